@@ -1,0 +1,35 @@
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What the modules say alike about the policy."""
+
+from __future__ import annotations
+
+
+class ModuleDocFragment:
+    """The options that name a policy, and the attributes every module of ours has."""
+
+    DOCUMENTATION = r"""
+options:
+  profile:
+    description:
+      - Name of a policy that comes with the collection.
+      - V(none) is empty, for a O(policy) that stands alone.
+    type: str
+    choices: [none, training]
+    default: training
+  policy:
+    description:
+      - What the host owes its jobs, merged over O(profile). Mappings are merged key by key, lists
+        and values replace, and a key set to V(null) is removed.
+      - C(sessions) is a list of C(users) (domains as in limits.conf, so V(*) does not mean root)
+        and their C(limits).
+      - C(kernel) maps the name of a sysctl to its minimum, or to C(min), C(max) and C(exact).
+      - C(containers.docker) has C(limits) and C(shm_size), the defaults of a new container.
+      - C(processes) is a list of C(limits) of running processes, chosen by C(user), C(name) or
+        C(unit). They are only checked.
+      - A limit is one value, or C(soft), C(hard) and C(max). Soft and hard are set exactly and
+        checked as minima, C(max) is only checked.
+      - Sizes are bytes or carry a unit (V(64KiB), V(8GiB)). V(unlimited), V(infinity) and V(-1)
+        mean the same.
+    type: dict
+"""

@@ -1,0 +1,156 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Measure a host against a policy in one run: every place is looked at, and each is judged."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from .policy.finding import FAIL, UNKNOWN, Finding, Observation, Requirement
+from .policy.finding import count_statuses, judge, judge_limits, require_kernel
+from .policy.report import format_report, format_verdict
+from .policy.rlimit import ITEMS, format_quantity
+from .policy.session_rules import covers_everyone, find_limits, named_groups, named_users
+from .policy.sysctl_conf import parse_sysctl_number
+from .probe.kernel import read_sysctl
+from .probe.process import read_limits
+from .probe.session import measure_sessions, pick_users
+from .probe.users import find_connecting_user, find_member, read_user
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from .policy.schema import Policy, SessionRule
+
+SECTIONS = ("kernel", "sessions", "containers", "processes")
+SERVICES = ("sshd", "su", "sudo", "cron", "login")
+
+
+class Options(NamedTuple):
+    """How a host is looked at."""
+
+    sections: tuple[str, ...] = SECTIONS
+    users: tuple[str, ...] | None = None
+    services: tuple[str, ...] = SERVICES
+    probe: str = "quiet"
+    canary: str = "auto"
+
+
+class CheckResult(NamedTuple):
+    """The findings, and the limits of the process that looked."""
+
+    findings: list[Finding]
+    connection: dict[str, list[str]]
+
+    @property
+    def verdict(self) -> str:
+        return format_verdict(self.findings)
+
+    @property
+    def lines(self) -> list[str]:
+        """The findings for people, at most 80 columns wide."""
+        return format_report(self.findings)
+
+    def falls_short(self, fail_on: str) -> bool:
+        """Tell whether the host falls short of what counts: ``fail``, ``unknown`` or ``never``."""
+        counts = count_statuses(self.findings)
+        bad = counts[FAIL] + (counts[UNKNOWN] if fail_on == "unknown" else 0)
+        return fail_on != "never" and bad > 0
+
+    def as_result(self) -> dict[str, object]:
+        return {
+            "findings": [finding.as_dict() for finding in self.findings],
+            "summary": count_statuses(self.findings),
+            "report": self.lines,
+            "connection": self.connection,
+        }
+
+
+def check_host(policy: Policy, options: Options) -> CheckResult:
+    """Return every requirement of the policy, judged by what this host does now."""
+    findings: list[Finding] = []
+    for name, look in _LOOKS.items():
+        if name in options.sections:
+            findings += look(policy, options)
+    own = read_limits("self")
+    connection = {
+        name: [format_quantity(value, ITEMS[name].unit) for value in pair]
+        for name, pair in own.items()
+    }
+    return CheckResult(findings, connection)
+
+
+def _check_kernel(policy: Policy, _options: Options) -> Iterator[Finding]:
+    for key, value in policy.kernel.items():
+        how = "/proc/sys"
+        try:
+            text = read_sysctl(key)
+            reason = "" if text is not None else "this kernel has no such sysctl"
+        except OSError as exc:
+            text, reason = None, f"cannot be read: {exc.strerror}"
+        seen: int | str | None = text
+        if text is not None and value.exact is None:
+            number = parse_sysctl_number(text)
+            seen = text if number is None else number
+        yield judge(require_kernel(key, value), Observation(seen, how, reason))
+
+
+def _check_sessions(policy: Policy, options: Options) -> Iterator[Finding]:
+    rules = policy.sessions
+    users = list(options.users) if options.users is not None else _choose_users(rules)
+    wanted = [(service, user) for user in users for service in options.services] if rules else []
+    if rules and not users:
+        reason = "no user of this host can stand for those that the policy means"
+        yield from _unknown_sessions("session:*", rules, reason)
+    if options.probe == "predict":
+        for service, user in wanted:
+            reason = "no session was opened (probe: predict)"
+            yield from _unknown_sessions(f"session:{user}@{service}", rules, reason)
+        return
+    for result in measure_sessions(wanted, options.probe):
+        place = f"session:{result.user}@{result.service}"
+        user = read_user(result.user)
+        if user is None:
+            yield from _unknown_sessions(place, rules, result.reason)
+            continue
+        limits = find_limits(rules, user)
+        yield from judge_limits(place, limits, result.limits, result.how, result.reason)
+
+
+def _unknown_sessions(
+    place: str, rules: tuple[SessionRule, ...], reason: str
+) -> Iterator[Finding]:
+    for item in dict.fromkeys(item for rule in rules for item in rule.limits):
+        yield judge(Requirement(place, item, "soft"), Observation(None, "", reason))
+
+
+def _choose_users(rules: tuple[SessionRule, ...]) -> list[str]:
+    """Return users that stand for all that the rules mean."""
+    chosen = named_users(rules)
+    chosen += [member for member in map(find_member, named_groups(rules)) if member]
+    if covers_everyone(rules):
+        connecting = find_connecting_user()
+        chosen += [connecting] if connecting else pick_users(1)
+    return list(dict.fromkeys(chosen))
+
+
+def _check_containers(policy: Policy, options: Options) -> Iterator[Finding]:
+    if policy.docker:
+        from .check_docker import check_docker
+
+        yield from check_docker(policy.docker, options.canary)
+
+
+def _check_processes(policy: Policy, _options: Options) -> Iterator[Finding]:
+    if policy.processes:
+        from .check_processes import check_processes
+
+        yield from check_processes(policy.processes)
+
+
+_LOOKS = {
+    "kernel": _check_kernel,
+    "sessions": _check_sessions,
+    "containers": _check_containers,
+    "processes": _check_processes,
+}

@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""The command ``mlhost-limits``: check this host, or say what a tree of files will give."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+
+from .check import SERVICES, Options, check_host
+from .policy.profiles import DEFAULT_PROFILE, PROFILES
+from .policy.schema import PolicyError, load_policy
+from .resolve import format_resolved, resolve_tree
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+COMPLIES, FALLS_SHORT, REFUSED = 0, 1, 2
+
+
+def main(words: Sequence[str] | None = None) -> int:
+    """Run one command.
+
+    :returns: 0 where the host complies, 1 where it falls short, 2 where the question is refused.
+    """
+    arguments = _parse_arguments(words)
+    try:
+        return int(arguments.run(arguments))
+    except PolicyError as exc:
+        for problem in exc.problems:
+            print(f"mlhost-limits: {problem}", file=sys.stderr)
+    except (OSError, ValueError) as exc:
+        print(f"mlhost-limits: {exc}", file=sys.stderr)
+    return REFUSED
+
+
+def _parse_arguments(words: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="mlhost-limits", description=__doc__)
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    check = commands.add_parser("check", help="measure this host and judge it against a policy")
+    check.add_argument("--profile", default=DEFAULT_PROFILE, choices=sorted(PROFILES))
+    check.add_argument("--policy", metavar="FILE", help="a policy, merged over the profile")
+    check.add_argument("--user", action="append", help="whose sessions; may be repeated")
+    check.add_argument("--service", action="append", help="a PAM service; may be repeated")
+    check.add_argument("--probe", default="quiet", choices=["quiet", "full", "predict"])
+    check.add_argument("--canary", default="auto", choices=["auto", "always", "never"])
+    check.add_argument("--strict", action="store_true", help="what is unknown counts as a failure")
+    check.add_argument("--json", action="store_true", help="print the findings as JSON")
+    check.set_defaults(run=_check)
+    resolve = commands.add_parser("resolve", help="say what the files of a tree will give")
+    resolve.add_argument("--root", default="/", metavar="DIR", help="the tree; by default /")
+    resolve.add_argument("--user", help="whose limits; by default those of root and of everyone")
+    resolve.add_argument("--service", help="the PAM service that opens the session")
+    resolve.add_argument("--json", action="store_true", help="print as JSON")
+    resolve.set_defaults(run=_resolve)
+    return parser.parse_args(words)
+
+
+def _check(arguments: argparse.Namespace) -> int:
+    policy = load_policy(
+        None if arguments.policy is None else read_policy(arguments.policy), arguments.profile
+    )
+    options = Options(
+        users=arguments.user,
+        services=tuple(arguments.service or SERVICES),
+        probe=arguments.probe,
+        canary=arguments.canary,
+    )
+    result = check_host(policy, options)
+    if arguments.json:
+        print(json.dumps(result.as_result(), indent=2))
+    else:
+        print("\n".join(result.lines))
+    return FALLS_SHORT if result.falls_short("unknown" if arguments.strict else "fail") else COMPLIES
+
+
+def _resolve(arguments: argparse.Namespace) -> int:
+    stated = resolve_tree(arguments.root, arguments.user, arguments.service)
+    print(json.dumps(stated, indent=2) if arguments.json else "\n".join(format_resolved(stated)))
+    return COMPLIES
+
+
+def read_policy(path: str) -> object:
+    """Return the policy in a file, JSON or, where PyYAML is installed, YAML.
+
+    :raises ValueError: If it is neither, or empty.
+    """
+    with open(path, encoding="utf-8") as file:
+        text = file.read()
+    if not text.strip():
+        raise ValueError(f"{path}: is empty, so nothing would be required")
+    try:
+        return json.loads(text)
+    except ValueError as exc:
+        not_json = f"{path}: is no JSON ({exc})"
+    try:
+        import yaml
+    except ImportError:
+        raise ValueError(f"{not_json}, and PyYAML is not installed to read YAML") from None
+    try:
+        return yaml.safe_load(text)
+    except yaml.YAMLError as exc:
+        raise ValueError(f"{path}: is neither JSON nor YAML: {' '.join(str(exc).split())}") from exc
+
+
+if __name__ == "__main__":
+    sys.exit(main())

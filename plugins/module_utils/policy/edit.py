@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Change text without touching what is not ours: a marked block, and lines made ineffective."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+HEADER = "# Managed by mlhost.limits: changes made here are overwritten."
+_BEGIN = "# BEGIN mlhost.limits"
+_BEGIN_GLUED = "# BEGIN mlhost.limits (the line before had no line end)"
+_END = "# END mlhost.limits"
+_NEUTRAL = "#mlhost.limits# "
+
+
+class Edit(NamedTuple):
+    """The change of one file, as bytes; ``None`` for a file that is not there.
+
+    ``secret`` says that the content may hold credentials, so that a diff must be redacted.
+    """
+
+    path: str
+    before: bytes | None
+    after: bytes | None
+    mode: int = 0o644
+    secret: bool = False
+
+    @property
+    def changes(self) -> bool:
+        return self.before != self.after
+
+
+def set_block(text: str, lines: list[str], path: str) -> str:
+    """Return *text* with our block holding *lines*, where it stood or at the end.
+
+    :raises ValueError: If a marker stands alone, so that the block's extent is unknown.
+    """
+    plain = remove_block(text, path)
+    if not lines:
+        return plain
+    begin = _BEGIN if plain.endswith("\n") or not plain else f"\n{_BEGIN_GLUED}"
+    block = "\n".join([begin, *lines, _END]) + "\n"
+    return plain + block if plain == text else _replace_in_place(text, block)
+
+
+def _replace_in_place(text: str, block: str) -> str:
+    """Put a new block where the old one stands, so that lines after it keep their order."""
+    start, end = _find_block(text.split("\n"))
+    rows = text.split("\n")
+    own = block.lstrip("\n").rstrip("\n").split("\n")
+    own[0] = rows[start]
+    return "\n".join(rows[:start] + own + rows[end + 1 :])
+
+
+def remove_block(text: str, path: str) -> str:
+    """Return *text* as it was before :func:`set_block`, byte for byte.
+
+    :raises ValueError: If a marker stands alone.
+    """
+    rows = text.split("\n")
+    markers = [row for row in rows if row.rstrip("\r") in (_BEGIN, _BEGIN_GLUED, _END)]
+    if not markers:
+        return text
+    if len(markers) != 2 or markers[1].rstrip("\r") != _END:
+        raise ValueError(f"{path}: {_BEGIN!r} and {_END!r} must stand there once each, in order")
+    start, end = _find_block(rows)
+    glued = rows[start].rstrip("\r") == _BEGIN_GLUED
+    before, after = "\n".join(rows[:start]), "\n".join(rows[end + 1 :])
+    if not glued and start:
+        before += "\n"
+    return before + ("\n" + after if glued and after else after)
+
+
+def find_block_lines(text: str) -> range:
+    """Return the numbers of our block's lines, counted from 1; empty where there is none."""
+    rows = text.split("\n")
+    if not any(row.rstrip("\r") in (_BEGIN, _BEGIN_GLUED) for row in rows):
+        return range(0)
+    start, end = _find_block(rows)
+    return range(start + 1, end + 2)
+
+
+def _find_block(rows: list[str]) -> tuple[int, int]:
+    plain = [row.rstrip("\r") for row in rows]
+    start = next(i for i, row in enumerate(plain) if row in (_BEGIN, _BEGIN_GLUED))
+    return start, plain.index(_END)
+
+
+def neutralise(text: str, numbers: set[int]) -> str:
+    """Return *text* with these lines (counted from 1) made comments that remember themselves."""
+    return "\n".join(
+        _NEUTRAL + row if number in numbers else row
+        for number, row in enumerate(text.split("\n"), start=1)
+    )
+
+
+def restore(text: str) -> str:
+    """Return *text* with every neutralised line effective again."""
+    return "\n".join(
+        row[len(_NEUTRAL) :] if row.startswith(_NEUTRAL) else row for row in text.split("\n")
+    )

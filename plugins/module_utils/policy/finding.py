@@ -1,0 +1,147 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Judge what was observed against what a policy requires."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from .rlimit import ITEMS, format_quantity
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from .rlimit import Rlimit
+    from .schema import KernelValue, Limit
+
+PASS, FAIL, UNKNOWN = "pass", "fail", "unknown"
+
+
+class Requirement(NamedTuple):
+    """One bound on one thing in one place.
+
+    ``bound`` is ``soft``, ``hard`` or ``value``; the limits are in the kernel's ``unit``.
+    ``exact`` is a text that must be there word by word.
+    """
+
+    place: str
+    item: str
+    bound: str
+    minimum: int | None = None
+    maximum: int | None = None
+    exact: str | None = None
+    unit: str = ""
+
+    def describe(self) -> str:
+        """Return what is required, for people: ``65536``, ``at most 1048576``."""
+        if self.exact is not None:
+            return f"exactly {self.exact}"
+        words = []
+        if self.minimum is not None:
+            words.append(format_quantity(self.minimum, self.unit))
+        if self.maximum is not None:
+            words.append(f"at most {format_quantity(self.maximum, self.unit)}")
+        return ", ".join(words)
+
+
+class Observation(NamedTuple):
+    """What was measured and how; ``value`` is ``None`` where ``reason`` says why not."""
+
+    value: int | str | None
+    how: str
+    reason: str = ""
+
+
+class Finding(NamedTuple):
+    """A requirement, judged. ``status`` is pass, fail or unknown; unknown is never a pass."""
+
+    status: str
+    requirement: Requirement
+    observation: Observation
+
+    def as_dict(self) -> dict[str, object]:
+        """Return the finding as plain data, for JSON; ``unlimited`` is written as that word."""
+        wanted, seen = self.requirement, self.observation
+        return {
+            "status": self.status,
+            "place": wanted.place,
+            "item": wanted.item,
+            "bound": wanted.bound,
+            "required": wanted.describe(),
+            "observed": None if seen.value is None else format_observed(seen.value, wanted.unit),
+            "how": seen.how,
+            "reason": seen.reason,
+        }
+
+
+def format_observed(value: int | str, unit: str) -> str:
+    """Return an observed value as people read it."""
+    return value if isinstance(value, str) else format_quantity(value, unit)
+
+
+def judge(requirement: Requirement, observation: Observation) -> Finding:
+    """Compare one observation with its requirement."""
+    value = observation.value
+    if value is None:
+        return Finding(UNKNOWN, requirement, observation)
+    if requirement.exact is not None:
+        met = str(value).split() == requirement.exact.split()
+    elif isinstance(value, str):
+        reason = f"{value!r} is no number"
+        return Finding(UNKNOWN, requirement, observation._replace(value=None, reason=reason))
+    else:
+        low, high = requirement.minimum, requirement.maximum
+        met = (low is None or value >= low) and (high is None or value <= high)
+    return Finding(PASS if met else FAIL, requirement, observation)
+
+
+def require_limits(place: str, limits: Mapping[str, Limit]) -> Iterator[Requirement]:
+    """Yield what a policy demands of a process: at least soft and hard, hard at most max."""
+    for name, limit in limits.items():
+        unit = ITEMS[name].unit
+        if limit.text is not None or ITEMS[name].resource is None:
+            yield Requirement(place, name, "value", limit.hard, exact=limit.text, unit=unit)
+            continue
+        if limit.soft is not None:
+            yield Requirement(place, name, "soft", limit.soft, unit=unit)
+        if limit.hard is not None or limit.max is not None:
+            yield Requirement(place, name, "hard", limit.hard, limit.max, unit=unit)
+
+
+def require_kernel(key: str, value: KernelValue) -> Requirement:
+    """Return what a policy demands of one sysctl."""
+    return Requirement("kernel", key, "value", value.minimum, value.maximum, value.exact)
+
+
+def observe_limit(
+    requirement: Requirement, limits: Mapping[str, Rlimit] | None, how: str, reason: str
+) -> Observation:
+    """Pick what a requirement asks for out of a process's limits."""
+    if limits is None:
+        return Observation(None, how, reason)
+    if requirement.item not in limits:
+        return Observation(None, how, f"{requirement.item} is no limit that a process shows")
+    pair = limits[requirement.item]
+    return Observation(pair.soft if requirement.bound == "soft" else pair.hard, how)
+
+
+def judge_limits(
+    place: str,
+    wanted: Mapping[str, Limit],
+    limits: Mapping[str, Rlimit] | None,
+    how: str,
+    reason: str = "",
+) -> list[Finding]:
+    """Judge all that a policy demands of one process."""
+    return [
+        judge(requirement, observe_limit(requirement, limits, how, reason))
+        for requirement in require_limits(place, wanted)
+    ]
+
+
+def count_statuses(findings: Iterable[Finding]) -> dict[str, int]:
+    """Return how many findings there are of each status."""
+    counts = {PASS: 0, FAIL: 0, UNKNOWN: 0}
+    for finding in findings:
+        counts[finding.status] += 1
+    return counts

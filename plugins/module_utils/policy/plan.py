@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""What a plan is: the edits of files, what stands in their way, and what is worth saying."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from .declaration import Declaration
+from .edit import Edit, neutralise, restore
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+
+class Shortfall(NamedTuple):
+    """A foreign line that beats ours with less than the policy asks for."""
+
+    foreign: Declaration
+    ours: str
+    neutralised: bool
+
+    def __str__(self) -> str:
+        verb = "was beating" if self.neutralised else "beats"
+        return f'{self.foreign.place} "{self.foreign.text.strip()}" {verb} our "{self.ours}"'
+
+
+class SectionPlan(NamedTuple):
+    """What one section of a policy changes on a host; ``problems`` forbid every change."""
+
+    edits: tuple[Edit, ...] = ()
+    problems: tuple[str, ...] = ()
+    shortfalls: tuple[Shortfall, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+def plan_edits(
+    before: Mapping[str, str], after: Mapping[str, str | None]
+) -> tuple[Edit, ...]:
+    """Return one edit for each file whose text differs; files are held as latin-1.
+
+    :param after: The wanted text by path; ``None`` for a file that shall be gone.
+    """
+    return tuple(
+        Edit(path, _encode(before.get(path)), _encode(after[path]))
+        for path in sorted(after)
+        if before.get(path) != after[path]
+    )
+
+
+def _encode(text: str | None) -> bytes | None:
+    return None if text is None else text.encode("latin-1")
+
+
+def restore_all(files: Mapping[str, str]) -> dict[str, str]:
+    """Return the files with every line that we made ineffective effective again."""
+    return {path: restore(text) for path, text in files.items()}
+
+
+def neutralise_all(files: Mapping[str, str], lines: Iterable[Declaration]) -> dict[str, str]:
+    """Return the files with these lines made ineffective."""
+    numbers: dict[str, set[int]] = {}
+    for declaration in lines:
+        numbers.setdefault(declaration.path, set()).add(declaration.line)
+    return {
+        path: neutralise(text, numbers[path]) if path in numbers else text
+        for path, text in files.items()
+    }

@@ -1,0 +1,188 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Plan what sysctl.d(5) must say and which running values must rise; none is ever lowered."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from .edit import HEADER
+from .plan import SectionPlan, Shortfall, neutralise_all, plan_edits, restore_all
+from .sysctl_conf import (
+    FILE_MAX_OF_SYSTEMD,
+    NR_OPEN_OF_KERNEL,
+    find_boot_default,
+    parse_sysctl_number,
+    resolve_sysctl,
+)
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from .pam_limits import Bound
+    from .schema import KernelValue
+
+DROP_IN = "/etc/sysctl.d/90-mlhost.conf"
+_WRITABLE = ("/etc/", "/run/", "/usr/local/")
+
+
+class KernelOptions(NamedTuple):
+    """How the section is made true."""
+
+    target: str = DROP_IN
+    override: bool = False
+    absent: bool = False
+
+
+class KernelPlan(NamedTuple):
+    """The files, the running values to write in this order, and what fs.nr_open will be.
+
+    ``nr_open`` is the lowest value in force from now on, after a boot too.
+    """
+
+    section: SectionPlan
+    writes: tuple[tuple[str, str], ...] = ()
+    nr_open: int | None = None
+
+
+def plan_kernel(
+    wanted: Mapping[str, KernelValue],
+    files: Mapping[str, str],
+    running: Mapping[str, str | None],
+    options: KernelOptions,
+) -> KernelPlan:
+    """Return the edits of the sysctl files and the running values to write.
+
+    :param files: Text of every file in the folders of sysctl.d(5), by path.
+    :param running: Text of each key's file under /proc/sys; ``None`` where it is absent.
+    """
+    foreign = restore_all(files)
+    own = foreign.pop(options.target, "")
+    if own and not own.startswith(HEADER):
+        problem = f"{options.target}: was not written by mlhost.limits; name another kernel_file"
+        return KernelPlan(SectionPlan(problems=(problem,)))
+    if options.absent:
+        after = {**foreign, options.target: None} if own else dict(foreign)
+        return KernelPlan(
+            SectionPlan(plan_edits(files, after)),
+            nr_open=find_lowest_nr_open(foreign, running),
+        )
+    problems = tuple(_find_problems(wanted, running, options.target))
+    if problems:
+        return KernelPlan(SectionPlan(problems=problems))
+    writes = tuple(_plan_writes(wanted, running))
+    after_writes = {**running, **dict(writes)}
+    held = resolve_sysctl({options.target: own} if own else {}, list(wanted))
+    winners = resolve_sysctl(foreign, list(wanted))
+    text = _format_file(wanted, winners, held, running)
+    mine = {options.target: text} if text else {}
+    beaten = list(_find_shortfalls(wanted, {**foreign, **mine}, options))
+    fixed = neutralise_all(
+        foreign, [shortfall.foreign for shortfall in beaten if shortfall.neutralised]
+    )
+    after = {**fixed, options.target: text or None}
+    edits = plan_edits(files, after)
+    section = SectionPlan(edits, shortfalls=tuple(beaten))
+    return KernelPlan(section, writes, find_lowest_nr_open({**fixed, **mine}, after_writes))
+
+
+def _find_problems(
+    wanted: Mapping[str, KernelValue], running: Mapping[str, str | None], target: str
+) -> Iterator[str]:
+    if not target.startswith("/etc/sysctl.d/") or not target.endswith(".conf"):
+        yield (
+            f"kernel_file: {target!r} is not read at every boot;"
+            " accepted is /etc/sysctl.d/NAME.conf"
+        )
+    for key, value in wanted.items():
+        text = running.get(key)
+        if text is None:
+            yield f"kernel.{key}: this kernel has no such sysctl"
+        elif value.minimum is not None and parse_sysctl_number(text) is None:
+            yield f"kernel.{key}: holds {text!r}, which is no number; 'exact' is accepted"
+
+
+def _plan_writes(
+    wanted: Mapping[str, KernelValue], running: Mapping[str, str | None]
+) -> Iterator[tuple[str, str]]:
+    """Yield what must change now; fs.nr_open first, because limits on nofile depend on it."""
+    for key in sorted(wanted, key=lambda name: name != "fs.nr_open"):
+        value, text = wanted[key], running[key] or ""
+        if value.exact is not None:
+            if value.exact.split() != text.split():
+                yield key, value.exact
+        elif value.minimum is not None and (parse_sysctl_number(text) or 0) < value.minimum:
+            yield key, str(value.minimum)
+
+
+def _format_file(
+    wanted: Mapping[str, KernelValue],
+    winners: Mapping[str, Bound],
+    held: Mapping[str, Bound],
+    running: Mapping[str, str | None],
+) -> str:
+    """Return our file, or nothing where every key is met at boot without it."""
+    lines = []
+    stated = False
+    for key, value in wanted.items():
+        line = _format_line(key, value, winners.get(key), held.get(key), running[key] or "")
+        stated = stated or not line.startswith("#")
+        lines.append(line)
+    return "\n".join([HEADER, *lines]) + "\n" if stated else ""
+
+
+def _format_line(
+    key: str, value: KernelValue, winner: Bound | None, held: Bound | None, text: str
+) -> str:
+    if value.exact is not None:
+        return f"{key} = {value.exact}"
+    if value.minimum is None:
+        return f"# {key}: only a maximum is required, so nothing is set."
+    if winner is not None:
+        number = winner.winner.value
+        if isinstance(number, int) and number >= value.minimum:
+            return f"# {key}: {winner.winner.path} states at least {value.minimum}."
+        return f"{key} = {value.minimum}"
+    now = parse_sysctl_number(text) or 0
+    default = find_boot_default(key, now)
+    if default is not None and default >= value.minimum:
+        who = "systemd" if default == FILE_MAX_OF_SYSTEMD else "the kernel"
+        return f"# {key}: {who} starts with at least {value.minimum}; a line might lower it."
+    if default is not None:
+        return f"{key} = {value.minimum}"
+    # What an unstated key has at boot is not known, so the running value must not be lowered.
+    own = held.winner.value if held else 0
+    kept = isinstance(own, int) and own >= value.minimum
+    return f"{key} = {own if kept else max(value.minimum, now)}"
+
+
+def _find_shortfalls(
+    wanted: Mapping[str, KernelValue], files: Mapping[str, str], options: KernelOptions
+) -> Iterator[Shortfall]:
+    """Yield the lines that win at boot with less than is required."""
+    for key, bound in resolve_sysctl(files, list(wanted)).items():
+        ranked = (*bound.shadowed, bound.winner)
+        places = [index for index, one in enumerate(ranked) if one.path == options.target]
+        for foreign in ranked[places[-1] + 1 :] if places else ():
+            if not _is_met(wanted[key], foreign.value):
+                editable = options.override and foreign.path.startswith(_WRITABLE)
+                yield Shortfall(foreign, ranked[places[-1]].text, editable)
+
+
+def _is_met(value: KernelValue, stated: int | str) -> bool:
+    if value.exact is not None:
+        return str(stated).split() == value.exact.split()
+    return isinstance(stated, int) and stated >= (value.minimum or 0)
+
+
+def find_lowest_nr_open(
+    files: Mapping[str, str], running: Mapping[str, str | None]
+) -> int | None:
+    """Return the lowest fs.nr_open from now on: the running one, or what a boot gives."""
+    now = parse_sysctl_number(running.get("fs.nr_open") or "")
+    stated = resolve_sysctl(files, ["fs.nr_open"]).get("fs.nr_open")
+    at_boot: int | str | None = find_boot_default("fs.nr_open", now) or NR_OPEN_OF_KERNEL
+    if stated is not None:
+        at_boot = stated.winner.value
+    known = [value for value in (now, at_boot) if isinstance(value, int)]
+    return min(known) if known else None

@@ -1,0 +1,192 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Plan what limits.conf(5) files must say so that logins get what the policy requires."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from .declaration import Declaration
+from .edit import HEADER, find_block_lines, remove_block, set_block
+from .limits_conf import LimitsLine, format_limits, parse_limits_conf, parse_value
+from .pam_limits import LIMITS_CONF, LIMITS_D, Dialect, read_lines
+from .plan import SectionPlan, Shortfall, neutralise_all, plan_edits, restore_all
+from .rlimit import UNLIMITED
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from .schema import Limit, SessionRule
+
+DROP_IN = f"{LIMITS_D}/90-mlhost.conf"
+_LONGEST_NEUTRAL_LINE = 1000  # PAM 1.5.3 and older read what follows byte 1023 as a new line.
+
+
+class SessionsOptions(NamedTuple):
+    """How the section is made true. ``target`` is a drop-in, or limits.conf for a block in it."""
+
+    target: str = DROP_IN
+    override: bool = False
+    absent: bool = False
+
+
+def plan_sessions(
+    rules: tuple[SessionRule, ...],
+    files: Mapping[str, str],
+    dialect: Dialect,
+    nr_open: int | None,
+    options: SessionsOptions,
+) -> SectionPlan:
+    """Return the edits of the limits files.
+
+    :param files: Text of limits.conf and of every file in limits.d, by path.
+    :param nr_open: The lowest fs.nr_open that will be in force, now and after a boot.
+    """
+    problems = [] if options.absent else list(_find_problems(rules, nr_open, options.target))
+    try:
+        clean = _remove_ours(restore_all(files), options.target)
+        if options.absent:
+            return SectionPlan(plan_edits(files, clean))
+        lines = [
+            line
+            for rule in rules
+            for user in rule.users
+            for line in format_limits(user, rule.limits)
+        ]
+        wanted = _add_ours(files, clean, lines, options.target)
+    except ValueError as exc:
+        return SectionPlan(problems=(*problems, str(exc)))
+    if problems:
+        return SectionPlan(problems=tuple(problems))
+    present = {path: text for path, text in wanted.items() if text is not None}
+    beaten = list(_find_shortfalls(present, options, dialect))
+    if options.override:
+        beaten_lines = [shortfall.foreign for shortfall in beaten if shortfall.neutralised]
+        wanted.update(neutralise_all(present, beaten_lines))
+    return SectionPlan(plan_edits(files, wanted), shortfalls=tuple(beaten))
+
+
+def _find_problems(
+    rules: tuple[SessionRule, ...], nr_open: int | None, target: str
+) -> Iterator[str]:
+    folder, _, name = target.rpartition("/")
+    if target != LIMITS_CONF and (folder != LIMITS_D or not name.endswith(".conf")):
+        yield (
+            f"sessions_file: {target!r} is not read by pam_limits;"
+            f" accepted are {LIMITS_CONF} and {LIMITS_D}/NAME.conf"
+        )
+    for index, rule in enumerate(rules):
+        if "nofile" in rule.limits:
+            path = f"sessions[{index}].limits.nofile"
+            yield from find_nofile_problems(path, rule.limits["nofile"], nr_open)
+
+
+def find_nofile_problems(path: str, limit: Limit, nr_open: int | None) -> Iterator[str]:
+    """Yield why a nofile would end logins or be ignored by the kernel (setrlimit(2), EPERM)."""
+    for bound, value in (("soft", limit.soft), ("hard", limit.hard)):
+        if value == UNLIMITED:
+            yield (
+                f"{path}: {bound} 'unlimited' is above fs.nr_open, so logins would be refused"
+                " or keep their old limit; a number is accepted"
+            )
+        elif value is not None and nr_open is not None and value > nr_open:
+            yield (
+                f"{path}: {bound} {value} is above fs.nr_open {nr_open}, so logins would be"
+                " refused or keep their old limit; lower it or raise kernel.fs.nr_open"
+            )
+
+
+def _remove_ours(files: Mapping[str, str], target: str) -> dict[str, str | None]:
+    """Return the files without our block and without any drop-in of ours."""
+    clean: dict[str, str | None] = {}
+    for path, text in files.items():
+        ours = path.startswith(f"{LIMITS_D}/") and text.startswith(HEADER)
+        clean[path] = None if ours else text
+    if LIMITS_CONF in files:
+        clean[LIMITS_CONF] = remove_block(files[LIMITS_CONF], LIMITS_CONF)
+    foreign = clean.get(target)
+    if target != LIMITS_CONF and foreign is not None:
+        raise ValueError(f"{target}: was not written by mlhost.limits; name another sessions_file")
+    return clean
+
+
+def _add_ours(
+    files: Mapping[str, str],
+    clean: Mapping[str, str | None],
+    lines: list[str],
+    target: str,
+) -> dict[str, str | None]:
+    wanted = dict(clean)
+    if target == LIMITS_CONF:
+        wanted[target] = set_block(files.get(target, ""), lines, target)
+    elif lines:
+        wanted[target] = "\n".join([HEADER, *lines]) + "\n"
+    return wanted
+
+
+def _find_shortfalls(
+    files: Mapping[str, str], options: SessionsOptions, dialect: Dialect
+) -> Iterator[Shortfall]:
+    """Yield every foreign line that takes a bound below ours for some user we cover."""
+    ours = _own_lines(files, options.target)
+    own_place = {(line.path, line.line) for line in ours}
+    lines = read_lines(files, dialect)
+    position = {(line.path, line.line): index for index, line in enumerate(lines)}
+    for line in lines:
+        if (line.path, line.line) in own_place:
+            continue
+        for own in ours:
+            later = position[line.path, line.line] > position[own.path, own.line]
+            if _beats(line, own, later, dialect) and _falls_short(line, own):
+                declaration = Declaration(line.path, line.line, line.text, line.fields[-1])
+                short = len(line.text) <= _LONGEST_NEUTRAL_LINE
+                yield Shortfall(declaration, " ".join(own.fields), options.override and short)
+                break
+
+
+def _own_lines(files: Mapping[str, str], target: str) -> list[LimitsLine]:
+    text = files.get(target, "")
+    lines = parse_limits_conf(text, target)
+    if target != LIMITS_CONF:
+        return lines
+    return [line for line in lines if line.line in find_block_lines(text)]
+
+
+def _beats(line: LimitsLine, own: LimitsLine, later: bool, dialect: Dialect) -> bool:
+    if not _overlaps(line.domain, own.domain, dialect):
+        return False
+    if line.stops:
+        return line.domain != "*"
+    strength, our_strength = _strength(line.domain), _strength(own.domain)
+    return strength < our_strength or (strength == our_strength and later)
+
+
+def _strength(domain: str) -> int:
+    """Order domains as pam_limits ranks them: users and uid ranges, groups, everyone."""
+    return 1 if domain.startswith("@") else 4 if domain == "*" else 0
+
+
+def _overlaps(foreign: str, own: str, dialect: Dialect) -> bool:
+    """Tell whether some user may match both domains; ranges and groups are taken to overlap."""
+    if foreign.startswith("%"):
+        return False
+    root_only = ("root", ":0", "0:0")
+    if own == "root":
+        return foreign in root_only or foreign == "0:" or (
+            dialect.wildcard_root and _strength(foreign) > 0
+        )
+    if foreign in root_only:
+        return own in root_only or (dialect.wildcard_root and _strength(own) > 0)
+    both_users = _strength(foreign) == 0 and _strength(own) == 0
+    is_range = ":" in foreign or ":" in own
+    return foreign == own or is_range or not both_users
+
+
+def _falls_short(line: LimitsLine, own: LimitsLine) -> bool:
+    if line.stops:
+        return True
+    if line.item != own.item or not set(line.types) & set(own.types):
+        return False
+    theirs = parse_value(line.item, line.fields[3])
+    ours = parse_value(own.item, own.fields[3])
+    return theirs is not None and ours is not None and theirs < ours

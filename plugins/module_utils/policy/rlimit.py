@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""A resource limit as the kernel holds it, and every item of limits.conf(5) with its units."""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+UNLIMITED = 2**64 - 1
+"""No limit, as the kernel stores it (``RLIM64_INFINITY`` in ``linux/resource.h``).
+
+Being an integer above every finite limit, it compares like any other value.
+"""
+
+UNLIMITED_WORDS = ("unlimited", "infinity", "-1")
+
+_BINARY_UNITS = {"": 1, "B": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40}
+_TIME_UNITS = {"": 1, "s": 1, "min": 60, "h": 3600}
+_COUNT_UNITS = {"": 1}
+_QUANTITY = re.compile(r"([0-9]+) ?([A-Za-z]*)")
+
+
+class Rlimit(NamedTuple):
+    """The pair ``getrlimit(2)`` returns, in the kernel's unit."""
+
+    soft: int
+    hard: int
+
+
+class Item(NamedTuple):
+    """One item of limits.conf(5).
+
+    ``resource`` is the number ``setrlimit(2)`` takes, ``None`` where the item is no rlimit.
+    ``scale`` is kernel units per limits.conf unit (``process_limit()`` in pam_limits.c).
+    ``unit`` is the kernel's: ``bytes``, ``seconds`` or empty for a count.
+    ``label`` is the row of /proc/PID/limits (``proc_pid_limits()`` in fs/proc/base.c).
+    """
+
+    resource: int | None
+    scale: int = 1
+    unit: str = ""
+    label: str = ""
+
+
+ITEMS = {
+    "cpu": Item(0, 60, "seconds", "Max cpu time"),
+    "fsize": Item(1, 1024, "bytes", "Max file size"),
+    "data": Item(2, 1024, "bytes", "Max data size"),
+    "stack": Item(3, 1024, "bytes", "Max stack size"),
+    "core": Item(4, 1024, "bytes", "Max core file size"),
+    "rss": Item(5, 1024, "bytes", "Max resident set"),
+    "nproc": Item(6, 1, "", "Max processes"),
+    "nofile": Item(7, 1, "", "Max open files"),
+    "memlock": Item(8, 1024, "bytes", "Max locked memory"),
+    "as": Item(9, 1024, "bytes", "Max address space"),
+    "locks": Item(10, 1, "", "Max file locks"),
+    "sigpending": Item(11, 1, "", "Max pending signals"),
+    "msgqueue": Item(12, 1, "bytes", "Max msgqueue size"),
+    "nice": Item(13, 1, "", "Max nice priority"),
+    "rtprio": Item(14, 1, "", "Max realtime priority"),
+    "rttime": Item(15, 1, "", "Max realtime timeout"),
+    "priority": Item(None),
+    "maxlogins": Item(None),
+    "maxsyslogins": Item(None),
+    "nonewprivs": Item(None),
+    "chroot": Item(None),
+}
+
+RLIMITS = tuple(name for name, item in ITEMS.items() if item.resource is not None)
+
+
+def parse_quantity(value: object, unit: str) -> int:
+    """Read a limit as a policy states it and return it in the kernel's unit.
+
+    :param value: A whole number, a number with a unit (``8GiB``, ``10min``), or a word for
+        "no limit". Decimal units (``KB``) are refused: people mean two things by them.
+    :param unit: ``bytes``, ``seconds`` or empty, as in :class:`Item`.
+    :raises ValueError: With what was seen and what is accepted.
+
+    >>> parse_quantity("64KiB", "bytes")
+    65536
+    """
+    text = "" if isinstance(value, bool) else str(value)
+    if text in UNLIMITED_WORDS:
+        return UNLIMITED
+    units = {"bytes": _BINARY_UNITS, "seconds": _TIME_UNITS}.get(unit, _COUNT_UNITS)
+    match = _QUANTITY.fullmatch(text)
+    if match is None or match[2] not in units or not isinstance(value, (int, str)):
+        raise ValueError(f"{value!r} is not a limit: accepted are {_accepted(units)}")
+    number = int(match[1]) * units[match[2]]
+    if number >= 2**63:
+        raise ValueError(f"{value!r} is not a limit: the largest number is 2**63 - 1")
+    return number
+
+
+def _accepted(units: dict[str, int]) -> str:
+    names = ", ".join(name for name in units if name)
+    return "a whole number" + (f" (with {names})" if names else "") + " or 'unlimited'"
+
+
+def format_quantity(value: int, unit: str = "") -> str:
+    """Write a limit for people: ``unlimited``, or the number with its exact binary unit."""
+    if value >= UNLIMITED:
+        return "unlimited"
+    if unit == "bytes":
+        for name, factor in sorted(_BINARY_UNITS.items(), key=lambda pair: -pair[1]):
+            if name and factor > 1 and value >= factor and value % factor == 0:
+                return f"{value // factor} {name}"
+        return f"{value} B"
+    return f"{value} s" if unit == "seconds" else str(value)

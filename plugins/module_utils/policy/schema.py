@@ -1,0 +1,346 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Read a policy, as YAML gives it, into checked values; report every violation at once."""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from .profiles import PROFILES
+from .rlimit import ITEMS, UNLIMITED, format_quantity, parse_quantity
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+SECTIONS = ("sessions", "kernel", "containers", "processes")
+_BOUNDS = ("soft", "hard", "max")
+_SELECTORS = ("user", "name", "unit")
+_DOMAIN = re.compile(r"[^\s#*%@:][^\s#:]*|\*|@[^\s#:]+|@?([0-9]+:[0-9]*|:[0-9]+)")
+_SYSCTL_KEY = re.compile(r"[A-Za-z0-9_-]+([./][A-Za-z0-9_:-]+)+")
+_CONTAINER_ITEMS = tuple(
+    name for name, item in ITEMS.items() if item.resource is not None and name != "as"
+)
+
+
+class PolicyError(ValueError):
+    """A policy, or what it asks of this host, is refused; ``problems`` says all that is wrong."""
+
+    def __init__(self, problems: Iterable[str]) -> None:
+        self.problems = list(problems)
+        super().__init__("; ".join(self.problems))
+
+
+class Limit(NamedTuple):
+    """What a policy says of one item, in the kernel's unit; ``None`` where it is silent.
+
+    ``soft`` and ``hard`` are set exactly and checked as minima; ``max`` is only checked.
+    ``text`` is the value of the one item that takes a path, chroot.
+    """
+
+    soft: int | None = None
+    hard: int | None = None
+    max: int | None = None
+    text: str | None = None
+
+
+class SessionRule(NamedTuple):
+    """Limits of PAM logins for some domains of limits.conf(5)."""
+
+    users: tuple[str, ...]
+    limits: Mapping[str, Limit]
+
+
+class KernelValue(NamedTuple):
+    """A sysctl: a minimum and a maximum, or the exact text it must have."""
+
+    minimum: int | None = None
+    maximum: int | None = None
+    exact: str | None = None
+
+
+class DockerPolicy(NamedTuple):
+    """What a container gets from the Docker daemon; ``shm_size`` in bytes."""
+
+    limits: Mapping[str, Limit]
+    shm_size: int | None
+
+
+class ProcessRule(NamedTuple):
+    """Limits of running processes, selected ``by`` user, name or unit. Only checked."""
+
+    by: str
+    value: str
+    limits: Mapping[str, Limit]
+
+
+class Policy(NamedTuple):
+    """What a host owes its jobs. An absent section asks nothing."""
+
+    sessions: tuple[SessionRule, ...] = ()
+    kernel: Mapping[str, KernelValue] = {}
+    docker: DockerPolicy | None = None
+    processes: tuple[ProcessRule, ...] = ()
+
+
+def load_policy(policy: object, profile: str) -> Policy:
+    """Merge *policy* over the named profile and check the result.
+
+    Mappings merge key by key, lists and values replace, ``null`` removes what the profile says.
+
+    :param policy: A mapping, or ``None`` for the profile as it is.
+    :raises PolicyError: With every violation, each with its key path.
+    """
+    if profile not in PROFILES:
+        raise PolicyError([f"profile: {profile!r} is unknown; accepted are {_names(PROFILES)}"])
+    if policy is not None and not isinstance(policy, dict):
+        raise PolicyError([f"policy: {_kind(policy)} was given; a mapping is accepted"])
+    if policy == {}:
+        raise PolicyError(["policy: is empty, so nothing would be required; leave it out"])
+    merged = merge(PROFILES[profile], policy or {})
+    problems: list[str] = []
+    loaded = _read_policy(merged, problems)
+    if not problems and loaded == Policy():
+        problems.append("policy: is empty, so nothing would be required")
+    if problems:
+        raise PolicyError(problems)
+    return loaded
+
+
+def merge(base: Mapping[str, object], over: Mapping[str, object]) -> dict[str, object]:
+    """Return *base* with *over* merged in; ``None`` removes a key."""
+    merged = dict(base)
+    for key, value in over.items():
+        below = merged.get(key)
+        if value is None:
+            merged.pop(key, None)
+        elif isinstance(value, dict):
+            merged[key] = merge(below if _is_mergeable(below, value) else {}, value)  # type: ignore[arg-type]
+        else:
+            merged[key] = value
+    return merged
+
+
+def _is_mergeable(below: object, over: Mapping[str, object]) -> bool:
+    """Tell whether *over* adds to *below*; a kernel key's ``exact`` replaces its minimum."""
+    return isinstance(below, dict) and "exact" not in over
+
+
+def _read_policy(raw: Mapping[str, object], problems: list[str]) -> Policy:
+    _refuse_unknown("policy", raw, SECTIONS, problems)
+    return Policy(
+        sessions=_read_sessions(raw.get("sessions", []), problems),
+        kernel=_read_kernel(raw.get("kernel", {}), problems),
+        docker=_read_containers(raw.get("containers", {}), problems),
+        processes=_read_processes(raw.get("processes", []), problems),
+    )
+
+
+def _read_sessions(raw: object, problems: list[str]) -> tuple[SessionRule, ...]:
+    rules = []
+    for path, entry in _entries("sessions", raw, ("users", "limits"), problems):
+        users = entry.get("users")
+        if not isinstance(users, list) or not users:
+            problems.append(f"{path}.users: {users!r} was given; a list of domains is accepted")
+            continue
+        bad = [user for user in users if not (isinstance(user, str) and _DOMAIN.fullmatch(user))]
+        for user in bad:
+            problems.append(
+                f"{path}.users: {user!r} is no domain; accepted are a user, '*', '@group',"
+                " and uid or gid ranges as in limits.conf(5)"
+            )
+        limits = _read_limits(f"{path}.limits", entry.get("limits"), tuple(ITEMS), problems)
+        rules.append(SessionRule(tuple(str(user) for user in users), limits))
+    return tuple(rules)
+
+
+def _read_processes(raw: object, problems: list[str]) -> tuple[ProcessRule, ...]:
+    rules = []
+    accepted = (*_SELECTORS, "limits")
+    rlimits = tuple(name for name, item in ITEMS.items() if item.resource is not None)
+    for path, entry in _entries("processes", raw, accepted, problems):
+        chosen = [name for name in _SELECTORS if name in entry]
+        if len(chosen) != 1 or not isinstance(entry[chosen[0]], str):
+            problems.append(f"{path}: exactly one of {_names(_SELECTORS)} is needed, as a text")
+            continue
+        limits = _read_limits(f"{path}.limits", entry.get("limits"), rlimits, problems)
+        rules.append(ProcessRule(chosen[0], str(entry[chosen[0]]), limits))
+    return tuple(rules)
+
+
+def _entries(
+    path: str, raw: object, accepted: tuple[str, ...], problems: list[str]
+) -> list[tuple[str, Mapping[str, object]]]:
+    """Return the mappings of a list with their key paths, and report everything else."""
+    if not isinstance(raw, list):
+        problems.append(f"{path}: {_kind(raw)} was given; a list of mappings is accepted")
+        return []
+    found = []
+    for index, entry in enumerate(raw):
+        here = f"{path}[{index}]"
+        if isinstance(entry, dict):
+            _refuse_unknown(here, entry, accepted, problems)
+            found.append((here, entry))
+        else:
+            problems.append(f"{here}: {_kind(entry)} was given; a mapping is accepted")
+    return found
+
+
+def _read_containers(raw: object, problems: list[str]) -> DockerPolicy | None:
+    section = _mapping("containers", raw, ("docker",), problems)
+    if "docker" not in section:
+        return None
+    path = "containers.docker"
+    docker = _mapping(path, section["docker"], ("limits", "shm_size"), problems)
+    limits = _read_limits(f"{path}.limits", docker.get("limits", {}), _CONTAINER_ITEMS, problems)
+    if limits.get("nofile", Limit()).hard == UNLIMITED:
+        problems.append(
+            f"{path}.limits.nofile: 'unlimited' lets no container start; a number is accepted"
+        )
+    shm_size = None
+    if "shm_size" in docker:
+        shm_size = _quantity(f"{path}.shm_size", docker["shm_size"], "bytes", problems)
+    if shm_size in (0, UNLIMITED):
+        problems.append(f"{path}.shm_size: a size above 0 is accepted")
+    return DockerPolicy(limits, shm_size) if limits or shm_size else None
+
+
+def _read_kernel(raw: object, problems: list[str]) -> dict[str, KernelValue]:
+    if not isinstance(raw, dict):
+        problems.append(f"kernel: {_kind(raw)} was given; a mapping is accepted")
+        return {}
+    values: dict[str, KernelValue] = {}
+    for key, value in raw.items():
+        path = f"kernel.{key}"
+        if not isinstance(key, str) or not _SYSCTL_KEY.fullmatch(key):
+            problems.append(f"{path}: {key!r} is no sysctl; accepted are names as fs.file-max")
+        elif isinstance(value, dict):
+            values[normal_key(key)] = _read_kernel_bounds(path, value, problems)
+        else:
+            minimum = _quantity(path, value, "bytes", problems)
+            values[normal_key(key)] = KernelValue(minimum=minimum)
+        if values.get(normal_key(str(key)), KernelValue()).minimum == UNLIMITED:
+            problems.append(f"{path}: a sysctl has no 'unlimited'; a whole number is accepted")
+    return values
+
+
+def normal_key(key: str) -> str:
+    """Return a sysctl's name with dots, as sysctl(8) prints it.
+
+    The first separator decides (sysctl.d(5)): after a slash, slashes separate and dots are
+    part of a name, as in ``net/ipv4/conf/eth0.100/forwarding``.
+    """
+    first = re.search(r"[./]", key)
+    if first is None or first[0] == ".":
+        return key
+    return key.translate(str.maketrans("./", "/."))
+
+
+def _read_kernel_bounds(
+    path: str, raw: Mapping[str, object], problems: list[str]
+) -> KernelValue:
+    _refuse_unknown(path, raw, ("min", "max", "exact"), problems)
+    if "exact" in raw:
+        exact = raw["exact"]
+        if len(raw) > 1 or isinstance(exact, (bool, float, list, dict)) or "\n" in str(exact):
+            problems.append(f"{path}: 'exact' stands alone and takes a number or one line of text")
+        return KernelValue(exact=" ".join(str(exact).split()))
+    if not raw:
+        problems.append(f"{path}: is empty; accepted are min, max, exact")
+    bounds = {name: _quantity(f"{path}.{name}", raw[name], "bytes", problems) for name in raw}
+    low, high = bounds.get("min"), bounds.get("max")
+    if low is not None and high is not None and low > high:
+        problems.append(f"{path}: min {low} is above max {high}")
+    return KernelValue(low, high)
+
+
+def _read_limits(
+    path: str, raw: object, accepted: tuple[str, ...], problems: list[str]
+) -> dict[str, Limit]:
+    limits = {}
+    for name, value in _mapping(path, raw, accepted, problems).items():
+        if name in accepted:
+            limits[name] = _read_limit(f"{path}.{name}", name, value, problems)
+    return limits
+
+
+def _read_limit(path: str, name: str, raw: object, problems: list[str]) -> Limit:
+    if name == "chroot":
+        if not isinstance(raw, str) or not raw.startswith("/") or re.search(r"[\s#]", raw):
+            problems.append(f"{path}: {raw!r} was given; an absolute path is accepted")
+        return Limit(text=str(raw))
+    if not isinstance(raw, dict):
+        value = _read_value(path, name, raw, problems)
+        return Limit(value, value)
+    if ITEMS[name].resource is None:
+        problems.append(f"{path}: has no soft and hard; one value is accepted")
+    _refuse_unknown(path, raw, _BOUNDS, problems)
+    if not set(raw) & set(_BOUNDS):
+        problems.append(f"{path}: states no bound; accepted are {_names(_BOUNDS)}")
+    values = {
+        bound: _read_value(f"{path}.{bound}", name, raw[bound], problems)
+        for bound in _BOUNDS
+        if bound in raw
+    }
+    limit = Limit(**values)
+    _refuse_disorder(path, limit, ITEMS[name].unit, problems)
+    return limit
+
+
+def _read_value(path: str, name: str, raw: object, problems: list[str]) -> int | None:
+    """Read one bound; ``nice`` is written as in limits.conf(5), 19 to -20, and held as 20 - n."""
+    if name in ("nice", "priority"):
+        if isinstance(raw, int) and not isinstance(raw, bool) and -20 <= raw <= 19:
+            return 20 - raw if name == "nice" else raw
+        problems.append(f"{path}: {raw!r} is no priority; accepted are -20 to 19")
+        return None
+    value = _quantity(path, raw, ITEMS[name].unit, problems)
+    if name == "nonewprivs" and value not in (0, 1, None):
+        problems.append(f"{path}: {raw!r} was given; 0 or 1 is accepted")
+    return value
+
+
+def _refuse_disorder(path: str, limit: Limit, unit: str, problems: list[str]) -> None:
+    stated = [(bound, value) for bound, value in zip(_BOUNDS, limit) if value is not None]
+    for (low, small), (high, large) in zip(stated, stated[1:]):
+        if small > large:
+            problems.append(
+                f"{path}: {low} {format_quantity(small, unit)} is above"
+                f" {high} {format_quantity(large, unit)}"
+            )
+
+
+def _quantity(path: str, raw: object, unit: str, problems: list[str]) -> int | None:
+    try:
+        return parse_quantity(raw, unit)
+    except ValueError as exc:
+        problems.append(f"{path}: {exc}")
+        return None
+
+
+def _mapping(
+    path: str, raw: object, accepted: tuple[str, ...], problems: list[str]
+) -> Mapping[str, object]:
+    if not isinstance(raw, dict):
+        problems.append(f"{path}: {_kind(raw)} was given; a mapping is accepted")
+        return {}
+    _refuse_unknown(path, raw, accepted, problems)
+    return raw
+
+
+def _refuse_unknown(
+    path: str, raw: Mapping[str, object], accepted: Iterable[str], problems: list[str]
+) -> None:
+    accepted = list(accepted)
+    for key in raw:
+        if key not in accepted:
+            problems.append(f"{path}.{key}: is unknown; accepted are {_names(accepted)}")
+
+
+def _kind(value: object) -> str:
+    names = {list: "a list", dict: "a mapping", str: "a text", type(None): "nothing"}
+    return names.get(type(value), f"{value!r}")
+
+
+def _names(names: Iterable[str]) -> str:
+    return ", ".join(names)

@@ -1,0 +1,264 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Measure what a new Docker container would get: start one, look at it, take it away again.
+
+Nothing is fetched. The image holds one hand-made program that sleeps and ends by itself, so
+even a run that is killed half way leaves no process behind; what else it leaves is labelled and
+taken away by the next run.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import struct
+import time
+from typing import NamedTuple
+from urllib.parse import quote
+
+from .docker import (
+    DEFAULT_SOCKET,
+    ContainerLimits,
+    Daemon,
+    EngineError,
+    ask,
+    exchange,
+    read_container_limits,
+    read_peer,
+)
+from .process import read_limits, read_process
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+LABEL = "mlhost.limits.canary"
+
+_TIME_LIMIT = 30.0
+_CLEANING_LIMIT = 10.0  # Of its own, so that a run out of time still cleans up.
+_PAUSE = 0.02
+_PROGRAM = "pause"
+_ADDRESS = 0x400000
+_HEADERS = 120  # The ELF header's 64 bytes and one program header's 56.
+_SLEEP = (60).to_bytes(8, "little") + bytes(8)  # A struct timespec; longer than the time limit.
+_CODE = {
+    # nanosleep(timespec after the code, NULL); exit(0)
+    "x86_64": (62, bytes.fromhex("488d3d0e00000031f66a23580f056a3c5831ff0f05")),
+    "aarch64": (
+        183,
+        bytes.fromhex("00010010010080d2a80c80d2010000d4000080d2a80b80d2010000d41f2003d5"),
+    ),
+}
+
+
+class Canary(NamedTuple):
+    """What a new container gets, or why it is not known.
+
+    ``refusal`` is the engine's own message where it does not start containers: a finding.
+    ``reason`` says why nothing could be measured: unknown. Both are empty after a measurement.
+    ``leftovers`` names what could not be taken away.
+    """
+
+    found: ContainerLimits | None
+    refusal: str = ""
+    reason: str = ""
+    leftovers: str = ""
+
+
+class _Client(NamedTuple):
+    """The daemon's address and the moment, on the monotonic clock, when patience ends."""
+
+    address: str
+    deadline: float
+
+    @property
+    def left(self) -> float:
+        return max(self.deadline - time.monotonic(), 0.1)
+
+    def ask(self, method: str, path: str, content: object = None) -> Any:
+        return ask(method, path, content, address=self.address, timeout=self.left)
+
+    def send(self, path: str, body: bytes) -> bytes:
+        kind = "application/x-tar"
+        return exchange("POST", path, body, kind=kind, address=self.address, timeout=self.left)
+
+
+def run_canary(
+    address: str = DEFAULT_SOCKET, time_limit: float = _TIME_LIMIT, proc: str = "/proc"
+) -> Canary:
+    """Start a container as any user would get it, read its limits from the host, remove it.
+
+    It has no network, no capabilities, a read-only root and the engine's default runtime.
+
+    :param time_limit: In seconds. Cleaning up has ten more.
+    """
+    machine = os.uname().machine
+    if machine not in _CODE:
+        return Canary(None, reason=f"there is no canary program for {machine}")
+    client = _Client(address, time.monotonic() + time_limit)
+    owner = _owner(os.getpid(), proc)
+    try:
+        _remove_abandoned(client, proc)
+    except (OSError, ValueError) as error:
+        return Canary(None, reason=str(error))
+    try:
+        result = _measure(client, build_program(machine), owner, proc)
+    except (OSError, ValueError) as error:
+        result = Canary(None, reason=str(error))
+    try:
+        _remove_owned(_Client(address, time.monotonic() + _CLEANING_LIMIT), {owner})
+    except (OSError, ValueError) as error:
+        return result._replace(leftovers=str(error))
+    return result
+
+
+def _measure(client: _Client, program: bytes, owner: str, proc: str) -> Canary:
+    image = _import_image(client, program, owner)
+    content = {
+        "Image": image,
+        "Entrypoint": [f"/{_PROGRAM}"],
+        "NetworkDisabled": True,
+        "Labels": {LABEL: owner},
+        "HostConfig": {
+            "AutoRemove": True,
+            "NetworkMode": "none",
+            "ReadonlyRootfs": True,
+            "CapDrop": ["ALL"],
+            "SecurityOpt": ["no-new-privileges"],
+            "LogConfig": {"Type": "none"},
+        },
+    }
+    name = f"mlhost-limits-canary-{owner}"
+    try:
+        container = client.ask("POST", f"/containers/create?name={name}", content)["Id"]
+        client.ask("POST", f"/containers/{container}/start")
+    except EngineError as error:
+        return Canary(None, refusal=str(error))
+    state = client.ask("GET", f"/containers/{container}/json")["State"]
+    if not state["Pid"]:
+        return Canary(None, refusal=f"it ended at once: exit code {state['ExitCode']}")
+    return Canary(read_container_limits(state["Pid"], proc))
+
+
+def _import_image(client: _Client, program: bytes, owner: str) -> str:
+    change = quote(f"LABEL {LABEL}={owner}")
+    answer = client.send(f"/images/create?fromSrc=-&changes={change}", build_tar(program))
+    for line in answer.splitlines():
+        report = json.loads(line)
+        if "error" in report:
+            raise ValueError(f"the canary's image is refused: {report['error']}")
+        if str(report.get("status", "")).startswith("sha256:"):
+            return str(report["status"])
+    raise ValueError(f"the canary's image has no name: the engine answered {answer[:200]!r}")
+
+
+def _owner(pid: int, proc: str) -> str:
+    """Return what names one process for good: its id, its start, the boot."""
+    return (
+        f"{pid}-{read_process(pid, proc).start}-{_read_line(f'{proc}/sys/kernel/random/boot_id')}"
+    )
+
+
+def _remove_abandoned(client: _Client, proc: str) -> None:
+    """Remove what earlier runs left, but nothing of a run that is still going on."""
+    owners = {entry["Labels"][LABEL] for entry in _list(client)}
+    _remove_owned(client, {owner for owner in owners if not _is_alive(owner, proc)})
+
+
+def _is_alive(owner: str, proc: str) -> bool:
+    pid = owner.partition("-")[0]
+    try:
+        return pid.isdigit() and _owner(int(pid), proc) == owner
+    except OSError:
+        return False
+
+
+def _list(client: _Client) -> list[Any]:
+    wanted = quote(json.dumps({"label": [LABEL]}))
+    containers = client.ask("GET", f"/containers/json?all=1&filters={wanted}")
+    images = client.ask("GET", f"/images/json?filters={wanted}")
+    return [*containers, *images]
+
+
+def _remove_owned(client: _Client, owners: set[str]) -> None:
+    """Remove until nothing is left; the containers first, since they hold the images."""
+    while owners:
+        entries = [entry for entry in _list(client) if entry["Labels"][LABEL] in owners]
+        if not entries:
+            return
+        if time.monotonic() > client.deadline:
+            raise TimeoutError(f"the canary's {entries[0]['Id'][:19]} could not be removed in time")
+        for entry in entries:
+            _remove(client, entry)
+
+
+def _remove(client: _Client, entry: Any) -> None:
+    path = f"/containers/{entry['Id']}" if "Names" in entry else f"/images/{entry['Id']}"
+    try:
+        if entry.get("State") == "running":
+            client.ask("POST", f"{path}/kill")  # The engine removes it then, as it was told to.
+        else:
+            client.ask("DELETE", f"{path}?force=1")
+    except EngineError as error:
+        if error.status not in (404, 409):  # Gone, or held by what is being removed.
+            raise
+    time.sleep(_PAUSE)
+
+
+def build_program(machine: str) -> bytes:
+    """Return a static ELF program that sleeps for a minute and exits: elf(5).
+
+    :param machine: As ``uname -m`` names it: ``x86_64`` or ``aarch64``.
+    """
+    number, code = _CODE[machine]
+    size = _HEADERS + len(code) + len(_SLEEP)
+    file_header = struct.pack(
+        "<16sHHIQQQIHHHHHH",
+        *(b"\x7fELF\x02\x01\x01", 2, number, 1, _ADDRESS + _HEADERS),
+        *(64, 0, 0, 64, 56, 1, 0, 0, 0),
+    )
+    segment = struct.pack("<IIQQQQQQ", 1, 5, 0, _ADDRESS, _ADDRESS, size, size, 0x10000)
+    return file_header + segment + code + _SLEEP
+
+
+def build_tar(program: bytes) -> bytes:
+    """Return an archive that holds the program alone, executable for everyone: tar(5)."""
+    fields = (_PROGRAM, "0000555", "0000000", "0000000", f"{len(program):011o}", f"{0:011o}")
+    widths = (100, 8, 8, 8, 12, 12)
+    head = b"".join(field.encode().ljust(width, b"\0") for field, width in zip(fields, widths))
+    checksum = f"{sum(head) + 8 * ord(' ') + ord('0'):06o}\0 0".encode()
+    padding = bytes(-len(program) % 512 + 1024)
+    return (head + checksum).ljust(512, b"\0") + program + padding
+
+
+def read_canary_key(daemon: Daemon, config: bytes, address: str = "", proc: str = "/proc") -> str:
+    """Return a digest of all that decides a canary's result; the same digest, the same result.
+
+    :param config: daemon.json as it stands; the daemon read it at its start.
+    :param address: The socket of containerd, whose limits containers start from. By default
+        the one that the daemon was told, or starts for itself.
+    """
+    pid = next(filter(None, map(read_peer, _containerd_sockets(daemon, address))), None)
+    facts: list[object] = [
+        daemon.process.pid,
+        daemon.process.start,
+        daemon.flags,
+        config,
+        _read_line(f"{proc}/sys/kernel/random/boot_id"),
+        _read_line(f"{proc}/sys/fs/nr_open"),
+    ]
+    for parent in filter(None, (daemon.process.pid, pid)):
+        facts += [parent, read_process(parent, proc).start, read_limits(parent, proc)]
+    return hashlib.sha256(repr(facts).encode()).hexdigest()
+
+
+def _containerd_sockets(daemon: Daemon, address: str) -> list[str]:
+    given = {flag.name: flag.value for flag in daemon.flags}
+    own = f"{given.get('exec-root', '/var/run/docker')}/containerd/containerd.sock"
+    told = address or given.get("containerd", "")
+    return [told] if told else ["/run/containerd/containerd.sock", own]
+
+
+def _read_line(path: str) -> str:
+    with open(path, encoding="ascii") as file:
+        return file.read().strip()

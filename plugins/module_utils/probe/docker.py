@@ -1,0 +1,280 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Read what a Docker daemon runs with, and the limits its containers really have.
+
+The daemon is asked over its own socket: the ``docker`` command is slow to start and may be
+missing. Unit files are read as files, so a host that is not booted can be read as well.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+import json
+import os
+import socket
+import sys
+import time
+from typing import NamedTuple
+
+from ..policy.docker_config import Flag, find_flags, find_socket, parse_flags
+from ..policy.unit_file import (
+    UNIT_DIRECTORIES,
+    Setting,
+    Source,
+    merge_units,
+    parse_environment,
+    parse_environment_file,
+)
+from .files import list_folder, read_text, under
+from .process import Process, read_limits, read_process, read_unit_pids
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from ..policy.rlimit import Rlimit
+
+DEFAULT_SOCKET = find_socket(())
+
+
+class EngineError(ValueError):
+    """The daemon's own refusal. ``status`` is that of HTTP."""
+
+    def __init__(self, status: int, message: str) -> None:
+        super().__init__(message)
+        self.status = status
+
+
+class Container(NamedTuple):
+    """A running container. ``pid`` is its first process, as the host counts."""
+
+    id: str
+    name: str
+    pid: int
+    image: str
+
+
+class ContainerLimits(NamedTuple):
+    """What a container has. ``shm_size`` is in bytes; ``None`` where /dev/shm is no mount."""
+
+    limits: dict[str, Rlimit]
+    shm_size: int | None
+
+
+class Daemon(NamedTuple):
+    """The running daemon and the flags on its command line."""
+
+    process: Process
+    flags: list[Flag]
+
+
+def exchange(
+    method: str,
+    path: str,
+    body: bytes = b"",
+    *,
+    kind: str = "application/json",
+    address: str = DEFAULT_SOCKET,
+    timeout: float = 10.0,
+) -> bytes:
+    """Send one HTTP/1.0 request to the daemon and return the body of its answer.
+
+    :param kind: The media type of *body*.
+    :param timeout: For the whole exchange, in seconds.
+    :raises EngineError: With the daemon's message, if it refuses.
+    :raises OSError: If the socket is missing, closed to us, or silent.
+    """
+    what = f"{method} {path.partition('?')[0]}"
+    head = (
+        f"{method} {path} HTTP/1.0\r\nHost: docker\r\n"
+        f"Content-Type: {kind}\r\nContent-Length: {len(body)}\r\n\r\n"
+    )
+    try:
+        answer = _talk(address, head.encode("ascii") + body, time.monotonic() + timeout)
+    except FileNotFoundError:
+        raise FileNotFoundError(f"{address} does not exist: Docker is not running here") from None
+    except ConnectionRefusedError:
+        raise ConnectionRefusedError(f"{address}: nobody listens, Docker is not running") from None
+    except PermissionError:
+        raise PermissionError(f"{address}: permission denied, Docker answers root only") from None
+    except socket.timeout:
+        raise TimeoutError(f"{address}: no answer to {what} in {timeout:.0f} s") from None
+    if not answer:
+        raise ConnectionError(f"{address}: the daemon hung up on {what}")
+    return _parse_answer(answer, address)
+
+
+def _talk(address: str, request: bytes, deadline: float) -> bytes:
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
+        connection.settimeout(max(deadline - time.monotonic(), 0.01))
+        connection.connect(address)
+        connection.sendall(request)
+        answer = b""
+        while True:
+            connection.settimeout(max(deadline - time.monotonic(), 0.01))
+            part = connection.recv(65536)
+            if not part:
+                return answer
+            answer += part
+
+
+def _parse_answer(answer: bytes, address: str) -> bytes:
+    head, _, body = answer.partition(b"\r\n\r\n")
+    words = head.split(None, 2)
+    if len(words) < 2 or not words[0].startswith(b"HTTP/") or not words[1].isdigit():
+        raise ValueError(f"{address} does not speak HTTP: it answered {answer[:40]!r}")
+    status = int(words[1])
+    if status >= 400:
+        raise EngineError(status, _parse_message(body) or f"HTTP status {status}")
+    return body
+
+
+def _parse_message(body: bytes) -> str:
+    try:
+        return str(json.loads(body)["message"]).strip()
+    except (ValueError, KeyError, TypeError):
+        return body.decode("utf-8", "replace").strip()
+
+
+def ask(
+    method: str,
+    path: str,
+    content: object = None,
+    *,
+    address: str = DEFAULT_SOCKET,
+    timeout: float = 10.0,
+) -> Any:
+    """Send JSON, return JSON; ``None`` for an empty answer. Raises as :func:`exchange` does."""
+    body = b"" if content is None else json.dumps(content).encode()
+    answer = exchange(method, path, body, address=address, timeout=timeout)
+    return json.loads(answer) if answer.strip() else None
+
+
+def read_version(address: str = DEFAULT_SOCKET, timeout: float = 10.0) -> str:
+    """Return the daemon's version, ``20.10.24`` or the like."""
+    return str(ask("GET", "/version", address=address, timeout=timeout)["Version"])
+
+
+def read_containers(address: str = DEFAULT_SOCKET, timeout: float = 10.0) -> list[Container]:
+    """Return the running containers; one that ends while they are read is left out."""
+    containers = []
+    for entry in ask("GET", "/containers/json", address=address, timeout=timeout):
+        try:
+            state = ask("GET", f"/containers/{entry['Id']}/json", address=address, timeout=timeout)
+        except EngineError as error:
+            if error.status == 404:
+                continue
+            raise
+        if state["State"]["Pid"]:
+            name = state["Name"].lstrip("/")
+            containers.append(Container(entry["Id"], name, state["State"]["Pid"], entry["Image"]))
+    return containers
+
+
+def read_container_limits(pid: int, proc: str = "/proc") -> ContainerLimits:
+    """Return the limits and the /dev/shm of the container whose first process is *pid*.
+
+    :raises OSError: If the process is gone, or the caller is not root.
+    """
+    limits = read_limits(pid, proc)
+    device = f"{proc}/{pid}/root/dev"
+    try:
+        mounted = os.stat(f"{device}/shm").st_dev != os.stat(device).st_dev
+    except FileNotFoundError:
+        return ContainerLimits(limits, None)
+    size = os.statvfs(f"{device}/shm") if mounted else None
+    return ContainerLimits(limits, size.f_blocks * size.f_frsize if size else None)
+
+
+def read_unit(unit: str, root: str = "/") -> list[Setting]:
+    """Return what the files of a systemd unit state, drop-ins merged in.
+
+    :param root: The tree to read; the paths in the result are those inside it.
+    :returns: An empty list for a unit that is absent or masked.
+    """
+    mains = (f"{folder}/{unit}" for folder in UNIT_DIRECTORIES)
+    main = next((path for path in mains if _is_there(path, root)), None)
+    dropins = [
+        _read_source(f"{base}/{folder}.d/{name}", root)
+        for folder in (unit, unit.rpartition(".")[2])
+        for base in UNIT_DIRECTORIES
+        for name in list_folder(f"{base}/{folder}.d", root)
+        if name.endswith(".conf")
+    ]
+    return merge_units(_read_source(main, root) if main else None, dropins)
+
+
+def _is_there(path: str, root: str) -> bool:
+    folder, _, name = path.rpartition("/")
+    return os.path.lexists(f"{under(folder, root)}/{name}")
+
+
+def _read_source(path: str, root: str) -> Source:
+    return Source(path, read_text(path, root) or "")  # /dev/null may be missing from the tree.
+
+
+def read_dockerd_flags(root: str = "/", unit: str = "docker.service") -> list[Flag]:
+    """Return the flags that the unit's files give dockerd at its next start, with their places.
+
+    :raises ValueError: If a line cannot be split into words.
+    """
+    settings = [setting for setting in read_unit(unit, root) if setting.section == "Service"]
+    environment = {}
+    for setting in settings:
+        if setting.key == "Environment":
+            environment.update({entry.key: entry for entry in parse_environment(setting)})
+    for setting in settings:
+        if setting.key == "EnvironmentFile":
+            for path in _find_files(setting.value.lstrip("-"), root):
+                assigned = parse_environment_file(read_text(path, root) or "", path)
+                environment.update({entry.key: entry for entry in assigned})
+    return find_flags(settings, environment)
+
+
+def _find_files(pattern: str, root: str) -> list[str]:
+    folder, _, name = pattern.rpartition("/")
+    names = list_folder(folder, root)
+    return [f"{folder}/{found}" for found in names if fnmatch.fnmatchcase(found, name)]
+
+
+def find_daemon(
+    unit: str = "docker.service",
+    proc: str = "/proc",
+    cgroups: str = "/sys/fs/cgroup",
+    pid_file: str = "/run/docker.pid",
+) -> Daemon | None:
+    """Return the running dockerd, from its unit's cgroup or else from its pid file."""
+    pids = read_unit_pids(unit, root=cgroups) or _read_pid_file(pid_file)
+    for pid in pids:
+        try:
+            process = read_process(pid, proc)
+            with open(f"{proc}/{pid}/cmdline", encoding="utf-8", errors="surrogateescape") as file:
+                words = file.read().rstrip("\0").split("\0")
+        except OSError:
+            continue
+        if process.comm == "dockerd":
+            path = f"/proc/{pid}/cmdline"
+            return Daemon(process, parse_flags((word, path, 0) for word in words[1:]))
+    return None
+
+
+def _read_pid_file(path: str) -> list[int]:
+    try:
+        with open(path, encoding="ascii") as file:
+            return [int(file.read())]
+    except (OSError, ValueError):
+        return []
+
+
+def read_peer(address: str) -> int | None:
+    """Return the process that listens on a Unix socket; ``None`` where nobody does.
+
+    A socket that systemd opened belongs to process 1.
+    """
+    try:
+        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
+            connection.settimeout(2.0)
+            connection.connect(address)
+            peer = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12)
+            return int.from_bytes(peer[:4], sys.byteorder)
+    except OSError:
+        return None

@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Read configuration files of a host, or of a tree that will be one, as text by path."""
+
+from __future__ import annotations
+
+import os
+
+from ..policy.pam_limits import LIMITS_CONF, LIMITS_D
+from ..policy.sysctl_conf import SYSCTL_DIRECTORIES
+
+_LARGEST = 8 * 2**20  # A configuration file larger than this is a mistake or an attack.
+
+
+def read_text(path: str, root: str = "/") -> str | None:
+    """Return a file as latin-1, so that every byte survives; ``None`` where it is absent.
+
+    A link that hangs counts as absent. A folder counts as empty, as the C library reads it.
+
+    :raises OSError: If it cannot be read or is larger than 8 MiB.
+    """
+    content = read_bytes(path, root)
+    return None if content is None else content.decode("latin-1")
+
+
+def read_bytes(path: str, root: str = "/") -> bytes | None:
+    """Return a file's content; ``None`` where it is absent.
+
+    :raises OSError: If it cannot be read or is larger than 8 MiB.
+    """
+    try:
+        with open(under(path, root), "rb") as file:
+            content = file.read(_LARGEST + 1)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except IsADirectoryError:
+        return b""
+    if len(content) > _LARGEST:
+        raise OSError(f"{path}: is larger than {_LARGEST} bytes")
+    return content
+
+
+def read_folder(folder: str, root: str = "/", suffix: str = ".conf") -> dict[str, str]:
+    """Return the text of every file in a folder with this ending, by its path in the tree."""
+    found = {}
+    for name in list_folder(folder, root):
+        text = read_text(f"{folder}/{name}", root) if name.endswith(suffix) else None
+        if text is not None:
+            found[f"{folder}/{name}"] = text
+    return found
+
+
+def list_folder(folder: str, root: str = "/") -> list[str]:
+    """Return the names in a folder, sorted; none where it is absent."""
+    try:
+        return sorted(os.listdir(under(folder, root)))
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+
+
+def under(path: str, root: str) -> str:
+    """Return where a path of the tree lies on this machine, links followed inside the tree."""
+    return path if root == "/" else root.rstrip("/") + follow_links(path, root)
+
+
+def follow_links(path: str, root: str = "/", links: int = 40) -> str:
+    """Return the path in the tree that *path* means; an absolute link starts at *root*.
+
+    :raises OSError: If the links form a loop.
+    """
+    done, parts = "", path.strip("/").split("/")
+    while parts:
+        part = parts.pop(0)
+        if part in ("", ".", ".."):
+            done = done.rpartition("/")[0] if part == ".." else done
+            continue
+        here = f"{root.rstrip('/')}{done}/{part}"
+        if not os.path.islink(here):
+            done = f"{done}/{part}"
+            continue
+        links -= 1
+        if links < 0:
+            raise OSError(f"{path}: is a loop of symbolic links")
+        target = os.readlink(here)
+        done = "" if target.startswith("/") else done
+        parts = [*target.split("/"), *parts]
+    return done
+
+
+def read_limits_files(root: str = "/") -> dict[str, str]:
+    """Return limits.conf and every file of limits.d that pam_limits may read, by path."""
+    main = read_text(LIMITS_CONF, root)
+    return {**({} if main is None else {LIMITS_CONF: main}), **read_folder(LIMITS_D, root)}
+
+
+def read_sysctl_files(root: str = "/") -> dict[str, str]:
+    """Return every file in the folders of sysctl.d(5), by path."""
+    found: dict[str, str] = {}
+    for folder in SYSCTL_DIRECTORIES:
+        found.update(read_folder(folder, root))
+    return found
+
+
+def read_os_release(root: str = "/") -> dict[str, str]:
+    """Return the fields of os-release(5); none where the file is absent."""
+    text = read_text("/etc/os-release", root) or read_text("/usr/lib/os-release", root) or ""
+    pairs = (line.partition("=") for line in text.splitlines() if "=" in line)
+    return {name.strip(): value.strip().strip("\"'") for name, _, value in pairs}

@@ -1,0 +1,21 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Read the kernel's running values from /proc/sys."""
+
+from __future__ import annotations
+
+
+def sysctl_path(key: str, proc: str = "/proc") -> str:
+    """Return the file of a key with dots; a slash inside stands for a dot of a name."""
+    return f"{proc}/sys/" + key.translate(str.maketrans("./", "/."))
+
+
+def read_sysctl(key: str, proc: str = "/proc") -> str | None:
+    """Return a running value, or ``None`` where this kernel has no such key.
+
+    :raises OSError: If the key is there and cannot be read.
+    """
+    try:
+        with open(sysctl_path(key, proc), encoding="ascii", errors="replace") as file:
+            return file.read().strip()
+    except (FileNotFoundError, NotADirectoryError):
+        return None

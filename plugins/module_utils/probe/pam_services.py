@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Make the PAM services of the host ready to be opened, by default in a form that leaves no trace."""
+
+from __future__ import annotations
+
+import os
+from contextlib import contextmanager
+from typing import NamedTuple
+
+from ..policy.pam_stack import DIRECTORIES, find_service_file, flatten, quiet_stack
+from .libpam import Libpam, find_missing_modules, load_modules
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator, Mapping
+
+
+class PamServices(NamedTuple):
+    """libpam and the services to open through it.
+
+    ``folder`` holds the quiet services and is ``None`` where the host's own run in full.
+    ``skipped`` names, by service, modules that were left out; ``obstacles`` why a service cannot
+    be opened. ``pam`` is ``None`` where none can.
+    """
+
+    pam: Libpam | None
+    folder: str | None
+    skipped: dict[str, tuple[str, ...]]
+    obstacles: dict[str, str]
+
+
+@contextmanager
+def prepared_services(names: Collection[str], quiet: bool) -> Iterator[PamServices]:
+    """Load libpam and write the quiet services, and remove them in the end.
+
+    :param quiet: Where libpam is older than 1.4, the host's own services are used all the same.
+    """
+    services = PamServices(None, None, {}, {})
+    try:
+        if os.geteuid() != 0:
+            raise PermissionError("opening a session of a user needs root")
+        pam = Libpam()
+        services = services._replace(pam=pam, folder=_make_folder() if quiet and pam.reads_folders else None)
+        _prepare(names, services)
+    except OSError as error:
+        services.obstacles.update(dict.fromkeys(names, str(error)))
+    try:
+        yield services
+    finally:
+        _remove_folder(services.folder)
+
+
+def _prepare(names: Collection[str], services: PamServices) -> None:
+    files = _read_pam_files()
+    modules: set[str] = set()
+    for name in names:
+        if find_service_file(name, files) is None:
+            services.obstacles[name] = f"no PAM service {name!r} on this host"
+        elif services.folder:
+            modules.update(_write_quiet_service(name, files, services))
+    load_modules(modules)
+
+
+def _write_quiet_service(name: str, files: Mapping[str, str], services: PamServices) -> tuple[str, ...]:
+    """Write the files of one service and return the modules that will run."""
+    try:
+        lines = [line for kind in ("account", "session") for line in flatten(name, kind, files)]
+    except ValueError as error:
+        services.obstacles[name] = str(error)
+        return ()
+    path = f"{services.folder}/{name}"
+    stack = quiet_stack(lines, path, find_missing_modules({line.module for line in lines}))
+    services.skipped[name] = stack.skipped
+    for file, text in {path: stack.text, **stack.substacks}.items():
+        _write_file(file, text)
+    return stack.modules
+
+
+def _read_pam_files() -> dict[str, str]:
+    files = {}
+    for folder in filter(os.path.isdir, DIRECTORIES):
+        for entry in os.scandir(folder):
+            if entry.is_file():
+                with open(entry.path, encoding="utf-8", errors="surrogateescape") as file:
+                    files[entry.path] = file.read()
+    return files
+
+
+def _make_folder() -> str:
+    """Create a folder that only root can look into, with an ``other`` that libpam misses aloud."""
+    parent = "/run" if os.path.isdir("/run") else "/tmp"
+    folder = f"{parent}/mlhost-limits-{os.getpid()}-{os.urandom(8).hex()}"
+    os.mkdir(folder, 0o700)
+    _write_file(f"{folder}/other", "")
+    return folder
+
+
+def _write_file(path: str, text: str) -> None:
+    with open(path, "w", encoding="utf-8", errors="surrogateescape") as file:
+        file.write(text)
+
+
+def _remove_folder(folder: str | None) -> None:
+    if folder is not None:
+        for name in os.listdir(folder):
+            os.unlink(f"{folder}/{name}")
+        os.rmdir(folder)

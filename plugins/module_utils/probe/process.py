@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Read limits and identity of running processes from /proc."""
+
+from __future__ import annotations
+
+import os
+import time
+from typing import NamedTuple
+
+from ..policy.proc_limits import parse_proc_limits
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from ..policy.rlimit import Rlimit
+
+
+class Process(NamedTuple):
+    """What tells one process from another. ``start`` is in clock ticks since boot."""
+
+    pid: int
+    comm: str
+    uid: int
+    cgroup: str
+    start: int
+
+
+def read_limits(pid: int | str, proc: str = "/proc") -> dict[str, Rlimit]:
+    """Return the limits of one process, by limits.conf name, in the kernel's unit.
+
+    :param pid: A process id, or ``self``.
+    :raises OSError: If the process is gone.
+    """
+    with open(f"{proc}/{pid}/limits", encoding="ascii") as file:
+        return parse_proc_limits(file.read())
+
+
+def read_process(pid: int, proc: str = "/proc") -> Process:
+    """Return the identity of one process.
+
+    :raises OSError: If the process is gone.
+    """
+    with open(f"{proc}/{pid}/stat", encoding="utf-8", errors="replace") as file:
+        comm, _, rest = file.read().partition("(")[2].rpartition(")")
+    with open(f"{proc}/{pid}/cgroup", encoding="utf-8", errors="replace") as file:
+        cgroup = file.read().strip()
+    uid = os.stat(f"{proc}/{pid}").st_uid
+    return Process(pid, comm, uid, cgroup, int(rest.split()[19]))
+
+
+def find_processes(proc: str = "/proc") -> Iterator[Process]:
+    """Yield every process that still exists when it is read, kernel threads included."""
+    for name in os.listdir(proc):
+        if name.isdigit():
+            try:
+                yield read_process(int(name), proc)
+            except OSError:
+                continue  # It ended between the listing and the look.
+
+
+def read_unit_pids(unit: str, slice_: str = "system.slice", root: str = "/sys/fs/cgroup") -> list[int]:
+    """Return the processes of a systemd service from its cgroup, lowest first.
+
+    Works on cgroup v2 and on v1, where systemd keeps its own hierarchy under ``systemd``.
+
+    :returns: An empty list where the unit does not run.
+    """
+    for base in (root, f"{root}/systemd", f"{root}/unified"):
+        try:
+            with open(f"{base}/{slice_}/{unit}/cgroup.procs", encoding="ascii") as file:
+                return sorted(int(line) for line in file)
+        except OSError:
+            continue
+    return []
+
+
+def started_before(process: Process, path: str, proc: str = "/proc") -> bool:
+    """Tell whether a process started before a file was last changed; no file, no change."""
+    try:
+        changed = os.stat(path).st_mtime
+    except OSError:
+        return False
+    with open(f"{proc}/uptime", encoding="ascii") as file:
+        uptime = float(file.read().split()[0])
+    started = time.time() - uptime + process.start / os.sysconf("SC_CLK_TCK")
+    return started < changed

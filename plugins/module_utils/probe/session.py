@@ -1,0 +1,209 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Measure the limits that fresh sessions get, by opening them through libpam in child processes."""
+
+from __future__ import annotations
+
+import os
+import pwd
+from functools import partial
+from typing import NamedTuple
+
+from ..policy.rlimit import Rlimit
+from .children import run_in_children
+from .libpam import Libpam, PamCall, PamOutcome, set_own_limits
+from .pam_services import PamServices, prepared_services
+from .session_base import Base, read_base_limits, read_use_pam
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from .children import Report
+
+TIME_LIMIT = 20.0
+"""Seconds that all sessions of one round may take together."""
+
+_ITEMS = {
+    "sshd": {"tty": "ssh", "rhost": "127.0.0.1"},
+    "cron": {"tty": "cron"},
+    "crond": {"tty": "cron"},
+    "login": {"tty": "tty1"},
+    "su": {"ruser": "root"},
+    "su-l": {"ruser": "root"},
+    "sudo": {"ruser": "root"},
+    "sudo-i": {"ruser": "root"},
+}
+_CALLED_BY_ROOT = ("su", "su-l", "runuser", "runuser-l", "sudo", "sudo-i")
+_CALLER = ("sshd", "root")
+_OWN_ACCOUNT = ("sudo", "sudo-i")
+_STARTS_SHELL = ("sshd", "login", "su", "su-l")
+_NO_SHELLS = ("nologin", "false", "true", "sync")
+
+
+class SessionRequest(NamedTuple):
+    """One session to open: a user, a service (a name in pam.d), and the limits it inherits.
+
+    ``base`` says where ``base_limits`` come from, or why there are none.
+    """
+
+    service: str
+    user: str
+    base_limits: Mapping[str, Rlimit] | None
+    base: str
+
+
+class SessionResult(NamedTuple):
+    """What one session gets.
+
+    ``limits`` is ``None`` where that is unknown or no session opens; ``reason`` then says why.
+    ``opens`` is ``None`` where that was not found out. ``how`` says how ``limits`` were measured.
+    """
+
+    service: str
+    user: str
+    limits: dict[str, Rlimit] | None
+    how: str
+    reason: str = ""
+    opens: bool | None = None
+
+
+def pick_users(count: int = 1) -> list[str]:
+    """Return login users of this host, lowest user id first, to stand for everybody.
+
+    Login users have an id from 1000 to 65533 and a real shell.
+    """
+    people = (entry for entry in pwd.getpwall() if 1000 <= entry.pw_uid < 65534 and _has_shell(entry))
+    return [entry.pw_name for entry in sorted(people, key=lambda entry: entry.pw_uid)[:count]]
+
+
+def _has_shell(entry: pwd.struct_passwd) -> bool:
+    return os.path.basename(entry.pw_shell) not in _NO_SHELLS
+
+
+def measure_sessions(
+    wanted: Sequence[tuple[str, str]],
+    mode: str = "quiet",
+    default_limits: Mapping[str, Rlimit] | None = None,
+    time_limit: float = TIME_LIMIT,
+) -> list[SessionResult]:
+    """Return what fresh sessions get, each inheriting what its real starter would pass on.
+
+    :param wanted: Pairs of service and user; the results keep their order.
+    :param mode: As in :func:`probe_sessions`.
+    :param default_limits: The service manager's defaults, for daemons started on demand.
+    """
+    first = [pair for pair in wanted if pair[0] not in _CALLED_BY_ROOT]
+    later = [pair for pair in wanted if pair[0] in _CALLED_BY_ROOT]
+    if later and _CALLER not in first:
+        first.append(_CALLER)
+    bases = {service: read_base_limits(service, default_limits) for service, _ in first}
+    with prepared_services({service for service, _ in first + later}, mode == "quiet") as services:
+        results = _measure_round(first, bases, services, time_limit)
+        if later:
+            bases = dict.fromkeys(_CALLED_BY_ROOT, _read_callers_base(results[_CALLER]))
+            results.update(_measure_round(later, bases, services, time_limit))
+    return [results[pair] for pair in wanted]
+
+
+def _read_callers_base(caller: SessionResult) -> Base:
+    if caller.limits is None:
+        return Base(None, f"the limits of the calling root session are unknown: {caller.reason}")
+    return Base(caller.limits, "called from a session of root through sshd")
+
+
+def _measure_round(
+    pairs: Sequence[tuple[str, str]], bases: Mapping[str, Base], services: PamServices, time_limit: float
+) -> dict[tuple[str, str], SessionResult]:
+    bypass = _find_bypass(bases["sshd"]) if "sshd" in dict(pairs) else None
+    results, requests = {}, []
+    for service, user in pairs:
+        reason = _find_refusal(service, user)
+        if reason:
+            results[service, user] = SessionResult(service, user, None, "", reason, opens=False)
+        elif service == "sshd" and bypass:
+            results[service, user] = bypass._replace(user=user)
+        else:
+            base = bases[service]
+            requests.append(SessionRequest(service, user, base.limits, base.how))
+    for result in _probe_all(requests, services, time_limit):
+        results[result.service, result.user] = result
+    return results
+
+
+def _find_refusal(service: str, user: str) -> str:
+    """Return why a login ends before or after PAM whatever the limits are, or nothing."""
+    try:
+        entry = pwd.getpwnam(user)
+    except KeyError:
+        return f"no user {user!r} on this host"
+    if service in _STARTS_SHELL and not _has_shell(entry):
+        return f"{user} has the shell {entry.pw_shell}, which opens no session"
+    return ""
+
+
+def _find_bypass(base: Base) -> SessionResult | None:
+    """Return what every session of sshd gets where sshd does not use PAM."""
+    if base.limits is None:
+        return None
+    try:
+        use_pam = read_use_pam(base.pid)
+    except (OSError, ValueError) as error:
+        return SessionResult("sshd", "", None, "", f"sshd's configuration: {error}")
+    if use_pam.value == "yes":
+        return None
+    how = f"{base.how}; sshd does not use PAM ({use_pam.text}, {use_pam.place})"
+    return SessionResult("sshd", "", dict(base.limits), how)
+
+
+def probe_sessions(
+    requests: Sequence[SessionRequest], mode: str = "quiet", time_limit: float = TIME_LIMIT
+) -> list[SessionResult]:
+    """Open all requested sessions at once, each in a child of its own, and close them again.
+
+    :param mode: ``quiet`` runs the real modules that decide on entry and on limits, and leaves
+        out those that leave a trace; ``full`` runs the real service with all its effects, as a
+        login would. Where libpam is older than 1.4, quiet falls back to full.
+    :param time_limit: Seconds after which a session that does not answer is given up.
+    """
+    with prepared_services({request.service for request in requests}, mode == "quiet") as services:
+        return _probe_all(requests, services, time_limit)
+
+
+def _probe_all(requests: Sequence[SessionRequest], services: PamServices, time_limit: float) -> list[SessionResult]:
+    obstacles = [_find_obstacle(request, services) for request in requests]
+    tried = [request for request, obstacle in zip(requests, obstacles) if not obstacle]
+    pam, folder = services.pam, services.folder
+    tasks = [partial(_open_session, pam, request, folder) for request in tried if pam]
+    reports = iter(run_in_children(tasks, time_limit))
+    return [
+        SessionResult(request.service, request.user, None, "", obstacle)
+        if obstacle
+        else _read_report(request, next(reports), services)
+        for request, obstacle in zip(requests, obstacles)
+    ]
+
+
+def _find_obstacle(request: SessionRequest, services: PamServices) -> str:
+    obstacle = services.obstacles.get(request.service, "")
+    return obstacle or (request.base if request.base_limits is None else "")
+
+
+def _open_session(pam: Libpam, request: SessionRequest, folder: str | None) -> PamOutcome:
+    """Open one session. Runs in a child."""
+    account = "root" if request.service in _OWN_ACCOUNT else request.user
+    call = PamCall(request.service, request.user, account, _ITEMS.get(request.service, {}), folder)
+    try:
+        set_own_limits(request.base_limits or {})
+        return pam.open_session(call)
+    except (OSError, ValueError, MemoryError) as error:
+        return PamOutcome(None, str(error), None)
+
+
+def _read_report(request: SessionRequest, report: Report, services: PamServices) -> SessionResult:
+    outcome = PamOutcome(None, report.problem, None) if report.problem else PamOutcome(*report.value)
+    limits = outcome.limits and {name: Rlimit(*pair) for name, pair in outcome.limits.items()}
+    how = f"{'full ' if services.folder is None else ''}libpam session of {request.service}, {request.base}"
+    skipped = services.skipped.get(request.service)
+    if skipped:
+        how += f"; not run: {', '.join(skipped)}"
+    return SessionResult(request.service, request.user, limits, how, outcome.reason, outcome.opens)

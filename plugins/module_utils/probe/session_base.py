@@ -1,0 +1,141 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Find what a fresh session inherits before PAM runs: the limits of the process that starts it."""
+
+from __future__ import annotations
+
+import glob
+import os
+import re
+from typing import NamedTuple
+
+from ..policy.declaration import Declaration
+from ..policy.sshd_config import MAIN_FILE, find_includes, find_use_pam
+from .process import read_limits, read_unit_pids
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from ..policy.rlimit import Rlimit
+
+_PID_FILES = {"sshd": "/run/sshd.pid", "cron": "/run/crond.pid", "crond": "/run/crond.pid", "atd": "/run/atd.pid"}
+_UNITS = {"sshd": ("ssh.service", "sshd.service"), "cron": ("cron.service", "crond.service")}
+_UNITS["crond"] = _UNITS["cron"]
+_CGROUPS = ("/sys/fs/cgroup", "/sys/fs/cgroup/systemd", "/sys/fs/cgroup/unified")
+_GETTY_SLICES = ("system-getty.slice", "system-serial\\x2dgetty.slice")
+
+
+class Base(NamedTuple):
+    """The limits a session starts from. ``how`` says where they come from, or why none are known.
+
+    ``pid`` is the process they were read from, 0 where it is none.
+    """
+
+    limits: Mapping[str, Rlimit] | None
+    how: str
+    pid: int = 0
+
+
+def read_base_limits(service: str, default: Mapping[str, Rlimit] | None = None, proc: str = "/proc") -> Base:
+    """Return what a session of a service inherits from its daemon, as that daemon runs now.
+
+    su and sudo inherit from whoever calls them, so nothing is found for them here.
+
+    :param default: The service manager's default limits: they stand in where the daemon is
+        started only when somebody logs in.
+    """
+    pid = find_login_daemon(service, proc)
+    if pid is not None:
+        try:
+            return Base(read_limits(pid, proc), f"inherited from {_read_comm(pid, proc)} (pid {pid})", pid)
+        except OSError:
+            pass  # It ended between the search and the look.
+    if default is not None and service in (*_UNITS, "login", "atd"):
+        return Base(default, "inherited from the service manager's defaults")
+    return Base(None, f"no process that starts sessions of {service} is running")
+
+
+def find_login_daemon(service: str, proc: str = "/proc") -> int | None:
+    """Return the process that sessions of a service descend from: sshd, cron, a getty."""
+    if service == "login":
+        return next(_find_gettys(proc), None)
+    for unit in _UNITS.get(service, (f"{service}.service",)):
+        pids = read_unit_pids(unit)
+        if pids:
+            return next((pid for pid in pids if _read_parent(pid, proc) == 1), pids[0])
+    return _read_pid_file(_PID_FILES.get(service), proc)
+
+
+def _find_gettys(proc: str) -> Iterator[int]:
+    for slice_ in _GETTY_SLICES:
+        for folder in _CGROUPS:
+            for path in sorted(glob.glob(f"{folder}/system.slice/{glob.escape(slice_)}/*.service")):
+                yield from read_unit_pids(os.path.basename(path), f"system.slice/{slice_}")
+    for name in sorted(filter(str.isdigit, os.listdir(proc)), key=int):
+        if _read_comm(int(name), proc) in ("agetty", "getty", "mingetty"):
+            yield int(name)
+
+
+def _read_pid_file(path: str | None, proc: str) -> int | None:
+    """Return the process a pid file names, if it still is the daemon that the file is about."""
+    if path is None:
+        return None
+    try:
+        with open(path, encoding="ascii") as file:
+            pid = int(file.read())
+    except (OSError, ValueError):
+        return None
+    return pid if _read_comm(pid, proc).startswith(os.path.basename(path)[:-4].rstrip("d")) else None
+
+
+def _read_comm(pid: int, proc: str) -> str:
+    try:
+        with open(f"{proc}/{pid}/comm", encoding="utf-8", errors="replace") as file:
+            return file.read().strip()
+    except OSError:
+        return ""
+
+
+def _read_parent(pid: int, proc: str) -> int:
+    try:
+        with open(f"{proc}/{pid}/stat", encoding="utf-8", errors="replace") as file:
+            return int(file.read().rpartition(")")[2].split()[1])
+    except OSError:
+        return 0
+
+
+def read_use_pam(pid: int, proc: str = "/proc") -> Declaration:
+    """Return whether sshd puts its sessions through PAM: its command line, then its files.
+
+    :param pid: The running sshd, 0 where there is none.
+    :returns: The built-in ``no`` with line 0 where nothing states it.
+    :raises ValueError: If sshd would refuse its configuration.
+    """
+    command = _read_command(pid, proc) if pid else ""
+    option = re.search(r"-o ?['\"]?usepam[ =]+([a-z]+)", command, re.IGNORECASE)
+    if option:
+        return Declaration(f"command line of pid {pid}", 0, option[0], option[1].lower())
+    chosen = re.search(r" -f ?(/\S+)", command)
+    path = chosen[1] if chosen else MAIN_FILE
+    return find_use_pam(_read_sshd_files(path), path) or Declaration(path, 0, "UsePAM is not set", "no")
+
+
+def _read_command(pid: int, proc: str) -> str:
+    """Return the title of the process; sshd keeps its arguments in it."""
+    try:
+        with open(f"{proc}/{pid}/cmdline", encoding="utf-8", errors="replace") as file:
+            return file.read().replace("\0", " ")
+    except OSError:
+        return ""
+
+
+def _read_sshd_files(path: str) -> dict[str, str]:
+    files: dict[str, str] = {}
+    waiting = [path]
+    while waiting:
+        path = waiting.pop()
+        if path not in files and os.path.isfile(path):
+            with open(path, encoding="utf-8", errors="replace") as file:
+                files[path] = file.read()
+            waiting += [name for pattern in find_includes(files[path], path) for name in glob.glob(pattern)]
+    return files

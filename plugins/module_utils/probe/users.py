@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Read users and groups as the C library knows them."""
+
+from __future__ import annotations
+
+import grp
+import os
+import pwd
+
+from ..policy.pam_limits import User
+
+
+def read_user(name: str) -> User | None:
+    """Return a user with all groups, or ``None`` where there is none of that name."""
+    try:
+        entry = pwd.getpwnam(name)
+    except KeyError:
+        return None
+    gids = os.getgrouplist(name, entry.pw_gid)
+    groups = frozenset(filter(None, map(_group_name, gids)))
+    return User(name, entry.pw_uid, entry.pw_gid, groups, frozenset(gids))
+
+
+def _group_name(gid: int) -> str:
+    try:
+        return grp.getgrgid(gid).gr_name
+    except KeyError:
+        return ""
+
+
+def find_member(group: str) -> str | None:
+    """Return one member of a group, listed or by primary group; ``None`` where it has none."""
+    try:
+        entry = grp.getgrnam(group)
+    except KeyError:
+        return None
+    primary = (user.pw_name for user in pwd.getpwall() if user.pw_gid == entry.gr_gid)
+    return next(iter(entry.gr_mem), None) or next(primary, None)
+
+
+def find_connecting_user() -> str | None:
+    """Return the user behind this process: who called sudo, or who logged in; never root."""
+    name = os.environ.get("SUDO_USER", "")
+    if not name:
+        try:
+            with open("/proc/self/loginuid", encoding="ascii") as file:
+                name = pwd.getpwuid(int(file.read())).pw_name
+        except (OSError, KeyError, ValueError, OverflowError):
+            return None
+    return name if name != "root" else None

@@ -1,0 +1,151 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Say what the files of a host, or of a tree that will be one, will give: no process is asked."""
+
+from __future__ import annotations
+
+from .policy.docker_config import find_config_path, read_defaults
+from .policy.pam_limits import LIMITS_CONF, Bound, User, find_dialect, read_lines
+from .policy.pam_limits import resolve as resolve_limits
+from .policy.pam_stack import DIRECTORIES, find_pam_limits, flatten, read_limits_options
+from .policy.rlimit import ITEMS, UNLIMITED, format_quantity
+from .policy.sysctl_conf import order_files, parse_sysctl_conf, resolve_sysctl
+from .probe.docker import read_dockerd_flags
+from .probe.files import list_folder, read_bytes, read_limits_files, read_os_release
+from .probe.files import read_sysctl_files, read_text
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from .policy.declaration import Declaration
+
+
+def resolve_tree(root: str, user: str | None, service: str | None) -> list[dict[str, object]]:
+    """Return every value that the files state, each with its place and what it shadows.
+
+    :param root: The tree; ``/`` for this host.
+    :param user: Whose limits; by default root's and the ordinary user's, for whom ``*`` stands.
+    :param service: The PAM service whose stack must hold pam_limits; by default none is asked.
+    :raises ValueError: If a user or service is not in the tree, or a file cannot be parsed.
+    """
+    users = [user] if user else ["root", "*"]
+    stated: list[dict[str, object]] = []
+    for name in users:
+        stated += _resolve_user(root, name, service)
+    files = read_sysctl_files(root)
+    keys = {line.key for path in order_files(files) for line in parse_sysctl_conf(files[path], path)}
+    for key, bound in sorted(resolve_sysctl(files, sorted(keys)).items()):
+        stated.append(_describe("kernel", key, "value", bound, ""))
+    return [*stated, *_resolve_docker(root)]
+
+
+def _resolve_user(root: str, name: str, service: str | None) -> Iterator[dict[str, object]]:
+    place = f"session:{name}@{service or 'any'}"
+    user = User("*", 2**31, 2**31) if name == "*" else _find_user(root, name)
+    reason = _find_hindrance(root, service) if service else ""
+    if reason:
+        yield {"place": place, "reason": reason}
+        return
+    dialect = find_dialect(read_os_release(root))
+    resolution = resolve_limits(read_lines(read_limits_files(root), dialect), user, dialect)
+    if resolution.stopped_by:
+        line = resolution.stopped_by
+        yield {"place": place, "reason": f'{line.place} "{line.text.strip()}" cancels every limit'}
+    for (item, kind), bound in resolution.bounds.items():
+        yield _describe(place, item, kind, bound, ITEMS[item].unit)
+
+
+def _find_hindrance(root: str, service: str) -> str:
+    """Return why a service's sessions do not read the limits files; or nothing."""
+    files = {
+        f"{folder}/{name}": read_text(f"{folder}/{name}", root) or ""
+        for folder in DIRECTORIES
+        for name in list_folder(folder, root)
+    }
+    found = find_pam_limits(flatten(service, "session", files))
+    if not found:
+        return f"the PAM stack of {service} has no pam_limits, so no limits file counts"
+    conf = read_limits_options(found[-1]).conf
+    if conf and conf != LIMITS_CONF:
+        return f"{found[-1].path}:{found[-1].line} reads {conf} and nothing else"
+    return ""
+
+
+def _find_user(root: str, name: str) -> User:
+    """Read a user and the groups from the tree's own passwd and group files.
+
+    :raises ValueError: If there is no such user.
+    """
+    rows = [line.split(":") for line in (read_text("/etc/passwd", root) or "").splitlines()]
+    entry = next((row for row in rows if len(row) >= 4 and row[0] == name), None)
+    if entry is None or not (entry[2].isdigit() and entry[3].isdigit()):
+        raise ValueError(f"{root.rstrip('/')}/etc/passwd: has no user {name!r}")
+    uid, gid = int(entry[2]), int(entry[3])
+    rows = [line.split(":") for line in (read_text("/etc/group", root) or "").splitlines()]
+    mine = [
+        (row[0], int(row[2]))
+        for row in rows
+        if len(row) >= 4
+        and row[2].isdigit()
+        and (int(row[2]) == gid or name in row[3].split(","))
+    ]
+    names, gids = (frozenset(column) for column in zip(*mine)) if mine else (frozenset(),) * 2
+    return User(name, uid, gid, names, gids | {gid})
+
+
+def _resolve_docker(root: str) -> Iterator[dict[str, object]]:
+    path = find_config_path(read_dockerd_flags(root.rstrip("/")))
+    content = read_bytes(path, root)
+    for default in read_defaults((content or b"").decode("utf-8"), path):
+        unit = "bytes" if default.name == "shm_size" else ITEMS[default.name].unit
+        pairs = [("value", default.limit.hard)]
+        if default.name != "shm_size":
+            pairs = list(default.limit._asdict().items())
+        for kind, value in pairs:
+            bound = Bound(default.declaration._replace(value=value))
+            yield _describe("new-container:docker", default.name, kind, bound, unit)
+
+
+def _describe(place: str, item: str, kind: str, bound: Bound, unit: str) -> dict[str, object]:
+    return {
+        "place": place,
+        "item": item,
+        "bound": kind,
+        "value": _format(bound.winner, unit, item),
+        "declared": _locate(bound.winner),
+        "shadows": [_locate(one) for one in bound.shadowed],
+    }
+
+
+def _format(declaration: Declaration, unit: str, item: str) -> str:
+    value = declaration.value
+    if item == "nofile" and value == UNLIMITED:
+        return "the value of fs.nr_open"
+    return value if isinstance(value, str) else format_quantity(value, unit)
+
+
+def _locate(declaration: Declaration) -> dict[str, object]:
+    return {
+        "file": declaration.path,
+        "line": declaration.line,
+        "text": declaration.text.strip(),
+    }
+
+
+def format_resolved(stated: list[dict[str, object]]) -> list[str]:
+    """Return what was resolved as lines for people."""
+    lines = []
+    for entry in stated:
+        if "reason" in entry:
+            lines.append(f"{entry['place']}: {entry['reason']}")
+            continue
+        kind = "" if entry["bound"] == "value" else f" {entry['bound']}"
+        lines.append(f"{entry['place']} {entry['item']}{kind} = {entry['value']}")
+        lines += [f"     {mark} {text}" for mark, text in _places(entry)]
+    return lines or ["no file in this tree states a limit"]
+
+
+def _places(entry: dict[str, object]) -> Iterator[tuple[str, str]]:
+    for mark, places in (("by     ", [entry["declared"]]), ("shadows", entry["shadows"])):
+        for place in places:  # type: ignore[attr-defined]
+            yield mark, f"{place['file']}:{place['line']} \"{place['text']}\""

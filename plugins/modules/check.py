@@ -1,0 +1,159 @@
+#!/usr/bin/python
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Measure the limits in effect on a host and judge them against a policy."""
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: check
+short_description: Check the resource limits that jobs on a training host really get
+version_added: 0.1.0
+author: The mlhost.limits founders (@mlhost)
+description:
+  - Measures in one run the kernel's values, fresh sessions of users through each way in, running
+    processes, running containers, and what a new container would get.
+  - Judges each against a policy as pass, fail or unknown. What could not be observed is unknown
+    with the reason, and never a pass.
+  - Changes no configuration. A session is opened in a child process through the real PAM
+    library and ends at once; the new container has no network, no image of yours and is removed.
+  - Must run as root to see sessions and containers.
+extends_documentation_fragment: mlhost.limits.policy
+attributes:
+  check_mode: {support: full, description: This module does not modify the target.}
+  diff_mode: {support: N/A, description: This module does not modify the target.}
+  idempotent: {support: full, description: Asking twice changes nothing.}
+  platform: {support: full, platforms: linux, description: Needs Python 3.8 or later.}
+options:
+  sections:
+    description: Which places to look at.
+    type: list
+    elements: str
+    choices: [kernel, sessions, containers, processes]
+    default: [kernel, sessions, containers, processes]
+  users:
+    description:
+      - Users whose sessions are measured. By default those that the policy names, the user that
+        Ansible connects as, and one ordinary login user to stand for V(*).
+    type: list
+    elements: str
+  services:
+    description: Ways in, by the names of their PAM services.
+    type: list
+    elements: str
+    default: [sshd, su, sudo, cron, login]
+  probe:
+    description:
+      - V(quiet) runs the modules of the real PAM stack that decide limits, V(full) runs them
+        all, with their messages, logs and mounts, and V(predict) opens nothing and reports what
+        the files say as unknown.
+    type: str
+    choices: [quiet, full, predict]
+    default: quiet
+  canary:
+    description:
+      - Whether to start a container to see what a new one gets. V(auto) uses the last result
+        while the daemon and its configuration have not changed.
+    type: str
+    choices: [auto, always, never]
+    default: auto
+  fail_on:
+    description:
+      - What makes the task fail. V(unknown) means a failure or anything that could not be seen.
+    type: str
+    choices: [fail, unknown, never]
+    default: fail
+"""
+
+EXAMPLES = r"""
+- name: Fail unless jobs on this host get what the training profile asks for
+  mlhost.limits.check:
+
+- name: Look at two users and take what could not be seen for a failure
+  mlhost.limits.check:
+    users: [alice, slurm]
+    fail_on: unknown
+
+- name: Check that the daemons of a job scheduler run with enough descriptors
+  mlhost.limits.check:
+    profile: none
+    policy:
+      processes:
+        - unit: slurmd.service
+          limits: {nofile: 131072, memlock: unlimited}
+"""
+
+RETURN = r"""
+findings:
+  description: Every requirement of the policy, judged.
+  returned: always
+  type: list
+  elements: dict
+  sample:
+    - status: fail
+      place: session:alice@sshd
+      item: nofile
+      bound: soft
+      required: "65536"
+      observed: "1024"
+      how: libpam session of sshd, inherited from sshd (pid 714)
+      reason: ""
+summary:
+  description: Number of findings of each status.
+  returned: always
+  type: dict
+  sample: {pass: 40, fail: 2, unknown: 0}
+report:
+  description: The findings as lines of text, at most 80 columns wide.
+  returned: always
+  type: list
+  elements: str
+connection:
+  description:
+    - Limits of the process that Ansible runs on the target, by item as soft and hard. Says
+      nothing of new sessions, because a connection that is kept open keeps its old limits.
+  returned: always
+  type: dict
+  sample: {nofile: ["1024", "1048576"]}
+"""
+
+from ansible.module_utils.basic import AnsibleModule
+
+from ..module_utils.check import SECTIONS, SERVICES, Options, check_host
+from ..module_utils.policy.profiles import DEFAULT_PROFILE, PROFILES
+from ..module_utils.policy.schema import load_policy
+
+
+def main() -> None:
+    module = AnsibleModule(
+        argument_spec={
+            "profile": {"type": "str", "default": DEFAULT_PROFILE, "choices": sorted(PROFILES)},
+            "policy": {"type": "dict"},
+            "sections": {
+                "type": "list",
+                "elements": "str",
+                "choices": list(SECTIONS),
+                "default": list(SECTIONS),
+            },
+            "users": {"type": "list", "elements": "str"},
+            "services": {"type": "list", "elements": "str", "default": list(SERVICES)},
+            "probe": {"type": "str", "default": "quiet", "choices": ["quiet", "full", "predict"]},
+            "canary": {"type": "str", "default": "auto", "choices": ["auto", "always", "never"]},
+            "fail_on": {"type": "str", "default": "fail", "choices": ["fail", "unknown", "never"]},
+        },
+        supports_check_mode=True,
+    )
+    given = dict(module.params)
+    try:
+        policy = load_policy(given.pop("policy"), given.pop("profile"))
+        fail_on = given.pop("fail_on")
+        result = check_host(policy, Options(**given))
+    except (OSError, ValueError) as exc:
+        module.fail_json(msg=str(exc), problems=getattr(exc, "problems", [str(exc)]))
+    if result.falls_short(fail_on):
+        module.fail_json(msg=result.verdict, **result.as_result())
+    module.exit_json(changed=False, msg=result.verdict, **result.as_result())
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,180 @@
+#!/usr/bin/python
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Make a limits policy true on a host in one run."""
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: provision
+short_description: Give a training host the resource limits that a policy asks for
+version_added: 0.1.0
+author: The mlhost.limits founders (@mlhost)
+description:
+  - Makes any section of a policy, or all of it, true in one run. Logins through limits.d, the
+    kernel's values through sysctl.d and at once, containers through Docker's daemon.json.
+  - Refuses before it writes whatever would lock the host or stop a daemon, all problems at once.
+    Examples are a nofile above fs.nr_open, or a Docker default that is also a flag of its unit.
+  - Writes files of its own. A line of somebody else's that beats them is reported with its file
+    and line, and made ineffective only with O(override).
+  - Opens a session before and after a change of the limits files. If one that opened does not
+    open any more, the old files are put back and the task fails.
+  - Must run as root.
+extends_documentation_fragment: mlhost.limits.policy
+attributes:
+  check_mode: {support: full, description: Says what would change and changes nothing.}
+  diff_mode:
+    support: full
+    description: Shows every file and every running value. Secrets in daemon.json are left out.
+  idempotent: {support: full, description: A second run changes nothing.}
+  platform: {support: full, platforms: linux, description: Needs Python 3.8 or later.}
+options:
+  sections:
+    description: Which parts of the policy to make true.
+    type: list
+    elements: str
+    choices: [kernel, sessions, docker]
+    default: [kernel, sessions, docker]
+  state:
+    description:
+      - V(absent) removes what this module has set, and makes lines effective again that
+        O(override) made ineffective. Running kernel values stay until the next boot.
+    type: str
+    choices: [present, absent]
+    default: present
+  override:
+    description:
+      - Whether to make lines ineffective that beat ours with less than the policy asks for.
+        They become comments, and are restored when this is V(false) again.
+    type: bool
+    default: false
+  sessions_file:
+    description:
+      - Where the limits of logins are written. A file in V(/etc/security/limits.d), or
+        V(/etc/security/limits.conf) for a marked block inside it.
+    type: path
+    default: /etc/security/limits.d/90-mlhost.conf
+  kernel_file:
+    description: Where the kernel's values are written for the next boot.
+    type: path
+    default: /etc/sysctl.d/90-mlhost.conf
+  docker_restart:
+    description:
+      - Whether Docker may be restarted where its new defaults need it. Without live-restore this
+        ends every running container.
+      - If the daemon does not come back, its old configuration is put back.
+    type: bool
+    default: false
+"""
+
+EXAMPLES = r"""
+- name: Give a training host what the training profile asks for
+  mlhost.limits.provision:
+
+- name: Raise the limits of one group of users, and nothing else
+  mlhost.limits.provision:
+    profile: none
+    sections: [sessions]
+    policy:
+      sessions:
+        - users: ["@ml"]
+          limits:
+            nofile: {soft: 131072, hard: 1048576}
+            memlock: unlimited
+
+- name: Let new containers have these limits at once
+  mlhost.limits.provision:
+    sections: [docker]
+    docker_restart: true
+
+- name: Take everything back
+  mlhost.limits.provision:
+    state: absent
+"""
+
+RETURN = r"""
+files:
+  description: Paths of the files that were, or in check mode would be, written or removed.
+  returned: always
+  type: list
+  elements: str
+  sample: [/etc/security/limits.d/90-mlhost.conf]
+sysctls:
+  description: Running values that were raised.
+  returned: always
+  type: list
+  elements: dict
+  sample: [{key: vm.max_map_count, before: "65530", after: "262144"}]
+shortfalls:
+  description: Lines of others that beat ours with less than the policy asks for.
+  returned: always
+  type: list
+  elements: str
+  sample: ['/etc/security/limits.d/95-vendor.conf:1 "alice soft nofile 1024" beats our "* soft nofile 65536"']
+restart_required:
+  description: Services that must be restarted before all of the policy is in effect.
+  returned: always
+  type: list
+  elements: str
+  sample: [docker.service]
+old_limits:
+  description: Sessions and containers that go on with less than the policy asks for until they end.
+  returned: always
+  type: list
+  elements: str
+  sample: ["session-3.scope of alice, pid 812: nofile soft 1024, required 65536"]
+notes:
+  description: What else is worth knowing, such as a section that has no effect yet.
+  returned: always
+  type: list
+  elements: str
+problems:
+  description: Why the policy was refused, each with its key path or file and line.
+  returned: failure
+  type: list
+  elements: str
+"""
+
+from ansible.module_utils.basic import AnsibleModule
+
+from ..module_utils.policy.plan_kernel import DROP_IN as KERNEL_FILE
+from ..module_utils.policy.plan_sessions import DROP_IN as SESSIONS_FILE
+from ..module_utils.policy.profiles import DEFAULT_PROFILE, PROFILES
+from ..module_utils.policy.schema import PolicyError, load_policy
+from ..module_utils.provision import SECTIONS, Options, provision
+
+
+def main() -> None:
+    module = AnsibleModule(
+        argument_spec={
+            "profile": {"type": "str", "default": DEFAULT_PROFILE, "choices": sorted(PROFILES)},
+            "policy": {"type": "dict"},
+            "sections": {
+                "type": "list",
+                "elements": "str",
+                "choices": list(SECTIONS),
+                "default": list(SECTIONS),
+            },
+            "state": {"type": "str", "default": "present", "choices": ["present", "absent"]},
+            "override": {"type": "bool", "default": False},
+            "sessions_file": {"type": "path", "default": SESSIONS_FILE},
+            "kernel_file": {"type": "path", "default": KERNEL_FILE},
+            "docker_restart": {"type": "bool", "default": False},
+        },
+        supports_check_mode=True,
+    )
+    given = dict(module.params)
+    try:
+        policy = load_policy(given.pop("policy"), given.pop("profile"))
+        absent = given.pop("state") == "absent"
+        options = Options(absent=absent, check_mode=module.check_mode, **given)
+        outcome = provision(policy, options)
+    except PolicyError as exc:
+        module.fail_json(msg="; ".join(exc.problems), problems=exc.problems)
+    except (OSError, ValueError) as exc:
+        module.fail_json(msg=str(exc), problems=[str(exc)])
+    module.exit_json(**outcome.as_result())
+
+
+if __name__ == "__main__":
+    main()

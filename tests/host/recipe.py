@@ -1,0 +1,57 @@
+"""What goes into the image of each Debian release, and the digest that names it."""
+
+# SPDX-License-Identifier: GPL-3.0-or-later
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+from typing import NamedTuple
+
+EARLY_HOOK = Path(__file__).with_name("early.sh")
+LATE_HOOK = Path(__file__).with_name("late.sh")
+DISK_SIZE = "6G"
+
+_PACKAGES = (
+    "systemd systemd-sysv dbus libpam-systemd udev kmod login passwd procps iproute2 "
+    "openssh-server python3 sudo cron apparmor docker.io busybox-static "
+    "initramfs-tools"
+)
+_KERNEL = "linux-image-cloud-amd64"
+
+
+class Recipe(NamedTuple):
+    """The inputs of one image build."""
+
+    release: str
+    packages: tuple[str, ...]
+    kernel_from: str
+    """The release whose kernel is booted; the release itself unless that one fails."""
+
+
+RECIPES = {
+    recipe.release: recipe
+    for recipe in (
+        Recipe("bullseye", (*_PACKAGES.split(), _KERNEL), "bullseye"),
+        Recipe("bookworm", (*_PACKAGES.split(), _KERNEL), "bookworm"),
+        # trixie's own 6.12 crashes under emulation; bookworm's 6.1 carries its userland.
+        Recipe("trixie", tuple(_PACKAGES.split()), "bookworm"),
+    )
+}
+
+
+def find_recipe(release: str) -> Recipe:
+    """Return the recipe of a release.
+
+    :raises ValueError: If there is none.
+    """
+    if release not in RECIPES:
+        raise ValueError(f"no recipe for {release!r}, only for {', '.join(RECIPES)}")
+    return RECIPES[release]
+
+
+def digest(recipe: Recipe) -> str:
+    """Return twelve hex digits that change whenever the built image would."""
+    inputs = [repr(recipe), DISK_SIZE, EARLY_HOOK.read_text(), LATE_HOOK.read_text()]
+    if recipe.kernel_from != recipe.release:
+        inputs.append(digest(find_recipe(recipe.kernel_from)))
+    return hashlib.sha256("\0".join(inputs).encode()).hexdigest()[:12]

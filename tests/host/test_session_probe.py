@@ -1,0 +1,249 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The session probe against real logins: ssh, su, sudo, cron and a getty of a booted Debian."""
+
+from __future__ import annotations
+
+import base64
+import io
+import json
+import subprocess
+import tarfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+from mlhost_limits.policy.proc_limits import parse_proc_limits
+
+from tests.host import guest
+from tests.host.connection import Host
+
+LIBRARY = Path(__file__).parents[2] / "plugins" / "module_utils"
+SERVICES = ("sshd", "su", "sudo", "cron", "login")
+USERS = ("root", "alice")
+WANTED = [(service, user) for service in SERVICES for user in USERS]
+Limits = dict[str, list[int]]
+
+PREPARE = r"""
+base64 -d | tar -xz -C /opt
+cat > /opt/measure.py <<'END'
+import json, sys
+sys.path.insert(0, "/opt")
+from mlhost_limits.probe.session import measure_sessions
+wanted, mode = json.loads(sys.argv[1]), sys.argv[2]
+print(json.dumps(measure_sessions([tuple(pair) for pair in wanted], mode)))
+END
+cat > /etc/profile.d/zz-probe.sh <<'END'
+case $(tty) in /dev/tty[89]) cat /proc/self/limits > /tmp/real-login-$USER ;; esac
+END
+for pair in tty8:root tty9:alice; do
+  mkdir -p /etc/systemd/system/getty@${pair%:*}.service.d
+  printf '[Service]\nExecStart=\nExecStart=-/sbin/agetty --autologin %s --noclear %%I linux\n' ${pair#*:} \
+    > /etc/systemd/system/getty@${pair%:*}.service.d/autologin.conf
+done
+printf '* * * * * %s cat /proc/self/limits > /tmp/real-cron-%s\n' root root alice alice > /etc/cron.d/probe
+groupadd mlusers && usermod -aG mlusers alice
+systemctl daemon-reload
+"""
+
+# One session of root by ssh, and su and sudo from inside it.
+CALLS = """
+cat /proc/self/limits
+for user in root alice; do
+  echo "== su $user"; su $user -c 'cat /proc/self/limits' 2>/dev/null </dev/null
+  echo "== sudo $user"; sudo -n -u $user cat /proc/self/limits 2>/dev/null </dev/null
+done
+"""
+
+# cron looks at the clock when it starts; both users' jobs and logins are waited for together.
+DAEMONS = """
+rm -f /tmp/real-*
+date --set=@$(( ($(date +%s) / 60 + 1) * 60 - 2 )) >/dev/null
+systemctl restart cron
+systemctl restart getty@tty8 getty@tty9
+for try in $(seq 16); do
+  [ $(cat /tmp/real-* 2>/dev/null | wc -l) -ge 68 ] && break
+  sleep 0.5
+done
+systemctl stop getty@tty8 getty@tty9
+for service in cron login; do for user in root alice; do
+  echo "== $service $user"; cat /tmp/real-$service-$user 2>/dev/null
+done; done
+"""
+
+
+class Scenario(NamedTuple):
+    """One state of the host, made and unmade by shell commands."""
+
+    name: str
+    make: str
+    unmake: str
+
+
+CONF = "/etc/security/limits.d/60-probe.conf"
+NO_FILE = f"rm -f {CONF}"
+SSHD_UNIT = "/etc/systemd/system/ssh.service.d"
+
+
+def conf(*lines: str) -> str:
+    """Return the command that states limits in a file of limits.d."""
+    return f"printf '%s\\n' {' '.join(repr(line) for line in lines)} > {CONF}"
+
+
+SCENARIOS = [
+    Scenario("stock", "true", "true"),
+    Scenario("everybody", conf("* soft nofile 4096", "* hard nofile 8192", "* - memlock 65536"), NO_FILE),
+    Scenario("root alone", conf("root - nofile 4097", "root - core 0"), NO_FILE),
+    Scenario("alice alone", conf("alice - nofile 5000", "alice hard nproc 999", "alice - nice -5"), NO_FILE),
+    Scenario("a group", conf("@mlusers soft nofile 6000", "@mlusers hard nofile 60000"), NO_FILE),
+    Scenario("soft only", conf("alice soft nofile 2000000", "root soft memlock unlimited"), NO_FILE),
+    Scenario("above nr_open", conf("* - nofile 2000000", "root - nofile 2000000", "* - stack 9999"), NO_FILE),
+    Scenario("nofile unlimited", conf("* - nofile unlimited", "root - nofile unlimited"), NO_FILE),
+    Scenario("almost no memory", conf("alice hard as 30000", "alice hard nofile 9"), NO_FILE),
+    Scenario("no logins", conf("alice - maxlogins 0"), NO_FILE),
+    Scenario(
+        "drop-in without restart",
+        f"mkdir {SSHD_UNIT} && printf '[Service]\\nLimitNOFILE=3000:4000\\n' > {SSHD_UNIT}/x.conf"
+        " && systemctl daemon-reload",
+        "true",
+    ),
+    Scenario("drop-in with restart", "systemctl restart ssh", "true"),
+    Scenario(
+        "pam_limits removed from sshd and su",
+        "cp -a /etc/pam.d /root/pam.d && sed -i /pam_limits/d /etc/pam.d/sshd /etc/pam.d/su",
+        "cp -a /root/pam.d/* /etc/pam.d/",
+    ),
+    Scenario(
+        "UsePAM no",
+        "echo 'UsePAM=no' > /etc/ssh/sshd_config.d/x.conf && systemctl reload ssh && sleep 1",
+        "rm /etc/ssh/sshd_config.d/x.conf && systemctl reload ssh && sleep 1",
+    ),
+    Scenario(
+        "drop-in removed again", f"rm -r {SSHD_UNIT} && systemctl daemon-reload && systemctl restart ssh", "true"
+    ),
+    Scenario(
+        "pam_limits with a file of its own",
+        "printf 'alice - nofile 777\\n' > /root/own.conf"
+        " && sed -i 's,pam_limits.so,& conf=/root/own.conf,' /etc/pam.d/sshd /etc/pam.d/sudo",
+        "cp -a /root/pam.d/* /etc/pam.d/",
+    ),
+    Scenario(
+        "a jump over pam_limits for alice",
+        "sed -i '/pam_limits/i session [success=1 default=ignore] pam_succeed_if.so quiet user = alice'"
+        f" /etc/pam.d/sshd /etc/pam.d/su /etc/pam.d/cron; {conf('* - nofile 4444')}",
+        f"cp -a /root/pam.d/* /etc/pam.d/; {NO_FILE}",
+    ),
+    Scenario(
+        "a required module that is missing",
+        "sed -i '$a session required pam_gone.so' /etc/pam.d/su /etc/pam.d/cron",
+        "cp -a /root/pam.d/* /etc/pam.d/",
+    ),
+    Scenario(
+        "limits.conf missing",
+        "mv /etc/security/limits.conf /root/",
+        "mv /root/limits.conf /etc/security/",
+    ),
+    Scenario("account expired", "chage -E 1 alice", "chage -E -1 alice"),
+    Scenario("password to be changed", "chage -d 0 alice", "chage -d 20000 alice"),
+    Scenario("no shell", "usermod -s /usr/sbin/nologin alice", "usermod -s /bin/bash alice"),
+    Scenario("nologin", "touch /etc/nologin", "rm /etc/nologin"),
+]
+
+
+class Control:
+    """A root shell that stays open, so that a lock-out can be taken back."""
+
+    def __init__(self, host: Host) -> None:
+        """Log in."""
+        self._shell = subprocess.Popen(
+            [*host.ssh_command(), "bash"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1
+        )
+
+    def run(self, command: str) -> str:
+        """Return what a command prints; it must succeed."""
+        assert self._shell.stdin is not None
+        assert self._shell.stdout is not None
+        self._shell.stdin.write(f"( {command}\n) </dev/null; echo \"== done $?\"\n")
+        lines: list[str] = []
+        for line in self._shell.stdout:
+            if line.startswith("== done "):
+                assert line == "== done 0\n", (command, lines)
+                break
+            lines.append(line)
+        return "".join(lines)
+
+    def close(self) -> None:
+        """Log out."""
+        self._shell.communicate()
+
+
+@pytest.fixture(scope="module")
+def host() -> Iterator[Host]:
+    with guest.running() as running:
+        packed = io.BytesIO()
+        with tarfile.open(fileobj=packed, mode="w:gz") as archive:
+            archive.add(LIBRARY, "mlhost_limits", filter=lambda file: None if "__pycache__" in file.name else file)
+        running.ssh(PREPARE, input=base64.b64encode(packed.getvalue()).decode())
+        yield running
+
+
+@pytest.fixture(scope="module")
+def control(host: Host) -> Iterator[Control]:
+    shell = Control(host)
+    yield shell
+    shell.close()
+
+
+def read_sections(text: str) -> dict[tuple[str, str], Limits | None]:
+    """Return the limits under each ``== service user`` heading, ``None`` where none were printed."""
+    found: dict[tuple[str, str], Limits | None] = {}
+    for section in text.split("== ")[1:]:
+        heading, _, body = section.partition("\n")
+        service, user = heading.split()
+        found[service, user] = read_limits(body)
+    return found
+
+
+def read_limits(text: str) -> Limits | None:
+    if "Max open files" not in text:
+        return None
+    return {name: list(pair) for name, pair in parse_proc_limits(text).items()}
+
+
+def log_in(host: Host, control: Control) -> dict[tuple[str, str], Limits | None]:
+    """Return what real sessions get."""
+    calls = host.ssh(f"echo '== sshd root'; {CALLS}", check=False).stdout
+    alice = host.ssh("cat /proc/self/limits", user="alice", check=False).stdout
+    real = read_sections(calls + control.run(DAEMONS))
+    return {**dict.fromkeys(WANTED), **real, ("sshd", "alice"): read_limits(alice)}
+
+
+def compare(
+    name: str, real: dict[tuple[str, str], Limits | None], predicted: list[list[object]]
+) -> list[str]:
+    """Return one sentence for each session that the probe got wrong."""
+    wrong = []
+    for service, user, limits, how, reason, opens in predicted:
+        expected = real[str(service), str(user)]
+        if limits != expected or (opens is False) != (expected is None):
+            pairs = (limits or {}, expected or {})
+            differ = {key: [side.get(key) for side in pairs] for key in {**pairs[0], **pairs[1]}}  # type: ignore[attr-defined]
+            shown = {key: sides for key, sides in differ.items() if sides[0] != sides[1]}
+            wrong.append(f"{name}: {user}@{service}: probe {opens} {reason or how}: [probe, real] {shown}")
+    return wrong
+
+
+@pytest.mark.parametrize("scenario", SCENARIOS, ids=[scenario.name for scenario in SCENARIOS])
+def test_the_probe_says_what_a_login_gets(scenario: Scenario, host: Host, control: Control) -> None:
+    """For every service and user: the same 16 limits, or no session in both."""
+    control.run(scenario.make)
+    try:
+        real = log_in(host, control)
+        predicted = json.loads(control.run(f"python3 /opt/measure.py '{json.dumps(WANTED)}' quiet"))
+        left = control.run("ls -d /run/mlhost-limits-* 2>/dev/null; ps -eo stat= | grep -c ^Z || true")
+    finally:
+        control.run(scenario.unmake)
+    wrong = compare(scenario.name, real, predicted)
+    print(f"{len(predicted)} cases, {len(wrong)} mismatches", *wrong, sep="\n")
+    assert not wrong
+    assert left == "0\n"
