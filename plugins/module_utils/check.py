@@ -5,8 +5,17 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from .policy.finding import FAIL, UNKNOWN, Finding, Observation, Requirement
-from .policy.finding import count_statuses, judge, judge_limits, require_kernel
+from .policy.finding import (
+    FAIL,
+    UNKNOWN,
+    Finding,
+    Observation,
+    Requirement,
+    count_statuses,
+    judge,
+    judge_limits,
+    require_kernel,
+)
 from .policy.report import format_report, format_verdict
 from .policy.rlimit import ITEMS, format_quantity
 from .policy.session_rules import covers_everyone, find_limits, named_groups, named_users
@@ -109,11 +118,11 @@ def _check_sessions(policy: Policy, options: Options) -> Iterator[Finding]:
         return
     for result in measure_sessions(wanted, options.probe):
         place = f"session:{result.user}@{result.service}"
-        user = read_user(result.user)
-        if user is None:
+        account = read_user(result.user)
+        if account is None:
             yield from _unknown_sessions(place, rules, result.reason)
             continue
-        limits = find_limits(rules, user)
+        limits = find_limits(rules, account)
         yield from judge_limits(place, limits, result.limits, result.how, result.reason)
 
 

@@ -106,7 +106,7 @@ def _judge_shm(place: str, policy: DockerPolicy, size: object, how: str) -> Iter
     if isinstance(size, int):
         yield judge(wanted, Observation(size, how))
     else:
-        yield judge(wanted, Observation(None, how, "/dev/shm is no mount of its own"))
+        yield judge(wanted, Observation(None, how, "it has no /dev/shm of its own"))
 
 
 def _judge_unknown(policy: DockerPolicy, reason: str) -> Iterator[Finding]:

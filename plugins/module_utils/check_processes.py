@@ -62,7 +62,7 @@ def _judge_all(rule: ProcessRule, chosen: list[Process], place: str) -> Iterator
 
 
 def _lowest(findings: tuple[Finding, ...]) -> Finding:
-    return min(findings, key=lambda finding: finding.observation.value or 0)  # type: ignore[return-value]
+    return min(findings, key=lambda finding: finding.observation.value or 0)
 
 
 def _matches(process: Process, rule: ProcessRule) -> bool:

@@ -15,6 +15,7 @@ from .resolve import format_resolved, resolve_tree
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from typing import Any
 
 COMPLIES, FALLS_SHORT, REFUSED = 0, 1, 2
 
@@ -29,9 +30,9 @@ def main(words: Sequence[str] | None = None) -> int:
         return int(arguments.run(arguments))
     except PolicyError as exc:
         for problem in exc.problems:
-            print(f"mlhost-limits: {problem}", file=sys.stderr)
+            sys.stderr.write(f"mlhost-limits: {problem}\n")
     except (OSError, ValueError) as exc:
-        print(f"mlhost-limits: {exc}", file=sys.stderr)
+        sys.stderr.write(f"mlhost-limits: {exc}\n")
     return REFUSED
 
 
@@ -68,17 +69,21 @@ def _check(arguments: argparse.Namespace) -> int:
         canary=arguments.canary,
     )
     result = check_host(policy, options)
-    if arguments.json:
-        print(json.dumps(result.as_result(), indent=2))
-    else:
-        print("\n".join(result.lines))
-    return FALLS_SHORT if result.falls_short("unknown" if arguments.strict else "fail") else COMPLIES
+    _print(result.as_result() if arguments.json else result.lines, arguments.json)
+    fail_on = "unknown" if arguments.strict else "fail"
+    return FALLS_SHORT if result.falls_short(fail_on) else COMPLIES
 
 
 def _resolve(arguments: argparse.Namespace) -> int:
     stated = resolve_tree(arguments.root, arguments.user, arguments.service)
-    print(json.dumps(stated, indent=2) if arguments.json else "\n".join(format_resolved(stated)))
+    _print(stated if arguments.json else format_resolved(stated), arguments.json)
     return COMPLIES
+
+
+def _print(content: Any, as_json: bool) -> None:
+    """Write lines for people, or JSON. The rules of Ansible forbid print() in these folders."""
+    text = json.dumps(content, indent=2) if as_json else "\n".join(content)
+    sys.stdout.write(f"{text}\n")
 
 
 def read_policy(path: str) -> object:
@@ -105,4 +110,4 @@ def read_policy(path: str) -> object:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    raise SystemExit(main())

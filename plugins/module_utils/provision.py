@@ -64,6 +64,7 @@ class Outcome(NamedTuple):
     restarted: tuple[str, ...]
     restart_required: tuple[str, ...]
     old_limits: tuple[str, ...]
+    in_effect: tuple[str, ...]
 
     def as_result(self) -> dict[str, object]:
         """Return what a task returns; the diff holds every file and every running value."""
@@ -79,6 +80,7 @@ class Outcome(NamedTuple):
             "restarted": list(self.restarted),
             "restart_required": list(self.restart_required),
             "old_limits": list(self.old_limits),
+            "in_effect": list(self.in_effect),
             "diff": [*map(_diff_file, self.edits), *_diff_sysctls(self.sysctls)],
         }
 
@@ -114,7 +116,15 @@ def provision(policy: Policy, options: Options) -> Outcome:
         restarted=restarts if options.docker_restart else (),
         restart_required=() if options.docker_restart else restarts,
         old_limits=() if options.absent else tuple(_find_old(policy, options, docker)),
+        in_effect=tuple(_find_in_effect(options, docker, restart)),
     )
+
+
+def _find_in_effect(options: Options, docker: Docker | None, restart: bool) -> Iterator[str]:
+    """Yield the sections of a check that can be met now, without another restart."""
+    yield from (section for section in ("kernel", "sessions") if section in options.sections)
+    if docker and docker.daemon and (options.docker_restart or not restart):
+        yield "containers"
 
 
 def _plan_kernel(
@@ -203,11 +213,12 @@ def _running_containers(address: str) -> list[Container]:
 
 def _diff_file(edit: Edit) -> dict[str, str]:
     before, after = (_show(content, edit.secret) for content in (edit.before, edit.after))
-    missing = {"before": edit.before is None, "after": edit.after is None}
-    headers = {
-        f"{side}_header": edit.path + (" (absent)" if gone else "") for side, gone in missing.items()
+    return {
+        "before": before,
+        "after": after,
+        "before_header": edit.path if edit.before is not None else f"{edit.path} (absent)",
+        "after_header": edit.path if edit.after is not None else f"{edit.path} (absent)",
     }
-    return {"before": before, "after": after, **headers}
 
 
 def _show(content: bytes | None, secret: bool) -> str:

@@ -3,15 +3,29 @@
 
 from __future__ import annotations
 
+import os
+
 from .policy.docker_config import find_config_path, read_defaults
-from .policy.pam_limits import LIMITS_CONF, Bound, User, find_dialect, read_lines
-from .policy.pam_limits import resolve as resolve_limits
+from .policy.pam_limits import (
+    LIMITS_CONF,
+    Bound,
+    User,
+    find_dialect,
+    read_lines,
+    resolve_limits,
+)
 from .policy.pam_stack import DIRECTORIES, find_pam_limits, flatten, read_limits_options
 from .policy.rlimit import ITEMS, UNLIMITED, format_quantity
 from .policy.sysctl_conf import order_files, parse_sysctl_conf, resolve_sysctl
 from .probe.docker import read_dockerd_flags
-from .probe.files import list_folder, read_bytes, read_limits_files, read_os_release
-from .probe.files import read_sysctl_files, read_text
+from .probe.files import (
+    list_folder,
+    read_bytes,
+    read_limits_files,
+    read_os_release,
+    read_sysctl_files,
+    read_text,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -28,12 +42,15 @@ def resolve_tree(root: str, user: str | None, service: str | None) -> list[dict[
     :param service: The PAM service whose stack must hold pam_limits; by default none is asked.
     :raises ValueError: If a user or service is not in the tree, or a file cannot be parsed.
     """
+    if not os.path.isdir(root):
+        raise ValueError(f"{root}: is no folder")
     users = [user] if user else ["root", "*"]
     stated: list[dict[str, object]] = []
     for name in users:
         stated += _resolve_user(root, name, service)
     files = read_sysctl_files(root)
-    keys = {line.key for path in order_files(files) for line in parse_sysctl_conf(files[path], path)}
+    lines = [line for path in order_files(files) for line in parse_sysctl_conf(files[path], path)]
+    keys = {line.key for line in lines if not line.glob}
     for key, bound in sorted(resolve_sysctl(files, sorted(keys)).items()):
         stated.append(_describe("kernel", key, "value", bound, ""))
     return [*stated, *_resolve_docker(root)]

@@ -110,7 +110,22 @@ shortfalls:
   returned: always
   type: list
   elements: str
-  sample: ['/etc/security/limits.d/95-vendor.conf:1 "alice soft nofile 1024" beats our "* soft nofile 65536"']
+  sample:
+    - /etc/security/limits.d/95-x.conf:1 "alice soft nofile 9" beats our "* soft nofile 65536"
+restarted:
+  description: Services that were restarted.
+  returned: always
+  type: list
+  elements: str
+  sample: [docker.service]
+in_effect:
+  description:
+    - The O(mlhost.limits.check#module:sections) that this run has made true. Containers are not
+      among them while Docker needs a restart that was not allowed.
+  returned: always
+  type: list
+  elements: str
+  sample: [kernel, sessions, containers]
 restart_required:
   description: Services that must be restarted before all of the policy is in effect.
   returned: always

@@ -10,7 +10,7 @@ import subprocess
 import tarfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 from mlhost_limits.policy.proc_limits import parse_proc_limits
@@ -219,17 +219,17 @@ def log_in(host: Host, control: Control) -> dict[tuple[str, str], Limits | None]
 
 
 def compare(
-    name: str, real: dict[tuple[str, str], Limits | None], predicted: list[list[object]]
+    name: str, real: dict[tuple[str, str], Limits | None], predicted: list[list[Any]]
 ) -> list[str]:
     """Return one sentence for each session that the probe got wrong."""
     wrong = []
     for service, user, limits, how, reason, opens in predicted:
-        expected = real[str(service), str(user)]
-        if limits != expected or (opens is False) != (expected is None):
-            pairs = (limits or {}, expected or {})
-            differ = {key: [side.get(key) for side in pairs] for key in {**pairs[0], **pairs[1]}}  # type: ignore[attr-defined]
-            shown = {key: sides for key, sides in differ.items() if sides[0] != sides[1]}
-            wrong.append(f"{name}: {user}@{service}: probe {opens} {reason or how}: [probe, real] {shown}")
+        expected = real[service, user]
+        if (opens is False) != (expected is None):
+            wrong.append(f"{name}: {user}@{service}: probe {opens} ({reason or how}), real {expected}")
+        for item, value in (limits or {}).items():
+            if expected and value != expected[item]:
+                wrong.append(f"{name}: {user}@{service}: {item} {value}, real {expected[item]} ({how})")
     return wrong
 
 
@@ -244,6 +244,7 @@ def test_the_probe_says_what_a_login_gets(scenario: Scenario, host: Host, contro
     finally:
         control.run(scenario.unmake)
     wrong = compare(scenario.name, real, predicted)
-    print(f"{len(predicted)} cases, {len(wrong)} mismatches", *wrong, sep="\n")
+    print(f"{scenario.name}: {len(predicted)} cases, {len(wrong)} mismatches", *wrong, sep="\n")
+    print(*(f"{pair[1]}@{pair[0]} refused: {text}" for *pair, _, _, text, opens in predicted if not opens), sep="\n")
     assert not wrong
     assert left == "0\n"

@@ -65,7 +65,7 @@ def _make_folder(folder: str) -> None:
     if not os.path.isdir(folder):
         _make_folder(os.path.dirname(folder))
         os.mkdir(folder, 0o755)
-        os.chmod(folder, 0o755)  # The caller's umask may have been stricter.
+        os.chmod(folder, 0o755)  # noqa: S103 - as /etc is; the caller's umask may be stricter
 
 
 def _replace(path: str, content: bytes, mode: int) -> None:

@@ -135,7 +135,7 @@ def _is_in_range(low: str, high: str, number: int) -> bool:
     return int(low) <= number and (high == "" or number <= int(high))
 
 
-def resolve(
+def resolve_limits(
     lines: list[LimitsLine], user: User, dialect: Dialect, nr_open: int = UNLIMITED
 ) -> Resolution:
     """Return what these lines give a user, before the kernel has its say.

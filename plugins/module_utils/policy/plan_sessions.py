@@ -69,7 +69,7 @@ def plan_sessions(
 def _find_problems(
     rules: tuple[SessionRule, ...], nr_open: int | None, target: str
 ) -> Iterator[str]:
-    folder, _, name = target.rpartition("/")
+    folder, name = target.rpartition("/")[::2]
     if target != LIMITS_CONF and (folder != LIMITS_D or not name.endswith(".conf")):
         yield (
             f"sessions_file: {target!r} is not read by pam_limits;"

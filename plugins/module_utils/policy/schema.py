@@ -175,7 +175,7 @@ def _entries(
     if not isinstance(raw, list):
         problems.append(f"{path}: {_kind(raw)} was given; a list of mappings is accepted")
         return []
-    found = []
+    found: list[tuple[str, Mapping[str, object]]] = []
     for index, entry in enumerate(raw):
         here = f"{path}[{index}]"
         if isinstance(entry, dict):
@@ -193,6 +193,9 @@ def _read_containers(raw: object, problems: list[str]) -> DockerPolicy | None:
     path = "containers.docker"
     docker = _mapping(path, section["docker"], ("limits", "shm_size"), problems)
     limits = _read_limits(f"{path}.limits", docker.get("limits", {}), _CONTAINER_ITEMS, problems)
+    for name, limit in limits.items():
+        if (limit.soft is None) != (limit.hard is None):
+            problems.append(f"{path}.limits.{name}: Docker needs soft and hard, or one value")
     if limits.get("nofile", Limit()).hard == UNLIMITED:
         problems.append(
             f"{path}.limits.nofile: 'unlimited' lets no container start; a number is accepted"
@@ -277,12 +280,11 @@ def _read_limit(path: str, name: str, raw: object, problems: list[str]) -> Limit
     _refuse_unknown(path, raw, _BOUNDS, problems)
     if not set(raw) & set(_BOUNDS):
         problems.append(f"{path}: states no bound; accepted are {_names(_BOUNDS)}")
-    values = {
-        bound: _read_value(f"{path}.{bound}", name, raw[bound], problems)
+    soft, hard, high = (
+        _read_value(f"{path}.{bound}", name, raw[bound], problems) if bound in raw else None
         for bound in _BOUNDS
-        if bound in raw
-    }
-    limit = Limit(**values)
+    )
+    limit = Limit(soft, hard, high)
     _refuse_disorder(path, limit, ITEMS[name].unit, problems)
     return limit
 
@@ -301,7 +303,8 @@ def _read_value(path: str, name: str, raw: object, problems: list[str]) -> int |
 
 
 def _refuse_disorder(path: str, limit: Limit, unit: str, problems: list[str]) -> None:
-    stated = [(bound, value) for bound, value in zip(_BOUNDS, limit) if value is not None]
+    bounds = (limit.soft, limit.hard, limit.max)
+    stated = [(bound, value) for bound, value in zip(_BOUNDS, bounds) if value is not None]
     for (low, small), (high, large) in zip(stated, stated[1:]):
         if small > large:
             problems.append(

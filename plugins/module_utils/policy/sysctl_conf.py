@@ -55,7 +55,7 @@ def order_files(files: Mapping[str, str]) -> list[str]:
     chosen: dict[str, str] = {}
     for folder in SYSCTL_DIRECTORIES:
         for path in files:
-            head, _, name = path.rpartition("/")
+            head, name = path.rpartition("/")[::2]
             if head == folder and name.endswith(".conf"):
                 chosen.setdefault(name, path)
     return [chosen[name] for name in sorted(chosen)]

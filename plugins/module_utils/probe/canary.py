@@ -34,13 +34,13 @@ if TYPE_CHECKING:
 
 LABEL = "mlhost.limits.canary"
 
-_TIME_LIMIT = 30.0
+_TIME_LIMIT = 60.0
 _CLEANING_LIMIT = 10.0  # Of its own, so that a run out of time still cleans up.
 _PAUSE = 0.02
 _PROGRAM = "pause"
 _ADDRESS = 0x400000
 _HEADERS = 120  # The ELF header's 64 bytes and one program header's 56.
-_SLEEP = (60).to_bytes(8, "little") + bytes(8)  # A struct timespec; longer than the time limit.
+_SLEEP = (120).to_bytes(8, "little") + bytes(8)  # A struct timespec; longer than the time limit.
 _CODE = {
     # nanosleep(timespec after the code, NULL); exit(0)
     "x86_64": (62, bytes.fromhex("488d3d0e00000031f66a23580f056a3c5831ff0f05")),
@@ -206,7 +206,7 @@ def _remove(client: _Client, entry: Any) -> None:
 
 
 def build_program(machine: str) -> bytes:
-    """Return a static ELF program that sleeps for a minute and exits: elf(5).
+    """Return a static ELF program that sleeps for two minutes and exits: elf(5).
 
     :param machine: As ``uname -m`` names it: ``x86_64`` or ``aarch64``.
     """

@@ -89,16 +89,20 @@ def _collect(reader: int, count: int, deadline: float, values: dict[int, Any]) -
 
 def _end_child(pid: int, done: bool, time_limit: float) -> str:
     """Reap a child, killing it and its own children unless it is done. Return what went wrong."""
-    if not done:
-        for kill in (os.killpg, os.kill):
-            try:
-                kill(pid, signal.SIGKILL)
-            except ProcessLookupError:
-                continue  # It has no group of its own yet, or is gone.
     try:
+        late = not (done or os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT))
+        if late:
+            _kill(pid)
         status = os.waitpid(pid, 0)[1]
     except ChildProcessError:
         return "its end was not seen"  # The caller ignores SIGCHLD.
-    if not done:
+    if late:
         return f"no answer within {time_limit:g} s"
     return f"killed by signal {status & 127}" if status & 127 else f"ended with status {status >> 8}"
+
+
+def _kill(pid: int) -> None:
+    try:
+        os.killpg(pid, signal.SIGKILL)
+    except ProcessLookupError:
+        os.kill(pid, signal.SIGKILL)  # It has no group of its own yet.

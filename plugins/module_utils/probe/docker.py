@@ -78,6 +78,8 @@ def exchange(
 ) -> bytes:
     """Send one HTTP/1.0 request to the daemon and return the body of its answer.
 
+    Where systemd holds the socket, a request starts a stopped daemon: see :func:`find_daemon`.
+
     :param kind: The media type of *body*.
     :param timeout: For the whole exchange, in seconds.
     :raises EngineError: With the daemon's message, if it refuses.
@@ -96,6 +98,8 @@ def exchange(
         raise ConnectionRefusedError(f"{address}: nobody listens, Docker is not running") from None
     except PermissionError:
         raise PermissionError(f"{address}: permission denied, Docker answers root only") from None
+    except (ConnectionResetError, BrokenPipeError):
+        answer = b""
     except socket.timeout:
         raise TimeoutError(f"{address}: no answer to {what} in {timeout:.0f} s") from None
     if not answer:

@@ -103,5 +103,5 @@ def read_sysctl_files(root: str = "/") -> dict[str, str]:
 def read_os_release(root: str = "/") -> dict[str, str]:
     """Return the fields of os-release(5); none where the file is absent."""
     text = read_text("/etc/os-release", root) or read_text("/usr/lib/os-release", root) or ""
-    pairs = (line.partition("=") for line in text.splitlines() if "=" in line)
-    return {name.strip(): value.strip().strip("\"'") for name, _, value in pairs}
+    pairs = (line.split("=", 1) for line in text.splitlines() if "=" in line)
+    return {name.strip(): value.strip().strip("\"'") for name, value in pairs}

@@ -42,7 +42,7 @@ def read_process(pid: int, proc: str = "/proc") -> Process:
     :raises OSError: If the process is gone.
     """
     with open(f"{proc}/{pid}/stat", encoding="utf-8", errors="replace") as file:
-        comm, _, rest = file.read().partition("(")[2].rpartition(")")
+        comm, rest = file.read().partition("(")[2].rpartition(")")[::2]
     with open(f"{proc}/{pid}/cgroup", encoding="utf-8", errors="replace") as file:
         cgroup = file.read().strip()
     uid = os.stat(f"{proc}/{pid}").st_uid
@@ -59,7 +59,9 @@ def find_processes(proc: str = "/proc") -> Iterator[Process]:
                 continue  # It ended between the listing and the look.
 
 
-def read_unit_pids(unit: str, slice_: str = "system.slice", root: str = "/sys/fs/cgroup") -> list[int]:
+def read_unit_pids(
+    unit: str, slice_: str = "system.slice", root: str = "/sys/fs/cgroup"
+) -> list[int]:
     """Return the processes of a systemd service from its cgroup, lowest first.
 
     Works on cgroup v2 and on v1, where systemd keeps its own hierarchy under ``systemd``.

@@ -36,6 +36,9 @@ _ITEMS = {
 _CALLED_BY_ROOT = ("su", "su-l", "runuser", "runuser-l", "sudo", "sudo-i")
 _CALLER = ("sshd", "root")
 _OWN_ACCOUNT = ("sudo", "sudo-i")
+_SET_AFTER_PAM = {"sudo": ("core",), "sudo-i": ("core",)}
+"""Limits that the service itself changes last: sudo's ``rlimit_core`` is 0 (sudoers(5))."""
+
 _STARTS_SHELL = ("sshd", "login", "su", "su-l")
 _NO_SHELLS = ("nologin", "false", "true", "sync")
 
@@ -56,6 +59,7 @@ class SessionResult(NamedTuple):
     """What one session gets.
 
     ``limits`` is ``None`` where that is unknown or no session opens; ``reason`` then says why.
+    A single limit that cannot be known is absent from it (``core`` in sudo's sessions).
     ``opens`` is ``None`` where that was not found out. ``how`` says how ``limits`` were measured.
     """
 
@@ -201,7 +205,11 @@ def _open_session(pam: Libpam, request: SessionRequest, folder: str | None) -> P
 
 def _read_report(request: SessionRequest, report: Report, services: PamServices) -> SessionResult:
     outcome = PamOutcome(None, report.problem, None) if report.problem else PamOutcome(*report.value)
-    limits = outcome.limits and {name: Rlimit(*pair) for name, pair in outcome.limits.items()}
+    limits = outcome.limits and {
+        name: Rlimit(*pair)
+        for name, pair in outcome.limits.items()
+        if name not in _SET_AFTER_PAM.get(request.service, ())
+    }
     how = f"{'full ' if services.folder is None else ''}libpam session of {request.service}, {request.base}"
     skipped = services.skipped.get(request.service)
     if skipped:

@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# One command per intent. Each sets up what it needs; all of it needs root on Debian 12.
+.PHONY: demo test bench lint unit host molecule collection clean
+
+VENV := .venv
+BIN := $(CURDIR)/$(VENV)/bin
+COLLECTIONS := $(CURDIR)/build/collections
+SOURCES := $(shell find galaxy.yml meta plugins roles playbooks LICENSES README.md CHANGELOG.md -type f -not -name '*.pyc')
+
+export ANSIBLE_COLLECTIONS_PATH := $(COLLECTIONS)
+export ANSIBLE_HOME := $(CURDIR)/build/ansible
+export PATH := $(BIN):$(PATH)
+export PYTHONPATH := $(CURDIR)
+export PYTHONDONTWRITEBYTECODE := 1
+
+demo: .setup collection
+	$(BIN)/python -m tests.demo
+
+test: .setup collection
+	$(BIN)/python -m tests.run
+
+bench: .setup collection
+	$(BIN)/python -m tests.bench
+
+lint unit host molecule: .setup collection
+	$(BIN)/python -m tests.run $@
+
+collection: build/collection.stamp
+
+# What ships is what is tested: the tarball, installed.
+build/collection.stamp: $(SOURCES) | .setup
+	@rm -rf $(COLLECTIONS) build/mlhost-limits-*.tar.gz
+	@mkdir -p build
+	@$(BIN)/ansible-galaxy collection build --force --output-path build . > build/collection.log
+	@$(BIN)/ansible-galaxy collection install --offline --force -p $(COLLECTIONS) build/mlhost-limits-*.tar.gz >> build/collection.log
+	@touch $@
+
+.PHONY: .setup
+.setup:
+	@sh tests/setup.sh $(VENV)
+
+clean:
+	rm -rf build $(VENV)

@@ -1,0 +1,158 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Real logins, jobs and containers of the scenario's host, and what each of them got."""
+
+from __future__ import annotations
+
+import functools
+import os
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+import testinfra
+import yaml
+from testinfra.host import Host
+
+IMAGE = "mlhost-test"
+SHOW = "cat /proc/self/limits"
+
+
+class Pair(NamedTuple):
+    """A limit as /proc/PID/limits shows it."""
+
+    soft: str
+    hard: str
+
+
+class Seen(NamedTuple):
+    """What one process has."""
+
+    nofile: Pair
+    memlock: Pair
+
+
+class Way(NamedTuple):
+    """A way into the host: who logs in by ssh, and the command that then shows the limits."""
+
+    login: str
+    command: str
+
+
+JOB_FILES = {"root": "/root/limits-of-cron", "bob": "/home/bob/limits-of-cron"}
+WAYS = {
+    "root@sshd": Way("root", SHOW),
+    "bob@sshd": Way("bob", SHOW),
+    "root@su": Way("root", f"su root -c '{SHOW}'"),
+    "bob@su": Way("root", f"su - bob -c '{SHOW}'"),
+    "root@sudo": Way("bob", f"sudo -n {SHOW}"),
+    "bob@sudo": Way("root", f"sudo -n -u bob {SHOW}"),
+    # The jobs are there from the start; cron looks at its tables once a minute.
+    "root@cron": Way(
+        "root", f"timeout 100 sh -c 'until cat {JOB_FILES['root']}; do sleep 1; done'"
+    ),
+    "bob@cron": Way("root", f"timeout 100 sh -c 'until cat {JOB_FILES['bob']}; do sleep 1; done'"),
+}
+
+
+@pytest.fixture(scope="session")
+def log_in() -> Callable[[str], Host]:
+    """Return what logs a user in by ssh, with a new connection and session for each command."""
+    instance = yaml.safe_load(Path(os.environ["MOLECULE_INSTANCE_CONFIG"]).read_text())[0]
+    config = Path(instance["identity_file"]).with_name("ssh_config")
+    return functools.cache(
+        lambda user: testinfra.get_host(
+            f"ssh://{user}@{instance['instance']}",
+            ssh_config=str(config),
+            controlpersist=0,
+            timeout=60,
+        )
+    )
+
+
+@pytest.fixture(scope="session")
+def root(log_in: Callable[[str], Host]) -> Host:
+    return log_in("root")
+
+
+@pytest.fixture(scope="session")
+def ansible() -> Host:
+    """Return the host as Ansible reaches it."""
+    inventory = os.environ["MOLECULE_INVENTORY_FILE"]
+    return testinfra.get_host(f"ansible://host?ansible_inventory={inventory}")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _jobs(root: Host) -> Iterator[None]:
+    """Hold a job of root in cron.d and one in bob's own crontab, each writing down its limits."""
+    line = "{} > {file}.new && mv {file}.new {file}"
+    tables = {user: line.format(SHOW, file=file) for user, file in JOB_FILES.items()}
+    root.check_output(
+        f"rm -f {' '.join(JOB_FILES.values())}"
+        f" && echo '* * * * * root {tables['root']}' > /etc/cron.d/limits-of-cron"
+        f" && echo '* * * * * {tables['bob']}' | crontab -u bob -"
+    )
+    yield
+    root.run("crontab -r -u bob; rm -f /etc/cron.d/limits-of-cron")
+
+
+@pytest.fixture(scope="session")
+def measure(log_in: Callable[[str], Host]) -> Callable[[str], Seen]:
+    """Return what goes one of the ways in and reads the limits at its end."""
+
+    @functools.cache
+    def measure(name: str) -> Seen:
+        way = WAYS[name]
+        return parse_limits(log_in(way.login).check_output(way.command))
+
+    return measure
+
+
+@pytest.fixture(scope="session")
+def container(root: Host) -> Iterator[str]:
+    """Run a container of busybox that waits; the image is made here, no registry is asked."""
+    root.check_output(
+        f"docker rm -f {IMAGE}; tar -C /bin -c busybox | docker import - {IMAGE}"
+        f" && docker run -d --name {IMAGE} --network none {IMAGE} /busybox sleep 3600"
+    )
+    yield IMAGE
+    root.run(f"docker rm -f {IMAGE}")
+
+
+@pytest.fixture(scope="session")
+def read_limits() -> Callable[[str], Seen]:
+    """Return what reads /proc/PID/limits."""
+    return parse_limits
+
+
+def parse_limits(text: str) -> Seen:
+    rows = re.findall(r"Max ([a-z ]+?) {2,}(\S+) +(\S+)", text)
+    pairs = {name: Pair(soft, hard) for name, soft, hard in rows}
+    return Seen(pairs["open files"], pairs["locked memory"])
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line(
+        "markers", "look(command): what to show of the host when the test fails"
+    )
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
+    """Show, under a failed test, what a person would look at next."""
+    report = yield
+    if report.failed and "root" in item.funcargs:
+        for marker in item.iter_markers("look"):
+            report.sections += [
+                (command, _look(item.funcargs["root"], command)) for command in marker.args
+            ]
+    return report
+
+
+def _look(root: Host, command: str) -> str:
+    try:
+        done = root.run(f"{{ {command}; }} 2>&1")
+    except RuntimeError as error:
+        return f"the host does not answer: {error}"
+    return done.stdout

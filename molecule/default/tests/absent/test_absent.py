@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""After state absent the host is as it was: stock limits, the files of others, none of ours."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.look(
+    "tail -n +1 /etc/security/limits.conf /etc/security/limits.d/* /etc/docker/daemon.json",
+    "ls -la /etc/docker /etc/security/limits.d /etc/sysctl.d",
+    "journalctl -b --no-pager -n 20 -t sshd -u docker",
+)
+
+SEEDS = Path(__file__).parents[2] / "files"
+
+
+@pytest.mark.parametrize("user", ["root", "bob"])
+@pytest.mark.parametrize("service", ["sshd", "su", "sudo"])
+def test_a_session_has_the_stock_limits(user, service, measure, root, read_limits):
+    before = read_limits(root.file("/root/proc/self/limits").content_string)
+    seen = measure(f"{user}@{service}")
+    assert seen == before
+    assert seen.nofile == ("1024", "1048576")
+
+
+def test_a_new_container_has_the_stock_limits(container, root, read_limits):
+    seen = read_limits(
+        root.check_output("docker exec %s /busybox cat /proc/self/limits", container)
+    )
+    assert seen.nofile == ("1048576", "1048576")
+    shown = root.check_output("docker exec %s /busybox df -k /dev/shm", container)
+    assert shown.splitlines()[-1].split()[1] == str(64 * 2**10)
+
+
+@pytest.mark.parametrize(
+    ("path", "mode"), [("/etc/security/limits.conf", 0o640), ("/etc/docker/daemon.json", 0o600)]
+)
+def test_a_file_of_others_is_the_original(path, mode, root):
+    file = root.file(path)
+    assert file.content == (SEEDS / Path(path).name).read_bytes()
+    assert file.mode == mode
+
+
+def test_nothing_of_ours_is_left_in_etc(root):
+    assert root.check_output("grep -rl mlhost /etc; find /etc -name '*mlhost*'") == ""
+
+
+def test_a_second_run_would_change_nothing(ansible):
+    result = ansible.ansible("mlhost.limits.provision", json.dumps({"state": "absent"}))
+    assert not result.get("failed"), result["msg"]
+    assert not result["changed"], result["files"]
+
+
+def test_check_says_so(ansible):
+    """The check fails for exactly what the profile asks and stock does not give."""
+    wanted = {"users": ["bob"], "services": ["sshd"], "sections": ["sessions"]}
+    result = ansible.ansible("mlhost.limits.check", json.dumps(wanted), check=False)
+    short = {
+        (finding["item"], finding["bound"])
+        for finding in result["findings"]
+        if finding["status"] == "fail"
+    }
+    assert result["failed"]
+    assert short == {("nofile", "soft"), ("memlock", "soft"), ("memlock", "hard")}

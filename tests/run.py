@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Run every test, or the stages named; print one line for each, and the log of what failed."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import NamedTuple
+
+TOP = Path(__file__).parents[1]
+BUILD = TOP / "build"
+LOGS = BUILD / "logs"
+
+GET_PIP = "import ensurepip\n\nensurepip.bootstrap()\n"
+
+
+class Step(NamedTuple):
+    """One command of a stage; ``environment`` is added to ours."""
+
+    name: str
+    words: list[str]
+    folder: Path = TOP
+    environment: dict[str, str] = {}
+
+
+def lint_steps() -> list[Step]:
+    return [
+        Step("ruff check", ["ruff", "check", "."]),
+        Step("ruff format", ["ruff", "format", "--check", "."]),
+        Step("mypy", ["mypy", "plugins/module_utils", "tests/host", "tests/run.py"]),
+        Step("yamllint", ["yamllint", "--strict", "."]),
+        Step("ansible-lint", ["ansible-lint", "--offline"]),
+        sanity_step(),
+    ]
+
+
+def sanity_step() -> Step:
+    """Prepare ansible-test: it wants an installed collection outside of a git tree, and pip."""
+    tree = Path("/tmp") / f"mlhost-sanity-{os.getuid()}"
+    source = BUILD / "collections" / "ansible_collections" / "mlhost" / "limits"
+    target = tree / "ansible_collections" / "mlhost" / "limits"
+    shutil.rmtree(tree, ignore_errors=True)
+    if source.is_dir():
+        shutil.copytree(source, target)
+    # ansible-test downloads a script that installs pip; the standard library can do so as well.
+    cache = Path.home() / ".ansible" / "test" / "cache"
+    script = cache / f"get_pip_{find_pip_version().replace('.', '_')}.py"
+    if not script.exists():
+        cache.mkdir(parents=True, exist_ok=True)
+        script.write_text(GET_PIP)
+    python = f"{sys.version_info.major}.{sys.version_info.minor}"
+    words = ["ansible-test", "sanity", "--local", "--python", python, "--color", "no"]
+    return Step("ansible-test sanity", words, target)
+
+
+def find_pip_version() -> str:
+    """Return the version of pip that this ansible-test asks for."""
+    import ansible_test._internal.python_requirements as requirements
+
+    match = re.search(r"pip='([0-9.]+)'", Path(requirements.__file__).read_text())
+    return match[1] if match else "24.2"
+
+
+def unit_steps() -> list[Step]:
+    coverage = ["--cov=mlhost_limits.policy", "--cov-branch", "--cov-report=term-missing:skip-covered"]
+    return [
+        Step("unit tests", ["pytest", "tests/unit", *coverage]),
+        Step("oracle", ["pytest", "tests/oracle", "-s"]),
+        Step("wheel", ["pytest", "tests/wheel"]),
+    ]
+
+
+def host_steps() -> list[Step]:
+    return [Step("test host", ["pytest", "tests/host", "-s"])]
+
+
+def molecule_steps() -> list[Step]:
+    return [Step("molecule default", ["molecule", "test"])]
+
+
+STAGES = {
+    "lint": lint_steps,
+    "unit": unit_steps,
+    "host": host_steps,
+    "molecule": molecule_steps,
+}
+
+
+def run_step(step: Step) -> bool:
+    """Run one command with its output in a log; print the result and, if it failed, the log."""
+    LOGS.mkdir(parents=True, exist_ok=True)
+    log = LOGS / f"{step.name.replace(' ', '-')}.log"
+    print(f"{step.name:<22}", end="", flush=True)
+    start = time.monotonic()
+    with log.open("wb") as output:
+        done = subprocess.run(
+            step.words,
+            cwd=step.folder,
+            env={**os.environ, **step.environment},
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            check=False,
+        )
+    seconds = time.monotonic() - start
+    text = log.read_text(errors="replace")
+    passed = done.returncode == 0
+    print(f"{'ok  ' if passed else 'FAIL'} {seconds:5.0f} s  {summarise(text)}", flush=True)
+    if not passed:
+        print("\n".join(text.splitlines()[-200:]))
+    return passed
+
+
+def summarise(text: str) -> str:
+    """Return the figures that a tool closes with, for the one line it gets here."""
+    lines = [line.strip(" =") for line in text.splitlines()]
+    counts = [line for line in lines if re.search(r"\d+ (passed|cases)", line)]
+    return "; ".join(line[:70] for line in counts[-2:])
+
+
+def main(names: list[str]) -> int:
+    """Run the stages, all by default; the last line has the form that machines look for."""
+    unknown = [name for name in names if name not in STAGES]
+    if unknown:
+        print(f"no stage {', '.join(unknown)}; accepted are {', '.join(STAGES)}")
+        return 2
+    results = [run_step(step) for name in names or STAGES for step in STAGES[name]()]
+    print(f"{results.count(True)} passed, {results.count(False)} failed")
+    return 0 if all(results) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,590 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""daemon.json: what it states, how ours is merged in and out, what would stop Docker."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from mlhost_limits.policy.declaration import Declaration
+from mlhost_limits.policy.docker_config import (
+    DockerDefaults,
+    Flag,
+    StatedDefault,
+    collect_defaults,
+    find_config_path,
+    find_daemon_json_problems,
+    find_flags,
+    find_socket,
+    format_shm_size,
+    merge_daemon_json,
+    parse_flags,
+    parse_shm_size,
+    read_defaults,
+    redact,
+    remove_from_daemon_json,
+)
+from mlhost_limits.policy.json_text import find_members
+from mlhost_limits.policy.rlimit import RLIMITS, UNLIMITED, Rlimit
+from mlhost_limits.policy.unit_file import Setting, parse_environment_file, parse_unit
+
+NVIDIA = """\
+{
+    "runtimes": {
+        "nvidia": {
+            "args": [],
+            "path": "nvidia-container-runtime"
+        }
+    },
+    "log-opts" : {"max-size": "10m"}
+}
+"""  # As nvidia-ctk runtime configure writes it, with one line by hand.
+
+NOTHING = DockerDefaults({})
+WANTED = DockerDefaults(
+    {"nofile": Rlimit(65536, 1048576), "memlock": Rlimit(UNLIMITED, UNLIMITED)}, 8 * 2**30
+)
+NOFILE = '"nofile": {"Name": "nofile", "Hard": 1048576, "Soft": 65536}'
+MEMLOCK = '"memlock": {"Name": "memlock", "Hard": -1, "Soft": -1}'
+PATH = "/etc/docker/daemon.json"
+
+
+def ulimit(name: str, hard: object, soft: object, key: str = "") -> str:
+    return f'"{key or name}": {json.dumps({"Name": name, "Hard": hard, "Soft": soft})}'
+
+
+def ulimits(*entries: str) -> str:
+    return f'{{"default-ulimits": {{{", ".join(entries)}}}}}'
+
+
+READ = {
+    "as we write it": (ulimits(NOFILE, MEMLOCK), WANTED.ulimits),
+    "Name decides": (ulimits(ulimit("nofile", 2, 1, "x")), {"nofile": Rlimit(1, 2)}),
+    "any case": (
+        '{"default-ulimits": {"x": {"NAME": "NoFile", "hARD": 2, "soft": 1}}}',
+        {"nofile": Rlimit(1, 2)},
+    ),
+    "the last field": (
+        '{"default-ulimits": {"x": {"Name": "a", "name": "core", "Hard": 1, "Soft": 1, "Hard": 2}}}',
+        {"core": Rlimit(1, 2)},
+    ),
+    "the last entry": (ulimits(ulimit("core", 2, 2), ulimit("core", 1, 1)), {"core": Rlimit(1, 1)}),
+    "two objects are merged": (  # Measured on 20.10 and 26.1: Go decodes both into one map.
+        f'{{"default-ulimits": {{{NOFILE}, {ulimit("core", 9, 9)}}}, '
+        f'"default-ulimits": {{{ulimit("core", 1, 1)}}}}}',
+        {"nofile": WANTED.ulimits["nofile"], "core": Rlimit(1, 1)},
+    ),
+    "faulty": (
+        ulimits(ulimit("nofile", 1, 2), ulimit("core", 2, 1.0), ulimit("x", 1, 1), '"cpu": null'),
+        {},
+    ),
+    "other keys": ('{"Default-Ulimits": {}, "nofile": 1}', {}),
+    "no object": ('{"default-ulimits": []}', {}),
+    "null": ('{"default-ulimits": null}', {}),
+    "empty file": ("", {}),
+}
+
+
+@pytest.mark.parametrize(("text", "expected"), READ.values(), ids=READ.keys())
+def test_read_ulimits(text: str, expected: dict[str, Rlimit]) -> None:
+    """A limit is read as dockerd would take it; one that it would not take states nothing."""
+    assert collect_defaults(read_defaults(text, PATH)) == DockerDefaults(expected)
+
+
+def test_read_names_the_line() -> None:
+    """Each default has the line where its entry begins."""
+    text = merge_daemon_json(NVIDIA, WANTED)
+    assert read_defaults(text) == [
+        StatedDefault(
+            "nofile",
+            WANTED.ulimits["nofile"],
+            Declaration(PATH, 10, NOFILE, "65536:1048576"),
+        ),
+        StatedDefault(
+            "memlock",
+            WANTED.ulimits["memlock"],
+            Declaration(PATH, 11, MEMLOCK, "unlimited:unlimited"),
+        ),
+        StatedDefault(
+            "shm_size",
+            Rlimit(8 * 2**30, 8 * 2**30),
+            Declaration(PATH, 13, '"default-shm-size": "8G"', 8 * 2**30),
+        ),
+    ]
+
+
+SIZES = {
+    **{"8589934592": 2**33, "8g": 2**33, "8G": 2**33, "8GiB": 2**33, "8 gb": 2**33, "8Gi": 2**33},
+    **{"1.5k": 1536, "1.5 mb": 3 * 2**19, "1t": 2**40, "1P": 2**50, "10b": 10, "7": 7, "0": 2**26},
+}
+
+
+@pytest.mark.parametrize(("value", "size"), SIZES.items())
+def test_read_shm_size(value: str, size: int) -> None:
+    """A size is read as dockerd 20.10 and 26.1 read it; 0 stands for 64 MiB."""
+    assert parse_shm_size(value) == size
+    text = json.dumps({"default-shm-size": value})
+    assert collect_defaults(read_defaults(text)) == DockerDefaults({}, size)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [8589934592, None, "", "-1", "1e3", " 8G", "8G ", "8  G", "1_0", "0x10", "inf", ".5g", "5.g"]
+    + ["+5g", "1.2.3g", "\u0661g", "99999999999999999999", "8G\n", ["8G"]],
+)
+def test_refused_shm_size(value: object) -> None:
+    """What dockerd refuses as a size states nothing; a JSON number is among it."""
+    assert parse_shm_size(value) is None
+    assert read_defaults(json.dumps({"default-shm-size": value})) == []
+
+
+@given(st.integers(1, 2**50))
+def test_a_written_size_is_read_back(size: int) -> None:
+    """Every size that is written is read as the same number of bytes."""
+    assert parse_shm_size(format_shm_size(size)) == size
+
+
+def test_sizes_are_written_short() -> None:
+    """A size is written with the largest unit that fits it exactly."""
+    sizes = [2**33, 3 * 2**20, 2**50, 1536, 1000]
+    assert [format_shm_size(size) for size in sizes] == ["8G", "3M", "1P", "1536", "1000"]
+
+
+def test_merge_keeps_the_nvidia_runtime() -> None:
+    """Other keys stay byte for byte; ours follow in the file's own layout."""
+    assert merge_daemon_json(NVIDIA, WANTED) == (
+        NVIDIA[: -len("\n}\n")]
+        + f',\n    "default-ulimits": {{\n        {NOFILE},\n        {MEMLOCK}\n    }},\n'
+        '    "default-shm-size": "8G"\n}\n'
+    )
+
+
+MERGED = {
+    "empty file": ("", f'{{\n  "default-ulimits": {{\n    {NOFILE}\n  }}\n}}\n'),
+    "beside another": (
+        ulimits(ulimit("core", 0, 0)),
+        ulimits(ulimit("core", 0, 0), NOFILE),
+    ),
+    "in place": (
+        ulimits(ulimit("nofile", 5, 5), ulimit("core", 0, 0)),
+        ulimits(NOFILE, ulimit("core", 0, 0)),
+    ),
+    "a broken one": (
+        ulimits('"nofile": {"Hard": 5}', '"core": 1'),
+        ulimits(NOFILE, '"core": 1'),
+    ),
+    "another key": (ulimits(ulimit("nofile", 5, 5, "x"), '"a": 1'), ulimits('"a": 1', NOFILE)),
+    "stated twice": (ulimits(NOFILE, ulimit("nofile", 5, 5, "x")), ulimits(NOFILE)),
+    "no entries": ('{"default-ulimits": {}}', ulimits(NOFILE)),
+    "null": ('{"default-ulimits": null}', ulimits(NOFILE)),
+    "null entry": ('{"default-ulimits": {"nofile": null}}', ulimits(NOFILE)),
+    "floats": (ulimits(ulimit("nofile", 1048576.0, 65536.0)), ulimits(NOFILE)),
+    "two objects": (
+        '{"default-ulimits": {"a": 1}, "default-ulimits": {"b": 1}}',
+        f'{{"default-ulimits": {{"a": 1}}, "default-ulimits": {{"b": 1, {NOFILE}}}}}',
+    ),
+}
+
+
+@pytest.mark.parametrize(("text", "expected"), MERGED.values(), ids=MERGED.keys())
+def test_merge_ulimits(text: str, expected: str) -> None:
+    """A wanted limit stands once afterwards, and other entries are kept, even faulty ones."""
+    wanted = DockerDefaults({"nofile": Rlimit(65536, 1048576)})
+    merged = merge_daemon_json(text, wanted)
+    assert merged == expected
+    assert merge_daemon_json(merged, wanted) == merged
+
+
+ALREADY = {
+    "other order": '{"default-ulimits": {"nofile": {"Soft": 65536, "Hard": 1048576, "name": "nofile"},'
+    f'{MEMLOCK}}}, "default-shm-size": "8g"}}',
+    "other key": f'{{"default-ulimits": {{{ulimit("nofile", 1048576, 65536, "x")},{MEMLOCK}}},'
+    '"default-shm-size": "8589934592"}',
+    "others too": f'{{"default-ulimits": {{{NOFILE}, {MEMLOCK}, {ulimit("core", 0, 0)}}},'
+    '"default-shm-size": "8192 MiB"}',
+}
+
+
+@pytest.mark.parametrize("text", ALREADY.values(), ids=ALREADY.keys())
+def test_what_is_stated_is_left_alone(text: str) -> None:
+    """A file that states all that is wanted, in whatever spelling, is not changed."""
+    assert merge_daemon_json(text, WANTED) == text
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ('{"default-ulimits": [1]}', "default-ulimits is a list, dockerd takes an object"),
+        (
+            ulimits(ulimit("core", 1, 1, "nofile")),
+            "default-ulimits.nofile limits core: rename that key",
+        ),
+        ("[]", "JSON:1:1: Expecting an object"),
+    ],
+)
+def test_merge_refuses(text: str, message: str) -> None:
+    """Where ours has no place, nothing is written."""
+    with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
+        merge_daemon_json(text, WANTED)
+
+
+REMOVED = {
+    "blank": ("\n", "\n"),
+    "ours": (f'{{"a": 1, {ulimits(NOFILE, MEMLOCK)[1:-1]}, "default-shm-size": "8G"}}', '{"a": 1}'),
+    "not the others": (ulimits(NOFILE, ulimit("core", 0, 0)), ulimits(ulimit("core", 0, 0))),
+    "by name": (ulimits(ulimit("nofile", 1, 1, "x"), '"a": 1'), ulimits('"a": 1')),
+    "a broken one": (ulimits('"nofile": {"Hard": 5}'), "{}"),
+    "from both objects": (
+        f'{{"default-ulimits": {{{NOFILE}}}, "default-ulimits": {{{NOFILE}}}}}',
+        "{}",
+    ),
+    "one object of two": (
+        f'{{"default-ulimits": {{"a": 1}}, "default-ulimits": {{{NOFILE}}}}}',
+        '{"default-ulimits": {"a": 1}, "default-ulimits": {}}',
+    ),
+    "a foreign empty one": ('{"default-ulimits": {}}', '{"default-ulimits": {}}'),
+    "no object": ('{"default-ulimits": []}', '{"default-ulimits": []}'),
+}
+
+
+@pytest.mark.parametrize(("text", "expected"), REMOVED.values(), ids=REMOVED.keys())
+def test_remove(text: str, expected: str) -> None:
+    """Ours goes, an emptied default-ulimits with it; what others state stays."""
+    assert remove_from_daemon_json(text, ["nofile", "memlock"], shm=True) == expected
+
+
+def test_remove_keeps_the_shm_size_unless_asked() -> None:
+    """The size of /dev/shm is a removal of its own."""
+    text = '{"default-shm-size": "8G"}'
+    assert remove_from_daemon_json(text, ["nofile"]) == text
+    assert remove_from_daemon_json(text, [], shm=True) == "{}"
+
+
+LIMITS = st.tuples(st.integers(0, 2**40) | st.just(UNLIMITED), st.integers(0, 2**40)).map(
+    lambda pair: Rlimit(min(pair), max(pair))
+)
+DEFAULTS = st.builds(
+    DockerDefaults,
+    st.dictionaries(st.sampled_from(RLIMITS), LIMITS, max_size=4),
+    st.none() | st.integers(1, 2**45),
+)
+FILES = st.sampled_from(
+    [
+        *("{}", "{}\n", "{ }", "{\n}\n", '{"a":1}', '{ "b" : [ ], "a":{} }', NVIDIA),
+        NVIDIA.replace("\n", "\r\n"),
+        NVIDIA.replace("    ", "\t"),
+        '{\n  "default-ulimits": {\n    "x": {"Name": "x", "Soft": 1}\n  },\n  "a": "\u00e9"\n}',
+        '{"default-ulimits":{"y":1}}\n\n',
+    ]
+)
+
+
+@given(FILES, DEFAULTS)
+def test_merge_then_remove_is_nothing(text: str, wanted: DockerDefaults) -> None:
+    """Where nothing was replaced, taking out what was merged in gives back the bytes."""
+    merged = merge_daemon_json(text, wanted)
+    shm = wanted.shm_size is not None
+    assert remove_from_daemon_json(merged, list(wanted.ulimits), shm) == text
+
+
+@given(FILES, DEFAULTS, DEFAULTS)
+def test_merge_states_what_is_wanted(
+    text: str, earlier: DockerDefaults, wanted: DockerDefaults
+) -> None:
+    """After a merge over any other all is stated, earlier limits too, and a second changes nothing."""
+    before = merge_daemon_json(text, earlier)
+    after = merge_daemon_json(before, wanted)
+    size = earlier.shm_size if wanted.shm_size is None else wanted.shm_size
+    stated = DockerDefaults({**earlier.ulimits, **wanted.ulimits}, size)
+    assert collect_defaults(read_defaults(after)) == stated
+    assert merge_daemon_json(after, wanted) == after
+    assert foreign(after) == foreign(text)
+    assert find_daemon_json_problems(before, PATH, wanted) == find_daemon_json_problems(
+        after, PATH, wanted
+    )
+
+
+def foreign(text: str) -> list[str]:
+    return [
+        text[member.start : member.end]
+        for member in find_members(text)
+        if not member.key.startswith("default-")
+    ]
+
+
+HOLDS = "default-ulimits.nofile"
+INTEGERS = "dockerd takes whole numbers (-1: unlimited)"
+PROBLEMS = {
+    "sound": (NVIDIA, []),
+    "trailing comma": (
+        '{\n  "a": 1,\n}',
+        [f"{PATH}:3:1: Expecting a property name in double quotes"],
+    ),
+    "list": ("[]", [f"{PATH}:1:1: Expecting an object"]),
+    "empty file": ("\n", [f"{PATH}: dockerd before 23.0 refuses an empty file, {{}} is accepted"]),
+    "byte order mark": ("\ufeff{}", [f"{PATH}:1: dockerd before 23.0 refuses a byte order mark"]),
+    "list form": (
+        '{\n"default-ulimits": ["nofile=1:2"]}',
+        [f"{PATH}:2: default-ulimits: dockerd takes an object, not a list"],
+    ),
+    "text": (
+        '{"default-ulimits": "x"}',
+        [f"{PATH}:1: default-ulimits: dockerd takes an object, not 'x'"],
+    ),
+    "null": ('{"default-ulimits": null}', []),
+    "null entry": (
+        '{"default-ulimits": {"nofile": null}}',
+        [f"{PATH}:1: {HOLDS}: dockerd takes an object with Name, Soft and Hard"],
+    ),
+    "words": (
+        '{"default-ulimits":\n{"nofile": "unlimited"}}',
+        [f"{PATH}:2: {HOLDS}: dockerd takes an object with Name, Soft and Hard"],
+    ),
+    "no name": (
+        '{"default-ulimits": {"nofile": {"Hard": 2, "Soft": 1}}}',
+        [f"{PATH}:1: {HOLDS}: Name is missing: no container starts"],
+    ),
+    "unknown name": (
+        ulimits(ulimit("nofiles", 2, 1)),
+        [f"{PATH}:1: default-ulimits.nofiles: Name is 'nofiles', runc knows {', '.join(RLIMITS)}"],
+    ),
+    "name is a number": (
+        '{"default-ulimits": {"nofile": {"Name": 5, "Hard": 2, "Soft": 1}}}',
+        [f"{PATH}:1: {HOLDS}: Name is 5, runc knows {', '.join(RLIMITS)}"],
+    ),
+    "nothing but a name": (
+        '{"default-ulimits": {"nofile": {"Name": "nofile", "Hard": null}}}',
+        [
+            f"{PATH}:1: {HOLDS}: Soft is missing, which dockerd reads as 0",
+            f"{PATH}:1: {HOLDS}: Hard is missing, which dockerd reads as 0",
+        ],
+    ),
+    "no soft": (
+        '{"default-ulimits": {"nofile": {"Name": "nofile", "Hard": 2}}}',
+        [f"{PATH}:1: {HOLDS}: Soft is missing, which dockerd reads as 0"],
+    ),
+    "no hard": (
+        '{"default-ulimits": {"nofile": {"Name": "nofile", "Soft": 2}}}',
+        [
+            f"{PATH}:1: {HOLDS}: Hard is missing, which dockerd reads as 0",
+            f"{PATH}:1: {HOLDS}: soft 2 is above hard 0: no container starts",
+        ],
+    ),
+    "floats and words": (
+        ulimits(ulimit("nofile", 65536.0, "65536")),
+        [
+            f"{PATH}:1: {HOLDS}: Soft is '65536', {INTEGERS}",
+            f"{PATH}:1: {HOLDS}: Hard is 65536.0, {INTEGERS}",
+        ],
+    ),
+    "truth and lists": (
+        ulimits(ulimit("nofile", True, [1])),
+        [
+            f"{PATH}:1: {HOLDS}: Soft is a list, {INTEGERS}",
+            f"{PATH}:1: {HOLDS}: Hard is True, {INTEGERS}",
+        ],
+    ),
+    "too large for Go": (
+        ulimits(ulimit("core", 2**63, 1)),
+        [f"{PATH}:1: default-ulimits.core: Hard is {2**63}, {INTEGERS}"],
+    ),
+    "soft above hard": (
+        ulimits(ulimit("nofile", 1, -1), ulimit("memlock", 1, 2)),
+        [
+            f"{PATH}:1: {HOLDS}: soft unlimited is above hard 1: no container starts",
+            f"{PATH}:1: {HOLDS}: unlimited is above fs.nr_open, 1048576: no container starts",
+            f"{PATH}:1: default-ulimits.memlock: soft 2 is above hard 1: no container starts",
+        ],
+    ),
+    "above nr_open": (
+        ulimits(ulimit("nofile", 1048577, 1)),
+        [f"{PATH}:1: {HOLDS}: 1048577 is above fs.nr_open, 1048576: no container starts"],
+    ),
+    "stated twice": (
+        ulimits(NOFILE, ulimit("nofile", 5, 5, "x")),
+        [f"{PATH}:1: default-ulimits.x: nofile is stated twice, which one wins is chance"],
+    ),
+    "misspelt": (
+        '{"default-ulimit": {"nofile": 1},\n"Default-Shm_Size": "1g", "ulimits": 1,'
+        '"default-limits": {}}',
+        [
+            f"{PATH}:1: default-ulimit: dockerd does not know this key, default-ulimits is meant",
+            f"{PATH}:2: Default-Shm_Size: dockerd does not know this key, "
+            "default-shm-size is meant",
+            f"{PATH}:2: ulimits: dockerd does not know this key, default-ulimits is meant",
+        ],
+    ),
+    "size": (
+        '{"default-shm-size": 8589934592}',
+        [
+            f"{PATH}:1: default-shm-size: 8589934592 is no size, "
+            "dockerd takes a string such as '8G'"
+        ],
+    ),
+}
+
+
+@pytest.mark.parametrize(("text", "expected"), PROBLEMS.values(), ids=PROBLEMS.keys())
+def test_problems(text: str, expected: list[str]) -> None:
+    """Whatever stops dockerd or every container is named with file and line, all at once."""
+    assert find_daemon_json_problems(text, PATH, NOTHING, nr_open=1048576) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "version", "count"),
+    [
+        *(("", "20.10.24+dfsg1", 1), ("", "23.0.0", 0), ("", "dev", 1), ("", "9", 1)),
+        *(("\ufeff{}", "20.10.24", 1), ("\ufeff{}", "26.1.5+dfsg1", 0), ("\ufeff", "", 2)),
+    ],
+)
+def test_old_daemons_refuse_more(text: str, version: str, count: int) -> None:
+    """An empty file and a byte order mark stop dockerd before 23.0; unknown counts as old."""
+    assert len(find_daemon_json_problems(text, PATH, NOTHING, version=version)) == count
+
+
+def test_what_will_be_replaced_is_no_problem() -> None:
+    """Judged is the file after the merge: what ours replaces is cured, the rest is not."""
+    broken = ulimits('"nofile": 5', ulimit("core", 1, 2))[:-1] + ', "default-shm-size": 5}'
+    assert find_daemon_json_problems(broken, PATH, WANTED) == [
+        f"{PATH}:1: default-ulimits.core: soft 2 is above hard 1: no container starts"
+    ]
+    assert find_daemon_json_problems("", PATH, WANTED) == []
+
+
+def test_wanted_values_are_judged() -> None:
+    """What the policy wants is judged before it is written, beside a file that is broken."""
+    wanted = DockerDefaults(
+        {"nofile": Rlimit(1, UNLIMITED), "core": Rlimit(2, 1), "x": Rlimit(1, 1)}
+    )
+    assert find_daemon_json_problems("{", PATH, wanted, nr_open=1048576) == [
+        "default-ulimits.nofile: unlimited is above fs.nr_open, 1048576: no container starts",
+        "default-ulimits.core: soft 2 is above hard 1: no container starts",
+        f"default-ulimits.x: Name is 'x', runc knows {', '.join(RLIMITS)}",
+        f"{PATH}:1:2: Expecting a property name in double quotes",
+    ]
+
+
+def conflict(place: str, flag: str, key: str) -> str:
+    return f"{place}: --{flag} and {key} in {PATH} exclude each other, dockerd does not start with both"
+
+
+def test_flags_and_keys_exclude_each_other() -> None:
+    """A flag and the key of the same thing stop dockerd; the flag is named with file and line."""
+    flags = [
+        Flag("default-ulimit", "nofile=1:2", "/etc/default/docker", 3),
+        Flag("default-shm-size", "1g", "/proc/7/cmdline", 0),
+        Flag("host", "fd://", "/u/docker.service", 4),
+        Flag("add-runtime", "x=y", "/u/docker.service", 4),
+    ]
+    text = '{"hosts": [], "runtimes": {}, "default-ulimits": {}}'
+    assert find_daemon_json_problems(text, PATH, NOTHING, flags) == [
+        conflict("/etc/default/docker:3", "default-ulimit", "default-ulimits"),
+        conflict("/u/docker.service:4", "host", "hosts"),
+    ]
+    assert find_daemon_json_problems("{}", PATH, NOTHING, flags) == []
+    assert find_daemon_json_problems("{}", PATH, WANTED, flags) == [
+        conflict("/etc/default/docker:3", "default-ulimit", "default-ulimits"),
+        conflict("/proc/7/cmdline", "default-shm-size", "default-shm-size"),
+    ]
+
+
+def test_flags_are_read_like_dockerd() -> None:
+    """Long and short flags are read in each of their spellings."""
+    line = "x --debug --label=a=b --default-ulimit nofile=1:2 -H fd:// -Hunix:///s -D -s=overlay2 -?"
+    flags = parse_flags((word, "p", 1) for word in line.split())
+    assert [flag[:2] for flag in flags] == [
+        *(("debug", ""), ("label", "a=b"), ("default-ulimit", "nofile=1:2"), ("host", "fd://")),
+        *(("host", "unix:///s"), ("debug", ""), ("storage-driver", "overlay2")),
+    ]
+
+
+def test_flags_of_a_unit_have_their_places() -> None:
+    """A flag has the place of the line it comes from: the unit, or the variable's file."""
+    unit = (
+        "[Service]\nExecStart=/old --x\nExecStart=/usr/sbin/dockerd -H fd:// \\\n"
+        " ${ONE} $OPTS --debug $NONE"
+    )
+    environment = parse_environment_file("\nOPTS='--label a --icc=false'\n", "/etc/default/docker")
+    variables = {setting.key: setting for setting in environment}
+    variables["ONE"] = Setting("Service", "ONE", "--ip=1", "/e/d.conf", 7)
+    flags = find_flags(parse_unit(unit, "/u/docker.service"), variables)
+    assert [(flag.name, flag.value, flag.place) for flag in flags] == [
+        ("host", "fd://", "/u/docker.service:3"),
+        ("ip", "1", "/e/d.conf:7"),
+        ("label", "a", "/etc/default/docker:2"),
+        ("icc", "false", "/etc/default/docker:2"),
+        ("debug", "", "/u/docker.service:3"),
+    ]
+    assert find_flags([], {}) == []
+
+
+@pytest.mark.parametrize(
+    ("hosts", "docker_host", "expected"),
+    [
+        ([], "", "/var/run/docker.sock"),
+        (["fd://"], "", "/var/run/docker.sock"),
+        (["tcp://0.0.0.0:2376", "unix:///run/a.sock", "unix:///run/b.sock"], "", "/run/a.sock"),
+        (["unix://"], "", "/var/run/docker.sock"),
+        (["unix:///run/a.sock"], "unix:///run/c.sock", "/run/c.sock"),
+        (["unix:///run/a.sock"], "tcp://far:2376", "/run/a.sock"),
+    ],
+)
+def test_socket(hosts: list[str], docker_host: str, expected: str) -> None:
+    """The socket is that of DOCKER_HOST, of the first -H, or the default."""
+    flags = [Flag("host", host, "u", 1) for host in hosts]
+    assert find_socket(flags, docker_host) == expected
+
+
+def test_config_path() -> None:
+    """The last --config-file counts."""
+    flags = [Flag("config-file", name, "u", 1) for name in ("/a", "/b")]
+    assert find_config_path(flags) == "/b"
+    assert find_config_path([]) == PATH
+
+
+REDACTED = {
+    "proxies": (
+        '{"proxies": {"http-proxy": "http://bob:s3cret@proxy:3128", "no-proxy": "a.b"}}',
+        '{"proxies": {"http-proxy": "http://REDACTED@proxy:3128", "no-proxy": "a.b"}}',
+    ),
+    "a user alone": ('"https://s3cret@git/x"', '"https://REDACTED@git/x"'),
+    "no scheme": ('"bob:s3cret@proxy:3128"', '"REDACTED@proxy:3128"'),
+    "escaped": (
+        '"http:\\/\\/bob:s3cret\\u0040proxy"',
+        '"http:\\/\\/REDACTED@proxy"',
+    ),
+    "an @ in the password": ('"http://bob:s3@cret@proxy"', '"http://REDACTED@proxy"'),
+    "log options": (
+        '{"log-opts": {"splunk-token": "s3cret", "splunk-url": "https://x:8088"}}',
+        '{"log-opts": {"splunk-token": "REDACTED", "splunk-url": "https://x:8088"}}',
+    ),
+    "registry auth": ('"auth" : "czNjcmV0"', '"auth" : "REDACTED"'),
+    "a number": ('"API_KEY": 5345, "a": 1', '"API_KEY": "REDACTED", "a": 1'),
+    "a list": ('"tokens": [\n "s3cret",\n "x"], "a": 1', '"tokens": "REDACTED", "a": 1'),
+    "on the next line": ('"my-password":\n  "s3\\"cret"', '"my-password":\n  "REDACTED"'),
+    "an open string": ('"secret": "s3cret\n"a": 1', '"secret": "REDACTED"\n"a": 1'),
+    "a flag": (
+        "ExecStart=dockerd --log-opt splunk-token=s3cret $X",
+        "ExecStart=dockerd --log-opt splunk-token=REDACTED $X",
+    ),
+    "no secrets": (NVIDIA, NVIDIA),
+    "plugins": ('{"authorization-plugins": ["x"]}', '{"authorization-plugins": ["x"]}'),
+    "mirrors": ('{"registry-mirrors": ["https://a:5000"]}', '{"registry-mirrors": ["https://a:5000"]}'),
+}
+
+
+@pytest.mark.parametrize(("text", "expected"), REDACTED.values(), ids=REDACTED.keys())
+def test_redact(text: str, expected: str) -> None:
+    """Credentials go, the structure and everything else stays readable."""
+    assert redact(text) == expected
+    assert redact(expected) == expected
+
+
+@given(FILES, DEFAULTS)
+def test_our_keys_stay_readable(text: str, wanted: DockerDefaults) -> None:
+    """Nothing of ours, and nothing of an ordinary file, is taken for a secret."""
+    merged = merge_daemon_json(text, wanted)
+    assert redact(merged) == merged

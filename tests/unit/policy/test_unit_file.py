@@ -1,0 +1,298 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Units, drop-ins, command lines, environment files and limits are read as systemd reads them."""
+
+from __future__ import annotations
+
+import re
+import shlex
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from mlhost_limits.policy.rlimit import UNLIMITED, Rlimit
+from mlhost_limits.policy.unit_file import (
+    Setting,
+    Source,
+    expand_word,
+    merge_units,
+    order_dropins,
+    parse_environment,
+    parse_environment_file,
+    parse_limit_setting,
+    parse_unit,
+    split_exec,
+    split_words,
+)
+
+DOCKER = """\
+[Unit]
+Description=Docker Application Container Engine
+
+[Service]
+Type=notify
+# the default is not to use systemd for cgroups
+EnvironmentFile=-/etc/default/docker
+ExecStart=/usr/sbin/dockerd -H fd:// --containerd=/run/containerd/containerd.sock $DOCKER_OPTS
+LimitNOFILE=1048576
+"""  # Debian 12, docker.io 20.10.24+dfsg1, shortened.
+
+UNITS = {
+    "comments": ("[S]\n# a\n ; b\n#c=1\nx=1 # kept\n", [("S", "x", "1 # kept", 5)]),
+    "white space": ("[S]\n  x \t=\t a  b \n", [("S", "x", "a  b", 2)]),
+    "CRLF": ("[S]\r\nx=1\r\n", [("S", "x", "1", 2)]),
+    "byte order mark": ("\ufeff[S]\nx=1", [("S", "x", "1", 2)]),
+    "byte order mark in latin-1": ("\xef\xbb\xbf[S]\nx=1", [("S", "x", "1", 2)]),
+    "empty value": ("[S]\nx=\n", [("S", "x", "", 2)]),
+    "outside a section": ("x=1\n[S]\ny=2", [("S", "y", "2", 3)]),
+    "no assignment": ("[S]\nx\n[T\ny=2", [("S", "y", "2", 4)]),
+    "continued": ("[S]\nx=a \\\n  b\\\nc\ny=1", [("S", "x", "a    b c", 2), ("S", "y", "1", 5)]),
+    "a comment inside": ("[S]\nx=a \\\n# no\\\n  b", [("S", "x", "a    b", 2)]),
+    "escaped backslash": ("[S]\nx=a\\\\\ny=1", [("S", "x", "a\\\\", 2), ("S", "y", "1", 3)]),
+    "continued to the end": ("[S]\nx=a\\", [("S", "x", "a", 2)]),
+    "two sections": ("[S]\nx=1\n[T]\nx=2", [("S", "x", "1", 2), ("T", "x", "2", 4)]),
+    "nothing": ("", []),
+}
+
+
+@pytest.mark.parametrize(("text", "expected"), UNITS.values(), ids=UNITS.keys())
+def test_unit_syntax(text: str, expected: list[tuple[str, str, str, int]]) -> None:
+    """Every assignment has its section and the line where it begins."""
+    found = [(s.section, s.key, s.value, s.line) for s in parse_unit(text, "u")]
+    assert found == expected
+
+
+def test_a_setting_names_its_place() -> None:
+    """A place is file:line, or the file alone where there are no lines."""
+    setting = parse_unit(DOCKER, "/u/docker.service")[-1]
+    assert setting == ("Service", "LimitNOFILE", "1048576", "/u/docker.service", 9)
+    assert setting.place == "/u/docker.service:9"
+    assert setting._replace(line=0).place == "/u/docker.service"
+
+
+ETC, RUN, LOCAL, USR = "/etc", "/run", "/usr/local/lib", "/usr/lib"
+
+
+def dropin(base: str, name: str, text: str = "", folder: str = "x.service.d") -> Source:
+    return Source(f"{base}/systemd/system/{folder}/{name}", text)
+
+
+def test_dropins_apply_by_base_name_over_all_folders() -> None:
+    """The base name decides the order whatever the folder; of one name the strongest folder wins.
+
+    Measured on systemd 252: service.d/99 in /etc beats x.service.d/50 in /etc and 60 in /run.
+    """
+    generic = dropin(ETC, "99-z.conf", folder="service.d")
+    same = [dropin(base, "50-a.conf") for base in (USR, LOCAL, RUN, ETC)]
+    same.append(dropin(ETC, "50-a.conf", folder="service.d"))
+    other = dropin(RUN, "60-b.conf")
+    assert order_dropins([generic, other, *same]) == [dropin(ETC, "50-a.conf"), other, generic]
+    assert order_dropins(same[1::-1]) == [dropin(LOCAL, "50-a.conf")]
+    assert order_dropins([same[4], same[0]]) == [same[0]]
+    control = Source("/etc/systemd/system.control/x.service.d/50-a.conf", "")
+    assert order_dropins([same[3], control]) == [control]
+
+
+def values(settings: list[Setting], key: str) -> list[str]:
+    return [setting.value for setting in settings if setting.key == key]
+
+
+def test_an_empty_value_resets_a_list_only() -> None:
+    """An empty ExecStart forgets the earlier ones; an empty limit is no statement that resets."""
+    main = Source("/usr/lib/systemd/system/x.service", DOCKER)
+    reset = "[Service]\nExecStart=\nExecStart=/bin/a\nLimitNOFILE=\n[Unit]\nDescription=\n"
+    merged = merge_units(main, [dropin(ETC, "a.conf", reset)])
+    assert values(merged, "ExecStart") == ["/bin/a"]
+    assert values(merged, "LimitNOFILE") == ["1048576", ""]
+    assert values(merged, "EnvironmentFile") == ["-/etc/default/docker"]
+    other = dropin(ETC, "b.conf", "[Other]\nExecStart=\n")
+    assert len(values(merge_units(main, [other]), "ExecStart")) == 1
+
+
+def test_a_masked_unit_states_nothing() -> None:
+    """A link to /dev/null masks: a unit with all its drop-ins, a drop-in its namesakes below."""
+    some = dropin(USR, "a.conf", "[Service]\nLimitNOFILE=5\n")
+    main = Source("/etc/systemd/system/x.service", "")
+    assert merge_units(main, [some]) == []
+    assert merge_units(None, [some]) == []
+    main = Source("/usr/lib/systemd/system/x.service", DOCKER)
+    assert values(merge_units(main, [some]), "LimitNOFILE") == ["1048576", "5"]
+    assert values(merge_units(main, [some, dropin(ETC, "a.conf")]), "LimitNOFILE") == ["1048576"]
+
+
+WORDS = {
+    "plain": (" a  b\tc ", ["a", "b", "c"]),
+    "quotes": ("\"a b\" 'c d' e\" f\"'g h'", ["a b", "c d", "e fg h"]),
+    "empty word": ("a '' \"\"", ["a", "", ""]),
+    "the other quote": ("\"it's\" '\"'", ["it's", '"']),
+    "escapes": (r"a\x20b \101 \s \t\" \\ \q", ["a b", "A", " ", '\t"', "\\", "q"]),
+    "escapes in quotes": (r'''"a\"b" 'c\'d' ''', ['a"b', "c'd"]),
+    "latin-1 bytes": ("a\xa0b", ["a\xa0b"]),
+    "nothing": ("", []),
+}
+
+
+@pytest.mark.parametrize(("value", "expected"), WORDS.values(), ids=WORDS.keys())
+def test_words(value: str, expected: list[str]) -> None:
+    """Words end at white space outside quotes; quotes and C escapes go."""
+    assert split_words(value) == expected
+
+
+@pytest.mark.parametrize("value", ['a "b', "'", "a\\"])
+def test_an_open_quote_is_refused(value: str) -> None:
+    """A quote or an escape that is not closed is refused as systemd refuses it."""
+    message = f"{value!r} is no list of words: a quote or an escape is not closed"
+    with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
+        split_words(value)
+
+
+@given(st.lists(st.text(alphabet="ab '\"\\$#\t", max_size=5)))
+def test_words_survive_quoting(words: list[str]) -> None:
+    """Quoted words come back as they were."""
+    escaped = (word.replace("\\", "\\\\").replace('"', '\\"') for word in words)
+    assert split_words(" ".join(f'"{word}"' for word in escaped)) == words
+
+
+EXEC = {
+    "prefixes": ("-@/bin/x y", ["/bin/x", "y"]),
+    "all prefixes": ("!!:+/bin/x", ["/bin/x"]),
+    "a word of its own splits": ("/bin/x $OPTS z", ["/bin/x", "--a", "b c", "z"]),
+    "quoted it splits as well": ('/bin/x "$OPTS"', ["/bin/x", "--a", "b c"]),
+    "braces never split": ("/bin/x ${OPTS} -H${HOST}", ["/bin/x", "--a 'b c'", "-Hfd://"]),
+    "inside a word it stays": ("/bin/x -H$HOST", ["/bin/x", "-H$HOST"]),
+    "unset": ("/bin/x $NO ${NO} $", ["/bin/x", ""]),
+    "dollars": ("/bin/x $$HOST a$$", ["/bin/x", "$HOST", "a$"]),
+}
+
+
+@pytest.mark.parametrize(("value", "expected"), EXEC.values(), ids=EXEC.keys())
+def test_command_line(value: str, expected: list[str]) -> None:
+    """ExecStart becomes the vector that the program gets."""
+    assert split_exec(value, {"OPTS": "--a 'b c'", "HOST": "fd://"}) == expected
+
+
+def test_a_variable_of_many_words() -> None:
+    """A variable that is a word of its own is split like a command line."""
+    assert expand_word("$A", {"A": ' x  "y z" '}) == ["x", "y z"]
+
+
+def test_environment_line() -> None:
+    """Each variable of an Environment line has that line's place."""
+    setting = Setting("Service", "Environment", "A=1 'B=x y' \"C=\" D", "u", 3)
+    assert parse_environment(setting) == [
+        Setting("Service", "A", "1", "u", 3),
+        Setting("Service", "B", "x y", "u", 3),
+        Setting("Service", "C", "", "u", 3),
+    ]
+
+
+ENVIRONMENT_FILES = {
+    "plain": ("A=1\nB = two words  \n", [("A", "1", 1), ("B", "two words", 2)]),
+    "comments": ("# A=1\n ; B=2\nC=3 # kept\n", [("C", "3 # kept", 3)]),
+    "quotes": ("A=\"x  y\"\nB='z $A'\n", [("A", "x  y", 1), ("B", "z $A", 2)]),
+    "two quotes": ("A=\"x\" 'y'z\n", [("A", "xyz", 1)]),
+    "quotes inside": ('A=x"y z"\n', [("A", 'x"y z"', 1)]),
+    "escapes": (r"""A=a\"b
+B="a\"b\q"
+C='a\b'""", [("A", 'a"b', 1), ("B", 'a"b\\q', 2), ("C", "a\\b", 3)]),
+    "continued": ('A=a \\\n b\nB="c \\\nd"\nC=1', [("A", "a  b", 1), ("B", "c d", 3), ("C", "1", 5)]),
+    "quoted line end": ('A="a\nb"\nB=1', [("A", "a\nb", 1), ("B", "1", 3)]),
+    "CRLF": ("A=1\r\nB=2\r\n", [("A", "1", 1), ("B", "2", 2)]),
+    "a shell's export": ("export A=1\nB=2", [("B", "2", 2)]),
+    "empty": ("A=\nB=1", [("A", "", 1), ("B", "1", 2)]),
+    "byte order mark": ("\ufeffA=1", [("A", "1", 1)]),
+}
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"), ENVIRONMENT_FILES.values(), ids=ENVIRONMENT_FILES.keys()
+)
+def test_environment_file(text: str, expected: list[tuple[str, str, int]]) -> None:
+    """An EnvironmentFile is read with its quotes and escapes, each variable with its line."""
+    found = parse_environment_file(text, "/etc/default/x")
+    assert [(s.key, s.value, s.line) for s in found] == expected
+    assert {s.path for s in found} <= {"/etc/default/x"}
+
+
+@given(st.text(alphabet="ab '\"=#;", max_size=8))
+def test_single_quoted_value_is_kept(value: str) -> None:
+    """Whatever stands in single quotes is kept as it is."""
+    value = value.replace("'", "")
+    assert [s.value for s in parse_environment_file(f"A={shlex.quote(value + ' ')}")] == [value + " "]
+
+
+LIMITS = {
+    "LimitNOFILE": [
+        ("1024", 1024, 1024),
+        ("1024:4096", 1024, 4096),
+        ("1024 : 4096", 1024, 4096),
+        ("infinity", UNLIMITED, UNLIMITED),
+        ("1:infinity", 1, UNLIMITED),
+        ("0x1000", 4096, 4096),
+        ("010", 8, 8),
+        ("0", 0, 0),
+    ],
+    "DefaultLimitNPROC": [("5", 5, 5)],
+    "LimitMEMLOCK": [
+        ("64", 64, 64),
+        ("64K:1.5M", 65536, 3 * 2**19),
+        ("1 G", 2**30, 2**30),
+        ("8B", 8, 8),
+        ("1E", 2**60, 2**60),
+        ("infinity", UNLIMITED, UNLIMITED),
+    ],
+    "LimitCPU": [("10", 10, 10), ("1min 30s", 90, 90), ("1500ms", 2, 2), ("2h:1d", 7200, 86400)],
+    "LimitRTTIME": [("10", 10, 10), ("0.5ms:1s", 500, 10**6)],
+    "LimitNICE": [("5", 5, 5), ("+5", 15, 15), ("-20", 40, 40)],
+    "LimitRTPRIO": [("99", 99, 99)],
+}
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "soft", "hard"),
+    [(key, *case) for key, cases in LIMITS.items() for case in cases],
+)
+def test_limits(key: str, value: str, soft: int, hard: int) -> None:
+    """A limit of systemd is read into the kernel's unit."""
+    assert parse_limit_setting(key, value) == Rlimit(soft, hard)
+
+
+COUNT, SIZE = "a whole number", "a number of bytes, with K, M, G, T, P or E"
+TIME, NICE = "a time span such as 10min", "a nice level or 0 to 40"
+IGNORED = {
+    ("LimitNOFILE", COUNT): [
+        *("unlimited", "-1", "64k", "64K", "1e5", "", "1024 4096", "1024 # x", ":5", "5:"),
+        *("1:2:3", "09", str(2**64 - 1), "\u0661"),
+    ],
+    ("LimitMEMLOCK", SIZE): ["unlimited", "64k", "64KB", "64KiB", "0x1000", "-1", "16E", ""],
+    ("LimitCPU", TIME): ["", "x", "10 parsecs", "-1", "1min!"],
+    ("LimitNICE", NICE): ["41", "+21", "-21", "x"],
+}
+
+
+@pytest.mark.parametrize(
+    ("key", "accepted", "value"),
+    [(*key, value) for key, values in IGNORED.items() for value in values],
+)
+def test_ignored_limits(key: str, accepted: str, value: str) -> None:
+    """What systemd ignores with a warning is an error, with what it would take."""
+    message = (
+        f"{key}={value} is ignored by systemd: accepted is {accepted}, 'infinity', "
+        "or two of them as soft:hard"
+    )
+    with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
+        parse_limit_setting(key, value)
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "message"),
+    [
+        ("LimitNOFILE", "2:1", "LimitNOFILE=2:1 is ignored by systemd: soft is above hard"),
+        ("LimitMAXLOGINS", "1", "'LimitMAXLOGINS' is no limit of systemd"),
+        ("limitNOFILE", "1", "'limitNOFILE' is no limit of systemd"),
+        ("TasksMax", "1", "'TasksMax' is no limit of systemd"),
+    ],
+)
+def test_other_limit_errors(key: str, value: str, message: str) -> None:
+    """Soft above hard is ignored by systemd; other keys are no limits, case counts."""
+    with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
+        parse_limit_setting(key, value)

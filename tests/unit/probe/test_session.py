@@ -1,0 +1,390 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Sessions opened through this machine's libpam, from services that exist only for the test."""
+
+from __future__ import annotations
+
+import os
+import pwd
+import re
+import resource
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from mlhost_limits.policy.pam_stack import flatten, quiet_stack
+from mlhost_limits.policy.rlimit import Rlimit
+from mlhost_limits.probe import children, libpam, pam_services, session, session_base
+from mlhost_limits.probe.libpam import Libpam, PamCall
+from mlhost_limits.probe.session import SessionRequest, measure_sessions, pick_users, probe_sessions
+from mlhost_limits.probe.session_base import Base
+
+HERE = "inherited from the test"
+GREEN = "account required pam_permit.so\n"
+
+pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="sessions of others are opened by root")
+
+
+@pytest.fixture
+def services(monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
+    """Return the pam.d files of the host as the probe sees them, for the test to fill."""
+    try:
+        if not Libpam().reads_folders:
+            pytest.skip("libpam is older than 1.4")
+    except OSError:
+        pytest.skip("there is no libpam")
+    files: dict[str, str] = {}
+    monkeypatch.setattr(pam_services, "_read_pam_files", lambda: files)
+    return files
+
+
+@pytest.fixture
+def base() -> dict[str, Rlimit]:
+    """Return limits that a child of this process can take on."""
+    own = libpam.read_own_limits()
+    return {**own, "nofile": Rlimit(min(1000, own["nofile"].hard), own["nofile"].hard)}
+
+
+def own_limits(tmp_path: Path, *lines: str) -> str:
+    """Return a pam_limits line that reads these lines and nothing of the host."""
+    path = tmp_path / "limits.conf"
+    path.write_text("".join(f"{line}\n" for line in lines))
+    return f"session required pam_limits.so conf={path}\n"
+
+
+def test_a_session_gets_what_pam_limits_sets(
+    services: dict[str, str], base: dict[str, Rlimit], tmp_path: Path
+) -> None:
+    """The file that the stack names is applied on top of what is inherited, for each user apart."""
+    services["/etc/pam.d/demo"] = GREEN + own_limits(tmp_path, "root hard nofile 700", "root - core 0")
+    requests = [SessionRequest("demo", user, base, HERE) for user in ("root", "daemon")]
+    root, daemon = probe_sessions(requests)
+    assert root.limits is not None
+    assert daemon.limits is not None
+    assert (root.opens, root.reason, root.how) == (True, "", f"libpam session of demo, {HERE}")
+    assert (root.limits["nofile"], root.limits["core"]) == (Rlimit(700, 700), Rlimit(0, 0))
+    assert daemon.limits["nofile"].hard != 700
+    assert set(root.limits) == set(base)
+
+
+def test_without_pam_limits_a_session_gets_what_it_inherits(services: dict[str, str], base: dict[str, Rlimit]) -> None:
+    """All 16 limits of the base arrive in a session whose stack sets none."""
+    services["/etc/pam.d/demo"] = GREEN + "session required pam_permit.so\n"
+    inherited = {**base, "nofile": Rlimit(321, 654), "core": Rlimit(1, 2)}
+    (result,) = probe_sessions([SessionRequest("demo", "root", inherited, HERE)])
+    assert result.limits == inherited
+
+
+def test_modules_with_side_effects_do_not_run(
+    services: dict[str, str], base: dict[str, Rlimit], tmp_path: Path
+) -> None:
+    """In quiet mode a module that would leave a trace is left out, and named."""
+    trace = tmp_path / "trace"
+    services["/etc/pam.d/demo"] = f"{GREEN}session required pam_exec.so /usr/bin/touch {trace}\n"
+    (result,) = probe_sessions([SessionRequest("demo", "root", base, HERE)])
+    assert (result.opens, result.how) == (True, f"libpam session of demo, {HERE}; not run: pam_exec.so")
+    assert not trace.exists()
+
+
+@pytest.mark.parametrize(
+    ("text", "opens", "reason"),
+    [
+        ("account required pam_deny.so\n", False, "account refused: Authentication failure"),
+        (GREEN + "session required pam_deny.so\n", False, "session refused: Cannot make/remove an entry for the"),
+        (GREEN + "session required pam_gone.so\n", False, "session refused: Module is unknown"),
+        (GREEN + "session include gone\n", False, "session refused: Permission denied"),
+        (GREEN, False, "session refused: Permission denied"),
+        (GREEN + "@include gone\n", None, "/etc/pam.d/demo:2: @include gone: no such file: libpam refuses the service"),
+    ],
+)
+def test_a_refusal_is_told_in_pams_words(
+    services: dict[str, str], base: dict[str, Rlimit], text: str, opens: bool | None, reason: str
+) -> None:
+    """A stack that refuses gives no limits, and says which phase refused and why."""
+    services["/etc/pam.d/demo"] = text
+    (result,) = probe_sessions([SessionRequest("demo", "root", base, HERE)])
+    assert (result.limits, result.opens) == (None, opens)
+    assert result.reason.startswith(reason)
+
+
+def test_what_cannot_be_probed_does_not_stop_the_rest(services: dict[str, str], base: dict[str, Rlimit]) -> None:
+    """Each session fails on its own, with its own reason, in the order of the requests."""
+    services["/etc/pam.d/demo"] = GREEN + "session required pam_permit.so\n"
+    requests = [
+        SessionRequest("gone", "root", base, HERE),
+        SessionRequest("demo", "root", None, "no process that starts sessions of demo is running"),
+        SessionRequest("demo", "nobody-here", base, HERE),
+        SessionRequest("demo", "root", {**base, "nice": Rlimit(9, 3)}, HERE),
+        SessionRequest("demo", "root", base, HERE),
+    ]
+    results = probe_sessions(requests)
+    assert [result.reason for result in results] == [
+        "no PAM service 'gone' on this host",
+        "no process that starts sessions of demo is running",
+        "",
+        "nice 9:3 cannot be inherited here: current limit exceeds maximum limit",
+        "",
+    ]
+    assert [result.opens for result in results] == [None, None, True, None, True]
+
+
+def test_the_probe_leaves_nothing_behind(services: dict[str, str], base: dict[str, Rlimit]) -> None:
+    """No folder, descriptor, child or changed limit remains, whatever the sessions did."""
+    services["/etc/pam.d/demo"] = GREEN + "session substack inner\n"
+    services["/etc/pam.d/inner"] = "session required pam_permit.so\n"
+
+    def look() -> tuple[object, ...]:
+        folders = [name for name in os.listdir("/run") if name.startswith("mlhost-limits-")]
+        return folders, sorted(os.listdir("/proc/self/fd")), libpam.read_own_limits(), os.getsid(0)
+
+    before = look()
+    assert [result.opens for result in probe_sessions([SessionRequest("demo", "root", base, HERE)] * 5)] == [True] * 5
+    assert look() == before
+    with pytest.raises(ChildProcessError):
+        os.waitpid(-1, os.WNOHANG)
+
+
+def test_without_root_the_answer_is_unknown(services: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Somebody who may not open sessions gets a reason, not limits of their own."""
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    (result,) = probe_sessions([SessionRequest("demo", "root", {}, HERE)])
+    assert (result.limits, result.opens, result.reason) == (None, None, "opening a session of a user needs root")
+
+
+def test_without_libpam_the_answer_is_unknown(services: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """A host without PAM is no error."""
+
+    def fail(*_: object) -> None:
+        raise OSError("libpam.so.0: cannot open shared object file")
+
+    monkeypatch.setattr(libpam.ctypes, "CDLL", fail)
+    (result,) = probe_sessions([SessionRequest("demo", "root", {}, HERE)])
+    assert (result.opens, result.reason) == (None, "libpam.so.0: cannot open shared object file")
+
+
+def test_full_mode_runs_the_hosts_own_service(base: dict[str, Rlimit]) -> None:
+    """Where quiet is not wanted, the real file decides."""
+    if not os.path.exists("/etc/pam.d/su"):
+        pytest.skip("no service su here")
+    (result,) = probe_sessions([SessionRequest("su", "root", base, HERE)], mode="full")
+    assert (result.opens, result.how) == (True, f"full libpam session of su, {HERE}")
+
+
+def person(name: str, uid: int, shell: str) -> pwd.struct_passwd:
+    return pwd.struct_passwd((name, "x", uid, uid, "", f"/home/{name}", shell))
+
+
+def test_login_users_stand_for_everybody(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lowest user id first; no system users, nobody, or users without a shell."""
+    people = [
+        person("zoe", 1001, "/bin/sh"),
+        person("alice", 1002, "/usr/bin/zsh"),
+        person("svc", 1000, "/usr/sbin/nologin"),
+        person("daemon", 1, "/bin/sh"),
+        person("nobody", 65534, "/bin/sh"),
+        person("gone", 1003, "/bin/false"),
+    ]
+    monkeypatch.setattr(pwd, "getpwall", lambda: people)
+    assert (pick_users(), pick_users(5)) == (["zoe"], ["zoe", "alice"])
+
+
+@pytest.fixture
+def host(
+    services: dict[str, str], base: dict[str, Rlimit], monkeypatch: pytest.MonkeyPatch
+) -> Callable[[str], dict[str, str]]:
+    """Return a function that makes up a host whose sshd has a given UsePAM."""
+    users = {"root": person("root", 0, "/bin/bash"), "svc": person("svc", 1000, "/usr/sbin/nologin")}
+    monkeypatch.setattr(pwd, "getpwnam", users.__getitem__)
+    for name in ("sshd", "su", "cron"):
+        services[f"/etc/pam.d/{name}"] = GREEN + "session required pam_permit.so\n"
+
+    def make(use_pam: str) -> dict[str, str]:
+        declaration = session_base.Declaration("/etc/ssh/sshd_config", 7, f"UsePAM {use_pam}", use_pam)
+        monkeypatch.setattr(session, "read_use_pam", lambda _pid: declaration)
+        bases = {"sshd": Base(base, "inherited from sshd (pid 7)", 7)}
+        nothing = Base(None, "no process that starts sessions of cron is running")
+        monkeypatch.setattr(session, "read_base_limits", lambda service, _default: bases.get(service, nothing))
+        return services
+
+    return make
+
+
+def test_su_starts_from_a_root_session_through_sshd(
+    host: Callable[[str], dict[str, str]], base: dict[str, Rlimit], tmp_path: Path
+) -> None:
+    """What sshd's session sets, su inherits; it is measured even when nobody asked for it."""
+    host("yes")["/etc/pam.d/sshd"] = GREEN + own_limits(tmp_path, "root hard nofile 600")
+    (result,) = measure_sessions([("su", "root")])
+    assert result.limits is not None
+    assert result.limits["nofile"] == Rlimit(600, 600)
+    assert result.how == "libpam session of su, called from a session of root through sshd"
+
+
+def test_the_answers_come_in_the_order_of_the_questions(host: Callable[[str], dict[str, str]]) -> None:
+    """Each pair gets its own answer, known or not."""
+    host("yes")
+    pairs = [("su", "svc"), ("sshd", "nix"), ("cron", "root"), ("login", "root"), ("su", "root"), ("sshd", "root")]
+    results = measure_sessions(pairs)
+    assert [(result.service, result.user) for result in results] == pairs
+    assert [(result.opens, result.reason) for result in results] == [
+        (False, "svc has the shell /usr/sbin/nologin, which opens no session"),
+        (False, "no user 'nix' on this host"),
+        (None, "no process that starts sessions of cron is running"),
+        (None, "no PAM service 'login' on this host"),
+        (True, ""),
+        (True, ""),
+    ]
+
+
+def test_sshd_without_pam_passes_on_its_own_limits(
+    host: Callable[[str], dict[str, str]], base: dict[str, Rlimit]
+) -> None:
+    """Where sshd does not use PAM no stack is run, and nobody claims that a login was tried."""
+    host("no")
+    (result,) = measure_sessions([("sshd", "root")])
+    assert (result.limits, result.opens) == (base, None)
+    assert result.how == (
+        "inherited from sshd (pid 7); sshd does not use PAM (UsePAM no, /etc/ssh/sshd_config:7)"
+    )
+
+
+def test_children_report_or_are_given_up() -> None:
+    """A child that answers, one that fails, one that ends itself and one that hangs, all at once."""
+    start = time.monotonic()
+    reports = children.run_in_children(
+        [lambda: [1, "a"], lambda: 1 // 0, lambda: os.kill(os.getpid(), 9), lambda: time.sleep(60)], 1.0
+    )
+    assert time.monotonic() - start < 10
+    assert reports[0] == children.Report([1, "a"])
+    assert [report.problem for report in reports[1:]] == [
+        "ended with status 1",
+        "killed by signal 9",
+        "no answer within 1 s",
+    ]
+
+
+def test_a_child_that_hangs_does_not_spoil_the_rest() -> None:
+    """The time limit ends the wait, and the others' answers count."""
+    reports = children.run_in_children([lambda: time.sleep(60), lambda: 2], 0.5)
+    assert reports == [children.Report(None, "no answer within 0.5 s"), children.Report(2)]
+
+
+def test_a_child_changes_nothing_in_the_parent() -> None:
+    """Limits, working directory and standard streams of the caller stay as they are."""
+
+    def misbehave() -> int:
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+        os.chdir("/")
+        os.close(1)
+        return os.getsid(0) == os.getpid()
+
+    before = resource.getrlimit(resource.RLIMIT_CORE), os.getcwd()
+    assert children.run_in_children([misbehave], 5) == [children.Report(True)]
+    assert (resource.getrlimit(resource.RLIMIT_CORE), os.getcwd()) == before
+
+
+def write_process(proc: Path, pid: int, comm: str, cmdline: str = "") -> None:
+    folder = proc / str(pid)
+    folder.mkdir()
+    (folder / "comm").write_text(f"{comm}\n")
+    (folder / "cmdline").write_text(cmdline)
+    (folder / "stat").write_text(f"{pid} ({comm}) S 1 1 1")
+    (folder / "limits").write_text(Path("/proc/self/limits").read_text())
+
+
+def test_a_getty_stands_for_logins_at_the_console(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without systemd the getty with the lowest number is found by its name."""
+    monkeypatch.setattr(session_base, "_CGROUPS", ())
+    write_process(tmp_path, 90, "bash")
+    write_process(tmp_path, 100, "agetty")
+    write_process(tmp_path, 99, "agetty")
+    base = session_base.read_base_limits("login", proc=str(tmp_path))
+    assert (base.pid, base.how) == (99, "inherited from agetty (pid 99)")
+
+
+def test_a_pid_file_that_names_another_process_is_not_believed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A stale pid file gives no base, and the service manager's defaults stand in when they are known."""
+    monkeypatch.setattr(session_base, "read_unit_pids", lambda _unit: [])
+    monkeypatch.setattr(session_base, "_PID_FILES", {"sshd": str(tmp_path / "sshd.pid")})
+    (tmp_path / "sshd.pid").write_text("7\n")
+    write_process(tmp_path, 7, "bash")
+    nothing = "no process that starts sessions of sshd is running"
+    assert session_base.read_base_limits("sshd", proc=str(tmp_path)) == Base(None, nothing)
+    default = {"nofile": Rlimit(1, 2)}
+    assert session_base.read_base_limits("sshd", default, str(tmp_path)) == Base(
+        default, "inherited from the service manager's defaults"
+    )
+    (tmp_path / "7" / "comm").write_text("sshd\n")
+    assert session_base.read_base_limits("sshd", default, str(tmp_path)).how == "inherited from sshd (pid 7)"
+
+
+@pytest.mark.parametrize(
+    ("title", "place", "value"),
+    [
+        ("sshd: /usr/sbin/sshd -D [listener] 0 of 10-100 startups", "/etc/ssh/sshd_config", "no"),
+        ("/usr/sbin/sshd\0-D\0-o\0UsePAM=yes\0", "command line of pid 7", "yes"),
+        ("sshd: /usr/sbin/sshd -D -oUsePAM no [listener]", "command line of pid 7", "no"),
+        ("/usr/sbin/sshd\0-D\0-f\0FILE\0", "FILE:2", "yes"),
+    ],
+)
+def test_the_command_line_of_sshd_comes_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, title: str, place: str, value: str
+) -> None:
+    """``-o`` beats the file, ``-f`` names another one, and silence means sshd's built-in ``no``."""
+    monkeypatch.setattr(session_base, "MAIN_FILE", str(tmp_path / "none"))
+    other = tmp_path / "other"
+    other.write_text(f"Include {tmp_path}/more*\nUsePAM yes\n")
+    (tmp_path / "more.conf").write_text("X11Forwarding no\n")
+    write_process(tmp_path, 7, "sshd", title.replace("FILE", str(other)))
+    found = session_base.read_use_pam(7, str(tmp_path))
+    assert found.value == value
+    assert found.place == place.replace("FILE", str(other)).replace("/etc/ssh/sshd_config", str(tmp_path / "none"))
+
+
+CONTROLS = st.sampled_from(
+    ["required", "requisite", "sufficient", "optional", "[success=1 default=ignore]", "[default=2]"]
+    + ["[success=done default=bad]", "[success=ok default=die]", "[success=reset default=ignore]"]
+)
+MODULES = st.sampled_from(
+    ["pam_permit.so", "pam_deny.so", "pam_succeed_if.so quiet user = root", "pam_succeed_if.so quiet user = nix"]
+    + ["pam_gone.so", "pam_mail.so"]
+)
+LINES = st.lists(
+    st.one_of(
+        st.tuples(CONTROLS, MODULES).map(" ".join),
+        st.sampled_from(["substack /F/b", "include /F/b", "substack /F/c", "include /F/c", "include /F/gone"]),
+    ),
+    min_size=1,
+    max_size=6,
+)
+
+
+@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(a=LINES, b=LINES, c=LINES)
+def test_the_quiet_stack_decides_as_the_real_one(
+    tmp_path_factory: pytest.TempPathFactory, a: list[str], b: list[str], c: list[str]
+) -> None:
+    """libpam gives the same answer to both, through jumps, endings, includes and substacks."""
+    folder = tmp_path_factory.mktemp("pam")
+    inner = [line for line in c if "/F/" not in line]
+    middle = [line for line in b if "/F/b" not in line]
+    files = {}
+    for name, lines in (("a", a), ("b", middle), ("c", inner)):
+        text = GREEN * (name == "a") + "".join(f"session {line}\n" for line in lines).replace("/F", str(folder))
+        (folder / name).write_text(text)
+        files[f"{folder}/{name}"] = text
+    path = f"{folder}/quiet"
+    lines = [line for kind in ("account", "session") for line in flatten(f"{folder}/a", kind, files)]
+    stack = quiet_stack(lines, path, missing=["pam_gone.so"])
+    for name, text in {path: stack.text, **stack.substacks, f"{folder}/other": ""}.items():
+        Path(name).write_text(text)
+    try:
+        pam = Libpam()
+    except OSError:
+        pytest.skip("there is no libpam")
+    real, quiet = (pam.open_session(PamCall(name, "root", "root", {}, str(folder))) for name in ("a", "quiet"))
+    assert (real.opens, re.sub(r"\W+$", "", real.reason)) == (quiet.opens, re.sub(r"\W+$", "", quiet.reason))
