@@ -16,7 +16,7 @@ from .policy.finding import (
     judge_limits,
     require_kernel,
 )
-from .policy.report import format_report, format_verdict
+from .policy.report import format_failures, format_report, format_verdict
 from .policy.rlimit import ITEMS, format_quantity
 from .policy.session_rules import covers_everyone, find_limits, named_groups, named_users
 from .policy.sysctl_conf import parse_sysctl_number
@@ -49,11 +49,12 @@ class CheckResult(NamedTuple):
     """The findings, and the limits of the process that looked."""
 
     findings: list[Finding]
-    connection: dict[str, list[str]]
+    connection: dict[str, str]
 
     @property
-    def verdict(self) -> str:
-        return format_verdict(self.findings)
+    def message(self) -> str:
+        """How many findings of each status, then a line for each place that falls short."""
+        return "\n".join([format_verdict(self.findings), *format_failures(self.findings)])
 
     @property
     def lines(self) -> list[str]:
@@ -83,7 +84,7 @@ def check_host(policy: Policy, options: Options) -> CheckResult:
             findings += look(policy, options)
     own = read_limits("self")
     connection = {
-        name: [format_quantity(value, ITEMS[name].unit) for value in pair]
+        name: ":".join(format_quantity(value, ITEMS[name].unit) for value in pair)
         for name, pair in own.items()
     }
     return CheckResult(findings, connection)

@@ -58,7 +58,7 @@ def resolve_tree(root: str, user: str | None, service: str | None) -> list[dict[
 
 def _resolve_user(root: str, name: str, service: str | None) -> Iterator[dict[str, object]]:
     place = f"session:{name}@{service or 'any'}"
-    user = User("*", 2**31, 2**31) if name == "*" else _find_user(root, name)
+    user = User("", 2**31, 2**31) if name == "*" else _find_user(root, name)
     reason = _find_hindrance(root, service) if service else ""
     if reason:
         yield {"place": place, "reason": reason}
@@ -107,7 +107,7 @@ def _find_user(root: str, name: str) -> User:
         and (int(row[2]) == gid or name in row[3].split(","))
     ]
     names, gids = (frozenset(column) for column in zip(*mine)) if mine else (frozenset(),) * 2
-    return User(name, uid, gid, names, gids | {gid})
+    return User(name, uid, gid, names, gids)
 
 
 def _resolve_docker(root: str) -> Iterator[dict[str, object]]:

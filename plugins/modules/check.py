@@ -110,11 +110,11 @@ report:
   elements: str
 connection:
   description:
-    - Limits of the process that Ansible runs on the target, by item as soft and hard. Says
+    - Limits of the process that Ansible runs on the target, by item as C(soft:hard). Says
       nothing of new sessions, because a connection that is kept open keeps its old limits.
   returned: always
   type: dict
-  sample: {nofile: ["1024", "1048576"]}
+  sample: {nofile: "1024:1048576"}
 """
 
 from ansible.module_utils.basic import AnsibleModule
@@ -151,8 +151,8 @@ def main() -> None:
     except (OSError, ValueError) as exc:
         module.fail_json(msg=str(exc), problems=getattr(exc, "problems", [str(exc)]))
     if result.falls_short(fail_on):
-        module.fail_json(msg=result.verdict, **result.as_result())
-    module.exit_json(changed=False, msg=result.verdict, **result.as_result())
+        module.fail_json(msg=result.message, **result.as_result())
+    module.exit_json(changed=False, msg=result.message, **result.as_result())
 
 
 if __name__ == "__main__":

@@ -101,7 +101,7 @@ class Host(NamedTuple):
             )
         return done
 
-    def reboot(self, seconds: float = 300) -> None:
+    def reboot(self, seconds: float = 600) -> None:
         """Reboot the guest and wait until it has settled again."""
         before = self.ssh(_BOOT_ID).stdout
         # The session may be cut before it can report a status.
@@ -172,7 +172,7 @@ def wait_for_ssh(host: Host, command: str, seconds: float) -> str:
     raise HostError(f"{host.name} did not answer in {seconds:.0f} s:{console}")
 
 
-def wait_until_settled(host: Host, seconds: float = 300) -> None:
+def wait_until_settled(host: Host, seconds: float = 600) -> None:
     """Wait until a booting guest has started everything it starts.
 
     :raises HostError: If a unit failed or Docker does not answer.

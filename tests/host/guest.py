@@ -33,7 +33,7 @@ def start(name: str = DEFAULT_NAME, release: str = DEFAULT_RELEASE, cold: bool =
     :param cold: Boot it instead of resuming the snapshot.
     """
     host = find(name)
-    if host is not None:
+    if host is not None and (host.folder / "kept").exists():
         return host
     with _claimed(name) as folder:
         host = _bring_up(folder, release, cold)

@@ -71,7 +71,9 @@ def _fill(folder: Path, recipe: Recipe) -> None:
     say(f"{recipe.release}: installing Debian (about a minute, once)")
     hooks = [f"--{hook}" for hook in _hooks(image, donor)]
     packages = f"--include={','.join(recipe.packages)}"
-    install = ["mmdebstrap", "--variant=minbase", packages, *hooks]
+    # Its mounts live and die with it, even when it is killed.
+    private = ["unshare", "--mount"] if os.geteuid() == 0 else []
+    install = [*private, "mmdebstrap", "--variant=minbase", packages, *hooks]
     run_tool([*install, recipe.release, archive], log, 1200)
     say(f"{recipe.release}: making the file system")
     _make_disk(archive, image.disk, log)

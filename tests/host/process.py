@@ -6,44 +6,65 @@ from __future__ import annotations
 import os
 import select
 import signal
+import time
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
-_END_SECONDS = 10
+_END_SECONDS = 20  # mmdebstrap removes half a system when it is told to end
 
 
 def find_workers(folder: Path) -> list[int]:
-    """Return the ids of the QEMU processes whose pid file lies in this folder.
+    """Return the ids of the QEMU and mmdebstrap processes that write to a folder.
 
     The command line is read, not the pid file: an id in a file may be stale and belong
     to someone else by now, and a daemon that is just starting has written none.
     """
-    wanted = os.fsencode(folder / "pid")
     found = []
     for entry in Path("/proc").iterdir():
-        if entry.name.isdigit() and _works_for(int(entry.name), wanted):
-            found.append(int(entry.name))
+        if entry.name.isdigit():
+            try:
+                words = (entry / "cmdline").read_bytes().split(b"\0")
+            except OSError:
+                continue  # It has ended since.
+            if is_worker(words, os.fsencode(folder) + b"/"):
+                found.append(int(entry.name))
     return found
 
 
-def _works_for(pid: int, pid_file: bytes) -> bool:
-    try:
-        words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
-    except OSError:
-        return False
-    return words[0].startswith(b"qemu-") and pid_file in words
+def is_worker(words: list[bytes], prefix: bytes) -> bool:
+    """Tell whether a command line is of a program of ours that writes below a prefix.
+
+    A QEMU of another folder may read its kernel from this one, so only its pid file
+    tells. mmdebstrap is a script: its own name comes second.
+    """
+    programs = [os.path.basename(word) for word in words[:2]]
+    if programs[0].startswith(b"qemu-system-") and b"-pidfile" in words:
+        return words[words.index(b"-pidfile") + 1].startswith(prefix)
+    return b"mmdebstrap" in programs and any(word.startswith(prefix) for word in words)
 
 
 def end_all(pids: list[int]) -> None:
-    """Kill processes and wait until they are gone."""
-    for pid in pids:
-        try:
-            handle = os.pidfd_open(pid)
-        except ProcessLookupError:
-            continue
-        try:
-            signal.pidfd_send_signal(handle, signal.SIGKILL)
-            select.select([handle], [], [], _END_SECONDS)
-        except ProcessLookupError:
-            pass
-        finally:
-            os.close(handle)
+    """End processes, by force if they do not go by themselves, and wait until they are gone.
+
+    All are asked before any is waited for: mmdebstrap's parts clean up together.
+    """
+    with ExitStack() as stack:
+        handles = []
+        for pid in pids:
+            with suppress(ProcessLookupError):
+                handles.append(os.pidfd_open(pid))
+                stack.callback(os.close, handles[-1])
+        for number in (signal.SIGTERM, signal.SIGKILL):
+            for handle in handles:
+                with suppress(ProcessLookupError):
+                    signal.pidfd_send_signal(handle, number)
+            handles = _wait(handles)
+
+
+def _wait(handles: list[int]) -> list[int]:
+    """Return the processes that are still there when the time is over."""
+    deadline = time.monotonic() + _END_SECONDS
+    while handles and (left := deadline - time.monotonic()) > 0:
+        gone = select.select(handles, [], [], left)[0]
+        handles = [handle for handle in handles if handle not in gone]
+    return handles

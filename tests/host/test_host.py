@@ -131,6 +131,26 @@ def run_cli(*words: str) -> subprocess.CompletedProcess[str]:
     )
 
 
+OURS = b"/cache/instances/a/"
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        (b"qemu-system-x86_64 -pidfile /cache/instances/a/pid", True),
+        (b"/usr/bin/qemu-system-x86_64 -m 1024 -pidfile /cache/instances/a/pid", True),
+        (b"qemu-system-x86_64 -pidfile /cache/instances/ab/pid", False),
+        (b"qemu-system-x86_64 -kernel /cache/instances/a/vmlinuz -pidfile /b/pid", False),
+        (b"qemu-system-x86_64 -m 1024", False),
+        (b"/usr/bin/perl /usr/bin/mmdebstrap bookworm /cache/instances/a/root.tar", True),
+        (b"less /cache/instances/a/console.log", False),
+        (b"", False),
+    ],
+)
+def test_only_our_own_processes_are_ended(line: bytes, expected: bool) -> None:
+    assert process.is_worker(line.split(b" "), OURS) is expected
+
+
 def test_what_fails_half_way_does_not_look_finished(tmp_path: Path) -> None:
     def fail(folder: Path) -> None:
         (folder / "half").touch()

@@ -15,6 +15,8 @@ from .cache import HostError
 # Debian keeps mke2fs where an ordinary user's PATH does not look.
 _PATH = f"{os.environ.get('PATH', os.defpath)}:/usr/sbin:/sbin"
 
+_END_SECONDS = 20  # mmdebstrap removes half a system when it is told to end
+
 _PACKAGE_OF = {
     "mke2fs": "e2fsprogs",
     "qemu-img": "qemu-utils",
@@ -59,7 +61,7 @@ def _end_session(child: subprocess.Popen[bytes]) -> None:
             return
         os.killpg(child.pid, number)
         try:
-            child.wait(10)
+            child.wait(_END_SECONDS)
         except subprocess.TimeoutExpired:
             continue
 

@@ -181,7 +181,6 @@ def _read_entries(text: str, path: str, members: list[Member]) -> list[_Entry]:
     for block in members:
         if block.key == ULIMITS_KEY and isinstance(block.value, dict):
             for member in find_members(text, path, block.value_start):
-                entries.pop(member.key, None)
                 entries[member.key] = _read_entry(text, path, member)
     return list(entries.values())
 
@@ -436,7 +435,7 @@ def find_flags(settings: Iterable[Setting], environment: Mapping[str, Setting]) 
     values = {name: setting.value for name, setting in environment.items()}
     words = []
     for start in starts[-1:]:
-        for word in split_words(start.value)[1:]:
+        for word in split_words(start.value.replace("%%", "%"))[1:]:
             used = re.search(r"\$\{?(\w+)", word)
             origin = environment.get(used[1], start) if used else start
             words += [(part, origin.path, origin.line) for part in expand_word(word, values)]

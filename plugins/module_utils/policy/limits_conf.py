@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Read and write the lines of limits.conf(5), byte for byte where they are not ours.
 
-Text is latin-1 here, so that every byte survives. Sizes are KiB and cpu is minutes.
+Text is latin-1 here, so that every byte survives; names in it are UTF-8. Sizes are KiB and cpu
+is minutes.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-_BLANKS = re.compile(r"[ \t\n\v\f\r]+")  # isspace(3) in the C locale
+_SPACES = " \t\n\v\f\r"  # isspace(3) in the C locale
 _NUMBER = re.compile(r"[+-]?[0-9]+")
 _INFINITE = ("-1", "-", "unlimited", "infinity")
 
@@ -31,7 +32,7 @@ class LimitsLine(NamedTuple):
 
     @property
     def domain(self) -> str:
-        return self.fields[0]
+        return self.fields[0].encode("latin-1").decode("utf-8", "surrogateescape")
 
     @property
     def types(self) -> tuple[str, ...]:
@@ -59,10 +60,20 @@ def parse_limits_conf(text: str, path: str, line_length: int = 0) -> list[Limits
     for number, whole in enumerate(text.split("\n"), start=1):
         for piece in _split_long(whole, line_length):
             content = piece.split("\0")[0].split("#")[0]
-            fields = tuple(field for field in _BLANKS.split(content) if field)
-            if len(fields) == 2 or len(fields) >= 4:
-                found.append(LimitsLine(path, number, piece, fields[:4]))
+            fields = _split_fields(content.lstrip(_SPACES), line_length > 0)
+            if len(fields) == 2 or len(fields) == 4:
+                found.append(LimitsLine(path, number, piece, fields))
     return found
+
+
+def _split_fields(content: str, old: bool) -> tuple[str, ...]:
+    """Return up to four fields; since 1.6 blanks and tabs alone part them, and the last is the
+    rest of the line."""
+    if old:
+        words = re.split(f"[{_SPACES}]+", content)[:4]
+    else:
+        words = re.split("[ \t]+", content.rstrip(" \t"), maxsplit=3)
+    return tuple(word for word in words if word)
 
 
 def _split_long(line: str, length: int) -> Iterator[str]:
@@ -93,7 +104,7 @@ def parse_value(item: str, word: str, nr_open: int = UNLIMITED) -> int | None:
     number = _to_integer(match[0])
     if item == "nice":
         return 20 - max(-20, min(19, number))
-    number = number % 2**64 if abs(number) < UNLIMITED else UNLIMITED
+    number = number % 2**64 if abs(number) < 2**64 else UNLIMITED
     if number < UNLIMITED // known.scale:
         return number * known.scale
     return nr_open if item == "nofile" else UNLIMITED
@@ -102,7 +113,7 @@ def parse_value(item: str, word: str, nr_open: int = UNLIMITED) -> int | None:
 def _to_integer(text: str) -> int:
     """Read digits; a number too long for any limit stands for "too large", whatever its length."""
     digits = text.lstrip("+-").lstrip("0")
-    magnitude = int(digits or "0") if len(digits) <= 20 else UNLIMITED
+    magnitude = int(digits or "0") if len(digits) <= 20 else 2**64
     return -magnitude if text.startswith("-") else magnitude
 
 
@@ -114,10 +125,11 @@ def format_limits(domain: str, limits: Mapping[str, Limit]) -> list[str]:
 
     :raises ValueError: If a size is not a whole number of the file's unit.
     """
+    domain = _encode(domain)
     lines = []
     for name, limit in limits.items():
         if limit.text is not None:
-            lines.append(f"{domain} - {name} {limit.text}")
+            lines.append(f"{domain} - {name} {_encode(limit.text)}")
         elif ITEMS[name].resource is None:
             lines.append(f"{domain} - {name} {_format_value(name, limit.hard)}")
         else:
@@ -127,6 +139,10 @@ def format_limits(domain: str, limits: Mapping[str, Limit]) -> list[str]:
                 if value is not None
             ]
     return lines
+
+
+def _encode(text: str) -> str:
+    return text.encode("utf-8", "surrogateescape").decode("latin-1")
 
 
 def _format_value(name: str, value: int | None) -> str:

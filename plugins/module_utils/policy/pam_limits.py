@@ -18,8 +18,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-_USER, _GROUP, _WILDCARD, _UNSET = 0, 1, 4, 6
-_RANGE = re.compile(r"([0-9]*):([0-9]*)")
+_USER, _GROUP, _WILDCARD = 0, 1, 4
+_RANGE = re.compile(r"([+-]?0*[0-9]{1,20})?:([+-]?0*[0-9]{1,20})?")
+_IDS = 2**32  # uid_t and gid_t hold what is left of a longer number.
 
 LIMITS_CONF = "/etc/security/limits.conf"
 LIMITS_D = "/etc/security/limits.d"
@@ -28,19 +29,24 @@ LIMITS_D = "/etc/security/limits.d"
 class Dialect(NamedTuple):
     """Where builds of pam_limits differ.
 
-    ``line_length``: where the buffer ends a line, 0 for never. ``wildcard_root``: whether ``*``
-    and groups match root. ``resets``: whether a session starts from the limits of PID 1.
-    ``refuses``: whether a limit that the kernel refuses ends the login.
+    ``line_length``: where the buffer ends a line, 0 for never (since 1.6). ``wildcard_root``:
+    whether ``*`` and groups match root. ``resets``: whether a session starts from the limits of
+    PID 1. ``refuses``: whether a limit that the kernel refuses ends the login. ``rttime``:
+    whether this item is known (since 1.7.1).
     """
 
     line_length: int = 0
     wildcard_root: bool = True
     resets: bool = False
     refuses: bool = True
+    rttime: bool = False
 
 
 class User(NamedTuple):
-    """What pam_limits asks of a user; ``groups`` and ``gids`` hold the primary group too."""
+    """What pam_limits asks of a user.
+
+    ``groups`` and ``gids`` hold every group that the system knows by name, the primary one too.
+    """
 
     name: str
     uid: int
@@ -75,7 +81,8 @@ def find_dialect(os_release: Mapping[str, str]) -> Dialect:
     major = re.match(r"[0-9]+", os_release.get("VERSION_ID", ""))
     version = int(major[0]) if major else 0
     if "ubuntu" in family:
-        return Dialect(1023, wildcard_root=False, resets=version <= 24, refuses=False)
+        old = version <= 24
+        return Dialect(1023 if old else 0, wildcard_root=False, resets=old, refuses=False)
     if "debian" in family:
         old = version <= 12 and version > 0
         return Dialect(1023 if old else 0, wildcard_root=False, resets=old, refuses=False)
@@ -108,31 +115,34 @@ def rank_domain(domain: str, user: User, dialect: Dialect) -> int | None:
     """Return the priority a line has for a user, 0 the strongest; ``None`` where it has none."""
     if domain == user.name:
         return _USER
-    if domain.startswith("%"):
-        return None  # Only maxlogins knows this domain.
-    if domain.startswith("@"):
-        excluded = user.uid == 0 and not dialect.wildcard_root
-        return _GROUP if not excluded and _is_in_group(domain[1:], user) else None
+    excluded = user.uid == 0 and not dialect.wildcard_root
     if domain == "*":
-        return _WILDCARD if user.uid != 0 or dialect.wildcard_root else None
-    limits = _RANGE.fullmatch(domain)
-    return _USER if limits and _is_in_range(limits[1], limits[2], user.uid) else None
+        return None if excluded else _WILDCARD
+    if domain[0] not in "@%":
+        return _USER if _is_in_range(domain, user.uid) else None
+    if excluded:  # The patch skips the rules of groups for root, and their ranges become uids.
+        return _USER if _is_in_range(domain[1:], user.uid) else None
+    # Of the domains with a percent sign only maxlogins knows.
+    return _GROUP if domain[0] == "@" and _is_in_group(domain[1:], user) else None
 
 
 def _is_in_group(name: str, user: User) -> bool:
-    limits = _RANGE.fullmatch(name)
-    if limits is None:
+    """Tell whether a user is in a group; ``min:max`` and ``min:`` mean the primary one alone."""
+    if ":" not in name:
         return name in user.groups
-    if not limits[1]:
-        return limits[2] != "" and int(limits[2]) in user.gids
-    return _is_in_range(limits[1], limits[2], user.gid)
+    if name.startswith(":"):
+        return any(_is_in_range(name, gid) for gid in user.gids)
+    return _is_in_range(name, user.gid)
 
 
-def _is_in_range(low: str, high: str, number: int) -> bool:
-    """Read ``min:max``, ``min:`` and ``:exact``; the last is not a maximum."""
-    if not low:
-        return high != "" and number == int(high)
-    return int(low) <= number and (high == "" or number <= int(high))
+def _is_in_range(text: str, number: int) -> bool:
+    """Read ``min:max``, ``min:`` and ``:exact`` as strtoul(3) does; the last is no maximum."""
+    match = _RANGE.fullmatch(text)
+    bounds = [int(word) for word in match.groups() if word] if match else []
+    if match is None or not bounds or any(abs(bound) >= 2**64 for bound in bounds):
+        return False
+    low, high = bounds[0] % _IDS, bounds[-1] % _IDS if match[2] else _IDS
+    return low <= number <= high
 
 
 def resolve_limits(
@@ -143,45 +153,51 @@ def resolve_limits(
     :param lines: In reading order, see :func:`read_lines`.
     :param nr_open: The value of fs.nr_open, which ``nofile unlimited`` becomes.
     """
-    rank: dict[tuple[str, str], int] = {}
-    bounds: dict[tuple[str, str], Bound] = {}
+    rivals: dict[tuple[str, str], list[tuple[int, Declaration]]] = {}
     for line in lines:
-        priority = rank_domain(line.domain, user, dialect)
-        if line.stops and _stops_for(line, user):
+        if line.stops and _stops_for(line.domain, user):
             return Resolution({}, _declare(line, ""))
-        if priority is None or len(line.fields) < 4:
+        priority = rank_domain(line.domain, user, dialect)
+        if priority is None or len(line.fields) < 4 or _is_unknown(line.item, dialect):
             continue
         value = parse_value(line.item, line.fields[3], nr_open)
         if value is not None:
-            _apply(line, value, priority, rank, bounds)
-    return Resolution(bounds)
+            _apply(line, priority, _declare(line, value), rivals)
+    return Resolution({key: _rank(entrants) for key, entrants in rivals.items()})
 
 
-def _stops_for(line: LimitsLine, user: User) -> bool:
-    """Tell whether a two-field line matches; unlike other lines it has no wildcard, and its
-    groups match root everywhere."""
-    everywhere = Dialect(wildcard_root=True)
-    return line.domain != "*" and rank_domain(line.domain, user, everywhere) is not None
+def _stops_for(domain: str, user: User) -> bool:
+    """Tell whether a two-field line matches. It has no wildcard, its groups match root
+    everywhere, and with a percent sign it takes a range for uids."""
+    if domain.startswith("@"):
+        return _is_in_group(domain[1:], user)
+    start = 1 if domain.startswith("%") else 0
+    return domain == user.name or _is_in_range(domain[start:], user.uid)
+
+
+def _is_unknown(item: str, dialect: Dialect) -> bool:
+    return item == "rttime" and not dialect.rttime
 
 
 def _apply(
     line: LimitsLine,
-    value: int,
     priority: int,
-    rank: dict[tuple[str, str], int],
-    bounds: dict[tuple[str, str], Bound],
+    declaration: Declaration,
+    rivals: dict[tuple[str, str], list[tuple[int, Declaration]]],
 ) -> None:
-    """Let one line set its bounds; a ``-`` line that loses its soft half loses both."""
-    declaration = _declare(line, value)
+    """Let one line compete for its bounds; a ``-`` line that loses its soft half loses both."""
     for kind in line.types:
-        key = (line.item, kind)
-        held = bounds.get(key)
-        if rank.get(key, _UNSET) < priority:
-            if held:
-                bounds[key] = Bound(held.winner, (declaration, *held.shadowed))
+        entrants = rivals.setdefault((line.item, kind), [])
+        lost = any(rank < priority for rank, held in entrants)
+        entrants.append((priority, declaration))
+        if lost:
             return
-        rank[key] = priority
-        bounds[key] = Bound(declaration, (*held.shadowed, held.winner) if held else ())
+
+
+def _rank(entrants: list[tuple[int, Declaration]]) -> Bound:
+    """Return the strongest as the winner, of equals the last."""
+    ordered = [one for rank, one in sorted(entrants, key=lambda entrant: -entrant[0])]
+    return Bound(ordered[-1], tuple(ordered[:-1]))
 
 
 def _declare(line: LimitsLine, value: int | str) -> Declaration:

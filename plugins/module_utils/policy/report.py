@@ -15,13 +15,25 @@ _MARKS = {PASS: "ok  ", FAIL: "FAIL", UNKNOWN: "??? "}
 
 def format_report(findings: list[Finding]) -> list[str]:
     """Return what is met, what is not and what is unknown, place by place, and the verdict."""
-    lines = []
+    told: dict[tuple[str, str], list[str]] = {}
     for place, members in _by_place(findings).items():
         for status in (FAIL, UNKNOWN, PASS):
             group = [finding for finding in members if finding.status == status]
             if group and (status != PASS or len(group) == len(members)):
-                lines += _wrap(f"{_MARKS[status]} {place}: ", _describe(status, group))
+                told.setdefault((status, _describe(status, group)), []).append(place)
+    lines = []
+    for (status, text), places in told.items():
+        lines += _wrap(f"{_MARKS[status]} {', '.join(_merge_places(places))}: {text}")
     return [*lines, format_verdict(findings)]
+
+
+def _merge_places(places: list[str]) -> list[str]:
+    """Name the ways in of one user together: ``session:root@sshd,su,cron``."""
+    merged: dict[str, list[str]] = {}
+    for place in places:
+        head, mark, tail = place.partition("@")
+        merged.setdefault(head + mark, []).append(tail)
+    return [head + ",".join(tails) for head, tails in merged.items()]
 
 
 def format_verdict(findings: list[Finding]) -> str:
@@ -78,14 +90,14 @@ def _join(texts: list[str]) -> str:
     return texts[0] if len(set(texts)) == 1 else ":".join(texts)
 
 
-def _wrap(head: str, text: str) -> list[str]:
+def _wrap(text: str) -> list[str]:
     """Break a line at blanks so that it fits; what follows is indented."""
-    lines, line = [], _clean(head)
+    lines, line = [], ""
     for word in _clean(text).split(" "):
-        joined = f"{line}{word}" if line.endswith(" ") else f"{line} {word}"
+        joined = f"{line} {word}" if line else word
         if len(joined) > WIDTH and line.strip():
             lines.append(line.rstrip())
-            line = "     " + word
+            line = f"     {word}"
         else:
             line = joined
     return [*lines, line.rstrip()]

@@ -99,12 +99,12 @@ def _accepted(units: dict[str, int]) -> str:
 
 
 def format_quantity(value: int, unit: str = "") -> str:
-    """Write a limit for people: ``unlimited``, or the number with its exact binary unit."""
+    """Write a limit as a policy may state it: ``unlimited``, or the number with an exact unit."""
     if value >= UNLIMITED:
         return "unlimited"
     if unit == "bytes":
         for name, factor in sorted(_BINARY_UNITS.items(), key=lambda pair: -pair[1]):
             if name and factor > 1 and value >= factor and value % factor == 0:
-                return f"{value // factor} {name}"
-        return f"{value} B"
-    return f"{value} s" if unit == "seconds" else str(value)
+                return f"{value // factor}{name}"
+        return f"{value}B"
+    return f"{value}s" if unit == "seconds" else str(value)

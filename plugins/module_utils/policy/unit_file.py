@@ -40,12 +40,13 @@ _PIECE = re.compile(r"""\\(x[0-9a-fA-F]{2}|[0-7]{3}|.)|["']|[^\\"']+""", re.DOTA
 _BRACED = re.compile(r"\$(?:\$|\{([A-Za-z_][A-Za-z0-9_]*)\})")
 _ASSIGNMENT = re.compile(
     r"""^[ \t]*([A-Za-z_][A-Za-z0-9_]*)[ \t]*=
-    ((?:[ \t]*(?:"(?:[^"\\]|\\.)*"|'[^']*'))*(?:[^\\\n]|\\.)*)""",
+    ((?:[ \t]*(?:"(?:[^"\\]|\\.)*(?:"|\Z)|'[^']*(?:'|\Z)))*(?:[^\\\n]|\\.)*)""",
     re.DOTALL | re.MULTILINE | re.VERBOSE,
 )
-_ASSIGNED = re.compile(r"""[ \t]*(?:"((?:[^"\\]|\\.)*)"|'([^']*)'|(.+))""", re.DOTALL)
-_COUNT = re.compile(r"0[xX][0-9a-fA-F]+|0[0-7]*|[1-9][0-9]*")
-_SIZE = re.compile(r"([0-9]+(?:\.[0-9]*)?)\s*([BKMGTPE]?)")
+_ASSIGNED = re.compile(r"""[ \t]*(?:"((?:[^"\\]|\\.)*)(?:"|\Z)|'([^']*)(?:'|\Z)|(.+))""", re.DOTALL)
+_COUNT = re.compile(r"\+?(?:0[xX][0-9a-fA-F]+|0b[01]+|0o?[0-7]*|[1-9][0-9]*)")
+_SIZE = re.compile(r"\s*([0-9]+(?:\.[0-9]*)?)\s*([BKMGTPE]?)")
+_SIZE_UNITS = ("", *"BKMGTPE")
 _TIME = re.compile(r"\s*([0-9]+(?:\.[0-9]*)?)\s*([A-Za-z\u00b5\u03bc]*)\s*")
 _MICROSECONDS = {
     unit: factor
@@ -196,15 +197,15 @@ def expand_word(word: str, environment: Mapping[str, str]) -> list[str]:
 
 
 def split_exec(value: str, environment: Mapping[str, str]) -> list[str]:
-    """Return the argument vector that an ``ExecStart=`` line gives."""
-    first, *rest = split_words(value)
+    """Return the argument vector that an ``ExecStart=`` line gives; specifiers stay as they are."""
+    first, *rest = split_words(value.replace("%%", "%"))
     words = [first.lstrip(_EXEC_PREFIXES), *rest]
     return [part for word in words for part in expand_word(word, environment)]
 
 
 def parse_environment(setting: Setting) -> list[Setting]:
     """Return the variables of one ``Environment=`` line, each with that line's place."""
-    pairs = (word.partition("=") for word in split_words(setting.value))
+    pairs = (word.partition("=") for word in split_words(setting.value.replace("%%", "%")))
     return [setting._replace(key=key, value=value) for key, equals, value in pairs if equals]
 
 
@@ -240,7 +241,7 @@ def parse_limit_setting(key: str, value: str) -> Rlimit:
     if name not in ITEMS or ITEMS[name].resource is None:
         raise ValueError(f"{key!r} is no limit of systemd")
     try:
-        bounds = [_parse_bound(name, part.strip()) for part in value.split(":", 1)]
+        bounds = [_parse_bound(name, part.lstrip(_BLANK)) for part in value.split(":", 1)]
     except ValueError:
         raise ValueError(
             f"{key}={value} is ignored by systemd: accepted is {_accepted(name)}, "
@@ -280,15 +281,25 @@ def _parse_bound(name: str, text: str) -> int:
 def _parse_count(text: str) -> int:
     if not _COUNT.fullmatch(text):
         raise ValueError(text)
-    return int(text, 8) if re.match("0[0-7]", text) else int(text, 0)
+    return int(text, 8) if re.match(r"\+?0[0-7]", text) else int(text, 0)
 
 
 def _parse_size(text: str) -> int:
-    match = _SIZE.fullmatch(text)
-    if match is None:
+    """Add up numbers of ever smaller units, such as ``1G 500M``."""
+    total, largest = 0, len(_SIZE_UNITS)
+    for number, unit in _SIZE.findall(text):
+        power = _SIZE_UNITS.index(unit)
+        total += _scale(number, 1 << 10 * max(power - 1, 0))
+        if power >= largest:
+            raise ValueError(text)
+        largest = power
+    if _SIZE.sub("", text) or largest == len(_SIZE_UNITS):
         raise ValueError(text)
-    whole, _, fraction = match[1].partition(".")
-    factor = 1 << 10 * "BKMGTPE".index(match[2] or "B")
+    return total
+
+
+def _scale(number: str, factor: int) -> int:
+    whole, _, fraction = number.partition(".")
     return int(whole) * factor + int(float(f"0.{fraction}") * factor)
 
 
@@ -305,9 +316,8 @@ def _parse_time(text: str, unit: str) -> int:
         raise ValueError(text)
     total = 0
     for number, name in spans:
-        whole, _, fraction = number.partition(".")
         factor = _MICROSECONDS.get(name or unit)
         if factor is None:
             raise ValueError(text)
-        total += int(whole) * factor + int(float(f"0.{fraction}") * factor)
+        total += _scale(number, factor)
     return total

@@ -105,6 +105,8 @@ def run_canary(
         result = _measure(client, build_program(machine), owner, proc)
     except (OSError, ValueError) as error:
         result = Canary(None, reason=str(error))
+    except KeyError as error:
+        result = Canary(None, reason=f"the engine's answer has no {error}")
     try:
         _remove_owned(_Client(address, time.monotonic() + _CLEANING_LIMIT), {owner})
     except (OSError, ValueError) as error:

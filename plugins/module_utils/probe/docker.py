@@ -101,7 +101,7 @@ def exchange(
     except (ConnectionResetError, BrokenPipeError):
         answer = b""
     except socket.timeout:
-        raise TimeoutError(f"{address}: no answer to {what} in {timeout:.0f} s") from None
+        raise TimeoutError(f"{address}: no answer to {what} in {timeout:.3g} s") from None
     if not answer:
         raise ConnectionError(f"{address}: the daemon hung up on {what}")
     return _parse_answer(answer, address)

@@ -16,9 +16,9 @@ def read_user(name: str) -> User | None:
         entry = pwd.getpwnam(name)
     except KeyError:
         return None
-    gids = os.getgrouplist(name, entry.pw_gid)
-    groups = frozenset(filter(None, map(_group_name, gids)))
-    return User(name, entry.pw_uid, entry.pw_gid, groups, frozenset(gids))
+    names = {gid: _group_name(gid) for gid in os.getgrouplist(name, entry.pw_gid)}
+    known = {gid: group for gid, group in names.items() if group}
+    return User(name, entry.pw_uid, entry.pw_gid, frozenset(known.values()), frozenset(known))
 
 
 def _group_name(gid: int) -> str:

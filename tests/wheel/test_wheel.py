@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The wheel holds the library that Ansible ships, without a copy, and its command works."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import venv
+from pathlib import Path
+
+import pytest
+
+TOP = Path(__file__).parents[2]
+
+
+@pytest.fixture(scope="module")
+def command(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Install the project into an environment of its own, as a user would."""
+    folder = tmp_path_factory.mktemp("wheel")
+    venv.create(folder / "venv", with_pip=True)
+    pip = [folder / "venv/bin/python", "-m", "pip", "install", "--quiet"]
+    subprocess.run([*pip, "--disable-pip-version-check", TOP], check=True, cwd=folder)
+    return folder / "venv/bin/mlhost-limits"
+
+
+def run(*words: object) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([str(word) for word in words], capture_output=True, text=True)
+
+
+def test_the_installed_library_is_the_file_ansible_ships(command: Path) -> None:
+    code = "import mlhost_limits.policy.schema as s; print(open(s.__file__).read(), end='')"
+    shipped = (TOP / "plugins/module_utils/policy/schema.py").read_text()
+    assert run(command.parent / "python", "-c", code).stdout == shipped
+
+
+def test_check_says_what_it_saw_and_exits_with_the_verdict(command: Path) -> None:
+    done = run(command, "check", "--json", "--canary", "never")
+    found = json.loads(done.stdout)
+    assert done.returncode == (1 if found["summary"]["fail"] else 0)
+    assert found["findings"][0]["place"] == "kernel"
+
+
+def test_unknown_counts_only_when_asked(command: Path, tmp_path: Path) -> None:
+    policy = tmp_path / "policy.json"
+    policy.write_text('{"processes": [{"name": "no-such-name", "limits": {"nofile": 1}}]}')
+    words = (command, "check", "--profile", "none", "--policy", policy)
+    assert run(*words).returncode == 0
+    assert run(*words, "--strict").returncode == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "is empty, so nothing would be required"),
+        ("[]", "policy: a list was given; a mapping is accepted"),
+        ('{"kernel": {"vm.max_map_count": {"mim": 1}}}', "kernel.vm.max_map_count.mim: is unknown"),
+    ],
+)
+def test_a_bad_policy_is_refused_in_a_sentence(
+    command: Path, tmp_path: Path, text: str, message: str
+) -> None:
+    policy = tmp_path / "policy.json"
+    policy.write_text(text)
+    done = run(command, "check", "--policy", policy)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert message in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_resolve_names_the_line_that_wins_and_what_it_shadows(
+    command: Path, tmp_path: Path
+) -> None:
+    folder = tmp_path / "etc/security/limits.d"
+    folder.mkdir(parents=True)
+    (tmp_path / "etc/passwd").write_text(
+        "root:x:0:0::/root:/bin/sh\nalice:x:1000:1000::/:/bin/sh\n"
+    )
+    (tmp_path / "etc/os-release").write_text('ID=debian\nVERSION_ID="12"\n')
+    (folder / "10-a.conf").write_text("* soft nofile 4096\n")
+    (folder / "20-b.conf").write_text("alice soft nofile 1024\n")
+    done = run(command, "resolve", "--root", tmp_path, "--user", "alice", "--json")
+    (stated,) = json.loads(done.stdout)
+    assert stated["value"] == "1024"
+    assert stated["declared"]["file"] == "/etc/security/limits.d/20-b.conf"
+    assert [line["file"] for line in stated["shadows"]] == ["/etc/security/limits.d/10-a.conf"]
+
+
+def test_resolve_refuses_a_tree_that_is_not_there(command: Path) -> None:
+    done = run(command, "resolve", "--root", "/no/such/tree")
+    assert (done.returncode, done.stderr) == (2, "mlhost-limits: /no/such/tree: is no folder\n")
