@@ -6,7 +6,7 @@ from __future__ import annotations
 import time
 
 from .apply.cache import keep_cached, read_cached
-from .policy.docker_config import find_config_path, find_socket
+from .policy.dockerd_flags import find_config_path, find_socket
 from .policy.finding import Finding, Observation, Requirement, judge, judge_limits
 from .policy.rlimit import Rlimit
 from .probe.docker import find_daemon, read_container_limits, read_containers
@@ -78,7 +78,7 @@ def _judge_new(
 
 def _measure(daemon: Daemon, address: str, fresh: bool) -> dict[str, object]:
     """Return a canary's result, a kept one where it still holds."""
-    from .probe.canary import read_canary_key
+    from .probe.canary_key import read_canary_key
 
     key = read_canary_key(daemon, read_bytes(find_config_path(daemon.flags)) or b"")
     kept = None if fresh else read_cached(_CACHE, key)

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from .policy.docker_config import find_config_path, find_socket, redact
+from .policy.dockerd_flags import find_config_path, find_socket
 from .policy.finding import judge_limits
 from .policy.pam_limits import find_dialect
 from .policy.plan import SectionPlan
@@ -15,11 +15,12 @@ from .policy.plan_sessions import SessionsOptions, plan_sessions
 from .policy.report import format_failures
 from .policy.schema import PolicyError
 from .policy.session_rules import find_limits
-from .probe.docker import find_daemon, read_container_limits, read_containers, read_dockerd_flags
+from .probe.docker import find_daemon, read_container_limits, read_containers
 from .probe.files import read_bytes, read_limits_files, read_os_release, read_sysctl_files
 from .probe.kernel import read_sysctl
 from .probe.leftovers import find_open_sessions
 from .probe.process import started_before
+from .probe.unit import read_dockerd_flags
 from .probe.users import read_user
 
 TYPE_CHECKING = False
@@ -222,6 +223,8 @@ def _diff_file(edit: Edit) -> dict[str, str]:
 
 
 def _show(content: bytes | None, secret: bool) -> str:
+    from .policy.redaction import redact  # Only a change has something to show.
+
     text = (content or b"").decode("utf-8", "backslashreplace")
     return redact(text) if secret else text
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 
 import os
 
-from .policy.docker_config import find_config_path, read_defaults
+from .policy.docker_config import read_defaults
+from .policy.dockerd_flags import find_config_path
 from .policy.pam_limits import (
     LIMITS_CONF,
     Bound,
@@ -17,7 +18,6 @@ from .policy.pam_limits import (
 from .policy.pam_stack import DIRECTORIES, find_pam_limits, flatten, read_limits_options
 from .policy.rlimit import ITEMS, UNLIMITED, format_quantity
 from .policy.sysctl_conf import order_files, parse_sysctl_conf, resolve_sysctl
-from .probe.docker import read_dockerd_flags
 from .probe.files import (
     list_folder,
     read_bytes,
@@ -26,6 +26,7 @@ from .probe.files import (
     read_sysctl_files,
     read_text,
 )
+from .probe.unit import read_dockerd_flags
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -52,7 +53,8 @@ def resolve_tree(root: str, user: str | None, service: str | None) -> list[dict[
     lines = [line for path in order_files(files) for line in parse_sysctl_conf(files[path], path)]
     keys = {line.key for line in lines if not line.glob}
     for key, bound in sorted(resolve_sysctl(files, sorted(keys)).items()):
-        stated.append(_describe("kernel", key, "value", bound, ""))
+        if bound.winner.value != "":  # "-key" alone leaves the key as the kernel has it.
+            stated.append(_describe("kernel", key, "value", bound, ""))
     return [*stated, *_resolve_docker(root)]
 
 

@@ -183,6 +183,9 @@ def wait_until_settled(host: Host, seconds: float = 600) -> None:
         raise HostError(f"{host.name} booted to {state}: {failed.strip()}")
 
 
-def set_clock(host: Host, seconds: float = 60) -> None:
-    """Set a resumed guest's clock, which still shows when the snapshot was taken."""
+def set_clock(host: Host, seconds: float = 120) -> None:
+    """Set a resumed guest's clock, which still shows when the snapshot was taken.
+
+    It will be behind by what the login takes: less than a second, more on a loaded machine.
+    """
     wait_for_ssh(host, f"date --utc --set=@{time.time() + 0.5:.1f}", seconds)

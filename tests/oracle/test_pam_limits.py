@@ -31,7 +31,13 @@ from mlhost_limits.policy.proc_limits import parse_proc_limits
 from mlhost_limits.policy.rlimit import Rlimit
 from mlhost_limits.probe.children import Report, run_in_children
 from mlhost_limits.probe.files import read_limits_files, read_os_release
-from mlhost_limits.probe.libpam import Libpam, PamCall, load_modules, read_own_limits, set_own_limits
+from mlhost_limits.probe.libpam import (
+    Libpam,
+    PamCall,
+    load_modules,
+    read_own_limits,
+    set_own_limits,
+)
 from mlhost_limits.probe.users import read_user
 
 CASES = int(os.environ.get("MLHOST_ORACLE_CASES", "1500"))

@@ -6,6 +6,7 @@ from __future__ import annotations
 import os
 import stat
 import tempfile
+from typing import NamedTuple
 
 from ..policy.edit import Edit
 from ..probe.files import follow_links
@@ -17,25 +18,45 @@ if TYPE_CHECKING:
 _TEMPORARY_PREFIX = ".mlhost-"
 
 
-def apply_edits(edits: Iterable[Edit], root: str = "/") -> None:
+class _Step(NamedTuple):
+    """An edit that only waits for its rename; ``temporary`` is ``None`` for a removal."""
+
+    edit: Edit
+    path: str
+    temporary: str | None
+
+
+def apply_edits(edits: Iterable[Edit], root: str = "/") -> tuple[Edit, ...]:
     """Write every edit; if one fails, put the files written before it back as they were.
 
+    All that is new is on the disk before the first file changes, so a full disk changes nothing.
+
+    :returns: The edits for :func:`revert_edits`, with the modes of the files that are gone.
     :raises OSError: With the path in it; nothing is changed then.
     """
+    steps: list[_Step] = []
     done: list[Edit] = []
     try:
         for edit in edits:
-            _apply(edit, root)
-            done.append(edit)
+            steps.append(_prepare(edit, root))
+        for step in steps:
+            _finish(step)
+            done.append(step.edit)
+            _sync_folder(os.path.dirname(step.path))
     except OSError:
         revert_edits(done, root)
         raise
+    finally:
+        _discard(step.temporary for step in steps[len(done) :])
+    return tuple(done)
 
 
 def revert_edits(edits: Sequence[Edit], root: str = "/") -> None:
     """Put every file back as it was before these edits, newest first."""
     for edit in reversed(edits):
-        _apply(edit._replace(before=edit.after, after=edit.before), root)
+        step = _prepare(edit._replace(before=edit.after, after=edit.before), root)
+        _finish(step)
+        _sync_folder(os.path.dirname(step.path))
 
 
 def find_target(path: str, root: str = "/") -> str:
@@ -45,19 +66,31 @@ def find_target(path: str, root: str = "/") -> str:
     """
     target = follow_links(path, root)
     top = path.split("/")[1]
-    if target.split("/")[1] != top:
+    if not target.startswith(f"/{top}/"):
         raise OSError(f"{path}: is a symbolic link to {target}, outside of /{top}")
     return root.rstrip("/") + target
 
 
-def _apply(edit: Edit, root: str) -> None:
+def _prepare(edit: Edit, root: str) -> _Step:
+    """Write what is new beside the file it will replace."""
     path = find_target(edit.path, root)
     if edit.after is None:
-        os.unlink(path)
-        _sync_folder(os.path.dirname(path))
-        return
+        return _Step(edit._replace(mode=stat.S_IMODE(os.stat(path).st_mode)), path, None)
     _make_folder(os.path.dirname(path))
-    _replace(path, edit.after, edit.mode)
+    return _Step(edit, path, _write_temporary(path, edit.after, edit.mode))
+
+
+def _finish(step: _Step) -> None:
+    if step.temporary is None:
+        os.unlink(step.path)
+    else:
+        os.rename(step.temporary, step.path)
+
+
+def _discard(temporaries: Iterable[str | None]) -> None:
+    for temporary in temporaries:
+        if temporary is not None:
+            os.unlink(temporary)
 
 
 def _make_folder(folder: str) -> None:
@@ -68,20 +101,18 @@ def _make_folder(folder: str) -> None:
         os.chmod(folder, 0o755)  # noqa: S103 - as /etc is; the caller's umask may be stricter
 
 
-def _replace(path: str, content: bytes, mode: int) -> None:
-    folder = os.path.dirname(path)
-    handle, temporary = tempfile.mkstemp(prefix=_TEMPORARY_PREFIX, dir=folder)
+def _write_temporary(path: str, content: bytes, mode: int) -> str:
+    handle, temporary = tempfile.mkstemp(prefix=_TEMPORARY_PREFIX, dir=os.path.dirname(path))
     try:
         with os.fdopen(handle, "wb") as file:
             file.write(content)
             file.flush()
             _copy_attributes(path, file.fileno(), mode)
             os.fsync(file.fileno())
-        os.rename(temporary, path)
     except BaseException:
         os.unlink(temporary)
         raise
-    _sync_folder(folder)
+    return temporary
 
 
 def _copy_attributes(path: str, handle: int, mode: int) -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Read, plan and judge what a Docker daemon gives its containers by default.
+"""Read and state what a Docker daemon gives its containers by default.
 
 The rules were measured on dockerd 20.10 and 26.1: the daemon takes ``default-ulimits`` through
 Go's ``encoding/json`` without a look at the values, and runc refuses them at each start.
@@ -11,9 +11,9 @@ import re
 from typing import NamedTuple
 
 from .declaration import Declaration
+from .dockerd_flags import CONFIG_PATH
 from .json_text import (
     Member,
-    byte_order_mark,
     find_member,
     find_members,
     is_blank,
@@ -22,14 +22,10 @@ from .json_text import (
     set_member,
 )
 from .rlimit import RLIMITS, UNLIMITED, Rlimit, format_quantity
-from .unit_file import Setting, expand_word, split_words
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
-
-CONFIG_PATH = "/etc/docker/daemon.json"
-SOCKET_PATH = "/var/run/docker.sock"
 
 ULIMITS_KEY = "default-ulimits"
 SHM_KEY = "default-shm-size"
@@ -37,41 +33,6 @@ SHM_KEY = "default-shm-size"
 _DEFAULT_SHM_SIZE = 64 * 2**20
 _SHM_UNITS = "kmgtp"
 _SHM_SIZE = re.compile(r"([0-9]+(?:\.[0-9]+)?) ?([kmgtp]?)i?b?", re.IGNORECASE)
-_MISSPELT = re.compile(r"(default)?[-_]?((u?limits?)|shm[-_]?size)", re.IGNORECASE)
-_SHORT_FLAGS = {
-    "b": "bridge",
-    "D": "debug",
-    "G": "group",
-    "g": "data-root",
-    "H": "host",
-    "l": "log-level",
-    "p": "pidfile",
-    "s": "storage-driver",
-}
-_FLAG_KEYS = {
-    "add-runtime": "",  # The one key that may stand in both places.
-    "authorization-plugin": "authorization-plugins",
-    "default-address-pool": "default-address-pools",
-    "default-ulimit": ULIMITS_KEY,
-    "dns-opt": "dns-opts",
-    "exec-opt": "exec-opts",
-    "host": "hosts",
-    "insecure-registry": "insecure-registries",
-    "label": "labels",
-    "log-opt": "log-opts",
-    "node-generic-resource": "node-generic-resources",
-    "registry-mirror": "registry-mirrors",
-    "storage-opt": "storage-opts",
-}
-_STRING = r'"(?:[^"\\\n]|\\.)*"?'
-_SENSITIVE = r"(?:token|secret|passw|passphrase|credential|\bauth\b|api[-_]?key|access[-_]?key)"
-_SECRET_MEMBER = re.compile(
-    rf'("[^"\n]*{_SENSITIVE}[^"\n]*"\s*:\s*)({_STRING}|\[[^\]]*\]?|[^\s"{{\[,}}]+)', re.IGNORECASE
-)
-_SECRET_OPTION = re.compile(rf"([\w.-]*{_SENSITIVE}[\w.-]*=)([^\s\"'\\]+)", re.IGNORECASE)
-_USER_PASSWORD = re.compile(
-    r"""(?:([a-z][\w+.-]*:(?:\\?/){2})|[^\s"'/:@]+:)[^\s"']+(?:@|\\u0040)""", re.IGNORECASE
-)
 
 
 class DockerDefaults(NamedTuple):
@@ -89,21 +50,7 @@ class StatedDefault(NamedTuple):
     declaration: Declaration
 
 
-class Flag(NamedTuple):
-    """A flag of dockerd without its dashes, and where it is given; line 0 is no line of a file."""
-
-    name: str
-    value: str
-    path: str
-    line: int
-
-    @property
-    def place(self) -> str:
-        """Return ``file:line``, the way compilers name a place."""
-        return f"{self.path}:{self.line}" if self.line else self.path
-
-
-class _Entry(NamedTuple):
+class Entry(NamedTuple):
     """One member of a default-ulimits object. ``fields`` hold the last value of each name."""
 
     key: str
@@ -132,8 +79,8 @@ def read_defaults(text: str, path: str = CONFIG_PATH) -> list[StatedDefault]:
     """
     members = [] if is_blank(text) else find_members(text, path)
     stated = []
-    for entry in _read_entries(text, path, members):
-        if not _find_faults(entry):
+    for entry in read_entries(text, path, members):
+        if not find_faults(entry):
             limit = _read_limit(entry)
             value = f"{format_quantity(limit.soft)}:{format_quantity(limit.hard)}"
             declaration = Declaration(path, entry.line, entry.text, value)
@@ -175,9 +122,9 @@ def format_shm_size(size: int) -> str:
     return str(size)
 
 
-def _read_entries(text: str, path: str, members: list[Member]) -> list[_Entry]:
+def read_entries(text: str, path: str, members: list[Member]) -> list[Entry]:
     """Return what Go reads: objects of one key are merged, a repeated entry is replaced."""
-    entries: dict[str, _Entry] = {}
+    entries: dict[str, Entry] = {}
     for block in members:
         if block.key == ULIMITS_KEY and isinstance(block.value, dict):
             for member in find_members(text, path, block.value_start):
@@ -185,23 +132,23 @@ def _read_entries(text: str, path: str, members: list[Member]) -> list[_Entry]:
     return list(entries.values())
 
 
-def _read_entry(text: str, path: str, member: Member) -> _Entry:
+def _read_entry(text: str, path: str, member: Member) -> Entry:
     fields = None
     if isinstance(member.value, dict):
         inner = find_members(text, path, member.value_start)
         fields = {field.key.lower(): field.value for field in inner if field.value is not None}
     written = text[member.start : member.end]
-    return _Entry(member.key, fields, line_of(text, member.start), written)
+    return Entry(member.key, fields, line_of(text, member.start), written)
 
 
-def _read_limit(entry: _Entry) -> Rlimit:
+def _read_limit(entry: Entry) -> Rlimit:
     fields = entry.fields or {}
     bounds = (fields.get(bound, 0) for bound in Rlimit._fields)
     soft, hard = (bound % 2**64 if isinstance(bound, int) else 0 for bound in bounds)
     return Rlimit(soft, hard)
 
 
-def _find_faults(entry: _Entry, nr_open: int = UNLIMITED) -> list[str]:
+def find_faults(entry: Entry, nr_open: int = UNLIMITED) -> list[str]:
     """Return what dockerd refuses in an entry, or what runc refuses at each container's start."""
     if entry.fields is None:
         return ["dockerd takes an object with Name, Soft and Hard"]
@@ -212,7 +159,9 @@ def _find_faults(entry: _Entry, nr_open: int = UNLIMITED) -> list[str]:
         if value is None:
             faults.append(f"{bound} is missing, which dockerd reads as 0")
         elif type(value) is not int or not -(2**63) <= value < 2**63:
-            faults.append(f"{bound} is {_show(value)}, dockerd takes whole numbers (-1: unlimited)")
+            faults.append(
+                f"{bound} is {show_value(value)}, dockerd takes whole numbers (-1: unlimited)"
+            )
             whole = False
     limit = _read_limit(entry)
     if whole and limit.soft > limit.hard:
@@ -224,20 +173,22 @@ def _find_faults(entry: _Entry, nr_open: int = UNLIMITED) -> list[str]:
     return faults
 
 
-def _find_name_faults(entry: _Entry) -> list[str]:
+def _find_name_faults(entry: Entry) -> list[str]:
     name = (entry.fields or {}).get("name")
     if name is None:
         return ["Name is missing: no container starts"]
     if entry.name not in RLIMITS:
-        return [f"Name is {_show(name)}, runc knows {', '.join(RLIMITS)}"]
+        return [f"Name is {show_value(name)}, runc knows {', '.join(RLIMITS)}"]
     return []
 
 
-def _show(value: object) -> str:
+def show_value(value: object) -> str:
+    """Return a value for a message; what is no scalar goes by its kind."""
     return repr(value) if isinstance(value, (str, int, float)) else f"a {type(value).__name__}"
 
 
-def _format_ulimit(item: str, limit: Rlimit) -> dict[str, object]:
+def format_ulimit(item: str, limit: Rlimit) -> dict[str, object]:
+    """Return one entry as dockerd wants it: ``Name`` decides, and -1 is unlimited."""
     soft, hard = (-1 if bound >= UNLIMITED else bound for bound in limit)
     return {"Name": item, "Hard": hard, "Soft": soft}
 
@@ -257,16 +208,16 @@ def merge_daemon_json(text: str, wanted: DockerDefaults) -> str:
 
 def _merge_ulimits(text: str, wanted: Mapping[str, Rlimit]) -> str:
     members = [] if is_blank(text) else find_members(text)
-    entries = _read_entries(text, "", members)
+    entries = read_entries(text, "", members)
     missing = {item: wanted[item] for item in wanted if not _is_stated(entries, item, wanted[item])}
     if not missing:
         return text
-    written = {item: _format_ulimit(item, limit) for item, limit in missing.items()}
+    written = {item: format_ulimit(item, limit) for item, limit in missing.items()}
     block = find_member(members, ULIMITS_KEY)
     if block is None or not block.value:
         return set_member(text, ULIMITS_KEY, written)
     if not isinstance(block.value, dict):
-        raise ValueError(f"{ULIMITS_KEY} is {_show(block.value)}, dockerd takes an object")
+        raise ValueError(f"{ULIMITS_KEY} is {show_value(block.value)}, dockerd takes an object")
     for entry in entries:
         if entry.key in missing and entry.item != entry.key:
             raise ValueError(f"{ULIMITS_KEY}.{entry.key} limits {entry.item}: rename that key")
@@ -279,10 +230,10 @@ def _merge_ulimits(text: str, wanted: Mapping[str, Rlimit]) -> str:
     return text[: block.value_start] + inner + text[block.end :]
 
 
-def _is_stated(entries: Iterable[_Entry], item: str, limit: Rlimit) -> bool:
+def _is_stated(entries: Iterable[Entry], item: str, limit: Rlimit) -> bool:
     """Tell whether one sound entry, and no second one, states the limit."""
     found = [entry for entry in entries if entry.item == item]
-    return len(found) == 1 and not _find_faults(found[0]) and _read_limit(found[0]) == limit
+    return len(found) == 1 and not find_faults(found[0]) and _read_limit(found[0]) == limit
 
 
 def _find_blocks(text: str) -> list[Member]:
@@ -311,156 +262,9 @@ def remove_from_daemon_json(text: str, items: Collection[str], shm: bool = False
     """
     if is_blank(text):
         return text
-    entries = _read_entries(text, "", find_members(text))
+    entries = read_entries(text, "", find_members(text))
     keys = [entry.key for entry in entries if entry.item in items]
     text = _remove_entries(text, keys)
     if keys and not any(block.value for block in _find_blocks(text)):
         text = remove_member(text, ULIMITS_KEY)
     return remove_member(text, SHM_KEY) if shm else text
-
-
-def find_daemon_json_problems(
-    text: str,
-    path: str,
-    wanted: DockerDefaults,
-    flags: Iterable[Flag] = (),
-    nr_open: int = UNLIMITED,
-    version: str = "",
-) -> list[str]:
-    """Return everything that would stop dockerd, or every container, once *wanted* is merged in.
-
-    With nothing wanted it judges the file as it stands.
-
-    :param flags: What the daemon's unit gives it, see :func:`find_flags`.
-    :param nr_open: ``fs.nr_open`` of the host.
-    :param version: The daemon's; an unknown one is taken for the strictest.
-    """
-    problems = [
-        f"{ULIMITS_KEY}.{item}: {fault}"
-        for item, limit in wanted.ulimits.items()
-        for fault in _find_faults(_expect_entry(item, limit), nr_open)
-    ]
-    try:
-        members = [] if is_blank(text) else find_members(text, path)
-    except ValueError as error:
-        return [*problems, str(error)]
-    problems += _find_text_problems(text, path, wanted, version)
-    problems += _find_key_problems(text, path, members, wanted)
-    items: list[str] = []
-    for entry in _read_entries(text, path, members):
-        if entry.item not in wanted.ulimits:
-            place = f"{path}:{entry.line}: {ULIMITS_KEY}.{entry.key}"
-            problems += [f"{place}: {fault}" for fault in _find_faults(entry, nr_open)]
-            if entry.item in items:
-                problems.append(f"{place}: {entry.item} is stated twice, which one wins is chance")
-            items.append(entry.item)
-    keys = {member.key for member in members}
-    keys |= {key for key, value in zip((ULIMITS_KEY, SHM_KEY), wanted) if value}
-    return problems + _find_conflicts(keys, path, flags)
-
-
-def _expect_entry(item: str, limit: Rlimit) -> _Entry:
-    fields = {name.lower(): value for name, value in _format_ulimit(item, limit).items()}
-    return _Entry(item, fields, 0, "")
-
-
-def _find_text_problems(text: str, path: str, wanted: DockerDefaults, version: str) -> list[str]:
-    release = re.match("[0-9]+", version)
-    if release and int(release[0]) >= 23:
-        return []
-    problems = []
-    if byte_order_mark(text):
-        problems.append(f"{path}:1: dockerd before 23.0 refuses a byte order mark")
-    if is_blank(text) and not any(wanted):
-        problems.append(f"{path}: dockerd before 23.0 refuses an empty file, {{}} is accepted")
-    return problems
-
-
-def _find_key_problems(
-    text: str, path: str, members: list[Member], wanted: DockerDefaults
-) -> list[str]:
-    problems = []
-    for member in members:
-        place = f"{path}:{line_of(text, member.start)}: {member.key}"
-        if member.key == ULIMITS_KEY:
-            if not isinstance(member.value, dict) and member.value is not None:
-                problems.append(f"{place}: dockerd takes an object, not {_show(member.value)}")
-        elif member.key == SHM_KEY:
-            if wanted.shm_size is None and parse_shm_size(member.value) is None:
-                seen = _show(member.value)
-                problems.append(f"{place}: {seen} is no size, dockerd takes a string such as '8G'")
-        elif _MISSPELT.fullmatch(member.key) and member.value != {}:
-            right = SHM_KEY if "shm" in member.key.lower() else ULIMITS_KEY
-            problems.append(f"{place}: dockerd does not know this key, {right} is meant")
-    return problems
-
-
-def _find_conflicts(keys: Collection[str], path: str, flags: Iterable[Flag]) -> list[str]:
-    return [
-        f"{flag.place}: --{flag.name} and {key} in {path} exclude each other,"
-        " dockerd does not start with both"
-        for flag in flags
-        for key in [_FLAG_KEYS.get(flag.name, flag.name)]
-        if key in keys
-    ]
-
-
-def parse_flags(words: Iterable[tuple[str, str, int]]) -> list[Flag]:
-    """Read flags as dockerd does: ``--name=value``, ``--name value``, ``-H value``, ``-Hvalue``.
-
-    :param words: Each with its path and line. The program's own name is not among them.
-    """
-    flags: list[Flag] = []
-    for word, path, line in words:
-        if word.startswith("--"):
-            name, _, value = word[2:].partition("=")
-        elif word.startswith("-") and word[1:2] in _SHORT_FLAGS:
-            name, value = _SHORT_FLAGS[word[1]], word[2:].lstrip("=")
-        else:
-            if flags and not flags[-1].value:
-                flags[-1] = flags[-1]._replace(value=word)
-            continue
-        flags.append(Flag(name, value, path, line))
-    return flags
-
-
-def find_flags(settings: Iterable[Setting], environment: Mapping[str, Setting]) -> list[Flag]:
-    """Return the flags that a unit gives dockerd: those of ``ExecStart=``, variables expanded.
-
-    A flag that comes out of a variable has the place where the variable is set.
-
-    :param settings: Of the section ``Service``, drop-ins merged in.
-    """
-    starts = [setting for setting in settings if setting.key == "ExecStart"]
-    values = {name: setting.value for name, setting in environment.items()}
-    words = []
-    for start in starts[-1:]:
-        for word in split_words(start.value.replace("%%", "%"))[1:]:
-            used = re.search(r"\$\{?(\w+)", word)
-            origin = environment.get(used[1], start) if used else start
-            words += [(part, origin.path, origin.line) for part in expand_word(word, values)]
-    return parse_flags(words)
-
-
-def find_socket(flags: Iterable[Flag], docker_host: str = "") -> str:
-    """Return the Unix socket of the daemon: ``DOCKER_HOST``, the first ``-H``, the default."""
-    hosts = [docker_host, *(flag.value for flag in flags if flag.name == "host")]
-    prefix = "unix://"
-    paths = (host[len(prefix) :] for host in hosts if host.startswith(prefix))
-    return next((path for path in paths if path), SOCKET_PATH)
-
-
-def find_config_path(flags: Iterable[Flag]) -> str:
-    """Return the path of daemon.json: the last ``--config-file``, or the default."""
-    return [CONFIG_PATH, *(flag.value for flag in flags if flag.name == "config-file")][-1]
-
-
-def redact(text: str) -> str:
-    """Blank out credentials in daemon.json or a unit file, for diffs and logs.
-
-    Values of keys that name a secret go whole, and whatever stands before the ``@`` of an
-    address. It needs no valid JSON: a broken file is shown as well.
-    """
-    text = _SECRET_MEMBER.sub(r'\1"REDACTED"', text)
-    text = _SECRET_OPTION.sub(r"\1REDACTED", text)
-    return _USER_PASSWORD.sub(lambda match: f"{match[1] or ''}REDACTED@", text)

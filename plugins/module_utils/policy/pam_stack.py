@@ -24,7 +24,24 @@ _TOKEN = re.compile(r"[ \t\n]*(?:\[((?:\\\]|[^\]])*)\]?|([^ \t\n]+))")
 
 RUN_QUIETLY = frozenset(
     f"pam_{name}"
-    for name in ["access", "deny", "limits", "listfile", "localuser", "nologin", "permit", "rootok", "securetty", "shells", "succeed_if", "time", "umask", "userdb", "usertype", "wheel"]
+    for name in [
+        "access",
+        "deny",
+        "limits",
+        "listfile",
+        "localuser",
+        "nologin",
+        "permit",
+        "rootok",
+        "securetty",
+        "shells",
+        "succeed_if",
+        "time",
+        "umask",
+        "userdb",
+        "usertype",
+        "wheel",
+    ]
 )
 """Modules that decide whether a session opens, or set a limit (umask: ``ulimit=`` in GECOS)."""
 
@@ -33,7 +50,50 @@ RUN_FOR_ACCOUNT = frozenset(("pam_unix", "pam_sss", "pam_ldap", "pam_krb5", "pam
 
 NO_LIMITS = frozenset(
     f"pam_{name}"
-    for name in ["apparmor", "cap", "ck_connector", "echo", "env", "faildelay", "faillock", "fprintd", "ftp", "gnome_keyring", "group", "issue", "keyinit", "krb5", "kwallet", "kwallet5", "lastlog", "lastlog2", "ldap", "loginuid", "mail", "mkhomedir", "mktemp", "motd", "namespace", "oddjob_mkhomedir", "pwhistory", "pwquality", "selinux", "sepermit", "setquota", "sss", "systemd", "tally2", "timestamp", "tmpdir", "tty_audit", "unix", "warn", "winbind", "wtmpdb", "xauth"]
+    for name in [
+        "apparmor",
+        "cap",
+        "ck_connector",
+        "echo",
+        "env",
+        "faildelay",
+        "faillock",
+        "fprintd",
+        "ftp",
+        "gnome_keyring",
+        "group",
+        "issue",
+        "keyinit",
+        "krb5",
+        "kwallet",
+        "kwallet5",
+        "lastlog",
+        "lastlog2",
+        "ldap",
+        "loginuid",
+        "mail",
+        "mkhomedir",
+        "mktemp",
+        "motd",
+        "namespace",
+        "oddjob_mkhomedir",
+        "pwhistory",
+        "pwquality",
+        "selinux",
+        "sepermit",
+        "setquota",
+        "sss",
+        "systemd",
+        "tally2",
+        "timestamp",
+        "tmpdir",
+        "tty_audit",
+        "unix",
+        "warn",
+        "winbind",
+        "wtmpdb",
+        "xauth",
+    ]
 )
 """Modules that act on other things and never on the resource limits of the session."""
 
@@ -168,7 +228,12 @@ def flatten(service: str, kind: str, files: Mapping[str, str]) -> list[PamLine]:
 
 
 def _expand(
-    path: str, kind: str, files: Mapping[str, str], trail: tuple[str, ...], level: int, asked: bool = False
+    path: str,
+    kind: str,
+    files: Mapping[str, str],
+    trail: tuple[str, ...],
+    level: int,
+    asked: bool = False,
 ) -> Iterator[PamLine]:
     """Yield the lines of one file. ``asked``: libpam reads it for one kind only."""
     if path in trail:
@@ -178,7 +243,9 @@ def _expand(
         if line.kind == "@include":
             target = find_service_file(line.module, files)
             if target is None:
-                raise ValueError(f"{line.place}: @include {line.module}: no such file: libpam refuses the service")
+                raise ValueError(
+                    f"{line.place}: @include {line.module}: no such file: libpam refuses the service"
+                )
             yield from _expand(target, kind, files, trail, level, asked)
         elif line.kind == kind and line.control in ("include", "substack"):
             yield from _include(line._replace(level=level), files, trail)
@@ -210,7 +277,9 @@ def read_limits_options(line: PamLine) -> LimitsOptions:
     files = [arg[len("conf=") :] for arg in line.args if arg.startswith("conf=")]
     known = ("debug", "noaudit", "set_all", "utmp_early")
     unknown = tuple(arg for arg in line.args if arg not in known and not arg.startswith("conf="))
-    return LimitsOptions(files[-1] if files else None, "set_all" in line.args, "utmp_early" in line.args, unknown)
+    return LimitsOptions(
+        files[-1] if files else None, "set_all" in line.args, "utmp_early" in line.args, unknown
+    )
 
 
 def quiet_stack(lines: Sequence[PamLine], path: str, missing: Collection[str] = ()) -> QuietStack:
@@ -239,7 +308,9 @@ def quiet_stack(lines: Sequence[PamLine], path: str, missing: Collection[str] = 
             line = line._replace(module="pam_permit.so", args=())
         text.append(_format_line(line))
     files = {path: "".join(f"{line}\n" for line in text) for path, text in texts.items()}
-    return QuietStack(files.pop(path), files, tuple(dict.fromkeys(run)), tuple(dict.fromkeys(skipped)))
+    return QuietStack(
+        files.pop(path), files, tuple(dict.fromkeys(run)), tuple(dict.fromkeys(skipped))
+    )
 
 
 def _format_line(line: PamLine) -> str:

@@ -6,15 +6,14 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from .docker_config import (
-    CONFIG_PATH,
     DockerDefaults,
-    Flag,
     collect_defaults,
-    find_daemon_json_problems,
     merge_daemon_json,
     read_defaults,
     remove_from_daemon_json,
 )
+from .docker_problems import find_daemon_json_problems
+from .dockerd_flags import CONFIG_PATH, Flag
 from .edit import Edit
 from .plan import SectionPlan
 from .rlimit import UNLIMITED, Rlimit

@@ -9,7 +9,7 @@ from .edit import HEADER
 from .plan import SectionPlan, Shortfall, neutralise_all, plan_edits, restore_all
 from .sysctl_conf import (
     FILE_MAX_OF_SYSTEMD,
-    NR_OPEN_OF_KERNEL,
+    NR_OPEN_OF_SYSTEMD,
     find_boot_default,
     parse_sysctl_number,
     resolve_sysctl,
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from .schema import KernelValue
 
 DROP_IN = "/etc/sysctl.d/90-mlhost.conf"
+_OF_SYSTEMD = (FILE_MAX_OF_SYSTEMD, NR_OPEN_OF_SYSTEMD)
+_FOLDER = "/etc/sysctl.d/"
 _WRITABLE = ("/etc/", "/run/", "/usr/local/")
 
 
@@ -56,15 +58,15 @@ def plan_kernel(
     :param files: Text of every file in the folders of sysctl.d(5), by path.
     :param running: Text of each key's file under /proc/sys; ``None`` where it is absent.
     """
-    foreign = restore_all(files)
-    own = foreign.pop(options.target, "")
-    if own and not own.startswith(HEADER):
+    ours = {path: text for path, text in files.items() if _is_ours(path, text)}
+    foreign = restore_all({path: text for path, text in files.items() if path not in ours})
+    gone: dict[str, str | None] = dict.fromkeys(ours)
+    if options.target in foreign:
         problem = f"{options.target}: was not written by mlhost.limits; name another kernel_file"
         return KernelPlan(SectionPlan(problems=(problem,)))
     if options.absent:
-        after = {**foreign, options.target: None} if own else dict(foreign)
         return KernelPlan(
-            SectionPlan(plan_edits(files, after)),
+            SectionPlan(plan_edits(files, {**foreign, **gone})),
             nr_open=find_lowest_nr_open(foreign, running),
         )
     problems = tuple(_find_problems(wanted, running, options.target))
@@ -72,7 +74,7 @@ def plan_kernel(
         return KernelPlan(SectionPlan(problems=problems))
     writes = tuple(_plan_writes(wanted, running))
     after_writes = {**running, **dict(writes)}
-    held = resolve_sysctl({options.target: own} if own else {}, list(wanted))
+    held = resolve_sysctl(ours, list(wanted))
     winners = resolve_sysctl(foreign, list(wanted))
     text = _format_file(wanted, winners, held, running)
     mine = {options.target: text} if text else {}
@@ -80,16 +82,21 @@ def plan_kernel(
     fixed = neutralise_all(
         foreign, [shortfall.foreign for shortfall in beaten if shortfall.neutralised]
     )
-    after = {**fixed, options.target: text or None}
-    edits = plan_edits(files, after)
+    edits = plan_edits(files, {**fixed, **gone, options.target: text or None})
     section = SectionPlan(edits, shortfalls=tuple(beaten))
     return KernelPlan(section, writes, find_lowest_nr_open({**fixed, **mine}, after_writes))
+
+
+def _is_ours(path: str, text: str) -> bool:
+    return path.startswith(_FOLDER) and text.startswith(HEADER)
 
 
 def _find_problems(
     wanted: Mapping[str, KernelValue], running: Mapping[str, str | None], target: str
 ) -> Iterator[str]:
-    if not target.startswith("/etc/sysctl.d/") or not target.endswith(".conf"):
+    name = target[len(_FOLDER) :]
+    well_named = name.endswith(".conf") and not name.startswith(".") and "/" not in name
+    if not target.startswith(_FOLDER) or not well_named:
         yield (
             f"kernel_file: {target!r} is not read at every boot;"
             " accepted is /etc/sysctl.d/NAME.conf"
@@ -98,7 +105,7 @@ def _find_problems(
         text = running.get(key)
         if text is None:
             yield f"kernel.{key}: this kernel has no such sysctl"
-        elif value.minimum is not None and parse_sysctl_number(text) is None:
+        elif value.minimum is not None and not (text.isascii() and text.isdigit()):
             yield f"kernel.{key}: holds {text!r}, which is no number; 'exact' is accepted"
 
 
@@ -138,22 +145,26 @@ def _format_line(
         return f"{key} = {value.exact}"
     if value.minimum is None:
         return f"# {key}: only a maximum is required, so nothing is set."
-    if winner is not None:
-        number = winner.winner.value
-        if isinstance(number, int) and number >= value.minimum:
+    stated = winner.winner.value if winner else ""
+    if winner and isinstance(stated, int):  # The kernel refuses any other text.
+        if stated >= value.minimum:
             return f"# {key}: {winner.winner.path} states at least {value.minimum}."
         return f"{key} = {value.minimum}"
-    now = parse_sysctl_number(text) or 0
-    default = find_boot_default(key, now)
-    if default is not None and default >= value.minimum:
-        who = "systemd" if default == FILE_MAX_OF_SYSTEMD else "the kernel"
-        return f"# {key}: {who} starts with at least {value.minimum}; a line might lower it."
-    if default is not None:
-        return f"{key} = {value.minimum}"
-    # What an unstated key has at boot is not known, so the running value must not be lowered.
     own = held.winner.value if held else 0
-    kept = isinstance(own, int) and own >= value.minimum
-    return f"{key} = {own if kept else max(value.minimum, now)}"
+    return _format_unstated(key, value.minimum, own if isinstance(own, int) else 0, int(text))
+
+
+def _format_unstated(key: str, minimum: int, own: int, now: int) -> str:
+    """Return our line for a key that no other file states; *own* is what it held so far."""
+    default = find_boot_default(key, now)
+    if default is not None and default < minimum:
+        return f"{key} = {minimum}"
+    if default is not None and default != own:
+        who = "systemd" if default in _OF_SYSTEMD else "the kernel"
+        return f"# {key}: {who} starts with at least {minimum}; a line might lower it."
+    # What an unstated key has at boot is not known, so the running value must not be lowered:
+    # no default is known, or what looks like systemd's comes from our own line.
+    return f"{key} = {own if own >= minimum else max(minimum, now)}"
 
 
 def _find_shortfalls(
@@ -181,8 +192,7 @@ def find_lowest_nr_open(
     """Return the lowest fs.nr_open from now on: the running one, or what a boot gives."""
     now = parse_sysctl_number(running.get("fs.nr_open") or "")
     stated = resolve_sysctl(files, ["fs.nr_open"]).get("fs.nr_open")
-    at_boot: int | str | None = find_boot_default("fs.nr_open", now) or NR_OPEN_OF_KERNEL
-    if stated is not None:
-        at_boot = stated.winner.value
-    known = [value for value in (now, at_boot) if isinstance(value, int)]
-    return min(known) if known else None
+    at_boot = stated.winner.value if stated else ""
+    default = find_boot_default("fs.nr_open", now)
+    known = [now, at_boot if isinstance(at_boot, int) else default]
+    return min((value for value in known if value is not None), default=None)

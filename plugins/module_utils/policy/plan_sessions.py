@@ -8,7 +8,7 @@ from typing import NamedTuple
 from .declaration import Declaration
 from .edit import HEADER, find_block_lines, remove_block, set_block
 from .limits_conf import LimitsLine, format_limits, parse_limits_conf, parse_value
-from .pam_limits import LIMITS_CONF, LIMITS_D, Dialect, read_lines
+from .pam_limits import LIMITS_CONF, LIMITS_D, Dialect, User, rank_domain, read_lines
 from .plan import SectionPlan, Shortfall, neutralise_all, plan_edits, restore_all
 from .rlimit import UNLIMITED
 
@@ -43,23 +43,21 @@ def plan_sessions(
     :param nr_open: The lowest fs.nr_open that will be in force, now and after a boot.
     """
     problems = [] if options.absent else list(_find_problems(rules, nr_open, options.target))
+    restored = restore_all(files)
     try:
-        clean = _remove_ours(restore_all(files), options.target)
-        if options.absent:
-            return SectionPlan(plan_edits(files, clean))
-        lines = [
-            line
-            for rule in rules
-            for user in rule.users
-            for line in format_limits(user, rule.limits)
-        ]
-        wanted = _add_ours(files, clean, lines, options.target)
+        clean = _remove_ours(restored, options.target)
     except ValueError as exc:
-        return SectionPlan(problems=(*problems, str(exc)))
+        problems.append(str(exc))
     if problems:
         return SectionPlan(problems=tuple(problems))
+    if options.absent:
+        return SectionPlan(plan_edits(files, clean))
+    lines = [
+        line for rule in rules for user in rule.users for line in format_limits(user, rule.limits)
+    ]
+    wanted = _add_ours(restored, clean, lines, options.target)
     present = {path: text for path, text in wanted.items() if text is not None}
-    beaten = list(_find_shortfalls(present, options, dialect))
+    beaten = list(_find_shortfalls(present, options, dialect, nr_open))
     if options.override:
         beaten_lines = [shortfall.foreign for shortfall in beaten if shortfall.neutralised]
         wanted.update(neutralise_all(present, beaten_lines))
@@ -70,15 +68,21 @@ def _find_problems(
     rules: tuple[SessionRule, ...], nr_open: int | None, target: str
 ) -> Iterator[str]:
     folder, name = target.rpartition("/")[::2]
-    if target != LIMITS_CONF and (folder != LIMITS_D or not name.endswith(".conf")):
+    well_named = name.endswith(".conf") and not name.startswith(".")
+    if target != LIMITS_CONF and (folder != LIMITS_D or not well_named):
         yield (
             f"sessions_file: {target!r} is not read by pam_limits;"
             f" accepted are {LIMITS_CONF} and {LIMITS_D}/NAME.conf"
         )
     for index, rule in enumerate(rules):
+        path = f"sessions[{index}].limits"
+        for item, limit in rule.limits.items():
+            try:
+                format_limits("*", {item: limit})
+            except ValueError as exc:
+                yield f"{path}.{exc}"
         if "nofile" in rule.limits:
-            path = f"sessions[{index}].limits.nofile"
-            yield from find_nofile_problems(path, rule.limits["nofile"], nr_open)
+            yield from find_nofile_problems(f"{path}.nofile", rule.limits["nofile"], nr_open)
 
 
 def find_nofile_problems(path: str, limit: Limit, nr_open: int | None) -> Iterator[str]:
@@ -117,7 +121,7 @@ def _add_ours(
     target: str,
 ) -> dict[str, str | None]:
     wanted = dict(clean)
-    if target == LIMITS_CONF:
+    if lines and target == LIMITS_CONF:
         wanted[target] = set_block(files.get(target, ""), lines, target)
     elif lines:
         wanted[target] = "\n".join([HEADER, *lines]) + "\n"
@@ -125,23 +129,30 @@ def _add_ours(
 
 
 def _find_shortfalls(
-    files: Mapping[str, str], options: SessionsOptions, dialect: Dialect
+    files: Mapping[str, str], options: SessionsOptions, dialect: Dialect, nr_open: int | None
 ) -> Iterator[Shortfall]:
     """Yield every foreign line that takes a bound below ours for some user we cover."""
     ours = _own_lines(files, options.target)
-    own_place = {(line.path, line.line) for line in ours}
+    own_places = {_place(line) for line in ours}
     lines = read_lines(files, dialect)
-    position = {(line.path, line.line): index for index, line in enumerate(lines)}
+    position = {_place(line): index for index, line in enumerate(lines)}
     for line in lines:
-        if (line.path, line.line) in own_place:
+        if _place(line) in own_places:
             continue
+        later = {own for own in ours if position[_place(line)] > position[_place(own)]}
+        answered = _find_answered(line, [own for own in ours if own not in later])
         for own in ours:
-            later = position[line.path, line.line] > position[own.path, own.line]
-            if _beats(line, own, later, dialect) and _falls_short(line, own):
+            kinds = set(line.types) - answered
+            if _beats(line, own, own in later, dialect) and _falls_short(line, own, kinds, nr_open):
+                whole = files[line.path].split("\n")[line.line - 1]
+                editable = options.override and len(whole) <= _LONGEST_NEUTRAL_LINE
                 declaration = Declaration(line.path, line.line, line.text, line.fields[-1])
-                short = len(line.text) <= _LONGEST_NEUTRAL_LINE
-                yield Shortfall(declaration, " ".join(own.fields), options.override and short)
+                yield Shortfall(declaration, " ".join(own.fields), editable)
                 break
+
+
+def _place(line: LimitsLine) -> tuple[str, int]:
+    return line.path, line.line
 
 
 def _own_lines(files: Mapping[str, str], target: str) -> list[LimitsLine]:
@@ -152,11 +163,21 @@ def _own_lines(files: Mapping[str, str], target: str) -> list[LimitsLine]:
     return [line for line in lines if line.line in find_block_lines(text)]
 
 
+def _find_answered(line: LimitsLine, later: list[LimitsLine]) -> set[str]:
+    """Return the bounds that a later line of ours sets for the very same domain."""
+    return {
+        kind
+        for own in later
+        if own.domain == line.domain and own.item == line.item
+        for kind in own.types
+    }
+
+
 def _beats(line: LimitsLine, own: LimitsLine, later: bool, dialect: Dialect) -> bool:
+    if line.stops:
+        return line.domain != "*" and _overlaps(line.domain, own.domain, Dialect())
     if not _overlaps(line.domain, own.domain, dialect):
         return False
-    if line.stops:
-        return line.domain != "*"
     strength, our_strength = _strength(line.domain), _strength(own.domain)
     return strength < our_strength or (strength == our_strength and later)
 
@@ -170,23 +191,35 @@ def _overlaps(foreign: str, own: str, dialect: Dialect) -> bool:
     """Tell whether some user may match both domains; ranges and groups are taken to overlap."""
     if foreign.startswith("%"):
         return False
-    root_only = ("root", ":0", "0:0")
-    if own == "root":
-        return foreign in root_only or foreign == "0:" or (
-            dialect.wildcard_root and _strength(foreign) > 0
-        )
-    if foreign in root_only:
-        return own in root_only or (dialect.wildcard_root and _strength(own) > 0)
+    if foreign == own or (_may_be_root(foreign, dialect) and _may_be_root(own, dialect)):
+        return True
+    if "root" in (_only_user(foreign), _only_user(own)):
+        return False
     both_users = _strength(foreign) == 0 and _strength(own) == 0
     is_range = ":" in foreign or ":" in own
-    return foreign == own or is_range or not both_users
+    return is_range or not both_users
 
 
-def _falls_short(line: LimitsLine, own: LimitsLine) -> bool:
+def _may_be_root(domain: str, dialect: Dialect) -> bool:
+    in_group = domain.startswith("@") and dialect.wildcard_root
+    return in_group or rank_domain(domain, User("root", 0, 0), dialect) is not None
+
+
+def _only_user(domain: str) -> str:
+    return "root" if domain in ("root", ":0", "0:0") else domain
+
+
+def _falls_short(
+    line: LimitsLine, own: LimitsLine, kinds: set[str], nr_open: int | None
+) -> bool:
+    """Tell whether a line gives less than ours, or what the kernel refuses to give at all."""
     if line.stops:
         return True
-    if line.item != own.item or not set(line.types) & set(own.types):
+    if line.item != own.item or not kinds & set(own.types):
         return False
     theirs = parse_value(line.item, line.fields[3])
     ours = parse_value(own.item, own.fields[3])
-    return theirs is not None and ours is not None and theirs < ours
+    if theirs is None or ours is None:
+        return False
+    refused = line.item == "nofile" and nr_open is not None and nr_open < theirs < UNLIMITED
+    return theirs < ours or refused

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 WIDTH = 80
+_INDENT = " " * 5
 _MARKS = {PASS: "ok  ", FAIL: "FAIL", UNKNOWN: "??? "}
 
 
@@ -91,15 +92,17 @@ def _join(texts: list[str]) -> str:
 
 
 def _wrap(text: str) -> list[str]:
-    """Break a line at blanks so that it fits; what follows is indented."""
+    """Break a line at blanks, and a word that is too long anywhere; what follows is indented."""
     lines, line = [], ""
     for word in _clean(text).split(" "):
         joined = f"{line} {word}" if line else word
         if len(joined) > WIDTH and line.strip():
             lines.append(line.rstrip())
-            line = f"     {word}"
-        else:
-            line = joined
+            joined = _INDENT + word
+        while len(joined) > WIDTH:
+            lines.append(joined[:WIDTH])
+            joined = _INDENT + joined[WIDTH:]
+        line = joined
     return [*lines, line.rstrip()]
 
 

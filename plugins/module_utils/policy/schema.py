@@ -17,6 +17,7 @@ SECTIONS = ("sessions", "kernel", "containers", "processes")
 _BOUNDS = ("soft", "hard", "max")
 _SELECTORS = ("user", "name", "unit")
 _DOMAIN = re.compile(r"[^\s#*%@:][^\s#:]*|\*|@[^\s#:]+|@?([0-9]+:[0-9]*|:[0-9]+)")
+_LINE = re.compile(r"[ -~\t]+")  # The kernel's values are ASCII.
 _SYSCTL_KEY = re.compile(r"[A-Za-z0-9_-]+([./][A-Za-z0-9_:-]+)+")
 _CONTAINER_ITEMS = tuple(
     name for name, item in ITEMS.items() if item.resource is not None and name != "as"
@@ -97,14 +98,28 @@ def load_policy(policy: object, profile: str) -> Policy:
         raise PolicyError([f"policy: {_kind(policy)} was given; a mapping is accepted"])
     if policy == {}:
         raise PolicyError(["policy: is empty, so nothing would be required; leave it out"])
-    merged = merge(PROFILES[profile], policy or {})
     problems: list[str] = []
-    loaded = _read_policy(merged, problems)
+    try:
+        loaded = _read_policy(merge(PROFILES[profile], _with_normal_keys(policy or {})), problems)
+    except RecursionError:
+        raise PolicyError(["policy: is nested too deeply to be read"]) from None
     if not problems and loaded == Policy():
         problems.append("policy: is empty, so nothing would be required")
     if problems:
         raise PolicyError(problems)
     return loaded
+
+
+def _with_normal_keys(policy: Mapping[str, object]) -> Mapping[str, object]:
+    """Spell the names of sysctls in one way, so that they meet those of a profile."""
+    kernel = policy.get("kernel")
+    if not isinstance(kernel, dict):
+        return policy
+    return {**policy, "kernel": {_normal(key): value for key, value in kernel.items()}}
+
+
+def _normal(key: object) -> object:
+    return normal_key(key) if isinstance(key, str) else key
 
 
 def merge(base: Mapping[str, object], over: Mapping[str, object]) -> dict[str, object]:
@@ -142,16 +157,20 @@ def _read_sessions(raw: object, problems: list[str]) -> tuple[SessionRule, ...]:
         users = entry.get("users")
         if not isinstance(users, list) or not users:
             problems.append(f"{path}.users: {users!r} was given; a list of domains is accepted")
-            continue
-        bad = [user for user in users if not (isinstance(user, str) and _DOMAIN.fullmatch(user))]
-        for user in bad:
-            problems.append(
-                f"{path}.users: {user!r} is no domain; accepted are a user, '*', '@group',"
-                " and uid or gid ranges as in limits.conf(5)"
-            )
-        limits = _read_limits(f"{path}.limits", entry.get("limits"), tuple(ITEMS), problems)
+            users = []
+        for user in users:
+            if not _is_domain(user):
+                problems.append(
+                    f"{path}.users: {user!r} is no domain; accepted are a user, '*', '@group',"
+                    " and uid or gid ranges as in limits.conf(5)"
+                )
+        limits = _read_stated(f"{path}.limits", entry.get("limits"), tuple(ITEMS), problems)
         rules.append(SessionRule(tuple(str(user) for user in users), limits))
     return tuple(rules)
+
+
+def _is_domain(user: object) -> bool:
+    return isinstance(user, str) and user.isprintable() and bool(_DOMAIN.fullmatch(user))
 
 
 def _read_processes(raw: object, problems: list[str]) -> tuple[ProcessRule, ...]:
@@ -160,11 +179,11 @@ def _read_processes(raw: object, problems: list[str]) -> tuple[ProcessRule, ...]
     rlimits = tuple(name for name, item in ITEMS.items() if item.resource is not None)
     for path, entry in _entries("processes", raw, accepted, problems):
         chosen = [name for name in _SELECTORS if name in entry]
+        limits = _read_stated(f"{path}.limits", entry.get("limits"), rlimits, problems)
         if len(chosen) != 1 or not isinstance(entry[chosen[0]], str):
             problems.append(f"{path}: exactly one of {_names(_SELECTORS)} is needed, as a text")
-            continue
-        limits = _read_limits(f"{path}.limits", entry.get("limits"), rlimits, problems)
-        rules.append(ProcessRule(chosen[0], str(entry[chosen[0]]), limits))
+        else:
+            rules.append(ProcessRule(chosen[0], str(entry[chosen[0]]), limits))
     return tuple(rules)
 
 
@@ -236,7 +255,7 @@ def normal_key(key: str) -> str:
     first = re.search(r"[./]", key)
     if first is None or first[0] == ".":
         return key
-    return key.translate(str.maketrans("./", "/."))
+    return key.lstrip("/").translate(str.maketrans("./", "/."))
 
 
 def _read_kernel_bounds(
@@ -245,9 +264,10 @@ def _read_kernel_bounds(
     _refuse_unknown(path, raw, ("min", "max", "exact"), problems)
     if "exact" in raw:
         exact = raw["exact"]
-        if len(raw) > 1 or isinstance(exact, (bool, float, list, dict)) or "\n" in str(exact):
-            problems.append(f"{path}: 'exact' stands alone and takes a number or one line of text")
-        return KernelValue(exact=" ".join(str(exact).split()))
+        text = "" if isinstance(exact, bool) else str(exact)
+        if len(raw) > 1 or not isinstance(exact, (int, str)) or not _LINE.fullmatch(text):
+            problems.append(f"{path}: 'exact' stands alone and takes a number or one line of ASCII")
+        return KernelValue(exact=" ".join(text.split()))
     if not raw:
         problems.append(f"{path}: is empty; accepted are min, max, exact")
     bounds = {name: _quantity(f"{path}.{name}", raw[name], "bytes", problems) for name in raw}
@@ -255,6 +275,15 @@ def _read_kernel_bounds(
     if low is not None and high is not None and low > high:
         problems.append(f"{path}: min {low} is above max {high}")
     return KernelValue(low, high)
+
+
+def _read_stated(
+    path: str, raw: object, accepted: tuple[str, ...], problems: list[str]
+) -> dict[str, Limit]:
+    """Read the limits of a rule, which must state one: a rule without any is always met."""
+    if raw == {}:
+        problems.append(f"{path}: is empty, so nothing would be required")
+    return _read_limits(path, raw, accepted, problems)
 
 
 def _read_limits(
@@ -269,8 +298,11 @@ def _read_limits(
 
 def _read_limit(path: str, name: str, raw: object, problems: list[str]) -> Limit:
     if name == "chroot":
-        if not isinstance(raw, str) or not raw.startswith("/") or re.search(r"[\s#]", raw):
-            problems.append(f"{path}: {raw!r} was given; an absolute path is accepted")
+        if not isinstance(raw, str) or not _is_chroot(raw):
+            problems.append(
+                f"{path}: {raw!r} was given; accepted is an absolute path without blanks, '#' and"
+                " capitals, which pam_limits makes small"
+            )
         return Limit(text=str(raw))
     if not isinstance(raw, dict):
         value = _read_value(path, name, raw, problems)
@@ -287,6 +319,11 @@ def _read_limit(path: str, name: str, raw: object, problems: list[str]) -> Limit
     limit = Limit(soft, hard, high)
     _refuse_disorder(path, limit, ITEMS[name].unit, problems)
     return limit
+
+
+def _is_chroot(path: str) -> bool:
+    small = not re.search(r"[\s#A-Z]", path)
+    return path.startswith("/") and path.isprintable() and small
 
 
 def _read_value(path: str, name: str, raw: object, problems: list[str]) -> int | None:

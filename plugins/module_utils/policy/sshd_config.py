@@ -26,7 +26,12 @@ def find_includes(text: str, path: str = MAIN_FILE) -> list[str]:
 
     A relative pattern counts from the main file's directory, whichever file it stands in.
     """
-    return [pattern for keyword, _, words in _read_lines(path, text) if keyword == "include" for pattern in words]
+    return [
+        pattern
+        for keyword, _, words in _read_lines(path, text)
+        if keyword == "include"
+        for pattern in words
+    ]
 
 
 def find_use_pam(files: Mapping[str, str], path: str = MAIN_FILE) -> Declaration | None:
@@ -90,5 +95,7 @@ def _split_words(text: str) -> list[str]:
 def _parse_flag(line: Declaration, words: list[str]) -> str:
     value = words[0].lower() if words else ""
     if value not in ("yes", "no"):
-        raise ValueError(f"{line.place}: {line.text!r}: sshd accepts yes or no, and does not start with this")
+        raise ValueError(
+            f"{line.place}: {line.text!r}: sshd accepts yes or no, and does not start with this"
+        )
     return value

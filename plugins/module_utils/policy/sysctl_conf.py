@@ -33,21 +33,24 @@ _COMMENTS = ("#", ";")
 
 
 class SysctlLine(NamedTuple):
-    """One assignment; ``key`` with dots, ``value`` as written, ``glob`` if it names many keys."""
+    """One assignment; ``key`` with dots, ``value`` as written, ``glob`` if it names many keys.
+
+    ``value`` is ``None`` for ``-key`` alone, which undoes what was assigned before it and keeps
+    the globs away.
+    """
 
     path: str
     line: int
     text: str
     key: str
-    value: str
+    value: str | None
     glob: bool
 
     @property
     def declaration(self) -> Declaration:
-        value = parse_sysctl_number(self.value)
-        return Declaration(
-            self.path, self.line, self.text, self.value if value is None else value
-        )
+        text = self.value or ""
+        number = parse_sysctl_number(text)
+        return Declaration(self.path, self.line, self.text, text if number is None else number)
 
 
 def order_files(files: Mapping[str, str]) -> list[str]:
@@ -56,39 +59,42 @@ def order_files(files: Mapping[str, str]) -> list[str]:
     for folder in SYSCTL_DIRECTORIES:
         for path in files:
             head, name = path.rpartition("/")[::2]
-            if head == folder and name.endswith(".conf"):
+            if head == folder and name.endswith(".conf") and not name.startswith("."):
                 chosen.setdefault(name, path)
     return [chosen[name] for name in sorted(chosen)]
 
 
 def parse_sysctl_conf(text: str, path: str) -> list[SysctlLine]:
-    """Return every assignment of one file; lines without ``=`` are ignored, as at boot."""
+    """Return every assignment of one file; other lines are ignored, as at boot."""
     found = []
     for number, raw in enumerate(text.split("\n"), start=1):
         line = raw.strip()
         name, equals, value = line.partition("=")
-        name = name.strip().lstrip("-").strip()
-        if not line or line.startswith(_COMMENTS) or not equals or not name:
+        excludes = not equals and name.startswith("-")
+        key = normal_key(name[name.startswith("-") :].strip())
+        if line.startswith(_COMMENTS) or not key or not (equals or excludes):
             continue
-        key = normal_key(name)
         glob = any(mark in key for mark in "*?[")
-        found.append(SysctlLine(path, number, line, key, value.strip(), glob))
+        stated = None if excludes else value.strip()
+        found.append(SysctlLine(path, number, line, key, stated, glob))
     return found
 
 
 def parse_sysctl_number(text: str) -> int | None:
-    """Read a value as the kernel's parser does: it stops at the first blank."""
-    match = re.match(r"[0-9]+(?=\s|$)|0[xX][0-9a-fA-F]+(?=\s|$)", text)
+    """Read a value as the kernel's parser does: it stops at the first blank, and a leading zero
+    makes a number octal (``proc_get_long()`` in kernel/sysctl.c)."""
+    match = re.match(r"(0[xX][0-9a-fA-F]{1,39}|0[0-7]{0,39}|[1-9][0-9]{0,39})(?![^\s\0])", text)
     if match is None:
         return None
-    base = 16 if match[0][:2] in ("0x", "0X") else 10
-    return int(match[0], base) if len(match[0]) < 40 else None
+    base = 16 if match[0][:2] in ("0x", "0X") else 8 if match[0][0] == "0" else 10
+    return int(match[0], base)
 
 
 def resolve_sysctl(files: Mapping[str, str], keys: list[str]) -> dict[str, Bound]:
     """Return the winning line of each key that any file states, with what it shadows.
 
-    A line that names the key beats every line that only matches it, wherever they stand.
+    A line that names the key beats every line that only matches it, wherever they stand. Where
+    ``-key`` alone wins, nothing is assigned: its value is the empty text.
     """
     lines = [
         line for path in order_files(files) for line in parse_sysctl_conf(files[path], path)
@@ -96,7 +102,11 @@ def resolve_sysctl(files: Mapping[str, str], keys: list[str]) -> dict[str, Bound
     found = {}
     for key in keys:
         named = [line.declaration for line in lines if not line.glob and line.key == key]
-        matching = [line.declaration for line in lines if line.glob and _matches(line.key, key)]
+        matching = [
+            line.declaration
+            for line in lines
+            if line.glob and line.value is not None and _matches(line.key, key)
+        ]
         ranked = matching + named
         if ranked:
             found[key] = Bound(ranked[-1], tuple(ranked[:-1]))

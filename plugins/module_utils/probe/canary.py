@@ -8,7 +8,6 @@ taken away by the next run.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import struct
@@ -16,17 +15,16 @@ import time
 from typing import NamedTuple
 from urllib.parse import quote
 
+from .canary_key import read_boot_id
 from .docker import (
     DEFAULT_SOCKET,
     ContainerLimits,
-    Daemon,
     EngineError,
     ask,
     exchange,
     read_container_limits,
-    read_peer,
 )
-from .process import read_limits, read_process
+from .process import read_process
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -156,9 +154,7 @@ def _import_image(client: _Client, program: bytes, owner: str) -> str:
 
 def _owner(pid: int, proc: str) -> str:
     """Return what names one process for good: its id, its start, the boot."""
-    return (
-        f"{pid}-{read_process(pid, proc).start}-{_read_line(f'{proc}/sys/kernel/random/boot_id')}"
-    )
+    return f"{pid}-{read_process(pid, proc).start}-{read_boot_id(proc)}"
 
 
 def _remove_abandoned(client: _Client, proc: str) -> None:
@@ -231,36 +227,3 @@ def build_tar(program: bytes) -> bytes:
     checksum = f"{sum(head) + 8 * ord(' ') + ord('0'):06o}\0 0".encode()
     padding = bytes(-len(program) % 512 + 1024)
     return (head + checksum).ljust(512, b"\0") + program + padding
-
-
-def read_canary_key(daemon: Daemon, config: bytes, address: str = "", proc: str = "/proc") -> str:
-    """Return a digest of all that decides a canary's result; the same digest, the same result.
-
-    :param config: daemon.json as it stands; the daemon read it at its start.
-    :param address: The socket of containerd, whose limits containers start from. By default
-        the one that the daemon was told, or starts for itself.
-    """
-    pid = next(filter(None, map(read_peer, _containerd_sockets(daemon, address))), None)
-    facts: list[object] = [
-        daemon.process.pid,
-        daemon.process.start,
-        daemon.flags,
-        config,
-        _read_line(f"{proc}/sys/kernel/random/boot_id"),
-        _read_line(f"{proc}/sys/fs/nr_open"),
-    ]
-    for parent in filter(None, (daemon.process.pid, pid)):
-        facts += [parent, read_process(parent, proc).start, read_limits(parent, proc)]
-    return hashlib.sha256(repr(facts).encode()).hexdigest()
-
-
-def _containerd_sockets(daemon: Daemon, address: str) -> list[str]:
-    given = {flag.name: flag.value for flag in daemon.flags}
-    own = f"{given.get('exec-root', '/var/run/docker')}/containerd/containerd.sock"
-    told = address or given.get("containerd", "")
-    return [told] if told else ["/run/containerd/containerd.sock", own]
-
-
-def _read_line(path: str) -> str:
-    with open(path, encoding="ascii") as file:
-        return file.read().strip()

@@ -50,8 +50,13 @@ def run_in_children(tasks: Sequence[Callable[[], object]], time_limit: float) ->
     finally:
         for descriptor in {reader, writer, null}:
             os.close(descriptor)
-        problems = [_end_child(pid, ended or index in values, time_limit) for index, pid in enumerate(pids)]
-    return [Report(values.get(index), "" if index in values else problem) for index, problem in enumerate(problems)]
+        problems = [
+            _end_child(pid, ended or index in values, time_limit) for index, pid in enumerate(pids)
+        ]
+    return [
+        Report(values.get(index), "" if index in values else problem)
+        for index, problem in enumerate(problems)
+    ]
 
 
 def _run_child(index: int, task: Callable[[], object], writer: int, null: int) -> NoReturn:
@@ -98,7 +103,9 @@ def _end_child(pid: int, done: bool, time_limit: float) -> str:
         return "its end was not seen"  # The caller ignores SIGCHLD.
     if late:
         return f"no answer within {time_limit:g} s"
-    return f"killed by signal {status & 127}" if status & 127 else f"ended with status {status >> 8}"
+    return (
+        f"killed by signal {status & 127}" if status & 127 else f"ended with status {status >> 8}"
+    )
 
 
 def _kill(pid: int) -> None:

@@ -7,7 +7,6 @@ missing. Unit files are read as files, so a host that is not booted can be read 
 
 from __future__ import annotations
 
-import fnmatch
 import json
 import os
 import socket
@@ -15,16 +14,7 @@ import sys
 import time
 from typing import NamedTuple
 
-from ..policy.docker_config import Flag, find_flags, find_socket, parse_flags
-from ..policy.unit_file import (
-    UNIT_DIRECTORIES,
-    Setting,
-    Source,
-    merge_units,
-    parse_environment,
-    parse_environment_file,
-)
-from .files import list_folder, read_text, under
+from ..policy.dockerd_flags import SOCKET_PATH, Flag, parse_flags
 from .process import Process, read_limits, read_process, read_unit_pids
 
 TYPE_CHECKING = False
@@ -33,7 +23,7 @@ if TYPE_CHECKING:
 
     from ..policy.rlimit import Rlimit
 
-DEFAULT_SOCKET = find_socket(())
+DEFAULT_SOCKET = SOCKET_PATH
 
 
 class EngineError(ValueError):
@@ -187,57 +177,6 @@ def read_container_limits(pid: int, proc: str = "/proc") -> ContainerLimits:
         return ContainerLimits(limits, None)
     size = os.statvfs(f"{device}/shm") if mounted else None
     return ContainerLimits(limits, size.f_blocks * size.f_frsize if size else None)
-
-
-def read_unit(unit: str, root: str = "/") -> list[Setting]:
-    """Return what the files of a systemd unit state, drop-ins merged in.
-
-    :param root: The tree to read; the paths in the result are those inside it.
-    :returns: An empty list for a unit that is absent or masked.
-    """
-    mains = (f"{folder}/{unit}" for folder in UNIT_DIRECTORIES)
-    main = next((path for path in mains if _is_there(path, root)), None)
-    dropins = [
-        _read_source(f"{base}/{folder}.d/{name}", root)
-        for folder in (unit, unit.rpartition(".")[2])
-        for base in UNIT_DIRECTORIES
-        for name in list_folder(f"{base}/{folder}.d", root)
-        if name.endswith(".conf")
-    ]
-    return merge_units(_read_source(main, root) if main else None, dropins)
-
-
-def _is_there(path: str, root: str) -> bool:
-    folder, _, name = path.rpartition("/")
-    return os.path.lexists(f"{under(folder, root)}/{name}")
-
-
-def _read_source(path: str, root: str) -> Source:
-    return Source(path, read_text(path, root) or "")  # /dev/null may be missing from the tree.
-
-
-def read_dockerd_flags(root: str = "/", unit: str = "docker.service") -> list[Flag]:
-    """Return the flags that the unit's files give dockerd at its next start, with their places.
-
-    :raises ValueError: If a line cannot be split into words.
-    """
-    settings = [setting for setting in read_unit(unit, root) if setting.section == "Service"]
-    environment = {}
-    for setting in settings:
-        if setting.key == "Environment":
-            environment.update({entry.key: entry for entry in parse_environment(setting)})
-    for setting in settings:
-        if setting.key == "EnvironmentFile":
-            for path in _find_files(setting.value.lstrip("-"), root):
-                assigned = parse_environment_file(read_text(path, root) or "", path)
-                environment.update({entry.key: entry for entry in assigned})
-    return find_flags(settings, environment)
-
-
-def _find_files(pattern: str, root: str) -> list[str]:
-    folder, _, name = pattern.rpartition("/")
-    names = list_folder(folder, root)
-    return [f"{folder}/{found}" for found in names if fnmatch.fnmatchcase(found, name)]
 
 
 def find_daemon(

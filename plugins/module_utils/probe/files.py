@@ -93,11 +93,16 @@ def read_limits_files(root: str = "/") -> dict[str, str]:
 
 
 def read_sysctl_files(root: str = "/") -> dict[str, str]:
-    """Return every file in the folders of sysctl.d(5), by path."""
-    found: dict[str, str] = {}
-    for folder in SYSCTL_DIRECTORIES:
-        found.update(read_folder(folder, root))
-    return found
+    """Return every file in the folders of sysctl.d(5), by path.
+
+    A link that hangs is empty here: it hides its namesakes all the same.
+    """
+    return {
+        f"{folder}/{name}": read_text(f"{folder}/{name}", root) or ""
+        for folder in SYSCTL_DIRECTORIES
+        for name in list_folder(folder, root)
+        if name.endswith(".conf")
+    }
 
 
 def read_os_release(root: str = "/") -> dict[str, str]:

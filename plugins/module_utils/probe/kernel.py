@@ -17,5 +17,5 @@ def read_sysctl(key: str, proc: str = "/proc") -> str | None:
     try:
         with open(sysctl_path(key, proc), encoding="ascii", errors="replace") as file:
             return file.read().strip()
-    except (FileNotFoundError, NotADirectoryError):
+    except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
         return None

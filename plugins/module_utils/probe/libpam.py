@@ -90,7 +90,9 @@ def _find_module_folder() -> str | None:
 def read_own_limits() -> dict[str, Rlimit]:
     """Return the limits of this process."""
     pairs = ((name, resource.getrlimit(ITEMS[name].resource or 0)) for name in RLIMITS)
-    return {name: Rlimit(*(UNLIMITED if value < 0 else value for value in pair)) for name, pair in pairs}
+    return {
+        name: Rlimit(*(UNLIMITED if value < 0 else value for value in pair)) for name, pair in pairs
+    }
 
 
 def set_own_limits(limits: Mapping[str, Rlimit]) -> None:
@@ -105,7 +107,9 @@ def set_own_limits(limits: Mapping[str, Rlimit]) -> None:
             try:
                 resource.setrlimit(ITEMS[name].resource or 0, (soft, hard))
             except (OSError, ValueError) as error:
-                raise ValueError(f"{name} {soft}:{hard} cannot be inherited here: {error}") from None
+                raise ValueError(
+                    f"{name} {soft}:{hard} cannot be inherited here: {error}"
+                ) from None
 
 
 class Libpam:
@@ -139,7 +143,9 @@ class Libpam:
         if call.folder is None:
             code = self._library.pam_start(*arguments, ctypes.byref(handle))
         else:
-            code = self._library.pam_start_confdir(*arguments, call.folder.encode(), ctypes.byref(handle))
+            code = self._library.pam_start_confdir(
+                *arguments, call.folder.encode(), ctypes.byref(handle)
+            )
         if code != _SUCCESS:
             return PamOutcome(None, f"PAM does not start: {self._describe(handle, code)}", None)
         for item, text in call.items.items():
@@ -164,7 +170,9 @@ class Libpam:
         words = str(self._library.pam_strerror(handle, code).decode("utf-8", "replace"))
         return f"{words} ({' '.join(self._said)})"[:500] if self._said else words
 
-    def _converse(self, count: int, messages: _MessageList, answers: _AnswerList, _data: object) -> int:
+    def _converse(
+        self, count: int, messages: _MessageList, answers: _AnswerList, _data: object
+    ) -> int:
         """Note error messages and refuse to answer prompts, as pam_conv(3) asks."""
         for index in range(count):
             message = messages[index].contents

@@ -40,7 +40,9 @@ def prepared_services(names: Collection[str], quiet: bool) -> Iterator[PamServic
         if os.geteuid() != 0:
             raise PermissionError("opening a session of a user needs root")
         pam = Libpam()
-        services = services._replace(pam=pam, folder=_make_folder() if quiet and pam.reads_folders else None)
+        services = services._replace(
+            pam=pam, folder=_make_folder() if quiet and pam.reads_folders else None
+        )
         _prepare(names, services)
     except OSError as error:
         services.obstacles.update(dict.fromkeys(names, str(error)))
@@ -61,7 +63,9 @@ def _prepare(names: Collection[str], services: PamServices) -> None:
     load_modules(modules)
 
 
-def _write_quiet_service(name: str, files: Mapping[str, str], services: PamServices) -> tuple[str, ...]:
+def _write_quiet_service(
+    name: str, files: Mapping[str, str], services: PamServices
+) -> tuple[str, ...]:
     """Write the files of one service and return the modules that will run."""
     try:
         lines = [line for kind in ("account", "session") for line in flatten(name, kind, files)]

@@ -8,11 +8,11 @@ import pwd
 from functools import partial
 from typing import NamedTuple
 
-from ..policy.rlimit import Rlimit
+from ..policy.rlimit import UNLIMITED, Rlimit
 from .children import run_in_children
 from .libpam import Libpam, PamCall, PamOutcome, set_own_limits
 from .pam_services import PamServices, prepared_services
-from .session_base import Base, read_base_limits, read_use_pam
+from .session_base import Base, has_locked_password, read_base_limits, read_use_pam, sets_limits
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 
 TIME_LIMIT = 20.0
 """Seconds that all sessions of one round may take together."""
+
+FD_SETSIZE = 1024
+"""How many descriptors ``select(2)`` can watch (``sys/select.h``)."""
 
 _ITEMS = {
     "sshd": {"tty": "ssh", "rhost": "127.0.0.1"},
@@ -35,6 +38,7 @@ _ITEMS = {
 }
 _CALLED_BY_ROOT = ("su", "su-l", "runuser", "runuser-l", "sudo", "sudo-i")
 _CALLER = ("sshd", "root")
+_RESET_BY_SU = ("su", "su-l", "runuser", "runuser-l")
 _OWN_ACCOUNT = ("sudo", "sudo-i")
 _SET_AFTER_PAM = {"sudo": ("core",), "sudo-i": ("core",)}
 """Limits that the service itself changes last: sudo's ``rlimit_core`` is 0 (sudoers(5))."""
@@ -76,7 +80,9 @@ def pick_users(count: int = 1) -> list[str]:
 
     Login users have an id from 1000 to 65533 and a real shell.
     """
-    people = (entry for entry in pwd.getpwall() if 1000 <= entry.pw_uid < 65534 and _has_shell(entry))
+    people = (
+        entry for entry in pwd.getpwall() if 1000 <= entry.pw_uid < 65534 and _has_shell(entry)
+    )
     return [entry.pw_name for entry in sorted(people, key=lambda entry: entry.pw_uid)[:count]]
 
 
@@ -104,19 +110,47 @@ def measure_sessions(
     with prepared_services({service for service, _ in first + later}, mode == "quiet") as services:
         results = _measure_round(first, bases, services, time_limit)
         if later:
-            bases = dict.fromkeys(_CALLED_BY_ROOT, _read_callers_base(results[_CALLER]))
+            bases = {
+                service: _read_callers_base(service, results[_CALLER])
+                for service in _CALLED_BY_ROOT
+            }
             results.update(_measure_round(later, bases, services, time_limit))
     return [results[pair] for pair in wanted]
 
 
-def _read_callers_base(caller: SessionResult) -> Base:
+def _read_callers_base(service: str, caller: SessionResult) -> Base:
     if caller.limits is None:
         return Base(None, f"the limits of the calling root session are unknown: {caller.reason}")
+    if service in _RESET_BY_SU and sets_limits(service.partition("-")[0]):
+        how = f"called from a session of root through sshd, reset by {service.partition('-')[0]}"
+        return Base(_reset_as_su_does(caller.limits), how)
     return Base(caller.limits, "called from a session of root through sshd")
 
 
+def _reset_as_su_does(limits: Mapping[str, Rlimit]) -> dict[str, Rlimit]:
+    """Return what su and runuser make of their caller's limits before they start PAM.
+
+    They do so since util-linux 2.38: su(1), ``sanitize_prlimits()`` in su-common.c. Where the hard
+    nofile is below the soft one that they ask for, the kernel refuses, and both stay.
+    """
+    none, no_limit, nofile = Rlimit(0, 0), Rlimit(UNLIMITED, UNLIMITED), limits["nofile"]
+    if nofile.hard >= FD_SETSIZE:
+        nofile = Rlimit(FD_SETSIZE, nofile.hard)
+    return {
+        **limits,
+        "nice": none,
+        "rtprio": none,
+        "fsize": no_limit,
+        "as": no_limit,
+        "nofile": nofile,
+    }
+
+
 def _measure_round(
-    pairs: Sequence[tuple[str, str]], bases: Mapping[str, Base], services: PamServices, time_limit: float
+    pairs: Sequence[tuple[str, str]],
+    bases: Mapping[str, Base],
+    services: PamServices,
+    time_limit: float,
 ) -> dict[tuple[str, str], SessionResult]:
     bypass = _find_bypass(bases["sshd"]) if "sshd" in dict(pairs) else None
     results, requests = {}, []
@@ -125,7 +159,7 @@ def _measure_round(
         if reason:
             results[service, user] = SessionResult(service, user, None, "", reason, opens=False)
         elif service == "sshd" and bypass:
-            results[service, user] = bypass._replace(user=user)
+            results[service, user] = _bypass_for(user, bypass)
         else:
             base = bases[service]
             requests.append(SessionRequest(service, user, base.limits, base.how))
@@ -159,6 +193,14 @@ def _find_bypass(base: Base) -> SessionResult | None:
     return SessionResult("sshd", "", dict(base.limits), how)
 
 
+def _bypass_for(user: str, bypass: SessionResult) -> SessionResult:
+    """Return the answer for one user: without PAM, sshd refuses accounts with a locked password."""
+    if bypass.limits is not None and has_locked_password(user):
+        reason = f"the password of {user} is locked, and sshd does not use PAM"
+        return SessionResult("sshd", user, None, "", reason, opens=False)
+    return bypass._replace(user=user)
+
+
 def probe_sessions(
     requests: Sequence[SessionRequest], mode: str = "quiet", time_limit: float = TIME_LIMIT
 ) -> list[SessionResult]:
@@ -173,7 +215,9 @@ def probe_sessions(
         return _probe_all(requests, services, time_limit)
 
 
-def _probe_all(requests: Sequence[SessionRequest], services: PamServices, time_limit: float) -> list[SessionResult]:
+def _probe_all(
+    requests: Sequence[SessionRequest], services: PamServices, time_limit: float
+) -> list[SessionResult]:
     obstacles = [_find_obstacle(request, services) for request in requests]
     tried = [request for request, obstacle in zip(requests, obstacles) if not obstacle]
     pam, folder = services.pam, services.folder
@@ -204,7 +248,9 @@ def _open_session(pam: Libpam, request: SessionRequest, folder: str | None) -> P
 
 
 def _read_report(request: SessionRequest, report: Report, services: PamServices) -> SessionResult:
-    outcome = PamOutcome(None, report.problem, None) if report.problem else PamOutcome(*report.value)
+    outcome = (
+        PamOutcome(None, report.problem, None) if report.problem else PamOutcome(*report.value)
+    )
     limits = outcome.limits and {
         name: Rlimit(*pair)
         for name, pair in outcome.limits.items()

@@ -18,7 +18,12 @@ if TYPE_CHECKING:
 
     from ..policy.rlimit import Rlimit
 
-_PID_FILES = {"sshd": "/run/sshd.pid", "cron": "/run/crond.pid", "crond": "/run/crond.pid", "atd": "/run/atd.pid"}
+_PID_FILES = {
+    "sshd": "/run/sshd.pid",
+    "cron": "/run/crond.pid",
+    "crond": "/run/crond.pid",
+    "atd": "/run/atd.pid",
+}
 _UNITS = {"sshd": ("ssh.service", "sshd.service"), "cron": ("cron.service", "crond.service")}
 _UNITS["crond"] = _UNITS["cron"]
 _CGROUPS = ("/sys/fs/cgroup", "/sys/fs/cgroup/systemd", "/sys/fs/cgroup/unified")
@@ -36,7 +41,9 @@ class Base(NamedTuple):
     pid: int = 0
 
 
-def read_base_limits(service: str, default: Mapping[str, Rlimit] | None = None, proc: str = "/proc") -> Base:
+def read_base_limits(
+    service: str, default: Mapping[str, Rlimit] | None = None, proc: str = "/proc"
+) -> Base:
     """Return what a session of a service inherits from its daemon, as that daemon runs now.
 
     su and sudo inherit from whoever calls them, so nothing is found for them here.
@@ -47,7 +54,9 @@ def read_base_limits(service: str, default: Mapping[str, Rlimit] | None = None, 
     pid = find_login_daemon(service, proc)
     if pid is not None:
         try:
-            return Base(read_limits(pid, proc), f"inherited from {_read_comm(pid, proc)} (pid {pid})", pid)
+            return Base(
+                read_limits(pid, proc), f"inherited from {_read_comm(pid, proc)} (pid {pid})", pid
+            )
         except OSError:
             pass  # It ended between the search and the look.
     if default is not None and service in (*_UNITS, "login", "atd"):
@@ -64,6 +73,29 @@ def find_login_daemon(service: str, proc: str = "/proc") -> int | None:
         if pids:
             return next((pid for pid in pids if _read_parent(pid, proc) == 1), pids[0])
     return _read_pid_file(_PID_FILES.get(service), proc)
+
+
+def sets_limits(program: str) -> bool:
+    """Tell whether a program of the system can set resource limits of its own accord.
+
+    Looks for the name of the library call among those the program asks the linker for.
+    """
+    for folder in ("/usr/bin", "/usr/sbin", "/bin", "/sbin"):
+        try:
+            with open(f"{folder}/{program}", "rb") as file:
+                return b"setrlimit" in file.read()
+        except OSError:
+            continue
+    return False
+
+
+def has_locked_password(user: str, path: str = "/etc/shadow") -> bool:
+    """Tell whether shadow(5) marks a password as locked with ``!``, as sshd asks where PAM is off."""
+    try:
+        with open(path, encoding="utf-8", errors="replace") as file:
+            return any(line.startswith(f"{user}:!") for line in file)
+    except OSError:
+        return False
 
 
 def _find_gettys(proc: str) -> Iterator[int]:
@@ -85,7 +117,9 @@ def _read_pid_file(path: str | None, proc: str) -> int | None:
             pid = int(file.read())
     except (OSError, ValueError):
         return None
-    return pid if _read_comm(pid, proc).startswith(os.path.basename(path)[:-4].rstrip("d")) else None
+    return (
+        pid if _read_comm(pid, proc).startswith(os.path.basename(path)[:-4].rstrip("d")) else None
+    )
 
 
 def _read_comm(pid: int, proc: str) -> str:
@@ -117,7 +151,9 @@ def read_use_pam(pid: int, proc: str = "/proc") -> Declaration:
         return Declaration(f"command line of pid {pid}", 0, option[0], option[1].lower())
     chosen = re.search(r" -f ?(/\S+)", command)
     path = chosen[1] if chosen else MAIN_FILE
-    return find_use_pam(_read_sshd_files(path), path) or Declaration(path, 0, "UsePAM is not set", "no")
+    return find_use_pam(_read_sshd_files(path), path) or Declaration(
+        path, 0, "UsePAM is not set", "no"
+    )
 
 
 def _read_command(pid: int, proc: str) -> str:
@@ -137,5 +173,7 @@ def _read_sshd_files(path: str) -> dict[str, str]:
         if path not in files and os.path.isfile(path):
             with open(path, encoding="utf-8", errors="replace") as file:
                 files[path] = file.read()
-            waiting += [name for pattern in find_includes(files[path], path) for name in glob.glob(pattern)]
+            waiting += [
+                name for pattern in find_includes(files[path], path) for name in glob.glob(pattern)
+            ]
     return files

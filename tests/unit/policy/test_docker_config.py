@@ -12,22 +12,24 @@ from hypothesis import strategies as st
 from mlhost_limits.policy.declaration import Declaration
 from mlhost_limits.policy.docker_config import (
     DockerDefaults,
-    Flag,
     StatedDefault,
     collect_defaults,
-    find_config_path,
-    find_daemon_json_problems,
-    find_flags,
-    find_socket,
     format_shm_size,
     merge_daemon_json,
-    parse_flags,
     parse_shm_size,
     read_defaults,
-    redact,
     remove_from_daemon_json,
 )
+from mlhost_limits.policy.docker_problems import find_daemon_json_problems
+from mlhost_limits.policy.dockerd_flags import (
+    Flag,
+    find_config_path,
+    find_flags,
+    find_socket,
+    parse_flags,
+)
 from mlhost_limits.policy.json_text import find_members
+from mlhost_limits.policy.redaction import redact
 from mlhost_limits.policy.rlimit import RLIMITS, UNLIMITED, Rlimit
 from mlhost_limits.policy.unit_file import Setting, parse_environment_file, parse_unit
 

@@ -70,8 +70,20 @@ def names(lines: list[PamLine]) -> list[str]:
     ("text", "kind", "control", "module", "args"),
     [
         ("session required pam_limits.so", "session", "required", "pam_limits.so", ()),
-        ("SESSION Required pam_limits.so set_all", "session", "Required", "pam_limits.so", ("set_all",)),
-        ("session\t[success=1 default=ignore]\tpam_x.so", "session", "success=1 default=ignore", "pam_x.so", ()),
+        (
+            "SESSION Required pam_limits.so set_all",
+            "session",
+            "Required",
+            "pam_limits.so",
+            ("set_all",),
+        ),
+        (
+            "session\t[success=1 default=ignore]\tpam_x.so",
+            "session",
+            "success=1 default=ignore",
+            "pam_x.so",
+            (),
+        ),
         ("session [required] pam_x.so", "session", "required", "pam_x.so", ()),
         ("session required pam_x.so [a b] c", "session", "required", "pam_x.so", ("a b", "c")),
         ("session required pam_x.so [a\\]b]c", "session", "required", "pam_x.so", ("a]b", "c")),
@@ -103,7 +115,9 @@ def test_a_leading_dash_only_silences_a_missing_module() -> None:
 def test_a_continued_line_has_the_number_of_its_first_part() -> None:
     """Backslashes join lines, over blank and comment lines, unless a comment precedes them."""
     text = "\n session \\ \n\n# c\n required \\\n pam_x.so a\nsession optional # c \\\n pam_y.so"
-    assert [(line.line, line.kind, line.control, line.module) for line in parse_pam_service("f", text)] == [
+    assert [
+        (line.line, line.kind, line.control, line.module) for line in parse_pam_service("f", text)
+    ] == [
         (2, "session", "required", "pam_x.so"),
         (7, "session", "optional", ""),
         (8, "pam_y.so", "", ""),
@@ -112,13 +126,19 @@ def test_a_continued_line_has_the_number_of_its_first_part() -> None:
 
 def test_a_file_that_ends_in_a_continuation_is_refused() -> None:
     """What libpam drops as incomplete is not read as if it were complete."""
-    with pytest.raises(ValueError, match=r"^f:2: the file ends in a continued line: libpam refuses it$"):
+    with pytest.raises(
+        ValueError, match=r"^f:2: the file ends in a continued line: libpam refuses it$"
+    ):
         parse_pam_service("f", "\nsession required \\\n")
 
 
 @pytest.mark.parametrize(
     ("module", "name"),
-    [("pam_limits.so", "pam_limits"), ("/lib/security/$ISA/pam_limits.so", "pam_limits"), ("pam_limits", "pam_limits")],
+    [
+        ("pam_limits.so", "pam_limits"),
+        ("/lib/security/$ISA/pam_limits.so", "pam_limits"),
+        ("pam_limits", "pam_limits"),
+    ],
 )
 def test_a_module_is_known_by_its_bare_name(module: str, name: str) -> None:
     """Directory and suffix do not hide which module runs."""
@@ -149,12 +169,18 @@ def test_the_administrators_file_hides_the_vendors() -> None:
 def test_debians_sshd_session_in_order() -> None:
     """@include puts the lines of this kind where it stands; each keeps its own file and line."""
     lines = flatten("sshd", "session", DEBIAN_12)
-    assert names(lines) == (
-        "pam_selinux pam_loginuid pam_keyinit pam_permit pam_deny pam_permit pam_unix pam_systemd pam_motd"
-        " pam_motd pam_mail pam_limits pam_env pam_env pam_selinux"
-    ).split()
-    assert [line.place for line in lines[3:5]] == ["/etc/pam.d/common-session:1", "/etc/pam.d/common-session:3"]
-    assert names(flatten("sshd", "account", DEBIAN_12)) == "pam_nologin pam_unix pam_deny pam_permit".split()
+    assert (
+        names(lines)
+        == ["pam_selinux", "pam_loginuid", "pam_keyinit", "pam_permit", "pam_deny", "pam_permit", "pam_unix", "pam_systemd", "pam_motd", "pam_motd", "pam_mail", "pam_limits", "pam_env", "pam_env", "pam_selinux"]
+    )
+    assert [line.place for line in lines[3:5]] == [
+        "/etc/pam.d/common-session:1",
+        "/etc/pam.d/common-session:3",
+    ]
+    assert (
+        names(flatten("sshd", "account", DEBIAN_12))
+        == ["pam_nologin", "pam_unix", "pam_deny", "pam_permit"]
+    )
 
 
 @pytest.mark.parametrize(
@@ -169,12 +195,14 @@ def test_debians_sshd_session_in_order() -> None:
 )
 def test_pam_limits_is_found_where_debian_has_it(service: str, places: list[str]) -> None:
     """Whether a service sets limits is answered with the line that does it."""
-    assert [line.place for line in find_pam_limits(flatten(service, "session", DEBIAN_12))] == places
+    assert [
+        line.place for line in find_pam_limits(flatten(service, "session", DEBIAN_12))
+    ] == places
 
 
 def test_a_service_without_lines_of_a_kind_uses_those_of_other() -> None:
     """``su-l`` above has no account line: libpam takes those of ``other``; without it, none."""
-    assert names(flatten("su-l", "account", DEBIAN_12)) == "pam_unix pam_deny pam_permit".split()
+    assert names(flatten("su-l", "account", DEBIAN_12)) == ["pam_unix", "pam_deny", "pam_permit"]
     assert flatten("su-l", "account", {"/etc/pam.d/su-l": "session required pam_permit.so\n"}) == []
 
 
@@ -207,9 +235,14 @@ def test_a_substack_called_pam_limits_is_not_the_module() -> None:
         ("session include b\n", "session", [("default=bad", ""), ("required", "pam_permit.so")]),
     ],
 )
-def test_what_libpam_cannot_use_fails_where_it_stands(text: str, kind: str, expected: list[tuple[str, str]]) -> None:
+def test_what_libpam_cannot_use_fails_where_it_stands(
+    text: str, kind: str, expected: list[tuple[str, str]]
+) -> None:
     """A missing include or a misspelt type is a failing line, not an absent one."""
-    files = {"/etc/pam.d/a": text, "/etc/pam.d/b": "sesion required pam_x.so\nsession required pam_permit.so\n"}
+    files = {
+        "/etc/pam.d/a": text,
+        "/etc/pam.d/b": "sesion required pam_x.so\nsession required pam_permit.so\n",
+    }
     assert [(line.control, line.module) for line in flatten("a", kind, files)] == expected
 
 
@@ -238,8 +271,14 @@ def test_files_that_libpam_cannot_load_are_refused(files: dict[str, str], messag
     [
         ("", LimitsOptions(None, set_all=False, utmp_early=False, unknown=())),
         ("set_all debug noaudit", LimitsOptions(None, set_all=True, utmp_early=False, unknown=())),
-        ("conf=/a conf=/b utmp_early", LimitsOptions("/b", set_all=False, utmp_early=True, unknown=())),
-        ("SET_ALL change_uid", LimitsOptions(None, set_all=False, utmp_early=False, unknown=("SET_ALL", "change_uid"))),
+        (
+            "conf=/a conf=/b utmp_early",
+            LimitsOptions("/b", set_all=False, utmp_early=True, unknown=()),
+        ),
+        (
+            "SET_ALL change_uid",
+            LimitsOptions(None, set_all=False, utmp_early=False, unknown=("SET_ALL", "change_uid")),
+        ),
     ],
 )
 def test_the_arguments_of_pam_limits(args: str, options: LimitsOptions) -> None:
@@ -273,15 +312,27 @@ def test_debians_sshd_made_quiet() -> None:
         "session [required] pam_permit.so\n"
         "session [success=ok ignore=ignore module_unknown=ignore default=bad] pam_permit.so\n"
     )
-    assert stack.modules == ("pam_nologin.so", "pam_unix.so", "pam_deny.so", "pam_permit.so", "pam_limits.so")
+    assert stack.modules == (
+        "pam_nologin.so",
+        "pam_unix.so",
+        "pam_deny.so",
+        "pam_permit.so",
+        "pam_limits.so",
+    )
     assert (stack.substacks, stack.skipped) == ({}, ())
 
 
 def test_a_quiet_substack_is_a_file_of_its_own() -> None:
     """Inside a substack jumps and endings stay inside, at any depth, for each kind apart."""
     text = "session substack b\nsession required pam_limits.so\naccount substack b\n"
-    inner = "session [default=die] pam_exec.so x\nsession substack c\nsession required pam_deny.so\n"
-    files = {"/etc/pam.d/a": text, "/etc/pam.d/b": inner, "/etc/pam.d/c": "-session required pam_systemd.so [a b]\n"}
+    inner = (
+        "session [default=die] pam_exec.so x\nsession substack c\nsession required pam_deny.so\n"
+    )
+    files = {
+        "/etc/pam.d/a": text,
+        "/etc/pam.d/b": inner,
+        "/etc/pam.d/c": "-session required pam_systemd.so [a b]\n",
+    }
     stack = quiet_stack(flatten("a", "account", files) + flatten("a", "session", files), "/x/a")
     assert stack.text == (
         "account [substack] /x/a-account-1\nsession [substack] /x/a-session-2\nsession [required] pam_limits.so\n"
@@ -299,7 +350,9 @@ def test_a_quiet_substack_is_a_file_of_its_own() -> None:
 def test_what_fails_in_the_real_stack_fails_in_the_quiet_one() -> None:
     """A module that the host lacks and a line that libpam cannot use are kept as they are."""
     text = "session required pam_gone.so x\nsession include gone\nsession required pam_mount.so\n"
-    stack = quiet_stack(flatten("a", "session", {"/etc/pam.d/a": text}), "/x/a", missing=["pam_gone.so"])
+    stack = quiet_stack(
+        flatten("a", "session", {"/etc/pam.d/a": text}), "/x/a", missing=["pam_gone.so"]
+    )
     assert stack.text == (
         "session [required] pam_gone.so x\nsession [default=bad]\nsession [required] pam_permit.so\n"
     )
@@ -309,7 +362,10 @@ def test_what_fails_in_the_real_stack_fails_in_the_quiet_one() -> None:
 WORD = st.text(st.characters(exclude_characters="\0\n\r#", codec="ascii"), min_size=1, max_size=6)
 
 
-@given(st.lists(WORD, max_size=4), st.sampled_from(["required", "[success=1 default=ignore]", "[a\\]b]"]))
+@given(
+    st.lists(WORD, max_size=4),
+    st.sampled_from(["required", "[success=1 default=ignore]", "[a\\]b]"]),
+)
 def test_a_line_survives_being_written_and_read(args: list[str], control: str) -> None:
     """Whatever libpam reads as arguments, the quiet line passes on unchanged."""
     text = " ".join(["session", control, "pam_limits.so", *args]).rstrip("\\ \t")

@@ -45,7 +45,9 @@ def test_the_first_statement_counts(text: str, line: int, value: str) -> None:
     assert found == Declaration(MAIN_FILE, line, text.split("\n")[line - 1].strip(), value)
 
 
-@pytest.mark.parametrize("text", ["", "#UsePAM yes\n", "Match user z\nUsePAM yes\n", "UsePAMx yes\n", "%%\n"])
+@pytest.mark.parametrize(
+    "text", ["", "#UsePAM yes\n", "Match user z\nUsePAM yes\n", "UsePAMx yes\n", "%%\n"]
+)
 def test_no_statement_is_not_a_yes(text: str) -> None:
     """Comments and Match blocks state nothing: sshd then falls back on its own default."""
     assert find_use_pam({MAIN_FILE: text}) is None
@@ -62,12 +64,21 @@ def test_a_host_without_sshd_states_nothing() -> None:
         ("Include /etc/ssh/sshd_config.d/*.conf\nUsePAM yes\n", "/etc/ssh/sshd_config.d/B.conf:1"),
         ("Include sshd_config.d/b.conf\n", "/etc/ssh/sshd_config.d/b.conf:2"),
         ("Include=/etc/ssh/*/b.conf\n", "/etc/ssh/sshd_config.d/b.conf:2"),
-        ('Include "/etc/ssh/sshd_config.d/b.conf" /etc/ssh/sshd_config.d/B.conf\n', "/etc/ssh/sshd_config.d/b.conf:2"),
+        (
+            'Include "/etc/ssh/sshd_config.d/b.conf" /etc/ssh/sshd_config.d/B.conf\n',
+            "/etc/ssh/sshd_config.d/b.conf:2",
+        ),
         ("Include /etc/ssh/sshd_config.d/a.conf\nUsePAM yes\n", "/etc/ssh/sshd_config:2"),
         ("Include none*.conf\nUsePAM yes\n", "/etc/ssh/sshd_config:2"),
-        ("Include /etc/ssh/sshd_config.d/.*.conf\nUsePAM yes\n", "/etc/ssh/sshd_config.d/.c.conf:1"),
+        (
+            "Include /etc/ssh/sshd_config.d/.*.conf\nUsePAM yes\n",
+            "/etc/ssh/sshd_config.d/.c.conf:1",
+        ),
         ("Match all\nInclude /etc/ssh/sshd_config.d/b.conf\n", "/etc/ssh/sshd_config.d/b.conf:2"),
-        ("Match user z\nInclude sshd_config.d/b.conf\nMatch all\nUsePAM yes\n", "/etc/ssh/sshd_config:4"),
+        (
+            "Match user z\nInclude sshd_config.d/b.conf\nMatch all\nUsePAM yes\n",
+            "/etc/ssh/sshd_config:4",
+        ),
     ],
 )
 def test_an_include_is_read_where_it_stands(main: str, place: str) -> None:
@@ -92,11 +103,26 @@ def test_the_patterns_to_read_are_absolute() -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("UsePAM true\n", "/etc/ssh/sshd_config:1: 'UsePAM true': sshd accepts yes or no, and does not start with this"),
-        ("UsePAM yes#c\n", "/etc/ssh/sshd_config:1: 'UsePAM yes#c': sshd accepts yes or no, and does not start with this"),
-        ("\nUsePAM\n", "/etc/ssh/sshd_config:2: 'UsePAM': sshd accepts yes or no, and does not start with this"),
-        ("UsePAM ==yes\n", "/etc/ssh/sshd_config:1: 'UsePAM ==yes': sshd accepts yes or no, and does not start with this"),
-        ("Include sshd_config\n", "/etc/ssh/sshd_config: includes itself, by way of /etc/ssh/sshd_config"),
+        (
+            "UsePAM true\n",
+            "/etc/ssh/sshd_config:1: 'UsePAM true': sshd accepts yes or no, and does not start with this",
+        ),
+        (
+            "UsePAM yes#c\n",
+            "/etc/ssh/sshd_config:1: 'UsePAM yes#c': sshd accepts yes or no, and does not start with this",
+        ),
+        (
+            "\nUsePAM\n",
+            "/etc/ssh/sshd_config:2: 'UsePAM': sshd accepts yes or no, and does not start with this",
+        ),
+        (
+            "UsePAM ==yes\n",
+            "/etc/ssh/sshd_config:1: 'UsePAM ==yes': sshd accepts yes or no, and does not start with this",
+        ),
+        (
+            "Include sshd_config\n",
+            "/etc/ssh/sshd_config: includes itself, by way of /etc/ssh/sshd_config",
+        ),
     ],
 )
 def test_what_sshd_refuses_is_refused(text: str, message: str) -> None:

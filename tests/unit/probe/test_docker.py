@@ -17,9 +17,10 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
-from mlhost_limits.policy.docker_config import Flag
+from mlhost_limits.policy.dockerd_flags import Flag
 from mlhost_limits.probe import canary
 from mlhost_limits.probe.canary import LABEL, Canary, build_program, build_tar, run_canary
+from mlhost_limits.probe.canary_key import read_canary_key
 from mlhost_limits.probe.docker import (
     Container,
     Daemon,
@@ -29,12 +30,11 @@ from mlhost_limits.probe.docker import (
     find_daemon,
     read_container_limits,
     read_containers,
-    read_dockerd_flags,
     read_peer,
-    read_unit,
     read_version,
 )
 from mlhost_limits.probe.process import read_limits, read_process
+from mlhost_limits.probe.unit import read_dockerd_flags, read_unit
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -253,7 +253,7 @@ def test_flags_are_read_under_a_root(tmp_path: Path) -> None:
     write(
         tmp_path, "/etc/systemd/system/docker.service.d/a.conf", "[Service]\nEnvironment=A=--ip=1\n"
     )
-    write(tmp_path, "/etc/systemd/system/docker.service.d/a.bak", "[Service]\nEnvironment=A=\n")
+    write(tmp_path, "/etc/systemd/system/docker.service.d/z.bak", "[Service]\nEnvironment=A=\n")
     write(tmp_path, "/run/systemd/system/service.d/b.conf", "[Unit]\nEnvironment=A=--mtu=1\n")
     write(tmp_path, "/etc/default/docker", "# x\nOPTS='--default-ulimit nofile=1:2'\n")
     assert read_dockerd_flags(str(tmp_path)) == [
@@ -336,6 +336,16 @@ def test_canary_removes_what_a_dead_run_left(engine: Engine) -> None:
     canary._remove_abandoned(client, "/proc")
     assert list(engine.containers) == ["busy"]
     assert engine.images == {}
+
+
+def test_what_is_gone_already_is_removed(engine: Engine) -> None:
+    """A container that vanished by itself is no failure; any other refusal is."""
+    client = canary._Client(engine.address, canary.time.monotonic() + 5)
+    entry = {"Id": "gone", "Names": [], "State": "created"}
+    canary._remove(client, entry)
+    engine.broken["/gone"] = (500, {"message": "broken"})
+    with pytest.raises(EngineError, match=r"^broken$"):
+        canary._remove(client, entry)
 
 
 RUNC = "OCI runtime create failed: error setting rlimit type 7: operation not permitted"
@@ -435,15 +445,15 @@ def test_the_key_changes_with_what_decides(engine: Engine) -> None:
     """The same facts give the same key; another config, flag or containerd gives another."""
     process = read_process(os.getpid())
     daemon = Daemon(process, [])
-    key = canary.read_canary_key(daemon, b"{}", engine.address)
+    key = read_canary_key(daemon, b"{}", engine.address)
     assert re.fullmatch("[0-9a-f]{64}", key)
-    assert canary.read_canary_key(daemon, b"{}", engine.address) == key
+    assert read_canary_key(daemon, b"{}", engine.address) == key
     flags = [Flag("containerd", engine.address, "p", 0), Flag("exec-root", "/none", "p", 0)]
     others = {
-        canary.read_canary_key(daemon, b"{ }", engine.address),
-        canary.read_canary_key(daemon, b"{}", "/none"),
-        canary.read_canary_key(Daemon(process, flags), b"{}"),
-        canary.read_canary_key(Daemon(process, flags[1:]), b"{}"),
-        canary.read_canary_key(Daemon(process._replace(start=1), []), b"{}", engine.address),
+        read_canary_key(daemon, b"{ }", engine.address),
+        read_canary_key(daemon, b"{}", "/none"),
+        read_canary_key(Daemon(process, flags), b"{}"),
+        read_canary_key(Daemon(process, flags[1:]), b"{}"),
+        read_canary_key(Daemon(process._replace(start=1), []), b"{}", engine.address),
     }
     assert len(others | {key}) == 6

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from mlhost_limits.policy.pam_stack import flatten, quiet_stack
-from mlhost_limits.policy.rlimit import Rlimit
+from mlhost_limits.policy.rlimit import UNLIMITED, Rlimit
 from mlhost_limits.probe import children, libpam, pam_services, session, session_base
 from mlhost_limits.probe.libpam import Libpam, PamCall
 from mlhost_limits.probe.session import SessionRequest, measure_sessions, pick_users, probe_sessions
@@ -58,7 +58,9 @@ def test_a_session_gets_what_pam_limits_sets(
     services: dict[str, str], base: dict[str, Rlimit], tmp_path: Path
 ) -> None:
     """The file that the stack names is applied on top of what is inherited, for each user apart."""
-    services["/etc/pam.d/demo"] = GREEN + own_limits(tmp_path, "root hard nofile 700", "root - core 0")
+    services["/etc/pam.d/demo"] = GREEN + own_limits(
+        tmp_path, "root hard nofile 700", "root - core 0"
+    )
     requests = [SessionRequest("demo", user, base, HERE) for user in ("root", "daemon")]
     root, daemon = probe_sessions(requests)
     assert root.limits is not None
@@ -69,7 +71,9 @@ def test_a_session_gets_what_pam_limits_sets(
     assert set(root.limits) == set(base)
 
 
-def test_without_pam_limits_a_session_gets_what_it_inherits(services: dict[str, str], base: dict[str, Rlimit]) -> None:
+def test_without_pam_limits_a_session_gets_what_it_inherits(
+    services: dict[str, str], base: dict[str, Rlimit]
+) -> None:
     """All 16 limits of the base arrive in a session whose stack sets none."""
     services["/etc/pam.d/demo"] = GREEN + "session required pam_permit.so\n"
     inherited = {**base, "nofile": Rlimit(321, 654), "core": Rlimit(1, 2)}
@@ -84,7 +88,10 @@ def test_modules_with_side_effects_do_not_run(
     trace = tmp_path / "trace"
     services["/etc/pam.d/demo"] = f"{GREEN}session required pam_exec.so /usr/bin/touch {trace}\n"
     (result,) = probe_sessions([SessionRequest("demo", "root", base, HERE)])
-    assert (result.opens, result.how) == (True, f"libpam session of demo, {HERE}; not run: pam_exec.so")
+    assert (result.opens, result.how) == (
+        True,
+        f"libpam session of demo, {HERE}; not run: pam_exec.so",
+    )
     assert not trace.exists()
 
 
@@ -92,11 +99,19 @@ def test_modules_with_side_effects_do_not_run(
     ("text", "opens", "reason"),
     [
         ("account required pam_deny.so\n", False, "account refused: Authentication failure"),
-        (GREEN + "session required pam_deny.so\n", False, "session refused: Cannot make/remove an entry for the"),
+        (
+            GREEN + "session required pam_deny.so\n",
+            False,
+            "session refused: Cannot make/remove an entry for the",
+        ),
         (GREEN + "session required pam_gone.so\n", False, "session refused: Module is unknown"),
         (GREEN + "session include gone\n", False, "session refused: Permission denied"),
         (GREEN, False, "session refused: Permission denied"),
-        (GREEN + "@include gone\n", None, "/etc/pam.d/demo:2: @include gone: no such file: libpam refuses the service"),
+        (
+            GREEN + "@include gone\n",
+            None,
+            "/etc/pam.d/demo:2: @include gone: no such file: libpam refuses the service",
+        ),
     ],
 )
 def test_a_refusal_is_told_in_pams_words(
@@ -109,7 +124,9 @@ def test_a_refusal_is_told_in_pams_words(
     assert result.reason.startswith(reason)
 
 
-def test_what_cannot_be_probed_does_not_stop_the_rest(services: dict[str, str], base: dict[str, Rlimit]) -> None:
+def test_what_cannot_be_probed_does_not_stop_the_rest(
+    services: dict[str, str], base: dict[str, Rlimit]
+) -> None:
     """Each session fails on its own, with its own reason, in the order of the requests."""
     services["/etc/pam.d/demo"] = GREEN + "session required pam_permit.so\n"
     requests = [
@@ -140,20 +157,30 @@ def test_the_probe_leaves_nothing_behind(services: dict[str, str], base: dict[st
         return folders, sorted(os.listdir("/proc/self/fd")), libpam.read_own_limits(), os.getsid(0)
 
     before = look()
-    assert [result.opens for result in probe_sessions([SessionRequest("demo", "root", base, HERE)] * 5)] == [True] * 5
+    assert [
+        result.opens for result in probe_sessions([SessionRequest("demo", "root", base, HERE)] * 5)
+    ] == [True] * 5
     assert look() == before
     with pytest.raises(ChildProcessError):
         os.waitpid(-1, os.WNOHANG)
 
 
-def test_without_root_the_answer_is_unknown(services: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_root_the_answer_is_unknown(
+    services: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Somebody who may not open sessions gets a reason, not limits of their own."""
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
     (result,) = probe_sessions([SessionRequest("demo", "root", {}, HERE)])
-    assert (result.limits, result.opens, result.reason) == (None, None, "opening a session of a user needs root")
+    assert (result.limits, result.opens, result.reason) == (
+        None,
+        None,
+        "opening a session of a user needs root",
+    )
 
 
-def test_without_libpam_the_answer_is_unknown(services: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_libpam_the_answer_is_unknown(
+    services: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A host without PAM is no error."""
 
     def fail(*_: object) -> None:
@@ -195,17 +222,25 @@ def host(
     services: dict[str, str], base: dict[str, Rlimit], monkeypatch: pytest.MonkeyPatch
 ) -> Callable[[str], dict[str, str]]:
     """Return a function that makes up a host whose sshd has a given UsePAM."""
-    users = {"root": person("root", 0, "/bin/bash"), "svc": person("svc", 1000, "/usr/sbin/nologin")}
+    users = {
+        "root": person("root", 0, "/bin/bash"),
+        "svc": person("svc", 1000, "/usr/sbin/nologin"),
+    }
     monkeypatch.setattr(pwd, "getpwnam", users.__getitem__)
     for name in ("sshd", "su", "cron"):
         services[f"/etc/pam.d/{name}"] = GREEN + "session required pam_permit.so\n"
 
     def make(use_pam: str) -> dict[str, str]:
-        declaration = session_base.Declaration("/etc/ssh/sshd_config", 7, f"UsePAM {use_pam}", use_pam)
+        declaration = session_base.Declaration(
+            "/etc/ssh/sshd_config", 7, f"UsePAM {use_pam}", use_pam
+        )
+        monkeypatch.setattr(session, "sets_limits", lambda _program: False)
         monkeypatch.setattr(session, "read_use_pam", lambda _pid: declaration)
         bases = {"sshd": Base(base, "inherited from sshd (pid 7)", 7)}
         nothing = Base(None, "no process that starts sessions of cron is running")
-        monkeypatch.setattr(session, "read_base_limits", lambda service, _default: bases.get(service, nothing))
+        monkeypatch.setattr(
+            session, "read_base_limits", lambda service, _default: bases.get(service, nothing)
+        )
         return services
 
     return make
@@ -222,10 +257,68 @@ def test_su_starts_from_a_root_session_through_sshd(
     assert result.how == "libpam session of su, called from a session of root through sshd"
 
 
-def test_the_answers_come_in_the_order_of_the_questions(host: Callable[[str], dict[str, str]]) -> None:
+def test_su_resets_limits_before_pam_where_it_is_new_enough(
+    host: Callable[[str], dict[str, str]], base: dict[str, Rlimit], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """util-linux 2.38 takes nice and rtprio away, frees file and memory size, and lowers soft nofile."""
+    host("yes")
+    monkeypatch.setattr(session, "sets_limits", lambda program: program == "su")
+    small = {
+        **base,
+        "nofile": Rlimit(3000, 4000),
+        "fsize": Rlimit(2**30, UNLIMITED),
+        "nice": Rlimit(0, 0),
+    }
+    monkeypatch.setattr(
+        session, "read_base_limits", lambda _service, _default: Base(small, "inherited", 7)
+    )
+    (result,) = measure_sessions([("su", "root")])
+    assert result.limits == {
+        **small,
+        "nofile": Rlimit(1024, 4000),
+        "fsize": Rlimit(UNLIMITED, UNLIMITED),
+        "as": Rlimit(UNLIMITED, UNLIMITED),
+        "nice": Rlimit(0, 0),
+        "rtprio": Rlimit(0, 0),
+    }
+    assert (
+        result.how
+        == "libpam session of su, called from a session of root through sshd, reset by su"
+    )
+
+
+def test_su_cannot_raise_soft_nofile_above_hard() -> None:
+    """With a hard limit below 1024 the reset fails, and the caller's pair stays."""
+    limits = dict.fromkeys(("nofile", "nice"), Rlimit(300, 300))
+    assert session._reset_as_su_does(limits)["nofile"] == Rlimit(300, 300)
+
+
+@pytest.mark.parametrize(
+    ("field", "locked"), [("!", True), ("!*", True), ("*", False), ("$y$x", False)]
+)
+def test_a_locked_password_is_told_from_an_unusable_one(
+    tmp_path: Path, field: str, locked: bool
+) -> None:
+    """Only ``!`` locks; the user's whole name must match."""
+    shadow = tmp_path / "shadow"
+    shadow.write_text(f"root:*:1::::::\nalice:{field}:1::::::\nalice2:!:1::::::\n")
+    assert session_base.has_locked_password("alice", str(shadow)) is locked
+    assert not session_base.has_locked_password("alice", str(tmp_path / "none"))
+
+
+def test_the_answers_come_in_the_order_of_the_questions(
+    host: Callable[[str], dict[str, str]],
+) -> None:
     """Each pair gets its own answer, known or not."""
     host("yes")
-    pairs = [("su", "svc"), ("sshd", "nix"), ("cron", "root"), ("login", "root"), ("su", "root"), ("sshd", "root")]
+    pairs = [
+        ("su", "svc"),
+        ("sshd", "nix"),
+        ("cron", "root"),
+        ("login", "root"),
+        ("su", "root"),
+        ("sshd", "root"),
+    ]
     results = measure_sessions(pairs)
     assert [(result.service, result.user) for result in results] == pairs
     assert [(result.opens, result.reason) for result in results] == [
@@ -239,11 +332,15 @@ def test_the_answers_come_in_the_order_of_the_questions(host: Callable[[str], di
 
 
 def test_sshd_without_pam_passes_on_its_own_limits(
-    host: Callable[[str], dict[str, str]], base: dict[str, Rlimit]
+    host: Callable[[str], dict[str, str]], base: dict[str, Rlimit], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Where sshd does not use PAM no stack is run, and nobody claims that a login was tried."""
     host("no")
-    (result,) = measure_sessions([("sshd", "root")])
+    monkeypatch.setattr(session, "has_locked_password", lambda user: user == "locked")
+    monkeypatch.setattr(pwd, "getpwnam", lambda name: person(name, 0, "/bin/sh"))
+    result, locked = measure_sessions([("sshd", "root"), ("sshd", "locked")])
+    assert (locked.limits, locked.opens) == (None, False)
+    assert locked.reason == "the password of locked is locked, and sshd does not use PAM"
     assert (result.limits, result.opens) == (base, None)
     assert result.how == (
         "inherited from sshd (pid 7); sshd does not use PAM (UsePAM no, /etc/ssh/sshd_config:7)"
@@ -254,7 +351,8 @@ def test_children_report_or_are_given_up() -> None:
     """A child that answers, one that fails, one that ends itself and one that hangs, all at once."""
     start = time.monotonic()
     reports = children.run_in_children(
-        [lambda: [1, "a"], lambda: 1 // 0, lambda: os.kill(os.getpid(), 9), lambda: time.sleep(60)], 1.0
+        [lambda: [1, "a"], lambda: 1 // 0, lambda: os.kill(os.getpid(), 9), lambda: time.sleep(60)],
+        1.0,
     )
     assert time.monotonic() - start < 10
     assert reports[0] == children.Report([1, "a"])
@@ -294,7 +392,9 @@ def write_process(proc: Path, pid: int, comm: str, cmdline: str = "") -> None:
     (folder / "limits").write_text(Path("/proc/self/limits").read_text())
 
 
-def test_a_getty_stands_for_logins_at_the_console(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_getty_stands_for_logins_at_the_console(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Without systemd the getty with the lowest number is found by its name."""
     monkeypatch.setattr(session_base, "_CGROUPS", ())
     write_process(tmp_path, 90, "bash")
@@ -319,7 +419,10 @@ def test_a_pid_file_that_names_another_process_is_not_believed(
         default, "inherited from the service manager's defaults"
     )
     (tmp_path / "7" / "comm").write_text("sshd\n")
-    assert session_base.read_base_limits("sshd", default, str(tmp_path)).how == "inherited from sshd (pid 7)"
+    assert (
+        session_base.read_base_limits("sshd", default, str(tmp_path)).how
+        == "inherited from sshd (pid 7)"
+    )
 
 
 @pytest.mark.parametrize(
@@ -342,7 +445,9 @@ def test_the_command_line_of_sshd_comes_first(
     write_process(tmp_path, 7, "sshd", title.replace("FILE", str(other)))
     found = session_base.read_use_pam(7, str(tmp_path))
     assert found.value == value
-    assert found.place == place.replace("FILE", str(other)).replace("/etc/ssh/sshd_config", str(tmp_path / "none"))
+    assert found.place == place.replace("FILE", str(other)).replace(
+        "/etc/ssh/sshd_config", str(tmp_path / "none")
+    )
 
 
 CONTROLS = st.sampled_from(
@@ -350,20 +455,29 @@ CONTROLS = st.sampled_from(
     + ["[success=done default=bad]", "[success=ok default=die]", "[success=reset default=ignore]"]
 )
 MODULES = st.sampled_from(
-    ["pam_permit.so", "pam_deny.so", "pam_succeed_if.so quiet user = root", "pam_succeed_if.so quiet user = nix"]
+    [
+        "pam_permit.so",
+        "pam_deny.so",
+        "pam_succeed_if.so quiet user = root",
+        "pam_succeed_if.so quiet user = nix",
+    ]
     + ["pam_gone.so", "pam_mail.so"]
 )
 LINES = st.lists(
     st.one_of(
         st.tuples(CONTROLS, MODULES).map(" ".join),
-        st.sampled_from(["substack /F/b", "include /F/b", "substack /F/c", "include /F/c", "include /F/gone"]),
+        st.sampled_from(
+            ["substack /F/b", "include /F/b", "substack /F/c", "include /F/c", "include /F/gone"]
+        ),
     ),
     min_size=1,
     max_size=6,
 )
 
 
-@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 @given(a=LINES, b=LINES, c=LINES)
 def test_the_quiet_stack_decides_as_the_real_one(
     tmp_path_factory: pytest.TempPathFactory, a: list[str], b: list[str], c: list[str]
@@ -374,11 +488,15 @@ def test_the_quiet_stack_decides_as_the_real_one(
     middle = [line for line in b if "/F/b" not in line]
     files = {}
     for name, lines in (("a", a), ("b", middle), ("c", inner)):
-        text = GREEN * (name == "a") + "".join(f"session {line}\n" for line in lines).replace("/F", str(folder))
+        text = GREEN * (name == "a") + "".join(f"session {line}\n" for line in lines).replace(
+            "/F", str(folder)
+        )
         (folder / name).write_text(text)
         files[f"{folder}/{name}"] = text
     path = f"{folder}/quiet"
-    lines = [line for kind in ("account", "session") for line in flatten(f"{folder}/a", kind, files)]
+    lines = [
+        line for kind in ("account", "session") for line in flatten(f"{folder}/a", kind, files)
+    ]
     stack = quiet_stack(lines, path, missing=["pam_gone.so"])
     for name, text in {path: stack.text, **stack.substacks, f"{folder}/other": ""}.items():
         Path(name).write_text(text)
@@ -386,5 +504,10 @@ def test_the_quiet_stack_decides_as_the_real_one(
         pam = Libpam()
     except OSError:
         pytest.skip("there is no libpam")
-    real, quiet = (pam.open_session(PamCall(name, "root", "root", {}, str(folder))) for name in ("a", "quiet"))
-    assert (real.opens, re.sub(r"\W+$", "", real.reason)) == (quiet.opens, re.sub(r"\W+$", "", quiet.reason))
+    real, quiet = (
+        pam.open_session(PamCall(name, "root", "root", {}, str(folder))) for name in ("a", "quiet")
+    )
+    assert (real.opens, re.sub(r"\W+$", "", real.reason)) == (
+        quiet.opens,
+        re.sub(r"\W+$", "", quiet.reason),
+    )

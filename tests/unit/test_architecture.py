@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Imports point one way, the policy library is pure, and no file outgrows its reader."""
+
+from __future__ import annotations
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+
+TOP = Path(__file__).parents[2]
+PLUGINS = TOP / "plugins"
+LIBRARY = PLUGINS / "module_utils"
+PURE = {"__future__", "collections.abc", "fnmatch", "json", "re", "typing"}
+FILES = sorted(PLUGINS.rglob("*.py"))
+REACH = {
+    # Each room may import itself where it says so, and those on its right.
+    "plugin": ("top", "apply", "probe", "policy"),
+    "top": ("top", "apply", "probe", "policy"),
+    "apply": ("apply", "probe", "policy"),
+    "probe": ("probe", "policy"),
+    "policy": ("policy",),
+}
+LONGEST_FILE, LONGEST_FUNCTION = 400, 40
+
+
+def name_of(path: Path) -> str:
+    return str(path.relative_to(PLUGINS))
+
+
+def room_of(path: Path) -> str:
+    if LIBRARY not in path.parents:
+        return "plugin"
+    return "top" if path.parent == LIBRARY else path.parent.name
+
+
+def parse(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
+def imported_modules(path: Path) -> set[str]:
+    """Return every module a file imports, wherever it does; relative ones as absolute paths."""
+    found = set()
+    for node in ast.walk(parse(path)):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            found.add("." * node.level + (node.module or ""))
+    return found
+
+
+def imported_files(path: Path) -> set[Path]:
+    """Return the files of ours that a file imports."""
+    found = set()
+    for name in imported_modules(path):
+        dots = len(name) - len(name.lstrip("."))
+        if dots:
+            found.add(path.parents[dots - 1].joinpath(*name[dots:].split(".")).with_suffix(".py"))
+    return found
+
+
+@pytest.mark.parametrize("path", FILES, ids=name_of)
+def test_imports_point_to_the_policy(path: Path) -> None:
+    for target in imported_files(path):
+        assert target.exists(), f"{name_of(path)} imports the package {target.stem}, not a file"
+        assert room_of(target) in REACH[room_of(path)]
+
+
+def test_no_file_imports_itself_in_a_roundabout_way() -> None:
+    waiting = {path: imported_files(path) for path in FILES}
+    while waiting:
+        free = [path for path, targets in waiting.items() if not targets & set(waiting)]
+        assert free, f"these import each other: {sorted(map(name_of, waiting))}"
+        for path in free:
+            del waiting[path]
+
+
+@pytest.mark.parametrize("path", sorted((LIBRARY / "policy").glob("*.py")), ids=name_of)
+def test_policy_neither_reads_nor_writes(path: Path) -> None:
+    outside = {name for name in imported_modules(path) if not name.startswith(".")}
+    assert outside <= PURE
+    called = {node.id for node in ast.walk(parse(path)) if isinstance(node, ast.Name)}
+    assert not called & {"open", "print", "input", "exec", "eval", "__import__"}
+
+
+@pytest.mark.parametrize("path", FILES, ids=name_of)
+def test_a_file_says_what_it_is_and_under_which_licence(path: Path) -> None:
+    text = path.read_text(encoding="utf-8")
+    licence = "BSD-2-Clause" if LIBRARY in path.parents else "GPL-3.0-or-later"
+    assert re.findall(r"^# SPDX-License-Identifier: (.*)$", text, re.MULTILINE) == [licence]
+    assert ast.get_docstring(parse(path))
+
+
+@pytest.mark.parametrize("path", FILES, ids=name_of)
+def test_nothing_is_too_long_to_read(path: Path) -> None:
+    assert len(path.read_text(encoding="utf-8").splitlines()) <= LONGEST_FILE
+    long = [
+        f"{node.name}: {node.end_lineno - node.lineno + 1} lines"
+        for node in ast.walk(parse(path))
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))
+        and (node.end_lineno or 0) - node.lineno >= LONGEST_FUNCTION
+    ]
+    assert not long
+
+
+@pytest.mark.parametrize(
+    "path",
+    [*TOP.glob("roles/*/*/*.yml"), *TOP.glob("playbooks/*.yml"), *TOP.glob("tests/**/*.py")],
+    ids=lambda path: str(path.relative_to(TOP)),
+)
+def test_everything_around_the_library_is_under_the_gpl(path: Path) -> None:
+    assert "SPDX-License-Identifier: GPL-3.0-or-later" in path.read_text(encoding="utf-8")

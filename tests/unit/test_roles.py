@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What roles and modules say of their options is what they do with them."""
+
+from __future__ import annotations
+
+import ast
+import importlib.util
+import sys
+import types
+from pathlib import Path
+from unittest import mock
+
+import pytest
+import yaml
+
+TOP = Path(__file__).parents[2]
+ROLES = sorted(path.parent.name for path in TOP.glob("roles/*/meta"))
+MODULES = sorted(path.stem for path in TOP.glob("plugins/modules/*.py"))
+PACKAGE = "ansible_collections.mlhost.limits.plugins"
+
+
+def read_yaml(path: Path) -> dict[str, object]:
+    return yaml.safe_load(path.read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize("role", ROLES)
+def test_the_defaults_of_a_role_are_the_documented_ones(role: str) -> None:
+    defaults = read_yaml(TOP / "roles" / role / "defaults" / "main.yml")
+    specs = read_yaml(TOP / "roles" / role / "meta" / "argument_specs.yml")
+    options = specs["argument_specs"]["main"]["options"]
+    documented = {name: option["default"] for name, option in options.items() if "default" in option}
+    assert documented == defaults
+    assert {name for name in options if options[name].get("required")} == set(options) - set(defaults)
+
+
+@pytest.mark.parametrize("role", ROLES)
+def test_the_variables_of_a_role_carry_its_name(role: str) -> None:
+    defaults = read_yaml(TOP / "roles" / role / "defaults" / "main.yml")
+    assert all(name.startswith(f"{role}_") for name in defaults)
+
+
+def read_documentation(module: str) -> dict[str, dict[str, object]]:
+    """Return the documented options, those of the shared fragment too."""
+    fragment = read_constant(TOP / "plugins" / "doc_fragments" / "policy.py")
+    own = read_constant(TOP / "plugins" / "modules" / f"{module}.py")
+    assert own["extends_documentation_fragment"] == "mlhost.limits.policy"
+    return {**fragment["options"], **own["options"]}
+
+
+def read_constant(path: Path) -> dict[str, dict[str, object]]:
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") == "DOCUMENTATION":
+            return yaml.safe_load(ast.literal_eval(node.value))
+    raise AssertionError(f"{path} has no DOCUMENTATION")
+
+
+def read_argument_spec(module: str) -> dict[str, dict[str, object]]:
+    """Return what the module hands to Ansible, which stops it there."""
+    for name in ("ansible_collections", "ansible_collections.mlhost", PACKAGE.rpartition(".")[0]):
+        sys.modules.setdefault(name, types.ModuleType(name))
+    for name, folder in ((PACKAGE, "plugins"), (f"{PACKAGE}.modules", "plugins/modules")):
+        package = sys.modules.setdefault(name, types.ModuleType(name))
+        package.__path__ = [str(TOP / folder)]
+    loaded = importlib.import_module(f"{PACKAGE}.modules.{module}")
+    with mock.patch.object(loaded, "AnsibleModule", side_effect=InterruptedError) as made:
+        with pytest.raises(InterruptedError):
+            loaded.main()
+    return made.call_args.kwargs["argument_spec"]
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_the_options_of_a_module_are_the_documented_ones(module: str) -> None:
+    documented = {
+        name: {key: value for key, value in option.items() if key != "description"}
+        for name, option in read_documentation(module).items()
+    }
+    assert read_argument_spec(module) == documented
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_a_role_offers_the_choices_of_the_module(module: str) -> None:
+    documented = read_documentation(module)
+    for role in ROLES:
+        specs = read_yaml(TOP / "roles" / role / "meta" / "argument_specs.yml")
+        for name, option in specs["argument_specs"]["main"]["options"].items():
+            short = name[len(role) + 1 :]
+            if short in documented and "choices" in option:
+                assert option["choices"] == documented[short]["choices"]
