@@ -121,6 +121,13 @@ def container(root: Host) -> Iterator[str]:
 
 
 @pytest.fixture(scope="session")
+def contained(root: Host, container: str) -> Seen:
+    """Return what the first process of the container has."""
+    pid = root.check_output("docker inspect -f '{{.State.Pid}}' %s", container)
+    return parse_limits(root.check_output("cat /proc/%s/limits", pid))
+
+
+@pytest.fixture(scope="session")
 def read_limits() -> Callable[[str], Seen]:
     """Return what reads /proc/PID/limits."""
     return parse_limits
@@ -155,4 +162,4 @@ def _look(root: Host, command: str) -> str:
         done = root.run(f"{{ {command}; }} 2>&1")
     except RuntimeError as error:
         return f"the host does not answer: {error}"
-    return done.stdout
+    return done.stdout_bytes.decode(errors="backslashreplace")

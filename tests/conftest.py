@@ -7,6 +7,8 @@ import importlib.util
 import sys
 from pathlib import Path
 
+from hypothesis import settings
+
 LIBRARY = Path(__file__).parents[1] / "plugins" / "module_utils"
 
 
@@ -22,3 +24,5 @@ def load_library(name: str = "mlhost_limits") -> None:
 
 
 load_library()
+settings.register_profile("patient", deadline=None)  # Other work on the machine is no failure.
+settings.load_profile("patient")

@@ -104,9 +104,7 @@ def _find_user(root: str, name: str) -> User:
     mine = [
         (row[0], int(row[2]))
         for row in rows
-        if len(row) >= 4
-        and row[2].isdigit()
-        and (int(row[2]) == gid or name in row[3].split(","))
+        if len(row) >= 4 and row[2].isdigit() and (int(row[2]) == gid or name in row[3].split(","))
     ]
     names, gids = (frozenset(column) for column in zip(*mine)) if mine else (frozenset(),) * 2
     return User(name, uid, gid, names, gids)
@@ -167,4 +165,4 @@ def format_resolved(stated: list[dict[str, object]]) -> list[str]:
 def _places(entry: dict[str, object]) -> Iterator[tuple[str, str]]:
     for mark, places in (("by     ", [entry["declared"]]), ("shadows", entry["shadows"])):
         for place in places:  # type: ignore[attr-defined]
-            yield mark, f"{place['file']}:{place['line']} \"{place['text']}\""
+            yield mark, f'{place["file"]}:{place["line"]} "{place["text"]}"'

@@ -61,31 +61,148 @@ DOMAINS = (
     *("*", "*", "*", "alice", "alice", "bob", "carol", "root", "zo\xc3\xab", "Alice", "1001"),
     *("@ml", "@ml", "@hpc", "@wheel", "@root", "@2001", "@:2001", "@:5555", "@:0", "@0:", "@0:99"),
     *("@2001:2002", "@2002:", "@:1001", "@1001:", "@", "@:", "@*", "%", "%ml", "%:2001", "%:1001"),
-    *("%1000:", "%0:5", "1000:1002", "1000:", ":1001", ":0", "0:", "0:0", "0:500", ":", "::", "1:2:3"),
+    *(
+        "%1000:",
+        "%0:5",
+        "1000:1002",
+        "1000:",
+        ":1001",
+        ":0",
+        "0:",
+        "0:0",
+        "0:500",
+        ":",
+        "::",
+        "1:2:3",
+    ),
     *("+1000:", "-1:", ":-1", "4294968297:", ":4294968298", "18446744073709551616:", "1002:1001"),
     *("00:0", "x:1", "1:x", "al*", "-", "#", "1001: "),
 )
 TYPES = ("soft", "soft", "hard", "hard", "-", "-", "HARD", "Soft", "both", "-x", "", "--")
 COUNTS = (
-    *("0", "1", "7", "64", "100", "256", "500", "650", "64k", "0x10000", "1e6", "1,000", "65;", "+80"),
-    *("007", "-5", "-", "-1", "unlimited", "INFINITY", "Unlimited", "unlimitedx", "abc", '"64"', "\\"),
-    *("18446744073709551615", "-18446744073709551615", "18446744073709551616", "9" * 40, "-" + "9" * 40),
-    *("-600000000000000000000", "18446744073709551000", "+", "--5", "5.9", "\xb2", "64 more words", ""),
+    *(
+        "0",
+        "1",
+        "7",
+        "64",
+        "100",
+        "256",
+        "500",
+        "650",
+        "64k",
+        "0x10000",
+        "1e6",
+        "1,000",
+        "65;",
+        "+80",
+    ),
+    *(
+        "007",
+        "-5",
+        "-",
+        "-1",
+        "unlimited",
+        "INFINITY",
+        "Unlimited",
+        "unlimitedx",
+        "abc",
+        '"64"',
+        "\\",
+    ),
+    *(
+        "18446744073709551615",
+        "-18446744073709551615",
+        "18446744073709551616",
+        "9" * 40,
+        "-" + "9" * 40,
+    ),
+    *(
+        "-600000000000000000000",
+        "18446744073709551000",
+        "+",
+        "--5",
+        "5.9",
+        "\xb2",
+        "64 more words",
+        "",
+    ),
 )
-DESCRIPTORS = tuple(word for word in COUNTS if word not in ("0", "1", "7", "0x10000", "1e6", "1,000", "007", "5.9", "-18446744073709551615"))  # With fewer than this, libpam itself cannot open the session.
-SIZES = ("4194304", "8388608", "16777216", "unlimited", "-", "-1", "4194304k", "18014398509481983", "x")
+DESCRIPTORS = tuple(
+    word
+    for word in COUNTS
+    if word not in ("0", "1", "7", "0x10000", "1e6", "1,000", "007", "5.9", "-18446744073709551615")
+)  # With fewer than this, libpam itself cannot open the session.
+SIZES = (
+    "4194304",
+    "8388608",
+    "16777216",
+    "unlimited",
+    "-",
+    "-1",
+    "4194304k",
+    "18014398509481983",
+    "x",
+)
 ROOMY = ("as", "data", "stack", "rss")  # With less than this, the test itself could not go on.
 MINUTES = ("5", "60", "unlimited", "-1", "307445734561825860", "307445734561825861", "1h")
 ITEMS_USED = (
     *("nofile",) * 8,
-    *("nproc", "memlock", "core", "fsize", "cpu", "locks", "sigpending", "msgqueue", "nice", "rtprio"),
+    *(
+        "nproc",
+        "memlock",
+        "core",
+        "fsize",
+        "cpu",
+        "locks",
+        "sigpending",
+        "msgqueue",
+        "nice",
+        "rtprio",
+    ),
     *("NoFile", "rttime", "nofiles", "priority", *ROOMY),
 )
 NOISE = (
-    *("", "#", "# * - nofile 75", "   ", "\t", "* - nofile", "alice soft", "alice", "alice -", "bob -"),
-    *("* -", "@ml -", "@:2002 -", "%:1001 -", "%1002: -", "% -", "%ml -", ":1001 -", "@wheel -", "@0: -"),
-    *("0:99 -", "root -x", "alice - # gone", "\xef\xbb\xbf* - nofile 75", "* - nofile 75#glued", "\0"),
-    *("alice\0bob - nofile 75", "* - nofile 76\0", "%ml - maxlogins 1000", "alice both maxlogins 1000", " \v\f * \r - nofile 79", "x" * 1100, "# " + "y" * 1020),
+    *(
+        "",
+        "#",
+        "# * - nofile 75",
+        "   ",
+        "\t",
+        "* - nofile",
+        "alice soft",
+        "alice",
+        "alice -",
+        "bob -",
+    ),
+    *(
+        "* -",
+        "@ml -",
+        "@:2002 -",
+        "%:1001 -",
+        "%1002: -",
+        "% -",
+        "%ml -",
+        ":1001 -",
+        "@wheel -",
+        "@0: -",
+    ),
+    *(
+        "0:99 -",
+        "root -x",
+        "alice - # gone",
+        "\xef\xbb\xbf* - nofile 75",
+        "* - nofile 75#glued",
+        "\0",
+    ),
+    *(
+        "alice\0bob - nofile 75",
+        "* - nofile 76\0",
+        "%ml - maxlogins 1000",
+        "alice both maxlogins 1000",
+        " \v\f * \r - nofile 79",
+        "x" * 1100,
+        "# " + "y" * 1020,
+    ),
 )
 
 
@@ -112,9 +229,13 @@ def make_line(rng: random.Random) -> str:
     if rng.random() < 0.12:
         return rng.choice(NOISE)
     item = rng.choice(ITEMS_USED)
-    values = {"nofile": DESCRIPTORS, "cpu": MINUTES, **dict.fromkeys(ROOMY, SIZES)}.get(item.lower(), COUNTS)
+    values = {"nofile": DESCRIPTORS, "cpu": MINUTES, **dict.fromkeys(ROOMY, SIZES)}.get(
+        item.lower(), COUNTS
+    )
     words = [rng.choice(DOMAINS), rng.choice(TYPES), item, rng.choice(values)]
-    line = rng.choice(("", "", "", "", " ", "\t ")) + rng.choice((" ", " ", "\t", "  \t")).join(words)
+    line = rng.choice(("", "", "", "", " ", "\t ")) + rng.choice((" ", " ", "\t", "  \t")).join(
+        words
+    )
     if rng.random() < 0.04:  # What follows byte 1023 is a line of its own to older builds.
         line = "#".ljust(1023 - rng.choice((0, 0, 1, 20)), rng.choice("z ")) + line
     return line + rng.choice(("", "", "", " ", " # said", "#said"))
@@ -136,17 +257,23 @@ def predict(files: Files, name: str, kernel: Kernel) -> Limits:
     resolution = resolve_limits(read_lines(files, dialect), user, dialect, NR_OPEN)
     if resolution.stopped_by:
         return kernel.inherited
+    # The patch of Debian 12, Ubuntu 24.04 and older starts from the limits of PID 1.
+    resets = dialect.line_length > 0 and not dialect.wildcard_root
     limits = {}
     for item, inherited in kernel.inherited.items():
-        base = kernel.of_pid_1[item] if dialect.resets else inherited
-        wanted = find_wanted(item, base, resolution, dialect.resets)
+        base = kernel.of_pid_1[item] if resets else inherited
+        wanted = find_wanted(item, base, resolution, resets)
         # setrlimit(2): a pair that is refused leaves the old one as it was.
         limits[item] = wanted if wanted.hard <= inherited.hard or kernel.privileged else inherited
     return limits
 
 
 def find_wanted(item: str, base: Rlimit, resolution: Resolution, resets: bool) -> Rlimit:
-    won = {kind: bound.winner.value for (name, kind), bound in resolution.bounds.items() if name == item}
+    won = {
+        kind: bound.winner.value
+        for (name, kind), bound in resolution.bounds.items()
+        if name == item
+    }
     soft = min(base.soft, 1024) if item == "nofile" and resets else base.soft
     hard = int(won.get("hard", base.hard))
     return Rlimit(min(int(won.get("soft", soft)), hard), hard)
@@ -165,7 +292,9 @@ def write_files(files: Files, folder: Path) -> None:
     for path, text in files.items():
         target = folder / path[len("/etc/security/") :]
         target.write_bytes(text.encode("latin-1"))
-    assert read_limits_files() == {path: text for path, text in files.items() if path.endswith(".conf")}
+    assert read_limits_files() == {
+        path: text for path, text in files.items() if path.endswith(".conf")
+    }
 
 
 class Rig:

@@ -12,7 +12,7 @@ import pytest
 TOP = Path(__file__).parents[2]
 PLUGINS = TOP / "plugins"
 LIBRARY = PLUGINS / "module_utils"
-PURE = {"__future__", "collections.abc", "fnmatch", "json", "re", "typing"}
+PURE = {"__future__", "collections.abc", "fnmatch", "functools", "json", "re", "typing"}
 FILES = sorted(PLUGINS.rglob("*.py"))
 REACH = {
     # Each room may import itself where it says so, and those on its right.
@@ -110,4 +110,5 @@ def test_nothing_is_too_long_to_read(path: Path) -> None:
     ids=lambda path: str(path.relative_to(TOP)),
 )
 def test_everything_around_the_library_is_under_the_gpl(path: Path) -> None:
-    assert "SPDX-License-Identifier: GPL-3.0-or-later" in path.read_text(encoding="utf-8")
+    text = path.read_text(encoding="utf-8")
+    assert not text or "SPDX-License-Identifier: GPL-3.0-or-later" in text

@@ -28,9 +28,13 @@ def test_the_defaults_of_a_role_are_the_documented_ones(role: str) -> None:
     defaults = read_yaml(TOP / "roles" / role / "defaults" / "main.yml")
     specs = read_yaml(TOP / "roles" / role / "meta" / "argument_specs.yml")
     options = specs["argument_specs"]["main"]["options"]
-    documented = {name: option["default"] for name, option in options.items() if "default" in option}
+    documented = {
+        name: option["default"] for name, option in options.items() if "default" in option
+    }
     assert documented == defaults
-    assert {name for name in options if options[name].get("required")} == set(options) - set(defaults)
+    assert {name for name in options if options[name].get("required")} == set(options) - set(
+        defaults
+    )
 
 
 @pytest.mark.parametrize("role", ROLES)
@@ -62,9 +66,9 @@ def read_argument_spec(module: str) -> dict[str, dict[str, object]]:
         package = sys.modules.setdefault(name, types.ModuleType(name))
         package.__path__ = [str(TOP / folder)]
     loaded = importlib.import_module(f"{PACKAGE}.modules.{module}")
-    with mock.patch.object(loaded, "AnsibleModule", side_effect=InterruptedError) as made:
-        with pytest.raises(InterruptedError):
-            loaded.main()
+    stop = mock.patch.object(loaded, "AnsibleModule", side_effect=InterruptedError)
+    with stop as made, pytest.raises(InterruptedError):
+        loaded.main()
     return made.call_args.kwargs["argument_spec"]
 
 

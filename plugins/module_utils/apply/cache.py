@@ -21,7 +21,7 @@ def read_cached(name: str, key: str, folder: str = FOLDER) -> object | None:
             kept = json.load(file)
     except (OSError, ValueError):
         return None
-    return kept["content"] if isinstance(kept, dict) and kept.get("key") == key else None
+    return kept.get("content") if isinstance(kept, dict) and kept.get("key") == key else None
 
 
 def keep_cached(name: str, key: str, content: object, folder: str = FOLDER) -> None:

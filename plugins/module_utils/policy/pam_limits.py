@@ -22,24 +22,22 @@ _USER, _GROUP, _WILDCARD = 0, 1, 4
 _RANGE = re.compile(r"([+-]?0*[0-9]{1,20})?:([+-]?0*[0-9]{1,20})?")
 _IDS = 2**32  # uid_t and gid_t hold what is left of a longer number.
 
+UNKNOWN_ITEM = "rttime"
+"""Known since 1.7.1, which none of the distributions has."""
+
 LIMITS_CONF = "/etc/security/limits.conf"
 LIMITS_D = "/etc/security/limits.d"
 
 
 class Dialect(NamedTuple):
-    """Where builds of pam_limits differ.
+    """Where builds of pam_limits differ in what they read.
 
     ``line_length``: where the buffer ends a line, 0 for never (since 1.6). ``wildcard_root``:
-    whether ``*`` and groups match root. ``resets``: whether a session starts from the limits of
-    PID 1. ``refuses``: whether a limit that the kernel refuses ends the login. ``rttime``:
-    whether this item is known (since 1.7.1).
+    whether ``*`` and groups match root.
     """
 
     line_length: int = 0
     wildcard_root: bool = True
-    resets: bool = False
-    refuses: bool = True
-    rttime: bool = False
 
 
 class User(NamedTuple):
@@ -81,11 +79,9 @@ def find_dialect(os_release: Mapping[str, str]) -> Dialect:
     major = re.match(r"[0-9]+", os_release.get("VERSION_ID", ""))
     version = int(major[0]) if major else 0
     if "ubuntu" in family:
-        old = version <= 24
-        return Dialect(1023 if old else 0, wildcard_root=False, resets=old, refuses=False)
+        return Dialect(1023 if version <= 24 else 0, wildcard_root=False)
     if "debian" in family:
-        old = version <= 12 and version > 0
-        return Dialect(1023 if old else 0, wildcard_root=False, resets=old, refuses=False)
+        return Dialect(1023 if 0 < version <= 12 else 0, wildcard_root=False)
     return Dialect(1023)
 
 
@@ -158,7 +154,7 @@ def resolve_limits(
         if line.stops and _stops_for(line.domain, user):
             return Resolution({}, _declare(line, ""))
         priority = rank_domain(line.domain, user, dialect)
-        if priority is None or len(line.fields) < 4 or _is_unknown(line.item, dialect):
+        if priority is None or len(line.fields) < 4 or line.item == UNKNOWN_ITEM:
             continue
         value = parse_value(line.item, line.fields[3], nr_open)
         if value is not None:
@@ -173,10 +169,6 @@ def _stops_for(domain: str, user: User) -> bool:
         return _is_in_group(domain[1:], user)
     start = 1 if domain.startswith("%") else 0
     return domain == user.name or _is_in_range(domain[start:], user.uid)
-
-
-def _is_unknown(item: str, dialect: Dialect) -> bool:
-    return item == "rttime" and not dialect.rttime
 
 
 def _apply(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Read the PAM service files of a host: which modules a session runs, in which order, from which line.
+"""Read the PAM service files of a host: which modules a session runs, and which line says so.
 
 Format: pam.d(5); ``_pam_parse_conf_file()`` in libpam's ``pam_handlers.c``, ``_pam_StrTok()``
 in ``pam_misc.c``; ``@include`` is Debian's patch.
@@ -243,9 +243,8 @@ def _expand(
         if line.kind == "@include":
             target = find_service_file(line.module, files)
             if target is None:
-                raise ValueError(
-                    f"{line.place}: @include {line.module}: no such file: libpam refuses the service"
-                )
+                missing = f"{line.place}: @include {line.module}: no such file"
+                raise ValueError(f"{missing}: libpam refuses the service")
             yield from _expand(target, kind, files, trail, level, asked)
         elif line.kind == kind and line.control in ("include", "substack"):
             yield from _include(line._replace(level=level), files, trail)

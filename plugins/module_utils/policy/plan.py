@@ -34,9 +34,7 @@ class SectionPlan(NamedTuple):
     notes: tuple[str, ...] = ()
 
 
-def plan_edits(
-    before: Mapping[str, str], after: Mapping[str, str | None]
-) -> tuple[Edit, ...]:
+def plan_edits(before: Mapping[str, str], after: Mapping[str, str | None]) -> tuple[Edit, ...]:
     """Return one edit for each file whose text differs; files are held as latin-1.
 
     :param after: The wanted text by path; ``None`` for a file that shall be gone.

@@ -41,9 +41,9 @@ def plan_docker(
 
     :param nr_open: The lowest fs.nr_open that will be in force.
     """
-    if policy is None:
+    wanted = collect_wanted(policy) if policy else DockerDefaults({})
+    if not any(wanted):
         return SectionPlan()
-    wanted = collect_wanted(policy)
     try:
         text = (state.content or b"").decode("utf-8")
         if absent:
@@ -58,7 +58,7 @@ def plan_docker(
         problem = f"{state.path}: byte {exc.start} is no UTF-8, which dockerd needs"
         return SectionPlan(problems=(problem,))
     except ValueError as exc:
-        return SectionPlan(problems=(f"{state.path}: {exc}",))
+        return SectionPlan(problems=(str(exc),))
     notes = () if state.installed else (f"{state.path}: takes effect once Docker is installed",)
     edits = () if merged == text else (_edit(state, merged),)
     return SectionPlan(edits, notes=notes)

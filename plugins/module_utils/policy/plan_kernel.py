@@ -69,7 +69,7 @@ def plan_kernel(
             SectionPlan(plan_edits(files, {**foreign, **gone})),
             nr_open=find_lowest_nr_open(foreign, running),
         )
-    problems = tuple(_find_problems(wanted, running, options.target))
+    problems = tuple(_find_problems(wanted, foreign, running, options.target))
     if problems:
         return KernelPlan(SectionPlan(problems=problems))
     writes = tuple(_plan_writes(wanted, running))
@@ -92,7 +92,10 @@ def _is_ours(path: str, text: str) -> bool:
 
 
 def _find_problems(
-    wanted: Mapping[str, KernelValue], running: Mapping[str, str | None], target: str
+    wanted: Mapping[str, KernelValue],
+    foreign: Mapping[str, str],
+    running: Mapping[str, str | None],
+    target: str,
 ) -> Iterator[str]:
     name = target[len(_FOLDER) :]
     well_named = name.endswith(".conf") and not name.startswith(".") and "/" not in name
@@ -101,6 +104,9 @@ def _find_problems(
             f"kernel_file: {target!r} is not read at every boot;"
             " accepted is /etc/sysctl.d/NAME.conf"
         )
+    for path in foreign:
+        if path.rpartition("/")[2] == name:
+            yield f"kernel_file: {target!r} would hide {path}; name another"
     for key, value in wanted.items():
         text = running.get(key)
         if text is None:
@@ -118,7 +124,7 @@ def _plan_writes(
         if value.exact is not None:
             if value.exact.split() != text.split():
                 yield key, value.exact
-        elif value.minimum is not None and (parse_sysctl_number(text) or 0) < value.minimum:
+        elif value.minimum is not None and int(text) < value.minimum:
             yield key, str(value.minimum)
 
 
@@ -186,9 +192,7 @@ def _is_met(value: KernelValue, stated: int | str) -> bool:
     return isinstance(stated, int) and stated >= (value.minimum or 0)
 
 
-def find_lowest_nr_open(
-    files: Mapping[str, str], running: Mapping[str, str | None]
-) -> int | None:
+def find_lowest_nr_open(files: Mapping[str, str], running: Mapping[str, str | None]) -> int | None:
     """Return the lowest fs.nr_open from now on: the running one, or what a boot gives."""
     now = parse_sysctl_number(running.get("fs.nr_open") or "")
     stated = resolve_sysctl(files, ["fs.nr_open"]).get("fs.nr_open")

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from .declaration import Declaration
 from .edit import HEADER, find_block_lines, remove_block, set_block
 from .limits_conf import LimitsLine, format_limits, parse_limits_conf, parse_value
-from .pam_limits import LIMITS_CONF, LIMITS_D, Dialect, User, rank_domain, read_lines
+from .pam_limits import LIMITS_CONF, LIMITS_D, UNKNOWN_ITEM, Dialect, User, rank_domain, read_lines
 from .plan import SectionPlan, Shortfall, neutralise_all, plan_edits, restore_all
 from .rlimit import UNLIMITED
 
@@ -61,7 +61,8 @@ def plan_sessions(
     if options.override:
         beaten_lines = [shortfall.foreign for shortfall in beaten if shortfall.neutralised]
         wanted.update(neutralise_all(present, beaten_lines))
-    return SectionPlan(plan_edits(files, wanted), shortfalls=tuple(beaten))
+    notes = tuple(_find_notes(rules))
+    return SectionPlan(plan_edits(files, wanted), shortfalls=tuple(beaten), notes=notes)
 
 
 def _find_problems(
@@ -98,6 +99,13 @@ def find_nofile_problems(path: str, limit: Limit, nr_open: int | None) -> Iterat
                 f"{path}: {bound} {value} is above fs.nr_open {nr_open}, so logins would be"
                 " refused or keep their old limit; lower it or raise kernel.fs.nr_open"
             )
+
+
+def _find_notes(rules: tuple[SessionRule, ...]) -> Iterator[str]:
+    for index, rule in enumerate(rules):
+        if UNKNOWN_ITEM in rule.limits:
+            path = f"sessions[{index}].limits.{UNKNOWN_ITEM}"
+            yield f"{path}: has no effect on logins where pam_limits is older than 1.7.1"
 
 
 def _remove_ours(files: Mapping[str, str], target: str) -> dict[str, str | None]:
@@ -139,11 +147,13 @@ def _find_shortfalls(
     for line in lines:
         if _place(line) in own_places:
             continue
-        later = {own for own in ours if position[_place(line)] > position[_place(own)]}
-        answered = _find_answered(line, [own for own in ours if own not in later])
+        later = [own for own in ours if position[_place(line)] < position[_place(own)]]
+        kinds = set(line.types) - _find_answered(line, later)
         for own in ours:
-            kinds = set(line.types) - answered
-            if _beats(line, own, own in later, dialect) and _falls_short(line, own, kinds, nr_open):
+            beats = _beats(line, own, own not in later, dialect)
+            if (beats and _falls_short(line, own, kinds, nr_open)) or (
+                _overlaps(line, own.domain, dialect) and _caps(line, own, kinds, ours)
+            ):
                 whole = files[line.path].split("\n")[line.line - 1]
                 editable = options.override and len(whole) <= _LONGEST_NEUTRAL_LINE
                 declaration = Declaration(line.path, line.line, line.text, line.fields[-1])
@@ -174,10 +184,10 @@ def _find_answered(line: LimitsLine, later: list[LimitsLine]) -> set[str]:
 
 
 def _beats(line: LimitsLine, own: LimitsLine, later: bool, dialect: Dialect) -> bool:
-    if line.stops:
-        return line.domain != "*" and _overlaps(line.domain, own.domain, Dialect())
-    if not _overlaps(line.domain, own.domain, dialect):
+    if not _overlaps(line, own.domain, dialect):
         return False
+    if line.stops:
+        return line.domain != "*"
     strength, our_strength = _strength(line.domain), _strength(own.domain)
     return strength < our_strength or (strength == our_strength and later)
 
@@ -187,11 +197,14 @@ def _strength(domain: str) -> int:
     return 1 if domain.startswith("@") else 4 if domain == "*" else 0
 
 
-def _overlaps(foreign: str, own: str, dialect: Dialect) -> bool:
+def _overlaps(line: LimitsLine, own: str, dialect: Dialect) -> bool:
     """Tell whether some user may match both domains; ranges and groups are taken to overlap."""
+    foreign = line.domain
     if foreign.startswith("%"):
         return False
-    if foreign == own or (_may_be_root(foreign, dialect) and _may_be_root(own, dialect)):
+    # The groups of a two-field line match root everywhere.
+    reading = Dialect() if line.stops else dialect
+    if foreign == own or (_may_be_root(foreign, reading) and _may_be_root(own, dialect)):
         return True
     if "root" in (_only_user(foreign), _only_user(own)):
         return False
@@ -209,17 +222,29 @@ def _only_user(domain: str) -> str:
     return "root" if domain in ("root", ":0", "0:0") else domain
 
 
-def _falls_short(
-    line: LimitsLine, own: LimitsLine, kinds: set[str], nr_open: int | None
-) -> bool:
+def _falls_short(line: LimitsLine, own: LimitsLine, kinds: set[str], nr_open: int | None) -> bool:
     """Tell whether a line gives less than ours, or what the kernel refuses to give at all."""
     if line.stops:
         return True
     if line.item != own.item or not kinds & set(own.types):
         return False
+    return _is_less(line, own) or _is_refused(line, nr_open)
+
+
+def _is_refused(line: LimitsLine, nr_open: int | None) -> bool:
+    """Tell whether the kernel refuses a nofile, so that a session keeps its old limit or ends."""
+    value = parse_value(line.item, line.fields[3]) if line.item == "nofile" else None
+    return value is not None and nr_open is not None and nr_open < value < UNLIMITED
+
+
+def _caps(line: LimitsLine, own: LimitsLine, kinds: set[str], ours: list[LimitsLine]) -> bool:
+    """Tell whether a hard limit lowers a soft one of ours that stands without a hard one."""
+    hard = [one for one in ours if one.domain == own.domain and "hard" in one.types]
+    alone = own.item not in (one.item for one in hard)
+    return alone and "hard" in kinds and line.item == own.item and _is_less(line, own)
+
+
+def _is_less(line: LimitsLine, own: LimitsLine) -> bool:
     theirs = parse_value(line.item, line.fields[3])
     ours = parse_value(own.item, own.fields[3])
-    if theirs is None or ours is None:
-        return False
-    refused = line.item == "nofile" and nr_open is not None and nr_open < theirs < UNLIMITED
-    return theirs < ours or refused
+    return theirs is not None and ours is not None and theirs < ours

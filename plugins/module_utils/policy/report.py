@@ -32,8 +32,8 @@ def _merge_places(places: list[str]) -> list[str]:
     """Name the ways in of one user together: ``session:root@sshd,su,cron``."""
     merged: dict[str, list[str]] = {}
     for place in places:
-        head, mark, tail = place.partition("@")
-        merged.setdefault(head + mark, []).append(tail)
+        head, mark, way = place.rpartition("@")  # The name of a user may hold the sign as well.
+        merged.setdefault(head + mark if mark else place, []).append(way if mark else "")
     return [head + ",".join(tails) for head, tails in merged.items()]
 
 

@@ -258,9 +258,7 @@ def normal_key(key: str) -> str:
     return key.lstrip("/").translate(str.maketrans("./", "/."))
 
 
-def _read_kernel_bounds(
-    path: str, raw: Mapping[str, object], problems: list[str]
-) -> KernelValue:
+def _read_kernel_bounds(path: str, raw: Mapping[str, object], problems: list[str]) -> KernelValue:
     _refuse_unknown(path, raw, ("min", "max", "exact"), problems)
     if "exact" in raw:
         exact = raw["exact"]

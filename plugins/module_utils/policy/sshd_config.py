@@ -61,11 +61,10 @@ def _match_files(files: Mapping[str, str], patterns: list[str]) -> Iterator[str]
     """Expand as glob(3) does: a star stays within its directory and passes over dot files."""
     for pattern in patterns:
         for path in sorted(files):
-            parts = list(zip(path.split("/"), pattern.split("/")))
-            same_depth = path.count("/") == pattern.count("/")
-            if same_depth and all(fnmatchcase(part, glob) for part, glob in parts):
-                if not parts[-1][0].startswith(".") or parts[-1][1].startswith("."):
-                    yield path
+            names, globs = path.split("/"), pattern.split("/")
+            shown = not names[-1].startswith(".") or globs[-1].startswith(".")
+            if shown and len(names) == len(globs) and all(map(fnmatchcase, names, globs)):
+                yield path
 
 
 def _read_lines(path: str, text: str) -> Iterator[tuple[str, Declaration, list[str]]]:

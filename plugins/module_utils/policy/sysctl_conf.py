@@ -96,9 +96,7 @@ def resolve_sysctl(files: Mapping[str, str], keys: list[str]) -> dict[str, Bound
     A line that names the key beats every line that only matches it, wherever they stand. Where
     ``-key`` alone wins, nothing is assigned: its value is the empty text.
     """
-    lines = [
-        line for path in order_files(files) for line in parse_sysctl_conf(files[path], path)
-    ]
+    lines = [line for path in order_files(files) for line in parse_sysctl_conf(files[path], path)]
     found = {}
     for key in keys:
         named = [line.declaration for line in lines if not line.glob and line.key == key]

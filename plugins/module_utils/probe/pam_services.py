@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Make the PAM services of the host ready to be opened, by default in a form that leaves no trace."""
+"""Make the PAM services of the host ready to be opened, if wanted in a form without traces."""
 
 from __future__ import annotations
 
@@ -37,16 +37,15 @@ def prepared_services(names: Collection[str], quiet: bool) -> Iterator[PamServic
     """
     services = PamServices(None, None, {}, {})
     try:
-        if os.geteuid() != 0:
-            raise PermissionError("opening a session of a user needs root")
-        pam = Libpam()
-        services = services._replace(
-            pam=pam, folder=_make_folder() if quiet and pam.reads_folders else None
-        )
-        _prepare(names, services)
-    except OSError as error:
-        services.obstacles.update(dict.fromkeys(names, str(error)))
-    try:
+        try:
+            if os.geteuid() != 0:
+                raise PermissionError("opening a session of a user needs root")
+            services = services._replace(pam=Libpam())
+            if quiet and services.pam and services.pam.reads_folders:
+                services = services._replace(folder=_make_folder())
+            _prepare(names, services)
+        except OSError as error:
+            services.obstacles.update(dict.fromkeys(names, str(error)))
         yield services
     finally:
         _remove_folder(services.folder)
@@ -91,9 +90,8 @@ def _read_pam_files() -> dict[str, str]:
 
 
 def _make_folder() -> str:
-    """Create a folder that only root can look into, with an ``other`` that libpam misses aloud."""
-    parent = "/run" if os.path.isdir("/run") else "/tmp"
-    folder = f"{parent}/mlhost-limits-{os.getpid()}-{os.urandom(8).hex()}"
+    """Create a folder that only root can look into, with the ``other`` that libpam asks for."""
+    folder = f"/run/mlhost-limits-{os.getpid()}-{os.urandom(8).hex()}"
     os.mkdir(folder, 0o700)
     _write_file(f"{folder}/other", "")
     return folder

@@ -50,7 +50,8 @@ _NO_SHELLS = ("nologin", "false", "true", "sync")
 class SessionRequest(NamedTuple):
     """One session to open: a user, a service (a name in pam.d), and the limits it inherits.
 
-    ``base`` says where ``base_limits`` come from, or why there are none.
+    ``base`` says where ``base_limits`` come from, or why there are none: then only whether the
+    session opens is found out.
     """
 
     service: str
@@ -218,7 +219,7 @@ def probe_sessions(
 def _probe_all(
     requests: Sequence[SessionRequest], services: PamServices, time_limit: float
 ) -> list[SessionResult]:
-    obstacles = [_find_obstacle(request, services) for request in requests]
+    obstacles = [services.obstacles.get(request.service, "") for request in requests]
     tried = [request for request, obstacle in zip(requests, obstacles) if not obstacle]
     pam, folder = services.pam, services.folder
     tasks = [partial(_open_session, pam, request, folder) for request in tried if pam]
@@ -229,11 +230,6 @@ def _probe_all(
         else _read_report(request, next(reports), services)
         for request, obstacle in zip(requests, obstacles)
     ]
-
-
-def _find_obstacle(request: SessionRequest, services: PamServices) -> str:
-    obstacle = services.obstacles.get(request.service, "")
-    return obstacle or (request.base if request.base_limits is None else "")
 
 
 def _open_session(pam: Libpam, request: SessionRequest, folder: str | None) -> PamOutcome:
@@ -251,12 +247,15 @@ def _read_report(request: SessionRequest, report: Report, services: PamServices)
     outcome = (
         PamOutcome(None, report.problem, None) if report.problem else PamOutcome(*report.value)
     )
+    if outcome.opens and request.base_limits is None:
+        return SessionResult(request.service, request.user, None, "", request.base, opens=True)
     limits = outcome.limits and {
         name: Rlimit(*pair)
         for name, pair in outcome.limits.items()
         if name not in _SET_AFTER_PAM.get(request.service, ())
     }
-    how = f"{'full ' if services.folder is None else ''}libpam session of {request.service}, {request.base}"
+    full = "full " if services.folder is None else ""
+    how = f"{full}libpam session of {request.service}, {request.base}"
     skipped = services.skipped.get(request.service)
     if skipped:
         how += f"; not run: {', '.join(skipped)}"

@@ -90,7 +90,7 @@ def sets_limits(program: str) -> bool:
 
 
 def has_locked_password(user: str, path: str = "/etc/shadow") -> bool:
-    """Tell whether shadow(5) marks a password as locked with ``!``, as sshd asks where PAM is off."""
+    """Tell whether shadow(5) marks a password as locked, as sshd asks where PAM is off."""
     try:
         with open(path, encoding="utf-8", errors="replace") as file:
             return any(line.startswith(f"{user}:!") for line in file)

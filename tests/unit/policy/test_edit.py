@@ -28,10 +28,10 @@ TEXT = st.one_of(
     st.binary().map(lambda content: content.decode("latin-1")),
     st.lists(PIECES).map("".join),
 )
-LINES = st.lists(st.sampled_from(["* soft nofile 5", "@ml - memlock 1", "\xe9 hard core 0"]), min_size=1)
-ALONE = (
-    f"{PATH}: '# BEGIN mlhost.limits' and '# END mlhost.limits' must stand there once each, in order"
+LINES = st.lists(
+    st.sampled_from(["* soft nofile 5", "@ml - memlock 1", "\xe9 hard core 0"]), min_size=1
 )
+ALONE = f"{PATH}: '# BEGIN mlhost.limits' and '# END mlhost.limits' must stand there once each, in order"
 
 
 @given(TEXT, LINES)
@@ -49,7 +49,9 @@ def test_a_second_block_replaces_the_first(text: str, first: list[str], second: 
 
 
 @given(TEXT, LINES, TEXT)
-def test_what_was_added_after_a_block_stays_after_it(text: str, lines: list[str], added: str) -> None:
+def test_what_was_added_after_a_block_stays_after_it(
+    text: str, lines: list[str], added: str
+) -> None:
     assume("mlhost" not in added)
     grown = set_block(text, lines, PATH) + added
     assert set_block(grown, lines, PATH) == grown
@@ -96,7 +98,11 @@ def test_a_block_of_unknown_extent_is_refused(text: str) -> None:
 
 @pytest.mark.parametrize(
     ("text", "lines"),
-    [("a\n", []), (f"a\n{BEGIN}\nx\n{END}\n", [2, 3, 4]), (f"a\n{GLUED}\r\nx\n{END}\r\n", [2, 3, 4])],
+    [
+        ("a\n", []),
+        (f"a\n{BEGIN}\nx\n{END}\n", [2, 3, 4]),
+        (f"a\n{GLUED}\r\nx\n{END}\r\n", [2, 3, 4]),
+    ],
 )
 def test_the_lines_of_a_block_are_known(text: str, lines: list[int]) -> None:
     assert list(find_block_lines(text)) == lines

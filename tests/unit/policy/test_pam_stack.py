@@ -24,14 +24,14 @@ session\t[default=1]\t\t\tpam_permit.so
 # here's the fallback if no module succeeds
 session\trequisite\t\t\tpam_deny.so
 session\trequired\t\t\tpam_permit.so
-session\trequired\tpam_unix.so 
-session\toptional\tpam_systemd.so 
+session\trequired\tpam_unix.so
+session\toptional\tpam_systemd.so
 """
 
 DEBIAN_12 = {  # Debian 12: libpam-runtime 1.5.2-6, openssh-server 9.2p1, most comments left out.
     "/etc/pam.d/common-session": COMMON_SESSION,
     "/etc/pam.d/common-account": """\
-account\t[success=1 new_authtok_reqd=done default=ignore]\tpam_unix.so 
+account\t[success=1 new_authtok_reqd=done default=ignore]\tpam_unix.so
 account\trequisite\t\t\tpam_deny.so
 account\trequired\t\t\tpam_permit.so
 """,
@@ -56,8 +56,10 @@ session    required     pam_env.so user_readenv=1 envfile=/etc/default/locale
 session [success=ok ignore=ignore module_unknown=ignore default=bad]        pam_selinux.so open
 @include common-password
 """,
-    "/etc/pam.d/su": "session    required   pam_limits.so\n@include common-account\n@include common-session\n",
-    "/etc/pam.d/su-l": "session\t\toptional\tpam_keyinit.so force revoke\nsession\t\tinclude\t\tsu\n",
+    "/etc/pam.d/su": (
+        "session    required   pam_limits.so\n@include common-account\n@include common-session\n"
+    ),
+    "/etc/pam.d/su-l": "session\toptional\tpam_keyinit.so force revoke\nsession\tinclude\tsu\n",
     "/usr/lib/pam.d/systemd-user": "@include common-account\nsession  required pam_limits.so\n",
 }
 
@@ -114,12 +116,12 @@ def test_a_leading_dash_only_silences_a_missing_module() -> None:
 
 def test_a_continued_line_has_the_number_of_its_first_part() -> None:
     """Backslashes join lines, over blank and comment lines, unless a comment precedes them."""
-    text = "\n session \\ \n\n# c\n required \\\n pam_x.so a\nsession optional # c \\\n pam_y.so"
+    text = "\n session \\ \n\n# c\n required \\\n pam_x.so a\nsession optional \\ # c\n pam_y.so"
     assert [
         (line.line, line.kind, line.control, line.module) for line in parse_pam_service("f", text)
     ] == [
         (2, "session", "required", "pam_x.so"),
-        (7, "session", "optional", ""),
+        (7, "session", "optional", "\\"),
         (8, "pam_y.so", "", ""),
     ]
 
@@ -169,18 +171,33 @@ def test_the_administrators_file_hides_the_vendors() -> None:
 def test_debians_sshd_session_in_order() -> None:
     """@include puts the lines of this kind where it stands; each keeps its own file and line."""
     lines = flatten("sshd", "session", DEBIAN_12)
-    assert (
-        names(lines)
-        == ["pam_selinux", "pam_loginuid", "pam_keyinit", "pam_permit", "pam_deny", "pam_permit", "pam_unix", "pam_systemd", "pam_motd", "pam_motd", "pam_mail", "pam_limits", "pam_env", "pam_env", "pam_selinux"]
-    )
+    assert names(lines) == [
+        "pam_selinux",
+        "pam_loginuid",
+        "pam_keyinit",
+        "pam_permit",
+        "pam_deny",
+        "pam_permit",
+        "pam_unix",
+        "pam_systemd",
+        "pam_motd",
+        "pam_motd",
+        "pam_mail",
+        "pam_limits",
+        "pam_env",
+        "pam_env",
+        "pam_selinux",
+    ]
     assert [line.place for line in lines[3:5]] == [
         "/etc/pam.d/common-session:1",
         "/etc/pam.d/common-session:3",
     ]
-    assert (
-        names(flatten("sshd", "account", DEBIAN_12))
-        == ["pam_nologin", "pam_unix", "pam_deny", "pam_permit"]
-    )
+    assert names(flatten("sshd", "account", DEBIAN_12)) == [
+        "pam_nologin",
+        "pam_unix",
+        "pam_deny",
+        "pam_permit",
+    ]
 
 
 @pytest.mark.parametrize(
@@ -335,12 +352,16 @@ def test_a_quiet_substack_is_a_file_of_its_own() -> None:
     }
     stack = quiet_stack(flatten("a", "account", files) + flatten("a", "session", files), "/x/a")
     assert stack.text == (
-        "account [substack] /x/a-account-1\nsession [substack] /x/a-session-2\nsession [required] pam_limits.so\n"
+        "account [substack] /x/a-account-1\n"
+        "session [substack] /x/a-session-2\n"
+        "session [required] pam_limits.so\n"
     )
     assert stack.substacks == {
         "/x/a-account-1": "",
         "/x/a-session-2": (
-            "session [default=die] pam_permit.so\nsession [substack] /x/a-session-3\nsession [required] pam_deny.so\n"
+            "session [default=die] pam_permit.so\n"
+            "session [substack] /x/a-session-3\n"
+            "session [required] pam_deny.so\n"
         ),
         "/x/a-session-3": "-session [required] pam_permit.so\n",
     }
@@ -354,7 +375,9 @@ def test_what_fails_in_the_real_stack_fails_in_the_quiet_one() -> None:
         flatten("a", "session", {"/etc/pam.d/a": text}), "/x/a", missing=["pam_gone.so"]
     )
     assert stack.text == (
-        "session [required] pam_gone.so x\nsession [default=bad]\nsession [required] pam_permit.so\n"
+        "session [required] pam_gone.so x\n"
+        "session [default=bad]\n"
+        "session [required] pam_permit.so\n"
     )
     assert (stack.modules, stack.skipped) == ((), ("pam_mount.so",))
 
@@ -368,6 +391,6 @@ WORD = st.text(st.characters(exclude_characters="\0\n\r#", codec="ascii"), min_s
 )
 def test_a_line_survives_being_written_and_read(args: list[str], control: str) -> None:
     """Whatever libpam reads as arguments, the quiet line passes on unchanged."""
-    text = " ".join(["session", control, "pam_limits.so", *args]).rstrip("\\ \t")
+    text = " ".join(["session", control, "pam_limits.so", "[]", *args]).rstrip("\\ \t")
     lines = parse_pam_service("f", text)
     assert parse_pam_service("f", quiet_stack(lines, "/x").text) == lines

@@ -101,31 +101,19 @@ def test_the_patterns_to_read_are_absolute() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        (
-            "UsePAM true\n",
-            "/etc/ssh/sshd_config:1: 'UsePAM true': sshd accepts yes or no, and does not start with this",
-        ),
-        (
-            "UsePAM yes#c\n",
-            "/etc/ssh/sshd_config:1: 'UsePAM yes#c': sshd accepts yes or no, and does not start with this",
-        ),
-        (
-            "\nUsePAM\n",
-            "/etc/ssh/sshd_config:2: 'UsePAM': sshd accepts yes or no, and does not start with this",
-        ),
-        (
-            "UsePAM ==yes\n",
-            "/etc/ssh/sshd_config:1: 'UsePAM ==yes': sshd accepts yes or no, and does not start with this",
-        ),
-        (
-            "Include sshd_config\n",
-            "/etc/ssh/sshd_config: includes itself, by way of /etc/ssh/sshd_config",
-        ),
-    ],
+    ("text", "line"),
+    [("UsePAM true", 1), ("UsePAM yes#c", 1), ("\nUsePAM", 2), ("UsePAM ==yes", 1)],
 )
-def test_what_sshd_refuses_is_refused(text: str, message: str) -> None:
+def test_a_value_that_sshd_refuses_is_refused(text: str, line: int) -> None:
     """A configuration that keeps sshd from starting is no answer."""
+    rule = "sshd accepts yes or no, and does not start with this"
+    message = f"/etc/ssh/sshd_config:{line}: {text.strip()!r}: {rule}"
     with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
         find_use_pam({MAIN_FILE: text})
+
+
+def test_a_loop_of_includes_is_refused() -> None:
+    """Files that include each other end in an error, as in sshd."""
+    message = "/etc/ssh/sshd_config: includes itself, by way of /etc/ssh/sshd_config"
+    with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
+        find_use_pam({MAIN_FILE: "Include sshd_config\n"})

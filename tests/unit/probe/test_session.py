@@ -144,7 +144,8 @@ def test_what_cannot_be_probed_does_not_stop_the_rest(
         "nice 9:3 cannot be inherited here: current limit exceeds maximum limit",
         "",
     ]
-    assert [result.opens for result in results] == [None, None, True, None, True]
+    assert [result.opens for result in results] == [None, True, True, None, True]
+    assert [result.limits is None for result in results] == [True, True, False, True, False]
 
 
 def test_the_probe_leaves_nothing_behind(services: dict[str, str], base: dict[str, Rlimit]) -> None:
@@ -165,9 +166,8 @@ def test_the_probe_leaves_nothing_behind(services: dict[str, str], base: dict[st
         os.waitpid(-1, os.WNOHANG)
 
 
-def test_without_root_the_answer_is_unknown(
-    services: dict[str, str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.mark.usefixtures("services")
+def test_without_root_the_answer_is_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
     """Somebody who may not open sessions gets a reason, not limits of their own."""
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
     (result,) = probe_sessions([SessionRequest("demo", "root", {}, HERE)])
@@ -178,9 +178,8 @@ def test_without_root_the_answer_is_unknown(
     )
 
 
-def test_without_libpam_the_answer_is_unknown(
-    services: dict[str, str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.mark.usefixtures("services")
+def test_without_libpam_the_answer_is_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
     """A host without PAM is no error."""
 
     def fail(*_: object) -> None:
@@ -189,6 +188,29 @@ def test_without_libpam_the_answer_is_unknown(
     monkeypatch.setattr(libpam.ctypes, "CDLL", fail)
     (result,) = probe_sessions([SessionRequest("demo", "root", {}, HERE)])
     assert (result.opens, result.reason) == (None, "libpam.so.0: cannot open shared object file")
+
+
+@pytest.mark.parametrize("error", [ValueError("broken"), OSError("no space left")])
+def test_a_failed_preparation_leaves_no_folder(
+    services: dict[str, str], monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    """The private folder goes whatever happens while it is filled."""
+    services["/etc/pam.d/demo"] = GREEN
+    made: list[str] = []
+    make = pam_services._make_folder
+    monkeypatch.setattr(pam_services, "_make_folder", lambda: made.append(make()) or made[0])
+
+    def fail(*_: object) -> None:
+        raise error
+
+    monkeypatch.setattr(pam_services, "quiet_stack", fail)
+    if isinstance(error, OSError):
+        (result,) = probe_sessions([SessionRequest("demo", "root", {}, HERE)])
+        assert (result.opens, result.reason) == (None, "no space left")
+    else:
+        with pytest.raises(ValueError, match=r"^broken$"):
+            probe_sessions([SessionRequest("demo", "root", {}, HERE)])
+    assert not os.path.exists(made[0])
 
 
 def test_full_mode_runs_the_hosts_own_service(base: dict[str, Rlimit]) -> None:
@@ -206,8 +228,8 @@ def person(name: str, uid: int, shell: str) -> pwd.struct_passwd:
 def test_login_users_stand_for_everybody(monkeypatch: pytest.MonkeyPatch) -> None:
     """Lowest user id first; no system users, nobody, or users without a shell."""
     people = [
-        person("zoe", 1001, "/bin/sh"),
         person("alice", 1002, "/usr/bin/zsh"),
+        person("zoe", 1001, "/bin/sh"),
         person("svc", 1000, "/usr/sbin/nologin"),
         person("daemon", 1, "/bin/sh"),
         person("nobody", 65534, "/bin/sh"),
@@ -247,7 +269,7 @@ def host(
 
 
 def test_su_starts_from_a_root_session_through_sshd(
-    host: Callable[[str], dict[str, str]], base: dict[str, Rlimit], tmp_path: Path
+    host: Callable[[str], dict[str, str]], tmp_path: Path
 ) -> None:
     """What sshd's session sets, su inherits; it is measured even when nobody asked for it."""
     host("yes")["/etc/pam.d/sshd"] = GREEN + own_limits(tmp_path, "root hard nofile 600")
@@ -260,7 +282,7 @@ def test_su_starts_from_a_root_session_through_sshd(
 def test_su_resets_limits_before_pam_where_it_is_new_enough(
     host: Callable[[str], dict[str, str]], base: dict[str, Rlimit], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """util-linux 2.38 takes nice and rtprio away, frees file and memory size, and lowers soft nofile."""
+    """util-linux 2.38 resets nice and rtprio, file and memory size, and soft nofile."""
     host("yes")
     monkeypatch.setattr(session, "sets_limits", lambda program: program == "su")
     small = {
@@ -285,6 +307,20 @@ def test_su_resets_limits_before_pam_where_it_is_new_enough(
         result.how
         == "libpam session of su, called from a session of root through sshd, reset by su"
     )
+
+
+def test_su_is_tried_even_where_root_cannot_log_in(host: Callable[[str], dict[str, str]]) -> None:
+    """What su would inherit is then unknown, but whether it opens is not."""
+    files = host("yes")
+    files["/etc/pam.d/sshd"] = GREEN + "session required pam_gone.so\n"
+    files["/etc/pam.d/sudo"] = GREEN + "session required pam_deny.so\n"
+    su, sudo = measure_sessions([("su", "root"), ("sudo", "root")])
+    caller = (
+        "the limits of the calling root session are unknown: session refused: Module is unknown"
+    )
+    assert (su.opens, su.limits, su.reason) == (True, None, caller)
+    assert (sudo.opens, sudo.limits) == (False, None)
+    assert sudo.reason == "session refused: Cannot make/remove an entry for the specified session"
 
 
 def test_su_cannot_raise_soft_nofile_above_hard() -> None:
@@ -324,7 +360,7 @@ def test_the_answers_come_in_the_order_of_the_questions(
     assert [(result.opens, result.reason) for result in results] == [
         (False, "svc has the shell /usr/sbin/nologin, which opens no session"),
         (False, "no user 'nix' on this host"),
-        (None, "no process that starts sessions of cron is running"),
+        (True, "no process that starts sessions of cron is running"),
         (None, "no PAM service 'login' on this host"),
         (True, ""),
         (True, ""),
@@ -341,14 +377,14 @@ def test_sshd_without_pam_passes_on_its_own_limits(
     result, locked = measure_sessions([("sshd", "root"), ("sshd", "locked")])
     assert (locked.limits, locked.opens) == (None, False)
     assert locked.reason == "the password of locked is locked, and sshd does not use PAM"
-    assert (result.limits, result.opens) == (base, None)
+    assert (result.user, result.limits, result.opens) == ("root", base, None)
     assert result.how == (
         "inherited from sshd (pid 7); sshd does not use PAM (UsePAM no, /etc/ssh/sshd_config:7)"
     )
 
 
 def test_children_report_or_are_given_up() -> None:
-    """A child that answers, one that fails, one that ends itself and one that hangs, all at once."""
+    """One that answers, one that fails, one that ends itself and one that hangs, at once."""
     start = time.monotonic()
     reports = children.run_in_children(
         [lambda: [1, "a"], lambda: 1 // 0, lambda: os.kill(os.getpid(), 9), lambda: time.sleep(60)],
@@ -398,16 +434,16 @@ def test_a_getty_stands_for_logins_at_the_console(
     """Without systemd the getty with the lowest number is found by its name."""
     monkeypatch.setattr(session_base, "_CGROUPS", ())
     write_process(tmp_path, 90, "bash")
-    write_process(tmp_path, 100, "agetty")
-    write_process(tmp_path, 99, "agetty")
+    for pid in (1000, 95, 960):
+        write_process(tmp_path, pid, "agetty")
     base = session_base.read_base_limits("login", proc=str(tmp_path))
-    assert (base.pid, base.how) == (99, "inherited from agetty (pid 99)")
+    assert (base.pid, base.how) == (95, "inherited from agetty (pid 95)")
 
 
 def test_a_pid_file_that_names_another_process_is_not_believed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A stale pid file gives no base, and the service manager's defaults stand in when they are known."""
+    """A stale pid file gives no base; the service manager's defaults stand in when known."""
     monkeypatch.setattr(session_base, "read_unit_pids", lambda _unit: [])
     monkeypatch.setattr(session_base, "_PID_FILES", {"sshd": str(tmp_path / "sshd.pid")})
     (tmp_path / "sshd.pid").write_text("7\n")
@@ -431,7 +467,7 @@ def test_a_pid_file_that_names_another_process_is_not_believed(
         ("sshd: /usr/sbin/sshd -D [listener] 0 of 10-100 startups", "/etc/ssh/sshd_config", "no"),
         ("/usr/sbin/sshd\0-D\0-o\0UsePAM=yes\0", "command line of pid 7", "yes"),
         ("sshd: /usr/sbin/sshd -D -oUsePAM no [listener]", "command line of pid 7", "no"),
-        ("/usr/sbin/sshd\0-D\0-f\0FILE\0", "FILE:2", "yes"),
+        ("/usr/sbin/sshd\0-D\0-f\0FILE\0", "MORE:1", "yes"),
     ],
 )
 def test_the_command_line_of_sshd_comes_first(
@@ -440,28 +476,38 @@ def test_the_command_line_of_sshd_comes_first(
     """``-o`` beats the file, ``-f`` names another one, and silence means sshd's built-in ``no``."""
     monkeypatch.setattr(session_base, "MAIN_FILE", str(tmp_path / "none"))
     other = tmp_path / "other"
-    other.write_text(f"Include {tmp_path}/more*\nUsePAM yes\n")
-    (tmp_path / "more.conf").write_text("X11Forwarding no\n")
+    other.write_text(f"Include {tmp_path}/more*\n")
+    (tmp_path / "more.conf").write_text("UsePAM yes\n")
     write_process(tmp_path, 7, "sshd", title.replace("FILE", str(other)))
     found = session_base.read_use_pam(7, str(tmp_path))
     assert found.value == value
-    assert found.place == place.replace("FILE", str(other)).replace(
+    assert found.place == place.replace("MORE", f"{tmp_path}/more.conf").replace(
         "/etc/ssh/sshd_config", str(tmp_path / "none")
     )
 
 
 CONTROLS = st.sampled_from(
-    ["required", "requisite", "sufficient", "optional", "[success=1 default=ignore]", "[default=2]"]
-    + ["[success=done default=bad]", "[success=ok default=die]", "[success=reset default=ignore]"]
+    (
+        "required",
+        "requisite",
+        "sufficient",
+        "optional",
+        "[success=1 default=ignore]",
+        "[default=2]",
+        "[success=done default=bad]",
+        "[success=ok default=die]",
+        "[success=reset default=ignore]",
+    )
 )
 MODULES = st.sampled_from(
-    [
+    (
         "pam_permit.so",
         "pam_deny.so",
         "pam_succeed_if.so quiet user = root",
         "pam_succeed_if.so quiet user = nix",
-    ]
-    + ["pam_gone.so", "pam_mail.so"]
+        "pam_gone.so",
+        "pam_mail.so",
+    )
 )
 LINES = st.lists(
     st.one_of(

@@ -12,17 +12,17 @@ pytestmark = pytest.mark.look(
 )
 
 
-def test_its_first_process_has_the_limits(container, root, read_limits):
-    pid = root.check_output("docker inspect -f '{{.State.Pid}}' %s", container)
-    seen = read_limits(root.check_output("cat /proc/%s/limits", pid))
-    assert (seen.nofile, seen.memlock) == (("65536", "1048576"), ("unlimited", "unlimited"))
+def test_its_first_process_has_the_limits(contained):
+    assert contained == (("65536", "1048576"), ("unlimited", "unlimited"))
 
 
-def test_what_enters_it_has_the_limits(container, root, read_limits):
+def test_what_enters_it_has_at_least_the_limits(container, root, read_limits):
+    """An older runc, at exec, races with Go's own raising of soft to hard; either may win."""
     seen = read_limits(
         root.check_output("docker exec %s /busybox cat /proc/self/limits", container)
     )
-    assert (seen.nofile, seen.memlock) == (("65536", "1048576"), ("unlimited", "unlimited"))
+    assert seen.nofile in [("65536", "1048576"), ("1048576", "1048576")]
+    assert seen.memlock == ("unlimited", "unlimited")
 
 
 def test_its_shared_memory_holds_8_gib(container, root):

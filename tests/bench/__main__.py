@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Time this collection against the stock modules and a ping; write build/bench.json and a table."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+from pathlib import Path
+
+from .figures import compute_ratios, format_table
+from .memory import measure_peaks
+from .peers import install_peers
+from .series import measure
+from .target import guest_target, native_target
+
+ROUNDS = 5
+BUILD = Path("build").absolute()
+_OURS = str(BUILD / "collections")
+
+
+def main() -> int:
+    """Run what is asked for, and keep the figures of the last full or partial run."""
+    parser = argparse.ArgumentParser(prog="python -m tests.bench", description=__doc__)
+    parser.add_argument("--runs", type=int, default=ROUNDS, help="rounds (default: %(default)s)")
+    parser.add_argument("--quick", action="store_true", help="one round, to see that it works")
+    parser.add_argument("--only", choices=["guest", "native"], help="one of the two targets")
+    given = parser.parse_args()
+    rounds = 1 if given.quick else given.runs
+    if rounds < 1:
+        parser.error("--runs takes 1 or more")
+    ours = os.environ.get("ANSIBLE_COLLECTIONS_PATH", _OURS)
+    collections = f"{ours}:{install_peers(BUILD / 'peers')}"
+    figures: dict[str, float] = {"runs": rounds}
+    if given.only != "native":
+        figures.update(_measure_guest(collections, rounds))
+    if given.only != "guest":
+        native = _measure_native(collections, rounds)
+        figures.update({f"native_{name}": value for name, value in native.items()})
+    figures = {name: round(value, 3) for name, value in figures.items()}
+    (BUILD / "bench.json").write_text(json.dumps(figures, indent=2, sort_keys=True) + "\n")
+    print(format_table(figures))
+    return 0
+
+
+def _measure_guest(collections: str, rounds: int) -> dict[str, float]:
+    with guest_target(BUILD / "bench" / "guest", collections) as target:
+        peaks = measure_peaks(target)
+        seconds = measure(target, rounds)
+        return {**peaks, **seconds, **compute_ratios(seconds)}
+
+
+def _measure_native(collections: str, rounds: int) -> dict[str, float]:
+    with native_target(BUILD / "bench" / "native", collections) as target:
+        seconds = measure(target, rounds)
+        return {**seconds, **compute_ratios(seconds)}
+
+
+if __name__ == "__main__":
+    sys.exit(main())

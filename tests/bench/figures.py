@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Turn median seconds into the figures that are compared, and into a table to read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+_FASTER = {
+    "first_vs_peers": ("peers_first_s", "ours_first_s"),
+    "noop_vs_peers": ("peers_noop_s", "ours_noop_s"),
+    "noop_and_check_vs_peers": ("peers_noop_s", "noop_and_check_s"),
+    "ping_vs_peers": ("peers_noop_s", "ping_s"),
+}
+_SLOWER = {
+    "noop_vs_ping": ("ours_noop_s", "ping_s"),
+    "check_vs_ping": ("check_s", "ping_s"),
+    "cold_check_vs_ping": ("cold_check_s", "ping_s"),
+}
+_TITLES = {
+    "peers_first_s": "the stock modules, first run",
+    "peers_noop_s": "the stock modules, no change",
+    "peers_drop_in_noop_s": "  of it for docker.service",
+    "ours_first_s": "provision, first run",
+    "ours_noop_s": "provision, no change",
+    "noop_and_check_s": "provision, no change, then check",
+    "check_s": "check",
+    "cold_check_s": "check that starts a container",
+    "ping_s": "ping",
+    "first_vs_peers": "first run",
+    "noop_vs_peers": "no change",
+    "noop_and_check_vs_peers": "no change, then check",
+    "noop_without_drop_in_vs_peers": "no change, without docker.service",
+    "ping_vs_peers": "a ping, which does nothing",
+    "noop_vs_ping": "provision, no change",
+    "check_vs_ping": "check",
+    "cold_check_vs_ping": "check that starts a container",
+}
+_NOTES = (
+    "Medians of {runs} of the whole ansible-playbook, all sides in turn, pipelining on.",
+    "Here: a private tree on this machine's kernel, reached by ssh; on both sides",
+    "without Docker and without a change of running values. No playbook beats a ping.",
+    "The stock modules also write a drop-in of docker.service; ours state what",
+    "containers get in daemon.json alone.",
+)
+
+
+def compute_ratios(seconds: Mapping[str, float]) -> dict[str, float]:
+    """Return how many times faster than the stock modules and slower than a ping ours are."""
+    pairs = {**_FASTER, **_SLOWER}
+    ratios = {name: seconds[above] / seconds[below] for name, (above, below) in pairs.items()}
+    peers = seconds["peers_noop_s"] - seconds["peers_drop_in_noop_s"]
+    ratios["noop_without_drop_in_vs_peers"] = peers / seconds["ours_noop_s"]
+    return ratios
+
+
+def format_table(figures: Mapping[str, float]) -> str:
+    """Return all figures as a table of at most 80 columns; ``native_`` ones stand beside."""
+    lines = [f"{'':40}{'guest':>12}{'here':>12}"]
+    lines += _rows("seconds", [name for name in _TITLES if name.endswith("_s")], figures)
+    faster = ["noop_without_drop_in_vs_peers", *_FASTER]
+    lines += _rows("times faster than the stock modules", faster, figures)
+    lines += _rows("times the duration of a ping", list(_SLOWER), figures)
+    if "target_peak_mb" in figures:
+        peaks = (figures["target_peak_mb"], figures["ping_peak_mb"])
+        names = ("peak memory of the target's Python, MB", "  of a ping")
+        lines += ["", *(f"{name:40}{peak:12.1f}" for name, peak in zip(names, peaks))]
+    notes = (note.format(runs=int(figures["runs"])) for note in _NOTES)
+    return "\n".join([*lines, "", *notes])
+
+
+def _rows(title: str, names: list[str], figures: Mapping[str, float]) -> Iterator[str]:
+    yield ""
+    yield title
+    for name in names:
+        cells = (figures.get(key) for key in (name, f"native_{name}"))
+        texts = ("-" if cell is None else f"{cell:.2f}" for cell in cells)
+        yield f"  {_TITLES[name]:38}" + "".join(f"{text:>12}" for text in texts)

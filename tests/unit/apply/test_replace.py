@@ -1,0 +1,206 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A file is replaced whole or not at all, keeps what it was besides its bytes, and a failure
+leaves every file as it stood."""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from mlhost_limits.apply import replace
+from mlhost_limits.apply.replace import apply_edits, find_target, revert_edits
+from mlhost_limits.policy.edit import Edit
+
+needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="owners and mounts are root's to change")
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    (tmp_path / "etc").mkdir()
+    return tmp_path
+
+
+@pytest.fixture
+def small_disk(root: Path) -> Iterator[Path]:
+    """Mount a disk of a few pages on /etc of the tree."""
+    done = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", str(root / "etc")],
+        capture_output=True,
+        check=False,
+    )
+    if done.returncode:
+        pytest.skip("no mounts here")
+    yield root / "etc"
+    subprocess.run(["umount", str(root / "etc")], check=True)
+
+
+def tree(root: Path) -> dict[str, tuple[int, bytes | str]]:
+    """Return mode and content of everything below a folder, temporary files too."""
+    found: dict[str, tuple[int, bytes | str]] = {}
+    for path in sorted(root.rglob("*")):
+        mode = stat.S_IMODE(path.lstat().st_mode)
+        if path.is_symlink():
+            found[str(path)] = (mode, os.readlink(path))
+        elif path.is_file():
+            found[str(path)] = (mode, path.read_bytes())
+    return found
+
+
+def refuse(*_arguments: object) -> None:
+    raise OSError(errno.EIO, "Input/output error")
+
+
+def test_files_are_made_changed_and_removed(root: Path) -> None:
+    (root / "etc/b").write_bytes(b"old")
+    (root / "etc/c").write_bytes(b"old")
+    edits = [
+        Edit("/etc/x/y/a", None, b"\xff", mode=0o640),
+        Edit("/etc/b", b"old", b""),
+        Edit("/etc/c", b"old", None),
+    ]
+    os.umask(umask := os.umask(0o077))
+    try:
+        os.umask(0o077)
+        apply_edits(edits, str(root))
+    finally:
+        os.umask(umask)
+    assert tree(root) == {
+        str(root / "etc/b"): (0o644, b""),
+        str(root / "etc/x/y/a"): (0o640, b"\xff"),
+    }
+    assert stat.S_IMODE((root / "etc/x").stat().st_mode) == 0o755
+
+
+def test_edits_are_taken_back(root: Path) -> None:
+    (root / "etc/b").write_bytes(b"old")
+    (root / "etc/c").write_bytes(b"old")
+    (root / "etc/c").chmod(0o600)
+    before = tree(root)
+    edits = [
+        Edit("/etc/a", None, b"new"),
+        Edit("/etc/b", b"old", b"new"),
+        Edit("/etc/c", b"old", None),
+    ]
+    done = apply_edits(edits, str(root))
+    assert tree(root) != before
+    revert_edits(done, str(root))
+    assert tree(root) == before
+
+
+@needs_root
+def test_owner_mode_and_attributes_stay(root: Path) -> None:
+    path = root / "etc/a"
+    path.write_bytes(b"old")
+    os.chown(path, 12, 34)
+    path.chmod(0o4751)
+    os.setxattr(path, "user.note", b"\0said")
+    apply_edits([Edit("/etc/a", b"old", b"new")], str(root))
+    found = path.stat()
+    assert (found.st_uid, found.st_gid, stat.S_IMODE(found.st_mode)) == (12, 34, 0o4751)
+    assert os.getxattr(path, "user.note") == b"\0said"
+
+
+def test_a_reader_finds_the_old_file_or_the_new(root: Path) -> None:
+    path = root / "etc/a"
+    path.write_bytes(b"old")
+    with path.open("rb") as reader:
+        apply_edits([Edit("/etc/a", b"old", b"new")], str(root))
+        assert reader.read() == b"old"
+    assert path.read_bytes() == b"new"
+
+
+@pytest.mark.parametrize("target", ["real", "../etc/real", "/etc/real", "/etc/./other", "made"])
+def test_a_link_inside_the_tree_is_followed_and_stays(root: Path, target: str) -> None:
+    (root / "etc/real").write_bytes(b"old")
+    (root / "etc/other").symlink_to("/etc/real")
+    (root / "etc/a").symlink_to(target)
+    apply_edits([Edit("/etc/a", b"old", b"new")], str(root))
+    assert os.readlink(root / "etc/a") == target
+    real = "made" if target == "made" else "real"
+    assert (root / "etc" / real).read_bytes() == b"new"
+
+
+@pytest.mark.parametrize(
+    ("target", "found"),
+    [
+        ("/usr/a", "/usr/a"),
+        ("../usr/a", "/usr/a"),
+        ("/etcetera/a", "/etcetera/a"),
+        ("/", ""),
+        ("..", ""),
+    ],
+)
+def test_a_link_that_leads_out_is_refused(root: Path, target: str, found: str) -> None:
+    (root / "etc/a").symlink_to(target)
+    (root / "etc/b").write_bytes(b"old")
+    before = tree(root)
+    with pytest.raises(OSError, match=f"^/etc/a: is a symbolic link to {found}, outside of /etc$"):
+        apply_edits([Edit("/etc/b", b"old", b"new"), Edit("/etc/a", b"", b"new")], str(root))
+    assert tree(root) == before
+
+
+def test_a_loop_of_links_is_refused(root: Path) -> None:
+    (root / "etc/a").symlink_to("b")
+    (root / "etc/b").symlink_to("a")
+    with pytest.raises(OSError, match=r"^/etc/a: is a loop of symbolic links$"):
+        find_target("/etc/a", str(root))
+
+
+EDITS = [
+    Edit("/etc/a", b"old", b"new"),
+    Edit("/etc/made", None, b"new"),
+    Edit("/etc/b", b"old", None),
+    Edit("/etc/c", b"old", b"new"),
+]
+
+
+@pytest.mark.parametrize("call", range(1, 4))
+@pytest.mark.parametrize("name", ["rename", "fsync", "fchmod"])
+def test_a_failure_leaves_every_file_as_it_stood(
+    root: Path, monkeypatch: pytest.MonkeyPatch, name: str, call: int
+) -> None:
+    for letter in "abc":
+        (root / "etc" / letter).write_bytes(b"old")
+        (root / "etc" / letter).chmod(0o600)
+    before = tree(root)
+    calls = iter(range(1, 99))
+    real = getattr(os, name)
+    monkeypatch.setattr(
+        replace.os, name, lambda *given: refuse() if next(calls) == call else real(*given)
+    )
+    with pytest.raises(OSError, match="Input/output error"):
+        apply_edits(EDITS, str(root))
+    assert tree(root) == before
+
+
+def test_a_file_that_is_gone_already_stops_everything(root: Path) -> None:
+    (root / "etc/a").write_bytes(b"old")
+    before = tree(root)
+    with pytest.raises(FileNotFoundError):
+        apply_edits(EDITS[:3], str(root))
+    assert tree(root) == before
+
+
+def test_an_interrupt_leaves_no_temporary_file(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupt(_handle: int) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(replace.os, "fsync", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        apply_edits([Edit("/etc/a", None, b"new")], str(root))
+    assert tree(root) == {}
+
+
+@needs_root
+def test_a_full_disk_changes_nothing(small_disk: Path, root: Path) -> None:
+    (small_disk / "a").write_bytes(b"a" * 20000)
+    before = tree(root)
+    edits = [Edit("/etc/a", b"a" * 20000, b"b" * 30000), Edit("/etc/b", None, b"c" * 30000)]
+    with pytest.raises(OSError, match="No space left on device"):
+        apply_edits(edits, str(root))
+    assert tree(root) == before

@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The plan for daemon.json states what the policy asks, refuses what would stop Docker, and can
+be taken back."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from mlhost_limits.policy.docker_config import CONFIG_PATH, DockerDefaults
+from mlhost_limits.policy.plan import SectionPlan
+from mlhost_limits.policy.plan_docker import DockerState, collect_wanted, plan_docker
+from mlhost_limits.policy.rlimit import UNLIMITED, Rlimit
+from mlhost_limits.policy.schema import DockerPolicy, Limit
+
+POLICY = DockerPolicy(
+    {"nofile": Limit(65536, 1048576), "memlock": Limit(UNLIMITED, UNLIMITED)}, 2**30
+)
+STATED = {
+    "default-ulimits": {
+        "nofile": {"Name": "nofile", "Hard": 1048576, "Soft": 65536},
+        "memlock": {"Name": "memlock", "Hard": -1, "Soft": -1},
+    },
+    "default-shm-size": "1G",
+}
+
+
+def plan(
+    content: bytes | None,
+    policy: DockerPolicy | None = POLICY,
+    nr_open: int | None = 1048576,
+    absent: bool = False,
+    installed: bool = True,
+) -> SectionPlan:
+    return plan_docker(policy, DockerState(content, installed=installed), nr_open, absent)
+
+
+def after(content: bytes | None, planned: SectionPlan) -> bytes | None:
+    assert not planned.problems
+    for edit in planned.edits:
+        assert (edit.path, edit.before, edit.secret) == (CONFIG_PATH, content, True)
+        return edit.after
+    return content
+
+
+@pytest.mark.parametrize("content", [None, b"", b"{}", b"{}\n", b" \n"])
+def test_what_is_stated_where_nothing_was(content: bytes | None) -> None:
+    stated = after(content, plan(content))
+    assert json.loads(stated or b"") == STATED
+
+
+def test_other_keys_keep_their_values_and_order() -> None:
+    content = b'{"runtimes": {"nvidia": {"path": "x"}}, "default-ulimits": {"core": {"Name": "core", "Hard": 0, "Soft": 0}}}\n'
+    merged = json.loads(after(content, plan(content)) or b"")
+    assert list(merged) == ["runtimes", "default-ulimits", "default-shm-size"]
+    assert set(merged["default-ulimits"]) == {"core", "nofile", "memlock"}
+
+
+@pytest.mark.parametrize("policy", [None, DockerPolicy({"nofile": Limit(max=5)}, None)])
+@pytest.mark.parametrize("content", [None, b"", b"{"])
+def test_nothing_to_state_changes_nothing(
+    content: bytes | None, policy: DockerPolicy | None
+) -> None:
+    assert plan(content, policy) == SectionPlan()
+
+
+def test_an_item_that_is_only_bounded_above_is_not_set() -> None:
+    policy = DockerPolicy({"nofile": Limit(max=5), "core": Limit(0, 0)}, None)
+    assert collect_wanted(policy) == DockerDefaults({"core": Rlimit(0, 0)}, None)
+
+
+@pytest.mark.parametrize("absent", [False, True])
+@pytest.mark.parametrize(
+    ("content", "problem"),
+    [
+        (b"{", f"{CONFIG_PATH}:1:2: Expecting a property name in double quotes"),
+        (b"[]", f"{CONFIG_PATH}:1:1: Expecting an object"),
+        (b'{"a": "\xff"}', f"{CONFIG_PATH}: byte 7 is no UTF-8, which dockerd needs"),
+    ],
+)
+def test_a_file_that_docker_cannot_read_is_refused(
+    content: bytes, problem: str, absent: bool
+) -> None:
+    assert plan(content, absent=absent) == SectionPlan(problems=(problem,))
+
+
+def test_a_nofile_that_no_container_can_have_is_refused() -> None:
+    problem = "default-ulimits.nofile: 1048576 is above fs.nr_open, 1000: no container starts"
+    assert plan(b"", nr_open=1000) == SectionPlan(problems=(problem,))
+    assert plan(b"", nr_open=None).problems == ()
+
+
+def test_docker_may_come_later() -> None:
+    notes = (f"{CONFIG_PATH}: takes effect once Docker is installed",)
+    assert plan(None, installed=False).notes == notes
+
+
+DEFAULTS = st.fixed_dictionaries(
+    {}, optional={"log-driver": st.just("local"), "bip": st.text(max_size=3)}
+)
+LIMITS = st.dictionaries(
+    st.sampled_from(["nofile", "core", "nproc"]), st.integers(0, 99).map(lambda n: Limit(n, n))
+)
+POLICIES = st.builds(DockerPolicy, LIMITS, st.none() | st.integers(1, 2**40))
+
+
+@given(DEFAULTS, POLICIES, st.sampled_from([None, 1, "\t"]))
+def test_what_was_provisioned_can_be_taken_back(
+    keys: dict[str, str], policy: DockerPolicy, indent: int | str | None
+) -> None:
+    content = json.dumps(keys, indent=indent).encode() + b"\n" if keys else None
+    stated = after(content, plan(content, policy))
+    assert plan(stated, policy).edits == ()
+    left = after(stated, plan(stated, policy, absent=True))
+    assert (left and json.loads(left)) == (content and json.loads(content))
+
+
+def test_a_value_of_somebody_else_is_not_removed() -> None:
+    content = json.dumps(
+        {
+            "default-ulimits": {"nofile": {"Name": "nofile", "Hard": 5, "Soft": 5}},
+            "default-shm-size": "2G",
+        }
+    ).encode()
+    assert plan(content, absent=True) == SectionPlan()
+    assert plan(None, absent=True) == SectionPlan()

@@ -1,0 +1,142 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A report fits a terminal, tells every failure, and passes on nothing a terminal would obey."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from mlhost_limits.policy.finding import (
+    FAIL,
+    PASS,
+    UNKNOWN,
+    Finding,
+    Observation,
+    Requirement,
+    judge,
+    judge_limits,
+)
+from mlhost_limits.policy.report import format_failures, format_report, format_verdict
+from mlhost_limits.policy.rlimit import UNLIMITED, Rlimit
+from mlhost_limits.policy.schema import Limit
+
+WANTED = {"nofile": Limit(65536, 1048576), "memlock": Limit(UNLIMITED, UNLIMITED)}
+GOOD = {"nofile": Rlimit(65536, 1048576), "memlock": Rlimit(UNLIMITED, UNLIMITED)}
+BAD = {"nofile": Rlimit(1024, 1048576), "memlock": Rlimit(65536, 65536)}
+
+
+def look(place: str, limits: dict[str, Rlimit] | None, reason: str = "") -> list[Finding]:
+    return judge_limits(place, WANTED, limits, "how", reason)
+
+
+def sysctl(value: int | str | None, reason: str = "", **wanted: object) -> Finding:
+    return judge(
+        Requirement("kernel", "vm.x", "value", **wanted), Observation(value, "/proc/sys", reason)
+    )
+
+
+@pytest.mark.parametrize(
+    ("findings", "lines"),
+    [
+        ([], ["0 pass, 0 fail, 0 unknown"]),
+        (
+            look("session:a@su", GOOD),
+            ["ok   session:a@su: nofile 65536:1048576, memlock unlimited", "4 pass, 0 fail, 0 unknown"],
+        ),
+        (
+            look("session:a@su", BAD),
+            [
+                "FAIL session:a@su: nofile soft 1024, required 65536; memlock 64KiB, required",
+                "     unlimited",
+                "1 pass, 3 fail, 0 unknown",
+            ],
+        ),
+        (
+            look("session:a@su", None, "no such user"),
+            ["???  session:a@su: no such user", "0 pass, 0 fail, 4 unknown"],
+        ),
+        (
+            look("session:a@su", GOOD) + look("session:a@b@su", GOOD) + look("session:a@cron", GOOD)
+            + look("session:a@b@cron", GOOD) + look("container:x", GOOD),
+            [
+                "ok   session:a@su,cron, session:a@b@su,cron, container:x: nofile 65536:1048576,",
+                "     memlock unlimited",
+                "20 pass, 0 fail, 0 unknown",
+            ],
+        ),
+        (
+            [sysctl(5, minimum=6, maximum=9), sysctl("a b", exact="a c"), sysctl(None, "gone", minimum=1)],
+            [
+                "FAIL kernel: vm.x 5, required 6, at most 9; vm.x a b, required exactly a c",
+                "???  kernel: gone",
+                "0 pass, 2 fail, 1 unknown",
+            ],
+        ),
+    ],
+    ids=["nothing", "met", "short", "unseen", "alike", "sysctls"],
+)  # fmt: skip
+def test_the_report(findings: list[Finding], lines: list[str]) -> None:
+    assert format_report(findings) == lines
+
+
+def test_failures_alone() -> None:
+    findings = look("a", BAD) + look("b", GOOD) + look("c", None, "gone")
+    text = "a: nofile soft 1024, required 65536; memlock 64KiB, required unlimited"
+    assert format_failures(findings) == [text]
+
+
+@pytest.mark.parametrize(
+    ("place", "told"),
+    [
+        ("container:\x1b[2J\x07", "container:?[2J?"),
+        ("container:a\nok   b", "container:a?ok b"),
+        ("container:\u202eb\x9b", "container:?b?"),
+        ("container:\xa0", "container:?"),
+    ],
+)
+def test_what_a_terminal_would_obey_is_replaced(place: str, told: str) -> None:
+    line = format_report(look(place, GOOD))[0]
+    assert " ".join(line.split()).startswith(f"ok {told}: nofile")
+
+
+TEXT = st.text(max_size=200)
+FINDINGS = st.lists(
+    st.builds(
+        Finding,
+        st.sampled_from([PASS, FAIL, UNKNOWN]),
+        st.builds(
+            Requirement,
+            TEXT,
+            TEXT,
+            st.sampled_from(["soft", "hard", "value"]),
+            st.none() | st.integers(0),
+            exact=st.none() | TEXT,
+        ),
+        st.builds(Observation, st.none() | st.integers(0) | TEXT, TEXT, TEXT),
+    ),
+    max_size=6,
+)
+
+
+@given(FINDINGS)
+def test_no_line_is_wider_than_a_terminal(findings: list[Finding]) -> None:
+    lines = format_report(findings)
+    assert max(map(len, lines)) <= 80
+    assert all(line.isprintable() and line == line.rstrip() for line in lines)
+    assert lines[-1] == format_verdict(findings)
+
+
+def test_a_word_that_fits_no_line_is_broken() -> None:
+    name = "container:" + "x" * 150
+    assert format_report(look(name, GOOD))[:-1] == [
+        "ok",
+        f"     {name[:75]}",
+        f"     {name[75:150]}",
+        f"     {name[150:]}: nofile 65536:1048576, memlock unlimited",
+    ]
+
+
+@given(st.text(st.characters(min_codepoint=33, max_codepoint=126), min_size=1, max_size=300))
+def test_a_long_name_is_broken_and_nothing_of_it_is_lost(name: str) -> None:
+    lines = format_report(look(name, GOOD))[:-1]
+    assert name in "".join(line.strip() for line in lines)

@@ -1,0 +1,126 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What a tree of files will give is told with the line that wins and those it shadows."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from mlhost_limits.resolve import format_resolved, resolve_tree
+
+FILES = {
+    "/etc/os-release": "ID=debian\nVERSION_ID=12\n",
+    "/etc/passwd": "root:x:0:0::/:/bin/sh\nalice:x:1001:2001::/:/bin/sh\nbob:x:1002:5555::/:/bin/sh\nodd:x:a:b::/\n",
+    "/etc/group": "root:x:0:\nml:x:2001:bob\nbroken:x:y:alice\n",
+    "/etc/security/limits.conf": "* soft nofile 1024\n1000: soft nofile 2048\n",
+    "/etc/pam.d/sshd": "session required pam_limits.so\n",
+    "/etc/pam.d/odd": "session required pam_limits.so conf=/etc/odd.conf\n",
+    "/etc/pam.d/none": "session required pam_unix.so\n",
+}
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Path:
+    for path, text in FILES.items():
+        write(tmp_path, path, text)
+    return tmp_path
+
+
+def write(tree: Path, path: str, text: str) -> None:
+    target = tree / path.lstrip("/")
+    target.parent.mkdir(parents=True, exist_ok=True)
+    target.write_text(text)
+
+
+def told(tree: Path, user: str | None = None, service: str | None = None) -> list[str]:
+    return format_resolved(resolve_tree(str(tree), user, service))
+
+
+def test_root_and_everyone_else_are_told_by_default(tree: Path) -> None:
+    assert told(tree) == [
+        "session:*@any nofile soft = 2048",
+        '     by      /etc/security/limits.conf:2 "1000: soft nofile 2048"',
+        '     shadows /etc/security/limits.conf:1 "* soft nofile 1024"',
+    ]
+
+
+def test_everyone_else_is_no_user_of_that_name(tree: Path) -> None:
+    write(tree, "/etc/security/limits.conf", "1000: soft nofile 1\n* soft nofile 2\n* -\n")
+    assert told(tree)[0] == "session:*@any nofile soft = 1"
+
+
+@pytest.mark.parametrize(
+    ("line", "user", "lines"),
+    [
+        (
+            "@ml hard nofile unlimited",
+            "alice",
+            "session:alice@any nofile hard = the value of fs.nr_open",
+        ),
+        ("@ml hard memlock 64", "bob", "session:bob@any memlock hard = 64KiB"),
+        ("@:5555 hard core 0", "bob", None),
+        (":1001 hard core 0", "alice", "session:alice@any core hard = 0B"),
+        ("@:2001 hard core 0", "bob", "session:bob@any core hard = 0B"),
+        ("@2001:2001 hard core 0", "bob", None),
+        ("root hard core 0", "root", "session:root@any core hard = 0B"),
+        (
+            "alice -",
+            "alice",
+            'session:alice@any: /etc/security/limits.conf:1 "alice -" cancels every limit',
+        ),
+    ],
+)
+def test_the_limits_of_one_user(tree: Path, line: str, user: str, lines: str | None) -> None:
+    write(tree, "/etc/security/limits.conf", f"{line}\n")
+    assert told(tree, user)[0] == (lines or "no file in this tree states a limit")
+
+
+@pytest.mark.parametrize(
+    ("service", "line"),
+    [
+        ("sshd", "session:alice@sshd nofile soft = 2048"),
+        (
+            "none",
+            "session:alice@none: the PAM stack of none has no pam_limits, so no limits file counts",
+        ),
+        ("odd", "session:alice@odd: /etc/pam.d/odd:1 reads /etc/odd.conf and nothing else"),
+    ],
+)
+def test_the_service_decides_whether_limits_files_count(
+    tree: Path, service: str, line: str
+) -> None:
+    assert told(tree, "alice", service)[0] == line
+
+
+def test_sysctls_and_docker_are_told(tree: Path) -> None:
+    (tree / "etc/security/limits.conf").unlink()
+    write(tree, "/etc/sysctl.d/a.conf", "vm.max_map_count = 5\n-kernel.x\nkernel.y = a b\n")
+    write(tree, "/etc/sysctl.d/b.conf", "vm/max_map_count = 6\n")
+    docker = '{"default-ulimits": {"nofile": {"Name": "nofile", "Hard": 9, "Soft": 5}}, "default-shm-size": "1G"}'
+    write(tree, "/etc/docker/daemon.json", docker)
+    assert [line for line in told(tree) if not line.startswith("     by")] == [
+        "kernel kernel.y = a b",
+        "kernel vm.max_map_count = 6",
+        '     shadows /etc/sysctl.d/a.conf:1 "vm.max_map_count = 5"',
+        "new-container:docker nofile soft = 5",
+        "new-container:docker nofile hard = 9",
+        "new-container:docker shm_size = 1GiB",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("user", "message"),
+    [
+        ("nobody", "{root}/etc/passwd: has no user 'nobody'"),
+        ("odd", "{root}/etc/passwd: has no user 'odd'"),
+    ],
+)
+def test_a_user_that_is_not_in_the_tree_is_refused(tree: Path, user: str, message: str) -> None:
+    with pytest.raises(ValueError, match=f"^{re.escape(message.format(root=tree))}$"):
+        resolve_tree(str(tree), user, None)
+
+
+def test_a_tree_that_is_no_folder_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=f"^{re.escape(str(tmp_path))}/no: is no folder$"):
+        resolve_tree(f"{tmp_path}/no", None, None)
