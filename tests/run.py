@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import sys
 import time
+from importlib.util import find_spec
 from pathlib import Path
 from typing import NamedTuple
 
@@ -60,14 +61,21 @@ def sanity_step() -> Step:
 
 def find_pip_version() -> str:
     """Return the version of pip that this ansible-test asks for."""
-    import ansible_test._internal.python_requirements as requirements
-
-    match = re.search(r"pip='([0-9.]+)'", Path(requirements.__file__).read_text())
-    return match[1] if match else "24.2"
+    found = find_spec("ansible_test")
+    folder = Path(found.origin or "").parent if found else Path()
+    text = (folder / "_internal" / "python_requirements.py").read_text()
+    match = re.search(r"pip=['\"]([0-9.]+)['\"]", text)
+    if match is None:
+        raise LookupError("this ansible-test does not say which pip it wants")
+    return match[1]
 
 
 def unit_steps() -> list[Step]:
-    coverage = ["--cov=mlhost_limits.policy", "--cov-branch", "--cov-report=term-missing:skip-covered"]
+    coverage = [
+        "--cov=mlhost_limits.policy",
+        "--cov-branch",
+        "--cov-report=term-missing:skip-covered",
+    ]
     return [
         Step("unit tests", ["pytest", "tests/unit", *coverage]),
         Step("oracle", ["pytest", "tests/oracle", "-s"]),

@@ -127,9 +127,7 @@ def _check_sessions(policy: Policy, options: Options) -> Iterator[Finding]:
         yield from judge_limits(place, limits, result.limits, result.how, result.reason)
 
 
-def _unknown_sessions(
-    place: str, rules: tuple[SessionRule, ...], reason: str
-) -> Iterator[Finding]:
+def _unknown_sessions(place: str, rules: tuple[SessionRule, ...], reason: str) -> Iterator[Finding]:
     for item in dict.fromkeys(item for rule in rules for item in rule.limits):
         yield judge(Requirement(place, item, "soft"), Observation(None, "", reason))
 

@@ -128,9 +128,7 @@ def _find_in_effect(options: Options, docker: Docker | None, restart: bool) -> I
         yield "containers"
 
 
-def _plan_kernel(
-    policy: Policy, options: Options, running: Mapping[str, str | None]
-) -> KernelPlan:
+def _plan_kernel(policy: Policy, options: Options, running: Mapping[str, str | None]) -> KernelPlan:
     files = read_sysctl_files()
     if "kernel" not in options.sections:
         return KernelPlan(SectionPlan(), nr_open=find_lowest_nr_open(files, running))

@@ -6,9 +6,6 @@ from __future__ import annotations
 import json
 import os
 
-from ..policy.edit import Edit
-from .replace import apply_edits
-
 FOLDER = "/run/mlhost-limits"
 
 
@@ -26,6 +23,9 @@ def read_cached(name: str, key: str, folder: str = FOLDER) -> object | None:
 
 def keep_cached(name: str, key: str, content: object, folder: str = FOLDER) -> None:
     """Keep something that json can write; failing to is no harm, it is measured again then."""
+    from ..policy.edit import Edit  # Where the kept one still holds, nothing is written.
+    from .replace import apply_edits
+
     text = json.dumps({"key": key, "content": content})
     try:
         apply_edits([Edit(f"{folder}/{name}.json", None, text.encode("utf-8"), mode=0o600)])

@@ -34,7 +34,7 @@ def apply_plans(
     before = _find_open_ways() if sessions.edits else {}
     undo = apply_sysctls(writes)
     try:
-        apply_edits(edits)
+        done = apply_edits(edits)
     except OSError:
         apply_sysctls(undo)
         raise
@@ -42,7 +42,7 @@ def apply_plans(
     down = "" if lost or not docker_address else restart_docker(docker_address)
     if not lost and not down:
         return
-    revert_edits(edits)
+    revert_edits(done)
     apply_sysctls(undo)
     again = restart_docker(docker_address) if docker_address and down else ""
     state = f" and Docker still does not run: {again}" if again else ""
