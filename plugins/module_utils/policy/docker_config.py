@@ -158,7 +158,7 @@ def find_faults(entry: Entry, nr_open: int = UNLIMITED) -> list[str]:
         value = entry.fields.get(bound.lower())
         if value is None:
             faults.append(f"{bound} is missing, which dockerd reads as 0")
-        elif type(value) is not int or not -(2**63) <= value < 2**63:
+        elif isinstance(value, bool) or not isinstance(value, int) or not -(2**63) <= value < 2**63:
             faults.append(
                 f"{bound} is {show_value(value)}, dockerd takes whole numbers (-1: unlimited)"
             )

@@ -49,7 +49,7 @@ def parse_flags(words: Iterable[tuple[str, str, int]]) -> list[Flag]:
     flags: list[Flag] = []
     for word, path, line in words:
         if word.startswith("--"):
-            name, _, value = word[2:].partition("=")
+            name, value = word[2:].partition("=")[::2]
         elif word.startswith("-") and word[1:2] in _SHORT_FLAGS:
             name, value = _SHORT_FLAGS[word[1]], word[2:].lstrip("=")
         else:

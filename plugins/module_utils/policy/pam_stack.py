@@ -169,7 +169,7 @@ def _parse_once(path: str, text: str) -> tuple[PamLine, ...]:
 def _join_lines(path: str, text: str) -> Iterator[tuple[int, str]]:
     start, joined = 0, ""
     for number, line in enumerate(text.split("\n"), 1):
-        kept, comment, _ = line.partition("#")
+        kept, comment = line.partition("#")[:2]
         if not kept.strip(" \t"):
             continue
         start, continued = start or number, kept.rstrip(" \t")

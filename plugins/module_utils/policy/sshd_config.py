@@ -28,7 +28,7 @@ def find_includes(text: str, path: str = MAIN_FILE) -> list[str]:
     """
     return [
         pattern
-        for keyword, _, words in _read_lines(path, text)
+        for keyword, dummy, words in _read_lines(path, text)
         if keyword == "include"
         for pattern in words
     ]

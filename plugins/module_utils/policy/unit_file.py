@@ -299,7 +299,7 @@ def _parse_size(text: str) -> int:
 
 
 def _scale(number: str, factor: int) -> int:
-    whole, _, fraction = number.partition(".")
+    whole, fraction = number.partition(".")[::2]
     return int(whole) * factor + int(float(f"0.{fraction}") * factor)
 
 

@@ -48,7 +48,7 @@ def run_in_children(tasks: Sequence[Callable[[], object]], time_limit: float) ->
         writer = null
         ended = _collect(reader, len(tasks), time.monotonic() + time_limit, values)
     finally:
-        for descriptor in {reader, writer, null}:
+        for descriptor in sorted({reader, writer, null}):
             os.close(descriptor)
         problems = [
             _end_child(pid, ended or index in values, time_limit) for index, pid in enumerate(pids)

@@ -112,7 +112,7 @@ def _talk(address: str, request: bytes, deadline: float) -> bytes:
 
 
 def _parse_answer(answer: bytes, address: str) -> bytes:
-    head, _, body = answer.partition(b"\r\n\r\n")
+    head, body = answer.partition(b"\r\n\r\n")[::2]
     words = head.split(None, 2)
     if len(words) < 2 or not words[0].startswith(b"HTTP/") or not words[1].isdigit():
         raise ValueError(f"{address} does not speak HTTP: it answered {answer[:40]!r}")

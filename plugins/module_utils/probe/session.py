@@ -107,8 +107,10 @@ def measure_sessions(
     later = [pair for pair in wanted if pair[0] in _CALLED_BY_ROOT]
     if later and _CALLER not in first:
         first.append(_CALLER)
-    bases = {service: read_base_limits(service, default_limits) for service, _ in first}
-    with prepared_services({service for service, _ in first + later}, mode == "quiet") as services:
+    bases = {service: read_base_limits(service, default_limits) for service, dummy in first}
+    with prepared_services(
+        {service for service, dummy in first + later}, mode == "quiet"
+    ) as services:
         results = _measure_round(first, bases, services, time_limit)
         if later:
             bases = {
