@@ -14,16 +14,16 @@ export PYTHONPATH := $(CURDIR)
 export PYTHONDONTWRITEBYTECODE := 1
 
 demo: .setup collection
-	$(BIN)/python -m tests.demo
+	@$(BIN)/python -m tests.demo
 
 test: .setup collection
-	$(BIN)/python -m tests.run
+	@$(BIN)/python -m tests.run
 
 bench: .setup collection
-	$(BIN)/python -m tests.bench
+	@$(BIN)/python -m tests.bench
 
 lint unit host molecule: .setup collection
-	$(BIN)/python -m tests.run $@
+	@$(BIN)/python -m tests.run $@
 
 collection: build/collection.stamp
 

@@ -29,7 +29,7 @@ FINGERPRINT = r"""
 find /etc -xdev -printf '%p %M %u:%g %l\n'
 find /etc -xdev -type f -exec sha256sum {} +
 sysctl fs.file-max fs.nr_open vm.max_map_count
-systemctl show -p MainPID docker
+systemctl show -p ActiveState docker
 """
 
 SEED = {
@@ -105,7 +105,7 @@ AS_ALICE = ("-e", "ansible_user=alice")
 DOCKER_UNIT = "/etc/systemd/system/docker.service.d"
 
 
-def docker_unit(*lines: str) -> dict[str, str]:
+def docker_unit(*lines: str) -> dict[str, Any]:
     """Return how a drop-in of docker.service is made and unmade."""
     words = " ".join(shlex.quote(line) for line in ("[Service]", *lines))
     write = f"mkdir {DOCKER_UNIT} && printf '%s\\n' {words} > {DOCKER_UNIT}/site.conf"
@@ -249,14 +249,35 @@ def test_check_goes_on_where_users_cannot_log_in(host: Host) -> None:
     options = {**STOCK, "users": ["alice", "nobody-here", "robot", "gone"], "services": ["sshd"]}
     run = run_module(host, "check", {**options, "canary": "never"})
     assert run.failed
-    assert collect_places(run) == {}
+    assert collect_places(run) == {
+        "kernel": ("pass", ""),
+        "session:alice@sshd": ("pass", ""),
+        "session:nobody-here@sshd": ("unknown", "no user 'nobody-here' on this host"),
+        "session:robot@sshd": (
+            "unknown",
+            "robot has the shell /usr/sbin/nologin, which opens no session",
+        ),
+        "session:gone@sshd": (
+            "unknown",
+            "account refused: Authentication failure (Your account has expired;"
+            " please contact your system administrator.)",
+        ),
+        "new-container:docker": ("unknown", "no container was started (canary: never)"),
+    }
 
 
 def test_check_goes_on_for_a_user_who_is_not_root(host: Host) -> None:
     """What needs root is unknown and says so; the kernel is still judged."""
     run = run_module(host, "check", {**STOCK, "users": ["alice"], "services": ["sshd"]}, *AS_ALICE)
     assert run.failed
-    assert collect_places(run) == {}
+    assert collect_places(run) == {
+        "kernel": ("pass", ""),
+        "session:alice@sshd": ("unknown", "opening a session of a user needs root"),
+        "new-container:docker": (
+            "unknown",
+            "/var/run/docker.sock: permission denied, Docker answers root only",
+        ),
+    }
 
 
 def test_without_docker_the_rest_goes_on(host: Host) -> None:
@@ -268,7 +289,11 @@ def test_without_docker_the_rest_goes_on(host: Host) -> None:
     finally:
         host.ssh("mv /usr/sbin/dockerd.away /usr/sbin/dockerd; systemctl start docker")
     assert run.failed
-    assert collect_places(run) == {}
+    assert collect_places(run) == {
+        "kernel": ("pass", ""),
+        "session:root@sshd": ("pass", ""),
+        "new-container:docker": ("unknown", "no dockerd is running on this host"),
+    }
     assert not plan.failed, plan.said
     assert plan.result["notes"] == [
         "/etc/docker/daemon.json: takes effect once Docker is installed"
