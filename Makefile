@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # One command per intent. Each sets up what it needs; all of it needs root on Debian 12.
-.PHONY: demo test bench lint unit host molecule collection clean
+.PHONY: demo test oracle bench lint unit host molecule collection clean
 
 VENV := .venv
 BIN := $(CURDIR)/$(VENV)/bin
@@ -21,6 +21,10 @@ test: .setup collection
 
 bench: .setup collection
 	@$(BIN)/python -m tests.bench
+
+# Every prediction against the real thing; `make test` runs a share of it.
+oracle: .setup collection
+	@MLHOST_ALL=1 $(BIN)/pytest -s tests/oracle tests/host/test_session_probe.py
 
 lint unit host molecule: .setup collection
 	@$(BIN)/python -m tests.run $@

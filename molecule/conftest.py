@@ -121,6 +121,13 @@ def container(root: Host) -> Iterator[str]:
 
 
 @pytest.fixture(scope="session")
+def kernel(root: Host) -> dict[str, int]:
+    """Return the running values that the policy names."""
+    lines = root.check_output("sysctl fs.file-max fs.nr_open vm.max_map_count").splitlines()
+    return {key: int(value) for key, value in (line.split(" = ") for line in lines)}
+
+
+@pytest.fixture(scope="session")
 def contained(root: Host, container: str) -> Seen:
     """Return what the first process of the container has."""
     pid = root.check_output("docker inspect -f '{{.State.Pid}}' %s", container)

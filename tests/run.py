@@ -33,7 +33,17 @@ def lint_steps() -> list[Step]:
     return [
         Step("ruff check", ["ruff", "check", "."]),
         Step("ruff format", ["ruff", "format", "--check", "."]),
-        Step("mypy", ["mypy", "plugins/module_utils", "tests/host", "tests/run.py"]),
+        Step(
+            "mypy",
+            [
+                "mypy",
+                "plugins/module_utils",
+                "tests/host",
+                "tests/run.py",
+                "tests/demo.py",
+                "tests/bench",
+            ],
+        ),
         Step("yamllint", ["yamllint", "--strict", "."]),
         Step("ansible-lint", ["ansible-lint", "--offline"]),
         sanity_step(),

@@ -6,6 +6,7 @@ from __future__ import annotations
 import base64
 import io
 import json
+import os
 import subprocess
 import tarfile
 from collections.abc import Iterator
@@ -267,7 +268,12 @@ def compare(
     return wrong
 
 
-@pytest.mark.parametrize("scenario", SCENARIOS, ids=[scenario.name for scenario in SCENARIOS])
+# Each state takes half a minute, so `make test` sees some, `make oracle` all, in this order.
+SHARE = ("stock", "everybody", "a group", "above nr_open", "UsePAM no", "account expired")
+CHOSEN = [one for one in SCENARIOS if one.name in SHARE or os.environ.get("MLHOST_ALL")]
+
+
+@pytest.mark.parametrize("scenario", CHOSEN, ids=[scenario.name for scenario in CHOSEN])
 def test_the_probe_says_what_a_login_gets(scenario: Scenario, host: Host, control: Control) -> None:
     """For every service and user: the same 16 limits, or no session in both."""
     control.run(scenario.make)

@@ -47,12 +47,11 @@ def test_nothing_of_ours_is_left_in_etc(root):
 
 def test_a_second_run_would_change_nothing(ansible):
     result = ansible.ansible("mlhost.limits.provision", json.dumps({"state": "absent"}))
-    assert not result.get("failed"), result["msg"]
-    assert not result["changed"], result["files"]
+    assert (result["files"], result["restarted"], result["changed"]) == ([], [], False)
 
 
 def test_check_says_so(ansible):
-    """The check fails for exactly what the profile asks and stock does not give."""
+    """What fails is exactly what the profile asks and stock does not give."""
     wanted = {"users": ["bob"], "services": ["sshd"], "sections": ["sessions"]}
     result = ansible.ansible("mlhost.limits.check", json.dumps(wanted), check=False)
     short = {
@@ -60,5 +59,4 @@ def test_check_says_so(ansible):
         for finding in result["findings"]
         if finding["status"] == "fail"
     }
-    assert result["failed"]
     assert short == {("nofile", "soft"), ("memlock", "soft"), ("memlock", "hard")}
