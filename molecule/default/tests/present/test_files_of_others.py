@@ -34,7 +34,8 @@ def test_daemon_json_is_theirs_with_one_insertion(root):
 
 def test_docker_still_runs_with_their_keys(root):
     shown = root.check_output("docker info -f '{{.Runtimes.nvidia.Path}} {{.Labels}}'")
-    assert shown.startswith("/usr/bin/runc [proxy=http://fleet:")
+    assert shown.startswith("/usr/bin/runc ")
+    assert "proxy=http://fleet:s3cret-seed@proxy.example:3128" in shown
 
 
 def test_nothing_else_of_ours_lies_about(root):
