@@ -3,14 +3,10 @@
 
 from __future__ import annotations
 
-import base64
-import io
 import json
 import os
 import subprocess
-import tarfile
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
@@ -18,17 +14,16 @@ from mlhost_limits.policy.proc_limits import parse_proc_limits
 
 from tests.host import guest
 from tests.host.connection import Host
+from tests.host.library import carry
 
 pytestmark = pytest.mark.host
 
-LIBRARY = Path(__file__).parents[2] / "plugins" / "module_utils"
 SERVICES = ("sshd", "su", "sudo", "cron", "login")
 USERS = ("root", "alice")
 WANTED = [(service, user) for service in SERVICES for user in USERS]
 Limits = dict[str, list[int]]
 
 PREPARE = r"""
-base64 -d | tar -xz -C /opt
 cat > /opt/measure.py <<'END'
 import json, sys
 sys.path.insert(0, "/opt")
@@ -205,14 +200,8 @@ class Control:
 @pytest.fixture(scope="module")
 def host() -> Iterator[Host]:
     with guest.running() as running:
-        packed = io.BytesIO()
-        with tarfile.open(fileobj=packed, mode="w:gz") as archive:
-            archive.add(
-                LIBRARY,
-                "mlhost_limits",
-                filter=lambda file: None if "__pycache__" in file.name else file,
-            )
-        running.ssh(PREPARE, input=base64.b64encode(packed.getvalue()).decode())
+        carry(running)
+        running.ssh(PREPARE)
         yield running
 
 

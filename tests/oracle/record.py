@@ -1,0 +1,37 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""How many cases to try, and where each comparison with the real thing leaves its figures."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+from pathlib import Path
+
+FIGURES = Path(__file__).parents[2] / "build" / "oracle.json"
+EVERYTHING = bool(os.environ.get("MLHOST_ALL"))
+SEED = int(os.environ.get("MLHOST_ORACLE_SEED", "1"))
+
+
+def choose(share: int, everything: int) -> int:
+    """Return how many cases to try: a share of them in ``make test``, all in ``make oracle``."""
+    return everything if EVERYTHING else share
+
+
+def record(kind: str, release: str, cases: int, mismatches: int, unknown: int = 0) -> None:
+    """Leave the figures of one comparison in ``build/oracle.json`` and print them.
+
+    :param kind: What was predicted: pam, sysctl, systemd, docker or sessions.
+    :param release: The Debian it ran on, by its code name.
+    :param unknown: Cases that we do not predict and say so.
+    """
+    figures = {"cases": cases, "mismatches": mismatches, "unknown": unknown}
+    FIGURES.parent.mkdir(exist_ok=True)
+    with FIGURES.open("a+") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        file.seek(0)
+        known = json.loads(file.read() or "{}")
+        known.setdefault(kind, {})[release] = figures
+        file.truncate(0)
+        file.write(json.dumps(known, indent=2, sort_keys=True) + "\n")
+    print(f"{kind} {release}: {cases} cases, {mismatches} mismatches, {unknown} unknown")
