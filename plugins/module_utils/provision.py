@@ -5,9 +5,10 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from .policy.dockerd_flags import find_config_path, find_socket
+from .apply.lock import only_run, remove_leftovers, wait_for_packages
+from .policy.dockerd_flags import CONFIG_PATH, find_config_path, find_socket
 from .policy.finding import judge_limits
-from .policy.pam_limits import find_dialect
+from .policy.pam_limits import LIMITS_CONF, find_dialect
 from .policy.plan import SectionPlan
 from .policy.plan_docker import DockerState, plan_docker
 from .policy.plan_kernel import KernelOptions, KernelPlan, find_lowest_nr_open, plan_kernel
@@ -15,6 +16,7 @@ from .policy.plan_sessions import SessionsOptions, plan_sessions
 from .policy.report import format_failures
 from .policy.schema import PolicyError
 from .policy.session_rules import find_limits
+from .policy.sysctl_conf import SYSCTL_DIRECTORIES
 from .probe.docker import find_daemon, read_container_limits, read_containers
 from .probe.files import read_bytes, read_limits_files, read_os_release, read_sysctl_files
 from .probe.kernel import read_sysctl
@@ -22,10 +24,11 @@ from .probe.leftovers import find_open_sessions
 from .probe.process import started_before
 from .probe.unit import read_dockerd_flags
 from .probe.users import read_user
+from .probe.writers import find_editor
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from .policy.edit import Edit
     from .policy.schema import Policy
@@ -92,6 +95,22 @@ def provision(policy: Policy, options: Options) -> Outcome:
     :raises PolicyError: With every reason to refuse; nothing was written then.
     :raises OSError: If a file or a value could not be written; what was is put back.
     """
+    if options.check_mode:
+        return _provision(policy, options)
+    with only_run():
+        left = remove_leftovers(_list_folders(options))
+        outcome = _provision(policy, options)
+    notes = [f"{path}: left by a run that was killed, removed" for path in left]
+    return outcome._replace(notes=(*outcome.notes, *notes))
+
+
+def _list_folders(options: Options) -> list[str]:
+    """Return the folders in which files may be replaced."""
+    files = (LIMITS_CONF, options.sessions_file, options.kernel_file, CONFIG_PATH)
+    return [*(path.rpartition("/")[0] for path in files), *SYSCTL_DIRECTORIES]
+
+
+def _provision(policy: Policy, options: Options) -> Outcome:
     running = {key: read_sysctl(key) for key in {*policy.kernel, "fs.nr_open"}}
     kernel = _plan_kernel(policy, options, running)
     sessions = _plan_sessions(policy, options, kernel.nr_open)
@@ -103,17 +122,19 @@ def provision(policy: Policy, options: Options) -> Outcome:
     problems = [problem for plan in plans for problem in plan.problems]
     if not problems and docker:
         problems += _find_refusal(docker, containers)
+    problems += _find_editors(plans)
     if problems:
         raise PolicyError(problems)
     restart = bool(docker and _needs_restart(docker, containers))
+    said: tuple[str, ...] = ()
     if not options.check_mode:
-        _write(plans, kernel.writes, docker if restart and options.docker_restart else None)
+        said = _write(plans, kernel.writes, docker if restart and options.docker_restart else None)
     restarts = ("docker.service",) if restart else ()
     return Outcome(
         edits=tuple(edit for plan in plans for edit in plan.edits),
         sysctls=tuple((key, running[key] or "", value) for key, value in kernel.writes),
         shortfalls=tuple(str(shortfall) for plan in plans for shortfall in plan.shortfalls),
-        notes=tuple(note for plan in plans for note in plan.notes),
+        notes=(*(note for plan in plans for note in plan.notes), *said),
         restarted=restarts if options.docker_restart else (),
         restart_required=() if options.docker_restart else restarts,
         old_limits=() if options.absent else tuple(_find_old(policy, options, docker)),
@@ -166,6 +187,14 @@ def _find_refusal(docker: Docker, plan: SectionPlan) -> Iterator[str]:
             yield refusal
 
 
+def _find_editors(plans: Iterable[SectionPlan]) -> Iterator[str]:
+    """Yield the files that somebody is editing: what they save later would undo our change."""
+    for edit in (edit for plan in plans for edit in plan.edits):
+        trace = find_editor(edit.path) if edit.before is not None else ""
+        if trace:
+            yield f"{edit.path}: is open in an editor ({trace}); close it first"
+
+
 def _needs_restart(docker: Docker, plan: SectionPlan) -> bool:
     """Tell whether the daemon runs with an older configuration than it shall have."""
     if docker.daemon is None:
@@ -177,13 +206,19 @@ def _write(
     plans: tuple[SectionPlan, SectionPlan, SectionPlan],
     writes: tuple[tuple[str, str], ...],
     restart: Docker | None,
-) -> None:
-    """Write everything in an order that locks nobody out, or leave everything as it was."""
-    if not writes and not restart and not any(plan.edits for plan in plans):
-        return
+) -> tuple[str, ...]:
+    """Write everything in an order that locks nobody out, or leave everything as it was.
+
+    :returns: What is worth saying of the host as it was before.
+    """
+    edits = [edit for plan in plans for edit in plan.edits]
+    if not writes and not restart and not edits:
+        return ()
     from .apply.host import apply_plans
 
-    apply_plans(plans, writes, restart.address if restart else None)
+    if any(edit.of_others for edit in edits):
+        wait_for_packages()
+    return apply_plans(plans, writes, restart.address if restart else None)
 
 
 def _find_old(policy: Policy, options: Options, docker: Docker | None) -> Iterator[str]:

@@ -24,10 +24,13 @@ def read_cached(name: str, key: str, folder: str = FOLDER) -> object | None:
 def keep_cached(name: str, key: str, content: object, folder: str = FOLDER) -> None:
     """Keep something that json can write; failing to is no harm, it is measured again then."""
     from ..policy.edit import Edit  # Where the kept one still holds, nothing is written.
-    from .replace import apply_edits
+    from ..probe.files import read_bytes
+    from .replace import apply_edits, commit_edits
 
     text = json.dumps({"key": key, "content": content})
+    path = f"{folder}/{name}.json"
     try:
-        apply_edits([Edit(f"{folder}/{name}.json", None, text.encode("utf-8"), mode=0o600)])
+        edit = Edit(path, read_bytes(path), text.encode("utf-8"), mode=0o600)
+        commit_edits(apply_edits([edit]))
     except OSError:
         return

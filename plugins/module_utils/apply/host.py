@@ -7,11 +7,15 @@ from ..probe.session import measure_sessions, pick_users
 from ..probe.users import find_connecting_user
 from .docker import restart_docker
 from .kernel import apply_sysctls
-from .replace import apply_edits, revert_edits
+from .replace import apply_edits, commit_edits, revert_edits
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from ..policy.plan import SectionPlan
+    from ..probe.session import SessionResult
+    from .replace import Changes
 
 _SERVICES = ("sshd", "su", "sudo", "cron", "login")
 
@@ -20,48 +24,56 @@ def apply_plans(
     plans: tuple[SectionPlan, SectionPlan, SectionPlan],
     writes: tuple[tuple[str, str], ...],
     docker_address: str | None,
-) -> None:
+) -> tuple[str, ...]:
     """Write the plans of kernel, sessions and Docker.
 
     Running values rise first, so that fs.nr_open is up before a nofile may reach for it.
 
     :param docker_address: The socket of the daemon to restart, or ``None`` for no restart.
+    :returns: What was wrong with the host before: the sessions that did not open, and why.
     :raises OSError: If something could not be written, a session that opened does not open any
         more, or Docker does not come back. Everything is as it was then.
     """
     kernel, sessions, docker = plans
-    edits = (*kernel.edits, *sessions.edits, *docker.edits)
-    before = _find_open_ways() if sessions.edits else {}
+    before = _open_sessions() if sessions.edits or writes else []
     undo = apply_sysctls(writes)
     try:
-        done = apply_edits(edits)
-    except OSError:
+        changes = apply_edits((*kernel.edits, *sessions.edits, *docker.edits))
+        _prove(changes, before, docker_address)
+    except BaseException:
         apply_sysctls(undo)
         raise
-    lost = _find_lost_session(before)
-    down = "" if lost or not docker_address else restart_docker(docker_address)
-    if not lost and not down:
-        return
-    revert_edits(done)
-    apply_sysctls(undo)
-    again = restart_docker(docker_address) if docker_address and down else ""
-    state = f" and Docker still does not run: {again}" if again else ""
-    raise OSError(f"{lost or down}; every file was put back{state}")
+    commit_edits(changes)
+    return tuple(_describe_closed(before))
 
 
-def _find_open_ways() -> dict[tuple[str, str], str]:
-    """Return the sessions that open now, and for the others the reason."""
+def _prove(changes: Changes, before: Sequence[SessionResult], docker_address: str | None) -> None:
+    """Open every session again and restart Docker; put the files back if one is lost.
+
+    :raises OSError: With what was lost.
+    """
+    try:
+        lost = _find_lost_session(before)
+        down = "" if lost or not docker_address else restart_docker(docker_address)
+    except BaseException:
+        revert_edits(changes)
+        raise
+    if lost or down:
+        revert_edits(changes)
+        again = restart_docker(docker_address) if docker_address and down else ""
+        state = f" and Docker still does not run: {again}" if again else ""
+        raise OSError(f"{lost or down}; every file was put back{state}")
+
+
+def _open_sessions() -> list[SessionResult]:
+    """Open a session of root, of who is connected and of one ordinary user, in every way."""
     users = dict.fromkeys(["root", *filter(None, [find_connecting_user()]), *pick_users(1)])
-    wanted = [(service, user) for user in users for service in _SERVICES]
-    return {
-        (result.service, result.user): "" if result.opens else result.reason
-        for result in measure_sessions(wanted)
-    }
+    return measure_sessions([(service, user) for user in users for service in _SERVICES])
 
 
-def _find_lost_session(before: dict[tuple[str, str], str]) -> str:
+def _find_lost_session(before: Sequence[SessionResult]) -> str:
     """Return which session that opened before does not open any more, and why; or nothing."""
-    wanted = [way for way, reason in before.items() if not reason]
+    wanted = [(result.service, result.user) for result in before if result.opens]
     for result in measure_sessions(wanted):
         if not result.opens:
             return (
@@ -69,3 +81,12 @@ def _find_lost_session(before: dict[tuple[str, str], str]) -> str:
                 f" ({result.reason})"
             )
     return ""
+
+
+def _describe_closed(before: Sequence[SessionResult]) -> list[str]:
+    return [
+        f"before this run, a session of {result.user} through {result.service} did not open"
+        f" ({result.reason})"
+        for result in before
+        if result.opens is False
+    ]

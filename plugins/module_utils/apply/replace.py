@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import os
 import stat
 import tempfile
@@ -10,12 +12,12 @@ from typing import NamedTuple
 
 from ..policy.edit import Edit
 from ..probe.files import follow_links
+from .lock import TEMPORARY_PREFIX
+from .rename import place, swap, take_away
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-_TEMPORARY_PREFIX = ".mlhost-"
+    from collections.abc import Iterable
 
 
 class _Step(NamedTuple):
@@ -26,83 +28,179 @@ class _Step(NamedTuple):
     temporary: str | None
 
 
-def apply_edits(edits: Iterable[Edit], root: str = "/") -> tuple[Edit, ...]:
+class Change(NamedTuple):
+    """A file that was written or removed; ``aside`` is where the old one waits, if any."""
+
+    path: str
+    aside: str | None
+    removed: bool = False
+
+
+class Changes(NamedTuple):
+    """What was written, and the folders that were made for it, outermost first."""
+
+    files: tuple[Change, ...]
+    folders: tuple[str, ...]
+
+
+def apply_edits(edits: Iterable[Edit], root: str = "/") -> Changes:
     """Write every edit; if one fails, put the files written before it back as they were.
 
     All that is new is on the disk before the first file changes, so a full disk changes nothing.
+    A file that somebody else changed since it was read is left as they made it.
 
-    :returns: The edits for :func:`revert_edits`, with the modes of the files that are gone.
+    :returns: What :func:`revert_edits` or :func:`commit_edits` must be called with.
     :raises OSError: With the path in it; nothing is changed then.
     """
     steps: list[_Step] = []
-    done: list[Edit] = []
+    files: list[Change] = []
+    folders: list[str] = []
     try:
         for edit in edits:
-            steps.append(_prepare(edit, root))
+            steps.append(_prepare(edit, root, folders))
         for step in steps:
-            _finish(step)
-            done.append(step.edit)
+            files.append(_finish(step))
             _sync_folder(os.path.dirname(step.path))
-    except OSError:
-        revert_edits(done, root)
+    except BaseException:
+        _discard(step.temporary for step in steps[len(files) :])
+        revert_edits(Changes(tuple(files), tuple(folders)))
         raise
-    finally:
-        _discard(step.temporary for step in steps[len(done) :])
-    return tuple(done)
+    return Changes(tuple(files), tuple(folders))
 
 
-def revert_edits(edits: Sequence[Edit], root: str = "/") -> None:
-    """Put every file back as it was before these edits, newest first."""
-    for edit in reversed(edits):
-        step = _prepare(edit._replace(before=edit.after, after=edit.before), root)
-        _finish(step)
-        _sync_folder(os.path.dirname(step.path))
+def revert_edits(changes: Changes) -> None:
+    """Put every file back, the very same one with owner, mode, times and attributes.
+
+    :raises OSError: If one could not be put back; the others were.
+    """
+    problems = []
+    for change in reversed(changes.files):
+        try:
+            _put_back(change)
+            _sync_folder(os.path.dirname(change.path))
+        except OSError as exc:
+            problems.append(f"{change.path}: could not be put back: {exc}")
+    for folder in reversed(changes.folders):
+        with contextlib.suppress(OSError):  # Somebody may use it by now.
+            os.rmdir(folder)
+    if problems:
+        raise OSError("; ".join(problems))
+
+
+def commit_edits(changes: Changes) -> None:
+    """Let go of the old files; one that cannot be removed now is by the next run."""
+    _discard(change.aside for change in changes.files)
 
 
 def find_target(path: str, root: str = "/") -> str:
     """Return the file to replace, links followed.
 
-    :raises OSError: If a link leads out of the top folder, such as /etc, that *path* is in.
+    :raises OSError: If a link leads out of the top folder, such as /etc, that *path* is in, or
+        somebody other than root may write on the way to it.
     """
     target = follow_links(path, root)
     top = path.split("/")[1]
     if not target.startswith(f"/{top}/"):
         raise OSError(f"{path}: is a symbolic link to {target}, outside of /{top}")
+    _require_own_folders(target, root.rstrip("/"))
     return root.rstrip("/") + target
 
 
-def _prepare(edit: Edit, root: str) -> _Step:
+def _require_own_folders(target: str, root: str) -> None:
+    """Refuse a path on which somebody else could plant a link between two looks."""
+    parts = target.split("/")[1:]
+    for count in range(1, len(parts)):
+        folder = "/" + "/".join(parts[:count])
+        if not os.path.lexists(root + folder):
+            return
+        if not _is_own(root + folder, f"{root}{folder}/{parts[count]}"):
+            raise OSError(f"{target}: others than root may write to {folder}")
+
+
+def _is_own(folder: str, entry: str) -> bool:
+    """Tell whether nobody else can make or replace an entry of a folder."""
+    found = os.lstat(folder)
+    if found.st_uid not in (0, os.geteuid()):
+        return False
+    if not found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+        return True
+    # In a sticky folder such as /tmp, what is ours already stays ours.
+    sticky = bool(found.st_mode & stat.S_ISVTX) and os.path.lexists(entry)
+    return sticky and os.lstat(entry).st_uid in (0, os.geteuid())
+
+
+def _prepare(edit: Edit, root: str, folders: list[str]) -> _Step:
     """Write what is new beside the file it will replace."""
     path = find_target(edit.path, root)
     if edit.after is None:
-        return _Step(edit._replace(mode=stat.S_IMODE(os.stat(path).st_mode)), path, None)
-    _make_folder(os.path.dirname(path))
+        return _Step(edit, path, None)
+    _make_folder(os.path.dirname(path), folders)
     return _Step(edit, path, _write_temporary(path, edit.after, edit.mode))
 
 
-def _finish(step: _Step) -> None:
-    if step.temporary is None:
-        os.unlink(step.path)
+def _finish(step: _Step) -> Change:
+    """Let the new file take its place, unless what it replaces is not what the plan saw.
+
+    The old file is looked at after it is out of the way: nobody can change it in between.
+    """
+    path, temporary, before = step.path, step.temporary, step.edit.before
+    try:
+        if temporary is None:
+            change = Change(path, take_away(path), removed=True)
+        elif before is None:
+            place(temporary, path)
+            return Change(path, None)
+        else:
+            change = Change(path, swap(temporary, path))
+    except OSError as exc:
+        raise _explain(exc, step.edit.path) from exc
+    if _read(change.aside) != before:
+        _put_back(change)
+        raise OSError(f"{step.edit.path}: was changed by somebody else while this run was at work")
+    return change
+
+
+def _explain(error: OSError, path: str) -> OSError:
+    if error.errno == errno.EBUSY:
+        return OSError(f"{path}: is a mount point, which cannot be replaced; change what it shows")
+    if error.errno == errno.EEXIST:
+        return OSError(f"{path}: was made by somebody else while this run was at work")
+    return error
+
+
+def _read(path: str | None) -> bytes:
+    with open(path or "", "rb") as file:
+        return file.read()
+
+
+def _put_back(change: Change) -> None:
+    if change.aside is None:
+        os.unlink(change.path)
+    elif change.removed:
+        place(change.aside, change.path)
     else:
-        os.rename(step.temporary, step.path)
+        _discard([swap(change.aside, change.path)])
 
 
-def _discard(temporaries: Iterable[str | None]) -> None:
-    for temporary in temporaries:
-        if temporary is not None:
-            os.unlink(temporary)
+def _discard(names: Iterable[str | None]) -> None:
+    for name in names:
+        if name is not None:
+            with contextlib.suppress(OSError):
+                os.unlink(name)
 
 
-def _make_folder(folder: str) -> None:
+def _make_folder(folder: str, made: list[str]) -> None:
     """Make a missing folder and those above it, readable for everyone as in /etc."""
     if not os.path.isdir(folder):
-        _make_folder(os.path.dirname(folder))
+        _make_folder(os.path.dirname(folder), made)
         os.mkdir(folder, 0o755)
+        made.append(folder)
         os.chmod(folder, 0o755)  # noqa: S103 - as /etc is; the caller's umask may be stricter
+        _sync_folder(os.path.dirname(folder))
 
 
 def _write_temporary(path: str, content: bytes, mode: int) -> str:
-    handle, temporary = tempfile.mkstemp(prefix=_TEMPORARY_PREFIX, dir=os.path.dirname(path))
+    handle, temporary = tempfile.mkstemp(prefix=TEMPORARY_PREFIX, dir=os.path.dirname(path))
     try:
         with os.fdopen(handle, "wb") as file:
             file.write(content)
@@ -110,7 +208,7 @@ def _write_temporary(path: str, content: bytes, mode: int) -> str:
             _copy_attributes(path, file.fileno(), mode)
             os.fsync(file.fileno())
     except BaseException:
-        os.unlink(temporary)
+        _discard([temporary])
         raise
     return temporary
 
@@ -123,9 +221,21 @@ def _copy_attributes(path: str, handle: int, mode: int) -> None:
         os.fchmod(handle, mode)
         return
     os.fchown(handle, old.st_uid, old.st_gid)
-    for name in os.listxattr(path):
-        os.setxattr(handle, name, os.getxattr(path, name))
+    new = _read_attributes(handle)
+    for name, value in _read_attributes(path).items():
+        if new.get(name) != value:
+            os.setxattr(handle, name, value)
     os.fchmod(handle, stat.S_IMODE(old.st_mode))
+
+
+def _read_attributes(file: str | int) -> dict[str, bytes]:
+    """Return the extended attributes, access lists and the SELinux label among them."""
+    try:
+        return {name: os.getxattr(file, name) for name in os.listxattr(file)}
+    except OSError as exc:
+        if exc.errno == errno.ENOTSUP:  # This file system has none.
+            return {}
+        raise
 
 
 def _sync_folder(folder: str) -> None:

@@ -28,6 +28,11 @@ class Edit(NamedTuple):
     def changes(self) -> bool:
         return self.before != self.after
 
+    @property
+    def of_others(self) -> bool:
+        """Tell whether the file holds what somebody else wrote."""
+        return self.before is not None and not self.before.startswith(HEADER.encode("ascii"))
+
 
 def set_block(text: str, lines: list[str], path: str) -> str:
     """Return *text* with our block holding *lines*, where it stood or at the end.

@@ -8,12 +8,13 @@ import errno
 import os
 import stat
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from mlhost_limits.apply import replace
-from mlhost_limits.apply.replace import apply_edits, find_target, revert_edits
+from mlhost_limits.apply import rename, replace
+from mlhost_limits.apply.lock import remove_leftovers
+from mlhost_limits.apply.replace import apply_edits, commit_edits, find_target, revert_edits
 from mlhost_limits.policy.edit import Edit
 
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="owners and mounts are root's to change")
@@ -29,7 +30,7 @@ def root(tmp_path: Path) -> Path:
 def small_disk(root: Path) -> Iterator[Path]:
     """Mount a disk of a few pages on /etc of the tree."""
     done = subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", str(root / "etc")],
+        ["mount", "-t", "tmpfs", "-o", "size=64k,mode=755", "tmpfs", str(root / "etc")],
         capture_output=True,
         check=False,
     )
@@ -66,7 +67,7 @@ def test_files_are_made_changed_and_removed(root: Path) -> None:
     os.umask(umask := os.umask(0o077))
     try:
         os.umask(0o077)
-        apply_edits(edits, str(root))
+        commit_edits(apply_edits(edits, str(root)))
     finally:
         os.umask(umask)
     assert tree(root) == {
@@ -76,20 +77,108 @@ def test_files_are_made_changed_and_removed(root: Path) -> None:
     assert stat.S_IMODE((root / "etc/x").stat().st_mode) == 0o755
 
 
-def test_edits_are_taken_back(root: Path) -> None:
+def identity(root: Path) -> dict[str, tuple[int, int, int]]:
+    """Return which file each path names, and when that was last written."""
+    return {
+        str(path): (path.stat().st_ino, path.stat().st_mtime_ns, path.stat().st_uid)
+        for path in root.rglob("*")
+        if path.is_file()
+    }
+
+
+@pytest.fixture(params=["renameat2", "link"])
+def either_rename(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Run a test with renameat2(2) and again without, as on NFS."""
+    if request.param == "link":
+        monkeypatch.setattr(rename, "_renameat2", lambda *_given: False)
+
+
+def test_edits_are_taken_back(root: Path, either_rename: None) -> None:
     (root / "etc/b").write_bytes(b"old")
     (root / "etc/c").write_bytes(b"old")
     (root / "etc/c").chmod(0o600)
-    before = tree(root)
+    os.utime(root / "etc/b", ns=(5, 7))
+    before, files = tree(root), identity(root)
     edits = [
-        Edit("/etc/a", None, b"new"),
+        Edit("/etc/made/a", None, b"new"),
         Edit("/etc/b", b"old", b"new"),
         Edit("/etc/c", b"old", None),
     ]
-    done = apply_edits(edits, str(root))
-    assert tree(root) != before
-    revert_edits(done, str(root))
-    assert tree(root) == before
+    changes = apply_edits(edits, str(root))
+    assert (root / "etc/b").read_bytes() == b"new"
+    revert_edits(changes)
+    assert (tree(root), identity(root)) == (before, files)
+    assert not (root / "etc/made").exists()
+
+
+def test_one_file_that_cannot_be_put_back_does_not_keep_the_others(root: Path) -> None:
+    for letter in "abc":
+        (root / "etc" / letter).write_bytes(b"old")
+    changes = apply_edits([Edit(f"/etc/{letter}", b"old", b"new") for letter in "abc"], str(root))
+    (root / "etc/b").unlink()
+    with pytest.raises(OSError, match=r"/etc/b: could not be put back: .*No such file"):
+        revert_edits(changes)
+    assert (root / "etc/a").read_bytes() == (root / "etc/c").read_bytes() == b"old"
+
+
+@pytest.mark.parametrize(
+    ("edit", "says"),
+    [
+        (Edit("/etc/a", b"other", b"new"), "was changed by somebody else"),
+        (Edit("/etc/a", b"other", None), "was changed by somebody else"),
+        (Edit("/etc/a", None, b"new"), "was made by somebody else"),
+    ],
+)
+def test_what_somebody_else_wrote_meanwhile_stays(
+    root: Path, either_rename: None, edit: Edit, says: str
+) -> None:
+    """Their file is left as they made it, and so is every file before it."""
+    (root / "etc/a").write_bytes(b"theirs")
+    (root / "etc/b").write_bytes(b"old")
+    before, files = tree(root), identity(root)
+    with pytest.raises(OSError, match=f"^/etc/a: {says} while this run was at work$"):
+        apply_edits([Edit("/etc/b", b"old", b"new"), edit], str(root))
+    assert (tree(root), identity(root)) == (before, files)
+
+
+def test_the_other_names_of_a_file_keep_the_old_content(root: Path) -> None:
+    """A backup made of hard links must not change with the file that it backs up."""
+    (root / "etc/a").write_bytes(b"old")
+    os.link(root / "etc/a", root / "etc/backup")
+    commit_edits(apply_edits([Edit("/etc/a", b"old", b"new")], str(root)))
+    assert (root / "etc/backup").read_bytes() == b"old"
+    assert (root / "etc/a").read_bytes() == b"new"
+
+
+@needs_root
+def test_a_file_that_is_a_mount_point_is_named(root: Path, small_disk: Path) -> None:
+    path = small_disk / "a"
+    path.write_bytes(b"old")
+    (root / "other").write_bytes(b"old")
+    subprocess.run(["mount", "--bind", str(root / "other"), str(path)], check=True)
+    try:
+        before = tree(root)
+        with pytest.raises(OSError, match=r"^/etc/a: is a mount point, which cannot be replaced"):
+            apply_edits([Edit("/etc/a", b"old", b"new")], str(root))
+        assert tree(root) == before
+    finally:
+        subprocess.run(["umount", str(path)], check=True)
+
+
+@pytest.mark.parametrize("mode", [0o777, 0o1777, 0o775])
+def test_a_folder_that_others_may_write_to_is_refused(root: Path, mode: int) -> None:
+    (root / "etc/open").mkdir()
+    (root / "etc/open").chmod(mode)
+    with pytest.raises(OSError, match=r"^/etc/open/x/a: others than root may write to /etc/open$"):
+        apply_edits([Edit("/etc/open/x/a", None, b"new")], str(root))
+    assert tree(root) == {}
+
+
+def test_leftovers_of_a_killed_run_are_removed(root: Path) -> None:
+    (root / "etc/.mlhost-0a").write_bytes(b"half")
+    (root / "etc/mlhost.conf").write_bytes(b"whole")
+    assert remove_leftovers(["/etc", "/etc", "/gone"], str(root)) == ["/etc/.mlhost-0a"]
+    assert list(tree(root)) == [str(root / "etc/mlhost.conf")]
 
 
 @needs_root
@@ -99,7 +188,7 @@ def test_owner_mode_and_attributes_stay(root: Path) -> None:
     os.chown(path, 12, 34)
     path.chmod(0o4751)
     os.setxattr(path, "user.note", b"\0said")
-    apply_edits([Edit("/etc/a", b"old", b"new")], str(root))
+    commit_edits(apply_edits([Edit("/etc/a", b"old", b"new")], str(root)))
     found = path.stat()
     assert (found.st_uid, found.st_gid, stat.S_IMODE(found.st_mode)) == (12, 34, 0o4751)
     assert os.getxattr(path, "user.note") == b"\0said"
@@ -119,7 +208,8 @@ def test_a_link_inside_the_tree_is_followed_and_stays(root: Path, target: str) -
     (root / "etc/real").write_bytes(b"old")
     (root / "etc/other").symlink_to("/etc/real")
     (root / "etc/a").symlink_to(target)
-    apply_edits([Edit("/etc/a", b"old", b"new")], str(root))
+    before = None if target == "made" else b"old"
+    apply_edits([Edit("/etc/a", before, b"new")], str(root))
     assert os.readlink(root / "etc/a") == target
     real = "made" if target == "made" else "real"
     assert (root / "etc" / real).read_bytes() == b"new"
@@ -160,7 +250,7 @@ EDITS = [
 
 
 @pytest.mark.parametrize("call", range(1, 4))
-@pytest.mark.parametrize("name", ["rename", "fsync", "fchmod"])
+@pytest.mark.parametrize("name", ["fsync", "fchmod"])
 def test_a_failure_leaves_every_file_as_it_stood(
     root: Path, monkeypatch: pytest.MonkeyPatch, name: str, call: int
 ) -> None:
@@ -176,6 +266,25 @@ def test_a_failure_leaves_every_file_as_it_stood(
     with pytest.raises(OSError, match="Input/output error"):
         apply_edits(EDITS, str(root))
     assert tree(root) == before
+
+
+@pytest.mark.parametrize("call", range(1, 5))
+def test_a_rename_that_fails_leaves_every_file_as_it_stood(
+    root: Path, monkeypatch: pytest.MonkeyPatch, call: int
+) -> None:
+    for letter in "abc":
+        (root / "etc" / letter).write_bytes(b"old")
+    before, files = tree(root), identity(root)
+    calls = iter(range(1, 99))
+
+    def fail_once(real: Callable[..., object]) -> Callable[..., object]:
+        return lambda *given: refuse() if next(calls) == call else real(*given)
+
+    for name in ("swap", "place", "take_away"):
+        monkeypatch.setattr(replace, name, fail_once(getattr(replace, name)))
+    with pytest.raises(OSError, match="Input/output error"):
+        apply_edits(EDITS, str(root))
+    assert (tree(root), identity(root)) == (before, files)
 
 
 def test_a_file_that_is_gone_already_stops_everything(root: Path) -> None:
