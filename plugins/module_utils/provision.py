@@ -28,7 +28,7 @@ from .probe.writers import find_editor
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from .policy.edit import Edit
     from .policy.schema import Policy
@@ -36,6 +36,8 @@ if TYPE_CHECKING:
 
 SECTIONS = ("kernel", "sessions", "docker")
 """In the order of writing: fs.nr_open must be up before a nofile may use it."""
+
+_MOST_USERS = 5  # Of a long list, whose sessions are opened before and after a change.
 
 
 class Options(NamedTuple):
@@ -128,7 +130,8 @@ def _provision(policy: Policy, options: Options) -> Outcome:
     restart = bool(docker and _needs_restart(docker, containers))
     said: tuple[str, ...] = ()
     if not options.check_mode:
-        said = _write(plans, kernel.writes, docker if restart and options.docker_restart else None)
+        to_restart = docker if restart and options.docker_restart else None
+        said = _write(plans, kernel.writes, to_restart, _find_named_users(policy))
     restarts = ("docker.service",) if restart else ()
     return Outcome(
         edits=tuple(edit for plan in plans for edit in plan.edits),
@@ -206,6 +209,7 @@ def _write(
     plans: tuple[SectionPlan, SectionPlan, SectionPlan],
     writes: tuple[tuple[str, str], ...],
     restart: Docker | None,
+    users: Sequence[str],
 ) -> tuple[str, ...]:
     """Write everything in an order that locks nobody out, or leave everything as it was.
 
@@ -218,7 +222,13 @@ def _write(
 
     if any(edit.of_others for edit in edits):
         wait_for_packages()
-    return apply_plans(plans, writes, restart.address if restart else None)
+    return apply_plans(plans, writes, restart.address if restart else None, users)
+
+
+def _find_named_users(policy: Policy) -> list[str]:
+    """Return the first users whom the policy names and the host has."""
+    names = dict.fromkeys(name for rule in policy.sessions for name in rule.users)
+    return [name for name in names if name[:1] not in "*@%:" and read_user(name)][:_MOST_USERS]
 
 
 def _find_old(policy: Policy, options: Options, docker: Docker | None) -> Iterator[str]:

@@ -178,7 +178,7 @@ FAULTS = [
     Fault(
         "a limit with which nobody could log in",
         "a session of alice through sshd would not open any more"
-        r" \(.*There were too many logins for 'alice'.*\); every file was put back",
+        r" \(.*There were too many logins for 'alice'.*\); nothing was written",
         {
             "profile": "none",
             "policy": {"sessions": [{"users": ["alice"], "limits": {"maxlogins": 0}}]},

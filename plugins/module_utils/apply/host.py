@@ -3,10 +3,13 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from ..probe.session import measure_sessions, pick_users
 from ..probe.users import find_connecting_user
 from .docker import restart_docker
 from .kernel import apply_sysctls
+from .rehearsal import rehearse
 from .replace import apply_edits, commit_edits, revert_edits
 
 TYPE_CHECKING = False
@@ -15,7 +18,8 @@ if TYPE_CHECKING:
 
     from ..policy.plan import SectionPlan
     from ..probe.session import SessionResult
-    from .replace import Changes
+    from .rehearsal import rehearse
+from .replace import Changes
 
 _SERVICES = ("sshd", "su", "sudo", "cron", "login")
 
@@ -24,20 +28,26 @@ def apply_plans(
     plans: tuple[SectionPlan, SectionPlan, SectionPlan],
     writes: tuple[tuple[str, str], ...],
     docker_address: str | None,
+    users: Sequence[str] = (),
 ) -> tuple[str, ...]:
     """Write the plans of kernel, sessions and Docker.
 
     Running values rise first, so that fs.nr_open is up before a nofile may reach for it.
 
+    :param users: Whose sessions must still open, besides root's, those of whoever is connected
+        and of one ordinary user.
     :param docker_address: The socket of the daemon to restart, or ``None`` for no restart.
     :returns: What was wrong with the host before: the sessions that did not open, and why.
     :raises OSError: If something could not be written, a session that opened does not open any
         more, or Docker does not come back. Everything is as it was then.
     """
     kernel, sessions, docker = plans
-    before = _open_sessions() if sessions.edits or writes else []
+    before = _open_sessions(users) if sessions.edits or writes else []
     undo = apply_sysctls(writes)
     try:
+        harm = rehearse(sessions.edits, partial(_find_lost_session, before))
+        if harm:
+            raise OSError(f"{harm}; nothing was written")
         changes = apply_edits((*kernel.edits, *sessions.edits, *docker.edits))
         _prove(changes, before, docker_address)
     except BaseException:
@@ -65,10 +75,11 @@ def _prove(changes: Changes, before: Sequence[SessionResult], docker_address: st
         raise OSError(f"{lost or down}; every file was put back{state}")
 
 
-def _open_sessions() -> list[SessionResult]:
-    """Open a session of root, of who is connected and of one ordinary user, in every way."""
-    users = dict.fromkeys(["root", *filter(None, [find_connecting_user()]), *pick_users(1)])
-    return measure_sessions([(service, user) for user in users for service in _SERVICES])
+def _open_sessions(users: Sequence[str]) -> list[SessionResult]:
+    """Open a session of everyone who must keep a way in, in every way."""
+    connecting = filter(None, [find_connecting_user()])
+    everyone = dict.fromkeys(["root", *connecting, *pick_users(1), *users])
+    return measure_sessions([(service, user) for user in everyone for service in _SERVICES])
 
 
 def _find_lost_session(before: Sequence[SessionResult]) -> str:

@@ -8,6 +8,7 @@ import os
 import time
 from contextlib import contextmanager
 
+from ..probe.scratch import find_abandoned, remove_scratch
 from ..probe.writers import find_package_run
 
 TYPE_CHECKING = False
@@ -71,9 +72,11 @@ def wait_for_packages(patience: float = PATIENCE) -> None:
 
 
 def remove_leftovers(folders: Iterable[str], root: str = "/") -> list[str]:
-    """Remove the temporary files in these folders; return their paths.
+    """Remove the temporary files in these folders, and what killed measurements left in /run.
 
-    Whoever holds the lock knows that they are a killed run's.
+    Whoever holds the lock knows that the files are a killed run's.
+
+    :returns: The paths that are gone.
     """
     found = []
     for folder in dict.fromkeys(folders):
@@ -86,4 +89,7 @@ def remove_leftovers(folders: Iterable[str], root: str = "/") -> list[str]:
             if name.startswith(TEMPORARY_PREFIX):
                 os.unlink(f"{real}/{name}")
                 found.append(f"{folder}/{name}")
-    return found
+    abandoned = find_abandoned(f"{root.rstrip('/')}/run")
+    for folder in abandoned:
+        remove_scratch(folder)
+    return found + abandoned

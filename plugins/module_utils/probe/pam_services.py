@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from ..policy.pam_stack import DIRECTORIES, find_service_file, flatten, quiet_stack
 from .libpam import Libpam, find_missing_modules, load_modules
+from .scratch import make_scratch, remove_scratch
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -48,7 +49,8 @@ def prepared_services(names: Collection[str], quiet: bool) -> Iterator[PamServic
             services.obstacles.update(dict.fromkeys(names, str(error)))
         yield services
     finally:
-        _remove_folder(services.folder)
+        if services.folder is not None:
+            remove_scratch(services.folder)
 
 
 def _prepare(names: Collection[str], services: PamServices) -> None:
@@ -90,9 +92,8 @@ def _read_pam_files() -> dict[str, str]:
 
 
 def _make_folder() -> str:
-    """Create a folder that only root can look into, with the ``other`` that libpam asks for."""
-    folder = f"/run/mlhost-limits-{os.getpid()}-{os.urandom(8).hex()}"
-    os.mkdir(folder, 0o700)
+    """Make a folder for quiet services, with the ``other`` that libpam asks for."""
+    folder = make_scratch()
     _write_file(f"{folder}/other", "")
     return folder
 
@@ -100,10 +101,3 @@ def _make_folder() -> str:
 def _write_file(path: str, text: str) -> None:
     with open(path, "w", encoding="utf-8", errors="surrogateescape") as file:
         file.write(text)
-
-
-def _remove_folder(folder: str | None) -> None:
-    if folder is not None:
-        for name in os.listdir(folder):
-            os.unlink(f"{folder}/{name}")
-        os.rmdir(folder)

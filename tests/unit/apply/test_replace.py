@@ -23,6 +23,7 @@ needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="owners and mounts are
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
     (tmp_path / "etc").mkdir()
+    (tmp_path / "run").mkdir()
     return tmp_path
 
 
@@ -177,8 +178,15 @@ def test_a_folder_that_others_may_write_to_is_refused(root: Path, mode: int) -> 
 def test_leftovers_of_a_killed_run_are_removed(root: Path) -> None:
     (root / "etc/.mlhost-0a").write_bytes(b"half")
     (root / "etc/mlhost.conf").write_bytes(b"whole")
-    assert remove_leftovers(["/etc", "/etc", "/gone"], str(root)) == ["/etc/.mlhost-0a"]
-    assert list(tree(root)) == [str(root / "etc/mlhost.conf")]
+    dead = subprocess.Popen(["true"])
+    dead.wait()
+    for owner in (os.getpid(), dead.pid):
+        (root / f"run/mlhost-limits-{owner}-0a").mkdir(parents=True)
+        (root / f"run/mlhost-limits-{owner}-0a/su").write_bytes(b"account")
+    gone = ["/etc/.mlhost-0a", f"{root}/run/mlhost-limits-{dead.pid}-0a"]
+    assert remove_leftovers(["/etc", "/etc", "/gone"], str(root)) == gone
+    kept = [root / "etc/mlhost.conf", root / f"run/mlhost-limits-{os.getpid()}-0a/su"]
+    assert list(tree(root)) == list(map(str, kept))
 
 
 @needs_root
