@@ -7,6 +7,7 @@ import fcntl
 import itertools
 import os
 import re
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -43,14 +44,20 @@ def start(name: str = DEFAULT_NAME, release: str = DEFAULT_RELEASE, cold: bool =
 
 @contextmanager
 def running(
-    release: str = DEFAULT_RELEASE, name: str | None = None, cold: bool = False
+    release: str = DEFAULT_RELEASE,
+    name: str | None = None,
+    cold: bool = False,
+    disk: Path | None = None,
 ) -> Iterator[Host]:
     """Hold a fresh guest for the length of a ``with`` block.
 
     :param name: A name nobody uses; without it, one is chosen.
+    :param disk: The disk of another guest of this release to boot a copy of.
     """
     with _claimed(name) as folder:
         try:
+            if disk is not None:
+                shutil.copy(disk, folder / "disk.qcow2")
             yield _bring_up(folder, release, cold)
         finally:
             discard(folder)
@@ -146,11 +153,14 @@ def _new_folder(name: str | None) -> Path:
 
 def _bring_up(folder: Path, release: str, cold: bool) -> Host:
     disk = image.build(release)
+    given = (folder / "disk.qcow2").exists()
+    cold = cold or given
     saved = None if cold else snapshot.take(disk)
     require_space(folder, _INSTANCE_GIB)
     log = folder / "qemu.log"
     if saved is None:
-        add_overlay(folder, disk.disk, "raw", log)
+        if not given:
+            add_overlay(folder, disk.disk, "raw", log)
         host = Host(folder.name, launch(disk, folder), folder)
     else:
         add_overlay(folder, saved.disk, "qcow2", log)
