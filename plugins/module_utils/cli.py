@@ -9,6 +9,7 @@ import sys
 
 from .check import SERVICES, Options, check_host
 from .policy.profiles import DEFAULT_PROFILE, PROFILES
+from .policy.quote import clean
 from .policy.schema import PolicyError, load_policy
 from .resolve import format_resolved, resolve_tree
 
@@ -30,10 +31,14 @@ def main(words: Sequence[str] | None = None) -> int:
         return int(arguments.run(arguments))
     except PolicyError as exc:
         for problem in exc.problems:
-            sys.stderr.write(f"mlhost-limits: {problem}\n")
+            _complain(problem)
     except (OSError, ValueError) as exc:
-        sys.stderr.write(f"mlhost-limits: {exc}\n")
+        _complain(str(exc))
     return REFUSED
+
+
+def _complain(text: str) -> None:
+    sys.stderr.write(f"mlhost-limits: {clean(text)}\n")
 
 
 def _parse_arguments(words: Sequence[str] | None) -> argparse.Namespace:
@@ -82,7 +87,7 @@ def _resolve(arguments: argparse.Namespace) -> int:
 
 def _print(content: Any, as_json: bool) -> None:
     """Write lines for people, or JSON. The rules of Ansible forbid print() in these folders."""
-    text = json.dumps(content, indent=2) if as_json else "\n".join(content)
+    text = json.dumps(content, indent=2) if as_json else clean("\n".join(content))
     sys.stdout.write(f"{text}\n")
 
 
@@ -97,6 +102,8 @@ def read_policy(path: str) -> object:
         raise ValueError(f"{path}: is empty, so nothing would be required")
     try:
         return json.loads(text)
+    except RecursionError:
+        raise ValueError(f"{path}: holds too many nested values") from None
     except ValueError as exc:
         not_json = f"{path}: is no JSON ({exc})"
     try:

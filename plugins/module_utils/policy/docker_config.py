@@ -110,8 +110,8 @@ def parse_shm_size(value: object) -> int | None:
     if match is None:
         return None
     power = _SHM_UNITS.index(match[2].lower()) + 1 if match[2] else 0
-    size = int(float(match[1]) * (1 << 10 * power))
-    return size or _DEFAULT_SHM_SIZE if size < 2**63 else None
+    size = float(match[1]) * (1 << 10 * power)  # Infinite where it has hundreds of digits.
+    return int(size) or _DEFAULT_SHM_SIZE if size < 2**63 else None
 
 
 def format_shm_size(size: int) -> str:

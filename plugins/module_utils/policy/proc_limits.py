@@ -7,6 +7,7 @@ columns, then soft, hard and unit. Sizes are in bytes.
 
 from __future__ import annotations
 
+from .quote import quote
 from .rlimit import ITEMS, RLIMITS, UNLIMITED, Rlimit
 
 _LABEL_WIDTH = 26
@@ -33,5 +34,5 @@ def _parse_value(text: str, label: str) -> int:
     if text == "unlimited":
         return UNLIMITED
     if not (text.isascii() and text.isdigit()):
-        raise ValueError(f"{label}: {text!r} is not a number or 'unlimited'")
+        raise ValueError(f"{label}: {quote(text)} is not a number or 'unlimited'")
     return int(text)

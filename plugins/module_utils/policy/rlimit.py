@@ -6,6 +6,8 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
+from .quote import quote
+
 UNLIMITED = 2**64 - 1
 """No limit, as the kernel stores it (``RLIM64_INFINITY`` in ``linux/resource.h``).
 
@@ -86,10 +88,10 @@ def parse_quantity(value: object, unit: str) -> int:
     units = {"bytes": _BINARY_UNITS, "seconds": _TIME_UNITS}.get(unit, _COUNT_UNITS)
     match = _QUANTITY.fullmatch(text)
     if match is None or match[2] not in units or not isinstance(value, (int, str)):
-        raise ValueError(f"{value!r} is not a limit: accepted are {_accepted(units)}")
+        raise ValueError(f"{quote(value)} is not a limit: accepted are {_accepted(units)}")
     number = int(match[1]) * units[match[2]]
     if number >= 2**63:
-        raise ValueError(f"{value!r} is not a limit: the largest number is 2**63 - 1")
+        raise ValueError(f"{quote(value)} is not a limit: the largest number is 2**63 - 1")
     return number
 
 

@@ -8,7 +8,7 @@ import os
 from ..policy.pam_limits import LIMITS_CONF, LIMITS_D
 from ..policy.sysctl_conf import SYSCTL_DIRECTORIES
 
-_LARGEST = 8 * 2**20  # A configuration file larger than this is a mistake or an attack.
+_LARGEST = 2 * 2**20  # A configuration file larger than this is a mistake or an attack.
 
 
 def read_text(path: str, root: str = "/") -> str | None:
@@ -16,7 +16,7 @@ def read_text(path: str, root: str = "/") -> str | None:
 
     A link that hangs counts as absent. A folder counts as empty, as the C library reads it.
 
-    :raises OSError: If it cannot be read or is larger than 8 MiB.
+    :raises OSError: If it cannot be read or is larger than 2 MiB.
     """
     content = read_bytes(path, root)
     return None if content is None else content.decode("latin-1")
@@ -25,7 +25,7 @@ def read_text(path: str, root: str = "/") -> str | None:
 def read_bytes(path: str, root: str = "/") -> bytes | None:
     """Return a file's content; ``None`` where it is absent.
 
-    :raises OSError: If it cannot be read or is larger than 8 MiB.
+    :raises OSError: If it cannot be read or is larger than 2 MiB.
     """
     try:
         with open(under(path, root), "rb") as file:

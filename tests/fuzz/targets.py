@@ -1,0 +1,142 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Every function that reads text of others, and texts near to what it expects.
+
+A target takes any text, and refuses it with a ValueError of one printable line if at all.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from mlhost_limits.policy import (
+    docker_config,
+    edit,
+    limits_conf,
+    pam_limits,
+    pam_stack,
+    proc_limits,
+    redaction,
+    rlimit,
+    schema,
+    sshd_config,
+    sysctl_conf,
+    unit_file,
+)
+from mlhost_limits.policy.docker_problems import find_daemon_json_problems
+from mlhost_limits.policy.dockerd_flags import parse_flags
+from mlhost_limits.policy.rlimit import Rlimit
+
+WANTED = docker_config.DockerDefaults({"nofile": Rlimit(1024, 4096)}, 2**30)
+ALICE = pam_limits.User("alice", 1001, 1001, frozenset({"alice"}), frozenset({1001}))
+
+
+def read_limits(text: str) -> None:
+    for dialect in (pam_limits.Dialect(), pam_limits.Dialect(1023, wildcard_root=False)):
+        lines = pam_limits.read_lines({pam_limits.LIMITS_CONF: text}, dialect)
+        pam_limits.resolve_limits(lines, ALICE, dialect)
+
+
+def read_sysctl(text: str) -> None:
+    files = {"/etc/sysctl.d/a.conf": text}
+    keys = [line.key for line in sysctl_conf.parse_sysctl_conf(text, "/etc/sysctl.d/a.conf")]
+    sysctl_conf.resolve_sysctl(files, ["vm.max_map_count", *keys[:20]])
+
+
+def read_unit(text: str) -> None:
+    settings = unit_file.merge_units(unit_file.Source("/etc/systemd/system/a.service", text), [])
+    for setting in settings[:50]:
+        unit_file.parse_environment(setting)
+        unit_file.split_exec(setting.value, {"A": "b c"})
+
+
+def read_daemon_json(text: str) -> None:
+    docker_config.read_defaults(text)
+    find_daemon_json_problems(text, "/etc/docker/daemon.json", WANTED)
+    merged = docker_config.merge_daemon_json(text, WANTED)
+    docker_config.remove_from_daemon_json(merged, ["nofile"], shm=True)
+    redaction.redact(text)
+
+
+def read_pam_stack(text: str) -> None:
+    lines = pam_stack.flatten("a", "session", {"/etc/pam.d/a": text, "/etc/pam.d/b": text})
+    pam_stack.quiet_stack(lines, "/run/a")
+
+
+def read_sshd_config(text: str) -> None:
+    sshd_config.find_includes(text)
+    sshd_config.find_use_pam({sshd_config.MAIN_FILE: text})
+
+
+def read_policy(text: str) -> None:
+    try:
+        policy = json.loads(text)
+    except RecursionError:
+        return  # The file's reader says so; a policy is data by the time it comes here.
+    schema.load_policy(policy, "none")
+
+
+def edit_block(text: str) -> None:
+    edit.remove_block(edit.set_block(text, ["* soft nofile 1"], "/etc/security/limits.conf"), "")
+    edit.restore(edit.neutralise(text, {1, 2}))
+
+
+def with_value(function: Callable[..., object], *before: object) -> Callable[[str], None]:
+    def target(text: str) -> None:
+        function(*before, text)
+
+    return target
+
+
+TARGETS: dict[str, Callable[[str], None]] = {
+    "limits.conf": read_limits,
+    "a value of limits.conf": with_value(limits_conf.parse_value, "memlock"),
+    "sysctl.conf": read_sysctl,
+    "a sysctl number": with_value(sysctl_conf.parse_sysctl_number),
+    "a systemd unit": read_unit,
+    "an environment file": with_value(unit_file.parse_environment_file),
+    "a limit of systemd": with_value(unit_file.parse_limit_setting, "LimitNOFILE"),
+    "a size of systemd": with_value(unit_file.parse_limit_setting, "LimitMEMLOCK"),
+    "a time of systemd": with_value(unit_file.parse_limit_setting, "LimitCPU"),
+    "words of systemd": with_value(unit_file.split_words),
+    "flags of dockerd": lambda text: ignore(parse_flags((word, "a", 1) for word in text.split())),
+    "daemon.json": read_daemon_json,
+    "a size of Docker": with_value(docker_config.parse_shm_size),
+    "a PAM service": read_pam_stack,
+    "sshd_config": read_sshd_config,
+    "/proc/PID/limits": with_value(proc_limits.parse_proc_limits),
+    "a quantity of a policy": lambda text: ignore(rlimit.parse_quantity(text, "bytes")),
+    "a policy": read_policy,
+    "a file with our block": edit_block,
+}
+
+
+def ignore(_result: Any) -> None:
+    """Say that only an exception would count."""
+
+
+def feed(name: str, text: str) -> None:
+    """Give a text to a target.
+
+    :raises AssertionError: If it is refused with anything but one sentence.
+    """
+    try:
+        TARGETS[name](text)
+    except ValueError as exc:
+        message = str(exc)
+        assert message, f"{name}: refused without a word"
+        assert len(message) < 2000 + len(text), f"{name}: {len(message)} characters of refusal"
+
+
+FRAGMENTS: Iterable[str] = (
+    *("\n", "\r\n", " ", "\t", "\\\n", "\\", "#", ";", '"', "'", "=", ":", ",", "-", "@", "%", "*"),
+    *("{", "}", "[", "]", "$", "${A}", "$$", "%%", "\0", "\x1b[31m", "\ufeff", "\u2028", "\xff"),
+    *("* soft nofile 1024", "alice - memlock unlimited", "@ml hard nproc", "1000:2000 -"),
+    *("vm.max_map_count", "net.ipv4.*.x", "-kernel.a", "0x10", "-1", "1e9", "9" * 30, "1.5G"),
+    *("[Service]", "[Manager]", "LimitNOFILE=1:2", "ExecStart=", "Environment=A=b", "infinity"),
+    *('"default-ulimits"', '"nofile"', '{"Name":"nofile","Hard":1,"Soft":1}', "null", "true"),
+    *("session required pam_limits.so", "[success=1 default=ignore]", "@include b", "substack b"),
+    *("UsePAM yes", "Match all", "Include /etc/ssh/x*", "Max open files  1 2 files", "unlimited"),
+    *('{"sessions": [', '{"kernel": {"fs.nr_open": ', "1h 2min", "--default-ulimit=nofile=1:2"),
+)
