@@ -14,13 +14,14 @@ from .replace import apply_edits, commit_edits, revert_edits
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from ..policy.plan import SectionPlan
     from ..probe.session import SessionResult
     from .rehearsal import rehearse
 from .replace import Changes
 
+_NOT_HERE = ("no PAM service", "libpam.so.0:")  # Where a way in is missing, none can be lost.
 _SERVICES = ("sshd", "su", "sudo", "cron", "login")
 
 
@@ -79,7 +80,19 @@ def _open_sessions(users: Sequence[str]) -> list[SessionResult]:
     """Open a session of everyone who must keep a way in, in every way."""
     connecting = filter(None, [find_connecting_user()])
     everyone = dict.fromkeys(["root", *connecting, *pick_users(1), *users])
-    return measure_sessions([(service, user) for user in everyone for service in _SERVICES])
+    results = measure_sessions([(service, user) for user in everyone for service in _SERVICES])
+    unknown = [result.reason for result in results if _is_unknown(result)]
+    if unknown and all(result.opens is None for result in results):
+        raise OSError(
+            f"no session can be opened, so nothing proves that logins go on ({unknown[0]});"
+            " nothing was written"
+        )
+    return results
+
+
+def _is_unknown(result: SessionResult) -> bool:
+    """Tell whether a session could exist here, and it was not found out whether it opens."""
+    return result.opens is None and not result.reason.startswith(_NOT_HERE)
 
 
 def _find_lost_session(before: Sequence[SessionResult]) -> str:
@@ -94,10 +107,10 @@ def _find_lost_session(before: Sequence[SessionResult]) -> str:
     return ""
 
 
-def _describe_closed(before: Sequence[SessionResult]) -> list[str]:
-    return [
-        f"before this run, a session of {result.user} through {result.service} did not open"
-        f" ({result.reason})"
-        for result in before
-        if result.opens is False
-    ]
+def _describe_closed(before: Sequence[SessionResult]) -> Iterator[str]:
+    for result in before:
+        session = f"a session of {result.user} through {result.service}"
+        if result.opens is False:
+            yield f"before this run, {session} did not open ({result.reason})"
+        elif _is_unknown(result):
+            yield f"whether {session} opens was not found out ({result.reason})"

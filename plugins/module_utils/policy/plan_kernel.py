@@ -98,7 +98,12 @@ def _find_problems(
     target: str,
 ) -> Iterator[str]:
     name = target[len(_FOLDER) :]
-    well_named = name.endswith(".conf") and not name.startswith(".") and "/" not in name
+    well_named = (
+        name.isprintable()
+        and name.endswith(".conf")
+        and not name.startswith(".")
+        and "/" not in name
+    )
     if not target.startswith(_FOLDER) or not well_named:
         yield (
             f"kernel_file: {target!r} is not read at every boot;"

@@ -69,7 +69,7 @@ def _find_problems(
     rules: tuple[SessionRule, ...], nr_open: int | None, target: str
 ) -> Iterator[str]:
     folder, name = target.rpartition("/")[::2]
-    well_named = name.endswith(".conf") and not name.startswith(".")
+    well_named = name.isprintable() and name.endswith(".conf") and not name.startswith(".")
     if target != LIMITS_CONF and (folder != LIMITS_D or not well_named):
         yield (
             f"sessions_file: {target!r} is not read by pam_limits;"

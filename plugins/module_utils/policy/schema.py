@@ -7,6 +7,7 @@ import re
 from typing import NamedTuple
 
 from .profiles import PROFILES
+from .quote import one_line
 from .rlimit import ITEMS, UNLIMITED, format_quantity, parse_quantity
 
 TYPE_CHECKING = False
@@ -16,8 +17,9 @@ if TYPE_CHECKING:
 SECTIONS = ("sessions", "kernel", "containers", "processes")
 _BOUNDS = ("soft", "hard", "max")
 _SELECTORS = ("user", "name", "unit")
+_LONGEST_WORD = 256  # A line of limits.conf past byte 1023 is another line to older builds of PAM.
 _DOMAIN = re.compile(r"[^\s#*%@:][^\s#:]*|\*|@[^\s#:]+|@?([0-9]+:[0-9]*|:[0-9]+)")
-_LINE = re.compile(r"[ -~\t]+")  # The kernel's values are ASCII.
+_LINE = re.compile(r"[ \t]*[!-~][ -~\t]*")  # The kernel's values are ASCII.
 _SYSCTL_KEY = re.compile(r"[A-Za-z0-9_-]+([./][A-Za-z0-9_:-]+)+")
 _CONTAINER_ITEMS = tuple(
     name for name, item in ITEMS.items() if item.resource is not None and name != "as"
@@ -28,7 +30,7 @@ class PolicyError(ValueError):
     """A policy, or what it asks of this host, is refused; ``problems`` says all that is wrong."""
 
     def __init__(self, problems: Iterable[str]) -> None:
-        self.problems = list(problems)
+        self.problems = [one_line(problem) for problem in problems]
         super().__init__("; ".join(self.problems))
 
 
@@ -170,7 +172,9 @@ def _read_sessions(raw: object, problems: list[str]) -> tuple[SessionRule, ...]:
 
 
 def _is_domain(user: object) -> bool:
-    return isinstance(user, str) and user.isprintable() and bool(_DOMAIN.fullmatch(user))
+    if not isinstance(user, str) or len(user) > _LONGEST_WORD or not user.isprintable():
+        return False
+    return bool(_DOMAIN.fullmatch(user))
 
 
 def _read_processes(raw: object, problems: list[str]) -> tuple[ProcessRule, ...]:
@@ -321,7 +325,7 @@ def _read_limit(path: str, name: str, raw: object, problems: list[str]) -> Limit
 
 def _is_chroot(path: str) -> bool:
     small = not re.search(r"[\s#A-Z]", path)
-    return path.startswith("/") and path.isprintable() and small
+    return path.startswith("/") and path.isprintable() and small and len(path) <= _LONGEST_WORD
 
 
 def _read_value(path: str, name: str, raw: object, problems: list[str]) -> int | None:
