@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # One command per intent. Each sets up what it needs; all of it needs root on Debian 12.
-.PHONY: demo test oracle bench lint unit host molecule collection clean
+.PHONY: demo test oracle torture fuzz audit bench lint unit host molecule collection clean
 
 VENV := .venv
 BIN := $(CURDIR)/$(VENV)/bin
@@ -24,7 +24,18 @@ bench: .setup collection
 
 # Every prediction against the real thing; `make test` runs a share of it.
 oracle: .setup collection
-	@MLHOST_ALL=1 $(BIN)/pytest -s tests/oracle tests/host/test_session_probe.py
+	@$(BIN)/python -m tests.oracle
+
+# Runs killed and starved at every step, the power cut between their writes.
+torture: .setup collection
+	@$(BIN)/python -m tests.torture
+
+fuzz: .setup
+	@$(BIN)/python -m tests.fuzz
+
+# What is known of the packages that development uses; targets need none.
+audit: .setup
+	@$(BIN)/pip-audit --local
 
 lint unit host molecule: .setup collection
 	@$(BIN)/python -m tests.run $@

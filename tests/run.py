@@ -90,6 +90,8 @@ def unit_steps() -> list[Step]:
         Step("unit tests", ["pytest", "tests/unit", *coverage]),
         Step("oracle", ["pytest", "tests/oracle", "-s"]),
         Step("wheel", ["pytest", "tests/wheel"]),
+        Step("fuzz", ["pytest", "tests/fuzz"]),
+        Step("torture", ["pytest", "tests/torture", "-s"]),
     ]
 
 
@@ -137,7 +139,7 @@ def run_step(step: Step) -> bool:
 def summarise(text: str) -> str:
     """Return the figures that a tool closes with, for the one line it gets here."""
     lines = [line.strip(" =") for line in text.splitlines()]
-    counts = [line for line in lines if re.search(r"\d+ (passed|cases)", line)]
+    counts = [line for line in lines if re.search(r"\d+ (passed|cases|fault_points)", line)]
     return "; ".join(line[:70] for line in counts[-2:])
 
 

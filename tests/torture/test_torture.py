@@ -29,7 +29,7 @@ def world(tmp_path: Path) -> World:
 
 def test_a_broken_run_leaves_old_files_or_new_ones() -> None:
     figures = torture(STRIDE, SHARE)
-    print(f"torture: {dict(figures)}")
+    print(f"torture: {', '.join(f'{figures[name]} {name}' for name in FIGURES)}")
     assert figures["fault_points"] >= 50
     assert not any(figures[name] for name in FIGURES if name != "fault_points"), figures
 

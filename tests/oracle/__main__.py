@@ -1,0 +1,31 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Compare every prediction with the real thing; write ``build/oracle.json``, end with figures."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+
+from .record import FIGURES
+
+WHERE = ("tests/oracle", "tests/host/test_session_probe.py")
+
+
+def main() -> int:
+    FIGURES.unlink(missing_ok=True)
+    environment = {**os.environ, "MLHOST_ALL": "1"}
+    words = [sys.executable, "-m", "pytest", "-s", *(sys.argv[1:] or WHERE)]
+    status = subprocess.run(words, env=environment, check=False).returncode
+    known = json.loads(FIGURES.read_text()) if FIGURES.exists() else {}
+    figures = [one for releases in known.values() for one in releases.values()]
+    sums = (
+        f"{sum(one[name] for one in figures)} {name}" for name in ("cases", "mismatches", "unknown")
+    )
+    print(f"oracle: {', '.join(sums)} in {len(figures)} comparisons; {FIGURES}")
+    return status
+
+
+if __name__ == "__main__":
+    sys.exit(main())
