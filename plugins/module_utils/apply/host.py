@@ -6,6 +6,7 @@ from __future__ import annotations
 from functools import partial
 
 from ..probe.session import measure_sessions, pick_users
+from ..probe.shell import find_failing_shells
 from ..probe.users import find_connecting_user
 from .docker import restart_docker
 from .kernel import apply_sysctls
@@ -80,7 +81,8 @@ def _open_sessions(users: Sequence[str]) -> list[SessionResult]:
     """Open a session of everyone who must keep a way in, in every way."""
     connecting = filter(None, [find_connecting_user()])
     everyone = dict.fromkeys(["root", *connecting, *pick_users(1), *users])
-    results = measure_sessions([(service, user) for user in everyone for service in _SERVICES])
+    wanted = [(service, user) for user in everyone for service in _SERVICES]
+    results = _add_shells(measure_sessions(wanted))
     unknown = [result.reason for result in results if _is_unknown(result)]
     if unknown and all(result.opens is None for result in results):
         raise OSError(
@@ -98,13 +100,31 @@ def _is_unknown(result: SessionResult) -> bool:
 def _find_lost_session(before: Sequence[SessionResult]) -> str:
     """Return which session that opened before does not open any more, and why; or nothing."""
     wanted = [(result.service, result.user) for result in before if result.opens]
-    for result in measure_sessions(wanted):
+    for result in _add_shells(measure_sessions(wanted)):
         if not result.opens:
             return (
                 f"a session of {result.user} through {result.service} would not open any more"
                 f" ({result.reason})"
             )
     return ""
+
+
+def _add_shells(results: Sequence[SessionResult]) -> list[SessionResult]:
+    """Return the results, those as closed in which the user's shell does not start."""
+    tried = {_shell_key(result): result for result in results if result.opens and result.limits}
+    failures = find_failing_shells([(one.user, one.limits or {}) for one in tried.values()])
+    reasons = {key: reason for key, reason in zip(tried, failures) if reason}
+    return [
+        result._replace(opens=False, reason=reasons[_shell_key(result)])
+        if _shell_key(result) in reasons
+        else result
+        for result in results
+    ]
+
+
+def _shell_key(result: SessionResult) -> tuple[str, str]:
+    """Tell sessions apart in which a shell may start or not: by user and limits."""
+    return result.user, str(sorted((result.limits or {}).items()))
 
 
 def _describe_closed(before: Sequence[SessionResult]) -> Iterator[str]:
