@@ -20,7 +20,7 @@ take() {
     -printf '%p %i %M %U:%G %n %s %T@\n' | sort
   find /run /dev -printf '%p %i %M %U:%G\n' | sort
   for log in /var/log/lastlog /var/log/wtmp /run/utmp; do sha256sum $log; done
-  ps -e -o comm= | grep -v '^kworker' | sort | uniq -c
+  ps -e -o comm= | grep -vE '^(kworker|ps$|grep$|sort$|uniq$)' | sort | uniq -c
   docker ps -aq; docker images -aq; docker network ls -q; docker volume ls -q
   last -w; sysctl -a 2>/dev/null | grep -E '^(fs\.(file-max|nr_open)|vm\.max_map)'
 }
@@ -72,8 +72,13 @@ def test_quiet_sessions_leave_no_trace(host: Host) -> None:
 
 
 def test_a_canary_leaves_its_result_and_no_more(host: Host) -> None:
-    """The container and its image are gone; what Docker keeps of them is an empty folder's time."""
-    left = [line for line in compare(host, "quiet", "always") if "/var/lib/docker" not in line]
+    """The container and its image are gone.
+
+    Docker and containerd keep their databases and empty folders, which a first container makes.
+    """
+    engines = ("/docker", "/containerd")
+    different = compare(host, "quiet", "always")
+    left = [line for line in different if not any(name in line for name in engines)]
     names = {line.split()[1] for line in left}
     assert {name for name in names if "mlhost-limits" in name} == {
         "/run/mlhost-limits",

@@ -27,7 +27,7 @@ _RESULT = re.compile(r"^\S+ \| (?:SUCCESS|CHANGED|FAILED!) => ", re.MULTILINE)
 # Everything in /etc and every running value that a run may write.
 FINGERPRINT = r"""
 find /etc -xdev -printf '%p %M %u:%g %l\n'
-find /etc -xdev -type f -exec sha256sum {} +
+find /etc -xdev -type f -printf '%p is file %i of %T@\n' -exec sha256sum {} +
 sysctl fs.file-max fs.nr_open vm.max_map_count
 systemctl show -p ActiveState docker
 """
