@@ -154,9 +154,14 @@ def _finish(step: _Step) -> Change:
             change = Change(path, swap(temporary, path))
     except OSError as exc:
         raise _explain(exc, step.edit.path) from exc
-    if _read(change.aside) != before:
+    try:
+        if _read(change.aside) != before:
+            raise OSError(
+                f"{step.edit.path}: was changed by somebody else while this run was at work"
+            )
+    except BaseException:
         _put_back(change)
-        raise OSError(f"{step.edit.path}: was changed by somebody else while this run was at work")
+        raise
     return change
 
 

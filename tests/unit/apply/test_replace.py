@@ -295,6 +295,24 @@ def test_a_rename_that_fails_leaves_every_file_as_it_stood(
     assert (tree(root), identity(root)) == (before, files)
 
 
+@pytest.mark.parametrize("call", range(1, 4))
+def test_an_old_file_that_cannot_be_read_any_more_is_put_back(
+    root: Path, monkeypatch: pytest.MonkeyPatch, call: int
+) -> None:
+    """It is looked at after the swap, when a failure must still undo that swap."""
+    for letter in "abc":
+        (root / "etc" / letter).write_bytes(b"old")
+    before, files = tree(root), identity(root)
+    calls = iter(range(1, 99))
+    real = replace._read
+    monkeypatch.setattr(
+        replace, "_read", lambda path: refuse() if next(calls) == call else real(path)
+    )
+    with pytest.raises(OSError, match="Input/output error"):
+        apply_edits(EDITS, str(root))
+    assert (tree(root), identity(root)) == (before, files)
+
+
 def test_a_file_that_is_gone_already_stops_everything(root: Path) -> None:
     (root / "etc/a").write_bytes(b"old")
     before = tree(root)
