@@ -6,6 +6,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from .apply.lock import only_run, remove_leftovers, wait_for_packages
+from .policy.docker_record import find_record_path
 from .policy.dockerd_flags import CONFIG_PATH, find_config_path, find_socket
 from .policy.finding import judge_limits
 from .policy.pam_limits import LIMITS_CONF, find_dialect
@@ -108,7 +109,8 @@ def provision(policy: Policy, options: Options) -> Outcome:
 
 def _list_folders(options: Options) -> list[str]:
     """Return the folders in which files may be replaced."""
-    files = (LIMITS_CONF, options.sessions_file, options.kernel_file, CONFIG_PATH)
+    docker = (CONFIG_PATH, find_record_path(CONFIG_PATH))
+    files = (LIMITS_CONF, options.sessions_file, options.kernel_file, *docker)
     return [*(path.rpartition("/")[0] for path in files), *SYSCTL_DIRECTORIES]
 
 
@@ -176,7 +178,8 @@ def _read_docker() -> Docker:
     given = flags or (tuple(daemon.flags) if daemon else ())
     path = find_config_path(given)
     installed = daemon is not None or find_dockerd() is not None
-    state = DockerState(read_bytes(path), path, flags, installed)
+    record = read_bytes(find_record_path(path))
+    state = DockerState(read_bytes(path), path, flags, installed, record)
     return Docker(state, daemon, find_socket(given))
 
 
@@ -185,7 +188,9 @@ def _find_refusal(docker: Docker, plan: SectionPlan) -> Iterator[str]:
     from .apply.docker import find_refusal
 
     for edit in plan.edits:
-        refusal = find_refusal(edit.after, docker.state.flags) if edit.after else ""
+        if edit.after is None or edit.path != docker.state.path:
+            continue
+        refusal = find_refusal(edit.after, docker.state.flags)
         if refusal:
             yield refusal
 
@@ -202,7 +207,9 @@ def _needs_restart(docker: Docker, plan: SectionPlan) -> bool:
     """Tell whether the daemon runs with an older configuration than it shall have."""
     if docker.daemon is None:
         return False
-    return bool(plan.edits) or started_before(docker.daemon.process, docker.state.path)
+    path = docker.state.path
+    edited = any(edit.path == path for edit in plan.edits)
+    return edited or started_before(docker.daemon.process, path)
 
 
 def _write(
@@ -256,7 +263,7 @@ def _running_containers(address: str) -> list[Container]:
 
 
 def _diff_file(edit: Edit) -> dict[str, str]:
-    before, after = (_show(content, edit.secret) for content in (edit.before, edit.after))
+    before, after = (_show(content, edit) for content in (edit.before, edit.after))
     return {
         "before": before,
         "after": after,
@@ -265,11 +272,13 @@ def _diff_file(edit: Edit) -> dict[str, str]:
     }
 
 
-def _show(content: bytes | None, secret: bool) -> str:
+def _show(content: bytes | None, edit: Edit) -> str:
     from .policy.redaction import redact  # Only a change has something to show.
 
+    if edit.hidden:
+        return f"({len(content)} bytes, not shown)\n" if content else ""
     text = (content or b"").decode("utf-8", "backslashreplace")
-    return redact(text) if secret else text
+    return redact(text) if edit.secret else text
 
 
 def _diff_sysctls(changes: tuple[tuple[str, str, str], ...]) -> Iterator[dict[str, str]]:

@@ -5,7 +5,8 @@ from __future__ import annotations
 
 import os
 
-from .policy.docker_config import read_defaults
+from .policy.docker_config import decode_daemon_json, read_defaults
+from .policy.docker_flags import read_flag_defaults
 from .policy.dockerd_flags import find_config_path
 from .policy.pam_limits import (
     LIMITS_CONF,
@@ -111,9 +112,11 @@ def _find_user(root: str, name: str) -> User:
 
 
 def _resolve_docker(root: str) -> Iterator[dict[str, object]]:
-    path = find_config_path(read_dockerd_flags(root.rstrip("/")))
+    flags = read_dockerd_flags(root.rstrip("/"))
+    path = find_config_path(flags)
     content = read_bytes(path, root)
-    for default in read_defaults((content or b"").decode("utf-8"), path):
+    stated = read_defaults(decode_daemon_json(content or b"", path), path)
+    for default in [*stated, *read_flag_defaults(flags)]:
         unit = "bytes" if default.name == "shm_size" else ITEMS[default.name].unit
         pairs = [("value", default.limit.hard)]
         if default.name != "shm_size":

@@ -97,14 +97,14 @@ def test_sysctls_and_docker_are_told(tree: Path) -> None:
     (tree / "etc/security/limits.conf").unlink()
     write(tree, "/etc/sysctl.d/a.conf", "vm.max_map_count = 5\n-kernel.x\nkernel.y = a b\n")
     write(tree, "/etc/sysctl.d/b.conf", "vm/max_map_count = 6\n")
-    docker = '{"default-ulimits": {"nofile": {"Name": "nofile", "Hard": 9, "Soft": 5}}, "default-shm-size": "1G"}'
+    docker = '{"default-ulimits": {"nofile": {"Name": "nofile", "Hard": 90, "Soft": 50}}, "default-shm-size": "1G"}'
     write(tree, "/etc/docker/daemon.json", docker)
     assert [line for line in told(tree) if not line.startswith("     by")] == [
         "kernel kernel.y = a b",
         "kernel vm.max_map_count = 6",
         '     shadows /etc/sysctl.d/a.conf:1 "vm.max_map_count = 5"',
-        "new-container:docker nofile soft = 5",
-        "new-container:docker nofile hard = 9",
+        "new-container:docker nofile soft = 50",
+        "new-container:docker nofile hard = 90",
         "new-container:docker shm_size = 1GiB",
     ]
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Read and state what a Docker daemon gives its containers by default.
+"""Read what daemon.json states of the limits that new containers get.
 
 The rules were measured on dockerd 20.10 and 26.1: the daemon takes ``default-ulimits`` through
 Go's ``encoding/json`` without a look at the values, and runc refuses them at each start.
@@ -7,32 +7,31 @@ Go's ``encoding/json`` without a look at the values, and runc refuses them at ea
 
 from __future__ import annotations
 
-import re
 from typing import NamedTuple
 
 from .declaration import Declaration
 from .dockerd_flags import CONFIG_PATH
-from .json_text import (
-    Member,
-    find_member,
-    find_members,
-    is_blank,
-    line_of,
-    remove_member,
-    set_member,
-)
+from .dockerd_version import is_before_23
+from .json_text import byte_order_mark, find_member, find_members, is_blank, line_of
 from .rlimit import RLIMITS, UNLIMITED, Rlimit, format_quantity
+from .shm_size import DEFAULT_SHM_SIZE, TOO_LARGE, parse_shm_size
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping
+    from collections.abc import Iterable, Mapping
+
+    from .json_text import Member
 
 ULIMITS_KEY = "default-ulimits"
 SHM_KEY = "default-shm-size"
 
-_DEFAULT_SHM_SIZE = 64 * 2**20
-_SHM_UNITS = "kmgtp"
-_SHM_SIZE = re.compile(r"([0-9]+(?:\.[0-9]+)?) ?([kmgtp]?)i?b?", re.IGNORECASE)
+_RUNC_NAMES = {name.upper(): name for name in RLIMITS}
+_BOUNDS = ("Soft", "Hard")
+
+# With fewer descriptors runc itself cannot go on, on any release that was measured.
+LEAST_NOFILE = 7
+# With less it depends on the release, and on luck, whether a container comes up.
+_UNSURE_BELOW = {"nofile": 24, "cpu": 2, "stack": 2**17, "data": 2**28, "as": 2**32}
 
 
 class DockerDefaults(NamedTuple):
@@ -43,55 +42,122 @@ class DockerDefaults(NamedTuple):
 
 
 class StatedDefault(NamedTuple):
-    """One default that daemon.json states: an item of limits.conf, or ``shm_size``."""
+    """One default that daemon.json or a flag states: an item of limits.conf, or ``shm_size``."""
 
     name: str
     limit: Rlimit
     declaration: Declaration
 
 
+class Fault(NamedTuple):
+    """What is wrong with one statement; ``stops`` is ``dockerd``, ``containers`` or nothing."""
+
+    text: str
+    stops: str
+
+
 class Entry(NamedTuple):
-    """One member of a default-ulimits object. ``fields`` hold the last value of each name."""
+    """One member of a default-ulimits object.
+
+    ``fields`` are its members as written, each name folded as Go folds it; ``None`` where the
+    value is no object.
+    """
 
     key: str
-    fields: dict[str, object] | None
+    value: object
+    fields: tuple[tuple[str, object], ...] | None
     line: int
     text: str
 
+    def find_field(self, name: str) -> object | None:
+        """Return the value that counts: the last one, but Go passes over a ``null``."""
+        values = [value for field, value in self.fields or () if field == name.lower()]
+        return next((value for value in reversed(values) if value is not None), None)
+
     @property
     def name(self) -> str:
-        name = (self.fields or {}).get("name")
-        return name.lower() if isinstance(name, str) else ""
+        """Return the limit's name as runc reads it, or nothing."""
+        name = self.find_field("Name")
+        return _RUNC_NAMES.get(_upper(name), "") if isinstance(name, str) else ""
 
     @property
     def item(self) -> str:
         """Return what the entry limits, or is meant to."""
-        return self.name or self.key
+        name = self.find_field("Name")
+        return self.name or (name if isinstance(name, str) and name else self.key)
+
+    @property
+    def limit(self) -> Rlimit:
+        """Return the limit as runc sets it: a missing bound is 0, a negative one wraps around."""
+        soft, hard = (self.find_field(bound) for bound in _BOUNDS)
+        return Rlimit(*(bound % 2**64 if isinstance(bound, int) else 0 for bound in (soft, hard)))
 
 
-def read_defaults(text: str, path: str = CONFIG_PATH) -> list[StatedDefault]:
+def _upper(name: str) -> str:
+    """Return upper case as Go has it: one letter for one."""
+    return "".join(one.upper() if len(one.upper()) == 1 else one for one in name)
+
+
+def _fold(name: str) -> str:
+    """Return a field's name as Go compares it: any case, and two letters that look alike."""
+    return name.lower().replace("\u017f", "s")
+
+
+def decode_daemon_json(content: bytes, path: str = CONFIG_PATH) -> str:
+    """Return the text of daemon.json.
+
+    :raises ValueError: If it is no UTF-8.
+    """
+    try:
+        return content.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{path}: byte {error.start} is no UTF-8: write it as UTF-8") from None
+
+
+def read_members(text: str, path: str, version: str = "") -> list[Member]:
+    """Return the members that dockerd reads; a ``null`` is to it an object without any.
+
+    :raises ValueError: If it reads none: the text is no JSON object, or ends in something else.
+    """
+    if is_blank(text) or text.strip() == "null":
+        return []
+    if is_before_23(version):  # It stops reading behind the object.
+        return find_members(text, path, len(byte_order_mark(text)))
+    return find_members(text, path)
+
+
+def read_defaults(text: str, path: str = CONFIG_PATH, version: str = "") -> list[StatedDefault]:
     """Return the defaults that dockerd would take from daemon.json, with file and line.
 
-    An entry that dockerd or runc refuses states nothing; :func:`find_daemon_json_problems`
-    names it. ``Name`` decides what is limited, the key it stands under does not.
+    An entry that dockerd or runc refuses states nothing; :mod:`.docker_problems` names it.
+    ``Name`` decides what is limited, the key it stands under does not.
 
     :raises ValueError: If the text is no JSON object.
     """
-    members = [] if is_blank(text) else find_members(text, path)
+    members = read_members(text, path, version)
     stated = []
     for entry in read_entries(text, path, members):
-        if not find_faults(entry):
-            limit = _read_limit(entry)
-            value = f"{format_quantity(limit.soft)}:{format_quantity(limit.hard)}"
+        if not any(fault.stops for fault in find_faults(entry)):
+            value = ":".join(map(format_quantity, entry.limit))
             declaration = Declaration(path, entry.line, entry.text, value)
-            stated.append(StatedDefault(entry.name, limit, declaration))
+            stated.append(StatedDefault(entry.name, entry.limit, declaration))
     shm = find_member(members, SHM_KEY)
-    size = parse_shm_size(shm.value) if shm else None
-    if shm and size is not None:
+    size = read_shm_size(text, shm) if shm else None
+    if shm and size is not None and size != TOO_LARGE:
         line = line_of(text, shm.start)
         declaration = Declaration(path, line, text[shm.start : shm.end], size)
         stated.append(StatedDefault("shm_size", Rlimit(size, size), declaration))
     return stated
+
+
+def read_shm_size(text: str, member: Member) -> int | None:
+    """Return the bytes that default-shm-size states; ``None`` for what dockerd refuses.
+
+    A JSON number is refused, a string of digits is not; escapes in the string are not decoded.
+    """
+    written = text[member.value_start : member.end]
+    size = parse_shm_size(written[1:-1]) if written.startswith('"') else None
+    return DEFAULT_SHM_SIZE if size == 0 else size
 
 
 def collect_defaults(stated: Iterable[StatedDefault]) -> DockerDefaults:
@@ -101,34 +167,26 @@ def collect_defaults(stated: Iterable[StatedDefault]) -> DockerDefaults:
     return DockerDefaults(limits, size.hard if size else None)
 
 
-def parse_shm_size(value: object) -> int | None:
-    """Read a size as dockerd does (``units.RAMInBytes``); ``None`` for what it refuses.
+def walk_entries(text: str, path: str, members: Iterable[Member]) -> list[Entry]:
+    """Return every entry of every default-ulimits object as it is written, repeated ones too."""
+    return [
+        _read_entry(text, path, member)
+        for block in members
+        if block.key == ULIMITS_KEY and isinstance(block.value, dict)
+        for member in find_members(text, path, block.value_start)
+    ]
 
-    A JSON number is refused by dockerd, a string of digits is not. 0 stands for the default.
+
+def read_entries(text: str, path: str, members: Iterable[Member]) -> list[Entry]:
+    """Return the entries that count, as Go reads them.
+
+    Objects of one key are merged, a repeated entry is replaced, a ``null`` drops all before it.
     """
-    match = _SHM_SIZE.fullmatch(value) if isinstance(value, str) else None
-    if match is None:
-        return None
-    power = _SHM_UNITS.index(match[2].lower()) + 1 if match[2] else 0
-    size = float(match[1]) * (1 << 10 * power)  # Infinite where it has hundreds of digits.
-    return int(size) or _DEFAULT_SHM_SIZE if size < 2**63 else None
-
-
-def format_shm_size(size: int) -> str:
-    """Write a size for dockerd: ``8G``, or plain bytes where it is no whole number of KiB."""
-    for power in range(len(_SHM_UNITS), 0, -1):
-        if size and size % (1 << 10 * power) == 0:
-            return f"{size >> 10 * power}{_SHM_UNITS[power - 1].upper()}"
-    return str(size)
-
-
-def read_entries(text: str, path: str, members: list[Member]) -> list[Entry]:
-    """Return what Go reads: objects of one key are merged, a repeated entry is replaced."""
     entries: dict[str, Entry] = {}
     for block in members:
-        if block.key == ULIMITS_KEY and isinstance(block.value, dict):
-            for member in find_members(text, path, block.value_start):
-                entries[member.key] = _read_entry(text, path, member)
+        if block.key == ULIMITS_KEY and block.value is None:
+            entries.clear()
+        entries.update({entry.key: entry for entry in walk_entries(text, path, [block])})
     return list(entries.values())
 
 
@@ -136,135 +194,81 @@ def _read_entry(text: str, path: str, member: Member) -> Entry:
     fields = None
     if isinstance(member.value, dict):
         inner = find_members(text, path, member.value_start)
-        fields = {field.key.lower(): field.value for field in inner if field.value is not None}
+        fields = tuple((_fold(field.key), field.value) for field in inner)
     written = text[member.start : member.end]
-    return Entry(member.key, fields, line_of(text, member.start), written)
+    return Entry(member.key, member.value, fields, line_of(text, member.start), written)
 
 
-def _read_limit(entry: Entry) -> Rlimit:
-    fields = entry.fields or {}
-    bounds = (fields.get(bound, 0) for bound in Rlimit._fields)
-    soft, hard = (bound % 2**64 if isinstance(bound, int) else 0 for bound in bounds)
-    return Rlimit(soft, hard)
+def find_faults(entry: Entry, nr_open: int = UNLIMITED) -> list[Fault]:
+    """Return what dockerd refuses in an entry, and what runc refuses at each container's start.
+
+    :param nr_open: ``fs.nr_open`` of the host.
+    """
+    refused = find_type_faults(entry)
+    if refused:
+        return refused
+    if entry.value is None:
+        return [Fault("is null, over which dockerd stumbles: no container starts", "containers")]
+    texts = [*_find_name_faults(entry), *_find_bound_faults(entry, nr_open)]
+    faults = [Fault(f"{text}: no container starts", "containers") for text in texts]
+    return faults or _find_doubts(entry)
 
 
-def find_faults(entry: Entry, nr_open: int = UNLIMITED) -> list[str]:
-    """Return what dockerd refuses in an entry, or what runc refuses at each container's start."""
+def find_type_faults(entry: Entry) -> list[Fault]:
+    """Return what stops dockerd, even in an entry that a later one of its key replaces."""
+    if entry.value is None:
+        return []
     if entry.fields is None:
-        return ["dockerd takes an object with Name, Soft and Hard"]
-    faults = _find_name_faults(entry)
-    whole = True
-    for bound in ("Soft", "Hard"):
-        value = entry.fields.get(bound.lower())
-        if value is None:
-            faults.append(f"{bound} is missing, which dockerd reads as 0")
-        elif isinstance(value, bool) or not isinstance(value, int) or not -(2**63) <= value < 2**63:
-            faults.append(
-                f"{bound} is {show_value(value)}, dockerd takes whole numbers (-1: unlimited)"
-            )
-            whole = False
-    limit = _read_limit(entry)
-    if whole and limit.soft > limit.hard:
-        soft, hard = map(format_quantity, limit)
-        faults.append(f"soft {soft} is above hard {hard}: no container starts")
-    if whole and entry.name == "nofile" and max(limit) > nr_open:
-        highest = format_quantity(max(limit))
-        faults.append(f"{highest} is above fs.nr_open, {nr_open}: no container starts")
-    return faults
+        return [Fault("dockerd takes an object with Name, Soft and Hard", "dockerd")]
+    faults = []
+    for field, value in entry.fields:
+        name = field.capitalize()
+        if field == "name" and not isinstance(value, (str, type(None))):
+            faults.append(f"{name} is {show_value(value)}, dockerd takes a string")
+        if name in _BOUNDS and not (value is None or _is_int64(value)):
+            takes = "dockerd takes whole numbers (-1: unlimited)"
+            faults.append(f"{name} is {show_value(value)}, {takes}")
+    return [Fault(text, "dockerd") for text in faults]
+
+
+def _is_int64(value: object) -> bool:
+    whole = isinstance(value, int) and not isinstance(value, bool)
+    return whole and -(2**63) <= value < 2**63  # type: ignore[operator]
 
 
 def _find_name_faults(entry: Entry) -> list[str]:
-    name = (entry.fields or {}).get("name")
-    if name is None:
-        return ["Name is missing: no container starts"]
-    if entry.name not in RLIMITS:
-        return [f"Name is {show_value(name)}, runc knows {', '.join(RLIMITS)}"]
+    name = entry.find_field("Name")
+    if not name:
+        return ["Name is missing"]
+    return [] if entry.name else [f"Name is {show_value(name)}, runc knows {', '.join(RLIMITS)}"]
+
+
+def _find_bound_faults(entry: Entry, nr_open: int) -> list[str]:
+    faults = []
+    missing = [bound for bound in _BOUNDS if entry.find_field(bound) is None]
+    note = f" ({' and '.join(missing)} missing, which dockerd reads as 0)" if missing else ""
+    soft, hard = map(format_quantity, entry.limit)
+    if entry.limit.soft > entry.limit.hard:
+        faults.append(f"soft {soft} is above hard {hard}{note}")
+    elif is_too_low(entry.name, entry.limit):
+        faults.append(f"soft {soft} is too low{note}")
+    if entry.name == "nofile" and max(entry.limit) > nr_open:
+        faults.append(f"{format_quantity(max(entry.limit))} is above fs.nr_open, {nr_open}")
+    return faults
+
+
+def is_too_low(item: str, limit: Rlimit) -> bool:
+    """Tell whether no container can start with a limit."""
+    return item == "nofile" and limit.soft < LEAST_NOFILE
+
+
+def _find_doubts(entry: Entry) -> list[Fault]:
+    if entry.limit.soft < _UNSURE_BELOW.get(entry.name, 0):
+        soft = format_quantity(entry.limit.soft)
+        return [Fault(f"soft {soft} may be too low for a container to start", "")]
     return []
 
 
 def show_value(value: object) -> str:
     """Return a value for a message; what is no scalar goes by its kind."""
     return repr(value) if isinstance(value, (str, int, float)) else f"a {type(value).__name__}"
-
-
-def format_ulimit(item: str, limit: Rlimit) -> dict[str, object]:
-    """Return one entry as dockerd wants it: ``Name`` decides, and -1 is unlimited."""
-    soft, hard = (-1 if bound >= UNLIMITED else bound for bound in limit)
-    return {"Name": item, "Hard": hard, "Soft": soft}
-
-
-def merge_daemon_json(text: str, wanted: DockerDefaults) -> str:
-    """State the wanted defaults and leave every other byte as it is.
-
-    The text comes back unchanged where it states them already, in whatever spelling.
-
-    :raises ValueError: If the text is no JSON object, or a wanted limit has no place in it.
-    """
-    text = _merge_ulimits(text, wanted.ulimits)
-    if wanted.shm_size is None or wanted.shm_size == collect_defaults(read_defaults(text)).shm_size:
-        return text
-    return set_member(text, SHM_KEY, format_shm_size(wanted.shm_size))
-
-
-def _merge_ulimits(text: str, wanted: Mapping[str, Rlimit]) -> str:
-    members = [] if is_blank(text) else find_members(text)
-    entries = read_entries(text, "", members)
-    missing = {item: wanted[item] for item in wanted if not _is_stated(entries, item, wanted[item])}
-    if not missing:
-        return text
-    written = {item: format_ulimit(item, limit) for item, limit in missing.items()}
-    block = find_member(members, ULIMITS_KEY)
-    if block is None or not block.value:
-        return set_member(text, ULIMITS_KEY, written)
-    if not isinstance(block.value, dict):
-        raise ValueError(f"{ULIMITS_KEY} is {show_value(block.value)}, dockerd takes an object")
-    for entry in entries:
-        if entry.key in missing and entry.item != entry.key:
-            raise ValueError(f"{ULIMITS_KEY}.{entry.key} limits {entry.item}: rename that key")
-    stray = [entry.key for entry in entries if entry.item in missing and entry.key != entry.item]
-    text = _remove_entries(text, stray)
-    block = _find_blocks(text)[-1]
-    inner = text[block.value_start : block.end]
-    for item, value in written.items():
-        inner = set_member(inner, item, value)
-    return text[: block.value_start] + inner + text[block.end :]
-
-
-def _is_stated(entries: Iterable[Entry], item: str, limit: Rlimit) -> bool:
-    """Tell whether one sound entry, and no second one, states the limit."""
-    found = [entry for entry in entries if entry.item == item]
-    return len(found) == 1 and not find_faults(found[0]) and _read_limit(found[0]) == limit
-
-
-def _find_blocks(text: str) -> list[Member]:
-    return [
-        member
-        for member in find_members(text)
-        if member.key == ULIMITS_KEY and isinstance(member.value, dict)
-    ]
-
-
-def _remove_entries(text: str, keys: Collection[str]) -> str:
-    for block in reversed(_find_blocks(text)):
-        inner = text[block.value_start : block.end]
-        for key in keys:
-            inner = remove_member(inner, key)
-        text = text[: block.value_start] + inner + text[block.end :]
-    return text
-
-
-def remove_from_daemon_json(text: str, items: Collection[str], shm: bool = False) -> str:
-    """Take limits out, by limits.conf name, and the /dev/shm size; the exact inverse of merging.
-
-    A default-ulimits that holds nothing more goes too.
-
-    :raises ValueError: If the text is no JSON object.
-    """
-    if is_blank(text):
-        return text
-    entries = read_entries(text, "", find_members(text))
-    keys = [entry.key for entry in entries if entry.item in items]
-    text = _remove_entries(text, keys)
-    if keys and not any(block.value for block in _find_blocks(text)):
-        text = remove_member(text, ULIMITS_KEY)
-    return remove_member(text, SHM_KEY) if shm else text

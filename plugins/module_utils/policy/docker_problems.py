@@ -4,23 +4,30 @@
 from __future__ import annotations
 
 import re
+from typing import NamedTuple
 
 from .docker_config import (
     SHM_KEY,
     ULIMITS_KEY,
     Entry,
     find_faults,
-    format_ulimit,
-    parse_shm_size,
+    find_type_faults,
     read_entries,
+    read_members,
+    read_shm_size,
     show_value,
+    walk_entries,
 )
-from .json_text import byte_order_mark, find_members, is_blank, line_of
+from .docker_flags import find_flag_problems
+from .docker_merge import format_ulimit
+from .dockerd_version import is_before_23
+from .json_text import byte_order_mark, find_member, is_blank, line_of
 from .rlimit import UNLIMITED
+from .shm_size import TOO_LARGE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable
+    from collections.abc import Collection, Iterable, Iterator
 
     from .docker_config import DockerDefaults
     from .dockerd_flags import Flag
@@ -28,10 +35,16 @@ if TYPE_CHECKING:
     from .rlimit import Rlimit
 
 _MISSPELT = re.compile(r"(default)?[-_]?((u?limits?)|shm[-_]?size)", re.IGNORECASE)
+
+# Objects that dockerd takes as one option; of any other the members count as options of their own.
+_WHOLE = ("builder", "features", "log-opts", "proxies", "runtimes", ULIMITS_KEY)
 _FLAG_KEYS = {
     "add-runtime": "",  # The one key that may stand in both places.
     "authorization-plugin": "authorization-plugins",
+    "cdi-spec-dir": "cdi-spec-dirs",
+    "cluster-store-opt": "cluster-store-opts",
     "default-address-pool": "default-address-pools",
+    "default-network-opt": "default-network-opts",
     "default-ulimit": ULIMITS_KEY,
     "dns-opt": "dns-opts",
     "exec-opt": "exec-opts",
@@ -45,6 +58,13 @@ _FLAG_KEYS = {
 }
 
 
+class Problem(NamedTuple):
+    """One sentence; ``stops`` is ``dockerd``, ``containers``, or nothing: it is only in doubt."""
+
+    text: str
+    stops: str
+
+
 def find_daemon_json_problems(
     text: str,
     path: str,
@@ -52,80 +72,112 @@ def find_daemon_json_problems(
     flags: Iterable[Flag] = (),
     nr_open: int = UNLIMITED,
     version: str = "",
-) -> list[str]:
-    """Return everything that would stop dockerd, or every container, once *wanted* is merged in.
+) -> list[Problem]:
+    """Return what of the limits would stop dockerd, or every container, with *wanted* merged in.
 
-    With nothing wanted it judges the file as it stands.
+    With nothing wanted it judges the file as it stands. Other keys are judged by their form
+    alone: JSON, and no flag beside them.
 
     :param flags: What the daemon's unit gives it, see :mod:`.dockerd_flags`.
     :param nr_open: ``fs.nr_open`` of the host.
     :param version: The daemon's; an unknown one is taken for the strictest.
     """
+    flags = list(flags)
     problems = [
-        f"{ULIMITS_KEY}.{item}: {fault}"
+        Problem(f"{ULIMITS_KEY}.{item}: {fault.text}", fault.stops)
         for item, limit in wanted.ulimits.items()
         for fault in find_faults(_expect_entry(item, limit), nr_open)
     ]
-    try:
-        members = [] if is_blank(text) else find_members(text, path)
-    except ValueError as error:
-        return [*problems, str(error)]
+    problems += [Problem(*fault) for fault in find_flag_problems(flags, nr_open)]
     problems += _find_text_problems(text, path, wanted, version)
+    try:
+        members = read_members(text, path, version)
+    except ValueError as error:
+        return [*problems, Problem(str(error), "dockerd")]
     problems += _find_key_problems(text, path, members, wanted)
-    items: list[str] = []
-    for entry in read_entries(text, path, members):
-        if entry.item not in wanted.ulimits:
-            place = f"{path}:{entry.line}: {ULIMITS_KEY}.{entry.key}"
-            problems += [f"{place}: {fault}" for fault in find_faults(entry, nr_open)]
-            if entry.item in items:
-                problems.append(f"{place}: {entry.item} is stated twice, which one wins is chance")
-            items.append(entry.item)
-    keys = {member.key for member in members}
+    problems += _find_entry_problems(text, path, members, wanted, nr_open)
+    keys = set(flatten_keys(members))
     keys |= {key for key, value in zip((ULIMITS_KEY, SHM_KEY), wanted) if value}
-    return problems + _find_conflicts(keys, path, flags)
+    return [*problems, *_find_conflicts(keys, path, flags)]
 
 
 def _expect_entry(item: str, limit: Rlimit) -> Entry:
-    fields = {name.lower(): value for name, value in format_ulimit(item, limit).items()}
-    return Entry(item, fields, 0, "")
+    value = format_ulimit(item, limit)
+    fields = tuple((name.lower(), bound) for name, bound in value.items())
+    return Entry(item, value, fields, 0, "")
 
 
-def _find_text_problems(text: str, path: str, wanted: DockerDefaults, version: str) -> list[str]:
-    release = re.match("[0-9]+", version)
-    if release and int(release[0]) >= 23:
-        return []
-    problems = []
+def _find_text_problems(
+    text: str, path: str, wanted: DockerDefaults, version: str
+) -> Iterator[Problem]:
+    if is_before_23(version) is False:
+        return
     if byte_order_mark(text):
-        problems.append(f"{path}:1: dockerd before 23.0 refuses a byte order mark")
+        yield Problem(f"{path}:1: dockerd before 23.0 refuses a byte order mark", "dockerd")
     if is_blank(text) and not any(wanted):
-        problems.append(f"{path}: dockerd before 23.0 refuses an empty file, {{}} is accepted")
-    return problems
+        problem = f"{path}: dockerd before 23.0 refuses an empty file, {{}} is accepted"
+        yield Problem(problem, "dockerd")
 
 
 def _find_key_problems(
     text: str, path: str, members: list[Member], wanted: DockerDefaults
-) -> list[str]:
-    problems = []
+) -> Iterator[Problem]:
     for member in members:
         place = f"{path}:{line_of(text, member.start)}: {member.key}"
         if member.key == ULIMITS_KEY:
             if not isinstance(member.value, dict) and member.value is not None:
-                problems.append(f"{place}: dockerd takes an object, not {show_value(member.value)}")
-        elif member.key == SHM_KEY:
-            if wanted.shm_size is None and parse_shm_size(member.value) is None:
                 seen = show_value(member.value)
-                problems.append(f"{place}: {seen} is no size, dockerd takes a string such as '8G'")
+                yield Problem(f"{place}: dockerd takes an object, not {seen}", "dockerd")
+        elif member.key == SHM_KEY:
+            if wanted.shm_size is None:
+                size = read_shm_size(text, member)
+                last = member is find_member(members, SHM_KEY)
+                yield from _find_size_problems(place, member.value, size, last)
         elif _MISSPELT.fullmatch(member.key) and member.value != {}:
             right = SHM_KEY if "shm" in member.key.lower() else ULIMITS_KEY
-            problems.append(f"{place}: dockerd does not know this key, {right} is meant")
-    return problems
+            problem = f"{place}: dockerd does not know this key, {right} is meant"
+            yield Problem(problem, "dockerd")
 
 
-def _find_conflicts(keys: Collection[str], path: str, flags: Iterable[Flag]) -> list[str]:
-    return [
-        f"{flag.place}: --{flag.name} and {key} in {path} exclude each other,"
-        " dockerd does not start with both"
-        for flag in flags
-        for key in [_FLAG_KEYS.get(flag.name, flag.name)]
-        if key in keys
-    ]
+def _find_size_problems(
+    place: str, value: object, size: int | None, counts: bool
+) -> Iterator[Problem]:
+    seen = show_value(value)
+    if size is None:
+        problem = f"{place}: {seen} is no size, dockerd takes a string such as '8G'"
+        yield Problem(problem, "dockerd")
+    elif size == TOO_LARGE and counts:
+        yield Problem(f"{place}: {seen} is too large: no container starts", "containers")
+
+
+def _find_entry_problems(
+    text: str, path: str, members: list[Member], wanted: DockerDefaults, nr_open: int
+) -> Iterator[Problem]:
+    limits: dict[str, Rlimit] = {}
+    counted = read_entries(text, path, members)
+    for entry in walk_entries(text, path, members):
+        if entry.item in wanted.ulimits:
+            continue
+        place = f"{path}:{entry.line}: {ULIMITS_KEY}.{entry.key}"
+        counts = entry in counted
+        for fault in find_faults(entry, nr_open) if counts else find_type_faults(entry):
+            yield Problem(f"{place}: {fault.text}", fault.stops)
+        if counts and limits.setdefault(entry.item, entry.limit) != entry.limit:
+            yield Problem(f"{place}: {entry.item} is stated twice, which one wins is chance", "")
+
+
+def flatten_keys(members: Iterable[Member]) -> Iterator[str]:
+    """Yield the options that dockerd sees: members of an object it does not know among them."""
+    for member in members:
+        if isinstance(member.value, dict) and member.key not in _WHOLE:
+            yield from member.value
+        else:
+            yield member.key
+
+
+def _find_conflicts(keys: Collection[str], path: str, flags: Iterable[Flag]) -> Iterator[Problem]:
+    for flag in flags:
+        key = _FLAG_KEYS.get(flag.name, flag.name)
+        if key in keys:
+            text = f"{flag.place}: --{flag.name} and {key} in {path} exclude each other,"
+            yield Problem(f"{text} dockerd does not start with both", "dockerd")

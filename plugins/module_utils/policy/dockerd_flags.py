@@ -48,6 +48,9 @@ def parse_flags(words: Iterable[tuple[str, str, int]]) -> list[Flag]:
     """
     flags: list[Flag] = []
     for word, path, line in words:
+        while re.match("-D[^=]", word):  # A switch takes no value: -DH means -D -H.
+            flags.append(Flag("debug", "", path, line))
+            word = f"-{word[2:]}"
         if word.startswith("--"):
             name, value = word[2:].partition("=")[::2]
         elif word.startswith("-") and word[1:2] in _SHORT_FLAGS:

@@ -15,7 +15,8 @@ _NEUTRAL = "#mlhost.limits# "
 class Edit(NamedTuple):
     """The change of one file, as bytes; ``None`` for a file that is not there.
 
-    ``secret`` says that the content may hold credentials, so that a diff must be redacted.
+    ``secret`` says that the content may hold credentials, so that a diff must be redacted;
+    ``hidden``, that a diff shows nothing of it.
     """
 
     path: str
@@ -23,6 +24,7 @@ class Edit(NamedTuple):
     after: bytes | None
     mode: int = 0o644
     secret: bool = False
+    hidden: bool = False
 
     @property
     def changes(self) -> bool:

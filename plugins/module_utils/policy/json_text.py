@@ -35,7 +35,23 @@ def _refuse_constant(name: str) -> NoReturn:
     raise ValueError(f"{name} is no JSON number")
 
 
-_DECODER = json.JSONDecoder(parse_constant=_refuse_constant)
+def _read_float(text: str) -> float:
+    """Read a number; one beyond a 64-bit float is refused, as Go's ``encoding/json`` does."""
+    value = float(text)
+    if value in (float("inf"), float("-inf")):
+        shown = text if len(text) <= 20 else f"a number of {len(text)} digits"
+        raise ValueError(f"{shown} is beyond every number that Go reads")
+    return value
+
+
+def _read_integer(text: str) -> int:
+    _read_float(text)
+    return int(text)
+
+
+_DECODER = json.JSONDecoder(
+    parse_constant=_refuse_constant, parse_float=_read_float, parse_int=_read_integer
+)
 
 
 def line_of(text: str, offset: int) -> int:
@@ -112,7 +128,7 @@ def _scan_value(text: str, at: int) -> tuple[object, int]:
         return _DECODER.raw_decode(text, at)
     except json.JSONDecodeError:
         raise
-    except ValueError as error:  # NaN, or a number of more digits than Python reads.
+    except ValueError as error:  # NaN, or a number that is too large.
         raise json.JSONDecodeError(str(error), text, at) from None
 
 
@@ -175,6 +191,12 @@ def remove_member(text: str, key: str) -> str:
             text = text[: members[at - 1].end] + text[member.end :]
         else:
             text = _empty_object(text, member)
+
+
+def replace_member(text: str, key: str, written: str) -> str:
+    """Put other text where the member that counts for a key stands, its key included."""
+    member = find_member(find_members(text), key)
+    return text[: member.start] + written + text[member.end :] if member else text
 
 
 def _empty_object(text: str, member: Member) -> str:

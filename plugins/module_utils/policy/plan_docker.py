@@ -5,14 +5,17 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from .docker_config import (
-    DockerDefaults,
-    collect_defaults,
-    merge_daemon_json,
-    read_defaults,
-    remove_from_daemon_json,
-)
+from .docker_config import DockerDefaults, collect_defaults, decode_daemon_json, read_defaults
+from .docker_merge import find_unstated, merge_daemon_json, remove_from_daemon_json
 from .docker_problems import find_daemon_json_problems
+from .docker_record import (
+    Record,
+    extend_record,
+    find_record_path,
+    format_record,
+    parse_record,
+    undo,
+)
 from .dockerd_flags import CONFIG_PATH, Flag
 from .edit import Edit
 from .plan import SectionPlan
@@ -26,18 +29,22 @@ _EMPTY = "{}\n"
 
 
 class DockerState(NamedTuple):
-    """What is known of the daemon; ``content`` is ``None`` where daemon.json is absent."""
+    """What is known of the daemon; ``content`` is ``None`` where daemon.json is absent.
+
+    ``record`` is what earlier runs remember of it, see :mod:`.docker_record`.
+    """
 
     content: bytes | None = None
     path: str = CONFIG_PATH
     flags: tuple[Flag, ...] = ()
     installed: bool = True
+    record: bytes | None = None
 
 
 def plan_docker(
     policy: DockerPolicy | None, state: DockerState, nr_open: int | None, absent: bool
 ) -> SectionPlan:
-    """Return the edit of daemon.json; every key that is not ours keeps its bytes.
+    """Return the edits of daemon.json and its record; every key that is not ours keeps its bytes.
 
     :param nr_open: The lowest fs.nr_open that will be in force.
     """
@@ -45,23 +52,16 @@ def plan_docker(
     if not any(wanted):
         return SectionPlan()
     try:
-        text = (state.content or b"").decode("utf-8")
+        record = _read_record(state)
+        content = state.content
+        text = None if content is None else decode_daemon_json(content, state.path)
         if absent:
-            return _plan_removal(text, state, wanted)
-        problems = find_daemon_json_problems(
-            text, state.path, wanted, state.flags, UNLIMITED if nr_open is None else nr_open
+            return _plan_removal(text, state, wanted, record)
+        return _plan_statement(
+            text, state, wanted, record, UNLIMITED if nr_open is None else nr_open
         )
-        if problems:
-            return SectionPlan(problems=tuple(problems))
-        merged = merge_daemon_json(text, wanted)
-    except UnicodeDecodeError as exc:
-        problem = f"{state.path}: byte {exc.start} is no UTF-8, which dockerd needs"
-        return SectionPlan(problems=(problem,))
     except ValueError as exc:
         return SectionPlan(problems=(str(exc),))
-    notes = () if state.installed else (f"{state.path}: takes effect once Docker is installed",)
-    edits = () if merged == text else (_edit(state, merged),)
-    return SectionPlan(edits, notes=notes)
 
 
 def collect_wanted(policy: DockerPolicy) -> DockerDefaults:
@@ -74,19 +74,57 @@ def collect_wanted(policy: DockerPolicy) -> DockerDefaults:
     return DockerDefaults(ulimits, policy.shm_size)
 
 
-def _plan_removal(text: str, state: DockerState, wanted: DockerDefaults) -> SectionPlan:
-    """Remove what the policy asks for and the file states; another value is somebody else's."""
-    if state.content is None:
+def _read_record(state: DockerState) -> Record | None:
+    if state.record is None:
+        return None
+    return parse_record(state.record.decode("utf-8", "replace"), find_record_path(state.path))
+
+
+def _plan_statement(
+    text: str | None,
+    state: DockerState,
+    wanted: DockerDefaults,
+    record: Record | None,
+    nr_open: int,
+) -> SectionPlan:
+    now = text or ""
+    problems = find_daemon_json_problems(now, state.path, wanted, state.flags, nr_open)
+    reasons = tuple(problem.text for problem in problems if problem.stops)
+    if reasons:
+        return SectionPlan(problems=reasons)
+    merged = merge_daemon_json(now, wanted)
+    notes = tuple(problem.text for problem in problems)
+    if not state.installed:
+        notes += (f"{state.path}: takes effect once Docker is installed",)
+    if merged == now and record:
+        return SectionPlan(notes=notes)
+    # Where all is stated already, that is remembered too: state absent must not take it away.
+    extended = extend_record(record, text, merged, find_unstated(now, wanted))
+    return SectionPlan(_plan_edits(state, merged, extended), notes=notes)
+
+
+def _plan_removal(
+    text: str | None, state: DockerState, wanted: DockerDefaults, record: Record | None
+) -> SectionPlan:
+    """Give back what was; without a record, remove what the policy asks for and the file states."""
+    if record:
+        return SectionPlan(_plan_edits(state, undo(text, record), None))
+    if text is None:
         return SectionPlan()
     stated = collect_defaults(read_defaults(text, state.path))
     ours = [item for item, limit in wanted.ulimits.items() if stated.ulimits.get(item) == limit]
     same_shm = wanted.shm_size is not None and stated.shm_size == wanted.shm_size
     left = remove_from_daemon_json(text, ours, same_shm)
-    if left == text:
-        return SectionPlan()
-    return SectionPlan((_edit(state, None if left == _EMPTY else left),))
+    gone = left == _EMPTY and left != text
+    return SectionPlan(_plan_edits(state, None if gone else left, None))
 
 
-def _edit(state: DockerState, text: str | None) -> Edit:
+def _plan_edits(state: DockerState, text: str | None, record: Record | None) -> tuple[Edit, ...]:
+    """Return the edits that change something; the record is written first and removed last."""
     after = None if text is None else text.encode("utf-8")
-    return Edit(state.path, state.content, after, secret=True)
+    kept = None if record is None else format_record(record).encode("ascii")
+    path = find_record_path(state.path)
+    file = Edit(state.path, state.content, after, secret=True)
+    memory = Edit(path, state.record, kept, mode=0o600, secret=True, hidden=True)
+    edits = (file, memory) if kept is None else (memory, file)
+    return tuple(edit for edit in edits if edit.changes)

@@ -131,13 +131,43 @@ def _measure(client: _Client, program: bytes, owner: str, proc: str) -> Canary:
     name = f"mlhost-limits-canary-{owner}"
     try:
         container = client.ask("POST", f"/containers/create?name={name}", content)["Id"]
-        client.ask("POST", f"/containers/{container}/start")
+        _start(client, container)
     except EngineError as error:
         return Canary(None, refusal=str(error))
-    state = client.ask("GET", f"/containers/{container}/json")["State"]
-    if not state["Pid"]:
-        return Canary(None, refusal=f"it ended at once: exit code {state['ExitCode']}")
-    return Canary(read_container_limits(state["Pid"], proc))
+    found = _look_at(client, container, proc)
+    return Canary(found, refusal="" if found else "the container ended at once")
+
+
+def _look_at(client: _Client, container: str, proc: str) -> ContainerLimits | None:
+    """Return a running container's limits; ``None`` if it has ended, even if half of them show."""
+    pid = _read_pid(client, container)
+    try:
+        found = read_container_limits(pid, proc) if pid else None
+    except (FileNotFoundError, ProcessLookupError):
+        return None
+    return found if _read_pid(client, container) else None
+
+
+def _read_pid(client: _Client, container: str) -> int:
+    """Return a container's first process; 0 where it has ended, and was removed or not."""
+    try:
+        return int(client.ask("GET", f"/containers/{container}/json")["State"]["Pid"])
+    except EngineError as error:
+        if error.status == 404:
+            return 0
+        raise
+
+
+def _start(client: _Client, container: str) -> None:
+    """Start a container; an engine that hangs up but goes on has stumbled over its defaults.
+
+    :raises EngineError: If it does not start.
+    """
+    try:
+        client.ask("POST", f"/containers/{container}/start")
+    except ConnectionError as error:
+        client.ask("GET", "/version")  # Where the engine itself is gone, nothing is known.
+        raise EngineError(500, f"{error} and goes on: a default it cannot read") from None
 
 
 def _import_image(client: _Client, program: bytes, owner: str) -> str:

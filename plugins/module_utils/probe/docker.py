@@ -15,6 +15,7 @@ import time
 from typing import NamedTuple
 
 from ..policy.dockerd_flags import SOCKET_PATH, Flag, parse_flags
+from ..policy.rlimit import UNLIMITED
 from .process import Process, read_limits, read_process, read_unit_pids
 
 TYPE_CHECKING = False
@@ -44,7 +45,11 @@ class Container(NamedTuple):
 
 
 class ContainerLimits(NamedTuple):
-    """What a container has. ``shm_size`` is in bytes; ``None`` where /dev/shm is no mount."""
+    """What a container has.
+
+    ``shm_size`` is in bytes; ``None`` where /dev/shm is no mount, ``UNLIMITED`` where its tmpfs
+    has no size: statfs(2) says 0 blocks then.
+    """
 
     limits: dict[str, Rlimit]
     shm_size: int | None
@@ -175,8 +180,10 @@ def read_container_limits(pid: int, proc: str = "/proc") -> ContainerLimits:
         mounted = os.stat(f"{device}/shm").st_dev != os.stat(device).st_dev
     except FileNotFoundError:
         return ContainerLimits(limits, None)
-    size = os.statvfs(f"{device}/shm") if mounted else None
-    return ContainerLimits(limits, size.f_blocks * size.f_frsize if size else None)
+    if not mounted:
+        return ContainerLimits(limits, None)
+    size = os.statvfs(f"{device}/shm")
+    return ContainerLimits(limits, size.f_blocks * size.f_frsize or UNLIMITED)
 
 
 def find_daemon(

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterable
 
 import pytest
 from hypothesis import given, settings
@@ -14,12 +15,10 @@ from mlhost_limits.policy.docker_config import (
     DockerDefaults,
     StatedDefault,
     collect_defaults,
-    format_shm_size,
-    merge_daemon_json,
-    parse_shm_size,
+    decode_daemon_json,
     read_defaults,
-    remove_from_daemon_json,
 )
+from mlhost_limits.policy.docker_merge import merge_daemon_json, remove_from_daemon_json
 from mlhost_limits.policy.docker_problems import find_daemon_json_problems
 from mlhost_limits.policy.dockerd_flags import (
     Flag,
@@ -48,6 +47,20 @@ NVIDIA = """\
 """  # As nvidia-ctk runtime configure writes it, with one line by hand.
 
 NOTHING = DockerDefaults({})
+
+
+def find_problems(
+    text: str,
+    wanted: DockerDefaults = NOTHING,
+    flags: Iterable[Flag] = (),
+    nr_open: int = UNLIMITED,
+    version: str = "",
+) -> list[str]:
+    """Return the sentences; what they stop is a table of its own."""
+    found = find_daemon_json_problems(text, PATH, wanted, flags, nr_open, version)
+    return [problem.text for problem in found]
+
+
 WANTED = DockerDefaults(
     {"nofile": Rlimit(65536, 1048576), "memlock": Rlimit(UNLIMITED, UNLIMITED)}, 8 * 2**30
 )
@@ -66,10 +79,10 @@ def ulimits(*entries: str) -> str:
 
 READ = {
     "as we write it": (ulimits(NOFILE, MEMLOCK), WANTED.ulimits),
-    "Name decides": (ulimits(ulimit("nofile", 2, 1, "x")), {"nofile": Rlimit(1, 2)}),
+    "Name decides": (ulimits(ulimit("core", 2, 1, "x")), {"core": Rlimit(1, 2)}),
     "any case": (
-        '{"default-ulimits": {"x": {"NAME": "NoFile", "hARD": 2, "soft": 1}}}',
-        {"nofile": Rlimit(1, 2)},
+        '{"default-ulimits": {"x": {"NAME": "NoFile", "hARD": 80, "soft": 70}}}',
+        {"nofile": Rlimit(70, 80)},
     ),
     "the last field": (
         '{"default-ulimits": {"x": {"Name": "a", "name": "core","Hard": 1, "Soft": 1, "Hard": 2}}}',
@@ -120,53 +133,6 @@ def test_read_names_the_line() -> None:
     ]
 
 
-SIZES = {
-    2**33: ["8589934592", "8g", "8G", "8GiB", "8 gb", "8Gi"],
-    2**26: ["0", "64m", "65536 KiB"],
-    1536: ["1.5k"],
-    3 * 2**19: ["1.5 mb"],
-    2**40: ["1t"],
-    2**50: ["1P"],
-    7: ["7", "7b"],
-}
-
-
-@pytest.mark.parametrize(
-    ("value", "size"), [(value, size) for size, values in SIZES.items() for value in values]
-)
-def test_read_shm_size(value: str, size: int) -> None:
-    """A size is read as dockerd 20.10 and 26.1 read it; 0 stands for 64 MiB."""
-    assert parse_shm_size(value) == size
-    text = json.dumps({"default-shm-size": value})
-    assert collect_defaults(read_defaults(text)) == DockerDefaults({}, size)
-
-
-@pytest.mark.parametrize(
-    "value",
-    [
-        *(8589934592, None, "", "-1", "1e3", " 8G", "8G ", "8  G", "1_0", "0x10", "inf", ".5g"),
-        *("5.g", "+5g", "1.2.3g", "\u0661g", "99999999999999999999", "8G\n", ["8G"]),
-    ],
-)
-def test_refused_shm_size(value: object) -> None:
-    """What dockerd refuses as a size states nothing; a JSON number is among it."""
-    assert parse_shm_size(value) is None
-    assert read_defaults(json.dumps({"default-shm-size": value})) == []
-
-
-@QUIET
-@given(st.integers(1, 2**50))
-def test_a_written_size_is_read_back(size: int) -> None:
-    """Every size that is written is read as the same number of bytes."""
-    assert parse_shm_size(format_shm_size(size)) == size
-
-
-def test_sizes_are_written_short() -> None:
-    """A size is written with the largest unit that fits it exactly."""
-    sizes = [2**33, 3 * 2**20, 2**50, 1536, 1000]
-    assert [format_shm_size(size) for size in sizes] == ["8G", "3M", "1P", "1536", "1000"]
-
-
 def test_merge_keeps_the_nvidia_runtime() -> None:
     """Other keys stay byte for byte; ours follow in the file's own layout."""
     assert merge_daemon_json(NVIDIA, WANTED) == (
@@ -192,14 +158,15 @@ MERGED = {
     ),
     "another key": (ulimits(ulimit("nofile", 5, 5, "x"), '"a": 1'), ulimits('"a": 1', NOFILE)),
     "stated twice": (ulimits(NOFILE, ulimit("nofile", 5, 5, "x")), ulimits(NOFILE)),
+    "a broken one before it": (  # dockerd refuses the first, though the second replaces it.
+        ulimits('"x": 5', ulimit("nofile", 1048576, 65536, "x"), '"a": 1'),
+        ulimits('"a": 1', NOFILE),
+    ),
+    "no name": (ulimits('"nofile": {"Hard": 1048576, "Soft": 65536}'), ulimits(NOFILE)),
     "no entries": ('{"default-ulimits": {}}', ulimits(NOFILE)),
     "null": ('{"default-ulimits": null}', ulimits(NOFILE)),
     "null entry": ('{"default-ulimits": {"nofile": null}}', ulimits(NOFILE)),
     "floats": (ulimits(ulimit("nofile", 1048576.0, 65536.0)), ulimits(NOFILE)),
-    "two objects": (
-        '{"default-ulimits": {"a": 1}, "default-ulimits": {"b": 1}}',
-        f'{{"default-ulimits": {{"a": 1}}, "default-ulimits": {{"b": 1, {NOFILE}}}}}',
-    ),
 }
 
 
@@ -235,6 +202,18 @@ def test_what_is_stated_is_left_alone(text: str) -> None:
         (
             ulimits(ulimit("core", 1, 1, "nofile")),
             "default-ulimits.nofile limits core: rename that key",
+        ),
+        (
+            '{"default-ulimits": {"a": 1}, "default-ulimits": {"b": 1}}',
+            "default-ulimits stands there more than once: state it once",
+        ),
+        (
+            ulimits('"nofile": 5', '"nofile": 6'),
+            "default-ulimits.nofile stands there more than once: state it once",
+        ),
+        (
+            f'{{{ulimits(NOFILE, MEMLOCK)[1:-1]}, "default-shm-size": 5, "default-shm-size": "8G"}}',
+            "default-shm-size stands there more than once: state it once",
         ),
         ("[]", "JSON:1:1: Expecting an object"),
     ],
@@ -277,7 +256,7 @@ def test_remove_keeps_the_shm_size_unless_asked() -> None:
     assert remove_from_daemon_json(text, [], shm=True) == "{}"
 
 
-LIMITS = st.tuples(st.integers(0, 2**40) | st.just(UNLIMITED), st.integers(0, 2**40)).map(
+LIMITS = st.tuples(st.integers(7, 2**40) | st.just(UNLIMITED), st.integers(7, 2**40)).map(
     lambda pair: Rlimit(min(pair), max(pair))
 )
 DEFAULTS = st.builds(
@@ -318,9 +297,7 @@ def test_merge_states_what_is_wanted(
     assert collect_defaults(read_defaults(after)) == stated
     assert merge_daemon_json(after, wanted) == after
     assert foreign(after) == foreign(text)
-    assert find_daemon_json_problems(before, PATH, wanted) == find_daemon_json_problems(
-        after, PATH, wanted
-    )
+    assert find_problems(before, wanted) == find_problems(after, wanted)
 
 
 def foreign(text: str) -> list[str]:
@@ -332,6 +309,8 @@ def foreign(text: str) -> list[str]:
 
 
 HOLDS = "default-ulimits.nofile"
+UNKNOWN_NAME = f"runc knows {', '.join(RLIMITS)}: no container starts"
+AS_ZERO = "which dockerd reads as 0"
 INTEGERS = "dockerd takes whole numbers (-1: unlimited)"
 PROBLEMS = {
     "sound": (NVIDIA, []),
@@ -353,7 +332,7 @@ PROBLEMS = {
     "null": ('{"default-ulimits": null}', []),
     "null entry": (
         '{"default-ulimits": {"nofile": null}}',
-        [f"{PATH}:1: {HOLDS}: dockerd takes an object with Name, Soft and Hard"],
+        [f"{PATH}:1: {HOLDS}: is null, over which dockerd stumbles: no container starts"],
     ),
     "words": (
         '{"default-ulimits":\n{"nofile": "unlimited"}}',
@@ -365,42 +344,77 @@ PROBLEMS = {
     ),
     "unknown name": (
         ulimits(ulimit("nofiles", 2, 1)),
-        [f"{PATH}:1: default-ulimits.nofiles: Name is 'nofiles', runc knows {', '.join(RLIMITS)}"],
+        [f"{PATH}:1: default-ulimits.nofiles: Name is 'nofiles', {UNKNOWN_NAME}"],
     ),
     "name is a number": (
         '{"default-ulimits": {"nofile": {"Name": 5, "Hard": 2, "Soft": 1}}}',
-        [f"{PATH}:1: {HOLDS}: Name is 5, runc knows {', '.join(RLIMITS)}"],
+        [f"{PATH}:1: {HOLDS}: Name is 5, dockerd takes a string"],
     ),
     "nothing but a name": (
         '{"default-ulimits": {"nofile": {"Name": "nofile", "Hard": null}}}',
         [
-            f"{PATH}:1: {HOLDS}: Soft is missing, which dockerd reads as 0",
-            f"{PATH}:1: {HOLDS}: Hard is missing, which dockerd reads as 0",
+            f"{PATH}:1: {HOLDS}: soft 0 is too low (Soft and Hard missing, {AS_ZERO}):"
+            " no container starts"
         ],
     ),
     "no soft": (
         '{"default-ulimits": {"nofile": {"Name": "nofile", "Hard": 2}}}',
-        [f"{PATH}:1: {HOLDS}: Soft is missing, which dockerd reads as 0"],
+        [f"{PATH}:1: {HOLDS}: soft 0 is too low (Soft missing, {AS_ZERO}): no container starts"],
     ),
     "no hard": (
         '{"default-ulimits": {"nofile": {"Name": "nofile", "Soft": 2}}}',
         [
-            f"{PATH}:1: {HOLDS}: Hard is missing, which dockerd reads as 0",
-            f"{PATH}:1: {HOLDS}: soft 2 is above hard 0: no container starts",
+            f"{PATH}:1: {HOLDS}: soft 2 is above hard 0 (Hard missing, {AS_ZERO}):"
+            " no container starts"
         ],
     ),
+    "a value that a later one replaces": (
+        ulimits('"nofile": 5', ulimit("nofile", 99, 99)),
+        [f"{PATH}:1: {HOLDS}: dockerd takes an object with Name, Soft and Hard"],
+    ),
+    "a field that a later one replaces": (
+        '{"default-ulimits": {"nofile": {"Name": "nofile", "Hard": 1.5, "Soft": 99, "hard": 99}}}',
+        [f"{PATH}:1: {HOLDS}: Hard is 1.5, {INTEGERS}"],
+    ),
+    "a null drops what stands before": (
+        f'{{{ulimits(ulimit("core", 1, 2))[1:-1]}, "default-ulimits": null}}',
+        [],
+    ),
+    "missing bounds that do no harm": ('{"default-ulimits": {"x": {"Name": "core"}}}', []),
+    "stated twice alike": (ulimits(NOFILE, ulimit("nofile", 1048576, 65536, "x")), []),
+    "too low, perhaps": (
+        ulimits(ulimit("nofile", 7, 7)),
+        [f"{PATH}:1: {HOLDS}: soft 7 may be too low for a container to start"],
+    ),
+    "too low": (
+        ulimits(ulimit("nofile", 7, 6)),
+        [f"{PATH}:1: {HOLDS}: soft 6 is too low: no container starts"],
+    ),
+    "a number beyond all": (
+        '{"mtu": 1e999}',
+        [f"{PATH}:1:9: 1e999 is beyond every number that Go reads"],
+    ),
+    "a huge number": (
+        f'{{"mtu": {"9" * 400}}}',
+        [f"{PATH}:1:9: a number of 400 digits is beyond every number that Go reads"],
+    ),
+    "a letter that Go takes for an s": (
+        '{"default-ulimits": {"x": {"Name": "\u017ftack", "Hard": -1, "\u017foft": "x"}}}',
+        [f"{PATH}:1: default-ulimits.x: Soft is 'x', {INTEGERS}"],
+    ),
+    "nothing but null": ("null", []),
     "floats and words": (
         ulimits(ulimit("nofile", 65536.0, "65536")),
         [
-            f"{PATH}:1: {HOLDS}: Soft is '65536', {INTEGERS}",
             f"{PATH}:1: {HOLDS}: Hard is 65536.0, {INTEGERS}",
+            f"{PATH}:1: {HOLDS}: Soft is '65536', {INTEGERS}",
         ],
     ),
     "truth and lists": (
         ulimits(ulimit("nofile", True, [1])),
         [
-            f"{PATH}:1: {HOLDS}: Soft is a list, {INTEGERS}",
             f"{PATH}:1: {HOLDS}: Hard is True, {INTEGERS}",
+            f"{PATH}:1: {HOLDS}: Soft is a list, {INTEGERS}",
         ],
     ),
     "too large for Go": (
@@ -416,11 +430,11 @@ PROBLEMS = {
         ],
     ),
     "above nr_open": (
-        ulimits(ulimit("nofile", 1048577, 1)),
+        ulimits(ulimit("nofile", 1048577, 24)),
         [f"{PATH}:1: {HOLDS}: 1048577 is above fs.nr_open, 1048576: no container starts"],
     ),
     "stated twice": (
-        ulimits(NOFILE, ulimit("nofile", 5, 5, "x")),
+        ulimits(NOFILE, ulimit("nofile", 65, 65, "x")),
         [f"{PATH}:1: default-ulimits.x: nofile is stated twice, which one wins is chance"],
     ),
     "misspelt": (
@@ -433,6 +447,14 @@ PROBLEMS = {
             f"{PATH}:2: ulimits: dockerd does not know this key, default-ulimits is meant",
         ],
     ),
+    "a size that is too large": (
+        '{"default-shm-size": "99999999999g"}',
+        [f"{PATH}:1: default-shm-size: '99999999999g' is too large: no container starts"],
+    ),
+    "a size that is replaced": (
+        '{"default-shm-size": "99999999999g", "default-shm-size": "1g"}',
+        [],
+    ),
     "size": (
         '{"default-shm-size": 8589934592}',
         [f"{PATH}:1: default-shm-size: 8589934592 is no size, dockerd takes a string such as '8G'"],
@@ -443,7 +465,7 @@ PROBLEMS = {
 @pytest.mark.parametrize(("text", "expected"), PROBLEMS.values(), ids=PROBLEMS.keys())
 def test_problems(text: str, expected: list[str]) -> None:
     """Whatever stops dockerd or every container is named with file and line, all at once."""
-    assert find_daemon_json_problems(text, PATH, NOTHING, nr_open=1048576) == expected
+    assert find_problems(text, nr_open=1048576) == expected
 
 
 @pytest.mark.parametrize(
@@ -455,27 +477,71 @@ def test_problems(text: str, expected: list[str]) -> None:
 )
 def test_old_daemons_refuse_more(text: str, version: str, count: int) -> None:
     """An empty file and a byte order mark stop dockerd before 23.0; unknown counts as old."""
-    assert len(find_daemon_json_problems(text, PATH, NOTHING, version=version)) == count
+    assert len(find_problems(text, version=version)) == count
+
+
+def test_old_daemons_stop_reading_behind_the_object() -> None:
+    """What follows the object is no problem before 23.0, and always one since."""
+    assert find_problems("{} x", version="20.10.24") == []
+    problem = f"{PATH}:1:4: Expecting nothing after the object"
+    assert find_problems("{} x", version="26.1.5") == find_problems("{} x") == [problem]
+    assert read_defaults('{"default-shm-size": "1g"} x', PATH, "20.10.5")
+
+
+@pytest.mark.parametrize(
+    ("text", "stops"),
+    [
+        ("{", "dockerd"),
+        ('{"default-ulimits": 5}', "dockerd"),
+        ('{"default-shm-size": 5}', "dockerd"),
+        ('{"default-shm-size": "9999999p"}', "containers"),
+        ('{"default-ulimit": 5}', "dockerd"),
+        (ulimits(ulimit("core", 0, 1.5)), "dockerd"),
+        (ulimits(ulimit("core", 0, 1)), "containers"),
+        (ulimits(ulimit("nofile", 0, 0)), "containers"),
+        (ulimits(ulimit("nofile", 9, 9)), ""),
+        (ulimits('"x": null'), "containers"),
+        (ulimits(ulimit("core", 0, 0), ulimit("core", 1, 1, "x")), ""),
+    ],
+)
+def test_a_problem_says_what_it_stops(text: str, stops: str) -> None:
+    """dockerd itself does not start, or it starts and no container does, or it is a doubt."""
+    problems = find_daemon_json_problems(text, PATH, NOTHING)
+    assert [problem.stops for problem in problems] == [stops]
+
+
+def test_members_of_an_unknown_object_count_as_options() -> None:
+    """dockerd looks for conflicts one level down, but for the objects that are one option."""
+    flags = [Flag("default-shm-size", "1g", "u", 1), Flag("log-opt", "a=b", "u", 1)]
+    text = '{"x": {"default-shm-size": "1g"}, "log-opts": {"default-shm-size": "x"}}'
+    both = [conflict("u:1", "default-shm-size", "default-shm-size")]
+    assert find_problems(text, NOTHING, flags) == [*both, conflict("u:1", "log-opt", "log-opts")]
+
+
+def test_text_that_is_no_utf_8_is_refused() -> None:
+    assert decode_daemon_json(b"\xc3\xa9") == "\u00e9"
+    with pytest.raises(ValueError, match=f"^{PATH}: byte 1 is no UTF-8: write it as UTF-8$"):
+        decode_daemon_json(b"a\xff")
 
 
 def test_what_will_be_replaced_is_no_problem() -> None:
     """Judged is the file after the merge: what ours replaces is cured, the rest is not."""
     broken = ulimits('"nofile": 5', ulimit("core", 1, 2))[:-1] + ', "default-shm-size": 5}'
-    assert find_daemon_json_problems(broken, PATH, WANTED) == [
+    assert find_problems(broken, WANTED) == [
         f"{PATH}:1: default-ulimits.core: soft 2 is above hard 1: no container starts"
     ]
-    assert find_daemon_json_problems("", PATH, WANTED) == []
+    assert find_problems("", WANTED) == []
 
 
 def test_wanted_values_are_judged() -> None:
     """What the policy wants is judged before it is written, beside a file that is broken."""
     wanted = DockerDefaults(
-        {"nofile": Rlimit(1, UNLIMITED), "core": Rlimit(2, 1), "x": Rlimit(1, 1)}
+        {"nofile": Rlimit(100, UNLIMITED), "core": Rlimit(2, 1), "x": Rlimit(1, 1)}
     )
-    assert find_daemon_json_problems("{", PATH, wanted, nr_open=1048576) == [
+    assert find_problems("{", wanted, nr_open=1048576) == [
         "default-ulimits.nofile: unlimited is above fs.nr_open, 1048576: no container starts",
         "default-ulimits.core: soft 2 is above hard 1: no container starts",
-        f"default-ulimits.x: Name is 'x', runc knows {', '.join(RLIMITS)}",
+        f"default-ulimits.x: Name is 'x', {UNKNOWN_NAME}",
         f"{PATH}:1:2: Expecting a property name in double quotes",
     ]
 
@@ -488,18 +554,18 @@ def conflict(place: str, flag: str, key: str) -> str:
 def test_flags_and_keys_exclude_each_other() -> None:
     """A flag and the key of the same thing stop dockerd; the flag is named with file and line."""
     flags = [
-        Flag("default-ulimit", "nofile=1:2", "/etc/default/docker", 3),
+        Flag("default-ulimit", "nofile=100:200", "/etc/default/docker", 3),
         Flag("default-shm-size", "1g", "/proc/7/cmdline", 0),
         Flag("host", "fd://", "/u/docker.service", 4),
         Flag("add-runtime", "x=y", "/u/docker.service", 4),
     ]
     text = '{"hosts": [], "runtimes": {}, "default-ulimits": {}}'
-    assert find_daemon_json_problems(text, PATH, NOTHING, flags) == [
+    assert find_problems(text, NOTHING, flags) == [
         conflict("/etc/default/docker:3", "default-ulimit", "default-ulimits"),
         conflict("/u/docker.service:4", "host", "hosts"),
     ]
-    assert find_daemon_json_problems("{}", PATH, NOTHING, flags) == []
-    assert find_daemon_json_problems("{}", PATH, WANTED, flags) == [
+    assert find_problems("{}", NOTHING, flags) == []
+    assert find_problems("{}", WANTED, flags) == [
         conflict("/etc/default/docker:3", "default-ulimit", "default-ulimits"),
         conflict("/proc/7/cmdline", "default-shm-size", "default-shm-size"),
     ]
@@ -514,6 +580,10 @@ def test_flags_are_read_like_dockerd() -> None:
     assert [flag[:2] for flag in flags] == [
         *(("debug", ""), ("label", "a=b"), ("default-ulimit", "nofile=1:2"), ("host", "fd://")),
         *(("host", "unix:///s"), ("debug", ""), ("storage-driver", "overlay2")),
+    ]
+    flags = parse_flags((word, "p", 1) for word in ["-DH", "unix:///s", "-D=false"])
+    assert [flag[:2] for flag in flags] == [
+        *(("debug", ""), ("host", "unix:///s"), ("debug", "false")),
     ]
 
 

@@ -18,6 +18,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 from mlhost_limits.policy.dockerd_flags import Flag
+from mlhost_limits.policy.rlimit import UNLIMITED
 from mlhost_limits.probe import canary
 from mlhost_limits.probe.canary import LABEL, Canary, build_program, build_tar, run_canary
 from mlhost_limits.probe.canary_key import read_canary_key
@@ -235,6 +236,14 @@ def test_container_limits(tmp_path: Path) -> None:
     assert read_container_limits(7, str(tmp_path)).shm_size is None
 
 
+def test_a_tmpfs_without_a_size_is_unlimited(monkeypatch: pytest.MonkeyPatch) -> None:
+    """statfs(2) says 0 blocks of it; it is not full but has no end."""
+    size = os.statvfs("/dev/shm")
+    unlimited = os.statvfs_result((*size[:2], 0, *size[3:]))
+    monkeypatch.setattr(os, "statvfs", lambda _path: unlimited)
+    assert read_container_limits(os.getpid()).shm_size == UNLIMITED
+
+
 UNIT = (
     "[Service]\nEnvironment=A=--label=a B=--icc\nEnvironmentFile=-/etc/default/dock*\n"
     "EnvironmentFile=/etc/none/x\nExecStart=/usr/sbin/dockerd -H fd:// $OPTS $A\n"
@@ -314,7 +323,7 @@ def test_canary_measures_and_leaves_nothing(engine: Engine) -> None:
     start = ["POST /images/create", "POST /containers/create", "POST /containers/c1/start"]
     end = ["POST /containers/c1/kill", "DELETE /images/sha256:1"]
     look = "GET /containers/c1/json"
-    assert engine.asked == [*listing, *start, look, *listing, *end, *listing]
+    assert engine.asked == [*listing, *start, look, look, *listing, *end, *listing]
     assert engine.imported == build_tar(build_program(os.uname().machine))
     host = engine.created["HostConfig"]
     assert engine.created["Image"] == "sha256:1"
@@ -359,7 +368,22 @@ FAILURES = {
     "ended at once": (
         "GET /containers/c1/json",
         (200, {"State": {"Pid": 0, "ExitCode": 127}}),
-        Canary(None, refusal="it ended at once: exit code 127"),
+        Canary(None, refusal="the container ended at once"),
+    ),
+    "gone while it is looked at": (
+        "GET /containers/c1/json",
+        (200, {"State": {"Pid": 2**22 + 1}}),  # Above every pid_max.
+        Canary(None, refusal="the container ended at once"),
+    ),
+    "removed when it is looked at": (
+        "GET /containers/c1/json",
+        (404, {"message": "No such container: c1"}),
+        Canary(None, refusal="the container ended at once"),
+    ),
+    "not to be looked at": (
+        "GET /containers/c1/json",
+        (500, {"message": "broken"}),
+        Canary(None, reason="broken"),
     ),
     "another API": (
         "/containers/create",
@@ -400,6 +424,17 @@ def test_canary_failures(engine: Engine, path: str, reply: Reply, expected: Cana
     assert run_canary(engine.address) == expected
     if not expected.leftovers:
         assert engine.containers == engine.images == {}
+
+
+def test_an_engine_that_stumbles_over_a_default_starts_no_container(engine: Engine) -> None:
+    """It hangs up on the start and goes on: a refusal; if it does not go on, nothing is known."""
+    engine.broken["/c1/start"] = b""
+    hung_up = f"{engine.address}: the daemon hung up on POST /containers/c1/start"
+    refusal = f"{hung_up} and goes on: a default it cannot read"
+    assert run_canary(engine.address) == Canary(None, refusal=refusal)
+    engine.broken["GET /version"] = b""
+    gone = f"{engine.address}: the daemon hung up on GET /version"
+    assert run_canary(engine.address) == Canary(None, reason=gone)
 
 
 def test_canary_says_what_it_cannot_remove(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
