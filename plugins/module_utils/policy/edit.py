@@ -8,6 +8,8 @@ from typing import NamedTuple
 HEADER = "# Managed by mlhost.limits: changes made here are overwritten."
 _BEGIN = "# BEGIN mlhost.limits"
 _BEGIN_GLUED = "# BEGIN mlhost.limits (the line before had no line end)"
+_BEGIN_CREATED = "# BEGIN mlhost.limits (there was no such file)"
+_BEGINS = (_BEGIN, _BEGIN_GLUED, _BEGIN_CREATED)
 _END = "# END mlhost.limits"
 _NEUTRAL = "#mlhost.limits# "
 
@@ -36,17 +38,24 @@ class Edit(NamedTuple):
         return self.before is not None and not self.before.startswith(HEADER.encode("ascii"))
 
 
-def set_block(text: str, lines: list[str], path: str) -> str:
+def set_block(text: str | None, lines: list[str], path: str) -> str | None:
     """Return *text* with our block holding *lines*, where it stood or at the end.
 
+    :param text: ``None`` for a file that is not there.
     :raises ValueError: If a marker stands alone, so that the block's extent is unknown.
     """
-    plain = remove_block(text, path)
+    plain = None if text is None else remove_block(text, path)
     if not lines:
         return plain
-    begin = _BEGIN if plain.endswith("\n") or not plain else f"\n{_BEGIN_GLUED}"
-    block = "\n".join([begin, *lines, _END]) + "\n"
-    return plain + block if plain == text else _replace_in_place(text, block)
+    block = "\n".join([_begin(plain), *lines, _END]) + "\n"
+    return (plain or "") + block if plain == text else _replace_in_place(text or "", block)
+
+
+def _begin(plain: str | None) -> str:
+    """Return the block's first line, which tells what stood before it."""
+    if plain is None:
+        return _BEGIN_CREATED
+    return _BEGIN if plain.endswith("\n") or not plain else f"\n{_BEGIN_GLUED}"
 
 
 def _replace_in_place(text: str, block: str) -> str:
@@ -58,13 +67,14 @@ def _replace_in_place(text: str, block: str) -> str:
     return "\n".join(rows[:start] + own + rows[end + 1 :])
 
 
-def remove_block(text: str, path: str) -> str:
+def remove_block(text: str, path: str) -> str | None:
     """Return *text* as it was before :func:`set_block`, byte for byte.
 
+    :returns: ``None`` where there was no such file and nobody added to it since.
     :raises ValueError: If a marker stands alone.
     """
     rows = text.split("\n")
-    markers = [row for row in rows if row.rstrip("\r") in (_BEGIN, _BEGIN_GLUED, _END)]
+    markers = [row for row in rows if row.rstrip("\r") in (*_BEGINS, _END)]
     if not markers:
         return text
     if len(markers) != 2 or markers[1].rstrip("\r") != _END:
@@ -74,13 +84,14 @@ def remove_block(text: str, path: str) -> str:
     before, after = "\n".join(rows[:start]), "\n".join(rows[end + 1 :])
     if not glued and start:
         before += "\n"
-    return before + ("\n" + after if glued and after else after)
+    left = before + ("\n" + after if glued and after else after)
+    return None if not left and rows[start].rstrip("\r") == _BEGIN_CREATED else left
 
 
 def find_block_lines(text: str) -> range:
     """Return the numbers of our block's lines, counted from 1; empty where there is none."""
     rows = text.split("\n")
-    if not any(row.rstrip("\r") in (_BEGIN, _BEGIN_GLUED) for row in rows):
+    if not any(row.rstrip("\r") in _BEGINS for row in rows):
         return range(0)
     start, end = _find_block(rows)
     return range(start + 1, end + 2)
@@ -88,7 +99,7 @@ def find_block_lines(text: str) -> range:
 
 def _find_block(rows: list[str]) -> tuple[int, int]:
     plain = [row.rstrip("\r") for row in rows]
-    start = next(i for i, row in enumerate(plain) if row in (_BEGIN, _BEGIN_GLUED))
+    start = next(i for i, row in enumerate(plain) if row in _BEGINS)
     return start, plain.index(_END)
 
 

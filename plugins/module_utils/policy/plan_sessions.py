@@ -45,7 +45,7 @@ def plan_sessions(
     problems = [] if options.absent else list(_find_problems(rules, nr_open, options.target))
     restored = restore_all(files)
     try:
-        clean = _remove_ours(restored, options.target)
+        clean = _remove_ours(restored, options.target, dialect)
     except ValueError as exc:
         problems.append(str(exc))
     if problems:
@@ -108,14 +108,16 @@ def _find_notes(rules: tuple[SessionRule, ...]) -> Iterator[str]:
             yield f"{path}: has no effect on logins where pam_limits is older than 1.7.1"
 
 
-def _remove_ours(files: Mapping[str, str], target: str) -> dict[str, str | None]:
+def _remove_ours(files: Mapping[str, str], target: str, dialect: Dialect) -> dict[str, str | None]:
     """Return the files without our block and without any drop-in of ours."""
     clean: dict[str, str | None] = {}
     for path, text in files.items():
         ours = path.startswith(f"{LIMITS_D}/") and text.startswith(HEADER)
         clean[path] = None if ours else text
     if LIMITS_CONF in files:
-        clean[LIMITS_CONF] = remove_block(files[LIMITS_CONF], LIMITS_CONF)
+        left = remove_block(files[LIMITS_CONF], LIMITS_CONF)
+        # PAM 1.5.2 and older refuse every login where it is missing, so an empty one stays there.
+        clean[LIMITS_CONF] = "" if left is None and dialect.line_length else left
     foreign = clean.get(target)
     if target != LIMITS_CONF and foreign is not None:
         raise ValueError(f"{target}: was not written by mlhost.limits; name another sessions_file")
@@ -130,7 +132,7 @@ def _add_ours(
 ) -> dict[str, str | None]:
     wanted = dict(clean)
     if lines and target == LIMITS_CONF:
-        wanted[target] = set_block(files.get(target, ""), lines, target)
+        wanted[target] = set_block(files.get(target), lines, target)
     elif lines:
         wanted[target] = "\n".join([HEADER, *lines]) + "\n"
     return wanted
@@ -152,7 +154,7 @@ def _find_shortfalls(
         for own in ours:
             beats = _beats(line, own, own not in later, dialect)
             if (beats and _falls_short(line, own, kinds, nr_open)) or (
-                _overlaps(line, own.domain, dialect) and _caps(line, own, kinds, ours)
+                _overlaps(line, own.domain, dialect) and _caps(line, own, kinds, ours, nr_open)
             ):
                 whole = files[line.path].split("\n")[line.line - 1]
                 editable = options.override and len(whole) <= _LONGEST_NEUTRAL_LINE
@@ -237,11 +239,21 @@ def _is_refused(line: LimitsLine, nr_open: int | None) -> bool:
     return value is not None and nr_open is not None and nr_open < value < UNLIMITED
 
 
-def _caps(line: LimitsLine, own: LimitsLine, kinds: set[str], ours: list[LimitsLine]) -> bool:
-    """Tell whether a hard limit lowers a soft one of ours that stands without a hard one."""
-    hard = [one for one in ours if one.domain == own.domain and "hard" in one.types]
-    alone = own.item not in (one.item for one in hard)
-    return alone and "hard" in kinds and line.item == own.item and _is_less(line, own)
+def _caps(
+    line: LimitsLine,
+    own: LimitsLine,
+    kinds: set[str],
+    ours: list[LimitsLine],
+    nr_open: int | None,
+) -> bool:
+    """Tell whether a hard limit spoils a soft one of ours that stands without a hard one.
+
+    It lowers it, or the kernel refuses it, and with it the soft one that is set in the same call.
+    """
+    if line.item != own.item or "hard" not in kinds:
+        return False
+    hard = [one.item for one in ours if one.domain == own.domain and "hard" in one.types]
+    return own.item not in hard and (_is_less(line, own) or _is_refused(line, nr_open))
 
 
 def _is_less(line: LimitsLine, own: LimitsLine) -> bool:

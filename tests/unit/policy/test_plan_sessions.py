@@ -112,10 +112,20 @@ def test_moving_from_file_to_file_leaves_one() -> None:
         assert (files[LIMITS_CONF] == STOCK) is (target != LIMITS_CONF)
 
 
-def test_a_limits_conf_of_our_making_stays_as_an_empty_file() -> None:
-    """PAM 1.5.2 and older refuse every login where it is missing."""
-    after = apply({}, plan([NOFILE], {}, target=LIMITS_CONF))
-    assert apply(after, plan([], after, target=LIMITS_CONF, absent=True)) == {LIMITS_CONF: ""}
+@pytest.mark.parametrize(("dialect", "left"), [(DEBIAN, {LIMITS_CONF: ""}), (Dialect(), {})])
+def test_a_limits_conf_of_our_making(dialect: Dialect, left: dict[str, str]) -> None:
+    """It stays as an empty file where an older PAM refuses every login without it, or else goes."""
+    after = apply({}, plan([NOFILE], {}, dialect, target=LIMITS_CONF))
+    assert apply(after, plan([], after, dialect, target=LIMITS_CONF, absent=True)) == left
+
+
+def test_what_somebody_added_to_a_file_of_our_making_stays() -> None:
+    after = apply({}, plan([NOFILE], {}, Dialect(), target=LIMITS_CONF))
+    after[LIMITS_CONF] += "* - core 0\n"
+    again = apply(after, plan([NOFILE], after, Dialect(), target=LIMITS_CONF))
+    assert again == after
+    left = apply(after, plan([], after, Dialect(), target=LIMITS_CONF, absent=True))
+    assert left == {LIMITS_CONF: "* - core 0\n"}
 
 
 @pytest.mark.parametrize("absent", [False, True])
@@ -308,6 +318,7 @@ def test_an_answer_for_one_bound_leaves_the_other() -> None:
         ("@ml - nofile 5", True),
         ("* hard nofile 70000", False),
         ("* hard core 5", False),
+        ("* hard nofile 99999999", True),  # The kernel refuses it, and the soft one with it.
     ],
 )
 def test_a_hard_limit_caps_a_soft_one_that_stands_alone(line: str, told: bool) -> None:
