@@ -12,6 +12,7 @@ from typing import Any
 
 from mlhost_limits.policy import (
     docker_config,
+    docker_merge,
     edit,
     limits_conf,
     pam_limits,
@@ -20,6 +21,7 @@ from mlhost_limits.policy import (
     redaction,
     rlimit,
     schema,
+    shm_size,
     sshd_config,
     sysctl_conf,
     unit_file,
@@ -54,8 +56,8 @@ def read_unit(text: str) -> None:
 def read_daemon_json(text: str) -> None:
     docker_config.read_defaults(text)
     find_daemon_json_problems(text, "/etc/docker/daemon.json", WANTED)
-    merged = docker_config.merge_daemon_json(text, WANTED)
-    docker_config.remove_from_daemon_json(merged, ["nofile"], shm=True)
+    merged = docker_merge.merge_daemon_json(text, WANTED)
+    docker_merge.remove_from_daemon_json(merged, ["nofile"], shm=True)
     redaction.redact(text)
 
 
@@ -102,7 +104,7 @@ TARGETS: dict[str, Callable[[str], None]] = {
     "words of systemd": with_value(unit_file.split_words),
     "flags of dockerd": lambda text: ignore(parse_flags((word, "a", 1) for word in text.split())),
     "daemon.json": read_daemon_json,
-    "a size of Docker": with_value(docker_config.parse_shm_size),
+    "a size of Docker": with_value(shm_size.parse_shm_size),
     "a PAM service": read_pam_stack,
     "sshd_config": read_sshd_config,
     "/proc/PID/limits": with_value(proc_limits.parse_proc_limits),
