@@ -11,7 +11,7 @@ from .faults import FIGURES, torture
 from .power import cut_power
 
 FILE = Path(__file__).parents[2] / "build" / "torture.json"
-STRIDE = 20
+STRIDE = 60
 EVERY = 2
 
 

@@ -36,6 +36,7 @@ def find_ways(world: World) -> tuple[Way, ...]:
     after = world.read()
     world.run("absent")
     back = Way("absent", after, world.read())
+    assert back.after == FOREIGN, "what was removed is not what was there before"
     return Way("present", FOREIGN, after), back, Way("locking", FOREIGN, FOREIGN)
 
 
@@ -102,7 +103,9 @@ def torture(stride: int, keep: slice, workers: int = 2) -> Counter[str]:
 def break_runs(world: World, tasks: Iterable[tuple[Way, Point]]) -> Counter[str]:
     """Break one run after the other in one world, and say at once what goes wrong."""
     found: Counter[str] = Counter()
-    for way, point in tasks:
+    for count, (way, point) in enumerate(tasks, start=1):
+        if count % 100 == 0:
+            print(f"{count} runs broken", flush=True)
         for figure, text in break_run(world, way, point):
             found[figure] += 1
             print(f"{figure}: {way.state}, {text}", flush=True)

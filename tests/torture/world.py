@@ -30,6 +30,7 @@ _ALICE = {
     "shadow": "alice:*:19000:0:99999:7:::\n",
 }
 _FOLDERS = ("security", "sysctl.d", "docker")
+_RECORDS = "../var/lib/"
 State = dict[str, bytes]
 
 
@@ -51,8 +52,10 @@ class World:
         self.etc = folder / "etc"
         self.library = folder / "library"
         self.run_folder = folder / "run"
+        self.var_lib = folder / "var_lib"
         self.map_count = folder / "max_map_count"
         self.run_folder.mkdir(parents=True)
+        self.var_lib.mkdir()
         shutil.copytree("/etc", self.etc, symlinks=True, ignore_dangling_symlinks=True)
         shutil.copytree(LIBRARY, self.library / "mlhost_limits")
         shutil.copy(RUN, self.library)
@@ -67,18 +70,28 @@ class World:
             shutil.rmtree(self.etc / name, ignore_errors=True)
             (self.etc / name).mkdir()
         (self.etc / "security/limits.d").mkdir()
+        shutil.rmtree(self.var_lib)
         for name, content in state.items():
-            (self.etc / name).write_bytes(content)
+            path = self._locate(name)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(content)
+        self.var_lib.mkdir(exist_ok=True)
         self.map_count.write_bytes(b"65530\n")
 
     def read(self) -> State:
         """Return every file that a run may write, temporary ones too."""
-        return {
-            str(path.relative_to(self.etc)): path.read_bytes()
-            for name in _FOLDERS
-            for path in sorted((self.etc / name).rglob("*"))
-            if path.is_file()
-        }
+        folders = [*(self.etc / name for name in _FOLDERS), self.var_lib]
+        paths = [path for folder in folders for path in sorted(folder.rglob("*"))]
+        return {self._name(path): path.read_bytes() for path in paths if path.is_file()}
+
+    def _locate(self, name: str) -> Path:
+        inside = name.startswith(_RECORDS)
+        return self.var_lib / name[len(_RECORDS) :] if inside else self.etc / name
+
+    def _name(self, path: Path) -> str:
+        if self.var_lib in path.parents:
+            return f"{_RECORDS}{path.relative_to(self.var_lib)}"
+        return str(path.relative_to(self.etc))
 
     def run(self, state: str = "present", tracer: tuple[str, ...] = ()) -> Result:
         """Provision once.
@@ -87,6 +100,7 @@ class World:
         """
         script = (
             f"mount --bind {self.etc} /etc; mount --bind {self.run_folder} /run;"
+            f" mount --bind {self.var_lib} /var/lib;"
             f' mount --bind {self.map_count} /proc/sys/vm/max_map_count; exec "$@"'
         )
         done = subprocess.run(
