@@ -6,6 +6,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from .apply.lock import only_run, remove_leftovers, wait_for_packages
+from .lockouts import find_kernel_lockouts, find_session_lockouts
 from .policy.docker_record import find_record_path
 from .policy.dockerd_flags import CONFIG_PATH, find_config_path, find_socket
 from .policy.finding import judge_limits
@@ -126,6 +127,7 @@ def _provision(policy: Policy, options: Options) -> Outcome:
     problems = [problem for plan in plans for problem in plan.problems]
     if not problems and docker:
         problems += _find_refusal(docker, containers)
+    problems += _find_lockouts(policy, options, kernel, sessions)
     problems += _find_editors(plans)
     if problems:
         raise PolicyError(problems)
@@ -193,6 +195,18 @@ def _find_refusal(docker: Docker, plan: SectionPlan) -> Iterator[str]:
         refusal = find_refusal(edit.after, docker.state.flags)
         if refusal:
             yield refusal
+
+
+def _find_lockouts(
+    policy: Policy, options: Options, kernel: KernelPlan, sessions: SectionPlan
+) -> Iterator[str]:
+    """Yield why this host could not be entered afterwards, or cannot be now."""
+    if options.absent:
+        return
+    if "sessions" in options.sections:
+        yield from find_session_lockouts(policy, sessions, options.sessions_file)
+    if kernel.writes or kernel.section.edits or kernel.section.problems:
+        yield from find_kernel_lockouts(policy, sessions)
 
 
 def _find_editors(plans: Iterable[SectionPlan]) -> Iterator[str]:

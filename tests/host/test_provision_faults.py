@@ -115,6 +115,12 @@ def docker_unit(*lines: str) -> dict[str, Any]:
     }
 
 
+# utmp(5) says that alice is at a terminal.
+LOGGED_IN = (
+    'import struct; open("/run/utmp", "ab").write(struct.pack("<h2xi32s4s32s308x",'
+    ' 7, 1, b"pts/9", b"9", b"alice"))'
+)
+
 FAULTS = [
     Fault(
         "an empty policy",
@@ -176,13 +182,15 @@ FAULTS = [
         **docker_unit("ExecStartPre=/bin/sh -c '! grep default-ulimits /etc/docker/daemon.json'"),
     ),
     Fault(
-        "a limit with which nobody could log in",
+        "a limit that locks out whoever is logged in already",
         "a session of alice through sshd would not open any more"
         r" \(.*There were too many logins for 'alice'.*\); nothing was written",
         {
             "profile": "none",
-            "policy": {"sessions": [{"users": ["alice"], "limits": {"maxlogins": 0}}]},
+            "policy": {"sessions": [{"users": ["alice"], "limits": {"maxlogins": 1}}]},
         },
+        make=f"python3 -c '{LOGGED_IN}'",
+        unmake="truncate -s -384 /run/utmp",
     ),
     Fault(
         "a drop-in that links out of etc",

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
@@ -14,6 +13,7 @@ from mlhost_limits.policy.proc_limits import parse_proc_limits
 
 from tests.host import guest
 from tests.host.connection import Host
+from tests.host.control import Control
 from tests.host.library import carry
 
 pytestmark = pytest.mark.host
@@ -164,37 +164,6 @@ SCENARIOS = [
     Scenario("no shell", "usermod -s /usr/sbin/nologin alice", "usermod -s /bin/bash alice"),
     Scenario("nologin", "touch /etc/nologin", "rm /etc/nologin"),
 ]
-
-
-class Control:
-    """A root shell that stays open, so that a lock-out can be taken back."""
-
-    def __init__(self, host: Host) -> None:
-        """Log in."""
-        self._shell = subprocess.Popen(
-            [*host.ssh_command(), "bash"],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-            bufsize=1,
-        )
-
-    def run(self, command: str) -> str:
-        """Return what a command prints; it must succeed."""
-        assert self._shell.stdin is not None
-        assert self._shell.stdout is not None
-        self._shell.stdin.write(f'( {command}\n) </dev/null; echo "== done $?"\n')
-        lines: list[str] = []
-        for line in self._shell.stdout:
-            if line.startswith("== done "):
-                assert line == "== done 0\n", (command, lines)
-                break
-            lines.append(line)
-        return "".join(lines)
-
-    def close(self) -> None:
-        """Log out."""
-        self._shell.communicate()
 
 
 @pytest.fixture(scope="module")

@@ -33,11 +33,13 @@ class Dialect(NamedTuple):
     """Where builds of pam_limits differ in what they read.
 
     ``line_length``: where the buffer ends a line, 0 for never (since 1.6). ``wildcard_root``:
-    whether ``*`` and groups match root.
+    whether ``*`` and groups match root. ``needs_files``: whether a file that cannot be opened
+    ends every login (before 1.5.3).
     """
 
     line_length: int = 0
     wildcard_root: bool = True
+    needs_files: bool = False
 
 
 class User(NamedTuple):
@@ -79,10 +81,11 @@ def find_dialect(os_release: Mapping[str, str]) -> Dialect:
     major = re.match(r"[0-9]+", os_release.get("VERSION_ID", ""))
     version = int(major[0]) if major else 0
     if "ubuntu" in family:
-        return Dialect(1023 if version <= 24 else 0, wildcard_root=False)
+        return Dialect(1023 if version <= 24 else 0, False, version < 23)
     if "debian" in family:
-        return Dialect(1023 if 0 < version <= 12 else 0, wildcard_root=False)
-    return Dialect(1023)
+        old = 0 < version <= 12
+        return Dialect(1023 if old else 0, False, old)
+    return Dialect(1023, needs_files="rhel" in family and version < 10)
 
 
 def order_files(files: Mapping[str, str]) -> list[str]:

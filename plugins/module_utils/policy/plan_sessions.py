@@ -8,6 +8,7 @@ from typing import NamedTuple
 from .declaration import Declaration
 from .edit import HEADER, find_block_lines, remove_block, set_block
 from .limits_conf import LimitsLine, format_limits, parse_limits_conf, parse_value
+from .lockouts import find_small_lines
 from .pam_limits import LIMITS_CONF, LIMITS_D, UNKNOWN_ITEM, Dialect, User, rank_domain, read_lines
 from .plan import SectionPlan, Shortfall, neutralise_all, plan_edits, restore_all
 from .rlimit import UNLIMITED
@@ -61,7 +62,10 @@ def plan_sessions(
     if options.override:
         beaten_lines = [shortfall.foreign for shortfall in beaten if shortfall.neutralised]
         wanted.update(neutralise_all(present, beaten_lines))
-    notes = tuple(_find_notes(rules))
+    told = {_place(one) for one in _own_lines(present, options.target)}
+    told |= {(shortfall.foreign.path, shortfall.foreign.line) for shortfall in beaten}
+    others = [line for line in read_lines(present, dialect) if _place(line) not in told]
+    notes = (*_find_notes(rules), *find_small_lines(others))
     return SectionPlan(plan_edits(files, wanted), shortfalls=tuple(beaten), notes=notes)
 
 

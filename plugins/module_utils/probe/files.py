@@ -4,9 +4,14 @@
 from __future__ import annotations
 
 import os
+import stat
 
 from ..policy.pam_limits import LIMITS_CONF, LIMITS_D
 from ..policy.sysctl_conf import SYSCTL_DIRECTORIES
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 _LARGEST = 2 * 2**20  # A configuration file larger than this is a mistake or an attack.
 
@@ -23,12 +28,12 @@ def read_text(path: str, root: str = "/") -> str | None:
 
 
 def read_bytes(path: str, root: str = "/") -> bytes | None:
-    """Return a file's content; ``None`` where it is absent.
+    """Return a file's content; ``None`` where it is absent. A named pipe is empty.
 
     :raises OSError: If it cannot be read or is larger than 2 MiB.
     """
     try:
-        with open(under(path, root), "rb") as file:
+        with open(under(path, root), "rb", opener=_open_at_once) as file:
             content = file.read(_LARGEST + 1)
     except (FileNotFoundError, NotADirectoryError):
         return None
@@ -37,6 +42,11 @@ def read_bytes(path: str, root: str = "/") -> bytes | None:
     if len(content) > _LARGEST:
         raise OSError(f"{path}: is larger than {_LARGEST} bytes")
     return content
+
+
+def _open_at_once(path: str, flags: int) -> int:
+    """Open a file without waiting for somebody to write into a named pipe."""
+    return os.open(path, flags | os.O_NONBLOCK)
 
 
 def read_folder(folder: str, root: str = "/", suffix: str = ".conf") -> dict[str, str]:
@@ -90,6 +100,33 @@ def read_limits_files(root: str = "/") -> dict[str, str]:
     """Return limits.conf and every file of limits.d that pam_limits may read, by path."""
     main = read_text(LIMITS_CONF, root)
     return {**({} if main is None else {LIMITS_CONF: main}), **read_folder(LIMITS_D, root)}
+
+
+def find_broken_files(strict: bool, root: str = "/") -> Iterator[tuple[str, str]]:
+    """Yield the limits files on which PAM stops every login, each with the reason.
+
+    :param strict: Whether PAM refuses sessions where it cannot open a file (before 1.5.3).
+    """
+    names = [name for name in list_folder(LIMITS_D, root) if _is_read(name)]
+    for path in (LIMITS_CONF, *(f"{LIMITS_D}/{name}" for name in names)):
+        try:
+            mode = os.stat(under(path, root)).st_mode
+        except OSError:
+            if strict:
+                yield path, _describe_missing(root.rstrip("/") + path)
+            continue
+        if stat.S_ISFIFO(mode):
+            yield path, "is a named pipe, on which every login waits"
+
+
+def _is_read(name: str) -> bool:
+    return name.endswith(".conf") and not name.startswith(".")
+
+
+def _describe_missing(path: str) -> str:
+    if os.path.islink(path):
+        return f"is a link to {os.readlink(path)}, which cannot be opened"
+    return "is missing"
 
 
 def read_sysctl_files(root: str = "/") -> dict[str, str]:

@@ -54,7 +54,7 @@ def prepared_services(names: Collection[str], quiet: bool) -> Iterator[PamServic
 
 
 def _prepare(names: Collection[str], services: PamServices) -> None:
-    files = _read_pam_files()
+    files = read_pam_files()
     modules: set[str] = set()
     for name in names:
         if find_service_file(name, files) is None:
@@ -81,7 +81,8 @@ def _write_quiet_service(
     return stack.modules
 
 
-def _read_pam_files() -> dict[str, str]:
+def read_pam_files() -> dict[str, str]:
+    """Return the text of every service file that libpam may read, by path."""
     files = {}
     for folder in filter(os.path.isdir, DIRECTORIES):
         for entry in os.scandir(folder):

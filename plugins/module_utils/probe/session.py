@@ -82,12 +82,12 @@ def pick_users(count: int = 1) -> list[str]:
     Login users have an id from 1000 to 65533 and a real shell.
     """
     people = (
-        entry for entry in pwd.getpwall() if 1000 <= entry.pw_uid < 65534 and _has_shell(entry)
+        entry for entry in pwd.getpwall() if 1000 <= entry.pw_uid < 65534 and has_shell(entry)
     )
     return [entry.pw_name for entry in sorted(people, key=lambda entry: entry.pw_uid)[:count]]
 
 
-def _has_shell(entry: pwd.struct_passwd) -> bool:
+def has_shell(entry: pwd.struct_passwd) -> bool:
     return os.path.basename(entry.pw_shell) not in _NO_SHELLS
 
 
@@ -177,7 +177,7 @@ def _find_refusal(service: str, user: str) -> str:
         entry = pwd.getpwnam(user)
     except KeyError:
         return f"no user {user!r} on this host"
-    if service in _STARTS_SHELL and not _has_shell(entry):
+    if service in _STARTS_SHELL and not has_shell(entry):
         return f"{user} has the shell {entry.pw_shell}, which opens no session"
     return ""
 

@@ -22,9 +22,11 @@ from mlhost_limits.policy.pam_limits import (
     resolve_limits,
 )
 
-DEBIAN_12 = Dialect(1023, wildcard_root=False)
+DEBIAN_12 = Dialect(1023, wildcard_root=False, needs_files=True)
 DEBIAN_13 = Dialect(0, wildcard_root=False)
+UBUNTU_24 = Dialect(1023, wildcard_root=False)
 RED_HAT = Dialect(1023)
+RED_HAT_9 = Dialect(1023, needs_files=True)
 ROOT = User("root", 0, 0, frozenset({"root"}), frozenset({0}))
 ALICE = User("alice", 1001, 2001, frozenset({"alice", "ml"}), frozenset({2001, 2002}))
 
@@ -52,10 +54,13 @@ def resolve(
         ({"ID": "debian"}, DEBIAN_13),
         ({"ID": "raspbian", "ID_LIKE": "debian", "VERSION_ID": "11"}, DEBIAN_12),
         ({"ID": "ubuntu", "ID_LIKE": "debian", "VERSION_ID": "22.04"}, DEBIAN_12),
-        ({"ID": "ubuntu", "ID_LIKE": "debian", "VERSION_ID": "24.04"}, DEBIAN_12),
+        ({"ID": "ubuntu", "ID_LIKE": "debian", "VERSION_ID": "24.04"}, UBUNTU_24),
         ({"ID": "ubuntu", "ID_LIKE": "debian", "VERSION_ID": "26.04"}, DEBIAN_13),
         ({"ID": "linuxmint", "ID_LIKE": "ubuntu debian", "VERSION_ID": "22"}, DEBIAN_12),
-        ({"ID": "rhel", "ID_LIKE": "fedora", "VERSION_ID": "9.4"}, RED_HAT),
+        ({"ID": "rhel", "ID_LIKE": "fedora", "VERSION_ID": "9.4"}, RED_HAT_9),
+        ({"ID": "rocky", "ID_LIKE": "rhel centos fedora", "VERSION_ID": "8.9"}, RED_HAT_9),
+        ({"ID": "rhel", "ID_LIKE": "fedora", "VERSION_ID": "10.0"}, RED_HAT),
+        ({"ID": "fedora", "VERSION_ID": "8"}, RED_HAT),
         ({}, RED_HAT),
     ],
 )

@@ -10,6 +10,7 @@ import pytest
 from mlhost_limits.policy.pam_limits import LIMITS_CONF, LIMITS_D
 from mlhost_limits.probe import files
 from mlhost_limits.probe.files import (
+    find_broken_files,
     follow_links,
     list_folder,
     read_bytes,
@@ -160,3 +161,25 @@ def test_the_fields_of_os_release(tmp_path: Path, path: str) -> None:
     fields = read_os_release(str(tmp_path))
     assert (fields["ID"], fields["VERSION_ID"], fields["NAME"]) == ("debian", "12", "a=b")
     assert read_os_release(os.devnull) == {}
+
+
+def test_a_named_pipe_is_empty_and_nobody_waits(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    assert read_bytes("/pipe", str(tmp_path)) == b""
+
+
+def test_files_that_pam_cannot_open_are_told(tmp_path: Path) -> None:
+    write(tmp_path, f"{LIMITS_D}/a.conf")
+    os.mkfifo(f"{tmp_path}{LIMITS_D}/b.conf")
+    link(tmp_path, f"{LIMITS_D}/c.conf", "/nfs/c")
+    link(tmp_path, f"{LIMITS_D}/d.conf", "d.conf")
+    for name in (".e.conf", "f.txt"):
+        link(tmp_path, f"{LIMITS_D}/{name}", "/nfs/c")
+    pipe = (f"{LIMITS_D}/b.conf", "is a named pipe, on which every login waits")
+    assert list(find_broken_files(False, str(tmp_path))) == [pipe]
+    assert list(find_broken_files(True, str(tmp_path))) == [
+        (LIMITS_CONF, "is missing"),
+        pipe,
+        (f"{LIMITS_D}/c.conf", "is a link to /nfs/c, which cannot be opened"),
+        (f"{LIMITS_D}/d.conf", "is a link to d.conf, which cannot be opened"),
+    ]

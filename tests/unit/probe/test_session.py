@@ -36,7 +36,7 @@ def services(monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
     except OSError:
         pytest.skip("there is no libpam")
     files: dict[str, str] = {}
-    monkeypatch.setattr(pam_services, "_read_pam_files", lambda: files)
+    monkeypatch.setattr(pam_services, "read_pam_files", lambda: files)
     return files
 
 

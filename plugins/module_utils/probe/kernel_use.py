@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Read how much of what the kernel limits is in use now."""
+
+from __future__ import annotations
+
+import os
+
+from ..policy.kernel_lockouts import KernelUse
+from .process import read_limits
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+
+def read_kernel_use(nofiles: Iterable[tuple[int, str]] = (), proc: str = "/proc") -> KernelUse:
+    """Return what is in use.
+
+    :param nofiles: Hard limits on open files, each with whose it is.
+    """
+    memory = _read_meminfo(proc)
+    return KernelUse(
+        tasks=int(_read(f"{proc}/loadavg").split()[3].partition("/")[2]),
+        files=int(_read(f"{proc}/sys/fs/file-nr").split()[0]),
+        memory=memory.get("MemTotal", 0),
+        available=memory.get("MemAvailable", 0),
+        swap=memory.get("SwapTotal", 0),
+        committed=memory.get("Committed_AS", 0),
+        commit_limit=memory.get("CommitLimit", 0),
+        strict=_read(f"{proc}/sys/vm/overcommit_memory").strip() == "2",
+        huge_page=memory.get("Hugepagesize", 0),
+        huge_pages=memory.get("HugePages_Total", 0),
+        nofiles=tuple(nofiles),
+    )
+
+
+def find_largest_nofile(proc: str = "/proc") -> tuple[int, str]:
+    """Return the largest hard limit on open files of all processes, and one that has it."""
+    found = []
+    for name in filter(str.isdigit, os.listdir(proc)):
+        try:
+            hard = read_limits(name, proc)["nofile"].hard
+            found.append((hard, -int(name), _read(f"{proc}/{name}/comm").strip()))
+        except OSError:
+            continue  # It ended between the listing and the look.
+    hard, pid, comm = max(found, default=(0, 0, "nobody"))
+    return hard, f"{comm} (pid {-pid})"
+
+
+def _read_meminfo(proc: str) -> dict[str, int]:
+    """Return /proc/meminfo with sizes in bytes and counts as they are."""
+    found = {}
+    for line in _read(f"{proc}/meminfo").splitlines():
+        name, value = line.partition(":")[::2]
+        number, unit = (*value.split(), "")[:2]
+        found[name] = int(number) * (1024 if unit == "kB" else 1)
+    return found
+
+
+def _read(path: str) -> str:
+    with open(path, encoding="ascii", errors="replace") as file:
+        return file.read()
