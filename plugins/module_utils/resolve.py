@@ -15,6 +15,7 @@ from .policy.pam_limits import (
     read_lines,
     resolve_limits,
 )
+from .policy.pam_settings import resolve_settings
 from .policy.pam_stack import DIRECTORIES, find_pam_limits, flatten, read_limits_options
 from .policy.rlimit import ITEMS, UNLIMITED, format_quantity
 from .policy.sysctl_conf import order_files, parse_sysctl_conf, resolve_sysctl
@@ -66,12 +67,18 @@ def _resolve_user(root: str, name: str, service: str | None) -> Iterator[dict[st
         yield {"place": place, "reason": reason}
         return
     dialect = find_dialect(read_os_release(root))
-    resolution = resolve_limits(read_lines(read_limits_files(root), dialect), user, dialect)
+    read = read_lines(read_limits_files(root), dialect)
+    resolution = resolve_limits(read, user, dialect)
     if resolution.stopped_by:
         line = resolution.stopped_by
         yield {"place": place, "reason": f'{line.place} "{line.text.strip()}" cancels every limit'}
     for (item, kind), bound in resolution.bounds.items():
-        yield _describe(place, item, kind, bound, ITEMS[item].unit)
+        entry = _describe(place, item, kind, bound, ITEMS[item].unit)
+        if (item, bound.winner.value) == ("nofile", UNLIMITED) and not dialect.reads_nr_open:
+            entry["value"] = "unlimited, which the kernel refuses"
+        yield entry
+    for item, bound in resolve_settings(read, user, dialect).items():
+        yield _describe(place, item, "value", bound, "")
 
 
 def _find_hindrance(root: str, service: str) -> str:

@@ -77,6 +77,30 @@ def test_the_limits_of_one_user(tree: Path, line: str, user: str, lines: str | N
 
 
 @pytest.mark.parametrize(
+    ("line", "told_of_alice"),
+    [
+        ("* - priority -5", "session:alice@any priority = -5"),
+        ("* - maxlogins 3", "session:alice@any maxlogins = 3"),
+        ("* - maxlogins -1", "session:alice@any maxlogins = unlimited"),
+        ("* - chroot /srv", "session:alice@any chroot = /srv"),
+        ("* - nonewprivs 1", "session:alice@any nonewprivs = 1"),
+    ],
+)
+def test_what_is_no_limit_is_told_too(tree: Path, line: str, told_of_alice: str) -> None:
+    write(tree, "/etc/security/limits.conf", f"{line}\n")
+    assert told(tree, "alice")[0] == told_of_alice
+
+
+def test_an_unlimited_nofile_is_refused_where_pam_does_not_ask_for_fs_nr_open(tree: Path) -> None:
+    write(tree, "/etc/os-release", "ID=debian\nVERSION_ID=11\n")
+    write(tree, "/etc/security/limits.conf", "* hard nofile unlimited\n")
+    assert (
+        told(tree, "alice")[0]
+        == "session:alice@any nofile hard = unlimited, which the kernel refuses"
+    )
+
+
+@pytest.mark.parametrize(
     ("service", "line"),
     [
         ("sshd", "session:alice@sshd nofile soft = 2048"),

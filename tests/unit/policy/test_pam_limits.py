@@ -22,8 +22,9 @@ from mlhost_limits.policy.pam_limits import (
     resolve_limits,
 )
 
-DEBIAN_12 = Dialect(1023, wildcard_root=False)
-DEBIAN_13 = Dialect(0, wildcard_root=False)
+DEBIAN_11 = Dialect(1023, False, False, ("rttime", "nonewprivs"))
+DEBIAN_12 = Dialect(1023, False, True, ("rttime",))
+DEBIAN_13 = Dialect(0, False, True, ("rttime",))
 RED_HAT = Dialect(1023)
 ROOT = User("root", 0, 0, frozenset({"root"}), frozenset({0}))
 ALICE = User("alice", 1001, 2001, frozenset({"alice", "ml"}), frozenset({2001, 2002}))
@@ -50,11 +51,13 @@ def resolve(
         ({"ID": "debian", "VERSION_ID": "12"}, DEBIAN_12),
         ({"ID": "debian", "VERSION_ID": "13"}, DEBIAN_13),
         ({"ID": "debian"}, DEBIAN_13),
-        ({"ID": "raspbian", "ID_LIKE": "debian", "VERSION_ID": "11"}, DEBIAN_12),
-        ({"ID": "ubuntu", "ID_LIKE": "debian", "VERSION_ID": "22.04"}, DEBIAN_12),
+        ({"ID": "raspbian", "ID_LIKE": "debian", "VERSION_ID": "11"}, DEBIAN_11),
+        ({"ID": "ubuntu", "ID_LIKE": "debian", "VERSION_ID": "20.04"}, DEBIAN_11),
+        ({"ID": "ubuntu", "ID_LIKE": "debian", "VERSION_ID": "22.04"}, DEBIAN_11),
         ({"ID": "ubuntu", "ID_LIKE": "debian", "VERSION_ID": "24.04"}, DEBIAN_12),
         ({"ID": "ubuntu", "ID_LIKE": "debian", "VERSION_ID": "26.04"}, DEBIAN_13),
         ({"ID": "linuxmint", "ID_LIKE": "ubuntu debian", "VERSION_ID": "22"}, DEBIAN_12),
+        ({"ID": "linuxmint", "ID_LIKE": "ubuntu debian", "VERSION_ID": "21.3"}, DEBIAN_11),
         ({"ID": "rhel", "ID_LIKE": "fedora", "VERSION_ID": "9.4"}, RED_HAT),
         ({}, RED_HAT),
     ],
@@ -127,6 +130,9 @@ def test_files_are_read_in_the_order_of_bytes() -> None:
         ("18446744073709551616:", None, None, None),
         ("0" * 30 + "1001:1001", 0, None, None),
         ("9" * 5000 + ":", None, None, None),
+        ("1000:\r1002", 0, None, None),
+        ("@\v2001:", 1, None, None),
+        ("\r:1001", None, None, None),
     ],
 )
 def test_the_strength_of_a_domain(
@@ -148,7 +154,7 @@ def test_the_strength_of_a_domain(
         (["ALICE soft nofile 1"], {}),
         (["* HARD NoFile UNLIMITED"], {"nofile hard": 1048576}),
         (["* both nofile 1", "* soft nofiles 1", "* soft nofile x"], {}),
-        (["* - maxlogins 1", "* - chroot /x", "* - priority 1"], {}),
+        (["* - maxlogins 1", "* - chroot /x", "* - priority 1", "* - nonewprivs 1"], {}),
         # The '-' line returns at its soft half, and its hard half is lost.
         (["alice soft nofile 1000", "@ml - nofile 5000"], {"nofile soft": 1000}),
         (
@@ -222,6 +228,12 @@ def test_what_newer_builds_read_otherwise(
 ) -> None:
     assert resolve(line, dialect=DEBIAN_12) == old
     assert resolve(line, dialect=DEBIAN_13) == new
+
+
+def test_an_unlimited_nofile_stays_so_where_fs_nr_open_is_not_read() -> None:
+    """The kernel refuses it, and the session keeps what it inherits."""
+    assert resolve("* hard nofile unlimited", dialect=DEBIAN_11) == {"nofile hard": 2**64 - 1}
+    assert resolve("* hard nofile unlimited", dialect=DEBIAN_12) == {"nofile hard": 1048576}
 
 
 def test_an_item_unknown_to_the_builds_is_skipped() -> None:
