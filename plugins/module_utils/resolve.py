@@ -12,6 +12,7 @@ from .policy.pam_limits import (
     Bound,
     User,
     find_dialect,
+    find_obstacle,
     read_lines,
     resolve_limits,
 )
@@ -20,12 +21,14 @@ from .policy.pam_stack import DIRECTORIES, find_pam_limits, flatten, read_limits
 from .policy.rlimit import ITEMS, UNLIMITED, format_quantity
 from .policy.sysctl_conf import order_files, parse_sysctl_conf, resolve_sysctl
 from .probe.files import (
+    find_hanging_limits_files,
     list_folder,
     read_bytes,
     read_limits_files,
     read_os_release,
     read_sysctl_files,
     read_text,
+    under,
 )
 from .probe.unit import read_dockerd_flags
 
@@ -67,7 +70,12 @@ def _resolve_user(root: str, name: str, service: str | None) -> Iterator[dict[st
         yield {"place": place, "reason": reason}
         return
     dialect = find_dialect(read_os_release(root))
-    read = read_lines(read_limits_files(root), dialect)
+    files = read_limits_files(root)
+    missing = find_obstacle(files, find_hanging_limits_files(root), user, dialect)
+    if missing and os.path.isdir(under(os.path.dirname(LIMITS_CONF), root)):
+        yield {"place": place, "reason": f"{missing} is missing, and PAM refuses every login"}
+        return
+    read = read_lines(files, dialect)
     resolution = resolve_limits(read, user, dialect)
     if resolution.stopped_by:
         line = resolution.stopped_by

@@ -16,7 +16,7 @@ from .rlimit import UNLIMITED
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
 _USER, _GROUP, _WILDCARD = 0, 1, 4
 _NUMBER = r"(?:[\v\f\r]*([+-]?0*[0-9]{1,20}))?"  # strtoul(3) skips white space.
@@ -35,13 +35,15 @@ class Dialect(NamedTuple):
     whether ``*`` and groups match root. ``reads_nr_open``: whether an unlimited nofile becomes
     fs.nr_open (since 1.5.2); where it does not, the kernel refuses it. ``unknown``: the items
     whose lines are skipped (nonewprivs is known since 1.5.0, rttime since 1.7.1, and chroot to
-    Debian's patch alone).
+    Debian's patch alone). ``needs_files``: whether a limits.conf that is missing, or a link in
+    limits.d that hangs, ends every login (until 1.5.3).
     """
 
     line_length: int = 0
     wildcard_root: bool = True
     reads_nr_open: bool = True
     unknown: tuple[str, ...] = ("rttime", "chroot")
+    needs_files: bool = False
 
 
 class User(NamedTuple):
@@ -83,18 +85,17 @@ def find_dialect(os_release: Mapping[str, str]) -> Dialect:
     major = re.match(r"[0-9]+", os_release.get("VERSION_ID", ""))
     version = int(major[0]) if major else 99
     if "ubuntu" in family:
-        return _debian(
-            _UBUNTU_1_4.match(os_release.get("VERSION_ID", "")) is not None, version <= 24
-        )
+        with_1_4 = _UBUNTU_1_4.match(os_release.get("VERSION_ID", "")) is not None
+        return _debian(with_1_4, version <= 24)._replace(needs_files=with_1_4)
     if "debian" in family:
         return _debian(version <= 11, version <= 12)
-    return Dialect(1023)
+    return Dialect(1023, needs_files=True)
 
 
 def _debian(with_1_4: bool, with_buffer: bool) -> Dialect:
     """Return the dialect of a build with Debian's patches, which have chroot and spare root."""
     unknown = ("rttime", "nonewprivs") if with_1_4 else ("rttime",)
-    return Dialect(1023 if with_buffer else 0, False, not with_1_4, unknown)
+    return Dialect(1023 if with_buffer else 0, False, not with_1_4, unknown, with_buffer)
 
 
 def order_files(files: Mapping[str, str]) -> list[str]:
@@ -117,6 +118,26 @@ def read_lines(files: Mapping[str, str], dialect: Dialect) -> list[LimitsLine]:
         for path in order_files(files)
         for line in parse_limits_conf(files[path], path, dialect.line_length)
     ]
+
+
+def find_obstacle(
+    files: Mapping[str, str], hanging: Iterable[str], user: User, dialect: Dialect
+) -> str | None:
+    """Return the file whose absence keeps a user from logging in, if there is one.
+
+    A two-field line in an earlier file ends the reading before it is missed.
+
+    :param hanging: The links of limits.d that lead nowhere.
+    """
+    missing = {*hanging, *({LIMITS_CONF} - set(files))}
+    if not dialect.needs_files:
+        return None
+    for path in order_files({**files, **dict.fromkeys(missing, "")}):
+        if path in missing:
+            return path
+        if resolve_limits(read_lines({path: files[path]}, dialect), user, dialect).stopped_by:
+            return None
+    return None
 
 
 def rank_domain(domain: str, user: User, dialect: Dialect) -> int | None:

@@ -92,6 +92,15 @@ def read_limits_files(root: str = "/") -> dict[str, str]:
     return {**({} if main is None else {LIMITS_CONF: main}), **read_folder(LIMITS_D, root)}
 
 
+def find_hanging_limits_files(root: str = "/") -> list[str]:
+    """Return the links of limits.d that lead nowhere and that pam_limits would try to read."""
+    return [
+        f"{LIMITS_D}/{name}"
+        for name in list_folder(LIMITS_D, root)
+        if name.endswith(".conf") and not os.path.exists(under(f"{LIMITS_D}/{name}", root))
+    ]
+
+
 def read_sysctl_files(root: str = "/") -> dict[str, str]:
     """Return every file in the folders of sysctl.d(5), by path.
 

@@ -16,16 +16,18 @@ from mlhost_limits.policy.pam_limits import (
     Dialect,
     User,
     find_dialect,
+    find_obstacle,
     order_files,
     rank_domain,
     read_lines,
     resolve_limits,
 )
 
-DEBIAN_11 = Dialect(1023, False, False, ("rttime", "nonewprivs"))
-DEBIAN_12 = Dialect(1023, False, True, ("rttime",))
+DEBIAN_11 = Dialect(1023, False, False, ("rttime", "nonewprivs"), True)
+DEBIAN_12 = Dialect(1023, False, True, ("rttime",), True)
 DEBIAN_13 = Dialect(0, False, True, ("rttime",))
-RED_HAT = Dialect(1023)
+UBUNTU_24 = DEBIAN_12._replace(needs_files=False)
+RED_HAT = Dialect(1023, needs_files=True)
 ROOT = User("root", 0, 0, frozenset({"root"}), frozenset({0}))
 ALICE = User("alice", 1001, 2001, frozenset({"alice", "ml"}), frozenset({2001, 2002}))
 
@@ -54,9 +56,9 @@ def resolve(
         ({"ID": "raspbian", "ID_LIKE": "debian", "VERSION_ID": "11"}, DEBIAN_11),
         ({"ID": "ubuntu", "ID_LIKE": "debian", "VERSION_ID": "20.04"}, DEBIAN_11),
         ({"ID": "ubuntu", "ID_LIKE": "debian", "VERSION_ID": "22.04"}, DEBIAN_11),
-        ({"ID": "ubuntu", "ID_LIKE": "debian", "VERSION_ID": "24.04"}, DEBIAN_12),
+        ({"ID": "ubuntu", "ID_LIKE": "debian", "VERSION_ID": "24.04"}, UBUNTU_24),
         ({"ID": "ubuntu", "ID_LIKE": "debian", "VERSION_ID": "26.04"}, DEBIAN_13),
-        ({"ID": "linuxmint", "ID_LIKE": "ubuntu debian", "VERSION_ID": "22"}, DEBIAN_12),
+        ({"ID": "linuxmint", "ID_LIKE": "ubuntu debian", "VERSION_ID": "22"}, UBUNTU_24),
         ({"ID": "linuxmint", "ID_LIKE": "ubuntu debian", "VERSION_ID": "21.3"}, DEBIAN_11),
         ({"ID": "rhel", "ID_LIKE": "fedora", "VERSION_ID": "9.4"}, RED_HAT),
         ({}, RED_HAT),
@@ -238,6 +240,26 @@ def test_an_unlimited_nofile_stays_so_where_fs_nr_open_is_not_read() -> None:
 
 def test_an_item_unknown_to_the_builds_is_skipped() -> None:
     assert resolve("* soft rttime 5") == {}
+
+
+@pytest.mark.parametrize(
+    ("files", "hanging", "obstacle"),
+    [
+        ({LIMITS_CONF: ""}, [], None),
+        ({}, [], LIMITS_CONF),
+        ({f"{LIMITS_D}/a.conf": "alice -"}, [], LIMITS_CONF),
+        ({LIMITS_CONF: ""}, [f"{LIMITS_D}/b.conf"], f"{LIMITS_D}/b.conf"),
+        ({LIMITS_CONF: ""}, [f"{LIMITS_D}/.b.conf", f"{LIMITS_D}/b"], None),
+        ({LIMITS_CONF: "alice -"}, [f"{LIMITS_D}/b.conf"], None),
+        ({LIMITS_CONF: "bob -"}, [f"{LIMITS_D}/b.conf"], f"{LIMITS_D}/b.conf"),
+        ({LIMITS_CONF: "", f"{LIMITS_D}/a.conf": "@ml -"}, [f"{LIMITS_D}/b.conf"], None),
+    ],
+)
+def test_a_file_that_is_missing_ends_logins_in_older_builds(
+    files: dict[str, str], hanging: list[str], obstacle: str | None
+) -> None:
+    assert find_obstacle(files, hanging, ALICE, DEBIAN_12) == obstacle
+    assert find_obstacle(files, hanging, ALICE, DEBIAN_13) is None
 
 
 def test_a_winner_knows_what_it_shadows_strongest_last() -> None:
