@@ -13,6 +13,8 @@ LIMITS_CONF = "/etc/security/limits.conf"
 LIMITS_D = "/etc/security/limits.d"
 
 Files = dict[str, str]
+"""Text by path; a path ending in ``HANGING`` is a link that leads nowhere."""
+HANGING = " -> nowhere"
 
 PASSWD = """\
 root:x:0:0:root:/root:/bin/sh
@@ -122,6 +124,7 @@ _GAPS = (" ", " ", "\t", "  \t", "\t\t")
 _INDENTS = ("", "", "", "", " ", "\t ")
 _ENDS = ("", "", "", "", " ", "\t", " # said", "#said", " extra")
 _FILE_NAMES = ("10-a", "9-z", "B", "a", "_", "a.b", "\xe4", "-", "z z", "a.conf", "~", "00")
+_LINK_NAMES = ("x.conf", "x.conf", "x.CONF")
 _ODD_NAMES = (".hidden.conf", "a.CONF", "b.conf.bak", "noend", ".conf", "x.conf~", "c.conf ")
 
 
@@ -136,7 +139,13 @@ def make_files(seed: int, number: int, small: bool) -> tuple[Files, list[str]]:
     drop_ins += rng.sample(_ODD_NAMES, rng.choice((0, 0, 0, 1)))
     paths = [LIMITS_CONF, *(f"{LIMITS_D}/{name}" for name in drop_ins)]
     users = [rng.choice(("root", *USERS)), rng.choice(USERS[2:])]
-    return {path: _make_text(rng, small) for path in paths}, users
+    files = {path: _make_text(rng, small) for path in paths}
+    chance = rng.random()
+    if chance < 0.02:
+        del files[LIMITS_CONF]
+    elif chance < 0.04:
+        files[f"{LIMITS_D}/{rng.choice(_FILE_NAMES)}-{rng.choice(_LINK_NAMES)}{HANGING}"] = ""
+    return files, users
 
 
 def _make_text(rng: random.Random, small: bool) -> str:

@@ -22,6 +22,8 @@ FD_SETSIZE = 1024
 MEMORY = ("as", "data", "stack")
 LITTLE = 2**22
 """Bytes of memory with less of which libpam may or may not come to an end."""
+FEW = 16
+"""Descriptors with less of which it may or may not read a file."""
 
 _CAP_SYS_NICE, _CAP_SYS_RESOURCE = 23, 24
 
@@ -49,23 +51,32 @@ def read_kernel(nr_open: int) -> Kernel:
     return Kernel({**of_pid_1, **INHERITED}, of_pid_1, nr_open, *may)
 
 
+def predict_untouched(kernel: Kernel, opens: bool) -> Session:
+    """Return the session that pam_limits does nothing to."""
+    session: Session = {name: list(limit) for name, limit in kernel.inherited.items()}
+    session.update(priority=0, nonewprivs=0, chroot=identify("/"), opens=opens)
+    return session
+
+
 def predict(lines: list[LimitsLine], user: User, dialect: Dialect, kernel: Kernel) -> Session:
     """Return the session that these lines give a user."""
     resolution = resolve_limits(lines, user, dialect, NR_OPEN)
+    if resolution.stopped_by:
+        return predict_untouched(kernel, opens=True)
     limits = _find_limits(resolution, dialect, kernel)
-    session: Session = {name: list(limit) for name, limit in limits.items()}
-    session.update(priority=0, nonewprivs=0, chroot=identify("/"), opens=True)
-    if resolution.stopped_by is None:
-        settings = resolve_settings(lines, user, dialect)
-        _apply_settings(session, settings, user, dialect, kernel)
+    session = predict_untouched(kernel, opens=True)
+    session.update({name: list(limit) for name, limit in limits.items()})
+    settings = resolve_settings(lines, user, dialect)
+    _apply_settings(session, settings, user, dialect, kernel)
+    counts = "maxlogins" in settings or "maxsyslogins" in settings
+    if counts and limits["nofile"].soft < FEW:
+        session.update(opens=None, chroot=None)  # Who is logged in stands in a file.
     if any(limits[item].soft < LITTLE for item in MEMORY):
         session["opens"] = None
     return session
 
 
 def _find_limits(resolution: Resolution, dialect: Dialect, kernel: Kernel) -> dict[str, Rlimit]:
-    if resolution.stopped_by:
-        return kernel.inherited
     # The patch of Debian 12, Ubuntu 24.04 and older starts from the limits of PID 1.
     resets = dialect.line_length > 0 and not dialect.wildcard_root
     limits = {}

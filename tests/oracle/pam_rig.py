@@ -18,9 +18,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from mlhost_limits.policy.pam_limits import find_dialect, read_lines
+from mlhost_limits.policy.pam_limits import User, find_dialect, find_obstacle, read_lines
 from mlhost_limits.probe.children import run_in_children
-from mlhost_limits.probe.files import read_limits_files, read_os_release
+from mlhost_limits.probe.files import find_hanging_limits_files, read_limits_files, read_os_release
 from mlhost_limits.probe.libpam import (
     Libpam,
     PamCall,
@@ -30,9 +30,9 @@ from mlhost_limits.probe.libpam import (
 )
 from mlhost_limits.probe.users import read_user
 
-from tests.oracle.limits_files import LIMITS_CONF, USERS, Files, make_files
-from tests.oracle.pam_prediction import Session, identify, predict, read_kernel
-from tests.oracle.pam_world import SECURITY, SERVICES, run_inside
+from tests.oracle.limits_files import HANGING, LIMITS_CONF, LIMITS_D, USERS, Files, make_files
+from tests.oracle.pam_prediction import Session, identify, predict, predict_untouched, read_kernel
+from tests.oracle.pam_world import SERVICES, run_inside
 
 BATCH = 200
 """Sets for one process, which must have used less than a minute of CPU, the least limit."""
@@ -56,7 +56,7 @@ class Rig:
 
     def __init__(self, nr_open: int) -> None:
         self.dialect = find_dialect(read_os_release())
-        self.users = {name: read_user(name) for name in USERS}
+        self.users = {name: find_user(name) for name in USERS}
         self.pam = Libpam()
         self.libc = ctypes.CDLL(None)
         self.root = os.open("/", os.O_PATH)
@@ -68,12 +68,22 @@ class Rig:
     def compare(self, files: Files, users: list[str]) -> list[Outcome]:
         """Return for each user how the prediction fared."""
         write_files(files)
-        lines = read_lines(files, self.dialect)
-        expected = [predict(lines, self.users[name], self.dialect, self.kernel) for name in users]
+        expected = self.predict([self.users[name] for name in users])
         if self.kernel.may_raise and not any(map(leaves_traces, expected)):
             return [judge(one, self.open_here(name)) for one, name in zip(expected, users)]
         reports = run_in_children([partial(self.open_in_child, name) for name in users], 60.0)
         return [judge(one, report.value, report.problem) for one, report in zip(expected, reports)]
+
+    def predict(self, users: list[User]) -> list[Session]:
+        """Return the sessions that the files as they are now will give."""
+        files, hanging = read_limits_files(), find_hanging_limits_files()
+        lines = read_lines(files, self.dialect)
+        return [
+            predict_untouched(self.kernel, opens=False)
+            if find_obstacle(files, hanging, user, self.dialect)
+            else predict(lines, user, self.dialect, self.kernel)
+            for user in users
+        ]
 
     def open(self, user: str) -> Session:
         """Open a session and return what this process is like in it."""
@@ -110,7 +120,18 @@ class Rig:
                 tried = {**files, path: "\n".join(fewer)}
                 if self.compare(tried, [user])[0].differences:
                     files, lines = tried, fewer
-        return {path: text for path, text in files.items() if text or path == LIMITS_CONF}
+        return {
+            path: text
+            for path, text in files.items()
+            if text or path == LIMITS_CONF or path.endswith(HANGING)
+        }
+
+
+def find_user(name: str) -> User:
+    """Return a user of this world as the library reads it."""
+    user = read_user(name)
+    assert user
+    return user
 
 
 def leaves_traces(session: Session) -> bool:
@@ -125,7 +146,11 @@ def judge(expected: Session, found: Session | None, problem: str = "") -> Outcom
         return Outcome([] if ended else [f"no session: {problem}"], [])
     if expected["nofile"][0] <= found["descriptors"]:
         expected["opens"] = False  # libpam writes to the audit log last, which takes one more.
-    unknown = ["opens, with so little memory"] if expected["opens"] is None else []
+    unknown = (
+        ["whether it opens, with hardly any memory or descriptors"]
+        if expected["opens"] is None
+        else []
+    )
     differences = [
         f"{item}: predicted {value}, got {found[item]} {found['reason']}".rstrip()
         for item, value in expected.items()
@@ -135,13 +160,14 @@ def judge(expected: Session, found: Session | None, problem: str = "") -> Outcom
 
 
 def write_files(files: Files) -> None:
-    for old in Path(SECURITY, "limits.d").iterdir():
-        old.unlink()
+    """Make these the limits files of this machine, and no others."""
+    for old in [*Path(LIMITS_D).iterdir(), Path(LIMITS_CONF)]:
+        old.unlink(missing_ok=True)
     for path, text in files.items():
-        Path(path).write_bytes(text.encode("latin-1"))
-    assert read_limits_files() == {
-        path: text for path, text in files.items() if path.endswith(".conf")
-    }
+        if path.endswith(HANGING):
+            Path(path[: -len(HANGING)]).symlink_to("nowhere")
+        else:
+            Path(path).write_bytes(text.encode("latin-1"))
 
 
 def try_sets(rig: Rig, seed: int, first: int, count: int, writer: int) -> None:
@@ -181,10 +207,8 @@ def run_batch(nr_open: int, seed: int, first: int, count: int) -> tuple[int, int
     child = os.fork()
     if child == 0:
         os.close(reader)
-        try:
-            try_sets(Rig(nr_open), seed, first, count, writer)
-        finally:
-            os._exit(0)
+        try_sets(Rig(nr_open), seed, first, count, writer)
+        os._exit(0)  # An error has left this process by now, and told what it was.
     os.close(writer)
     done = 0
     with os.fdopen(reader) as results:
