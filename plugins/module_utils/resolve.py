@@ -13,19 +13,23 @@ from .policy.pam_limits import (
     Bound,
     User,
     find_dialect,
+    find_obstacle,
     read_lines,
     resolve_limits,
 )
+from .policy.pam_settings import resolve_settings
 from .policy.pam_stack import DIRECTORIES, find_pam_limits, flatten, read_limits_options
 from .policy.rlimit import ITEMS, UNLIMITED, format_quantity
 from .policy.sysctl_conf import order_files, parse_sysctl_conf, resolve_sysctl
 from .probe.files import (
+    find_hanging_limits_files,
     list_folder,
     read_bytes,
     read_limits_files,
     read_os_release,
     read_sysctl_files,
     read_text,
+    under,
 )
 from .probe.unit import read_dockerd_flags
 
@@ -67,12 +71,23 @@ def _resolve_user(root: str, name: str, service: str | None) -> Iterator[dict[st
         yield {"place": place, "reason": reason}
         return
     dialect = find_dialect(read_os_release(root))
-    resolution = resolve_limits(read_lines(read_limits_files(root), dialect), user, dialect)
+    files = read_limits_files(root)
+    missing = find_obstacle(files, find_hanging_limits_files(root), user, dialect)
+    if missing and os.path.isdir(under(os.path.dirname(LIMITS_CONF), root)):
+        yield {"place": place, "reason": f"{missing} is missing, and PAM refuses every login"}
+        return
+    read = read_lines(files, dialect)
+    resolution = resolve_limits(read, user, dialect)
     if resolution.stopped_by:
         line = resolution.stopped_by
         yield {"place": place, "reason": f'{line.place} "{line.text.strip()}" cancels every limit'}
     for (item, kind), bound in resolution.bounds.items():
-        yield _describe(place, item, kind, bound, ITEMS[item].unit)
+        entry = _describe(place, item, kind, bound, ITEMS[item].unit)
+        if (item, bound.winner.value) == ("nofile", UNLIMITED) and not dialect.reads_nr_open:
+            entry["value"] = "unlimited, which the kernel refuses"
+        yield entry
+    for item, bound in resolve_settings(read, user, dialect).items():
+        yield _describe(place, item, "value", bound, "")
 
 
 def _find_hindrance(root: str, service: str) -> str:

@@ -10,7 +10,15 @@ from pathlib import Path
 from typing import NamedTuple
 
 from .cache import cache_root, produce, require_space, say
-from .recipe import DISK_SIZE, EARLY_HOOK, LATE_HOOK, Recipe, digest, find_recipe
+from .recipe import (
+    DISK_SIZE,
+    EARLY_HOOK,
+    LATE_HOOK,
+    OPTIONS,
+    Recipe,
+    digest,
+    find_recipe,
+)
 from .tool import require_program, run_tool
 
 _BUILD_GIB = 4
@@ -73,7 +81,8 @@ def _fill(folder: Path, recipe: Recipe) -> None:
     packages = f"--include={','.join(recipe.packages)}"
     # Its mounts live and die with it, even when it is killed.
     private = ["unshare", "--mount"] if os.geteuid() == 0 else []
-    install = [*private, "mmdebstrap", "--variant=minbase", packages, *hooks]
+    options = [packages, *OPTIONS.get(recipe.release, ()), *hooks]
+    install = [*private, "mmdebstrap", "--variant=minbase", *options]
     run_tool([*install, recipe.release, archive], log, 1200)
     say(f"{recipe.release}: making the file system")
     _make_disk(archive, image.disk, log)

@@ -31,12 +31,20 @@ class Recipe(NamedTuple):
 RECIPES = {
     recipe.release: recipe
     for recipe in (
-        Recipe("bullseye", (*_PACKAGES.split(), _KERNEL), "bullseye"),
+        # Its installer merges /usr, which later releases bring themselves.
+        Recipe("bullseye", (*_PACKAGES.split(), "usrmerge", _KERNEL), "bullseye"),
         Recipe("bookworm", (*_PACKAGES.split(), _KERNEL), "bookworm"),
         # trixie's own 6.12 crashes under emulation; bookworm's 6.1 carries its userland.
-        Recipe("trixie", tuple(_PACKAGES.split()), "bookworm"),
+        # Its docker.io no longer brings the command.
+        Recipe("trixie", (*_PACKAGES.split(), "docker-cli"), "bookworm"),
     )
 }
+
+OPTIONS = {
+    # The last index of its security archive names a kernel whose file is gone.
+    "bullseye": ('--aptopt=APT::Default-Release "bullseye"',),
+}
+"""What mmdebstrap is told of a release besides its packages."""
 
 
 def find_recipe(release: str) -> Recipe:
@@ -52,6 +60,7 @@ def find_recipe(release: str) -> Recipe:
 def digest(recipe: Recipe) -> str:
     """Return twelve hex digits that change whenever the built image would."""
     inputs = [repr(recipe), DISK_SIZE, EARLY_HOOK.read_text(), LATE_HOOK.read_text()]
+    inputs += OPTIONS.get(recipe.release, ())
     if recipe.kernel_from != recipe.release:
         inputs.append(digest(find_recipe(recipe.kernel_from)))
     return hashlib.sha256("\0".join(inputs).encode()).hexdigest()[:12]

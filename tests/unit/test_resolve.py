@@ -77,6 +77,47 @@ def test_the_limits_of_one_user(tree: Path, line: str, user: str, lines: str | N
 
 
 @pytest.mark.parametrize(
+    ("line", "told_of_alice"),
+    [
+        ("* - priority -5", "session:alice@any priority = -5"),
+        ("* - maxlogins 3", "session:alice@any maxlogins = 3"),
+        ("* - maxlogins -1", "session:alice@any maxlogins = unlimited"),
+        ("* - chroot /srv", "session:alice@any chroot = /srv"),
+        ("* - nonewprivs 1", "session:alice@any nonewprivs = 1"),
+    ],
+)
+def test_what_is_no_limit_is_told_too(tree: Path, line: str, told_of_alice: str) -> None:
+    write(tree, "/etc/security/limits.conf", f"{line}\n")
+    assert told(tree, "alice")[0] == told_of_alice
+
+
+def test_a_link_that_leads_nowhere_is_what_is_told(tree: Path) -> None:
+    (tree / "etc/security/limits.d").mkdir()
+    (tree / "etc/security/limits.d/x.conf").symlink_to("/nowhere")
+    reason = "/etc/security/limits.d/x.conf is missing, and PAM refuses every login"
+    assert told(tree, "alice") == [f"session:alice@any: {reason}"]
+    write(tree, "/etc/os-release", "ID=debian\nVERSION_ID=13\n")
+    assert told(tree, "alice")[0] == "session:alice@any nofile soft = 2048"
+
+
+def test_a_limits_conf_that_is_missing_is_told_where_there_is_pam(tree: Path) -> None:
+    (tree / "etc/security/limits.conf").unlink()
+    reason = "/etc/security/limits.conf is missing, and PAM refuses every login"
+    assert told(tree, "alice") == [f"session:alice@any: {reason}"]
+    (tree / "etc/security").rmdir()
+    assert told(tree, "alice") == ["no file in this tree states a limit"]
+
+
+def test_an_unlimited_nofile_is_refused_where_pam_does_not_ask_for_fs_nr_open(tree: Path) -> None:
+    write(tree, "/etc/os-release", "ID=debian\nVERSION_ID=11\n")
+    write(tree, "/etc/security/limits.conf", "* hard nofile unlimited\n")
+    assert (
+        told(tree, "alice")[0]
+        == "session:alice@any nofile hard = unlimited, which the kernel refuses"
+    )
+
+
+@pytest.mark.parametrize(
     ("service", "line"),
     [
         ("sshd", "session:alice@sshd nofile soft = 2048"),
@@ -94,7 +135,7 @@ def test_the_service_decides_whether_limits_files_count(
 
 
 def test_sysctls_and_docker_are_told(tree: Path) -> None:
-    (tree / "etc/security/limits.conf").unlink()
+    write(tree, "/etc/security/limits.conf", "")
     write(tree, "/etc/sysctl.d/a.conf", "vm.max_map_count = 5\n-kernel.x\nkernel.y = a b\n")
     write(tree, "/etc/sysctl.d/b.conf", "vm/max_map_count = 6\n")
     docker = '{"default-ulimits": {"nofile": {"Name": "nofile", "Hard": 90, "Soft": 50}}, "default-shm-size": "1G"}'

@@ -98,7 +98,7 @@ def parse_value(item: str, word: str, nr_open: int = UNLIMITED) -> int | None:
         return None
     if word in _INFINITE and item != "nice":
         return nr_open if item == "nofile" else UNLIMITED
-    match = _NUMBER.match(word)
+    match = _NUMBER.match(word.lstrip(_SPACES))
     if match is None:
         return None
     number = _to_integer(match[0])
@@ -108,6 +108,30 @@ def parse_value(item: str, word: str, nr_open: int = UNLIMITED) -> int | None:
     if number < UNLIMITED // known.scale:
         return number * known.scale
     return nr_open if item == "nofile" else UNLIMITED
+
+
+def parse_setting(item: str, word: str) -> int | str | None:
+    """Return what pam_limits makes of an item that is no resource limit; ``None`` where it skips
+    the line.
+
+    Source: ``process_limit()`` in pam_limits.c. A priority is what ``setpriority(2)`` makes of
+    it, a number of logins below 0 is unlimited, ``nonewprivs`` is 1 or else 0, and a path for
+    ``chroot`` is lower case.
+    """
+    word = word.encode("latin-1").lower().decode("latin-1")
+    if item == "chroot":
+        return word.encode("latin-1").decode("utf-8", "surrogateescape")
+    if item == "nonewprivs":
+        return int(word == "1")
+    if item in ("maxlogins", "maxsyslogins") and word in _INFINITE:
+        return UNLIMITED
+    match = _NUMBER.match(word.lstrip(_SPACES))
+    if match is None:
+        return None
+    number = _to_integer(match[0])
+    if item == "priority":
+        return max(-20, min(19, number))
+    return min(number, 2**31 - 1) if number >= 0 else UNLIMITED
 
 
 def _to_integer(text: str) -> int:

@@ -16,14 +16,13 @@ from .rlimit import UNLIMITED
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
 _USER, _GROUP, _WILDCARD = 0, 1, 4
-_RANGE = re.compile(r"([+-]?0*[0-9]{1,20})?:([+-]?0*[0-9]{1,20})?")
+_NUMBER = r"(?:[\v\f\r]*([+-]?0*[0-9]{1,20}))?"  # strtoul(3) skips white space.
+_RANGE = re.compile(f"{_NUMBER}:{_NUMBER}")
+_UBUNTU_1_4 = re.compile(r"(1[0-9]|2[01])\b|22\.(04|10)")  # Mint counts otherwise: its 22 is 24.04.
 _IDS = 2**32  # uid_t and gid_t hold what is left of a longer number.
-
-UNKNOWN_ITEM = "rttime"
-"""Known since 1.7.1, which none of the distributions has."""
 
 LIMITS_CONF = "/etc/security/limits.conf"
 LIMITS_D = "/etc/security/limits.d"
@@ -33,12 +32,17 @@ class Dialect(NamedTuple):
     """Where builds of pam_limits differ in what they read.
 
     ``line_length``: where the buffer ends a line, 0 for never (since 1.6). ``wildcard_root``:
-    whether ``*`` and groups match root. ``needs_files``: whether a file that cannot be opened
-    ends every login (before 1.5.3).
+    whether ``*`` and groups match root. ``reads_nr_open``: whether an unlimited nofile becomes
+    fs.nr_open (since 1.5.2); where it does not, the kernel refuses it. ``unknown``: the items
+    whose lines are skipped (nonewprivs is known since 1.5.0, rttime since 1.7.1, and chroot to
+    Debian's patch alone). ``needs_files``: whether a limits.conf that is missing, or a link in
+    limits.d that hangs, ends every login (until 1.5.3).
     """
 
     line_length: int = 0
     wildcard_root: bool = True
+    reads_nr_open: bool = True
+    unknown: tuple[str, ...] = ("rttime", "chroot")
     needs_files: bool = False
 
 
@@ -75,17 +79,23 @@ class Resolution(NamedTuple):
 def find_dialect(os_release: Mapping[str, str]) -> Dialect:
     """Return how pam_limits behaves on a distribution, from the fields of os-release(5).
 
-    Measured on Debian 12 and 13; Ubuntu and Red Hat are read from their sources.
+    Measured on Debian 11, 12 and 13; Ubuntu and Red Hat are read from their sources.
     """
     family = (os_release.get("ID", "") + " " + os_release.get("ID_LIKE", "")).split()
     major = re.match(r"[0-9]+", os_release.get("VERSION_ID", ""))
-    version = int(major[0]) if major else 0
+    version = int(major[0]) if major else 99
     if "ubuntu" in family:
-        return Dialect(1023 if version <= 24 else 0, False, version < 23)
+        with_1_4 = _UBUNTU_1_4.match(os_release.get("VERSION_ID", "")) is not None
+        return _debian(with_1_4, version <= 24)._replace(needs_files=with_1_4)
     if "debian" in family:
-        old = 0 < version <= 12
-        return Dialect(1023 if old else 0, False, old)
+        return _debian(version <= 11, version <= 12)
     return Dialect(1023, needs_files="rhel" in family and version < 10)
+
+
+def _debian(with_1_4: bool, with_buffer: bool) -> Dialect:
+    """Return the dialect of a build with Debian's patches, which have chroot and spare root."""
+    unknown = ("rttime", "nonewprivs") if with_1_4 else ("rttime",)
+    return Dialect(1023 if with_buffer else 0, False, not with_1_4, unknown, with_buffer)
 
 
 def order_files(files: Mapping[str, str]) -> list[str]:
@@ -110,6 +120,26 @@ def read_lines(files: Mapping[str, str], dialect: Dialect) -> list[LimitsLine]:
     ]
 
 
+def find_obstacle(
+    files: Mapping[str, str], hanging: Iterable[str], user: User, dialect: Dialect
+) -> str | None:
+    """Return the file whose absence keeps a user from logging in, if there is one.
+
+    A two-field line in an earlier file ends the reading before it is missed.
+
+    :param hanging: The links of limits.d that lead nowhere.
+    """
+    missing = {*hanging, *({LIMITS_CONF} - set(files))}
+    if not dialect.needs_files:
+        return None
+    for path in order_files({**files, **dict.fromkeys(missing, "")}):
+        if path in missing:
+            return path
+        if resolve_limits(read_lines({path: files[path]}, dialect), user, dialect).stopped_by:
+            return None
+    return None
+
+
 def rank_domain(domain: str, user: User, dialect: Dialect) -> int | None:
     """Return the priority a line has for a user, 0 the strongest; ``None`` where it has none."""
     if domain == user.name:
@@ -122,10 +152,10 @@ def rank_domain(domain: str, user: User, dialect: Dialect) -> int | None:
     if excluded:  # The patch skips the rules of groups for root, and their ranges become uids.
         return _USER if _is_in_range(domain[1:], user.uid) else None
     # Of the domains with a percent sign only maxlogins knows.
-    return _GROUP if domain[0] == "@" and _is_in_group(domain[1:], user) else None
+    return _GROUP if domain[0] == "@" and is_in_group(domain[1:], user) else None
 
 
-def _is_in_group(name: str, user: User) -> bool:
+def is_in_group(name: str, user: User) -> bool:
     """Tell whether a user is in a group; ``min:max`` and ``min:`` mean the primary one alone."""
     if ":" not in name:
         return name in user.groups
@@ -150,26 +180,31 @@ def resolve_limits(
     """Return what these lines give a user, before the kernel has its say.
 
     :param lines: In reading order, see :func:`read_lines`.
-    :param nr_open: The value of fs.nr_open, which ``nofile unlimited`` becomes.
+    :param nr_open: The value of fs.nr_open, which ``nofile unlimited`` becomes where pam_limits
+        reads it.
     """
+    unlimited = nr_open if dialect.reads_nr_open else UNLIMITED
     rivals: dict[tuple[str, str], list[tuple[int, Declaration]]] = {}
     for line in lines:
-        if line.stops and _stops_for(line.domain, user):
-            return Resolution({}, _declare(line, ""))
+        if stops_for(line, user):
+            return Resolution({}, declare(line, ""))
         priority = rank_domain(line.domain, user, dialect)
-        if priority is None or len(line.fields) < 4 or line.item == UNKNOWN_ITEM:
+        if priority is None or len(line.fields) < 4 or line.item in dialect.unknown:
             continue
-        value = parse_value(line.item, line.fields[3], nr_open)
+        value = parse_value(line.item, line.fields[3], unlimited)
         if value is not None:
-            _apply(line, priority, _declare(line, value), rivals)
-    return Resolution({key: _rank(entrants) for key, entrants in rivals.items()})
+            _apply(line, priority, declare(line, value), rivals)
+    return Resolution({key: rank_lines(entrants) for key, entrants in rivals.items()})
 
 
-def _stops_for(domain: str, user: User) -> bool:
-    """Tell whether a two-field line matches. It has no wildcard, its groups match root
-    everywhere, and with a percent sign it takes a range for uids."""
+def stops_for(line: LimitsLine, user: User) -> bool:
+    """Tell whether a line is a two-field one and matches. It has no wildcard, its groups match
+    root everywhere, and with a percent sign it takes a range for uids."""
+    if not line.stops:
+        return False
+    domain = line.domain
     if domain.startswith("@"):
-        return _is_in_group(domain[1:], user)
+        return is_in_group(domain[1:], user)
     start = 1 if domain.startswith("%") else 0
     return domain == user.name or _is_in_range(domain[start:], user.uid)
 
@@ -189,11 +224,12 @@ def _apply(
             return
 
 
-def _rank(entrants: list[tuple[int, Declaration]]) -> Bound:
+def rank_lines(entrants: list[tuple[int, Declaration]]) -> Bound:
     """Return the strongest as the winner, of equals the last."""
     ordered = [one for rank, one in sorted(entrants, key=lambda entrant: -entrant[0])]
     return Bound(ordered[-1], tuple(ordered[:-1]))
 
 
-def _declare(line: LimitsLine, value: int | str) -> Declaration:
+def declare(line: LimitsLine, value: int | str) -> Declaration:
+    """Return a line as the statement of a value."""
     return Declaration(line.path, line.line, line.text.rstrip("\r"), value)

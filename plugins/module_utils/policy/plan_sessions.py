@@ -9,7 +9,7 @@ from .declaration import Declaration
 from .edit import HEADER, find_block_lines, remove_block, set_block
 from .limits_conf import LimitsLine, format_limits, parse_limits_conf, parse_value
 from .lockouts import find_small_lines
-from .pam_limits import LIMITS_CONF, LIMITS_D, UNKNOWN_ITEM, Dialect, User, rank_domain, read_lines
+from .pam_limits import LIMITS_CONF, LIMITS_D, Dialect, User, rank_domain, read_lines
 from .plan import SectionPlan, Shortfall, neutralise_all, plan_edits, restore_all
 from .rlimit import UNLIMITED
 
@@ -65,7 +65,7 @@ def plan_sessions(
     told = {_place(one) for one in _own_lines(present, options.target)}
     told |= {(shortfall.foreign.path, shortfall.foreign.line) for shortfall in beaten}
     others = [line for line in read_lines(present, dialect) if _place(line) not in told]
-    notes = (*_find_notes(rules), *find_small_lines(others))
+    notes = (*_find_notes(rules, dialect), *find_small_lines(others))
     return SectionPlan(plan_edits(files, wanted), shortfalls=tuple(beaten), notes=notes)
 
 
@@ -105,11 +105,12 @@ def find_nofile_problems(path: str, limit: Limit, nr_open: int | None) -> Iterat
             )
 
 
-def _find_notes(rules: tuple[SessionRule, ...]) -> Iterator[str]:
+def _find_notes(rules: tuple[SessionRule, ...], dialect: Dialect) -> Iterator[str]:
     for index, rule in enumerate(rules):
-        if UNKNOWN_ITEM in rule.limits:
-            path = f"sessions[{index}].limits.{UNKNOWN_ITEM}"
-            yield f"{path}: has no effect on logins where pam_limits is older than 1.7.1"
+        for item in rule.limits:
+            if item in dialect.unknown:
+                path = f"sessions[{index}].limits.{item}"
+                yield f"{path}: has no effect on logins, since this host's pam_limits skips it"
 
 
 def _remove_ours(files: Mapping[str, str], target: str, dialect: Dialect) -> dict[str, str | None]:
@@ -157,8 +158,9 @@ def _find_shortfalls(
         kinds = set(line.types) - _find_answered(line, later)
         for own in ours:
             beats = _beats(line, own, own not in later, dialect)
-            if (beats and _falls_short(line, own, kinds, nr_open)) or (
-                _overlaps(line, own.domain, dialect) and _caps(line, own, kinds, ours, nr_open)
+            refused = _is_refused(line, nr_open, dialect)
+            if (beats and _falls_short(line, own, kinds, refused)) or (
+                _overlaps(line, own.domain, dialect) and _caps(line, own, kinds, ours, refused)
             ):
                 whole = files[line.path].split("\n")[line.line - 1]
                 editable = options.override and len(whole) <= _LONGEST_NEUTRAL_LINE
@@ -228,36 +230,32 @@ def _only_user(domain: str) -> str:
     return "root" if domain in ("root", ":0", "0:0") else domain
 
 
-def _falls_short(line: LimitsLine, own: LimitsLine, kinds: set[str], nr_open: int | None) -> bool:
+def _falls_short(line: LimitsLine, own: LimitsLine, kinds: set[str], refused: bool) -> bool:
     """Tell whether a line gives less than ours, or what the kernel refuses to give at all."""
     if line.stops:
         return True
     if line.item != own.item or not kinds & set(own.types):
         return False
-    return _is_less(line, own) or _is_refused(line, nr_open)
+    return _is_less(line, own) or refused
 
 
-def _is_refused(line: LimitsLine, nr_open: int | None) -> bool:
+def _is_refused(line: LimitsLine, nr_open: int | None, dialect: Dialect) -> bool:
     """Tell whether the kernel refuses a nofile, so that a session keeps its old limit or ends."""
     value = parse_value(line.item, line.fields[3]) if line.item == "nofile" else None
-    return value is not None and nr_open is not None and nr_open < value < UNLIMITED
+    if value is None or nr_open is None or (value == UNLIMITED and dialect.reads_nr_open):
+        return False
+    return value > nr_open
 
 
 def _caps(
-    line: LimitsLine,
-    own: LimitsLine,
-    kinds: set[str],
-    ours: list[LimitsLine],
-    nr_open: int | None,
+    line: LimitsLine, own: LimitsLine, kinds: set[str], ours: list[LimitsLine], refused: bool
 ) -> bool:
-    """Tell whether a hard limit spoils a soft one of ours that stands without a hard one.
-
-    It lowers it, or the kernel refuses it, and with it the soft one that is set in the same call.
-    """
-    if line.item != own.item or "hard" not in kinds:
-        return False
-    hard = [one.item for one in ours if one.domain == own.domain and "hard" in one.types]
-    return own.item not in hard and (_is_less(line, own) or _is_refused(line, nr_open))
+    """Tell whether a hard limit lowers a soft one of ours that stands without a hard one, or
+    keeps it from being set at all."""
+    hard = [one for one in ours if one.domain == own.domain and "hard" in one.types]
+    alone = own.item not in (one.item for one in hard)
+    concerned = alone and "hard" in kinds and line.item == own.item
+    return concerned and (refused or _is_less(line, own))
 
 
 def _is_less(line: LimitsLine, own: LimitsLine) -> bool:

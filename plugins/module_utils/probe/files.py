@@ -129,6 +129,12 @@ def _describe_missing(path: str) -> str:
     return "is missing"
 
 
+def find_hanging_limits_files(root: str = "/") -> list[str]:
+    """Return the links of limits.d that lead nowhere and that pam_limits would try to read."""
+    broken = [path for path, reason in find_broken_files(True, root) if path != LIMITS_CONF]
+    return [path for path in broken if os.path.islink(root.rstrip("/") + path)]
+
+
 def read_sysctl_files(root: str = "/") -> dict[str, str]:
     """Return every file in the folders of sysctl.d(5), by path.
 

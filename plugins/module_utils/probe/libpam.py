@@ -11,7 +11,7 @@ import os
 import resource
 from typing import NamedTuple
 
-from ..policy.rlimit import ITEMS, RLIMITS, UNLIMITED, Rlimit
+from ..policy.rlimit import ITEMS, RLIMITS, Rlimit
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -90,9 +90,8 @@ def _find_module_folder() -> str | None:
 def read_own_limits() -> dict[str, Rlimit]:
     """Return the limits of this process."""
     pairs = ((name, resource.getrlimit(ITEMS[name].resource or 0)) for name in RLIMITS)
-    return {
-        name: Rlimit(*(UNLIMITED if value < 0 else value for value in pair)) for name, pair in pairs
-    }
+    # Python reads the kernel's unsigned numbers as signed ones.
+    return {name: Rlimit(*(value % 2**64 for value in pair)) for name, pair in pairs}
 
 
 def set_own_limits(limits: Mapping[str, Rlimit]) -> None:
@@ -103,7 +102,7 @@ def set_own_limits(limits: Mapping[str, Rlimit]) -> None:
     own = read_own_limits()
     for name, wanted in limits.items():
         if own[name] != wanted:
-            soft, hard = (-1 if value == UNLIMITED else value for value in wanted)
+            soft, hard = (value - 2**64 if value >= 2**63 else value for value in wanted)
             try:
                 resource.setrlimit(ITEMS[name].resource or 0, (soft, hard))
             except (OSError, ValueError) as error:

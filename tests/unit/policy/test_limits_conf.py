@@ -8,7 +8,12 @@ import re
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from mlhost_limits.policy.limits_conf import format_limits, parse_limits_conf, parse_value
+from mlhost_limits.policy.limits_conf import (
+    format_limits,
+    parse_limits_conf,
+    parse_setting,
+    parse_value,
+)
 from mlhost_limits.policy.rlimit import ITEMS, RLIMITS, UNLIMITED
 from mlhost_limits.policy.schema import Limit
 
@@ -141,6 +146,7 @@ def test_any_bytes_are_parsed(text: str) -> None:
         ("nofile", "+", None),
         ("nofile", "--5", None),
         ("nofile", "unlimited\r", None),
+        ("nofile", "\r5", 5),
         ("nofile", "unlimited foo", None),
         ("nofile", "\xb2", None),
         ("memlock", "8M", 8192),
@@ -168,6 +174,33 @@ def test_any_bytes_are_parsed(text: str) -> None:
 )
 def test_what_a_value_means(item: str, word: str, value: int | None) -> None:
     assert parse_value(item, word, 1048576) == value
+
+
+@pytest.mark.parametrize(
+    ("item", "word", "value"),
+    [
+        ("priority", "5", 5),
+        ("priority", "-5k", -5),
+        ("priority", "-99", -20),
+        ("priority", "9" * 40, 19),
+        ("priority", "unlimited", None),
+        ("priority", "x", None),
+        ("nonewprivs", "1", 1),
+        ("nonewprivs", "0", 0),
+        ("nonewprivs", "yes", 0),
+        ("maxlogins", "3", 3),
+        ("maxlogins", "0", 0),
+        ("maxlogins", "-", UNLIMITED),
+        ("maxlogins", "-1", UNLIMITED),
+        ("maxlogins", "-7", UNLIMITED),
+        ("maxlogins", "Infinity", UNLIMITED),
+        ("maxsyslogins", "99999999999", 2**31 - 1),
+        ("maxsyslogins", "x", None),
+        ("chroot", "/SRV/Jail\xc3\x89", "/srv/jail\xc9"),
+    ],
+)
+def test_what_a_setting_means(item: str, word: str, value: int | str | None) -> None:
+    assert parse_setting(item, word) == value
 
 
 @pytest.mark.parametrize(

@@ -16,15 +16,17 @@ from mlhost_limits.policy.pam_limits import (
     Dialect,
     User,
     find_dialect,
+    find_obstacle,
     order_files,
     rank_domain,
     read_lines,
     resolve_limits,
 )
 
-DEBIAN_12 = Dialect(1023, wildcard_root=False, needs_files=True)
-DEBIAN_13 = Dialect(0, wildcard_root=False)
-UBUNTU_24 = Dialect(1023, wildcard_root=False)
+DEBIAN_11 = Dialect(1023, False, False, ("rttime", "nonewprivs"), True)
+DEBIAN_12 = Dialect(1023, False, True, ("rttime",), True)
+DEBIAN_13 = Dialect(0, False, True, ("rttime",))
+UBUNTU_24 = DEBIAN_12._replace(needs_files=False)
 RED_HAT = Dialect(1023)
 RED_HAT_9 = Dialect(1023, needs_files=True)
 ROOT = User("root", 0, 0, frozenset({"root"}), frozenset({0}))
@@ -52,11 +54,13 @@ def resolve(
         ({"ID": "debian", "VERSION_ID": "12"}, DEBIAN_12),
         ({"ID": "debian", "VERSION_ID": "13"}, DEBIAN_13),
         ({"ID": "debian"}, DEBIAN_13),
-        ({"ID": "raspbian", "ID_LIKE": "debian", "VERSION_ID": "11"}, DEBIAN_12),
-        ({"ID": "ubuntu", "ID_LIKE": "debian", "VERSION_ID": "22.04"}, DEBIAN_12),
+        ({"ID": "raspbian", "ID_LIKE": "debian", "VERSION_ID": "11"}, DEBIAN_11),
+        ({"ID": "ubuntu", "ID_LIKE": "debian", "VERSION_ID": "20.04"}, DEBIAN_11),
+        ({"ID": "ubuntu", "ID_LIKE": "debian", "VERSION_ID": "22.04"}, DEBIAN_11),
         ({"ID": "ubuntu", "ID_LIKE": "debian", "VERSION_ID": "24.04"}, UBUNTU_24),
         ({"ID": "ubuntu", "ID_LIKE": "debian", "VERSION_ID": "26.04"}, DEBIAN_13),
-        ({"ID": "linuxmint", "ID_LIKE": "ubuntu debian", "VERSION_ID": "22"}, DEBIAN_12),
+        ({"ID": "linuxmint", "ID_LIKE": "ubuntu debian", "VERSION_ID": "22"}, UBUNTU_24),
+        ({"ID": "linuxmint", "ID_LIKE": "ubuntu debian", "VERSION_ID": "21.3"}, DEBIAN_11),
         ({"ID": "rhel", "ID_LIKE": "fedora", "VERSION_ID": "9.4"}, RED_HAT_9),
         ({"ID": "rocky", "ID_LIKE": "rhel centos fedora", "VERSION_ID": "8.9"}, RED_HAT_9),
         ({"ID": "rhel", "ID_LIKE": "fedora", "VERSION_ID": "10.0"}, RED_HAT),
@@ -132,6 +136,9 @@ def test_files_are_read_in_the_order_of_bytes() -> None:
         ("18446744073709551616:", None, None, None),
         ("0" * 30 + "1001:1001", 0, None, None),
         ("9" * 5000 + ":", None, None, None),
+        ("1000:\r1002", 0, None, None),
+        ("@\v2001:", 1, None, None),
+        ("\r:1001", None, None, None),
     ],
 )
 def test_the_strength_of_a_domain(
@@ -153,7 +160,7 @@ def test_the_strength_of_a_domain(
         (["ALICE soft nofile 1"], {}),
         (["* HARD NoFile UNLIMITED"], {"nofile hard": 1048576}),
         (["* both nofile 1", "* soft nofiles 1", "* soft nofile x"], {}),
-        (["* - maxlogins 1", "* - chroot /x", "* - priority 1"], {}),
+        (["* - maxlogins 1", "* - chroot /x", "* - priority 1", "* - nonewprivs 1"], {}),
         # The '-' line returns at its soft half, and its hard half is lost.
         (["alice soft nofile 1000", "@ml - nofile 5000"], {"nofile soft": 1000}),
         (
@@ -229,8 +236,34 @@ def test_what_newer_builds_read_otherwise(
     assert resolve(line, dialect=DEBIAN_13) == new
 
 
+def test_an_unlimited_nofile_stays_so_where_fs_nr_open_is_not_read() -> None:
+    """The kernel refuses it, and the session keeps what it inherits."""
+    assert resolve("* hard nofile unlimited", dialect=DEBIAN_11) == {"nofile hard": 2**64 - 1}
+    assert resolve("* hard nofile unlimited", dialect=DEBIAN_12) == {"nofile hard": 1048576}
+
+
 def test_an_item_unknown_to_the_builds_is_skipped() -> None:
     assert resolve("* soft rttime 5") == {}
+
+
+@pytest.mark.parametrize(
+    ("files", "hanging", "obstacle"),
+    [
+        ({LIMITS_CONF: ""}, [], None),
+        ({}, [], LIMITS_CONF),
+        ({f"{LIMITS_D}/a.conf": "alice -"}, [], LIMITS_CONF),
+        ({LIMITS_CONF: ""}, [f"{LIMITS_D}/b.conf"], f"{LIMITS_D}/b.conf"),
+        ({LIMITS_CONF: ""}, [f"{LIMITS_D}/.b.conf", f"{LIMITS_D}/b"], None),
+        ({LIMITS_CONF: "alice -"}, [f"{LIMITS_D}/b.conf"], None),
+        ({LIMITS_CONF: "bob -"}, [f"{LIMITS_D}/b.conf"], f"{LIMITS_D}/b.conf"),
+        ({LIMITS_CONF: "", f"{LIMITS_D}/a.conf": "@ml -"}, [f"{LIMITS_D}/b.conf"], None),
+    ],
+)
+def test_a_file_that_is_missing_ends_logins_in_older_builds(
+    files: dict[str, str], hanging: list[str], obstacle: str | None
+) -> None:
+    assert find_obstacle(files, hanging, ALICE, DEBIAN_12) == obstacle
+    assert find_obstacle(files, hanging, ALICE, DEBIAN_13) is None
 
 
 def test_a_winner_knows_what_it_shadows_strongest_last() -> None:

@@ -212,7 +212,9 @@ def test_all_problems_are_told_at_once() -> None:
 
 
 def test_an_item_that_pam_does_not_know_yet_is_noted() -> None:
-    note = "sessions[1].limits.rttime: has no effect on logins where pam_limits is older than 1.7.1"
+    note = (
+        "sessions[1].limits.rttime: has no effect on logins, since this host's pam_limits skips it"
+    )
     assert plan([NOFILE, rule("*", rttime=Limit(5, 5))]).notes == (note,)
     assert plan([NOFILE]).notes == ()
 
@@ -305,6 +307,11 @@ def test_where_the_wildcard_means_root_a_line_for_root_beats_it(
     assert bool(shortfalls("@wheel - nofile 5", "root", dialect=dialect)) is False
 
 
+def test_an_unlimited_nofile_falls_short_where_the_kernel_refuses_it() -> None:
+    line = "* - nofile unlimited"
+    assert shortfalls(line, "*", dialect=DEBIAN._replace(reads_nr_open=False)) == [line]
+
+
 def test_an_answer_for_one_bound_leaves_the_other() -> None:
     rules = [rule("*", nofile=Limit(9, 9)), rule("alice", nofile=Limit(soft=9))]
     planned = plan(rules, {LIMITS_CONF: "alice - nofile 5"})
@@ -317,6 +324,7 @@ def test_an_answer_for_one_bound_leaves_the_other() -> None:
         ("* hard nofile 5", True),
         ("@ml - nofile 5", True),
         ("* hard nofile 70000", False),
+        ("* hard nofile 2000000", True),  # The kernel refuses it, and ours with it.
         ("* hard core 5", False),
         ("* hard nofile 99999999", True),  # The kernel refuses it, and the soft one with it.
     ],
