@@ -17,7 +17,8 @@ from .policy.pam_limits import (
 )
 from .policy.pam_stack import DIRECTORIES, find_pam_limits, flatten, read_limits_options
 from .policy.rlimit import ITEMS, UNLIMITED, format_quantity
-from .policy.sysctl_conf import order_files, parse_sysctl_conf, resolve_sysctl
+from .policy.sysctl_conf import SYSCTL_CONF
+from .policy.sysctl_writes import SYSTEMD, find_procps, resolve_sysctl
 from .probe.files import (
     list_folder,
     read_bytes,
@@ -49,13 +50,7 @@ def resolve_tree(root: str, user: str | None, service: str | None) -> list[dict[
     stated: list[dict[str, object]] = []
     for name in users:
         stated += _resolve_user(root, name, service)
-    files = read_sysctl_files(root)
-    lines = [line for path in order_files(files) for line in parse_sysctl_conf(files[path], path)]
-    keys = {line.key for line in lines if not line.glob}
-    for key, bound in sorted(resolve_sysctl(files, sorted(keys)).items()):
-        if bound.winner.value != "":  # "-key" alone leaves the key as the kernel has it.
-            stated.append(_describe("kernel", key, "value", bound, ""))
-    return [*stated, *_resolve_docker(root)]
+    return [*stated, *_resolve_kernel(root), *_resolve_docker(root)]
 
 
 def _resolve_user(root: str, name: str, service: str | None) -> Iterator[dict[str, object]]:
@@ -72,6 +67,24 @@ def _resolve_user(root: str, name: str, service: str | None) -> Iterator[dict[st
         yield {"place": place, "reason": f'{line.place} "{line.text.strip()}" cancels every limit'}
     for (item, kind), bound in resolution.bounds.items():
         yield _describe(place, item, kind, bound, ITEMS[item].unit)
+
+
+def _resolve_kernel(root: str) -> Iterator[dict[str, object]]:
+    """Yield each sysctl at boot, and what ``sysctl --system`` makes of it where that differs."""
+    conf = read_text(SYSCTL_CONF, root)
+    files = {**read_sysctl_files(root), **({} if conf is None else {SYSCTL_CONF: conf})}
+    readers = (SYSTEMD, find_procps(read_os_release(root)))
+    lines = (line for one in readers for line in one.read(files) if not line.glob)
+    keys = sorted({line.key for line in lines if line.key.strip() == line.key})
+    at_boot, by_procps = (resolve_sysctl(files, keys, one) for one in readers)
+    for key in keys:
+        found = {"at_boot": at_boot.get(key), "by_procps": by_procps.get(key)}
+        values = {bound.winner.value if bound else "" for bound in found.values()}
+        if len(values) == 1:
+            found = {"value": found["at_boot"]}
+        for kind, bound in found.items():
+            if bound and bound.winner.value != "":  # "-key" alone assigns nothing.
+                yield _describe("kernel", key, kind, bound, "")
 
 
 def _find_hindrance(root: str, service: str) -> str:

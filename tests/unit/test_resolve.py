@@ -109,6 +109,27 @@ def test_sysctls_and_docker_are_told(tree: Path) -> None:
     ]
 
 
+def test_sysctls_are_told_twice_where_procps_differs(tree: Path) -> None:
+    (tree / "etc/security/limits.conf").unlink()
+    write(tree, "/etc/sysctl.d/a.conf", "a.b = 1\na.b = 7\na.d = 8\n- a.e = 9\n-a.f\n")
+    write(tree, "/etc/sysctl.conf", "a.b = 5\na.c = 6\n")
+    assert told(tree) == [
+        "kernel a.b at_boot = 7",
+        '     by      /etc/sysctl.d/a.conf:2 "a.b = 7"',
+        '     shadows /etc/sysctl.d/a.conf:1 "a.b = 1"',
+        "kernel a.b by_procps = 5",
+        '     by      /etc/sysctl.conf:1 "a.b = 5"',
+        '     shadows /etc/sysctl.d/a.conf:1 "a.b = 1"',
+        '     shadows /etc/sysctl.d/a.conf:2 "a.b = 7"',
+        "kernel a.c by_procps = 6",
+        '     by      /etc/sysctl.conf:2 "a.c = 6"',
+        "kernel a.d = 8",
+        '     by      /etc/sysctl.d/a.conf:3 "a.d = 8"',
+        "kernel a.e at_boot = 9",
+        '     by      /etc/sysctl.d/a.conf:4 "- a.e = 9"',
+    ]
+
+
 @pytest.mark.parametrize(
     ("user", "message"),
     [

@@ -15,7 +15,8 @@ from mlhost_limits.policy.plan_kernel import (
     plan_kernel,
 )
 from mlhost_limits.policy.schema import KernelValue
-from mlhost_limits.policy.sysctl_conf import find_boot_default, resolve_sysctl
+from mlhost_limits.policy.sysctl_conf import find_boot_default
+from mlhost_limits.policy.sysctl_writes import resolve_sysctl
 
 FILE_MAX, NR_OPEN, MAPS, PIDS = "fs.file-max", "fs.nr_open", "vm.max_map_count", "kernel.pid_max"
 SYSTEMD = {FILE_MAX: "9223372036854775807", NR_OPEN: "1048576", MAPS: "65530", PIDS: "32768"}
@@ -197,6 +198,23 @@ def test_an_exact_value_is_beaten_by_any_other() -> None:
     wanted = {MAPS: KernelValue(exact="99999")}
     assert len(plan(wanted, {LATER: f"{MAPS} = 100000"}).section.shortfalls) == 1
     assert plan(wanted, {LATER: f"{MAPS} = 99999"}).section.shortfalls == ()
+
+
+def test_a_vector_is_compared_as_a_whole() -> None:
+    key = "net.ipv4.tcp_rmem"
+    wanted = {key: KernelValue(exact="4096 87380 6291456")}
+    same = plan(wanted, {LATER: f"{key} = 4096 87380 6291456"}, {key: "4096\t87380\t6291456"})
+    assert same.section.shortfalls == ()
+    other = plan(wanted, {LATER: f"{key} = 4096 87380 9"}, {key: "4096\t87380\t6291456"})
+    assert len(other.section.shortfalls) == 1
+
+
+def test_a_pattern_that_the_kernel_refuses_leaves_the_one_before_it() -> None:
+    files = {EARLIER: "vm.max_map_* = 300000\nvm.max_map_c* = x"}
+    assert body(apply({}, plan({MAPS: 262144, PIDS: 5}, files, {PIDS: "9"}))) == [
+        f"# {MAPS}: {EARLIER} states at least 262144.",
+        f"{PIDS} = 9",
+    ]
 
 
 def test_override_is_taken_back_when_it_is_not_asked_for_again() -> None:
