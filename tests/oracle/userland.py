@@ -15,7 +15,10 @@ from tests.host.tool import run_tool
 RELEASES = ("bullseye", "bookworm", "trixie")
 PACKAGES = ("base-files", "coreutils", "procps", "systemd")
 MERGED_USR = "/usr/share/mmdebstrap/hooks/merged-usr/setup00.sh"
-FOLDERS = ("usr/lib/sysctl.d", "usr/local/lib/sysctl.d", "usr/local/lib/systemd")
+FOLDERS = (
+    *("usr/lib/sysctl.d", "usr/local/lib/sysctl.d", "usr/local/lib/systemd"),
+    *("usr/lib/systemd/system", "usr/lib/systemd/system.conf.d"),
+)
 
 
 def unpack(release: str) -> Path:
@@ -52,7 +55,8 @@ def mount_root(tree: Path, root: Path, fresh: tuple[str, ...]) -> None:
     for name in ("bin", "sbin", "lib", "lib64"):
         (root / name).symlink_to(f"usr/{name}")
     mount("--bind", tree / "usr", root / "usr")
-    for name in fresh:
+    mount("-o", "remount,bind,ro", root / "usr")
+    for name in ("run", *fresh):  # A systemd would mount its own /run, which we could not see.
         mount("-t", "tmpfs", "tmpfs", root / name)
     mount("-t", "proc", "proc", root / "proc")
     os.mknod(root / "dev/null", 0o666 | 0o020000, os.makedev(1, 3))

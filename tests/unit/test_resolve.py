@@ -130,6 +130,63 @@ def test_sysctls_are_told_twice_where_procps_differs(tree: Path) -> None:
     ]
 
 
+UNIT, DROPIN = "/usr/lib/systemd/system/x.service", "/etc/systemd/system/x.service.d/a.conf"
+CONF = "/etc/systemd/system.conf"
+
+
+def told_of_unit(tree: Path, unit: str) -> list[str]:
+    (tree / "etc/security/limits.conf").unlink(missing_ok=True)
+    return format_resolved(resolve_tree(str(tree), None, None, unit))
+
+
+def test_the_limits_of_a_unit_are_told_with_the_lines_that_systemd_ignores(tree: Path) -> None:
+    write(tree, UNIT, "[Service]\nLimitNOFILE=5:infinity\nLimitNOFILE=64K\n")
+    write(tree, DROPIN, "[Unit]\nLimitNOFILE=9\n")
+    write(
+        tree, CONF, "[Manager]\nDefaultLimitNOFILE=4\nDefaultLimitMEMLOCK=1M\nDefaultLimitCPU=x\n"
+    )
+    assert told_of_unit(tree, "x.service") == [
+        f'unit:x.service: ignored is {UNIT}:3 "LimitNOFILE=64K": accepted is a whole number, '
+        "'infinity', or two of them as soft:hard",
+        f'unit:x.service: ignored is {DROPIN}:2 "LimitNOFILE=9": stands in [Unit]; '
+        "it belongs in [Service]",
+        "unit:x.service nofile soft = 5",
+        f'     by      {UNIT}:2 "LimitNOFILE=5:infinity"',
+        f'     shadows {CONF}:2 "DefaultLimitNOFILE=4"',
+        "unit:x.service nofile hard = the value of fs.nr_open",
+        f'     by      {UNIT}:2 "LimitNOFILE=5:infinity"',
+        f'     shadows {CONF}:2 "DefaultLimitNOFILE=4"',
+        "unit:x.service memlock soft = 1MiB",
+        f'     by      {CONF}:3 "DefaultLimitMEMLOCK=1M"',
+        "unit:x.service memlock hard = 1MiB",
+        f'     by      {CONF}:3 "DefaultLimitMEMLOCK=1M"',
+    ]
+    by_default = told_of_unit(tree, "system.conf")
+    assert by_default[0].startswith(f'unit:system.conf: ignored is {CONF}:4 "DefaultLimitCPU=x": ')
+    assert by_default[-2] == "unit:system.conf memlock hard = 1MiB"
+    assert by_default == told(tree)
+
+
+@pytest.mark.parametrize(
+    ("files", "line"),
+    [
+        ({}, "has no file in this tree"),
+        ({"/etc/systemd/system/x.service": ""}, "/etc/systemd/system/x.service masks it"),
+        (
+            {UNIT: "[Service\n"},
+            f'is not loaded: {UNIT}:1 "[Service": is no section header, '
+            "so that systemd reads no further",
+        ),
+    ],
+)
+def test_a_unit_that_gets_no_limits_is_told_with_the_reason(
+    tree: Path, files: dict[str, str], line: str
+) -> None:
+    for path, text in files.items():
+        write(tree, path, text)
+    assert told_of_unit(tree, "x.service") == [f"unit:x.service: {line}"]
+
+
 @pytest.mark.parametrize(
     ("user", "message"),
     [

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Read the lines of sysctl.d(5) as systemd-sysctl does at boot and ``sysctl --system`` after it.
 
-Sources: ``conf_files_list()``, ``parse_file()``, ``read_line()`` and ``sysctl_normalize()`` of
-systemd; ``PreloadSystem()``, ``parse_setting_line()`` and ``slashdot()`` in sysctl.c of procps,
+Sources: ``conf_files_list()``, ``parse_file()`` and ``sysctl_normalize()`` of systemd;
+ ``PreloadSystem()``, ``parse_setting_line()`` and ``slashdot()`` in sysctl.c of procps,
 ``Preload()`` before its version 4.
 """
 
@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from .declaration import Declaration
 from .glob_pattern import is_pattern
+from .systemd_text import split_lines
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -34,9 +35,6 @@ FILE_MAX_OF_SYSTEMD = 2**63 - 1
 NR_OPEN_OF_SYSTEMD = 1073741816
 NR_OPEN_OF_KERNEL = 1048576
 MAX_MAP_COUNT_OF_KERNEL = 65530
-
-LINE_END = re.compile("(?:\n\r?|\r\n?)\0?|\0")
-"""What ends a line to systemd (``read_line_full()``)."""
 
 _COMMENTS = ("#", ";")
 _DEPRECATED = ("base_reachable_time", "retrans_time")  # procps 3 leaves them alone.
@@ -86,7 +84,7 @@ def order_files(files: Mapping[str, str], procps: bool = False) -> list[str]:
 def parse_sysctl_conf(text: str, path: str) -> list[SysctlLine]:
     """Return every line that systemd-sysctl heeds; it ignores the others."""
     found = []
-    for number, raw in enumerate(LINE_END.split(text), start=1):
+    for number, raw in enumerate(split_lines(text), start=1):
         line = raw.strip(_BLANK)
         key, equals, value = line.partition("=")
         excludes = not equals and key.startswith("-")

@@ -15,7 +15,11 @@ from mlhost_limits.policy.plan_kernel import (
     plan_kernel,
 )
 from mlhost_limits.policy.schema import KernelValue
-from mlhost_limits.policy.sysctl_conf import find_boot_default
+from mlhost_limits.policy.sysctl_conf import (
+    find_boot_default,
+    find_number,
+    parse_sysctl_number,
+)
 from mlhost_limits.policy.sysctl_writes import resolve_sysctl
 
 FILE_MAX, NR_OPEN, MAPS, PIDS = "fs.file-max", "fs.nr_open", "vm.max_map_count", "kernel.pid_max"
@@ -338,9 +342,11 @@ def test_nothing_is_lower_than_before(
 
 def at_boot(key: str, files: dict[str, str], running: dict[str, str]) -> int:
     """Return the value after a boot; where no file and no default decides, the running one."""
-    bound = resolve_sysctl(files, [key]).get(key)
-    if bound and isinstance(bound.winner.value, int):
-        return bound.winner.value
+    taken = {"is_taken": lambda _key, text: parse_sysctl_number(text) is not None}
+    bound = resolve_sysctl(files, [key], **taken).get(key)
+    number = find_number(bound.winner) if bound else None
+    if number is not None:
+        return number
     default = find_boot_default(key, int(running[key]))
     return int(running[key]) if default is None else default
 
