@@ -11,6 +11,7 @@ from .check import SERVICES, Options, check_host
 from .policy.profiles import DEFAULT_PROFILE, PROFILES
 from .policy.quote import clean
 from .policy.schema import PolicyError, load_policy
+from .policy.systemd_limits import MANAGER
 from .resolve import format_resolved, resolve_tree
 
 TYPE_CHECKING = False
@@ -58,6 +59,9 @@ def _parse_arguments(words: Sequence[str] | None) -> argparse.Namespace:
     resolve.add_argument("--root", default="/", metavar="DIR", help="the tree; by default /")
     resolve.add_argument("--user", help="whose limits; by default those of root and of everyone")
     resolve.add_argument("--service", help="the PAM service that opens the session")
+    resolve.add_argument(
+        "--unit", default=MANAGER, help="a systemd unit; by default its manager's system.conf"
+    )
     resolve.add_argument("--json", action="store_true", help="print as JSON")
     resolve.set_defaults(run=_resolve)
     return parser.parse_args(words)
@@ -80,7 +84,7 @@ def _check(arguments: argparse.Namespace) -> int:
 
 
 def _resolve(arguments: argparse.Namespace) -> int:
-    stated = resolve_tree(arguments.root, arguments.user, arguments.service)
+    stated = resolve_tree(arguments.root, arguments.user, arguments.service, arguments.unit)
     _print(stated if arguments.json else format_resolved(stated), arguments.json)
     return COMPLIES
 

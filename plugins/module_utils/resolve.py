@@ -20,7 +20,16 @@ from .policy.pam_limits import (
 from .policy.pam_settings import resolve_settings
 from .policy.pam_stack import DIRECTORIES, find_pam_limits, flatten, read_limits_options
 from .policy.rlimit import ITEMS, UNLIMITED, format_quantity
-from .policy.sysctl_conf import order_files, parse_sysctl_conf, resolve_sysctl
+from .policy.sysctl_conf import SYSCTL_CONF
+from .policy.sysctl_writes import SYSTEMD, find_procps, resolve_sysctl
+from .policy.systemd_limits import (
+    MANAGER,
+    Ignored,
+    Reading,
+    read_manager_limits,
+    read_unit_limits,
+    resolve_unit_limits,
+)
 from .probe.files import (
     find_hanging_limits_files,
     list_folder,
@@ -31,7 +40,7 @@ from .probe.files import (
     read_text,
     under,
 )
-from .probe.unit import read_dockerd_flags
+from .probe.unit import read_dockerd_flags, read_manager_files, read_unit_files
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -40,12 +49,15 @@ if TYPE_CHECKING:
     from .policy.declaration import Declaration
 
 
-def resolve_tree(root: str, user: str | None, service: str | None) -> list[dict[str, object]]:
+def resolve_tree(
+    root: str, user: str | None, service: str | None, unit: str = MANAGER
+) -> list[dict[str, object]]:
     """Return every value that the files state, each with its place and what it shadows.
 
     :param root: The tree; ``/`` for this host.
     :param user: Whose limits; by default root's and the ordinary user's, for whom ``*`` stands.
     :param service: The PAM service whose stack must hold pam_limits; by default none is asked.
+    :param unit: The systemd unit whose limits; by default those of system.conf, for all units.
     :raises ValueError: If a user or service is not in the tree, or a file cannot be parsed.
     """
     if not os.path.isdir(root):
@@ -54,13 +66,8 @@ def resolve_tree(root: str, user: str | None, service: str | None) -> list[dict[
     stated: list[dict[str, object]] = []
     for name in users:
         stated += _resolve_user(root, name, service)
-    files = read_sysctl_files(root)
-    lines = [line for path in order_files(files) for line in parse_sysctl_conf(files[path], path)]
-    keys = {line.key for line in lines if not line.glob}
-    for key, bound in sorted(resolve_sysctl(files, sorted(keys)).items()):
-        if bound.winner.value != "":  # "-key" alone leaves the key as the kernel has it.
-            stated.append(_describe("kernel", key, "value", bound, ""))
-    return [*stated, *_resolve_docker(root)]
+    stated += [*_resolve_kernel(root), *_resolve_unit(root, unit), *_resolve_docker(root)]
+    return stated
 
 
 def _resolve_user(root: str, name: str, service: str | None) -> Iterator[dict[str, object]]:
@@ -88,6 +95,24 @@ def _resolve_user(root: str, name: str, service: str | None) -> Iterator[dict[st
         yield entry
     for item, bound in resolve_settings(read, user, dialect).items():
         yield _describe(place, item, "value", bound, "")
+
+
+def _resolve_kernel(root: str) -> Iterator[dict[str, object]]:
+    """Yield each sysctl at boot, and what ``sysctl --system`` makes of it where that differs."""
+    conf = read_text(SYSCTL_CONF, root)
+    files = {**read_sysctl_files(root), **({} if conf is None else {SYSCTL_CONF: conf})}
+    readers = (SYSTEMD, find_procps(read_os_release(root)))
+    lines = (line for one in readers for line in one.read(files) if not line.glob)
+    keys = sorted({line.key for line in lines if line.key.strip() == line.key})
+    at_boot, by_procps = (resolve_sysctl(files, keys, one) for one in readers)
+    for key in keys:
+        found = {"at_boot": at_boot.get(key), "by_procps": by_procps.get(key)}
+        values = {bound.winner.value if bound else "" for bound in found.values()}
+        if len(values) == 1:
+            found = {"value": found["at_boot"]}
+        for kind, bound in found.items():
+            if bound and bound.winner.value != "":  # "-key" alone assigns nothing.
+                yield _describe("kernel", key, kind, bound, "")
 
 
 def _find_hindrance(root: str, service: str) -> str:
@@ -124,6 +149,31 @@ def _find_user(root: str, name: str) -> User:
     ]
     names, gids = (frozenset(column) for column in zip(*mine)) if mine else (frozenset(),) * 2
     return User(name, uid, gid, names, gids)
+
+
+def _resolve_unit(root: str, unit: str) -> Iterator[dict[str, object]]:
+    """Yield the limits that systemd gives a unit, and the lines that it ignores."""
+    place = f"unit:{unit}"
+    manager = read_manager_limits(*read_manager_files(root))
+    reading = Reading([], manager.ignored)
+    if unit != MANAGER:
+        main, dropins = read_unit_files(unit, root)
+        if main is None or not main.text:
+            reason = f"{main.path} masks it" if main else "has no file in this tree"
+            yield {"place": place, "reason": reason}
+            return
+        reading = read_unit_limits(unit.rpartition(".")[2], main, dropins)
+    for line in reading.ignored:
+        yield {"place": place, "reason": f"ignored is {_quote(line)}"}
+    if reading.refused:
+        yield {"place": place, "reason": f"is not loaded: {_quote(reading.refused)}"}
+        return
+    for item, kind, bound in resolve_unit_limits(manager, reading):
+        yield _describe(place, item, kind, bound, ITEMS[item].unit)
+
+
+def _quote(line: Ignored) -> str:
+    return f'{line.path}:{line.line} "{line.text}": {line.reason}'
 
 
 def _resolve_docker(root: str) -> Iterator[dict[str, object]]:

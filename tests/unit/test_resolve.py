@@ -150,6 +150,84 @@ def test_sysctls_and_docker_are_told(tree: Path) -> None:
     ]
 
 
+def test_sysctls_are_told_twice_where_procps_differs(tree: Path) -> None:
+    (tree / "etc/security/limits.conf").unlink()
+    write(tree, "/etc/sysctl.d/a.conf", "a.b = 1\na.b = 7\na.d = 8\n- a.e = 9\n-a.f\n")
+    write(tree, "/etc/sysctl.conf", "a.b = 5\na.c = 6\n")
+    assert told(tree) == [
+        "kernel a.b at_boot = 7",
+        '     by      /etc/sysctl.d/a.conf:2 "a.b = 7"',
+        '     shadows /etc/sysctl.d/a.conf:1 "a.b = 1"',
+        "kernel a.b by_procps = 5",
+        '     by      /etc/sysctl.conf:1 "a.b = 5"',
+        '     shadows /etc/sysctl.d/a.conf:1 "a.b = 1"',
+        '     shadows /etc/sysctl.d/a.conf:2 "a.b = 7"',
+        "kernel a.c by_procps = 6",
+        '     by      /etc/sysctl.conf:2 "a.c = 6"',
+        "kernel a.d = 8",
+        '     by      /etc/sysctl.d/a.conf:3 "a.d = 8"',
+        "kernel a.e at_boot = 9",
+        '     by      /etc/sysctl.d/a.conf:4 "- a.e = 9"',
+    ]
+
+
+UNIT, DROPIN = "/usr/lib/systemd/system/x.service", "/etc/systemd/system/x.service.d/a.conf"
+CONF = "/etc/systemd/system.conf"
+
+
+def told_of_unit(tree: Path, unit: str) -> list[str]:
+    (tree / "etc/security/limits.conf").unlink(missing_ok=True)
+    return format_resolved(resolve_tree(str(tree), None, None, unit))
+
+
+def test_the_limits_of_a_unit_are_told_with_the_lines_that_systemd_ignores(tree: Path) -> None:
+    write(tree, UNIT, "[Service]\nLimitNOFILE=5:infinity\nLimitNOFILE=64K\n")
+    write(tree, DROPIN, "[Unit]\nLimitNOFILE=9\n")
+    write(
+        tree, CONF, "[Manager]\nDefaultLimitNOFILE=4\nDefaultLimitMEMLOCK=1M\nDefaultLimitCPU=x\n"
+    )
+    assert told_of_unit(tree, "x.service") == [
+        f'unit:x.service: ignored is {UNIT}:3 "LimitNOFILE=64K": accepted is a whole number, '
+        "'infinity', or two of them as soft:hard",
+        f'unit:x.service: ignored is {DROPIN}:2 "LimitNOFILE=9": stands in [Unit]; '
+        "it belongs in [Service]",
+        "unit:x.service nofile soft = 5",
+        f'     by      {UNIT}:2 "LimitNOFILE=5:infinity"',
+        f'     shadows {CONF}:2 "DefaultLimitNOFILE=4"',
+        "unit:x.service nofile hard = the value of fs.nr_open",
+        f'     by      {UNIT}:2 "LimitNOFILE=5:infinity"',
+        f'     shadows {CONF}:2 "DefaultLimitNOFILE=4"',
+        "unit:x.service memlock soft = 1MiB",
+        f'     by      {CONF}:3 "DefaultLimitMEMLOCK=1M"',
+        "unit:x.service memlock hard = 1MiB",
+        f'     by      {CONF}:3 "DefaultLimitMEMLOCK=1M"',
+    ]
+    by_default = told_of_unit(tree, "system.conf")
+    assert by_default[0].startswith(f'unit:system.conf: ignored is {CONF}:4 "DefaultLimitCPU=x": ')
+    assert by_default[-2] == "unit:system.conf memlock hard = 1MiB"
+    assert by_default == told(tree)
+
+
+@pytest.mark.parametrize(
+    ("files", "line"),
+    [
+        ({}, "has no file in this tree"),
+        ({"/etc/systemd/system/x.service": ""}, "/etc/systemd/system/x.service masks it"),
+        (
+            {UNIT: "[Service\n"},
+            f'is not loaded: {UNIT}:1 "[Service": is no section header, '
+            "so that systemd reads no further",
+        ),
+    ],
+)
+def test_a_unit_that_gets_no_limits_is_told_with_the_reason(
+    tree: Path, files: dict[str, str], line: str
+) -> None:
+    for path, text in files.items():
+        write(tree, path, text)
+    assert told_of_unit(tree, "x.service") == [f"unit:x.service: {line}"]
+
+
 @pytest.mark.parametrize(
     ("user", "message"),
     [

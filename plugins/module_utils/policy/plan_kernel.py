@@ -11,14 +11,16 @@ from .sysctl_conf import (
     FILE_MAX_OF_SYSTEMD,
     NR_OPEN_OF_SYSTEMD,
     find_boot_default,
+    find_number,
     parse_sysctl_number,
-    resolve_sysctl,
 )
+from .sysctl_writes import resolve_sysctl
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+    from .declaration import Declaration
     from .pam_limits import Bound
     from .schema import KernelValue
 
@@ -74,8 +76,8 @@ def plan_kernel(
         return KernelPlan(SectionPlan(problems=problems))
     writes = tuple(_plan_writes(wanted, running))
     after_writes = {**running, **dict(writes)}
-    held = resolve_sysctl(ours, list(wanted))
-    winners = resolve_sysctl(foreign, list(wanted))
+    held = _resolve(ours, wanted)
+    winners = _resolve(foreign, wanted)
     text = _format_file(wanted, winners, held, running)
     mine = {options.target: text} if text else {}
     beaten = list(_find_shortfalls(wanted, {**foreign, **mine}, options))
@@ -156,13 +158,13 @@ def _format_line(
         return f"{key} = {value.exact}"
     if value.minimum is None:
         return f"# {key}: only a maximum is required, so nothing is set."
-    stated = winner.winner.value if winner else ""
-    if winner and isinstance(stated, int):  # The kernel refuses any other text.
+    stated = find_number(winner.winner) if winner else None
+    if winner and stated is not None:  # The kernel refuses any other text.
         if stated >= value.minimum:
             return f"# {key}: {winner.winner.path} states at least {value.minimum}."
         return f"{key} = {value.minimum}"
-    own = held.winner.value if held else 0
-    return _format_unstated(key, value.minimum, own if isinstance(own, int) else 0, int(text))
+    own = find_number(held.winner) if held else None
+    return _format_unstated(key, value.minimum, own or 0, int(text))
 
 
 def _format_unstated(key: str, minimum: int, own: int, now: int) -> str:
@@ -182,26 +184,38 @@ def _find_shortfalls(
     wanted: Mapping[str, KernelValue], files: Mapping[str, str], options: KernelOptions
 ) -> Iterator[Shortfall]:
     """Yield the lines that win at boot with less than is required."""
-    for key, bound in resolve_sysctl(files, list(wanted)).items():
+    for key, bound in _resolve(files, wanted).items():
         ranked = (*bound.shadowed, bound.winner)
         places = [index for index, one in enumerate(ranked) if one.path == options.target]
         for foreign in ranked[places[-1] + 1 :] if places else ():
-            if not _is_met(wanted[key], foreign.value):
+            if not _is_met(wanted[key], foreign):
                 editable = options.override and foreign.path.startswith(_WRITABLE)
                 yield Shortfall(foreign, ranked[places[-1]].text, editable)
 
 
-def _is_met(value: KernelValue, stated: int | str) -> bool:
+def _resolve(files: Mapping[str, str], wanted: Mapping[str, KernelValue]) -> dict[str, Bound]:
+    """Return the lines that win at boot; of a key with a minimum the kernel takes but numbers."""
+    return resolve_sysctl(
+        files,
+        list(wanted),
+        is_taken=lambda key, text: (
+            wanted[key].minimum is None or parse_sysctl_number(text) is not None
+        ),
+    )
+
+
+def _is_met(value: KernelValue, stated: Declaration) -> bool:
     if value.exact is not None:
-        return str(stated).split() == value.exact.split()
-    return isinstance(stated, int) and stated >= (value.minimum or 0)
+        return str(stated.value).split() == value.exact.split()
+    number = find_number(stated)
+    return number is not None and number >= (value.minimum or 0)
 
 
 def find_lowest_nr_open(files: Mapping[str, str], running: Mapping[str, str | None]) -> int | None:
     """Return the lowest fs.nr_open from now on: the running one, or what a boot gives."""
     now = parse_sysctl_number(running.get("fs.nr_open") or "")
     stated = resolve_sysctl(files, ["fs.nr_open"]).get("fs.nr_open")
-    at_boot = stated.winner.value if stated else ""
+    at_boot = find_number(stated.winner) if stated else None
     default = find_boot_default("fs.nr_open", now)
-    known = [now, at_boot if isinstance(at_boot, int) else default]
+    known = [now, default if at_boot is None else at_boot]
     return min((value for value in known if value is not None), default=None)

@@ -1,15 +1,19 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Predict which line of sysctl.d(5) wins each key at boot, as systemd-sysctl reads them."""
+"""Read the lines of sysctl.d(5) as systemd-sysctl does at boot and ``sysctl --system`` after it.
+
+Sources: ``conf_files_list()``, ``parse_file()`` and ``sysctl_normalize()`` of systemd;
+ ``PreloadSystem()``, ``parse_setting_line()`` and ``slashdot()`` in sysctl.c of procps,
+``Preload()`` before its version 4.
+"""
 
 from __future__ import annotations
 
 import re
-from fnmatch import fnmatchcase
 from typing import NamedTuple
 
 from .declaration import Declaration
-from .pam_limits import Bound
-from .schema import normal_key
+from .glob_pattern import is_pattern
+from .systemd_text import split_lines
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,97 +28,134 @@ SYSCTL_DIRECTORIES = (
 )
 """Where a file of the same name hides those of the folders after it."""
 
+SYSCTL_CONF = "/etc/sysctl.conf"
+"""Read by procps alone, after every other file."""
+
 FILE_MAX_OF_SYSTEMD = 2**63 - 1
 NR_OPEN_OF_SYSTEMD = 1073741816
 NR_OPEN_OF_KERNEL = 1048576
 MAX_MAP_COUNT_OF_KERNEL = 65530
 
 _COMMENTS = ("#", ";")
+_DEPRECATED = ("base_reachable_time", "retrans_time")  # procps 3 leaves them alone.
+_SWAP = str.maketrans("./", "/.")
+_BLANK = " \t\n\r"
+_SPACE = " \t\n\v\f\r"
 
 
 class SysctlLine(NamedTuple):
-    """One assignment; ``key`` with dots, ``value`` as written, ``glob`` if it names many keys.
+    """One assignment; ``name`` is its file below /proc/sys, ``glob`` if it names many.
 
-    ``value`` is ``None`` for ``-key`` alone, which undoes what was assigned before it and keeps
-    the globs away.
+    ``value`` is as written, and ``None`` for ``-key`` alone, which assigns nothing.
     """
 
     path: str
     line: int
     text: str
-    key: str
+    name: str
     value: str | None
     glob: bool
 
     @property
+    def key(self) -> str:
+        """Return the name with dots, as sysctl(8) prints it."""
+        return simplify(self.name).translate(_SWAP)
+
+    @property
     def declaration(self) -> Declaration:
+        """Return the value as a number where it is one and nothing else."""
         text = self.value or ""
-        number = parse_sysctl_number(text)
+        number = None if re.search(r"\s", text) else parse_sysctl_number(text)
         return Declaration(self.path, self.line, self.text, text if number is None else number)
 
 
-def order_files(files: Mapping[str, str]) -> list[str]:
+def order_files(files: Mapping[str, str], procps: bool = False) -> list[str]:
     """Return the files that count, by their names over all folders; the last line wins."""
     chosen: dict[str, str] = {}
     for folder in SYSCTL_DIRECTORIES:
         for path in files:
             head, name = path.rpartition("/")[::2]
-            if head == folder and name.endswith(".conf") and not name.startswith("."):
+            if head == folder and name.endswith(".conf") and (procps or not name.startswith(".")):
                 chosen.setdefault(name, path)
-    return [chosen[name] for name in sorted(chosen)]
+    last = [SYSCTL_CONF] if procps and SYSCTL_CONF in files else []
+    return [chosen[name] for name in sorted(chosen)] + last
 
 
 def parse_sysctl_conf(text: str, path: str) -> list[SysctlLine]:
-    """Return every assignment of one file; other lines are ignored, as at boot."""
+    """Return every line that systemd-sysctl heeds; it ignores the others."""
+    found = []
+    for number, raw in enumerate(split_lines(text), start=1):
+        line = raw.strip(_BLANK)
+        key, equals, value = line.partition("=")
+        excludes = not equals and key.startswith("-")
+        if line.startswith(_COMMENTS) or not (equals or excludes):
+            continue
+        name = simplify(with_slashes(key[key.startswith("-") :].strip(_BLANK)))
+        stated = None if excludes else value.strip(_BLANK)
+        if name:
+            found.append(SysctlLine(path, number, line, name, stated, is_pattern(name)))
+    return found
+
+
+def parse_procps_conf(text: str, path: str) -> list[SysctlLine]:
+    """Return every line that procps 4 heeds: blanks after the ``-`` belong to the key."""
     found = []
     for number, raw in enumerate(text.split("\n"), start=1):
-        line = raw.strip()
-        name, equals, value = line.partition("=")
-        excludes = not equals and name.startswith("-")
-        key = normal_key(name[name.startswith("-") :].strip())
-        if line.startswith(_COMMENTS) or not key or not (equals or excludes):
+        line = raw.split("\0")[0].lstrip(_SPACE)
+        key, equals, value = line.partition("=")
+        minus = key.startswith("-")
+        if len(line) < 2 or line.startswith(_COMMENTS) or not (equals or minus):
             continue
-        glob = any(mark in key for mark in "*?[")
-        stated = None if excludes else value.strip()
-        found.append(SysctlLine(path, number, line, key, stated, glob))
+        # A second "-" goes as well (setting_new()).
+        name = with_slashes(re.sub("^-{1,2}", "", key).rstrip(_SPACE))
+        stated = value.strip(_SPACE) if equals else None
+        found.append(SysctlLine(path, number, line.rstrip(), name, stated, is_pattern(name)))
     return found
+
+
+def parse_procps3_conf(text: str, path: str) -> list[SysctlLine]:
+    """Return every line that procps 3 heeds: it knows neither patterns nor exclusions.
+
+    Leading ``=`` vanish and an empty value is no assignment, because ``strtok(3)`` cuts the line.
+    """
+    found = []
+    for number, raw in enumerate(text.split("\n"), start=1):
+        line = raw.split("\0")[0].rstrip(_BLANK).lstrip(" \t")
+        key, value = line.lstrip("=").partition("=")[::2]
+        value = re.split("[\n\r]", value.lstrip("\n\r"))[0]
+        if len(line) < 2 or line.startswith(_COMMENTS) or not value:
+            continue
+        name = with_slashes(key[key.startswith("-") :].rstrip(_BLANK))
+        if name.rpartition("/")[2] not in _DEPRECATED:
+            found.append(SysctlLine(path, number, line, name, value.lstrip(" \t"), False))
+    return found
+
+
+def with_slashes(key: str) -> str:
+    """Return the name of a key's file: the first separator says which of the two separates."""
+    first = re.search(r"[./]", key)
+    return key.translate(_SWAP) if first and first[0] == "." else key
+
+
+def simplify(name: str) -> str:
+    """Drop empty parts and single dots from the name of a file."""
+    return "/".join(part for part in name.split("/") if part not in ("", "."))
 
 
 def parse_sysctl_number(text: str) -> int | None:
     """Read a value as the kernel's parser does: it stops at the first blank, and a leading zero
     makes a number octal (``proc_get_long()`` in kernel/sysctl.c)."""
-    match = re.match(r"(0[xX][0-9a-fA-F]{1,39}|0[0-7]{0,39}|[1-9][0-9]{0,39})(?![^\s\0])", text)
+    match = re.match(r"(0[xX][0-9a-fA-F]{1,39}|0[0-7]{0,39}|[1-9][0-9]{0,39})(?![^ \t\n\0])", text)
     if match is None:
         return None
     base = 16 if match[0][:2] in ("0x", "0X") else 8 if match[0][0] == "0" else 10
     return int(match[0], base)
 
 
-def resolve_sysctl(files: Mapping[str, str], keys: list[str]) -> dict[str, Bound]:
-    """Return the winning line of each key that any file states, with what it shadows.
-
-    A line that names the key beats every line that only matches it, wherever they stand. Where
-    ``-key`` alone wins, nothing is assigned: its value is the empty text.
-    """
-    lines = [line for path in order_files(files) for line in parse_sysctl_conf(files[path], path)]
-    found = {}
-    for key in keys:
-        named = [line.declaration for line in lines if not line.glob and line.key == key]
-        matching = [
-            line.declaration
-            for line in lines
-            if line.glob and line.value is not None and _matches(line.key, key)
-        ]
-        ranked = matching + named
-        if ranked:
-            found[key] = Bound(ranked[-1], tuple(ranked[:-1]))
-    return found
-
-
-def _matches(pattern: str, key: str) -> bool:
-    """Match part by part: a ``*`` does not reach over a separator."""
-    parts, wanted = pattern.split("."), key.split(".")
-    return len(parts) == len(wanted) and all(map(fnmatchcase, wanted, parts))
+def find_number(declaration: Declaration) -> int | None:
+    """Return what the kernel makes of a value for a key that holds one number."""
+    value = declaration.value
+    return value if isinstance(value, int) else parse_sysctl_number(value)
 
 
 def find_boot_default(key: str, running: int | None) -> int | None:

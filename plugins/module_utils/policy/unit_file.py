@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Read systemd units, their drop-ins, command lines, environment files and limits.
+"""Read systemd units, their drop-ins, command lines and environment files.
 
 Syntax: systemd.syntax(7), systemd.unit(5), systemd.service(5), systemd.exec(5); in the source
-``config_parse()``, ``unit_file_find_dropin_paths()``, ``replace_env_argv()``,
-``parse_env_file_internal()`` and ``rlimit_parse()``.
+``config_parse()``, ``unit_file_find_dropin_paths()``, ``replace_env_argv()`` and
+``parse_env_file_internal()``. Texts are latin-1, so that every byte survives.
 """
 
 from __future__ import annotations
@@ -11,26 +11,35 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from .rlimit import ITEMS, UNLIMITED, Rlimit
+from .systemd_text import split_lines
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
 UNIT_DIRECTORIES = (
+    "/etc/systemd/system.control",
+    "/run/systemd/system.control",
+    "/run/systemd/transient",
+    "/run/systemd/generator.early",
     "/etc/systemd/system",
+    "/etc/systemd/system.attached",
     "/run/systemd/system",
+    "/run/systemd/system.attached",
+    "/run/systemd/generator",
     "/usr/local/lib/systemd/system",
     "/usr/lib/systemd/system",
     "/lib/systemd/system",
+    "/run/systemd/generator.late",
 )
-"""Where units lie, the strongest first."""
+"""Where units lie, the strongest first (``lookup_paths_init()``)."""
 
 _LIST_KEY = re.compile(
     "(Pass|Unset)?Environment(File)?|Exec(Condition|Reload|(Start|Stop)(Pre|Post)?)"
 )
 _BLANK = " \t\n\r"
-_MARKS = "\ufeff\xef\xbb\xbf"  # A byte order mark, read as UTF-8 and as latin-1.
+_MARK = "\xef\xbb\xbf"  # The byte order mark of UTF-8.
+_UNSAFE = re.compile("[\x01-\x1f\x7f\"'\\\\]")
 _EXEC_PREFIXES = "-@:+!|"
 _ESCAPES = {"a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "s": " ", "t": "\t", "v": "\v"}
 _WORD = re.compile(
@@ -44,25 +53,6 @@ _ASSIGNMENT = re.compile(
     re.DOTALL | re.MULTILINE | re.VERBOSE,
 )
 _ASSIGNED = re.compile(r"""[ \t]*(?:"((?:[^"\\]|\\.)*)(?:"|\Z)|'([^']*)(?:'|\Z)|(.+))""", re.DOTALL)
-_COUNT = re.compile(r"\+?(?:0[xX][0-9a-fA-F]+|0b[01]+|0o?[0-7]*|[1-9][0-9]*)")
-_SIZE = re.compile(r"\s*([0-9]+(?:\.[0-9]*)?)\s*([BKMGTPE]?)")
-_SIZE_UNITS = ("", *"BKMGTPE")
-_TIME = re.compile(r"\s*([0-9]+(?:\.[0-9]*)?)\s*([A-Za-z\u00b5\u03bc]*)\s*")
-_MICROSECONDS = {
-    unit: factor
-    for units, factor in (
-        ("us usec \u00b5s \u03bcs", 1),
-        ("ms msec", 1000),
-        ("s sec second seconds", 10**6),
-        ("m min minute minutes", 60 * 10**6),
-        ("h hr hour hours", 3600 * 10**6),
-        ("d day days", 86400 * 10**6),
-        ("w week weeks", 7 * 86400 * 10**6),
-        ("M month months", 2629800 * 10**6),
-        ("y year years", 31557600 * 10**6),
-    )
-    for unit in units.split()
-}
 
 
 class Setting(NamedTuple):
@@ -87,29 +77,69 @@ class Source(NamedTuple):
     text: str
 
 
+class Scan(NamedTuple):
+    """What systemd reads of one file, and the line at which it gives up, with the reason.
+
+    A setting before the first header has no section.
+    """
+
+    settings: list[Setting]
+    fault: Setting | None = None
+
+
 def parse_unit(text: str, path: str) -> list[Setting]:
     """Return every assignment in the order it is written; what systemd ignores is left out."""
-    settings = []
+    return [setting for setting in scan_unit(text, path).settings if setting.section]
+
+
+def scan_unit(text: str, path: str) -> Scan:
+    """Return every assignment up to a line that systemd cannot bear (``parse_line()``)."""
+    settings: list[Setting] = []
     section = ""
     for number, line in _join_lines(text):
-        if line.startswith("[") and line.endswith("]"):
+        fault = _find_fault(line)
+        if fault:
+            return Scan(settings, Setting(section, line, fault, path, number))
+        if line.startswith("["):
             section = line[1:-1]
             continue
         key, equals, value = line.partition("=")
-        if equals and section:
+        if equals and key:
             settings.append(
                 Setting(section, key.rstrip(_BLANK), value.lstrip(_BLANK), path, number)
             )
-    return settings
+    return Scan(settings)
+
+
+def _find_fault(line: str) -> str:
+    """Return why systemd reads no further than this line; or nothing."""
+    if not _is_utf8(line):
+        return "is no UTF-8"
+    if line.startswith("[") and (not line.endswith("]") or _UNSAFE.search(line)):
+        return "is no section header"
+    return ""
+
+
+def _is_utf8(line: str) -> bool:
+    if line.isascii():
+        return True
+    try:
+        text = line.encode("latin-1").decode("utf-8")
+    except UnicodeError:
+        return False
+    # Code points that Unicode promises never to use (unichar_is_valid()).
+    return not any(0xFDD0 <= ord(char) <= 0xFDEF or ord(char) & 0xFFFE == 0xFFFE for char in text)
 
 
 def _join_lines(text: str) -> list[tuple[int, str]]:
     """Join continued lines with a space; comments are dropped, inside a continuation too."""
     joined: list[tuple[int, str]] = []
-    pending, start = "", 0
-    for number, line in enumerate(re.split(r"\r\n|\n|\r", text.lstrip(_MARKS)), 1):
+    pending, start, marked = "", 0, False
+    for number, line in enumerate(split_lines(text), 1):
         if line.lstrip(_BLANK)[:1] in ("#", ";"):
             continue
+        if not marked and line.startswith(_MARK):  # Wherever the first one stands.
+            line, marked = line[len(_MARK) :], True
         start = start if pending else number
         pending += line
         if (len(line) - len(line.rstrip("\\"))) % 2:
@@ -120,22 +150,47 @@ def _join_lines(text: str) -> list[tuple[int, str]]:
     return [*joined, (start, pending.strip(_BLANK))]
 
 
+def list_dropin_folders(names: Sequence[str]) -> list[str]:
+    """Return the folders of a unit's drop-ins, the strongest first.
+
+    :param names: The unit's own name, then its aliases.
+    """
+    folders = [
+        f"{base}/{name}.d"
+        for unit in names
+        for base in UNIT_DIRECTORIES
+        for name in _list_wider_names(unit)
+    ]
+    kind = names[0].rpartition(".")[2]
+    return [*folders, *(f"{base}/{kind}.d" for base in UNIT_DIRECTORIES)]
+
+
+def _list_wider_names(unit: str) -> list[str]:
+    """Return a unit's name, its template's, and those cut off after a dash, each with its own.
+
+    ``a-b@c.service``: itself, ``a-b@.service``, ``a-.service``, ``a-@c.service``, ``a-@.service``.
+    """
+    stem, dot, kind = unit.rpartition(".")
+    prefix, at, instance = stem.partition("@")
+    names = [unit]
+    if instance:
+        names += _list_wider_names(f"{prefix}@{dot}{kind}")
+    head = prefix[:-1] if prefix.endswith("-") else prefix
+    cut = head[: head.rfind("-") + 1]
+    if len(cut) > 1:
+        names += _list_wider_names(f"{cut}{at if instance else ''}{instance}{dot}{kind}")
+    return names
+
+
 def order_dropins(dropins: Iterable[Source]) -> list[Source]:
     """Return the drop-ins that count, in the order they apply: by base name over all folders.
 
-    Of one base name only the strongest folder's file counts. The folders of the unit itself
-    come before ``service.d``, then /etc before /run, /usr/local/lib and /usr/lib.
+    :param dropins: The strongest first: of one base name only the first counts.
     """
     chosen: dict[str, Source] = {}
-    for source in sorted(dropins, key=_strength):
+    for source in dropins:
         chosen.setdefault(source.path.rpartition("/")[2], source)
     return [chosen[name] for name in sorted(chosen)]
-
-
-def _strength(source: Source) -> tuple[bool, int]:
-    folder = source.path.rpartition("/")[0].rpartition("/")
-    rank = UNIT_DIRECTORIES.index(folder[0]) if folder[0] in UNIT_DIRECTORIES else -1
-    return "." not in folder[2][:-2], rank
 
 
 def merge_units(main: Source | None, dropins: Iterable[Source]) -> list[Setting]:
@@ -144,6 +199,7 @@ def merge_units(main: Source | None, dropins: Iterable[Source]) -> list[Setting]
     An empty value resets a list such as ``ExecStart``; of any other key the last valid one wins.
 
     :param main: The unit file of the strongest folder; ``None`` where there is none.
+    :param dropins: The strongest first.
     :returns: An empty list for a unit that is absent or masked.
     """
     if main is None or not main.text:
@@ -211,7 +267,7 @@ def parse_environment(setting: Setting) -> list[Setting]:
 
 def parse_environment_file(text: str, path: str = "") -> list[Setting]:
     """Return the assignments of an ``EnvironmentFile=``, quotes and escapes taken away."""
-    text = re.sub(r"\r\n?", "\n", text.lstrip(_MARKS))
+    text = re.sub(r"\r\n?", "\n", text[len(_MARK) * text.startswith(_MARK) :])
     text = re.sub(r"^[ \t]*[#;].*$", "", text, flags=re.MULTILINE)
     return [
         Setting(
@@ -228,96 +284,3 @@ def _read_assigned(raw: str) -> str:
         plain = re.sub(r"\\(.)", lambda found: found[1].strip("\n"), plain, flags=re.DOTALL)
         value += double + single + plain
     return value
-
-
-def parse_limit_setting(key: str, value: str) -> Rlimit:
-    """Read ``LimitNOFILE=1024:4096`` and its like into the kernel's unit.
-
-    :param key: ``LimitX`` of a unit or ``DefaultLimitX`` of system.conf.
-    :raises ValueError: For whatever systemd ignores, with what it accepts.
-    """
-    name = key[key.startswith("Default") * len("Default") :]
-    name = name[len("Limit") :].lower() if name.startswith("Limit") else ""
-    if name not in ITEMS or ITEMS[name].resource is None:
-        raise ValueError(f"{key!r} is no limit of systemd")
-    try:
-        bounds = [_parse_bound(name, part.lstrip(_BLANK)) for part in value.split(":", 1)]
-    except ValueError:
-        raise ValueError(
-            f"{key}={value} is ignored by systemd: accepted is {_accepted(name)}, "
-            f"'infinity', or two of them as soft:hard"
-        ) from None
-    limit = Rlimit(bounds[0], bounds[-1])
-    if limit.soft > limit.hard:
-        raise ValueError(f"{key}={value} is ignored by systemd: soft is above hard")
-    return limit
-
-
-def _accepted(name: str) -> str:
-    if name in ("cpu", "rttime"):
-        return "a time span such as 10min"
-    if ITEMS[name].unit == "bytes":
-        return "a number of bytes, with K, M, G, T, P or E"
-    return "a nice level or 0 to 40" if name == "nice" else "a whole number"
-
-
-def _parse_bound(name: str, text: str) -> int:
-    if text == "infinity":
-        return UNLIMITED
-    if name in ("cpu", "rttime"):
-        number = _parse_time(text, "s" if name == "cpu" else "us")
-        number = -(-number // 10**6) if name == "cpu" else number
-    elif ITEMS[name].unit == "bytes":
-        number = _parse_size(text)
-    elif name == "nice":
-        number = _parse_nice(text)
-    else:
-        number = _parse_count(text)
-    if number >= UNLIMITED:
-        raise ValueError(text)
-    return number
-
-
-def _parse_count(text: str) -> int:
-    if not _COUNT.fullmatch(text):
-        raise ValueError(text)
-    return int(text, 8) if re.match(r"\+?0[0-7]", text) else int(text, 0)
-
-
-def _parse_size(text: str) -> int:
-    """Add up numbers of ever smaller units, such as ``1G 500M``."""
-    total, largest = 0, len(_SIZE_UNITS)
-    for number, unit in _SIZE.findall(text):
-        power = _SIZE_UNITS.index(unit)
-        total += _scale(number, 1 << 10 * max(power - 1, 0))
-        if power >= largest:
-            raise ValueError(text)
-        largest = power
-    if _SIZE.sub("", text) or largest == len(_SIZE_UNITS):
-        raise ValueError(text)
-    return total
-
-
-def _scale(number: str, factor: int) -> int:
-    whole, fraction = number.partition(".")[::2]
-    return int(whole) * factor + int(float(f"0.{fraction}") * factor)
-
-
-def _parse_nice(text: str) -> int:
-    number = 20 - int(text) if re.fullmatch("[-+][0-9]+", text) else _parse_count(text)
-    if not 0 <= number <= 40:
-        raise ValueError(text)
-    return number
-
-
-def _parse_time(text: str, unit: str) -> int:
-    spans = _TIME.findall(text)
-    if not spans or _TIME.sub("", text):
-        raise ValueError(text)
-    total = 0
-    for number, name in spans:
-        factor = _MICROSECONDS.get(name or unit)
-        if factor is None:
-            raise ValueError(text)
-        total += _scale(number, factor)
-    return total

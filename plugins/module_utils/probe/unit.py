@@ -4,18 +4,42 @@
 from __future__ import annotations
 
 import os
+import re
 from fnmatch import fnmatchcase
+from typing import NamedTuple
 
 from ..policy.dockerd_flags import Flag, find_flags
+from ..policy.systemd_limits import MANAGER
 from ..policy.unit_file import (
     UNIT_DIRECTORIES,
     Setting,
     Source,
+    list_dropin_folders,
     merge_units,
     parse_environment,
     parse_environment_file,
 )
 from .files import list_folder, read_text, under
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+CONF_DIRECTORIES = ("/etc", "/run", "/usr/local/lib", "/usr/lib", "/lib")
+_LIBRARIES = (
+    "/usr/lib/systemd",
+    "/lib/systemd",
+    "/usr/lib/x86_64-linux-gnu/systemd",
+    "/usr/lib/aarch64-linux-gnu/systemd",
+)
+"""Where the version of systemd shows in the name of its library."""
+
+
+class UnitFiles(NamedTuple):
+    """The file of a unit, if there is one, and its drop-ins, the strongest first."""
+
+    main: Source | None
+    dropins: list[Source]
 
 
 def read_unit(unit: str, root: str = "/") -> list[Setting]:
@@ -24,21 +48,93 @@ def read_unit(unit: str, root: str = "/") -> list[Setting]:
     :param root: The tree to read; the paths in the result are those inside it.
     :returns: An empty list for a unit that is absent or masked.
     """
-    mains = (f"{folder}/{unit}" for folder in UNIT_DIRECTORIES)
-    main = next((path for path in mains if _is_there(path, root)), None)
-    dropins = [
-        _read_source(f"{base}/{folder}.d/{name}", root)
-        for folder in (unit, unit.rpartition(".")[2])
-        for base in UNIT_DIRECTORIES
-        for name in list_folder(f"{base}/{folder}.d", root)
-        if name.endswith(".conf")
+    return merge_units(*read_unit_files(unit, root))
+
+
+def read_unit_files(unit: str, root: str = "/") -> UnitFiles:
+    """Return the files of a systemd unit, found by its name or by an alias, which is a link."""
+    main, name = _find_main(unit, root)
+    names = [name, *_find_aliases(name, root)]
+    dropins = _read_dropins(list_dropin_folders(names), root)
+    return UnitFiles(_read_source(main, root) if main else None, dropins)
+
+
+def read_manager_files(root: str = "/") -> UnitFiles:
+    """Return system.conf and its drop-ins."""
+    mains = (f"{folder}/systemd/{MANAGER}" for folder in _find_manager_folders(root))
+    main = next((path for path in mains if os.path.exists(under(path, root))), None)
+    folders = [f"{folder}/systemd/{MANAGER}.d" for folder in CONF_DIRECTORIES]
+    return UnitFiles(_read_source(main, root) if main else None, _read_dropins(folders, root))
+
+
+def _find_manager_folders(root: str) -> tuple[str, ...]:
+    """Return where system.conf may lie: before systemd 256 only in /etc."""
+    lists = (list_folder(folder, root) for folder in _LIBRARIES)
+    names = (name for names in lists for name in names)
+    found = (re.fullmatch(r"libsystemd-shared-([0-9]+)\b.*\.so", name) for name in names)
+    old = any(int(match[1]) < 256 for match in found if match)
+    return CONF_DIRECTORIES[:1] if old else CONF_DIRECTORIES
+
+
+def _find_main(unit: str, root: str) -> tuple[str, str]:
+    """Return the file of a unit, or nothing, and the unit's own name if this is an alias."""
+    template = re.sub("@.+(?=[.])", "@", unit)
+    for name in dict.fromkeys((unit, template)):
+        for folder in UNIT_DIRECTORIES:
+            path = f"{folder}/{name}"
+            if _is_there(path, root):
+                other = _find_alias_target(path, root)
+                return _find_main(other, root) if other else (path, unit)
+    return "", unit
+
+
+def _find_alias_target(path: str, root: str) -> str:
+    """Return the unit that a link from one unit to another stands for; or nothing.
+
+    A link to a file elsewhere is no alias: systemd reads that file under the link's name.
+    """
+    folder, name = path.rpartition("/")[::2]
+    target = os.path.normpath(os.path.join(folder, _read_link(path, root)))
+    into, other = target.rpartition("/")[::2]
+    same_kind = other.rpartition(".")[2] == name.rpartition(".")[2]
+    return other if same_kind and other != name and into in UNIT_DIRECTORIES else ""
+
+
+def _read_link(path: str, root: str) -> str:
+    """Return what a link says, or nothing."""
+    folder, name = path.rpartition("/")[::2]
+    here = f"{under(folder, root)}/{name}"
+    return os.readlink(here) if os.path.islink(here) else ""
+
+
+def _find_aliases(unit: str, root: str) -> list[str]:
+    found = (
+        name
+        for folder in UNIT_DIRECTORIES
+        for name in list_folder(folder, root)
+        if name.endswith(unit[unit.rfind(".") :])
+        and _find_alias_target(f"{folder}/{name}", root) == unit
+    )
+    return list(dict.fromkeys(found))
+
+
+def _read_dropins(folders: Iterable[str], root: str) -> list[Source]:
+    return [
+        _read_source(f"{folder}/{name}", root)
+        for folder in folders
+        for name in list_folder(folder, root)
+        if name.endswith(".conf") and not name.startswith(".")
     ]
-    return merge_units(_read_source(main, root) if main else None, dropins)
 
 
 def _is_there(path: str, root: str) -> bool:
-    folder, name = path.rpartition("/")[::2]
-    return os.path.lexists(f"{under(folder, root)}/{name}")
+    """Tell whether a unit has this file; a link that hangs is none, but one to /dev/null is."""
+    link = _read_link(path, root)
+    return (
+        link == "/dev/null"
+        or os.path.exists(under(path, root))
+        or (bool(link) and bool(_find_alias_target(path, root)))
+    )
 
 
 def _read_source(path: str, root: str) -> Source:

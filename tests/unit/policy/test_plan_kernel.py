@@ -15,7 +15,12 @@ from mlhost_limits.policy.plan_kernel import (
     plan_kernel,
 )
 from mlhost_limits.policy.schema import KernelValue
-from mlhost_limits.policy.sysctl_conf import find_boot_default, resolve_sysctl
+from mlhost_limits.policy.sysctl_conf import (
+    find_boot_default,
+    find_number,
+    parse_sysctl_number,
+)
+from mlhost_limits.policy.sysctl_writes import resolve_sysctl
 
 FILE_MAX, NR_OPEN, MAPS, PIDS = "fs.file-max", "fs.nr_open", "vm.max_map_count", "kernel.pid_max"
 SYSTEMD = {FILE_MAX: "9223372036854775807", NR_OPEN: "1048576", MAPS: "65530", PIDS: "32768"}
@@ -199,6 +204,23 @@ def test_an_exact_value_is_beaten_by_any_other() -> None:
     assert plan(wanted, {LATER: f"{MAPS} = 99999"}).section.shortfalls == ()
 
 
+def test_a_vector_is_compared_as_a_whole() -> None:
+    key = "net.ipv4.tcp_rmem"
+    wanted = {key: KernelValue(exact="4096 87380 6291456")}
+    same = plan(wanted, {LATER: f"{key} = 4096 87380 6291456"}, {key: "4096\t87380\t6291456"})
+    assert same.section.shortfalls == ()
+    other = plan(wanted, {LATER: f"{key} = 4096 87380 9"}, {key: "4096\t87380\t6291456"})
+    assert len(other.section.shortfalls) == 1
+
+
+def test_a_pattern_that_the_kernel_refuses_leaves_the_one_before_it() -> None:
+    files = {EARLIER: "vm.max_map_* = 300000\nvm.max_map_c* = x"}
+    assert body(apply({}, plan({MAPS: 262144, PIDS: 5}, files, {PIDS: "9"}))) == [
+        f"# {MAPS}: {EARLIER} states at least 262144.",
+        f"{PIDS} = 9",
+    ]
+
+
 def test_override_is_taken_back_when_it_is_not_asked_for_again() -> None:
     files = {LATER: f"a\r\n{MAPS} = 5"}
     wanted = {MAPS: 99999}
@@ -320,9 +342,11 @@ def test_nothing_is_lower_than_before(
 
 def at_boot(key: str, files: dict[str, str], running: dict[str, str]) -> int:
     """Return the value after a boot; where no file and no default decides, the running one."""
-    bound = resolve_sysctl(files, [key]).get(key)
-    if bound and isinstance(bound.winner.value, int):
-        return bound.winner.value
+    taken = {"is_taken": lambda _key, text: parse_sysctl_number(text) is not None}
+    bound = resolve_sysctl(files, [key], **taken).get(key)
+    number = find_number(bound.winner) if bound else None
+    if number is not None:
+        return number
     default = find_boot_default(key, int(running[key]))
     return int(running[key]) if default is None else default
 

@@ -1,32 +1,26 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The line that wins a sysctl at boot is the one systemd-sysctl writes.
-
-The expectations were measured with systemd 252 on Debian 12.
-"""
+"""The lines of sysctl.d are read as systemd-sysctl and as procps read them."""
 
 from __future__ import annotations
+
+from collections.abc import Callable
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from mlhost_limits.policy.sysctl_conf import (
     SYSCTL_DIRECTORIES,
+    SysctlLine,
     find_boot_default,
+    find_number,
     order_files,
+    parse_procps3_conf,
+    parse_procps_conf,
     parse_sysctl_conf,
     parse_sysctl_number,
-    resolve_sysctl,
 )
 
 ETC = "/etc/sysctl.d"
-TTL = "net.ipv4.ip_default_ttl"
-
-
-def winner(*texts: str, key: str = TTL) -> object:
-    """Return the value that wins over the files a.conf, b.conf … with these texts."""
-    files = {f"{ETC}/{name}.conf": text for name, text in zip("abcdef", texts)}
-    bound = resolve_sysctl(files, [key]).get(key)
-    return bound.winner.value if bound else None
 
 
 def test_files_are_ordered_by_name_over_all_folders() -> None:
@@ -58,14 +52,39 @@ def test_other_files_do_not_count(name: str) -> None:
     assert order_files({f"{ETC}/{name}": "", "/etc/sysctl.conf": ""}) == []
 
 
+def test_procps_reads_hidden_files_too_and_sysctl_conf_last() -> None:
+    files = [f"{ETC}/z.conf", f"{ETC}/.a.conf", "/etc/sysctl.conf"]
+    order = [f"{ETC}/.a.conf", f"{ETC}/z.conf", "/etc/sysctl.conf"]
+    assert order_files(dict.fromkeys(files, ""), procps=True) == order
+
+
 def test_an_assignment_knows_its_place() -> None:
     text = "# note\n; note\n\nfs.file-max 5\n  -fs/file-max =  5 # five \r\n"
     lines = parse_sysctl_conf(text, "/x")
     assert [tuple(line) for line in lines] == [
-        ("/x", 5, "-fs/file-max =  5 # five", "fs.file-max", "5 # five", False)
+        ("/x", 5, "-fs/file-max =  5 # five", "fs/file-max", "5 # five", False)
     ]
+    assert lines[0].key == "fs.file-max"
     assert lines[0].declaration.place == "/x:5"
-    assert lines[0].declaration.value == 5
+
+
+@pytest.mark.parametrize(
+    ("stated", "value", "number"),
+    [
+        ("5", 5, 5),
+        ("0x10", 16, 16),
+        ("5 # five", "5 # five", 5),
+        ("4096 87380 6291456", "4096 87380 6291456", 4096),
+        ("5k", "5k", None),
+        ("", "", None),
+    ],
+)
+def test_a_value_is_a_number_only_if_it_is_nothing_else(
+    stated: str, value: int | str, number: int | None
+) -> None:
+    declaration = parse_sysctl_conf(f"a.b = {stated}", "/x")[0].declaration
+    assert declaration.value == value
+    assert find_number(declaration) == number
 
 
 @pytest.mark.parametrize(
@@ -76,48 +95,58 @@ def test_other_lines_do_not_count(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("texts", "value"),
+    ("parse", "line", "name", "value"),
     [
-        ([f"{TTL} = 10", f"{TTL} = 11"], 11),
-        ([f"{TTL} = 10\n{TTL}=11"], 11),
-        (["net/ipv4/ip_default_ttl = 10"], 10),
-        (["/net/ipv4/ip_default_ttl = 10"], 10),
-        (["net/ipv4.ip_default_ttl = 10"], None),
-        (["NET.ipv4.ip_default_ttl = 10"], None),
-        ([f"- {TTL} = 10"], 10),
-        ([f"--{TTL} = 10"], None),
-        ([f"{TTL} = 10\r\n"], 10),
-        ([f"{TTL} = 10\0junk"], 10),
-        ([f"{TTL} = 10", f"{TTL} = 11x"], "11x"),
-        ([f"{TTL} = 10", f"{TTL} ="], ""),
-        ([f"{TTL} = 10\\\n{TTL} = 11"], 11),
-        (["net.ipv4.*_ttl = 10"], 10),
-        (["net.*.ip_default_ttl = 10"], 10),
-        (["net.ipv4.ip_default_tt? = 10"], 10),
-        (["net.ipv4.ip_default_tt[l] = 10"], 10),
-        (["net.* = 10"], None),
-        ([f"{TTL} = 10", "net.ipv4.*_ttl = 11"], 10),
-        (["net.ipv4.*_ttl = 11", "net.ipv4.ip_* = 12"], 12),
-        # "-key" alone undoes what stands before it, and keeps the globs away.
-        ([f"{TTL} = 10", f"-{TTL}"], ""),
-        ([f"-{TTL}", f"{TTL} = 10"], 10),
-        ([f"-{TTL}", "net.ipv4.*_ttl = 11"], ""),
-        (["net.ipv4.*_ttl = 11", "-net.ipv4.*_ttl"], 11),
-        ([], None),
+        (parse_sysctl_conf, "- a.b = 1", "a/b", "1"),
+        (parse_sysctl_conf, "--a.b = 1", "-a/b", "1"),
+        (parse_sysctl_conf, "-a.b", "a/b", None),
+        (parse_sysctl_conf, "/a//./b/=", "a/b", ""),
+        (parse_sysctl_conf, "\ta.b\t=\t1\t2\r", "a/b", "1\t2"),
+        (parse_sysctl_conf, "a.b = 1\v", "a/b", "1\v"),
+        (parse_sysctl_conf, "\xa0a.b = 1", "\xa0a/b", "1"),
+        (parse_procps_conf, "- a.b = 1", " a/b", "1"),
+        (parse_procps_conf, "--a.b = 1", "a/b", "1"),
+        (parse_procps_conf, "-a.b \r", "a/b", None),
+        (parse_procps_conf, "a//b/=", "a//b/", ""),
+        (parse_procps_conf, "\va.b = 1\v", "a/b", "1"),
+        (parse_procps_conf, "a.b = 1\0 2", "a/b", "1"),
+        (parse_procps3_conf, "- a.b = 1", " a/b", "1"),
+        (parse_procps3_conf, "==a.b==1", "a/b", "=1"),
+        (parse_procps3_conf, "-a.b = 1\r2", "a/b", "1"),
+        (parse_procps3_conf, "a.* = 1\v", "a/*", "1\v"),
     ],
 )
-def test_the_value_at_boot(texts: list[str], value: object) -> None:
-    assert winner(*texts) == value
+def test_each_program_reads_a_line_in_its_own_way(
+    parse: Callable[[str, str], list[SysctlLine]], line: str, name: str, value: str | None
+) -> None:
+    """Measured with systemd 247 to 257 and procps 3.3.17 to 4.0.4."""
+    assert [(found.name, found.value) for found in parse(f"# a\n{line}\n", "/x")] == [(name, value)]
 
 
-def test_a_winner_knows_what_it_shadows() -> None:
-    files = {
-        f"{ETC}/b.conf": f"{TTL} = 1\n{TTL} = 2",
-        f"{ETC}/a.conf": f"net.ipv4.*_ttl = 3\n{TTL}=4",
-    }
-    bound = resolve_sysctl(files, [TTL])[TTL]
-    assert bound.winner.place == f"{ETC}/b.conf:2"
-    assert [one.value for one in bound.shadowed] == [3, 4, 1]
+@pytest.mark.parametrize(
+    ("parse", "line"),
+    [
+        *((parse_procps_conf, line) for line in ("", "x", "a.b 1", "# a=1", " ; a=1", "\0a.b=1")),
+        *((parse_procps3_conf, line) for line in ("a.b", "-a.b", "a.b=", "a.b= ", "=", "; a=1")),
+        (parse_procps3_conf, "net.ipv4.neigh.lo.retrans_time = 5"),
+    ],
+)
+def test_procps_leaves_other_lines_alone(
+    parse: Callable[[str, str], list[SysctlLine]], line: str
+) -> None:
+    assert parse(line, "/x") == []
+
+
+@pytest.mark.parametrize(
+    ("text", "numbers"),
+    [
+        ("a=1\nb=2\n\nc=3", [1, 2, 4]),
+        ("a=1\r\nb=2\r\n\r\nc=3", [1, 2, 4]),
+        ("a=1\rb=2\n\r\0c=3\0\nd=4", [1, 2, 3, 5]),
+    ],
+)
+def test_systemd_counts_lines_by_any_line_end(text: str, numbers: list[int]) -> None:
+    assert [line.line for line in parse_sysctl_conf(text, "/x")] == numbers
 
 
 @pytest.mark.parametrize(
@@ -133,6 +162,7 @@ def test_a_winner_knows_what_it_shadows() -> None:
         ("10 # c", 10),
         ("10\t20", 10),
         ("10\0x", 10),
+        ("10\v", None),
         ("10;c", None),
         ("11x", None),
         ("+12", None),
@@ -152,12 +182,6 @@ def test_a_number_is_read_as_the_kernel_reads_it(text: str, number: int | None) 
 @given(st.integers(0, 2**64 - 1), st.sampled_from(["%d", "0x%x", "0%o"]))
 def test_every_base_gives_the_same_number(number: int, form: str) -> None:
     assert parse_sysctl_number(form % number) == number
-
-
-@given(st.text(st.characters(max_codepoint=255)))
-def test_any_bytes_are_resolved(text: str) -> None:
-    keys = [line.key for line in parse_sysctl_conf(text, f"{ETC}/a.conf")]
-    resolve_sysctl({f"{ETC}/a.conf": text}, keys)
 
 
 @pytest.mark.parametrize(

@@ -9,17 +9,17 @@ import shlex
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from mlhost_limits.policy.rlimit import UNLIMITED, Rlimit
 from mlhost_limits.policy.unit_file import (
     Setting,
     Source,
     expand_word,
+    list_dropin_folders,
     merge_units,
     order_dropins,
     parse_environment,
     parse_environment_file,
-    parse_limit_setting,
     parse_unit,
+    scan_unit,
     split_exec,
     split_words,
 )
@@ -42,11 +42,19 @@ UNITS = {
     "comments": ("[S]\n# a\n ; b\n#c=1\nx=1 # kept\n", [("S", "x", "1 # kept", 5)]),
     "white space": ("[S]\n  x \t=\t a  b \n", [("S", "x", "a  b", 2)]),
     "CRLF": ("[S]\r\nx=1\r\n", [("S", "x", "1", 2)]),
-    "byte order mark": ("\ufeff[S]\nx=1", [("S", "x", "1", 2)]),
-    "byte order mark in latin-1": ("\xef\xbb\xbf[S]\nx=1", [("S", "x", "1", 2)]),
+    "byte order mark": ("\xef\xbb\xbf[S]\nx=1", [("S", "x", "1", 2)]),
     "empty value": ("[S]\nx=\n", [("S", "x", "", 2)]),
     "outside a section": ("x=1\n[S]\ny=2", [("S", "y", "2", 3)]),
-    "no assignment": ("[S]\nx\n[T\ny=2", [("S", "y", "2", 4)]),
+    "no assignment": ("[S]\nx\n=1\ny=2", [("S", "y", "2", 4)]),
+    "a late byte order mark": (
+        "[S]\n\xef\xbb\xbfx=1\n\xef\xbb\xbfy=2",
+        [("S", "x", "1", 2), ("S", "\xef\xbb\xbfy", "2", 3)],
+    ),
+    "line ends": (
+        "[S]\rx=1\n\ry=2\0z=3",
+        [("S", "x", "1", 2), ("S", "y", "2", 3), ("S", "z", "3", 4)],
+    ),
+    "UTF-8": ("[S]\nx=\xc3\xa4", [("S", "x", "\xc3\xa4", 2)]),
     "continued": ("[S]\nx=a \\\n  b\\\nc\ny=1", [("S", "x", "a    b c", 2), ("S", "y", "1", 5)]),
     "a comment inside": ("[S]\nx=a \\\n# no\\\n  b", [("S", "x", "a    b", 2)]),
     "escaped backslash": ("[S]\nx=a\\\\\ny=1", [("S", "x", "a\\\\", 2), ("S", "y", "1", 3)]),
@@ -61,6 +69,19 @@ def test_unit_syntax(text: str, expected: list[tuple[str, str, str, int]]) -> No
     """Every assignment has its section and the line where it begins."""
     found = [(s.section, s.key, s.value, s.line) for s in parse_unit(text, "u")]
     assert found == expected
+
+
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        *((line, "is no section header") for line in ("[T", "[", "[T]x", "[T'U]", "[\x01]")),
+        *((line, "is no UTF-8") for line in ("y=\xff", "y=\xc3", "[\xe4]", "y=\xef\xbf\xbf")),
+    ],
+)
+def test_systemd_reads_no_further_than_a_line_it_cannot_bear(line: str, reason: str) -> None:
+    settings, fault = scan_unit(f"w=0\n[S]\nx=1\n{line}\ny=2\n", "u")
+    assert [(s.section, s.key) for s in settings] == [("", "w"), ("S", "x")]
+    assert fault == Setting("S", line, reason, "u", 4)
 
 
 def test_a_setting_names_its_place() -> None:
@@ -79,19 +100,56 @@ def dropin(base: str, name: str, text: str = "", folder: str = "x.service.d") ->
 
 
 def test_dropins_apply_by_base_name_over_all_folders() -> None:
-    """The base name decides the order whatever the folder; of one name the strongest folder wins.
+    """The base name decides the order whatever the folder; of one name the strongest counts.
 
     Measured on systemd 252: service.d/99 in /etc beats x.service.d/50 in /etc and 60 in /run.
     """
     generic = dropin(ETC, "99-z.conf", folder="service.d")
-    same = [dropin(base, "50-a.conf") for base in (USR, LOCAL, RUN, ETC)]
-    same.append(dropin(ETC, "50-a.conf", folder="service.d"))
+    same = [dropin(base, "50-a.conf") for base in (ETC, RUN, LOCAL, USR)]
     other = dropin(RUN, "60-b.conf")
-    assert order_dropins([generic, other, *same]) == [dropin(ETC, "50-a.conf"), other, generic]
-    assert order_dropins(same[1::-1]) == [dropin(LOCAL, "50-a.conf")]
-    assert order_dropins([same[4], same[0]]) == [same[0]]
-    control = Source("/etc/systemd/system.control/x.service.d/50-a.conf", "")
-    assert order_dropins([same[3], control]) == [control]
+    assert order_dropins([*same, other, generic]) == [same[0], other, generic]
+    assert order_dropins(same[2:]) == [same[2]]
+
+
+def names_of(*units: str) -> list[str]:
+    """Return the folders of drop-ins below /etc/systemd/system, without its path."""
+    start = "/etc/systemd/system/"
+    folders = list_dropin_folders(units)
+    return [folder[len(start) :] for folder in folders if folder.startswith(start)]
+
+
+@pytest.mark.parametrize(
+    ("unit", "names"),
+    [
+        ("a.service", ["a.service", "service"]),
+        ("a-b-c.socket", ["a-b-c.socket", "a-b-.socket", "a-.socket", "socket"]),
+        ("a-.service", ["a-.service", "service"]),
+        ("a-b-.service", ["a-b-.service", "a-.service", "service"]),
+        ("a--b.service", ["a--b.service", "a--.service", "a-.service", "service"]),
+        ("-a.service", ["-a.service", "service"]),
+        ("a@i.service", ["a@i.service", "a@.service", "service"]),
+        (
+            "a-b@c-d.service",
+            [
+                "a-b@c-d.service",
+                "a-b@.service",
+                "a-.service",
+                "a-@c-d.service",
+                "a-@.service",
+                "service",
+            ],
+        ),
+    ],
+)
+def test_a_unit_has_dropins_under_wider_names_too(unit: str, names: list[str]) -> None:
+    assert names_of(unit) == [f"{name}.d" for name in names]
+
+
+def test_the_dropins_of_an_alias_are_weaker_than_those_of_the_name() -> None:
+    assert names_of("a.service", "b.service") == ["a.service.d", "b.service.d", "service.d"]
+    folders = list_dropin_folders(["a-b.service"])
+    later = "/usr/lib/systemd/system/a-b.service.d"
+    assert folders.index("/etc/systemd/system/a-.service.d") < folders.index(later)
 
 
 def values(settings: list[Setting], key: str) -> list[str]:
@@ -118,7 +176,7 @@ def test_a_masked_unit_states_nothing() -> None:
     assert merge_units(None, [some]) == []
     main = Source("/usr/lib/systemd/system/x.service", DOCKER)
     assert values(merge_units(main, [some]), "LimitNOFILE") == ["1048576", "5"]
-    assert values(merge_units(main, [some, dropin(ETC, "a.conf")]), "LimitNOFILE") == ["1048576"]
+    assert values(merge_units(main, [dropin(ETC, "a.conf"), some]), "LimitNOFILE") == ["1048576"]
 
 
 WORDS = {
@@ -210,7 +268,7 @@ C='a\b'""",
     "CRLF": ("A=1\r\nB=2\r\n", [("A", "1", 1), ("B", "2", 2)]),
     "a shell's export": ("export A=1\nB=2", [("B", "2", 2)]),
     "empty": ("A=\nB=1", [("A", "", 1), ("B", "1", 2)]),
-    "byte order mark": ("\ufeffA=1", [("A", "1", 1)]),
+    "byte order mark": ("\xef\xbb\xbfA=1", [("A", "1", 1)]),
 }
 
 
@@ -232,107 +290,3 @@ def test_single_quoted_value_is_kept(value: str) -> None:
     assert [s.value for s in parse_environment_file(f"A={shlex.quote(value + ' ')}")] == [
         value + " "
     ]
-
-
-LIMITS = {
-    "LimitNOFILE": [
-        ("1024", 1024, 1024),
-        ("1024:4096", 1024, 4096),
-        ("1024: 4096", 1024, 4096),
-        ("infinity", UNLIMITED, UNLIMITED),
-        ("1:infinity", 1, UNLIMITED),
-        ("0x1000", 4096, 4096),
-        ("010", 8, 8),
-        ("0b11:0o17", 3, 15),
-        ("+5", 5, 5),
-        ("0", 0, 0),
-    ],
-    "DefaultLimitNPROC": [("5", 5, 5)],
-    "LimitMEMLOCK": [
-        ("64", 64, 64),
-        ("64K:1.5M", 65536, 3 * 2**19),
-        ("1 G", 2**30, 2**30),
-        ("8B", 8, 8),
-        ("1E", 2**60, 2**60),
-        ("1G 500M", 2**30 + 500 * 2**20, 2**30 + 500 * 2**20),
-        ("infinity", UNLIMITED, UNLIMITED),
-    ],
-    "LimitCPU": [("10", 10, 10), ("1min 30s", 90, 90), ("1500ms", 2, 2), ("2h:1d", 7200, 86400)],
-    "LimitRTTIME": [("10", 10, 10), ("0.5ms:1s", 500, 10**6)],
-    "LimitNICE": [("5", 5, 5), ("+5", 15, 15), ("-20", 40, 40)],
-    "LimitRTPRIO": [("99", 99, 99)],
-}
-
-
-@pytest.mark.parametrize(
-    ("key", "value", "soft", "hard"),
-    [(key, *case) for key, cases in LIMITS.items() for case in cases],
-)
-def test_limits(key: str, value: str, soft: int, hard: int) -> None:
-    """A limit of systemd is read into the kernel's unit."""
-    assert parse_limit_setting(key, value) == Rlimit(soft, hard)
-
-
-COUNT, SIZE = "a whole number", "a number of bytes, with K, M, G, T, P or E"
-TIME, NICE = "a time span such as 10min", "a nice level or 0 to 40"
-IGNORED = {
-    ("LimitNOFILE", COUNT): [
-        *(
-            "unlimited",
-            "-1",
-            "64k",
-            "64K",
-            "1e5",
-            "",
-            "1024 4096",
-            "1024 # x",
-            ":5",
-            "5:",
-            "1024 : 4096",
-        ),
-        *("1:2:3", "09", str(2**64 - 1), "\u0661"),
-    ],
-    ("LimitMEMLOCK", SIZE): [
-        "unlimited",
-        "64k",
-        "64KB",
-        "64KiB",
-        "0x1000",
-        "-1",
-        "16E",
-        "",
-        "1M 1G",
-        "1 2",
-    ],
-    ("LimitCPU", TIME): ["", "x", "10 parsecs", "-1", "1min!"],
-    ("LimitNICE", NICE): ["41", "+21", "-21", "x"],
-}
-
-
-@pytest.mark.parametrize(
-    ("key", "accepted", "value"),
-    [(*key, value) for key, values in IGNORED.items() for value in values],
-)
-def test_ignored_limits(key: str, accepted: str, value: str) -> None:
-    """What systemd ignores with a warning is an error, with what it would take."""
-    message = (
-        f"{key}={value} is ignored by systemd: accepted is {accepted}, 'infinity', "
-        "or two of them as soft:hard"
-    )
-    with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
-        parse_limit_setting(key, value)
-
-
-@pytest.mark.parametrize(
-    ("key", "value", "message"),
-    [
-        ("LimitNOFILE", "2:1", "LimitNOFILE=2:1 is ignored by systemd: soft is above hard"),
-        ("LimitMAXLOGINS", "1", "'LimitMAXLOGINS' is no limit of systemd"),
-        ("limitNOFILE", "1", "'limitNOFILE' is no limit of systemd"),
-        ("TasksMax", "1", "'TasksMax' is no limit of systemd"),
-    ],
-)
-def test_other_limit_errors(key: str, value: str, message: str) -> None:
-    """Soft above hard is ignored by systemd; other keys are no limits, case counts."""
-    with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
-        parse_limit_setting(key, value)

@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Match the patterns of glob(7) as glob(3) of the C library does."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+
+MAGIC = "*?["
+"""What makes a text a pattern for both readers of sysctl.d."""
+
+_CLASSES = {
+    "alnum": "a-zA-Z0-9",
+    "alpha": "a-zA-Z",
+    "digit": "0-9",
+    "lower": "a-z",
+    "punct": r"!-/:-@\[-`{-~",
+    "upper": "A-Z",
+    "xdigit": "0-9a-fA-F",
+}
+_ONE = r"\[:[a-z]+:\]|\\.|[^\]\\]"
+_PIECE = re.compile(
+    rf"""\\(?P<char>.) | (?P<any>\*+) | (?P<one>\?)
+    | \[(?P<negated>[!^]|(?![!^]))(?P<set>(?:\]|{_ONE})(?:{_ONE})*)\] | (?P<plain>.)""",
+    re.VERBOSE | re.DOTALL,
+)
+_MEMBER = re.compile(r"\[:([a-z]+):\]|\\?(.)-\\?(.)|\\?(.)", re.DOTALL)
+
+
+def is_pattern(text: str) -> bool:
+    """Tell whether a text has one of ``* ? [``."""
+    return any(mark in text for mark in MAGIC)
+
+
+def matches_path(pattern: str, path: str) -> bool:
+    """Match as glob(3): part by part, so that a ``*`` does not reach over a slash."""
+    parts, wanted = pattern.split("/"), path.split("/")
+    return len(parts) == len(wanted) and all(map(_matches_part, parts, wanted))
+
+
+def _matches_part(pattern: str, text: str) -> bool:
+    return _compile(pattern).fullmatch(text) is not None
+
+
+@lru_cache(maxsize=256)
+def _compile(pattern: str) -> re.Pattern[str]:
+    return re.compile("".join(map(_translate, _PIECE.finditer(pattern))), re.DOTALL)
+
+
+def _translate(piece: re.Match[str]) -> str:
+    if piece["any"]:
+        return ".*"
+    if piece["one"]:
+        return "."
+    if piece["set"] is not None:
+        members = "".join(map(_translate_member, _MEMBER.finditer(piece["set"])))
+        negated = bool(piece["negated"])
+        return f"[{'^' * negated}{members}]" if members else "." if negated else "(?!)"
+    return re.escape(piece["char"] or piece["plain"])
+
+
+def _translate_member(member: re.Match[str]) -> str:
+    name, first, last, char = member.groups()
+    if name:
+        return _CLASSES.get(name, "")
+    if char:
+        return re.escape(char)
+    return f"{re.escape(first)}-{re.escape(last)}" if first <= last else ""
+
+
+def expand_braces(pattern: str) -> list[str]:
+    """Return the patterns that ``{a,b}`` stands for, as glob(3) with ``GLOB_BRACE``."""
+    for start, mark in enumerate(pattern):
+        end = _find_end(pattern, start) if mark == "{" and pattern[start : start + 2] != "{}" else 0
+        if end:
+            inner = _split_choices(pattern[start + 1 : end])
+            tails = expand_braces(pattern[end + 1 :])
+            return [
+                pattern[:start] + head + tail
+                for choice in inner
+                for head in expand_braces(choice)
+                for tail in tails
+            ]
+    return [pattern]
+
+
+def _find_end(pattern: str, start: int) -> int:
+    """Return where the brace that opens at *start* closes; 0 where it does not."""
+    depth = 0
+    for index in range(start, len(pattern)):
+        depth += {"{": 1, "}": -1}.get(pattern[index], 0)
+        if depth == 0:
+            return index
+    return 0
+
+
+def _split_choices(text: str) -> list[str]:
+    choices, depth = [""], 0
+    for char in text:
+        depth += {"{": 1, "}": -1}.get(char, 0)
+        if char == "," and depth == 0:
+            choices.append("")
+        else:
+            choices[-1] += char
+    return choices

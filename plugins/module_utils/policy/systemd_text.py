@@ -1,0 +1,16 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Split the text of a configuration file into lines as systemd does."""
+
+from __future__ import annotations
+
+import re
+
+_LINE_END = re.compile("(?:\n\r?|\r\n?)\0?|\0")
+
+
+def split_lines(text: str) -> list[str]:
+    """Return the lines without what ends them, the rest after the last end too.
+
+    Source: ``read_line_full()`` in fileio.c.
+    """
+    return _LINE_END.split(text)

@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Patterns match what glob(3) of the C library matches."""
+
+from __future__ import annotations
+
+from fnmatch import fnmatchcase
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from mlhost_limits.policy.glob_pattern import expand_braces, is_pattern, matches_path
+
+
+@pytest.mark.parametrize(
+    ("pattern", "path", "matches"),
+    [
+        ("a/*/c", "a/b/c", True),
+        ("a/*", "a/b/c", False),
+        ("a*c", "a/c", False),
+        ("a?c", "abc", True),
+        ("[a-c]x", "bx", True),
+        ("[!a-c]x", "bx", False),
+        ("[^a-c]x", "dx", True),
+        ("[]a]", "]", True),
+        ("[!]a]", "]", False),
+        ("[c-a]", "b", False),
+        ("[!c-a]", "b", True),
+        ("[a-]", "-", True),
+        ("[[:digit:]_]", "7", True),
+        ("[[:digit:]_]", "x", False),
+        ("[[:nothing:]]", "x", False),
+        ("[\\]]", "]", True),
+        ("[a", "[a", True),
+        ("[!]", "a", False),
+        ("[]", "[]", True),
+        ("\\*", "*", True),
+        ("\\*", "x", False),
+        ("a.c", "abc", False),
+    ],
+)
+def test_a_pattern_matches_part_by_part(pattern: str, path: str, matches: bool) -> None:
+    assert matches_path(pattern, path) is matches
+
+
+@pytest.mark.parametrize(
+    ("pattern", "expanded"),
+    [
+        ("a", ["a"]),
+        ("{a,b}", ["a", "b"]),
+        ("x{a,b{c,d}}y{,z}", ["xay", "xayz", "xbcy", "xbcyz", "xbdy", "xbdyz"]),
+        ("a{}b", ["a{}b"]),
+        ("a{b", ["a{b"]),
+        ("{a}", ["a"]),
+    ],
+)
+def test_braces_stand_for_several_patterns(pattern: str, expanded: list[str]) -> None:
+    assert expand_braces(pattern) == expanded
+
+
+def test_what_makes_a_pattern() -> None:
+    assert all(map(is_pattern, ("a*", "?", "[")))
+    assert not is_pattern("{a,b}")
+
+
+@given(st.text("ab*?[]!-", min_size=1, max_size=6), st.text("ab-", min_size=1, max_size=3))
+def test_simple_patterns_match_as_those_of_the_shell(pattern: str, name: str) -> None:
+    """Python's own glob agrees wherever its rules are the same."""
+    assert matches_path(pattern, name) == fnmatchcase(name, pattern)
