@@ -24,11 +24,13 @@ from mlhost_limits.policy import (
     shm_size,
     sshd_config,
     sysctl_conf,
+    systemd_value,
     unit_file,
 )
 from mlhost_limits.policy.docker_problems import find_daemon_json_problems
 from mlhost_limits.policy.dockerd_flags import parse_flags
 from mlhost_limits.policy.rlimit import Rlimit
+from mlhost_limits.policy.sysctl_writes import SYSTEMD, find_procps, resolve_sysctl
 
 WANTED = docker_config.DockerDefaults({"nofile": Rlimit(1024, 4096)}, 2**30)
 ALICE = pam_limits.User("alice", 1001, 1001, frozenset({"alice"}), frozenset({1001}))
@@ -43,7 +45,8 @@ def read_limits(text: str) -> None:
 def read_sysctl(text: str) -> None:
     files = {"/etc/sysctl.d/a.conf": text}
     keys = [line.key for line in sysctl_conf.parse_sysctl_conf(text, "/etc/sysctl.d/a.conf")]
-    sysctl_conf.resolve_sysctl(files, ["vm.max_map_count", *keys[:20]])
+    for reader in (SYSTEMD, find_procps({"ID": "debian", "VERSION_ID": "12"})):
+        resolve_sysctl(files, ["vm.max_map_count", *keys[:20]], reader)
 
 
 def read_unit(text: str) -> None:
@@ -98,9 +101,9 @@ TARGETS: dict[str, Callable[[str], None]] = {
     "a sysctl number": with_value(sysctl_conf.parse_sysctl_number),
     "a systemd unit": read_unit,
     "an environment file": with_value(unit_file.parse_environment_file),
-    "a limit of systemd": with_value(unit_file.parse_limit_setting, "LimitNOFILE"),
-    "a size of systemd": with_value(unit_file.parse_limit_setting, "LimitMEMLOCK"),
-    "a time of systemd": with_value(unit_file.parse_limit_setting, "LimitCPU"),
+    "a limit of systemd": with_value(systemd_value.parse_limit_setting, "LimitNOFILE"),
+    "a size of systemd": with_value(systemd_value.parse_limit_setting, "LimitMEMLOCK"),
+    "a time of systemd": with_value(systemd_value.parse_limit_setting, "LimitCPU"),
     "words of systemd": with_value(unit_file.split_words),
     "flags of dockerd": lambda text: ignore(parse_flags((word, "a", 1) for word in text.split())),
     "daemon.json": read_daemon_json,
@@ -136,7 +139,16 @@ FRAGMENTS: Iterable[str] = (
     *("{", "}", "[", "]", "$", "${A}", "$$", "%%", "\0", "\x1b[31m", "\ufeff", "\u2028", "\xff"),
     *("* soft nofile 1024", "alice - memlock unlimited", "@ml hard nproc", "1000:2000 -"),
     *("vm.max_map_count", "net.ipv4.*.x", "-kernel.a", "0x10", "-1", "1e9", "9" * 30, "1.5G"),
-    *("[Service]", "[Manager]", "LimitNOFILE=1:2", "ExecStart=", "Environment=A=b", "infinity"),
+    *(
+        "{a,b}",
+        "x{a,}.*=1\n",
+        "[Service]",
+        "[Manager]",
+        "LimitNOFILE=1:2",
+        "ExecStart=",
+        "Environment=A=b",
+        "infinity",
+    ),
     *('"default-ulimits"', '"nofile"', '{"Name":"nofile","Hard":1,"Soft":1}', "null", "true"),
     *("session required pam_limits.so", "[success=1 default=ignore]", "@include b", "substack b"),
     *("UsePAM yes", "Match all", "Include /etc/ssh/x*", "Max open files  1 2 files", "unlimited"),

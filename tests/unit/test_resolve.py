@@ -151,7 +151,7 @@ def test_sysctls_and_docker_are_told(tree: Path) -> None:
 
 
 def test_sysctls_are_told_twice_where_procps_differs(tree: Path) -> None:
-    (tree / "etc/security/limits.conf").unlink()
+    write(tree, "/etc/security/limits.conf", "")
     write(tree, "/etc/sysctl.d/a.conf", "a.b = 1\na.b = 7\na.d = 8\n- a.e = 9\n-a.f\n")
     write(tree, "/etc/sysctl.conf", "a.b = 5\na.c = 6\n")
     assert told(tree) == [
@@ -176,7 +176,7 @@ CONF = "/etc/systemd/system.conf"
 
 
 def told_of_unit(tree: Path, unit: str) -> list[str]:
-    (tree / "etc/security/limits.conf").unlink(missing_ok=True)
+    write(tree, "/etc/security/limits.conf", "")
     return format_resolved(resolve_tree(str(tree), None, None, unit))
 
 

@@ -5,6 +5,13 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
+from itertools import islice
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_MOST_BRACES, _MOST_PATTERNS = 16, 4096
 
 MAGIC = "*?["
 """What makes a text a pattern for both readers of sysctl.d."""
@@ -69,19 +76,27 @@ def _translate_member(member: re.Match[str]) -> str:
 
 
 def expand_braces(pattern: str) -> list[str]:
-    """Return the patterns that ``{a,b}`` stands for, as glob(3) with ``GLOB_BRACE``."""
+    """Return the patterns that ``{a,b}`` stands for, as glob(3) with ``GLOB_BRACE``.
+
+    Their number doubles with each pair of braces, so what no person writes is cut short: more
+    than 16 pairs stand for themselves, and of the patterns the first 4096 are returned.
+    """
+    if pattern.count("{") > _MOST_BRACES:
+        return [pattern]
+    return list(islice(_expand(pattern), _MOST_PATTERNS))
+
+
+def _expand(pattern: str) -> Iterator[str]:
     for start, mark in enumerate(pattern):
         end = _find_end(pattern, start) if mark == "{" and pattern[start : start + 2] != "{}" else 0
         if end:
-            inner = _split_choices(pattern[start + 1 : end])
-            tails = expand_braces(pattern[end + 1 :])
-            return [
-                pattern[:start] + head + tail
-                for choice in inner
-                for head in expand_braces(choice)
-                for tail in tails
-            ]
-    return [pattern]
+            for choice in _split_choices(pattern[start + 1 : end]):
+                for head in _expand(choice):
+                    yield from (
+                        pattern[:start] + head + tail for tail in _expand(pattern[end + 1 :])
+                    )
+            return
+    yield pattern
 
 
 def _find_end(pattern: str, start: int) -> int:

@@ -57,6 +57,11 @@ def test_braces_stand_for_several_patterns(pattern: str, expanded: list[str]) ->
     assert expand_braces(pattern) == expanded
 
 
+def test_braces_that_would_stand_for_millions_are_cut_short() -> None:
+    assert len(expand_braces("{a,b}" * 16)) == 4096
+    assert expand_braces("{a,b}" * 17) == ["{a,b}" * 17]
+
+
 def test_what_makes_a_pattern() -> None:
     assert all(map(is_pattern, ("a*", "?", "[")))
     assert not is_pattern("{a,b}")
