@@ -176,7 +176,7 @@ def test_a_host_that_is_locked_already_is_told(
 
 def ask_for(host: Host, policy: dict[str, Any]) -> Run:
     """Run the module as alice, through sudo: she manages this host."""
-    words = ("-e", "ansible_user=alice", "--become")
+    words = ("-e", "ansible_user=alice", "--become", "--timeout", "120")
     return run_module(host, "provision", {"profile": "none", "policy": policy}, *words)
 
 
