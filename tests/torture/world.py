@@ -29,8 +29,9 @@ _ALICE = {
     "group": "alice:x:59999:\n",
     "shadow": "alice:*:19000:0:99999:7:::\n",
 }
-_FOLDERS = ("security", "sysctl.d", "docker")
+_FOLDERS = ("security", "sysctl.d", "docker", "../var/lib/mlhost-limits")
 State = dict[str, bytes]
+"""Files by their path relative to /etc."""
 
 
 class Result(NamedTuple):
@@ -41,7 +42,7 @@ class Result(NamedTuple):
 
 
 class World:
-    """A folder that stands for /etc; each run sees it, and its own /proc/sys/vm/max_map_count.
+    """A folder that stands for /etc and one for /var/lib; each run sees it, and its own /proc/sys/vm/max_map_count.
 
     Runs happen in mount namespaces of their own. This machine's files are never written.
     """
@@ -51,6 +52,7 @@ class World:
         self.etc = folder / "etc"
         self.library = folder / "library"
         self.run_folder = folder / "run"
+        self.kept = folder / "var" / "lib"
         self.map_count = folder / "max_map_count"
         self.run_folder.mkdir(parents=True)
         shutil.copytree("/etc", self.etc, symlinks=True, ignore_dangling_symlinks=True)
@@ -65,16 +67,17 @@ class World:
         """Make the files of this state the only ones; every inode is a new one."""
         for name in _FOLDERS:
             shutil.rmtree(self.etc / name, ignore_errors=True)
-            (self.etc / name).mkdir()
+            (self.etc / name).mkdir(parents=True)
         (self.etc / "security/limits.d").mkdir()
         for name, content in state.items():
+            (self.etc / name).parent.mkdir(parents=True, exist_ok=True)
             (self.etc / name).write_bytes(content)
         self.map_count.write_bytes(b"65530\n")
 
     def read(self) -> State:
         """Return every file that a run may write, temporary ones too."""
         return {
-            str(path.relative_to(self.etc)): path.read_bytes()
+            os.path.normpath(path.relative_to(self.etc)): path.read_bytes()
             for name in _FOLDERS
             for path in sorted((self.etc / name).rglob("*"))
             if path.is_file()
@@ -87,6 +90,7 @@ class World:
         """
         script = (
             f"mount --bind {self.etc} /etc; mount --bind {self.run_folder} /run;"
+            f" mount --bind {self.kept} /var/lib;"
             f' mount --bind {self.map_count} /proc/sys/vm/max_map_count; exec "$@"'
         )
         done = subprocess.run(

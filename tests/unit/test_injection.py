@@ -8,7 +8,8 @@ import ast
 from pathlib import Path
 
 import pytest
-from mlhost_limits.policy.docker_config import DockerDefaults, merge_daemon_json
+from mlhost_limits.policy.docker_config import DockerDefaults
+from mlhost_limits.policy.docker_merge import merge_daemon_json
 from mlhost_limits.policy.finding import Observation, judge, require_limits
 from mlhost_limits.policy.json_text import find_members
 from mlhost_limits.policy.limits_conf import parse_limits_conf
