@@ -12,7 +12,9 @@ from typing import Any
 
 from mlhost_limits.policy import (
     docker_config,
+    docker_flags,
     docker_merge,
+    docker_record,
     edit,
     limits_conf,
     pam_limits,
@@ -61,6 +63,7 @@ def read_daemon_json(text: str) -> None:
     find_daemon_json_problems(text, "/etc/docker/daemon.json", WANTED)
     merged = docker_merge.merge_daemon_json(text, WANTED)
     docker_merge.remove_from_daemon_json(merged, ["nofile"], shm=True)
+    docker_record.undo(merged + " ", docker_record.Record(text, merged, WANTED.ulimits))
     redaction.redact(text)
 
 
@@ -83,7 +86,8 @@ def read_policy(text: str) -> None:
 
 
 def edit_block(text: str) -> None:
-    edit.remove_block(edit.set_block(text, ["* soft nofile 1"], "/etc/security/limits.conf"), "")
+    ours = edit.set_block(text, ["* soft nofile 1"], "/etc/security/limits.conf")
+    edit.remove_block(ours or "", "")
     edit.restore(edit.neutralise(text, {1, 2}))
 
 
@@ -108,6 +112,8 @@ TARGETS: dict[str, Callable[[str], None]] = {
     "flags of dockerd": lambda text: ignore(parse_flags((word, "a", 1) for word in text.split())),
     "daemon.json": read_daemon_json,
     "a size of Docker": with_value(shm_size.parse_shm_size),
+    "a limit of Docker": with_value(docker_flags.parse_ulimit),
+    "a record of daemon.json": with_value(lambda text: docker_record.parse_record(text, "/a")),
     "a PAM service": read_pam_stack,
     "sshd_config": read_sshd_config,
     "/proc/PID/limits": with_value(proc_limits.parse_proc_limits),

@@ -11,7 +11,7 @@ from typing import NamedTuple
 _CALL = re.compile(r"([a-z_0-9]+)\((.*)")
 _START = "mlhost-limits.lock"
 _OPENS_TO_WRITE = re.compile(r"O_WRONLY|O_RDWR|O_CREAT")
-_OURS = re.compile(r'"(/etc/(security|sysctl\.d|docker)|/run/|/proc/sys/)')
+_OURS = re.compile(r'"(/etc/(security|sysctl\.d|docker)|/var/lib/mlhost-|/run/|/proc/sys/)')
 
 CHANGES = {
     **dict.fromkeys(("write", "pwrite64"), ("ENOSPC", "EIO", "EDQUOT")),

@@ -27,13 +27,13 @@ RUN = "cd /opt && PYTHONPATH=/opt PYTHONDONTWRITEBYTECODE=1 python3 {} present"
 READ = r"""
 import base64, json, os
 found = {}
-for folder in ("security", "sysctl.d", "docker"):
-    for place, dirs, files in os.walk("/etc/" + folder):
+for folder in ("/etc/security", "/etc/sysctl.d", "/etc/docker", "/var/lib/mlhost-limits"):
+    for place, dirs, files in os.walk(folder):
         for name in files:
             path = os.path.join(place, name)
             if not os.path.islink(path):
                 with open(path, "rb") as file:
-                    found[path[len("/etc/"):]] = base64.b64encode(file.read()).decode()
+                    found[os.path.relpath(path, "/etc")] = base64.b64encode(file.read()).decode()
 print(json.dumps(found))
 """
 

@@ -29,9 +29,9 @@ _ALICE = {
     "group": "alice:x:59999:\n",
     "shadow": "alice:*:19000:0:99999:7:::\n",
 }
-_FOLDERS = ("security", "sysctl.d", "docker")
-_RECORDS = "../var/lib/"
+_FOLDERS = ("security", "sysctl.d", "docker", "../var/lib/mlhost-limits")
 State = dict[str, bytes]
+"""Files by their path relative to /etc."""
 
 
 class Result(NamedTuple):
@@ -42,7 +42,7 @@ class Result(NamedTuple):
 
 
 class World:
-    """A folder that stands for /etc; each run sees it, and its own /proc/sys/vm/max_map_count.
+    """A folder that stands for /etc and one for /var/lib; each run sees it, and its own /proc/sys/vm/max_map_count.
 
     Runs happen in mount namespaces of their own. This machine's files are never written.
     """
@@ -52,10 +52,9 @@ class World:
         self.etc = folder / "etc"
         self.library = folder / "library"
         self.run_folder = folder / "run"
-        self.var_lib = folder / "var_lib"
+        self.kept = folder / "var" / "lib"
         self.map_count = folder / "max_map_count"
         self.run_folder.mkdir(parents=True)
-        self.var_lib.mkdir()
         shutil.copytree("/etc", self.etc, symlinks=True, ignore_dangling_symlinks=True)
         shutil.copytree(LIBRARY, self.library / "mlhost_limits")
         shutil.copy(RUN, self.library)
@@ -68,30 +67,21 @@ class World:
         """Make the files of this state the only ones; every inode is a new one."""
         for name in _FOLDERS:
             shutil.rmtree(self.etc / name, ignore_errors=True)
-            (self.etc / name).mkdir()
+            (self.etc / name).mkdir(parents=True)
         (self.etc / "security/limits.d").mkdir()
-        shutil.rmtree(self.var_lib)
         for name, content in state.items():
-            path = self._locate(name)
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_bytes(content)
-        self.var_lib.mkdir(exist_ok=True)
+            (self.etc / name).parent.mkdir(parents=True, exist_ok=True)
+            (self.etc / name).write_bytes(content)
         self.map_count.write_bytes(b"65530\n")
 
     def read(self) -> State:
         """Return every file that a run may write, temporary ones too."""
-        folders = [*(self.etc / name for name in _FOLDERS), self.var_lib]
-        paths = [path for folder in folders for path in sorted(folder.rglob("*"))]
-        return {self._name(path): path.read_bytes() for path in paths if path.is_file()}
-
-    def _locate(self, name: str) -> Path:
-        inside = name.startswith(_RECORDS)
-        return self.var_lib / name[len(_RECORDS) :] if inside else self.etc / name
-
-    def _name(self, path: Path) -> str:
-        if self.var_lib in path.parents:
-            return f"{_RECORDS}{path.relative_to(self.var_lib)}"
-        return str(path.relative_to(self.etc))
+        return {
+            os.path.normpath(path.relative_to(self.etc)): path.read_bytes()
+            for name in _FOLDERS
+            for path in sorted((self.etc / name).rglob("*"))
+            if path.is_file()
+        }
 
     def run(self, state: str = "present", tracer: tuple[str, ...] = ()) -> Result:
         """Provision once.
@@ -100,7 +90,7 @@ class World:
         """
         script = (
             f"mount --bind {self.etc} /etc; mount --bind {self.run_folder} /run;"
-            f" mount --bind {self.var_lib} /var/lib;"
+            f" mount --bind {self.kept} /var/lib;"
             f' mount --bind {self.map_count} /proc/sys/vm/max_map_count; exec "$@"'
         )
         done = subprocess.run(

@@ -57,7 +57,7 @@ def parse_record(text: str, path: str) -> Record:
         original, written = raw["original"], raw["written"]
         if not isinstance(written, str) or not isinstance(original, (str, type(None))):
             raise TypeError
-    except (ValueError, KeyError, TypeError, AttributeError):
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         problem = "is no record of mlhost.limits; remove it to go on without"
         raise ValueError(f"{path}: {problem}") from None
     return Record(original, written, ours)

@@ -202,7 +202,9 @@ def test_what_stood_there_before_us_is_not_ours() -> None:
     assert run(files, CORE, absent=True)[0] == {CONFIG_PATH: content}
 
 
-@pytest.mark.parametrize("text", ["", "{}", "[]", '{"original": 1, "written": "", "ours": {}}'])
+@pytest.mark.parametrize(
+    "text", ["", "{}", "[]", "[" * 9999, '{"original": 1, "written": "", "ours": {}}']
+)
 def test_what_is_no_record_is_refused(text: str) -> None:
     """A spoilt record stops the run: without it, what was there is not known."""
     problem = f"{RECORD}: is no record of mlhost.limits; remove it to go on without"

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 from mlhost_limits.policy.edit import (
+    HEADER,
     Edit,
     find_block_lines,
     neutralise,
@@ -126,3 +127,11 @@ def test_an_edit_knows_whether_it_changes_anything(
     before: bytes | None, after: bytes | None, changes: bool
 ) -> None:
     assert Edit(PATH, before, after).changes is changes
+
+
+@pytest.mark.parametrize(
+    ("before", "of_others"), [(None, False), (b"* - core 0\n", True), (HEADER.encode(), False)]
+)
+def test_whose_file_it_is(before: bytes | None, of_others: bool) -> None:
+    """A file is somebody else's unless it is new or begins with our header."""
+    assert Edit("/etc/a", before, b"").of_others is of_others
