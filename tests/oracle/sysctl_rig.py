@@ -12,11 +12,13 @@ import json
 import random
 import subprocess
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
-from tests.conftest import load_library
+if find_spec("mlhost_limits") is None:  # On a guest it is installed.
+    from tests.conftest import load_library
 
-load_library()
+    load_library()
 
 from mlhost_limits.policy.sysctl_conf import SYSCTL_CONF
 from mlhost_limits.policy.sysctl_writes import SYSTEMD, Reader, find_procps, resolve_sysctl

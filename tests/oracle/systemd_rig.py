@@ -16,11 +16,13 @@ import signal
 import subprocess
 import sys
 import time
+from importlib.util import find_spec
 from pathlib import Path
 
-from tests.conftest import load_library
+if find_spec("mlhost_limits") is None:  # On a guest it is installed.
+    from tests.conftest import load_library
 
-load_library()
+    load_library()
 
 from mlhost_limits.policy.proc_limits import parse_proc_limits
 from mlhost_limits.policy.rlimit import RLIMITS, UNLIMITED, Rlimit
@@ -43,8 +45,9 @@ from tests.oracle.systemd_files import (
 )
 from tests.oracle.userland import mount, mount_root
 
-UNITS_PER_ROUND = 12
+UNITS_PER_ROUND, STARTED_PER_ROUND = 12, 3
 MANAGER = ("--unit=oracle.target", "--log-target=null", "--show-status=0")
+ABOVE_NR_OPEN = "[Service]\nLimitNOFILE=500:infinity\n"
 TARGET = "[Unit]\nDefaultDependencies=no\n"
 NAMESPACES = ("--mount", "--pid", "--fork", "--net", "--uts", "--ipc", "--cgroup")
 BOOT = """
@@ -154,7 +157,7 @@ class Rig:
 
     def __init__(self, manager: Manager) -> None:
         self.manager = manager
-        self.started = 0
+        self.started = self.clamped = 0
         names = [f"Limit{name.upper()}" for name in RLIMITS]
         both = [name + end for name in names for end in ("", "Soft")]
         self.properties = ["-p", ",".join(["Id", "LoadState", "MainPID", *both])]
@@ -233,6 +236,7 @@ class Rig:
             return []
         self.started += 1
         expected = {name: self.clamp(name, limit) for name, limit in wanted.items()}
+        self.clamped += expected["nofile"] != wanted["nofile"]
         return find_differences(expected, parse_proc_limits(text))
 
     def clamp(self, name: str, wanted: Rlimit) -> Rlimit:
@@ -265,6 +269,7 @@ def run_round(rig: Rig, rng: random.Random, number: int) -> list[tuple[Case, lis
     shared = make_shared(rng)
     first = number * UNITS_PER_ROUND
     cases = [make_case(rng, first + index) for index in range(UNITS_PER_ROUND)]
+    cases[0].files[f"/etc/systemd/system/u{first}-.service.d/zz.conf"] = ABOVE_NR_OPEN
     rig.reload(
         {
             path: text
@@ -273,10 +278,10 @@ def run_round(rig: Rig, rng: random.Random, number: int) -> list[tuple[Case, lis
         }
     )
     found = rig.compare([case.unit for case in cases])
-    process = rig.compare_process(cases[0].unit)
+    started = [rig.compare_process(case.unit) for case in cases[:STARTED_PER_ROUND]]
     whole = [Case(case.unit, {**shared, **case.files}) for case in cases]
     rows = [(Case(cases[0].unit, shared), found[0]), *zip(whole, found[1:])]
-    return [row for row in [*rows, (whole[0], process)] if row[1]]
+    return [row for row in [*rows, *zip(whole, started)] if row[1]]
 
 
 def main(tree: str, root: str, rounds: str, seed: str) -> None:
@@ -296,7 +301,7 @@ def main(tree: str, root: str, rounds: str, seed: str) -> None:
         manager.stop()
     done = number + 1
     cases = {"managers": done, "units": done * UNITS_PER_ROUND, "processes": rig.started}
-    json.dump({**cases, "mismatches": mismatches}, sys.stdout)
+    json.dump({**cases, "clamped": rig.clamped, "mismatches": mismatches}, sys.stdout)
 
 
 if __name__ == "__main__":
