@@ -19,8 +19,7 @@ if TYPE_CHECKING:
 
     from ..policy.plan import SectionPlan
     from ..probe.session import SessionResult
-    from .rehearsal import rehearse
-from .replace import Changes
+    from .replace import Changes
 
 _NOT_HERE = ("no PAM service", "libpam.so.0:")  # Where a way in is missing, none can be lost.
 _SERVICES = ("sshd", "su", "sudo", "cron", "login")
