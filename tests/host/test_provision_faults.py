@@ -24,10 +24,11 @@ REPOSITORY = Path(__file__).parents[2]
 INSTALLED = REPOSITORY / "build" / "collections"
 _RESULT = re.compile(r"^\S+ \| (?:SUCCESS|CHANGED|FAILED!) => ", re.MULTILINE)
 
-# Everything in /etc and every running value that a run may write.
+# Everything in /etc, what is kept of it, and every running value that a run may write.
 FINGERPRINT = r"""
-find /etc -xdev -printf '%p %M %u:%g %l\n'
-find /etc -xdev -type f -printf '%p is file %i of %T@\n' -exec sha256sum {} +
+mkdir -p /var/lib/mlhost-limits
+find /etc /var/lib/mlhost-limits -xdev -printf '%p %M %u:%g %l\n'
+find /etc /var/lib/mlhost-limits -xdev -type f -printf '%p is file %i of %T@\n' -exec sha256sum {} +
 sysctl fs.file-max fs.nr_open vm.max_map_count
 systemctl show -p ActiveState docker
 """
@@ -335,4 +336,6 @@ def test_check_mode_tells_what_the_run_then_does(host: Host) -> None:
 
 
 def collect_paths(lines: set[str]) -> set[str]:
-    return {word for line in lines for word in line.split() if word.startswith("/etc/")}
+    """Return the files among the lines; a folder that was made on the way is none."""
+    paths = {word for line in lines for word in line.split() if word.startswith(("/etc/", "/var/"))}
+    return {path for path in paths if not any(other.startswith(f"{path}/") for other in paths)}
