@@ -76,6 +76,7 @@ def test_resolve_names_the_line_that_wins_and_what_it_shadows(
         "root:x:0:0::/root:/bin/sh\nalice:x:1000:1000::/:/bin/sh\n"
     )
     (tmp_path / "etc/os-release").write_text('ID=debian\nVERSION_ID="12"\n')
+    (folder.parent / "limits.conf").write_text("# nothing\n")
     (folder / "10-a.conf").write_text("* soft nofile 4096\n")
     (folder / "20-b.conf").write_text("alice soft nofile 1024\n")
     done = run(command, "resolve", "--root", tmp_path, "--user", "alice", "--json")
