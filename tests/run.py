@@ -153,7 +153,7 @@ def main(names: list[str]) -> int:
     if unknown:
         print(f"no stage {', '.join(unknown)}; accepted are {', '.join(STAGES)}")
         return 2
-    results = []
+    results: list[bool] = []
     for stages in (NATIVE, ON_GUESTS):
         steps = [step for name in names or STAGES if name in stages for step in STAGES[name]()]
         # An emulated guest keeps one core busy, and there are two.
