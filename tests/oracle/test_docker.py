@@ -82,15 +82,24 @@ def predict(case: Case, world: World) -> Forecast:
     except ValueError as error:
         return Forecast("refused", reasons=(str(error),))
     problems = judge(text, path, flags, world)
+    strange = find_strange(text, path, world.version)
     for kind, stops in (("refused", "dockerd"), ("broken", "containers")):
         reasons = tuple(problem.text for problem in problems if problem.stops == stops)
-        if reasons:
-            return Forecast(kind, reasons=reasons)
+        if reasons and not (strange and kind == "broken"):
+            return Forecast(kind, reasons=reasons + strange)
     doubts = tuple(problem.text for problem in problems)
-    strange = set(flatten_keys(read_members(text, path, world.version))) - KNOWN
     if doubts or strange:
-        return Forecast("unknown", reasons=(*doubts, *sorted(strange)))
+        return Forecast("unknown", reasons=doubts + strange)
     return expect_limits(collect(text, path, flags, world), world)
+
+
+def find_strange(text: str, path: str, version: str) -> tuple[str, ...]:
+    """Return the keys that dockerd may refuse: it may say so first, whatever else is wrong."""
+    try:
+        keys = set(flatten_keys(read_members(text, path, version)))
+    except ValueError:
+        return ()
+    return tuple(f"perhaps dockerd does not know this key: {key}" for key in sorted(keys - KNOWN))
 
 
 def read_text(content: bytes, path: str, version: str) -> str:
