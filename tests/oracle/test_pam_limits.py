@@ -14,11 +14,11 @@ import pytest
 
 from tests.host import guest
 from tests.host.library import LIBRARY, carry
-from tests.oracle.record import EVERYTHING, SEED, choose, record
+from tests.oracle.record import EVERYTHING, SEED, record
 
 TOP = Path(__file__).parents[2]
 RIG = ("limits_files", "pam_world", "pam_prediction", "pam_rig")
-SETS = choose(750, 20000)
+SETS, SETS_ON_A_GUEST = 750, 20000
 """How many sets of files to try; each is tried for two users."""
 
 # One rig for each processor of the guest; the numbers of the sets are shared out.
@@ -34,7 +34,7 @@ cat /dev/shm/*.err >&2
 """
 
 
-def judge(release: str, output: str, errors: str) -> None:
+def judge(release: str, sets: int, output: str, errors: str) -> None:
     """Record the figures and show the smallest failing cases."""
     results = [json.loads(line) for line in output.splitlines()]
     cases = sum(result["cases"] for result in results)
@@ -46,7 +46,7 @@ def judge(release: str, output: str, errors: str) -> None:
         print(f"{user}: {'; '.join(differences)}")
         print(*(f"  {path}\n    {text!r}" for path, text in files.items()), sep="\n")
     assert not mismatches
-    assert len(results) == SETS, errors
+    assert len(results) == sets, errors
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="opening sessions of others needs root")
@@ -66,7 +66,7 @@ def test_prediction_is_what_pam_limits_gives_here(tmp_path: Path) -> None:
     )
     if done.stderr.startswith("refused: "):
         pytest.skip(done.stderr)
-    judge("here", done.stdout, done.stderr)
+    judge("here", SETS, done.stdout, done.stderr)
 
 
 @pytest.mark.skipif(not EVERYTHING, reason="boots guests; make oracle does it")
@@ -76,6 +76,6 @@ def test_prediction_is_what_a_booted_debian_gives(release: str) -> None:
     with guest.running(release) as host:
         files = {f"tests/oracle/{name}.py": TOP / f"tests/oracle/{name}.py" for name in RIG}
         carry(host, files)
-        script = ON_A_GUEST.format(half=SETS // 2, seed=SEED)
+        script = ON_A_GUEST.format(half=SETS_ON_A_GUEST // 2, seed=SEED)
         done = host.ssh(script, timeout=7200)
-    judge(release, done.stdout, done.stderr)
+    judge(release, SETS_ON_A_GUEST, done.stdout, done.stderr)
