@@ -48,15 +48,18 @@ def test_of_two_runs_at_once_one_waits(world: World) -> None:
     assert not world.find_leftovers()
 
 
-DELAYED = ("strace", "--output=/dev/null", "--trace=renameat2", "-e")
+# Just before the first file of the host is swapped; the copies of the rehearsal go before.
+DELAYED = (
+    *("strace", "--output=/dev/null", "--trace=renameat2"),
+    *("--trace-path=/etc/sysctl.d/99-late.conf", "-e", "inject=renameat2:delay_enter=3000000"),
+)
 
 
 @pytest.mark.parametrize("name", ["security/limits.conf", "docker/daemon.json"])
 def test_what_somebody_writes_during_a_run_stays(world: World, name: str) -> None:
     """The run stops with a reason, every other file is as it was, and the next run goes on."""
-    delay = "inject=renameat2:delay_enter=1500000:when=1"
     with ThreadPoolExecutor(1) as pool:
-        run = pool.submit(world.run, "present", (*DELAYED, delay))
+        run = pool.submit(world.run, "present", DELAYED)
         path = world.etc / name
         wait_for_temporary(path.parent)
         path.with_name("upgrade").write_bytes(FOREIGN[name] + b"\n")
