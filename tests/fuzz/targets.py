@@ -62,7 +62,6 @@ def read_daemon_json(text: str) -> None:
     docker_config.read_defaults(text)
     find_daemon_json_problems(text, "/etc/docker/daemon.json", WANTED)
     merged = docker_merge.merge_daemon_json(text, WANTED)
-    docker_merge.remove_from_daemon_json(merged, ["nofile"], shm=True)
     docker_record.undo(merged + " ", docker_record.Record(text, merged, WANTED.ulimits))
     redaction.redact(text)
 

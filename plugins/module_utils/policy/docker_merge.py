@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""State defaults in daemon.json, and take them out, and leave every other byte as it is."""
+"""State defaults in daemon.json, and leave every other byte as it is."""
 
 from __future__ import annotations
 
@@ -125,20 +125,3 @@ def _remove_entries(text: str, keys: Collection[str]) -> str:
             inner = remove_member(inner, key)
         text = text[: block.value_start] + inner + text[block.end :]
     return text
-
-
-def remove_from_daemon_json(text: str, items: Collection[str], shm: bool = False) -> str:
-    """Take limits out, by limits.conf name, and the /dev/shm size; the exact inverse of merging.
-
-    A default-ulimits that holds nothing more goes too.
-
-    :raises ValueError: If the text is no JSON object.
-    """
-    if is_blank(text):
-        return text
-    entries = walk_entries(text, "", find_members(text))
-    keys = [entry.key for entry in entries if entry.item in items]
-    text = _remove_entries(text, keys)
-    if keys and not any(block.value for block in find_blocks(text)):
-        text = remove_member(text, ULIMITS_KEY)
-    return remove_member(text, SHM_KEY) if shm else text

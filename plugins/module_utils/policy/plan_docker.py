@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from .docker_config import DockerDefaults, collect_defaults, decode_daemon_json, read_defaults
-from .docker_merge import find_unstated, merge_daemon_json, remove_from_daemon_json
+from .docker_config import DockerDefaults, decode_daemon_json
+from .docker_merge import find_unstated, merge_daemon_json
 from .docker_problems import find_daemon_json_problems
 from .docker_record import (
     Record,
@@ -53,10 +53,12 @@ def plan_docker(
         return SectionPlan()
     try:
         record = _read_record(state)
+        if absent and record is None:
+            return SectionPlan()  # Nothing in the file is ours.
         content = state.content
         text = None if content is None else decode_daemon_json(content, state.path)
-        if absent:
-            return _plan_removal(text, state, wanted, record)
+        if absent and record:
+            return SectionPlan(_plan_edits(state, undo(text, record), None))
         return _plan_statement(
             text, state, wanted, record, UNLIMITED if nr_open is None else nr_open
         )
@@ -96,27 +98,10 @@ def _plan_statement(
     notes = tuple(problem.text for problem in problems)
     if not state.installed:
         notes += (f"{state.path}: takes effect once Docker is installed",)
-    if merged == now and record:
+    if merged == now:
         return SectionPlan(notes=notes)
-    # Where all is stated already, that is remembered too: state absent must not take it away.
     extended = extend_record(record, text, merged, find_unstated(now, wanted))
     return SectionPlan(_plan_edits(state, merged, extended), notes=notes)
-
-
-def _plan_removal(
-    text: str | None, state: DockerState, wanted: DockerDefaults, record: Record | None
-) -> SectionPlan:
-    """Give back what was; without a record, remove what the policy asks for and the file states."""
-    if record:
-        return SectionPlan(_plan_edits(state, undo(text, record), None))
-    if text is None:
-        return SectionPlan()
-    stated = collect_defaults(read_defaults(text, state.path))
-    ours = [item for item, limit in wanted.ulimits.items() if stated.ulimits.get(item) == limit]
-    same_shm = wanted.shm_size is not None and stated.shm_size == wanted.shm_size
-    left = remove_from_daemon_json(text, ours, same_shm)
-    gone = left == _EMPTY and left != text
-    return SectionPlan(_plan_edits(state, None if gone else left, None))
 
 
 def _plan_edits(state: DockerState, text: str | None, record: Record | None) -> tuple[Edit, ...]:

@@ -18,7 +18,7 @@ from mlhost_limits.policy.docker_config import (
     decode_daemon_json,
     read_defaults,
 )
-from mlhost_limits.policy.docker_merge import merge_daemon_json, remove_from_daemon_json
+from mlhost_limits.policy.docker_merge import merge_daemon_json
 from mlhost_limits.policy.docker_problems import find_daemon_json_problems
 from mlhost_limits.policy.dockerd_flags import (
     Flag,
@@ -224,38 +224,6 @@ def test_merge_refuses(text: str, message: str) -> None:
         merge_daemon_json(text, WANTED)
 
 
-REMOVED = {
-    "blank": ("\n", "\n"),
-    "ours": (f'{{"a": 1, {ulimits(NOFILE, MEMLOCK)[1:-1]}, "default-shm-size": "8G"}}', '{"a": 1}'),
-    "not the others": (ulimits(NOFILE, ulimit("core", 0, 0)), ulimits(ulimit("core", 0, 0))),
-    "by name": (ulimits(ulimit("nofile", 1, 1, "x"), '"a": 1'), ulimits('"a": 1')),
-    "a broken one": (ulimits('"nofile": {"Hard": 5}'), "{}"),
-    "from both objects": (
-        f'{{"default-ulimits": {{{NOFILE}}}, "default-ulimits": {{{NOFILE}}}}}',
-        "{}",
-    ),
-    "one object of two": (
-        f'{{"default-ulimits": {{"a": 1}}, "default-ulimits": {{{NOFILE}}}}}',
-        '{"default-ulimits": {"a": 1}, "default-ulimits": {}}',
-    ),
-    "a foreign empty one": ('{"default-ulimits": {}}', '{"default-ulimits": {}}'),
-    "no object": ('{"default-ulimits": []}', '{"default-ulimits": []}'),
-}
-
-
-@pytest.mark.parametrize(("text", "expected"), REMOVED.values(), ids=REMOVED.keys())
-def test_remove(text: str, expected: str) -> None:
-    """Ours goes, an emptied default-ulimits with it; what others state stays."""
-    assert remove_from_daemon_json(text, ["nofile", "memlock"], shm=True) == expected
-
-
-def test_remove_keeps_the_shm_size_unless_asked() -> None:
-    """The size of /dev/shm is a removal of its own."""
-    text = '{"default-shm-size": "8G"}'
-    assert remove_from_daemon_json(text, ["nofile"]) == text
-    assert remove_from_daemon_json(text, [], shm=True) == "{}"
-
-
 LIMITS = st.tuples(st.integers(7, 2**40) | st.just(UNLIMITED), st.integers(7, 2**40)).map(
     lambda pair: Rlimit(min(pair), max(pair))
 )
@@ -273,15 +241,6 @@ FILES = st.sampled_from(
         '{"default-ulimits":{"y":1}}\n\n',
     ]
 )
-
-
-@QUIET
-@given(FILES, DEFAULTS)
-def test_merge_then_remove_is_nothing(text: str, wanted: DockerDefaults) -> None:
-    """Where nothing was replaced, taking out what was merged in gives back the bytes."""
-    merged = merge_daemon_json(text, wanted)
-    shm = wanted.shm_size is not None
-    assert remove_from_daemon_json(merged, list(wanted.ulimits), shm) == text
 
 
 @QUIET

@@ -8,6 +8,7 @@ import json
 
 import pytest
 from mlhost_limits.policy.docker_config import DockerDefaults
+from mlhost_limits.policy.docker_record import Record, format_record
 from mlhost_limits.policy.dockerd_flags import CONFIG_PATH
 from mlhost_limits.policy.plan import SectionPlan
 from mlhost_limits.policy.plan_docker import DockerState, collect_wanted, plan_docker
@@ -74,7 +75,6 @@ def test_an_item_that_is_only_bounded_above_is_not_set() -> None:
     assert collect_wanted(policy) == DockerDefaults({"core": Rlimit(0, 0)}, None)
 
 
-@pytest.mark.parametrize("absent", [False, True])
 @pytest.mark.parametrize(
     ("content", "problem"),
     [
@@ -83,10 +83,12 @@ def test_an_item_that_is_only_bounded_above_is_not_set() -> None:
         (b'{"a": "\xff"}', f"{CONFIG_PATH}: byte 7 is no UTF-8: write it as UTF-8"),
     ],
 )
-def test_a_file_that_docker_cannot_read_is_refused(
-    content: bytes, problem: str, absent: bool
-) -> None:
-    assert plan(content, absent=absent) == SectionPlan(problems=(problem,))
+def test_a_file_that_docker_cannot_read_is_refused(content: bytes, problem: str) -> None:
+    """Where something is to be written or given back, and nowhere else."""
+    refused = SectionPlan(problems=(problem,))
+    record = format_record(Record("{}", "{}", {"nofile": Rlimit(24, 24)})).encode()
+    assert plan(content) == plan(content, absent=True, record=record) == refused
+    assert plan(content, absent=True) == SectionPlan()
 
 
 def test_a_nofile_that_no_container_can_have_is_refused() -> None:
@@ -100,13 +102,10 @@ def test_docker_may_come_later() -> None:
     assert plan(None, installed=False).notes == notes
 
 
-def test_without_a_record_what_the_policy_asks_is_removed() -> None:
-    """Where no record was left, a value that is the policy's is taken for ours."""
-    content = b'{"debug": true}\n'
-    stated = after(content, plan(content))
-    assert after(stated, plan(stated, absent=True)) == content
-    alone = after(None, plan(None))
-    assert after(alone, plan(alone, absent=True)) is None
+def test_what_stands_there_already_is_not_ours() -> None:
+    """It takes no edit to state it, and its removal takes nothing away."""
+    stated = after(b"{}", plan(b"{}"))
+    assert plan(stated) == plan(stated, absent=True) == SectionPlan()
 
 
 def test_a_doubt_is_a_note() -> None:
@@ -114,14 +113,3 @@ def test_a_doubt_is_a_note() -> None:
     content = b'{"default-ulimits": {"stack": {"Name": "stack", "Hard": 9, "Soft": 9}}}'
     doubt = "default-ulimits.stack: soft 9 may be too low for a container to start"
     assert plan(content).notes == (f"{CONFIG_PATH}:1: {doubt}",)
-
-
-def test_a_value_of_somebody_else_is_not_removed() -> None:
-    content = json.dumps(
-        {
-            "default-ulimits": {"nofile": {"Name": "nofile", "Hard": 5, "Soft": 5}},
-            "default-shm-size": "2G",
-        }
-    ).encode()
-    assert plan(content, absent=True) == SectionPlan()
-    assert plan(None, absent=True) == SectionPlan()
