@@ -97,19 +97,22 @@ def _find_held(text: str, ours: Mapping[str, Rlimit]) -> dict[str, Rlimit]:
     return held
 
 
-def undo(text: str | None, record: Record) -> str | None:
+def undo(text: str | None, record: Record, path: str = "JSON") -> str | None:
     """Return daemon.json as it would be without us.
 
     Where nobody else changed it that is the original; otherwise our values go back to what they
     were, one by one, and all else stays.
 
     :param text: The file as it stands; ``None`` where it is absent.
+    :param path: For the message.
     :raises ValueError: If somebody made it something else than a JSON object.
     """
     if text == record.written:
         return record.original
     if text is None:
         return None
+    if not is_blank(text):
+        find_members(text, path)
     original = record.original or ""
     for item in _find_held(text, record.ours):
         text = _put_size_back(text, original) if item == _SHM else _put_back(text, original, item)

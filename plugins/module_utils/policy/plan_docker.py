@@ -58,7 +58,8 @@ def plan_docker(
         content = state.content
         text = None if content is None else decode_daemon_json(content, state.path)
         if absent and record:
-            return SectionPlan(_plan_edits(state, undo(text, record), None))
+            original = undo(text, record, state.path)
+            return SectionPlan(_plan_edits(state, original, None))
         return _plan_statement(
             text, state, wanted, record, UNLIMITED if nr_open is None else nr_open
         )
