@@ -5,8 +5,10 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from .explain_sessions import Seen, explain_sessions
 from .policy.finding import (
     FAIL,
+    LATER,
     UNKNOWN,
     Finding,
     Observation,
@@ -20,6 +22,7 @@ from .policy.report import format_failures, format_report, format_verdict
 from .policy.rlimit import ITEMS, format_quantity
 from .policy.session_rules import covers_everyone, find_limits, named_groups, named_users
 from .policy.sysctl_conf import parse_sysctl_number
+from .probe.evidence import Evidence
 from .probe.kernel import read_sysctl
 from .probe.process import read_limits
 from .probe.session import measure_sessions, pick_users
@@ -62,10 +65,14 @@ class CheckResult(NamedTuple):
         return format_report(self.findings)
 
     def falls_short(self, fail_on: str) -> bool:
-        """Tell whether the host falls short of what counts: ``fail``, ``unknown`` or ``never``."""
+        """Tell whether the host falls short of what counts.
+
+        :param fail_on: ``fail``, ``later`` (that, and what will not last), ``unknown`` (both, and
+            what could not be seen) or ``never``.
+        """
         counts = count_statuses(self.findings)
-        bad = counts[FAIL] + (counts[UNKNOWN] if fail_on == "unknown" else 0)
-        return fail_on != "never" and bad > 0
+        counting = {"fail": (FAIL,), "later": (FAIL, LATER), "unknown": (FAIL, LATER, UNKNOWN)}
+        return any(counts[status] for status in counting.get(fail_on, ()))
 
     def as_result(self) -> dict[str, object]:
         return {
@@ -79,9 +86,10 @@ class CheckResult(NamedTuple):
 def check_host(policy: Policy, options: Options) -> CheckResult:
     """Return every requirement of the policy, judged by what this host does now."""
     findings: list[Finding] = []
+    evidence = Evidence()
     for name, look in _LOOKS.items():
         if name in options.sections:
-            findings += look(policy, options)
+            findings += look(policy, options, evidence)
     own = read_limits("self")
     connection = {
         name: ":".join(format_quantity(value, ITEMS[name].unit) for value in pair)
@@ -90,7 +98,7 @@ def check_host(policy: Policy, options: Options) -> CheckResult:
     return CheckResult(findings, connection)
 
 
-def _check_kernel(policy: Policy, _options: Options) -> Iterator[Finding]:
+def _check_kernel(policy: Policy, _options: Options, _evidence: Evidence) -> Iterator[Finding]:
     for key, value in policy.kernel.items():
         how = "/proc/sys"
         try:
@@ -105,7 +113,7 @@ def _check_kernel(policy: Policy, _options: Options) -> Iterator[Finding]:
         yield judge(require_kernel(key, value), Observation(seen, how, reason))
 
 
-def _check_sessions(policy: Policy, options: Options) -> Iterator[Finding]:
+def _check_sessions(policy: Policy, options: Options, evidence: Evidence) -> Iterator[Finding]:
     rules = policy.sessions
     users = list(options.users) if options.users is not None else _choose_users(rules)
     wanted = [(service, user) for user in users for service in options.services] if rules else []
@@ -117,6 +125,7 @@ def _check_sessions(policy: Policy, options: Options) -> Iterator[Finding]:
             reason = "no session was opened (probe: predict)"
             yield from _unknown_sessions(f"session:{user}@{service}", rules, reason)
         return
+    seen = []
     for result in measure_sessions(wanted, options.probe):
         place = f"session:{result.user}@{result.service}"
         account = read_user(result.user)
@@ -124,7 +133,9 @@ def _check_sessions(policy: Policy, options: Options) -> Iterator[Finding]:
             yield from _unknown_sessions(place, rules, result.reason)
             continue
         limits = find_limits(rules, account)
-        yield from judge_limits(place, limits, result.limits, result.how, result.reason)
+        findings = judge_limits(place, limits, result.limits, result.how, result.reason)
+        seen.append(Seen(result, findings))
+    yield from explain_sessions(seen, evidence)
 
 
 def _unknown_sessions(place: str, rules: tuple[SessionRule, ...], reason: str) -> Iterator[Finding]:
@@ -142,14 +153,14 @@ def _choose_users(rules: tuple[SessionRule, ...]) -> list[str]:
     return list(dict.fromkeys(chosen))
 
 
-def _check_containers(policy: Policy, options: Options) -> Iterator[Finding]:
+def _check_containers(policy: Policy, options: Options, _evidence: Evidence) -> Iterator[Finding]:
     if policy.docker:
         from .check_docker import check_docker
 
         yield from check_docker(policy.docker, options.canary)
 
 
-def _check_processes(policy: Policy, _options: Options) -> Iterator[Finding]:
+def _check_processes(policy: Policy, _options: Options, _evidence: Evidence) -> Iterator[Finding]:
     if policy.processes:
         from .check_processes import check_processes
 

@@ -21,6 +21,7 @@ PURE = {
     "json",
     "re",
     "reprlib",
+    "shlex",
     "typing",
 }
 FILES = sorted(PLUGINS.rglob("*.py"))

@@ -5,16 +5,20 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from .cause import Outlook
 from .rlimit import ITEMS, format_quantity
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
+    from .cause import Cause
     from .rlimit import Rlimit
     from .schema import KernelValue, Limit
 
 PASS, FAIL, UNKNOWN = "pass", "fail", "unknown"
+LATER = "later"
+"""Passes now, and is predicted to fail after the next restart or boot."""
 
 
 class Requirement(NamedTuple):
@@ -53,11 +57,21 @@ class Observation(NamedTuple):
 
 
 class Finding(NamedTuple):
-    """A requirement, judged. ``status`` is pass, fail or unknown; unknown is never a pass."""
+    """A requirement, judged. ``status`` is pass, fail or unknown; unknown is never a pass.
+
+    ``causes`` say why it is not met now or will not be after a boot, what comes first first.
+    """
 
     status: str
     requirement: Requirement
     observation: Observation
+    causes: tuple[Cause, ...] = ()
+    outlook: Outlook = Outlook()
+
+    @property
+    def fails_later(self) -> bool:
+        """Tell whether a finding that passes now will not after a restart or a boot."""
+        return self.status == PASS and FAIL in self.outlook
 
     def as_dict(self) -> dict[str, object]:
         """Return the finding as plain data, for JSON; ``unlimited`` is written as that word."""
@@ -71,6 +85,8 @@ class Finding(NamedTuple):
             "observed": None if seen.value is None else format_observed(seen.value, wanted.unit),
             "how": seen.how,
             "reason": seen.reason,
+            "causes": [cause.as_dict() for cause in self.causes],
+            **self.outlook._asdict(),
         }
 
 
@@ -140,8 +156,9 @@ def judge_limits(
 
 
 def count_statuses(findings: Iterable[Finding]) -> dict[str, int]:
-    """Return how many findings there are of each status."""
-    counts = {PASS: 0, FAIL: 0, UNKNOWN: 0}
+    """Return how many findings have each status, and how many of those that pass will not last."""
+    counts = {PASS: 0, FAIL: 0, UNKNOWN: 0, LATER: 0}
     for finding in findings:
         counts[finding.status] += 1
+        counts[LATER] += finding.fails_later
     return counts

@@ -45,6 +45,12 @@ class Dialect(NamedTuple):
     unknown: tuple[str, ...] = ("rttime", "chroot")
     needs_files: bool = False
 
+    @property
+    def resets(self) -> bool:
+        """Tell whether sessions start over from the limits of process 1, as Debian's patch had
+        it before 1.7.0."""
+        return self.line_length > 0 and not self.wildcard_root
+
 
 class User(NamedTuple):
     """What pam_limits asks of a user.

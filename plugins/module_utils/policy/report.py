@@ -3,29 +3,51 @@
 
 from __future__ import annotations
 
-from .finding import FAIL, PASS, UNKNOWN, Finding, count_statuses, format_observed
+import shlex
+
+from .finding import FAIL, LATER, PASS, UNKNOWN, Finding, count_statuses, format_observed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 WIDTH = 80
-_INDENT = " " * 5
-_MARKS = {PASS: "ok  ", FAIL: "FAIL", UNKNOWN: "??? "}
+_INDENT, _DEEPER = " " * 5, " " * 10
+_MARKS = {PASS: "ok  ", FAIL: "FAIL", UNKNOWN: "??? ", LATER: "late"}
 
 
 def format_report(findings: list[Finding]) -> list[str]:
-    """Return what is met, what is not and what is unknown, place by place, and the verdict."""
-    told: dict[tuple[str, str], list[str]] = {}
+    """Return what is met, what is not and what is unknown, place by place, and the verdict.
+
+    Where something falls short, now or after a boot, the causes and remedies stand below it. The
+    commands of a remedy may be wider where they cannot be broken.
+    """
+    told: dict[tuple[str, str, tuple[str, ...]], list[str]] = {}
     for place, members in _by_place(findings).items():
-        for status in (FAIL, UNKNOWN, PASS):
-            group = [finding for finding in members if finding.status == status]
+        for status in (FAIL, UNKNOWN, LATER, PASS):
+            group = [finding for finding in members if _mark(finding) == status]
             if group and (status != PASS or len(group) == len(members)):
-                told.setdefault((status, _describe(status, group)), []).append(place)
+                for text, why in _explain(status, group).items():
+                    told.setdefault((status, text, why), []).append(place)
     lines = []
-    for (status, text), places in told.items():
+    for (status, text, why), places in told.items():
         lines += _wrap(f"{_MARKS[status]} {', '.join(_merge_places(places))}: {text}")
+        lines += why
     return [*lines, format_verdict(findings)]
+
+
+def _mark(finding: Finding) -> str:
+    return LATER if finding.fails_later else finding.status
+
+
+def _explain(status: str, group: list[Finding]) -> dict[str, tuple[str, ...]]:
+    """Return what is told of a place, each with its reasons; what has the same ones, together."""
+    if status not in (FAIL, LATER):
+        return {_describe(status, group): ()}
+    alike: dict[tuple[str, ...], list[Finding]] = {}
+    for finding in group:
+        alike.setdefault(tuple(format_reasons(finding)), []).append(finding)
+    return {_describe(status, members): why for why, members in alike.items()}
 
 
 def _merge_places(places: list[str]) -> list[str]:
@@ -40,7 +62,8 @@ def _merge_places(places: list[str]) -> list[str]:
 def format_verdict(findings: list[Finding]) -> str:
     """Return the last line: how many of each."""
     counts = count_statuses(findings)
-    return f"{counts[PASS]} pass, {counts[FAIL]} fail, {counts[UNKNOWN]} unknown"
+    late = f" ({counts[LATER]} not after a boot)" if counts[LATER] else ""
+    return f"{counts[PASS]} pass{late}, {counts[FAIL]} fail, {counts[UNKNOWN]} unknown"
 
 
 def format_failures(findings: list[Finding]) -> list[str]:
@@ -54,7 +77,8 @@ def _describe(status: str, group: list[Finding]) -> str:
         return "; ".join(dict.fromkeys(finding.observation.reason for finding in group))
     if status == PASS:
         return _summary(group)
-    return "; ".join(_describe_failures(group))
+    late = ", but not after a boot" if status == LATER else ""
+    return "; ".join(_describe_failures(group)) + late
 
 
 def _describe_failures(group: list[Finding]) -> Iterator[str]:
@@ -91,17 +115,46 @@ def _join(texts: list[str]) -> str:
     return texts[0] if len(set(texts)) == 1 else ":".join(texts)
 
 
-def _wrap(text: str) -> list[str]:
+def format_reasons(finding: Finding) -> list[str]:
+    """Return why a finding falls short, what to do about it, and what comes next."""
+    lines = []
+    for cause in finding.causes:
+        remedy = cause.remedy
+        then = f"; then {remedy.then}" if remedy.then else ""
+        lines += _wrap(f"     why  {cause.text}", _DEEPER)
+        lines += _wrap(f"     fix  {remedy.text}{then}", _DEEPER)
+        for number, command in enumerate(remedy.lines):
+            lines += _break_command(command, "     run  " if number == 0 else _DEEPER)
+    names = {"next_session": "next session", "next_restart": "next restart"}
+    asked = {**names, "after_boot": "after boot"}
+    told = finding.outlook._asdict()
+    words = [f"{name}: {told[key]}" for key, name in asked.items() if told[key]]
+    return [*lines, f"     {'   '.join(words)}"] if words else lines
+
+
+def _break_command(command: str, start: str) -> list[str]:
+    """Break a command at its blanks so that it can still be pasted into a shell."""
+    lines, line = [], start
+    for word in shlex.split(_clean(command), posix=False):
+        blank = "" if line.isspace() or line == start else " "
+        if len(line) + len(blank) + len(word) > WIDTH - 2 and line.strip() and line != start:
+            lines.append(f"{line} \\")
+            line, blank = f"{_DEEPER}  ", ""
+        line += blank + word
+    return [*lines, line]
+
+
+def _wrap(text: str, indent: str = _INDENT) -> list[str]:
     """Break a line at blanks, and a word that is too long anywhere; what follows is indented."""
     lines, line = [], ""
     for word in _clean(text).split(" "):
         joined = f"{line} {word}" if line else word
         if len(joined) > WIDTH and line.strip():
             lines.append(line.rstrip())
-            joined = _INDENT + word
+            joined = indent + word
         while len(joined) > WIDTH:
             lines.append(joined[:WIDTH])
-            joined = _INDENT + joined[WIDTH:]
+            joined = indent + joined[WIDTH:]
         line = joined
     return [*lines, line.rstrip()]
 

@@ -66,6 +66,7 @@ class SessionResult(NamedTuple):
     ``limits`` is ``None`` where that is unknown or no session opens; ``reason`` then says why.
     A single limit that cannot be known is absent from it (``core`` in sudo's sessions).
     ``opens`` is ``None`` where that was not found out. ``how`` says how ``limits`` were measured.
+    ``base`` holds the limits that the session inherited, where they are known.
     """
 
     service: str
@@ -74,6 +75,7 @@ class SessionResult(NamedTuple):
     how: str
     reason: str = ""
     opens: bool | None = None
+    base: Mapping[str, Rlimit] | None = None
 
 
 def pick_users(count: int = 1) -> list[str]:
@@ -168,7 +170,7 @@ def _measure_round(
             requests.append(SessionRequest(service, user, base.limits, base.how))
     for result in _probe_all(requests, services, time_limit):
         results[result.service, result.user] = result
-    return results
+    return {pair: result._replace(base=bases[pair[0]].limits) for pair, result in results.items()}
 
 
 def _find_refusal(service: str, user: str) -> str:

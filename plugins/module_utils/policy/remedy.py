@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""What to do about a cause, as a sentence and as commands that carry it out to the letter."""
+
+from __future__ import annotations
+
+import shlex
+from typing import NamedTuple
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from .declaration import Declaration
+
+_SHELL = ("sh", "-c")
+
+
+class Remedy(NamedTuple):
+    """A way to put one thing right.
+
+    ``text`` is a sentence without its end. ``commands`` run as root, in this order, and do what
+    it says; there are none where a person must decide. ``then`` says what must happen before it
+    counts (``log in again``), empty where it counts at once.
+    """
+
+    text: str
+    commands: tuple[tuple[str, ...], ...] = ()
+    then: str = ""
+
+    def as_dict(self) -> dict[str, object]:
+        """Return the remedy as plain data, for JSON."""
+        return {
+            "text": self.text,
+            "commands": [list(words) for words in self.commands],
+            "then": self.then,
+        }
+
+    @property
+    def lines(self) -> list[str]:
+        """Return the commands as a person types them."""
+        return [
+            words[2] if words[:2] == _SHELL and len(words) == 3 else shlex.join(words)
+            for words in self.commands
+        ]
+
+
+def comment_out(at: Declaration, then: str = "", instead: str = "") -> Remedy:
+    """Make a line of a file ineffective, in place, so that the numbers of the others stay.
+
+    :param instead: Another way out, for the sentence.
+    """
+    text = f"comment that line out{', or ' if instead else ''}{instead}"
+    return Remedy(text, _edit(at, f"{at.line}s/^/# /"), then)
+
+
+def replace_line(at: Declaration, text: str, then: str = "") -> Remedy:
+    """Put another text in the place of a line."""
+    return Remedy(f'make it "{text}"', _edit(at, f"{at.line}c\\{text}"), then)
+
+
+def append_line(path: str, text: str, then: str = "") -> Remedy:
+    """Add a line to the end of a file, which is made where it is absent."""
+    line = f"echo {shlex.quote(text)} >> {shlex.quote(path)}"
+    return Remedy(f'state it: "{text}" in {path}', ((*_SHELL, line),), then)
+
+
+def _edit(at: Declaration, script: str) -> tuple[tuple[str, ...], ...]:
+    """Return the edit of a line; a name that cannot be typed is left to a person."""
+    if not at.line or not at.path.isprintable():
+        return ()
+    return (("sed", "-i", "--follow-symlinks", script, at.path),)

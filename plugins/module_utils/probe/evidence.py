@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""What a host's files and kernel say, each read once and only when somebody asks."""
+
+from __future__ import annotations
+
+import os
+import time
+from functools import cached_property
+
+from ..policy.pam_limits import LIMITS_D, find_dialect, read_lines
+from ..policy.pam_stack import find_pam_limits, flatten, read_limits_options
+from ..policy.plan_kernel import find_lowest_nr_open
+from ..policy.session_lines import find_unread
+from .files import (
+    list_folder,
+    read_limits_files,
+    read_os_release,
+    read_sysctl_files,
+    read_text,
+)
+from .kernel import read_sysctl
+from .libpam import find_missing_modules
+from .pam_services import read_pam_files
+from .process import read_limits
+from .session_base import find_login_daemon, read_use_pam
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ..policy.declaration import Declaration
+    from ..policy.limits_conf import LimitsLine
+    from ..policy.pam_limits import Dialect
+    from ..policy.rlimit import Rlimit
+    from ..policy.session_lines import Unread
+
+
+class Evidence:
+    """One look at one host. Every property is read when it is first asked for, and kept."""
+
+    @cached_property
+    def dialect(self) -> Dialect:
+        return find_dialect(read_os_release())
+
+    @cached_property
+    def limits_files(self) -> dict[str, str]:
+        return read_limits_files()
+
+    @cached_property
+    def limits_lines(self) -> tuple[LimitsLine, ...]:
+        return tuple(read_lines(self.limits_files, self.dialect))
+
+    @cached_property
+    def unread_lines(self) -> tuple[Unread, ...]:
+        """Return the lines that somebody meant for pam_limits and that it passes over."""
+        paths = (f"{LIMITS_D}/{name}" for name in list_folder(LIMITS_D))
+        others = {
+            path: read_text(path) or ""
+            for path in paths
+            if path not in self.limits_files and os.path.isfile(path)
+        }
+        return tuple(find_unread(self.limits_files, others, self.dialect))
+
+    @cached_property
+    def pam_files(self) -> dict[str, str]:
+        return read_pam_files()
+
+    def find_missing_modules(self, service: str) -> set[str]:
+        """Return the modules of a service's sessions that the host lacks."""
+        calls = find_pam_limits(flatten(service, "session", self.pam_files))
+        return set(find_missing_modules({call.module for call in calls}))
+
+    def read_confs(self, service: str) -> dict[str, str]:
+        """Return the text of the files that a service's pam_limits is told to read instead."""
+        calls = find_pam_limits(flatten(service, "session", self.pam_files))
+        named = {read_limits_options(call).conf for call in calls}
+        texts = {path: read_text(path) for path in named if path}
+        return {path: text for path, text in texts.items() if text is not None}
+
+    def resets_limits(self, service: str) -> bool:
+        """Tell whether PAM starts over from the limits of process 1."""
+        if self.dialect.resets:
+            return True
+        calls = find_pam_limits(flatten(service, "session", self.pam_files))
+        return any(read_limits_options(call).set_all for call in calls)
+
+    @cached_property
+    def sshd_unit(self) -> str:
+        """Return the name that sshd's unit has on this distribution."""
+        folders = ("/etc/systemd/system", "/usr/lib/systemd/system", "/lib/systemd/system")
+        debian = any(os.path.exists(f"{folder}/ssh.service") for folder in folders)
+        return "ssh.service" if debian else "sshd.service"
+
+    @cached_property
+    def use_pam(self) -> Declaration:
+        """Return whether sshd puts its sessions through PAM.
+
+        :raises ValueError: If sshd would refuse its configuration.
+        """
+        return read_use_pam(find_login_daemon("sshd") or 0)
+
+    @cached_property
+    def nr_open(self) -> int:
+        return int(read_sysctl("fs.nr_open") or 0)
+
+    @cached_property
+    def nr_open_at_boot(self) -> int:
+        """Return the lowest fs.nr_open from now on: the running one, or what a boot gives."""
+        running = {"fs.nr_open": read_sysctl("fs.nr_open")}
+        return find_lowest_nr_open(self.sysctl_files, running) or self.nr_open
+
+    @cached_property
+    def limits_of_pid_1(self) -> dict[str, Rlimit]:
+        return read_limits(1)
+
+    @cached_property
+    def sysctl_files(self) -> dict[str, str]:
+        return read_sysctl_files()
+
+    def find_change(self, path: str) -> str:
+        """Return when a file was last changed, as an ISO time, or nothing."""
+        try:
+            changed = os.stat(path).st_mtime
+        except OSError:
+            return ""
+        return time.strftime("%Y-%m-%dT%H:%M:%S", time.localtime(changed))
