@@ -8,17 +8,17 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from mlhost_limits.policy.limits_conf import LimitsLine
-from mlhost_limits.policy.pam_limits import Bound, Dialect, Resolution, User, resolve_limits
+from mlhost_limits.policy.pam_limits import Bound, Dialect, User, resolve_limits
 from mlhost_limits.policy.pam_settings import resolve_settings
 from mlhost_limits.policy.proc_limits import parse_proc_limits
 from mlhost_limits.policy.rlimit import UNLIMITED, Rlimit
+from mlhost_limits.policy.session_model import Start, predict_limits
 from mlhost_limits.probe.users import read_user
 
 from tests.oracle.limits_files import LOGGED_IN
 from tests.oracle.pam_world import NR_OPEN
 
 INHERITED = {"nofile": Rlimit(900, 2000), "locks": Rlimit(300, 2**40), "core": Rlimit(0, 2**30)}
-FD_SETSIZE = 1024
 MEMORY = ("as", "data", "stack")
 LITTLE = 2**22
 """Bytes of memory with less of which libpam may or may not come to an end."""
@@ -63,7 +63,10 @@ def predict(lines: list[LimitsLine], user: User, dialect: Dialect, kernel: Kerne
     resolution = resolve_limits(lines, user, dialect, NR_OPEN)
     if resolution.stopped_by:
         return predict_untouched(kernel, opens=True)
-    limits = _find_limits(resolution, dialect, kernel)
+    limits = predict_limits(
+        resolution,
+        Start(kernel.inherited, kernel.of_pid_1, kernel.nr_open, dialect.resets, kernel.may_raise),
+    )
     session = predict_untouched(kernel, opens=True)
     session.update({name: list(limit) for name, limit in limits.items()})
     settings = resolve_settings(lines, user, dialect)
@@ -74,28 +77,6 @@ def predict(lines: list[LimitsLine], user: User, dialect: Dialect, kernel: Kerne
     if any(limits[item].soft < LITTLE for item in MEMORY):
         session["opens"] = None
     return session
-
-
-def _find_limits(resolution: Resolution, dialect: Dialect, kernel: Kernel) -> dict[str, Rlimit]:
-    # The patch of Debian 12, Ubuntu 24.04 and older starts from the limits of PID 1.
-    resets = dialect.line_length > 0 and not dialect.wildcard_root
-    limits = {}
-    for item, inherited in kernel.inherited.items():
-        base = kernel.of_pid_1[item] if resets else inherited
-        if item == "nofile" and resets:
-            base = Rlimit(min(base.soft, FD_SETSIZE), base.hard)
-        bounds = [resolution.bounds.get((item, kind)) for kind in ("soft", "hard")]
-        soft, hard = (int(bound.winner.value) if bound else old for bound, old in zip(bounds, base))
-        wanted = Rlimit(min(soft, hard), hard)
-        limits[item] = wanted if _is_allowed(item, wanted, inherited, kernel) else inherited
-    return limits
-
-
-def _is_allowed(item: str, wanted: Rlimit, inherited: Rlimit, kernel: Kernel) -> bool:
-    """Apply setrlimit(2): a pair that is refused leaves the old one as it was."""
-    if item == "nofile" and wanted.hard > kernel.nr_open:
-        return False
-    return wanted.hard <= inherited.hard or kernel.may_raise
 
 
 def _apply_settings(

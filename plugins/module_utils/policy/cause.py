@@ -62,13 +62,21 @@ class Link(NamedTuple):
 def locate(declaration: Declaration) -> dict[str, object]:
     """Return a declaration as plain data."""
     return {
-        "file": declaration.path,
+        "file": _decode(declaration.path),
         "line": declaration.line,
-        "text": declaration.text.strip(),
+        "text": _decode(declaration.text.strip()),
     }
 
 
 def cite(declaration: Declaration) -> str:
     """Return ``FILE:LINE "TEXT"``, in one line that a terminal can bear."""
-    text = " ".join(one_line(declaration.text).split())
-    return f'{one_line(declaration.place)} "{text}"'
+    text = " ".join(one_line(_decode(declaration.text)).split())
+    return f'{one_line(_decode(declaration.place))} "{text}"'
+
+
+def _decode(text: str) -> str:
+    """Return the text of a file that was read as latin-1, so that every byte survives."""
+    try:
+        return text.encode("latin-1").decode("utf-8")
+    except UnicodeError:
+        return text

@@ -79,10 +79,11 @@ def find_hindrances(
     if not calls:
         yield Hindrance(_blame_absence(service, files))
         return
-    last = calls[-1]
-    skipper = _find_skipper(lines, lines.index(last))
-    if skipper:
-        yield Hindrance(_blame_skipper(skipper, last))
+    skippers = [_find_skipper(lines, lines.index(call)) for call in calls]
+    reached = [call for call, skipper in zip(calls, skippers) if skipper is None]
+    if not reached and skippers[-1]:
+        yield Hindrance(_blame_skipper(skippers[-1], calls[-1]))
+    last = (reached or calls)[-1]
     conf = read_limits_options(last).conf
     if last.module in missing or (conf is not None and conf not in confs):
         yield Hindrance(_blame_failure(last, conf))

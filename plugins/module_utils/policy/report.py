@@ -121,8 +121,8 @@ def format_reasons(finding: Finding) -> list[str]:
     for cause in finding.causes:
         remedy = cause.remedy
         then = f"; then {remedy.then}" if remedy.then else ""
-        lines += _wrap(f"     why  {cause.text}", _DEEPER)
-        lines += _wrap(f"     fix  {remedy.text}{then}", _DEEPER)
+        lines += _wrap(cause.text, "     why  ", _DEEPER)
+        lines += _wrap(f"{remedy.text}{then}", "     fix  ", _DEEPER)
         for number, command in enumerate(remedy.lines):
             lines += _break_command(command, "     run  " if number == 0 else _DEEPER)
     names = {"next_session": "next session", "next_restart": "next restart"}
@@ -144,11 +144,11 @@ def _break_command(command: str, start: str) -> list[str]:
     return [*lines, line]
 
 
-def _wrap(text: str, indent: str = _INDENT) -> list[str]:
+def _wrap(text: str, start: str = "", indent: str = _INDENT) -> list[str]:
     """Break a line at blanks, and a word that is too long anywhere; what follows is indented."""
-    lines, line = [], ""
+    lines, line = [], start
     for word in _clean(text).split(" "):
-        joined = f"{line} {word}" if line else word
+        joined = line + word if line == start else f"{line} {word}"
         if len(joined) > WIDTH and line.strip():
             lines.append(line.rstrip())
             joined = indent + word

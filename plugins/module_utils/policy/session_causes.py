@@ -37,6 +37,7 @@ CODES = {
     "pam-dash-wins": "a '-' line states soft and hard at once, over those stated before it",
     "pam-dash-loses-hard": "a '-' line that loses its soft half loses its hard half as well",
     "pam-stated-too-low": "the line that counts states too little, and no other states enough",
+    "pam-stated-too-high": "the line that counts states more than the policy's maximum",
     "pam-hard-clamps-soft": "a hard limit that is lower takes the soft one down with it",
     "pam-soft-alone": "a soft limit without a hard one does not raise the hard one",
     "pam-two-field-line": "a line 'DOMAIN -' takes every limit from whom it matches",
@@ -106,10 +107,8 @@ def _meets(wanted: Requirement, limits: dict[str, Rlimit]) -> bool:
 
 
 def _is_enough(wanted: Requirement, value: int | str) -> bool:
-    if isinstance(value, str):
-        return False
     low, high = wanted.minimum, wanted.maximum
-    return (low is None or value >= low) and (high is None or value <= high)
+    return (low is None or int(value) >= low) and (high is None or int(value) <= high)
 
 
 def _find_next(wanted: Requirement, facts: SessionFacts) -> tuple[Cause, SessionFacts] | None:
@@ -169,8 +168,10 @@ def _blame_winner(
     line = bound.winner
     rivals = tuple(one for one in bound.shadowed if _is_enough(wanted, one.value))
     if not rivals:
-        text = f"{cite(line)} states too {'little' if _is_low(wanted, line) else 'much'}"
-        return _restate("pam-stated-too-low", text, wanted, line, facts)
+        low = wanted.minimum is not None and int(line.value) < wanted.minimum
+        text = f"{cite(line)} states too {'little' if low else 'much'}"
+        code = "pam-stated-too-low" if low else "pam-stated-too-high"
+        return _restate(code, text, wanted, line, facts)
     best = rivals[-1]
     ranks = [_rank(one, facts) for one in (line, best)]
     names = [_RANKS[rank] for rank in ranks]
@@ -322,10 +323,6 @@ def _find_line(line: Declaration, facts: SessionFacts) -> LimitsLine:
 
 def _declare(line: LimitsLine) -> Declaration:
     return Declaration(line.path, line.line, line.text, line.fields[-1])
-
-
-def _is_low(wanted: Requirement, line: Declaration) -> bool:
-    return wanted.minimum is not None and int(line.value) < wanted.minimum
 
 
 def _format_pair(item: str, pair: Rlimit) -> str:

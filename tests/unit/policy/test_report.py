@@ -6,6 +6,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from mlhost_limits.policy.cause import Cause, Outlook
 from mlhost_limits.policy.finding import (
     FAIL,
     PASS,
@@ -16,6 +17,7 @@ from mlhost_limits.policy.finding import (
     judge,
     judge_limits,
 )
+from mlhost_limits.policy.remedy import Remedy
 from mlhost_limits.policy.report import format_failures, format_report, format_verdict
 from mlhost_limits.policy.rlimit import UNLIMITED, Rlimit
 from mlhost_limits.policy.schema import Limit
@@ -77,6 +79,55 @@ def sysctl(value: int | str | None, reason: str = "", **wanted: object) -> Findi
 )  # fmt: skip
 def test_the_report(findings: list[Finding], lines: list[str]) -> None:
     assert format_report(findings) == lines
+
+
+CAUSE = Cause(
+    "pam-x",
+    '/etc/security/limits.d/95-vendor.conf:3 "alice soft nofile 1024" (user) beats'
+    ' /etc/security/limits.d/90-mlhost.conf:2 "* soft nofile 65536" (wildcard)',
+    Remedy(
+        "comment that line out, or set override: true",
+        (
+            ("sed", "-i", "--follow-symlinks", "3s/^/# /", "/etc/security/limits.d/95-vendor.conf"),
+            ("sh", "-c", "echo 'a b' >> /etc/x"),
+        ),
+        "log in again",
+    ),
+)
+
+
+def test_what_falls_short_is_told_with_cause_and_remedy() -> None:
+    findings = [
+        finding._replace(causes=(CAUSE,), outlook=Outlook("fail", "", "fail"))
+        for finding in look("session:alice@sshd", BAD)
+        if finding.requirement.bound == "soft" and finding.requirement.item == "nofile"
+    ]
+    assert format_report(findings) == [
+        "FAIL session:alice@sshd: nofile soft 1024, required 65536",
+        '     why  /etc/security/limits.d/95-vendor.conf:3 "alice soft nofile 1024"',
+        '          (user) beats /etc/security/limits.d/90-mlhost.conf:2 "* soft nofile',
+        '          65536" (wildcard)',
+        "     fix  comment that line out, or set override: true; then log in again",
+        "     run  sed -i --follow-symlinks '3s/^/# /' \\",
+        "            /etc/security/limits.d/95-vendor.conf",
+        "          echo 'a b' >> /etc/x",
+        "     next session: fail   after boot: fail",
+        "0 pass, 1 fail, 0 unknown",
+    ]
+
+
+def test_what_will_not_last_is_told_although_it_passes() -> None:
+    found = sysctl(7, minimum=6)
+    cause = Cause("sysctl-x", "no file states it", Remedy("state it"))
+    late = found._replace(causes=(cause,), outlook=Outlook(after_boot="fail"))
+    assert format_report([late, found]) == [
+        "late kernel: vm.x 7, required 6, but not after a boot",
+        "     why  no file states it",
+        "     fix  state it",
+        "     after boot: fail",
+        "2 pass (1 not after a boot), 0 fail, 0 unknown",
+    ]
+    assert format_failures([late]) == []
 
 
 def test_failures_alone() -> None:
