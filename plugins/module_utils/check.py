@@ -26,6 +26,7 @@ from .probe.evidence import Evidence
 from .probe.kernel import read_sysctl
 from .probe.process import read_limits
 from .probe.session import measure_sessions, pick_users
+from .probe.shell_limits import measure_shells
 from .probe.users import find_connecting_user, find_member, read_user
 
 TYPE_CHECKING = False
@@ -125,22 +126,30 @@ def _check_sessions(policy: Policy, options: Options, evidence: Evidence) -> Ite
             reason = "no session was opened (probe: predict)"
             yield from _unknown_sessions(f"session:{user}@{service}", rules, reason)
         return
+    results = measure_sessions(wanted, options.probe)
+    shells = measure_shells(results, _list_items(rules))
     seen = []
-    for result in measure_sessions(wanted, options.probe):
+    for result in results:
         place = f"session:{result.user}@{result.service}"
         account = read_user(result.user)
         if account is None:
             yield from _unknown_sessions(place, rules, result.reason)
             continue
-        limits = find_limits(rules, account)
-        findings = judge_limits(place, limits, result.limits, result.how, result.reason)
-        seen.append(Seen(result, findings))
+        shell = shells.get((result.service, result.user))
+        limits, how = (result.limits, result.how) if shell is None else (shell.limits, shell.how)
+        reason = shell.reason if shell else result.reason
+        findings = judge_limits(place, find_limits(rules, account), limits, how, reason)
+        seen.append(Seen(result, findings, shell))
     yield from explain_sessions(seen, evidence)
 
 
 def _unknown_sessions(place: str, rules: tuple[SessionRule, ...], reason: str) -> Iterator[Finding]:
-    for item in dict.fromkeys(item for rule in rules for item in rule.limits):
+    for item in _list_items(rules):
         yield judge(Requirement(place, item, "soft"), Observation(None, "", reason))
+
+
+def _list_items(rules: tuple[SessionRule, ...]) -> list[str]:
+    return list(dict.fromkeys(item for rule in rules for item in rule.limits))
 
 
 def _choose_users(rules: tuple[SessionRule, ...]) -> list[str]:

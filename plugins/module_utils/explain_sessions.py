@@ -10,44 +10,53 @@ from .policy.finding import FAIL, UNKNOWN, Finding, judge, observe_limit
 from .policy.pam_reach import Hindrance, find_bypass, find_hindrances
 from .policy.session_causes import SessionFacts, find_session_causes, predict_session
 from .policy.session_model import Start
+from .policy.shell_causes import find_shell_causes
 from .probe.users import read_user
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from .policy.cause import Cause
     from .probe.evidence import Evidence
     from .probe.session import SessionResult
+    from .probe.shell_limits import ShellResult
 
 
 class Seen(NamedTuple):
-    """A session that was opened, and what a policy demands of it, judged."""
+    """A session that was opened, what a policy demands of it, judged, and what its shell did."""
 
     result: SessionResult
     findings: Sequence[Finding]
+    shell: ShellResult | None = None
 
 
 def explain_sessions(seen: Sequence[Seen], evidence: Evidence) -> Iterator[Finding]:
     """Yield the findings with their causes, and with what comes next."""
-    for result, findings in seen:
-        facts = _gather(result, evidence)
-        for finding in findings:
-            yield finding if facts is None else _explain(finding, facts, evidence)
+    for one in seen:
+        facts = _gather(one.result, evidence)
+        for finding in one.findings:
+            known = facts and finding.requirement.item in facts.start.inherited
+            if facts is None or not known or finding.status == UNKNOWN:
+                yield finding
+            else:
+                yield _explain(finding, facts, one, evidence)
 
 
-def _explain(finding: Finding, facts: SessionFacts, evidence: Evidence) -> Finding:
+def _explain(finding: Finding, facts: SessionFacts, seen: Seen, evidence: Evidence) -> Finding:
     wanted = finding.requirement
-    if finding.status == UNKNOWN or wanted.item not in facts.start.inherited:
-        return finding
     foretold = observe_limit(wanted, predict_session(facts), "", "")
-    if foretold.value != finding.observation.value:
+    if foretold != observe_limit(wanted, seen.result.limits, "", ""):
         return finding._replace(outlook=Outlook(finding.status, "", UNKNOWN))
     booted = facts._replace(start=facts.start._replace(nr_open=evidence.nr_open_at_boot))
-    later = judge(wanted, observe_limit(wanted, predict_session(booted), "", "")).status
-    worse = facts if finding.status == FAIL else booted
-    causes = find_session_causes(wanted, worse) if FAIL in (finding.status, later) else []
-    outlook = Outlook(finding.status, "", later)
-    return finding._replace(causes=tuple(causes), outlook=outlook)
+    at_boot = judge(wanted, observe_limit(wanted, predict_session(booted), "", "")).status
+    causes: list[Cause] = []
+    if finding.status == FAIL and finding.observation.value != foretold.value and seen.shell:
+        causes += find_shell_causes(wanted, finding.observation.value, seen.shell.lines)
+        at_boot = FAIL
+    if FAIL in (finding.status, at_boot):
+        causes += find_session_causes(wanted, facts if finding.status == FAIL else booted)
+    return finding._replace(causes=tuple(causes), outlook=Outlook(finding.status, "", at_boot))
 
 
 def _gather(result: SessionResult, evidence: Evidence) -> SessionFacts | None:

@@ -41,7 +41,8 @@ def _start(user: str, limits: Mapping[str, Rlimit]) -> str:
     entry = pwd.getpwnam(user)
     pid = os.fork()
     if pid == 0:
-        _become_shell(entry, limits)
+        shell = entry.pw_shell or "/bin/sh"
+        enter_shell(entry, limits, [shell, "-c", ":"])
     status = os.waitpid(pid, 0)[1]
     if status == 0:
         return ""
@@ -49,13 +50,25 @@ def _start(user: str, limits: Mapping[str, Rlimit]) -> str:
     return f"{entry.pw_shell} ends with {how}"
 
 
-def _become_shell(entry: pwd.struct_passwd, limits: Mapping[str, Rlimit]) -> NoReturn:
+def enter_shell(
+    entry: pwd.struct_passwd, limits: Mapping[str, Rlimit], words: Sequence[str]
+) -> NoReturn:
+    """Become a person's shell, as a login does. Runs in a child."""
     try:
-        os.setgroups(os.getgrouplist(entry.pw_name, entry.pw_gid))
-        os.setgid(entry.pw_gid)
-        set_own_limits(limits)
-        os.setuid(entry.pw_uid)
+        become(entry, limits)
+        if os.access(entry.pw_dir, os.X_OK):
+            os.chdir(entry.pw_dir)
+        names = {"HOME": entry.pw_dir, "USER": entry.pw_name, "LOGNAME": entry.pw_name}
         shell = entry.pw_shell or "/bin/sh"
-        os.execve(shell, [shell, "-c", ":"], {"PATH": "/usr/bin:/bin"})  # noqa: S606 - a login's own
+        environment = {**names, "SHELL": shell, "PATH": "/usr/bin:/bin"}
+        os.execve(shell, list(words), environment)  # noqa: S606 - a login's own
     except (OSError, ValueError, MemoryError):
         os._exit(_FAILED)
+
+
+def become(entry: pwd.struct_passwd, limits: Mapping[str, Rlimit] | None = None) -> None:
+    """Turn this process into one of a user, with these limits, for good."""
+    os.setgroups(os.getgrouplist(entry.pw_name, entry.pw_gid))
+    os.setgid(entry.pw_gid)
+    set_own_limits(limits or {})
+    os.setuid(entry.pw_uid)

@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The lines of startup files that set limits are found, and the one to blame is named."""
+
+from __future__ import annotations
+
+import pytest
+from mlhost_limits.policy.finding import Requirement
+from mlhost_limits.policy.rlimit import UNLIMITED
+from mlhost_limits.policy.shell_causes import CODES, find_shell_causes
+from mlhost_limits.policy.shell_limits import find_shell_limits, find_sourced, list_startup_files
+
+FILE = "/etc/profile.d/z.sh"
+BOTH = ("soft", "hard")
+
+
+@pytest.mark.parametrize(
+    ("line", "found"),
+    [
+        ("ulimit -n 512", [("nofile", BOTH, 512)]),
+        ("  ulimit -Sn 512 # why not", [("nofile", ("soft",), 512)]),
+        ("ulimit -H -n 512 >/dev/null", [("nofile", ("hard",), 512)]),
+        ("[ $UID != 0 ] && ulimit -l 64; true", [("memlock", BOTH, 65536)]),
+        ("if x; then ulimit -S -c 0; fi", [("core", ("soft",), 0)]),
+        ("ulimit -n 512 -l unlimited", [("nofile", BOTH, 512), ("memlock", BOTH, UNLIMITED)]),
+        ("ulimit -n $N", [("nofile", BOTH, "$N")]),
+        ("ulimit -t 60", [("cpu", BOTH, 60)]),
+        ("ulimit 5", [("fsize", BOTH, 5120)]),
+        ("limit descriptors 512", [("nofile", ("soft",), 512)]),
+        ("limit -h openf 512", [("nofile", ("hard",), 512)]),
+        ("limit max 5", []),
+        ("limit", []),
+        ("limit memorylocked", []),
+        ("ulimit -a", []),
+        ("ulimit -n", []),
+        ("# ulimit -n 5", []),
+        ("echo 'see ulimit'", []),
+        ("myulimit -n 5", []),
+    ],
+)  # fmt: skip
+def test_what_sets_a_limit(line: str, found: list[tuple[str, tuple[str, ...], object]]) -> None:
+    read = list(find_shell_limits(f"\n{line}\n", FILE))
+    assert [(one.item, one.bounds, one.at.value) for one in read] == found
+    assert all((one.at.place, one.at.text) == (f"{FILE}:2", line.strip()) for one in read)
+
+
+def test_files_that_files_read() -> None:
+    text = '. /etc/a.sh\nsource ~/b\n[ -r $HOME/c ] && . "$HOME/c"\n. $XDG/d\n. relative\n# . /e\n'
+    assert find_sourced(text, "/home/x") == ["/etc/a.sh", "/home/x/b", "/home/x/c"]
+
+
+@pytest.mark.parametrize(
+    ("shell", "file"),
+    [
+        ("/bin/bash", "~/.bashrc"),
+        ("/bin/dash", "/etc/profile.d/*.sh"),
+        ("/usr/bin/zsh", "~/.zshrc"),
+        ("/bin/tcsh", "/etc/profile.d/*.csh"),
+    ],
+)
+def test_the_files_of_a_shell(shell: str, file: str) -> None:
+    assert file in list_startup_files(shell)
+
+
+LINES = list(
+    find_shell_limits("ulimit -n 2000\nulimit -n 512\nulimit -u 5\nulimit -Hn 512\n", FILE)
+)
+
+
+@pytest.mark.parametrize(("observed", "lines"), [(512, [2]), (7, [1, 2, 4])])
+def test_who_is_to_blame(observed: int, lines: list[int]) -> None:
+    """The line that states what was seen; where none does, each that sets the limit."""
+    wanted = Requirement("session:a@sshd", "nofile", "soft", 65536)
+    causes = find_shell_causes(wanted, observed, LINES)
+    assert [cause.at.line for cause in causes if cause.at] == lines
+    assert {cause.code for cause in causes} == set(CODES)
