@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""The command ``mlhost-limits``: check this host, or say what a tree of files will give."""
+"""The command ``mlhost-limits``: check this host, explain it, or say what files will give."""
 
 from __future__ import annotations
 
@@ -8,8 +8,10 @@ import json
 import sys
 
 from .check import SERVICES, Options, check_host
+from .explain import ACCEPTED, explain
 from .policy.profiles import DEFAULT_PROFILE, PROFILES
 from .policy.quote import clean
+from .policy.report import format_links
 from .policy.schema import PolicyError, load_policy
 from .policy.systemd_limits import MANAGER
 from .resolve import format_resolved, resolve_tree
@@ -52,9 +54,16 @@ def _parse_arguments(words: Sequence[str] | None) -> argparse.Namespace:
     check.add_argument("--service", action="append", help="a PAM service; may be repeated")
     check.add_argument("--probe", default="quiet", choices=["quiet", "full", "predict"])
     check.add_argument("--canary", default="auto", choices=["auto", "always", "never"])
-    check.add_argument("--strict", action="store_true", help="what is unknown counts as a failure")
+    check.add_argument(
+        "--strict", action="store_true", help="what is unknown or will not last fails"
+    )
     check.add_argument("--json", action="store_true", help="print the findings as JSON")
     check.set_defaults(run=_check)
+    chain = commands.add_parser("explain", help="show who has a say in one limit of one place")
+    chain.add_argument("place", help=f"where, as check names it: {ACCEPTED}")
+    chain.add_argument("item", help="a limit, such as nofile, or a sysctl")
+    chain.add_argument("--json", action="store_true", help="print as JSON")
+    chain.set_defaults(run=_explain)
     resolve = commands.add_parser("resolve", help="say what the files of a tree will give")
     resolve.add_argument("--root", default="/", metavar="DIR", help="the tree; by default /")
     resolve.add_argument("--user", help="whose limits; by default those of root and of everyone")
@@ -81,6 +90,13 @@ def _check(arguments: argparse.Namespace) -> int:
     _print(result.as_result() if arguments.json else result.lines, arguments.json)
     fail_on = "unknown" if arguments.strict else "fail"
     return FALLS_SHORT if result.falls_short(fail_on) else COMPLIES
+
+
+def _explain(arguments: argparse.Namespace) -> int:
+    links = explain(arguments.place, arguments.item)
+    lines = format_links(arguments.place, arguments.item, links)
+    _print([link._asdict() for link in links] if arguments.json else lines, arguments.json)
+    return COMPLIES
 
 
 def _resolve(arguments: argparse.Namespace) -> int:

@@ -5,12 +5,17 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from .policy.cause import Outlook
+from .policy.cause import Link, Outlook, cite
 from .policy.finding import FAIL, UNKNOWN, Finding, judge, observe_limit
 from .policy.pam_reach import Hindrance, find_bypass, find_hindrances
+from .policy.rlimit import ITEMS, format_quantity
 from .policy.session_causes import SessionFacts, find_session_causes, predict_session
-from .policy.session_model import Start
+from .policy.session_model import Start, find_baseline
 from .policy.shell_causes import find_shell_causes
+from .probe.evidence import Evidence, format_time
+from .probe.process import read_process, read_start_time
+from .probe.session import measure_sessions
+from .probe.shell_limits import measure_shells
 from .probe.users import read_user
 
 TYPE_CHECKING = False
@@ -18,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from .policy.cause import Cause
-    from .probe.evidence import Evidence
+    from .policy.rlimit import Rlimit
     from .probe.session import SessionResult
     from .probe.shell_limits import ShellResult
 
@@ -90,3 +95,53 @@ def _find_hindrances(service: str, evidence: Evidence) -> Iterator[Hindrance]:
         evidence.read_confs(service),
         evidence.dialect,
     )
+
+
+def trace_session(user: str, service: str, item: str, evidence: Evidence) -> Iterator[Link]:
+    """Yield the chain from the kernel to a fresh session of a user, link by link.
+
+    :raises ValueError: If there is no such user, or the session cannot be understood.
+    """
+    (result,) = measure_sessions([(service, user)])
+    facts = _gather(result, evidence)
+    if facts is None:
+        raise ValueError(result.reason or f"no session of {user} through {service} is known")
+    start, unit = facts.start, ITEMS[item].unit
+    if item == "nofile":
+        yield Link("kernel", str(start.nr_open), "fs.nr_open, above which no limit goes")
+    since = format_time(read_start_time(read_process(1)))
+    yield Link("process 1", _format(start.of_pid_1[item], unit), "/proc/1/limits", since)
+    yield Link("inherited", _format(start.inherited[item], unit), result.how)
+    for hindrance in facts.hindrances:
+        yield Link("PAM", "", hindrance.cause.text)
+    if start.resets and not facts.hindrances:
+        base = _format(find_baseline(item, start), unit)
+        yield Link("baseline", base, "pam_limits starts over from process 1")
+    yield from _trace_lines(item, facts, evidence)
+    yield Link("predicted", _format(predict_session(facts)[item], unit), "what follows from these")
+    if result.limits is None or item not in result.limits:
+        yield Link("session", "unknown", result.reason or f"{item} is set after PAM")
+        return
+    yield Link("session", _format(result.limits[item], unit), "measured in a fresh one")
+    shell = measure_shells([result], [item]).get((service, user))
+    for line in shell.lines if shell else ():
+        since = evidence.find_change(line.at.path)
+        yield Link("startup file", str(line.at.value), cite(line.at), since)
+    if shell and shell.limits:
+        yield Link("shell", _format(shell.limits[item], unit), shell.how)
+
+
+def _trace_lines(item: str, facts: SessionFacts, evidence: Evidence) -> Iterator[Link]:
+    """Yield the lines that compete, and the one that counts, bound by bound."""
+    for kind in ("soft", "hard"):
+        bound = facts.resolution.bounds.get((item, kind))
+        if bound is None:
+            continue
+        for line in (*bound.shadowed, bound.winner):
+            value = format_quantity(int(line.value), ITEMS[item].unit)
+            counts = "counts" if line == bound.winner else "is beaten"
+            yield Link(f"{kind} {counts}", value, cite(line), evidence.find_change(line.path))
+
+
+def _format(pair: Rlimit, unit: str) -> str:
+    return ":".join(format_quantity(value, unit) for value in pair)

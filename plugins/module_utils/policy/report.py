@@ -9,7 +9,9 @@ from .finding import FAIL, LATER, PASS, UNKNOWN, Finding, count_statuses, format
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
+
+    from .cause import Link
 
 WIDTH = 80
 _INDENT, _DEEPER = " " * 5, " " * 10
@@ -130,6 +132,19 @@ def format_reasons(finding: Finding) -> list[str]:
     told = finding.outlook._asdict()
     words = [f"{name}: {told[key]}" for key, name in asked.items() if told[key]]
     return [*lines, f"     {'   '.join(words)}"] if words else lines
+
+
+def format_links(place: str, item: str, links: Iterable[Link]) -> list[str]:
+    """Return a chain for people: each link with its value, its source and since when."""
+    links = list(links)
+    width = max((len(link.name) for link in links), default=0)
+    lines = _wrap(f"{item} of {place}, from the kernel to the process")
+    for link in links:
+        since = f", since {link.changed}" if link.changed else ""
+        start = f"  {link.name:<{width}}  "
+        value = f"{link.value}  " if link.value else ""
+        lines += _wrap(f"{value}{link.source}{since}", start, " " * len(start))
+    return lines
 
 
 def _break_command(command: str, start: str) -> list[str]:

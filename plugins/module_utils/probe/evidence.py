@@ -118,7 +118,11 @@ class Evidence:
     def find_change(self, path: str) -> str:
         """Return when a file was last changed, as an ISO time, or nothing."""
         try:
-            changed = os.stat(path).st_mtime
+            return format_time(os.stat(path).st_mtime)
         except OSError:
             return ""
-        return time.strftime("%Y-%m-%dT%H:%M:%S", time.localtime(changed))
+
+
+def format_time(seconds: float) -> str:
+    """Return a time as people and programs read it, in the host's own zone."""
+    return time.strftime("%Y-%m-%dT%H:%M:%S", time.localtime(seconds))

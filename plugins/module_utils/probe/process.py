@@ -83,7 +83,11 @@ def started_before(process: Process, path: str, proc: str = "/proc") -> bool:
         changed = os.stat(path).st_mtime
     except OSError:
         return False
+    return read_start_time(process, proc) < changed
+
+
+def read_start_time(process: Process, proc: str = "/proc") -> float:
+    """Return when a process started, in seconds since the epoch."""
     with open(f"{proc}/uptime", encoding="ascii") as file:
         uptime = float(file.read().split()[0])
-    started = time.time() - uptime + process.start / os.sysconf("SC_CLK_TCK")
-    return started < changed
+    return time.time() - uptime + process.start / os.sysconf("SC_CLK_TCK")

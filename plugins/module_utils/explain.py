@@ -1,0 +1,30 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Show the chain from the kernel to a process, link by link, even where nothing is wrong."""
+
+from __future__ import annotations
+
+import re
+
+from .explain_sessions import trace_session
+from .policy.rlimit import RLIMITS
+from .probe.evidence import Evidence
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from .policy.cause import Link
+
+ACCEPTED = "session:USER@SERVICE"
+_SESSION = re.compile(r"session:(.+)@([^@]+)")
+
+
+def explain(place: str, item: str) -> list[Link]:
+    """Return every link that has a say in one limit of one place, in the order of their words.
+
+    :raises ValueError: If there is no such place or item here.
+    """
+    session = _SESSION.fullmatch(place)
+    if session is None:
+        raise ValueError(f"{place!r} is no place to explain; accepted are {ACCEPTED}")
+    if item not in RLIMITS:
+        raise ValueError(f"{item!r} is no limit; accepted are {', '.join(RLIMITS)}")
+    return list(trace_session(session[1], session[2], item, Evidence()))
