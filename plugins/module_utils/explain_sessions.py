@@ -36,32 +36,53 @@ class Seen(NamedTuple):
     shell: ShellResult | None = None
 
 
+class Foretold(NamedTuple):
+    """What decides a session, and the limits that follow from it."""
+
+    facts: SessionFacts
+    limits: dict[str, Rlimit]
+
+
 def explain_sessions(seen: Sequence[Seen], evidence: Evidence) -> Iterator[Finding]:
     """Yield the findings with their causes, and with what comes next."""
     for one in seen:
         facts = _gather(one.result, evidence)
+        if facts is None:
+            yield from one.findings
+            continue
+        start = facts.start._replace(nr_open=evidence.nr_open_at_boot)
+        now, booted = (_foretell(facts), _foretell(facts._replace(start=start)))
         for finding in one.findings:
-            known = facts and finding.requirement.item in facts.start.inherited
-            if facts is None or not known or finding.status == UNKNOWN:
-                yield finding
-            else:
-                yield _explain(finding, facts, one, evidence)
+            known = finding.requirement.item in facts.start.inherited
+            told = known and finding.status != UNKNOWN
+            yield _explain(finding, now, booted, one) if told else finding
 
 
-def _explain(finding: Finding, facts: SessionFacts, seen: Seen, evidence: Evidence) -> Finding:
-    wanted = finding.requirement
-    foretold = observe_limit(wanted, predict_session(facts), "", "")
-    if foretold != observe_limit(wanted, seen.result.limits, "", ""):
+def _foretell(facts: SessionFacts) -> Foretold:
+    return Foretold(facts, predict_session(facts))
+
+
+def _explain(finding: Finding, now: Foretold, booted: Foretold, seen: Seen) -> Finding:
+    wanted, observed = finding.requirement, finding.observation.value
+    foretold = observe_limit(wanted, now.limits, "", "").value
+    if foretold != observe_limit(wanted, seen.result.limits, "", "").value:
         return finding._replace(outlook=Outlook(finding.status, "", UNKNOWN))
-    booted = facts._replace(start=facts.start._replace(nr_open=evidence.nr_open_at_boot))
-    at_boot = judge(wanted, observe_limit(wanted, predict_session(booted), "", "")).status
+    at_boot = judge(wanted, observe_limit(wanted, booted.limits, "", "")).status
     causes: list[Cause] = []
-    if finding.status == FAIL and finding.observation.value != foretold.value and seen.shell:
-        causes += find_shell_causes(wanted, finding.observation.value, seen.shell.lines)
+    if finding.status == FAIL and observed != foretold and seen.shell:
+        causes += find_shell_causes(wanted, observed, seen.shell.lines)
         at_boot = FAIL
     if FAIL in (finding.status, at_boot):
-        causes += find_session_causes(wanted, facts if finding.status == FAIL else booted)
+        facts = now.facts if finding.status == FAIL else booted.facts
+        causes += find_session_causes(wanted, facts)
+    if seen.result.service == "cron":
+        causes = [_for_jobs(cause) for cause in causes]
     return finding._replace(causes=tuple(causes), outlook=Outlook(finding.status, "", at_boot))
+
+
+def _for_jobs(cause: Cause) -> Cause:
+    """Say of a job of cron what comes after a remedy: nobody logs in again."""
+    return cause._replace(remedy=cause.remedy._replace(then="the next job has it"))
 
 
 def _gather(result: SessionResult, evidence: Evidence) -> SessionFacts | None:

@@ -42,13 +42,14 @@ class Remedy(NamedTuple):
         ]
 
 
-def comment_out(at: Declaration, then: str = "", instead: str = "") -> Remedy:
+def comment_out(at: Declaration, then: str = "", instead: str = "", mark: str = "# ") -> Remedy:
     """Make a line of a file ineffective, in place, so that the numbers of the others stay.
 
     :param instead: Another way out, for the sentence.
+    :param mark: What begins a comment.
     """
     text = f"comment that line out{', or ' if instead else ''}{instead}"
-    return Remedy(text, _edit(at, f"{at.line}s/^/# /"), then)
+    return Remedy(text, _edit(at, f"{at.line}s/^/{mark}/"), then)
 
 
 def replace_line(at: Declaration, text: str, then: str = "") -> Remedy:

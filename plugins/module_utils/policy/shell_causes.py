@@ -31,4 +31,6 @@ def find_shell_causes(
 
 def _blame(line: ShellLine) -> Cause:
     text = f"{cite(line.at)} sets it when the shell starts, after PAM"
-    return Cause("shell-lowers", text, comment_out(line.at, "log in again"), line.at)
+    # A colon stands for the command, which may be all that a branch holds.
+    remedy = comment_out(line.at, "log in again", mark=": # ")
+    return Cause("shell-lowers", text, remedy, line.at)
