@@ -5,35 +5,28 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from .explain_sessions import Seen, explain_sessions
 from .policy.finding import (
     FAIL,
     LATER,
     UNKNOWN,
     Finding,
     Observation,
-    Requirement,
     count_statuses,
     judge,
-    judge_limits,
     require_kernel,
 )
 from .policy.report import format_failures, format_report, format_verdict
 from .policy.rlimit import ITEMS, format_quantity
-from .policy.session_rules import covers_everyone, find_limits, named_groups, named_users
 from .policy.sysctl_conf import parse_sysctl_number
 from .probe.evidence import Evidence
 from .probe.kernel import read_sysctl
 from .probe.process import read_limits
-from .probe.session import measure_sessions, pick_users
-from .probe.shell_limits import measure_shells
-from .probe.users import find_connecting_user, find_member, read_user
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from .policy.schema import Policy, SessionRule
+    from .policy.schema import Policy
 
 SECTIONS = ("kernel", "sessions", "containers", "processes")
 SERVICES = ("sshd", "su", "sudo", "cron", "login")
@@ -115,51 +108,12 @@ def _check_kernel(policy: Policy, _options: Options, _evidence: Evidence) -> Ite
 
 
 def _check_sessions(policy: Policy, options: Options, evidence: Evidence) -> Iterator[Finding]:
-    rules = policy.sessions
-    users = list(options.users) if options.users is not None else _choose_users(rules)
-    wanted = [(service, user) for user in users for service in options.services] if rules else []
-    if rules and not users:
-        reason = "no user of this host can stand for those that the policy means"
-        yield from _unknown_sessions("session:*", rules, reason)
-    if options.probe == "predict":
-        for service, user in wanted:
-            reason = "no session was opened (probe: predict)"
-            yield from _unknown_sessions(f"session:{user}@{service}", rules, reason)
-        return
-    results = measure_sessions(wanted, options.probe)
-    shells = measure_shells(results, _list_items(rules))
-    seen = []
-    for result in results:
-        place = f"session:{result.user}@{result.service}"
-        account = read_user(result.user)
-        if account is None:
-            yield from _unknown_sessions(place, rules, result.reason)
-            continue
-        shell = shells.get((result.service, result.user))
-        limits, how = (result.limits, result.how) if shell is None else (shell.limits, shell.how)
-        reason = shell.reason if shell else result.reason
-        findings = judge_limits(place, find_limits(rules, account), limits, how, reason)
-        seen.append(Seen(result, findings, shell))
-    yield from explain_sessions(seen, evidence)
+    if policy.sessions:
+        from .check_sessions import check_sessions
 
-
-def _unknown_sessions(place: str, rules: tuple[SessionRule, ...], reason: str) -> Iterator[Finding]:
-    for item in _list_items(rules):
-        yield judge(Requirement(place, item, "soft"), Observation(None, "", reason))
-
-
-def _list_items(rules: tuple[SessionRule, ...]) -> list[str]:
-    return list(dict.fromkeys(item for rule in rules for item in rule.limits))
-
-
-def _choose_users(rules: tuple[SessionRule, ...]) -> list[str]:
-    """Return users that stand for all that the rules mean."""
-    chosen = named_users(rules)
-    chosen += [member for member in map(find_member, named_groups(rules)) if member]
-    if covers_everyone(rules):
-        connecting = find_connecting_user()
-        chosen += [connecting] if connecting else pick_users(1)
-    return list(dict.fromkeys(chosen))
+        yield from check_sessions(
+            policy.sessions, options.users, options.services, options.probe, evidence
+        )
 
 
 def _check_containers(policy: Policy, options: Options, _evidence: Evidence) -> Iterator[Finding]:

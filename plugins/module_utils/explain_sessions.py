@@ -27,13 +27,7 @@ if TYPE_CHECKING:
     from .probe.session import SessionResult
     from .probe.shell_limits import ShellResult
 
-
-class Seen(NamedTuple):
-    """A session that was opened, what a policy demands of it, judged, and what its shell did."""
-
-    result: SessionResult
-    findings: Sequence[Finding]
-    shell: ShellResult | None = None
+    Seen = tuple[SessionResult, Sequence[Finding], ShellResult | None]
 
 
 class Foretold(NamedTuple):
@@ -44,45 +38,57 @@ class Foretold(NamedTuple):
 
 
 def explain_sessions(seen: Sequence[Seen], evidence: Evidence) -> Iterator[Finding]:
-    """Yield the findings with their causes, and with what comes next."""
-    for one in seen:
-        facts = _gather(one.result, evidence)
+    """Yield the findings with their causes, and with what comes next.
+
+    :param seen: Each session that was opened, its findings, and what its shell did if it was asked.
+    """
+    for result, findings, shell in seen:
+        facts = _gather(result, evidence)
         if facts is None:
-            yield from one.findings
+            yield from findings
             continue
         start = facts.start._replace(nr_open=evidence.nr_open_at_boot)
         now, booted = (_foretell(facts), _foretell(facts._replace(start=start)))
-        for finding in one.findings:
+        for finding in findings:
             known = finding.requirement.item in facts.start.inherited
             told = known and finding.status != UNKNOWN
-            yield _explain(finding, now, booted, one) if told else finding
+            explained = _explain(finding, now, booted, (result, shell)) if told else finding
+            yield _for_jobs(explained) if result.service == "cron" else explained
 
 
 def _foretell(facts: SessionFacts) -> Foretold:
     return Foretold(facts, predict_session(facts))
 
 
-def _explain(finding: Finding, now: Foretold, booted: Foretold, seen: Seen) -> Finding:
+def _explain(
+    finding: Finding,
+    now: Foretold,
+    booted: Foretold,
+    seen: tuple[SessionResult, ShellResult | None],
+) -> Finding:
+    result, shell = seen
     wanted, observed = finding.requirement, finding.observation.value
     foretold = observe_limit(wanted, now.limits, "", "").value
-    if foretold != observe_limit(wanted, seen.result.limits, "", "").value:
+    if foretold != observe_limit(wanted, result.limits, "", "").value:
         return finding._replace(outlook=Outlook(finding.status, "", UNKNOWN))
     at_boot = judge(wanted, observe_limit(wanted, booted.limits, "", "")).status
     causes: list[Cause] = []
-    if finding.status == FAIL and observed != foretold and seen.shell:
-        causes += find_shell_causes(wanted, observed, seen.shell.lines)
+    if finding.status == FAIL and observed != foretold and shell:
+        causes += find_shell_causes(wanted, observed, shell.lines)
         at_boot = FAIL
     if FAIL in (finding.status, at_boot):
         facts = now.facts if finding.status == FAIL else booted.facts
         causes += find_session_causes(wanted, facts)
-    if seen.result.service == "cron":
-        causes = [_for_jobs(cause) for cause in causes]
     return finding._replace(causes=tuple(causes), outlook=Outlook(finding.status, "", at_boot))
 
 
-def _for_jobs(cause: Cause) -> Cause:
+def _for_jobs(finding: Finding) -> Finding:
     """Say of a job of cron what comes after a remedy: nobody logs in again."""
-    return cause._replace(remedy=cause.remedy._replace(then="the next job has it"))
+    causes = tuple(
+        cause._replace(remedy=cause.remedy._replace(then="the next job has it"))
+        for cause in finding.causes
+    )
+    return finding._replace(causes=causes)
 
 
 def _gather(result: SessionResult, evidence: Evidence) -> SessionFacts | None:

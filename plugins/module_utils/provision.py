@@ -13,12 +13,13 @@ from .policy.finding import judge_limits
 from .policy.pam_limits import LIMITS_CONF, find_dialect
 from .policy.plan import SectionPlan
 from .policy.plan_docker import DockerState, plan_docker
-from .policy.plan_kernel import KernelOptions, KernelPlan, find_lowest_nr_open, plan_kernel
+from .policy.plan_kernel import KernelOptions, KernelPlan, plan_kernel
 from .policy.plan_sessions import SessionsOptions, plan_sessions
 from .policy.report import format_failures
 from .policy.schema import PolicyError
 from .policy.session_rules import find_limits
 from .policy.sysctl_conf import SYSCTL_DIRECTORIES
+from .policy.sysctl_writes import find_lowest_nr_open
 from .probe.docker import find_daemon, read_container_limits, read_containers
 from .probe.files import read_bytes, read_limits_files, read_os_release, read_sysctl_files
 from .probe.kernel import read_sysctl

@@ -14,7 +14,7 @@ from .sysctl_conf import (
     find_number,
     parse_sysctl_number,
 )
-from .sysctl_writes import resolve_sysctl
+from .sysctl_writes import find_lowest_nr_open, resolve_sysctl
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -209,13 +209,3 @@ def _is_met(value: KernelValue, stated: Declaration) -> bool:
         return str(stated.value).split() == value.exact.split()
     number = find_number(stated)
     return number is not None and number >= (value.minimum or 0)
-
-
-def find_lowest_nr_open(files: Mapping[str, str], running: Mapping[str, str | None]) -> int | None:
-    """Return the lowest fs.nr_open from now on: the running one, or what a boot gives."""
-    now = parse_sysctl_number(running.get("fs.nr_open") or "")
-    stated = resolve_sysctl(files, ["fs.nr_open"]).get("fs.nr_open")
-    at_boot = find_number(stated.winner) if stated else None
-    default = find_boot_default("fs.nr_open", now)
-    known = [now, default if at_boot is None else at_boot]
-    return min((value for value in known if value is not None), default=None)

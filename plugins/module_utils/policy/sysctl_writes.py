@@ -13,10 +13,13 @@ from .glob_pattern import expand_braces, matches_path
 from .pam_limits import Bound
 from .sysctl_conf import (
     SysctlLine,
+    find_boot_default,
+    find_number,
     order_files,
     parse_procps3_conf,
     parse_procps_conf,
     parse_sysctl_conf,
+    parse_sysctl_number,
     simplify,
     with_slashes,
 )
@@ -143,3 +146,13 @@ def _rank(lines: Sequence[SysctlLine], name: str) -> list[SysctlLine]:
     """Return the lines that concern a file, strongest last: a name beats every pattern."""
     named = [line for line in lines if not line.glob and simplify(line.name) == name]
     return [line for line in lines if _covers(line, name)] + named
+
+
+def find_lowest_nr_open(files: Mapping[str, str], running: Mapping[str, str | None]) -> int | None:
+    """Return the lowest fs.nr_open from now on: the running one, or what a boot gives."""
+    now = parse_sysctl_number(running.get("fs.nr_open") or "")
+    stated = resolve_sysctl(files, ["fs.nr_open"]).get("fs.nr_open")
+    at_boot = find_number(stated.winner) if stated else None
+    default = find_boot_default("fs.nr_open", now)
+    known = [now, default if at_boot is None else at_boot]
+    return min((value for value in known if value is not None), default=None)

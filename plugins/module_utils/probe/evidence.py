@@ -9,8 +9,8 @@ from functools import cached_property
 
 from ..policy.pam_limits import LIMITS_D, find_dialect, read_lines
 from ..policy.pam_stack import find_pam_limits, flatten, read_limits_options
-from ..policy.plan_kernel import find_lowest_nr_open
 from ..policy.session_lines import find_unread
+from ..policy.sysctl_writes import find_lowest_nr_open
 from .files import (
     list_folder,
     read_limits_files,

@@ -11,7 +11,6 @@ from mlhost_limits.policy.plan_kernel import (
     DROP_IN,
     KernelOptions,
     KernelPlan,
-    find_lowest_nr_open,
     plan_kernel,
 )
 from mlhost_limits.policy.schema import KernelValue
@@ -20,7 +19,7 @@ from mlhost_limits.policy.sysctl_conf import (
     find_number,
     parse_sysctl_number,
 )
-from mlhost_limits.policy.sysctl_writes import resolve_sysctl
+from mlhost_limits.policy.sysctl_writes import find_lowest_nr_open, resolve_sysctl
 
 FILE_MAX, NR_OPEN, MAPS, PIDS = "fs.file-max", "fs.nr_open", "vm.max_map_count", "kernel.pid_max"
 SYSTEMD = {FILE_MAX: "9223372036854775807", NR_OPEN: "1048576", MAPS: "65530", PIDS: "32768"}
