@@ -15,6 +15,8 @@ description:
     processes, running containers, and what a new container would get.
   - Judges each against a policy as pass, fail or unknown. What could not be observed is unknown
     with the reason, and never a pass.
+  - Names for each failure the line at fault and the remedy, and says whether it will be right at
+    the next session, after a restart and after a boot.
   - Changes no configuration. A session is opened in a child process through the real PAM
     library and ends at once; the new container has no network, no image of yours and is removed.
   - Must run as root to see sessions and containers.
@@ -59,9 +61,10 @@ options:
     default: auto
   fail_on:
     description:
-      - What makes the task fail. V(unknown) means a failure or anything that could not be seen.
+      - What makes the task fail. V(later) means a failure, or what is right now and will not be
+        after a restart or a boot; V(unknown) means both, or anything that could not be seen.
     type: str
-    choices: [fail, unknown, never]
+    choices: [fail, later, unknown, never]
     default: fail
 """
 
@@ -85,7 +88,13 @@ EXAMPLES = r"""
 
 RETURN = r"""
 findings:
-  description: Every requirement of the policy, judged.
+  description:
+    - Every requirement of the policy, judged. Where it falls short, now or after a boot, C(causes)
+      name what to change, what comes first first, each with a stable C(code), the declaration at
+      fault (C(at)), those that would do and lose to it (C(shadows)) and a C(remedy), whose
+      C(commands) are lists of words to run as root.
+    - C(next_session), C(next_restart) and C(after_boot) are C(pass), C(fail), C(unknown), or empty
+      where the question has no meaning.
   returned: always
   type: list
   elements: dict
@@ -98,11 +107,34 @@ findings:
       observed: "1024"
       how: libpam session of sshd, inherited from sshd (pid 714)
       reason: ""
+      next_session: fail
+      next_restart: ""
+      after_boot: fail
+      causes:
+        - code: pam-user-beats-wildcard
+          text: >-
+            /etc/security/limits.d/95-vendor.conf:3 "alice soft nofile 1024" (user) beats
+            /etc/security/limits.d/90-mlhost.conf:2 "* soft nofile 65536" (wildcard)
+          at:
+            file: /etc/security/limits.d/95-vendor.conf
+            line: 3
+            text: alice soft nofile 1024
+          shadows:
+            - file: /etc/security/limits.d/90-mlhost.conf
+              line: 2
+              text: "* soft nofile 65536"
+          remedy:
+            text: "comment that line out, or set override: true"
+            commands:
+              - [sed, -i, --follow-symlinks, 3s/^/# /, /etc/security/limits.d/95-vendor.conf]
+            then: log in again
 summary:
-  description: Number of findings of each status.
+  description:
+    - Number of findings of each status; C(later) counts those that pass now and will not after a
+      restart or a boot.
   returned: always
   type: dict
-  sample: {pass: 40, fail: 2, unknown: 0}
+  sample: {pass: 40, fail: 2, unknown: 0, later: 0}
 report:
   description: The findings as lines of text, at most 80 columns wide.
   returned: always
@@ -139,7 +171,11 @@ def main() -> None:
             "services": {"type": "list", "elements": "str", "default": list(SERVICES)},
             "probe": {"type": "str", "default": "quiet", "choices": ["quiet", "full", "predict"]},
             "canary": {"type": "str", "default": "auto", "choices": ["auto", "always", "never"]},
-            "fail_on": {"type": "str", "default": "fail", "choices": ["fail", "unknown", "never"]},
+            "fail_on": {
+                "type": "str",
+                "default": "fail",
+                "choices": ["fail", "later", "unknown", "never"],
+            },
         },
         supports_check_mode=True,
     )

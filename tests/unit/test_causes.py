@@ -1,0 +1,36 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Every cause is documented under its code."""
+
+from __future__ import annotations
+
+import importlib
+import re
+from pathlib import Path
+
+TOP = Path(__file__).parents[2]
+POLICY = TOP / "plugins" / "module_utils" / "policy"
+
+
+def find_codes() -> dict[str, str]:
+    """Return every code, with what it means."""
+    codes: dict[str, str] = {}
+    for path in POLICY.glob("*.py"):
+        if re.search(r"^CODES\b", path.read_text(encoding="utf-8"), re.MULTILINE):
+            module = importlib.import_module(f"mlhost_limits.policy.{path.stem}")
+            assert not codes.keys() & module.CODES.keys()
+            codes.update(module.CODES)
+    return codes
+
+
+def test_every_code_has_an_anchor_and_no_anchor_lacks_a_code() -> None:
+    text = (TOP / "docs" / "causes.md").read_text(encoding="utf-8")
+    anchors = re.findall(r'^### <a id="([a-z0-9-]+)"></a>\1$', text, re.MULTILINE)
+    assert sorted(anchors) == sorted(find_codes())
+
+
+def test_every_code_is_used() -> None:
+    text = "".join(path.read_text(encoding="utf-8") for path in POLICY.glob("*.py"))
+    for code in find_codes():
+        uses = text.count(f'"{code}"')
+        made = any(code.startswith(start) for start in ("pam-user-", "pam-group-"))
+        assert uses > 1 or made, f"{code} is never named"
