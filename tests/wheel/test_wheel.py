@@ -89,3 +89,21 @@ def test_resolve_names_the_line_that_wins_and_what_it_shadows(
 def test_resolve_refuses_a_tree_that_is_not_there(command: Path) -> None:
     done = run(command, "resolve", "--root", "/no/such/tree")
     assert (done.returncode, done.stderr) == (2, "mlhost-limits: /no/such/tree: is no folder\n")
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("kitchen", "nofile"), "'kitchen' is no place to explain; accepted are session:USER@"),
+        (("session:root@su", "cake"), "'cake' is no limit; accepted are cpu, fsize"),
+        (("session:no-such@su", "nofile"), "no user 'no-such' on this host"),
+        (("session:root@no-such", "nofile"), "no PAM service 'no-such' on this host"),
+    ],
+)
+def test_what_cannot_be_explained_is_told(
+    command: Path, words: tuple[str, ...], message: str
+) -> None:
+    done = run(command, "explain", *words)
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert f"mlhost-limits: {message}" in done.stderr
