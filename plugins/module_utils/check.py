@@ -24,8 +24,10 @@ from .probe.process import read_limits
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping, Sequence
 
+    from .policy.cause import Cause
+    from .policy.rlimit import Rlimit
     from .policy.schema import Policy
 
 SECTIONS = ("kernel", "sessions", "containers", "processes")
@@ -47,6 +49,7 @@ class CheckResult(NamedTuple):
 
     findings: list[Finding]
     connection: dict[str, str]
+    connection_causes: Sequence[Cause] = ()
 
     @property
     def message(self) -> str:
@@ -56,7 +59,7 @@ class CheckResult(NamedTuple):
     @property
     def lines(self) -> list[str]:
         """The findings for people, at most 80 columns wide."""
-        return format_report(self.findings)
+        return format_report(self.findings, self.connection_causes)
 
     def falls_short(self, fail_on: str) -> bool:
         """Tell whether the host falls short of what counts.
@@ -74,6 +77,7 @@ class CheckResult(NamedTuple):
             "summary": count_statuses(self.findings),
             "report": self.lines,
             "connection": self.connection,
+            "connection_causes": [cause.as_dict() for cause in self.connection_causes],
         }
 
 
@@ -89,7 +93,23 @@ def check_host(policy: Policy, options: Options) -> CheckResult:
         name: ":".join(format_quantity(value, ITEMS[name].unit) for value in pair)
         for name, pair in own.items()
     }
-    return CheckResult(findings, connection)
+    return CheckResult(findings, connection, _explain_connection(policy, findings, own, evidence))
+
+
+def _explain_connection(
+    policy: Policy, findings: list[Finding], own: Mapping[str, Rlimit], evidence: Evidence
+) -> Sequence[Cause]:
+    """Return why this connection has less than a fresh session; that is no finding."""
+    rules = [limit for rule in policy.sessions for limit in rule.limits.items()]
+    if not any(
+        limit.soft is not None and own[item].soft < limit.soft
+        for item, limit in rules
+        if item in own
+    ):
+        return ()
+    from .explain_connection import explain_connection  # Seldom needed.
+
+    return explain_connection(policy.sessions, findings, own, evidence)
 
 
 def _check_kernel(policy: Policy, _options: Options, _evidence: Evidence) -> Iterator[Finding]:

@@ -147,6 +147,14 @@ connection:
   returned: always
   type: dict
   sample: {nofile: "1024:1048576"}
+connection_causes:
+  description:
+    - Why that process has less than a fresh session of its user, which has enough; in the form of
+      the C(causes) of a finding. It is no finding.
+  returned: always
+  type: list
+  elements: dict
+  sample: []
 """
 
 from ansible.module_utils.basic import AnsibleModule

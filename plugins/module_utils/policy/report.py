@@ -9,20 +9,22 @@ from .finding import FAIL, LATER, PASS, UNKNOWN, Finding, count_statuses, format
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
-    from .cause import Link
+    from .cause import Cause, Link
 
 WIDTH = 80
 _INDENT, _DEEPER = " " * 5, " " * 10
 _MARKS = {PASS: "ok  ", FAIL: "FAIL", UNKNOWN: "??? ", LATER: "late"}
 
 
-def format_report(findings: list[Finding]) -> list[str]:
+def format_report(findings: list[Finding], connection: Sequence[Cause] = ()) -> list[str]:
     """Return what is met, what is not and what is unknown, place by place, and the verdict.
 
     Where something falls short, now or after a boot, the causes and remedies stand below it. The
     commands of a remedy may be wider where they cannot be broken.
+
+    :param connection: Why the looking process has less than a fresh session, which is no finding.
     """
     told: dict[tuple[str, str, tuple[str, ...]], list[str]] = {}
     for place, members in _by_place(findings).items():
@@ -35,6 +37,9 @@ def format_report(findings: list[Finding]) -> list[str]:
     for (status, text, why), places in told.items():
         lines += _wrap(f"{_MARKS[status]} {', '.join(_merge_places(places))}: {text}")
         lines += why
+    for cause in connection:
+        lines += _wrap(f"note {cause.text}")
+        lines += _wrap(cause.remedy.text, "     fix  ", _DEEPER)
     return [*lines, format_verdict(findings)]
 
 

@@ -49,6 +49,15 @@ def read_process(pid: int, proc: str = "/proc") -> Process:
     return Process(pid, comm, uid, cgroup, int(rest.split()[19]))
 
 
+def read_parent(pid: int, proc: str = "/proc") -> int:
+    """Return the parent of a process.
+
+    :raises OSError: If the process is gone.
+    """
+    with open(f"{proc}/{pid}/stat", encoding="utf-8", errors="replace") as file:
+        return int(file.read().rpartition(")")[2].split()[1])
+
+
 def find_processes(proc: str = "/proc") -> Iterator[Process]:
     """Yield every process that still exists when it is read, kernel threads included."""
     for name in os.listdir(proc):

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from ..policy.declaration import Declaration
 from ..policy.sshd_config import MAIN_FILE, find_includes, find_use_pam
-from .process import read_limits, read_unit_pids
+from .process import read_limits, read_parent, read_unit_pids
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ def find_login_daemon(service: str, proc: str = "/proc") -> int | None:
     for unit in _UNITS.get(service, (f"{service}.service",)):
         pids = read_unit_pids(unit)
         if pids:
-            return next((pid for pid in pids if _read_parent(pid, proc) == 1), pids[0])
+            return next((pid for pid in pids if _is_first(pid, proc)), pids[0])
     return _read_pid_file(_PID_FILES.get(service), proc)
 
 
@@ -130,12 +130,12 @@ def _read_comm(pid: int, proc: str) -> str:
         return ""
 
 
-def _read_parent(pid: int, proc: str) -> int:
+def _is_first(pid: int, proc: str) -> bool:
+    """Tell whether the service manager started a process itself."""
     try:
-        with open(f"{proc}/{pid}/stat", encoding="utf-8", errors="replace") as file:
-            return int(file.read().rpartition(")")[2].split()[1])
+        return read_parent(pid, proc) == 1
     except OSError:
-        return 0
+        return False  # It ended between the listing and the look.
 
 
 def read_use_pam(pid: int, proc: str = "/proc") -> Declaration:

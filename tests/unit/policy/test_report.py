@@ -130,6 +130,12 @@ def test_what_will_not_last_is_told_although_it_passes() -> None:
     assert format_failures([late]) == []
 
 
+def test_a_connection_that_has_less_is_a_note() -> None:
+    cause = Cause("connection-kept-open", "this connection is old", Remedy("connect again"))
+    lines = ["note this connection is old", "     fix  connect again", "0 pass, 0 fail, 0 unknown"]
+    assert format_report([], [cause]) == lines
+
+
 def test_failures_alone() -> None:
     findings = look("a", BAD) + look("b", GOOD) + look("c", None, "gone")
     text = "a: nofile soft 1024, required 65536; memlock 64KiB, required unlimited"

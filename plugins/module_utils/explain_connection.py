@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Say why the process that looks has less than a fresh session: connections keep their limits."""
+
+from __future__ import annotations
+
+import os
+import pwd
+
+from .policy.cause import Cause
+from .policy.connection_causes import Connection, find_connection_causes
+from .policy.finding import FAIL, PASS, judge_limits
+from .policy.session_rules import find_limits
+from .probe.evidence import Evidence, format_time
+from .probe.process import read_parent, read_process, read_start_time
+from .probe.users import read_user
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from .policy.finding import Finding
+    from .policy.rlimit import Rlimit
+    from .policy.schema import SessionRule
+    from .probe.process import Process
+
+_WAYS = {"sshd": "sshd", "sshd-session": "sshd", "sudo": "sudo", "su": "su", "cron": "cron"}
+"""By the name of the process that opened the session, the PAM service."""
+
+
+def explain_connection(
+    rules: tuple[SessionRule, ...],
+    findings: Sequence[Finding],
+    own: Mapping[str, Rlimit],
+    evidence: Evidence,
+) -> list[Cause]:
+    """Return why this process has less than a fresh session of its user, which has enough.
+
+    :param findings: Those of fresh sessions among others.
+    """
+    opener = _find_opener()
+    user = read_user(pwd.getpwuid(os.getuid()).pw_name)
+    if opener is None or user is None:
+        return []
+    place = f"session:{user.name}@{_WAYS[opener.comm]}"
+    passed = {
+        (finding.requirement.item, finding.requirement.bound)
+        for finding in findings
+        if (finding.requirement.place, finding.status) == (place, PASS)
+    }
+    short = [
+        finding
+        for finding in judge_limits("connection", find_limits(rules, user), own, "")
+        if finding.status == FAIL
+        and (finding.requirement.item, finding.requirement.bound) in passed
+    ]
+    started = read_start_time(opener)
+    newer = [path for path in evidence.limits_files if os.stat(path).st_mtime > started]
+    facts = Connection(opener.comm, opener.pid, format_time(started), tuple(newer))
+    return find_connection_causes(short, facts)
+
+
+def _find_opener() -> Process | None:
+    """Return the process above this one that opened its session."""
+    pid = os.getppid()
+    while pid > 1:
+        try:
+            process = read_process(pid)
+            pid = read_parent(pid)
+        except (OSError, ValueError):
+            return None
+        if process.comm in _WAYS:
+            return process
+    return None
