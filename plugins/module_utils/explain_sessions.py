@@ -15,6 +15,7 @@ from .policy.shell_causes import find_shell_causes
 from .probe.evidence import Evidence, format_time
 from .probe.process import read_process, read_start_time
 from .probe.session import measure_sessions
+from .probe.session_base import is_installed
 from .probe.shell_limits import measure_shells
 from .probe.users import read_user
 
@@ -51,9 +52,18 @@ def explain_sessions(seen: Sequence[Seen], evidence: Evidence) -> Iterator[Findi
         now, booted = (_foretell(facts), _foretell(facts._replace(start=start)))
         for finding in findings:
             known = finding.requirement.item in facts.start.inherited
-            told = known and finding.status != UNKNOWN
-            explained = _explain(finding, now, booted, (result, shell)) if told else finding
+            if finding.status == UNKNOWN:
+                explained = _explain_closed(finding, facts, result)
+            else:
+                explained = _explain(finding, now, booted, (result, shell)) if known else finding
             yield _for_jobs(explained) if result.service == "cron" else explained
+
+
+def _explain_closed(finding: Finding, facts: SessionFacts, result: SessionResult) -> Finding:
+    """Name what keeps a session from being opened, where that is what keeps PAM from its files."""
+    if result.limits is not None or not facts.hindrances or not is_installed(result.service):
+        return finding
+    return finding._replace(causes=(facts.hindrances[0].cause,))
 
 
 def _foretell(facts: SessionFacts) -> Foretold:

@@ -101,8 +101,10 @@ def _blame_absence(service: str, files: Mapping[str, str]) -> Cause:
     path = find_service_file(service, files)
     if path is None:
         text = f"there is no PAM file for {service}, and 'other' does not call pam_limits"
-        remedy = append_line(f"/etc/pam.d/{service}", _CALL, _RELOGIN)
-        return Cause("pam-service-missing", text, remedy._replace(commands=()))
+        target = shlex.quote(f"/etc/pam.d/{service}")
+        line = f"{{ cat /etc/pam.d/other; echo; echo '{_CALL}'; }} > {target}"
+        remedy = Remedy("make one: that of 'other', with pam_limits", (("sh", "-c", line),))
+        return Cause("pam-service-missing", text, remedy._replace(then=_RELOGIN))
     for number, line in enumerate(files[path].split("\n"), 1):
         if _COMMENTED.fullmatch(line):
             at = Declaration(path, number, line, "pam_limits.so")
@@ -139,7 +141,9 @@ def _blame_skipper(skipper: PamLine, call: PamLine) -> Cause:
 def _blame_failure(call: PamLine, conf: str | None) -> Cause:
     at = _declare(call)
     reason = f"{conf} is missing" if conf else f"{call.module} is missing"
-    text = f"{cite(at)} fails, since {reason}, and the stack goes on without it"
+    mild = call.silent or call.control.lower() in ("optional", "sufficient")
+    effect = "the stack goes on without it" if mild else "no session opens"
+    text = f"{cite(at)} fails, since {reason}, and {effect}"
     script = f"{call.line}s|.*|{_CALL}|"
     words = ("sed", "-i", "--follow-symlinks", script, call.path)
     return Cause("pam-limits-fails", text, Remedy(f'make it "{_CALL}"', (words,), _RELOGIN), at)

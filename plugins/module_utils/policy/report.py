@@ -49,7 +49,7 @@ def _mark(finding: Finding) -> str:
 
 def _explain(status: str, group: list[Finding]) -> dict[str, tuple[str, ...]]:
     """Return what is told of a place, each with its reasons; what has the same ones, together."""
-    if status not in (FAIL, LATER):
+    if status == PASS or (status == UNKNOWN and not any(one.causes for one in group)):
         return {_describe(status, group): ()}
     alike: dict[tuple[str, ...], list[Finding]] = {}
     for finding in group:

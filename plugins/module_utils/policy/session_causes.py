@@ -175,7 +175,8 @@ def _blame_winner(
     best = rivals[-1]
     ranks = [_rank(one, facts) for one in (line, best)]
     names = [_RANKS[rank] for rank in ranks]
-    text = f"{cite(line)} ({names[0]}) beats {cite(best)} ({names[1]})"
+    verb = "is read after and beats" if ranks[0] == ranks[1] else "beats"
+    text = f"{cite(line)} ({names[0]}) {verb} {cite(best)} ({names[1]})"
     remedy = comment_out(line, _RELOGIN, "set override: true")
     return Cause(_code(line, best, ranks), text, remedy, line, rivals), _without(line, facts)
 
@@ -207,8 +208,14 @@ def _blame_clamp(
         return _state("pam-soft-alone", text, wanted._replace(bound="hard"), facts, bound.winner)
     line = hard.winner
     text = f"{cite(line)} takes the soft limit of {cite(bound.winner)} down with it"
-    if any(_is_enough(wanted, one.value) for one in hard.shadowed):
-        cause = Cause("pam-hard-clamps-soft", text, comment_out(line, _RELOGIN), line)
+    rivals = tuple(one for one in hard.shadowed if _is_enough(wanted, one.value))
+    if rivals:
+        ranks = [_rank(one, facts) for one in (line, rivals[-1])]
+        verb = "is read after" if ranks[0] == ranks[1] else "beats"
+        names = [_RANKS[rank] for rank in ranks]
+        text += f": it ({names[0]}) {verb} {cite(rivals[-1])} ({names[1]})"
+        remedy = comment_out(line, _RELOGIN, "set override: true")
+        cause = Cause("pam-hard-clamps-soft", text, remedy, line, rivals)
         return cause, _without(line, facts)
     return _restate("pam-hard-clamps-soft", text, wanted._replace(bound="hard"), line, facts)
 

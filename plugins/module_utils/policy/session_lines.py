@@ -3,10 +3,11 @@
 
 from __future__ import annotations
 
+import re
 from typing import NamedTuple
 
 from .limits_conf import LimitsLine, parse_limits_conf, parse_value
-from .pam_limits import LIMITS_D, Dialect
+from .pam_limits import Dialect
 from .rlimit import ITEMS
 
 TYPE_CHECKING = False
@@ -14,6 +15,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
 _KINDS = ("soft", "hard", "-")
+_ENDLESS = ("unlimited", "infinity", "max", "infinite", "none")
+_NUMBER = re.compile(r"(@?)([0-9]+)")
 _MARKS = "\xef\xbb\xbf\ufeff\"'"  # A byte order mark, as latin-1 and as one; quotes.
 
 
@@ -41,18 +44,17 @@ def find_unread(
     for path, text in files.items():
         yield from _find_skipped(path, text, dialect)
     for path, text in others.items():
-        name = _find_name(path)
-        for line in parse_limits_conf(text, path, dialect.line_length) if name else ():
+        for line in parse_limits_conf(text, path, dialect.line_length):
             if line.types:
-                yield Unread(line, "pam_limits reads files named *.conf alone", name=name)
+                reason = "pam_limits reads files named *.conf alone"
+                yield Unread(line, reason, name=_find_name(path))
 
 
 def _find_name(path: str) -> str:
-    """Return the name under which a file would be read; nothing for what an editor left."""
-    name = path.rpartition("/")[2]
-    if path.startswith(f"{LIMITS_D}/") and not name.endswith(("~", ".bak", ".orig", ".swp")):
-        return name.lstrip(".").rpartition(".conf" if ".conf" in name else ".")[0] + ".conf"
-    return ""
+    """Return the name under which a file of limits.d would be read."""
+    name = path.rpartition("/")[2].lstrip(".")
+    stem = name.rpartition(".")[0] or name
+    return (stem[: -len(".conf")] if stem.endswith(".conf") else stem) + ".conf"
 
 
 def _find_skipped(path: str, text: str, dialect: Dialect) -> Iterator[Unread]:
@@ -73,9 +75,17 @@ def _is_understood(whole: str, path: str, dialect: Dialect) -> bool:
         line.types
         and len(line.fields) == 4
         and not line.domain.startswith(("\ufeff", '"'))
-        and (line.item not in ITEMS or parse_value(line.item, line.fields[3]) is not None)
+        and not _NUMBER.fullmatch(line.domain)
+        and _has_value(line)
         for line in lines
     )
+
+
+def _has_value(line: LimitsLine) -> bool:
+    """Tell whether pam_limits heeds an item, or nobody can say what was meant by it."""
+    if line.item not in ITEMS:
+        return not _find_item(line.item)
+    return parse_value(line.item, line.fields[3]) is not None
 
 
 def _correct(words: list[str]) -> tuple[str, ...]:
@@ -83,10 +93,13 @@ def _correct(words: list[str]) -> tuple[str, ...]:
     domain, rest = words[0], [word.lower() for word in words[1:]]
     kinds = [word for word in rest if word in _KINDS] or ["-"]
     items = [word for word in rest if _find_item(word)]
-    values = [word for word in rest if word.rstrip("kmgb").isdigit() or word == "unlimited"]
+    values = [word for word in rest if word.rstrip("kmgb").isdigit() or word in _ENDLESS]
     if len(items) != 1 or len(values) != 1 or not domain or len(words) > 5:
         return ()
-    return (domain, kinds[0], _find_item(items[0]), values[0])
+    number = _NUMBER.fullmatch(domain)
+    domain = f"{number[1]}:{number[2]}" if number else domain
+    value = "unlimited" if values[0] in _ENDLESS else values[0]
+    return (domain, kinds[0], _find_item(items[0]), value)
 
 
 def _find_item(word: str) -> str:
@@ -98,6 +111,8 @@ def _find_item(word: str) -> str:
 
 
 def _describe(words: list[str]) -> str:
+    if _NUMBER.fullmatch(words[0]):
+        return "a number is a name there; one with a colon before it is an id"
     if len(words) == 3:
         return "it has three fields, and four are needed"
     return "it cannot be understood as 'domain soft|hard|- item value'"

@@ -7,7 +7,7 @@ import os
 import time
 from functools import cached_property
 
-from ..policy.pam_limits import LIMITS_D, find_dialect, read_lines
+from ..policy.pam_limits import LIMITS_D, find_dialect, order_files, read_lines
 from ..policy.pam_stack import find_pam_limits, flatten, read_limits_options
 from ..policy.session_lines import find_unread
 from ..policy.sysctl_writes import find_lowest_nr_open
@@ -55,9 +55,10 @@ class Evidence:
         others = {
             path: read_text(path) or ""
             for path in paths
-            if path not in self.limits_files and os.path.isfile(path)
+            if path not in order_files(self.limits_files) and os.path.isfile(path)
         }
-        return tuple(find_unread(self.limits_files, others, self.dialect))
+        files = {path: self.limits_files[path] for path in order_files(self.limits_files)}
+        return tuple(find_unread(files, others, self.dialect))
 
     @cached_property
     def pam_files(self) -> dict[str, str]:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import glob
 import os
 import re
+import shutil
 from typing import NamedTuple
 
 from ..policy.declaration import Declaration
@@ -73,6 +74,12 @@ def find_login_daemon(service: str, proc: str = "/proc") -> int | None:
         if pids:
             return next((pid for pid in pids if _is_first(pid, proc)), pids[0])
     return _read_pid_file(_PID_FILES.get(service), proc)
+
+
+def is_installed(service: str) -> bool:
+    """Tell whether a host has the program that opens sessions of a service."""
+    program = service.partition("-")[0]
+    return find_login_daemon(service) is not None or shutil.which(program) is not None
 
 
 def sets_limits(program: str) -> bool:

@@ -112,7 +112,14 @@ def test_what_harms_nobody_is_not_blamed(files: dict[str, str]) -> None:
 def test_a_service_without_a_file() -> None:
     (found,) = find({f"{PAM}/other": COMMON})
     assert found.cause.code == "pam-service-missing"
-    assert found.cause.remedy.commands == ()
+    assert found.cause.remedy.lines == [
+        "{ cat /etc/pam.d/other; echo; echo 'session required pam_limits.so'; } > /etc/pam.d/sshd"
+    ]
+
+
+def test_a_call_that_fails_and_ends_every_login() -> None:
+    (found,) = find({f"{PAM}/sshd": "session required pam_limits.so conf=/etc/gone\n"})
+    assert found.cause.text.endswith("fails, since /etc/gone is missing, and no session opens")
 
 
 @pytest.mark.parametrize(

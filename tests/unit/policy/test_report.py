@@ -130,6 +130,16 @@ def test_what_will_not_last_is_told_although_it_passes() -> None:
     assert format_failures([late]) == []
 
 
+def test_what_is_unknown_is_told_with_its_cause_where_there_is_one() -> None:
+    cause = Cause("pam-x", "no file", Remedy("make one"))
+    findings = [one._replace(causes=(cause,)) for one in look("session:a@cron", None, "no service")]
+    assert format_report(findings)[:3] == [
+        "???  session:a@cron: no service",
+        "     why  no file",
+        "     fix  make one",
+    ]
+
+
 def test_a_connection_that_has_less_is_a_note() -> None:
     cause = Cause("connection-kept-open", "this connection is old", Remedy("connect again"))
     lines = ["note this connection is old", "     fix  connect again", "0 pass, 0 fail, 0 unknown"]

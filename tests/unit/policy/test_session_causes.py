@@ -118,6 +118,26 @@ FAULTS = {
     "three fields": (
         {CONF: "alice nofile 65536\n"}, ALICE, SOFT, "pam-line-skipped", f"{CONF}:1",
     ),
+    "a file without an ending": (
+        {f"{D}/90-mlhost": GOOD}, ALICE, SOFT, "pam-file-not-read", f"{D}/90-mlhost:1",
+    ),
+    "a file kept as a copy": (
+        {f"{OURS}.bak": GOOD}, ALICE, SOFT, "pam-file-not-read", f"{OURS}.bak:1",
+    ),
+    "a word for a number": (
+        {CONF: "* hard nofile 1048576\n* soft nofile max\n"}, ALICE, SOFT, "pam-line-skipped",
+        f"{CONF}:2",
+    ),
+    "an item that is none": (
+        {CONF: "* hard nofile 1048576\n* soft nofiles 65536\n"}, ALICE, SOFT,
+        "pam-line-skipped", f"{CONF}:2",
+    ),
+    "a uid without its colon": (
+        {CONF: "0 soft nofile 65536\n"}, ROOT, SOFT, "pam-line-skipped", f"{CONF}:1",
+    ),
+    "a gid without its colon": (
+        {CONF: "@2000 soft nofile 65536\n"}, ALICE, SOFT, "pam-line-skipped", f"{CONF}:1",
+    ),
     "equals sign": (
         {CONF: "alice soft nofile=65536\n"}, ALICE, SOFT, "pam-line-skipped", f"{CONF}:1",
     ),
@@ -179,7 +199,6 @@ def run(words: tuple[str, ...], folder: Path) -> None:
 
 
 LEFT_ALONE = {
-    "a backup": {f"{D}/a.conf~": GOOD, f"{D}/b.conf.bak": GOOD},
     "a line of another user": {f"{D}/a.off": "bob soft nofile 65536\n"},
     "a line of another item, and one of too little": {
         f"{D}/a.off": "* - core 0\n* soft nofile 5\n"
