@@ -51,9 +51,10 @@ class Unread(NamedTuple):
 
 
 def find_unread(wanted: Requirement, facts: KernelFacts) -> Iterator[Unread]:
-    """Yield the lines that would meet a requirement, those first that are nearest to it."""
+    """Yield the lines that would meet a requirement if they counted."""
     for entry in _find_all(wanted, facts):
-        if judge_value(wanted, str(entry.at.value)) == PASS:
+        value = str(entry.at.value)
+        if facts.is_taken(facts.key, value) and judge_value(wanted, value) == PASS:
             yield entry
 
 
