@@ -160,6 +160,9 @@ def _blame_script(
         if write.at == forecast.by and forecast.values:
             text = f"{cite(write.at)} runs after the files are read, and sets {write.at.value}"
             fix = fix_script(index, state, find_value(wanted))
+            if list_lines(state):  # What the files do wrong is said too.
+                others = (*state.scripts[:index], *state.scripts[index + 1 :])
+                fix = fix._replace(facts=state._replace(scripts=others))
             rivals = find_rivals(wanted, write.at, state)
             return _join("sysctl-script-wins", text, fix, write.at, rivals)
     return None
@@ -174,7 +177,7 @@ def _blame_tuned(
     text = f"{cite(line)}, of the active profile of tuned, sets {forecast.values[0]} at boot"
     if state.tuned.switch is not None:
         text += f", and {cite(state.tuned.switch)} keeps the files from being applied after it"
-        fix = fix_by_switch(state)
+        fix = fix_by_switch(state.tuned.switch, state)
     else:
         fix = fix_by_stating(state, find_value(wanted))
     return _join("sysctl-tuned-wins", text, fix, line, find_rivals(wanted, line, state))

@@ -44,20 +44,26 @@ def fix_by_line(at: Declaration, facts: KernelFacts, value: str) -> Fix:
 
 def fix_by_stating(facts: KernelFacts, value: str) -> Fix:
     """Add a line to a file of /etc/sysctl.d that is read after those that state the key."""
-    line = f"{facts.key} = {value}"
-    for name in _SITE_NAMES:
-        path = f"{FOLDER}/{name}"
-        if _is_free(name, facts):
-            text = facts.files.get(path, "")
-            glued = text if not text or text.endswith("\n") else f"{text}\n"
-            files = {**facts.files, path: f"{glued}{line}\n"}
-            bound = resolve_sysctl(files, [facts.key]).get(facts.key)
-            if bound is not None and bound.winner.path == path:
-                break
+    last = max((path.rpartition("/")[2] for path in facts.files), default="")
+    names = [name for name in _SITE_NAMES if _is_free(name, facts)]
+    fixes = [_append(name, facts, value) for name in (*names, f"{last[:-5]}.site.conf")]
+    return next((fix for fix in fixes if _is_heeded(fix.facts, value)), fixes[-1])
+
+
+def _append(name: str, facts: KernelFacts, value: str) -> Fix:
+    path, line = f"{FOLDER}/{name}", f"{facts.key} = {value}"
+    text = facts.files.get(path, "")
     remedy = append_line(path, line)
-    if glued != text:
+    if text and not text.endswith("\n"):
         remedy = remedy._replace(commands=(("sed", "-i", "$a\\", path), *remedy.commands))
-    return Fix(remedy, facts._replace(files=files))
+        text += "\n"
+    return Fix(remedy, facts._replace(files={**facts.files, path: f"{text}{line}\n"}))
+
+
+def _is_heeded(facts: KernelFacts, value: str) -> bool:
+    """Tell whether a value is what the files give."""
+    bound = resolve_sysctl(facts.files, [facts.key]).get(facts.key)
+    return bound is not None and facts.normalise(bound.winner.value) == facts.normalise(value)
 
 
 def _is_free(name: str, facts: KernelFacts) -> bool:
@@ -94,14 +100,12 @@ def fix_by_unmasking(facts: KernelFacts) -> Fix:
     return Fix(remedy, facts._replace(stopped_by=None))
 
 
-def fix_by_switch(facts: KernelFacts) -> Fix:
+def fix_by_switch(switch: Declaration, facts: KernelFacts) -> Fix:
     """Let tuned write what the files state once more after its own."""
-    tuned = facts.tuned
-    if tuned is None or tuned.switch is None:
-        raise ValueError("tuned writes what the files state already")
-    remedy = replace_line(tuned.switch, "reapply_sysctl = 1")
+    remedy = replace_line(switch, "reapply_sysctl = 1")
     remedy = remedy._replace(text='make it "reapply_sysctl = 1", so that the files win')
-    return Fix(remedy, facts._replace(tuned=tuned._replace(reapplies=True, switch=None)))
+    tuned = facts.tuned and facts.tuned._replace(reapplies=True, switch=None)
+    return Fix(remedy, facts._replace(tuned=tuned))
 
 
 def fix_script(index: int, facts: KernelFacts, value: str) -> Fix:

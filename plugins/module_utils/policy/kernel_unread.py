@@ -106,7 +106,7 @@ def _find_name(name: str) -> str:
     if lower.endswith(LEFT_BEHIND) or any(mark in lower for mark in _PACKAGE):
         return ""
     stem = re.sub(r"\.(conf.*|[a-z]{1,5})$", "", name.lstrip("."), flags=re.IGNORECASE)
-    return f"{stem}.conf" if stem else ""
+    return f"{stem}.conf"
 
 
 def _find_hidden(facts: KernelFacts, path: str, read: list[str]) -> Iterator[Unread]:

@@ -3,12 +3,14 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
+from mlhost_limits.policy.declaration import Declaration
 from mlhost_limits.policy.edit import HEADER
-from mlhost_limits.policy.finding import PASS, UNKNOWN, Requirement
+from mlhost_limits.policy.finding import PASS, Requirement
 from mlhost_limits.policy.kernel_boot import judge_forecast, judge_value, predict_boot
 from mlhost_limits.policy.kernel_causes import CODES, find_kernel_causes
 from mlhost_limits.policy.kernel_lockouts import KernelUse
@@ -220,6 +222,9 @@ FAULTS = {
         Requirement("kernel", "net.nf_conntrack_max", "value", 262144),
     ),
     "too low": Fault({OURS: LOW}, "1000", "sysctl-stated-too-low", f"{OURS}:2"),
+    "too low, beside a comment": Fault(
+        {OURS: f"#{MAPS} = 262144\n{MAPS} = 9\n"}, "9", "sysctl-stated-too-low", f"{OURS}:2"
+    ),
     "too low in a package": Fault(
         {f"{LIB}/99-x.conf": LOW}, "1000", "sysctl-stated-too-low", f"{LIB}/99-x.conf:2"
     ),
@@ -287,3 +292,205 @@ def test_a_fault_is_named_and_its_remedy_mends_it_now_and_at_boot(
     assert judge_value(fault.wanted, world.running) == PASS
     assert judge_forecast(fault.wanted, predict_boot(world.gather())) == PASS
     assert find_kernel_causes(fault.wanted, world.gather()) == []
+
+
+def find(world: World, wanted: Requirement = NEEDED) -> list[str]:
+    return [cause.code for cause in find_kernel_causes(wanted, world.gather())]
+
+
+@pytest.mark.parametrize(
+    ("name", "both"), [("a later file", True), ("not stated", False), ("never loaded", False)]
+)
+def test_two_faults_are_both_named(name: str, both: bool, tmp_path: Path) -> None:
+    """What nobody states is stated by the script, once that is mended."""
+    fault, world = build(name, tmp_path)
+    world.write("/etc/rc.local", f"#!/bin/sh\nsysctl -w {MAPS}=9\n")
+    assert find(world) == ["sysctl-script-wins", *([fault.code] if both else [])]
+    for cause in find_kernel_causes(NEEDED, world.gather()):
+        world.carry_out(cause.remedy.commands)
+    assert find(world) == []
+
+
+def test_of_many_low_files_each_is_named(tmp_path: Path) -> None:
+    files = {OURS: GOOD, **{f"{D}/{number}.conf": LOW for number in range(91, 99)}}
+    world = World(tmp_path, files, "1000", defaults=DEFAULT)
+    causes = find_kernel_causes(NEEDED, world.gather())
+    assert [cause.at and cause.at.path for cause in causes] == [
+        f"{D}/{number}.conf" for number in range(98, 90, -1)
+    ]
+    assert [cause.remedy.commands[-1][0] for cause in causes] == ["sed"] * 7 + ["sysctl"]
+
+
+def test_no_more_than_a_dozen_causes(tmp_path: Path) -> None:
+    world = World(tmp_path, {OURS: GOOD + LOW * 20}, "1000", defaults=DEFAULT)
+    assert find(world) == ["sysctl-later-line-wins"] * 12
+
+
+MET = {
+    "as provision leaves it": {OURS: GOOD},
+    "a lower line before it": {OURS: GOOD, f"{LIB}/10-x.conf": LOW},
+    "a higher line after it": {OURS: GOOD, f"{D}/99-x.conf": f"{MAPS} = 300000\n"},
+    "a malformed line before it": {OURS: GOOD, f"{D}/10-x.conf": f"{MAPS} 9\n"},
+    "a low line that is hidden": {OURS: GOOD, f"{LIB}/99-x.conf": LOW, f"{D}/99-x.conf": ""},
+    "a low line in a file put aside": {OURS: GOOD, f"{D}/99-x.conf.bak": LOW},
+    "tuned, before the files": {OURS: GOOD, PROFILE: f"[sysctl]\n{MAPS} = 9\n"},
+    "tuned, which only raises": {OURS: GOOD, PROFILE: f"[sysctl]\n{MAPS} = >9\n"},
+    "tuned, about another key": {OURS: GOOD, PROFILE: "[sysctl]\nvm.swappiness = 9\n"},
+    "a script that says the same": {OURS: GOOD, "/etc/rc.local": f"sysctl -w {MAPS}=262144\n"},
+    "a script that the kernel refuses": {OURS: GOOD, "/etc/rc.local": f"sysctl -w {MAPS}=0x\n"},
+    "a script that loads what was loaded": {OURS: GOOD, "/etc/rc.local": "sysctl --system\n"},
+}
+
+
+@pytest.mark.parametrize("name", MET)
+def test_what_is_met_has_no_cause(name: str, tmp_path: Path) -> None:
+    world = World(tmp_path, MET[name], "262144", defaults=DEFAULT)
+    assert find(world) == []
+
+
+@pytest.mark.parametrize(
+    ("key", "files", "facts"),
+    [
+        # No file is read for an interface at a time that is known.
+        ("net.ipv4.conf.eth0.rp_filter", {}, {}),
+        ("vm.x", {PROFILE: "[sysctl]\nvm.x = ${isolated}\n"}, {}),
+        ("vm.x", {"/etc/rc.local": "sysctl -w vm.x=$N\n"}, {}),
+        # The kernel gives as many pages as it finds memory for.
+        ("vm.nr_hugepages", {OURS: "vm.nr_hugepages = 64\n"}, {}),
+    ],
+)
+def test_where_no_cause_is_certain_none_is_named(
+    key: str, files: dict[str, str], facts: dict[str, Any], tmp_path: Path
+) -> None:
+    world = World(tmp_path, files, "1", key, **facts)
+    causes = find_kernel_causes(Requirement("kernel", key, "value", 64), world.gather())
+    assert [cause.code for cause in causes if cause.code != "sysctl-changed-by-hand"] == []
+
+
+def test_text_where_a_number_is_asked_is_nobodys_fault(tmp_path: Path) -> None:
+    world = World(tmp_path, {OURS: f"{MAPS} = many\n"}, "few")
+    assert find(world) == []
+
+
+def test_what_cannot_be_foretold_is_no_fault_while_it_is_met(tmp_path: Path) -> None:
+    world = World(tmp_path, {"/etc/rc.local": f"sysctl -w {MAPS}=$N\n", OURS: LOW}, "262144")
+    assert find(world) == []
+
+
+def test_in_a_container_the_host_is_to_blame(tmp_path: Path) -> None:
+    world = World(tmp_path, {OURS: GOOD}, "65530", read_only=True)
+    assert find(world) == ["sysctl-read-only"]
+    world.running = "262144"
+    assert find(world) == []
+
+
+@pytest.mark.parametrize(("used", "reached"), [(1100, False), (1150, True), (1201, True)])
+def test_open_files_at_their_limit_are_said_first(used: int, reached: bool, tmp_path: Path) -> None:
+    wanted = Requirement("kernel", "fs.file-max", "value", 2097152)
+    facts = {"open_files": used, "defaults": (str(2**63 - 1),)}
+    world = World(tmp_path, {}, "1200", "fs.file-max", **facts)
+    first = ["sysctl-file-max-reached"] if reached else []
+    assert find(world, wanted) == [*first, "sysctl-changed-by-hand"]
+    for cause in find_kernel_causes(wanted, world.gather()):
+        world.carry_out(cause.remedy.commands)
+    assert world.running == str(2**63 - 1)
+
+
+def test_a_key_that_the_kernel_lacks() -> None:
+    cause = blame_absence("vm.no_such_thing")
+    assert (cause.code, cause.remedy.commands) == ("sysctl-key-absent", ())
+    assert blame_absence("net.bridge.bridge-nf-call-iptables").remedy.lines == [
+        "modprobe br_netfilter",
+        "echo br_netfilter >> /etc/modules-load.d/br_netfilter.conf",
+    ]
+
+
+def test_no_value_is_set_that_would_lock_the_host(tmp_path: Path) -> None:
+    """A maximum of fs.nr_open below a nofile in use would have setrlimit(2) refused."""
+    use = KernelUse(100, 100, 2**30, 2**29, 0, 0, 2**30, False, 2**21, 0, ((900000, "sshd"),))
+    wanted = Requirement("kernel", "fs.nr_open", "value", None, 500000)
+    world = World(tmp_path, {}, "1048576", "fs.nr_open", defaults=("1048576",), use=use)
+    (cause,) = find_kernel_causes(wanted, world.gather())
+    assert (cause.code, cause.remedy.commands) == ("sysctl-not-stated", ())
+    assert "sshd has a nofile of 900000" in cause.remedy.text
+    world.facts["use"] = use._replace(nofiles=())
+    (cause,) = find_kernel_causes(wanted, world.gather())
+    assert cause.remedy.commands[-1] == ("sysctl", "-w", "fs.nr_open=500000")
+
+
+@pytest.mark.parametrize(
+    ("files", "path"),
+    [
+        ({SITE: "vm.swappiness = 10"}, SITE),  # No line end: the line must not be glued to it.
+        ({SITE: "->/dev/null"}, f"{D}/99-zz-site.conf"),
+        ({f"{LIB}/95-site.conf": "vm.swappiness = 10\n"}, f"{D}/99-zz-site.conf"),
+        ({f"{LIB}/99-x.conf": LOW}, f"{D}/99-zz-site.conf"),
+        ({f"{LIB}/zz.conf": LOW}, f"{D}/zzzz-site.conf"),
+        ({f"{LIB}/zzzzzz.conf": LOW}, f"{D}/zzzzzz.site.conf"),
+        ({f"{D}/99-\x1b.conf": LOW}, f"{D}/99-zz-site.conf"),
+        ({f"{D}/99-x.conf": f"{LOW}", f"{D}/99-y.conf": "->../../usr/a.conf"}, ""),
+        ({f"{D}/99-x.conf": f"# a\r{MAPS} = 1000\n"}, f"{D}/99-zz-site.conf"),
+        ({f"{D}/99-y.conf": "->../../usr/a.conf", "/usr/a.conf": LOW}, f"{D}/99-zz-site.conf"),
+    ],
+)
+def test_what_must_not_be_edited_is_overruled(
+    files: dict[str, str], path: str, tmp_path: Path
+) -> None:
+    world = World(tmp_path, files, "65530", defaults=DEFAULT)
+    (cause,) = find_kernel_causes(NEEDED, world.gather())
+    assert "\x1b" not in cause.text
+    before = {one: world.read(one) for one in files}
+    world.carry_out(cause.remedy.commands)
+    assert f"{MAPS} = 262144" in world.read(path or f"{D}/99-x.conf").splitlines()
+    assert find(world) == []
+    if path != SITE and path:
+        assert {one: world.read(one) for one in files} == before
+
+
+def test_a_script_of_a_package_is_left_to_a_person(tmp_path: Path) -> None:
+    unit = "/usr/lib/systemd/system/x.service"
+    files = {OURS: GOOD, unit: f"[Service]\nExecStart=/sbin/sysctl -w {MAPS}=9\n"}
+    (cause,) = find_kernel_causes(NEEDED, World(tmp_path, files, "9").gather())
+    assert (cause.at and cause.at.place, cause.remedy.commands) == (f"{unit}:2", ())
+
+
+def test_a_word_of_the_command_line_is_left_to_a_person(tmp_path: Path) -> None:
+    stop = Declaration("/proc/cmdline", 0, "systemd.mask=systemd-sysctl", "")
+    world = World(tmp_path, {OURS: GOOD}, "65530", stopped_by=stop)
+    (cause,) = find_kernel_causes(NEEDED, world.gather())
+    assert (cause.code, cause.remedy.commands) == ("sysctl-service-masked", ())
+
+
+def test_a_name_that_is_taken_is_not_given(tmp_path: Path) -> None:
+    files = {f"{D}/90-map": GOOD, f"{LIB}/90-map.conf": "# mine\n"}
+    assert find(World(tmp_path, files, "65530")) == ["sysctl-not-stated"]
+
+
+def test_a_cause_as_data(tmp_path: Path) -> None:
+    files = {OURS: GOOD, CONF: f"{MAPS} = 9 # Bj\xc3\xb6rn\n", LINK: "->../sysctl.conf"}
+    (cause,) = find_kernel_causes(NEEDED, World(tmp_path, files, "9").gather())
+    assert cause.as_dict() == {
+        "code": "sysctl-conf-wins",
+        "text": f'{CONF}:1 "{MAPS} = 9 # Björn", read as {LINK}, is read after and beats'
+        f' {OURS}:2 "{MAPS} = 262144"',
+        "at": {"file": CONF, "line": 1, "text": f"{MAPS} = 9 # Björn"},
+        "shadows": [{"file": OURS, "line": 2, "text": f"{MAPS} = 262144"}],
+        "remedy": {
+            "text": "comment that line out, and set the running value",
+            "commands": [
+                ["sed", "-i", "--follow-symlinks", "1s/^/# /", CONF],
+                ["sysctl", "-w", f"{MAPS}=262144"],
+            ],
+            "then": "",
+        },
+    }
+
+
+def test_every_code_is_shown_here() -> None:
+    elsewhere = {"sysctl-read-only", "sysctl-file-max-reached", "sysctl-key-absent"}
+    assert {fault.code for fault in FAULTS.values()} | elsewhere == set(CODES)
+
+
+def test_every_code_is_explained_to_people() -> None:
+    text = (Path(__file__).parents[3] / "docs/causes-kernel.md").read_text(encoding="utf-8")
+    assert re.findall(r'^### <a id="(.*)"></a>\1$', text, re.MULTILINE) == list(CODES)
