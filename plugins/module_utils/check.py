@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from .explain_kernel import explain_kernel
 from .policy.finding import (
     FAIL,
     LATER,
@@ -112,7 +113,11 @@ def _explain_connection(
     return explain_connection(policy.sessions, findings, own, evidence)
 
 
-def _check_kernel(policy: Policy, _options: Options, _evidence: Evidence) -> Iterator[Finding]:
+def _check_kernel(policy: Policy, _options: Options, evidence: Evidence) -> Iterator[Finding]:
+    yield from explain_kernel(list(_judge_kernel(policy)), evidence)
+
+
+def _judge_kernel(policy: Policy) -> Iterator[Finding]:
     for key, value in policy.kernel.items():
         how = "/proc/sys"
         try:

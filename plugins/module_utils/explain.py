@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import re
 
+from .explain_kernel import trace_kernel
 from .explain_sessions import trace_session
 from .policy.rlimit import RLIMITS
 from .probe.evidence import Evidence
@@ -13,18 +14,22 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from .policy.cause import Link
 
-ACCEPTED = "session:USER@SERVICE"
+ACCEPTED = "session:USER@SERVICE, kernel"
 _SESSION = re.compile(r"session:(.+)@([^@]+)")
 
 
 def explain(place: str, item: str) -> list[Link]:
     """Return every link that has a say in one limit of one place, in the order of their words.
 
+    :param item: A limit, or a sysctl where the place is ``kernel``.
     :raises ValueError: If there is no such place or item here.
     """
+    evidence = Evidence()
+    if place == "kernel":
+        return list(trace_kernel(item, evidence))
     session = _SESSION.fullmatch(place)
     if session is None:
         raise ValueError(f"{place!r} is no place to explain; accepted are {ACCEPTED}")
     if item not in RLIMITS:
         raise ValueError(f"{item!r} is no limit; accepted are {', '.join(RLIMITS)}")
-    return list(trace_session(session[1], session[2], item, Evidence()))
+    return list(trace_session(session[1], session[2], item, evidence))

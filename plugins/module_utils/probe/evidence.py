@@ -11,6 +11,7 @@ from ..policy.pam_limits import LIMITS_D, find_dialect, order_files, read_lines
 from ..policy.pam_stack import find_pam_limits, flatten, read_limits_options
 from ..policy.session_lines import find_unread
 from ..policy.sysctl_writes import find_lowest_nr_open
+from .boot import BootEvidence
 from .files import (
     list_folder,
     read_limits_files,
@@ -115,6 +116,10 @@ class Evidence:
     @cached_property
     def sysctl_files(self) -> dict[str, str]:
         return read_sysctl_files()
+
+    @cached_property
+    def boot(self) -> BootEvidence:
+        return BootEvidence(self.sysctl_files)
 
     def find_change(self, path: str) -> str:
         """Return when a file was last changed, as an ISO time, or nothing."""

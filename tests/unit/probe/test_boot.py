@@ -1,0 +1,188 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What sets sysctls at boot is found wherever a host keeps it."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from mlhost_limits.probe.boot import BootEvidence
+from mlhost_limits.probe.files import read_sysctl_files
+
+UNITS = "etc/systemd/system"
+KEY = "vm.max_map_count"
+
+
+class Tree:
+    """A host's files below a folder; each gets a time of its own where one is given."""
+
+    def __init__(self, top: Path) -> None:
+        self.top = top
+
+    def write(self, path: str, text: str = "", mode: int = 0o644) -> Path:
+        file = self.top / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text, encoding="latin-1")
+        file.chmod(mode)
+        return file
+
+    def link(self, path: str, target: str) -> Path:
+        file = self.top / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.symlink_to(target)
+        return file
+
+    def look(self) -> BootEvidence:
+        return BootEvidence(read_sysctl_files(str(self.top)), str(self.top))
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Tree:
+    return Tree(tmp_path)
+
+
+def test_a_bare_tree_says_nothing(tree: Tree) -> None:
+    boot = tree.look()
+    assert (boot.files, boot.others, boot.real, boot.command_line) == ({}, {}, {}, "")
+    assert (boot.stop, boot.tuned, boot.scripts, boot.all_scripts) == (None, None, {}, {})
+    assert (boot.modules, boot.os_release, boot.raises_nr_open) == (frozenset(), {}, None)
+    assert not boot.raises_file_max
+    assert not boot.applies_files
+    assert not boot.is_read_only("no.such_key")
+
+
+def test_files_that_boots_read_and_the_others(tree: Tree) -> None:
+    tree.write("etc/sysctl.conf", "a")
+    tree.write("etc/sysctl.d/10-a.conf", "b")
+    tree.write("etc/sysctl.d/10-a.cnf", "c")
+    tree.link("etc/sysctl.d/99-sysctl.conf", "../sysctl.conf")
+    (tree.top / "etc/sysctl.d/folder").mkdir()
+    boot = tree.look()
+    assert boot.files == {
+        "/etc/sysctl.d/10-a.conf": "b",
+        "/etc/sysctl.d/99-sysctl.conf": "a",
+        "/etc/sysctl.conf": "a",
+    }
+    assert boot.others == {"/etc/sysctl.d/10-a.cnf": "c"}
+    assert boot.real == {"/etc/sysctl.d/99-sysctl.conf": "/etc/sysctl.conf"}
+
+
+def test_files_are_told_apart_by_the_time_of_the_boot(tree: Tree) -> None:
+    tree.write("run/sysctl.d/a.conf")
+    tree.link("etc/sysctl.d/gone.conf", "nowhere")
+    now = tree.write("etc/sysctl.d/b.conf").stat().st_ctime
+    both = {"/run/sysctl.d/a.conf", "/etc/sysctl.d/b.conf"}
+    tree.write("proc/stat", f"cpu 1\nbtime {int(now) - 1000}\n")
+    assert tree.look().passing == {"/run/sysctl.d/a.conf"}
+    assert tree.look().fresh == both
+    # systemd has read the files since.
+    link = tree.link("run/systemd/units/invocation:systemd-sysctl.service", "0")
+    os.utime(link, (now + 50, now + 50), follow_symlinks=False)
+    assert tree.look().fresh == set()
+    tree.write("proc/stat", f"btime {int(now) - 10}\n")
+    assert tree.look().passing == set()
+
+
+@pytest.mark.parametrize(
+    ("release", "raises"),
+    [
+        ("ID=debian\nVERSION_ID=12\n", False),
+        ("ID=debian\nVERSION_ID=13\n", True),
+        ('ID=ubuntu\nVERSION_ID="24.04"\n', False),
+        ("ID=ubuntu\nVERSION_ID=25.10\n", True),
+        ("ID=debian\n", None),
+        ("ID=rocky\nVERSION_ID=9.4\n", None),
+    ],
+)
+def test_who_raises_nr_open(tree: Tree, release: str, raises: bool | None) -> None:
+    tree.write("etc/os-release", release)
+    assert tree.look().raises_nr_open is raises
+
+
+@pytest.mark.parametrize(
+    "folder", ["usr/lib/systemd", f"usr/lib/{os.uname().machine}-linux-gnu/systemd"]
+)
+def test_systemd_tells_its_version_by_a_library(tree: Tree, folder: str) -> None:
+    tree.write(f"{folder}/libsystemd-core-252.so")
+    tree.write(f"{folder}/libsystemd-shared-252.so")
+    tree.write("usr/lib/systemd/systemd-sysctl")
+    assert tree.look().raises_file_max
+    assert tree.look().applies_files
+
+
+def test_a_mask_stops_the_reader_and_an_own_unit_does_not(tree: Tree) -> None:
+    path = f"{UNITS}/systemd-sysctl.service"
+    link = tree.link(path, "/dev/null")
+    stop = tree.look().stop
+    assert stop is not None
+    assert (stop.place, stop.text) == (f"/{path}", "a link to /dev/null")
+    link.unlink()
+    tree.write(path)
+    assert tree.look().stop
+    tree.write(path, "[Service]\n")
+    assert tree.look().stop is None
+    tree.write("proc/cmdline", "quiet systemd.mask=x systemd.mask=systemd-sysctl ro\n")
+    stop = tree.look().stop
+    assert stop is not None
+    assert (stop.place, stop.text) == ("/proc/cmdline", "systemd.mask=systemd-sysctl")
+
+
+def test_modules_that_are_loaded_early(tree: Tree) -> None:
+    tree.write("etc/modules-load.d/a.conf", "# one\nnf_conntrack\n")
+    tree.write("usr/lib/modules-load.d/b.conf", "br-netfilter")
+    tree.write("etc/modules-load.d/c", "x")
+    assert {"nf_conntrack", "br_netfilter"} <= tree.look().modules
+    assert "x" not in tree.look().modules
+
+
+def test_tuned_counts_where_it_runs_or_will(tree: Tree) -> None:
+    tree.write("etc/tuned/active_profile", "site\n")
+    tree.write("etc/tuned/post_loaded_profile", "last gone\n")
+    tree.write("usr/lib/tuned/base/tuned.conf", f"[sysctl]\n{KEY}=1\nvm.swappiness=5\n")
+    tree.write("usr/lib/tuned/site/tuned.conf", "[sysctl]\nnot.read=1\n")
+    tree.write("etc/tuned/site/tuned.conf", f"[main]\ninclude=base,site\n[sysctl]\n{KEY}=2\n")
+    tree.write("usr/lib/tuned/last/tuned.conf", "[main]\ninclude=base\n")
+    assert tree.look().tuned is None
+    tree.write("run/tuned/tuned.pid", "1")
+    tuned = tree.look().tuned
+    assert tuned is not None
+    assert {key: at.place for key, at in tuned.lines.items()} == {
+        KEY: "/etc/tuned/site/tuned.conf:4",
+        "vm.swappiness": "/usr/lib/tuned/base/tuned.conf:3",
+    }
+    assert (tuned.enabled, tuned.reapplies, tuned.switch) == (False, True, None)
+    tree.write("etc/tuned/tuned-main.conf", "daemon = 1\nreapply_sysctl=0\n")
+    tree.link(f"{UNITS}/multi-user.target.wants/tuned.service", "x")
+    tuned = tree.look().tuned
+    assert tuned is not None
+    assert tuned.switch is not None
+    assert (tuned.enabled, tuned.reapplies, tuned.switch.line) == (True, False, 2)
+
+
+def test_scripts_that_run_at_boot(tree: Tree) -> None:
+    line = f"sysctl -w {KEY}=1\n"
+    exec_line = f"[Service]\nExecStart=/bin/{line}"
+    tree.write("etc/rc.local", line, 0o755)
+    tree.write("etc/rc.d/rc.local", line)
+    tree.write("etc/crontab", "@reboot root /usr/local/bin/tune\n")
+    tree.write("etc/cron.d/x", f"@reboot root {line}")
+    tree.write("usr/local/bin/tune", f"#!/bin/sh\n{line}", 0o755)
+    tree.write("usr/local/bin/other", line)
+    tree.write("usr/local/bin/large", f"#!/bin/sh\n{line}{'#' * 70000}")
+    called = "ExecStart=/usr/local/bin/other\nExecStart=/usr/local/bin/large\n"
+    tree.write(f"{UNITS}/a.service", f"[Service]\n{called}ExecStart=/usr/local/bin/gone\n")
+    tree.write(f"{UNITS}/b.service", exec_line)
+    tree.write(f"{UNITS}/not-wanted.service", exec_line)
+    tree.write(f"{UNITS}/c.service.d/x.conf", exec_line)
+    tree.write(f"{UNITS}/c.service.d/x.bak", exec_line)
+    tree.write("usr/lib/systemd/system/v.service", exec_line)
+    tree.link(f"{UNITS}/v.service", "/usr/lib/systemd/system/v.service")
+    for unit in ("a", "b", "v"):
+        tree.link(f"{UNITS}/multi-user.target.wants/{unit}.service", f"../{unit}.service")
+    expected = {
+        f"/{UNITS}/b.service", f"/{UNITS}/c.service.d/x.conf", "/etc/cron.d/x",
+        "/usr/local/bin/tune", "/etc/rc.local",
+    }  # fmt: skip
+    assert set(tree.look().scripts) == expected
+    assert set(tree.look().all_scripts) == expected | {"/usr/lib/systemd/system/v.service"}

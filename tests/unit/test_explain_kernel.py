@@ -1,0 +1,163 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A finding about a sysctl says what a boot makes of it, and where that is too little, why."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from mlhost_limits import explain_kernel as explain
+from mlhost_limits.policy.finding import Finding, Observation, judge, require_kernel
+from mlhost_limits.policy.schema import KernelValue
+from mlhost_limits.probe.boot import BootEvidence
+from mlhost_limits.probe.evidence import Evidence
+from mlhost_limits.probe.files import read_sysctl_files
+
+MAPS = "vm.max_map_count"
+GOOD = {"etc/sysctl.d/90-a.conf": f"{MAPS} = 262144\n"}
+SYSTEMD = {
+    "usr/lib/systemd/systemd-sysctl": "",
+    "usr/lib/systemd/libsystemd-shared-252.so": "",
+    "etc/os-release": "ID=debian\nVERSION_ID=12\n",
+    "proc/stat": "btime 4000000000\n",
+}
+Look = Callable[..., Evidence]
+
+
+@pytest.fixture
+def look(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Look:
+    """Give evidence of a host with these files and running values."""
+
+    def build(files: dict[str, str], running: dict[str, str] | None = None) -> Evidence:
+        for path, text in files.items():
+            (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+            (tmp_path / path).write_text(text)
+        monkeypatch.setattr(explain, "read_sysctl", (running or {}).get)
+        evidence = Evidence()
+        evidence.sysctl_files = read_sysctl_files(str(tmp_path))
+        evidence.boot = BootEvidence(evidence.sysctl_files, str(tmp_path))
+        evidence.limits_lines = ()
+        return evidence
+
+    return build
+
+
+def ask(evidence: Evidence, value: str | None, key: str = MAPS, least: int = 262144) -> Finding:
+    seen = Observation(None if value is None else int(value), "/proc/sys", "")
+    finding = judge(require_kernel(key, KernelValue(minimum=least)), seen)
+    (found,) = explain.explain_kernel([finding], evidence)
+    return found
+
+
+def tell(finding: Finding) -> tuple[str, list[str], str]:
+    return finding.status, [cause.code for cause in finding.causes], finding.outlook.after_boot
+
+
+@pytest.mark.parametrize(
+    ("files", "running", "expected"),
+    [
+        (GOOD, "262144", ("pass", [], "pass")),
+        (GOOD, "65530", ("fail", ["sysctl-changed-by-hand"], "pass")),
+        ({}, "262144", ("pass", ["sysctl-lost-at-boot"], "fail")),
+        ({}, "65530", ("fail", ["sysctl-not-stated"], "fail")),
+    ],
+)
+def test_now_and_after_a_boot(
+    look: Look, files: dict[str, str], running: str, expected: tuple[str, list[str], str]
+) -> None:
+    evidence = look({**SYSTEMD, **files}, {MAPS: running})
+    found = ask(evidence, running)
+    assert tell(found) == expected
+    assert found.fails_later is (expected[0] == "pass" and expected[2] == "fail")
+    assert (found.outlook.next_session, found.outlook.next_restart) == ("", "")
+
+
+def test_a_healthy_host_is_not_looked_at_more_closely(
+    look: Look, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(explain, "_look_closer", None)
+    assert tell(ask(look({**SYSTEMD, **GOOD}, {MAPS: "262144"}), "262144"))[0] == "pass"
+
+
+def test_where_nothing_is_known_to_apply_files_nothing_is_foretold(look: Look) -> None:
+    assert tell(ask(look(GOOD, {MAPS: "1"}), "1")) == ("fail", [], "unknown")
+    assert tell(ask(look(GOOD, {MAPS: "262144"}), "262144")) == ("pass", [], "unknown")
+
+
+def test_a_key_that_is_not_there(look: Look) -> None:
+    found = ask(look(SYSTEMD), None)
+    assert tell(found) == ("unknown", ["sysctl-key-absent"], "unknown")
+
+
+def test_a_key_that_cannot_be_read(look: Look) -> None:
+    assert tell(ask(look(SYSTEMD, {MAPS: "1"}), None)) == ("unknown", [], "unknown")
+
+
+def test_files_that_cannot_be_read_leave_the_boot_unknown(
+    look: Look, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    evidence = look({**SYSTEMD, **GOOD}, {MAPS: "1"})
+    del evidence.__dict__["boot"]
+
+    def refuse(*_words: object) -> None:
+        raise PermissionError("no")
+
+    monkeypatch.setattr("mlhost_limits.probe.evidence.BootEvidence", refuse)
+    assert tell(ask(evidence, "1")) == ("fail", [], "unknown")
+
+
+def test_a_slip_in_a_key_is_found(look: Look) -> None:
+    files = {"etc/sysctl.d/90-a.conf": "vm.max_map_cuont = 262144\nvm.swappiness = 1\n"}
+    found = ask(look({**SYSTEMD, **files}, {MAPS: "65530"}), "65530")
+    assert [cause.at and cause.at.line for cause in found.causes] == [1]
+
+
+def test_nr_open_is_not_lowered_below_what_limits_files_state(look: Look) -> None:
+    from mlhost_limits.policy.limits_conf import parse_limits_conf
+
+    evidence = look(SYSTEMD, {"fs.nr_open": "1048576"})
+    text = "* hard nofile 1048570\n* - nofile unlimited\n* hard nproc 5\nbad\n* hard nofile x\n"
+    evidence.limits_lines = tuple(parse_limits_conf(text, "/etc/security/limits.conf"))
+    wanted = require_kernel("fs.nr_open", KernelValue(maximum=1048500))
+    finding = judge(wanted, Observation(1048576, "/proc/sys"))
+    (found,) = explain.explain_kernel([finding], evidence)
+    assert found.causes[0].remedy.commands == ()
+
+
+def test_the_chain_of_a_key(look: Look) -> None:
+    files = {
+        "etc/sysctl.d/90-a.conf": f"{MAPS} = 5\n{MAPS} = 262144\n",
+        "usr/lib/sysctl.d/10-b.conf": f"\n{MAPS} = 6\n",
+        "etc/sysctl.conf": f"{MAPS} = 7\n",
+        "etc/tuned/active_profile": "x",
+        "run/tuned/tuned.pid": "",
+        "usr/lib/tuned/x/tuned.conf": f"[sysctl]\n{MAPS} = 8\n",
+        "etc/cron.d/x": f"@reboot root sysctl -w {MAPS}=9\n",
+        "proc/cmdline": f"sysctl.{MAPS}=4 systemd.mask=systemd-sysctl\n",
+    }
+    links = explain.trace_kernel(MAPS, look({**SYSTEMD, **files}, {MAPS: "9"}))
+    assert [(link.name, link.value, link.source) for link in links] == [
+        ("default", "65530", "where nothing states it"),
+        ("command line", "4", f'/proc/cmdline "sysctl.{MAPS}=4"'),
+        ("no files", "", '/proc/cmdline "systemd.mask=systemd-sysctl"'),
+        ("file", "6", f'/usr/lib/sysctl.d/10-b.conf:2 "{MAPS} = 6"'),
+        ("file", "5", f'/etc/sysctl.d/90-a.conf:1 "{MAPS} = 5"'),
+        ("file", "262144", f'/etc/sysctl.d/90-a.conf:2 "{MAPS} = 262144"'),
+        ("tuned", "8", f'/usr/lib/tuned/x/tuned.conf:2 "{MAPS} = 8"'),
+        ("script", "9", f'/etc/cron.d/x:1 "@reboot root sysctl -w {MAPS}=9"'),
+        ("not at boot", "7", f'/etc/sysctl.conf:1 "{MAPS} = 7"'),
+        ("after boot", "9", f'by /etc/cron.d/x:1 "@reboot root sysctl -w {MAPS}=9"'),
+        ("running", "9", "/proc/sys/vm/max_map_count"),
+    ]
+
+
+def test_the_chain_of_a_key_that_nothing_states(look: Look) -> None:
+    links = explain.trace_kernel("kernel.pid_max", look({}, {"kernel.pid_max": "1"}))
+    assert [(link.name, link.value, link.source) for link in links] == [
+        ("default", "unknown", "where nothing states it"),
+        ("after boot", "unknown", "by the default"),
+        ("running", "1", "/proc/sys/kernel/pid_max"),
+    ]
+    with pytest.raises(ValueError, match=r"this kernel has no sysctl 'vm\.x'"):
+        explain.trace_kernel("vm.x", look({}))
