@@ -36,7 +36,9 @@ def check_docker(policy: DockerPolicy, canary: str, evidence: Evidence) -> Itera
     if daemon is None:
         dead = find_dead(NEW, policy, evidence)
         yield from [dead] if dead else ()
-        yield from _judge_unknown(policy, "no dockerd is running on this host")
+        user = evidence.docker.rootless
+        what = f"but a rootless one of uid {user.uid} (pid {user.pid}) " if user else ""
+        yield from _judge_unknown(policy, f"no dockerd {what}is running on this host")
         return
     address = evidence.docker.address
     try:

@@ -84,7 +84,9 @@ def _find_delay(wanted: Requirement, scene: Scene) -> tuple[Cause | None, bool]:
     """Return what a restart of dockerd would change, and whether what was measured is explained."""
     if find_obstacles(scene.restart):
         return None, scene.differs
-    if scene.seen.get(wanted.item) in predict(scene.restart, wanted.item):
+    if wanted.item not in scene.seen:
+        return None, not scene.differs
+    if scene.seen[wanted.item] in predict(scene.restart, wanted.item):
         return None, True
     late = blame_pending(wanted, scene.restart, scene.pending, scene.site.tools)
     return late, late is not None

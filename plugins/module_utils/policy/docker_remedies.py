@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 from typing import NamedTuple
 
 from .docker_config import SHM_KEY, ULIMITS_KEY, read_entries
@@ -196,30 +197,32 @@ def state_in_file(item: str, limit: Rlimit, world: World, tools: Tools) -> Chang
 def _put_ulimit(text: str, item: str, limit: Rlimit) -> tuple[str, list[str]]:
     """Return the text with the entry, and the steps; entries of other keys for it go."""
     value = format_ulimit(item, limit)
-    steps = [f'u = d["{ULIMITS_KEY}"] = d.get("{ULIMITS_KEY}") or {{}}']
-    step = f"u[{json.dumps(item)}] = {json.dumps(value)}"
+    whole = f'd.setdefault("{ULIMITS_KEY}", {{}})'
+    step = f"{whole}[{json.dumps(item)}] = {json.dumps(value)}"
     members = [] if is_blank(text) else find_members(text)
     block = find_member(members, ULIMITS_KEY)
     if block is None or not isinstance(block.value, dict):
-        return set_member(text, ULIMITS_KEY, {item: value}), [*steps, step]
+        null = f'd["{ULIMITS_KEY}"] = d["{ULIMITS_KEY}"] or {{}}'
+        return set_member(text, ULIMITS_KEY, {item: value}), [null, step] if block else [step]
     entries = read_entries(text, "", members)
     stray = [entry.key for entry in entries if entry.item == item != entry.key]
     inner = text[block.value_start : block.end]
     for key in stray:
         inner = remove_member(inner, key)
     inner = set_member(inner, item, value)
-    steps += [f"u.pop({json.dumps(key)}, None)" for key in stray]
+    steps = [f"{whole}.pop({json.dumps(key)}, None)" for key in stray]
     return text[: block.value_start] + inner + text[block.end :], [*steps, step]
 
 
 def drop_entry(key: str, world: World, tools: Tools) -> Change:
-    """Take an entry out of default-ulimits."""
+    """Take an entry out of default-ulimits.
+
+    :raises ValueError: If daemon.json states that twice.
+    """
     text = world.text or ""
-    block = find_member(find_members(text, world.path), ULIMITS_KEY)
-    after = text
-    if block:
-        inner = remove_member(text[block.value_start : block.end], key)
-        after = text[: block.value_start] + inner + text[block.end :]
+    (block,) = [one for one in find_members(text, world.path) if one.key == ULIMITS_KEY]
+    inner = remove_member(text[block.value_start : block.end], key)
+    after = text[: block.value_start] + inner + text[block.end :]
     steps = [f'd["{ULIMITS_KEY}"].pop({json.dumps(key)}, None)']
     return _change_file("take that entry out", steps, after, world, tools)
 
@@ -232,13 +235,14 @@ def drop_key(key: str, world: World, tools: Tools) -> Change:
 
 
 def rename_key(key: str, right: str, world: World, tools: Tools) -> Change:
-    """Give a key of daemon.json the name that dockerd knows."""
+    """Give a key of daemon.json the name that dockerd knows.
+
+    :raises ValueError: If it stands there twice.
+    """
     text = world.text or ""
-    member = find_member(find_members(text, world.path), key)
-    after = text
-    if member:
-        name_end = text.index(":", member.start + len(key))
-        after = text[: member.start] + json.dumps(right) + text[name_end:]
+    (member,) = [one for one in find_members(text, world.path) if one.key == key]
+    name_end = text.index(":", member.start + len(key))
+    after = text[: member.start] + json.dumps(right) + text[name_end:]
     steps = [f"d.update({{{json.dumps(right)}: d.pop(k) for k in [{json.dumps(key)}] if k in d}})"]
     return _change_file(f"call that key {right}", steps, after, world, tools)
 
@@ -246,16 +250,16 @@ def rename_key(key: str, right: str, world: World, tools: Tools) -> Change:
 def _change_file(said: str, steps: Sequence[str], after: str, world: World, tools: Tools) -> Change:
     before = world.text or ""
     changed = world._replace(text=keep_lines(before, after))
-    if not world.path.isprintable() or before.strip() == "null":
+    if not world.path.isprintable():
         return Change(tools.restart(said), changed)
     commands: list[tuple[str, ...]] = []
-    read = ['d = json.load(open(p, "rb"))']
     if is_blank(before):
-        commands.append(("mkdir", "-p", world.path.rpartition("/")[0]))
-        read = ['f = open(p, "a+")', "f.seek(0)", 'd = json.loads(f.read().strip() or "{}")']
-    write = ["t = json.dumps(d, indent=2)", 'open(p, "w").write(t + "\\n")']
-    path = f"p = {json.dumps(world.path)}"
-    commands.append(("python3", "-c", "; ".join(["import json", path, *read, *steps, *write])))
+        path = shlex.quote(world.path)
+        make = f"grep -qs '{{' {path} || echo '{{}}' > {path}"
+        commands = [("mkdir", "-p", world.path.rpartition("/")[0]), ("sh", "-c", make)]
+    read = [f"p = {json.dumps(world.path)}", 'd = json.load(open(p, "rb"))']
+    lines = ["import json", *read, *steps, 'json.dump(d, open(p, "w"), indent=2)']
+    commands.append(("python3", "-c", "; ".join(lines)))
     return Change(tools.restart(said, commands), changed)
 
 

@@ -76,7 +76,8 @@ def explain_running(finding: Finding, running: Running, scene: Scene) -> Finding
         found = _blame_shm(running, scene) if shm else _blame_limit(wanted, running, scene)
         causes = _note_binding(wanted.item, found, running)
     elif next_restart == FAIL:
-        causes = blame_defaults(wanted, scene)
+        own = _blame_own(wanted, running, scene)
+        causes = [own] if own else blame_defaults(wanted, scene)
     elif after_boot == FAIL:
         causes = find_docker_causes(wanted, scene.boot, scene.site)
     return finding._replace(causes=tuple(causes), outlook=outlook)
@@ -98,10 +99,9 @@ def _foretell_restart(wanted: Requirement, running: Running, scene: Scene) -> st
         return FAIL
     if wanted.item == SHM:
         return _foretell_shm(wanted, running)
-    if _find_change(wanted.item, running):
-        return UNKNOWN
     merged = running.merged.get(wanted.item)
-    return judge_all(wanted, [merged] if merged else find_defaults(wanted.item, scene))
+    limits = [merged] if merged else find_defaults(wanted.item, scene)
+    return _mind_change(wanted, judge_all(wanted, limits), running)
 
 
 def _foretell_boot(wanted: Requirement, running: Running, scene: Scene) -> str:
@@ -109,10 +109,16 @@ def _foretell_boot(wanted: Requirement, running: Running, scene: Scene) -> str:
         return FAIL
     if wanted.item == SHM:
         return _foretell_shm(wanted, running)
-    if running.own is None or _find_change(wanted.item, running):
+    if running.own is None:
         return UNKNOWN
     own = running.own.get(wanted.item)
-    return judge_all(wanted, [own]) if own else foretell(wanted, scene.boot)
+    status = judge_all(wanted, [own]) if own else foretell(wanted, scene.boot)
+    return _mind_change(wanted, status, running)
+
+
+def _mind_change(wanted: Requirement, status: str, running: Running) -> str:
+    """Return what is foretold, unless the container's own program may undo it again."""
+    return UNKNOWN if status == PASS and _find_change(wanted.item, running) else status
 
 
 def _foretell_shm(wanted: Requirement, running: Running) -> str:
@@ -139,9 +145,8 @@ def _blame_limit(wanted: Requirement, running: Running, scene: Scene) -> list[Ca
         if judge_all(wanted, [started]) == PASS:
             return causes
     defaults = find_defaults(item, scene)
-    own = _find_own(item, running, defaults)
-    if own and judge_all(wanted, [own]) == FAIL:
-        causes.append(_blame_own(item, own, running, scene))
+    own = _blame_own(wanted, running, scene)
+    causes += [own] if own else []
     if scene.refused or judge_all(wanted, defaults) == FAIL:
         new = blame_defaults(wanted, scene)
         return [*causes, *(new if causes else _then_restart(new, running))]
@@ -160,10 +165,11 @@ def _is_older(item: str, running: Running, scene: Scene) -> bool:
     return parent is not None and running.since < parent.since
 
 
-def _find_own(item: str, running: Running, defaults: tuple[Rlimit, ...]) -> Rlimit | None:
+def _find_own(item: str, running: Running, scene: Scene) -> Rlimit | None:
     """Return the container's own limit: what it has beside the defaults, where it is not told."""
     if running.own is not None:
         return running.own.get(item)
+    defaults = find_defaults(item, scene)
     merged = running.merged.get(item)
     return merged if defaults and merged not in defaults else None
 
@@ -177,7 +183,11 @@ def _blame_change(item: str, started: Rlimit, running: Running) -> Cause:
     return Cause("docker-changed-inside", text, remedy)
 
 
-def _blame_own(item: str, own: Rlimit, running: Running, scene: Scene) -> Cause:
+def _blame_own(wanted: Requirement, running: Running, scene: Scene) -> Cause | None:
+    item = wanted.item
+    own = _find_own(item, running, scene)
+    if own is None or judge_all(wanted, [own]) != FAIL:
+        return None
     text = (
         f"{running.name} was created with --ulimit {item}={format_pair(item, own)}, which beats"
         " every default"

@@ -23,7 +23,7 @@ from ..policy.systemd_limits import (
 from .canary_key import find_containerd
 from .docker import Daemon, find_daemon, read_version
 from .files import read_bytes, read_text
-from .process import Process, read_process
+from .process import Process, find_processes, read_process
 from .unit import UnitFiles, read_dockerd_flags, read_manager_files, read_unit_files
 
 TYPE_CHECKING = False
@@ -54,6 +54,11 @@ class DockerEvidence:
     @cached_property
     def daemon(self) -> Daemon | None:
         return find_daemon()
+
+    @cached_property
+    def rootless(self) -> Process | None:
+        """Return a dockerd of a user's own, which has a socket of its own."""
+        return next((one for one in find_processes() if one.comm == "dockerd" and one.uid), None)
 
     @cached_property
     def unit(self) -> str:
