@@ -46,18 +46,19 @@ def check_docker(policy: DockerPolicy, canary: str, evidence: Evidence) -> Itera
     except (OSError, ValueError) as exc:
         yield from _judge_unknown(policy, str(exc))
         return
-    running = list(_judge_running(policy, containers))
+    running = list(look_at_running(policy, containers))
     if canary == "never":
         reason = "no container was started (canary: never)"
         seen = SeenDocker(list(_judge_unknown(policy, reason)), running=running)
     else:
-        seen = _judge_new(policy, daemon, address, canary == "always")._replace(running=running)
+        seen = judge_new(policy, daemon, address, canary == "always")._replace(running=running)
     yield from explain_docker(seen, policy, evidence)
 
 
-def _judge_running(
+def look_at_running(
     policy: DockerPolicy, containers: Iterable[Container]
 ) -> Iterator[SeenContainer]:
+    """Yield the containers that still run when they are looked at, each judged."""
     for container in containers:
         place = f"container:docker/{container.name}"
         how = f"/proc/{container.pid}/limits"
@@ -74,7 +75,11 @@ def _with_shm(limits: dict[str, Rlimit], size: int | None) -> dict[str, Rlimit]:
     return limits if size is None else {**limits, SHM: Rlimit(size, size)}
 
 
-def _judge_new(policy: DockerPolicy, daemon: Daemon, address: str, fresh: bool) -> SeenDocker:
+def judge_new(policy: DockerPolicy, daemon: Daemon, address: str, fresh: bool) -> SeenDocker:
+    """Judge what a new container gets, which a canary shows.
+
+    :param fresh: Measure again, even where nothing that decides it has changed.
+    """
     try:
         seen = _measure(daemon, address, fresh)
     except (OSError, ValueError) as exc:

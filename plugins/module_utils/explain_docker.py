@@ -13,7 +13,6 @@ from .policy.docker_outlook import Scene, explain_new, explain_start
 from .policy.docker_remedies import Site, Tools
 from .policy.docker_running import Running, explain_running
 from .policy.docker_world import (
-    SHM,
     Parent,
     World,
     find_obstacles,
@@ -75,7 +74,7 @@ def explain_docker(seen: SeenDocker, policy: DockerPolicy, evidence: Evidence) -
         yield from seen.new
         return
     for one in seen.running:
-        running = _describe(one, evidence.docker)
+        running = describe(one, evidence.docker)
         for finding in one.findings:
             yield explain_running(finding, running, scene)
     for finding in seen.new:
@@ -109,39 +108,33 @@ def gather(seen: SeenDocker, policy: DockerPolicy, evidence: Evidence) -> Scene 
     line = resolve_sysctl(evidence.sysctl_files, ["fs.nr_open"]).get("fs.nr_open")
     stated = find_number(line.winner) if line else None
     nr_open = stated or find_boot_default("fs.nr_open", evidence.nr_open) or evidence.nr_open
-    started = read_start_time(daemon.process)
-    changed = docker.config_changed
-    pending = Pending(
-        format_time(started),
-        format_time(changed) if changed > started else "",
-        docker.running_flags,
-    )
+    started, changed = read_start_time(daemon.process), docker.config_changed
+    late = format_time(changed) if changed > started else ""
+    pending = Pending(format_time(started), late, docker.running_flags)
     tools = Tools(docker.unit, bool(seen.running) and not docker.live_restore, docker.flag_files)
-    own = (
-        {} if parent and parent.unit == docker.unit else read_unit_stated(docker.unit, True).stated
-    )
+    foreign = docker.unit and not (parent and parent.unit == docker.unit)
+    own = read_unit_stated(docker.unit, True).stated if foreign else {}
     site = Site(policy, tools, parent, own, line.winner if line else None)
-    now = {item: inherit(parent, item) if parent else () for item in RLIMITS}
-    later = {item: inherit_at_start(parent, item, nr_open) if parent else () for item in RLIMITS}
     refused = any(one.requirement.item == START for one in seen.new)
-    restart = world._replace(base=now)
+    now = {item: inherit(parent, item) for item in RLIMITS} if parent else {}
+    later = {item: inherit_at_start(parent, item, nr_open) for item in RLIMITS} if parent else {}
     boot = world._replace(base=later, nr_open=nr_open)
-    scene = Scene(restart, boot, site, pending, seen.limits, refused)
-    return _pin(scene)
+    return _pin(Scene(world._replace(base=now), boot, site, pending, seen.limits, refused))
 
 
 def _pin(scene: Scene) -> Scene:
-    """Let what a new container was measured to inherit stand for what it may inherit."""
+    """Of the limits that a new container may inherit, keep the one that was measured."""
     if scene.differs or find_obstacles(scene.restart):
         return scene
+    base = scene.restart.base
     measured = {
         item: (limit,)
         for item, limit in scene.seen.items()
-        if item != SHM and not find_stated(scene.restart, item)
+        if limit in base.get(item, (limit,)) and not find_stated(scene.restart, item)
     }
     parent = scene.site.parent
     lasting = {} if parent is None or parent.changed else measured
-    restart = scene.restart._replace(base={**scene.restart.base, **measured})
+    restart = scene.restart._replace(base={**base, **measured})
     boot = scene.boot._replace(base={**scene.boot.base, **lasting})
     return scene._replace(restart=restart, boot=boot)
 
@@ -179,7 +172,8 @@ def _read_parent(docker: DockerEvidence) -> Parent | None:
     )
 
 
-def _describe(seen: SeenContainer, docker: DockerEvidence) -> Running:
+def describe(seen: SeenContainer, docker: DockerEvidence) -> Running:
+    """Return what is known of a running container."""
     container = seen.container
     details = container.details
     host = details.get("HostConfig", {})
