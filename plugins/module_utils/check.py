@@ -141,11 +141,11 @@ def _check_sessions(policy: Policy, options: Options, evidence: Evidence) -> Ite
         )
 
 
-def _check_containers(policy: Policy, options: Options, _evidence: Evidence) -> Iterator[Finding]:
+def _check_containers(policy: Policy, options: Options, evidence: Evidence) -> Iterator[Finding]:
     if policy.docker:
         from .check_docker import check_docker
 
-        yield from check_docker(policy.docker, options.canary)
+        yield from check_docker(policy.docker, options.canary, evidence)
 
 
 def _check_processes(policy: Policy, _options: Options, _evidence: Evidence) -> Iterator[Finding]:

@@ -6,39 +6,59 @@ from __future__ import annotations
 import time
 
 from .apply.cache import keep_cached, read_cached
-from .policy.dockerd_flags import find_config_path, find_socket
+from .explain_docker import START, SeenContainer, SeenDocker, explain_docker, find_dead
+from .policy.docker_world import SHM
+from .policy.dockerd_flags import find_config_path
 from .policy.finding import Finding, Observation, Requirement, judge, judge_limits
 from .policy.rlimit import Rlimit
-from .probe.docker import find_daemon, read_container_limits, read_containers
+from .probe.docker import read_container_limits, read_containers
 from .probe.files import read_bytes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from .policy.schema import DockerPolicy
-    from .probe.docker import Daemon
+    from .probe.docker import Container, Daemon
+    from .probe.evidence import Evidence
 
 NEW = "new-container:docker"
 _CACHE = "canary"
 
 
-def check_docker(policy: DockerPolicy, canary: str) -> Iterator[Finding]:
+def check_docker(policy: DockerPolicy, canary: str, evidence: Evidence) -> Iterator[Finding]:
     """Yield the findings of every running container and of a new one.
 
     :param canary: ``auto`` reuses a result while nothing that decides it has changed,
         ``always`` measures again, ``never`` leaves a new container unknown.
     """
-    daemon = find_daemon()
+    daemon = evidence.docker.daemon
     if daemon is None:
-        yield from _judge_unknown(policy, "no dockerd is running on this host")
+        dead = find_dead(NEW, policy, evidence)
+        yield from [dead] if dead else ()
+        user = evidence.docker.rootless
+        what = f"but a rootless one of uid {user.uid} (pid {user.pid}) " if user else ""
+        yield from _judge_unknown(policy, f"no dockerd {what}is running on this host")
         return
-    address = find_socket(daemon.flags)
+    address = evidence.docker.address
     try:
         containers = read_containers(address)
     except (OSError, ValueError) as exc:
         yield from _judge_unknown(policy, str(exc))
         return
+    running = list(look_at_running(policy, containers))
+    if canary == "never":
+        reason = "no container was started (canary: never)"
+        seen = SeenDocker(list(_judge_unknown(policy, reason)), running=running)
+    else:
+        seen = judge_new(policy, daemon, address, canary == "always")._replace(running=running)
+    yield from explain_docker(seen, policy, evidence)
+
+
+def look_at_running(
+    policy: DockerPolicy, containers: Iterable[Container]
+) -> Iterator[SeenContainer]:
+    """Yield the containers that still run when they are looked at, each judged."""
     for container in containers:
         place = f"container:docker/{container.name}"
         how = f"/proc/{container.pid}/limits"
@@ -46,34 +66,36 @@ def check_docker(policy: DockerPolicy, canary: str) -> Iterator[Finding]:
             found = read_container_limits(container.pid)
         except OSError:
             continue  # It ended since it was listed.
-        yield from judge_limits(place, policy.limits, found.limits, how)
-        yield from _judge_shm(place, policy, found.shm_size, how)
-    if canary == "never":
-        yield from _judge_unknown(policy, "no container was started (canary: never)")
-    else:
-        yield from _judge_new(policy, daemon, address, fresh=canary == "always")
+        findings = judge_limits(place, policy.limits, found.limits, how)
+        findings += _judge_shm(place, policy, found.shm_size, how)
+        yield SeenContainer(container, _with_shm(found.limits, found.shm_size), findings)
 
 
-def _judge_new(
-    policy: DockerPolicy, daemon: Daemon, address: str, fresh: bool
-) -> Iterator[Finding]:
+def _with_shm(limits: dict[str, Rlimit], size: int | None) -> dict[str, Rlimit]:
+    return limits if size is None else {**limits, SHM: Rlimit(size, size)}
+
+
+def judge_new(policy: DockerPolicy, daemon: Daemon, address: str, fresh: bool) -> SeenDocker:
+    """Judge what a new container gets, which a canary shows.
+
+    :param fresh: Measure again, even where nothing that decides it has changed.
+    """
     try:
         seen = _measure(daemon, address, fresh)
     except (OSError, ValueError) as exc:
-        yield from _judge_unknown(policy, str(exc))
-        return
+        return SeenDocker(list(_judge_unknown(policy, str(exc))))
     if seen["reason"]:
-        yield from _judge_unknown(policy, str(seen["reason"]))
-        return
+        return SeenDocker(list(_judge_unknown(policy, str(seen["reason"]))))
     if seen["refusal"]:
-        wanted = Requirement(NEW, "start", "value", exact="a container that starts")
-        yield judge(wanted, Observation(str(seen["refusal"]), "canary container"))
-        return
+        wanted = Requirement(NEW, START, "value", exact="a container that starts")
+        return SeenDocker([judge(wanted, Observation(str(seen["refusal"]), "canary container"))])
     when = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(float(str(seen["when"]))))
     how = f"canary container of {when}"
     limits = {name: Rlimit(*pair) for name, pair in dict(seen["limits"]).items()}  # type: ignore[call-overload]
-    yield from judge_limits(NEW, policy.limits, limits, how)
-    yield from _judge_shm(NEW, policy, seen["shm_size"], how)
+    size = seen["shm_size"]
+    findings = judge_limits(NEW, policy.limits, limits, how)
+    findings += _judge_shm(NEW, policy, size, how)
+    return SeenDocker(findings, _with_shm(limits, size if isinstance(size, int) else None))
 
 
 def _measure(daemon: Daemon, address: str, fresh: bool) -> dict[str, object]:
@@ -102,7 +124,7 @@ def _measure(daemon: Daemon, address: str, fresh: bool) -> dict[str, object]:
 def _judge_shm(place: str, policy: DockerPolicy, size: object, how: str) -> Iterator[Finding]:
     if policy.shm_size is None:
         return
-    wanted = Requirement(place, "shm_size", "value", policy.shm_size, unit="bytes")
+    wanted = Requirement(place, SHM, "value", policy.shm_size, unit="bytes")
     if isinstance(size, int):
         yield judge(wanted, Observation(size, how))
     else:
@@ -112,5 +134,5 @@ def _judge_shm(place: str, policy: DockerPolicy, size: object, how: str) -> Iter
 def _judge_unknown(policy: DockerPolicy, reason: str) -> Iterator[Finding]:
     yield from judge_limits(NEW, policy.limits, None, "", reason)
     if policy.shm_size is not None:
-        wanted = Requirement(NEW, "shm_size", "value", policy.shm_size, unit="bytes")
+        wanted = Requirement(NEW, SHM, "value", policy.shm_size, unit="bytes")
         yield judge(wanted, Observation(None, "", reason))

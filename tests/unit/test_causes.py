@@ -23,7 +23,8 @@ def find_codes() -> dict[str, str]:
 
 
 def test_every_code_has_an_anchor_and_no_anchor_lacks_a_code() -> None:
-    text = (TOP / "docs" / "causes.md").read_text(encoding="utf-8")
+    pages = sorted((TOP / "docs").glob("causes*.md"))
+    text = "".join(page.read_text(encoding="utf-8") for page in pages)
     anchors = re.findall(r'^### <a id="([a-z0-9-]+)"></a>\1$', text, re.MULTILINE)
     assert sorted(anchors) == sorted(find_codes())
 

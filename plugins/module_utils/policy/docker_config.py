@@ -50,10 +50,14 @@ class StatedDefault(NamedTuple):
 
 
 class Fault(NamedTuple):
-    """What is wrong with one statement; ``stops`` is ``dockerd``, ``containers`` or nothing."""
+    """What is wrong with one statement; ``stops`` is ``dockerd``, ``containers`` or nothing.
+
+    ``at`` is the statement where the text names its place.
+    """
 
     text: str
     stops: str
+    at: Declaration | None = None
 
 
 class Entry(NamedTuple):

@@ -36,9 +36,14 @@ def read_flag_defaults(flags: Iterable[Flag]) -> list[StatedDefault]:
         if found:
             name, limit = found
             value = limit.hard if name == "shm_size" else ":".join(map(format_quantity, limit))
-            declaration = Declaration(flag.path, flag.line, f"--{flag.name}={flag.value}", value)
-            stated[name] = StatedDefault(name, limit, declaration)
+            stated[name] = StatedDefault(name, limit, declare_flag(flag, value))
     return list(stated.values())
+
+
+def declare_flag(flag: Flag, value: int | str = "") -> Declaration:
+    """Return a flag as a declaration; two spellings of one flag look alike."""
+    text = f"--{flag.name}={flag.value}" if flag.value else f"--{flag.name}"
+    return Declaration(flag.path, flag.line, text, value)
 
 
 def parse_ulimit(text: str) -> tuple[str, Rlimit] | None:
@@ -70,16 +75,18 @@ def find_flag_problems(flags: Iterable[Flag], nr_open: int) -> Iterator[Fault]:
     :param nr_open: ``fs.nr_open`` of the host.
     """
     for flag in flags:
-        text = f"{flag.place}: --{flag.name}={flag.value}"
+        at = declare_flag(flag)
+        text = f"{at.place}: {at.text}"
         if flag.name == "default-ulimit" and parse_ulimit(flag.value) is None:
-            yield Fault(f"{text} is no limit, dockerd takes NAME=SOFT:HARD", "dockerd")
+            yield Fault(f"{text} is no limit, dockerd takes NAME=SOFT:HARD", "dockerd", at)
         elif flag.name == "default-shm-size" and parse_shm_size(flag.value) is None:
-            yield Fault(f"{text} is no size, dockerd takes one such as 8G", "dockerd")
+            yield Fault(f"{text} is no size, dockerd takes one such as 8G", "dockerd", at)
     for default in read_flag_defaults(flags):
         fault = _find_fault(default, nr_open)
         if fault:
             place = f"{default.declaration.place}: {default.declaration.text}"
-            yield Fault(f"{place}: {fault}: no container starts", "containers")
+            text = f"{place}: {fault}: no container starts"
+            yield Fault(text, "containers", default.declaration)
 
 
 def _find_fault(default: StatedDefault, nr_open: int) -> str:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
+from .declaration import Declaration
 from .docker_config import (
     SHM_KEY,
     ULIMITS_KEY,
@@ -18,7 +19,7 @@ from .docker_config import (
     show_value,
     walk_entries,
 )
-from .docker_flags import find_flag_problems
+from .docker_flags import declare_flag, find_flag_problems
 from .docker_merge import format_ulimit
 from .dockerd_version import is_before_23
 from .json_text import byte_order_mark, find_member, is_blank, line_of
@@ -59,10 +60,17 @@ _FLAG_KEYS = {
 
 
 class Problem(NamedTuple):
-    """One sentence; ``stops`` is ``dockerd``, ``containers``, or nothing: it is only in doubt."""
+    """One sentence; ``stops`` is ``dockerd``, ``containers``, or nothing: it is only in doubt.
+
+    ``at`` is the statement that is wrong, ``None`` for what is only wanted. ``key`` is the key of
+    daemon.json that it is about, and ``entry`` the one inside it, where there is one.
+    """
 
     text: str
     stops: str
+    at: Declaration | None = None
+    key: str = ""
+    entry: str = ""
 
 
 def find_daemon_json_problems(
@@ -93,7 +101,9 @@ def find_daemon_json_problems(
     try:
         members = read_members(text, path, version)
     except ValueError as error:
-        return [*problems, Problem(str(error), "dockerd")]
+        where = re.match(re.escape(path) + ":([0-9]+):", str(error))
+        at = Declaration(path, int(where[1]) if where else 0, "", "")
+        return [*problems, Problem(str(error), "dockerd", at)]
     problems += _find_key_problems(text, path, members, wanted)
     problems += _find_entry_problems(text, path, members, wanted, nr_open)
     keys = set(flatten_keys(members))
@@ -113,41 +123,46 @@ def _find_text_problems(
     if is_before_23(version) is False:
         return
     if byte_order_mark(text):
-        yield Problem(f"{path}:1: dockerd before 23.0 refuses a byte order mark", "dockerd")
+        problem = f"{path}:1: dockerd before 23.0 refuses a byte order mark"
+        yield Problem(problem, "dockerd", Declaration(path, 1, "", ""))
     if is_blank(text) and not any(wanted):
         problem = f"{path}: dockerd before 23.0 refuses an empty file, {{}} is accepted"
-        yield Problem(problem, "dockerd")
+        yield Problem(problem, "dockerd", Declaration(path, 0, "", ""))
 
 
 def _find_key_problems(
     text: str, path: str, members: list[Member], wanted: DockerDefaults
 ) -> Iterator[Problem]:
     for member in members:
-        place = f"{path}:{line_of(text, member.start)}: {member.key}"
+        written = text[member.start : member.end]
+        at = Declaration(path, line_of(text, member.start), written, "")
+        place = f"{at.place}: {member.key}"
         if member.key == ULIMITS_KEY:
             if not isinstance(member.value, dict) and member.value is not None:
                 seen = show_value(member.value)
-                yield Problem(f"{place}: dockerd takes an object, not {seen}", "dockerd")
+                problem = f"{place}: dockerd takes an object, not {seen}"
+                yield Problem(problem, "dockerd", at, ULIMITS_KEY)
         elif member.key == SHM_KEY:
             if wanted.shm_size is None:
                 size = read_shm_size(text, member)
                 last = member is find_member(members, SHM_KEY)
-                yield from _find_size_problems(place, member.value, size, last)
+                yield from _find_size_problems(at, member.value, size, last)
         elif _MISSPELT.fullmatch(member.key) and member.value != {}:
             right = SHM_KEY if "shm" in member.key.lower() else ULIMITS_KEY
             problem = f"{place}: dockerd does not know this key, {right} is meant"
-            yield Problem(problem, "dockerd")
+            yield Problem(problem, "dockerd", at, member.key)
 
 
 def _find_size_problems(
-    place: str, value: object, size: int | None, counts: bool
+    at: Declaration, value: object, size: int | None, counts: bool
 ) -> Iterator[Problem]:
-    seen = show_value(value)
+    place, seen = f"{at.place}: {SHM_KEY}", show_value(value)
     if size is None:
         problem = f"{place}: {seen} is no size, dockerd takes a string such as '8G'"
-        yield Problem(problem, "dockerd")
+        yield Problem(problem, "dockerd", at, SHM_KEY)
     elif size == TOO_LARGE and counts:
-        yield Problem(f"{place}: {seen} is too large: no container starts", "containers")
+        problem = f"{place}: {seen} is too large: no container starts"
+        yield Problem(problem, "containers", at, SHM_KEY)
 
 
 def _find_entry_problems(
@@ -158,12 +173,15 @@ def _find_entry_problems(
     for entry in walk_entries(text, path, members):
         if entry.item in wanted.ulimits:
             continue
-        place = f"{path}:{entry.line}: {ULIMITS_KEY}.{entry.key}"
+        at = Declaration(path, entry.line, entry.text, "")
+        place = f"{at.place}: {ULIMITS_KEY}.{entry.key}"
         counts = entry in counted
         for fault in find_faults(entry, nr_open) if counts else find_type_faults(entry):
-            yield Problem(f"{place}: {fault.text}", fault.stops)
+            problem = f"{place}: {fault.text}"
+            yield Problem(problem, fault.stops, at, ULIMITS_KEY, entry.key)
         if counts and limits.setdefault(entry.item, entry.limit) != entry.limit:
-            yield Problem(f"{place}: {entry.item} is stated twice, which one wins is chance", "")
+            problem = f"{place}: {entry.item} is stated twice, which one wins is chance"
+            yield Problem(problem, "", at, ULIMITS_KEY, entry.key)
 
 
 def flatten_keys(members: Iterable[Member]) -> Iterator[str]:
@@ -180,4 +198,5 @@ def _find_conflicts(keys: Collection[str], path: str, flags: Iterable[Flag]) -> 
         key = _FLAG_KEYS.get(flag.name, flag.name)
         if key in keys:
             text = f"{flag.place}: --{flag.name} and {key} in {path} exclude each other,"
-            yield Problem(f"{text} dockerd does not start with both", "dockerd")
+            problem = f"{text} dockerd does not start with both"
+            yield Problem(problem, "dockerd", declare_flag(flag), key)

@@ -17,7 +17,7 @@ def read_canary_key(daemon: Daemon, config: bytes, address: str = "", proc: str 
     :param address: The socket of containerd, whose limits containers start from. By default
         the one that the daemon was told, or starts for itself.
     """
-    pid = next(filter(None, map(read_peer, _containerd_sockets(daemon, address))), None)
+    pid = find_containerd(daemon, address)
     facts: list[object] = [
         daemon.process.pid,
         daemon.process.start,
@@ -29,6 +29,11 @@ def read_canary_key(daemon: Daemon, config: bytes, address: str = "", proc: str 
     for parent in filter(None, (daemon.process.pid, pid)):
         facts += [parent, read_process(parent, proc).start, read_limits(parent, proc)]
     return hashlib.sha256(repr(facts).encode()).hexdigest()
+
+
+def find_containerd(daemon: Daemon, address: str = "") -> int | None:
+    """Return the process of the containerd that a daemon uses; ``None`` where none answers."""
+    return next(filter(None, map(read_peer, _containerd_sockets(daemon, address))), None)
 
 
 def _containerd_sockets(daemon: Daemon, address: str) -> list[str]:

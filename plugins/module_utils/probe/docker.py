@@ -20,6 +20,7 @@ from .process import Process, read_limits, read_process, read_unit_pids
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from typing import Any
 
     from ..policy.rlimit import Rlimit
@@ -36,12 +37,16 @@ class EngineError(ValueError):
 
 
 class Container(NamedTuple):
-    """A running container. ``pid`` is its first process, as the host counts."""
+    """A running container. ``pid`` is its first process, as the host counts.
+
+    ``details`` is the engine's own description, as it answers.
+    """
 
     id: str
     name: str
     pid: int
     image: str
+    details: Mapping[str, Any] = {}
 
 
 class ContainerLimits(NamedTuple):
@@ -165,7 +170,8 @@ def read_containers(address: str = DEFAULT_SOCKET, timeout: float = 10.0) -> lis
             raise
         if state["State"]["Pid"]:
             name = state["Name"].lstrip("/")
-            containers.append(Container(entry["Id"], name, state["State"]["Pid"], entry["Image"]))
+            pid = state["State"]["Pid"]
+            containers.append(Container(entry["Id"], name, pid, entry["Image"], state))
     return containers
 
 

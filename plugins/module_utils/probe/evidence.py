@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from ..policy.pam_limits import Dialect
     from ..policy.rlimit import Rlimit
     from ..policy.session_lines import Unread
+    from .docker_evidence import DockerEvidence
 
 
 class Evidence:
@@ -108,6 +109,12 @@ class Evidence:
         """Return the lowest fs.nr_open from now on: the running one, or what a boot gives."""
         running = {"fs.nr_open": read_sysctl("fs.nr_open")}
         return find_lowest_nr_open(self.sysctl_files, running) or self.nr_open
+
+    @cached_property
+    def docker(self) -> DockerEvidence:
+        from .docker_evidence import DockerEvidence  # Long, and many hosts have no Docker.
+
+        return DockerEvidence()
 
     @cached_property
     def limits_of_pid_1(self) -> dict[str, Rlimit]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import pytest
 from mlhost_limits.policy.declaration import Declaration
-from mlhost_limits.policy.docker_config import Fault, StatedDefault
+from mlhost_limits.policy.docker_config import StatedDefault
 from mlhost_limits.policy.docker_flags import find_flag_problems, parse_ulimit, read_flag_defaults
 from mlhost_limits.policy.dockerd_flags import Flag
 from mlhost_limits.policy.rlimit import UNLIMITED, Rlimit
@@ -82,4 +82,6 @@ def test_what_a_flag_stops(name: str, value: str, fault: str, stops: str) -> Non
     found = list(find_flag_problems([Flag(f"default-{name}", value, "/u", 3)], 1000))
     space = "" if fault.startswith(":") else " "
     text = f"/u:3: --default-{name}={value}{space}{fault}"
-    assert found == ([Fault(text, stops)] if fault else [])
+    assert [one[:2] for one in found] == ([(text, stops)] if fault else [])
+    places = [(one.at.place, one.at.text) for one in found if one.at]
+    assert places == ([("/u:3", f"--default-{name}={value}")] if fault else [])

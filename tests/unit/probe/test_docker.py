@@ -216,7 +216,8 @@ def test_running_containers(engine: Engine) -> None:
         engine.add(name, {}, "running")
     engine.broken["/gone/json"] = (404, {"message": "No such container: gone"})
     engine.broken["/done/json"] = (200, {"Name": "/done", "State": {"Pid": 0}})
-    expected = [Container("here", "name", os.getpid(), "img")]
+    details = {"Name": "/name", "State": {"Pid": os.getpid(), "ExitCode": 0}}
+    expected = [Container("here", "name", os.getpid(), "img", details)]
     assert read_containers(engine.address) == expected
     engine.broken["/gone/json"] = (500, {"message": "broken"})
     with pytest.raises(EngineError, match=r"^broken$"):

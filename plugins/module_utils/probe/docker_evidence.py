@@ -1,0 +1,242 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Read what decides the limits of containers, each thing once and only when somebody asks."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from functools import cached_property
+from glob import glob
+from typing import NamedTuple
+
+from ..policy.docker_config import decode_daemon_json
+from ..policy.docker_world import UnitLimit
+from ..policy.dockerd_flags import Flag, find_config_path, find_socket
+from ..policy.json_text import find_member, find_members
+from ..policy.rlimit import RLIMITS, Rlimit
+from ..policy.systemd_limits import (
+    read_manager_limits,
+    read_unit_limits,
+    resolve_unit_limits,
+)
+from .canary_key import find_containerd
+from .docker import Daemon, find_daemon, read_version
+from .files import read_bytes, read_text
+from .process import Process, find_processes, read_process
+from .unit import UnitFiles, read_dockerd_flags, read_manager_files, read_unit_files
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+_UNIT = "docker.service"
+_STATES = (
+    "/run/containerd/io.containerd.runtime.v*",
+    "/run/docker/containerd/daemon/io.containerd.runtime.v*",
+)
+_DATA = "/var/lib/docker"
+_FOLDERS = ("/etc/systemd/system", "/run/systemd/system", "/etc/systemd")
+_IPC_LOCK = 14  # CAP_IPC_LOCK of linux/capability.h.
+
+
+class UnitRead(NamedTuple):
+    """What the files of a unit state of its limits, and the paths whose change is one of it."""
+
+    stated: Mapping[str, UnitLimit]
+    paths: tuple[str, ...]
+
+
+class DockerEvidence:
+    """One look at the Docker of one host."""
+
+    @cached_property
+    def daemon(self) -> Daemon | None:
+        return find_daemon()
+
+    @cached_property
+    def rootless(self) -> Process | None:
+        """Return a dockerd of a user's own, which has a socket of its own."""
+        return next((one for one in find_processes() if one.comm == "dockerd" and one.uid), None)
+
+    @cached_property
+    def unit(self) -> str:
+        """Return the unit that runs dockerd, or that would; empty where systemd does not."""
+        if self.daemon is None:
+            return _UNIT
+        return find_unit(self.daemon.process)
+
+    @cached_property
+    def running_flags(self) -> tuple[Flag, ...]:
+        return tuple(self.daemon.flags) if self.daemon else ()
+
+    @cached_property
+    def flags(self) -> tuple[Flag, ...]:
+        """Return the flags that dockerd will have at its next start.
+
+        :raises ValueError: If a line of its unit cannot be understood.
+        """
+        if not self.unit:
+            return self.running_flags
+        return tuple(read_dockerd_flags(unit=self.unit)) or self.running_flags
+
+    @cached_property
+    def flag_files(self) -> dict[str, str]:
+        """Return the text of the files that give dockerd its flags, by path."""
+        paths = {flag.path for flag in self.flags if flag.line}
+        return {path: read_text(path) or "" for path in paths}
+
+    @cached_property
+    def address(self) -> str:
+        return find_socket(self.running_flags)
+
+    @cached_property
+    def config_path(self) -> str:
+        return find_config_path(self.flags)
+
+    @cached_property
+    def config(self) -> str | None:
+        """Return the text of daemon.json; ``None`` where it is absent.
+
+        :raises ValueError: If it is no UTF-8.
+        """
+        content = read_bytes(self.config_path)
+        return None if content is None else decode_daemon_json(content, self.config_path)
+
+    @cached_property
+    def config_changed(self) -> float:
+        """Return when daemon.json was last changed, or was removed; 0 where it never was there."""
+        folder = os.path.dirname(self.config_path)
+        return next(filter(None, map(read_change, (self.config_path, folder))), 0.0)
+
+    @cached_property
+    def version(self) -> str:
+        """Return the daemon's version; empty where it does not say."""
+        try:
+            return read_version(self.address) if self.daemon else ""
+        except (OSError, ValueError, KeyError):
+            return ""
+
+    @cached_property
+    def live_restore(self) -> bool:
+        """Tell whether containers go on while dockerd restarts, as far as is stated."""
+        if any(
+            flag.name == "live-restore" and flag.value != "false" for flag in self.running_flags
+        ):
+            return True
+        return self._read_key("live-restore") is True
+
+    def _read_key(self, key: str) -> object:
+        try:
+            member = find_member(find_members(self.config or "{}"), key)
+        except ValueError:
+            return None
+        return member.value if member else None
+
+    @cached_property
+    def containerd(self) -> Process | None:
+        """Return the process that containers inherit their limits from."""
+        pid = find_containerd(self.daemon) if self.daemon else None
+        try:
+            return read_process(pid) if pid else None
+        except OSError:
+            return None
+
+    def read_own_ulimits(self, details: Mapping[str, Any]) -> dict[str, Rlimit] | None:
+        """Return the limits that a container was created with; ``None`` where not known.
+
+        The engine adds its defaults to what it tells: its own file holds them alone.
+        """
+        given = {flag.name: flag.value for flag in self.running_flags}
+        root = given.get("data-root") or self._read_key("data-root") or _DATA
+        named = (str(details.get(key, "")) for key in ("LogPath", "HostnamePath", "ResolvConfPath"))
+        folders = [os.path.dirname(path) for path in named]
+        for folder in [*folders, f"{root}/containers/{details.get('Id', '')}"]:
+            if os.path.basename(folder) == details.get("Id"):
+                settings = _read_json(f"{folder}/hostconfig.json")
+                if settings is not None:
+                    return parse_ulimits(settings.get("Ulimits"))
+        return None
+
+
+def find_unit(process: Process) -> str:
+    """Return the systemd unit of a process by its cgroup; empty where it is in none."""
+    found = re.search(r"/([^/\n]+\.service)(?:/|$)", process.cgroup, re.MULTILINE)
+    return found[1] if found else ""
+
+
+def read_change(path: str) -> float:
+    """Return when a file, its mode or its name last changed; 0 where it is absent."""
+    try:
+        return os.stat(path).st_ctime
+    except OSError:
+        return 0.0
+
+
+def read_unit_stated(unit: str, by_people: bool = False) -> UnitRead:
+    """Return the limits that a unit's files state, and every file and folder of them.
+
+    :param by_people: Only what stands in /etc and /run, without the manager's defaults.
+    """
+    files = read_unit_files(unit)
+    manager = UnitFiles(None, []) if by_people else read_manager_files()
+    sources = (files.main, *files.dropins, manager.main, *manager.dropins)
+    paths = (*_FOLDERS, *(source.path for source in sources if source))
+    paths += tuple(f"{folder}/{unit}.d" for folder in _FOLDERS)
+    if files.main is None:
+        return UnitRead({}, paths)
+    reading = read_unit_limits("service", files.main, files.dropins)
+    resolved = resolve_unit_limits(read_manager_limits(*manager), reading)
+    bounds: dict[str, dict[str, Any]] = {}
+    for item, kind, bound in resolved:
+        bounds.setdefault(item, {})[kind] = bound.winner
+    stated = {
+        item: UnitLimit(Rlimit(pair["soft"].value, pair["hard"].value), pair["hard"])
+        for item, pair in bounds.items()
+        if not by_people or pair["hard"].path.startswith(("/etc/", "/run/"))
+    }
+    return UnitRead(stated, paths)
+
+
+def parse_ulimits(entries: Any) -> dict[str, Rlimit]:
+    """Read the engine's own list of limits: -1 is unlimited."""
+    return {
+        str(entry["Name"]): Rlimit(int(entry["Soft"]) % 2**64, int(entry["Hard"]) % 2**64)
+        for entry in entries or ()
+    }
+
+
+def read_spec_limits(identity: str) -> dict[str, Rlimit] | None:
+    """Return the limits that a container was started with; ``None`` where not known.
+
+    They stand in the specification that containerd gave runc.
+    """
+    found = [path for state in _STATES for path in glob(f"{state}/moby/{identity}/config.json")]
+    spec = _read_json(found[0]) if found else None
+    if spec is None:
+        return None
+    names = {f"RLIMIT_{name.upper()}": name for name in RLIMITS}
+    return {
+        names[entry["type"]]: Rlimit(int(entry["soft"]), int(entry["hard"]))
+        for entry in spec.get("process", {}).get("rlimits") or ()
+        if entry.get("type") in names
+    }
+
+
+def may_lock_memory(pid: int, proc: str = "/proc") -> bool:
+    """Tell whether a process has CAP_IPC_LOCK, so that memlock does not bind it."""
+    try:
+        with open(f"{proc}/{pid}/status", encoding="utf-8", errors="replace") as file:
+            found = re.search(r"^CapEff:\s*([0-9a-f]+)", file.read(), re.MULTILINE)
+    except OSError:
+        return False
+    return bool(found and int(found[1], 16) >> _IPC_LOCK & 1)
+
+
+def _read_json(path: str) -> dict[str, Any] | None:
+    try:
+        content = json.loads(read_bytes(path) or b"")
+    except (OSError, ValueError):
+        return None
+    return content if isinstance(content, dict) else None

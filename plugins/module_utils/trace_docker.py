@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Show the chain from the kernel to a container's limit, link by link."""
+
+from __future__ import annotations
+
+from .check_docker import NEW, judge_new, look_at_running
+from .explain_docker import SeenDocker, describe, gather
+from .policy.cause import Link
+from .policy.docker_remedies import cite_statement, format_pair
+from .policy.docker_world import SHM, find_obstacles, find_stated, predict
+from .policy.rlimit import RLIMITS
+from .policy.schema import DockerPolicy
+from .probe.docker import read_containers
+from .probe.evidence import format_time
+from .probe.process import read_process, read_start_time
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from .explain_docker import SeenContainer
+    from .policy.docker_outlook import Scene
+    from .probe.evidence import Evidence
+
+RUNNING = "container:docker/"
+_NO_POLICY = DockerPolicy({}, None)
+
+
+def trace_docker(place: str, item: str, evidence: Evidence) -> list[Link]:
+    """Return the chain from the kernel to a new container, or to a running one by its name.
+
+    :raises ValueError: If there is no such place or item, or the files cannot be understood.
+    """
+    if item not in (*RLIMITS, SHM):
+        raise ValueError(f"{item!r} is no limit; accepted are {', '.join((*RLIMITS, SHM))}")
+    daemon, address = evidence.docker.daemon, evidence.docker.address
+    if daemon is None:
+        raise ValueError("no dockerd is running on this host")
+    container = None if place == NEW else _find_container(place, address)
+    seen = SeenDocker([]) if container else judge_new(_NO_POLICY, daemon, address, False)
+    scene = gather(seen, _NO_POLICY, evidence)
+    if scene is None:
+        raise ValueError("daemon.json or the unit of dockerd cannot be understood")
+    links = [*_trace_base(item, scene, evidence), *_trace_stated(item, scene, evidence)]
+    if container:
+        return [*links, *_trace_container(item, container, evidence)]
+    if item in seen.limits:
+        return [*links, Link("container", format_pair(item, seen.limits[item]), "a canary's")]
+    why = str(seen.new[0].observation.value) if seen.new else "it could not be measured"
+    return [*links, Link("container", "unknown", why)]
+
+
+def _find_container(place: str, address: str) -> SeenContainer:
+    found = [
+        one
+        for one in look_at_running(_NO_POLICY, read_containers(address))
+        if place == f"{RUNNING}{one.container.name}"
+    ]
+    if not found:
+        raise ValueError(f"{place!r} is no place to explain; accepted are {NEW}, {RUNNING}NAME")
+    return found[0]
+
+
+def _trace_base(item: str, scene: Scene, evidence: Evidence) -> Iterator[Link]:
+    """Yield what there is before dockerd has its say."""
+    parent = scene.site.parent
+    if item == "nofile":
+        yield Link("kernel", str(evidence.nr_open), "fs.nr_open, above which no container starts")
+    if parent is None or item == SHM:
+        return
+    stated = parent.stated.get(item)
+    if stated:
+        since = evidence.find_change(stated.at.path)
+        yield Link(
+            "containerd's unit", format_pair(item, stated.limit), cite_statement(stated.at), since
+        )
+    else:
+        yield Link("containerd's unit", "", f"no file of {parent.unit or 'it'} states it")
+    source = f"/proc/{parent.pid}/limits, inherited where nobody states another"
+    yield Link("containerd", format_pair(item, parent.limits[item]), source, parent.since)
+
+
+def _trace_stated(item: str, scene: Scene, evidence: Evidence) -> Iterator[Link]:
+    """Yield what dockerd's files state, and what follows at its next start."""
+    obstacles = find_obstacles(scene.restart)
+    for problem in obstacles:
+        yield Link("obstacle", "", problem.text)
+    if not obstacles:
+        for default in find_stated(scene.restart, item):
+            at = default.declaration
+            since = evidence.find_change(at.path)
+            yield Link("stated", format_pair(item, default.limit), cite_statement(at), since)
+        foretold = " or ".join(format_pair(item, one) for one in predict(scene.restart, item))
+        yield Link("predicted", foretold or "unknown", "from dockerd's next start on")
+    changed = scene.pending.changed
+    what = f"it has not read {scene.restart.path}, changed {changed}" if changed else "it read that"
+    yield Link("dockerd", "", what, scene.pending.since)
+
+
+def _trace_container(item: str, seen: SeenContainer, evidence: Evidence) -> Iterator[Link]:
+    """Yield what a container has of its own, what it was started with, and what it has."""
+    running, pid = describe(seen, evidence.docker), seen.container.pid
+    if item == SHM:
+        what = f"fixed when it was created (ipc {running.ipc or 'unknown'})"
+        yield Link("--shm-size", str(running.shm_size), what)
+    elif running.own and item in running.own:
+        yield Link("--ulimit", format_pair(item, running.own[item]), f"{running.name}'s own")
+    if running.at_start and item in running.at_start:
+        started = format_pair(item, running.at_start[item])
+        yield Link("started with", started, "the specification for runc", running.since)
+    since = format_time(read_start_time(read_process(pid)))
+    value = format_pair(item, seen.limits[item]) if item in seen.limits else "unknown"
+    yield Link("container", value, f"/proc/{pid}/limits", since)

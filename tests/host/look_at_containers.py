@@ -1,0 +1,16 @@
+"""Runs on a guest: print what a check says of its containers, as JSON."""
+
+# SPDX-License-Identifier: GPL-3.0-or-later
+from __future__ import annotations
+
+import json
+import sys
+import time
+
+from mlhost_limits.check import Options, check_host
+from mlhost_limits.policy.schema import load_policy
+
+started = time.perf_counter()
+result = check_host(load_policy(None, "training"), Options(sections=("containers",)))
+seconds = time.perf_counter() - started
+json.dump({"seconds": seconds, "lines": result.lines, **result.as_result()}, sys.stdout)
