@@ -5,16 +5,18 @@ from __future__ import annotations
 
 import re
 
+from .check_docker import NEW
 from .explain_kernel import trace_kernel
 from .explain_sessions import trace_session
 from .policy.rlimit import RLIMITS
 from .probe.evidence import Evidence
+from .trace_docker import RUNNING, trace_docker
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from .policy.cause import Link
 
-ACCEPTED = "session:USER@SERVICE, kernel"
+ACCEPTED = f"kernel, session:USER@SERVICE, {NEW}, {RUNNING}NAME"
 _SESSION = re.compile(r"session:(.+)@([^@]+)")
 
 
@@ -26,7 +28,9 @@ def explain(place: str, item: str) -> list[Link]:
     """
     evidence = Evidence()
     if place == "kernel":
-        return list(trace_kernel(item, evidence))
+        return trace_kernel(item, evidence)
+    if place == NEW or place.startswith(RUNNING):
+        return trace_docker(place, item, evidence)
     session = _SESSION.fullmatch(place)
     if session is None:
         raise ValueError(f"{place!r} is no place to explain; accepted are {ACCEPTED}")

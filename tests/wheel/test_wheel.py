@@ -94,7 +94,10 @@ def test_resolve_refuses_a_tree_that_is_not_there(command: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (("kitchen", "nofile"), "'kitchen' is no place to explain; accepted are session:USER@"),
+        (
+            ("kitchen", "nofile"),
+            "'kitchen' is no place to explain; accepted are kernel, session:USER@",
+        ),
         (("session:root@su", "cake"), "'cake' is no limit; accepted are cpu, fsize"),
         (("session:no-such@su", "nofile"), "no user 'no-such' on this host"),
         (("session:root@no-such", "nofile"), "no PAM service 'no-such' on this host"),
