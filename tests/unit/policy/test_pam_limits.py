@@ -295,3 +295,11 @@ def test_no_shadowed_line_is_stronger(
 def ranks(bound: Bound, user: User, dialect: Dialect) -> list[int | None]:
     lines = (*bound.shadowed, bound.winner)
     return [rank_domain(line.text.split()[0], user, dialect) for line in lines]
+
+
+@pytest.mark.parametrize(
+    ("release", "resets"), [("11", True), ("12", True), ("13", False)], ids=["11", "12", "13"]
+)
+def test_debian_started_sessions_over(release: str, resets: bool) -> None:
+    """Until its PAM 1.7.0 every session started from the limits of process 1."""
+    assert find_dialect({"ID": "debian", "VERSION_ID": release}).resets is resets

@@ -6,7 +6,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from mlhost_limits.policy.cause import Cause, Outlook
+from mlhost_limits.policy.cause import Cause, Link, Outlook
 from mlhost_limits.policy.finding import (
     FAIL,
     PASS,
@@ -18,7 +18,7 @@ from mlhost_limits.policy.finding import (
     judge_limits,
 )
 from mlhost_limits.policy.remedy import Remedy
-from mlhost_limits.policy.report import format_failures, format_report, format_verdict
+from mlhost_limits.policy.report import format_failures, format_links, format_report, format_verdict
 from mlhost_limits.policy.rlimit import UNLIMITED, Rlimit
 from mlhost_limits.policy.schema import Limit
 
@@ -144,6 +144,22 @@ def test_a_connection_that_has_less_is_a_note() -> None:
     cause = Cause("connection-kept-open", "this connection is old", Remedy("connect again"))
     lines = ["note this connection is old", "     fix  connect again", "0 pass, 0 fail, 0 unknown"]
     assert format_report([], [cause]) == lines
+
+
+def test_a_chain_is_told_link_by_link() -> None:
+    links = [
+        Link("kernel", "1048576", "fs.nr_open"),
+        Link("PAM", "", "no file counts"),
+        Link("soft counts", "1024", 'a file:3 "alice soft nofile 1024" ' + "x " * 20, "2026-11-21"),
+    ]
+    assert format_links("session:a@su", "nofile", links) == [
+        "nofile of session:a@su, from the kernel to the process",
+        "  kernel       1048576  fs.nr_open",
+        "  PAM          no file counts",
+        '  soft counts  1024  a file:3 "alice soft nofile 1024" x x x x x x x x x x x x x',
+        "               x x x x x x x , since 2026-11-21",
+    ]
+    assert format_links("kernel", "x", []) == ["x of kernel, from the kernel to the process"]
 
 
 def test_failures_alone() -> None:
