@@ -8,10 +8,8 @@ import time
 from typing import NamedTuple
 
 from .policy.cause import Outlook
-from .policy.docker_causes import Pending, find_docker_causes
 from .policy.docker_outlook import Scene, explain_new, explain_start
-from .policy.docker_remedies import Site, Tools
-from .policy.docker_running import Running, explain_running
+from .policy.docker_site import Pending, Site, Tools
 from .policy.docker_world import (
     Parent,
     World,
@@ -40,6 +38,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
+    from .policy.docker_running import Running
     from .policy.schema import DockerPolicy
     from .probe.docker import Container
     from .probe.docker_evidence import DockerEvidence
@@ -74,6 +73,8 @@ def explain_docker(seen: SeenDocker, policy: DockerPolicy, evidence: Evidence) -
         yield from seen.new
         return
     for one in seen.running:
+        from .policy.docker_running import explain_running  # Where containers run.
+
         running = describe(one, evidence.docker)
         for finding in one.findings:
             yield explain_running(finding, running, scene)
@@ -90,6 +91,8 @@ def find_dead(place: str, policy: DockerPolicy, evidence: Evidence) -> Finding |
     stoppers = [one for one in find_obstacles(world) if one.stops == "dockerd"]
     if not stoppers:
         return None
+    from .policy.docker_causes import find_docker_causes  # Long, and seldom needed.
+
     docker = evidence.docker
     site = Site(policy, Tools(docker.unit, False, docker.flag_files))
     wanted = Requirement(place, START, "value", exact="a container that starts")
@@ -174,6 +177,8 @@ def _read_parent(docker: DockerEvidence) -> Parent | None:
 
 def describe(seen: SeenContainer, docker: DockerEvidence) -> Running:
     """Return what is known of a running container."""
+    from .policy.docker_running import Running
+
     container = seen.container
     details = container.details
     host = details.get("HostConfig", {})

@@ -7,14 +7,13 @@ requirement is met: each thing that had to change is a cause.
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from .cause import Cause
 from .declaration import Declaration
 from .docker_config import Entry, read_entries, read_members, walk_entries
 from .docker_flags import read_flag_defaults
 from .docker_obstacles import blame_obstacle
-from .docker_remedies import Site, Tools, choose_limit, cite_statement, format_pair, state
+from .docker_remedies import choose_limit, cite_statement, format_pair, state
+from .docker_site import Pending, Site, Tools
 from .docker_world import (
     SHM,
     World,
@@ -32,7 +31,6 @@ from .remedy import Remedy
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from .docker_config import StatedDefault
-    from .dockerd_flags import Flag
     from .rlimit import Rlimit
 
 CODES = {
@@ -50,18 +48,6 @@ CODES = {
 }
 
 _MOST = 12  # Things put right in thought, one after another.
-
-
-class Pending(NamedTuple):
-    """How a running dockerd differs from its files.
-
-    ``since`` is its start, and ``changed`` when daemon.json changed after it, empty where it did
-    not; ``flags`` are those that it runs with.
-    """
-
-    since: str
-    changed: str
-    flags: tuple[Flag, ...]
 
 
 def find_docker_causes(wanted: Requirement, world: World, site: Site) -> list[Cause]:

@@ -11,7 +11,6 @@ from .docker_config import SHM_KEY, ULIMITS_KEY, read_members, walk_entries
 from .docker_flags import declare_flag
 from .docker_remedies import (
     Change,
-    Site,
     choose_limit,
     drop_entry,
     drop_flags,
@@ -21,6 +20,7 @@ from .docker_remedies import (
     state,
     state_in_file,
 )
+from .docker_site import Site
 from .docker_world import SHM, World, find_obstacles
 from .json_text import byte_order_mark, find_member, find_members, is_blank
 from .quote import one_line

@@ -6,8 +6,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from .cause import Cause, Outlook
-from .docker_causes import Pending, blame_pending, find_docker_causes
-from .docker_remedies import Site
+from .docker_site import Pending, Site
 from .docker_world import (
     World,
     find_obstacles,
@@ -61,7 +60,7 @@ def explain_new(finding: Finding, scene: Scene) -> Finding:
         causes = _blame(wanted, late, scene)
     elif FAIL in outlook:
         world = scene.restart if outlook.next_restart == FAIL else scene.boot
-        causes = find_docker_causes(wanted, world, scene.site)
+        causes = blame_world(wanted, world, scene)
     return finding._replace(causes=tuple(causes), outlook=outlook)
 
 
@@ -69,11 +68,7 @@ def explain_start(finding: Finding, scene: Scene) -> Finding:
     """Return the finding that no container starts with its causes and what comes next."""
     wanted = finding.requirement
     obstacles = [find_obstacles(world) for world in (scene.restart, scene.boot)]
-    late = (
-        None
-        if obstacles[0]
-        else blame_pending(wanted, scene.restart, scene.pending, scene.site.tools)
-    )
+    late = None if obstacles[0] else _blame_delay(wanted, scene)
     causes = _blame(wanted, late, scene)
     unsure = PASS if late else UNKNOWN
     outlook = Outlook("", *(FAIL if found else unsure for found in obstacles))
@@ -88,12 +83,25 @@ def _find_delay(wanted: Requirement, scene: Scene) -> tuple[Cause | None, bool]:
         return None, not scene.differs
     if scene.seen[wanted.item] in predict(scene.restart, wanted.item):
         return None, True
-    late = blame_pending(wanted, scene.restart, scene.pending, scene.site.tools)
+    late = _blame_delay(wanted, scene)
     return late, late is not None
 
 
+def _blame_delay(wanted: Requirement, scene: Scene) -> Cause | None:
+    from .docker_causes import blame_pending  # Long, and nothing is wrong on most hosts.
+
+    return blame_pending(wanted, scene.restart, scene.pending, scene.site.tools)
+
+
+def blame_world(wanted: Requirement, world: World, scene: Scene) -> list[Cause]:
+    """Blame what a new container will get."""
+    from .docker_causes import find_docker_causes  # As above.
+
+    return find_docker_causes(wanted, world, scene.site)
+
+
 def _blame(wanted: Requirement, late: Cause | None, scene: Scene) -> list[Cause]:
-    causes = find_docker_causes(wanted, scene.restart, scene.site)
+    causes = blame_world(wanted, scene.restart, scene)
     return [late, *causes] if late else causes
 
 
@@ -108,9 +116,7 @@ def find_defaults(item: str, scene: Scene) -> tuple[Rlimit, ...]:
 def blame_defaults(wanted: Requirement, scene: Scene) -> list[Cause]:
     """Blame what a new container gets; nothing where that will do or is not known."""
     if scene.refused:
-        late = None
-        if not find_obstacles(scene.restart):
-            late = blame_pending(wanted, scene.restart, scene.pending, scene.site.tools)
+        late = None if find_obstacles(scene.restart) else _blame_delay(wanted, scene)
         return _blame(wanted, late, scene)
     if judge_all(wanted, find_defaults(wanted.item, scene)) != FAIL:
         return []

@@ -15,7 +15,8 @@ from typing import NamedTuple
 from .docker_config import SHM_KEY, ULIMITS_KEY, read_entries
 from .docker_flags import parse_ulimit
 from .docker_merge import format_ulimit
-from .docker_world import SHM, Parent, UnitLimit, World
+from .docker_site import Tools
+from .docker_world import SHM, World
 from .json_text import find_member, find_members, is_blank, remove_member, set_member
 from .quote import one_line
 from .remedy import Remedy
@@ -24,7 +25,7 @@ from .shm_size import format_shm_size
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from .declaration import Declaration
     from .dockerd_flags import Flag
@@ -32,45 +33,6 @@ if TYPE_CHECKING:
 
 _FLAGS = {ULIMITS_KEY: "default-ulimit", SHM_KEY: "default-shm-size"}
 _PLAIN = re.compile(r"[A-Za-z0-9=:+.-]+")
-
-
-class Tools(NamedTuple):
-    """What a remedy needs to know of a host.
-
-    ``unit`` is dockerd's, empty where systemd does not run it; ``stops`` tells whether containers
-    run that its restart stops; ``files`` are the texts of those that state its flags, by path.
-    """
-
-    unit: str = ""
-    stops: bool = False
-    files: Mapping[str, str] = {}
-
-    def restart(self, text: str, commands: Sequence[tuple[str, ...]] = ()) -> Remedy:
-        """Return a remedy that ends with the daemon's restart.
-
-        The counter of its starts is cleared first: three within a minute are all that it has.
-        """
-        if not self.unit:
-            return Remedy(text, tuple(commands), "restart dockerd")
-        name = self.unit[: -len(".service")] if self.unit.endswith(".service") else self.unit
-        line = f"systemctl reset-failed {name}; systemctl restart {name}"
-        note = ", which stops the running containers" if self.stops else ""
-        text = f"{text}, then restart {name}{note}" if text else f"restart {name}{note}"
-        return Remedy(text, (*commands, ("sh", "-c", line)))
-
-
-class Site(NamedTuple):
-    """What is known of a host besides, and what a policy demands of its containers.
-
-    ``own`` are the limits that people gave docker.service, which are dockerd's alone;
-    ``nr_open_line`` is the line that sets fs.nr_open at boot.
-    """
-
-    policy: DockerPolicy
-    tools: Tools = Tools()
-    parent: Parent | None = None
-    own: Mapping[str, UnitLimit] = {}
-    nr_open_line: Declaration | None = None
 
 
 class Change(NamedTuple):

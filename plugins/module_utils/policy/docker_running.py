@@ -10,8 +10,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from .cause import Cause, Outlook
-from .docker_causes import find_docker_causes
-from .docker_outlook import Scene, blame_defaults, find_defaults
+from .docker_outlook import Scene, blame_defaults, blame_world, find_defaults
 from .docker_remedies import choose_limit, format_pair
 from .docker_world import SHM, find_obstacles, foretell, judge_all
 from .finding import FAIL, PASS, UNKNOWN, Finding, Requirement
@@ -79,7 +78,7 @@ def explain_running(finding: Finding, running: Running, scene: Scene) -> Finding
         own = _blame_own(wanted, running, scene)
         causes = [own] if own else blame_defaults(wanted, scene)
     elif after_boot == FAIL:
-        causes = find_docker_causes(wanted, scene.boot, scene.site)
+        causes = blame_world(wanted, scene.boot, scene)
     return finding._replace(causes=tuple(causes), outlook=outlook)
 
 

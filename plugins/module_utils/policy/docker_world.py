@@ -8,6 +8,7 @@ values are possible, and both are carried along.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import NamedTuple
 
 from .docker_config import DockerDefaults, StatedDefault, read_defaults
@@ -70,10 +71,15 @@ class Parent(NamedTuple):
 def find_obstacles(world: World) -> list[Problem]:
     """Return what stops dockerd at its next start, or every container at its own."""
     text = "{}" if world.text is None else world.text
-    problems = find_daemon_json_problems(
-        text, world.path, _NOTHING, world.flags, world.nr_open, world.version
-    )
-    return [problem for problem in problems if problem.stops]
+    return list(_read_obstacles(text, world.path, world.flags, world.nr_open, world.version))
+
+
+@lru_cache(maxsize=16)  # Every finding asks the same.
+def _read_obstacles(
+    text: str, path: str, flags: tuple[Flag, ...], nr_open: int, version: str
+) -> tuple[Problem, ...]:
+    problems = find_daemon_json_problems(text, path, _NOTHING, flags, nr_open, version)
+    return tuple(problem for problem in problems if problem.stops)
 
 
 def find_stated(world: World, item: str) -> list[StatedDefault]:
@@ -81,10 +87,18 @@ def find_stated(world: World, item: str) -> list[StatedDefault]:
 
     There must be no obstacles.
     """
-    stated = read_flag_defaults(world.flags)
-    if world.text is not None:
-        stated += read_defaults(world.text, world.path, world.version)
+    stated = _read_stated(world.text, world.path, world.flags, world.version)
     return [default for default in stated if default.name == item]
+
+
+@lru_cache(maxsize=16)
+def _read_stated(
+    text: str | None, path: str, flags: tuple[Flag, ...], version: str
+) -> tuple[StatedDefault, ...]:
+    stated = read_flag_defaults(flags)
+    if text is not None:
+        stated += read_defaults(text, path, version)
+    return tuple(stated)
 
 
 def predict(world: World, item: str) -> tuple[Rlimit, ...]:

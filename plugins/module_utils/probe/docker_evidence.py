@@ -174,13 +174,13 @@ def read_change(path: str) -> float:
         return 0.0
 
 
-def read_unit_stated(unit: str, by_people: bool = False) -> UnitRead:
+def read_unit_stated(unit: str, by_people: bool = False, root: str = "/") -> UnitRead:
     """Return the limits that a unit's files state, and every file and folder of them.
 
     :param by_people: Only what stands in /etc and /run, without the manager's defaults.
     """
-    files = read_unit_files(unit)
-    manager = UnitFiles(None, []) if by_people else read_manager_files()
+    files = read_unit_files(unit, root)
+    manager = UnitFiles(None, []) if by_people else read_manager_files(root)
     sources = (files.main, *files.dropins, manager.main, *manager.dropins)
     paths = (*_FOLDERS, *(source.path for source in sources if source))
     paths += tuple(f"{folder}/{unit}.d" for folder in _FOLDERS)

@@ -6,7 +6,7 @@ from __future__ import annotations
 import subprocess
 from typing import TYPE_CHECKING
 
-from mlhost_limits.policy.docker_remedies import Site, Tools
+from mlhost_limits.policy.docker_site import Site, Tools
 from mlhost_limits.policy.docker_world import World
 from mlhost_limits.policy.dockerd_flags import Flag
 from mlhost_limits.policy.finding import Requirement

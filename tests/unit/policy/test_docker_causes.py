@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from mlhost_limits.policy.declaration import Declaration
-from mlhost_limits.policy.docker_causes import Pending, blame_pending, find_docker_causes
-from mlhost_limits.policy.docker_remedies import Tools
+from mlhost_limits.policy.docker_causes import blame_pending, find_docker_causes
+from mlhost_limits.policy.docker_site import Pending, Tools
 from mlhost_limits.policy.docker_world import (
     Parent,
     UnitLimit,

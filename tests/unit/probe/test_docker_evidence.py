@@ -1,0 +1,154 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What decides the limits of containers is read where it stands, and only there."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from mlhost_limits.policy.dockerd_flags import Flag
+from mlhost_limits.policy.rlimit import UNLIMITED, Rlimit
+from mlhost_limits.probe import docker_evidence
+from mlhost_limits.probe.docker import Daemon
+from mlhost_limits.probe.docker_evidence import (
+    DockerEvidence,
+    find_unit,
+    may_lock_memory,
+    parse_ulimits,
+    read_change,
+    read_spec_limits,
+    read_unit_stated,
+)
+from mlhost_limits.probe.process import Process
+
+# As inspect answers on Docker 20.10, and as its hostconfig.json stands on the disk.
+MERGED = [{"Name": "memlock", "Hard": -1, "Soft": -1}, {"Name": "nofile", "Hard": 800, "Soft": 700}]
+OWN = [{"Name": "nofile", "Hard": 800, "Soft": 700}]
+MAIN = "[Service]\nLimitNOFILE=infinity\nLimitCORE=infinity\n"
+
+
+def make_process(cgroup: str) -> Process:
+    return Process(253, "dockerd", 0, cgroup, 1)
+
+
+@pytest.mark.parametrize(
+    ("cgroup", "unit"),
+    [
+        ("0::/system.slice/docker.service", "docker.service"),
+        ("0::/system.slice/docker.service/init", "docker.service"),
+        ("12:pids:/x\n1:name=systemd:/system.slice/containerd.service", "containerd.service"),
+        ("0::/user.slice/user-0.slice/session-1.scope", ""),
+    ],
+)
+def test_the_unit_of_a_process_is_in_its_cgroup(cgroup: str, unit: str) -> None:
+    assert find_unit(make_process(cgroup)) == unit
+
+
+def write(root: Path, path: str, text: str) -> None:
+    (root / path).parent.mkdir(parents=True, exist_ok=True)
+    (root / path).write_text(text)
+
+
+def test_the_limits_of_a_unit_have_lines(tmp_path: Path) -> None:
+    """A drop-in beats the unit, the manager's defaults stand below; people write in /etc."""
+    write(tmp_path, "usr/lib/systemd/system/docker.service", MAIN)
+    dropin = "etc/systemd/system/docker.service.d/x.conf"
+    write(tmp_path, dropin, "[Service]\nLimitNOFILE=1024:2048\n")
+    write(tmp_path, "etc/systemd/system.conf", "[Manager]\nDefaultLimitMEMLOCK=1G\n")
+    stated, paths = read_unit_stated("docker.service", root=str(tmp_path))
+    assert {item: (one.limit, one.at.place) for item, one in stated.items()} == {
+        "nofile": (Rlimit(1024, 2048), f"/{dropin}:2"),
+        "core": (
+            Rlimit(UNLIMITED, UNLIMITED),
+            "/usr/lib/systemd/system/docker.service:3",
+        ),
+        "memlock": (Rlimit(2**30, 2**30), "/etc/systemd/system.conf:2"),
+    }
+    assert {f"/{dropin}", "/etc/systemd/system", "/etc/systemd/system/docker.service.d"} <= {*paths}
+    people = read_unit_stated("docker.service", by_people=True, root=str(tmp_path))
+    assert list(people.stated) == ["nofile"]
+    assert read_unit_stated("none.service", root=str(tmp_path)).stated == {}
+
+
+def test_the_engine_s_list_of_limits() -> None:
+    assert parse_ulimits(MERGED) == {
+        "memlock": Rlimit(UNLIMITED, UNLIMITED),
+        "nofile": Rlimit(700, 800),
+    }
+    assert parse_ulimits(None) == {}
+
+
+def make_evidence(flags: list[Flag], config: str | None = None) -> DockerEvidence:
+    evidence = DockerEvidence()
+    evidence.daemon = Daemon(make_process("0::/system.slice/docker.service"), flags)
+    evidence.config = config
+    return evidence
+
+
+def test_a_container_s_own_limits_stand_in_its_own_file(tmp_path: Path) -> None:
+    """In the folder that its log, its host name or the data root tells."""
+    write(tmp_path, "containers/c0ffee/hostconfig.json", json.dumps({"Ulimits": OWN}))
+    folder = f"{tmp_path}/containers/c0ffee"
+    asked = [
+        (make_evidence([]), {"Id": "c0ffee", "LogPath": f"{folder}/c0ffee-json.log"}),
+        (make_evidence([]), {"Id": "c0ffee", "LogPath": "", "HostnamePath": f"{folder}/hostname"}),
+        (make_evidence([Flag("data-root", str(tmp_path), "", 0)]), {"Id": "c0ffee"}),
+        (make_evidence([], json.dumps({"data-root": str(tmp_path)})), {"Id": "c0ffee"}),
+    ]
+    for evidence, details in asked:
+        assert evidence.read_own_ulimits(details) == {"nofile": Rlimit(700, 800)}
+    other = {"Id": "beef", "HostnamePath": f"{folder}/hostname"}  # --net=container:c0ffee
+    assert make_evidence([], "{").read_own_ulimits(other) is None
+
+
+@pytest.mark.parametrize(
+    ("flags", "config", "expected"),
+    [
+        ([], None, False),
+        ([], '{"live-restore": true}', True),
+        ([], '{"live-restore": false}', False),
+        ([Flag("live-restore", "", "", 0)], None, True),
+        ([Flag("live-restore", "false", "", 0)], None, False),
+    ],
+)
+def test_live_restore(flags: list[Flag], config: str | None, expected: bool) -> None:
+    assert make_evidence(flags, config).live_restore is expected
+
+
+def test_what_a_container_was_started_with(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """containerd keeps the specification while the container runs."""
+    rlimits = [
+        {"type": "RLIMIT_NOFILE", "hard": 800, "soft": 700},
+        {"type": "RLIMIT_NEW", "hard": 1, "soft": 1},
+    ]
+    spec = {"process": {"rlimits": rlimits}}
+    write(tmp_path, "io.containerd.runtime.v2.task/moby/c0ffee/config.json", json.dumps(spec))
+    write(tmp_path, "io.containerd.runtime.v2.task/moby/bare/config.json", "{}")
+    write(tmp_path, "io.containerd.runtime.v2.task/moby/list/config.json", "[]")
+    monkeypatch.setattr(
+        docker_evidence, "_STATES", (f"{tmp_path}/none", f"{tmp_path}/io.containerd.runtime.v*")
+    )
+    assert read_spec_limits("c0ffee") == {"nofile": Rlimit(700, 800)}
+    assert read_spec_limits("bare") == {}
+    assert read_spec_limits("list") is None
+    assert read_spec_limits("beef") is None
+
+
+@pytest.mark.parametrize(
+    ("capabilities", "expected"),
+    [("00000000a80425fb", False), ("000001ffffffffff", True), ("0000000000004000", True)],
+)  # Of a container as Docker makes it, of one that is privileged, of --cap-add IPC_LOCK.
+def test_memlock_binds_without_the_capability(
+    tmp_path: Path, capabilities: str, expected: bool
+) -> None:
+    write(tmp_path, "7/status", f"Name:\tx\nCapPrm:\t0\nCapEff:\t{capabilities}\n")
+    assert may_lock_memory(7, str(tmp_path)) is expected
+    assert not may_lock_memory(8, str(tmp_path))
+
+
+def test_a_file_that_was_put_back_with_its_time_has_changed(tmp_path: Path) -> None:
+    """Its time of change is the kernel's own, which cp -a does not carry over."""
+    write(tmp_path, "a", "")
+    assert read_change(str(tmp_path / "a")) > 0
+    assert read_change(str(tmp_path / "b")) == 0
