@@ -36,7 +36,8 @@ _LIBRARY = re.compile(r"libsystemd-shared-(\d+)")
 _CRONTABS = ("/etc/crontab", "/var/spool/cron/crontabs/root", "/var/spool/cron/root")
 _RC_LOCAL = ("/etc/rc.local", "/etc/rc.d/rc.local")
 _LARGEST_SCRIPT = 2**16
-_BOOTING = 30  # Seconds after which nothing that boots a host makes files in /run any more.
+_EARLY = "systemd-tmpfiles-setup.service"  # Starts after the files of sysctl.d were applied.
+_BOOTING = 30  # Seconds that this takes at most, where no trace is left of it.
 
 
 class BootEvidence:
@@ -75,7 +76,7 @@ class BootEvidence:
     def passing(self) -> frozenset[str]:
         """Return the files in /run that are none that a boot makes."""
         made = [path for path in self.files if path.startswith("/run/")]
-        return find_changed(made, read_boot_time(self.root) + _BOOTING, self.root)
+        return find_changed(made, read_early_time(self.root), self.root)
 
     @cached_property
     def fresh(self) -> frozenset[str]:
@@ -143,16 +144,21 @@ def read_boot_time(root: str = "/") -> float:
 
 
 def read_apply_time(root: str = "/") -> float:
-    """Return when the files of sysctl.d were last applied by systemd, or the time of the boot.
+    """Return when the files of sysctl.d were last applied by systemd, or the time of the boot."""
+    return max(read_boot_time(root), _read_start_time(APPLIER, root) or 0)
 
-    systemd keeps a link for each unit that runs, made when it was started.
-    """
-    booted = read_boot_time(root)
+
+def read_early_time(root: str = "/") -> float:
+    """Return when the boot had applied the files of sysctl.d: what was there then, it made."""
+    return _read_start_time(_EARLY, root) or read_boot_time(root) + _BOOTING
+
+
+def _read_start_time(unit: str, root: str) -> float | None:
+    """Return when a unit that is active was started: systemd then makes a link of its name."""
     try:
-        link = os.lstat(f"{under('/run/systemd/units', root)}/invocation:{APPLIER}")
+        return os.lstat(f"{under('/run/systemd/units', root)}/invocation:{unit}").st_mtime
     except OSError:
-        return booted
-    return max(booted, link.st_mtime)
+        return None
 
 
 def find_changed(paths: Iterable[str], since: float, root: str = "/") -> frozenset[str]:

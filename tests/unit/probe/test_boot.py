@@ -82,6 +82,10 @@ def test_files_are_told_apart_by_the_time_of_the_boot(tree: Tree) -> None:
     assert tree.look().fresh == set()
     tree.write("proc/stat", f"btime {int(now) - 10}\n")
     assert tree.look().passing == set()
+    early = tree.link("run/systemd/units/invocation:systemd-tmpfiles-setup.service", "0")
+    for seconds, passing in ((-5, {"/run/sysctl.d/a.conf"}), (5, set())):
+        os.utime(early, (now + seconds, now + seconds), follow_symlinks=False)
+        assert tree.look().passing == passing
 
 
 @pytest.mark.parametrize(
