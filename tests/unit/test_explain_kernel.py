@@ -73,6 +73,15 @@ def test_now_and_after_a_boot(
     assert (found.outlook.next_session, found.outlook.next_restart) == ("", "")
 
 
+def test_what_no_kernel_starts_with_is_lost_at_boot(look: Look) -> None:
+    key = "net.core.rmem_max"
+    evidence = look(SYSTEMD, {key: "16777216"})
+    assert tell(ask(evidence, "16777216", key, 16777216)) == (
+        "pass", ["sysctl-lost-at-boot"], "fail",
+    )  # fmt: skip
+    assert tell(ask(evidence, "16777216", key, 1000000)) == ("pass", [], "unknown")
+
+
 def test_a_healthy_host_is_not_looked_at_more_closely(
     look: Look, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -153,11 +162,11 @@ def test_the_chain_of_a_key(look: Look) -> None:
 
 
 def test_the_chain_of_a_key_that_nothing_states(look: Look) -> None:
-    links = explain.trace_kernel("kernel.pid_max", look({}, {"kernel.pid_max": "1"}))
+    links = explain.trace_kernel("kernel.panic", look({}, {"kernel.panic": "1"}))
     assert [(link.name, link.value, link.source) for link in links] == [
         ("default", "unknown", "where nothing states it"),
         ("after boot", "unknown", "by the default"),
-        ("running", "1", "/proc/sys/kernel/pid_max"),
+        ("running", "1", "/proc/sys/kernel/panic"),
     ]
     with pytest.raises(ValueError, match=r"this kernel has no sysctl 'vm\.x'"):
         explain.trace_kernel("vm.x", look({}))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Find where units, cron and rc.local write a sysctl at boot, after the files of sysctl.d."""
+"""Find where units, cron and rc.local set a sysctl after the files of sysctl.d were read."""
 
 from __future__ import annotations
 
@@ -15,13 +15,12 @@ if TYPE_CHECKING:
 
 _LOADS = re.compile(r"\bsysctl\b[^#;&|]*?\s(?:-[a-oq-z]*p|--load|--system)\b")
 _EXEC = re.compile(r"[ \t]*Exec(?:Start|StartPre|StartPost|Condition)[ \t]*=")
-_REBOOT = re.compile(r"[ \t]*@reboot[ \t]")
 _CALLED = re.compile(r"(?<![\w/])/(?:etc|opt|root|srv|usr/local)/[\w./-]+")
 _UNITS = (".service", ".conf")
 
 
 class ScriptWrite(NamedTuple):
-    """A line that runs at boot and sets a key; ``matched`` is the part of it that does.
+    """A line that runs at boot or later and sets a key; ``matched`` is the part that does so.
 
     The value of ``at`` is what it sets: a number as text, or nothing where that is not plain.
     ``loads`` says that it has procps read the files again instead.
@@ -35,7 +34,7 @@ class ScriptWrite(NamedTuple):
 def find_script_writes(key: str, texts: Mapping[str, str]) -> Iterator[ScriptWrite]:
     """Yield the lines that set a key, in the order of the files.
 
-    :param texts: Text of what runs at boot, by path; of units and crontabs, the whole file.
+    :param texts: Text of what runs at boot, by path; of units, the whole file.
     """
     patterns = [re.compile(pattern) for pattern in _describe_writes(key)]
     for path, text in texts.items():
@@ -64,12 +63,10 @@ def _list_running(path: str, text: str) -> Iterator[tuple[int, str]]:
 
 
 def _runs(path: str, line: str) -> bool:
-    """Tell whether a line is carried out at boot."""
+    """Tell whether a line is carried out."""
     if line.lstrip().startswith("#"):
         return False
-    if path.endswith(_UNITS):
-        return _EXEC.match(line) is not None
-    return "/cron" not in path or _REBOOT.match(line) is not None
+    return not path.endswith(_UNITS) or _EXEC.match(line) is not None
 
 
 def _describe_writes(key: str) -> Iterator[str]:

@@ -40,14 +40,24 @@ _RANGES = {
     "vm.max_map_count": (0, 2**31 - 1),
     "kernel.pid_max": (301, 4194304),
 }
-# Constants of the kernel's source that no version, machine or distribution changes.
+# Constants of the kernel's source; where versions and machines differ, the least and the most.
 _DEFAULTS = {
-    "vm.max_map_count": MAX_MAP_COUNT_OF_KERNEL,
-    "fs.aio-max-nr": 65536,
-    "fs.inotify.max_queued_events": 16384,
-    "fs.inotify.max_user_instances": 128,
-    "kernel.shmmni": 4096,
-    "vm.swappiness": 60,
+    "vm.max_map_count": (MAX_MAP_COUNT_OF_KERNEL,),
+    "fs.aio-max-nr": (65536,),
+    "fs.inotify.max_queued_events": (16384,),
+    "fs.inotify.max_user_instances": (128,),
+    "fs.inotify.max_user_watches": (8192, 1048576),
+    "kernel.pid_max": (32768, 4194304),
+    "kernel.shmmni": (4096,),
+    "net.core.netdev_max_backlog": (1000,),
+    "net.core.rmem_default": (212992,),
+    "net.core.rmem_max": (212992, 4194304),
+    "net.core.somaxconn": (128, 4096),
+    "net.core.wmem_default": (212992,),
+    "net.core.wmem_max": (212992, 4194304),
+    "vm.dirty_background_ratio": (10,),
+    "vm.dirty_ratio": (20,),
+    "vm.swappiness": (60,),
 }
 _MODULES = (
     ("net.bridge.", "br_netfilter"),
@@ -125,7 +135,13 @@ def judge_value(wanted: Requirement, text: str) -> str:
 
 
 def judge_forecast(wanted: Requirement, forecast: Forecast) -> str:
-    """Return pass or fail where every possible value agrees, and unknown otherwise."""
+    """Return pass or fail where every possible value agrees, and unknown otherwise.
+
+    Several values are the least and the most: what lies between them may be the one required.
+    """
+    bounded = wanted.minimum is not None and wanted.maximum is not None
+    if len(forecast.values) > 1 and (bounded or wanted.exact is not None):
+        return UNKNOWN
     found = {judge_value(wanted, value) for value in forecast.values}
     return found.pop() if len(found) == 1 else UNKNOWN
 
@@ -150,7 +166,7 @@ def find_defaults(
         if raises_nr_open is None and running != NR_OPEN_OF_SYSTEMD:
             return (str(NR_OPEN_OF_KERNEL), str(NR_OPEN_OF_SYSTEMD))
         return (str(NR_OPEN_OF_KERNEL if raises_nr_open is False else NR_OPEN_OF_SYSTEMD),)
-    return (str(_DEFAULTS[key]),) if key in _DEFAULTS else ()
+    return tuple(map(str, _DEFAULTS.get(key, ())))
 
 
 def predict_boot(facts: KernelFacts) -> Forecast:

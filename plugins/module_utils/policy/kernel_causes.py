@@ -39,9 +39,11 @@ from .kernel_remedy import (
 )
 from .kernel_running import blame_container, blame_running, find_exhaustion
 from .kernel_unread import Unread, find_unread
+from .plan_kernel import DROP_IN
 from .quote import one_line
 from .remedy import Remedy
 from .schema import KernelValue
+from .sysctl_conf import parse_sysctl_number
 
 CODES = {
     "sysctl-later-file-wins": "of two files of sysctl.d, that of the later name counts",
@@ -75,6 +77,7 @@ CODES = {
     "sysctl-key-absent": "this kernel has no such key",
 }
 
+_MEMORY = ("vm.min_free_kbytes", "vm.nr_hugepages", "vm.overcommit_")
 _MOST = 12  # Things put right in thought, one after another.
 
 
@@ -120,8 +123,9 @@ def _set_now(wanted: Requirement, causes: list[Cause], state: KernelFacts) -> li
 
 
 def _find_danger(key: str, value: str, facts: KernelFacts) -> str:
-    """Return why a running value would lock the host, if it would."""
-    if facts.use is None:
+    """Return why a running value would lock the host, if it would; more is better but of memory."""
+    numbers = [parse_sysctl_number(text) or 0 for text in (value, facts.running or "")]
+    if facts.use is None or (numbers[0] >= numbers[1] and not key.startswith(_MEMORY)):
         return ""
     return next(find_locking_values({key: KernelValue(exact=value)}, facts.use), "")
 
@@ -235,6 +239,10 @@ def _blame_silence(
         text = f"{cite(forecast.by)} gives {forecast.values[0]}, and no file states {state.key}"
         fix = fix_by_stating(state, find_value(wanted))
         return _join("sysctl-command-line", text, fix, forecast.by)
+    emptied = Declaration(DROP_IN, 0, "an empty file", "")
+    if not state.files.get(DROP_IN, "x").strip():
+        text = f"{DROP_IN}, the file of provision, is empty or a link to /dev/null"
+        return _join("sysctl-file-masked", text, fix_by_stating(state, find_value(wanted)), emptied)
     running = state.normalise(state.running or "")
     gives = f": a boot gives {forecast.values[0]}" if len(forecast.values) == 1 else ""
     if judge_value(wanted, running) == PASS:

@@ -54,6 +54,8 @@ def _append(name: str, facts: KernelFacts, value: str) -> Fix:
     path, line = f"{FOLDER}/{name}", f"{facts.key} = {value}"
     text = facts.files.get(path, "")
     remedy = append_line(path, line)
+    if not any(one.startswith(f"{FOLDER}/") for one in (*facts.files, *facts.others)):
+        remedy = remedy._replace(commands=(("mkdir", "-p", FOLDER), *remedy.commands))
     if text and not text.endswith("\n"):
         remedy = remedy._replace(commands=(("sed", "-i", "$a\\", path), *remedy.commands))
         text += "\n"

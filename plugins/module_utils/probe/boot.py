@@ -35,8 +35,15 @@ _OF_PACKAGES = ("/usr/lib/", "/lib/")
 _LIBRARY = re.compile(r"libsystemd-shared-(\d+)")
 _CRONTABS = ("/etc/crontab", "/var/spool/cron/crontabs/root", "/var/spool/cron/root")
 _RC_LOCAL = ("/etc/rc.local", "/etc/rc.d/rc.local")
+_SCRIPT_FOLDERS = (
+    "/etc/cron.hourly",
+    "/etc/cron.daily",
+    "/etc/cron.weekly",
+    "/etc/network/if-up.d",
+)
 _LARGEST_SCRIPT = 2**16
-_BOOTING = 30  # Seconds after which nothing that boots a host makes files in /run any more.
+_EARLY = "systemd-tmpfiles-setup.service"  # Starts after the files of sysctl.d were applied.
+_BOOTING = 30  # Seconds that this takes at most, where no trace is left of it.
 
 
 class BootEvidence:
@@ -75,7 +82,7 @@ class BootEvidence:
     def passing(self) -> frozenset[str]:
         """Return the files in /run that are none that a boot makes."""
         made = [path for path in self.files if path.startswith("/run/")]
-        return find_changed(made, read_boot_time(self.root) + _BOOTING, self.root)
+        return find_changed(made, read_early_time(self.root), self.root)
 
     @cached_property
     def fresh(self) -> frozenset[str]:
@@ -143,16 +150,21 @@ def read_boot_time(root: str = "/") -> float:
 
 
 def read_apply_time(root: str = "/") -> float:
-    """Return when the files of sysctl.d were last applied by systemd, or the time of the boot.
+    """Return when the files of sysctl.d were last applied by systemd, or the time of the boot."""
+    return max(read_boot_time(root), _read_start_time(APPLIER, root) or 0)
 
-    systemd keeps a link for each unit that runs, made when it was started.
-    """
-    booted = read_boot_time(root)
+
+def read_early_time(root: str = "/") -> float:
+    """Return when the boot had applied the files of sysctl.d: what was there then, it made."""
+    return _read_start_time(_EARLY, root) or read_boot_time(root) + _BOOTING
+
+
+def _read_start_time(unit: str, root: str) -> float | None:
+    """Return when a unit that is active was started: systemd then makes a link of its name."""
     try:
-        link = os.lstat(f"{under('/run/systemd/units', root)}/invocation:{APPLIER}")
+        return os.lstat(f"{under('/run/systemd/units', root)}/invocation:{unit}").st_mtime
     except OSError:
-        return booted
-    return max(booted, link.st_mtime)
+        return None
 
 
 def find_changed(paths: Iterable[str], since: float, root: str = "/") -> frozenset[str]:
@@ -243,7 +255,7 @@ def read_boot_scripts(root: str = "/", of_packages: bool = False) -> dict[str, s
     """
     found: dict[str, str] = {}
     for path in _list_scripts(root, of_packages):
-        text = read_text(path, root) or ""
+        text = _read(path, root)
         for called in find_called(path, text):
             found.update(_read_called(called, root))
         if is_about_sysctls(text):
@@ -251,12 +263,20 @@ def read_boot_scripts(root: str = "/", of_packages: bool = False) -> dict[str, s
     return found
 
 
+def _read(path: str, root: str) -> str:
+    """Return a script; one that only root may read says nothing to others."""
+    try:
+        return read_text(path, root) or ""
+    except PermissionError:
+        return ""
+
+
 def _read_called(path: str, root: str) -> dict[str, str]:
     """Return a script that another names, if it is one."""
     here = under(path, root)
     if not os.path.isfile(here) or os.path.getsize(here) > _LARGEST_SCRIPT:
         return {}
-    text = read_text(path, root) or ""
+    text = _read(path, root)
     return {path: text} if text.startswith("#!") and is_about_sysctls(text) else {}
 
 
@@ -268,11 +288,18 @@ def _list_scripts(root: str, of_packages: bool) -> Iterator[str]:
             if name.endswith(".service.d"):
                 drop_ins = list_folder(path, root)
                 yield from (f"{path}/{one}" for one in drop_ins if one.endswith(".conf"))
-            elif name in wanted and name.endswith(".service") and _is_own(path, folder, root):
+            elif _is_started(name, wanted) and _is_own(path, folder, root):
                 yield path
     yield from (f"/etc/cron.d/{name}" for name in list_folder("/etc/cron.d", root))
     yield from _CRONTABS
-    yield from (path for path in _RC_LOCAL if os.access(under(path, root), os.X_OK))
+    scripts = [f"{folder}/{one}" for folder in _SCRIPT_FOLDERS for one in list_folder(folder, root)]
+    yield from (one for one in (*_RC_LOCAL, *scripts) if os.access(under(one, root), os.X_OK))
+
+
+def _is_started(name: str, wanted: frozenset[str]) -> bool:
+    """Tell whether a service is started at boot, or by a timer that is."""
+    stem, dot, kind = name.rpartition(".")
+    return kind == "service" and (name in wanted or f"{stem}{dot}timer" in wanted)
 
 
 def _is_own(path: str, folder: str, root: str) -> bool:

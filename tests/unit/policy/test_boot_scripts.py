@@ -34,7 +34,7 @@ CRONTAB = "/var/spool/cron/crontabs/root"
         (UNIT, f"ExecStop=/sbin/sysctl -w {KEY}=7", []),
         (UNIT, f"Description=sysctl {KEY}=7", []),
         (CRON, f"@reboot root sysctl -w {KEY}=7", ["7"]),
-        (CRON, f"* * * * * root sysctl -w {KEY}=7", []),
+        (CRON, f"*/5 * * * * root sysctl -w {KEY}=7", ["7"]),
         (CRONTAB, f"@reboot sysctl -w {KEY}=7", ["7"]),
     ],
 )

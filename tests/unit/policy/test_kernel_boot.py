@@ -39,7 +39,8 @@ RC = "/etc/rc.local"
         ("fs.nr_open", 5, None, True, ("1048576", NR_OPEN)),
         ("fs.nr_open", NR_OPEN_OF_SYSTEMD, None, True, (NR_OPEN,)),
         (MAPS, 5, None, False, ("65530",)),
-        ("kernel.pid_max", 5, None, False, ()),
+        ("net.core.somaxconn", 5, None, False, ("128", "4096")),
+        ("vm.overcommit_memory", 5, None, False, ()),
     ],
 )
 def test_where_nobody_states_a_key(
@@ -162,6 +163,14 @@ def test_a_key_that_may_be_negative(tmp_path: Path) -> None:
 )
 def test_every_possible_value_must_agree(values: tuple[str, ...], expected: str) -> None:
     assert judge_forecast(NEEDED, Forecast(values)) == expected
+
+
+@pytest.mark.parametrize(
+    "wanted", [NEEDED._replace(maximum=200), Requirement("kernel", MAPS, "value", exact="5")]
+)
+def test_between_two_values_there_are_others(wanted: Requirement) -> None:
+    assert judge_forecast(wanted, Forecast(("1", "9"))) == UNKNOWN
+    assert judge_forecast(wanted, Forecast(("1",))) == FAIL
 
 
 @pytest.mark.parametrize(

@@ -181,6 +181,9 @@ FAULTS = {
     "a comment": Fault(
         {OURS: f"{HEADER}\n# {MAPS} = 262144\n"}, "65530", "sysctl-commented-out", f"{OURS}:2"
     ),
+    "our own file emptied": Fault(
+        {OURS: "->/dev/null"}, "262144", "sysctl-file-masked", OURS
+    ),
     "the command line": Fault(
         {}, "1000", "sysctl-command-line", "/proc/cmdline",
         facts={"command_line": f"quiet sysctl.{MAPS}=1000 ro"},
@@ -415,6 +418,26 @@ def test_no_value_is_set_that_would_lock_the_host(tmp_path: Path) -> None:
     world.facts["use"] = use._replace(nofiles=())
     (cause,) = find_kernel_causes(wanted, world.gather())
     assert cause.remedy.commands[-1] == ("sysctl", "-w", "fs.nr_open=500000")
+
+
+def test_more_than_the_little_there_is_locks_nobody_out(tmp_path: Path) -> None:
+    use = KernelUse(100, 100, 2**30, 2**29, 0, 0, 2**30, False, 2**21, 0)
+    wanted = NEEDED._replace(minimum=1000)
+    world = World(tmp_path, {}, "500", use=use)
+    (cause,) = find_kernel_causes(wanted, world.gather())
+    assert cause.remedy.commands[-1] == ("sysctl", "-w", f"{MAPS}=1000")
+    world = World(tmp_path, {}, "0", "vm.nr_hugepages", use=use)
+    wanted = Requirement("kernel", "vm.nr_hugepages", "value", 1000000)
+    (cause,) = find_kernel_causes(wanted, world.gather())
+    assert cause.remedy.commands == ()
+
+
+def test_a_folder_that_is_gone_is_made_again(tmp_path: Path) -> None:
+    world = World(tmp_path, {}, "262144", defaults=DEFAULT)
+    world.find(D).rmdir()
+    (cause,) = find_kernel_causes(NEEDED, world.gather())
+    world.carry_out(cause.remedy.commands)
+    assert world.read(SITE) == f"{MAPS} = 262144\n"
 
 
 @pytest.mark.parametrize(

@@ -122,7 +122,7 @@ def test_comments_that_were_lines(line: str, found: bool, tmp_path: Path) -> Non
         ({f"{LIB}/a.conf": f"{MAPS} = 262144\n", f"{D}/a.conf": "\n"}, [f"{LIB}/a.conf:1"]),
         ({f"{LIB}/a.conf": "#\n", f"{D}/a.conf": ""}, []),
         # One folder under two names hides nothing.
-        ({f"{LIB}/a.conf": "#\n", "/lib/sysctl.d/a.conf": "#\n"}, []),
+        (dict.fromkeys((f"{LIB}/a.conf", "/lib/sysctl.d/a.conf"), f"{MAPS} = 262144\n"), []),
         ({"/etc/sysctl.conf": f"{MAPS} = 262144\n"}, ["/etc/sysctl.conf:1"]),
         ({"/etc/sysctl.conf": f"{MAPS} = 262144x\n"}, []),
         ({"/etc/sysctl.conf": f"{MAPS} = 262144\n", f"{D}/z.conf": "->../sysctl.conf"}, []),

@@ -82,6 +82,10 @@ def test_files_are_told_apart_by_the_time_of_the_boot(tree: Tree) -> None:
     assert tree.look().fresh == set()
     tree.write("proc/stat", f"btime {int(now) - 10}\n")
     assert tree.look().passing == set()
+    early = tree.link("run/systemd/units/invocation:systemd-tmpfiles-setup.service", "0")
+    for seconds, passing in ((-5, {"/run/sysctl.d/a.conf"}), (5, set())):
+        os.utime(early, (now + seconds, now + seconds), follow_symlinks=False)
+        assert tree.look().passing == passing
 
 
 @pytest.mark.parametrize(
@@ -160,6 +164,18 @@ def test_tuned_counts_where_it_runs_or_will(tree: Tree) -> None:
     assert (tuned.enabled, tuned.reapplies, tuned.switch.line) == (True, False, 2)
 
 
+def test_a_crontab_that_only_root_may_read_is_left_out(
+    tree: Tree, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_words: object) -> str:
+        raise PermissionError("no")
+
+    tree.write("etc/crontab", f"@reboot root sysctl -w {KEY}=1\n")
+    boot = tree.look()
+    monkeypatch.setattr("mlhost_limits.probe.boot.read_text", refuse)
+    assert boot.scripts == {}
+
+
 def test_scripts_that_run_at_boot(tree: Tree) -> None:
     line = f"sysctl -w {KEY}=1\n"
     exec_line = f"[Service]\nExecStart=/bin/{line}"
@@ -174,6 +190,10 @@ def test_scripts_that_run_at_boot(tree: Tree) -> None:
     tree.write(f"{UNITS}/a.service", f"[Service]\n{called}ExecStart=/usr/local/bin/gone\n")
     tree.write(f"{UNITS}/b.service", exec_line)
     tree.write(f"{UNITS}/not-wanted.service", exec_line)
+    tree.write(f"{UNITS}/timed.service", exec_line)
+    tree.link(f"{UNITS}/timers.target.wants/timed.timer", "../timed.timer")
+    tree.write("etc/cron.daily/tune", line, 0o755)
+    tree.write("etc/cron.daily/asleep", line)
     tree.write(f"{UNITS}/c.service.d/x.conf", exec_line)
     tree.write(f"{UNITS}/c.service.d/x.bak", exec_line)
     tree.write("usr/lib/systemd/system/v.service", exec_line)
@@ -182,7 +202,8 @@ def test_scripts_that_run_at_boot(tree: Tree) -> None:
         tree.link(f"{UNITS}/multi-user.target.wants/{unit}.service", f"../{unit}.service")
     expected = {
         f"/{UNITS}/b.service", f"/{UNITS}/c.service.d/x.conf", "/etc/cron.d/x",
-        "/usr/local/bin/tune", "/etc/rc.local",
+        "/usr/local/bin/tune", "/etc/rc.local", f"/{UNITS}/timed.service",
+        "/etc/cron.daily/tune",
     }  # fmt: skip
     assert set(tree.look().scripts) == expected
     assert set(tree.look().all_scripts) == expected | {"/usr/lib/systemd/system/v.service"}
