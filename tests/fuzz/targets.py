@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from mlhost_limits.policy import (
+    boot_scripts,
     docker_config,
     docker_flags,
     docker_merge,
@@ -18,15 +19,19 @@ from mlhost_limits.policy import (
     edit,
     limits_conf,
     pam_limits,
+    pam_reach,
     pam_stack,
     proc_limits,
     redaction,
     rlimit,
     schema,
+    session_lines,
+    shell_limits,
     shm_size,
     sshd_config,
     sysctl_conf,
     systemd_value,
+    tuned_profile,
     unit_file,
 )
 from mlhost_limits.policy.docker_problems import find_daemon_json_problems
@@ -42,6 +47,34 @@ def read_limits(text: str) -> None:
     for dialect in (pam_limits.Dialect(), pam_limits.Dialect(1023, wildcard_root=False)):
         lines = pam_limits.read_lines({pam_limits.LIMITS_CONF: text}, dialect)
         pam_limits.resolve_limits(lines, ALICE, dialect)
+
+
+def read_near_limits(text: str) -> None:
+    """Look for lines that only nearly are what pam_limits reads, and for what keeps it away."""
+    files, others = {pam_limits.LIMITS_CONF: text}, {f"{pam_limits.LIMITS_D}/a.bak": text}
+    for entry in session_lines.find_unread(files, others, pam_limits.Dialect(1023)):
+        assert "\n" not in entry.instead
+    stacks = {"/etc/pam.d/a": text, "/etc/pam.d/other": text}
+    list(pam_reach.find_hindrances("a", stacks, {"gone.so"}, {}, pam_limits.Dialect()))
+
+
+def read_shell(text: str) -> None:
+    list(shell_limits.find_shell_limits(text, "/etc/profile"))
+    shell_limits.find_sourced(text, "/home/alice")
+
+
+def read_tuned(text: str) -> None:
+    tuned_profile.find_includes(text)
+    tuned_profile.merge_profiles([("/etc/tuned/a/tuned.conf", text)])
+    tuned_profile.read_reapply(text)
+
+
+def read_scripts(text: str) -> None:
+    scripts = {"/etc/rc.local": text, "/etc/cron.d/a": text, "/etc/systemd/system/a.service": text}
+    list(boot_scripts.find_script_writes("vm.max_map_count", scripts))
+    boot_scripts.is_about_sysctls(text)
+    for path in scripts:
+        boot_scripts.find_called(path, text)
 
 
 def read_sysctl(text: str) -> None:
@@ -99,6 +132,10 @@ def with_value(function: Callable[..., object], *before: object) -> Callable[[st
 
 TARGETS: dict[str, Callable[[str], None]] = {
     "limits.conf": read_limits,
+    "what is nearly limits.conf": read_near_limits,
+    "a startup file of a shell": read_shell,
+    "a profile of tuned": read_tuned,
+    "what a boot runs": read_scripts,
     "a value of limits.conf": with_value(limits_conf.parse_value, "memlock"),
     "sysctl.conf": read_sysctl,
     "a sysctl number": with_value(sysctl_conf.parse_sysctl_number),
@@ -155,6 +192,7 @@ FRAGMENTS: Iterable[str] = (
         "infinity",
     ),
     *('"default-ulimits"', '"nofile"', '{"Name":"nofile","Hard":1,"Soft":1}', "null", "true"),
+    *("ulimit -n 5", "limit -h open 5", ". ~/a", "[sysctl]", "include=a", "sysctl -w vm.x=1"),
     *("session required pam_limits.so", "[success=1 default=ignore]", "@include b", "substack b"),
     *("UsePAM yes", "Match all", "Include /etc/ssh/x*", "Max open files  1 2 files", "unlimited"),
     *('{"sessions": [', '{"kernel": {"fs.nr_open": ', "1h 2min", "--default-ulimit=nofile=1:2"),
