@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # One command per intent. Each sets up what it needs; all of it needs root on Debian 12.
-.PHONY: demo test oracle torture fuzz audit bench lint unit host molecule collection clean
+.PHONY: demo test oracle torture faults fuzz audit bench lint unit host molecule collection clean
 
 VENV := .venv
 BIN := $(CURDIR)/$(VENV)/bin
@@ -29,6 +29,10 @@ oracle: .setup collection
 # Runs killed and starved at every step, the power cut between their writes.
 torture: .setup collection
 	@$(BIN)/python -m tests.torture
+
+# Known ways to break a host, alone and in pairs: is the line named, and do the commands mend it?
+faults: .setup
+	@$(BIN)/python -m tests.faults
 
 fuzz: .setup
 	@$(BIN)/python -m tests.fuzz

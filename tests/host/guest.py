@@ -48,17 +48,20 @@ def running(
     name: str | None = None,
     cold: bool = False,
     disk: Path | None = None,
+    saved: snapshot.Snapshot | None = None,
 ) -> Iterator[Host]:
     """Hold a fresh guest for the length of a ``with`` block.
 
     :param name: A name nobody uses; without it, one is chosen.
     :param disk: The disk of another guest of this release to boot a copy of.
+    :param saved: What ``snapshot.keep`` made of a guest of this release, to resume from; the
+        clock goes on from there, and sshd answers a moment later.
     """
     with _claimed(name) as folder:
         try:
             if disk is not None:
                 shutil.copy(disk, folder / "disk.qcow2")
-            yield _bring_up(folder, release, cold)
+            yield _bring_up(folder, release, cold, saved)
         finally:
             discard(folder)
 
@@ -151,11 +154,15 @@ def _new_folder(name: str | None) -> Path:
     raise HostError(f"host {name!r} is in use by another process")
 
 
-def _bring_up(folder: Path, release: str, cold: bool) -> Host:
+def _bring_up(
+    folder: Path, release: str, cold: bool, saved: snapshot.Snapshot | None = None
+) -> Host:
     disk = image.build(release)
     given = (folder / "disk.qcow2").exists()
     cold = cold or given
-    saved = None if cold else snapshot.take(disk)
+    kept = saved is not None
+    if saved is None and not cold:
+        saved = snapshot.take(disk)
     require_space(folder, _INSTANCE_GIB)
     log = folder / "qemu.log"
     if saved is None:
@@ -168,6 +175,6 @@ def _bring_up(folder: Path, release: str, cold: bool) -> Host:
     connection.write_files(host, disk)
     if cold:
         connection.wait_until_settled(host)
-    else:
+    elif not kept:
         connection.set_clock(host)
     return host

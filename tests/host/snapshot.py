@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import hashlib
+import shutil
 import subprocess
 from pathlib import Path
 from typing import NamedTuple
@@ -45,6 +46,19 @@ def take(image: Image) -> Snapshot:
     name = hashlib.sha256(inputs.encode()).hexdigest()[:12]
     target = image.folder / f"booted-{name}"
     return Snapshot(produce(target, "booting", lambda to: _boot_and_save(to, image)))
+
+
+def keep(host: Host, folder: Path) -> Snapshot:
+    """End a guest and keep it as it is now, so that others of its release resume from there.
+
+    :param folder: Where to; the files in it are not complete before this returns.
+    """
+    require_space(folder, _SNAPSHOT_GIB)
+    host.ssh("sync")
+    saved = Snapshot(folder)
+    save_state(host.folder, saved.memory)
+    shutil.move(host.folder / "disk.qcow2", saved.disk)
+    return saved
 
 
 def _boot_and_save(folder: Path, image: Image) -> None:

@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Make every fault, alone and in pairs; write ``build/faults.json``, end with a line of figures."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import sys
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+from tests.host.snapshot import Snapshot
+
+from .base import saved_host
+from .every import FAULTS, PAIRS, SEED, choose_pairs
+from .quiet import QUIET_HOSTS, Quiet, try_quiet
+from .trial import Result, try_fault, try_pair
+
+FILE = Path(__file__).parents[2] / "build" / "faults.json"
+ENOUGH = 0.95
+
+
+def main() -> int:
+    """Run what is asked for; the status is 0 where all of it is named and mended."""
+    given = parse_arguments()
+    wanted = re.compile(given.only)
+    faults = [fault for fault in FAULTS if wanted.search(fault.name)]
+    pairs = [
+        pair
+        for pair in choose_pairs(count=given.pairs, seed=given.seed)
+        if wanted.search(f"pair: {pair[0].name} + {pair[1].name}")
+    ]
+    quiet = [name for name in QUIET_HOSTS if wanted.search(f"quiet: {name}")]
+    if given.list:
+        for fault in faults:
+            print(fault.name)
+        for one, other in pairs:
+            print(f"pair: {one.name} + {other.name}")
+        for name in quiet:
+            print(f"quiet: {name}")
+        return 0
+    single, double, calm = [], [], []
+    with saved_host() as saved:
+        single = list(tell(try_fault(saved, fault) for fault in faults))
+        double = list(tell((try_pair(saved, pair) for pair in pairs), "pair: "))
+        calm = list(tell_quiet(saved, quiet))
+    return report(single, double, calm)
+
+
+def parse_arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m tests.faults", description=__doc__)
+    parser.add_argument("--only", default="", metavar="REGEX", help="of names, as --list has them")
+    parser.add_argument("--list", action="store_true", help="print the names and end")
+    parser.add_argument("--pairs", type=int, default=PAIRS, help="how many (default: %(default)s)")
+    parser.add_argument(
+        "--seed", type=int, default=SEED, help="of the pairs (default: %(default)s)"
+    )
+    return parser.parse_args()
+
+
+def tell(results: Iterable[Result], kind: str = "") -> Iterator[Result]:
+    """Print a line for each trial as it ends, and below it what is wrong."""
+    for result in results:
+        named = "named" if result.named else "NOT NAMED"
+        mended = "remedied" if result.remedied else "" if kind else "NOT REMEDIED"
+        print(f"{named:<10}{mended:<13}{result.seconds:5.1f} s  {kind}{result.name}")
+        for text in result.wrong:
+            print(f"{'':>28}{text}")
+        sys.stdout.flush()
+        yield result
+
+
+def tell_quiet(saved: Snapshot, names: Iterable[str]) -> Iterator[Quiet]:
+    for name in names:
+        for result in try_quiet(saved, name):
+            verdict = "ALARM" if result.alarms else "quiet"
+            print(f"{verdict:<23}{result.seconds:5.1f} s  {result.name}")
+            for text in result.alarms:
+                print(f"{'':>28}{text}")
+            sys.stdout.flush()
+            yield result
+
+
+def report(single: list[Result], double: list[Result], calm: list[Quiet]) -> int:
+    """Write the figures and what they are made of; return the exit status."""
+    figures = {
+        "injected": len(single),
+        "named": sum(result.named for result in single),
+        "remedied": sum(result.remedied for result in single),
+        "pairs": len(double),
+        "pairs_named": sum(result.named for result in double),
+        "quiet_hosts": len(calm),
+        "false_alarms": sum(bool(result.alarms) for result in calm),
+    }
+    content: dict[str, Any] = {
+        **figures,
+        "faults": [result._asdict() for result in single],
+        "pair_results": [result._asdict() for result in double],
+        "quiet_results": [result._asdict() for result in calm],
+    }
+    FILE.parent.mkdir(exist_ok=True)
+    FILE.write_text(json.dumps(content, indent=2) + "\n")
+    print(f"faults: {', '.join(f'{count} {name}' for name, count in figures.items())}; {FILE}")
+    failed = (
+        figures["named"] < figures["injected"]
+        or figures["remedied"] < figures["injected"]
+        or figures["pairs_named"] < ENOUGH * figures["pairs"]
+        or figures["false_alarms"]
+    )
+    return int(bool(failed))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

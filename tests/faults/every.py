@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Every fault, and the pairs that are made of them."""
+
+from __future__ import annotations
+
+import itertools
+import random
+from collections.abc import Sequence
+
+from . import of_docker, of_kernel, of_leftovers, of_limits_files, of_pam, of_units
+from .fault import Fault, are_compatible
+
+_ROOMS = (of_limits_files, of_pam, of_kernel, of_units, of_docker, of_leftovers)
+FAULTS: list[Fault] = [fault for room in _ROOMS for fault in room.FAULTS]
+SEED = 20
+PAIRS = 110
+
+
+def choose_pairs(
+    faults: Sequence[Fault] = FAULTS, count: int = PAIRS, seed: int = SEED
+) -> list[tuple[Fault, Fault]]:
+    """Return pairs of faults that leave each other alone; every fault is in about as many.
+
+    The seed decides; the order within a pair is the order in which they are made.
+    """
+    chance = random.Random(seed)
+    possible = [pair for pair in itertools.permutations(faults, 2) if are_compatible(*pair)]
+    chance.shuffle(possible)
+    used = dict.fromkeys(faults_by_name(faults), 0)
+    chosen: dict[frozenset[str], tuple[Fault, Fault]] = {}
+    while possible and len(chosen) < count:
+        one, other = min(possible, key=lambda pair: used[pair[0].name] + used[pair[1].name])
+        key = frozenset((one.name, other.name))
+        chosen[key] = (one, other)
+        for name in key:
+            used[name] += 1
+        possible = [pair for pair in possible if {fault.name for fault in pair} != key]
+    return list(chosen.values())
+
+
+def faults_by_name(faults: Sequence[Fault]) -> dict[str, Fault]:
+    """Return the faults by their names, each of which is there once."""
+    named = {fault.name: fault for fault in faults}
+    assert len(named) == len(faults), "two faults have one name"
+    return named

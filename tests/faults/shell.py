@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A root shell on a guest, through which a fault is made, looked for and mended."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+from tests.host.connection import Host
+from tests.host.control import Control
+
+from .fault import Policy
+
+SECONDS = 150
+CHECK = (
+    "cd /opt && PYTHONPATH=/opt python3 -m mlhost_limits.cli check --json"
+    " --profile {profile} --policy /opt/policy.json"
+)
+
+
+class Output(NamedTuple):
+    """How a command on the guest ended, and what it printed."""
+
+    status: int
+    text: str
+
+
+class Look(NamedTuple):
+    """What a check returned: its findings, and the lines that a person would read."""
+
+    findings: list[dict[str, Any]]
+    report: list[str]
+
+
+class Shell:
+    """One login of root that stays open, so that what locks logins can still be taken back."""
+
+    def __init__(self, control: Control) -> None:
+        self._control = control
+
+    def run(self, words: Sequence[str]) -> Output:
+        """Run a command to its end, however it ends."""
+        command = shlex.join(["timeout", str(SECONDS), *words])
+        text = self._control.run(f"{command} 2>&1; echo; echo $?")
+        said, status = text.rstrip("\n").rsplit("\n", 1)
+        return Output(int(status), said)
+
+    def do(self, script: str) -> str:
+        """Run a script that must succeed.
+
+        :raises RuntimeError: If it does not: then the test is wrong, not what it tests.
+        """
+        done = self.run(["bash", "-ec", script])
+        if done.status:
+            raise RuntimeError(f"{script!r} ended with {done.status}: {done.text.strip()}")
+        return done.text
+
+    def check(self, policy: Policy, profile: str = "training") -> Look:
+        """Check the host against a policy, as a person would on it.
+
+        :raises RuntimeError: If it prints no findings.
+        """
+        script = f"cat > /opt/policy.json <<'END'\n{json.dumps(policy)}\nEND\n"
+        said = self.run(["bash", "-c", script + CHECK.format(profile=profile)]).text
+        try:
+            result: Mapping[str, Any] = json.loads(said)
+        except ValueError:
+            raise RuntimeError(f"the check printed no findings: {said}") from None
+        return Look(result["findings"], result["report"])
+
+
+@contextmanager
+def opened(host: Host) -> Iterator[Shell]:
+    """Log in for the length of a ``with`` block."""
+    control = Control(host)
+    try:
+        yield Shell(control)
+    finally:
+        control.close()
