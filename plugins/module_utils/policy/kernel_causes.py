@@ -279,4 +279,4 @@ def _blame_unread(entry: Unread, state: KernelFacts) -> tuple[Cause, KernelFacts
     else:
         fix = fix_by_stating(state, value)
     text = f"{cite_line(entry.at, state)} has no effect at boot: {one_line(entry.reason)}"
-    return _join(entry.code, text, fix, at)
+    return _join(entry.code, text, fix, entry.by or at, (at,) if entry.by else ())
