@@ -109,7 +109,7 @@ FAULTS = {
     ),
     "a low file hides a good one": Fault(
         {f"{LIB}/10-map.conf": GOOD, f"{D}/10-map.conf": LOW}, "1000", "sysctl-file-masked",
-        f"{D}/10-map.conf", shadows=f"{LIB}/10-map.conf:2",
+        f"{D}/10-map.conf:2", shadows=f"{LIB}/10-map.conf:2",
     ),
     "an exclusion": Fault(
         {OURS: GOOD, f"{D}/99-x.conf": f"-{MAPS}\n"}, "65530", "sysctl-excluded",
