@@ -213,7 +213,8 @@ def _blame_line(
         return _join(code, f"{name} {verb} {cite(rivals[-1])}", fix, line, rivals)
     for unread in find_unread(wanted, state):
         if unread.code != "sysctl-commented-out":
-            return _blame_unread(unread, state)
+            hides = unread.by is not None and unread.by.path == by.path
+            return _blame_unread(unread._replace(by=line) if hides else unread, state)
     fix = fix_by_line(line, state, value)
     if wanted.exact is not None:
         text = f"{name} states another value than {one_line(value)}"
@@ -279,4 +280,4 @@ def _blame_unread(entry: Unread, state: KernelFacts) -> tuple[Cause, KernelFacts
     else:
         fix = fix_by_stating(state, value)
     text = f"{cite_line(entry.at, state)} has no effect at boot: {one_line(entry.reason)}"
-    return _join(entry.code, text, fix, at)
+    return _join(entry.code, text, fix, entry.by or at, (at,) if entry.by else ())

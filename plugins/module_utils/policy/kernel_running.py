@@ -74,7 +74,7 @@ def blame_running(wanted: Requirement, facts: KernelFacts) -> list[Cause]:
     if by is None or boot.kind != FILE:
         gives = f"a boot gives {boot.values[0]}"
         text = f"something set {facts.key} to {one_line(running)} since the boot, and {gives}"
-        return [Cause("sysctl-changed-by-hand", text, _SET_NOW, by)]
+        return [Cause("sysctl-changed-by-hand", text, _SET_NOW)]
     line, name = locate_file(by, facts), cite_line(by, facts)
     if _is_unloaded(running, by, facts):
         text = f"{name} has not been loaded since it was written"
@@ -82,7 +82,7 @@ def blame_running(wanted: Requirement, facts: KernelFacts) -> list[Cause]:
     if facts.key.startswith(_GIVEN_AS_THEY_COME):
         return []
     text = f"something set {facts.key} to {one_line(running)} after {name} was loaded"
-    return [Cause("sysctl-changed-by-hand", text, _SET_NOW, line)]
+    return [Cause("sysctl-changed-by-hand", text, _SET_NOW, None, (line,))]
 
 
 def _blame_reload(wanted: Requirement, by: Declaration, facts: KernelFacts) -> Cause:

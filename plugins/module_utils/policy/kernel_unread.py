@@ -6,6 +6,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
+from .cause import cite
 from .declaration import Declaration
 from .finding import PASS, Requirement
 from .kernel_boot import KernelFacts, judge_value, list_boot_files
@@ -39,6 +40,7 @@ _MOST_EDITS = 2
 class Unread(NamedTuple):
     """A line that would do if it counted; its value is as it was meant.
 
+    ``by`` is the file that hides it, where one does.
     ``name`` is how the file must be called, where that is all; ``instead`` how the line must be
     written; with neither, the line must stand elsewhere.
     """
@@ -48,6 +50,7 @@ class Unread(NamedTuple):
     reason: str
     name: str = ""
     instead: str = ""
+    by: Declaration | None = None
 
 
 def find_unread(wanted: Requirement, facts: KernelFacts) -> Iterator[Unread]:
@@ -113,9 +116,10 @@ def _find_hidden(facts: KernelFacts, path: str, read: list[str]) -> Iterator[Unr
     name = path.rpartition("/")[2]
     by = next((one for one in read if one.rpartition("/")[2] == name), "")
     if by and facts.files[by] != facts.files[path]:
-        what = "which is empty" if not facts.files[by].strip() else "a file of the same name"
-        reason = f"{by}, {what}, hides the file"
-        yield from _find_stated(facts, path, "sysctl-file-masked", reason)
+        empty = not facts.files[by].strip()
+        hider = Declaration(by, 0, "an empty file" if empty else "a file of the same name", "")
+        for entry in _find_stated(facts, path, "sysctl-file-masked", f"{cite(hider)} hides it"):
+            yield entry._replace(by=hider)
 
 
 def _find_skipped(wanted: Requirement, facts: KernelFacts, path: str) -> Iterator[Unread]:

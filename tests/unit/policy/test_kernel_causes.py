@@ -100,15 +100,15 @@ FAULTS = {
     ),
     "an empty file hides a good one": Fault(
         {f"{LIB}/10-map.conf": GOOD, f"{D}/10-map.conf": ""}, "65530", "sysctl-file-masked",
-        f"{LIB}/10-map.conf:2",
+        f"{D}/10-map.conf", shadows=f"{LIB}/10-map.conf:2",
     ),
     "a link to /dev/null hides a good one": Fault(
         {f"{LIB}/10-map.conf": GOOD, f"{D}/10-map.conf": "->/dev/null"}, "262144",
-        "sysctl-file-masked", f"{LIB}/10-map.conf:2",
+        "sysctl-file-masked", f"{D}/10-map.conf", shadows=f"{LIB}/10-map.conf:2",
     ),
     "a low file hides a good one": Fault(
         {f"{LIB}/10-map.conf": GOOD, f"{D}/10-map.conf": LOW}, "1000", "sysctl-file-masked",
-        f"{LIB}/10-map.conf:2",
+        f"{D}/10-map.conf:2", shadows=f"{LIB}/10-map.conf:2",
     ),
     "an exclusion": Fault(
         {OURS: GOOD, f"{D}/99-x.conf": f"-{MAPS}\n"}, "65530", "sysctl-excluded",
@@ -246,16 +246,16 @@ FAULTS = {
     "text set by hand": Fault(
         {}, "1024\t65000", "sysctl-lost-at-boot", "", TWO, {"defaults": ("32768 60999",)}
     ),
-    "lowered by hand": Fault({OURS: GOOD}, "65530", "sysctl-changed-by-hand", f"{OURS}:2"),
+    "lowered by hand": Fault({OURS: GOOD}, "65530", "sysctl-changed-by-hand", "", shadows=f"{OURS}:2"),
     "lowered by hand after provision": Fault(
-        {OURS: GOOD}, "65530", "sysctl-changed-by-hand", f"{OURS}:2",
+        {OURS: GOOD}, "65530", "sysctl-changed-by-hand", "", shadows=f"{OURS}:2",
         facts={"fresh": frozenset({OURS})},
     ),
     "lowered below the default": Fault(
         {}, "100", "sysctl-changed-by-hand", "", NEEDED._replace(minimum=65530)
     ),
     "lowered to what nothing states": Fault(
-        {SITE: GOOD.replace(HEADER, "#")}, "777", "sysctl-changed-by-hand", f"{SITE}:2",
+        {SITE: GOOD.replace(HEADER, "#")}, "777", "sysctl-changed-by-hand", "", shadows=f"{SITE}:2",
         facts={"fresh": frozenset({SITE})},
     ),
     "never loaded": Fault(
