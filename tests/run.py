@@ -102,6 +102,7 @@ def host_steps() -> list[Step]:
     return [
         Step("test host", ["pytest", "tests/host", "-s", *others]),
         Step("logins", ["pytest", *logins, "-s"]),
+        Step("faults", ["pytest", "tests/faults"]),
     ]
 
 
