@@ -222,6 +222,12 @@ def test_a_flag_beside_the_file_is_taken_out(tmp_path: Path) -> None:
     assert carry_out(cause, tmp_path, {UNIT: text})[UNIT].endswith("ExecStart=dockerd -D\n")
 
 
+def test_what_stops_dockerd_comes_before_what_stops_containers() -> None:
+    """A flag that no container bears goes, since the file states the limits."""
+    causes = find_docker_causes(SOFT, make_world(flags=[limit_flag("nofile=-1")]), make_site())
+    assert [cause.code for cause in causes] == ["docker-flag-conflict"]
+
+
 @pytest.mark.parametrize(
     ("name", "line", "files"),
     [
@@ -336,6 +342,11 @@ LOW_2048 = {"nofile": (Rlimit(2048, 2048),)}
             PARENT,
             {"nofile": UnitLimit(Rlimit(65536, 1048576), Declaration(UNIT, 2, "LimitNOFILE=x", 1))},
             ("docker-unit-limit-ignored", f"{UNIT}:2"),
+        ),
+        (
+            PARENT,
+            {"nofile": UnitLimit(Rlimit(9, 9), Declaration(UNIT, 2, "LimitNOFILE=9", 9))},
+            ("docker-not-stated", ""),
         ),
     ],
 )
