@@ -74,13 +74,15 @@ def describe(at: dict[str, Any] | None) -> str:
 
 def collect_commands(found: dict[str, Any], place: str) -> str:
     """Return the commands of every cause, as they would be pasted into a shell."""
-    lines: dict[str, None] = {}
-    for finding in found["findings"]:
-        for cause in finding["causes"] if finding["place"] == place else ():
-            for words in cause["remedy"]["commands"]:
-                shell = words[:2] == ["sh", "-c"]
-                lines[words[2] if shell else shlex.join(words)] = None
-    return "\n".join(lines)
+    causes = [
+        cause for one in found["findings"] if one["place"] == place for cause in one["causes"]
+    ]
+    remedies = {json.dumps(cause): cause["remedy"]["commands"] for cause in causes}
+    return "\n".join(
+        words[2] if words[:2] == ["sh", "-c"] else shlex.join(words)
+        for commands in remedies.values()
+        for words in commands
+    )
 
 
 def test_a_healthy_host_names_nothing(host: Host) -> None:

@@ -21,7 +21,7 @@ from .docker_remedies import (
     state_in_file,
 )
 from .docker_site import Site
-from .docker_world import SHM, World, find_obstacles
+from .docker_world import SHM, World, find_obstacles, predict
 from .json_text import byte_order_mark, find_member, find_members, is_blank
 from .quote import one_line
 from .remedy import Remedy, append_line, replace_line
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from .docker_problems import Problem
+    from .schema import DockerPolicy
 
 CODES = {
     "docker-dockerd-refuses": "dockerd does not start with a line of daemon.json or a flag",
@@ -42,7 +43,7 @@ CODES = {
 
 _SYSCTL_FILE = "/etc/sysctl.d/95-site.conf"
 _LARGEST_NR_OPEN = 2147483584  # What the kernel takes for fs.nr_open (sysctl_nr_open_max).
-_ANY = Rlimit(UNLIMITED, UNLIMITED)
+_ANY, _NONE = Rlimit(UNLIMITED, UNLIMITED), Rlimit(0, 0)
 
 
 def blame_obstacle(
@@ -101,14 +102,38 @@ def _put_right(problem: Problem, world: World, site: Site) -> Change | None:
 def _put_flag_right(problem: Problem, world: World, site: Site) -> Change | None:
     flags = [flag for flag in world.flags if declare_flag(flag)[:3] == problem.at[:3]]  # type: ignore[index]
     if problem.key:
-        same = [flag for flag in world.flags if flag.name == flags[0].name]
-        return drop_flags(same, world, site.tools)
+        return _settle(flags[0].name, problem.key, world, site)
     item = item_of(flags[0])
     raised = _raise_nr_open(item, world, site)
     limit = choose_limit(item, site.policy, _ANY)
     if raised or not limit:
         return raised or drop_flags(flags, world, site.tools)
     return state(item, limit, world, site.tools)
+
+
+def _settle(name: str, key: str, world: World, site: Site) -> Change:
+    """Take one of two statements of a key out: the flags, unless they are what the policy asks."""
+    same = [flag for flag in world.flags if flag.name == name]
+    without = drop_flags(same, world, site.tools)
+    if key not in (ULIMITS_KEY, SHM_KEY):
+        return without._replace(
+            remedy=Remedy(f"{without.remedy.text}, or {key} out of {world.path}")
+        )
+    alone = drop_key(key, world, site.tools)
+    return max((without, alone), key=lambda change: _count_met(change.world, site.policy))
+
+
+def _count_met(world: World, policy: DockerPolicy) -> int:
+    """Return how many defaults are at least what the policy asks."""
+    if find_obstacles(world):
+        return 0
+    wanted = {item: choose_limit(item, policy, _NONE) for item in (*policy.limits, SHM)}
+    return sum(
+        limit is not None
+        and all(one.soft >= limit.soft and one.hard >= limit.hard for one in found)
+        for item, limit in wanted.items()
+        for found in [predict(world, item)]
+    )
 
 
 def _put_entry_right(problem: Problem, world: World, site: Site) -> Change | None:

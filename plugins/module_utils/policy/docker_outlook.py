@@ -15,6 +15,7 @@ from .docker_world import (
     predict,
 )
 from .finding import FAIL, PASS, UNKNOWN, Finding, Requirement
+from .remedy import Remedy
 from .rlimit import Rlimit
 
 TYPE_CHECKING = False
@@ -102,6 +103,8 @@ def blame_world(wanted: Requirement, world: World, scene: Scene) -> list[Cause]:
 
 def _blame(wanted: Requirement, late: Cause | None, scene: Scene) -> list[Cause]:
     causes = blame_world(wanted, scene.restart, scene)
+    if late and any(cause.remedy.commands for cause in causes):  # One restart is enough.
+        late = late._replace(remedy=Remedy("it counts with the restart below"))
     return [late, *causes] if late else causes
 
 

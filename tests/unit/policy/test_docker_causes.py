@@ -223,6 +223,38 @@ def test_a_flag_beside_the_file_is_taken_out(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("flags", "text", "codes"),
+    [
+        (["nofile=65536:1048576", "memlock=-1:-1"], '{"core": ', ["docker-flag-conflict"]),
+        (["nofile=9:9"], '{"nofile": ', ["docker-flag-conflict"]),
+        (["nofile=9:9"], '{"core": ', ["docker-flag-conflict", "docker-not-stated"]),
+        (["nofile=9:8"], '{"core": ', ["docker-dockerd-refuses", "docker-flag-conflict"]),
+    ],
+)
+def test_of_a_flag_and_a_file_the_better_stays(
+    flags: list[str], text: str, codes: list[str], tmp_path: Path
+) -> None:
+    """Whichever states more of what the policy asks, for all findings alike."""
+    entry = {"Name": "nofile" if "nofile" in text else "core", "Hard": 1048576, "Soft": 1048576}
+    text = f'{{"default-ulimits": {text}{json.dumps(entry)}}}}}'
+    unit = f"[Service]\nExecStart=dockerd{''.join(f' --default-ulimit {one}' for one in flags)}\n"
+    world = make_world(text, [limit_flag(one, 2) for one in flags], LOW)
+    causes = find_docker_causes(SOFT, world, make_site(files={UNIT: unit}))
+    assert [cause.code for cause in causes] == codes
+    files = {PATH: text, UNIT: unit}
+    for cause in causes:
+        files = carry_out(cause, tmp_path, files)
+    left = files[UNIT].count("--default-ulimit")
+    assert (left == 0) != (json.loads(files[PATH]) == {})
+
+
+def test_what_stops_dockerd_comes_before_what_stops_containers() -> None:
+    """A flag that no container bears goes, since the file states the limits."""
+    causes = find_docker_causes(SOFT, make_world(flags=[limit_flag("nofile=-1")]), make_site())
+    assert [cause.code for cause in causes] == ["docker-flag-conflict"]
+
+
+@pytest.mark.parametrize(
     ("name", "line", "files"),
     [
         ("label", 3, {UNIT: "\n\n--label=a"}),
@@ -239,7 +271,9 @@ def test_a_flag_that_stands_elsewhere_is_left_to_a_person(
     value = "a/b" if name == "label" else "core=0"
     world = make_world(text, [flag(f"{name}={value}", line)])
     (cause,) = find_docker_causes(SOFT, world, make_site(files=files))
-    assert (cause.code, cause.remedy) == ("docker-flag-conflict", Remedy(f"take --{name} out"))
+    instead = f", or labels out of {PATH}" if name == "label" else ""
+    remedy = Remedy(f"take --{name} out{instead}")
+    assert (cause.code, cause.remedy) == ("docker-flag-conflict", remedy)
 
 
 @pytest.mark.parametrize(
@@ -336,6 +370,11 @@ LOW_2048 = {"nofile": (Rlimit(2048, 2048),)}
             PARENT,
             {"nofile": UnitLimit(Rlimit(65536, 1048576), Declaration(UNIT, 2, "LimitNOFILE=x", 1))},
             ("docker-unit-limit-ignored", f"{UNIT}:2"),
+        ),
+        (
+            PARENT,
+            {"nofile": UnitLimit(Rlimit(9, 9), Declaration(UNIT, 2, "LimitNOFILE=9", 9))},
+            ("docker-not-stated", ""),
         ),
     ],
 )
