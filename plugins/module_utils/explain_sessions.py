@@ -22,13 +22,14 @@ from .probe.users import read_user
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+    from typing import Optional
 
     from .policy.cause import Cause
     from .policy.rlimit import Rlimit
     from .probe.session import SessionResult
     from .probe.shell_limits import ShellResult
 
-    Seen = tuple[SessionResult, Sequence[Finding], ShellResult | None]
+    Seen = tuple[SessionResult, Sequence[Finding], Optional[ShellResult]]
 
 
 class Foretold(NamedTuple):
