@@ -22,6 +22,15 @@ if TYPE_CHECKING:
 
 def explain_process(seen: Seen, world: World) -> list[Finding]:
     """Return the findings of a process with their causes, and with what comes next."""
+    try:
+        told, as_session = _judge(seen, world)
+    except (OSError, ValueError):
+        return list(seen.findings)  # It ended meanwhile, or its surroundings cannot be read.
+    return [_tell(finding, told, as_session) for finding in seen.findings]
+
+
+def _judge(seen: Seen, world: World) -> tuple[dict[str, Verdict], bool]:
+    """Return what is to be said of each limit, and whether a next session decides it."""
     home = find_home(seen.process.cgroup)
     unit = seen.unit or home.unit
     if any(finding.status == FAIL for finding in seen.findings):
@@ -30,14 +39,10 @@ def explain_process(seen: Seen, world: World) -> list[Finding]:
         if way is None and home.session and not unit:
             way = find_login(seen.process, ancestors, home.session)
         if way:
-            told = judge_login(seen, way, ancestors, world)
-            return [_tell(finding, told, as_session=True) for finding in seen.findings]
-    told = {}
+            return judge_login(seen, way, ancestors, world), True
     if home.user_unit and home.uid is not None:
-        told = judge_user_unit(seen, home.user_unit, home.uid, world)
-    elif unit:
-        told = judge_unit(seen, unit, world)
-    return [_tell(finding, told) for finding in seen.findings]
+        return judge_user_unit(seen, home.user_unit, home.uid, world), False
+    return judge_unit(seen, unit, world) if unit else {}, False
 
 
 def explain_representative(
@@ -71,7 +76,7 @@ def _find_worst(statuses: Sequence[str]) -> str:
     return next((status for status in (FAIL, UNKNOWN, PASS) if status in statuses), "")
 
 
-def _tell(finding: Finding, told: Mapping[str, Verdict], as_session: bool = False) -> Finding:
+def _tell(finding: Finding, told: Mapping[str, Verdict], as_session: bool) -> Finding:
     """Return a finding with what was found out about its limit."""
     verdict, wanted = told.get(finding.requirement.item), finding.requirement
     if verdict is None or finding.status == UNKNOWN:

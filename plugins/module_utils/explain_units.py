@@ -25,7 +25,6 @@ from .policy.unit_want import is_enough
 from .probe.evidence import format_time
 from .probe.process import read_limits, read_start_time
 from .probe.process_clues import can_set_limits, find_ancestors, find_main, find_starters
-from .probe.systemd_show import show_unit
 from .probe.unit_sources import find_change
 from .unit_facts import gather_user_unit, list_unit_directories
 
@@ -59,7 +58,7 @@ def judge_unit(seen: Seen, unit: str, world: World) -> dict[str, Verdict]:
         return {}
     restart: Commands = () if unit in _NEVER_RESTARTED else (("systemctl", "restart", unit),)
     scene = Scene(known[0], known[1], _RELOAD, restart)
-    told = _judge_all(seen, scene)
+    told = _judge_all(seen, scene, world)
     return told if restart else {item: _after_boot(verdict) for item, verdict in told.items()}
 
 
@@ -71,7 +70,7 @@ def _after_boot(verdict: Verdict) -> Verdict:
     return verdict._replace(causes=tuple(causes))
 
 
-def _judge_all(seen: Seen, scene: Scene) -> dict[str, Verdict]:
+def _judge_all(seen: Seen, scene: Scene, world: World) -> dict[str, Verdict]:
     own = scene.facts.manager.own
     run: Run | None = None
     told = {}
@@ -80,7 +79,7 @@ def _judge_all(seen: Seen, scene: Scene) -> dict[str, Verdict]:
             continue
         verdict = _judge_quickly(item, limit, seen, scene)
         if verdict is None:
-            run = run or _look_closely(seen, scene)
+            run = run or _look_closely(seen, scene, world)
             booted = scene.booted or scene.facts
             verdict = explain_run(item, limit, run, scene.facts, booted)
         told[item] = verdict if scene.booted else verdict._replace(at_boot=None)
@@ -100,13 +99,13 @@ def _judge_quickly(item: str, limit: Limit, seen: Seen, scene: Scene) -> Verdict
     return Verdict((), soon[item], boot[item])
 
 
-def _look_closely(seen: Seen, scene: Scene) -> Run:
+def _look_closely(seen: Seen, scene: Scene, world: World) -> Run:
     """Return all that tells since when a process has its limits, and from whom."""
     facts, process = scene.facts, seen.process
     directories = list_unit_directories(scene.uid)
     main = find_main(process, find_ancestors(process.pid))
     started = read_start_time(main)
-    shown = show_unit(facts.name) if scene.uid is None else None
+    shown = world.show_unit(facts.name) if scene.uid is None else None
     path, changed = find_change(facts.files, facts.name, started, directories)
     stale = False
     if shown:
@@ -152,7 +151,7 @@ def judge_user_unit(seen: Seen, unit: str, uid: int, world: World) -> dict[str, 
     since = format_time(read_start_time(manager))
     return {
         item: _blame_manager(item, seen, scene, anew, since) or verdict
-        for item, verdict in _judge_all(seen, scene).items()
+        for item, verdict in _judge_all(seen, scene, world).items()
     }
 
 

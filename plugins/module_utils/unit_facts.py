@@ -24,6 +24,7 @@ from .policy.unit_model import (
     outlive_boot,
 )
 from .probe.session import SessionResult, measure_sessions
+from .probe.systemd_show import Shown, show_unit
 from .probe.unit_sources import read_sources
 
 TYPE_CHECKING = False
@@ -40,7 +41,8 @@ _MEMLOCK_OF_KERNEL, _MEMLOCK_BEFORE_5_16 = 8 * 2**20, 64 * 2**10
 """What the kernel gives the first process (``MLOCK_LIMIT``)."""
 
 _SWITCH = re.compile(
-    r"[-@:+!|]*(?:/\S*/)?(su|runuser)((?:\s+-\S*)*?)\s+(?:(?:-u|--user)[ =])?([a-z_][\w-]*)(?:\s|$)"
+    r"[-@:+!|]*(?:/\S*/)?(su|runuser)((?:\s+(?:-|-l|--login|-m|-p))*)"
+    r"\s+(?:(?:-u|--user)[ =])?([a-z_][\w-]*)(?:\s|$)"
 )
 
 USER_CONF = "user.conf"
@@ -199,6 +201,7 @@ class World:
         self.processes = processes
         self.probe = probe
         self._units: dict[str, tuple[UnitFacts, UnitFacts | None] | None] = {}
+        self._shown: dict[str, Shown | None] = {}
         self._sessions: dict[tuple[str, str], SessionResult] = {}
 
     def find_unit(self, unit: str) -> tuple[UnitFacts, UnitFacts | None] | None:
@@ -210,6 +213,12 @@ class World:
             except (OSError, ValueError):
                 self._units[unit] = None
         return self._units[unit]
+
+    def show_unit(self, unit: str) -> Shown | None:
+        """Return what the system's manager says of a unit."""
+        if unit not in self._shown:
+            self._shown[unit] = show_unit(unit)
+        return self._shown[unit]
 
     def open_session(self, service: str, user: str) -> SessionResult:
         """Return what a session opened now gets."""
