@@ -148,11 +148,11 @@ def _check_containers(policy: Policy, options: Options, evidence: Evidence) -> I
         yield from check_docker(policy.docker, options.canary, evidence)
 
 
-def _check_processes(policy: Policy, _options: Options, _evidence: Evidence) -> Iterator[Finding]:
+def _check_processes(policy: Policy, options: Options, evidence: Evidence) -> Iterator[Finding]:
     if policy.processes:
         from .check_processes import check_processes
 
-        yield from check_processes(policy.processes)
+        yield from check_processes(policy.processes, evidence, options.probe)
 
 
 _LOOKS = {

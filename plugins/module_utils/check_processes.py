@@ -3,9 +3,14 @@
 
 from __future__ import annotations
 
+from .explain_processes import explain_process, explain_representative
 from .policy.finding import FAIL, PASS, Finding, judge_limits
-from .probe.process import find_processes, read_limits
+from .policy.process_causes import merge_limits
+from .probe.evidence import Evidence
+from .probe.process import find_processes, read_limits, read_process
+from .probe.systemd_show import show_unit
 from .probe.users import read_user
+from .unit_facts import Seen, World
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -17,52 +22,75 @@ if TYPE_CHECKING:
 _MOST = 20  # Failing processes listed one by one for each rule; the rest are counted.
 
 
-def check_processes(rules: tuple[ProcessRule, ...]) -> Iterator[Finding]:
+def check_processes(
+    rules: tuple[ProcessRule, ...], evidence: Evidence, probe: str = "quiet"
+) -> Iterator[Finding]:
     """Yield the findings of every process that falls short, or of one that stands for all."""
     if not rules:
         return
     processes = list(find_processes())
+    world = World(evidence, processes, probe)
     for rule in rules:
         chosen = [process for process in processes if _matches(process, rule)]
         place = f"process:{rule.by}={rule.value}"
+        moved = "" if chosen or rule.by != "unit" else rule.value
+        if moved:
+            chosen = _find_moved(moved)
         if not chosen:
             reason = f"no process with {rule.by} {rule.value} is running"
             yield from judge_limits(place, rule.limits, None, "", reason)
-        else:
-            yield from _judge_all(rule, chosen, place)
+            continue
+        seen = list(_look(rule, chosen, rules, moved))
+        yield from _judge_all(rule, seen, place, world)
 
 
-def _judge_all(rule: ProcessRule, chosen: list[Process], place: str) -> Iterator[Finding]:
-    judged = []
+def _look(
+    rule: ProcessRule, chosen: list[Process], rules: tuple[ProcessRule, ...], unit: str
+) -> Iterator[Seen]:
+    """Yield each process with what the rule finds, and with what all rules ask of it."""
     for process in chosen:
         try:
             limits = read_limits(process.pid)
         except (OSError, ValueError):
             continue  # It ended since it was listed, or is a zombie.
         how = f"/proc/{process.pid}/limits"
-        judged.append(
-            judge_limits(f"process:{process.pid} ({process.comm})", rule.limits, limits, how)
-        )
-    wrong = [found for found in judged if any(finding.status == FAIL for finding in found)]
-    for found in wrong[:_MOST]:
-        yield from found
+        place = f"process:{process.pid} ({process.comm})"
+        findings = judge_limits(place, rule.limits, limits, how)
+        asked = [one.limits for one in rules if one is rule or _matches(process, one)]
+        yield Seen(process, limits, merge_limits(asked), findings, unit)
+
+
+def _judge_all(rule: ProcessRule, seen: list[Seen], place: str, world: World) -> Iterator[Finding]:
+    wrong = [one for one in seen if any(finding.status == FAIL for finding in one.findings)]
+    for one in wrong[:_MOST]:
+        yield from explain_process(one, world)
     if len(wrong) > _MOST:
         reason = f"{len(wrong) - _MOST} more processes of {rule.by} {rule.value} fall short"
         yield from judge_limits(place, rule.limits, None, "", reason)
-    if not wrong and judged:
-        how = f"/proc/PID/limits, lowest of {len(judged)} processes"
-        yield from (
+    if not wrong and seen:
+        how = f"/proc/PID/limits, lowest of {len(seen)} processes"
+        shown = [
             lowest._replace(
                 requirement=lowest.requirement._replace(place=place),
                 observation=lowest.observation._replace(how=how),
             )
-            for lowest in map(_lowest, zip(*judged))
+            for lowest in map(_lowest, zip(*(one.findings for one in seen)))
             if lowest.status == PASS
-        )
+        ]
+        yield from explain_representative(shown, seen, world)
 
 
 def _lowest(findings: tuple[Finding, ...]) -> Finding:
     return min(findings, key=lambda finding: finding.observation.value or 0)
+
+
+def _find_moved(unit: str) -> list[Process]:
+    """Return the main process of a unit that PAM has moved to the cgroup of a session."""
+    shown = show_unit(unit)
+    try:
+        return [read_process(shown.main_pid)] if shown and shown.main_pid else []
+    except OSError:
+        return []
 
 
 def _matches(process: Process, rule: ProcessRule) -> bool:

@@ -45,7 +45,7 @@ def explain_sessions(seen: Sequence[Seen], evidence: Evidence) -> Iterator[Findi
     :param seen: Each session that was opened, its findings, and what its shell did if it was asked.
     """
     for result, findings, shell in seen:
-        facts = _gather(result, evidence)
+        facts = gather_session(result, evidence)
         if facts is None:
             yield from findings
             continue
@@ -102,7 +102,7 @@ def _for_jobs(finding: Finding) -> Finding:
     return finding._replace(causes=causes)
 
 
-def _gather(result: SessionResult, evidence: Evidence) -> SessionFacts | None:
+def gather_session(result: SessionResult, evidence: Evidence) -> SessionFacts | None:
     """Return all that decides one session, or nothing where that is not known."""
     user = read_user(result.user)
     if user is None or result.base is None:
@@ -141,7 +141,7 @@ def trace_session(user: str, service: str, item: str, evidence: Evidence) -> Ite
     :raises ValueError: If there is no such user, or the session cannot be understood.
     """
     (result,) = measure_sessions([(service, user)])
-    facts = _gather(result, evidence)
+    facts = gather_session(result, evidence)
     if facts is None:
         raise ValueError(result.reason or f"no session of {user} through {service} is known")
     start, unit = facts.start, ITEMS[item].unit

@@ -150,7 +150,9 @@ def _join_lines(text: str) -> list[tuple[int, str]]:
     return [*joined, (start, pending.strip(_BLANK))]
 
 
-def list_dropin_folders(names: Sequence[str]) -> list[str]:
+def list_dropin_folders(
+    names: Sequence[str], directories: Sequence[str] = UNIT_DIRECTORIES
+) -> list[str]:
     """Return the folders of a unit's drop-ins, the strongest first.
 
     :param names: The unit's own name, then its aliases.
@@ -158,11 +160,37 @@ def list_dropin_folders(names: Sequence[str]) -> list[str]:
     folders = [
         f"{base}/{name}.d"
         for unit in names
-        for base in UNIT_DIRECTORIES
+        for base in directories
         for name in _list_wider_names(unit)
     ]
     kind = names[0].rpartition(".")[2]
-    return [*folders, *(f"{base}/{kind}.d" for base in UNIT_DIRECTORIES)]
+    return [*folders, *(f"{base}/{kind}.d" for base in directories)]
+
+
+def list_user_directories(home: str, uid: int) -> tuple[str, ...]:
+    """Return where the units of a user's own manager lie, the strongest first.
+
+    Source: ``lookup_paths_init()`` and ``user_dirs()``.
+    """
+    runtime = f"/run/user/{uid}/systemd"
+    return (
+        f"{home}/.config/systemd/user.control",
+        f"{runtime}/user.control",
+        f"{runtime}/transient",
+        f"{runtime}/generator.early",
+        f"{home}/.config/systemd/user",
+        "/etc/xdg/systemd/user",
+        "/etc/systemd/user",
+        f"{runtime}/user",
+        "/run/systemd/user",
+        f"{runtime}/generator",
+        f"{home}/.local/share/systemd/user",
+        "/usr/local/share/systemd/user",
+        "/usr/share/systemd/user",
+        "/usr/local/lib/systemd/user",
+        "/usr/lib/systemd/user",
+        f"{runtime}/generator.late",
+    )
 
 
 def _list_wider_names(unit: str) -> list[str]:

@@ -23,7 +23,7 @@ from .files import list_folder, read_text, under
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
 CONF_DIRECTORIES = ("/etc", "/run", "/usr/local/lib", "/usr/lib", "/lib")
 _LIBRARIES = (
@@ -51,19 +51,31 @@ def read_unit(unit: str, root: str = "/") -> list[Setting]:
     return merge_units(*read_unit_files(unit, root))
 
 
-def read_unit_files(unit: str, root: str = "/") -> UnitFiles:
-    """Return the files of a systemd unit, found by its name or by an alias, which is a link."""
-    main, name = _find_main(unit, root)
-    names = [name, *_find_aliases(name, root)]
-    dropins = _read_dropins(list_dropin_folders(names), root)
+def read_unit_files(
+    unit: str, root: str = "/", directories: Sequence[str] = UNIT_DIRECTORIES
+) -> UnitFiles:
+    """Return the files of a systemd unit, found by its name or by an alias, which is a link.
+
+    :param directories: Where units lie, the strongest first.
+    """
+    main, names = find_unit_names(unit, root, directories)
+    dropins = _read_dropins(list_dropin_folders(names, directories), root)
     return UnitFiles(_read_source(main, root) if main else None, dropins)
 
 
-def read_manager_files(root: str = "/") -> UnitFiles:
-    """Return system.conf and its drop-ins."""
-    mains = (f"{folder}/systemd/{MANAGER}" for folder in _find_manager_folders(root))
+def find_unit_names(
+    unit: str, root: str = "/", directories: Sequence[str] = UNIT_DIRECTORIES
+) -> tuple[str, list[str]]:
+    """Return the file of a unit, or nothing, and its names: its own, then its aliases."""
+    main, name = _find_main(unit, root, directories)
+    return main, [name, *_find_aliases(name, root, directories)]
+
+
+def read_manager_files(root: str = "/", name: str = MANAGER) -> UnitFiles:
+    """Return system.conf, or the other file of that name, and its drop-ins."""
+    mains = (f"{folder}/systemd/{name}" for folder in _find_manager_folders(root))
     main = next((path for path in mains if os.path.exists(under(path, root))), None)
-    folders = [f"{folder}/systemd/{MANAGER}.d" for folder in CONF_DIRECTORIES]
+    folders = [f"{folder}/systemd/{name}.d" for folder in CONF_DIRECTORIES]
     return UnitFiles(_read_source(main, root) if main else None, _read_dropins(folders, root))
 
 
@@ -76,19 +88,19 @@ def _find_manager_folders(root: str) -> tuple[str, ...]:
     return CONF_DIRECTORIES[:1] if old else CONF_DIRECTORIES
 
 
-def _find_main(unit: str, root: str) -> tuple[str, str]:
+def _find_main(unit: str, root: str, directories: Sequence[str]) -> tuple[str, str]:
     """Return the file of a unit, or nothing, and the unit's own name if this is an alias."""
     template = re.sub("@.+(?=[.])", "@", unit)
     for name in dict.fromkeys((unit, template)):
-        for folder in UNIT_DIRECTORIES:
+        for folder in directories:
             path = f"{folder}/{name}"
-            if _is_there(path, root):
-                other = _find_alias_target(path, root)
-                return _find_main(other, root) if other else (path, unit)
+            if _is_there(path, root, directories):
+                other = _find_alias_target(path, root, directories)
+                return _find_main(other, root, directories) if other else (path, unit)
     return "", unit
 
 
-def _find_alias_target(path: str, root: str) -> str:
+def _find_alias_target(path: str, root: str, directories: Sequence[str]) -> str:
     """Return the unit that a link from one unit to another stands for; or nothing.
 
     A link to a file elsewhere is no alias: systemd reads that file under the link's name.
@@ -97,7 +109,7 @@ def _find_alias_target(path: str, root: str) -> str:
     target = os.path.normpath(os.path.join(folder, _read_link(path, root)))
     into, other = target.rpartition("/")[::2]
     same_kind = other.rpartition(".")[2] == name.rpartition(".")[2]
-    return other if same_kind and other != name and into in UNIT_DIRECTORIES else ""
+    return other if same_kind and other != name and into in directories else ""
 
 
 def _read_link(path: str, root: str) -> str:
@@ -107,13 +119,13 @@ def _read_link(path: str, root: str) -> str:
     return os.readlink(here) if os.path.islink(here) else ""
 
 
-def _find_aliases(unit: str, root: str) -> list[str]:
+def _find_aliases(unit: str, root: str, directories: Sequence[str]) -> list[str]:
     found = (
         name
-        for folder in UNIT_DIRECTORIES
+        for folder in directories
         for name in list_folder(folder, root)
         if name.endswith(unit[unit.rfind(".") :])
-        and _find_alias_target(f"{folder}/{name}", root) == unit
+        and _find_alias_target(f"{folder}/{name}", root, directories) == unit
     )
     return list(dict.fromkeys(found))
 
@@ -127,13 +139,13 @@ def _read_dropins(folders: Iterable[str], root: str) -> list[Source]:
     ]
 
 
-def _is_there(path: str, root: str) -> bool:
+def _is_there(path: str, root: str, directories: Sequence[str]) -> bool:
     """Tell whether a unit has this file; a link that hangs is none, but one to /dev/null is."""
     link = _read_link(path, root)
     return (
         link == "/dev/null"
         or os.path.exists(under(path, root))
-        or (bool(link) and bool(_find_alias_target(path, root)))
+        or (bool(link) and bool(_find_alias_target(path, root, directories)))
     )
 
 

@@ -14,6 +14,7 @@ from mlhost_limits.policy.unit_file import (
     Source,
     expand_word,
     list_dropin_folders,
+    list_user_directories,
     merge_units,
     order_dropins,
     parse_environment,
@@ -290,3 +291,16 @@ def test_single_quoted_value_is_kept(value: str) -> None:
     assert [s.value for s in parse_environment_file(f"A={shlex.quote(value + ' ')}")] == [
         value + " "
     ]
+
+
+def test_a_user_s_units_are_stronger_the_closer_they_are_to_the_user() -> None:
+    folders = list_user_directories("/home/alice", 1000)
+    ranked = [
+        "/home/alice/.config/systemd/user",
+        "/etc/systemd/user",
+        "/run/user/1000/systemd/user",
+        "/usr/lib/systemd/user",
+    ]
+    assert sorted(ranked, key=folders.index) == ranked
+    dropins = list_dropin_folders(["x.service"], folders)
+    assert dropins[4] == "/home/alice/.config/systemd/user/x.service.d"

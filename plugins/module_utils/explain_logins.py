@@ -1,0 +1,208 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Say why processes of sessions and of jobs fall short: their session is older, or too low."""
+
+from __future__ import annotations
+
+import os
+import pwd
+from typing import NamedTuple
+
+from .explain_sessions import gather_session
+from .policy.finding import Requirement
+from .policy.old_session_causes import Login, Server, find_login_cause, raise_login
+from .policy.pam_limits import LIMITS_D
+from .policy.process_causes import Moment, Verdict, finish
+from .policy.session_causes import find_session_causes, predict_session
+from .policy.shell_causes import find_shell_causes
+from .policy.unit_want import is_enough
+from .probe.evidence import format_time
+from .probe.process import read_limits, read_process, read_start_time
+from .probe.process_clues import find_main, find_terminal_server, read_login
+from .probe.session_base import find_login_daemon
+from .probe.shell_limits import measure_shells
+from .unit_facts import find_nr_open_at_boot
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from .policy.cause import Cause
+    from .policy.declaration import Declaration
+    from .policy.schema import Limit
+    from .policy.session_causes import SessionFacts
+    from .probe.evidence import Evidence
+    from .probe.process import Process
+    from .probe.session import SessionResult
+    from .unit_facts import Seen, World
+
+_DAEMONS = {
+    "ssh.service": "sshd",
+    "sshd.service": "sshd",
+    "cron.service": "cron",
+    "crond.service": "crond",
+    "atd.service": "atd",
+}
+"""Services whose processes, but for the first, belong to sessions that they opened."""
+
+_SWITCHES = ("su", "sudo", "runuser")
+
+
+class Way(NamedTuple):
+    """How a process came to be: who logged in, or has a job, through which service, and when."""
+
+    user: str
+    service: str
+    who: str
+    opened: float
+
+
+def find_job(process: Process, ancestors: Sequence[Process], unit: str) -> Way | None:
+    """Return the session of a process that lives in a service: a job, or what su has started."""
+    main = find_main(process, ancestors)
+    if not unit or main.pid == process.pid:
+        return None
+    inside = [one for one in ancestors if one.cgroup == process.cgroup]
+    switch = next((one for one in inside if one.comm in _SWITCHES), None)
+    user = _find_name(process.uid)
+    if switch:
+        who = f"what {switch.comm} (pid {switch.pid}) started for {user}"
+        return Way(user, switch.comm, who, read_start_time(switch))
+    if unit not in _DAEMONS:
+        return None
+    first = [process, *inside][-2]
+    who = f"the job of {user} (pid {first.pid})"
+    return Way(user, _DAEMONS[unit], who, read_start_time(first))
+
+
+def find_login(process: Process, ancestors: Sequence[Process], session: str) -> Way | None:
+    """Return the login of a process, or the su or sudo by which it changed to another user."""
+    login, user = read_login(session), _find_name(process.uid)
+    if login is None:
+        return None
+    service, opened = login.service, login.opened
+    if user != login.user:
+        switch = next((one for one in ancestors if one.comm in _SWITCHES), None)
+        if switch is None:
+            return None
+        service, opened = switch.comm, read_start_time(switch)
+    return Way(user, service, f"session {login.id} of {user} ({service})", opened)
+
+
+def _find_name(uid: int) -> str:
+    try:
+        return pwd.getpwuid(uid).pw_name
+    except KeyError:
+        return str(uid)
+
+
+def judge_login(
+    seen: Seen, way: Way, ancestors: Sequence[Process], world: World
+) -> dict[str, Verdict]:
+    """Compare a process with what a session opened now gets, limit by limit."""
+    if world.probe == "predict":
+        return {}  # No session may be opened.
+    result = world.open_session(way.service, way.user)
+    facts = gather_session(result, world.evidence) if result.limits else None
+    if facts is None or result.limits is None:
+        return {}
+    told = {}
+    for item, limit in seen.wanted.items():
+        if item in result.limits and predict_session(facts)[item] == result.limits[item]:
+            login = _read_login(item, seen, way, (ancestors, facts), world.evidence)
+            told[item] = _explain(item, limit, login, (result, facts), world)
+    return told
+
+
+def _explain(
+    item: str,
+    limit: Limit,
+    login: Login,
+    fresh: tuple[SessionResult, SessionFacts],
+    world: World,
+) -> Verdict:
+    """Say why a process has too little, and what the next session has."""
+    result, facts = fresh
+    shell = measure_shells([result], [item]).get((result.service, result.user))
+    gets = result.limits[item] if result.limits else login.limits[item]
+    causes = _find_file_causes(item, limit, facts)
+    if shell and shell.limits:
+        gets = shell.limits[item]
+        if not causes and not is_enough(limit, gets):
+            bound = "hard" if gets.hard < (limit.hard or 0) else "soft"
+            value = gets.hard if bound == "hard" else gets.soft
+            wanted = Requirement("", item, bound, limit.hard, limit.max)
+            causes = find_shell_causes(wanted, value, shell.lines)
+    start = facts.start._replace(nr_open=find_nr_open_at_boot(world.evidence))
+    boot = predict_session(facts._replace(start=start))[item]
+    if not causes and is_enough(limit, gets):
+        causes = [find_login_cause(item, limit, login, gets)]
+    else:
+        causes = list(finish(causes, raise_login(item, limit, login)))
+    return Verdict(tuple(causes), gets, boot)
+
+
+def _find_file_causes(item: str, limit: Limit, facts: SessionFacts) -> list[Cause]:
+    wanted = [
+        Requirement("", item, "soft", limit.soft),
+        Requirement("", item, "hard", limit.hard, limit.max),
+    ]
+    found = [cause for one in wanted for cause in find_session_causes(one, facts)]
+    return list(dict.fromkeys(found))
+
+
+def _read_login(
+    item: str,
+    seen: Seen,
+    way: Way,
+    around: tuple[Sequence[Process], SessionFacts],
+    evidence: Evidence,
+) -> Login:
+    """Return the session of a process, and what changed since it was opened."""
+    ancestors, facts = around
+    what, changed = _find_change(way.service, way.opened, evidence)
+    line = _find_newer_line(item, seen, facts, way.opened)
+    if line:
+        changed = _read_change(line.path)
+    server = find_terminal_server(seen.process, ancestors)
+    return Login(
+        seen.process.pid,
+        way.who,
+        seen.limits,
+        Moment(way.opened, format_time(way.opened)),
+        Moment(changed, format_time(changed)),
+        what,
+        line,
+        _describe_server(server) if server else None,
+    )
+
+
+def _describe_server(server: Process) -> Server:
+    return Server(server.pid, server.comm.partition(":")[0], read_limits(server.pid))
+
+
+def _find_newer_line(
+    item: str, seen: Seen, facts: SessionFacts, opened: float
+) -> Declaration | None:
+    """Return the line that counts for a new session, if it was written since."""
+    fresh = predict_session(facts)[item]
+    bound = "hard" if seen.limits[item].hard != fresh.hard else "soft"
+    found = facts.resolution.bounds.get((item, bound))
+    line = found.winner if found else None
+    return line if line and _read_change(line.path) > opened else None
+
+
+def _find_change(service: str, opened: float, evidence: Evidence) -> tuple[str, float]:
+    """Return what decides sessions and changed last since one was opened."""
+    paths = [*evidence.limits_files, LIMITS_D, *evidence.pam_files]
+    path, changed = max(((one, _read_change(one)) for one in paths), key=lambda pair: pair[1])
+    daemon = find_login_daemon(service)
+    if changed <= opened and daemon:
+        path, changed = f"{service} (pid {daemon})", read_start_time(read_process(daemon))
+    return path, changed
+
+
+def _read_change(path: str) -> float:
+    try:
+        return os.stat(path).st_ctime
+    except OSError:
+        return 0.0

@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Tell from a process's cgroup what systemd knows it as: a service, a login session, a container.
+
+Source: cgroups(7); ``cg_path_get_unit()`` and its like in cgroup-util.c of systemd.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+_CONTAINER = re.compile(
+    r"((cri-containerd|crio|docker|libpod)-[0-9a-f]{12,}.*\.scope"
+    r"|(docker|garden|lxc|podman|kubepods.*|libpod_parent|machine\.slice)|lxc\.(payload|monitor).*)"
+)
+_SESSION = re.compile(r"session-([A-Za-z0-9]+)\.scope")
+_USER_MANAGER = re.compile(r"user@([0-9]+)\.service")
+
+
+class Home(NamedTuple):
+    """Where a process lives.
+
+    ``unit`` is the system's service. ``user_unit`` is a service of the user manager, which then is
+    ``unit``, and ``uid`` the user's. ``session`` is the id of a login session.
+    """
+
+    unit: str = ""
+    user_unit: str = ""
+    uid: int | None = None
+    session: str = ""
+
+
+def find_home(text: str) -> Home:
+    """Return where a process lives; nothing for a container's, and for one that no unit holds.
+
+    :param text: /proc/PID/cgroup, of version 1, 2 or both.
+    """
+    parts = _find_path(text).split("/")
+    if any(_CONTAINER.fullmatch(part) for part in parts):
+        return Home()
+    for index, part in enumerate(parts):
+        manager, session = _USER_MANAGER.fullmatch(part), _SESSION.fullmatch(part)
+        if manager:
+            inside = [name for name in parts[index + 1 :] if name.endswith((".service", ".scope"))]
+            own = inside[-1] if inside and inside[-1] != "init.scope" else ""
+            return Home(part, own, int(manager[1]))
+        if session:
+            return Home(session=session[1])
+        if part.endswith(".service"):
+            return Home(part)
+    return Home()
+
+
+def _find_path(text: str) -> str:
+    """Return the path in the hierarchy that systemd keeps."""
+    fields = [line.split(":", 2) for line in text.splitlines() if line.count(":") >= 2]
+    paths = {name: path for dummy, name, path in fields}
+    return paths.get("name=systemd") or paths.get("", "")

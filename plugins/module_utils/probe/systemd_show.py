@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Ask the service manager what it has read: what it will start units with, right or wrong."""
+
+from __future__ import annotations
+
+import time
+from typing import NamedTuple
+
+from ..policy.rlimit import RLIMITS, UNLIMITED, Rlimit
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+_TIME_LIMIT = 10.0
+_LIMITS = [f"Limit{name.upper()}{soft}" for name in RLIMITS for soft in ("", "Soft")]
+
+
+class Shown(NamedTuple):
+    """What the manager says of a unit.
+
+    ``needs_reload``: that its files changed; it does not see a folder that is new to it.
+    ``loaded_at``: when it last read all files, in seconds since the epoch, 0 where it does not say.
+    """
+
+    limits: dict[str, Rlimit]
+    main_pid: int
+    needs_reload: bool
+    loaded_at: float
+
+
+def show_unit(unit: str) -> Shown | None:
+    """Return what the manager says of a unit; nothing where it is not asked or does not know."""
+    names = ["LoadState", "MainPID", "NeedDaemonReload", *_LIMITS]
+    told = _show([*(f"--property={name}" for name in names), "--", unit])
+    loaded = _show(["--property=UnitsLoadTimestampMonotonic"])
+    if told.get("LoadState") not in ("loaded", "masked", "bad-setting", "error"):
+        return None
+    try:
+        limits = {name: _read_pair(name, told) for name in RLIMITS}
+        ticks = int(loaded.get("UnitsLoadTimestampMonotonic", "0"))
+        pid = int(told["MainPID"])
+    except (KeyError, ValueError):
+        return None
+    at = time.time() - time.monotonic() + ticks / 1e6 if ticks else 0.0
+    return Shown(limits, pid, told.get("NeedDaemonReload") == "yes", at)
+
+
+def _read_pair(name: str, told: Mapping[str, str]) -> Rlimit:
+    key = f"Limit{name.upper()}"
+    return Rlimit(_read_bound(told[f"{key}Soft"]), _read_bound(told[key]))
+
+
+def _read_bound(text: str) -> int:
+    return UNLIMITED if text == "infinity" else int(text)
+
+
+def _show(words: Sequence[str]) -> dict[str, str]:
+    import subprocess  # Needed only where something is wrong; it is slow to import.
+
+    try:
+        done = subprocess.run(  # noqa: S603 - no shell, and the program is named by its path
+            ["/usr/bin/systemctl", "show", "--no-pager", *words],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            timeout=_TIME_LIMIT,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return {}
+    lines = done.stdout.decode("utf-8", "replace").splitlines()
+    return dict(line.split("=", 1) for line in lines if "=" in line)

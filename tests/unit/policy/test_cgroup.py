@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A cgroup's path, as /proc gives it on real hosts, tells what systemd knows a process as."""
+
+from __future__ import annotations
+
+import pytest
+from mlhost_limits.policy.cgroup import Home, find_home
+
+NONE = Home()
+
+
+@pytest.mark.parametrize(
+    ("text", "home"),
+    [
+        ("0::/system.slice/x.service", Home("x.service")),
+        ("0::/system.slice/system-getty.slice/getty@tty1.service", Home("getty@tty1.service")),
+        ("0::/system.slice/x.service/worker", Home("x.service")),
+        ("0::/user.slice/user-0.slice/session-c1.scope", Home(session="c1")),
+        (
+            "0::/user.slice/user-1000.slice/user@1000.service/init.scope",
+            Home("user@1000.service", "", 1000),
+        ),
+        (
+            "0::/user.slice/user-1000.slice/user@1000.service/app.slice/foo.service",
+            Home("user@1000.service", "foo.service", 1000),
+        ),
+        (
+            "0::/user.slice/user-1000.slice/user@1000.service/app.slice/tmux-spawn-1.scope",
+            Home("user@1000.service", "tmux-spawn-1.scope", 1000),
+        ),
+        ("4:memory:/a.service\n1:name=systemd:/system.slice/x.service\n0::/", Home("x.service")),
+        ("0::/init.scope", NONE),
+        ("0::/", NONE),
+        ("", NONE),
+        ("no cgroup", NONE),
+        ("0::/system.slice/run-r12.scope", NONE),
+        (f"0::/system.slice/docker-{'a1' * 32}.scope", NONE),
+        (f"0::/docker/{'a1' * 32}", NONE),
+        (f"0::/kubepods.slice/kubepods-burstable.slice/cri-containerd-{'0' * 64}.scope", NONE),
+        ("0::/lxc.payload.web/system.slice/x.service", NONE),
+        ("0::/machine.slice/libpod-0123456789abcdef.scope/container", NONE),
+    ],
+)
+def test_the_home_of_a_process(text: str, home: Home) -> None:
+    assert find_home(text) == home

@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What systemctl says of a unit is read in the kernel's units, or not at all."""
+
+from __future__ import annotations
+
+import subprocess
+
+import pytest
+from mlhost_limits.policy.rlimit import RLIMITS, UNLIMITED, Rlimit
+from mlhost_limits.probe import systemd_show
+from mlhost_limits.probe.systemd_show import show_unit
+
+# Captured on Debian 12, systemd 252, shortened to one line for each kind.
+LIMITS = "".join(f"Limit{name.upper()}=infinity\nLimit{name.upper()}Soft=5\n" for name in RLIMITS)
+UNIT = f"LoadState=loaded\nMainPID=456\nNeedDaemonReload=yes\n{LIMITS}LimitNOFILE=524288\n"
+
+
+def answer(monkeypatch: pytest.MonkeyPatch, unit: str, manager: str) -> list[list[str]]:
+    asked: list[list[str]] = []
+
+    def run(words: list[str], **_options: object) -> subprocess.CompletedProcess[bytes]:
+        asked.append(words)
+        text = unit if "--" in words else manager
+        return subprocess.CompletedProcess(words, 0, text.encode())
+
+    monkeypatch.setattr(subprocess, "run", run)
+    return asked
+
+
+def test_a_unit_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = answer(monkeypatch, UNIT, "UnitsLoadTimestampMonotonic=1000000\n")
+    monkeypatch.setattr(systemd_show.time, "time", lambda: 5000.0)
+    monkeypatch.setattr(systemd_show.time, "monotonic", lambda: 100.0)
+    shown = show_unit("-odd.service")
+    assert shown
+    assert shown.limits["nofile"] == Rlimit(5, 524288)
+    assert shown.limits["memlock"] == Rlimit(5, UNLIMITED)
+    assert (shown.main_pid, shown.needs_reload, shown.loaded_at) == (456, True, 4901.0)
+    assert asked[0][-2:] == ["--", "-odd.service"]
+
+
+@pytest.mark.parametrize(
+    "text", ["", "LoadState=not-found\n", "LoadState=loaded\n", UNIT.replace("524288", "x")]
+)
+def test_what_is_not_told_is_not_known(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
+    answer(monkeypatch, text, "")
+    assert show_unit("x.service") is None
+
+
+def test_an_old_manager_does_not_say_when_it_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    answer(monkeypatch, UNIT, "")
+    shown = show_unit("x.service")
+    assert shown
+    assert shown.loaded_at == 0
+
+
+def test_without_systemctl_nothing_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    def run(words: list[str], **_options: object) -> None:
+        raise FileNotFoundError(words[0])
+
+    monkeypatch.setattr(subprocess, "run", run)
+    assert show_unit("x.service") is None

@@ -1,0 +1,145 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A process is explained by what it lives in, and what stands for many tells the worst of any."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+from mlhost_limits import explain_logins, explain_processes
+from mlhost_limits.explain_logins import Way, find_job, find_login
+from mlhost_limits.explain_processes import explain_process, explain_representative
+from mlhost_limits.policy.cause import Cause, Outlook
+from mlhost_limits.policy.finding import judge_limits
+from mlhost_limits.policy.process_causes import Verdict
+from mlhost_limits.policy.remedy import Remedy
+from mlhost_limits.policy.rlimit import Rlimit
+from mlhost_limits.policy.schema import Limit
+from mlhost_limits.probe.evidence import Evidence
+from mlhost_limits.probe.process import Process
+from mlhost_limits.probe.process_clues import Login
+from mlhost_limits.unit_facts import Seen, World, _find_switch
+
+WANTED = {"nofile": Limit(65536, 131072)}
+GOOD, LOW = Rlimit(65536, 131072), Rlimit(1024, 131072)
+CAUSE = Cause("unit-not-stated", "nobody says", Remedy("say it"))
+UNIT, SESSION = "0::/system.slice/x.service", "0::/user.slice/user-0.slice/session-5.scope"
+CONTAINER = f"0::/system.slice/docker-{'ab' * 32}.scope"
+
+
+def see(pair: Rlimit, cgroup: str = UNIT, pid: int = 2**30) -> Seen:
+    limits = {"nofile": pair}
+    findings = judge_limits(f"process:{pid} (x)", WANTED, limits, "/proc")
+    return Seen(Process(pid, "x", os.getuid(), cgroup, 1), limits, WANTED, findings)
+
+
+@pytest.fixture
+def world(monkeypatch: pytest.MonkeyPatch) -> World:
+    verdict = {"nofile": Verdict((CAUSE,), LOW, None)}
+    monkeypatch.setattr(explain_processes, "judge_unit", lambda *_args: verdict)
+    monkeypatch.setattr(explain_processes, "judge_login", lambda *_args: verdict)
+    monkeypatch.setattr(explain_processes, "find_login", lambda *_args: Way("a", "b", "c", 0))
+    return World(Evidence())
+
+
+def test_a_service_s_process_is_told_of_the_next_restart(world: World) -> None:
+    soft, hard = explain_process(see(LOW), world)
+    assert soft.causes == (CAUSE,)
+    assert soft.outlook == Outlook("", "fail", "unknown")
+    assert (hard.causes, hard.outlook) == ((), Outlook("", "pass", "unknown"))
+
+
+def test_a_session_s_process_is_told_of_the_next_session(world: World) -> None:
+    soft, _hard = explain_process(see(LOW, SESSION), world)
+    assert soft.outlook == Outlook("fail", "", "unknown")
+    assert explain_process(see(GOOD, SESSION), world)[0].outlook == Outlook()
+
+
+@pytest.mark.parametrize("cgroup", [CONTAINER, "0::/init.scope", ""])
+def test_others_have_no_cause_here(world: World, cgroup: str) -> None:
+    seen = see(LOW, cgroup)
+    assert explain_process(seen, world) == seen.findings
+
+
+def test_what_cannot_be_read_is_not_explained(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_args: object) -> None:
+        raise OSError("gone")
+
+    monkeypatch.setattr(explain_processes, "judge_unit", fail)
+    seen = see(LOW)
+    assert explain_process(seen, world) == seen.findings
+
+
+def test_what_stands_for_many_has_the_worst_of_any(world: World) -> None:
+    members = [see(GOOD), see(GOOD), see(GOOD, SESSION)]
+    (soft, hard) = explain_representative(members[0].findings, members, world)
+    assert (soft.causes, soft.outlook) == ((CAUSE,), Outlook("", "fail", "unknown"))
+    assert soft.fails_later
+    assert (hard.causes, hard.outlook) == ((), Outlook("", "pass", "unknown"))
+
+
+DAEMON = Process(8, "cron", 0, "0::/system.slice/cron.service", 1)
+OUTSIDE = Process(1, "systemd", 0, "0::/init.scope", 0)
+
+
+def child(pid: int, comm: str, of: Process = DAEMON) -> Process:
+    return of._replace(pid=pid, comm=comm, uid=os.getuid())
+
+
+def test_a_job_is_the_first_below_its_daemon(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(explain_logins, "read_start_time", lambda process: process.pid)
+    job, shell, fork = child(11, "python3"), child(10, "sh"), child(9, "cron")
+    way = find_job(job, [shell, fork, DAEMON, OUTSIDE], "cron.service")
+    assert way
+    assert (way.service, way.opened) == ("cron", 9)
+    assert find_job(DAEMON, [OUTSIDE], "cron.service") is None
+    assert find_job(job, [shell, fork, DAEMON, OUTSIDE], "") is None
+    assert find_job(job, [shell, fork, DAEMON, OUTSIDE], "x.service") is None
+
+
+def test_su_inside_a_service_opens_a_session(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(explain_logins, "read_start_time", lambda process: process.pid)
+    way = find_job(child(11, "x"), [child(10, "runuser"), DAEMON, OUTSIDE], "x.service")
+    assert way
+    assert (way.service, way.opened) == ("runuser", 10)
+
+
+def test_a_login_is_its_user_s_unless_su_came_between(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(explain_logins, "read_start_time", lambda process: process.pid)
+    monkeypatch.setattr(explain_logins, "read_login", lambda _id: None)
+    process = Process(11, "x", os.getuid(), SESSION, 1)
+    assert find_login(process, [], "5") is None
+    login = Login("5", explain_logins._find_name(os.getuid()), "sshd", 7, 70.0)
+    monkeypatch.setattr(explain_logins, "read_login", lambda _id: login)
+    assert find_login(process, [], "5") == Way(
+        login.user, "sshd", f"session 5 of {login.user} (sshd)", 70.0
+    )
+    other = process._replace(uid=2**20)
+    assert find_login(other, [], "5") is None
+    way = find_login(other, [process._replace(pid=10, comm="su")], "5")
+    assert way == Way("1048576", "su", "session 5 of 1048576 (su)", 10)
+
+
+@pytest.mark.parametrize(
+    ("command", "found"),
+    [
+        ("/sbin/runuser -u alice -- /usr/bin/d", ("runuser", "alice")),
+        ("-/bin/su - alice -c 'x y'", ("su-l", "alice")),
+        ("runuser -l alice -c x", ("runuser-l", "alice")),
+        ("runuser --user=alice -- x", ("runuser", "alice")),
+        ("/usr/bin/sum x", None),
+        ("", None),
+    ],
+)
+def test_a_unit_that_starts_su_runs_through_pam(
+    command: str, found: tuple[str, str] | None
+) -> None:
+    assert _find_switch(command) == found
+
+
+@pytest.mark.parametrize("command", ["su -c x alice", "/usr/bin/sudo -u alice x", "su"])
+def test_a_user_that_cannot_be_told_makes_it_unknown(command: str) -> None:
+    with pytest.raises(ValueError, match="nobody knows whom"):
+        _find_switch(command)
