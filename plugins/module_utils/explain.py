@@ -11,12 +11,15 @@ from .explain_sessions import trace_session
 from .policy.rlimit import RLIMITS
 from .probe.evidence import Evidence
 from .trace_docker import RUNNING, trace_docker
+from .trace_processes import trace_process, trace_unit
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from .policy.cause import Link
 
-ACCEPTED = f"kernel, session:USER@SERVICE, {NEW}, {RUNNING}NAME"
+ACCEPTED = f"kernel, session:USER@SERVICE, service:UNIT, process:PID, {NEW}, {RUNNING}NAME"
+_SERVICE = "service:"
+_PROCESS = re.compile(r"process:([0-9]+)(?: .*)?")
 _SESSION = re.compile(r"session:(.+)@([^@]+)")
 
 
@@ -31,9 +34,13 @@ def explain(place: str, item: str) -> list[Link]:
         return trace_kernel(item, evidence)
     if place == NEW or place.startswith(RUNNING):
         return trace_docker(place, item, evidence)
-    session = _SESSION.fullmatch(place)
-    if session is None:
-        raise ValueError(f"{place!r} is no place to explain; accepted are {ACCEPTED}")
     if item not in RLIMITS:
         raise ValueError(f"{item!r} is no limit; accepted are {', '.join(RLIMITS)}")
-    return list(trace_session(session[1], session[2], item, evidence))
+    session, process = _SESSION.fullmatch(place), _PROCESS.fullmatch(place)
+    if session:
+        return list(trace_session(session[1], session[2], item, evidence))
+    if process:
+        return trace_process(int(process[1]), item, evidence)
+    if place.startswith(_SERVICE):
+        return trace_unit(place[len(_SERVICE) :], item, evidence)
+    raise ValueError(f"{place!r} is no place to explain; accepted are {ACCEPTED}")
