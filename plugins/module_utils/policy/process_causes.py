@@ -43,8 +43,9 @@ CODES = {
     "process-changed-by-hand": "the process was changed after its start, and no file says so",
 }
 _EDITABLE = ("/etc/", "/usr/local/", "/opt/", "/srv/")
-# A colon does nothing, and is a command: it may stand wherever one must.
-_TAKE_OUT = r"""s/\<ulimit\( *-[A-Za-z]*\)* *\("[^"]*"\|[^ ;&|)"']*\)/:/g"""
+# A colon does nothing, and is a command: it may stand wherever one must. The quotes are written as
+# numbers, so that a shell has none to mind.
+_TAKE_OUT = r"s/\<ulimit\( *-[A-Za-z]*\)* *\(\x22[^\x22]*\x22\|[^ ;&|)\x22\x27]*\)/:/g"
 
 
 class Moment(NamedTuple):
