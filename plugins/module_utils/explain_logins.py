@@ -11,8 +11,8 @@ from .explain_sessions import gather_session
 from .policy.finding import Requirement
 from .policy.old_session_causes import Login, Server, find_login_cause, raise_login
 from .policy.pam_limits import LIMITS_D
-from .policy.process_causes import Moment, Verdict, finish
-from .policy.session_causes import find_session_causes, predict_session
+from .policy.process_causes import Moment, Verdict, find_both_causes, finish
+from .policy.session_causes import predict_session
 from .policy.shell_causes import find_shell_causes
 from .policy.unit_want import is_enough
 from .probe.evidence import format_time
@@ -26,7 +26,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from .policy.cause import Cause
     from .policy.declaration import Declaration
     from .policy.schema import Limit
     from .policy.session_causes import SessionFacts
@@ -124,7 +123,7 @@ def _explain(
     result, facts = fresh
     shell = measure_shells([result], [item]).get((result.service, result.user))
     gets = result.limits[item] if result.limits else login.limits[item]
-    causes = _find_file_causes(item, limit, facts)
+    causes = find_both_causes(item, limit, facts)
     if shell and shell.limits:
         gets = shell.limits[item]
         if not causes and not is_enough(limit, gets):
@@ -139,15 +138,6 @@ def _explain(
     else:
         causes = list(finish(causes, raise_login(item, limit, login)))
     return Verdict(tuple(causes), gets, boot)
-
-
-def _find_file_causes(item: str, limit: Limit, facts: SessionFacts) -> list[Cause]:
-    wanted = [
-        Requirement("", item, "soft", limit.soft),
-        Requirement("", item, "hard", limit.hard, limit.max),
-    ]
-    found = [cause for one in wanted for cause in find_session_causes(one, facts)]
-    return list(dict.fromkeys(found))
 
 
 def _read_login(

@@ -31,6 +31,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from .session_causes import SessionFacts
     from .shell_limits import ShellLine
 
     Commands = tuple[tuple[str, ...], ...]
@@ -43,8 +44,9 @@ CODES = {
     "process-changed-by-hand": "the process was changed after its start, and no file says so",
 }
 _EDITABLE = ("/etc/", "/usr/local/", "/opt/", "/srv/")
-# A colon does nothing, and is a command: it may stand wherever one must.
-_TAKE_OUT = r"""s/\<ulimit\( *-[A-Za-z]*\)* *\("[^"]*"\|[^ ;&|)"']*\)/:/g"""
+# A colon does nothing, and is a command: it may stand wherever one must. The quotes are written as
+# numbers, so that a shell has none to mind.
+_TAKE_OUT = r"s/\<ulimit\( *-[A-Za-z]*\)* *\(\x22[^\x22]*\x22\|[^ ;&|)\x22\x27]*\)/:/g"
 
 
 class Moment(NamedTuple):
@@ -283,21 +285,24 @@ def _find_pam_causes(
 ) -> list[Cause]:
     """Return why PAM gives a unit too little."""
     start = pam.session.start._replace(inherited=bare, nr_open=facts.manager.nr_open)
-    session = pam.session._replace(start=start)
-    wanted = [
-        Requirement("", item, "soft", limit.soft),
-        Requirement("", item, "hard", limit.hard, limit.max),
-    ]
-    found = [cause for one in wanted for cause in find_session_causes(one, session)]
     stated = [declare(one) for one in rank_statements(item, facts)[-1:]]
     causes = []
-    for cause in dict.fromkeys(found):
+    for cause in find_both_causes(item, limit, pam.session._replace(start=start)):
         text = f"{cite(pam.line)} lets PAM decide: {cause.text}"
         remedy = cause.remedy._replace(then="")
         if cause.at is None:
             cause = cause._replace(code="unit-pam-decides", at=pam.line, shadows=tuple(stated))
         causes.append(cause._replace(text=text, remedy=remedy))
     return causes
+
+
+def find_both_causes(item: str, limit: Limit, session: SessionFacts) -> list[Cause]:
+    """Return why a session falls short of the soft and the hard bound that are asked of it."""
+    soft = find_session_causes(Requirement("", item, "soft", limit.soft), session)
+    hard = find_session_causes(Requirement("", item, "hard", limit.hard, limit.max), session)
+    if hard:  # What it takes for the hard bound is said there.
+        soft = [cause for cause in soft if cause.code != "pam-soft-alone"]
+    return list(dict.fromkeys([*soft, *hard]))
 
 
 def finish(causes: Sequence[Cause], commands: Commands) -> tuple[Cause, ...]:

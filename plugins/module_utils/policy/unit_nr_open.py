@@ -75,7 +75,7 @@ def _raise_nr_open(code: str, text: str, value: int, facts: UnitFacts) -> Repair
     at = declare(ranked[-1]) if ranked else None
     commands: tuple[tuple[str, ...], ...] = (("sysctl", "-w", f"fs.nr_open={value}"),)
     if line and line.path.startswith("/etc/") and int(line.value) < value:
-        at = line
+        at, text = line, f"{text}; {cite(line)} sets that"
         commands += (("sed", "-i", "--follow-symlinks", f"{line.line}c\\{setting}", line.path),)
     else:
         commands += (("sh", "-c", f"printf '\\n{setting}\\n' >> {_SYSCTL_FILE}"),)

@@ -281,6 +281,15 @@ def test_a_line_of_the_limits_files_keeps_its_own_code() -> None:
     assert cause.at.place == "/etc/security/limits.conf:1"
 
 
+def test_both_bounds_are_stated_once_where_pam_states_none() -> None:
+    limit = Limit(UNLIMITED, UNLIMITED)
+    causes = find_start_causes("memlock", limit, through_pam("LimitMEMLOCK=infinity"))
+    assert [cause.remedy.text.split('"')[1] for cause in causes] == [
+        "alice soft memlock unlimited",
+        "alice hard memlock unlimited",
+    ]
+
+
 def test_where_pam_changes_nothing_the_unit_is_at_fault() -> None:
     facts = through_pam("LimitNOFILE=1024:4096", resets=False)
     (cause,) = find_start_causes("nofile", WANTED, facts)

@@ -373,6 +373,7 @@ def test_the_line_that_lowers_nr_open_is_at_fault() -> None:
     line = Declaration("/etc/sysctl.d/50.conf", 3, "fs.nr_open = 100000", 100000)
     (cause,) = explain(service(GOOD), low(100000), line=line)
     assert place(cause) == "/etc/sysctl.d/50.conf:3"
+    assert cause.text.endswith('; /etc/sysctl.d/50.conf:3 "fs.nr_open = 100000" sets that')
     sed = ("sed", "-i", "--follow-symlinks", "3c\\fs.nr_open = 131072", line.path)
     assert cause.remedy.commands == (("sysctl", "-w", "fs.nr_open=131072"), sed)
 
