@@ -16,18 +16,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-LEFT_BEHIND = (
-    "~",
-    ".bak",
-    ".disabled",
-    ".new",
-    ".off",
-    ".old",
-    ".orig",
-    ".sample",
-    ".save",
-    ".swp",
-)
+LEFT_BEHIND = ("~", ".disabled", ".new", ".off", ".sample", ".swp")
 _PACKAGE = (".dpkg-", ".ucf-", ".rpm")
 _COMMENT = re.compile(r"[ \t]*[#;][#; \t]*(?P<rest>[a-z][\w./-]*[ \t]*=[ \t]*[^#;]*)")
 _COMMAND = re.compile(r"^(?:\S*\bsysctl\s+(?:-\S+\s+)*|export\s+|set\s+)?-?\s*(?:/?proc/sys/)?")
@@ -104,7 +93,7 @@ def _find_misnamed(facts: KernelFacts) -> Iterator[Unread]:
 
 
 def _find_name(name: str) -> str:
-    """Return the name under which a file would be read; nothing for what was put aside."""
+    """Return the name under which a file would be read; nothing for a leftover."""
     lower = name.lower()
     if lower.endswith(LEFT_BEHIND) or any(mark in lower for mark in _PACKAGE):
         return ""
