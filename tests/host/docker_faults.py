@@ -118,7 +118,7 @@ FAULTS = [
     Fault(
         "a flag in the environment file",
         f"rm {CONFIG}\necho 'DOCKER_OPTS=\"{ALL.replace('8G', '1G')}\"' >> /etc/default/docker\n{RESTART}",
-        (("docker-stated-too-low", "/etc/default/docker:14"),),
+        (("docker-stated-too-low", "/etc/default/docker:13"),),
     ),
     Fault(
         "a flag and daemon.json",
