@@ -26,9 +26,12 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from .policy.cause import Cause
     from .policy.declaration import Declaration
+    from .policy.rlimit import Rlimit
     from .policy.schema import Limit
     from .policy.session_causes import SessionFacts
+    from .policy.shell_limits import ShellLine
     from .probe.evidence import Evidence
     from .probe.process import Process
     from .probe.session import SessionResult
@@ -47,12 +50,16 @@ _SWITCHES = ("su", "sudo", "runuser")
 
 
 class Way(NamedTuple):
-    """How a process came to be: who logged in, or has a job, through which service, and when."""
+    """How a process came to be: who logged in, or has a job, through which service, and when.
+
+    ``again`` says how there will be a new one.
+    """
 
     user: str
     service: str
     who: str
     opened: float
+    again: str = "start it again"
 
 
 def find_job(process: Process, ancestors: Sequence[Process], unit: str) -> Way | None:
@@ -61,7 +68,8 @@ def find_job(process: Process, ancestors: Sequence[Process], unit: str) -> Way |
     if not unit or main.pid == process.pid:
         return None
     inside = [one for one in ancestors if one.cgroup == process.cgroup]
-    switch = next((one for one in inside if one.comm in _SWITCHES), None)
+    between = inside[: inside.index(main)]  # Where the unit starts su itself, PAM is its own.
+    switch = next((one for one in between if one.comm in _SWITCHES), None)
     user = _find_name(process.uid)
     if switch:
         who = f"what {switch.comm} (pid {switch.pid}) started for {user}"
@@ -84,7 +92,8 @@ def find_login(process: Process, ancestors: Sequence[Process], session: str) -> 
         if switch is None:
             return None
         service, opened = switch.comm, read_start_time(switch)
-    return Way(user, service, f"session {login.id} of {user} ({service})", opened)
+    who = f"session {login.id} of {user} ({service})"
+    return Way(user, service, who, opened, "log in again (in a play: meta: reset_connection)")
 
 
 def _find_name(uid: int) -> str:
@@ -121,23 +130,25 @@ def _explain(
 ) -> Verdict:
     """Say why a process has too little, and what the next session has."""
     result, facts = fresh
-    shell = measure_shells([result], [item]).get((result.service, result.user))
-    gets = result.limits[item] if result.limits else login.limits[item]
-    causes = find_both_causes(item, limit, facts)
-    if shell and shell.limits:
-        gets = shell.limits[item]
-        if not causes and not is_enough(limit, gets):
-            bound = "hard" if gets.hard < (limit.hard or 0) else "soft"
-            value = gets.hard if bound == "hard" else gets.soft
-            wanted = Requirement("", item, bound, limit.hard, limit.max)
-            causes = find_shell_causes(wanted, value, shell.lines)
     start = facts.start._replace(nr_open=find_nr_open_at_boot(world.evidence))
     boot = predict_session(facts._replace(start=start))[item]
+    gets = result.limits[item] if result.limits else login.limits[item]
+    causes = find_both_causes(item, limit, facts)
+    shell = measure_shells([result], [item]).get((result.service, result.user))
+    if shell and shell.limits and shell.limits[item] != gets:
+        gets = boot = shell.limits[item]
+        causes += [] if is_enough(limit, gets) else _blame_shell(item, limit, gets, shell.lines)
     if not causes and is_enough(limit, gets):
         causes = [find_login_cause(item, limit, login, gets)]
     else:
         causes = list(finish(causes, raise_login(item, limit, login)))
     return Verdict(tuple(causes), gets, boot)
+
+
+def _blame_shell(item: str, limit: Limit, gets: Rlimit, lines: Sequence[ShellLine]) -> list[Cause]:
+    is_hard = gets.hard < (limit.hard or 0)
+    wanted = Requirement("", item, "hard" if is_hard else "soft", 0)
+    return find_shell_causes(wanted, gets.hard if is_hard else gets.soft, lines)
 
 
 def _read_login(
@@ -157,6 +168,7 @@ def _read_login(
     return Login(
         seen.process.pid,
         way.who,
+        way.again,
         seen.limits,
         Moment(way.opened, format_time(way.opened)),
         Moment(changed, format_time(changed)),
@@ -174,8 +186,8 @@ def _find_newer_line(
     item: str, seen: Seen, facts: SessionFacts, opened: float
 ) -> Declaration | None:
     """Return the line that counts for a new session, if it was written since."""
-    fresh = predict_session(facts)[item]
-    bound = "hard" if seen.limits[item].hard != fresh.hard else "soft"
+    soft = seen.wanted[item].soft
+    bound = "hard" if soft is None or seen.limits[item].soft >= soft else "soft"
     found = facts.resolution.bounds.get((item, bound))
     line = found.winner if found else None
     return line if line and _read_change(line.path) > opened else None

@@ -94,7 +94,10 @@ def list_unit_directories(uid: int | None) -> tuple[str, ...]:
     """Return where units lie: those of the system, or of a user's manager."""
     if uid is None:
         return UNIT_DIRECTORIES
-    return list_user_directories(find_home_folder(uid), uid)
+    folders = list_user_directories(find_home_folder(uid), uid)
+    # Debian links the one of XDG to that in /etc/systemd, whose name everybody knows.
+    real = {folder: os.path.realpath(folder) for folder in folders}
+    return tuple(folder for folder in folders if real[folder] not in {*folders} - {folder})
 
 
 def find_home_folder(uid: int) -> str:

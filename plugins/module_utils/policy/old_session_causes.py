@@ -42,12 +42,14 @@ class Server(NamedTuple):
 class Login(NamedTuple):
     """A process of a session, or of what a session left.
 
-    ``who`` names the session, ``opened`` when it was. ``changed`` is when and ``what`` changed
-    last of that which decides sessions, and ``line`` the one that counts there.
+    ``who`` names the session, ``opened`` when it was, and ``again`` how one comes to a new one.
+    ``changed`` is when and ``what`` changed last of that which decides sessions, and ``line`` the
+    one that counts there.
     """
 
     pid: int
     who: str
+    again: str
     limits: Mapping[str, Rlimit]
     opened: Moment
     changed: Moment
@@ -63,7 +65,7 @@ def find_login_cause(item: str, limit: Limit, login: Login, fresh: Rlimit) -> Ca
     """
     has = format_pair(item, login.limits[item])
     gets = f"a session opened now gets {format_pair(item, fresh)}"
-    again = f"end {login.who}, and log in again (in a play: meta: reset_connection)"
+    again = f"end {login.who}, and {login.again}"
     if login.server:
         name = f"{login.server.name} (pid {login.server.pid})"
         code = "terminal-server-older"

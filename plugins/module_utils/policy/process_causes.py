@@ -301,7 +301,7 @@ def find_both_causes(item: str, limit: Limit, session: SessionFacts) -> list[Cau
     soft = find_session_causes(Requirement("", item, "soft", limit.soft), session)
     hard = find_session_causes(Requirement("", item, "hard", limit.hard, limit.max), session)
     if hard:  # What it takes for the hard bound is said there.
-        soft = [cause for cause in soft if cause.code != "pam-soft-alone"]
+        soft = [one for one in soft if one.code not in ("pam-soft-alone", "pam-hard-clamps-soft")]
     return list(dict.fromkeys([*soft, *hard]))
 
 

@@ -20,7 +20,7 @@ LOW = {"nofile": Rlimit(1024, 4096)}
 CONF = "/etc/security/limits.conf"
 LINE = Declaration(CONF, 3, "alice soft nofile 65536", 65536)
 T1, T2 = Moment(100, "10:00"), Moment(200, "11:00")
-LOGIN = Login(7, "session 5 of alice (sshd)", LOW, T1, T2, CONF)
+LOGIN = Login(7, "session 5 of alice (sshd)", "log in again", LOW, T1, T2, CONF)
 GETS = "a session opened now gets 65536:1048576"
 
 

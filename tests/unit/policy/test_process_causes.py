@@ -290,6 +290,13 @@ def test_both_bounds_are_stated_once_where_pam_states_none() -> None:
     ]
 
 
+def test_a_hard_line_that_is_too_low_is_named_once() -> None:
+    facts = through_pam(LINE, "alice soft nofile 5\nalice hard nofile 6\n")
+    causes = find_start_causes("nofile", WANTED, facts)
+    assert [cause.at and cause.at.line for cause in causes] == [1, 2]
+    assert [cause.code for cause in causes] == ["pam-stated-too-low"] * 2
+
+
 def test_where_pam_changes_nothing_the_unit_is_at_fault() -> None:
     facts = through_pam("LimitNOFILE=1024:4096", resets=False)
     (cause,) = find_start_causes("nofile", WANTED, facts)
