@@ -6,9 +6,11 @@ from __future__ import annotations
 import argparse
 import json
 import re
+import signal
 import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 from tests.host.snapshot import Snapshot
@@ -24,6 +26,7 @@ ENOUGH = 0.95
 
 def main() -> int:
     """Run what is asked for; the status is 0 where all of it is named and mended."""
+    signal.signal(signal.SIGTERM, leave)
     given = parse_arguments()
     wanted = re.compile(given.only)
     faults = [fault for fault in FAULTS if wanted.search(fault.name)]
@@ -41,12 +44,22 @@ def main() -> int:
         for name in quiet:
             print(f"quiet: {name}")
         return 0
-    single, double, calm = [], [], []
+    single: list[Result] = []
+    double: list[Result] = []
+    calm: list[Quiet] = []
     with saved_host() as saved:
-        single = list(tell(try_fault(saved, fault) for fault in faults))
-        double = list(tell((try_pair(saved, pair) for pair in pairs), "pair: "))
-        calm = list(tell_quiet(saved, quiet))
-    return report(single, double, calm)
+        try:
+            single.extend(tell(try_fault(saved, fault) for fault in faults))
+            double.extend(tell((try_pair(saved, pair) for pair in pairs), "pair: "))
+            calm.extend(tell_quiet(saved, quiet))
+        finally:
+            status = report(single, double, calm)
+    return status
+
+
+def leave(number: int, _frame: FrameType | None) -> None:
+    """Unwind when told to end, so that the guest goes and the base host is removed."""
+    sys.exit(128 + number)
 
 
 def parse_arguments() -> argparse.Namespace:

@@ -170,4 +170,8 @@ OF_CONTAINERS = [
     ),
 ]
 
-FAULTS = [*OF_DAEMON_JSON, *OF_FLAGS, *OF_CONTAINERS]
+# A restart ends containers, so that a remedy may leave it to a person.
+FAULTS = [
+    *(fault._replace(person=RESTART) for fault in (*OF_DAEMON_JSON, *OF_FLAGS)),
+    *OF_CONTAINERS,
+]

@@ -67,8 +67,8 @@ OF_FILES = [
     ),
     Fault(
         "kernel: fs.nr_open below what sessions shall have",
-        f"{write('/etc/sysctl.d/60-nr.conf', 'fs.nr_open = 500000')}; {LOAD}",
-        (Culprit("/etc/sysctl.d/60-nr.conf", "fs.nr_open = 500000"), Culprit(words="nr_open")),
+        f"{write('/etc/sysctl.d/60-nr.conf', 'fs.nr_open = 600000')}; {LOAD}",
+        (Culprit("/etc/sysctl.d/60-nr.conf", "fs.nr_open = 600000"), Culprit(words="nr_open")),
         ("^kernel fs.nr_open ", *session("nofile", "sshd", "cron", bound="soft")),
         touches=("/etc/sysctl.d/60-nr.conf", "fs.nr_open"),
         uses=(RUNNING,),
@@ -136,7 +136,7 @@ OF_RUNNING_KERNELS = [
     ),
     Fault(
         "kernel: fs.nr_open lowered by hand",
-        "sysctl -q -w fs.nr_open=70000",
+        "sysctl -q -w fs.nr_open=600000",
         (Culprit(words="nr_open"), Culprit(words=HAND)),
         ("^kernel fs.nr_open ", *session("nofile", "sshd", "cron", bound="soft")),
         touches=("fs.nr_open",),
@@ -167,12 +167,12 @@ OF_RUNNING_KERNELS = [
     ),
     Fault(
         "kernel: in /etc/sysctl.conf, which the boot does not read",
-        f"rm /etc/sysctl.d/99-sysctl.conf; {append(MAIN, f'{WATCHES} = 524288')}; sysctl -q -p",
-        (Culprit(MAIN, f"{WATCHES} = 524288"),),
-        (f"^kernel {WATCHES} ",),
-        MANY,
-        (MAIN, WATCHES),
-        (RUNNING,),
+        f"{sed(f'/^{KEY}/d', OURS)}; rm /etc/sysctl.d/99-sysctl.conf;"
+        f" {append(MAIN, f'{KEY} = 262144')}; sysctl -q -p",
+        (Culprit(MAIN, f"{KEY} = 262144"),),
+        SHOWS,
+        touches=(MAIN, OURS),
+        uses=(RUNNING,),
     ),
 ]  # fmt: skip
 

@@ -26,12 +26,16 @@ def beats(
     )
 
 
-def spoilt(name: str, good: str, bad: str, words: str, *shows: str) -> Fault:
-    """Return a line of our own file that somebody wrote anew, wrongly."""
+def spoilt(name: str, good: str, bad: str, words: str, *shows: str, instead: str = "") -> Fault:
+    """Return a line of our own file that somebody wrote anew, wrongly.
+
+    :param instead: What may be said of other lines as well, which then do not do.
+    """
+    others = (Culprit(words=instead),) if instead else ()
     return Fault(
         f"limits: {name}",
         sed(f"s/^{good.replace('*', '[*]')}$/{bad}/", OURS),
-        (Culprit(OURS, bad, words),),
+        (Culprit(OURS, bad, words), *others),
         shows,
         touches=(OURS,),
     )
@@ -110,8 +114,8 @@ OF_VALUES = [
     spoilt("a type that is none", "* soft nofile 65536", "* both nofile 65536", "", *ALICE),
     spoilt("a word for a number", "* soft memlock unlimited", "* soft memlock max", "",
            *session("memlock", bound="soft")),
-    spoilt("a number alone for a group", "root soft nofile 65536", "0 soft nofile 65536", "",
-           *session("nofile", user="root", bound="soft")),
+    spoilt("a user id without its colon", "root soft nofile 65536", "0 soft nofile 65536", "",
+           *session("nofile", user="root", bound="soft"), instead="root"),
     Fault(
         "limits: a mark of byte order before the first line",
         f"sed -i 1d {OURS}; sed -i '1s/^/\\xef\\xbb\\xbf/' {OURS}",

@@ -160,9 +160,9 @@ OF_SHELLS = [
         touches=(f"{HOME}/.profile",),
     ),
     Fault(
-        "shell: /etc/profile lowers the hard limit of memlock",
-        append("/etc/profile", "ulimit -Hl 65536"),
-        (Culprit("/etc/profile", "ulimit -Hl 65536", "ulimit|shell|lower"),),
+        "shell: /etc/profile lowers memlock",
+        append("/etc/profile", "ulimit -l 65536"),
+        (Culprit("/etc/profile", "ulimit -l 65536", "ulimit|shell|lower"),),
         (SHELLS.replace("nofile", "memlock"),),
         touches=("/etc/profile",),
     ),

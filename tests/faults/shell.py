@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
+from tests.host.cache import HostError
 from tests.host.connection import Host
 from tests.host.control import Control
 
@@ -19,6 +20,10 @@ CHECK = (
     "cd /opt && PYTHONPATH=/opt python3 -m mlhost_limits.cli check --json"
     " --profile {profile} --policy /opt/policy.json"
 )
+
+
+class TrialError(RuntimeError):
+    """A trial could not be carried out, so that it shows nothing."""
 
 
 class Output(NamedTuple):
@@ -42,33 +47,38 @@ class Shell:
         self._control = control
 
     def run(self, words: Sequence[str]) -> Output:
-        """Run a command to its end, however it ends."""
+        """Run a command to its end, however it ends.
+
+        :raises HostError: If the guest is gone.
+        """
         command = shlex.join(["timeout", str(SECONDS), *words])
-        text = self._control.run(f"{command} 2>&1; echo; echo $?")
-        said, status = text.rstrip("\n").rsplit("\n", 1)
+        text = self._control.run(f"{command} 2>&1; status=$?; echo; echo $status")
+        said, _, status = text.rstrip("\n").rpartition("\n")
+        if not status:
+            raise HostError(f"the guest is gone; {command} was its last command")
         return Output(int(status), said)
 
     def do(self, script: str) -> str:
         """Run a script that must succeed.
 
-        :raises RuntimeError: If it does not: then the test is wrong, not what it tests.
+        :raises TrialError: If it does not: then the test is wrong, not what it tests.
         """
         done = self.run(["bash", "-ec", script])
         if done.status:
-            raise RuntimeError(f"{script!r} ended with {done.status}: {done.text.strip()}")
+            raise TrialError(f"{script!r} ended with {done.status}: {done.text.strip()}")
         return done.text
 
     def check(self, policy: Policy, profile: str = "training") -> Look:
         """Check the host against a policy, as a person would on it.
 
-        :raises RuntimeError: If it prints no findings.
+        :raises TrialError: If it prints no findings.
         """
         script = f"cat > /opt/policy.json <<'END'\n{json.dumps(policy)}\nEND\n"
         said = self.run(["bash", "-c", script + CHECK.format(profile=profile)]).text
         try:
             result: Mapping[str, Any] = json.loads(said)
         except ValueError:
-            raise RuntimeError(f"the check printed no findings: {said}") from None
+            raise TrialError(f"the check printed no findings: {said}") from None
         return Look(result["findings"], result["report"])
 
 

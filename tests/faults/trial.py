@@ -4,10 +4,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 from tests.host import guest
+from tests.host.cache import HostError
 from tests.host.snapshot import Snapshot
 
 from .base import POLICY
@@ -22,9 +23,11 @@ from .judge import (
     is_green,
     is_named_by,
 )
-from .shell import Look, Shell, opened
+from .shell import Look, Shell, TrialError, opened
 
 ROUNDS = 4
+Step = dict[str, Any]
+"""A cause's code and remedy, what its commands printed, and what a person did after them."""
 
 
 class Result(NamedTuple):
@@ -35,62 +38,97 @@ class Result(NamedTuple):
     remedied: bool
     seconds: float
     wrong: tuple[str, ...]
-    steps: tuple[dict[str, Any], ...]
-    report: tuple[str, ...]
+    steps: tuple[Step, ...] = ()
+    report: tuple[str, ...] = ()
+
+
+class Story(NamedTuple):
+    """What was seen of a host with faults: a look when they were made, and one after each step."""
+
+    lines: Lines
+    looks: list[Look]
+    steps: list[Step]
 
 
 def try_fault(saved: Snapshot, fault: Fault) -> Result:
     """Make one fault and follow what is printed until the host is green, or for some rounds."""
     start = time.monotonic()
-    with guest.running(saved=saved) as host, opened(host) as shell:
-        shell.do(fault.make)
-        lines = find_lines(shell, fault.culprits)
-        policy = merge_policies(POLICY, fault.policy)
-        look = shell.check(policy)
-        misses = list(dict.fromkeys(find_misses(fault, lines, look.findings)))
-        steps: list[dict[str, Any]] = []
-        report = tuple(look.report)
-        while not is_green(look.findings) and len(steps) < ROUNDS:
-            if not take_step(shell, look, lines, [fault], steps):
-                break
-            look = shell.check(policy)
-    remedied = is_green(look.findings)
-    wrong = [*misses, *([] if remedied else describe_end(look, steps))]
-    seconds = time.monotonic() - start
-    return Result(fault.name, not misses, remedied, seconds, tuple(wrong), tuple(steps), report)
+    try:
+        lines, looks, steps = follow(
+            saved, [fault], lambda story: is_green(story.looks[-1].findings)
+        )
+    except (HostError, TrialError) as error:
+        return Result(fault.name, False, False, time.monotonic() - start, (str(error),))
+    misses = tuple(dict.fromkeys(find_misses(fault, lines, looks[0].findings)))
+    left = () if is_green(looks[-1].findings) else tuple(describe_end(looks[-1], steps))
+    return Result(
+        fault.name,
+        named=not misses,
+        remedied=bool(steps) and not left,
+        seconds=time.monotonic() - start,
+        wrong=(*misses, *left),
+        steps=tuple(steps),
+        report=tuple(looks[0].report),
+    )
 
 
 def try_pair(saved: Snapshot, pair: Sequence[Fault]) -> Result:
     """Make two faults; each must be named, the one that the other masks after that one's remedy."""
     start = time.monotonic()
     name = " + ".join(fault.name for fault in pair)
+    try:
+        story = follow(saved, pair, lambda story: not find_unnamed(story, pair))
+    except (HostError, TrialError) as error:
+        return Result(name, False, False, time.monotonic() - start, (str(error),))
+    strangers = [
+        text for look in story.looks for text in find_strangers(pair, story.lines, look.findings)
+    ]
+    wrong = (*find_unnamed(story, pair), *dict.fromkeys(strangers))
+    return Result(
+        name,
+        named=not wrong,
+        remedied=bool(story.steps) and is_green(story.looks[-1].findings),
+        seconds=time.monotonic() - start,
+        wrong=wrong,
+        steps=tuple(story.steps),
+        report=tuple(story.looks[0].report),
+    )
+
+
+def find_unnamed(story: Story, faults: Iterable[Fault]) -> list[str]:
+    """Return which faults no look named so far."""
+    named: set[str] = set()
+    for look in story.looks:
+        named |= find_named(faults, story.lines, look.findings)
+    return [f"not named: {fault.name}" for fault in faults if fault.name not in named]
+
+
+def follow(saved: Snapshot, faults: Sequence[Fault], done: Callable[[Story], bool]) -> Story:
+    """Make faults on a fresh copy of the base host, and take step after step until it is done.
+
+    :raises HostError, TrialError: If a fault cannot be made or looked at.
+    """
+    policy = merge_policies(POLICY, *(fault.policy for fault in faults))
     with guest.running(saved=saved) as host, opened(host) as shell:
-        for fault in pair:
+        for fault in faults:
             shell.do(fault.make)
-        lines = find_lines(shell, [culprit for fault in pair for culprit in fault.culprits])
-        policy = merge_policies(POLICY, *(fault.policy for fault in pair))
-        look = shell.check(policy)
-        report = tuple(look.report)
-        named = find_named(pair, lines, look.findings)
-        strangers = list(find_strangers(pair, lines, look.findings))
-        steps: list[dict[str, Any]] = []
-        while len(named) < len(pair) and len(steps) < ROUNDS:
-            if not take_step(shell, look, lines, pair, steps):
+        lines = find_lines(shell, [culprit for fault in faults for culprit in fault.culprits])
+        story = Story(lines, [shell.check(policy)], [])
+        while not done(story) and len(story.steps) < ROUNDS:
+            step = take_step(shell, story.looks[-1], lines, faults)
+            if step is None:
                 break
-            look = shell.check(policy)
-            named |= find_named(pair, lines, look.findings)
-            strangers += find_strangers(pair, lines, look.findings)
-    missing = [f"not named: {fault.name}" for fault in pair if fault.name not in named]
-    wrong = [*missing, *dict.fromkeys(strangers)]
-    seconds = time.monotonic() - start
-    green = is_green(look.findings)
-    return Result(name, not wrong, green, seconds, tuple(wrong), tuple(steps), report)
+            story.steps.append(step)
+            if not step["done"] and not step["person"]:
+                break
+            story.looks.append(shell.check(policy))
+    return story
 
 
 def find_lines(shell: Shell, culprits: Iterable[Culprit]) -> dict[Culprit, int]:
     """Return the number of each line at fault, as it stands in the file now.
 
-    :raises RuntimeError: If the line is not there exactly once: then the test is wrong.
+    :raises TrialError: If the line is not there exactly once: then the test is wrong.
     """
     found = {}
     for culprit in culprits:
@@ -102,33 +140,30 @@ def find_lines(shell: Shell, culprits: Iterable[Culprit]) -> dict[Culprit, int]:
                 if culprit.line in line
             ]
             if len(numbers) != 1:
-                raise RuntimeError(f"{culprit.line!r} is in {len(numbers)} lines of {text!r}")
+                raise TrialError(f"{culprit.line!r} is in {len(numbers)} lines of {text!r}")
             found[culprit] = numbers[0]
     return found
 
 
-def take_step(
-    shell: Shell, look: Look, lines: Lines, faults: Sequence[Fault], steps: list[dict[str, Any]]
-) -> bool:
-    """Carry out the commands of the first cause as they are printed, then what is left to a person.
+def take_step(shell: Shell, look: Look, lines: Lines, faults: Sequence[Fault]) -> Step | None:
+    """Carry out the commands of the first cause as they are printed, then what a person is left.
 
-    :returns: Whether there was anything to carry out.
+    :returns: What was done, or nothing where no cause says anything.
     """
     cause = first_cause(look.findings)
     if cause is None:
-        return False
+        return None
     remedy = cause["remedy"]
     done = [[words, *shell.run(words)] for words in remedy["commands"]]
     left = remedy["then"] or not remedy["commands"]
-    person = [fault.person for fault in faults if left and is_named_by(cause, fault, lines)]
-    person = [script for script in person if script]
+    mine = [fault for fault in faults if is_named_by(cause, fault, lines)]
+    person = [fault.person for fault in mine if left and fault.person]
     for script in person:
         shell.do(script)
-    steps.append({"code": cause["code"], "remedy": remedy, "done": done, "person": person})
-    return bool(done or person)
+    return {"code": cause["code"], "remedy": remedy, "done": done, "person": person}
 
 
-def describe_end(look: Look, steps: Sequence[dict[str, Any]]) -> list[str]:
+def describe_end(look: Look, steps: Sequence[Step]) -> list[str]:
     """Say why a host is not green after the last step."""
     wrong = [
         f"{words} ended with {status}: {text.strip()}"
