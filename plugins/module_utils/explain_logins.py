@@ -194,13 +194,19 @@ def _find_newer_line(
 
 
 def _find_change(service: str, opened: float, evidence: Evidence) -> tuple[str, float]:
-    """Return what decides sessions and changed last since one was opened."""
-    paths = [*evidence.limits_files, LIMITS_D, *evidence.pam_files]
-    path, changed = max(((one, _read_change(one)) for one in paths), key=lambda pair: pair[1])
+    """Return what decides sessions and changed last since one was opened, or its daemon's start."""
+    path, changed = find_session_change(evidence, opened)
     daemon = find_login_daemon(service)
-    if changed <= opened and daemon:
+    if not changed and daemon:
         path, changed = f"{service} (pid {daemon})", read_start_time(read_process(daemon))
     return path, changed
+
+
+def find_session_change(evidence: Evidence, since: float) -> tuple[str, float]:
+    """Return which file that decides sessions changed last, and when; nothing before a time."""
+    paths = [*evidence.limits_files, LIMITS_D, *evidence.pam_files]
+    changed, path = max((_read_change(one), one) for one in paths)
+    return (path, changed) if changed > since else ("", 0.0)
 
 
 def _read_change(path: str) -> float:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import pwd
 from typing import NamedTuple
 
+from .explain_logins import find_session_change
 from .policy.old_session_causes import blame_user_manager
 from .policy.process_causes import (
     Moment,
@@ -110,9 +111,12 @@ def _look_closely(seen: Seen, scene: Scene, world: World) -> Run:
     stale = False
     if shown:
         stale = shown.needs_reload
-        stale = stale or bool(find_change(facts.files, facts.name, shown.loaded_at)[0])
-        if shown.loaded_at < started:
+        if shown.loaded_at:
+            stale |= bool(find_change(facts.files, facts.name, shown.loaded_at)[0])
+        if 0 < shown.loaded_at < started:
             path, changed = "", 0.0  # It was started with what the manager still has.
+    if facts.pam and not changed:
+        path, changed = find_session_change(world.evidence, started)
     settings = merge_units(facts.files.main, facts.files.dropins)
     return Run(
         process.pid,

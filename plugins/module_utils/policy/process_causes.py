@@ -192,8 +192,7 @@ def _blame_reload(item: str, run: Run, facts: UnitFacts, commands: Commands) -> 
 
 
 def _blame_age(item: str, run: Run, facts: UnitFacts) -> Cause:
-    ranked = rank_statements(item, facts)
-    at = declare(ranked[-1]) if ranked else None
+    at = _find_winner(item, run.limits[item], facts)
     if run.started.seconds < run.changed.seconds:
         since = f"{run.changed_path} was changed {run.changed.text}"
     else:
@@ -204,6 +203,18 @@ def _blame_age(item: str, run: Run, facts: UnitFacts) -> Cause:
         text += f", whatever systemctl show says ({format_pair(item, run.loaded[item])})"
     remedy = Remedy(f"restart {facts.name}", (*run.reload, *run.restart))
     return Cause("unit-not-restarted", text, remedy, at)
+
+
+def _find_winner(item: str, has: Rlimit, facts: UnitFacts) -> Declaration | None:
+    """Return the line that counts: PAM's for the bound that it changes, or else systemd's."""
+    if facts.pam:
+        session = facts.pam.session
+        bound = "hard" if has.hard != _predict(item, facts).hard else "soft"
+        found = session.resolution.bounds.get((item, bound))
+        if found:
+            return found.winner
+    ranked = rank_statements(item, facts)
+    return declare(ranked[-1]) if ranked else None
 
 
 def _blame_starters(item: str, run: Run, facts: UnitFacts) -> list[Cause]:

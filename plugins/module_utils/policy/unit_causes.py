@@ -118,8 +118,13 @@ def _list_repairs(wanted: Asked, facts: UnitFacts) -> Iterator[Repair]:
 
 
 def _list_mendable(wanted: Asked, facts: UnitFacts) -> list[Slip]:
-    slips = list_slips(facts)
-    return [slip for slip in slips if slip.item == wanted.item and is_ours(slip.at.path)]
+    """Return the lines that somebody meant; what a package has in a comment is none."""
+    return [
+        slip
+        for slip in list_slips(facts)
+        if slip.item == wanted.item
+        and (slip.code != "unit-line-commented-out" or is_ours(slip.at.path))
+    ]
 
 
 def list_slips(facts: UnitFacts) -> Iterator[Slip]:
@@ -132,15 +137,17 @@ def list_slips(facts: UnitFacts) -> Iterator[Slip]:
 
 
 def _mend(slip: Slip, facts: UnitFacts) -> Repair:
-    """Write a line as it was meant; one in the wrong section goes to a drop-in of ours."""
+    """Write a line as it was meant; one that is astray or not ours goes to a drop-in of ours."""
     text = f"{cite(slip.at)} has no effect: {slip.reason}"
-    if slip.header:
+    bare = slip.instead[slip.instead.startswith("Default") * len("Default") :]
+    if not is_ours(slip.at.path):
+        remedy, after = state(bare, facts)
+    elif slip.header:
         header = slip.at._replace(line=slip.header)
         remedy, after = rewrite(header, f"[{slip.belongs}]", facts)
         remedy = remedy._replace(text=f"make line {slip.header} [{slip.belongs}]")
     elif slip.belongs:
         first, after = silence(slip.at, facts)
-        bare = slip.instead[slip.instead.startswith("Default") * len("Default") :]
         second, after = state(bare, after)
         remedy = second._replace(commands=(*first.commands, *second.commands))
     else:
@@ -282,7 +289,7 @@ def _restate(wanted: Asked, facts: UnitFacts) -> Repair:
 
 def _rewrite_slip(slip: Slip, text: str, wanted: Asked, facts: UnitFacts) -> Repair | None:
     """Write what is asked for over a line that does not count, where it would count there."""
-    if slip.belongs or slip.code == "unit-line-commented-out":
+    if slip.belongs or slip.code == "unit-line-commented-out" or not is_ours(slip.at.path):
         return None
     key = "Default" if slip.at.path.rpartition("/")[0].endswith((".conf.d", "/systemd")) else ""
     remedy, after = rewrite(slip.at, key + text, facts)

@@ -18,8 +18,9 @@ if TYPE_CHECKING:
 
     from .unit_model import Files, UnitFacts
 
-_OURS = ("/etc/", "/run/systemd/system/", "/home/", "/root/")
-"""Where a person writes. What packages own, and what programs generate, is left as it is."""
+_OURS = ("/etc/", "/run/systemd/system/")
+"""Where root writes. What packages own, and what programs generate, is left as it is; and root must
+not edit in a home, whose owner may put a link in the way."""
 
 _NAMES = ("95-site.conf", "99-site.conf", "zz-site.conf", "zzzz-site.conf")
 
@@ -65,11 +66,16 @@ def state(text: str, facts: UnitFacts) -> tuple[Remedy, UnitFacts]:
 
 
 def find_site_file(facts: UnitFacts) -> str:
-    """Return the drop-in of ours: no other of the unit may sort after it."""
-    names = {source.path.rpartition("/")[2] for source in facts.files.dropins}
-    last = max(names, default="")
-    name = next((one for one in _NAMES if one >= last), f"{last[:-5]}z-site.conf")
-    return f"{facts.folder}/{facts.name}.d/{name}"
+    """Return the drop-in of ours: no other of the unit may sort after it, or hide it."""
+    folder = f"{facts.folder}/{facts.name}.d"
+    others = [
+        source.path.rpartition("/")[2]
+        for source in facts.files.dropins
+        if source.path.rpartition("/")[0] != folder
+    ]
+    last = max((one.path.rpartition("/")[2] for one in facts.files.dropins), default="")
+    free = (name for name in _NAMES if name >= last and name not in others)
+    return f"{folder}/{next(free, f'{last[:-5]}z-site.conf')}"
 
 
 def remove(path: str, facts: UnitFacts) -> tuple[Remedy, UnitFacts]:

@@ -33,17 +33,26 @@ def show_unit(unit: str) -> Shown | None:
     """Return what the manager says of a unit; nothing where it is not asked or does not know."""
     names = ["LoadState", "MainPID", "NeedDaemonReload", *_LIMITS]
     told = _show([*(f"--property={name}" for name in names), "--", unit])
-    loaded = _show(["--property=UnitsLoadTimestampMonotonic"])
+    loaded = _show([f"--property=UnitsLoad{name}TimestampMonotonic" for name in ("", "Finish")])
     if told.get("LoadState") not in ("loaded", "masked", "bad-setting", "error"):
         return None
     try:
         limits = {name: _read_pair(name, told) for name in RLIMITS}
-        ticks = int(loaded.get("UnitsLoadTimestampMonotonic", "0"))
+        ticks = _read_load(loaded)
         pid = int(told["MainPID"])
     except (KeyError, ValueError):
         return None
     at = time.time() - time.monotonic() + ticks / 1e6 if ticks else 0.0
     return Shown(limits, pid, told.get("NeedDaemonReload") == "yes", at)
+
+
+def _read_load(told: Mapping[str, str]) -> int:
+    """Return when the manager last read all files, in microseconds since boot.
+
+    Managers before systemd 247 do not say when they read them again.
+    """
+    last = told.get("UnitsLoadTimestampMonotonic")
+    return int(last) or int(told.get("UnitsLoadFinishTimestampMonotonic", "0")) if last else 0
 
 
 def _read_pair(name: str, told: Mapping[str, str]) -> Rlimit:

@@ -281,6 +281,26 @@ def test_a_line_of_the_limits_files_keeps_its_own_code() -> None:
     assert cause.at.place == "/etc/security/limits.conf:1"
 
 
+@pytest.mark.parametrize(("has", "line"), [(LOW, 2), (Rlimit(5, 200000), 1)])
+def test_a_unit_through_pam_may_be_older_than_a_line_of_the_limits_files(
+    has: Rlimit, line: int
+) -> None:
+    facts = through_pam(LINE, "alice soft nofile 65536\nalice hard nofile 200000\n")
+    run = RUN._replace(limits=nofile(has), changed=T2, changed_path="/etc/security/limits.conf")
+    (cause,) = explain(run, facts).causes
+    assert (cause.code, cause.at and cause.at.place) == (
+        "unit-not-restarted",
+        f"/etc/security/limits.conf:{line}",
+    )
+
+
+def test_where_pam_states_nothing_the_unit_s_line_counts() -> None:
+    facts = through_pam(LINE, resets=False)
+    (cause,) = explain(RUN._replace(changed=T2, changed_path=UNIT), facts).causes
+    assert cause.at is not None
+    assert cause.at.place == f"{UNIT}:2"
+
+
 def test_both_bounds_are_stated_once_where_pam_states_none() -> None:
     limit = Limit(UNLIMITED, UNLIMITED)
     causes = find_start_causes("memlock", limit, through_pam("LimitMEMLOCK=infinity"))

@@ -94,6 +94,15 @@ FAULTS = {
         {VENDOR: service(LOW), D + "/a.conf": service("LimitNOFILE=unlimited")},
         ["unit-line-ignored"], [f"{D}/a.conf:2"],
     ),
+    "value of a package": (
+        {VENDOR: service("LimitNOFILE=unlimited")}, ["unit-line-ignored"], [f"{VENDOR}:2"],
+    ),
+    "no value of a package": (
+        {VENDOR: service("LimitNOFILE=a lot")}, ["unit-not-stated"], [""],
+    ),
+    "comment of a package": (
+        {VENDOR: service("#LimitNOFILE=infinity")}, ["unit-not-stated"], [""],
+    ),
     "soft above hard": (
         {UNIT: service("LimitNOFILE=65536:1024")}, ["unit-line-ignored"], [f"{UNIT}:2"],
     ),
@@ -310,6 +319,12 @@ def test_our_drop_in_sorts_after_all_others(names: list[str], chosen: str) -> No
     files = {UNIT: service(), **{f"{D}/{name}": service("Nice=1") for name in names}}
     (cause,) = find_unit_causes("nofile", WANTED, unit(files))
     assert cause.remedy.commands[1][2].endswith(f" >> {D}/{chosen}")
+
+
+def test_our_drop_in_is_hidden_by_no_other() -> None:
+    files = {UNIT: service(), f"{RUN_D}/95-site.conf": service("Nice=1")}
+    (cause,) = find_unit_causes("nofile", WANTED, unit(files))
+    assert cause.remedy.commands[1][2].endswith(f" >> {D}/99-site.conf")
 
 
 def test_our_drop_in_keeps_what_it_holds() -> None:

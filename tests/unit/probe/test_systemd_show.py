@@ -54,6 +54,16 @@ def test_an_old_manager_does_not_say_when_it_read(monkeypatch: pytest.MonkeyPatc
     assert shown.loaded_at == 0
 
 
+def test_before_the_first_reload_the_boot_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = "UnitsLoadTimestampMonotonic=0\nUnitsLoadFinishTimestampMonotonic=6000000\n"
+    answer(monkeypatch, UNIT, text)
+    monkeypatch.setattr(systemd_show.time, "time", lambda: 5000.0)
+    monkeypatch.setattr(systemd_show.time, "monotonic", lambda: 100.0)
+    shown = show_unit("x.service")
+    assert shown
+    assert shown.loaded_at == 4906
+
+
 def test_without_systemctl_nothing_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
     def run(words: list[str], **_options: object) -> None:
         raise FileNotFoundError(words[0])
