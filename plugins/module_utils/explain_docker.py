@@ -120,7 +120,7 @@ def gather(seen: SeenDocker, policy: DockerPolicy, evidence: Evidence) -> Scene 
     tools = Tools(docker.unit, bool(seen.running) and not docker.live_restore, docker.flag_files)
     foreign = docker.unit and not (parent and parent.unit == docker.unit)
     own = read_unit_stated(docker.unit, True).stated if foreign else {}
-    site = Site(policy, tools, parent, own, line.winner if line else None)
+    site = Site(policy, tools, parent, own, line.winner if line else None, docker.usual_config)
     refused = any(one.requirement.item == START for one in seen.new)
     now = {item: inherit(parent, item) for item in RLIMITS} if parent else {}
     later = {item: inherit_at_start(parent, item, nr_open) for item in RLIMITS} if parent else {}
