@@ -44,6 +44,9 @@ def check_docker(policy: DockerPolicy, canary: str, evidence: Evidence) -> Itera
     try:
         containers = read_containers(address)
     except (OSError, ValueError) as exc:
+        # While systemd starts it again and again it is there at times, and hangs up.
+        dead = find_dead(NEW, policy, evidence) if isinstance(exc, ConnectionError) else None
+        yield from [dead] if dead else ()
         yield from _judge_unknown(policy, str(exc))
         return
     running = list(look_at_running(policy, containers))

@@ -91,12 +91,15 @@ def find_dead(place: str, policy: DockerPolicy, evidence: Evidence) -> Finding |
     stoppers = [one for one in find_obstacles(world) if one.stops == "dockerd"]
     if not stoppers:
         return None
-    from .policy.docker_causes import find_docker_causes  # Long, and seldom needed.
+    from .apply.docker import find_dockerd  # Long, and seldom needed.
+    from .policy.docker_causes import find_docker_causes
 
+    if find_dockerd() is None:
+        return None
     docker = evidence.docker
     site = Site(policy, Tools(docker.unit, False, docker.flag_files))
     wanted = Requirement(place, START, "value", exact="a container that starts")
-    finding = judge(wanted, Observation("dockerd does not run", stoppers[0].text))
+    finding = judge(wanted, Observation("no dockerd", stoppers[0].text))
     causes = tuple(find_docker_causes(wanted, world, site))
     return finding._replace(causes=causes, outlook=Outlook("", FAIL, FAIL))
 
@@ -117,7 +120,7 @@ def gather(seen: SeenDocker, policy: DockerPolicy, evidence: Evidence) -> Scene 
     tools = Tools(docker.unit, bool(seen.running) and not docker.live_restore, docker.flag_files)
     foreign = docker.unit and not (parent and parent.unit == docker.unit)
     own = read_unit_stated(docker.unit, True).stated if foreign else {}
-    site = Site(policy, tools, parent, own, line.winner if line else None)
+    site = Site(policy, tools, parent, own, line.winner if line else None, docker.usual_config)
     refused = any(one.requirement.item == START for one in seen.new)
     now = {item: inherit(parent, item) for item in RLIMITS} if parent else {}
     later = {item: inherit_at_start(parent, item, nr_open) for item in RLIMITS} if parent else {}

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from mlhost_limits import explain_docker, trace_docker
+from mlhost_limits.apply import docker
 from mlhost_limits.explain_docker import SeenContainer, SeenDocker, describe, find_dead, gather
 from mlhost_limits.policy.dockerd_flags import Flag
 from mlhost_limits.policy.finding import FAIL, Observation, Requirement, judge
@@ -30,15 +31,15 @@ SILENT = '{"default-shm-size": "8G"}'
 def evidence(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Evidence:
     """A host whose dockerd and containerd are this process, without any unit."""
     monkeypatch.setattr(explain_docker, "read_unit_stated", lambda *_words: UnitRead({}, ()))
-    found, docker = Evidence(), DockerEvidence()
+    found, dockerd = Evidence(), DockerEvidence()
     me = read_process(os.getpid())._replace(cgroup="0::/system.slice/docker.service")
-    found.nr_open, found.sysctl_files, found.docker = 1048576, {}, docker
-    docker.daemon = Daemon(me, [])
-    docker.containerd = me._replace(cgroup="0::/system.slice/containerd.service")
-    docker.flags, docker.config, docker.version = (), SILENT, "20.10.24"
-    docker.config_path = str(tmp_path / "daemon.json")
-    docker.config_changed = 1.0
-    docker.rootless = None
+    found.nr_open, found.sysctl_files, found.docker = 1048576, {}, dockerd
+    dockerd.daemon = Daemon(me, [])
+    dockerd.containerd = me._replace(cgroup="0::/system.slice/containerd.service")
+    dockerd.flags, dockerd.config, dockerd.version = (), SILENT, "20.10.24"
+    dockerd.config_path = str(tmp_path / "daemon.json")
+    dockerd.config_changed = 1.0
+    dockerd.rootless = None
     return found
 
 
@@ -92,14 +93,17 @@ def test_files_that_cannot_be_understood_explain_nothing(evidence: Evidence) -> 
 
 @pytest.mark.parametrize(("config", "codes"), [("{", ["docker-dockerd-refuses"]), (SILENT, [])])
 def test_a_dockerd_that_is_down_may_be_blamed(
-    evidence: Evidence, config: str, codes: list[str]
+    evidence: Evidence, monkeypatch: pytest.MonkeyPatch, config: str, codes: list[str]
 ) -> None:
-    """Where its files say why: that is a failure. Else nothing is known."""
+    """Where its files say why: that is a failure. Else, or without Docker, nothing is known."""
+    monkeypatch.setattr(docker, "find_dockerd", lambda: "/usr/sbin/dockerd")
     evidence.docker.daemon = None
     evidence.docker.config = config
     found = find_dead(NEW, POLICY, evidence)
     assert [cause.code for cause in found.causes] == codes if found else codes == []
     assert found is None or found.status == FAIL
+    monkeypatch.setattr(docker, "find_dockerd", lambda: None)
+    assert find_dead(NEW, POLICY, evidence) is None
 
 
 DETAILS = {

@@ -10,9 +10,16 @@ from __future__ import annotations
 from .cause import Cause
 from .declaration import Declaration
 from .docker_config import Entry, read_entries, read_members, walk_entries
-from .docker_flags import read_flag_defaults
+from .docker_flags import declare_flag, read_flag_defaults
 from .docker_obstacles import blame_obstacle
-from .docker_remedies import choose_limit, cite_statement, format_pair, state
+from .docker_remedies import (
+    choose_limit,
+    cite_statement,
+    count_met,
+    drop_flags,
+    format_pair,
+    state,
+)
 from .docker_site import Pending, Site, Tools
 from .docker_world import (
     SHM,
@@ -25,6 +32,7 @@ from .docker_world import (
     pick,
     predict,
 )
+from .dockerd_flags import CONFIG_PATH
 from .finding import PASS, Requirement
 from .remedy import Remedy
 
@@ -36,6 +44,7 @@ if TYPE_CHECKING:
 CODES = {
     "docker-config-not-read": "daemon.json changed after dockerd had started, which reads it then",
     "docker-unit-not-read": "dockerd runs with other flags than its unit gives it now",
+    "docker-config-elsewhere": "a flag lets dockerd read another file than daemon.json",
     "docker-stated-too-low": "the line of daemon.json or the flag that counts states too little",
     "docker-later-wins": "of two statements of one limit, the later one counts",
     "docker-stated-twice": "two entries limit the same, and which of them counts is chance",
@@ -79,12 +88,29 @@ def _find_next(wanted: Requirement, world: World, site: Site) -> tuple[Cause, Wo
         return None  # That containers start at all.
     if is_met(wanted, world):
         return None
+    elsewhere = _blame_path(world, site)
+    if elsewhere:
+        return elsewhere
     stated = find_stated(world, wanted.item)
     return (
         _blame_stated(wanted, stated, world, site)
         if stated
         else _blame_silence(wanted, world, site)
     )
+
+
+def _blame_path(world: World, site: Site) -> tuple[Cause, World] | None:
+    """Blame that dockerd reads another file, where daemon.json in its usual place states more."""
+    named = [flag for flag in world.flags if flag.name == "config-file"]
+    if site.usual is None or not named:
+        return None
+    remedy, changed = drop_flags(named, world, site.tools)
+    usual = changed._replace(path=CONFIG_PATH, text=site.usual)
+    if count_met(usual, site.policy) <= count_met(world, site.policy):
+        return None
+    at = declare_flag(named[-1])
+    text = f"{cite_statement(at)} lets dockerd read that, and not {CONFIG_PATH}, which would do"
+    return Cause("docker-config-elsewhere", text, remedy, at), usual
 
 
 def _blame_stated(

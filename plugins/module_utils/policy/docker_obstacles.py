@@ -12,6 +12,7 @@ from .docker_flags import declare_flag
 from .docker_remedies import (
     Change,
     choose_limit,
+    count_met,
     drop_entry,
     drop_flags,
     drop_key,
@@ -21,7 +22,7 @@ from .docker_remedies import (
     state_in_file,
 )
 from .docker_site import Site
-from .docker_world import SHM, World, find_obstacles, predict
+from .docker_world import SHM, World, find_obstacles
 from .json_text import byte_order_mark, find_member, find_members, is_blank
 from .quote import one_line
 from .remedy import Remedy, append_line, replace_line
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from .docker_problems import Problem
-    from .schema import DockerPolicy
 
 CODES = {
     "docker-dockerd-refuses": "dockerd does not start with a line of daemon.json or a flag",
@@ -43,7 +43,7 @@ CODES = {
 
 _SYSCTL_FILE = "/etc/sysctl.d/95-site.conf"
 _LARGEST_NR_OPEN = 2147483584  # What the kernel takes for fs.nr_open (sysctl_nr_open_max).
-_ANY, _NONE = Rlimit(UNLIMITED, UNLIMITED), Rlimit(0, 0)
+_ANY = Rlimit(UNLIMITED, UNLIMITED)
 
 
 def blame_obstacle(
@@ -120,20 +120,7 @@ def _settle(name: str, key: str, world: World, site: Site) -> Change:
             remedy=Remedy(f"{without.remedy.text}, or {key} out of {world.path}")
         )
     alone = drop_key(key, world, site.tools)
-    return max((without, alone), key=lambda change: _count_met(change.world, site.policy))
-
-
-def _count_met(world: World, policy: DockerPolicy) -> int:
-    """Return how many defaults are at least what the policy asks."""
-    if find_obstacles(world):
-        return 0
-    wanted = {item: choose_limit(item, policy, _NONE) for item in (*policy.limits, SHM)}
-    return sum(
-        limit is not None
-        and all(one.soft >= limit.soft and one.hard >= limit.hard for one in found)
-        for item, limit in wanted.items()
-        for found in [predict(world, item)]
-    )
+    return max((without, alone), key=lambda change: count_met(change.world, site.policy))
 
 
 def _put_entry_right(problem: Problem, world: World, site: Site) -> Change | None:

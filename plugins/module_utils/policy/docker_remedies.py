@@ -16,7 +16,7 @@ from .docker_config import SHM_KEY, ULIMITS_KEY, read_entries
 from .docker_flags import parse_ulimit
 from .docker_merge import format_ulimit
 from .docker_site import Tools
-from .docker_world import SHM, World
+from .docker_world import SHM, World, find_obstacles, predict
 from .json_text import find_member, find_members, is_blank, remove_member, set_member
 from .quote import one_line
 from .remedy import Remedy
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from .schema import DockerPolicy
 
 _FLAGS = {ULIMITS_KEY: "default-ulimit", SHM_KEY: "default-shm-size"}
-_PLAIN = re.compile(r"[A-Za-z0-9=:+.-]+")
+_PLAIN = re.compile(r"[A-Za-z0-9=:+./-]+")
 
 
 class Change(NamedTuple):
@@ -68,6 +68,19 @@ def choose_limit(item: str, policy: DockerPolicy, now: Rlimit) -> Rlimit | None:
         return Rlimit(limit.soft, limit.hard)
     most = UNLIMITED if limit.max is None else limit.max
     return Rlimit(min(now.soft, most), min(now.hard, most))
+
+
+def count_met(world: World, policy: DockerPolicy) -> int:
+    """Return how many defaults are at least what the policy asks."""
+    if find_obstacles(world):
+        return 0
+    wanted = {item: choose_limit(item, policy, Rlimit(0, 0)) for item in (*policy.limits, SHM)}
+    return sum(
+        limit is not None
+        and all(one.soft >= limit.soft and one.hard >= limit.hard for one in found)
+        for item, limit in wanted.items()
+        for found in [predict(world, item)]
+    )
 
 
 def key_of(item: str) -> str:
@@ -131,7 +144,7 @@ def _edit_flag(flag: Flag, after: str, tools: Tools) -> tuple[tuple[str, ...], .
     pattern = f"--{flag.name}[= ] *{value}\\b"
     if not flag.path.isprintable() or not re.search(pattern, lines[flag.line - 1]):
         return ()
-    script = f"{flag.line}s/{pattern if after else ' *' + pattern}/{after}/"
+    script = f"{flag.line}s|{pattern if after else ' *' + pattern}|{after}|"
     edit = ("sed", "-i", "--follow-symlinks", script, flag.path)
     return (edit, ("systemctl", "daemon-reload"))
 

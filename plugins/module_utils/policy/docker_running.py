@@ -178,7 +178,9 @@ def _blame_change(item: str, started: Rlimit, running: Running) -> Cause:
         f"{running.name} was started with {item} {format_pair(item, started)}: its own program,"
         " or prlimit, changed it since"
     )
-    remedy = Remedy(f"look for ulimit and prlimit in what {running.name} starts")
+    remedy = Remedy(
+        f"look for ulimit in what {running.name} starts; after a prlimit, its restart will do"
+    )
     return Cause("docker-changed-inside", text, remedy)
 
 

@@ -46,7 +46,8 @@ class Site(NamedTuple):
     """What is known of a host besides, and what a policy demands of its containers.
 
     ``own`` are the limits that people gave docker.service, which are dockerd's alone;
-    ``nr_open_line`` is the line that sets fs.nr_open at boot.
+    ``nr_open_line`` is the line that sets fs.nr_open at boot, and ``usual`` the text of daemon.json
+    in its usual place, where dockerd reads another file.
     """
 
     policy: DockerPolicy
@@ -54,6 +55,7 @@ class Site(NamedTuple):
     parent: Parent | None = None
     own: Mapping[str, UnitLimit] = {}
     nr_open_line: Declaration | None = None
+    usual: str | None = None
 
 
 class Pending(NamedTuple):

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from ..policy.docker_config import decode_daemon_json
 from ..policy.docker_world import UnitLimit
-from ..policy.dockerd_flags import Flag, find_config_path, find_socket
+from ..policy.dockerd_flags import CONFIG_PATH, Flag, find_config_path, find_socket
 from ..policy.json_text import find_member, find_members
 from ..policy.rlimit import RLIMITS, Rlimit
 from ..policy.systemd_limits import (
@@ -103,6 +103,14 @@ class DockerEvidence:
         """
         content = read_bytes(self.config_path)
         return None if content is None else decode_daemon_json(content, self.config_path)
+
+    @cached_property
+    def usual_config(self) -> str | None:
+        """Return the text of daemon.json where dockerd reads another file; ``None`` if it is it."""
+        if self.config_path == CONFIG_PATH:
+            return None
+        content = read_bytes(CONFIG_PATH)
+        return None if content is None else content.decode("utf-8", "replace")
 
     @cached_property
     def config_changed(self) -> float:

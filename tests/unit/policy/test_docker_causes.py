@@ -297,6 +297,31 @@ def test_a_flag_that_stops_everything_is_mended(
     assert words == ([] if after is None else ["--default-ulimit", after])
 
 
+@pytest.mark.parametrize(
+    ("usual", "codes"),
+    [
+        (HEALTHY, ["docker-config-elsewhere"]),
+        (NO_NOFILE, ["docker-config-elsewhere", "docker-not-stated"]),
+        ("{}", ["docker-not-stated"]),
+        (None, ["docker-not-stated"]),
+        ("{", ["docker-not-stated"]),
+    ],
+)
+def test_another_configuration_file_hides_daemon_json(
+    usual: str | None, codes: list[str], tmp_path: Path
+) -> None:
+    """It is blamed where daemon.json states more of what the policy asks."""
+    text = "[Service]\nExecStart=dockerd --config-file /etc/docker/site.json\n"
+    flags = [flag("config-file=/etc/docker/site.json", 2)]
+    world = make_world("{}", flags, LOW, path="/etc/docker/site.json")
+    site = make_site(files={UNIT: text})._replace(usual=usual)
+    causes = find_docker_causes(SOFT, world, site)
+    assert [cause.code for cause in causes] == codes
+    if codes[0] == "docker-config-elsewhere":
+        after = carry_out(causes[0], tmp_path, {UNIT: text})[UNIT]
+        assert after == "[Service]\nExecStart=dockerd\n"
+
+
 def test_the_later_of_two_flags_counts() -> None:
     flags = [limit_flag("nofile=65536:1048576"), limit_flag("nofile=9:9", 4)]
     (cause,) = find_docker_causes(SOFT, make_world(None, flags), make_site())
