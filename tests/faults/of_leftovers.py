@@ -4,70 +4,83 @@
 from __future__ import annotations
 
 from .base import LIMITS
-from .fault import Culprit, Fault, write
+from .fault import Culprit, Fault, Policy, write
 from .of_limits_files import OURS
 
 HIDE, RESTORE = f"mv {OURS} /root/", f"mv /root/90-mlhost.conf {OURS}"
-SLEEP = "setsid sleep {} < /dev/null > /dev/null 2>&1 & sleep 0.2"
 OLD = "older|before|since|start|session"
 SHOWS = r"^(process|service|session):.* nofile soft"
+STOCK_SHOWS = r"^(process|service|session):.* memlock soft"  # systemd raises its own soft nofile.
+MINE = (OURS, "alice's processes")
+
+LINGER = (
+    "loginctl enable-linger alice;"
+    " for n in $(seq 100); do [ -S /run/user/1000/systemd/private ] && break; sleep 0.1; done"
+)
+RESTART = "systemctl restart user@1000.service"
+USER_CONF = "/etc/systemd/user.conf.d/50-low.conf"
+LOW = "DefaultLimitNOFILE=1024:4096"
 
 
-def as_alice(seconds: int) -> str:
-    return f"su alice -c '{SLEEP.format(seconds)}'"
+def as_alice(program: str) -> str:
+    """Return how alice leaves a program behind."""
+    return f"su alice -c 'setsid {program} < /dev/null > /dev/null 2>&1 & sleep 0.2'"
+
+
+def user_job(seconds: int) -> str:
+    """Return how alice's own manager starts a service."""
+    run = f"systemd-run -q --user --unit job sleep {seconds}"
+    return f"su alice -c 'export XDG_RUNTIME_DIR=/run/user/1000; {run}; systemctl -q --user is-active job'"
+
+
+def required(**selector: str) -> Policy:
+    return {"processes": [{**selector, "limits": LIMITS}]}
 
 
 FAULTS = [
     Fault(
         "leftover: a process of a user",
-        f"{HIDE}; {as_alice(9001)}; {RESTORE}",
+        f"{HIDE}; {as_alice('sleep 9001')}; {RESTORE}",
         (Culprit(words=OLD),),
         (SHOWS,),
-        {"processes": [{"user": "alice", "limits": LIMITS}]},
-        touches=(OURS, "alice's processes"),
-        person=f"pkill -x -u alice sleep; {as_alice(9002)}",
+        required(user="alice"),
+        touches=MINE,
+        person=f"pkill -x -u alice sleep; {as_alice('sleep 9002')}",
     ),
     Fault(
         "leftover: a process by its name",
-        "cp /usr/bin/sleep /usr/local/bin/loader; "
-        f"{HIDE}; {as_alice(9003).replace('sleep 9003', 'loader 9003')}; {RESTORE}",
+        f"cp /usr/bin/sleep /usr/local/bin/loader; {HIDE}; {as_alice('loader 9003')}; {RESTORE}",
         (Culprit(words=OLD),),
         (SHOWS,),
-        {"processes": [{"name": "loader", "limits": LIMITS}]},
-        touches=(OURS, "alice's processes"),
-        person=f"pkill -x loader; {as_alice(9004).replace('sleep 9004', 'loader 9004')}",
+        required(name="loader"),
+        touches=MINE,
+        person=f"pkill -x loader; {as_alice('loader 9004')}",
     ),
     Fault(
         "leftover: a lingering user manager",
-        f"{HIDE}; loginctl enable-linger alice; sleep 1; {RESTORE}",
+        f"{HIDE}; {LINGER}; {RESTORE}",
         (Culprit(words=f"{OLD}|user@|linger|manager"),),
-        (SHOWS,),
-        {"processes": [{"unit": "user@1000.service", "limits": LIMITS}]},
-        touches=(OURS, "alice's processes"),
+        (STOCK_SHOWS,),
+        required(unit="user@1000.service"),
+        touches=MINE,
+        person=RESTART,
     ),
     Fault(
         "leftover: a job of a lingering user manager",
-        f"{HIDE}; loginctl enable-linger alice; sleep 1;"
-        " systemd-run -q --machine=alice@ --user --unit job sleep 9005 ||"
-        " su alice -c 'XDG_RUNTIME_DIR=/run/user/1000 systemd-run -q --user --unit job sleep 9005';"
-        f" {RESTORE}",
+        f"{HIDE}; {LINGER}; {user_job(9005)}; {RESTORE}",
         (Culprit(words=f"{OLD}|user@|linger|manager"),),
         (SHOWS,),
-        {"processes": [{"unit": "job.service", "limits": LIMITS}]},
-        touches=(OURS, "alice's processes"),
-        person="systemctl restart user@1000.service; sleep 1;"
-        " su alice -c 'XDG_RUNTIME_DIR=/run/user/1000 systemd-run -q --user --unit job sleep 9006'",
+        required(unit="job.service"),
+        touches=MINE,
+        person=f"{RESTART}; {user_job(9006)}",
     ),
     Fault(
         "leftover: user services get less from user.conf",
-        write("/etc/systemd/user.conf.d/50-low.conf", "[Manager]", "DefaultLimitNOFILE=1024:4096")
-        + "; loginctl enable-linger alice; sleep 1;"
-        " su alice -c 'XDG_RUNTIME_DIR=/run/user/1000 systemd-run -q --user --unit job sleep 9007'",
-        (Culprit("/etc/systemd/user.conf.d/50-low.conf", "DefaultLimitNOFILE=1024:4096"),),
+        f"{write(USER_CONF, '[Manager]', LOW)}; {LINGER}; {user_job(9007)}",
+        (Culprit(USER_CONF, LOW),),
         (SHOWS,),
-        {"processes": [{"unit": "job.service", "limits": LIMITS}]},
-        touches=("/etc/systemd/user.conf.d/50-low.conf", "alice's processes"),
-        person="systemctl restart user@1000.service; sleep 1;"
-        " su alice -c 'XDG_RUNTIME_DIR=/run/user/1000 systemd-run -q --user --unit job sleep 9008'",
+        required(unit="job.service"),
+        touches=(USER_CONF, *MINE),
+        person=f"{RESTART}; {user_job(9008)}",
     ),
 ]
