@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from .policy.rlimit import Rlimit
     from .policy.schema import Policy
 
-SECTIONS = ("kernel", "sessions", "containers", "processes")
+SECTIONS = ("kernel", "sessions", "docker", "processes")
 SERVICES = ("sshd", "su", "sudo", "cron", "login")
 
 
@@ -141,7 +141,7 @@ def _check_sessions(policy: Policy, options: Options, evidence: Evidence) -> Ite
         )
 
 
-def _check_containers(policy: Policy, options: Options, evidence: Evidence) -> Iterator[Finding]:
+def _check_docker(policy: Policy, options: Options, evidence: Evidence) -> Iterator[Finding]:
     if policy.docker:
         from .check_docker import check_docker
 
@@ -158,6 +158,6 @@ def _check_processes(policy: Policy, options: Options, evidence: Evidence) -> It
 _LOOKS = {
     "kernel": _check_kernel,
     "sessions": _check_sessions,
-    "containers": _check_containers,
+    "docker": _check_docker,
     "processes": _check_processes,
 }

@@ -9,10 +9,11 @@ import sys
 
 from .check import SERVICES, Options, check_host
 from .explain import ACCEPTED, explain
+from .policy.policy_reader import PolicyError
 from .policy.profiles import DEFAULT_PROFILE, PROFILES
 from .policy.quote import clean
 from .policy.report import format_links
-from .policy.schema import PolicyError, load_policy
+from .policy.schema import load_policy
 from .policy.systemd_limits import MANAGER
 from .resolve import format_resolved, resolve_tree
 

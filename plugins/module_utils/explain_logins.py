@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 
     from .policy.cause import Cause
     from .policy.declaration import Declaration
+    from .policy.policy_reader import Limit
     from .policy.rlimit import Rlimit
-    from .policy.schema import Limit
     from .policy.session_causes import SessionFacts
     from .policy.shell_limits import ShellLine
     from .probe.evidence import Evidence

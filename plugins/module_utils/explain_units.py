@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from .explain_logins import find_session_change
 from .policy.old_session_causes import blame_user_manager
+from .policy.policy_reader import Limit
 from .policy.process_causes import (
     Moment,
     Run,
@@ -18,7 +19,6 @@ from .policy.process_causes import (
     format_pair,
 )
 from .policy.rlimit import UNLIMITED, Rlimit
-from .policy.schema import Limit
 from .policy.unit_causes import find_unit_causes
 from .policy.unit_file import merge_units
 from .policy.unit_model import UnitFacts, find_user_defaults, outlive_boot, predict_unit

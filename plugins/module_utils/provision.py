@@ -7,27 +7,23 @@ from typing import NamedTuple
 
 from .apply.lock import only_run, remove_leftovers, wait_for_packages
 from .lockouts import find_kernel_lockouts, find_session_lockouts
-from .policy.docker_record import find_record_path
-from .policy.dockerd_flags import CONFIG_PATH, find_config_path, find_socket
 from .policy.finding import judge_limits
 from .policy.pam_limits import LIMITS_CONF, find_dialect
 from .policy.plan import SectionPlan
-from .policy.plan_docker import DockerState, plan_docker
 from .policy.plan_kernel import KernelOptions, KernelPlan, plan_kernel
 from .policy.plan_sessions import SessionsOptions, plan_sessions
+from .policy.policy_reader import PolicyError
 from .policy.report import format_failures
-from .policy.schema import PolicyError
 from .policy.session_rules import find_limits
 from .policy.sysctl_conf import SYSCTL_DIRECTORIES
 from .policy.sysctl_writes import find_lowest_nr_open
-from .probe.docker import find_daemon, read_container_limits, read_containers
-from .probe.files import read_bytes, read_limits_files, read_os_release, read_sysctl_files
+from .probe.files import read_limits_files, read_os_release, read_sysctl_files
 from .probe.kernel import read_sysctl
 from .probe.leftovers import find_open_sessions
-from .probe.process import started_before
-from .probe.unit import read_dockerd_flags
 from .probe.users import read_user
 from .probe.writers import find_editor
+from .provision_docker import FOLDERS as DOCKER_FOLDERS
+from .provision_docker import prepare_docker
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -35,7 +31,7 @@ if TYPE_CHECKING:
 
     from .policy.edit import Edit
     from .policy.schema import Policy
-    from .probe.docker import Container, Daemon
+    from .section import Section
 
 SECTIONS = ("kernel", "sessions", "docker")
 """In the order of writing: fs.nr_open must be up before a nofile may use it."""
@@ -53,14 +49,6 @@ class Options(NamedTuple):
     kernel_file: str = KernelOptions().target
     docker_restart: bool = False
     check_mode: bool = False
-
-
-class Docker(NamedTuple):
-    """The Docker of this host: its files, and the daemon if it runs."""
-
-    state: DockerState
-    daemon: Daemon | None
-    address: str
 
 
 class Outcome(NamedTuple):
@@ -111,50 +99,50 @@ def provision(policy: Policy, options: Options) -> Outcome:
 
 def _list_folders(options: Options) -> list[str]:
     """Return the folders in which files may be replaced."""
-    docker = (CONFIG_PATH, find_record_path(CONFIG_PATH))
-    files = (LIMITS_CONF, options.sessions_file, options.kernel_file, *docker)
-    return [*(path.rpartition("/")[0] for path in files), *SYSCTL_DIRECTORIES]
+    files = (LIMITS_CONF, options.sessions_file, options.kernel_file)
+    own = [path.rpartition("/")[0] for path in files]
+    return [*own, *SYSCTL_DIRECTORIES, *DOCKER_FOLDERS]
 
 
 def _provision(policy: Policy, options: Options) -> Outcome:
     running = {key: read_sysctl(key) for key in {*policy.kernel, "fs.nr_open"}}
     kernel = _plan_kernel(policy, options, running)
     sessions = _plan_sessions(policy, options, kernel.nr_open)
-    docker = _read_docker() if "docker" in options.sections and policy.docker else None
-    containers = SectionPlan()
-    if docker:
-        containers = plan_docker(policy.docker, docker.state, kernel.nr_open, options.absent)
-    plans = (kernel.section, sessions, containers)
+    others = list(_prepare_others(policy, options, kernel.nr_open))
+    plans = (kernel.section, sessions, *(one.plan for one in others))
     problems = [problem for plan in plans for problem in plan.problems]
-    if not problems and docker:
-        problems += _find_refusal(docker, containers)
     problems += _find_lockouts(policy, options, kernel, sessions)
     problems += _find_editors(plans)
     if problems:
         raise PolicyError(problems)
-    restart = bool(docker and _needs_restart(docker, containers))
     said: tuple[str, ...] = ()
     if not options.check_mode:
-        to_restart = docker if restart and options.docker_restart else None
-        said = _write(plans, kernel.writes, to_restart, _find_named_users(policy))
-    restarts = ("docker.service",) if restart else ()
+        said = _write(plans, kernel.writes, others, _find_named_users(policy))
     return Outcome(
         edits=tuple(edit for plan in plans for edit in plan.edits),
         sysctls=tuple((key, running[key] or "", value) for key, value in kernel.writes),
         shortfalls=tuple(str(shortfall) for plan in plans for shortfall in plan.shortfalls),
         notes=(*(note for plan in plans for note in plan.notes), *said),
-        restarted=restarts if options.docker_restart else (),
-        restart_required=() if options.docker_restart else restarts,
-        old_limits=() if options.absent else tuple(_find_old(policy, options, docker)),
-        in_effect=tuple(_find_in_effect(options, docker, restart)),
+        restarted=tuple(unit for one in others for unit in one.restarted),
+        restart_required=tuple(unit for one in others for unit in one.restart_required),
+        old_limits=() if options.absent else tuple(_find_old(policy, options, others)),
+        in_effect=tuple(_find_in_effect(options, others)),
     )
 
 
-def _find_in_effect(options: Options, docker: Docker | None, restart: bool) -> Iterator[str]:
+def _prepare_others(policy: Policy, options: Options, nr_open: int | None) -> Iterator[Section]:
+    """Yield what the sections need whose daemons must be told.
+
+    :param nr_open: The lowest fs.nr_open that will be in force.
+    """
+    if "docker" in options.sections:
+        yield prepare_docker(policy, nr_open, options.absent, options.docker_restart)
+
+
+def _find_in_effect(options: Options, others: Iterable[Section]) -> Iterator[str]:
     """Yield the sections of a check that can be met now, without another restart."""
     yield from (section for section in ("kernel", "sessions") if section in options.sections)
-    if docker and docker.daemon and (options.docker_restart or not restart):
-        yield "containers"
+    yield from (name for one in others for name in one.in_effect)
 
 
 def _plan_kernel(policy: Policy, options: Options, running: Mapping[str, str | None]) -> KernelPlan:
@@ -171,31 +159,6 @@ def _plan_sessions(policy: Policy, options: Options, nr_open: int | None) -> Sec
     dialect = find_dialect(read_os_release())
     chosen = SessionsOptions(options.sessions_file, options.override, options.absent)
     return plan_sessions(policy.sessions, read_limits_files(), dialect, nr_open, chosen)
-
-
-def _read_docker() -> Docker:
-    from .apply.docker import find_dockerd
-
-    daemon = find_daemon()
-    flags = tuple(read_dockerd_flags())
-    given = flags or (tuple(daemon.flags) if daemon else ())
-    path = find_config_path(given)
-    installed = daemon is not None or find_dockerd() is not None
-    record = read_bytes(find_record_path(path))
-    state = DockerState(read_bytes(path), path, flags, installed, record)
-    return Docker(state, daemon, find_socket(given))
-
-
-def _find_refusal(docker: Docker, plan: SectionPlan) -> Iterator[str]:
-    """Yield what the daemon itself says of a changed daemon.json."""
-    from .apply.docker import find_refusal
-
-    for edit in plan.edits:
-        if edit.after is None or edit.path != docker.state.path:
-            continue
-        refusal = find_refusal(edit.after, docker.state.flags)
-        if refusal:
-            yield refusal
 
 
 def _find_lockouts(
@@ -218,19 +181,10 @@ def _find_editors(plans: Iterable[SectionPlan]) -> Iterator[str]:
             yield f"{edit.path}: is open in an editor ({trace}); close it first"
 
 
-def _needs_restart(docker: Docker, plan: SectionPlan) -> bool:
-    """Tell whether the daemon runs with an older configuration than it shall have."""
-    if docker.daemon is None:
-        return False
-    path = docker.state.path
-    edited = any(edit.path == path for edit in plan.edits)
-    return edited or started_before(docker.daemon.process, path)
-
-
 def _write(
-    plans: tuple[SectionPlan, SectionPlan, SectionPlan],
+    plans: Sequence[SectionPlan],
     writes: tuple[tuple[str, str], ...],
-    restart: Docker | None,
+    others: Iterable[Section],
     users: Sequence[str],
 ) -> tuple[str, ...]:
     """Write everything in an order that locks nobody out, or leave everything as it was.
@@ -238,13 +192,14 @@ def _write(
     :returns: What is worth saying of the host as it was before.
     """
     edits = [edit for plan in plans for edit in plan.edits]
-    if not writes and not restart and not edits:
+    settles = [one.settle for one in others if one.settle]
+    if not writes and not settles and not edits:
         return ()
     from .apply.host import apply_plans
 
     if any(edit.of_others for edit in edits):
         wait_for_packages()
-    return apply_plans(plans, writes, restart.address if restart else None, users)
+    return apply_plans(plans, writes, settles, users)
 
 
 def _find_named_users(policy: Policy) -> list[str]:
@@ -253,8 +208,8 @@ def _find_named_users(policy: Policy) -> list[str]:
     return [name for name in names if name[:1] not in "*@%:" and read_user(name)][:_MOST_USERS]
 
 
-def _find_old(policy: Policy, options: Options, docker: Docker | None) -> Iterator[str]:
-    """Yield open sessions and running containers that have less than the policy asks for."""
+def _find_old(policy: Policy, options: Options, others: Iterable[Section]) -> Iterator[str]:
+    """Yield what goes on with less than the policy asks for until it ends."""
     if "sessions" in options.sections:
         for session in find_open_sessions():
             user = read_user(session.user)
@@ -262,19 +217,8 @@ def _find_old(policy: Policy, options: Options, docker: Docker | None) -> Iterat
             place = f"{session.unit} of {session.user} (pid {session.pid})"
             how = f"/proc/{session.pid}/limits"
             yield from format_failures(judge_limits(place, wanted, session.limits, how))
-    if docker and docker.daemon and policy.docker:
-        for container in _running_containers(docker.address):
-            how = f"/proc/{container.pid}/limits"
-            limits = read_container_limits(container.pid).limits
-            place = f"container {container.name} (pid {container.pid})"
-            yield from format_failures(judge_limits(place, policy.docker.limits, limits, how))
-
-
-def _running_containers(address: str) -> list[Container]:
-    try:
-        return read_containers(address)
-    except (OSError, ValueError):
-        return []  # The daemon went away between two looks; check says so where it matters.
+    for one in others:
+        yield from one.find_old()
 
 
 def _diff_file(edit: Edit) -> dict[str, str]:

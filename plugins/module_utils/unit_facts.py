@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from .policy.finding import Finding
-    from .policy.schema import Limit
+    from .policy.policy_reader import Limit
     from .probe.evidence import Evidence
     from .probe.process import Process
 

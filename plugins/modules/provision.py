@@ -120,12 +120,12 @@ restarted:
   sample: [docker.service]
 in_effect:
   description:
-    - The O(mlhost.limits.check#module:sections) that this run has made true. Containers are not
+    - The O(mlhost.limits.check#module:sections) that this run has made true. Docker is not
       among them while Docker needs a restart that was not allowed.
   returned: always
   type: list
   elements: str
-  sample: [kernel, sessions, containers]
+  sample: [kernel, sessions, docker]
 restart_required:
   description: Services that must be restarted before all of the policy is in effect.
   returned: always
@@ -154,8 +154,9 @@ from ansible.module_utils.basic import AnsibleModule
 
 from ..module_utils.policy.plan_kernel import DROP_IN as KERNEL_FILE
 from ..module_utils.policy.plan_sessions import DROP_IN as SESSIONS_FILE
+from ..module_utils.policy.policy_reader import PolicyError
 from ..module_utils.policy.profiles import DEFAULT_PROFILE, PROFILES
-from ..module_utils.policy.schema import PolicyError, load_policy
+from ..module_utils.policy.schema import load_policy
 from ..module_utils.provision import SECTIONS, Options, provision
 
 

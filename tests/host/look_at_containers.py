@@ -11,6 +11,6 @@ from mlhost_limits.check import Options, check_host
 from mlhost_limits.policy.schema import load_policy
 
 started = time.perf_counter()
-result = check_host(load_policy(None, "training"), Options(sections=("containers",)))
+result = check_host(load_policy(None, "training"), Options(sections=("docker",)))
 seconds = time.perf_counter() - started
 json.dump({"seconds": seconds, "lines": result.lines, **result.as_result()}, sys.stdout)

@@ -41,7 +41,8 @@ PREPARE = r"""
 cat > /opt/refuse.py <<'END'
 import json, sys
 sys.path.insert(0, "/opt")
-from mlhost_limits.policy.schema import PolicyError, load_policy
+from mlhost_limits.policy.policy_reader import PolicyError
+from mlhost_limits.policy.schema import load_policy
 from mlhost_limits.provision import Options, provision
 options = Options(check_mode="--check" in sys.argv)
 try:

@@ -12,7 +12,8 @@ import json
 import sys
 
 from mlhost_limits import provision as provision_module
-from mlhost_limits.policy.schema import PolicyError, load_policy
+from mlhost_limits.policy.policy_reader import PolicyError
+from mlhost_limits.policy.schema import load_policy
 from mlhost_limits.probe.session import measure_sessions
 
 POLICY = {

@@ -11,10 +11,10 @@ from mlhost_limits.explain_logins import Way, find_job, find_login
 from mlhost_limits.explain_processes import explain_process, explain_representative
 from mlhost_limits.policy.cause import Cause, Outlook
 from mlhost_limits.policy.finding import judge_limits
+from mlhost_limits.policy.policy_reader import Limit
 from mlhost_limits.policy.process_causes import Verdict
 from mlhost_limits.policy.remedy import Remedy
 from mlhost_limits.policy.rlimit import Rlimit
-from mlhost_limits.policy.schema import Limit
 from mlhost_limits.probe.evidence import Evidence
 from mlhost_limits.probe.process import Process
 from mlhost_limits.probe.process_clues import Login

@@ -16,9 +16,10 @@ from mlhost_limits.policy.limits_conf import parse_limits_conf
 from mlhost_limits.policy.pam_limits import Dialect
 from mlhost_limits.policy.plan_kernel import KernelOptions, plan_kernel
 from mlhost_limits.policy.plan_sessions import DROP_IN, SessionsOptions, plan_sessions
+from mlhost_limits.policy.policy_reader import Limit, PolicyError
 from mlhost_limits.policy.report import format_report
 from mlhost_limits.policy.rlimit import Rlimit
-from mlhost_limits.policy.schema import Limit, PolicyError, load_policy
+from mlhost_limits.policy.schema import load_policy
 from mlhost_limits.policy.sysctl_conf import parse_sysctl_conf
 from mlhost_limits.probe.kernel import sysctl_path
 

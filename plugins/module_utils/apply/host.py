@@ -8,49 +8,50 @@ from functools import partial
 from ..probe.session import measure_sessions, pick_users
 from ..probe.shell import find_failing_shells
 from ..probe.users import find_connecting_user
-from .docker import restart_docker
 from .kernel import apply_sysctls
 from .rehearsal import rehearse
 from .replace import apply_edits, commit_edits, revert_edits
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from ..policy.plan import SectionPlan
     from ..probe.session import SessionResult
     from .replace import Changes
+
+    Settle = Callable[[], str]
 
 _NOT_HERE = ("no PAM service", "libpam.so.0:")  # Where a way in is missing, none can be lost.
 _SERVICES = ("sshd", "su", "sudo", "cron", "login")
 
 
 def apply_plans(
-    plans: tuple[SectionPlan, SectionPlan, SectionPlan],
+    plans: Sequence[SectionPlan],
     writes: tuple[tuple[str, str], ...],
-    docker_address: str | None,
+    settles: Sequence[Settle] = (),
     users: Sequence[str] = (),
 ) -> tuple[str, ...]:
-    """Write the plans of kernel, sessions and Docker.
+    """Write the plans of the kernel, of sessions, and of all else, in this order.
 
     Running values rise first, so that fs.nr_open is up before a nofile may reach for it.
 
     :param users: Whose sessions must still open, besides root's, those of whoever is connected
         and of one ordinary user.
-    :param docker_address: The socket of the daemon to restart, or ``None`` for no restart.
+    :param settles: What lets daemons run with what was written; each returns why one does not.
     :returns: What was wrong with the host before: the sessions that did not open, and why.
     :raises OSError: If something could not be written, a session that opened does not open any
-        more, or Docker does not come back. Everything is as it was then.
+        more, or a daemon does not come back. Everything is as it was then.
     """
-    kernel, sessions, docker = plans
+    sessions = plans[1]
     before = _open_sessions(users) if sessions.edits or writes else []
     undo = apply_sysctls(writes)
     try:
         harm = rehearse(sessions.edits, partial(_find_lost_session, before))
         if harm:
             raise OSError(f"{harm}; nothing was written")
-        changes = apply_edits((*kernel.edits, *sessions.edits, *docker.edits))
-        _prove(changes, before, docker_address)
+        changes = apply_edits([edit for plan in plans for edit in plan.edits])
+        _prove(changes, before, settles)
     except BaseException:
         apply_sysctls(undo)
         raise
@@ -58,22 +59,26 @@ def apply_plans(
     return tuple(_describe_closed(before))
 
 
-def _prove(changes: Changes, before: Sequence[SessionResult], docker_address: str | None) -> None:
-    """Open every session again and restart Docker; put the files back if one is lost.
+def _prove(changes: Changes, before: Sequence[SessionResult], settles: Sequence[Settle]) -> None:
+    """Open every session again and settle the daemons; put the files back if one is lost.
 
     :raises OSError: With what was lost.
     """
+    settled: list[Settle] = []
     try:
         lost = _find_lost_session(before)
-        down = "" if lost or not docker_address else restart_docker(docker_address)
+        for settle in settles:
+            if not lost:
+                settled.append(settle)
+                lost = settle()
     except BaseException:
         revert_edits(changes)
         raise
-    if lost or down:
+    if lost:
         revert_edits(changes)
-        again = restart_docker(docker_address) if docker_address and down else ""
-        state = f" and Docker still does not run: {again}" if again else ""
-        raise OSError(f"{lost or down}; every file was put back{state}")
+        again = "; ".join(filter(None, [settle() for settle in settled]))
+        state = f" and still: {again}" if again else ""
+        raise OSError(f"{lost}; every file was put back{state}")
 
 
 def _open_sessions(users: Sequence[str]) -> list[SessionResult]:

@@ -13,8 +13,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     from .cause import Cause
+    from .policy_reader import Limit
     from .rlimit import Rlimit
-    from .schema import KernelValue, Limit
+    from .schema import KernelValue
 
 PASS, FAIL, UNKNOWN = "pass", "fail", "unknown"
 LATER = "later"

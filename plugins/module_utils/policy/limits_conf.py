@@ -10,8 +10,8 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
+from .policy_reader import Limit
 from .rlimit import ITEMS, UNLIMITED
-from .schema import Limit
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
     from .limits_conf import LimitsLine
-    from .schema import Limit, SessionRule
+    from .policy_reader import Limit
+    from .schema import SessionRule
 
 
 class Floor(NamedTuple):

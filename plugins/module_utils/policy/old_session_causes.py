@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from .declaration import Declaration
+    from .policy_reader import Limit
     from .process_causes import Commands
     from .rlimit import Rlimit
-    from .schema import Limit
 
 CODES = {
     "session-older-than-files": "the session was opened before the limits were changed",

@@ -17,7 +17,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from .schema import Limit, SessionRule
+    from .policy_reader import Limit
+    from .schema import SessionRule
 
 DROP_IN = f"{LIMITS_D}/90-mlhost.conf"
 _LONGEST_NEUTRAL_LINE = 1000  # PAM 1.5.3 and older read what follows byte 1023 as a new line.

@@ -12,9 +12,9 @@ from typing import NamedTuple
 from .cause import Cause, cite
 from .declaration import Declaration
 from .finding import Requirement
+from .policy_reader import Limit
 from .remedy import Remedy
 from .rlimit import ITEMS, UNLIMITED, Rlimit, format_quantity
-from .schema import Limit
 from .session_causes import find_session_causes
 from .unit_causes import find_unit_causes
 from .unit_model import (

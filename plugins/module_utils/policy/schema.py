@@ -6,45 +6,34 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
+from .policy_reader import (
+    LONGEST_WORD,
+    Limit,
+    PolicyError,
+    join_names,
+    name_kind,
+    read_entries,
+    read_limits,
+    read_mapping,
+    read_quantity,
+    read_stated,
+    refuse_unknown,
+)
 from .profiles import PROFILES
-from .quote import one_line
-from .rlimit import ITEMS, UNLIMITED, format_quantity, parse_quantity
+from .rlimit import ITEMS, UNLIMITED
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Mapping
 
 SECTIONS = ("sessions", "kernel", "containers", "processes")
-_BOUNDS = ("soft", "hard", "max")
 _SELECTORS = ("user", "name", "unit")
-_LONGEST_WORD = 256  # A line of limits.conf past byte 1023 is another line to older builds of PAM.
 _DOMAIN = re.compile(r"[^\s#*%@:][^\s#:]*|\*|@[^\s#:]+|@?([0-9]+:[0-9]*|:[0-9]+)")
 _LINE = re.compile(r"[ \t]*[!-~][ -~\t]*")  # The kernel's values are ASCII.
 _SYSCTL_KEY = re.compile(r"[A-Za-z0-9_-]+([./][A-Za-z0-9_:-]+)+")
 _CONTAINER_ITEMS = tuple(
     name for name, item in ITEMS.items() if item.resource is not None and name != "as"
 )
-
-
-class PolicyError(ValueError):
-    """A policy, or what it asks of this host, is refused; ``problems`` says all that is wrong."""
-
-    def __init__(self, problems: Iterable[str]) -> None:
-        self.problems = [one_line(problem) for problem in problems]
-        super().__init__("; ".join(self.problems))
-
-
-class Limit(NamedTuple):
-    """What a policy says of one item, in the kernel's unit; ``None`` where it is silent.
-
-    ``soft`` and ``hard`` are set exactly and checked as minima; ``max`` is only checked.
-    ``text`` is the value of the one item that takes a path, chroot.
-    """
-
-    soft: int | None = None
-    hard: int | None = None
-    max: int | None = None
-    text: str | None = None
 
 
 class SessionRule(NamedTuple):
@@ -95,9 +84,9 @@ def load_policy(policy: object, profile: str) -> Policy:
     :raises PolicyError: With every violation, each with its key path.
     """
     if profile not in PROFILES:
-        raise PolicyError([f"profile: {profile!r} is unknown; accepted are {_names(PROFILES)}"])
+        raise PolicyError([f"profile: {profile!r} is unknown; accepted are {join_names(PROFILES)}"])
     if policy is not None and not isinstance(policy, dict):
-        raise PolicyError([f"policy: {_kind(policy)} was given; a mapping is accepted"])
+        raise PolicyError([f"policy: {name_kind(policy)} was given; a mapping is accepted"])
     if policy == {}:
         raise PolicyError(["policy: is empty, so nothing would be required; leave it out"])
     problems: list[str] = []
@@ -144,7 +133,7 @@ def _is_mergeable(below: object, over: Mapping[str, object]) -> bool:
 
 
 def _read_policy(raw: Mapping[str, object], problems: list[str]) -> Policy:
-    _refuse_unknown("policy", raw, SECTIONS, problems)
+    refuse_unknown("policy", raw, SECTIONS, problems)
     return Policy(
         sessions=_read_sessions(raw.get("sessions", []), problems),
         kernel=_read_kernel(raw.get("kernel", {}), problems),
@@ -155,7 +144,7 @@ def _read_policy(raw: Mapping[str, object], problems: list[str]) -> Policy:
 
 def _read_sessions(raw: object, problems: list[str]) -> tuple[SessionRule, ...]:
     rules = []
-    for path, entry in _entries("sessions", raw, ("users", "limits"), problems):
+    for path, entry in read_entries("sessions", raw, ("users", "limits"), problems):
         users = entry.get("users")
         if not isinstance(users, list) or not users:
             problems.append(f"{path}.users: {users!r} was given; a list of domains is accepted")
@@ -166,13 +155,13 @@ def _read_sessions(raw: object, problems: list[str]) -> tuple[SessionRule, ...]:
                     f"{path}.users: {user!r} is no domain; accepted are a user, '*', '@group',"
                     " and uid or gid ranges as in limits.conf(5)"
                 )
-        limits = _read_stated(f"{path}.limits", entry.get("limits"), tuple(ITEMS), problems)
+        limits = read_stated(f"{path}.limits", entry.get("limits"), tuple(ITEMS), problems)
         rules.append(SessionRule(tuple(str(user) for user in users), limits))
     return tuple(rules)
 
 
 def _is_domain(user: object) -> bool:
-    if not isinstance(user, str) or len(user) > _LONGEST_WORD or not user.isprintable():
+    if not isinstance(user, str) or len(user) > LONGEST_WORD or not user.isprintable():
         return False
     return bool(_DOMAIN.fullmatch(user))
 
@@ -181,41 +170,23 @@ def _read_processes(raw: object, problems: list[str]) -> tuple[ProcessRule, ...]
     rules = []
     accepted = (*_SELECTORS, "limits")
     rlimits = tuple(name for name, item in ITEMS.items() if item.resource is not None)
-    for path, entry in _entries("processes", raw, accepted, problems):
+    for path, entry in read_entries("processes", raw, accepted, problems):
         chosen = [name for name in _SELECTORS if name in entry]
-        limits = _read_stated(f"{path}.limits", entry.get("limits"), rlimits, problems)
+        limits = read_stated(f"{path}.limits", entry.get("limits"), rlimits, problems)
         if len(chosen) != 1 or not isinstance(entry[chosen[0]], str):
-            problems.append(f"{path}: exactly one of {_names(_SELECTORS)} is needed, as a text")
+            problems.append(f"{path}: exactly one of {join_names(_SELECTORS)} is needed, as a text")
         else:
             rules.append(ProcessRule(chosen[0], str(entry[chosen[0]]), limits))
     return tuple(rules)
 
 
-def _entries(
-    path: str, raw: object, accepted: tuple[str, ...], problems: list[str]
-) -> list[tuple[str, Mapping[str, object]]]:
-    """Return the mappings of a list with their key paths, and report everything else."""
-    if not isinstance(raw, list):
-        problems.append(f"{path}: {_kind(raw)} was given; a list of mappings is accepted")
-        return []
-    found: list[tuple[str, Mapping[str, object]]] = []
-    for index, entry in enumerate(raw):
-        here = f"{path}[{index}]"
-        if isinstance(entry, dict):
-            _refuse_unknown(here, entry, accepted, problems)
-            found.append((here, entry))
-        else:
-            problems.append(f"{here}: {_kind(entry)} was given; a mapping is accepted")
-    return found
-
-
 def _read_containers(raw: object, problems: list[str]) -> DockerPolicy | None:
-    section = _mapping("containers", raw, ("docker",), problems)
+    section = read_mapping("containers", raw, ("docker",), problems)
     if "docker" not in section:
         return None
     path = "containers.docker"
-    docker = _mapping(path, section["docker"], ("limits", "shm_size"), problems)
-    limits = _read_limits(f"{path}.limits", docker.get("limits", {}), _CONTAINER_ITEMS, problems)
+    docker = read_mapping(path, section["docker"], ("limits", "shm_size"), problems)
+    limits = read_limits(f"{path}.limits", docker.get("limits", {}), _CONTAINER_ITEMS, problems)
     for name, limit in limits.items():
         if (limit.soft is None) != (limit.hard is None):
             problems.append(f"{path}.limits.{name}: Docker needs soft and hard, or one value")
@@ -225,7 +196,7 @@ def _read_containers(raw: object, problems: list[str]) -> DockerPolicy | None:
         )
     shm_size = None
     if "shm_size" in docker:
-        shm_size = _quantity(f"{path}.shm_size", docker["shm_size"], "bytes", problems)
+        shm_size = read_quantity(f"{path}.shm_size", docker["shm_size"], "bytes", problems)
     if shm_size in (0, UNLIMITED):
         problems.append(f"{path}.shm_size: a size above 0 is accepted")
     return DockerPolicy(limits, shm_size) if limits or shm_size else None
@@ -233,7 +204,7 @@ def _read_containers(raw: object, problems: list[str]) -> DockerPolicy | None:
 
 def _read_kernel(raw: object, problems: list[str]) -> dict[str, KernelValue]:
     if not isinstance(raw, dict):
-        problems.append(f"kernel: {_kind(raw)} was given; a mapping is accepted")
+        problems.append(f"kernel: {name_kind(raw)} was given; a mapping is accepted")
         return {}
     values: dict[str, KernelValue] = {}
     for key, value in raw.items():
@@ -243,7 +214,7 @@ def _read_kernel(raw: object, problems: list[str]) -> dict[str, KernelValue]:
         elif isinstance(value, dict):
             values[normal_key(key)] = _read_kernel_bounds(path, value, problems)
         else:
-            minimum = _quantity(path, value, "bytes", problems)
+            minimum = read_quantity(path, value, "bytes", problems)
             values[normal_key(key)] = KernelValue(minimum=minimum)
         if values.get(normal_key(str(key)), KernelValue()).minimum == UNLIMITED:
             problems.append(f"{path}: a sysctl has no 'unlimited'; a whole number is accepted")
@@ -263,7 +234,7 @@ def normal_key(key: str) -> str:
 
 
 def _read_kernel_bounds(path: str, raw: Mapping[str, object], problems: list[str]) -> KernelValue:
-    _refuse_unknown(path, raw, ("min", "max", "exact"), problems)
+    refuse_unknown(path, raw, ("min", "max", "exact"), problems)
     if "exact" in raw:
         exact = raw["exact"]
         text = "" if isinstance(exact, bool) else str(exact)
@@ -272,117 +243,8 @@ def _read_kernel_bounds(path: str, raw: Mapping[str, object], problems: list[str
         return KernelValue(exact=" ".join(text.split()))
     if not raw:
         problems.append(f"{path}: is empty; accepted are min, max, exact")
-    bounds = {name: _quantity(f"{path}.{name}", raw[name], "bytes", problems) for name in raw}
+    bounds = {name: read_quantity(f"{path}.{name}", raw[name], "bytes", problems) for name in raw}
     low, high = bounds.get("min"), bounds.get("max")
     if low is not None and high is not None and low > high:
         problems.append(f"{path}: min {low} is above max {high}")
     return KernelValue(low, high)
-
-
-def _read_stated(
-    path: str, raw: object, accepted: tuple[str, ...], problems: list[str]
-) -> dict[str, Limit]:
-    """Read the limits of a rule, which must state one: a rule without any is always met."""
-    if raw == {}:
-        problems.append(f"{path}: is empty, so nothing would be required")
-    return _read_limits(path, raw, accepted, problems)
-
-
-def _read_limits(
-    path: str, raw: object, accepted: tuple[str, ...], problems: list[str]
-) -> dict[str, Limit]:
-    limits = {}
-    for name, value in _mapping(path, raw, accepted, problems).items():
-        if name in accepted:
-            limits[name] = _read_limit(f"{path}.{name}", name, value, problems)
-    return limits
-
-
-def _read_limit(path: str, name: str, raw: object, problems: list[str]) -> Limit:
-    if name == "chroot":
-        if not isinstance(raw, str) or not _is_chroot(raw):
-            problems.append(
-                f"{path}: {raw!r} was given; accepted is an absolute path without blanks, '#' and"
-                " capitals, which pam_limits makes small"
-            )
-        return Limit(text=str(raw))
-    if not isinstance(raw, dict):
-        value = _read_value(path, name, raw, problems)
-        return Limit(value, value)
-    if ITEMS[name].resource is None:
-        problems.append(f"{path}: has no soft and hard; one value is accepted")
-    _refuse_unknown(path, raw, _BOUNDS, problems)
-    if not set(raw) & set(_BOUNDS):
-        problems.append(f"{path}: states no bound; accepted are {_names(_BOUNDS)}")
-    soft, hard, high = (
-        _read_value(f"{path}.{bound}", name, raw[bound], problems) if bound in raw else None
-        for bound in _BOUNDS
-    )
-    limit = Limit(soft, hard, high)
-    _refuse_disorder(path, limit, ITEMS[name].unit, problems)
-    return limit
-
-
-def _is_chroot(path: str) -> bool:
-    small = not re.search(r"[\s#A-Z]", path)
-    return path.startswith("/") and path.isprintable() and small and len(path) <= _LONGEST_WORD
-
-
-def _read_value(path: str, name: str, raw: object, problems: list[str]) -> int | None:
-    """Read one bound; ``nice`` is written as in limits.conf(5), 19 to -20, and held as 20 - n."""
-    if name in ("nice", "priority"):
-        if isinstance(raw, int) and not isinstance(raw, bool) and -20 <= raw <= 19:
-            return 20 - raw if name == "nice" else raw
-        problems.append(f"{path}: {raw!r} is no priority; accepted are -20 to 19")
-        return None
-    value = _quantity(path, raw, ITEMS[name].unit, problems)
-    if name == "nonewprivs" and value not in (0, 1, None):
-        problems.append(f"{path}: {raw!r} was given; 0 or 1 is accepted")
-    return value
-
-
-def _refuse_disorder(path: str, limit: Limit, unit: str, problems: list[str]) -> None:
-    bounds = (limit.soft, limit.hard, limit.max)
-    stated = [(bound, value) for bound, value in zip(_BOUNDS, bounds) if value is not None]
-    for (low, small), (high, large) in zip(stated, stated[1:]):
-        if small > large:
-            problems.append(
-                f"{path}: {low} {format_quantity(small, unit)} is above"
-                f" {high} {format_quantity(large, unit)}"
-            )
-
-
-def _quantity(path: str, raw: object, unit: str, problems: list[str]) -> int | None:
-    try:
-        return parse_quantity(raw, unit)
-    except ValueError as exc:
-        problems.append(f"{path}: {exc}")
-        return None
-
-
-def _mapping(
-    path: str, raw: object, accepted: tuple[str, ...], problems: list[str]
-) -> Mapping[str, object]:
-    if not isinstance(raw, dict):
-        problems.append(f"{path}: {_kind(raw)} was given; a mapping is accepted")
-        return {}
-    _refuse_unknown(path, raw, accepted, problems)
-    return raw
-
-
-def _refuse_unknown(
-    path: str, raw: Mapping[str, object], accepted: Iterable[str], problems: list[str]
-) -> None:
-    accepted = list(accepted)
-    for key in raw:
-        if key not in accepted:
-            problems.append(f"{path}.{key}: is unknown; accepted are {_names(accepted)}")
-
-
-def _kind(value: object) -> str:
-    names = {list: "a list", dict: "a mapping", str: "a text", type(None): "nothing"}
-    return names.get(type(value), f"{value!r}")
-
-
-def _names(names: Iterable[str]) -> str:
-    return ", ".join(names)

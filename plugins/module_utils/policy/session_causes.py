@@ -22,9 +22,9 @@ from .pam_limits import (
     resolve_limits,
 )
 from .pam_reach import Hindrance
+from .policy_reader import Limit
 from .remedy import Remedy, append_line, comment_out, replace_line
 from .rlimit import ITEMS, Rlimit, format_quantity
-from .schema import Limit
 from .session_lines import Unread
 from .session_model import Start, find_baseline, find_wanted, is_taken, predict_limits
 

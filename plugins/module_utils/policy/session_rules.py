@@ -10,7 +10,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from .pam_limits import User
-    from .schema import Limit, SessionRule
+    from .policy_reader import Limit
+    from .schema import SessionRule
 
 _STRICT = Dialect(wildcard_root=False)
 

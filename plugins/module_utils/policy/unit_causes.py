@@ -12,9 +12,9 @@ from itertools import islice
 
 from .cause import Cause, cite
 from .declaration import Declaration
+from .policy_reader import Limit
 from .remedy import Remedy
 from .rlimit import UNLIMITED
-from .schema import Limit
 from .systemd_limits import SECTIONS, Statement, read_manager_limits, read_unit_limits
 from .unit_edits import Repair, is_ours, move, remove, rewrite, silence, state
 from .unit_file import Source, scan_unit

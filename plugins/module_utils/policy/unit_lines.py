@@ -82,7 +82,7 @@ def _judge(slip: Slip, match: re.Match[str], key: str, header: Header) -> Iterat
             yield slip._replace(code="unit-line-commented-out", reason=reason, belongs="")
     elif header.name != section:
         misspelt = header.line and header.name.lower().rstrip("s") == section.lower()
-        where = f"stands in [{header.name}]" if header.line else "stands before any section"
+        where = f"stands in section [{header.name}]" if header.line else "stands before any section"
         reason = f"it {where}, and belongs in [{section}]"
         line = header.line if misspelt else 0
         yield slip._replace(code="unit-line-misplaced", reason=reason, header=line)

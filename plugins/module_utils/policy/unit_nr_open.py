@@ -7,9 +7,9 @@ Source: ``setrlimit_closest()`` of systemd, ``do_prlimit()`` of the kernel.
 from __future__ import annotations
 
 from .cause import Cause, cite
+from .policy_reader import Limit
 from .remedy import Remedy
 from .rlimit import Rlimit
-from .schema import Limit
 from .unit_edits import Repair
 from .unit_lines import format_limit
 from .unit_model import UnitFacts, find_asked, predict_unit, rank_statements

@@ -6,8 +6,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from .declaration import Declaration
+from .policy_reader import Limit
 from .rlimit import UNLIMITED, Rlimit
-from .schema import Limit
 from .systemd_limits import Statement
 from .unit_edits import is_ours, rewrite, state
 from .unit_lines import format_limit

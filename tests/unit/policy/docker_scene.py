@@ -10,8 +10,9 @@ from mlhost_limits.policy.docker_site import Site, Tools
 from mlhost_limits.policy.docker_world import World
 from mlhost_limits.policy.dockerd_flags import Flag
 from mlhost_limits.policy.finding import Requirement
+from mlhost_limits.policy.policy_reader import Limit
 from mlhost_limits.policy.rlimit import UNLIMITED, Rlimit
-from mlhost_limits.policy.schema import DockerPolicy, Limit
+from mlhost_limits.policy.schema import DockerPolicy
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -19,9 +19,10 @@ from mlhost_limits.policy.docker_world import (
     is_met,
 )
 from mlhost_limits.policy.finding import FAIL, PASS, UNKNOWN, Requirement
+from mlhost_limits.policy.policy_reader import Limit
 from mlhost_limits.policy.remedy import Remedy
 from mlhost_limits.policy.rlimit import UNLIMITED, Rlimit
-from mlhost_limits.policy.schema import DockerPolicy, Limit
+from mlhost_limits.policy.schema import DockerPolicy
 
 from .docker_scene import (
     HARD,

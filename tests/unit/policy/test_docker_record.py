@@ -15,8 +15,9 @@ from mlhost_limits.policy.docker_record import Record, find_record_path, format_
 from mlhost_limits.policy.dockerd_flags import CONFIG_PATH
 from mlhost_limits.policy.json_text import find_members, set_member
 from mlhost_limits.policy.plan_docker import DockerState, collect_wanted, plan_docker
+from mlhost_limits.policy.policy_reader import Limit
 from mlhost_limits.policy.rlimit import UNLIMITED, Rlimit
-from mlhost_limits.policy.schema import DockerPolicy, Limit
+from mlhost_limits.policy.schema import DockerPolicy
 
 from tests.oracle.docker_cases import make_case
 from tests.unit.policy.daemon_json import CORPUS

@@ -11,7 +11,8 @@ from mlhost_limits.policy.edit import Edit
 from mlhost_limits.policy.pam_limits import LIMITS_CONF, Dialect
 from mlhost_limits.policy.plan_kernel import KernelOptions, plan_kernel
 from mlhost_limits.policy.plan_sessions import DROP_IN, SessionsOptions, plan_sessions
-from mlhost_limits.policy.schema import KernelValue, Limit, SessionRule
+from mlhost_limits.policy.policy_reader import Limit
+from mlhost_limits.policy.schema import KernelValue, SessionRule
 
 from tests.unit.policy.limits_files import LIMITS, SYSCTLS
 

@@ -14,8 +14,8 @@ from mlhost_limits.policy.limits_conf import (
     parse_setting,
     parse_value,
 )
+from mlhost_limits.policy.policy_reader import Limit
 from mlhost_limits.policy.rlimit import ITEMS, RLIMITS, UNLIMITED
-from mlhost_limits.policy.schema import Limit
 
 PATH = "/etc/security/limits.conf"
 OLD = 1023  # The buffer of PAM 1.5.3 and older; 0 stands for 1.6 and later.

@@ -11,9 +11,9 @@ from mlhost_limits.policy.old_session_causes import (
     find_login_cause,
     raise_login,
 )
+from mlhost_limits.policy.policy_reader import Limit
 from mlhost_limits.policy.process_causes import Moment
 from mlhost_limits.policy.rlimit import Rlimit
-from mlhost_limits.policy.schema import Limit
 
 WANTED, FRESH = Limit(65536, 131072), Rlimit(65536, 1048576)
 LOW = {"nofile": Rlimit(1024, 4096)}

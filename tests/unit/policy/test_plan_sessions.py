@@ -18,8 +18,9 @@ from mlhost_limits.policy.pam_limits import (
 )
 from mlhost_limits.policy.plan import SectionPlan
 from mlhost_limits.policy.plan_sessions import DROP_IN, SessionsOptions, plan_sessions
+from mlhost_limits.policy.policy_reader import Limit
 from mlhost_limits.policy.rlimit import UNLIMITED
-from mlhost_limits.policy.schema import Limit, SessionRule
+from mlhost_limits.policy.schema import SessionRule
 from mlhost_limits.policy.session_rules import find_limits
 
 DEBIAN = Dialect(1023, wildcard_root=False)

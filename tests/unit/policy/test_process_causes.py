@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from mlhost_limits.policy.declaration import Declaration
 from mlhost_limits.policy.pam_limits import Dialect, User, read_lines
+from mlhost_limits.policy.policy_reader import Limit
 from mlhost_limits.policy.process_causes import (
     Moment,
     Run,
@@ -20,7 +21,6 @@ from mlhost_limits.policy.process_causes import (
     merge_limits,
 )
 from mlhost_limits.policy.rlimit import UNLIMITED, Rlimit
-from mlhost_limits.policy.schema import Limit
 from mlhost_limits.policy.session_causes import SessionFacts
 from mlhost_limits.policy.session_model import Start
 from mlhost_limits.policy.shell_limits import ShellLine

@@ -17,10 +17,10 @@ from mlhost_limits.policy.finding import (
     judge,
     judge_limits,
 )
+from mlhost_limits.policy.policy_reader import Limit
 from mlhost_limits.policy.remedy import Remedy
 from mlhost_limits.policy.report import format_failures, format_links, format_report, format_verdict
 from mlhost_limits.policy.rlimit import UNLIMITED, Rlimit
-from mlhost_limits.policy.schema import Limit
 
 WANTED = {"nofile": Limit(65536, 1048576), "memlock": Limit(UNLIMITED, UNLIMITED)}
 GOOD = {"nofile": Rlimit(65536, 1048576), "memlock": Rlimit(UNLIMITED, UNLIMITED)}

@@ -8,14 +8,13 @@ import re
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
+from mlhost_limits.policy.policy_reader import Limit, PolicyError
 from mlhost_limits.policy.profiles import DEFAULT_PROFILE, PROFILES
 from mlhost_limits.policy.rlimit import UNLIMITED
 from mlhost_limits.policy.schema import (
     DockerPolicy,
     KernelValue,
-    Limit,
     Policy,
-    PolicyError,
     ProcessRule,
     SessionRule,
     load_policy,

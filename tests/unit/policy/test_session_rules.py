@@ -5,7 +5,8 @@ from __future__ import annotations
 
 import pytest
 from mlhost_limits.policy.pam_limits import User
-from mlhost_limits.policy.schema import Limit, SessionRule
+from mlhost_limits.policy.policy_reader import Limit
+from mlhost_limits.policy.schema import SessionRule
 from mlhost_limits.policy.session_rules import (
     covers_everyone,
     find_limits,

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 from mlhost_limits.policy.cause import Cause
 from mlhost_limits.policy.declaration import Declaration
+from mlhost_limits.policy.policy_reader import Limit
 from mlhost_limits.policy.rlimit import UNLIMITED, Rlimit
-from mlhost_limits.policy.schema import Limit
 from mlhost_limits.policy.unit_causes import find_unit_causes
 from mlhost_limits.policy.unit_file import Source
 from mlhost_limits.policy.unit_model import Manager, Stray, UnitFacts, predict_unit

@@ -88,11 +88,11 @@ def test_a_comment_in_another_section_is_no_slip() -> None:
     ("text", "line", "reason", "header"),
     [
         ("LimitNOFILE=5\n", 1, "it stands before any section, and belongs in [Service]", 0),
-        ("[Unit]\nLimitNOFILE=5\n", 2, "it stands in [Unit], and belongs in [Service]", 0),
+        ("[Unit]\nLimitNOFILE=5\n", 2, "it stands in section [Unit], and belongs in [Service]", 0),
         (
             "\n[services]\nLimitNOFILE=5\n",
             3,
-            "it stands in [services], and belongs in [Service]",
+            "it stands in section [services], and belongs in [Service]",
             2,
         ),
     ],

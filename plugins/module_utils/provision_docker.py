@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""What the defaults of Docker's containers need on this host: daemon.json, and a restart."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import NamedTuple
+
+from .policy.docker_record import find_record_path
+from .policy.dockerd_flags import CONFIG_PATH, find_config_path, find_socket
+from .policy.finding import judge_limits
+from .policy.plan_docker import DockerState, plan_docker
+from .policy.report import format_failures
+from .probe.docker import find_daemon, read_container_limits, read_containers
+from .probe.files import read_bytes
+from .probe.process import started_before
+from .probe.unit import read_dockerd_flags
+from .section import Section
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from .policy.plan import SectionPlan
+    from .policy.schema import DockerPolicy, Policy
+    from .probe.docker import Container, Daemon
+
+UNIT = "docker.service"
+FOLDERS = tuple(path.rpartition("/")[0] for path in (CONFIG_PATH, find_record_path(CONFIG_PATH)))
+
+
+class Docker(NamedTuple):
+    """The Docker of this host: its files, and the daemon if it runs."""
+
+    state: DockerState
+    daemon: Daemon | None
+    address: str
+
+
+def prepare_docker(policy: Policy, nr_open: int | None, absent: bool, may_restart: bool) -> Section:
+    """Return what Docker's section needs here.
+
+    :param nr_open: The lowest fs.nr_open that will be in force.
+    :param may_restart: Whether the daemon is restarted where it must be.
+    """
+    if not policy.docker:
+        return Section()
+    docker = _read_docker()
+    plan = plan_docker(policy.docker, docker.state, nr_open, absent)
+    if not plan.problems:
+        plan = plan._replace(problems=tuple(_find_refusal(docker, plan)))
+    needed = (UNIT,) if _needs_restart(docker, plan) else ()
+    settled = may_restart or not needed
+    return Section(
+        plan,
+        restarted=needed if may_restart else (),
+        restart_required=() if may_restart else needed,
+        settle=partial(_restart, docker.address) if needed and may_restart else None,
+        find_old=tuple if absent else partial(_find_old, docker, policy.docker),
+        in_effect=("docker",) if docker.daemon and settled else (),
+    )
+
+
+def _restart(address: str) -> str:
+    from .apply.docker import restart_docker
+
+    return restart_docker(address)
+
+
+def _read_docker() -> Docker:
+    from .apply.docker import find_dockerd
+
+    daemon = find_daemon()
+    flags = tuple(read_dockerd_flags())
+    given = flags or (tuple(daemon.flags) if daemon else ())
+    path = find_config_path(given)
+    installed = daemon is not None or find_dockerd() is not None
+    record = read_bytes(find_record_path(path))
+    state = DockerState(read_bytes(path), path, flags, installed, record)
+    return Docker(state, daemon, find_socket(given))
+
+
+def _find_refusal(docker: Docker, plan: SectionPlan) -> Iterator[str]:
+    """Yield what the daemon itself says of a changed daemon.json."""
+    from .apply.docker import find_refusal
+
+    for edit in plan.edits:
+        if edit.after is None or edit.path != docker.state.path:
+            continue
+        refusal = find_refusal(edit.after, docker.state.flags)
+        if refusal:
+            yield refusal
+
+
+def _needs_restart(docker: Docker, plan: SectionPlan) -> bool:
+    """Tell whether the daemon runs with an older configuration than it shall have."""
+    if docker.daemon is None:
+        return False
+    path = docker.state.path
+    edited = any(edit.path == path for edit in plan.edits)
+    return edited or started_before(docker.daemon.process, path)
+
+
+def _find_old(docker: Docker, policy: DockerPolicy) -> Iterator[str]:
+    """Yield running containers that have less than the policy asks for."""
+    if docker.daemon is None:
+        return
+    for container in _running_containers(docker.address):
+        how = f"/proc/{container.pid}/limits"
+        limits = read_container_limits(container.pid).limits
+        place = f"container {container.name} (pid {container.pid})"
+        yield from format_failures(judge_limits(place, policy.limits, limits, how))
+
+
+def _running_containers(address: str) -> list[Container]:
+    try:
+        return read_containers(address)
+    except (OSError, ValueError):
+        return []  # The daemon went away between two looks; check says so where it matters.
