@@ -18,6 +18,12 @@ _PACKAGES = (
 )
 _KERNEL = "linux-image-cloud-amd64"
 
+EXTRAS = {
+    "podman": "podman crun uidmap slirp4netns fuse-overlayfs dbus-user-session",
+    "slurm": "slurm-wlm slurm-client munge libpam-slurm-adopt",
+}
+"""Packages that a few tests need and that every guest would pay for, by the name that adds them."""
+
 
 class Recipe(NamedTuple):
     """The inputs of one image build."""
@@ -47,14 +53,18 @@ OPTIONS = {
 """What mmdebstrap is told of a release besides its packages."""
 
 
-def find_recipe(release: str) -> Recipe:
-    """Return the recipe of a release.
+def find_recipe(name: str) -> Recipe:
+    """Return the recipe of a release, or of one with extras, such as ``bookworm+slurm``.
 
     :raises ValueError: If there is none.
     """
-    if release not in RECIPES:
-        raise ValueError(f"no recipe for {release!r}, only for {', '.join(RECIPES)}")
-    return RECIPES[release]
+    release, *extras = name.split("+")
+    if release not in RECIPES or not set(extras) <= set(EXTRAS):
+        known = f"{', '.join(RECIPES)}, each with +{', +'.join(EXTRAS)}"
+        raise ValueError(f"no recipe for {name!r}, only for {known}")
+    recipe = RECIPES[release]
+    added = [package for extra in extras for package in EXTRAS[extra].split()]
+    return recipe._replace(packages=(*recipe.packages, *added))
 
 
 def digest(recipe: Recipe) -> str:
