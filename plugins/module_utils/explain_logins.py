@@ -20,6 +20,7 @@ from .probe.process import read_limits, read_process, read_start_time
 from .probe.process_clues import find_main, find_terminal_server, read_login
 from .probe.session_base import find_login_daemon
 from .probe.shell_limits import measure_shells
+from .probe.users import read_user
 from .unit_facts import find_nr_open_at_boot
 
 TYPE_CHECKING = False
@@ -89,9 +90,10 @@ def find_login(process: Process, ancestors: Sequence[Process], session: str) -> 
     service, opened = login.service, login.opened
     if user != login.user:
         switch = next((one for one in ancestors if one.comm in _SWITCHES), None)
-        if switch is None:
+        if switch is None and read_user(user) is None:
             return None
-        service, opened = switch.comm, read_start_time(switch)
+        # What outlives the su or sudo that started it was started by one of them all the same.
+        service, opened = switch.comm if switch else "su", read_start_time(switch or process)
     who = f"session {login.id} of {user} ({service})"
     return Way(user, service, who, opened, "log in again (in a play: meta: reset_connection)")
 

@@ -33,8 +33,8 @@ def user_job(seconds: int) -> str:
     return f"su alice -c 'export XDG_RUNTIME_DIR=/run/user/1000; {run}; systemctl -q --user is-active job'"
 
 
-def required(**selector: str) -> Policy:
-    return {"processes": [{**selector, "limits": LIMITS}]}
+def required(limits: object = LIMITS, **selector: str) -> Policy:
+    return {"processes": [{**selector, "limits": limits}]}
 
 
 FAULTS = [
@@ -69,8 +69,8 @@ FAULTS = [
         "leftover: a job of a lingering user manager",
         f"{HIDE}; {LINGER}; {user_job(9005)}; {RESTORE}",
         (Culprit(words=f"{OLD}|user@|linger|manager"),),
-        (SHOWS,),
-        required(unit="job.service"),
+        (STOCK_SHOWS,),
+        required({"memlock": "unlimited"}, unit="job.service"),
         touches=MINE,
         person=f"{RESTART}; {user_job(9006)}",
     ),

@@ -123,6 +123,9 @@ def test_a_login_is_its_user_s_unless_su_came_between(monkeypatch: pytest.Monkey
     way = find_login(other, [process._replace(pid=10, comm="su")], "5")
     assert way
     assert way[:4] == ("1048576", "su", "session 5 of 1048576 (su)", 10)
+    way = find_login(process._replace(uid=1), [], "5")  # Who started it is gone.
+    assert way
+    assert way[:4] == ("daemon", "su", "session 5 of daemon (su)", 11)
 
 
 @pytest.mark.parametrize(

@@ -104,5 +104,6 @@ def blame_user_manager(who: str, pair: tuple[str, str], since: str, commands: Co
         f"{who} runs since {since} and gives its services {pair[0]}; started now, it would give"
         f" them {pair[1]}"
     )
-    remedy = Remedy(f"restart {who}, which ends the services of that user", commands)
+    end = f"restart {who}, which ends the services of that user"
+    remedy = Remedy(end, commands, "start what it ran again")
     return Cause("user-manager-older", text, remedy)
