@@ -80,7 +80,8 @@ OF_DAEMON_JSON = [
             Culprit(JSON, "", r"JSON|comma|:\d+:")),
     pending("a key that is none", sed("s/default-ulimits/default-ulimit/", JSON),
             Culprit(JSON, "default-ulimit", "unknown|key|none|match")),
-    pending("an empty file", f": > {JSON}", Culprit(JSON, "", "empty|EOF|JSON")),
+    pending("an empty file", f": > {JSON}", Culprit(JSON, "", "empty|EOF|JSON"),
+            Culprit(words="nothing states")),
     pending("a number as a text", sed('s/65536/"65536"/', JSON), Culprit(JSON, '"65536"')),
 ]  # fmt: skip
 

@@ -33,7 +33,7 @@ from .docker_world import (
     predict,
 )
 from .dockerd_flags import CONFIG_PATH
-from .finding import PASS, Requirement
+from .finding import FAIL, PASS, Requirement
 from .remedy import Remedy
 
 TYPE_CHECKING = False
@@ -210,6 +210,8 @@ def _blame_containerd(wanted: Requirement, world: World, site: Site) -> tuple[Ca
     """Blame that containerd was not restarted, where that alone would do."""
     parent = site.parent
     if parent is None or not parent.changed or wanted.item not in parent.stated:
+        return None
+    if judge_all(wanted, world.base.get(wanted.item, ())) != FAIL:
         return None
     later = inherit_at_start(parent, wanted.item, world.nr_open)
     if judge_all(wanted, later) != PASS:

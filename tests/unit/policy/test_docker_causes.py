@@ -413,6 +413,14 @@ def test_what_a_container_inherits_has_a_line(
     assert collect([cause]) == [expected]
 
 
+def test_a_containerd_that_may_give_enough_is_not_blamed() -> None:
+    stated = {"nofile": UnitLimit(Rlimit(UNLIMITED, UNLIMITED), GOOD)}
+    site = make_site()._replace(parent=PARENT._replace(stated=stated, changed=True))
+    base = {"nofile": (Rlimit(1024, 1048576), Rlimit(1048576, 1048576))}
+    (cause,) = find_docker_causes(SOFT, make_world(NO_NOFILE, base=base), site)
+    assert cause.code == "docker-not-stated"
+
+
 @pytest.mark.parametrize(
     ("limits", "stated", "changed", "now", "later"),
     [
