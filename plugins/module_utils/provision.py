@@ -122,7 +122,7 @@ def _provision(policy: Policy, options: Options) -> Outcome:
         edits=tuple(edit for plan in plans for edit in plan.edits),
         sysctls=tuple((key, running[key] or "", value) for key, value in kernel.writes),
         shortfalls=tuple(str(shortfall) for plan in plans for shortfall in plan.shortfalls),
-        notes=(*(note for plan in plans for note in plan.notes), *said),
+        notes=(*(note for plan in plans for note in plan.notes), *_find_rivals(plans), *said),
         restarted=tuple(unit for one in others for unit in one.restarted),
         restart_required=tuple(unit for one in others for unit in one.restart_required),
         old_limits=() if options.absent else tuple(_find_old(policy, options, others)),
@@ -179,6 +179,15 @@ def _find_editors(plans: Iterable[SectionPlan]) -> Iterator[str]:
         trace = find_editor(edit.path) if edit.before is not None else ""
         if trace:
             yield f"{edit.path}: is open in an editor ({trace}); close it first"
+
+
+def _find_rivals(plans: Sequence[SectionPlan]) -> list[str]:
+    """Return who else writes the files that we change, or that beat ours."""
+    if not any(plan.edits or plan.shortfalls for plan in plans):
+        return []
+    from .writers import describe_rivals
+
+    return list(describe_rivals(plans))
 
 
 def _write(

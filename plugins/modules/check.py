@@ -91,8 +91,8 @@ findings:
   description:
     - Every requirement of the policy, judged. Where it falls short, now or after a boot, C(causes)
       name what to change, what comes first first, each with a stable C(code), the declaration at
-      fault (C(at)), those that would do and lose to it (C(shadows)) and a C(remedy), whose
-      C(commands) are lists of words to run as root.
+      fault (C(at)), those that would do and lose to it (C(shadows)), who else writes that file
+      (C(writer)) and a C(remedy), whose C(commands) are lists of words to run as root.
     - C(next_session), C(next_restart) and C(after_boot) are C(pass), C(fail), C(unknown), or empty
       where the question has no meaning.
   returned: always
@@ -123,6 +123,7 @@ findings:
             - file: /etc/security/limits.d/90-mlhost.conf
               line: 2
               text: "* soft nofile 65536"
+          writer: ""
           remedy:
             text: "comment that line out, or set override: true"
             commands:

@@ -339,3 +339,18 @@ def collect_paths(lines: set[str]) -> set[str]:
     """Return the files among the lines; a folder that was made on the way is none."""
     paths = {word for line in lines for word in line.split() if word.startswith(("/etc/", "/var/"))}
     return {path for path in paths if not any(other.startswith(f"{path}/") for other in paths)}
+
+
+def test_who_else_writes_a_file_is_named(host: Host) -> None:
+    """Before it is written, and with each cause: what is changed by hand there comes back."""
+    path, said = "/etc/security/limits.d/99-site.conf", 'line 1 says "# Ansible managed"'
+    host.ssh(f"printf '# Ansible managed\n* soft nofile 512\n' > {path}")
+    try:
+        run = run_module(host, "provision", {"sections": ["sessions"]}, "--check")
+        assert f"{path}: {said}; what is changed there may be undone" in run.result["notes"]
+        options = {"sections": ["sessions"], "users": ["alice"], "services": ["sshd"]}
+        found = run_module(host, "check", options).result["findings"]
+        causes = [cause for finding in found for cause in finding["causes"]]
+        assert said in [cause["writer"] for cause in causes if cause["at"]["file"] == path]
+    finally:
+        host.ssh(f"rm {path}")

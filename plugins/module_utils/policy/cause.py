@@ -18,7 +18,8 @@ class Cause(NamedTuple):
 
     ``code`` is stable and has an anchor in docs/causes.md. ``text`` is one sentence that names
     the place. ``at`` is the declaration at fault, ``None`` where it is no line of a file;
-    ``shadows`` are those that would do and lose to it, the strongest last.
+    ``shadows`` are those that would do and lose to it, the strongest last. ``writer`` is who
+    else writes that file, empty where nobody is known to.
     """
 
     code: str
@@ -26,6 +27,7 @@ class Cause(NamedTuple):
     remedy: Remedy
     at: Declaration | None = None
     shadows: tuple[Declaration, ...] = ()
+    writer: str = ""
 
     def as_dict(self) -> dict[str, object]:
         """Return the cause as plain data, for JSON."""
@@ -34,6 +36,7 @@ class Cause(NamedTuple):
             "text": self.text,
             "at": locate(self.at) if self.at else None,
             "shadows": [locate(one) for one in self.shadows],
+            "writer": self.writer,
             "remedy": self.remedy.as_dict(),
         }
 

@@ -129,6 +129,7 @@ def format_reasons(finding: Finding) -> list[str]:
         remedy = cause.remedy
         then = f"; then {remedy.then}" if remedy.then else ""
         lines += _wrap(cause.text, "     why  ", _DEEPER)
+        lines += _wrap(cause.writer, "     who  ", _DEEPER) if cause.writer else []
         lines += _wrap(f"{remedy.text}{then}", "     fix  ", _DEEPER)
         for number, command in enumerate(remedy.lines):
             lines += _break_command(command, "     run  " if number == 0 else _DEEPER)

@@ -497,6 +497,7 @@ def test_a_cause_as_data(tmp_path: Path) -> None:
         f' {OURS}:2 "{MAPS} = 262144"',
         "at": {"file": CONF, "line": 1, "text": f"{MAPS} = 9 # Björn"},
         "shadows": [{"file": OURS, "line": 2, "text": f"{MAPS} = 262144"}],
+        "writer": "",
         "remedy": {
             "text": "comment that line out, and set the running value",
             "commands": [

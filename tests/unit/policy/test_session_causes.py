@@ -293,6 +293,7 @@ def test_a_cause_as_data() -> None:
         f' {OURS}:1 "* soft nofile 65536" (wildcard)',
         "at": {"file": f"{D}/95.conf", "line": 1, "text": "alice soft nofile 9 # Björn"},
         "shadows": [{"file": OURS, "line": 1, "text": "* soft nofile 65536"}],
+        "writer": "",
         "remedy": {
             "text": "comment that line out, or set override: true",
             "commands": [["sed", "-i", "--follow-symlinks", "1s/^/# /", f"{D}/95.conf"]],

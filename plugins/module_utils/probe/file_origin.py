@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Find the package that a configuration file belongs to, or whose installation wrote it."""
+
+from __future__ import annotations
+
+import glob
+import os
+import subprocess
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+CONFFILE = "a configuration file of package "
+DPKG = "/var/lib/dpkg/info"
+_RPM = "/usr/bin/rpm"
+_TIME_LIMIT = 20.0
+_LARGEST = 2**20
+
+
+def find_packages(paths: Iterable[str], dpkg: str = DPKG, rpm: str = _RPM) -> dict[str, str]:
+    """Return, by path, ``package NAME``, or what part of which package else.
+
+    Files that no package knows are left out, and all are where the package manager is unknown.
+    """
+    wanted = {path: _names_of(path) for path in paths}
+    found: dict[str, str] = {}
+    for path, package in _find_in(f"{dpkg}/*.list", wanted, whole_line=True):
+        found.setdefault(path, _describe(path, package))
+    rest = {path: names for path, names in wanted.items() if path not in found}
+    for path, package in _find_in(f"{dpkg}/*.postinst", rest, whole_line=False):
+        found.setdefault(path, f"the installation script of package {package}")
+    if not os.path.isdir(dpkg) and os.access(rpm, os.X_OK):
+        found.update(_ask_rpm(rest, rpm))
+    return found
+
+
+def _names_of(path: str) -> list[bytes]:
+    """Return a path as dpkg may know it: some packages still say /lib for /usr/lib."""
+    names = [os.fsencode(path)]
+    if path.startswith("/usr/lib/"):
+        names.append(os.fsencode(path[len("/usr") :]))
+    return names
+
+
+def _find_in(
+    pattern: str, wanted: dict[str, list[bytes]], whole_line: bool
+) -> Iterable[tuple[str, str]]:
+    for file in sorted(glob.glob(pattern)) if wanted else ():
+        try:
+            with open(file, "rb") as opened:
+                content = b"\n" + opened.read(_LARGEST)
+        except OSError:
+            continue
+        for path, names in wanted.items():
+            marks = [b"\n" + name + b"\n" for name in names] if whole_line else names
+            if any(mark in content for mark in marks):
+                yield path, os.path.basename(file).rpartition(".")[0].partition(":")[0]
+
+
+def _ask_rpm(paths: Iterable[str], rpm: str) -> Iterable[tuple[str, str]]:
+    for path in paths:
+        try:
+            done = subprocess.run(  # noqa: S603 - no shell, and the program is named by its path
+                [rpm, "-qf", "--queryformat", "%{NAME}\\n", path],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                timeout=_TIME_LIMIT,
+                check=False,
+            )
+        except (OSError, subprocess.TimeoutExpired):
+            return
+        if done.returncode == 0:
+            yield path, _describe(path, done.stdout.decode("utf-8", "replace").split()[0])
+
+
+def _describe(path: str, package: str) -> str:
+    return f"{CONFFILE}{package}" if path.startswith("/etc/") else f"package {package}"

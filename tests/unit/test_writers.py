@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Who else writes a file is named with each cause, and before it is written."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from plugins.module_utils import writers
+from plugins.module_utils.policy.cause import Cause
+from plugins.module_utils.policy.declaration import Declaration
+from plugins.module_utils.policy.edit import HEADER, Edit
+from plugins.module_utils.policy.finding import FAIL, Finding, Observation, Requirement
+from plugins.module_utils.policy.plan import SectionPlan, Shortfall
+from plugins.module_utils.policy.remedy import Remedy
+from plugins.module_utils.policy.report import format_reasons
+
+
+@pytest.fixture
+def puppet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Declaration:
+    path = tmp_path / "95-site.conf"
+    path.write_text("# Managed by Puppet\n* - nofile 9\n")
+    monkeypatch.setattr(writers, "find_packages", lambda _paths: {"/etc/pack": "package p"})
+    return Declaration(str(path), 2, "* - nofile 9", 9)
+
+
+def test_a_cause_names_the_writer_of_its_file(puppet: Declaration) -> None:
+    causes = (
+        Cause("x", "why", Remedy("fix"), puppet),
+        Cause("x", "why", Remedy("fix"), puppet._replace(path="/etc/pack")),
+        Cause("x", "why", Remedy("fix"), puppet._replace(path="/etc/absent")),
+        Cause("x", "why", Remedy("fix"), puppet._replace(path="command line")),
+        Cause("x", "why", Remedy("fix")),
+    )
+    finding = Finding(FAIL, Requirement("p", "i", "soft", 1), Observation(0, ""), causes)
+    (named,) = writers.name_writers([finding])
+    puppets = 'line 1 says "# Managed by Puppet"'
+    assert [cause.writer for cause in named.causes] == [puppets, "package p", "", "", ""]
+    assert f"     who  {puppets}" in format_reasons(named)
+    assert named.causes[0].as_dict()["writer"] == puppets
+
+
+def test_a_plan_says_who_may_undo_it(puppet: Declaration) -> None:
+    beaten = SectionPlan(shortfalls=(Shortfall(puppet, "ours", False),))
+    changed = SectionPlan((Edit(puppet.path, b"# Managed by Puppet\n", b"x"),))
+    own = SectionPlan((Edit(puppet.path, HEADER.encode(), b"x"), Edit("/etc/new", None, b"x")))
+    said = f'{puppet.path}: line 1 says "# Managed by Puppet"; what is changed there may be undone'
+    assert list(writers.describe_rivals([beaten])) == [said]
+    assert list(writers.describe_rivals([changed])) == [said]
+    assert list(writers.describe_rivals([own])) == []
