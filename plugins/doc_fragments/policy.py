@@ -25,6 +25,7 @@ options:
         and their C(limits).
       - C(kernel) maps the name of a sysctl to its minimum, or to C(min), C(max) and C(exact).
       - C(containers.docker) has C(limits) and C(shm_size), the defaults of a new container.
+      - C(shared_memory.size) is what /dev/shm of the host must have at least.
       - C(processes) is a list of C(limits) of running processes, chosen by C(user), C(name) or
         C(unit). They are only checked.
       - A limit is one value, or C(soft), C(hard) and C(max). Soft and hard are set exactly and

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from .policy.rlimit import Rlimit
     from .policy.schema import Policy
 
-SECTIONS = ("kernel", "sessions", "docker", "processes")
+SECTIONS = ("kernel", "sessions", "docker", "processes", "shared_memory")
 SERVICES = ("sshd", "su", "sudo", "cron", "login")
 
 
@@ -159,9 +159,17 @@ def _check_processes(policy: Policy, options: Options, evidence: Evidence) -> It
         yield from check_processes(policy.processes, evidence, options.probe)
 
 
+def _check_shm(policy: Policy, _options: Options, _evidence: Evidence) -> Iterator[Finding]:
+    if policy.shared_memory is not None:
+        from .check_shm import check_shm
+
+        yield check_shm(policy.shared_memory)
+
+
 _LOOKS = {
     "kernel": _check_kernel,
     "sessions": _check_sessions,
     "docker": _check_docker,
     "processes": _check_processes,
+    "shared_memory": _check_shm,
 }

@@ -6,6 +6,8 @@ from __future__ import annotations
 import re
 
 from .check_docker import NEW
+from .check_shm import PLACE as SHM_PLACE
+from .check_shm import trace_path
 from .explain_kernel import trace_kernel
 from .explain_sessions import trace_session
 from .policy.rlimit import RLIMITS
@@ -17,7 +19,10 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from .policy.cause import Link
 
-ACCEPTED = f"kernel, session:USER@SERVICE, service:UNIT, process:PID, {NEW}, {RUNNING}NAME"
+ACCEPTED = (
+    f"kernel, session:USER@SERVICE, service:UNIT, process:PID, {NEW}, {RUNNING}NAME, {SHM_PLACE}"
+)
+_PATH = "path:"
 _SERVICE = "service:"
 _PROCESS = re.compile(r"process:([0-9]+)(?: .*)?")
 _SESSION = re.compile(r"session:(.+)@([^@]+)")
@@ -34,6 +39,8 @@ def explain(place: str, item: str) -> list[Link]:
         return trace_kernel(item, evidence)
     if place == NEW or place.startswith(RUNNING):
         return trace_docker(place, item, evidence)
+    if place.startswith(_PATH):
+        return trace_path(place, item)
     if item not in RLIMITS:
         raise ValueError(f"{item!r} is no limit; accepted are {', '.join(RLIMITS)}")
     session, process = _SESSION.fullmatch(place), _PROCESS.fullmatch(place)

@@ -24,6 +24,8 @@ from .probe.users import read_user
 from .probe.writers import find_editor
 from .provision_docker import FOLDERS as DOCKER_FOLDERS
 from .provision_docker import prepare_docker
+from .provision_shm import FOLDERS as SHM_FOLDERS
+from .provision_shm import prepare_shm
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -33,7 +35,7 @@ if TYPE_CHECKING:
     from .policy.schema import Policy
     from .section import Section
 
-SECTIONS = ("kernel", "sessions", "docker")
+SECTIONS = ("kernel", "sessions", "docker", "shared_memory")
 """In the order of writing: fs.nr_open must be up before a nofile may use it."""
 
 _MOST_USERS = 5  # Of a long list, whose sessions are opened before and after a change.
@@ -101,7 +103,7 @@ def _list_folders(options: Options) -> list[str]:
     """Return the folders in which files may be replaced."""
     files = (LIMITS_CONF, options.sessions_file, options.kernel_file)
     own = [path.rpartition("/")[0] for path in files]
-    return [*own, *SYSCTL_DIRECTORIES, *DOCKER_FOLDERS]
+    return [*own, *SYSCTL_DIRECTORIES, *DOCKER_FOLDERS, *SHM_FOLDERS]
 
 
 def _provision(policy: Policy, options: Options) -> Outcome:
@@ -120,7 +122,10 @@ def _provision(policy: Policy, options: Options) -> Outcome:
         said = _write(plans, kernel.writes, others, _find_named_users(policy))
     return Outcome(
         edits=tuple(edit for plan in plans for edit in plan.edits),
-        sysctls=tuple((key, running[key] or "", value) for key, value in kernel.writes),
+        sysctls=(
+            *((key, running[key] or "", value) for key, value in kernel.writes),
+            *(change for one in others for change in one.running),
+        ),
         shortfalls=tuple(str(shortfall) for plan in plans for shortfall in plan.shortfalls),
         notes=(*(note for plan in plans for note in plan.notes), *_find_rivals(plans), *said),
         restarted=tuple(unit for one in others for unit in one.restarted),
@@ -137,6 +142,8 @@ def _prepare_others(policy: Policy, options: Options, nr_open: int | None) -> It
     """
     if "docker" in options.sections:
         yield prepare_docker(policy, nr_open, options.absent, options.docker_restart)
+    if "shared_memory" in options.sections:
+        yield prepare_shm(policy.shared_memory, options.override, options.absent)
 
 
 def _find_in_effect(options: Options, others: Iterable[Section]) -> Iterator[str]:

@@ -21,10 +21,11 @@ class Section(NamedTuple):
     """
 
     plan: SectionPlan = SectionPlan()
-    folders: tuple[str, ...] = ()
     restarted: tuple[str, ...] = ()
     restart_required: tuple[str, ...] = ()
     settle: Callable[[], str] | None = None
+    running: tuple[tuple[str, str, str], ...] = ()
+    """Running values that ``settle`` changes: what, before, after."""
     find_old: Callable[[], Iterable[str]] = tuple
     in_effect: tuple[str, ...] = ()
     """The sections of a check that can be met now."""

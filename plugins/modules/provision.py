@@ -33,8 +33,8 @@ options:
     description: Which parts of the policy to make true.
     type: list
     elements: str
-    choices: [kernel, sessions, docker]
-    default: [kernel, sessions, docker]
+    choices: [kernel, sessions, docker, shared_memory]
+    default: [kernel, sessions, docker, shared_memory]
   state:
     description:
       - V(absent) removes what this module has set, and makes lines effective again that

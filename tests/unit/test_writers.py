@@ -6,15 +6,14 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-
-from plugins.module_utils import writers
-from plugins.module_utils.policy.cause import Cause
-from plugins.module_utils.policy.declaration import Declaration
-from plugins.module_utils.policy.edit import HEADER, Edit
-from plugins.module_utils.policy.finding import FAIL, Finding, Observation, Requirement
-from plugins.module_utils.policy.plan import SectionPlan, Shortfall
-from plugins.module_utils.policy.remedy import Remedy
-from plugins.module_utils.policy.report import format_reasons
+from mlhost_limits import writers
+from mlhost_limits.policy.cause import Cause
+from mlhost_limits.policy.declaration import Declaration
+from mlhost_limits.policy.edit import HEADER, Edit
+from mlhost_limits.policy.finding import FAIL, Finding, Observation, Requirement
+from mlhost_limits.policy.plan import SectionPlan, Shortfall
+from mlhost_limits.policy.remedy import Remedy
+from mlhost_limits.policy.report import format_reasons
 
 
 @pytest.fixture

@@ -36,7 +36,7 @@ def find_refusal(content: bytes, flags: Iterable[Flag]) -> str:
         file.write(content)
         file.flush()
         others = [_format(flag) for flag in flags if flag.name not in ("config-file", "validate")]
-        code, text = _run([program, "--validate", "--config-file", file.name, *others])
+        code, text = run([program, "--validate", "--config-file", file.name, *others])
         text = text.replace(file.name, "daemon.json")
     if code == 0 or "unknown flag: --validate" in text:
         return ""
@@ -45,8 +45,8 @@ def find_refusal(content: bytes, flags: Iterable[Flag]) -> str:
 
 def restart_docker(address: str, unit: str = "docker.service") -> str:
     """Restart the daemon and wait until it answers; return why it did not, or nothing."""
-    _run(["systemctl", "reset-failed", unit])
-    code, text = _run(["systemctl", "restart", unit])
+    run(["systemctl", "reset-failed", unit])
+    code, text = run(["systemctl", "restart", unit])
     if code:
         return f"{unit} did not restart: {_last_line(text)}; see journalctl -u {unit}"
     deadline = time.monotonic() + _TIME_LIMIT
@@ -64,7 +64,8 @@ def _format(flag: Flag) -> str:
     return f"--{flag.name}={flag.value}" if flag.value else f"--{flag.name}"
 
 
-def _run(words: list[str]) -> tuple[int, str]:
+def run(words: list[str]) -> tuple[int, str]:
+    """Run a program to its end; return its exit status and all that it said."""
     import subprocess  # Needed only where something changes; it is slow to import.
 
     try:

@@ -26,7 +26,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-SECTIONS = ("sessions", "kernel", "containers", "processes")
+SECTIONS = ("sessions", "kernel", "containers", "processes", "shared_memory")
 _SELECTORS = ("user", "name", "unit")
 _DOMAIN = re.compile(r"[^\s#*%@:][^\s#:]*|\*|@[^\s#:]+|@?([0-9]+:[0-9]*|:[0-9]+)")
 _LINE = re.compile(r"[ \t]*[!-~][ -~\t]*")  # The kernel's values are ASCII.
@@ -73,6 +73,8 @@ class Policy(NamedTuple):
     kernel: Mapping[str, KernelValue] = {}
     docker: DockerPolicy | None = None
     processes: tuple[ProcessRule, ...] = ()
+    shared_memory: int | None = None
+    """Bytes that /dev/shm must have at least."""
 
 
 def load_policy(policy: object, profile: str) -> Policy:
@@ -139,6 +141,7 @@ def _read_policy(raw: Mapping[str, object], problems: list[str]) -> Policy:
         kernel=_read_kernel(raw.get("kernel", {}), problems),
         docker=_read_containers(raw.get("containers", {}), problems),
         processes=_read_processes(raw.get("processes", []), problems),
+        shared_memory=_read_shared_memory(raw.get("shared_memory", {}), problems),
     )
 
 
@@ -200,6 +203,16 @@ def _read_containers(raw: object, problems: list[str]) -> DockerPolicy | None:
     if shm_size in (0, UNLIMITED):
         problems.append(f"{path}.shm_size: a size above 0 is accepted")
     return DockerPolicy(limits, shm_size) if limits or shm_size else None
+
+
+def _read_shared_memory(raw: object, problems: list[str]) -> int | None:
+    section = read_mapping("shared_memory", raw, ("size",), problems)
+    if "size" not in section:
+        return None
+    size = read_quantity("shared_memory.size", section["size"], "bytes", problems)
+    if size in (0, UNLIMITED):
+        problems.append("shared_memory.size: a size above 0 is accepted")
+    return size
 
 
 def _read_kernel(raw: object, problems: list[str]) -> dict[str, KernelValue]:

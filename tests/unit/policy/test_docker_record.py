@@ -195,6 +195,14 @@ def test_a_value_that_somebody_set_after_us_is_what_comes_back() -> None:
     assert run(files, CORE, absent=True)[0] == {CONFIG_PATH: changed}
 
 
+def test_a_size_that_stood_there_comes_back_into_what_somebody_edited() -> None:
+    policy = DockerPolicy({}, 2**33)
+    files = run(start(b'{"default-shm-size": "1G", "mtu": 1}'), policy)[0]
+    files[CONFIG_PATH] = files[CONFIG_PATH].replace(b'"mtu": 1', b'"mtu": 2')
+    left = run(files, policy, absent=True)[0]
+    assert left == {CONFIG_PATH: b'{"default-shm-size": "1G", "mtu": 2}'}
+
+
 def test_what_stood_there_before_us_is_not_ours() -> None:
     """A file that states all already is left alone, and state absent takes nothing out."""
     content = b'{"default-ulimits": {"core": {"Name": "core", "Soft": 1, "Hard": 1}}}'

@@ -4,9 +4,8 @@
 from __future__ import annotations
 
 import pytest
-
-from plugins.module_utils.policy.edit import HEADER
-from plugins.module_utils.policy.file_origin import find_header
+from mlhost_limits.policy.edit import HEADER
+from mlhost_limits.policy.file_origin import find_header
 
 
 @pytest.mark.parametrize(

@@ -90,6 +90,7 @@ def test_every_section_is_read() -> None:
             {"user": "slurm", "limits": {"nofile": {"soft": 1, "hard": 2, "max": 3}}},
             {"unit": "slurmd.service", "limits": {"memlock": "unlimited"}},
         ],
+        "shared_memory": {"size": "8GiB"},
     }
     assert load_policy(policy, "none") == Policy(
         sessions=(
@@ -106,6 +107,7 @@ def test_every_section_is_read() -> None:
             ProcessRule("user", "slurm", {"nofile": Limit(1, 2, 3)}),
             ProcessRule("unit", "slurmd.service", {"memlock": Limit(UNLIMITED, UNLIMITED)}),
         ),
+        shared_memory=8 * 2**30,
     )
 
 
@@ -145,8 +147,8 @@ def test_what_a_limit_means(item: str, value: object, limit: Limit) -> None:
         ([], "policy: a list was given; a mapping is accepted"),
         ("x", "policy: a text was given; a mapping is accepted"),
         (5, "policy: 5 was given; a mapping is accepted"),
-        ({"session": []}, "policy.session: is unknown; accepted are sessions, kernel, containers, processes"),
-        ({1: []}, "policy.1: is unknown; accepted are sessions, kernel, containers, processes"),
+        ({"session": []}, "policy.session: is unknown; accepted are sessions, kernel, containers, processes, shared_memory"),
+        ({1: []}, "policy.1: is unknown; accepted are sessions, kernel, containers, processes, shared_memory"),
         ({"sessions": {}}, "sessions: a mapping was given; a list of mappings is accepted"),
         ({"sessions": ["x"]}, "sessions[0]: a text was given; a mapping is accepted"),
         ({"sessions": [None]}, "sessions[0]: nothing was given; a mapping is accepted"),
@@ -197,6 +199,8 @@ def test_what_a_limit_means(item: str, value: object, limit: Limit) -> None:
             for value in (True, 1.5, [1], {"a": 1}, "", "a\nb", "\xe9", "a\0b")
         ),
         ({"kernel": {"kernel.x": {"exact": 1, "min": 1}}}, f"kernel.kernel.x: {EXACT}"),
+        ({"shared_memory": 5}, "shared_memory: 5 was given; a mapping is accepted"),
+        ({"shared_memory": {"size": 0}}, "shared_memory.size: a size above 0 is accepted"),
         ({"containers": []}, "containers: a list was given; a mapping is accepted"),
         ({"containers": {"podman": {}}}, "containers.podman: is unknown; accepted are docker"),
         ({"containers": {"docker": 5}}, "containers.docker: 5 was given; a mapping is accepted"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from plugins.module_utils.probe.file_origin import find_packages
+from mlhost_limits.probe.file_origin import find_packages
 
 LIMITS, UNIT, MADE = "/etc/security/limits.conf", "/usr/lib/systemd/system/x.service", "/etc/x.conf"
 

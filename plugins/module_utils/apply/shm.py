@@ -1,0 +1,13 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Give /dev/shm another size while it is mounted; what is in it stays."""
+
+from __future__ import annotations
+
+from ..policy.shm_mount import SHM
+from .docker import run
+
+
+def remount_shm(size: int) -> str:
+    """Remount /dev/shm; return why that failed, or nothing."""
+    code, text = run(["mount", "-o", f"remount,size={size}", SHM])
+    return f"{SHM} could not be remounted: {' '.join(text.split())}" if code else ""

@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Look at /dev/shm as it is mounted, and at what a boot would mount."""
+
+from __future__ import annotations
+
+import os
+import re
+
+from ..policy.rlimit import UNLIMITED
+from ..policy.shm_mount import FSTAB, SHM
+from .files import read_text
+
+_MOUNT = re.compile(r"^\S+ \S+ \S+ \S+ /dev/shm \S+.* - (\S+) ", re.MULTILINE)
+
+
+def read_shm_size() -> int:
+    """Return the size of /dev/shm in bytes; a tmpfs without any limit is unlimited.
+
+    :raises OSError: If it is no tmpfs, or cannot be looked at.
+    """
+    kinds = _MOUNT.findall(read_text("/proc/self/mountinfo") or "")
+    if not kinds:
+        raise OSError(f"{SHM} is not mounted")
+    if kinds[-1] != "tmpfs":
+        raise OSError(f"{SHM} is a {kinds[-1]}, and no tmpfs")
+    found = os.statvfs(SHM)
+    return found.f_blocks * found.f_frsize or UNLIMITED
+
+
+def read_fstab() -> str | None:
+    """Return fstab's text; ``None`` where there is none."""
+    return read_text(FSTAB)
+
+
+def read_memory() -> int:
+    """Return the host's memory in bytes."""
+    match = re.search(r"^MemTotal:\s+([0-9]+) kB", read_text("/proc/meminfo") or "", re.MULTILINE)
+    if match is None:
+        raise OSError("/proc/meminfo does not tell MemTotal")
+    return int(match[1]) * 1024

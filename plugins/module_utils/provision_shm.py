@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""What a size of /dev/shm needs on this host: a line of fstab(5), and a remount."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from .policy.plan_shm import plan_shm
+from .policy.shm_mount import FSTAB, SHM
+from .probe.shm import read_fstab, read_memory, read_shm_size
+from .section import Section
+
+FOLDERS = (FSTAB.rpartition("/")[0],)
+
+
+def prepare_shm(size: int | None, override: bool, absent: bool) -> Section:
+    """Return what the section needs here. What is larger already is left so.
+
+    :param size: The bytes that are wanted at least.
+    """
+    if size is None:
+        return Section()
+    plan = plan_shm(size, read_fstab(), read_memory(), override, absent)
+    if absent:
+        return Section(plan)
+    try:
+        now = read_shm_size()
+    except OSError as exc:
+        return Section(plan._replace(problems=(*plan.problems, f"shared_memory.size: {exc}")))
+    if now >= size:
+        return Section(plan, in_effect=("shared_memory",))
+    return Section(
+        plan,
+        running=((f"size of {SHM}", str(now), str(size)),),
+        settle=partial(_remount, size),
+        in_effect=("shared_memory",),
+    )
+
+
+def _remount(size: int) -> str:
+    from .apply.shm import remount_shm  # Only a change needs a program.
+
+    return remount_shm(size)

@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What fstab makes of /dev/shm, as mount(8), systemd-remount-fs and tmpfs showed it on a host."""
+
+from __future__ import annotations
+
+import pytest
+from mlhost_limits.policy.cause import Link
+from mlhost_limits.policy.plan_shm import plan_shm
+from mlhost_limits.policy.rlimit import UNLIMITED
+from mlhost_limits.policy.shm_causes import (
+    ShmFacts,
+    find_shm_causes,
+    predict_shm,
+    trace_shm,
+)
+from mlhost_limits.policy.shm_mount import FSTAB, find_lines, format_line, parse_tmpfs_size
+
+MIB, GIB = 2**20, 2**30
+MEMORY = 4 * GIB
+LOW = "tmpfs /dev/shm tmpfs size=100m 0 0"
+HIGH = "tmpfs /dev/shm tmpfs size=3g 0 0"
+OURS = f"# BEGIN mlhost.limits\n{format_line(3 * GIB)}\n# END mlhost.limits\n"
+CREATED = OURS.replace("limits\n", "limits (there was no such file)\n", 1)
+
+
+@pytest.mark.parametrize(
+    ("text", "size"),
+    [
+        ("100m", 100 * MIB),
+        ("1e", 2**60),
+        ("0x1000000", 16 * MIB),
+        ("2P", 2**51),
+        ("0", UNLIMITED),
+        ("25%", GIB),
+        ("10k%", None),
+        ("lots", None),
+        ("", None),
+    ],
+)
+def test_a_size_as_tmpfs_takes_it(text: str, size: int | None) -> None:
+    assert parse_tmpfs_size(text, MEMORY) == size
+
+
+@pytest.mark.parametrize(
+    ("text", "sizes"),
+    [
+        ("", []),
+        (f"# {LOW}\n/dev/vda / ext4 defaults 0 0\n", []),
+        (f"{LOW}\n  {HIGH}\n", [100 * MIB, 3 * GIB]),
+        ("none /dev/shm/ tmpfs nosuid\n", [MEMORY // 2]),
+        ("none /dev/s\\150m tmpfs size=1m,size=2m\n", [2 * MIB]),
+        ("none /dev/shm tmpfs size=100m,nr_blocks=1000\n", [1000 * 4096]),
+        ("none /dev/shm tmpfs nr_blocks=0,size=x\n", [UNLIMITED]),
+        ("tmpfs /dev/shm tmpfs\n", []),
+    ],
+)
+def test_the_lines_for_it(text: str, sizes: list[int]) -> None:
+    assert [line.value for line in find_lines(text, MEMORY)] == sizes
+
+
+@pytest.mark.parametrize(
+    ("before", "override", "after"),
+    [
+        (None, False, CREATED),
+        ("x\n", False, f"x\n{OURS}"),
+        (f"x\n{OURS}", False, f"x\n{OURS}"),
+        (f"{HIGH}\n", False, f"{HIGH}\n"),
+        (f"{HIGH}\n{OURS}", False, f"{HIGH}\n"),
+        (f"{LOW}\n", False, f"{LOW}\n"),
+        (f"{LOW}\n", True, f"#mlhost.limits# {LOW}\n{OURS}"),
+        (f"{LOW}\n{HIGH}\n", True, f"#mlhost.limits# {LOW}\n{HIGH}\n"),
+    ],
+)
+def test_what_fstab_must_say(before: str | None, override: bool, after: str) -> None:
+    plan = plan_shm(3 * GIB, before, MEMORY, override, False)
+    text = None if before is None else before.encode()
+    expected = () if before == after else ((FSTAB, text, after.encode()),)
+    assert tuple(edit[:3] for edit in plan.edits) == expected
+    assert len(plan.shortfalls) == (before or "").startswith(LOW)
+    back = plan_shm(3 * GIB, after, MEMORY, override, True)
+    plain = None if before is None else before.replace(OURS, "").encode()
+    assert [edit.after for edit in back.edits] in ([plain], [])
+
+
+def test_nothing_is_written_where_half_of_the_memory_does() -> None:
+    assert plan_shm(2 * GIB, "x\n", MEMORY, False, False).edits == ()
+    assert plan_shm(2 * GIB, None, MEMORY, False, False).edits == ()
+    assert plan_shm(None, None, MEMORY, False, False).edits == ()
+    assert plan_shm(3 * GIB, None, MEMORY, False, True).edits == ()
+
+
+def test_more_than_the_memory_is_noted_and_a_broken_block_refused() -> None:
+    assert plan_shm(5 * GIB, "", MEMORY, False, False).notes
+    assert plan_shm(5 * GIB, "# END mlhost.limits\n", MEMORY, False, False).problems
+
+
+@pytest.mark.parametrize(
+    ("facts", "codes", "boot"),
+    [
+        (ShmFacts(3 * GIB, HIGH, MEMORY), [], 3 * GIB),
+        (ShmFacts(GIB, HIGH, MEMORY), ["shm-remounted"], 3 * GIB),
+        (ShmFacts(3 * GIB, "", MEMORY), ["shm-not-stated"], 2 * GIB),
+        (ShmFacts(100 * MIB, LOW, MEMORY), ["shm-stated-too-small"], 100 * MIB),
+        (ShmFacts(3 * GIB, f"{LOW}\n{HIGH}", MEMORY), ["shm-stated-too-small"], 100 * MIB),
+    ],
+)
+def test_why_it_is_too_small(facts: ShmFacts, codes: list[str], boot: int) -> None:
+    causes = find_shm_causes(3 * GIB, facts)
+    assert [cause.code for cause in causes] == codes
+    assert predict_shm(facts) == boot
+    for cause in causes:
+        assert cause.remedy.commands[-1] == ("mount", "-o", f"remount,size={3 * GIB}", "/dev/shm")
+        assert bool(cause.at) == (cause.code == "shm-stated-too-small")
+    beats = f'{FSTAB}:1 "{LOW}" comes first and beats {FSTAB}:2 "{HIGH}"'
+    assert (HIGH in facts.fstab and LOW in facts.fstab) == (beats in [one.text for one in causes])
+
+
+def test_the_chain() -> None:
+    links = trace_shm(ShmFacts(GIB, f"{LOW}\n{HIGH}", MEMORY))
+    assert [link.value for link in links] == ["4GiB", "2GiB", "100MiB", "3GiB", "1GiB"]
+    assert isinstance(links[3], Link)
+    assert "not read" in links[3].source
