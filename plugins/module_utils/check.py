@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from .policy.rlimit import Rlimit
     from .policy.schema import Policy
 
-SECTIONS = ("kernel", "sessions", "docker", "processes")
+SECTIONS = ("kernel", "sessions", "services", "docker", "processes")
 SERVICES = ("sshd", "su", "sudo", "cron", "login")
 
 
@@ -148,6 +148,13 @@ def _check_docker(policy: Policy, options: Options, evidence: Evidence) -> Itera
         yield from check_docker(policy.docker, options.canary, evidence)
 
 
+def _check_services(policy: Policy, options: Options, evidence: Evidence) -> Iterator[Finding]:
+    if policy.services:
+        from .check_services import check_services
+
+        yield from check_services(policy.services, options.canary, evidence, options.probe)
+
+
 def _check_processes(policy: Policy, options: Options, evidence: Evidence) -> Iterator[Finding]:
     if policy.processes:
         from .check_processes import check_processes
@@ -158,6 +165,7 @@ def _check_processes(policy: Policy, options: Options, evidence: Evidence) -> It
 _LOOKS = {
     "kernel": _check_kernel,
     "sessions": _check_sessions,
+    "services": _check_services,
     "docker": _check_docker,
     "processes": _check_processes,
 }
