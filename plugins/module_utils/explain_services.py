@@ -99,6 +99,8 @@ def explain_idle_tasks(finding: Finding, unit: str) -> Finding:
     """Return the finding on the tasks of a unit that does not run with what is to come."""
     try:
         files = read_sources(unit)
+        if files.main is None or not files.main.text:
+            return finding
         slices = list_slices(unit, merge_units(files.main, files.dropins))
         known = [TasksLevel(unit, files)]
         known += [TasksLevel(one, read_sources(one)) for one in slices]

@@ -176,15 +176,20 @@ def judge_user_default(seen: Seen, uid: int, world: World) -> dict[str, Verdict]
     manager, known = world.find_user_manager(uid), world.find_unit(name)
     if manager is None or known is None:
         return {}
-    facts = gather_user_default(uid, read_limits(manager.pid), world.evidence)
+    own = read_limits(manager.pid)
+    facts = gather_user_default(uid, own, world.evidence)
     reload: Commands = ((*_name_caller(uid), "daemon-reload"),)
     booted = _under(facts._replace(files=outlive_boot(facts.files)), known[1])
     scene = Scene(facts, booted, reload, (), uid)
     anew = (known[0], (("systemctl", "restart", name),))
     since = format_time(read_start_time(manager))
-    return {
+    bound = {
         item: _blame_manager(item, seen, scene, anew, since)
-        or explain_new(item, limit, seen.limits[item], facts, booted, reload)
+        for item, limit in seen.wanted.items()
+        if max(limit.soft or 0, limit.hard or 0) > own[item].hard
+    }
+    return {
+        item: bound.get(item) or explain_new(item, limit, seen.limits[item], facts, booted, reload)
         for item, limit in seen.wanted.items()
     }
 

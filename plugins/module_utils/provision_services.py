@@ -109,12 +109,12 @@ def _read_state(policy: ServicesPolicy) -> ServicesState:
     return ServicesState(read_editable(), files, read_most_tasks())
 
 
-def _find_connecting() -> int | None:
+def _find_connecting() -> int:
     name = find_connecting_user()
     try:
-        return pwd.getpwnam(name).pw_uid if name else None
+        return pwd.getpwnam(name).pw_uid if name else 0
     except KeyError:
-        return None
+        return 0
 
 
 def _decode(content: bytes | None) -> str | None:
@@ -136,17 +136,20 @@ def _is_old(one: Running, texts: Mapping[str, str | None], absent: bool) -> bool
     edited = find_target(one.owner) in texts or find_target(MANAGER) in texts
     if absent:
         return find_target(one.owner) in texts
-    shown = show_unit(one.unit)
     try:
-        limits = read_limits(shown.main_pid if shown and shown.main_pid else one.process.pid)
+        limits = read_limits(one.process.pid)
+        asked = one.rule.limits.items()
+        short = [item for item, limit in asked if not is_enough(limit, limits[item])]
+        if not short:
+            return False
         started = read_start_time(one.process)
         facts = gather_unit(one.unit, Evidence())
     except (OSError, ValueError):
         return False  # It ended meanwhile, or nobody can tell what a restart would give.
-    short = [item for item, limit in one.rule.limits.items() if not is_enough(limit, limits[item])]
     facts = facts._replace(files=apply_texts(facts.files, one.owner, texts))
     if not any(_is_better(item, one.rule, limits, facts) for item in short):
         return False
+    shown = show_unit(one.unit)
     unread = shown is not None and any(shown.limits[x] != find_asked(x, facts) for x in short)
     return edited or unread or bool(find_change(facts.files, one.unit, started)[0])
 

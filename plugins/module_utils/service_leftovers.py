@@ -8,6 +8,7 @@ from .policy.finding import judge_limits
 from .policy.report import format_failures
 from .policy.systemd_limits import read_unit_limits
 from .policy.unit_file import UNIT_DIRECTORIES
+from .policy.unit_want import is_enough
 from .probe.process import find_processes, read_limits
 from .probe.services import find_units, find_user_managers, pick_oldest
 from .probe.unit import read_unit_files
@@ -54,19 +55,26 @@ def find_old_services(policy: ServicesPolicy) -> Iterator[str]:
             yield from _describe(unit, pick_oldest(members), rule.limits)
     for unit, process in find_services(processes).items():
         if unit not in named and policy.default.limits:
-            limits = leave_stated(policy.default.limits, unit, None)
-            yield from _describe(unit, process, limits)
+            yield from _describe(unit, process, policy.default.limits, unit)
     for uid in find_user_managers(processes) if policy.user_default.limits else ():
         for unit, process in find_user_services(processes, uid).items():
-            limits = leave_stated(policy.user_default.limits, unit, uid)
-            yield from _describe(f"{unit} of uid {uid}", process, limits)
+            who = f"{unit} of uid {uid}"
+            yield from _describe(who, process, policy.user_default.limits, unit, uid)
 
 
-def _describe(place: str, process: Process, wanted: Limits) -> list[str]:
+def _describe(
+    place: str, process: Process, wanted: Limits, unit: str = "", uid: int | None = None
+) -> list[str]:
+    """Return what a process has less than is asked; of a default, where its unit is silent.
+
+    :param unit: The unit, of whose manager this is the default.
+    """
     try:
         limits = read_limits(process.pid)
     except (OSError, ValueError):
         return []  # It ended meanwhile.
+    if unit and any(not is_enough(limit, limits[item]) for item, limit in wanted.items()):
+        wanted = leave_stated(wanted, unit, uid)
     where = f"{place} (pid {process.pid})"
     return format_failures(judge_limits(where, wanted, limits, f"/proc/{process.pid}/limits"))
 

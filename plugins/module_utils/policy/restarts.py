@@ -31,11 +31,11 @@ _LAST = re.compile(r"sshd?(@.*)?\.service")
 """Sessions outlive it; should it not come back, all else has been proved."""
 
 
-def find_refusals(units: Iterable[str], own: str, connecting: int | None) -> Iterator[str]:
+def find_refusals(units: Iterable[str], own: str, connecting: int) -> Iterator[str]:
     """Yield why units must not be restarted from here.
 
     :param own: The service that this run is part of.
-    :param connecting: The uid of whoever is connected, if it is not root.
+    :param connecting: The uid of whoever is connected.
     """
     for unit in units:
         reason = _find_refusal(unit, own, connecting)
@@ -43,14 +43,14 @@ def find_refusals(units: Iterable[str], own: str, connecting: int | None) -> Ite
             yield f"services_restart: {unit}: {reason}"
 
 
-def _find_refusal(unit: str, own: str, connecting: int | None) -> str:
+def _find_refusal(unit: str, own: str, connecting: int) -> str:
     stem, kind = unit.rpartition(".")[::2]
     if kind != "service" or stem.endswith("@") or not stem:
         return "only a service is restarted, by its whole name, as foo@1.service"
     for reason, names in _NEVER.items():
         if any(re.fullmatch(name, stem) for name in names):
             return reason
-    if connecting is not None and unit == f"user@{connecting}.service":
+    if unit == f"user@{connecting}.service":
         return "it is the service manager of whoever is connected"
     # The sessions of an sshd that logind does not know are part of its service, and outlive it.
     if unit == own and not _LAST.fullmatch(unit):
