@@ -16,7 +16,7 @@ from .services_policy import TASKS, ServicesPolicy, UnitRule
 from .systemd_limits import MANAGER, read_manager_limits, read_unit_limits
 from .tasks_max import KEY as TASKS_MAX
 from .tasks_max import read_default_tasks, read_unit_tasks, resolve_tasks
-from .unit_file import Source, scan_unit
+from .unit_file import Source, order_dropins, scan_unit
 from .unit_lines import format_limit
 from .unit_model import Files
 from .unit_want import declare, is_enough
@@ -226,11 +226,10 @@ def _find_fault(owner: str, files: Files) -> Declaration | None:
     """Return the line at which systemd gives up, before it comes to a manager's drop-in of ours."""
     if owner not in (MANAGER, USER_CONF, LOGIND):
         return None
-    for source in (*filter(None, [files.manager]), *files.manager_dropins):
-        fault = scan_unit(source.text, source.path).fault
-        if fault:
-            return Declaration(fault.path, fault.line, fault.key, fault.value)
-    return None
+    sources = (*filter(None, [files.manager]), *order_dropins(files.manager_dropins))
+    faults = (scan_unit(source.text, source.path).fault for source in sources)
+    fault = next(filter(None, faults), None)
+    return Declaration(fault.path, fault.line, fault.key, fault.value) if fault else None
 
 
 def _is_editable(at: Declaration, texts: Mapping[str, str | None]) -> bool:
