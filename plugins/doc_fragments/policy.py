@@ -24,6 +24,9 @@ options:
       - C(sessions) is a list of C(users) (domains as in limits.conf, so V(*) does not mean root)
         and their C(limits).
       - C(kernel) maps the name of a sysctl to its minimum, or to C(min), C(max) and C(exact).
+      - C(services) has C(default) (services that state nothing), C(user_default) (those of users'
+        managers), C(units) by name, and C(logind.remove_ipc). The first three hold limits by their
+        names and C(tasks), the number of tasks of the unit.
       - C(containers.docker) has C(limits) and C(shm_size), the defaults of a new container.
       - C(shared_memory.size) is what /dev/shm of the host must have at least.
       - C(processes) is a list of C(limits) of running processes, chosen by C(user), C(name) or

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from .policy.rlimit import Rlimit
     from .policy.schema import Policy
 
-SECTIONS = ("kernel", "sessions", "docker", "processes", "shared_memory")
+SECTIONS = ("kernel", "sessions", "services", "docker", "processes", "shared_memory")
 SERVICES = ("sshd", "su", "sudo", "cron", "login")
 
 
@@ -152,6 +152,13 @@ def _check_docker(policy: Policy, options: Options, evidence: Evidence) -> Itera
         yield from check_docker(policy.docker, options.canary, evidence)
 
 
+def _check_services(policy: Policy, options: Options, evidence: Evidence) -> Iterator[Finding]:
+    if policy.services:
+        from .check_services import check_services
+
+        yield from check_services(policy.services, options.canary, evidence, options.probe)
+
+
 def _check_processes(policy: Policy, options: Options, evidence: Evidence) -> Iterator[Finding]:
     if policy.processes:
         from .check_processes import check_processes
@@ -169,6 +176,7 @@ def _check_shm(policy: Policy, _options: Options, _evidence: Evidence) -> Iterat
 _LOOKS = {
     "kernel": _check_kernel,
     "sessions": _check_sessions,
+    "services": _check_services,
     "docker": _check_docker,
     "processes": _check_processes,
     "shared_memory": _check_shm,

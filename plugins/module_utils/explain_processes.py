@@ -26,7 +26,7 @@ def explain_process(seen: Seen, world: World) -> list[Finding]:
         told, as_session = _judge(seen, world)
     except (OSError, ValueError):
         return list(seen.findings)  # It ended meanwhile, or its surroundings cannot be read.
-    return [_tell(finding, told, as_session) for finding in seen.findings]
+    return [tell(finding, told, as_session) for finding in seen.findings]
 
 
 def _judge(seen: Seen, world: World) -> tuple[dict[str, Verdict], bool]:
@@ -76,10 +76,15 @@ def _find_worst(statuses: Sequence[str]) -> str:
     return next((status for status in (FAIL, UNKNOWN, PASS) if status in statuses), "")
 
 
-def _tell(finding: Finding, told: Mapping[str, Verdict], as_session: bool) -> Finding:
-    """Return a finding with what was found out about its limit."""
+def tell(
+    finding: Finding, told: Mapping[str, Verdict], as_session: bool = False, unseen: bool = False
+) -> Finding:
+    """Return a finding with what was found out about its limit.
+
+    :param unseen: Whether what was not seen is foretold as well.
+    """
     verdict, wanted = told.get(finding.requirement.item), finding.requirement
-    if verdict is None or finding.status == UNKNOWN:
+    if verdict is None or (finding.status == UNKNOWN and not unseen):
         return finding
     soon, boot = (_foretell(wanted, pair) for pair in (verdict.next_start, verdict.at_boot))
     outlook = Outlook(soon, "", boot) if as_session else Outlook("", soon, boot)

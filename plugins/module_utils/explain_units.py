@@ -7,6 +7,7 @@ import pwd
 from typing import NamedTuple
 
 from .explain_logins import find_session_change
+from .policy.new_service_causes import explain_new
 from .policy.old_session_causes import blame_user_manager
 from .policy.policy_reader import Limit
 from .policy.process_causes import (
@@ -27,7 +28,7 @@ from .probe.evidence import format_time
 from .probe.process import read_limits, read_start_time
 from .probe.process_clues import can_set_limits, find_ancestors, find_main, find_starters
 from .probe.unit_sources import find_change
-from .unit_facts import gather_user_unit, list_unit_directories
+from .unit_facts import gather_user_default, gather_user_unit, list_unit_directories
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -143,19 +144,53 @@ def judge_user_unit(seen: Seen, unit: str, uid: int, world: World) -> dict[str, 
         return {}
     try:
         facts = gather_user_unit(unit, uid, read_limits(manager.pid), world.evidence)
-        user = pwd.getpwuid(uid).pw_name
+        call = _name_caller(uid)
     except (KeyError, OSError, ValueError):
         return {}
-    bus = ("runuser", "-u", user, "--", "env", f"XDG_RUNTIME_DIR=/run/user/{uid}")
-    reload: Commands = ((*bus, "systemctl", "--user", "daemon-reload"),)
-    restart: Commands = ((*bus, "systemctl", "--user", "restart", unit),)
+    restart: Commands = ((*call, "restart", unit),)
     booted = _under(facts._replace(files=outlive_boot(facts.files)), known[1])
-    scene = Scene(facts, booted, reload, restart, uid)
+    scene = Scene(facts, booted, ((*call, "daemon-reload"),), restart, uid)
     anew = (known[0], (("systemctl", "restart", name),))
     since = format_time(read_start_time(manager))
     return {
         item: _blame_manager(item, seen, scene, anew, since) or verdict
         for item, verdict in _judge_all(seen, scene, world).items()
+    }
+
+
+def _name_caller(uid: int) -> tuple[str, ...]:
+    """Return the words by which root calls a user's service manager.
+
+    :raises KeyError: If there is no such user.
+    """
+    bus = ("runuser", "-u", pwd.getpwuid(uid).pw_name, "--", "env")
+    return (*bus, f"XDG_RUNTIME_DIR=/run/user/{uid}", "systemctl", "--user")
+
+
+def judge_user_default(seen: Seen, uid: int, world: World) -> dict[str, Verdict]:
+    """Return what is to be said of a new service of a user, limit by limit.
+
+    :raises KeyError, OSError, ValueError: If that cannot be told.
+    """
+    name = f"user@{uid}.service"
+    manager, known = world.find_user_manager(uid), world.find_unit(name)
+    if manager is None or known is None:
+        return {}
+    own = read_limits(manager.pid)
+    facts = gather_user_default(uid, own, world.evidence)
+    reload: Commands = ((*_name_caller(uid), "daemon-reload"),)
+    booted = _under(facts._replace(files=outlive_boot(facts.files)), known[1])
+    scene = Scene(facts, booted, reload, (), uid)
+    anew = (known[0], (("systemctl", "restart", name),))
+    since = format_time(read_start_time(manager))
+    bound = {
+        item: _blame_manager(item, seen, scene, anew, since)
+        for item, limit in seen.wanted.items()
+        if max(limit.soft or 0, limit.hard or 0) > own[item].hard
+    }
+    return {
+        item: bound.get(item) or explain_new(item, limit, seen.limits[item], facts, booted, reload)
+        for item, limit in seen.wanted.items()
     }
 
 

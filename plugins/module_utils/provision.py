@@ -20,6 +20,7 @@ from .policy.sysctl_writes import find_lowest_nr_open
 from .probe.files import read_limits_files, read_os_release, read_sysctl_files
 from .probe.kernel import read_sysctl
 from .probe.leftovers import find_open_sessions
+from .probe.services import list_dropin_folders
 from .probe.users import read_user
 from .probe.writers import find_editor
 from .provision_docker import FOLDERS as DOCKER_FOLDERS
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
     from .policy.schema import Policy
     from .section import Section
 
-SECTIONS = ("kernel", "sessions", "docker", "shared_memory")
+SECTIONS = ("kernel", "sessions", "services", "docker", "shared_memory")
 """In the order of writing: fs.nr_open must be up before a nofile may use it."""
 
 _MOST_USERS = 5  # Of a long list, whose sessions are opened before and after a change.
@@ -49,6 +50,7 @@ class Options(NamedTuple):
     override: bool = False
     sessions_file: str = SessionsOptions().target
     kernel_file: str = KernelOptions().target
+    services_restart: tuple[str, ...] = ()
     docker_restart: bool = False
     check_mode: bool = False
 
@@ -103,7 +105,7 @@ def _list_folders(options: Options) -> list[str]:
     """Return the folders in which files may be replaced."""
     files = (LIMITS_CONF, options.sessions_file, options.kernel_file)
     own = [path.rpartition("/")[0] for path in files]
-    return [*own, *SYSCTL_DIRECTORIES, *DOCKER_FOLDERS, *SHM_FOLDERS]
+    return [*own, *SYSCTL_DIRECTORIES, *DOCKER_FOLDERS, *SHM_FOLDERS, *list_dropin_folders()]
 
 
 def _provision(policy: Policy, options: Options) -> Outcome:
@@ -140,6 +142,11 @@ def _prepare_others(policy: Policy, options: Options, nr_open: int | None) -> It
 
     :param nr_open: The lowest fs.nr_open that will be in force.
     """
+    if policy.services and "services" in options.sections:
+        from .provision_services import ServicesOptions, prepare_services  # Long.
+
+        chosen = ServicesOptions(options.services_restart, options.override, options.absent)
+        yield prepare_services(policy.services, nr_open, chosen)
     if "docker" in options.sections:
         yield prepare_docker(policy, nr_open, options.absent, options.docker_restart)
     if "shared_memory" in options.sections:

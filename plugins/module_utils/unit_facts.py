@@ -13,7 +13,14 @@ from .policy.declaration import Declaration
 from .policy.rlimit import Rlimit
 from .policy.sysctl_conf import find_boot_default, find_number
 from .policy.sysctl_writes import resolve_sysctl
-from .policy.unit_file import UNIT_DIRECTORIES, Setting, list_user_directories, merge_units
+from .policy.systemd_limits import MANAGER
+from .policy.unit_file import (
+    UNIT_DIRECTORIES,
+    Setting,
+    Source,
+    list_user_directories,
+    merge_units,
+)
 from .policy.unit_model import (
     Files,
     Manager,
@@ -44,6 +51,9 @@ _SWITCH = re.compile(
     r"[-@:+!|]*(?:/\S*/)?(su|runuser)((?:\s+(?:-|-l|--login|-m|-p))*)"
     r"\s+(?:(?:-u|--user)[ =])?([a-z_][\w-]*)(?:\s|$)"
 )
+
+NEW_SERVICE = "mlhost-canary-0.service"
+"""A service that nobody has: what counts for it counts for all that state nothing."""
 
 USER_CONF = "user.conf"
 USER_FOLDER = "/etc/systemd/user"
@@ -88,6 +98,33 @@ def gather_user_unit(
         raise ValueError(f"{unit} has no file, or {personal} has a say")
     manager = Manager(find_user_defaults(own), own, evidence.nr_open, may_raise=False)
     return UnitFacts(unit, files, manager, folder=USER_FOLDER)
+
+
+def gather_default(evidence: Evidence) -> UnitFacts:
+    """Return all that decides a service of the system that states nothing.
+
+    :raises OSError, ValueError: If that cannot be told.
+    """
+    files = read_sources(NEW_SERVICE)._replace(main=Source(NEW_SERVICE, ""))
+    own = evidence.limits_of_pid_1
+    manager = Manager(find_defaults(own, _read_kernel_memlock()), own, evidence.nr_open)
+    line = find_nr_open_line(evidence)
+    return UnitFacts(NEW_SERVICE, files, manager, nr_open_line=line, defaults_of=MANAGER)
+
+
+def gather_user_default(uid: int, own: Mapping[str, Rlimit], evidence: Evidence) -> UnitFacts:
+    """Return all that decides a service of a user's manager that states nothing.
+
+    :param own: The limits of that manager.
+    :raises OSError, ValueError: If that cannot be told.
+    """
+    files = read_sources(NEW_SERVICE, list_unit_directories(uid), USER_CONF)
+    files = files._replace(main=Source(NEW_SERVICE, ""))
+    personal = f"{find_home_folder(uid)}/.config/systemd/{USER_CONF}"
+    if os.path.exists(personal):
+        raise ValueError(f"{personal} has a say")
+    manager = Manager(find_user_defaults(own), own, evidence.nr_open, may_raise=False)
+    return UnitFacts(NEW_SERVICE, files, manager, folder=USER_FOLDER, defaults_of=USER_CONF)
 
 
 def list_unit_directories(uid: int | None) -> tuple[str, ...]:

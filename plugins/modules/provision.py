@@ -12,7 +12,8 @@ version_added: 0.1.0
 author: The mlhost.limits founders (@mlhost)
 description:
   - Makes any section of a policy, or all of it, true in one run. Logins through limits.d, the
-    kernel's values through sysctl.d and at once, containers through Docker's daemon.json.
+    kernel's values through sysctl.d and at once, services and user managers through drop-ins of
+    systemd, containers through Docker's daemon.json.
   - Refuses before it writes whatever would lock the host or stop a daemon, all problems at once.
     Examples are a nofile above fs.nr_open, or a Docker default that is also a flag of its unit.
   - Writes files of its own. A line of somebody else's that beats them is reported with its file
@@ -33,8 +34,8 @@ options:
     description: Which parts of the policy to make true.
     type: list
     elements: str
-    choices: [kernel, sessions, docker, shared_memory]
-    default: [kernel, sessions, docker, shared_memory]
+    choices: [kernel, sessions, services, docker, shared_memory]
+    default: [kernel, sessions, services, docker, shared_memory]
   state:
     description:
       - V(absent) removes what this module has set, and makes lines effective again that
@@ -58,6 +59,16 @@ options:
     description: Where the kernel's values are written for the next boot.
     type: path
     default: /etc/sysctl.d/90-mlhost.conf
+  services_restart:
+    description:
+      - Services that may be restarted where they run with less than the policy asks for, by their
+        whole names, as V(slurmd.service). Others are named in RV(restart_required).
+      - If one does not stay up, every file is put back and it is restarted once more.
+      - Refused are services that would take the connection with them, such as D-Bus, logind and
+        those of the network.
+    type: list
+    elements: str
+    default: []
   docker_restart:
     description:
       - Whether Docker may be restarted where its new defaults need it. Without live-restore this
@@ -81,6 +92,15 @@ EXAMPLES = r"""
           limits:
             nofile: {soft: 131072, hard: 1048576}
             memlock: unlimited
+
+- name: Let slurmd and what it starts lock memory, from now on
+  mlhost.limits.provision:
+    profile: none
+    policy:
+      services:
+        units:
+          slurmd.service: {memlock: unlimited, nofile: 131072, tasks: unlimited}
+    services_restart: [slurmd.service]
 
 - name: Let new containers have these limits at once
   mlhost.limits.provision:
@@ -120,12 +140,12 @@ restarted:
   sample: [docker.service]
 in_effect:
   description:
-    - The O(mlhost.limits.check#module:sections) that this run has made true. Docker is not
-      among them while Docker needs a restart that was not allowed.
+    - The O(mlhost.limits.check#module:sections) that this run has made true. Docker and services
+      are not among them while they need a restart that was not allowed.
   returned: always
   type: list
   elements: str
-  sample: [kernel, sessions, docker]
+  sample: [kernel, sessions, services, docker]
 restart_required:
   description: Services that must be restarted before all of the policy is in effect.
   returned: always
@@ -133,7 +153,9 @@ restart_required:
   elements: str
   sample: [docker.service]
 old_limits:
-  description: Sessions and containers that go on with less than the policy asks for until they end.
+  description:
+    - Sessions, services and containers that go on with less than the policy asks for until they
+      end or are restarted.
   returned: always
   type: list
   elements: str
@@ -175,6 +197,7 @@ def main() -> None:
             "override": {"type": "bool", "default": False},
             "sessions_file": {"type": "path", "default": SESSIONS_FILE},
             "kernel_file": {"type": "path", "default": KERNEL_FILE},
+            "services_restart": {"type": "list", "elements": "str", "default": []},
             "docker_restart": {"type": "bool", "default": False},
         },
         supports_check_mode=True,

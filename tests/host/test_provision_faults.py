@@ -348,7 +348,11 @@ def test_who_else_writes_a_file_is_named(host: Host) -> None:
     try:
         run = run_module(host, "provision", {"sections": ["sessions"]}, "--check")
         assert f"{path}: {said}; what is changed there may be undone" in run.result["notes"]
-        options = {"sections": ["sessions"], "users": ["alice"], "services": ["sshd"]}
+        options: dict[str, object] = {
+            "sections": ["sessions"],
+            "users": ["alice"],
+            "services": ["sshd"],
+        }
         found = run_module(host, "check", options).result["findings"]
         causes = [cause for finding in found for cause in finding["causes"]]
         assert said in [

@@ -34,6 +34,7 @@ class Change(NamedTuple):
     path: str
     aside: str | None
     removed: bool = False
+    with_folder: bool = False
 
 
 class Changes(NamedTuple):
@@ -90,6 +91,10 @@ def revert_edits(changes: Changes) -> None:
 def commit_edits(changes: Changes) -> None:
     """Let go of the old files; one that cannot be removed now is by the next run."""
     _discard(change.aside for change in changes.files)
+    for change in changes.files:
+        if change.with_folder:
+            with contextlib.suppress(OSError):  # Somebody else has something there.
+                os.rmdir(os.path.dirname(change.path))
 
 
 def find_target(path: str, root: str = "/") -> str:
@@ -146,7 +151,8 @@ def _finish(step: _Step) -> Change:
     path, temporary, before = step.path, step.temporary, step.edit.before
     try:
         if temporary is None:
-            change = Change(path, take_away(path), removed=True)
+            folder_too = step.edit.with_folder
+            change = Change(path, take_away(path), removed=True, with_folder=folder_too)
         elif before is None:
             place(temporary, path)
             return Change(path, None)

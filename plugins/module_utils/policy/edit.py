@@ -18,7 +18,8 @@ class Edit(NamedTuple):
     """The change of one file, as bytes; ``None`` for a file that is not there.
 
     ``secret`` says that the content may hold credentials, so that a diff must be redacted;
-    ``hidden``, that a diff shows nothing of it.
+    ``hidden``, that a diff shows nothing of it; ``with_folder``, that its folder goes with it where
+    nothing else is left there.
     """
 
     path: str
@@ -27,6 +28,7 @@ class Edit(NamedTuple):
     mode: int = 0o644
     secret: bool = False
     hidden: bool = False
+    with_folder: bool = False
 
     @property
     def changes(self) -> bool:

@@ -21,12 +21,13 @@ from .policy_reader import (
 )
 from .profiles import PROFILES
 from .rlimit import ITEMS, UNLIMITED
+from .services_policy import ServicesPolicy, read_services
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-SECTIONS = ("sessions", "kernel", "containers", "processes", "shared_memory")
+SECTIONS = ("sessions", "kernel", "services", "containers", "processes", "shared_memory")
 _SELECTORS = ("user", "name", "unit")
 _DOMAIN = re.compile(r"[^\s#*%@:][^\s#:]*|\*|@[^\s#:]+|@?([0-9]+:[0-9]*|:[0-9]+)")
 _LINE = re.compile(r"[ \t]*[!-~][ -~\t]*")  # The kernel's values are ASCII.
@@ -75,6 +76,7 @@ class Policy(NamedTuple):
     processes: tuple[ProcessRule, ...] = ()
     shared_memory: int | None = None
     """Bytes that /dev/shm must have at least."""
+    services: ServicesPolicy | None = None
 
 
 def load_policy(policy: object, profile: str) -> Policy:
@@ -142,6 +144,7 @@ def _read_policy(raw: Mapping[str, object], problems: list[str]) -> Policy:
         docker=_read_containers(raw.get("containers", {}), problems),
         processes=_read_processes(raw.get("processes", []), problems),
         shared_memory=_read_shared_memory(raw.get("shared_memory", {}), problems),
+        services=read_services(raw.get("services", {}), problems),
     )
 
 

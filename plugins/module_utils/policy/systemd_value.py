@@ -98,13 +98,13 @@ def _parse_bound(name: str, text: str) -> int:
     if ITEMS[name].unit == "bytes":
         number = _parse_size(text)
     else:
-        number = _parse_nice(text) if name == "nice" else _parse_count(text)
+        number = _parse_nice(text) if name == "nice" else parse_count(text)
     if number >= UNLIMITED:
         raise ValueError(text)
     return number
 
 
-def _parse_count(text: str) -> int:
+def parse_count(text: str) -> int:
     match = _COUNT.fullmatch(text.lstrip(_SPACE))
     if match is None:
         raise ValueError(text)
@@ -116,9 +116,9 @@ def _parse_nice(text: str) -> int:
     """Read a nice level with its sign, or the kernel's own number: 20 less the level."""
     sign = text[:1]
     if sign not in ("+", "-"):
-        number = _parse_count(text)
+        number = parse_count(text)
     else:
-        level = _parse_count(text[1:])
+        level = parse_count(text[1:])
         number = 20 - level if sign == "+" else 20 + level
     if not (1 if sign == "+" else 0) <= number <= 40:
         raise ValueError(text)

@@ -249,7 +249,8 @@ def _blame(wanted: Asked, ranked: list[Statement], facts: UnitFacts, remedy: Rem
         text = f"{cite(at)} states too {'much' if much else 'little'}"
         code = "unit-stated-too-high" if much else "unit-stated-too-low"
         if is_default(winner) and not much:
-            code, text = "unit-manager-too-low", f"{text}, and {facts.name} states nothing"
+            code = "unit-manager-too-low"
+            text += "" if facts.defaults_of else f", and {facts.name} states nothing"
     return Cause(code, text, remedy, at, shadows)
 
 
@@ -283,7 +284,7 @@ def _restate(wanted: Asked, facts: UnitFacts) -> Repair:
     if ranked:
         return Repair(_blame(wanted, ranked, facts, remedy), after)
     given = format_limit(wanted.item, facts.manager.defaults[wanted.item])
-    why = f"no file states {wanted.item} for {facts.name}, and systemd's default is {given}"
+    why = f"no file states {wanted.item} for {facts.title}, and systemd's default is {given}"
     return Repair(Cause("unit-not-stated", why, remedy), after)
 
 

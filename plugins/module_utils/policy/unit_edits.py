@@ -14,7 +14,7 @@ from .unit_file import Source
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from .unit_model import Files, UnitFacts
 
@@ -48,32 +48,53 @@ def rewrite(at: Declaration, text: str, facts: UnitFacts) -> tuple[Remedy, UnitF
 
 
 def state(text: str, facts: UnitFacts) -> tuple[Remedy, UnitFacts]:
-    """State a limit in a drop-in of the unit that sorts after all others."""
+    """State a limit in a drop-in of the unit, or of its manager, that sorts after all others."""
+    if facts.defaults_of:
+        return _state_default(f"Default{text}", facts)
     path = find_site_file(facts)
     section = SECTIONS.get(facts.name.rpartition(".")[2], "Service")
     old = next((one.text for one in facts.files.dropins if one.path == path), "")
     added = f"{old}\n[{section}]\n{text}\n"
     kept = tuple(one for one in facts.files.dropins if one.path != path)
     files = facts.files._replace(dropins=(Source(path, added), *kept))
+    return add_lines(path, section, text), facts._replace(files=files)
+
+
+def _state_default(text: str, facts: UnitFacts) -> tuple[Remedy, UnitFacts]:
+    """State what services get that state nothing, in a drop-in of their manager."""
+    known = facts.files.manager_dropins
+    path = pick_site_file(f"/etc/systemd/{facts.defaults_of}.d", known)
+    old = next((one.text for one in known if one.path == path), "")
+    added = Source(path, f"{old}\n[Manager]\n{text}\n")
+    kept = tuple(one for one in known if one.path != path)
+    files = facts.files._replace(manager_dropins=(added, *kept))
+    return add_lines(path, "Manager", text), facts._replace(files=files)
+
+
+def add_lines(path: str, section: str, text: str) -> Remedy:
+    """Return the remedy that adds a line to a file, with the header of its section."""
     folder = path.rpartition("/")[0]
     printed = shlex.quote(f"\\n[{section}]\\n{text}\\n")
     commands = (
         ("mkdir", "-p", folder),
         ("sh", "-c", f"printf {printed} >> {shlex.quote(path)}"),
     )
-    remedy = Remedy(f'state "{text}" in {path}', commands if folder.isprintable() else ())
-    return remedy, facts._replace(files=files)
+    return Remedy(f'state "{text}" in {path}', commands if folder.isprintable() else ())
 
 
 def find_site_file(facts: UnitFacts) -> str:
     """Return the drop-in of ours: no other of the unit may sort after it, or hide it."""
-    folder = f"{facts.folder}/{facts.name}.d"
+    return pick_site_file(f"{facts.folder}/{facts.name}.d", facts.files.dropins)
+
+
+def pick_site_file(folder: str, dropins: Sequence[Source]) -> str:
+    """Return a file of this folder that sorts after all drop-ins and that none hides."""
     others = [
         source.path.rpartition("/")[2]
-        for source in facts.files.dropins
+        for source in dropins
         if source.path.rpartition("/")[0] != folder
     ]
-    last = max((one.path.rpartition("/")[2] for one in facts.files.dropins), default="")
+    last = max((one.path.rpartition("/")[2] for one in dropins), default="")
     free = (name for name in _NAMES if name >= last and name not in others)
     return f"{folder}/{next(free, f'{last[:-5]}z-site.conf')}"
 

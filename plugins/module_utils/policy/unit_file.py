@@ -210,6 +210,19 @@ def _list_wider_names(unit: str) -> list[str]:
     return names
 
 
+def list_slices(unit: str, settings: Iterable[Setting]) -> list[str]:
+    """Return the slices that a service of the system lives in, the innermost first.
+
+    Source: ``unit_set_default_slice()``: an instance has a slice of its template's name.
+    """
+    named = [one.value for one in settings if (one.section, one.key) == ("Service", "Slice")]
+    prefix, at = unit.rpartition(".")[0].partition("@")[:2]
+    default = f"system-{prefix.replace('-', chr(92) + 'x2d')}.slice" if at else "system.slice"
+    stem = (named[-1] if named and named[-1] else default).rpartition(".")[0]
+    parts = stem.split("-")
+    return ["-".join(parts[:count]) + ".slice" for count in range(len(parts), 0, -1)]
+
+
 def order_dropins(dropins: Iterable[Source]) -> list[Source]:
     """Return the drop-ins that count, in the order they apply: by base name over all folders.
 

@@ -76,7 +76,8 @@ class UnitFacts(NamedTuple):
     """One service, or unit of another kind.
 
     ``pam`` is there where PAM has a say, and ``folder`` is where a person's units lie.
-    ``nr_open_line`` is the line that gives fs.nr_open at boot.
+    ``nr_open_line`` is the line that gives fs.nr_open at boot. ``defaults_of`` is there where this
+    stands for every service that states nothing: the name of its manager's file, as system.conf.
     """
 
     name: str
@@ -85,6 +86,12 @@ class UnitFacts(NamedTuple):
     pam: Pam | None = None
     folder: str = "/etc/systemd/system"
     nr_open_line: Declaration | None = None
+    defaults_of: str = ""
+
+    @property
+    def title(self) -> str:
+        """Return what a sentence calls it."""
+        return "a new service" if self.defaults_of else self.name
 
 
 def find_defaults(of_pid_1: Mapping[str, Rlimit], memlock: int) -> dict[str, Rlimit]:

@@ -52,7 +52,7 @@ def _fit(limit: Limit, given: dict[str, Rlimit] | None, facts: UnitFacts) -> Rep
     asked = find_asked("nofile", facts)
     who = cite(declare(ranked[-1])) if ranked else f"systemd's default {_format(asked)}"
     code = "unit-above-nr-open" if given else "unit-refused-by-nr-open"
-    gets = f"{facts.name} gets {_format(given['nofile'])}" if given else "the start fails"
+    gets = f"{facts.title} gets {_format(given['nofile'])}" if given else "the start fails"
     text = f"{who} asks for more than fs.nr_open, {nr_open}: {gets}"
     target = asked
     if asked.hard > _LARGEST_NR_OPEN:  # All that there is, then, and what the policy needs.

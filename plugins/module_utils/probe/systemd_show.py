@@ -33,17 +33,25 @@ def show_unit(unit: str) -> Shown | None:
     """Return what the manager says of a unit; nothing where it is not asked or does not know."""
     names = ["LoadState", "MainPID", "NeedDaemonReload", *_LIMITS]
     told = _show([*(f"--property={name}" for name in names), "--", unit])
-    loaded = _show([f"--property=UnitsLoad{name}TimestampMonotonic" for name in ("", "Finish")])
+    loaded_at = read_loaded_at()
     if told.get("LoadState") not in ("loaded", "masked", "bad-setting", "error"):
         return None
     try:
         limits = {name: _read_pair(name, told) for name in RLIMITS}
-        ticks = _read_load(loaded)
         pid = int(told["MainPID"])
     except (KeyError, ValueError):
         return None
-    at = time.time() - time.monotonic() + ticks / 1e6 if ticks else 0.0
-    return Shown(limits, pid, told.get("NeedDaemonReload") == "yes", at)
+    return Shown(limits, pid, told.get("NeedDaemonReload") == "yes", loaded_at)
+
+
+def read_loaded_at() -> float:
+    """Return when the system's manager last read all files, in seconds since the epoch, or 0."""
+    told = _show([f"--property=UnitsLoad{name}TimestampMonotonic" for name in ("", "Finish")])
+    try:
+        ticks = _read_load(told)
+    except ValueError:
+        return 0.0
+    return time.time() - time.monotonic() + ticks / 1e6 if ticks else 0.0
 
 
 def _read_load(told: Mapping[str, str]) -> int:

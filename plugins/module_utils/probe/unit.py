@@ -123,11 +123,20 @@ def _find_aliases(unit: str, root: str, directories: Sequence[str]) -> list[str]
     found = (
         name
         for folder in directories
-        for name in list_folder(folder, root)
+        for name in _list_links(folder, root)
         if name.endswith(unit[unit.rfind(".") :])
         and _find_alias_target(f"{folder}/{name}", root, directories) == unit
     )
     return list(dict.fromkeys(found))
+
+
+def _list_links(folder: str, root: str) -> list[str]:
+    """Return the names of the links in a folder, sorted, without a look at each file."""
+    try:
+        with os.scandir(under(folder, root)) as entries:
+            return sorted(entry.name for entry in entries if entry.is_symlink())
+    except (FileNotFoundError, NotADirectoryError):
+        return []
 
 
 def _read_dropins(folders: Iterable[str], root: str) -> list[Source]:

@@ -1,0 +1,228 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Judge what systemd's services get against a policy: those that run, new ones, and of users."""
+
+from __future__ import annotations
+
+import pwd
+
+from .explain_processes import explain_process, explain_representative
+from .explain_services import (
+    explain_idle_tasks,
+    explain_idle_unit,
+    explain_new_service,
+    explain_new_user_service,
+    explain_tasks,
+)
+from .policy.finding import FAIL, PASS, Finding, Observation, Requirement, judge, judge_limits
+from .policy.process_causes import format_pair
+from .policy.services_policy import TASKS
+from .probe.pids_max import cut_levels, read_levels
+from .probe.process import find_processes, read_limits
+from .probe.service_canary import NewService, start_service
+from .probe.services import (
+    find_slices,
+    find_units,
+    find_user_managers,
+    is_booted,
+    is_template,
+)
+from .probe.unit import read_unit_files
+from .unit_facts import Seen, World
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from .policy.rlimit import Rlimit
+    from .policy.services_policy import ServicesPolicy, UnitRule
+    from .probe.evidence import Evidence
+    from .probe.pids_max import Level
+    from .probe.process import Process
+
+PLACE, NEW = "service:", "new-service:"
+SYSTEM = "system"
+"""Whose new services are meant, where it is no user."""
+
+
+def check_services(
+    policy: ServicesPolicy, canary: str, evidence: Evidence, probe: str = "quiet"
+) -> Iterator[Finding]:
+    """Yield the findings of the units that a policy names, of new services, and of logind.
+
+    :param canary: ``never`` leaves new services unknown.
+    """
+    processes = list(find_processes())
+    world = World(evidence, processes, probe)
+    for owner, rule in policy.units.items():
+        yield from _check_unit(owner, rule, world)
+    if policy.default.limits or policy.default.tasks is not None:
+        yield from _check_new(policy.default, canary, world)
+    if policy.user_default.limits or policy.user_default.tasks is not None:
+        for uid in find_user_managers(processes):
+            yield from _check_new_of_user(policy.user_default, canary, uid, world)
+    if policy.remove_ipc is not None:
+        from .check_logind import check_logind
+
+        runs = any(one.comm == "systemd-logind" for one in processes)
+        yield check_logind(policy.remove_ipc, runs)
+
+
+def _check_unit(owner: str, rule: UnitRule, world: World) -> Iterator[Finding]:
+    """Yield the findings of what runs of a unit, or what its next start will give."""
+    if owner.endswith(".slice"):
+        yield from _check_slices(owner, rule, world)
+        return
+    found = find_units(owner, world.processes)
+    for unit, members in found.items():
+        yield from _check_running(f"{PLACE}{unit}", unit, rule, members, world)
+    if not found:
+        place, reason = f"{PLACE}{owner}", _find_reason(owner)
+        findings = judge_limits(place, rule.limits, None, "", reason)
+        yield from explain_idle_unit(findings, owner, rule.limits, world)
+        if rule.tasks is not None:
+            wanted = _require_tasks(place, rule.tasks)
+            yield explain_idle_tasks(judge(wanted, Observation(None, "", reason)), owner)
+
+
+def _find_reason(unit: str) -> str:
+    main = read_unit_files(unit).main
+    if main is None:
+        return f"there is no {unit} on this host"
+    if not main.text:
+        return f"{main.path} masks it"
+    return "no instance is running" if is_template(unit) else "it is not running"
+
+
+def _require_tasks(place: str, tasks: int) -> Requirement:
+    return Requirement(place, TASKS, "value", tasks)
+
+
+def _check_slices(owner: str, rule: UnitRule, world: World) -> Iterator[Finding]:
+    found = find_slices(owner, world.processes)
+    for unit, process in found.items():
+        yield from _check_tasks(f"{PLACE}{unit}", unit, rule, process)
+    if not found and rule.tasks is not None:
+        wanted = _require_tasks(f"{PLACE}{owner}", rule.tasks)
+        yield judge(wanted, Observation(None, "", "no slice of that name has a process"))
+
+
+def _check_tasks(place: str, unit: str, rule: UnitRule, process: Process) -> Iterator[Finding]:
+    """Yield whether a unit may hold enough tasks: its own cgroup and those above it."""
+    if rule.tasks is not None:
+        levels = cut_levels(read_levels(process.cgroup), unit)
+        yield explain_tasks(_judge_tasks(place, rule.tasks, levels), levels)
+
+
+def _judge_tasks(place: str, tasks: int, levels: Sequence[Level]) -> Finding:
+    wanted = _require_tasks(place, tasks)
+    if not levels:
+        return judge(wanted, Observation(None, "", "its cgroup bounds no tasks that can be read"))
+    lowest = min(levels, key=lambda level: level.most)
+    return judge(wanted, Observation(lowest.most, lowest.path))
+
+
+def _check_running(
+    place: str, unit: str, rule: UnitRule, members: Sequence[Process], world: World
+) -> Iterator[Finding]:
+    """Yield the findings of one service: of all its processes, the one that has least."""
+    seen = list(_look(place, unit, rule, members, world))
+    if not seen:
+        yield from judge_limits(place, rule.limits, None, "", "it ended while it was looked at")
+        return
+    worst = [
+        min(zip(column, seen), key=lambda pair: _rank(pair[0]))
+        for column in zip(*(one.findings for one in seen))
+    ]
+    for one in seen:
+        mine = [finding for finding, owner in worst if owner is one and finding.status == FAIL]
+        yield from explain_process(one._replace(findings=mine), world) if mine else ()
+    fine = [finding for finding, dummy in worst if finding.status == PASS]
+    yield from explain_representative(fine, seen, world) if fine else ()
+    yield from _check_tasks(place, unit, rule, members[0])
+
+
+def _rank(finding: Finding) -> tuple[bool, int]:
+    """Order findings: what fails first, of equals the lowest."""
+    value = finding.observation.value
+    return finding.status != FAIL, value if isinstance(value, int) else 0
+
+
+def _look(
+    place: str, unit: str, rule: UnitRule, members: Sequence[Process], world: World
+) -> Iterator[Seen]:
+    """Yield each process with what the rule finds; it says where systemctl show says otherwise."""
+    shown = world.show_unit(unit)
+    for process in members:
+        try:
+            limits = read_limits(process.pid)
+        except (OSError, ValueError):
+            continue  # It ended since it was listed, or is a zombie.
+        how = f"/proc/{process.pid}/limits, lowest of {len(members)} processes"
+        if len(members) == 1:
+            how = f"/proc/{process.pid}/limits"
+        findings = [
+            _mention(finding, limits, shown.limits) if shown else finding
+            for finding in judge_limits(place, rule.limits, limits, how)
+        ]
+        yield Seen(process, limits, rule.limits, findings, unit)
+
+
+def _mention(finding: Finding, limits: dict[str, Rlimit], shown: dict[str, Rlimit]) -> Finding:
+    """Say where the service manager claims something else than what a process has."""
+    item, seen = finding.requirement.item, finding.observation
+    if shown[item] == limits[item]:
+        return finding
+    how = f"{seen.how}; systemctl show says {format_pair(item, shown[item])}"
+    return finding._replace(observation=seen._replace(how=how))
+
+
+def _check_new(rule: UnitRule, canary: str, world: World) -> Iterator[Finding]:
+    """Yield what a service of the system gets that states nothing, by starting one."""
+    place = f"{NEW}{SYSTEM}"
+    new, reason = _start(canary, None)
+    findings = judge_limits(place, rule.limits, new.limits or None, _describe(new), reason)
+    yield from explain_new_service(findings, rule.limits, new.limits or None, world)
+    if rule.tasks is not None:
+        yield _judge_new_tasks(place, rule.tasks, new, reason, None)
+
+
+def _start(canary: str, uid: int | None) -> tuple[NewService, str]:
+    """Return a service that was just started, or why there is none."""
+    if canary == "never":
+        return NewService(), "no service was started (canary: never)"
+    if not is_booted():
+        return NewService(), "systemd does not run here, so no service can be started"
+    new = start_service(uid)
+    return new, new.reason
+
+
+def _describe(new: NewService) -> str:
+    return f"a service that was started to see, pid {new.process.pid}" if new.process else ""
+
+
+def _judge_new_tasks(
+    place: str, tasks: int, new: NewService, reason: str, uid: int | None
+) -> Finding:
+    if reason:
+        return judge(_require_tasks(place, tasks), Observation(None, "", reason))
+    return explain_tasks(_judge_tasks(place, tasks, new.levels), new.levels, uid)
+
+
+def _check_new_of_user(rule: UnitRule, canary: str, uid: int, world: World) -> Iterator[Finding]:
+    """Yield what a service of a user's manager gets that states nothing, by starting one."""
+    place = f"{NEW}{_name_user(uid)}"
+    new, reason = _start(canary, uid)
+    findings = judge_limits(place, rule.limits, new.limits or None, _describe(new), reason)
+    if new.process:
+        seen = Seen(new.process, new.limits, rule.limits, findings)
+        findings = explain_new_user_service(seen, uid, world)
+    yield from findings
+    if rule.tasks is not None:
+        yield _judge_new_tasks(place, rule.tasks, new, reason, uid)
+
+
+def _name_user(uid: int) -> str:
+    try:
+        return pwd.getpwuid(uid).pw_name
+    except KeyError:
+        return str(uid)

@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Read how many tasks a cgroup may hold, and those above it, on cgroup v1 and v2."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from ..policy.rlimit import UNLIMITED
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_ROOT = "/sys/fs/cgroup"
+
+
+class Level(NamedTuple):
+    """One cgroup: the unit that it belongs to, where it lies, and how many tasks it may hold."""
+
+    unit: str
+    path: str
+    most: int
+
+
+def read_levels(cgroup: str, root: str = _ROOT) -> list[Level]:
+    """Return the cgroup of a process and those above it that have a bound, the lowest first.
+
+    :param cgroup: /proc/PID/cgroup.
+    :returns: Nothing where the controller is not there.
+    """
+    rows = [line.split(":", 2) for line in cgroup.splitlines() if line.count(":") >= 2]
+    paths = {controller: path for dummy, names, path in rows for controller in names.split(",")}
+    if "pids" in paths:
+        return list(_read(f"{root}/pids", paths["pids"]))
+    return list(_read(root, paths[""])) if "" in paths else []
+
+
+def _read(base: str, path: str) -> Iterator[Level]:
+    while path.strip("/"):
+        file = f"{base}{path}/pids.max"
+        try:
+            with open(file, encoding="ascii") as opened:
+                text = opened.read().strip()
+        except OSError:
+            text = ""  # The controller is not passed on as far down as that.
+        if text == "max" or text.isdigit():
+            yield Level(path.rpartition("/")[2], file, UNLIMITED if text == "max" else int(text))
+        path = path.rpartition("/")[0]
+
+
+def cut_levels(levels: list[Level], unit: str) -> list[Level]:
+    """Return the levels from a unit's own cgroup upward."""
+    names = [level.unit for level in levels]
+    return levels[names.index(unit) :] if unit in names else []

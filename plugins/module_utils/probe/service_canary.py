@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""See what a new service gets: start one that sleeps, look at its process, and stop it."""
+
+from __future__ import annotations
+
+import os
+import pwd
+import re
+import time
+from typing import NamedTuple
+
+from .pids_max import Level, read_levels
+from .process import Process, read_limits, read_process
+from .shell import become
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from ..policy.rlimit import Rlimit
+
+UNIT = "mlhost-canary-{}.service"
+_TIME_LIMIT = 20.0
+_SLEEP = "30"
+_PROGRAM = ("/usr/bin/sleep", "/bin/sleep")
+
+
+class NewService(NamedTuple):
+    """What a service got that was just started; ``reason`` says why none could be."""
+
+    process: Process | None = None
+    limits: Mapping[str, Rlimit] = {}
+    levels: tuple[Level, ...] = ()
+    reason: str = ""
+
+
+def start_service(uid: int | None = None) -> NewService:
+    """Start a service in the system's manager, or in that of a user, and look at it.
+
+    It is gone when this returns; should we be killed, it ends by itself.
+    """
+    unit = UNIT.format(os.getpid())
+    program = next((path for path in _PROGRAM if os.path.exists(path)), "sleep")
+    words = ["--quiet", "--collect", f"--unit={unit}", "--description=mlhost-limits check"]
+    code, text = run_systemd("systemd-run", [*words, program, _SLEEP], uid)
+    if code:
+        return NewService(reason=f"no service could be started: {_last_line(text)}")
+    try:
+        return _look(unit, uid)
+    finally:
+        run_systemd("systemctl", ["stop", unit], uid)
+
+
+def _look(unit: str, uid: int | None) -> NewService:
+    """Return what the process of the service has, once it is the program that was asked for."""
+    deadline = time.monotonic() + _TIME_LIMIT
+    while time.monotonic() < deadline:
+        text = run_systemd("systemctl", ["show", "-p", "MainPID", unit], uid)[1]
+        match = re.search(r"^MainPID=([1-9][0-9]*)$", text, re.MULTILINE)
+        try:
+            process = read_process(int(match[1])) if match else None
+            # Until it is that program, it is a copy of the manager with limits on their way.
+            if process and process.comm == "sleep" and unit in process.cgroup:
+                levels = tuple(read_levels(process.cgroup))
+                return NewService(process, read_limits(process.pid), levels)
+        except OSError:
+            pass
+        time.sleep(0.02)
+    return NewService(reason=f"a service that was started did not show up as {unit}")
+
+
+def run_systemd(
+    program: str, words: Sequence[str], uid: int | None = None, time_limit: float = _TIME_LIMIT
+) -> tuple[int, str]:
+    """Run systemctl or systemd-run, for a user's manager as that user; return status and text."""
+    import subprocess  # Needed only where something is asked; it is slow to import.
+
+    environment = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL": "C"}
+    enter = None
+    try:
+        if uid is not None:
+            entry = pwd.getpwuid(uid)
+            environment["XDG_RUNTIME_DIR"] = f"/run/user/{uid}"
+            bus = f"/run/user/{uid}/bus"
+            if os.path.exists(bus):
+                environment["DBUS_SESSION_BUS_ADDRESS"] = f"unix:path={bus}"
+            words = ["--user", *words]
+
+            def enter() -> None:
+                become(entry)
+
+        done = subprocess.run(  # noqa: S603 - no shell, and the search path is ours
+            [f"/usr/bin/{program}", *words],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            timeout=time_limit,
+            check=False,
+            env=environment,
+            cwd="/",
+            preexec_fn=enter,
+        )
+    except subprocess.TimeoutExpired:
+        return 1, f"{program} did not end within {time_limit:.0f} s"
+    except KeyError:
+        return 1, f"there is no user {uid}"
+    except OSError as exc:
+        return 1, f"{program}: {exc.strerror}"
+    return done.returncode, done.stdout.decode("utf-8", "replace")
+
+
+def _last_line(text: str) -> str:
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    return lines[-1] if lines else "no message"

@@ -1,0 +1,129 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Read what a policy for systemd's services meets on a host: drop-ins, units, managers."""
+
+from __future__ import annotations
+
+import os
+import re
+
+from ..policy.cgroup import find_home
+from ..policy.logind_conf import LOGIND
+from ..policy.plan_services import TOP, UNITS, USER_CONF
+from ..policy.systemd_limits import MANAGER
+from ..policy.unit_model import Files
+from .files import list_folder, read_text
+from .kernel import read_sysctl
+from .process import read_process
+from .unit import find_unit_names, read_manager_files
+from .unit_sources import read_sources
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from .process import Process
+
+_BASES = (UNITS, "/etc/systemd/system.control")
+_BOOTED = "/run/systemd/system"
+
+
+def is_booted() -> bool:
+    """Tell whether systemd runs this host (sd_booted(3)); in an image it does not."""
+    return os.path.isdir(_BOOTED) and not os.path.islink(_BOOTED)
+
+
+def list_dropin_folders() -> list[str]:
+    """Return the folders below /etc/systemd that hold drop-ins."""
+    confs = [f"{TOP}/{name}.d" for name in (MANAGER, USER_CONF, LOGIND)]
+    units = [f"{base}/{name}" for base in _BASES for name in list_folder(base)]
+    return [path for path in (*confs, *units) if path.endswith(".d") and os.path.isdir(path)]
+
+
+def read_editable() -> dict[str, str]:
+    """Return the drop-ins below /etc/systemd that are files of their own, by path."""
+    return {path: read_text(path) or "" for path in _list_dropins()}
+
+
+def _list_dropins() -> Iterator[str]:
+    for folder in list_dropin_folders():
+        for name in list_folder(folder):
+            path = f"{folder}/{name}"
+            is_dropin = name.endswith(".conf") and not name.startswith(".")
+            if is_dropin and os.path.isfile(path) and not os.path.islink(path):
+                yield path
+
+
+def read_owner(owner: str) -> Files:
+    """Return the files of a unit with those of its manager, or of a manager by its file's name.
+
+    :raises ValueError: If they are too many, or name each other in a ring.
+    """
+    if owner in (MANAGER, USER_CONF, LOGIND):
+        main, dropins = read_manager_files("/", owner)
+        return Files(None, (), main, tuple(dropins))
+    return read_sources(owner)
+
+
+def read_most_tasks() -> int:
+    """Return how many tasks the system can hold (``system_tasks_max()``)."""
+    named = ("kernel.pid_max", "kernel.threads-max")
+    values = [int(text) for text in map(read_sysctl, named) if text and text.isdigit()]
+    return min(values, default=2**22)
+
+
+def match_unit(unit: str, name: str) -> bool:
+    """Tell whether a unit of a policy means a running one: itself, an instance, or by its start."""
+    stem, kind = unit.rpartition(".")[::2]
+    if not name.endswith(f".{kind}"):
+        return False
+    if stem.endswith(("@", "-")):
+        return name.startswith(stem) and len(name) > len(unit)
+    return name == unit
+
+
+def find_units(unit: str, processes: Iterable[Process]) -> dict[str, list[Process]]:
+    """Return the running services that a unit of a policy means, each with its processes.
+
+    Left out are containers, and what the managers of users run.
+    """
+    found: dict[str, list[Process]] = {}
+    name = find_unit_names(unit)[1][0]
+    for process in processes:
+        home = find_home(process.cgroup)
+        if home.unit and not home.user_unit and match_unit(name, home.unit):
+            found.setdefault(home.unit, []).append(process)
+    return found
+
+
+def find_user_managers(processes: Iterable[Process]) -> dict[int, Process]:
+    """Return the service managers of users that run, by uid."""
+    found = {}
+    for process in processes:
+        match = re.search(r"/user@([0-9]+)\.service/init\.scope$", process.cgroup, re.MULTILINE)
+        if match and process.comm == "systemd":
+            found[int(match[1])] = process
+    return found
+
+
+def find_own_unit() -> str:
+    """Return the service that this very process belongs to, if it is one's."""
+    return find_home(read_process(os.getpid()).cgroup).unit
+
+
+def pick_oldest(processes: Sequence[Process]) -> Process:
+    return min(processes, key=lambda process: (process.start, process.pid))
+
+
+def find_slices(unit: str, processes: Iterable[Process]) -> dict[str, Process]:
+    """Return the slices that a unit of a policy means and that hold a process, each with one."""
+    found: dict[str, Process] = {}
+    for process in processes:
+        for part in re.split("[/\n]", process.cgroup):
+            if match_unit(unit, part):
+                found.setdefault(part, process)
+    return found
+
+
+def is_template(unit: str) -> bool:
+    """Tell whether a name stands for many units: a template's, or one that ends in a dash."""
+    return unit.rpartition(".")[0].endswith(("@", "-"))
