@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from .policy.rlimit import Rlimit
     from .policy.schema import Policy
 
-SECTIONS = ("kernel", "sessions", "docker", "processes")
+SECTIONS = ("kernel", "sessions", "docker", "podman", "containerd", "processes")
 SERVICES = ("sshd", "su", "sudo", "cron", "login")
 
 
@@ -148,6 +148,20 @@ def _check_docker(policy: Policy, options: Options, evidence: Evidence) -> Itera
         yield from check_docker(policy.docker, options.canary, evidence)
 
 
+def _check_podman(policy: Policy, options: Options, evidence: Evidence) -> Iterator[Finding]:
+    if policy.podman:
+        from .check_podman import check_podman
+
+        yield from check_podman(policy.podman, options.canary, evidence)
+
+
+def _check_containerd(policy: Policy, options: Options, evidence: Evidence) -> Iterator[Finding]:
+    if policy.containerd:
+        from .check_containerd import check_containerd
+
+        yield from check_containerd(policy.containerd, options.canary, evidence)
+
+
 def _check_processes(policy: Policy, options: Options, evidence: Evidence) -> Iterator[Finding]:
     if policy.processes:
         from .check_processes import check_processes
@@ -159,5 +173,7 @@ _LOOKS = {
     "kernel": _check_kernel,
     "sessions": _check_sessions,
     "docker": _check_docker,
+    "podman": _check_podman,
+    "containerd": _check_containerd,
     "processes": _check_processes,
 }

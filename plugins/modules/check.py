@@ -31,8 +31,8 @@ options:
     description: Which places to look at.
     type: list
     elements: str
-    choices: [kernel, sessions, docker, processes]
-    default: [kernel, sessions, docker, processes]
+    choices: [kernel, sessions, docker, podman, containerd, processes]
+    default: [kernel, sessions, docker, podman, containerd, processes]
   users:
     description:
       - Users whose sessions are measured. By default those that the policy names, the user that

@@ -159,6 +159,12 @@ def _read_size(path: str, rows: Sequence[str], node: Node) -> Declaration:
     return _declare(path, rows, node.line, size)
 
 
+def format_entry(item: str, limit: Rlimit) -> str:
+    """Return a limit as Podman reads it; it knows no word for "no limit" but -1."""
+    soft, hard = ("-1" if bound == UNLIMITED else str(bound) for bound in limit)
+    return f"{item}={soft}:{hard}"
+
+
 class Defaults(NamedTuple):
     """What new containers get from files, and the list that decides of limits as a whole."""
 

@@ -14,6 +14,7 @@ from .containers_conf import (
     OWN,
     SHM_KEY,
     ConfError,
+    format_entry,
     order_files,
     read_conf,
     resolve,
@@ -21,7 +22,7 @@ from .containers_conf import (
 from .declaration import Declaration
 from .edit import HEADER
 from .plan import SectionPlan, Shortfall, neutralise_all, plan_edits, restore_all
-from .rlimit import UNLIMITED, Rlimit, format_quantity
+from .rlimit import Rlimit, format_quantity
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -114,7 +115,7 @@ def find_shortfalls(
             if at is None or at.path != one.path:
                 continue
             if got is None or got.limit.soft < limit.soft or got.limit.hard < limit.hard:
-                yield Shortfall(at, format_ulimit(item, limit), override)
+                yield Shortfall(at, format_entry(item, limit), override)
         if policy.shm_size and one.shm and int(one.shm.value) < policy.shm_size:
             yield Shortfall(one.shm, f'{SHM_KEY} = "{policy.shm_size}"', override)
 
@@ -143,10 +144,10 @@ def format_drop_in(policy: PodmanPolicy, stated: Sequence[Stated]) -> str:
     lines = [HEADER, "[containers]"]
     if wanted:
         lines.append(f"{LIMITS_KEY} = [")
-        lines += [f'  "{format_ulimit(item, wanted[item])}",' for item in sorted(wanted)]
+        lines += [f'  "{format_entry(item, wanted[item])}",' for item in sorted(wanted)]
         for item in sorted(set(given) - set(wanted)):
             lines.append(f"  # {_name(given[item].at)}")
-            lines.append(f'  "{format_ulimit(item, given[item].limit)}",')
+            lines.append(f'  "{format_entry(item, given[item].limit)}",')
         lines.append("]")
     if policy.shm_size is not None:
         lines.append(f'{SHM_KEY} = "{policy.shm_size}"')
@@ -156,9 +157,3 @@ def format_drop_in(policy: PodmanPolicy, stated: Sequence[Stated]) -> str:
 def _name(at: Declaration) -> str:
     """Return where a line stands, for a comment, which must be UTF-8 and one line."""
     return cite(at).partition(' "')[0].encode("ascii", "backslashreplace").decode("ascii")
-
-
-def format_ulimit(item: str, limit: Rlimit) -> str:
-    """Return a limit as Podman reads it; it knows no word for "no limit" but -1."""
-    soft, hard = ("-1" if bound == UNLIMITED else str(bound) for bound in limit)
-    return f"{item}={soft}:{hard}"
