@@ -30,7 +30,7 @@ NEW = "new-container:podman"
 _WAYS = ("sshd", "login", "su")
 
 
-class _Session(NamedTuple):
+class Session(NamedTuple):
     """What a user's session gives, through which way; ``reason`` says why that is not known."""
 
     limits: Mapping[str, Rlimit] = {}
@@ -55,7 +55,7 @@ def check_new(
 ) -> Iterator[Finding]:
     """Yield the findings of a new container of root, or of a user's own."""
     place = name_place(user)
-    session = _open_session(user)
+    session = open_session(user)
     reason = session.reason or ("" if find_podman() else "podman is not installed on this host")
     if canary == "never":
         reason = "no container was started (canary: never)"
@@ -85,15 +85,15 @@ def name_place(user: str) -> str:
     return f"{NEW}/{user}" if user else NEW
 
 
-def _open_session(user: str) -> _Session:
+def open_session(user: str) -> Session:
     """Return the limits from which a user's containers start; root's are its caller's."""
     if not user:
-        return _Session()
+        return Session()
     results = measure_sessions([(way, user) for way in _WAYS])
     for result in results:
         if result.limits is not None:
-            return _Session(result.limits, result.service)
-    return _Session(reason=f"no session of {user} could be opened: {results[0].reason}")
+            return Session(result.limits, result.service)
+    return Session(reason=f"no session of {user} could be opened: {results[0].reason}")
 
 
 def _look(one: RunningContainer, policy: PodmanPolicy, evidence: Evidence) -> Iterator[Finding]:

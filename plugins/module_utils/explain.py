@@ -5,19 +5,25 @@ from __future__ import annotations
 
 import re
 
+from .check_containerd import NEW as NEW_OF_CONTAINERD
 from .check_docker import NEW
+from .check_podman import NEW as NEW_OF_PODMAN
 from .explain_kernel import trace_kernel
 from .explain_sessions import trace_session
 from .policy.rlimit import RLIMITS
 from .probe.evidence import Evidence
 from .trace_docker import RUNNING, trace_docker
+from .trace_podman import trace_containerd, trace_podman
 from .trace_processes import trace_process, trace_unit
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from .policy.cause import Link
 
-ACCEPTED = f"kernel, session:USER@SERVICE, service:UNIT, process:PID, {NEW}, {RUNNING}NAME"
+ACCEPTED = (
+    f"kernel, session:USER@SERVICE, service:UNIT, process:PID, {NEW}, {RUNNING}NAME,"
+    f" {NEW_OF_PODMAN}, {NEW_OF_PODMAN}/USER, {NEW_OF_CONTAINERD}"
+)
 _SERVICE = "service:"
 _PROCESS = re.compile(r"process:([0-9]+)(?: .*)?")
 _SESSION = re.compile(r"session:(.+)@([^@]+)")
@@ -32,8 +38,9 @@ def explain(place: str, item: str) -> list[Link]:
     evidence = Evidence()
     if place == "kernel":
         return trace_kernel(item, evidence)
-    if place == NEW or place.startswith(RUNNING):
-        return trace_docker(place, item, evidence)
+    links = _explain_container(place, item, evidence)
+    if links is not None:
+        return links
     if item not in RLIMITS:
         raise ValueError(f"{item!r} is no limit; accepted are {', '.join(RLIMITS)}")
     session, process = _SESSION.fullmatch(place), _PROCESS.fullmatch(place)
@@ -44,3 +51,14 @@ def explain(place: str, item: str) -> list[Link]:
     if place.startswith(_SERVICE):
         return trace_unit(place[len(_SERVICE) :], item, evidence)
     raise ValueError(f"{place!r} is no place to explain; accepted are {ACCEPTED}")
+
+
+def _explain_container(place: str, item: str, evidence: Evidence) -> list[Link] | None:
+    """Return the chain of a container; nothing where the place is another one."""
+    if place == NEW or place.startswith(RUNNING):
+        return trace_docker(place, item, evidence)
+    if place == NEW_OF_PODMAN or place.startswith(f"{NEW_OF_PODMAN}/"):
+        return trace_podman(place[len(NEW_OF_PODMAN) + 1 :], item, evidence)
+    if place == NEW_OF_CONTAINERD:
+        return trace_containerd(item, evidence)
+    return None
