@@ -29,6 +29,8 @@ options:
         names and C(tasks), the number of tasks of the unit.
       - C(containers.docker) has C(limits) and C(shm_size), the defaults of a new container.
       - C(shared_memory.size) is what /dev/shm of the host must have at least.
+      - C(containers.podman) has the same, and C(users) whose rootless containers are checked too.
+      - C(containers.containerd) has C(limits), which pods and other containers inherit from it.
       - C(processes) is a list of C(limits) of running processes, chosen by C(user), C(name) or
         C(unit). They are only checked.
       - A limit is one value, or C(soft), C(hard) and C(max). Soft and hard are set exactly and

@@ -31,7 +31,16 @@ if TYPE_CHECKING:
     from .policy.rlimit import Rlimit
     from .policy.schema import Policy
 
-SECTIONS = ("kernel", "sessions", "services", "docker", "processes", "shared_memory")
+SECTIONS = (
+    "kernel",
+    "sessions",
+    "docker",
+    "podman",
+    "containerd",
+    "processes",
+    "services",
+    "shared_memory",
+)
 SERVICES = ("sshd", "su", "sudo", "cron", "login")
 
 
@@ -159,6 +168,20 @@ def _check_services(policy: Policy, options: Options, evidence: Evidence) -> Ite
         yield from check_services(policy.services, options.canary, evidence, options.probe)
 
 
+def _check_podman(policy: Policy, options: Options, evidence: Evidence) -> Iterator[Finding]:
+    if policy.podman:
+        from .check_podman import check_podman
+
+        yield from check_podman(policy.podman, options.canary, evidence)
+
+
+def _check_containerd(policy: Policy, options: Options, evidence: Evidence) -> Iterator[Finding]:
+    if policy.containerd:
+        from .check_containerd import check_containerd
+
+        yield from check_containerd(policy.containerd, options.canary, evidence)
+
+
 def _check_processes(policy: Policy, options: Options, evidence: Evidence) -> Iterator[Finding]:
     if policy.processes:
         from .check_processes import check_processes
@@ -178,6 +201,8 @@ _LOOKS = {
     "sessions": _check_sessions,
     "services": _check_services,
     "docker": _check_docker,
+    "podman": _check_podman,
+    "containerd": _check_containerd,
     "processes": _check_processes,
     "shared_memory": _check_shm,
 }

@@ -4,10 +4,13 @@
 from __future__ import annotations
 
 from .explain_processes import explain_process, explain_representative
+from .policy.container_process import blame_container
 from .policy.finding import FAIL, PASS, Finding, judge_limits
 from .policy.process_causes import merge_limits
 from .probe.evidence import Evidence
 from .probe.process import find_processes, read_limits, read_process
+from .probe.process_clues import find_ancestors
+from .probe.running_containers import find_place
 from .probe.systemd_show import show_unit
 from .probe.users import read_user
 from .unit_facts import Seen, World
@@ -56,14 +59,22 @@ def _look(
         how = f"/proc/{process.pid}/limits"
         place = f"process:{process.pid} ({process.comm})"
         findings = judge_limits(place, rule.limits, limits, how)
+        container = ""
+        if any(finding.status == FAIL for finding in findings):
+            container = find_place(process, find_ancestors(process.pid))
+        if container:
+            findings = judge_limits(f"{place} in {container}", rule.limits, limits, how)
         asked = [one.limits for one in rules if one is rule or _matches(process, one)]
-        yield Seen(process, limits, merge_limits(asked), findings, unit)
+        yield Seen(process, limits, merge_limits(asked), findings, unit, container)
 
 
 def _judge_all(rule: ProcessRule, seen: list[Seen], place: str, world: World) -> Iterator[Finding]:
     wrong = [one for one in seen if any(finding.status == FAIL for finding in one.findings)]
     for one in wrong[:_MOST]:
-        yield from explain_process(one, world)
+        if one.container:
+            yield from (blame_container(finding, one.container) for finding in one.findings)
+        else:
+            yield from explain_process(one, world)
     if len(wrong) > _MOST:
         reason = f"{len(wrong) - _MOST} more processes of {rule.by} {rule.value} fall short"
         yield from judge_limits(place, rule.limits, None, "", reason)

@@ -23,8 +23,12 @@ from .probe.leftovers import find_open_sessions
 from .probe.services import list_dropin_folders
 from .probe.users import read_user
 from .probe.writers import find_editor
+from .provision_containerd import FOLDERS as CONTAINERD_FOLDERS
+from .provision_containerd import prepare_containerd
 from .provision_docker import FOLDERS as DOCKER_FOLDERS
 from .provision_docker import prepare_docker
+from .provision_podman import FOLDERS as PODMAN_FOLDERS
+from .provision_podman import prepare_podman
 from .provision_shm import FOLDERS as SHM_FOLDERS
 from .provision_shm import prepare_shm
 
@@ -36,7 +40,7 @@ if TYPE_CHECKING:
     from .policy.schema import Policy
     from .section import Section
 
-SECTIONS = ("kernel", "sessions", "services", "docker", "shared_memory")
+SECTIONS = ("kernel", "sessions", "docker", "podman", "containerd", "services", "shared_memory")
 """In the order of writing: fs.nr_open must be up before a nofile may use it."""
 
 _MOST_USERS = 5  # Of a long list, whose sessions are opened before and after a change.
@@ -52,6 +56,7 @@ class Options(NamedTuple):
     kernel_file: str = KernelOptions().target
     services_restart: tuple[str, ...] = ()
     docker_restart: bool = False
+    containerd_restart: bool = False
     check_mode: bool = False
 
 
@@ -106,6 +111,8 @@ def _list_folders(options: Options) -> list[str]:
     files = (LIMITS_CONF, options.sessions_file, options.kernel_file)
     own = [path.rpartition("/")[0] for path in files]
     return [*own, *SYSCTL_DIRECTORIES, *DOCKER_FOLDERS, *SHM_FOLDERS, *list_dropin_folders()]
+    others = (*DOCKER_FOLDERS, *PODMAN_FOLDERS, *CONTAINERD_FOLDERS)
+    return [*own, *SYSCTL_DIRECTORIES, *others]
 
 
 def _provision(policy: Policy, options: Options) -> Outcome:
@@ -151,6 +158,12 @@ def _prepare_others(policy: Policy, options: Options, nr_open: int | None) -> It
         yield prepare_docker(policy, nr_open, options.absent, options.docker_restart)
     if "shared_memory" in options.sections:
         yield prepare_shm(policy.shared_memory, options.override, options.absent)
+    if "podman" in options.sections:
+        yield prepare_podman(policy, nr_open, options.absent, options.override)
+    if "containerd" in options.sections:
+        yield prepare_containerd(
+            policy, nr_open, options.absent, options.override, options.containerd_restart
+        )
 
 
 def _find_in_effect(options: Options, others: Iterable[Section]) -> Iterator[str]:

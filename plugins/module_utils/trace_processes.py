@@ -16,6 +16,7 @@ from .policy.unit_want import declare
 from .probe.evidence import format_time
 from .probe.process import find_processes, read_limits, read_process, read_start_time
 from .probe.process_clues import find_ancestors
+from .probe.running_containers import find_place
 from .probe.systemd_show import show_unit
 from .unit_facts import World, gather_unit, gather_user_unit
 
@@ -89,6 +90,10 @@ def trace_process(pid: int, item: str, evidence: Evidence) -> list[Link]:
     process = read_process(pid)
     home = find_home(process.cgroup)
     ancestors = find_ancestors(pid)
+    container = find_place(process, ancestors)
+    if container:
+        source = f"it lives in {container}, whose engine gave it its limits"
+        return [Link("container", "", source), _trace_process(pid, item)]
     way = find_job(process, ancestors, home.unit) or (
         find_login(process, ancestors, home.session) if home.session else None
     )

@@ -221,7 +221,8 @@ class Seen(NamedTuple):
     """A process that was judged.
 
     ``wanted`` is all that the policy asks of it, and ``unit`` the service whose main process it is
-    where its cgroup does not say so: PAM may have moved it to a session.
+    where its cgroup does not say so: PAM may have moved it to a session. ``container`` names the
+    one that it lives in.
     """
 
     process: Process
@@ -229,6 +230,7 @@ class Seen(NamedTuple):
     wanted: Mapping[str, Limit]
     findings: Sequence[Finding]
     unit: str = ""
+    container: str = ""
 
 
 class World:

@@ -32,8 +32,8 @@ options:
     description: Which places to look at.
     type: list
     elements: str
-    choices: [kernel, sessions, services, docker, processes, shared_memory]
-    default: [kernel, sessions, services, docker, processes, shared_memory]
+    choices: [kernel, sessions, docker, podman, containerd, processes, services, shared_memory]
+    default: [kernel, sessions, docker, podman, containerd, processes, services, shared_memory]
   users:
     description:
       - Users whose sessions are measured. By default those that the policy names, the user that

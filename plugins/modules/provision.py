@@ -14,6 +14,8 @@ description:
   - Makes any section of a policy, or all of it, true in one run. Logins through limits.d, the
     kernel's values through sysctl.d and at once, services and user managers through drop-ins of
     systemd, containers through Docker's daemon.json.
+    kernel's values through sysctl.d and at once, containers through Docker's daemon.json,
+    Podman's containers.conf.d and a drop-in of containerd's unit.
   - Refuses before it writes whatever would lock the host or stop a daemon, all problems at once.
     Examples are a nofile above fs.nr_open, or a Docker default that is also a flag of its unit.
   - Writes files of its own. A line of somebody else's that beats them is reported with its file
@@ -34,8 +36,8 @@ options:
     description: Which parts of the policy to make true.
     type: list
     elements: str
-    choices: [kernel, sessions, services, docker, shared_memory]
-    default: [kernel, sessions, services, docker, shared_memory]
+    choices: [kernel, sessions, docker, podman, containerd, services, shared_memory]
+    default: [kernel, sessions, docker, podman, containerd, services, shared_memory]
   state:
     description:
       - V(absent) removes what this module has set, and makes lines effective again that
@@ -74,6 +76,12 @@ options:
       - Whether Docker may be restarted where its new defaults need it. Without live-restore this
         ends every running container.
       - If the daemon does not come back, its old configuration is put back.
+    type: bool
+    default: false
+  containerd_restart:
+    description:
+      - Whether containerd may be restarted where its new limits need it. Containers go on, with
+        the limits that they have.
     type: bool
     default: false
 """
@@ -199,6 +207,7 @@ def main() -> None:
             "kernel_file": {"type": "path", "default": KERNEL_FILE},
             "services_restart": {"type": "list", "elements": "str", "default": []},
             "docker_restart": {"type": "bool", "default": False},
+            "containerd_restart": {"type": "bool", "default": False},
         },
         supports_check_mode=True,
     )

@@ -6,6 +6,13 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
+from .engines_policy import (
+    ContainerdPolicy,
+    PodmanPolicy,
+    read_container_limits,
+    read_containerd,
+    read_podman,
+)
 from .policy_reader import (
     LONGEST_WORD,
     Limit,
@@ -13,7 +20,6 @@ from .policy_reader import (
     join_names,
     name_kind,
     read_entries,
-    read_limits,
     read_mapping,
     read_quantity,
     read_stated,
@@ -28,13 +34,11 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 SECTIONS = ("sessions", "kernel", "services", "containers", "processes", "shared_memory")
+_ENGINES = ("docker", "podman", "containerd")
 _SELECTORS = ("user", "name", "unit")
 _DOMAIN = re.compile(r"[^\s#*%@:][^\s#:]*|\*|@[^\s#:]+|@?([0-9]+:[0-9]*|:[0-9]+)")
 _LINE = re.compile(r"[ \t]*[!-~][ -~\t]*")  # The kernel's values are ASCII.
 _SYSCTL_KEY = re.compile(r"[A-Za-z0-9_-]+([./][A-Za-z0-9_:-]+)+")
-_CONTAINER_ITEMS = tuple(
-    name for name, item in ITEMS.items() if item.resource is not None and name != "as"
-)
 
 
 class SessionRule(NamedTuple):
@@ -73,6 +77,8 @@ class Policy(NamedTuple):
     sessions: tuple[SessionRule, ...] = ()
     kernel: Mapping[str, KernelValue] = {}
     docker: DockerPolicy | None = None
+    podman: PodmanPolicy | None = None
+    containerd: ContainerdPolicy | None = None
     processes: tuple[ProcessRule, ...] = ()
     shared_memory: int | None = None
     """Bytes that /dev/shm must have at least."""
@@ -138,10 +144,13 @@ def _is_mergeable(below: object, over: Mapping[str, object]) -> bool:
 
 def _read_policy(raw: Mapping[str, object], problems: list[str]) -> Policy:
     refuse_unknown("policy", raw, SECTIONS, problems)
+    containers = read_mapping("containers", raw.get("containers", {}), _ENGINES, problems)
     return Policy(
         sessions=_read_sessions(raw.get("sessions", []), problems),
         kernel=_read_kernel(raw.get("kernel", {}), problems),
-        docker=_read_containers(raw.get("containers", {}), problems),
+        docker=_read_docker(containers.get("docker", {}), problems),
+        podman=read_podman(containers.get("podman", {}), problems),
+        containerd=read_containerd(containers.get("containerd", {}), problems),
         processes=_read_processes(raw.get("processes", []), problems),
         shared_memory=_read_shared_memory(raw.get("shared_memory", {}), problems),
         services=read_services(raw.get("services", {}), problems),
@@ -186,20 +195,10 @@ def _read_processes(raw: object, problems: list[str]) -> tuple[ProcessRule, ...]
     return tuple(rules)
 
 
-def _read_containers(raw: object, problems: list[str]) -> DockerPolicy | None:
-    section = read_mapping("containers", raw, ("docker",), problems)
-    if "docker" not in section:
-        return None
+def _read_docker(raw: object, problems: list[str]) -> DockerPolicy | None:
     path = "containers.docker"
-    docker = read_mapping(path, section["docker"], ("limits", "shm_size"), problems)
-    limits = read_limits(f"{path}.limits", docker.get("limits", {}), _CONTAINER_ITEMS, problems)
-    for name, limit in limits.items():
-        if (limit.soft is None) != (limit.hard is None):
-            problems.append(f"{path}.limits.{name}: Docker needs soft and hard, or one value")
-    if limits.get("nofile", Limit()).hard == UNLIMITED:
-        problems.append(
-            f"{path}.limits.nofile: 'unlimited' lets no container start; a number is accepted"
-        )
+    docker = read_mapping(path, raw, ("limits", "shm_size"), problems)
+    limits = read_container_limits(path, docker.get("limits", {}), "Docker", problems)
     shm_size = None
     if "shm_size" in docker:
         shm_size = read_quantity(f"{path}.shm_size", docker["shm_size"], "bytes", problems)

@@ -202,7 +202,7 @@ def test_what_a_limit_means(item: str, value: object, limit: Limit) -> None:
         ({"shared_memory": 5}, "shared_memory: 5 was given; a mapping is accepted"),
         ({"shared_memory": {"size": 0}}, "shared_memory.size: a size above 0 is accepted"),
         ({"containers": []}, "containers: a list was given; a mapping is accepted"),
-        ({"containers": {"podman": {}}}, "containers.podman: is unknown; accepted are docker"),
+        ({"containers": {"lxd": {}}}, "containers.lxd: is unknown; accepted are docker, podman, containerd"),
         ({"containers": {"docker": 5}}, "containers.docker: 5 was given; a mapping is accepted"),
         (docker(shm="1GiB"), "containers.docker.shm: is unknown; accepted are limits, shm_size"),
         (docker(shm_size="1G"), f"containers.docker.shm_size: '1G' is not a limit: {UNITS}"),

@@ -1,0 +1,139 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Judge Podman's running containers, and what a new one would get, against a policy."""
+
+from __future__ import annotations
+
+import pwd
+from typing import NamedTuple
+
+from .explain_podman import explain_podman, gather_podman
+from .policy.finding import FAIL, Finding, Observation, Requirement, judge, judge_limits
+from .policy.podman_causes import SHM, START
+from .policy.podman_running import explain_running
+from .probe.docker import read_container_limits
+from .probe.podman import find_podman
+from .probe.podman_canary import Caller, run_podman_canary
+from .probe.podman_spec import read_created
+from .probe.running_containers import find_running
+from .probe.session import measure_sessions
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from .policy.engines_policy import PodmanPolicy
+    from .policy.rlimit import Rlimit
+    from .probe.evidence import Evidence
+    from .probe.running_containers import RunningContainer
+
+NEW = "new-container:podman"
+_WAYS = ("sshd", "login", "su")
+
+
+class Session(NamedTuple):
+    """What a user's session gives, through which way; ``reason`` says why that is not known."""
+
+    limits: Mapping[str, Rlimit] = {}
+    way: str = ""
+    reason: str = ""
+
+
+def check_podman(policy: PodmanPolicy, canary: str, evidence: Evidence) -> Iterator[Finding]:
+    """Yield the findings of every running container, and of a new one of root and of each user.
+
+    :param canary: ``never`` leaves a new container unknown.
+    """
+    for one in find_running():
+        if one.container.engine == "podman":
+            yield from _look(one, policy, evidence)
+    for user in ("", *policy.users):
+        yield from check_new(policy, user, canary, evidence)
+
+
+def check_new(
+    policy: PodmanPolicy, user: str, canary: str, evidence: Evidence
+) -> Iterator[Finding]:
+    """Yield the findings of a new container of root, or of a user's own."""
+    place = name_place(user)
+    session = open_session(user)
+    reason = session.reason or ("" if find_podman() else "podman is not installed on this host")
+    if canary == "never":
+        reason = "no container was started (canary: never)"
+    if reason:
+        yield from _judge_unknown(place, policy, reason)
+        return
+    seen = run_podman_canary(Caller(user, session.limits))
+    if seen.refusal:
+        wanted = Requirement(place, START, "value", exact="a container that starts")
+        findings = [judge(wanted, Observation(seen.refusal, "canary container"))]
+    elif seen.found is None:
+        findings = _judge_unknown(place, policy, seen.reason)
+    else:
+        how = (
+            f"canary container, from a session through {session.way}"
+            if user
+            else "canary container"
+        )
+        findings = judge_limits(place, policy.limits, seen.found.limits, how)
+        findings += _judge_shm(place, policy, seen.found.shm_size, how)
+    facts = gather_podman(user, evidence, session.limits, session.way)
+    yield from explain_podman(findings, policy, facts, evidence)
+
+
+def name_place(user: str) -> str:
+    """Return the place of a new container of root, or of a user's own."""
+    return f"{NEW}/{user}" if user else NEW
+
+
+def open_session(user: str) -> Session:
+    """Return the limits from which a user's containers start; root's are its caller's."""
+    if not user:
+        return Session()
+    results = measure_sessions([(way, user) for way in _WAYS])
+    for result in results:
+        if result.limits is not None:
+            return Session(result.limits, result.service)
+    return Session(reason=f"no session of {user} could be opened: {results[0].reason}")
+
+
+def _look(one: RunningContainer, policy: PodmanPolicy, evidence: Evidence) -> Iterator[Finding]:
+    """Yield the findings of a running container, with why it falls short."""
+    pid = one.process.pid
+    try:
+        found = read_container_limits(pid)
+    except OSError:
+        return  # It ended since it was listed.
+    user = _name_user(one.owner)
+    name = one.container.name.partition("/")[2]
+    place = f"container:podman/{user}/{name}" if user else f"container:podman/{name}"
+    how = f"/proc/{pid}/limits"
+    findings = judge_limits(place, policy.limits, found.limits, how)
+    findings += _judge_shm(place, policy, found.shm_size, how)
+    if any(finding.status == FAIL for finding in findings):
+        facts = gather_podman(user, evidence, {}, "")
+        created = read_created(one)
+        findings = [explain_running(each, created, facts, policy) for each in findings]
+    yield from findings
+
+
+def _name_user(uid: int) -> str:
+    try:
+        return pwd.getpwuid(uid).pw_name if uid else ""
+    except KeyError:
+        return str(uid)
+
+
+def _judge_shm(place: str, policy: PodmanPolicy, size: int | None, how: str) -> list[Finding]:
+    if policy.shm_size is None:
+        return []
+    wanted = Requirement(place, SHM, "value", policy.shm_size, unit="bytes")
+    reason = "" if size is not None else "it has no /dev/shm of its own"
+    return [judge(wanted, Observation(size, how, reason))]
+
+
+def _judge_unknown(place: str, policy: PodmanPolicy, reason: str) -> list[Finding]:
+    findings = judge_limits(place, policy.limits, None, "", reason)
+    if policy.shm_size is not None:
+        wanted = Requirement(place, SHM, "value", policy.shm_size, unit="bytes")
+        findings.append(judge(wanted, Observation(None, "", reason)))
+    return findings

@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Say why containers of Podman fall short, and what they will have after a boot."""
+
+from __future__ import annotations
+
+from .policy.cause import Outlook
+from .policy.containers_conf import ConfError, find_unread_keys, order_files, read_conf
+from .policy.declaration import Declaration
+from .policy.finding import FAIL
+from .policy.podman_causes import (
+    PodmanFacts,
+    Unread,
+    find_podman_causes,
+    foresee,
+)
+from .probe.podman import read_conf_files
+from .unit_facts import find_nr_open_at_boot
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from .policy.cause import Cause
+    from .policy.engines_policy import PodmanPolicy
+    from .policy.finding import Finding
+    from .policy.rlimit import Rlimit
+    from .probe.evidence import Evidence
+
+
+def gather_podman(
+    user: str, evidence: Evidence, session: Mapping[str, Rlimit], way: str
+) -> PodmanFacts | None:
+    """Return all that decides the containers of a user; nothing where that cannot be read."""
+    try:
+        files = read_conf_files(user)
+    except OSError:
+        return None
+    facts = PodmanFacts((), evidence.nr_open, user=user, session=session, way=way)
+    paths = order_files(files)
+    try:
+        stated = tuple(read_conf(path, files[path]) for path in paths)
+    except ConfError as error:
+        return facts._replace(broken=error)
+    unread = tuple(one for path in paths for one in _find_unread(path, files[path]))
+    return facts._replace(stated=stated, unread=unread)
+
+
+def _find_unread(path: str, text: str) -> Iterator[Unread]:
+    rows = text.split("\n")
+    for line, reason in find_unread_keys(text):
+        yield Unread(Declaration(path, line, rows[line - 1].rstrip("\r"), ""), reason)
+
+
+def explain_podman(
+    findings: list[Finding], policy: PodmanPolicy, facts: PodmanFacts | None, evidence: Evidence
+) -> Iterator[Finding]:
+    """Yield the findings of a new container with their causes."""
+    for finding in findings:
+        if facts is None or finding.observation.value is None:
+            yield finding
+            continue
+        wanted = finding.requirement
+        boot = foresee(wanted, facts, find_nr_open_at_boot(evidence))
+        causes: tuple[Cause, ...] = ()
+        if finding.status == FAIL:
+            causes = find_podman_causes(wanted, facts, policy)
+        elif boot == FAIL:
+            later = facts._replace(nr_open=find_nr_open_at_boot(evidence))
+            causes = find_podman_causes(wanted._replace(item="start"), later, policy)
+        yield finding._replace(causes=causes, outlook=Outlook("", "", boot))

@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Read what decides the limits of Podman's containers: its files, its version, who may use it."""
+
+from __future__ import annotations
+
+import os
+import pwd
+import re
+
+from ..policy.containers_conf import DROP_INS, MAIN, USERS_MAIN, VENDOR
+from .files import read_folder, read_text
+
+_PROGRAMS = ("/usr/bin/podman", "/usr/local/bin/podman", "/usr/sbin/podman")
+_READS_ROOTS_OWN = (4, 9)
+_TIME_LIMIT = 60.0
+
+
+def find_podman() -> str | None:
+    """Return the program, or ``None`` where Podman is not installed."""
+    return next((path for path in _PROGRAMS if os.access(path, os.X_OK)), None)
+
+
+def read_version() -> tuple[int, ...]:
+    """Return the version, such as ``(4, 3, 1)``; empty where it is not told."""
+    import subprocess  # Slow to import, and needed only where Podman is.
+
+    program = find_podman()
+    if program is None:
+        return ()
+    try:
+        done = subprocess.run(  # noqa: S603 - no shell, and the program is named by its path
+            [program, "--version"],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            timeout=_TIME_LIMIT,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return ()
+    found = re.search(rb"version ([0-9]+(?:\.[0-9]+)+)", done.stdout)
+    return tuple(int(part) for part in found[1].split(b".")) if found else ()
+
+
+def read_conf_files(user: str = "") -> dict[str, str]:
+    """Return the files that Podman reads for a user, as latin-1, by path.
+
+    :param user: Empty for root, whose own files count since Podman 4.9.
+    :raises OSError: If one cannot be read.
+    """
+    named = {path: read_text(path) for path in (VENDOR, MAIN)}
+    files = {path: text for path, text in named.items() if text is not None}
+    files.update(read_folder(DROP_INS))
+    own = _find_own(user)
+    if own and (user or _has_own(own)):
+        text = read_text(own)
+        files.update({} if text is None else {own: text})
+        files.update(read_folder(f"{own}.d"))
+    return files
+
+
+def _has_own(own: str) -> bool:
+    """Tell whether root has files of its own that this Podman reads."""
+    there = os.path.exists(own) or os.path.isdir(f"{own}.d")
+    return there and read_version() >= _READS_ROOTS_OWN
+
+
+def _find_own(user: str) -> str:
+    try:
+        return f"{pwd.getpwnam(user or 'root').pw_dir}/{USERS_MAIN}"
+    except KeyError:
+        return ""

@@ -1,0 +1,209 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Measure what a new container of Podman would get: start one, look at it, take it away again.
+
+Nothing is fetched, and nothing of it goes to Podman's own store: it has a folder of its own, which
+is removed. Its one program sleeps and ends by itself, even where a run is killed half way.
+"""
+
+from __future__ import annotations
+
+import os
+import pwd
+import shutil
+import signal
+import tempfile
+from functools import partial
+from typing import NamedTuple
+
+from ..policy.rlimit import ITEMS, UNLIMITED
+from .canary import Canary, build_program
+from .docker import read_container_limits
+from .podman import find_podman
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from ..policy.rlimit import Rlimit
+
+_TIME_LIMIT = 90.0
+_FOLDER = "/var/tmp"  # noqa: S108 - /run and /tmp may forbid to run programs; the name is random
+_NAME = "mlhost-limits-canary"
+_MACHINES = ("x86_64", "aarch64")
+
+
+class Caller(NamedTuple):
+    """Who starts the container: ``limits`` are those of the session, which bound a rootless one."""
+
+    user: str = ""
+    limits: Mapping[str, Rlimit] = {}
+
+
+def run_podman_canary(caller: Caller = Caller(), conf: str = "") -> Canary:  # noqa: B008
+    """Start a container as the caller would get it, read its limits, remove it.
+
+    :param conf: The text of a configuration in the place of every file's.
+    """
+    program, machine = find_podman(), os.uname().machine
+    if program is None:
+        return Canary(None, reason="podman is not installed on this host")
+    if machine not in _MACHINES:
+        return Canary(None, reason=f"there is no canary program for {machine}")
+    try:
+        account = pwd.getpwnam(caller.user or "root")
+        folder = tempfile.mkdtemp(prefix="mlhost-canary-", dir=_FOLDER)
+    except KeyError:
+        return Canary(None, reason=f"there is no user {caller.user}")
+    except OSError as error:
+        return Canary(None, reason=str(error))
+    run = _Run(program, folder, account, caller)
+    try:
+        run.prepare(machine, conf)
+        return run.measure()
+    except OSError as error:
+        return Canary(None, reason=str(error))
+    finally:
+        run.clean()
+
+
+class _Run:
+    """One container, with all that belongs to it in one folder."""
+
+    def __init__(
+        self, program: str, folder: str, account: pwd.struct_passwd, caller: Caller
+    ) -> None:
+        self.folder = folder
+        self.account = account
+        self.caller = caller
+        self.words = [
+            *(program, "--root", f"{folder}/root", "--runroot", f"{folder}/run"),
+            *(
+                "--tmpdir",
+                f"{folder}/libpod",
+                "--storage-driver",
+                "vfs",
+                "--events-backend",
+                "none",
+            ),
+        ]
+        self.environment = {
+            "HOME": account.pw_dir,
+            "USER": account.pw_name,
+            "LOGNAME": account.pw_name,
+            "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+            "LANG": "C.UTF-8",
+            "PODMAN_IGNORE_CGROUPSV1_WARNING": "1",
+        }
+        if caller.user:
+            self.environment["XDG_RUNTIME_DIR"] = f"{folder}/xdg"
+
+    def prepare(self, machine: str, conf: str) -> None:
+        """Make the file system of the container, and all that Podman keeps of it."""
+        inner = [f"fs/{name}" for name in ("dev", "etc", "proc", "run", "sys", "tmp", "var")]
+        for name in ("root", "run", "libpod", "xdg", "fs", *inner):
+            os.mkdir(f"{self.folder}/{name}", 0o700)
+        with open(f"{self.folder}/fs/pause", "wb") as file:
+            file.write(build_program(machine))
+        os.chmod(f"{self.folder}/fs/pause", 0o755)  # noqa: S103 - a program is run by everyone
+        if conf:
+            with open(f"{self.folder}/containers.conf", "w", encoding="latin-1") as text:
+                text.write(conf)
+            self.environment["CONTAINERS_CONF"] = f"{self.folder}/containers.conf"
+        if self.caller.user:
+            for base, folders, files in os.walk(self.folder):
+                for path in (base, *(os.path.join(base, name) for name in (*folders, *files))):
+                    os.chown(path, self.account.pw_uid, self.account.pw_gid)
+
+    def measure(self) -> Canary:
+        pid_file = f"{self.folder}/pid"
+        code, text = self._podman(
+            *("run", "--detach", "--name", _NAME, "--network", "none", "--pidfile", pid_file),
+            *("--cap-drop", "all", "--security-opt", "no-new-privileges"),
+            *("--security-opt", "label=disable", "--log-driver", "none"),
+            *("--rootfs", f"{self.folder}/fs", "/pause"),
+        )
+        if code:
+            return Canary(None, refusal=_find_error(text))
+        with open(pid_file, encoding="ascii") as file:
+            pid = int(file.read())
+        try:
+            return Canary(read_container_limits(pid))
+        except (FileNotFoundError, ProcessLookupError):
+            return Canary(None, refusal="the container ended at once")
+
+    def clean(self) -> None:
+        """Remove the container and the folder, whatever became of it."""
+        if os.path.exists(f"{self.folder}/root/libpod"):
+            self._podman("rm", "--force", "--time", "0", _NAME)
+        for path in ("xdg/libpod/tmp/pause.pid", "libpod/pause.pid"):
+            _end(f"{self.folder}/{path}", self.account.pw_uid)
+        with open("/proc/self/mounts", encoding="utf-8", errors="surrogateescape") as file:
+            points = [line.split(" ")[1] for line in file]
+        for point in reversed([point for point in points if point.startswith(self.folder)]):
+            _execute(["/usr/bin/umount", "-l", point], {}, None)
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def _podman(self, *words: str) -> tuple[int, str]:
+        become = partial(_become, self.account, self.caller.limits) if self.caller.user else None
+        return _execute([*self.words, *words], self.environment, become)
+
+
+def _become(account: pwd.struct_passwd, limits: Mapping[str, Rlimit]) -> None:
+    """Turn a child into a user's process with the limits of that user's session."""
+    import resource
+
+    for name, limit in limits.items():
+        number = ITEMS[name].resource
+        if number is not None:
+            soft, hard = (
+                resource.RLIM_INFINITY if bound == UNLIMITED else bound for bound in limit
+            )
+            resource.setrlimit(number, (soft, hard))
+    os.initgroups(account.pw_name, account.pw_gid)
+    os.setgid(account.pw_gid)
+    os.setuid(account.pw_uid)
+
+
+def _execute(
+    words: list[str], environment: Mapping[str, str], become: partial[None] | None
+) -> tuple[int, str]:
+    import subprocess  # Slow to import.
+
+    # The monitor keeps what it inherits open, so that a pipe would never end.
+    with tempfile.TemporaryFile() as said:
+        try:
+            done = subprocess.run(  # noqa: S603 - no shell, a program by its path, no thread
+                words,
+                env=dict(environment),
+                cwd="/",
+                stdin=subprocess.DEVNULL,
+                stdout=said,
+                stderr=said,
+                timeout=_TIME_LIMIT,
+                preexec_fn=become,
+                check=False,
+            )
+        except subprocess.TimeoutExpired:
+            return 1, f"{words[0]} did not end within {_TIME_LIMIT:.0f} s"
+        except (OSError, subprocess.SubprocessError) as error:
+            return 1, f"{words[0]}: {error}"
+        said.seek(0)
+        return done.returncode, said.read().decode("utf-8", "replace")
+
+
+def _find_error(text: str) -> str:
+    """Return what Podman says of a failure, without what it only warns of."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    errors = [line for line in lines if line.startswith("Error") or "level=error" in line]
+    return (errors or lines or ["podman says nothing"])[-1].replace('\\"', '"')
+
+
+def _end(path: str, uid: int) -> None:
+    """End the process that holds a user's namespaces for Podman; the user wrote that file."""
+    try:
+        with open(path, encoding="ascii") as file:
+            pid = int(file.read())
+        if os.stat(f"/proc/{pid}").st_uid == uid:
+            os.kill(pid, signal.SIGKILL)
+    except (OSError, ValueError):
+        return

@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Find the containers that run on a host, of any engine, by their monitors and their cgroups."""
+
+from __future__ import annotations
+
+import os
+from typing import NamedTuple
+
+from ..policy.container_cgroup import Container, locate
+from .process import Process, find_processes, read_parent
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+_MONITORS = ("conmon", "containerd-shim")  # The kernel keeps 15 bytes of a name.
+_MOST = 64
+
+
+class RunningContainer(NamedTuple):
+    """A container and its first process; ``owner`` is the uid of whoever started it."""
+
+    container: Container
+    process: Process
+    owner: int
+
+
+def find_running(proc: str = "/proc") -> list[RunningContainer]:
+    """Return every container that a monitor of this host watches, by its first process."""
+    processes = list(find_processes(proc))
+    monitors = {one.pid: one for one in processes if one.comm in _MONITORS}
+    found: dict[tuple[str, str], RunningContainer] = {}
+    for process in sorted(processes, key=lambda one: one.start) if monitors else ():
+        monitor = monitors.get(_find_parent(process.pid, proc))
+        if monitor is None or process.pid in monitors:
+            continue
+        container = locate(process.cgroup, [read_words(monitor.pid, proc)])
+        if container:
+            # A command that enters a container later has a monitor too, and is no first process.
+            key = (container.engine, container.id)
+            found.setdefault(key, RunningContainer(container, process, monitor.uid))
+    return list(found.values())
+
+
+def find_place(process: Process, ancestors: Iterable[Process], proc: str = "/proc") -> str:
+    """Return the name of the container that a process lives in; nothing on the host itself."""
+    monitors = (one for one in ancestors if one.comm in _MONITORS)
+    container = locate(process.cgroup, [read_words(one.pid, proc) for one in monitors])
+    return container.name if container else ""
+
+
+def read_words(pid: int, proc: str = "/proc") -> list[str]:
+    """Return the command line of a process; nothing where it is gone."""
+    try:
+        with open(f"{proc}/{pid}/cmdline", "rb") as file:
+            return os.fsdecode(file.read()).rstrip("\0").split("\0")
+    except OSError:
+        return []
+
+
+def _find_parent(pid: int, proc: str) -> int:
+    try:
+        return read_parent(pid, proc)
+    except (OSError, ValueError, IndexError):
+        return 0

@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""What the defaults of Podman's containers need on this host: a drop-in, and the proof of it."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from .policy.containers_conf import DROP_INS, OWN
+from .policy.finding import judge_limits
+from .policy.plan_podman import PodmanOptions, PodmanState, plan_podman
+from .policy.report import format_failures
+from .probe.podman import find_podman, read_conf_files
+from .probe.process import read_limits
+from .section import Section
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from .policy.edit import Edit
+    from .policy.engines_policy import PodmanPolicy
+    from .policy.plan import SectionPlan
+    from .policy.schema import Policy
+
+FOLDERS = (DROP_INS, DROP_INS.rpartition("/")[0])
+
+
+def prepare_podman(policy: Policy, nr_open: int | None, absent: bool, override: bool) -> Section:
+    """Return what Podman's section needs here.
+
+    :param nr_open: The lowest fs.nr_open that will be in force.
+    """
+    if not policy.podman:
+        return Section()
+    installed = find_podman() is not None
+    state = PodmanState(read_conf_files(), installed)
+    plan = plan_podman(policy.podman, state, nr_open, PodmanOptions(override, absent))
+    if not plan.edits or plan.problems or not installed:
+        return _make(plan, policy.podman, installed, absent)
+    before = _try()
+    if before:
+        note = f"podman starts no container as it is now: {before}"
+        plan = plan._replace(notes=(*plan.notes, note))
+    refusal = "" if absent else _try(_find_text(plan.edits))
+    if refusal and refusal != before:
+        problem = f"podman starts no container with the new {OWN}: {refusal}"
+        return Section(plan._replace(problems=(problem,)))
+    section = _make(plan, policy.podman, installed, absent)
+    return section if before else section._replace(settle=_prove)
+
+
+def _make(plan: SectionPlan, policy: PodmanPolicy, installed: bool, absent: bool) -> Section:
+    return Section(
+        plan,
+        find_old=tuple if absent else partial(_find_old, policy),
+        in_effect=("podman",) if installed else (),
+    )
+
+
+def _find_text(edits: tuple[Edit, ...]) -> str:
+    own = next((edit.after for edit in edits if edit.path == OWN), None)
+    return (own or b"").decode("latin-1")
+
+
+def _try(conf: str = "") -> str:
+    """Start a container, and return why there was none; nothing where that was not found out."""
+    from .probe.podman_canary import run_podman_canary  # Needed only where something changes.
+
+    return run_podman_canary(conf=conf).refusal
+
+
+def _prove() -> str:
+    """Return why Podman starts no container with its files as they stand."""
+    refusal = _try()
+    return f"podman starts no container any more: {refusal}" if refusal else ""
+
+
+def _find_old(policy: PodmanPolicy) -> Iterator[str]:
+    """Yield running containers that have less than the policy asks for."""
+    from .probe.running_containers import find_running
+
+    for one in find_running():
+        if one.container.engine == "podman":
+            pid = one.process.pid
+            try:
+                limits = read_limits(pid)
+            except (OSError, ValueError):
+                continue  # It ended since it was listed.
+            place = f"container {one.container.name} (pid {pid})"
+            yield from format_failures(
+                judge_limits(place, policy.limits, limits, f"/proc/{pid}/limits")
+            )

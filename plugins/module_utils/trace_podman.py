@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Show the chain from the kernel to a new container of Podman or containerd, link by link."""
+
+from __future__ import annotations
+
+from .check_containerd import measure_new
+from .check_podman import open_session
+from .explain_podman import gather_podman
+from .policy.cause import Link, cite
+from .policy.engines_policy import ContainerdPolicy
+from .policy.plan_containerd import UNIT
+from .policy.podman_causes import SHM
+from .policy.process_causes import format_pair
+from .policy.rlimit import RLIMITS
+from .probe.containerd import read_base_spec
+from .probe.podman_canary import Caller, run_podman_canary
+from .trace_processes import trace_unit
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from .policy.podman_causes import PodmanFacts
+    from .probe.evidence import Evidence
+
+
+def trace_podman(user: str, item: str, evidence: Evidence) -> list[Link]:
+    """Return the chain of one limit of a new container: of root, or of a user's own.
+
+    :raises ValueError: If there is no such item, or the files cannot be read.
+    """
+    if item not in (*RLIMITS, SHM):
+        raise ValueError(f"{item!r} is no limit; accepted are {', '.join((*RLIMITS, SHM))}")
+    session = open_session(user)
+    facts = gather_podman(user, evidence, session.limits, session.way)
+    if session.reason or facts is None:
+        raise ValueError(session.reason or "the files of Podman cannot be read")
+    links = []
+    if item == "nofile":
+        source = "fs.nr_open, above which no container starts"
+        links.append(Link("kernel", str(evidence.nr_open), source))
+    if item in session.limits:
+        source = f"of {user} through {session.way}: the ceiling of a rootless container"
+        links.append(Link("session", format_pair(item, session.limits[item]), source))
+    links += _trace_files(item, facts, evidence)
+    seen = run_podman_canary(Caller(user, session.limits))
+    if seen.found is None:
+        return [*links, Link("container", "none", seen.refusal or seen.reason)]
+    if item == SHM:
+        return [*links, Link("container", str(seen.found.shm_size), "a canary's /dev/shm")]
+    return [*links, Link("container", format_pair(item, seen.found.limits[item]), "a canary's")]
+
+
+def _trace_files(item: str, facts: PodmanFacts, evidence: Evidence) -> Iterator[Link]:
+    """Yield what each file states; where a list leaves the limit out, that takes it away."""
+    if facts.broken:
+        yield Link("obstacle", "", str(facts.broken), evidence.find_change(facts.broken.at.path))
+        return
+    given = facts.defaults
+    shm, winner = given.shm, given.ulimits.get(item)
+    for one in facts.stated:
+        since = evidence.find_change(one.path)
+        entries = [each for each in (one.block.ulimits if one.block else ()) if each.item == item]
+        for each in entries:
+            beaten = "" if winner and each.at == winner.at else " (beaten)"
+            yield Link("stated", format_pair(item, each.limit), cite(each.at) + beaten, since)
+        if one.block and not entries and item != SHM:
+            yield Link("left out", "", f"{cite(one.block.at)} states it not", since)
+        if item == SHM and one.shm:
+            beaten = "" if one.shm == shm else " (beaten)"
+            yield Link("stated", str(one.shm.value), cite(one.shm) + beaten, since)
+    for lost in facts.unread:
+        yield Link("no effect", "", f"{cite(lost.at)}: {lost.reason}")
+
+
+def trace_containerd(item: str, evidence: Evidence) -> list[Link]:
+    """Return the chain of one limit of a new container of containerd, as a pod's.
+
+    :raises OSError, ValueError: If a file cannot be read.
+    """
+    links = trace_unit(UNIT, item, evidence)
+    base = read_base_spec()
+    if base and item in base.limits:
+        links.append(Link("base spec", format_pair(item, base.limits[item]), cite(base.at)))
+    seen = measure_new(ContainerdPolicy({}), "always", evidence)
+    if item in seen.limits:
+        return [*links, Link("container", format_pair(item, seen.limits[item]), "a canary's")]
+    why = str(seen.findings[0].observation.value) if seen.findings else "it could not be measured"
+    return [*links, Link("container", "unknown", why)]

@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What a policy asks of Podman and containerd is read whole, and refused with its key path."""
+
+from __future__ import annotations
+
+import pytest
+from mlhost_limits.policy.engines_policy import ContainerdPolicy, PodmanPolicy
+from mlhost_limits.policy.policy_reader import Limit, PolicyError
+from mlhost_limits.policy.schema import load_policy
+
+NOFILE = {"nofile": {"soft": 1024, "hard": 4096}}
+
+
+def test_both_engines_are_read() -> None:
+    raw = {
+        "podman": {"limits": NOFILE, "shm_size": "1GiB", "users": ["alice"]},
+        "containerd": {"limits": NOFILE},
+    }
+    policy = load_policy({"containers": raw}, "none")
+    limits = {"nofile": Limit(1024, 4096)}
+    assert policy.podman == PodmanPolicy(limits, 2**30, ("alice",))
+    assert policy.containerd == ContainerdPolicy(limits)
+    assert policy.docker is None
+
+
+def test_an_empty_part_asks_for_nothing() -> None:
+    policy = load_policy({"containers": {"podman": {}, "containerd": {}}}, "training")
+    assert (policy.podman, policy.containerd) == (None, None)
+
+
+@pytest.mark.parametrize(
+    ("engine", "section", "problem"),
+    [
+        ("podman", {"limit": {}}, "containers.podman.limit: is unknown; accepted are limits, shm_size, users"),
+        ("podman", {"limits": {"nofile": "unlimited"}},
+         "containers.podman.limits.nofile: 'unlimited' lets no container start; a number is accepted"),
+        ("podman", {"limits": {"core": {"soft": 0}}},
+         "containers.podman.limits.core: Podman needs soft and hard, or one value"),
+        ("podman", {"limits": NOFILE, "shm_size": 0},
+         "containers.podman.shm_size: a size above 0 is accepted"),
+        ("podman", {"limits": NOFILE, "users": "alice"},
+         "containers.podman.users: 'alice' was given; a list of users is accepted"),
+        ("podman", {"limits": NOFILE, "users": ["root"]},
+         "containers.podman.users: 'root' is no user's name; root needs none"),
+        ("podman", {"limits": NOFILE, "users": [7]},
+         "containers.podman.users: 7 is no user's name; root needs none"),
+        ("podman", {"users": ["alice"]},
+         "containers.podman.users: without limits and shm_size nothing is asked for them"),
+        ("containerd", {"shm_size": 1}, "containers.containerd.shm_size: is unknown; accepted are limits"),
+        ("containerd", {"limits": {"nofile": {"hard": 5}}},
+         "containers.containerd.limits.nofile: a unit needs soft and hard, or one value"),
+    ],
+)  # fmt: skip
+def test_what_is_refused(engine: str, section: dict[str, object], problem: str) -> None:
+    with pytest.raises(PolicyError) as caught:
+        load_policy({"containers": {engine: section}}, "training")
+    assert problem in caught.value.problems
