@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from .policy.rlimit import Rlimit
     from .policy.schema import Policy
 
-SECTIONS = ("kernel", "sessions", "docker", "processes")
+SECTIONS = ("kernel", "sessions", "docker", "processes", "slurm")
 SERVICES = ("sshd", "su", "sudo", "cron", "login")
 
 
@@ -159,9 +159,18 @@ def _check_processes(policy: Policy, options: Options, evidence: Evidence) -> It
         yield from check_processes(policy.processes, evidence, options.probe)
 
 
+def _check_slurm(policy: Policy, options: Options, evidence: Evidence) -> Iterator[Finding]:
+    if policy.slurm:
+        from .check_slurm import check_slurm
+
+        asks = options.canary != "never"
+        yield from check_slurm(policy.slurm, options.users, asks, options.probe, evidence)
+
+
 _LOOKS = {
     "kernel": _check_kernel,
     "sessions": _check_sessions,
     "docker": _check_docker,
     "processes": _check_processes,
+    "slurm": _check_slurm,
 }

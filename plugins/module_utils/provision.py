@@ -12,6 +12,7 @@ from .policy.pam_limits import LIMITS_CONF, find_dialect
 from .policy.plan import SectionPlan
 from .policy.plan_kernel import KernelOptions, KernelPlan, plan_kernel
 from .policy.plan_sessions import SessionsOptions, plan_sessions
+from .policy.plan_slurm import SlurmOptions
 from .policy.policy_reader import PolicyError
 from .policy.report import format_failures
 from .policy.session_rules import find_limits
@@ -24,6 +25,8 @@ from .probe.users import read_user
 from .probe.writers import find_editor
 from .provision_docker import FOLDERS as DOCKER_FOLDERS
 from .provision_docker import prepare_docker
+from .provision_slurm import FOLDERS as SLURM_FOLDERS
+from .provision_slurm import prepare_slurm
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -33,7 +36,7 @@ if TYPE_CHECKING:
     from .policy.schema import Policy
     from .section import Section
 
-SECTIONS = ("kernel", "sessions", "docker")
+SECTIONS = ("kernel", "sessions", "docker", "slurm")
 """In the order of writing: fs.nr_open must be up before a nofile may use it."""
 
 _MOST_USERS = 5  # Of a long list, whose sessions are opened before and after a change.
@@ -48,6 +51,8 @@ class Options(NamedTuple):
     sessions_file: str = SessionsOptions().target
     kernel_file: str = KernelOptions().target
     docker_restart: bool = False
+    slurm_restart: bool = False
+    slurm_conf: bool = False
     check_mode: bool = False
 
 
@@ -101,7 +106,7 @@ def _list_folders(options: Options) -> list[str]:
     """Return the folders in which files may be replaced."""
     files = (LIMITS_CONF, options.sessions_file, options.kernel_file)
     own = [path.rpartition("/")[0] for path in files]
-    return [*own, *SYSCTL_DIRECTORIES, *DOCKER_FOLDERS]
+    return [*own, *SYSCTL_DIRECTORIES, *DOCKER_FOLDERS, *SLURM_FOLDERS]
 
 
 def _provision(policy: Policy, options: Options) -> Outcome:
@@ -137,6 +142,9 @@ def _prepare_others(policy: Policy, options: Options, nr_open: int | None) -> It
     """
     if "docker" in options.sections:
         yield prepare_docker(policy, nr_open, options.absent, options.docker_restart)
+    if "slurm" in options.sections:
+        chosen = SlurmOptions(options.override, options.absent, options.slurm_conf)
+        yield prepare_slurm(policy, nr_open, chosen, options.slurm_restart)
 
 
 def _find_in_effect(options: Options, others: Iterable[Section]) -> Iterator[str]:

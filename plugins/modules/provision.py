@@ -12,7 +12,8 @@ version_added: 0.1.0
 author: The mlhost.limits founders (@mlhost)
 description:
   - Makes any section of a policy, or all of it, true in one run. Logins through limits.d, the
-    kernel's values through sysctl.d and at once, containers through Docker's daemon.json.
+    kernel's values through sysctl.d and at once, containers through Docker's daemon.json, jobs of
+    Slurm through a drop-in of slurmd.
   - Refuses before it writes whatever would lock the host or stop a daemon, all problems at once.
     Examples are a nofile above fs.nr_open, or a Docker default that is also a flag of its unit.
   - Writes files of its own. A line of somebody else's that beats them is reported with its file
@@ -33,8 +34,8 @@ options:
     description: Which parts of the policy to make true.
     type: list
     elements: str
-    choices: [kernel, sessions, docker]
-    default: [kernel, sessions, docker]
+    choices: [kernel, sessions, docker, slurm]
+    default: [kernel, sessions, docker, slurm]
   state:
     description:
       - V(absent) removes what this module has set, and makes lines effective again that
@@ -65,6 +66,21 @@ options:
       - If the daemon does not come back, its old configuration is put back.
     type: bool
     default: false
+  slurm_restart:
+    description:
+      - Whether slurmd may be restarted where its new limits need it. Steps that run go on, with
+        their old limits.
+      - If it does not come back, its old drop-in is put back.
+    type: bool
+    default: false
+  slurm_conf:
+    description:
+      - Whether a marked block in slurm.conf may keep logins from deciding the limits of their jobs.
+        Slurm then reads it anew. Otherwise the line at fault and the one to write are in C(notes).
+      - The file must be the same on every node, so this belongs to a run over all of them.
+      - Slurm itself judges the new file before it is written.
+    type: bool
+    default: false
 """
 
 EXAMPLES = r"""
@@ -86,6 +102,16 @@ EXAMPLES = r"""
   mlhost.limits.provision:
     sections: [docker]
     docker_restart: true
+
+- name: Give jobs of Slurm these limits, whatever the login has that submits them
+  mlhost.limits.provision:
+    profile: none
+    policy:
+      jobs:
+        slurm:
+          limits: {nofile: 131072, memlock: unlimited}
+    slurm_restart: true
+    slurm_conf: true
 
 - name: Take everything back
   mlhost.limits.provision:
@@ -120,8 +146,8 @@ restarted:
   sample: [docker.service]
 in_effect:
   description:
-    - The O(mlhost.limits.check#module:sections) that this run has made true. Docker is not
-      among them while Docker needs a restart that was not allowed.
+    - The O(mlhost.limits.check#module:sections) that this run has made true. Docker and Slurm are
+      not among them while they need a restart that was not allowed.
   returned: always
   type: list
   elements: str
@@ -133,7 +159,9 @@ restart_required:
   elements: str
   sample: [docker.service]
 old_limits:
-  description: Sessions and containers that go on with less than the policy asks for until they end.
+  description:
+    - Sessions, containers and steps of jobs that go on with less than the policy asks for until
+      they end.
   returned: always
   type: list
   elements: str
@@ -176,6 +204,8 @@ def main() -> None:
             "sessions_file": {"type": "path", "default": SESSIONS_FILE},
             "kernel_file": {"type": "path", "default": KERNEL_FILE},
             "docker_restart": {"type": "bool", "default": False},
+            "slurm_restart": {"type": "bool", "default": False},
+            "slurm_conf": {"type": "bool", "default": False},
         },
         supports_check_mode=True,
     )

@@ -21,12 +21,13 @@ from .policy_reader import (
 )
 from .profiles import PROFILES
 from .rlimit import ITEMS, UNLIMITED
+from .slurm_policy import SlurmPolicy, read_jobs
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-SECTIONS = ("sessions", "kernel", "containers", "processes")
+SECTIONS = ("sessions", "kernel", "containers", "processes", "jobs")
 _SELECTORS = ("user", "name", "unit")
 _DOMAIN = re.compile(r"[^\s#*%@:][^\s#:]*|\*|@[^\s#:]+|@?([0-9]+:[0-9]*|:[0-9]+)")
 _LINE = re.compile(r"[ \t]*[!-~][ -~\t]*")  # The kernel's values are ASCII.
@@ -73,6 +74,7 @@ class Policy(NamedTuple):
     kernel: Mapping[str, KernelValue] = {}
     docker: DockerPolicy | None = None
     processes: tuple[ProcessRule, ...] = ()
+    slurm: SlurmPolicy | None = None
 
 
 def load_policy(policy: object, profile: str) -> Policy:
@@ -139,6 +141,7 @@ def _read_policy(raw: Mapping[str, object], problems: list[str]) -> Policy:
         kernel=_read_kernel(raw.get("kernel", {}), problems),
         docker=_read_containers(raw.get("containers", {}), problems),
         processes=_read_processes(raw.get("processes", []), problems),
+        slurm=read_jobs(raw.get("jobs", {}), problems),
     )
 
 
