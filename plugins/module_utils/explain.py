@@ -17,7 +17,11 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from .policy.cause import Link
 
-ACCEPTED = f"kernel, session:USER@SERVICE, service:UNIT, process:PID, {NEW}, {RUNNING}NAME"
+_JOB = re.compile(r"job:slurm(?:/[A-Za-z0-9_.+-]+)?")
+ACCEPTED = (
+    f"kernel, session:USER@SERVICE, service:UNIT, process:PID, {NEW}, {RUNNING}NAME,"
+    " job:slurm, job:slurm/PARTITION"
+)
 _SERVICE = "service:"
 _PROCESS = re.compile(r"process:([0-9]+)(?: .*)?")
 _SESSION = re.compile(r"session:(.+)@([^@]+)")
@@ -41,6 +45,10 @@ def explain(place: str, item: str) -> list[Link]:
         return list(trace_session(session[1], session[2], item, evidence))
     if process:
         return trace_process(int(process[1]), item, evidence)
+    if _JOB.fullmatch(place):
+        from .trace_slurm import trace_slurm  # Few hosts have Slurm.
+
+        return trace_slurm(place, item, evidence)
     if place.startswith(_SERVICE):
         return trace_unit(place[len(_SERVICE) :], item, evidence)
     raise ValueError(f"{place!r} is no place to explain; accepted are {ACCEPTED}")

@@ -11,6 +11,7 @@ from .policy.plan_slurm import DROP_IN, UNIT, SlurmOptions, SlurmState, plan_slu
 from .policy.policy_reader import Limit
 from .policy.report import format_failures
 from .policy.rlimit import RLIMITS
+from .policy.slurm_conf import SLURM_CONF
 from .probe.evidence import Evidence
 from .probe.process import read_limits, started_before
 from .probe.slurm import find_slurmd, find_steps, read_slurm_files
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from .policy.unit_model import UnitFacts
     from .probe.process import Process
 
-FOLDERS = (DROP_IN.rpartition("/")[0],)
+FOLDERS = (DROP_IN.rpartition("/")[0], SLURM_CONF.rpartition("/")[0])
 
 
 class Slurm(NamedTuple):
@@ -115,11 +116,11 @@ def _find_old(policy: SlurmPolicy) -> Iterator[str]:
         for name, limit in policy.limits.items()
         if name in RLIMITS and (limit.soft, limit.hard) != (None, None)
     }
-    for step in find_steps():
+    for step, pid in find_steps():
         try:
-            limits = read_limits(step.pid)
+            limits = read_limits(pid)
         except (OSError, ValueError):
             continue  # It ended meanwhile.
-        place = f"a job's step (slurmstepd, pid {step.pid})"
-        how = f"/proc/{step.pid}/limits"
+        place = f"step {step} of a job (slurmstepd, pid {pid})"
+        how = f"/proc/{pid}/limits"
         yield from format_failures(judge_limits(place, highest, limits, how))

@@ -13,7 +13,7 @@ from .process import Process, find_processes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
 _FOLDERS = ("/usr/bin", "/usr/sbin", "/usr/local/bin", "/usr/local/sbin", "/opt/slurm/bin")
 _CONFS = (SLURM_CONF, "/etc/slurm-llnl/slurm.conf", "/usr/local/etc/slurm.conf")
@@ -21,6 +21,7 @@ _SERVED = "/run/slurm/conf/slurm.conf"
 _DEFAULTS = ("/etc/default/slurmd", "/etc/sysconfig/slurmd")
 _FILE_OPTION = re.compile(r"(?:^|[\s\"'])-f[ =]?(/[^\s\"']+)")
 _SHOWN = re.compile(r"^(\w+) *= (.*)$", re.MULTILINE)
+_STEP = re.compile(r"^slurmstepd: \[([0-9]+\.\w+)\]")
 _TIME_LIMIT = 15.0
 _MOST_FILES = 64
 
@@ -65,9 +66,13 @@ def _has_program(pid: int) -> bool:
         return False
 
 
-def find_steps() -> list[Process]:
-    """Return the processes that hold a step of a job each."""
-    return [one for one in find_processes() if one.comm == "slurmstepd" and _has_program(one.pid)]
+def find_steps() -> Iterator[tuple[str, int]]:
+    """Yield each step of a job that runs here, as ``JOB.STEP``, with its slurmstepd."""
+    for process in find_processes():
+        if process.comm == "slurmstepd":
+            step = _STEP.search(_read_command(process.pid)[0])
+            if step:  # Another one, which holds a cgroup, belongs to no job.
+                yield step[1], process.pid
 
 
 def read_slurm_files(slurmd: Process | None) -> SlurmFiles:
