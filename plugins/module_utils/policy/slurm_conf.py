@@ -189,13 +189,11 @@ def read_use_pam(conf: SlurmConf) -> Declaration | None:
 
     :raises ValueError: If Slurm does not start with what is written there.
     """
-    line = conf.find(USE_PAM)
-    if line is None:
-        return None
-    word = str(line.value).lower()
-    if word not in (*_TRUE, *_FALSE):
-        raise ValueError(f"{line.place}: {line.value!r} is neither yes nor no")
-    return line if word in _TRUE else None
+    lines = conf.stated.get(USE_PAM.lower(), ())
+    for line in lines:  # One that is beaten counts for nothing, and is refused all the same.
+        if str(line.value).lower() not in (*_TRUE, *_FALSE):
+            raise ValueError(f"{line.place}: {line.value!r} is neither yes nor no")
+    return lines[-1] if lines and str(lines[-1].value).lower() in _TRUE else None
 
 
 def write_propagation(items: Collection[str], conf: SlurmConf) -> str:

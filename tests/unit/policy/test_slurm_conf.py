@@ -118,7 +118,7 @@ def test_whether_jobs_go_through_pam(text: str, uses: bool) -> None:
 
 def test_slurm_knows_no_other_word_for_yes() -> None:
     with pytest.raises(ValueError, match=r"slurm.conf:1: 'on' is neither yes nor no"):
-        read_use_pam(parse_slurm_conf({C: "UsePAM=on\n"}, C))
+        read_use_pam(parse_slurm_conf({C: "UsePAM=on\nUsePAM=yes\n"}, C))
 
 
 @pytest.mark.parametrize(
