@@ -146,12 +146,13 @@ def _run(user: str, limits: Mapping[str, Rlimit], words: list[str]) -> Job:
         )
     except (OSError, subprocess.SubprocessError) as exc:
         return Job(None, f"no job could be submitted as {user}: {exc}")
-    try:
-        out, errors = process.communicate(timeout=WAIT + _SLACK)
-    except subprocess.TimeoutExpired:
-        return Job(None, f"the job told nothing within {WAIT + _SLACK:.0f} s")
-    finally:
-        _end(process)
+    with process:
+        try:
+            out, errors = process.communicate(timeout=WAIT + _SLACK)
+        except subprocess.TimeoutExpired:
+            return Job(None, f"the job told nothing within {WAIT + _SLACK:.0f} s")
+        finally:
+            _end(process)
     return _read(*(one[:_MOST_OUTPUT].decode("utf-8", "replace") for one in (out, errors)))
 
 
