@@ -83,8 +83,8 @@ def ansible() -> Host:
     return testinfra.get_host(f"ansible://host?ansible_inventory={inventory}")
 
 
-@pytest.fixture(scope="session", autouse=True)
-def _jobs(root: Host) -> Iterator[None]:
+@pytest.fixture(scope="session")
+def cron_jobs(root: Host) -> Iterator[None]:
     """Hold a job of root in cron.d and one in bob's own crontab, each writing down its limits."""
     line = "{} > {file}.new && mv {file}.new {file}"
     tables = {user: line.format(SHOW, file=file) for user, file in JOB_FILES.items()}
@@ -98,7 +98,7 @@ def _jobs(root: Host) -> Iterator[None]:
 
 
 @pytest.fixture(scope="session")
-def measure(log_in: Callable[[str], Host]) -> Callable[[str], Seen]:
+def measure(log_in: Callable[[str], Host], cron_jobs: None) -> Callable[[str], Seen]:  # noqa: ARG001
     """Return what goes one of the ways in and reads the limits at its end."""
 
     @functools.cache

@@ -33,6 +33,10 @@ options:
       - C(containers.containerd) has C(limits), which pods and other containers inherit from it.
       - C(processes) is a list of C(limits) of running processes, chosen by C(user), C(name) or
         C(unit). They are only checked.
+      - C(jobs.slurm) has the C(limits) of jobs of Slurm, the C(partitions) in which one is tried
+        (by default the default one), and C(propagate), the limits whose soft value a job may take
+        over from the login that submits it. V(none) or a list; by default all but those of
+        C(limits).
       - A limit is one value, or C(soft), C(hard) and C(max). Soft and hard are set exactly and
         checked as minima, C(max) is only checked.
       - Sizes are bytes or carry a unit (V(64KiB), V(8GiB)). V(unlimited), V(infinity) and V(-1)

@@ -34,12 +34,13 @@ if TYPE_CHECKING:
 SECTIONS = (
     "kernel",
     "sessions",
+    "services",
+    "containerd",
     "docker",
     "podman",
-    "containerd",
-    "processes",
-    "services",
+    "slurm",
     "shared_memory",
+    "processes",
 )
 SERVICES = ("sshd", "su", "sudo", "cron", "login")
 
@@ -196,6 +197,14 @@ def _check_shm(policy: Policy, _options: Options, _evidence: Evidence) -> Iterat
         yield check_shm(policy.shared_memory)
 
 
+def _check_slurm(policy: Policy, options: Options, evidence: Evidence) -> Iterator[Finding]:
+    if policy.slurm:
+        from .check_slurm import check_slurm
+
+        asks = options.canary != "never"
+        yield from check_slurm(policy.slurm, options.users, asks, options.probe, evidence)
+
+
 _LOOKS = {
     "kernel": _check_kernel,
     "sessions": _check_sessions,
@@ -205,4 +214,5 @@ _LOOKS = {
     "containerd": _check_containerd,
     "processes": _check_processes,
     "shared_memory": _check_shm,
+    "slurm": _check_slurm,
 }

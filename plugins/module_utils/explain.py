@@ -33,10 +33,13 @@ ACCEPTED = ", ".join(
         NEW_OF_PODMAN,
         f"{NEW_OF_PODMAN}/USER",
         NEW_OF_CONTAINERD,
+        "job:slurm",
+        "job:slurm/PARTITION",
         SHM_PLACE,
     )
 )
 _PATH = "path:"
+_JOB = re.compile(r"job:slurm(?:/[A-Za-z0-9_.+-]+)?")
 _SERVICE = "service:"
 _PROCESS = re.compile(r"process:([0-9]+)(?: .*)?")
 _SESSION = re.compile(r"session:(.+)@([^@]+)")
@@ -58,11 +61,20 @@ def explain(place: str, item: str) -> list[Link]:
         return links
     if item not in RLIMITS:
         raise ValueError(f"{item!r} is no limit; accepted are {', '.join(RLIMITS)}")
+    return _explain_process(place, item, evidence)
+
+
+def _explain_process(place: str, item: str, evidence: Evidence) -> list[Link]:
+    """Return the chain of a session, a job, a service or a process."""
     session, process = _SESSION.fullmatch(place), _PROCESS.fullmatch(place)
     if session:
         return list(trace_session(session[1], session[2], item, evidence))
     if process:
         return trace_process(int(process[1]), item, evidence)
+    if _JOB.fullmatch(place):
+        from .trace_slurm import trace_slurm  # Few hosts have Slurm.
+
+        return trace_slurm(place, item, evidence)
     if place.startswith(_SERVICE):
         return trace_unit(place[len(_SERVICE) :], item, evidence)
     raise ValueError(f"{place!r} is no place to explain; accepted are {ACCEPTED}")

@@ -20,17 +20,10 @@ from .policy.sysctl_writes import find_lowest_nr_open
 from .probe.files import read_limits_files, read_os_release, read_sysctl_files
 from .probe.kernel import read_sysctl
 from .probe.leftovers import find_open_sessions
-from .probe.services import list_dropin_folders
 from .probe.users import read_user
 from .probe.writers import find_editor
-from .provision_containerd import FOLDERS as CONTAINERD_FOLDERS
-from .provision_containerd import prepare_containerd
-from .provision_docker import FOLDERS as DOCKER_FOLDERS
-from .provision_docker import prepare_docker
-from .provision_podman import FOLDERS as PODMAN_FOLDERS
-from .provision_podman import prepare_podman
-from .provision_shm import FOLDERS as SHM_FOLDERS
-from .provision_shm import prepare_shm
+from .provision_options import Options
+from .provision_others import list_folders, prepare_others
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -40,24 +33,7 @@ if TYPE_CHECKING:
     from .policy.schema import Policy
     from .section import Section
 
-SECTIONS = ("kernel", "sessions", "docker", "podman", "containerd", "services", "shared_memory")
-"""In the order of writing: fs.nr_open must be up before a nofile may use it."""
-
 _MOST_USERS = 5  # Of a long list, whose sessions are opened before and after a change.
-
-
-class Options(NamedTuple):
-    """How a policy is made true."""
-
-    sections: tuple[str, ...] = SECTIONS
-    absent: bool = False
-    override: bool = False
-    sessions_file: str = SessionsOptions().target
-    kernel_file: str = KernelOptions().target
-    services_restart: tuple[str, ...] = ()
-    docker_restart: bool = False
-    containerd_restart: bool = False
-    check_mode: bool = False
 
 
 class Outcome(NamedTuple):
@@ -100,26 +76,24 @@ def provision(policy: Policy, options: Options) -> Outcome:
     if options.check_mode:
         return _provision(policy, options)
     with only_run():
-        left = remove_leftovers(_list_folders(options))
+        left = remove_leftovers(_list_folders(policy, options))
         outcome = _provision(policy, options)
     notes = [f"{path}: left by a run that was killed, removed" for path in left]
     return outcome._replace(notes=(*outcome.notes, *notes))
 
 
-def _list_folders(options: Options) -> list[str]:
+def _list_folders(policy: Policy, options: Options) -> list[str]:
     """Return the folders in which files may be replaced."""
     files = (LIMITS_CONF, options.sessions_file, options.kernel_file)
     own = [path.rpartition("/")[0] for path in files]
-    return [*own, *SYSCTL_DIRECTORIES, *DOCKER_FOLDERS, *SHM_FOLDERS, *list_dropin_folders()]
-    others = (*DOCKER_FOLDERS, *PODMAN_FOLDERS, *CONTAINERD_FOLDERS)
-    return [*own, *SYSCTL_DIRECTORIES, *others]
+    return [*own, *SYSCTL_DIRECTORIES, *list_folders(policy)]
 
 
 def _provision(policy: Policy, options: Options) -> Outcome:
     running = {key: read_sysctl(key) for key in {*policy.kernel, "fs.nr_open"}}
     kernel = _plan_kernel(policy, options, running)
     sessions = _plan_sessions(policy, options, kernel.nr_open)
-    others = list(_prepare_others(policy, options, kernel.nr_open))
+    others = list(prepare_others(policy, options, kernel.nr_open))
     plans = (kernel.section, sessions, *(one.plan for one in others))
     problems = [problem for plan in plans for problem in plan.problems]
     problems += _find_lockouts(policy, options, kernel, sessions)
@@ -142,28 +116,6 @@ def _provision(policy: Policy, options: Options) -> Outcome:
         old_limits=() if options.absent else tuple(_find_old(policy, options, others)),
         in_effect=tuple(_find_in_effect(options, others)),
     )
-
-
-def _prepare_others(policy: Policy, options: Options, nr_open: int | None) -> Iterator[Section]:
-    """Yield what the sections need whose daemons must be told.
-
-    :param nr_open: The lowest fs.nr_open that will be in force.
-    """
-    if policy.services and "services" in options.sections:
-        from .provision_services import ServicesOptions, prepare_services  # Long.
-
-        chosen = ServicesOptions(options.services_restart, options.override, options.absent)
-        yield prepare_services(policy.services, nr_open, chosen)
-    if "docker" in options.sections:
-        yield prepare_docker(policy, nr_open, options.absent, options.docker_restart)
-    if "shared_memory" in options.sections:
-        yield prepare_shm(policy.shared_memory, options.override, options.absent)
-    if "podman" in options.sections:
-        yield prepare_podman(policy, nr_open, options.absent, options.override)
-    if "containerd" in options.sections:
-        yield prepare_containerd(
-            policy, nr_open, options.absent, options.override, options.containerd_restart
-        )
 
 
 def _find_in_effect(options: Options, others: Iterable[Section]) -> Iterator[str]:

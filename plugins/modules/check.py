@@ -13,6 +13,7 @@ author: The mlhost.limits founders (@mlhost)
 description:
   - Measures in one run the kernel's values, fresh sessions of users through each way in, running
     services, processes and containers, and what a new service and a new container would get.
+    processes, running containers, and what a new container and a job of Slurm would get.
   - Judges each against a policy as pass, fail or unknown. What could not be observed is unknown
     with the reason, and never a pass.
   - Names for each failure the line at fault and the remedy, and says whether it will be right at
@@ -20,6 +21,8 @@ description:
   - Changes no configuration. A session is opened in a child process through the real PAM
     library and ends at once; the new service sleeps and is stopped; the new container has no
     network, no image of yours and is removed.
+    library and ends at once; the new container has no network, no image of yours and is removed;
+    the job of Slurm takes a moment and is cancelled where it does not run.
   - Must run as root to see sessions and containers.
 extends_documentation_fragment: mlhost.limits.policy
 attributes:
@@ -32,12 +35,31 @@ options:
     description: Which places to look at.
     type: list
     elements: str
-    choices: [kernel, sessions, docker, podman, containerd, processes, services, shared_memory]
-    default: [kernel, sessions, docker, podman, containerd, processes, services, shared_memory]
+    choices:
+      - kernel
+      - sessions
+      - services
+      - containerd
+      - docker
+      - podman
+      - slurm
+      - shared_memory
+      - processes
+    default:
+      - kernel
+      - sessions
+      - services
+      - containerd
+      - docker
+      - podman
+      - slurm
+      - shared_memory
+      - processes
   users:
     description:
       - Users whose sessions are measured. By default those that the policy names, the user that
         Ansible connects as, and one ordinary login user to stand for V(*).
+      - The first of them that is not root submits the jobs of Slurm, from the session that it gets.
     type: list
     elements: str
   services:
@@ -58,6 +80,10 @@ options:
       - Whether to start a container, and a service where the policy speaks of new ones, to see what
         a new one gets. For containers V(auto) uses the last result while the daemon and its
         configuration have not changed.
+      - Whether to start a container to see what a new one gets. V(auto) uses the last result
+        while the daemon and its configuration have not changed.
+      - With V(never) no job of Slurm is submitted either; with the others one is each time, in each
+        partition, and waits 10 seconds for room.
     type: str
     choices: [auto, always, never]
     default: auto
@@ -79,13 +105,15 @@ EXAMPLES = r"""
     users: [alice, slurm]
     fail_on: unknown
 
-- name: Check that the daemons of a job scheduler run with enough descriptors
+- name: Check what jobs of Slurm get, and that no login has a say in it
   mlhost.limits.check:
     profile: none
     policy:
-      processes:
-        - unit: slurmd.service
+      jobs:
+        slurm:
           limits: {nofile: 131072, memlock: unlimited}
+          partitions: [gpu, long]
+          propagate: none
 """
 
 RETURN = r"""

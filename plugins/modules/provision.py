@@ -16,6 +16,8 @@ description:
     systemd, containers through Docker's daemon.json.
     kernel's values through sysctl.d and at once, containers through Docker's daemon.json,
     Podman's containers.conf.d and a drop-in of containerd's unit.
+    kernel's values through sysctl.d and at once, containers through Docker's daemon.json, jobs of
+    Slurm through a drop-in of slurmd.
   - Refuses before it writes whatever would lock the host or stop a daemon, all problems at once.
     Examples are a nofile above fs.nr_open, or a Docker default that is also a flag of its unit.
   - Writes files of its own. A line of somebody else's that beats them is reported with its file
@@ -36,8 +38,24 @@ options:
     description: Which parts of the policy to make true.
     type: list
     elements: str
-    choices: [kernel, sessions, docker, podman, containerd, services, shared_memory]
-    default: [kernel, sessions, docker, podman, containerd, services, shared_memory]
+    choices:
+      - kernel
+      - sessions
+      - services
+      - containerd
+      - docker
+      - podman
+      - slurm
+      - shared_memory
+    default:
+      - kernel
+      - sessions
+      - services
+      - containerd
+      - docker
+      - podman
+      - slurm
+      - shared_memory
   state:
     description:
       - V(absent) removes what this module has set, and makes lines effective again that
@@ -84,6 +102,21 @@ options:
         the limits that they have.
     type: bool
     default: false
+  slurm_restart:
+    description:
+      - Whether slurmd may be restarted where its new limits need it. Steps that run go on, with
+        their old limits.
+      - If it does not come back, its old drop-in is put back.
+    type: bool
+    default: false
+  slurm_conf:
+    description:
+      - Whether a marked block in slurm.conf may keep logins from deciding the limits of their jobs.
+        Slurm then reads it anew. Otherwise the line at fault and the one to write are in C(notes).
+      - The file must be the same on every node, so this belongs to a run over all of them.
+      - Slurm itself judges the new file before it is written.
+    type: bool
+    default: false
 """
 
 EXAMPLES = r"""
@@ -114,6 +147,16 @@ EXAMPLES = r"""
   mlhost.limits.provision:
     sections: [docker]
     docker_restart: true
+
+- name: Give jobs of Slurm these limits, whatever the login has that submits them
+  mlhost.limits.provision:
+    profile: none
+    policy:
+      jobs:
+        slurm:
+          limits: {nofile: 131072, memlock: unlimited}
+    slurm_restart: true
+    slurm_conf: true
 
 - name: Take everything back
   mlhost.limits.provision:
@@ -150,6 +193,8 @@ in_effect:
   description:
     - The O(mlhost.limits.check#module:sections) that this run has made true. Docker and services
       are not among them while they need a restart that was not allowed.
+    - The O(mlhost.limits.check#module:sections) that this run has made true. Docker and Slurm are
+      not among them while they need a restart that was not allowed.
   returned: always
   type: list
   elements: str
@@ -164,6 +209,8 @@ old_limits:
   description:
     - Sessions, services and containers that go on with less than the policy asks for until they
       end or are restarted.
+    - Sessions, containers and steps of jobs that go on with less than the policy asks for until
+      they end.
   returned: always
   type: list
   elements: str
@@ -187,7 +234,8 @@ from ..module_utils.policy.plan_sessions import DROP_IN as SESSIONS_FILE
 from ..module_utils.policy.policy_reader import PolicyError
 from ..module_utils.policy.profiles import DEFAULT_PROFILE, PROFILES
 from ..module_utils.policy.schema import load_policy
-from ..module_utils.provision import SECTIONS, Options, provision
+from ..module_utils.provision import provision
+from ..module_utils.provision_options import SECTIONS, Options
 
 
 def main() -> None:
@@ -208,6 +256,8 @@ def main() -> None:
             "services_restart": {"type": "list", "elements": "str", "default": []},
             "docker_restart": {"type": "bool", "default": False},
             "containerd_restart": {"type": "bool", "default": False},
+            "slurm_restart": {"type": "bool", "default": False},
+            "slurm_conf": {"type": "bool", "default": False},
         },
         supports_check_mode=True,
     )

@@ -47,13 +47,18 @@ def main() -> int:
     single: list[Result] = []
     double: list[Result] = []
     calm: list[Quiet] = []
-    with saved_host() as saved:
-        try:
-            single.extend(tell(try_fault(saved, fault) for fault in faults))
-            double.extend(tell((try_pair(saved, pair) for pair in pairs), "pair: "))
-            calm.extend(tell_quiet(saved, quiet))
-        finally:
-            status = report(single, double, calm)
+    try:
+        for extra in dict.fromkeys(["", *(fault.extra for fault in faults)]):
+            mine = [fault for fault in faults if fault.extra == extra]
+            if not (mine or (not extra and (pairs or quiet))):
+                continue
+            with saved_host(extra) as saved:
+                single.extend(tell(try_fault(saved, fault) for fault in mine))
+                if not extra:
+                    double.extend(tell((try_pair(saved, pair) for pair in pairs), "pair: "))
+                    calm.extend(tell_quiet(saved, quiet))
+    finally:
+        status = report(single, double, calm)
     return status
 
 

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import json
+import shlex
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -39,21 +41,41 @@ tar -C /bin -c busybox | docker import - tiny
 python3 /opt/{PROVISION.name}
 systemctl reset-failed docker.service
 """
+START_SLURM = Path(__file__).parents[1] / "host" / "start_slurm.sh"
+JOBS: Policy = {
+    "jobs": {
+        "slurm": {"limits": {"nofile": {"soft": 131072, "hard": 131072}, "memlock": "unlimited"}}
+    }
+}
+"""What jobs owe their users; a login of the profile has a lower soft nofile."""
+
+EXTRAS = {
+    "slurm": f"""
+sh /opt/start_slurm.sh
+python3 /opt/{PROVISION.name} {shlex.quote(json.dumps(JOBS))}
+"""
+}
+"""How a host with more packages is set up."""
 
 
 @contextmanager
-def saved_host() -> Iterator[snapshot.Snapshot]:
+def saved_host(extra: str = "") -> Iterator[snapshot.Snapshot]:
     """Provision a guest once and keep it for the length of a ``with`` block."""
     with TemporaryDirectory(prefix="mlhost-faults-", dir="/var/tmp") as folder:
-        with guest.running() as host:
-            prepare(host)
+        with guest.running(find_release(extra)) as host:
+            prepare(host, extra)
             saved = snapshot.keep(host, Path(folder))
         yield saved
 
 
-def prepare(host: Host) -> None:
+def find_release(extra: str) -> str:
+    """Return the release of the base host with more packages."""
+    return f"{guest.DEFAULT_RELEASE}+{extra}" if extra else guest.DEFAULT_RELEASE
+
+
+def prepare(host: Host, extra: str = "") -> None:
     """Make the base host of a fresh one."""
-    carry(host, {PROVISION.name: PROVISION})
-    host.ssh(f"set -e\n{PREPARE}", timeout=600)
+    carry(host, {PROVISION.name: PROVISION, "start_slurm.sh": START_SLURM})
+    host.ssh(f"set -e\n{PREPARE}{EXTRAS.get(extra, '')}", timeout=900)
     # What Python and the page cache keep from a first check, every later one has.
     host.ssh("cd /opt && PYTHONPATH=/opt python3 -m mlhost_limits.cli check", timeout=600)

@@ -11,6 +11,9 @@ from . import of_docker, of_kernel, of_leftovers, of_limits_files, of_pam, of_sh
 from .fault import Fault, are_compatible
 
 _ROOMS = (of_limits_files, of_pam, of_kernel, of_units, of_docker, of_leftovers, of_shm)
+from . import of_docker, of_kernel, of_leftovers, of_limits_files, of_pam, of_slurm, of_units
+
+_ROOMS = (of_limits_files, of_pam, of_kernel, of_units, of_docker, of_leftovers, of_slurm)
 FAULTS: list[Fault] = [fault for room in _ROOMS for fault in room.FAULTS]
 SEED = 20
 PAIRS = 110
@@ -21,9 +24,10 @@ def choose_pairs(
 ) -> list[tuple[Fault, Fault]]:
     """Return pairs of faults that leave each other alone; every fault is in about as many.
 
-    The seed decides; the order within a pair is the order in which they are made.
+    Faults of hosts with more packages are made alone. The seed decides; the order within a pair is the order in which they are made.
     """
     chance = random.Random(seed)
+    faults = [fault for fault in faults if not fault.extra]
     possible = [pair for pair in itertools.permutations(faults, 2) if are_compatible(*pair)]
     chance.shuffle(possible)
     used = dict.fromkeys(faults_by_name(faults), 0)

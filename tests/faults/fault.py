@@ -31,7 +31,8 @@ class Fault(NamedTuple):
     ``shows`` are patterns of ``PLACE ITEM BOUND``, each of some finding that falls short.
     ``policy`` is added to that of the base host. ``person`` is a script of what the remedy leaves to
     a person. Two faults can be made on one host where neither ``touches`` what the other touches or
-    ``uses``; both are names of files or of states.
+    ``uses``; both are names of files or of states. ``extra`` names what the host has besides, as
+    ``tests.host`` does, and how it is set up, see ``base``.
     """
 
     name: str
@@ -42,6 +43,7 @@ class Fault(NamedTuple):
     touches: tuple[str, ...] = ()
     uses: tuple[str, ...] = ()
     person: str = ""
+    extra: str = ""
 
 
 def write(path: str, *lines: str) -> str:

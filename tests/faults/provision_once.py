@@ -1,13 +1,17 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Make the profile ``training`` true on this host, without Ansible."""
+"""Make the profile ``training``, and what is given besides, true on this host, without Ansible."""
 
 from __future__ import annotations
 
+import json
 import sys
 
 sys.path.insert(0, "/opt")
 
 from mlhost_limits.policy.schema import load_policy
-from mlhost_limits.provision import Options, provision
+from mlhost_limits.provision import provision
+from mlhost_limits.provision_options import Options
 
-provision(load_policy(None, "training"), Options(docker_restart=True))
+given = json.loads(sys.argv[1]) if sys.argv[1:] else None
+options = Options(docker_restart=True, slurm_restart=True, slurm_conf=True)
+provision(load_policy(given, "training"), options)

@@ -11,7 +11,7 @@ from tests.host import guest
 from tests.host.cache import HostError
 from tests.host.snapshot import Snapshot
 
-from .base import POLICY
+from .base import POLICY, find_release
 from .fault import Culprit, Fault, merge_policies
 from .judge import (
     Lines,
@@ -119,7 +119,8 @@ def follow(saved: Snapshot, faults: Sequence[Fault], done: Callable[[Story], boo
     :raises HostError, TrialError: If a fault cannot be made or looked at.
     """
     policy = merge_policies(POLICY, *(fault.policy for fault in faults))
-    with guest.running(saved=saved) as host, opened(host) as shell:
+    release = find_release(faults[0].extra)
+    with guest.running(release, saved=saved) as host, opened(host) as shell:
         for fault in faults:
             shell.do(fault.make)
         lines = find_lines(shell, [culprit for fault in faults for culprit in fault.culprits])

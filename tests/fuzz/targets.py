@@ -28,6 +28,7 @@ from mlhost_limits.policy import (
     session_lines,
     shell_limits,
     shm_size,
+    slurm_conf,
     sshd_config,
     sysctl_conf,
     systemd_value,
@@ -109,6 +110,12 @@ def read_sshd_config(text: str) -> None:
     sshd_config.find_use_pam({sshd_config.MAIN_FILE: text})
 
 
+def read_slurm_conf(text: str) -> None:
+    conf = slurm_conf.parse_slurm_conf({"/a": text, "/b": text}, "/a")
+    slurm_conf.read_use_pam(conf)
+    slurm_conf.write_propagation(slurm_conf.read_propagation(conf).items, conf)
+
+
 def read_policy(text: str) -> None:
     try:
         policy = json.loads(text)
@@ -152,6 +159,7 @@ TARGETS: dict[str, Callable[[str], None]] = {
     "a record of daemon.json": with_value(lambda text: docker_record.parse_record(text, "/a")),
     "a PAM service": read_pam_stack,
     "sshd_config": read_sshd_config,
+    "slurm.conf": read_slurm_conf,
     "/proc/PID/limits": with_value(proc_limits.parse_proc_limits),
     "a quantity of a policy": lambda text: ignore(rlimit.parse_quantity(text, "bytes")),
     "a policy": read_policy,
@@ -194,6 +202,7 @@ FRAGMENTS: Iterable[str] = (
     *('"default-ulimits"', '"nofile"', '{"Name":"nofile","Hard":1,"Soft":1}', "null", "true"),
     *("ulimit -n 5", "limit -h open 5", ". ~/a", "[sysctl]", "include=a", "sysctl -w vm.x=1"),
     *("session required pam_limits.so", "[success=1 default=ignore]", "@include b", "substack b"),
+    *("PropagateResourceLimits=", "RLIMIT_CORE", "include /b", "UsePAM=1"),
     *("UsePAM yes", "Match all", "Include /etc/ssh/x*", "Max open files  1 2 files", "unlimited"),
     *('{"sessions": [', '{"kernel": {"fs.nr_open": ', "1h 2min", "--default-ulimit=nofile=1:2"),
 )

@@ -31,7 +31,8 @@ REFUSE = r"""
 import glob, json, os, sys
 from mlhost_limits.policy.policy_reader import PolicyError
 from mlhost_limits.policy.schema import load_policy
-from mlhost_limits.provision import Options, provision
+from mlhost_limits.provision import provision
+from mlhost_limits.provision_options import Options
 
 for line in sys.stdin:
     files = json.loads(line)

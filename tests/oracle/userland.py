@@ -21,17 +21,17 @@ FOLDERS = (
 )
 
 
-def unpack(release: str) -> Path:
-    """Return a folder with the packages of a release, fetching them if the cache has none."""
-    inputs = repr((release, PACKAGES, FOLDERS))
+def unpack(release: str, packages: tuple[str, ...] = PACKAGES) -> Path:
+    """Return a folder with packages of a release, fetching them if the cache has none."""
+    inputs = repr((release, packages, FOLDERS))
     name = f"{release}-{hashlib.sha256(inputs.encode()).hexdigest()[:12]}"
     target = cache_root() / "userlands" / name
-    return produce(target, f"unpacking {release}", lambda to: _fill(to, release)) / "root"
+    return produce(target, f"unpacking {release}", lambda to: _fill(to, release, packages)) / "root"
 
 
-def _fill(folder: Path, release: str) -> None:
-    say(f"{release}: unpacking {' and '.join(PACKAGES)}")
-    words = ["mmdebstrap", "--variant=extract", f"--include={','.join(PACKAGES)}"]
+def _fill(folder: Path, release: str, packages: tuple[str, ...]) -> None:
+    say(f"{release}: unpacking {' and '.join(packages)}")
+    words = ["mmdebstrap", "--variant=extract", f"--include={','.join(packages)}"]
     hook = f"--setup-hook={MERGED_USR}"
     tree = folder / "root"
     run_tool(["unshare", "--mount", *words, hook, release, tree], folder / "log", 600)

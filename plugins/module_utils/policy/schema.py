@@ -28,12 +28,13 @@ from .policy_reader import (
 from .profiles import PROFILES
 from .rlimit import ITEMS, UNLIMITED
 from .services_policy import ServicesPolicy, read_services
+from .slurm_policy import SlurmPolicy, read_jobs
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-SECTIONS = ("sessions", "kernel", "services", "containers", "processes", "shared_memory")
+SECTIONS = ("sessions", "kernel", "services", "containers", "processes", "shared_memory", "jobs")
 _ENGINES = ("docker", "podman", "containerd")
 _SELECTORS = ("user", "name", "unit")
 _DOMAIN = re.compile(r"[^\s#*%@:][^\s#:]*|\*|@[^\s#:]+|@?([0-9]+:[0-9]*|:[0-9]+)")
@@ -83,6 +84,7 @@ class Policy(NamedTuple):
     shared_memory: int | None = None
     """Bytes that /dev/shm must have at least."""
     services: ServicesPolicy | None = None
+    slurm: SlurmPolicy | None = None
 
 
 def load_policy(policy: object, profile: str) -> Policy:
@@ -154,6 +156,7 @@ def _read_policy(raw: Mapping[str, object], problems: list[str]) -> Policy:
         processes=_read_processes(raw.get("processes", []), problems),
         shared_memory=_read_shared_memory(raw.get("shared_memory", {}), problems),
         services=read_services(raw.get("services", {}), problems),
+        slurm=read_jobs(raw.get("jobs", {}), problems),
     )
 
 

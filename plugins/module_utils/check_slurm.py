@@ -1,0 +1,156 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Judge what jobs of Slurm get, which a tiny job in each partition shows, against a policy."""
+
+from __future__ import annotations
+
+import pwd
+from typing import NamedTuple
+
+from .explain_slurm import SeenJob, explain_job, explain_propagation, gather_scene
+from .policy.finding import (
+    FAIL,
+    PASS,
+    UNKNOWN,
+    Finding,
+    Observation,
+    Requirement,
+    judge_limits,
+)
+from .policy.slurm_conf import EXCEPT, PROPAGATE, Propagation, read_shown
+from .policy.slurm_policy import SlurmPolicy
+from .probe.session import has_shell, measure_sessions, pick_users
+from .probe.shell_limits import measure_shells
+from .probe.slurm_job import Job, Node, find_hindrance, find_node, try_job
+from .probe.users import find_connecting_user
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from .explain_slurm import Scene
+    from .policy.rlimit import Rlimit
+    from .probe.evidence import Evidence
+
+PLACE = "job:slurm"
+_WAYS = ("sshd", "login", "su")
+"""The ways in whose session may submit a job, the likeliest first."""
+
+
+class Login(NamedTuple):
+    """The session that submits a job: whose it is, and its limits."""
+
+    user: str
+    who: str
+    limits: Mapping[str, Rlimit]
+
+
+def check_slurm(
+    policy: SlurmPolicy, users: Sequence[str] | None, asks: bool, probe: str, evidence: Evidence
+) -> Iterator[Finding]:
+    """Yield the findings of one job in each partition that the policy names.
+
+    :param users: Who may submit it; by default somebody who stands for all.
+    :param asks: Whether a job may be submitted.
+    """
+    scene = gather_scene(policy, evidence)
+    yield from _judge_propagation(policy, scene)
+    if not policy.limits:
+        return
+    if not asks or probe == "predict":
+        reason = "no job was submitted (probe: predict, or canary: never)"
+        yield from _judge_untried(PLACE, policy, scene, reason)
+        return
+    node = find_node(scene.slurmd.pid if scene.slurmd else None)
+    if isinstance(node, str):
+        yield from _judge_untried(PLACE, policy, scene, f"Slurm does not answer: {node}")
+        return
+    login = open_login(choose_user(users), probe)
+    if isinstance(login, str):
+        yield from _judge_untried(PLACE, policy, scene, login)
+        return
+    for partition in policy.partitions or (find_partition(node),):
+        place = f"{PLACE}/{partition}" if policy.partitions else PLACE
+        hindrance = find_hindrance(node, partition)
+        job = Job(None, hindrance)
+        if not hindrance:
+            job = try_job(login.user, login.limits, partition, node.name)
+        yield from _judge(place, policy, SeenJob(job, login.user, login.who, login.limits), scene)
+
+
+def _judge(place: str, policy: SlurmPolicy, seen: SeenJob, scene: Scene) -> Iterator[Finding]:
+    job = seen.job
+    if job.limits is None:
+        yield from _judge_untried(place, policy, scene, job.reason)
+        return
+    how = f"/proc/self/limits in job {job.id} of {seen.user} on {job.node}"
+    yield from explain_job(judge_limits(place, policy.limits, job.limits, how), seen, scene)
+
+
+def _judge_untried(place: str, policy: SlurmPolicy, scene: Scene, reason: str) -> Iterator[Finding]:
+    """Judge without a job: no job has more than slurmd may give, unless PAM raises it."""
+    ceiling = scene.ceiling
+    for finding in judge_limits(place, policy.limits, None, "", reason):
+        wanted = finding.requirement
+        least = wanted.minimum or 0
+        if ceiling is None or wanted.item not in ceiling or ceiling[wanted.item].hard >= least:
+            yield finding
+            continue
+        how = f"/proc/{scene.slurmd.pid}/limits of slurmd" if scene.slurmd else ""
+        seen = Observation(ceiling[wanted.item].hard, f"{how}, above which no job gets; {reason}")
+        failed = Finding(FAIL, wanted, seen)
+        yield from explain_job([failed], None, scene)
+
+
+def _judge_propagation(policy: SlurmPolicy, scene: Scene) -> Iterator[Finding]:
+    """Judge which soft limits Slurm hands on, where the policy says which it may."""
+    if policy.propagate is None:
+        return
+    allowed = ", ".join(sorted(policy.propagate)) or "none"
+    wanted = Requirement(PLACE, "propagate", "value", exact=allowed)
+    running = find_running(scene.shown)
+    if running is None:
+        yield Finding(UNKNOWN, wanted, Observation(None, "", "Slurm's controller is silent"))
+        return
+    value = ", ".join(sorted(running.items)) or "none"
+    status = PASS if running.items <= policy.propagate else FAIL
+    finding = Finding(status, wanted, Observation(value, "scontrol show config"))
+    yield explain_propagation(finding, running, scene)
+
+
+def find_running(shown: Mapping[str, str]) -> Propagation | None:
+    """Return what the controller runs with; nothing where it does not say."""
+    return read_shown(shown.get(PROPAGATE.lower(), ""), shown.get(EXCEPT.lower(), ""))
+
+
+def find_partition(node: Node) -> str:
+    """Return the partition that a job gets which names none, or else one of this node."""
+    if node.default or not node.name:
+        return node.default
+    return next(iter(node.partitions), "")
+
+
+def choose_user(users: Sequence[str] | None) -> str:
+    """Return who submits the job: somebody who is not root, where there is anybody."""
+    people = [user for user in users or () if user != "root"]
+    connecting = find_connecting_user()
+    people += [connecting] if connecting and not users else []
+    return next(iter([*people, *pick_users(1)]), "root")
+
+
+def open_login(user: str, probe: str) -> Login | str:
+    """Return the session from which a user submits jobs, or why there is none."""
+    try:
+        entry = pwd.getpwnam(user)
+    except KeyError:
+        return f"there is no user {user!r} on this host to submit a job"
+    if not has_shell(entry):
+        return f"{user} has no shell, and cannot submit a job"
+    reason = ""
+    for way in _WAYS:
+        (session,) = measure_sessions([(way, user)], probe)
+        shell = measure_shells([session], list(session.limits or ())).get((way, user))
+        limits = shell.limits if shell else session.limits
+        if limits is not None:
+            return Login(user, f"session:{user}@{way}", limits)
+        reason = reason or (shell.reason if shell else session.reason)
+    return f"no session of {user} opens from which a job could be submitted: {reason}"

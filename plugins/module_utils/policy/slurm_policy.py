@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""What a policy says of batch jobs: ``jobs`` and its part ``slurm``."""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from .policy_reader import LONGEST_WORD, Limit, join_names, read_limits, read_mapping
+from .rlimit import ITEMS, RLIMITS, UNLIMITED, format_quantity
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+PROPAGATED = ("cpu", "fsize", "data", "stack", "core", "rss", "nproc", "nofile", "memlock", "as")
+"""The limits that Slurm may carry from a login to a job (``slurm_rlimits_info.c``)."""
+
+_UNFIT = {
+    "cpu": "would end slurmd itself once it has used that much",
+    "fsize": "would end slurmd itself once its log is that long",
+    "rss": "is set by Slurm to the memory of each job",
+}
+_LEAST = {"nofile": 1024, "stack": 2**20, "nproc": 64, "as": 2**28, "data": 2**28}
+"""What slurmd, and the step that it starts for each job, need themselves."""
+
+_PARTITION = re.compile(r"[A-Za-z0-9_.+][A-Za-z0-9_.+-]*")
+
+
+class SlurmPolicy(NamedTuple):
+    """What jobs of Slurm owe their users.
+
+    ``partitions`` are those in which a job is tried, none for the default one. ``propagate`` are
+    the soft limits that jobs may take over from the login that submits them, ``None`` for all but
+    those of ``limits``.
+    """
+
+    limits: Mapping[str, Limit]
+    partitions: tuple[str, ...] = ()
+    propagate: frozenset[str] | None = None
+
+    @property
+    def kept_back(self) -> frozenset[str]:
+        """Return the limits that no login may decide."""
+        if self.propagate is not None:
+            return frozenset(PROPAGATED) - self.propagate
+        named = {name for name, limit in self.limits.items() if limit.soft is not None}
+        return frozenset(named & set(PROPAGATED))
+
+
+def read_jobs(raw: object, problems: list[str]) -> SlurmPolicy | None:
+    """Read the section ``jobs``."""
+    section = read_mapping("jobs", raw, ("slurm",), problems)
+    if "slurm" not in section:
+        return None
+    path = "jobs.slurm"
+    accepted = ("limits", "partitions", "propagate")
+    slurm = read_mapping(path, section["slurm"], accepted, problems)
+    limits = _read_limits(f"{path}.limits", slurm.get("limits", {}), problems)
+    partitions = _read_partitions(f"{path}.partitions", slurm.get("partitions", []), problems)
+    propagate = None
+    if "propagate" in slurm:
+        propagate = _read_propagate(f"{path}.propagate", slurm["propagate"], limits, problems)
+    elif not slurm.get("limits"):
+        problems.append(f"{path}: states neither limits nor propagate, so nothing is required")
+    return SlurmPolicy(limits, partitions, propagate)
+
+
+def _read_limits(path: str, raw: object, problems: list[str]) -> dict[str, Limit]:
+    if isinstance(raw, dict):
+        problems += [f"{path}.{name}: {why}" for name, why in _UNFIT.items() if name in raw]
+        raw = {name: value for name, value in raw.items() if name not in _UNFIT}
+    limits = read_limits(path, raw, tuple(name for name in RLIMITS if name not in _UNFIT), problems)
+    for name, limit in limits.items():
+        problems += [f"{path}.{name}: {why}" for why in _find_harm(name, limit)]
+    return limits
+
+
+def _find_harm(name: str, limit: Limit) -> list[str]:
+    """Return why slurmd, or no job, would start with a limit."""
+    stated = [value for value in (limit.soft, limit.hard) if value is not None]
+    if name == "nofile" and UNLIMITED in stated:
+        return ["'unlimited' is above fs.nr_open, so systemd would ignore it; a number is accepted"]
+    least = _LEAST.get(name, 0)
+    if stated and min(stated) < least:
+        shown = format_quantity(least, ITEMS[name].unit)
+        return [f"slurmd itself needs more; {shown} or above is accepted"]
+    return []
+
+
+def _read_partitions(path: str, raw: object, problems: list[str]) -> tuple[str, ...]:
+    if not isinstance(raw, list):
+        problems.append(f"{path}: {raw!r} was given; a list of names is accepted")
+        return ()
+    for name in raw:
+        fits = isinstance(name, str) and _PARTITION.fullmatch(name) and len(name) <= LONGEST_WORD
+        if not fits:
+            problems.append(f"{path}: {name!r} is no name of a partition")
+    return tuple(dict.fromkeys(str(name) for name in raw))
+
+
+def _read_propagate(
+    path: str, raw: object, limits: Mapping[str, Limit], problems: list[str]
+) -> frozenset[str]:
+    if raw == "none":
+        return frozenset()
+    if not isinstance(raw, list):
+        problems.append(f"{path}: {raw!r} was given; 'none' or a list of limits is accepted")
+        return frozenset()
+    for name in raw:
+        if name not in PROPAGATED:
+            problems.append(f"{path}: {name!r} is unknown; accepted are {join_names(PROPAGATED)}")
+        elif name in limits and limits[name].soft is not None:
+            problems.append(f"{path}: {name} is in limits as well, where no login may decide it")
+    return frozenset(str(name) for name in raw)

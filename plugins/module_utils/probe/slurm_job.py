@@ -1,0 +1,190 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Submit one tiny job as a person would, read the limits inside, and leave nothing behind."""
+
+from __future__ import annotations
+
+import os
+import pwd
+import signal
+from functools import partial
+from typing import NamedTuple
+
+from ..policy.proc_limits import parse_proc_limits
+from ..policy.quote import one_line
+from .shell import become
+from .slurm import ask, find_program
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from subprocess import Popen
+
+    from ..policy.rlimit import Rlimit
+
+WAIT = 10
+"""Seconds for which a job waits for room."""
+
+_SLACK = 20.0  # For the rest: to reach the controller, to start the step, to end.
+_PATIENCE = 3.0
+_MOST_OUTPUT = 65536
+_MARK = "mlhost-limits:"
+_SCRIPT = f'echo "{_MARK} $SLURM_JOB_ID $SLURMD_NODENAME"; exec cat /proc/self/limits'
+_UNFIT = ("drain", "down", "fail", "maint", "unk", "no_respond", "not_respond", "power", "reboot")
+_OPTIONS = (
+    *("--quiet", "--nodes=1", "--ntasks=1", "--time=1", "--mem=64M", "--input=none"),
+    *("--mpi=none", "--chdir=/"),
+)
+
+
+class Node(NamedTuple):
+    """This host as Slurm knows it: its name, and by partition its state and why.
+
+    ``default`` is the partition that a job gets which names none.
+    """
+
+    name: str
+    partitions: Mapping[str, tuple[str, str]]
+    default: str = ""
+
+
+class Job(NamedTuple):
+    """What a job had; ``limits`` is ``None`` where it did not run, for this reason."""
+
+    limits: dict[str, Rlimit] | None
+    reason: str
+    id: str = ""
+    node: str = ""
+
+
+def find_node(slurmd: int | None) -> Node | str:
+    """Return this host as a node, with a name only where slurmd runs here; or what is wrong.
+
+    :param slurmd: The process id of slurmd, if it runs.
+    """
+    name = _find_node_name(slurmd) if slurmd else ""
+    which = ["-n", name] if name else []
+    shown = ask("sinfo", "-h", "-N", *which, "-o", "%P|%T|%E")
+    if shown.status != 0:
+        return _describe_error(shown.errors) or "sinfo told nothing"
+    partitions: dict[str, tuple[str, str]] = {}
+    default = ""
+    for line in shown.text.splitlines():
+        partition, state, why = [*line.strip().split("|", 2), "", ""][:3]
+        default = partition[:-1] if partition.endswith("*") else default
+        if name or partition.rstrip("*") not in partitions:
+            partitions[partition.rstrip("*")] = (state, why) if name else ("", "")
+    return Node(name, partitions, default)
+
+
+def _find_node_name(pid: int) -> str:
+    """Return the name that slurmd was given, or that of the host."""
+    try:
+        with open(f"/proc/{pid}/cmdline", encoding="utf-8", errors="replace") as file:
+            words = file.read().split("\0")
+    except OSError:
+        words = []
+    for word, following in zip(words, [*words[1:], ""]):
+        if word == "-N":
+            return following
+        if word.startswith("-N"):
+            return word[2:]
+    return os.uname().nodename.partition(".")[0]
+
+
+def find_hindrance(node: Node, partition: str) -> str:
+    """Return why no job can be tried in a partition on this host; empty if one can."""
+    if partition not in node.partitions:
+        where = f"node {node.name} is not in it" if node.name else "it is unknown"
+        return f"no job was tried in partition {partition}: {where}"
+    state, why = node.partitions[partition]
+    if any(word in state.lower() for word in _UNFIT):
+        because = f" ({one_line(why)})" if why not in ("", "none") else ""
+        return f"no job was tried: node {node.name} is {one_line(state)}{because}"
+    return ""
+
+
+def try_job(user: str, limits: Mapping[str, Rlimit], partition: str, node: str) -> Job:
+    """Run a job as a user whose login has these limits, and return what it had.
+
+    It is given up after some seconds, and nothing of it is left in the queue.
+
+    :param node: The node on which it must run; empty for any.
+    """
+    srun = find_program("srun")
+    if srun is None:
+        return Job(None, "there is no srun on this host, so no job was tried")
+    name = f"mlhost-limits-{os.getpid()}-{os.urandom(4).hex()}"
+    where = [f"--partition={partition}"] if partition else []
+    where += [f"--nodelist={node}"] if node else []
+    words = [srun, *_OPTIONS, f"--immediate={WAIT}", f"--job-name={name}", *where]
+    done = False
+    try:
+        job = _run(user, limits, [*words, "/bin/sh", "-c", _SCRIPT])
+        done = job.limits is not None
+    finally:
+        if not done:
+            ask("scancel", "--quiet", f"--name={name}", f"--user={user}")
+    return job
+
+
+def _run(user: str, limits: Mapping[str, Rlimit], words: list[str]) -> Job:
+    import subprocess  # Needed only where Slurm is; it is slow to import.
+
+    entry = pwd.getpwnam(user)
+    names = {"HOME": entry.pw_dir, "USER": user, "LOGNAME": user}
+    path = f"{os.path.dirname(words[0])}:/usr/bin:/bin"
+    try:
+        process = subprocess.Popen(  # noqa: S603 - no shell, and the program is named by its path
+            words,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            cwd="/",
+            env={**names, "SHELL": "/bin/sh", "PATH": path, "LC_ALL": "C"},
+            start_new_session=True,
+            preexec_fn=partial(become, entry, limits),
+        )
+    except (OSError, subprocess.SubprocessError) as exc:
+        return Job(None, f"no job could be submitted as {user}: {exc}")
+    with process:
+        try:
+            out, errors = process.communicate(timeout=WAIT + _SLACK)
+        except subprocess.TimeoutExpired:
+            return Job(None, f"the job told nothing within {WAIT + _SLACK:.0f} s")
+        finally:
+            _end(process)
+    return _read(*(one[:_MOST_OUTPUT].decode("utf-8", "replace") for one in (out, errors)))
+
+
+def _end(process: Popen[bytes]) -> None:
+    """End srun, which takes its job with it, and all that it has started."""
+    import subprocess
+
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        if process.poll() is not None:
+            return
+        os.killpg(process.pid, number)
+        try:
+            process.wait(_PATIENCE)
+        except subprocess.TimeoutExpired:
+            continue
+
+
+def _read(out: str, errors: str) -> Job:
+    """Read what the job printed. srun may end well where its task was never started."""
+    mark, shown = out.partition(_MARK)[1:]
+    first, table = shown.partition("\n")[::2]
+    number, node = [*first.split(), "", ""][:2]
+    try:
+        if not mark:
+            raise ValueError("it printed nothing")
+        return Job(parse_proc_limits(table), "", number, node)
+    except ValueError as exc:
+        why = _describe_error(errors) or str(exc)
+        return Job(None, f"the job did not run within {WAIT} s: {why}", number, node)
+
+
+def _describe_error(errors: str) -> str:
+    """Return what srun complains of last, which says most."""
+    lines = [line.strip() for line in errors.splitlines() if "error:" in line]
+    return one_line(lines[-1].partition("error:")[2].strip()) if lines else ""

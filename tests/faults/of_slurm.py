@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Faults of slurm.conf(5) and of slurmd, shown by a job of an ordinary user."""
+
+from __future__ import annotations
+
+from .base import JOBS
+from .fault import Culprit, Fault, Policy, append, merge_policies, write
+
+CONF = "/etc/slurm/slurm.conf"
+DROP_INS = "/etc/systemd/system/slurmd.service.d"
+READ = "scontrol reconfigure"
+RESTART = "systemctl daemon-reload; systemctl restart slurmd; sleep 3"
+SOFT = (r"^job:slurm nofile soft",)
+BOTH = (r"^job:slurm memlock soft", r"^job:slurm memlock hard")
+FORGET = f"sed -i '/^# BEGIN mlhost/,/^# END mlhost/d' {CONF}"
+STRICT: Policy = merge_policies(JOBS, {"jobs": {"slurm": {"propagate": "none"}}})
+
+
+def slurm(
+    name: str, make: str, culprit: Culprit, shows: tuple[str, ...], policy: Policy = JOBS
+) -> Fault:
+    """Return a fault of the cluster of one node."""
+    return Fault(f"slurm: {name}", make, (culprit,), shows, policy, extra="slurm")
+
+
+FAULTS = [
+    slurm("nobody keeps logins from deciding", f"{FORGET}; {READ}",
+          Culprit(CONF, words="login|propagat|take over"), SOFT),
+    slurm("all limits of logins are taken over",
+          f"{FORGET}; {append(CONF, 'PropagateResourceLimits=ALL')}; {READ}",
+          Culprit(CONF, "PropagateResourceLimits=ALL", "take over|propagat"), SOFT),
+    slurm("a list that names the limit",
+          f"{FORGET}; {append(CONF, 'propagateresourcelimits = CORE,RLIMIT_NOFILE # sizes')}; {READ}",
+          Culprit(CONF, "propagateresourcelimits", "take over|propagat"), SOFT),
+    slurm("a later line that leaves the limit out",
+          f"{append(CONF, 'PropagateResourceLimitsExcept=MEMLOCK # one')}; {READ}",
+          Culprit(CONF, "Except=MEMLOCK # one", "leaves|lacks"), SOFT),
+    slurm("a line of an included file",
+          f"{write('/etc/slurm/site.conf', '', 'PropagateResourceLimitsExcept=CORE')};"
+          f" {append(CONF, 'Include site.conf')}; {READ}",
+          Culprit("/etc/slurm/site.conf", "PropagateResourceLimitsExcept=CORE"), SOFT),
+    slurm("a drop-in of slurmd",
+          f"{write(f'{DROP_INS}/95-low.conf', '[Service]', 'LimitMEMLOCK=64K')}; {RESTART}",
+          Culprit(f"{DROP_INS}/95-low.conf", "LimitMEMLOCK=64K"), BOTH),
+    slurm("slurmd was not restarted since it was put right",
+          f"{write(f'{DROP_INS}/95-low.conf', '[Service]', 'LimitMEMLOCK=64K')}; {RESTART};"
+          f" rm {DROP_INS}/95-low.conf; systemctl daemon-reload",
+          Culprit(words="restart|runs since|older"), BOTH),
+    slurm("slurmd was started by hand",
+          "systemctl stop slurmd; (ulimit -l 64; setsid slurmd > /dev/null 2>&1 < /dev/null &); sleep 4",
+          Culprit(words="by hand|not started by"), BOTH),
+    slurm("slurmd was changed while it runs",
+          "prlimit --pid $(systemctl show -P MainPID slurmd) --memlock=65536:65536",
+          Culprit(words="hand|prlimit|changed|now"), BOTH),
+    slurm("jobs go through PAM",
+          f"{write('/etc/pam.d/slurm', 'auth required pam_permit.so', 'account required pam_permit.so', 'session required pam_limits.so')};"
+          f" {append(CONF, 'UsePAM=1')}; {READ}",
+          Culprit(CONF, words="PAM"), SOFT),
+    slurm("slurm.conf was put right and not read",
+          append(CONF, "PropagateResourceLimitsExcept=ALL"),
+          Culprit(words="not read"), (r"^job:slurm propagate",), STRICT),
+]  # fmt: skip

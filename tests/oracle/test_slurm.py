@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What we read of slurm.conf is what Slurm reads, and jobs have what we predict.
+
+The daemons of the release run in namespaces of their own; see ``slurm_rig``.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.oracle.record import SEED, choose, record
+from tests.oracle.userland import unpack
+
+PACKAGES = (
+    *("base-files", "bash", "coreutils", "dash", "libc-bin", "libpam-modules"),
+    *("slurm-client", "slurm-wlm-basic-plugins", "slurmctld", "slurmd"),
+)
+RELEASE = "bookworm"
+REFUSED = ("Operation not permitted", "Read-only file system")
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="daemons in namespaces of their own need root")
+def test_slurm_does_what_we_predict(tmp_path: Path) -> None:
+    confs, daemons = choose(120, 3000), choose(3, 30)
+    tree = unpack(RELEASE, PACKAGES)
+    rig = [sys.executable, "-m", "tests.oracle.slurm_rig", str(tree), str(tmp_path)]
+    alone = ["unshare", "--mount", "--pid", "--fork", "--kill-child", "--net", "--uts"]
+    words = [*alone, *rig, str(confs), str(daemons), str(SEED)]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    if done.returncode and any(text in done.stderr for text in REFUSED):
+        pytest.skip(done.stderr.splitlines()[-1])
+    assert done.returncode == 0, done.stderr
+    result = json.loads(done.stdout)
+    print(
+        f"{result['confs']} files, of which Slurm refuses {result['refused']}; {result['jobs']} jobs"
+    )
+    record("slurm", RELEASE, result["confs"] + result["jobs"], len(result["mismatches"]))
+    told = "".join(
+        f"\n{'; '.join(differences)}\n"
+        + "".join(f"  {path}\n    {text!r}\n" for path, text in case.items())
+        for case, differences in result["mismatches"]
+    )
+    assert not told, told
+    assert result["confs"] == confs
+    assert result["jobs"] == 6 * daemons

@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What a policy says of jobs is read, and whatever would end slurmd or every job is refused."""
+
+from __future__ import annotations
+
+import pytest
+from mlhost_limits.policy.policy_reader import Limit, PolicyError
+from mlhost_limits.policy.rlimit import UNLIMITED
+from mlhost_limits.policy.schema import load_policy
+from mlhost_limits.policy.slurm_policy import PROPAGATED, SlurmPolicy
+
+L = "jobs.slurm.limits"
+NAMES = ", ".join(PROPAGATED)
+
+
+def read(slurm: object) -> SlurmPolicy | None:
+    return load_policy({"jobs": {"slurm": slurm}}, "none").slurm
+
+
+def refusal(jobs: object) -> list[str]:
+    with pytest.raises(PolicyError) as caught:
+        load_policy({"jobs": jobs}, "none")
+    return caught.value.problems
+
+
+def test_a_whole_section() -> None:
+    policy = read(
+        {
+            "limits": {"nofile": {"soft": 65536, "hard": 131072}, "memlock": "unlimited"},
+            "partitions": ["gpu", "cpu-long", "gpu"],
+            "propagate": ["core"],
+        }
+    )
+    limits = {"nofile": Limit(65536, 131072), "memlock": Limit(UNLIMITED, UNLIMITED)}
+    assert policy == SlurmPolicy(limits, ("gpu", "cpu-long"), frozenset({"core"}))
+    assert policy.kept_back == frozenset(PROPAGATED) - {"core"}
+
+
+def test_without_a_word_logins_may_not_decide_the_limits_that_have_a_soft_bound() -> None:
+    policy = read({"limits": {"nofile": 4096, "memlock": {"hard": "1GiB"}, "locks": 64}})
+    assert policy
+    assert policy.kept_back == {"nofile"}
+
+
+@pytest.mark.parametrize("propagate", ["none", []])
+def test_logins_may_decide_nothing(propagate: object) -> None:
+    policy = read({"propagate": propagate})
+    assert policy == SlurmPolicy({}, (), frozenset())
+    assert policy.kept_back == frozenset(PROPAGATED)
+
+
+@pytest.mark.parametrize(
+    ("jobs", "problems"),
+    [
+        ([], ["jobs: a list was given; a mapping is accepted"]),
+        ({"pbs": {}}, ["jobs.pbs: is unknown; accepted are slurm"]),
+        ({"slurm": {}}, ["jobs.slurm: states neither limits nor propagate, so nothing is required"]),
+        ({"slurm": {"limits": {"cpu": 60, "rss": 1, "fd": 2}}}, [
+            f"{L}.cpu: would end slurmd itself once it has used that much",
+            f"{L}.rss: is set by Slurm to the memory of each job",
+            f"{L}.fd: is unknown; accepted are data, stack, core, nproc, nofile, memlock, as, locks,"
+            " sigpending, msgqueue, nice, rtprio, rttime"]),
+        ({"slurm": {"limits": [], "propagate": "none"}}, [f"{L}: a list was given; a mapping is accepted"]),
+        ({"slurm": {"limits": {"nofile": "unlimited"}}}, [
+            f"{L}.nofile: 'unlimited' is above fs.nr_open, so systemd would ignore it; a number is accepted"]),
+        ({"slurm": {"limits": {"nofile": {"soft": 64, "hard": 4096}}}}, [
+            f"{L}.nofile: slurmd itself needs more; 1024 or above is accepted"]),
+        ({"slurm": {"limits": {"stack": {"hard": "64KiB"}}}}, [
+            f"{L}.stack: slurmd itself needs more; 1MiB or above is accepted"]),
+        ({"slurm": {"limits": {"core": 0}, "partitions": "gpu"}}, [
+            "jobs.slurm.partitions: 'gpu' was given; a list of names is accepted"]),
+        ({"slurm": {"limits": {"core": 0}, "partitions": ["-x", 1, "a" * 300]}}, [
+            "jobs.slurm.partitions: '-x' is no name of a partition",
+            "jobs.slurm.partitions: 1 is no name of a partition",
+            f"jobs.slurm.partitions: '{'a' * 300}' is no name of a partition"]),
+        ({"slurm": {"propagate": "all"}}, [
+            "jobs.slurm.propagate: 'all' was given; 'none' or a list of limits is accepted"]),
+        ({"slurm": {"limits": {"core": 0, "memlock": {"hard": "1GiB"}},
+                    "propagate": ["core", "memlock", "locks"]}}, [
+            "jobs.slurm.propagate: core is in limits as well, where no login may decide it",
+            f"jobs.slurm.propagate: 'locks' is unknown; accepted are {NAMES}"]),
+    ],
+)  # fmt: skip
+def test_what_is_refused(jobs: object, problems: list[str]) -> None:
+    assert refusal(jobs) == problems
+
+
+def test_a_bound_that_is_only_checked_is_no_harm() -> None:
+    policy = read({"limits": {"stack": {"max": "64KiB"}}})
+    assert policy
+    assert policy.limits == {"stack": Limit(max=65536)}
