@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from .explain_processes import explain_process, explain_representative
 from .policy.container_process import blame_container
 from .policy.finding import FAIL, PASS, Finding, judge_limits
@@ -109,5 +111,10 @@ def _matches(process: Process, rule: ProcessRule) -> bool:
         return process.comm == rule.value[:15]  # The kernel keeps 15 bytes of a name.
     if rule.by == "unit":
         return any(rule.value in line.split("/") for line in process.cgroup.splitlines())
-    user = read_user(rule.value)
-    return user is not None and process.uid == user.uid
+    return process.uid == _find_uid(rule.value)
+
+
+@lru_cache(maxsize=64)  # Asked for every process.
+def _find_uid(name: str) -> int | None:
+    user = read_user(name)
+    return user.uid if user else None

@@ -9,6 +9,7 @@ import os
 import sys
 from pathlib import Path
 
+from .crowd import measure_crowd
 from .figures import compute_ratios, format_table
 from .memory import measure_peaks
 from .peers import install_peers
@@ -39,6 +40,7 @@ def main() -> int:
     if given.only != "guest":
         native = _measure_native(collections, rounds)
         figures.update({f"native_{name}": value for name, value in native.items()})
+        figures.update(measure_crowd())
         _write(figures)
     print(format_table(figures))
     return 0

@@ -64,6 +64,9 @@ def format_table(figures: Mapping[str, float]) -> str:
         peaks = (figures["target_peak_mb"], figures["ping_peak_mb"])
         names = ("peak memory of the target's Python, MB", "  of a ping")
         lines += ["", *(f"{name:40}{peak:12.1f}" for name, peak in zip(names, peaks))]
+    if "crowd_check_cpu_s" in figures:
+        name = f"check beside {figures['crowd_processes']:.0f} processes, CPU s"
+        lines += ["", f"{name:52}{figures['crowd_check_cpu_s']:12.2f}"]
     notes = (note.format(runs=int(figures["runs"])) for note in _NOTES)
     return "\n".join([*lines, "", *notes])
 

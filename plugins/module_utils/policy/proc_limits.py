@@ -7,16 +7,20 @@ columns, then soft, hard and unit. Sizes are in bytes.
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from .quote import quote
 from .rlimit import ITEMS, RLIMITS, UNLIMITED, Rlimit
 
 _LABEL_WIDTH = 26
 
 
+@lru_cache(maxsize=1024)  # Thousands of processes share a few dozen sets of limits.
 def parse_proc_limits(text: str) -> dict[str, Rlimit]:
     """Return every resource limit by its limits.conf name, in the kernel's unit.
 
     :param text: The whole file. Rows of limits this library does not know are skipped.
+    :returns: The same mapping for the same text, so nobody may change it.
     :raises ValueError: If a row is missing or its values cannot be read.
     """
     rows = {line[: _LABEL_WIDTH - 1].rstrip(): line[_LABEL_WIDTH:] for line in text.splitlines()}

@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Take the processor time of a check on a host with thousands of processes."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import resource
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+PROCESSES = 7000  # Of 5,000 units and 2,000 containers, one each.
+LIBRARY = Path(__file__).parents[2] / "plugins" / "module_utils"
+POLICY = {
+    "processes": [
+        {"user": "root", "limits": {"nofile": {"soft": 64}, "memlock": "4KiB"}},
+        {"name": "python3", "limits": {"nofile": {"soft": 64}}},
+    ]
+}
+
+
+def measure_crowd(count: int = PROCESSES) -> dict[str, float]:
+    """Return the seconds of processor time of a check beside so many idle processes."""
+    with tempfile.TemporaryDirectory() as folder, _crowd(count):
+        path = Path(folder)
+        (path / "mlhost_limits").symlink_to(LIBRARY)
+        (path / "policy.json").write_text(json.dumps(POLICY))
+        words = ["check", "--profile", "none", "--policy", str(path / "policy.json")]
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        done = subprocess.run(
+            [sys.executable, "-m", "mlhost_limits.cli", *words, "--canary", "never"],
+            env={**os.environ, "PYTHONPATH": folder},
+            stdout=subprocess.PIPE,
+            check=False,
+        )
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    if b" pass" not in done.stdout.splitlines()[-1]:
+        raise RuntimeError(f"the check ended with {done.returncode}: {done.stdout!r}")
+    spent = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    return {"crowd_processes": count, "crowd_check_cpu_s": spent}
+
+
+@contextlib.contextmanager
+def _crowd(count: int) -> Iterator[None]:
+    """Keep that many processes that do nothing, for the length of a ``with`` block."""
+    children: list[int] = []
+    try:
+        for _number in range(count):
+            child = os.fork()
+            if child == 0:
+                signal.pause()
+                os._exit(0)
+            children.append(child)
+        yield
+    finally:
+        for child in children:
+            os.kill(child, signal.SIGKILL)
+        for child in children:
+            os.waitpid(child, 0)
