@@ -7,10 +7,10 @@ import itertools
 import random
 from collections.abc import Sequence
 
-from . import of_docker, of_kernel, of_leftovers, of_limits_files, of_pam, of_units
+from . import of_docker, of_kernel, of_leftovers, of_limits_files, of_pam, of_services, of_units
 from .fault import Fault, are_compatible
 
-_ROOMS = (of_limits_files, of_pam, of_kernel, of_units, of_docker, of_leftovers)
+_ROOMS = (of_limits_files, of_pam, of_kernel, of_units, of_services, of_docker, of_leftovers)
 FAULTS: list[Fault] = [fault for room in _ROOMS for fault in room.FAULTS]
 SEED = 20
 PAIRS = 110
