@@ -20,10 +20,9 @@ RIGHT = write(f"{SYSTEM_D}/50-right.conf", "[Manager]", "DefaultLimitMEMLOCK=inf
 RIGHT_FOR_USERS = write(f"{USER_D}/50-right.conf", "[Manager]", "DefaultLimitNOFILE=65536:1048576")
 KEPT = write(f"{LOGIND_D}/50-right.conf", "[Login]", "RemoveIPC=no")
 TELL_LOGIND = "systemctl kill --kill-who=main -s HUP systemd-logind.service"
-LINGER = (
-    "loginctl enable-linger alice; until pgrep -u alice -x systemd > /dev/null; do sleep 1; done"
-)
-TELL_ALICE = "runuser -u alice -- env XDG_RUNTIME_DIR=/run/user/$(id -u alice) systemctl --user daemon-reload"
+ALICE = "/run/user/$(id -u alice)"
+LINGER = f"loginctl enable-linger alice; until [ -S {ALICE}/systemd/private ]; do sleep 1; done"
+TELL_ALICE = f"runuser -u alice -- env XDG_RUNTIME_DIR={ALICE} systemctl --user daemon-reload"
 
 FAULTS = [
     Fault(

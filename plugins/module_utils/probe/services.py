@@ -65,9 +65,13 @@ def read_owner(owner: str) -> Files:
 
 
 def read_most_tasks() -> int:
-    """Return how many tasks the system can hold (``system_tasks_max()``)."""
-    named = ("kernel.pid_max", "kernel.threads-max")
-    values = [int(text) for text in map(read_sysctl, named) if text and text.isdigit()]
+    """Return how many tasks the system can hold.
+
+    Source: ``system_tasks_max()``; pid_max itself is never given to a process.
+    """
+    pids, threads = (read_sysctl(f"kernel.{name}") or "" for name in ("pid_max", "threads-max"))
+    values = [int(pids) - 1] if pids.isdigit() else []
+    values += [int(threads)] if threads.isdigit() else []
     return min(values, default=2**22)
 
 
