@@ -15,7 +15,7 @@ from .policy.tasks_max import find_default, read_default_tasks, read_unit_tasks
 from .probe.pids_max import cut_levels, read_levels
 from .probe.process import find_processes, read_limits
 from .probe.service_canary import start_service
-from .probe.services import find_slices, find_units, find_user_managers, read_most_tasks
+from .probe.services import find_owned, find_user_managers, read_most_tasks
 from .trace_processes import trace_files, trace_one
 from .unit_facts import gather_default, gather_user_default
 
@@ -79,12 +79,9 @@ def trace_tasks(unit: str, evidence: Evidence) -> list[Link]:
     :raises OSError: If a file cannot be read.
     :raises ValueError: If no such unit is running.
     """
-    processes = list(find_processes())
-    slices = find_slices(unit, processes) if unit.endswith(".slice") else {}
-    services = find_units(unit, processes)
-    members = [*slices.values(), *(one for found in services.values() for one in found)]
-    names = [*slices, *services]
-    levels = cut_levels(read_levels(members[0].cgroup), names[0]) if members else []
+    found = find_owned([unit], find_processes())[unit]
+    names = list(found)[:1]
+    levels = [one for name in names for one in cut_levels(read_levels(found[name][0].cgroup), name)]
     if not levels:
         raise ValueError(f"{unit} is not running, or its cgroup bounds no tasks")
     return list(_trace_levels(levels, None, evidence))

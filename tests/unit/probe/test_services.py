@@ -6,11 +6,9 @@ from __future__ import annotations
 import pytest
 from mlhost_limits.probe.process import Process
 from mlhost_limits.probe.services import (
-    find_slices,
-    find_units,
+    find_owned,
     find_user_managers,
     is_template,
-    match_unit,
     pick_oldest,
 )
 
@@ -33,49 +31,36 @@ PROCESSES = [
 
 
 @pytest.mark.parametrize(
-    ("unit", "name", "means"),
+    ("owners", "found"),
     [
-        ("a.service", "a.service", True),
-        ("a.service", "b.service", False),
-        ("a@.service", "a@1.service", True),
-        ("a@.service", "a@.service", False),
-        ("a@1.service", "a@1.service", True),
-        ("user-.slice", "user-0.slice", True),
-        ("user-.slice", "user.slice", False),
-        ("a-.service", "a-b.slice", False),
+        (["trainer.service"], {"trainer.service": {"trainer.service": [9, 8]}}),
+        (["worker@.service"], {"worker@.service": {"worker@1.service": [7]}}),
+        (["docker.service"], {"docker.service": {}}),
+        (["user@.service"], {"user@.service": {"user@1000.service": [5, 4]}}),
+        (["app.slice"], {"app.slice": {}}),
+        (["user-.slice"], {"user-.slice": {"user-1000.slice": [5, 4, 3], "user-0.slice": [2]}}),
+        (
+            ["user-.slice", "user-0.slice"],
+            {"user-.slice": {"user-1000.slice": [5, 4, 3]}, "user-0.slice": {"user-0.slice": [2]}},
+        ),
+        ([], {}),
     ],
 )
-def test_what_a_unit_of_a_policy_means(unit: str, name: str, means: bool) -> None:
-    assert match_unit(unit, name) is means
+def test_each_running_unit_belongs_to_the_narrowest_name(
+    owners: list[str], found: dict[str, dict[str, list[int]]]
+) -> None:
+    owned = find_owned(owners, PROCESSES)
+    assert {
+        owner: {unit: [one.pid for one in members] for unit, members in units.items()}
+        for owner, units in owned.items()
+    } == found
 
 
-@pytest.mark.parametrize(
-    ("unit", "found"),
-    [
-        ("trainer.service", {"trainer.service": [9, 8]}),
-        ("worker@.service", {"worker@1.service": [7]}),
-        ("docker.service", {}),
-        ("user@.service", {"user@1000.service": [5, 4]}),
-    ],
-)
-def test_the_services_that_run(unit: str, found: dict[str, list[int]]) -> None:
-    units = find_units(unit, PROCESSES)
-    assert {name: [one.pid for one in members] for name, members in units.items()} == found
-
-
-def test_slices_and_managers_of_users() -> None:
-    slices = find_slices("user-.slice", PROCESSES)
-    assert {name: one.pid for name, one in slices.items()} == {
-        "user-1000.slice": 5,
-        "user-0.slice": 2,
-    }
+def test_managers_of_users() -> None:
     assert {uid: one.pid for uid, one in find_user_managers(PROCESSES).items()} == {1000: 5}
     assert pick_oldest(PROCESSES).pid == 2
 
 
 def test_names_that_stand_for_many() -> None:
-    assert [is_template(name) for name in ("a@.service", "a-.slice", "a@b.service")] == [
-        True,
-        True,
-        False,
-    ]
+    names = ("a@.service", "a-.slice", "a@b.service")
+    assert [is_template(name) for name in names] == [True, True, False]
