@@ -110,6 +110,7 @@ def molecule_steps() -> list[Step]:
     return [
         Step("molecule default", ["molecule", "test"]),
         Step("molecule slurm", ["molecule", "test", "--scenario-name", "slurm"]),
+        Step("molecule services", ["molecule", "test", "--scenario-name", "services"]),
     ]
 
 

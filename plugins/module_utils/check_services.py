@@ -15,13 +15,12 @@ from .explain_services import (
 )
 from .policy.finding import FAIL, PASS, Finding, Observation, Requirement, judge, judge_limits
 from .policy.process_causes import format_pair
-from .policy.services_policy import TASKS
+from .policy.services_policy import TASKS, find_rule
 from .probe.pids_max import cut_levels, read_levels
 from .probe.process import find_processes, read_limits
 from .probe.service_canary import NewService, start_service
 from .probe.services import (
-    find_slices,
-    find_units,
+    find_owned,
     find_user_managers,
     is_booted,
     is_template,
@@ -31,7 +30,7 @@ from .unit_facts import Seen, World
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from .policy.rlimit import Rlimit
     from .policy.services_policy import ServicesPolicy, UnitRule
@@ -53,8 +52,8 @@ def check_services(
     """
     processes = list(find_processes())
     world = World(evidence, processes, probe)
-    for owner, rule in policy.units.items():
-        yield from _check_unit(owner, rule, world)
+    for owner, units in find_owned(policy.units, processes).items():
+        yield from _check_unit(owner, units, policy, world)
     if policy.default.limits or policy.default.tasks is not None:
         yield from _check_new(policy.default, canary, world)
     if policy.user_default.limits or policy.user_default.tasks is not None:
@@ -67,24 +66,32 @@ def check_services(
         yield check_logind(policy.remove_ipc, runs)
 
 
-def _check_unit(owner: str, rule: UnitRule, world: World) -> Iterator[Finding]:
+def _check_unit(
+    owner: str, units: Mapping[str, Sequence[Process]], policy: ServicesPolicy, world: World
+) -> Iterator[Finding]:
     """Yield the findings of what runs of a unit, or what its next start will give."""
-    if owner.endswith(".slice"):
-        yield from _check_slices(owner, rule, world)
+    for unit, members in units.items():
+        rule, place = find_rule(policy.units, unit, owner), f"{PLACE}{unit}"
+        if unit.endswith(".service"):
+            yield from _check_running(place, unit, rule, members, world)
+        yield from _check_tasks(place, unit, rule, members[0])
+    if units:
         return
-    found = find_units(owner, world.processes)
-    for unit, members in found.items():
-        yield from _check_running(f"{PLACE}{unit}", unit, rule, members, world)
-    if not found:
-        place, reason = f"{PLACE}{owner}", _find_reason(owner)
-        findings = judge_limits(place, rule.limits, None, "", reason)
-        yield from explain_idle_unit(findings, owner, rule.limits, world)
-        if rule.tasks is not None:
-            wanted = _require_tasks(place, rule.tasks)
-            yield explain_idle_tasks(judge(wanted, Observation(None, "", reason)), owner)
+    place, reason, rule = (
+        f"{PLACE}{owner}",
+        _find_reason(owner),
+        find_rule(policy.units, owner, owner),
+    )
+    findings = judge_limits(place, rule.limits, None, "", reason)
+    yield from explain_idle_unit(findings, owner, rule.limits, world)
+    if rule.tasks is not None:
+        unseen = judge(_require_tasks(place, rule.tasks), Observation(None, "", reason))
+        yield explain_idle_tasks(unseen, owner)
 
 
 def _find_reason(unit: str) -> str:
+    if unit.endswith(".slice"):
+        return "no slice of that name has a process"
     main = read_unit_files(unit).main
     if main is None:
         return f"there is no {unit} on this host"
@@ -95,15 +102,6 @@ def _find_reason(unit: str) -> str:
 
 def _require_tasks(place: str, tasks: int) -> Requirement:
     return Requirement(place, TASKS, "value", tasks)
-
-
-def _check_slices(owner: str, rule: UnitRule, world: World) -> Iterator[Finding]:
-    found = find_slices(owner, world.processes)
-    for unit, process in found.items():
-        yield from _check_tasks(f"{PLACE}{unit}", unit, rule, process)
-    if not found and rule.tasks is not None:
-        wanted = _require_tasks(f"{PLACE}{owner}", rule.tasks)
-        yield judge(wanted, Observation(None, "", "no slice of that name has a process"))
 
 
 def _check_tasks(place: str, unit: str, rule: UnitRule, process: Process) -> Iterator[Finding]:
@@ -138,7 +136,6 @@ def _check_running(
         yield from explain_process(one._replace(findings=mine), world) if mine else ()
     fine = [finding for finding, dummy in worst if finding.status == PASS]
     yield from explain_representative(fine, seen, world) if fine else ()
-    yield from _check_tasks(place, unit, rule, members[0])
 
 
 def _rank(finding: Finding) -> tuple[bool, int]:

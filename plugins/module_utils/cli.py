@@ -70,7 +70,9 @@ def _parse_arguments(words: Sequence[str] | None) -> argparse.Namespace:
     resolve.add_argument("--user", help="whose limits; by default those of root and of everyone")
     resolve.add_argument("--service", help="the PAM service that opens the session")
     resolve.add_argument(
-        "--unit", default=MANAGER, help="a systemd unit; by default its manager's system.conf"
+        "--unit",
+        default=MANAGER,
+        help="a systemd unit; by default its managers' system.conf and user.conf",
     )
     resolve.add_argument("--json", action="store_true", help="print as JSON")
     resolve.set_defaults(run=_resolve)

@@ -5,18 +5,9 @@ from __future__ import annotations
 
 import re
 
-from .check_containerd import NEW as NEW_OF_CONTAINERD
-from .check_docker import NEW
-from .check_podman import NEW as NEW_OF_PODMAN
-from .check_shm import PLACE as SHM_PLACE
-from .check_shm import trace_path
-from .explain_kernel import trace_kernel
-from .explain_sessions import trace_session
 from .policy.rlimit import RLIMITS
+from .policy.services_policy import TASKS
 from .probe.evidence import Evidence
-from .trace_docker import RUNNING, trace_docker
-from .trace_podman import trace_containerd, trace_podman
-from .trace_processes import trace_process, trace_unit
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -27,22 +18,22 @@ ACCEPTED = ", ".join(
         "kernel",
         "session:USER@SERVICE",
         "service:UNIT",
+        "new-service:system",
+        "new-service:USER",
         "process:PID",
-        NEW,
-        f"{RUNNING}NAME",
-        NEW_OF_PODMAN,
-        f"{NEW_OF_PODMAN}/USER",
-        NEW_OF_CONTAINERD,
+        "new-container:docker",
+        "container:docker/NAME",
+        "new-container:podman",
+        "new-container:podman/USER",
+        "new-container:containerd",
         "job:slurm",
         "job:slurm/PARTITION",
-        SHM_PLACE,
+        "path:/dev/shm",
     )
 )
-_PATH = "path:"
-_JOB = re.compile(r"job:slurm(?:/[A-Za-z0-9_.+-]+)?")
-_SERVICE = "service:"
-_PROCESS = re.compile(r"process:([0-9]+)(?: .*)?")
-_SESSION = re.compile(r"session:(.+)@([^@]+)")
+_PROCESS = re.compile(r"([0-9]+)(?: .*)?")
+_SESSION = re.compile(r"(.+)@([^@]+)")
+_JOB = re.compile(r"slurm(?:/[A-Za-z0-9_.+-]+)?")
 
 
 def explain(place: str, item: str) -> list[Link]:
@@ -52,40 +43,81 @@ def explain(place: str, item: str) -> list[Link]:
     :raises ValueError: If there is no such place or item here.
     """
     evidence = Evidence()
-    if place == "kernel":
-        return trace_kernel(item, evidence)
-    if place.startswith(_PATH):
-        return trace_path(place, item)
-    links = _explain_container(place, item, evidence)
-    if links is not None:
-        return links
-    if item not in RLIMITS:
-        raise ValueError(f"{item!r} is no limit; accepted are {', '.join(RLIMITS)}")
-    return _explain_process(place, item, evidence)
-
-
-def _explain_process(place: str, item: str, evidence: Evidence) -> list[Link]:
-    """Return the chain of a session, a job, a service or a process."""
-    session, process = _SESSION.fullmatch(place), _PROCESS.fullmatch(place)
-    if session:
-        return list(trace_session(session[1], session[2], item, evidence))
-    if process:
-        return trace_process(int(process[1]), item, evidence)
-    if _JOB.fullmatch(place):
-        from .trace_slurm import trace_slurm  # Few hosts have Slurm.
-
-        return trace_slurm(place, item, evidence)
-    if place.startswith(_SERVICE):
-        return trace_unit(place[len(_SERVICE) :], item, evidence)
+    kind, _colon, name = place.partition(":")
+    for explain_kind in (_explain_host, _explain_container, _explain_unit, _explain_login):
+        links = explain_kind(kind, name, item, evidence)
+        if links is not None:
+            return links
     raise ValueError(f"{place!r} is no place to explain; accepted are {ACCEPTED}")
 
 
-def _explain_container(place: str, item: str, evidence: Evidence) -> list[Link] | None:
+def _explain_host(kind: str, name: str, item: str, evidence: Evidence) -> list[Link] | None:
+    """Return the chain of a sysctl or of /dev/shm; nothing where the place is another one."""
+    if kind == "kernel" and not name:
+        from .explain_kernel import trace_kernel
+
+        return trace_kernel(item, evidence)
+    if kind == "path":
+        from .check_shm import trace_path
+
+        return trace_path(f"{kind}:{name}", item)
+    return None
+
+
+def _explain_container(kind: str, name: str, item: str, evidence: Evidence) -> list[Link] | None:
     """Return the chain of a container; nothing where the place is another one."""
-    if place == NEW or place.startswith(RUNNING):
-        return trace_docker(place, item, evidence)
-    if place == NEW_OF_PODMAN or place.startswith(f"{NEW_OF_PODMAN}/"):
-        return trace_podman(place[len(NEW_OF_PODMAN) + 1 :], item, evidence)
-    if place == NEW_OF_CONTAINERD:
+    engine, _slash, rest = name.partition("/")
+    if kind not in ("container", "new-container"):
+        return None
+    if engine == "docker":
+        from .trace_docker import trace_docker
+
+        return trace_docker(f"{kind}:{name}", item, evidence)
+    if kind == "new-container" and engine == "podman":
+        from .trace_podman import trace_podman
+
+        return trace_podman(rest, item, evidence)
+    if kind == "new-container" and name == "containerd":
+        from .trace_podman import trace_containerd
+
         return trace_containerd(item, evidence)
     return None
+
+
+def _explain_unit(kind: str, name: str, item: str, evidence: Evidence) -> list[Link] | None:
+    """Return the chain of a service, or of a new one; nothing where the place is another one."""
+    if kind == "new-service" or (kind == "service" and item == TASKS):
+        from .trace_services import trace_new_service, trace_tasks
+
+        if kind == "service":
+            return trace_tasks(name, evidence)
+        return trace_new_service(f"{kind}:{name}", item, evidence)
+    if kind == "service":
+        from .trace_processes import trace_unit
+
+        return trace_unit(name, _require_limit(item), evidence)
+    return None
+
+
+def _explain_login(kind: str, name: str, item: str, evidence: Evidence) -> list[Link] | None:
+    """Return the chain of a session, a process or a job; nothing where it is none of these."""
+    session, process = _SESSION.fullmatch(name), _PROCESS.fullmatch(name)
+    if kind == "session" and session:
+        from .explain_sessions import trace_session
+
+        return list(trace_session(session[1], session[2], _require_limit(item), evidence))
+    if kind == "process" and process:
+        from .trace_processes import trace_process
+
+        return trace_process(int(process[1]), _require_limit(item), evidence)
+    if kind == "job" and _JOB.fullmatch(name):
+        from .trace_slurm import trace_slurm
+
+        return trace_slurm(f"{kind}:{name}", _require_limit(item), evidence)
+    return None
+
+
+def _require_limit(item: str) -> str:
+    if item not in RLIMITS:
+        raise ValueError(f"{item!r} is no limit; accepted are {', '.join(RLIMITS)}")
+    return item

@@ -89,7 +89,7 @@ def explain_tasks(finding: Finding, levels: Sequence[Level], uid: int | None = N
     :param uid: Whose manager has the first of them, up to user@UID.service.
     """
     try:
-        known = _gather_levels(levels, uid)
+        known = gather_levels(levels, uid)
     except (OSError, ValueError):
         return finding
     return _tell_tasks(finding, known)
@@ -109,7 +109,7 @@ def explain_idle_tasks(finding: Finding, unit: str) -> Finding:
     return _tell_tasks(finding, known)
 
 
-def _gather_levels(levels: Sequence[Level], uid: int | None) -> list[TasksLevel]:
+def gather_levels(levels: Sequence[Level], uid: int | None) -> list[TasksLevel]:
     """Return the units that bound tasks, with their files.
 
     :raises OSError, ValueError: If the files cannot be read or understood.

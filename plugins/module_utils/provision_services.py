@@ -19,6 +19,7 @@ from .policy.plan_services import (
     plan_services,
 )
 from .policy.restarts import find_refusals, order_restarts
+from .policy.services_policy import find_rule
 from .policy.systemd_limits import MANAGER
 from .policy.unit_model import find_asked, predict_unit
 from .policy.unit_want import is_enough
@@ -26,7 +27,7 @@ from .probe.evidence import Evidence
 from .probe.process import find_processes, read_limits, read_start_time
 from .probe.services import (
     find_own_unit,
-    find_units,
+    find_owned,
     find_user_managers,
     is_booted,
     pick_oldest,
@@ -122,10 +123,10 @@ def _decode(content: bytes | None) -> str | None:
 
 
 def _find_running(policy: ServicesPolicy, processes: Sequence[Process]) -> Iterator[Running]:
-    for owner, rule in policy.units.items():
-        if owner.endswith(".service"):
-            for unit, members in find_units(owner, processes).items():
-                yield Running(unit, owner, rule, pick_oldest(members))
+    for owner, units in find_owned(policy.units, processes).items():
+        for unit, members in units.items() if owner.endswith(".service") else ():
+            rule = find_rule(policy.units, unit, owner)
+            yield Running(unit, owner, rule, pick_oldest(members))
 
 
 def _is_old(one: Running, texts: Mapping[str, str | None], absent: bool) -> bool:

@@ -8,6 +8,8 @@ import os
 from .policy.docker_config import decode_daemon_json, read_defaults
 from .policy.docker_flags import read_flag_defaults
 from .policy.dockerd_flags import find_config_path
+from .policy.logind_conf import KEY as REMOVE_IPC
+from .policy.logind_conf import LOGIND, read_remove_ipc
 from .policy.pam_limits import (
     LIMITS_CONF,
     Bound,
@@ -19,7 +21,9 @@ from .policy.pam_limits import (
 )
 from .policy.pam_settings import resolve_settings
 from .policy.pam_stack import DIRECTORIES, find_pam_limits, flatten, read_limits_options
+from .policy.plan_services import USER_CONF
 from .policy.rlimit import ITEMS, UNLIMITED, format_quantity
+from .policy.services_policy import TASKS
 from .policy.sysctl_conf import SYSCTL_CONF
 from .policy.sysctl_writes import SYSTEMD, find_procps, resolve_sysctl
 from .policy.systemd_limits import (
@@ -30,6 +34,9 @@ from .policy.systemd_limits import (
     read_unit_limits,
     resolve_unit_limits,
 )
+from .policy.tasks_max import read_default_tasks, read_unit_tasks
+from .policy.unit_file import Source
+from .policy.unit_model import Files
 from .probe.files import (
     find_hanging_limits_files,
     list_folder,
@@ -57,7 +64,8 @@ def resolve_tree(
     :param root: The tree; ``/`` for this host.
     :param user: Whose limits; by default root's and the ordinary user's, for whom ``*`` stands.
     :param service: The PAM service whose stack must hold pam_limits; by default none is asked.
-    :param unit: The systemd unit whose limits; by default those of system.conf, for all units.
+    :param unit: The systemd unit whose limits; by default those of system.conf and user.conf, for
+        all units.
     :raises ValueError: If a user or service is not in the tree, or a file cannot be parsed.
     """
     if not os.path.isdir(root):
@@ -66,8 +74,10 @@ def resolve_tree(
     stated: list[dict[str, object]] = []
     for name in users:
         stated += _resolve_user(root, name, service)
-    stated += [*_resolve_kernel(root), *_resolve_unit(root, unit), *_resolve_docker(root)]
-    return stated
+    units = dict.fromkeys([unit, USER_CONF] if unit == MANAGER else [unit])
+    stated += _resolve_kernel(root)
+    stated += [entry for one in units for entry in _resolve_unit(root, one)]
+    return [*stated, *_resolve_logind(root), *_resolve_docker(root)]
 
 
 def _resolve_user(root: str, name: str, service: str | None) -> Iterator[dict[str, object]]:
@@ -152,17 +162,24 @@ def _find_user(root: str, name: str) -> User:
 
 
 def _resolve_unit(root: str, unit: str) -> Iterator[dict[str, object]]:
-    """Yield the limits that systemd gives a unit, and the lines that it ignores."""
-    place = f"unit:{unit}"
-    manager = read_manager_limits(*read_manager_files(root))
-    reading = Reading([], manager.ignored)
-    if unit != MANAGER:
+    """Yield the limits that systemd gives a unit, and the lines that it ignores.
+
+    :param unit: A unit of the system, or the file of a manager, the users' user.conf too.
+    """
+    place, is_manager = f"unit:{unit}", unit in (MANAGER, USER_CONF)
+    conf, conf_dropins = read_manager_files(root, unit if is_manager else MANAGER)
+    manager = read_manager_limits(conf, conf_dropins)
+    reading, files = Reading([], manager.ignored), Files(None, (), conf, tuple(conf_dropins))
+    if not is_manager:
         main, dropins = read_unit_files(unit, root)
+        if main is None and dropins and unit.endswith(".slice"):
+            main = Source(unit, "[Slice]")  # systemd makes slices by itself.
         if main is None or not main.text:
             reason = f"{main.path} masks it" if main else "has no file in this tree"
             yield {"place": place, "reason": reason}
             return
         reading = read_unit_limits(unit.rpartition(".")[2], main, dropins)
+        files = files._replace(main=main, dropins=tuple(dropins))
     for line in reading.ignored:
         yield {"place": place, "reason": f"ignored is {_quote(line)}"}
     if reading.refused:
@@ -170,6 +187,22 @@ def _resolve_unit(root: str, unit: str) -> Iterator[dict[str, object]]:
         return
     for item, kind, bound in resolve_unit_limits(manager, reading):
         yield _describe(place, item, kind, bound, ITEMS[item].unit)
+    kind = unit.rpartition(".")[2]
+    ranked = [] if kind == "slice" else read_default_tasks(files)
+    ranked += [] if is_manager else read_unit_tasks(kind, files)
+    if ranked:
+        yield _describe(place, TASKS, "value", Bound(ranked[-1], tuple(ranked[:-1])), "")
+
+
+def _resolve_logind(root: str) -> Iterator[dict[str, object]]:
+    """Yield whether logind removes a user's shared memory after the last login."""
+    conf, dropins = read_manager_files(root, LOGIND)
+    ranked = [
+        one._replace(value=one.text.partition("=")[2])
+        for one in read_remove_ipc(Files(None, (), conf, tuple(dropins)))
+    ]
+    if ranked:
+        yield _describe("logind", REMOVE_IPC, "value", Bound(ranked[-1], tuple(ranked[:-1])), "")
 
 
 def _quote(line: Ignored) -> str:

@@ -6,11 +6,12 @@ from __future__ import annotations
 from .policy.cgroup import find_home
 from .policy.finding import judge_limits
 from .policy.report import format_failures
+from .policy.services_policy import find_rule
 from .policy.systemd_limits import read_unit_limits
 from .policy.unit_file import UNIT_DIRECTORIES
 from .policy.unit_want import is_enough
 from .probe.process import find_processes, read_limits
-from .probe.services import find_units, find_user_managers, pick_oldest
+from .probe.services import find_owned, find_user_managers, pick_oldest
 from .probe.unit import read_unit_files
 from .unit_facts import list_unit_directories
 
@@ -49,10 +50,11 @@ def find_old_services(policy: ServicesPolicy) -> Iterator[str]:
     """Yield each running service that has less than the policy asks for, by name and pid."""
     processes = list(find_processes())
     named = set()
-    for owner, rule in policy.units.items():
-        for unit, members in find_units(owner, processes).items():
+    for owner, units in find_owned(policy.units, processes).items():
+        for unit, members in units.items() if owner.endswith(".service") else ():
             named.add(unit)
-            yield from _describe(unit, pick_oldest(members), rule.limits)
+            limits = find_rule(policy.units, unit, owner).limits
+            yield from _describe(unit, pick_oldest(members), limits)
     for unit, process in find_services(processes).items():
         if unit not in named and policy.default.limits:
             yield from _describe(unit, process, policy.default.limits, unit)

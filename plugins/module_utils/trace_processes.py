@@ -41,18 +41,18 @@ def trace_unit(unit: str, item: str, evidence: Evidence) -> list[Link]:
     if item == "nofile":
         source = "fs.nr_open, above which no limit goes"
         links.append(Link("kernel", str(facts.manager.nr_open), source))
-    links += [_trace_process(1, item), *_trace_files(item, facts, evidence)]
+    links += [trace_one(1, item), *trace_files(item, facts, evidence)]
     shown = show_unit(unit)
     if shown:
         since = format_time(shown.loaded_at) if shown.loaded_at else ""
         source = "systemctl show: what the manager has read"
         links.append(Link("loaded", format_pair(item, shown.limits[item]), source, since))
         if shown.main_pid:
-            links.append(_trace_process(shown.main_pid, item))
+            links.append(trace_one(shown.main_pid, item))
     return links
 
 
-def _trace_files(item: str, facts: UnitFacts, evidence: Evidence) -> Iterator[Link]:
+def trace_files(item: str, facts: UnitFacts, evidence: Evidence) -> Iterator[Link]:
     """Yield what the manager gives by itself, what files state, and what follows from that."""
     default = format_pair(item, facts.manager.defaults[item])
     yield Link("default", default, "what systemd gives where no file states it")
@@ -93,7 +93,7 @@ def trace_process(pid: int, item: str, evidence: Evidence) -> list[Link]:
     container = find_place(process, ancestors)
     if container:
         source = f"it lives in {container}, whose engine gave it its limits"
-        return [Link("container", "", source), _trace_process(pid, item)]
+        return [Link("container", "", source), trace_one(pid, item)]
     way = find_job(process, ancestors, home.unit) or (
         find_login(process, ancestors, home.session) if home.session else None
     )
@@ -103,11 +103,11 @@ def trace_process(pid: int, item: str, evidence: Evidence) -> list[Link]:
         links = trace_unit(home.unit, item, evidence)
         links += _trace_user_unit(home, item, evidence)
     else:
-        links = [_trace_process(1, item)]
+        links = [trace_one(1, item)]
     told = {link.source for link in links}
     above = [one for one in reversed(ancestors) if one.cgroup == process.cgroup]
     for one in (*above, process):
-        link = _trace_process(one.pid, item)
+        link = trace_one(one.pid, item)
         if link.source not in told and (one == process or link.value != links[-1].value):
             links.append(link)
     return links
@@ -121,10 +121,10 @@ def _trace_user_unit(home: Home, item: str, evidence: Evidence) -> Iterator[Link
     if manager:
         own = read_limits(manager.pid)
         facts = gather_user_unit(home.user_unit, home.uid, own, evidence)
-        yield from _trace_files(item, facts, evidence)
+        yield from trace_files(item, facts, evidence)
 
 
-def _trace_process(pid: int, item: str) -> Link:
+def trace_one(pid: int, item: str) -> Link:
     process = read_process(pid)
     name = f"process {pid} ({process.comm})"
     path = os.path.join("/proc", str(pid), "limits")

@@ -7,13 +7,30 @@ import itertools
 import random
 from collections.abc import Sequence
 
-from . import of_docker, of_kernel, of_leftovers, of_limits_files, of_pam, of_shm, of_units
+from . import (
+    of_docker,
+    of_kernel,
+    of_leftovers,
+    of_limits_files,
+    of_pam,
+    of_services,
+    of_shm,
+    of_slurm,
+    of_units,
+)
 from .fault import Fault, are_compatible
 
-_ROOMS = (of_limits_files, of_pam, of_kernel, of_units, of_docker, of_leftovers, of_shm)
-from . import of_docker, of_kernel, of_leftovers, of_limits_files, of_pam, of_slurm, of_units
-
-_ROOMS = (of_limits_files, of_pam, of_kernel, of_units, of_docker, of_leftovers, of_slurm)
+_ROOMS = (
+    of_limits_files,
+    of_pam,
+    of_kernel,
+    of_units,
+    of_docker,
+    of_leftovers,
+    of_shm,
+    of_services,
+    of_slurm,
+)
 FAULTS: list[Fault] = [fault for room in _ROOMS for fault in room.FAULTS]
 SEED = 20
 PAIRS = 110

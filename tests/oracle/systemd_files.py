@@ -43,6 +43,12 @@ VALUES = {
     "RTTIME": TIMES,
     "NICE": NICE,
 }
+TASKS = (
+    *("100", "4096", "infinity", "", "33%", "33.3%", "100%", "101%", "0", "0%", "5\xe2\x80\xb0"),
+    *("64K", "-1", "unlimited", "0x40", "1e3", "50 %", "18446744073709551615", "7 # x", "010"),
+)
+"""Shares with two places after the point, and of ten thousand, are newer than Debian 11."""
+
 ITEMS = (*("NOFILE",) * 6, *("MEMLOCK",) * 4, *("NPROC", "CORE", "CPU") * 2, *VALUES)
 NOISE = (
     *("", "# LimitNOFILE=9", ";LimitNOFILE=9", "  # x", "LimitNOFILE", "=9", "LimitNOFILE 9"),
@@ -134,6 +140,8 @@ def _make_line(rng: random.Random, section: str, prefix: str) -> str:
         return rng.choice((*SECTIONS, f"[{section}]"))
     if kind < 0.11:
         return rng.choice(FAULTS)
+    if kind < 0.2:
+        return f"{prefix[: -len('Limit')]}TasksMax={rng.choice(TASKS)}"
     item = rng.choice(ITEMS)
     key = prefix + item
     if kind > 0.96:

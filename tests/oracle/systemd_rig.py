@@ -27,12 +27,15 @@ if find_spec("mlhost_limits") is None:  # On a guest it is installed.
 
 from mlhost_limits.policy.proc_limits import parse_proc_limits
 from mlhost_limits.policy.rlimit import RLIMITS, UNLIMITED, Rlimit
+from mlhost_limits.policy.services_policy import TASKS
 from mlhost_limits.policy.systemd_limits import (
     Reading,
     read_manager_limits,
     read_unit_limits,
     resolve_unit_limits,
 )
+from mlhost_limits.policy.tasks_max import predict_default, predict_tasks
+from mlhost_limits.policy.unit_model import Files as UnitFiles
 from mlhost_limits.probe.unit import read_manager_files, read_unit_files
 
 from tests.oracle.systemd_files import (
@@ -46,6 +49,7 @@ from tests.oracle.systemd_files import (
 )
 from tests.oracle.userland import mount, mount_root
 
+TASK_SYSCTLS = ("pid_max", "threads-max")
 UNITS_PER_ROUND, STARTED_PER_ROUND = 12, 3
 ENOUGH = 3  # To find the smallest case takes a minute.
 MANAGER = ("--unit=oracle.target", "--log-target=null", "--show-status=0")
@@ -146,8 +150,13 @@ def find_cgroup() -> Path:
 def read_limits(shown: dict[str, str], prefix: str) -> Limits:
     """Return the limits that ``systemctl show`` prints."""
     keys = {name: prefix + name.upper() for name in RLIMITS}
+    tasks = _read(shown[f"{prefix[: -len('Limit')]}TasksMax"])
     return {
-        name: Rlimit(_read(shown[key + "Soft"]), _read(shown[key])) for name, key in keys.items()
+        **{
+            name: Rlimit(_read(shown[key + "Soft"]), _read(shown[key]))
+            for name, key in keys.items()
+        },
+        TASKS: Rlimit(tasks, tasks),
     }
 
 
@@ -163,14 +172,19 @@ class Rig:
         self.started = self.clamped = 0
         names = [f"Limit{name.upper()}" for name in RLIMITS]
         both = [name + end for name in names for end in ("", "Soft")]
-        self.properties = ["-p", ",".join(["Id", "LoadState", "MainPID", *both])]
-        self.defaults = ["-p", ",".join(f"Default{name}" for name in both)]
+        self.properties = ["-p", ",".join(["Id", "LoadState", "MainPID", "TasksMax", *both])]
+        self.defaults = ["-p", ",".join(f"Default{name}" for name in ("TasksMax", *both))]
         manager.ask("daemon-reload")
         self.unstated = self.show_manager()
         self.of_pid_1 = parse_proc_limits(manager.run("/bin/cat", "/proc/1/limits"))
         capabilities = manager.run("/bin/cat", "/proc/1/status").partition("CapEff:")[2].split()[0]
         self.privileged = bool(int(capabilities, 16) >> 24 & 1)
         self.nr_open = int(Path("/proc/sys/fs/nr_open").read_text())
+        # Since Linux 6.14 each namespace has a pid_max of its own.
+        numbers = manager.run("/bin/cat", *(f"/proc/sys/kernel/{name}" for name in TASK_SYSCTLS))
+        pids, threads = map(int, numbers.split())
+        self.highest = min(pids - 1, threads)
+        self.files = UnitFiles(None)
 
     def show_manager(self) -> Limits:
         text = self.manager.ask("show", *self.defaults)
@@ -189,8 +203,11 @@ class Rig:
         self.manager.ask("daemon-reload")
 
     def predict_manager(self) -> tuple[Reading, Limits]:
-        reading = read_manager_limits(*read_manager_files(str(self.manager.root)))
-        return reading, self.fill(reading, Reading([], []))
+        conf, dropins = read_manager_files(str(self.manager.root))
+        reading = read_manager_limits(conf, dropins)
+        self.files = UnitFiles(None, (), conf, tuple(dropins))
+        tasks = predict_default(self.files, self.highest)
+        return reading, {**self.fill(reading, Reading([], [])), TASKS: Rlimit(tasks, tasks)}
 
     def fill(self, manager: Reading, unit: Reading) -> Limits:
         """Return every limit: as stated, or as it is when nothing is stated."""
@@ -209,7 +226,9 @@ class Rig:
         reading = read_unit_limits("service", main, dropins)
         if reading.refused:
             return ("error", "bad-setting"), {}
-        return ("loaded",), self.fill(manager, reading)
+        files = self.files._replace(main=main, dropins=tuple(dropins))
+        tasks = predict_tasks("service", files, self.highest)
+        return ("loaded",), {**self.fill(manager, reading), TASKS: Rlimit(tasks, tasks)}
 
     def compare(self, units: list[str]) -> list[list[str]]:
         """Return for the manager and then for each unit what differs."""
@@ -238,7 +257,7 @@ class Rig:
         if not text:  # Too little of something to start at all.
             return []
         self.started += 1
-        expected = {name: self.clamp(name, limit) for name, limit in wanted.items()}
+        expected = {name: self.clamp(name, wanted[name]) for name in RLIMITS}
         self.clamped += expected["nofile"] != wanted["nofile"]
         return find_differences(expected, parse_proc_limits(text))
 

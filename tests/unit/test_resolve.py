@@ -243,3 +243,43 @@ def test_a_user_that_is_not_in_the_tree_is_refused(tree: Path, user: str, messag
 def test_a_tree_that_is_no_folder_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=f"^{re.escape(str(tmp_path))}/no: is no folder$"):
         resolve_tree(f"{tmp_path}/no", None, None)
+
+
+def test_what_users_managers_give_is_told_by_default(tree: Path) -> None:
+    write(tree, "/etc/systemd/user.conf", "[Manager]\nDefaultLimitNOFILE=5:6\nDefaultTasksMax=9\n")
+    write(tree, "/etc/systemd/user.conf.d/a.conf", "[Manager]\nDefaultTasksMax=10%\n")
+    mine = [
+        "unit:user.conf nofile soft = 5",
+        '     by      /etc/systemd/user.conf:2 "DefaultLimitNOFILE=5:6"',
+        "unit:user.conf nofile hard = 6",
+        '     by      /etc/systemd/user.conf:2 "DefaultLimitNOFILE=5:6"',
+        "unit:user.conf tasks = 10%",
+        '     by      /etc/systemd/user.conf.d/a.conf:2 "DefaultTasksMax=10%"',
+        '     shadows /etc/systemd/user.conf:3 "DefaultTasksMax=9"',
+    ]
+    assert told(tree)[-7:] == mine
+    assert told_of_unit(tree, "user.conf") == mine
+
+
+def test_how_many_tasks_a_unit_may_hold(tree: Path) -> None:
+    write(tree, "/etc/systemd/system.conf", "[Manager]\nDefaultTasksMax=9\n")
+    write(tree, "/etc/systemd/system/x.service", "[Service]\nTasksMax=infinity\n")
+    write(tree, "/etc/systemd/system/user-.slice.d/a.conf", "[Slice]\nTasksMax=33%\n")
+    assert told_of_unit(tree, "x.service") == [
+        "unit:x.service tasks = infinity",
+        '     by      /etc/systemd/system/x.service:2 "TasksMax=infinity"',
+        '     shadows /etc/systemd/system.conf:2 "DefaultTasksMax=9"',
+    ]
+    assert told_of_unit(tree, "user-1000.slice") == [
+        "unit:user-1000.slice tasks = 33%",
+        '     by      /etc/systemd/system/user-.slice.d/a.conf:2 "TasksMax=33%"',
+    ]
+
+
+def test_what_logind_does_about_shared_memory(tree: Path) -> None:
+    write(tree, "/etc/systemd/logind.conf", "[Login]\nRemoveIPC=off\n")
+    write(tree, "/usr/lib/systemd/logind.conf.d/a.conf", "[Login]\nRemoveIPC=perhaps\n")
+    assert told(tree)[-2:] == [
+        "logind RemoveIPC = off",
+        '     by      /etc/systemd/logind.conf:2 "RemoveIPC=off"',
+    ]

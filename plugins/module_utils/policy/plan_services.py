@@ -12,7 +12,7 @@ from .logind_conf import LOGIND, read_remove_ipc
 from .plan import SectionPlan, Shortfall, neutralise_all, plan_edits, restore_all
 from .rlimit import UNLIMITED, Rlimit
 from .service_lockouts import find_service_lockouts
-from .services_policy import TASKS, ServicesPolicy, UnitRule
+from .services_policy import TASKS, ServicesPolicy, UnitRule, find_rule
 from .systemd_limits import MANAGER, read_manager_limits, read_unit_limits
 from .tasks_max import KEY as TASKS_MAX
 from .tasks_max import read_default_tasks, read_unit_tasks, resolve_tasks
@@ -126,8 +126,8 @@ def list_lines(policy: ServicesPolicy) -> Iterator[Line]:
     """Yield every line that the policy needs."""
     for owner, rule in ((MANAGER, policy.default), (USER_CONF, policy.user_default)):
         yield from _list_rule(owner, rule, "Default")
-    for unit, rule in policy.units.items():
-        yield from _list_rule(unit, rule, "")
+    for unit in policy.units:
+        yield from _list_rule(unit, find_rule(policy.units, unit, unit), "")
     if policy.remove_ipc is not None:
         word = "yes" if policy.remove_ipc else "no"
         yield Line(LOGIND, REMOVE_IPC, f"{REMOVE_IPC}={word}", policy.remove_ipc)

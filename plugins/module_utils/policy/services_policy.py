@@ -16,6 +16,7 @@ from .policy_reader import (
 )
 from .quote import quote
 from .rlimit import RLIMITS, UNLIMITED
+from .unit_file import list_wider_names
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -46,6 +47,21 @@ class ServicesPolicy(NamedTuple):
     user_default: UnitRule = UnitRule()
     units: Mapping[str, UnitRule] = {}
     remove_ipc: bool | None = None
+
+
+def find_rule(units: Mapping[str, UnitRule], name: str, owner: str) -> UnitRule:
+    """Return what a policy says of one unit: of its template and of prefixes, itself counts most.
+
+    One drop-in holds it all, because it hides those of the same name in wider folders.
+
+    :param owner: By which name the policy means it: perhaps an alias.
+    """
+    names = list_wider_names(name)
+    names = names if owner in names else list_wider_names(owner)
+    rules = [units[wider] for wider in reversed(names) if wider in units]
+    limits = {item: limit for rule in rules for item, limit in rule.limits.items()}
+    tasks = [rule.tasks for rule in rules if rule.tasks is not None]
+    return UnitRule(limits, tasks[-1] if tasks else None)
 
 
 def read_services(raw: object, problems: list[str]) -> ServicesPolicy | None:

@@ -161,7 +161,7 @@ def list_dropin_folders(
         f"{base}/{name}.d"
         for unit in names
         for base in directories
-        for name in _list_wider_names(unit)
+        for name in list_wider_names(unit)
     ]
     kind = names[0].rpartition(".")[2]
     return [*folders, *(f"{base}/{kind}.d" for base in directories)]
@@ -193,7 +193,7 @@ def list_user_directories(home: str, uid: int) -> tuple[str, ...]:
     )
 
 
-def _list_wider_names(unit: str) -> list[str]:
+def list_wider_names(unit: str) -> list[str]:
     """Return a unit's name, its template's, and those cut off after a dash, each with its own.
 
     ``a-b@c.service``: itself, ``a-b@.service``, ``a-.service``, ``a-@c.service``, ``a-@.service``.
@@ -202,11 +202,11 @@ def _list_wider_names(unit: str) -> list[str]:
     prefix, at, instance = stem.partition("@")
     names = [unit]
     if instance:
-        names += _list_wider_names(f"{prefix}@{dot}{kind}")
+        names += list_wider_names(f"{prefix}@{dot}{kind}")
     head = prefix[:-1] if prefix.endswith("-") else prefix
     cut = head[: head.rfind("-") + 1]
     if len(cut) > 1:
-        names += _list_wider_names(f"{cut}{at if instance else ''}{instance}{dot}{kind}")
+        names += list_wider_names(f"{cut}{at if instance else ''}{instance}{dot}{kind}")
     return names
 
 

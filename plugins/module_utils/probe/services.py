@@ -10,6 +10,7 @@ from ..policy.cgroup import find_home
 from ..policy.logind_conf import LOGIND
 from ..policy.plan_services import TOP, UNITS, USER_CONF
 from ..policy.systemd_limits import MANAGER
+from ..policy.unit_file import list_wider_names
 from ..policy.unit_model import Files
 from .files import list_folder, read_text
 from .kernel import read_sysctl
@@ -65,34 +66,45 @@ def read_owner(owner: str) -> Files:
 
 
 def read_most_tasks() -> int:
-    """Return how many tasks the system can hold (``system_tasks_max()``)."""
-    named = ("kernel.pid_max", "kernel.threads-max")
-    values = [int(text) for text in map(read_sysctl, named) if text and text.isdigit()]
+    """Return how many tasks the system can hold.
+
+    Source: ``system_tasks_max()``; pid_max itself is never given to a process.
+    """
+    pids, threads = (read_sysctl(f"kernel.{name}") or "" for name in ("pid_max", "threads-max"))
+    values = [int(pids) - 1] if pids.isdigit() else []
+    values += [int(threads)] if threads.isdigit() else []
     return min(values, default=2**22)
 
 
-def match_unit(unit: str, name: str) -> bool:
-    """Tell whether a unit of a policy means a running one: itself, an instance, or by its start."""
-    stem, kind = unit.rpartition(".")[::2]
-    if not name.endswith(f".{kind}"):
-        return False
-    if stem.endswith(("@", "-")):
-        return name.startswith(stem) and len(name) > len(unit)
-    return name == unit
+def find_owned(
+    owners: Iterable[str], processes: Iterable[Process]
+) -> dict[str, dict[str, list[Process]]]:
+    """Return, by units of a policy, the running units that each means, and their processes.
 
-
-def find_units(unit: str, processes: Iterable[Process]) -> dict[str, list[Process]]:
-    """Return the running services that a unit of a policy means, each with its processes.
-
-    Left out are containers, and what the managers of users run.
+    A unit that several mean belongs to the narrowest: itself, its template, a prefix. Left out are
+    containers, and what the managers of users run.
     """
-    found: dict[str, list[Process]] = {}
-    name = find_unit_names(unit)[1][0]
-    for process in processes:
-        home = find_home(process.cgroup)
-        if home.unit and not home.user_unit and match_unit(name, home.unit):
-            found.setdefault(home.unit, []).append(process)
+    names = {find_unit_names(owner)[1][0]: owner for owner in owners}
+    found: dict[str, dict[str, list[Process]]] = {owner: {} for owner in names.values()}
+    known: dict[str, str] = {}
+    for process in processes if names else ():
+        for unit in _list_units(process):
+            if unit not in known:
+                wider = (names[name] for name in list_wider_names(unit) if name in names)
+                known[unit] = next(wider, "")
+            if known[unit]:
+                found[known[unit]].setdefault(unit, []).append(process)
     return found
+
+
+def _list_units(process: Process) -> Iterator[str]:
+    """Yield the units of the system that a process is in: its service, and the slices above."""
+    home = find_home(process.cgroup)
+    if home.unit and not home.user_unit:
+        yield home.unit
+    above = (row.partition("/user@")[0] for row in process.cgroup.splitlines())
+    parts = (part for row in above for part in row.split("/")[1:])
+    yield from dict.fromkeys(part for part in parts if part.endswith(".slice"))
 
 
 def find_user_managers(processes: Iterable[Process]) -> dict[int, Process]:
@@ -112,16 +124,6 @@ def find_own_unit() -> str:
 
 def pick_oldest(processes: Sequence[Process]) -> Process:
     return min(processes, key=lambda process: (process.start, process.pid))
-
-
-def find_slices(unit: str, processes: Iterable[Process]) -> dict[str, Process]:
-    """Return the slices that a unit of a policy means and that hold a process, each with one."""
-    found: dict[str, Process] = {}
-    for process in processes:
-        for part in re.split("[/\n]", process.cgroup):
-            if match_unit(unit, part):
-                found.setdefault(part, process)
-    return found
 
 
 def is_template(unit: str) -> bool:

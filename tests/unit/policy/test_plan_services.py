@@ -84,6 +84,14 @@ def test_each_part_has_a_drop_in_of_its_own() -> None:
     }
 
 
+def test_a_drop_in_holds_what_it_hides_of_a_wider_one() -> None:
+    units = {"y-.service": UnitRule({"core": Limit(0, 0)}, 7), "y-a.service": UnitRule({}, 9)}
+    files = {**state().files, "y-a.service": Files(MAIN)}
+    planned = plan_services(ServicesPolicy(units=units), state()._replace(files=files), None)
+    stated = after({}, planned)[f"/etc/systemd/system/y-a.service.d/{OURS}"]
+    assert stated.splitlines()[2:] == ["LimitCORE=0", "TasksMax=9"]
+
+
 def test_sizes_and_times_are_written_as_systemd_reads_them() -> None:
     limits = {
         "memlock": Limit(65536, 2**30),

@@ -8,7 +8,7 @@ from mlhost_limits.policy.policy_reader import Limit, PolicyError
 from mlhost_limits.policy.rlimit import UNLIMITED
 from mlhost_limits.policy.schema import load_policy
 from mlhost_limits.policy.service_lockouts import find_service_lockouts
-from mlhost_limits.policy.services_policy import ServicesPolicy, UnitRule
+from mlhost_limits.policy.services_policy import ServicesPolicy, UnitRule, find_rule
 
 ALL = UnitRule({"memlock": Limit(UNLIMITED, UNLIMITED)}, 32768)
 
@@ -153,3 +153,25 @@ def test_a_time_limit_for_all_services_is_one_for_sshd() -> None:
     (problem,) = lockouts(default={"cpu": "2h"})
     assert problem == "services.default.cpu: ends every service in time, sshd too; name the units"
     assert not lockouts(default={"cpu": "unlimited"})
+
+
+WIDE, NARROW = {"nofile": Limit(1, 2), "core": Limit(0, 0)}, {"nofile": Limit(3, 4)}
+UNITS = {
+    "w-.service": UnitRule({}, 7),
+    "w-x@1.service": UnitRule(NARROW),
+    "w-x@.service": UnitRule(WIDE, 9),
+    "ssh.service": UnitRule(NARROW),
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "owner", "rule"),
+    [
+        ("w-x@1.service", "w-x@1.service", UnitRule({**WIDE, **NARROW}, 9)),
+        ("w-x@2.service", "w-x@.service", UnitRule(WIDE, 9)),
+        ("w-y.service", "w-.service", UnitRule({}, 7)),
+        ("sshd.service", "ssh.service", UnitRule(NARROW)),
+    ],
+)
+def test_the_narrowest_name_counts_most(name: str, owner: str, rule: UnitRule) -> None:
+    assert find_rule(UNITS, name, owner) == rule

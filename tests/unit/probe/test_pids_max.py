@@ -1,0 +1,34 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""How many tasks a process may have beside it is read on both kinds of cgroups."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from mlhost_limits.policy.rlimit import UNLIMITED
+from mlhost_limits.probe.pids_max import cut_levels, read_levels
+
+PATH = "user.slice/user-1000.slice/user@1000.service/app.slice"
+V1 = f"12:pids:/{PATH}\n11:cpu,cpuacct:/x\n1:name=systemd:/{PATH}/y.service\n0::/{PATH}/y.service\n"
+
+
+@pytest.mark.parametrize(("text", "base"), [(f"0::/{PATH}\n", ""), (V1, "pids/")])
+def test_every_level_that_has_a_bound(tmp_path: Path, text: str, base: str) -> None:
+    folder = tmp_path / f"{base}{PATH}"
+    folder.mkdir(parents=True)
+    (folder / "pids.max").write_text("max\n")
+    (folder.parents[1] / "pids.max").write_text("2529\n")
+    levels = read_levels(text, str(tmp_path))
+    assert [(level.unit, level.most) for level in levels] == [
+        ("app.slice", UNLIMITED),
+        ("user-1000.slice", 2529),
+    ]
+    assert levels[1].path == f"{folder.parents[1]}/pids.max"
+    assert [level.unit for level in cut_levels(levels, "user-1000.slice")] == ["user-1000.slice"]
+    assert cut_levels(levels, "other.slice") == []
+
+
+@pytest.mark.parametrize("text", ["", "0::/\n", "3:cpu:/x\n", f"0::/{PATH}\n"])
+def test_where_nothing_bounds_it(tmp_path: Path, text: str) -> None:
+    assert read_levels(text, str(tmp_path)) == []

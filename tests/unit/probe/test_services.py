@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Units of a policy are found among what runs: instances and prefixes, never containers."""
+
+from __future__ import annotations
+
+import pytest
+from mlhost_limits.probe.process import Process
+from mlhost_limits.probe.services import (
+    find_owned,
+    find_user_managers,
+    is_template,
+    pick_oldest,
+)
+
+
+def process(pid: int, path: str, comm: str = "x") -> Process:
+    return Process(pid, comm, 0, f"0::{path}", pid)
+
+
+USER = "/user.slice/user-1000.slice/user@1000.service"
+PROCESSES = [
+    process(9, "/system.slice/trainer.service"),
+    process(8, "/system.slice/trainer.service/sub"),
+    process(7, "/system.slice/system-worker.slice/worker@1.service"),
+    process(6, "/system.slice/docker.service/docker/0123456789abcdef"),
+    process(5, f"{USER}/init.scope", "systemd"),
+    process(4, f"{USER}/init.scope", "(sd-pam)"),
+    process(3, f"{USER}/app.slice/worker@2.service"),
+    process(2, "/user.slice/user-0.slice/session-1.scope"),
+]
+
+
+@pytest.mark.parametrize(
+    ("owners", "found"),
+    [
+        (["trainer.service"], {"trainer.service": {"trainer.service": [9, 8]}}),
+        (["worker@.service"], {"worker@.service": {"worker@1.service": [7]}}),
+        (["docker.service"], {"docker.service": {}}),
+        (["user@.service"], {"user@.service": {"user@1000.service": [5, 4]}}),
+        (["app.slice"], {"app.slice": {}}),
+        (["user-.slice"], {"user-.slice": {"user-1000.slice": [5, 4, 3], "user-0.slice": [2]}}),
+        (
+            ["user-.slice", "user-0.slice"],
+            {"user-.slice": {"user-1000.slice": [5, 4, 3]}, "user-0.slice": {"user-0.slice": [2]}},
+        ),
+        ([], {}),
+    ],
+)
+def test_each_running_unit_belongs_to_the_narrowest_name(
+    owners: list[str], found: dict[str, dict[str, list[int]]]
+) -> None:
+    owned = find_owned(owners, PROCESSES)
+    assert {
+        owner: {unit: [one.pid for one in members] for unit, members in units.items()}
+        for owner, units in owned.items()
+    } == found
+
+
+def test_managers_of_users() -> None:
+    assert {uid: one.pid for uid, one in find_user_managers(PROCESSES).items()} == {1000: 5}
+    assert pick_oldest(PROCESSES).pid == 2
+
+
+def test_names_that_stand_for_many() -> None:
+    names = ("a@.service", "a-.slice", "a@b.service")
+    assert [is_template(name) for name in names] == [True, True, False]

@@ -1,0 +1,142 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A service is judged by the worst of its processes, and what does not run is never a pass."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+from mlhost_limits import check_logind, check_services
+from mlhost_limits.policy.finding import FAIL, PASS, UNKNOWN
+from mlhost_limits.policy.policy_reader import Limit
+from mlhost_limits.policy.proc_limits import RLIMITS
+from mlhost_limits.policy.rlimit import UNLIMITED, Rlimit
+from mlhost_limits.policy.services_policy import ServicesPolicy, UnitRule
+from mlhost_limits.policy.unit_model import Files
+from mlhost_limits.probe.evidence import Evidence
+from mlhost_limits.probe.pids_max import Level
+from mlhost_limits.probe.process import Process
+from mlhost_limits.probe.systemd_show import Shown
+
+UNIT = "mlhost-nobody.service"
+RULE = UnitRule({"nofile": Limit(100, 200, 300)}, 50)
+
+
+def limits(soft: int, hard: int) -> dict[str, Rlimit]:
+    free = dict.fromkeys(RLIMITS, Rlimit(UNLIMITED, UNLIMITED))
+    return {**free, "nofile": Rlimit(soft, hard)}
+
+
+@pytest.fixture
+def host(monkeypatch: pytest.MonkeyPatch) -> dict[int, dict[str, Rlimit]]:
+    """Return what processes of our unit have, by pid, for a test to fill in."""
+    held: dict[int, dict[str, Rlimit]] = {}
+    monkeypatch.setattr(
+        check_services,
+        "find_processes",
+        lambda: [Process(pid, "x", 0, f"0::/system.slice/{UNIT}", pid) for pid in held],
+    )
+
+    def read(pid: int) -> dict[str, Rlimit]:
+        if not held[pid]:
+            raise OSError(f"{pid} is gone")
+        return held[pid]
+
+    monkeypatch.setattr(check_services, "read_limits", read)
+    level = Level(UNIT, "/sys/x/pids.max", 40)
+    monkeypatch.setattr(check_services, "read_levels", lambda _cgroup: [level])
+    monkeypatch.setattr(check_services, "is_booted", lambda: False)
+    shown = Shown(limits(100, 200), 1, False, 0.0)
+    monkeypatch.setattr("mlhost_limits.unit_facts.show_unit", lambda _unit: shown)
+    return held
+
+
+def check(policy: ServicesPolicy, canary: str = "auto") -> dict[str, tuple[str, object, str]]:
+    """Return status, value, and how it was seen or why not, by item and bound."""
+    found = check_services.check_services(policy, canary, Evidence())
+    return {
+        f"{one.requirement.place} {one.requirement.item} {one.requirement.bound}": (
+            one.status,
+            one.observation.value,
+            one.observation.reason or one.observation.how,
+        )
+        for one in found
+    }
+
+
+def test_the_worst_process_counts_for_each_bound(host: dict[int, dict[str, Rlimit]]) -> None:
+    held = {os.getpid(): limits(150, 200), 2**22 + 1: limits(90, 250), 2**22 + 2: {}}
+    host.update(held)
+    path = f"/proc/{2**22 + 1}/limits, lowest of 3 processes; systemctl show says 100:200"
+    own = f"/proc/{os.getpid()}/limits, lowest of 3 processes; systemctl show says 100:200"
+    assert check(ServicesPolicy(units={UNIT: RULE})) == {
+        f"service:{UNIT} nofile soft": (FAIL, 90, path),
+        f"service:{UNIT} nofile hard": (PASS, 200, own),
+        f"service:{UNIT} tasks value": (FAIL, 40, "/sys/x/pids.max"),
+    }
+
+
+def test_too_much_is_worse_than_little(host: dict[int, dict[str, Rlimit]]) -> None:
+    host.update({2**22 + 1: limits(100, 200), 2**22 + 2: limits(100, 301)})
+    assert check(ServicesPolicy(units={UNIT: RULE}))[f"service:{UNIT} nofile hard"][:2] == (
+        FAIL,
+        301,
+    )
+
+
+@pytest.mark.parametrize(
+    ("unit", "reason"),
+    [
+        (UNIT, f"there is no {UNIT} on this host"),
+        ("mlhost-x.slice", "no slice of that name has a process"),
+    ],
+)
+def test_what_does_not_run_is_unknown(
+    host: dict[int, dict[str, Rlimit]], unit: str, reason: str
+) -> None:
+    assert not host
+    rule = RULE if unit == UNIT else UnitRule({}, 50)
+    for status, value, why in check(ServicesPolicy(units={unit: rule})).values():
+        assert (status, value, why) == (UNKNOWN, None, reason)
+
+
+@pytest.mark.parametrize(
+    ("canary", "reason"),
+    [
+        ("never", "no service was started (canary: never)"),
+        ("auto", "systemd does not run here, so no service can be started"),
+    ],
+)
+def test_a_new_service_that_was_not_seen_is_unknown(
+    host: dict[int, dict[str, Rlimit]], canary: str, reason: str
+) -> None:
+    assert not host
+    found = check(ServicesPolicy(default=RULE, user_default=RULE), canary)
+    assert found == {
+        f"new-service:system {item}": (UNKNOWN, None, reason)
+        for item in ("nofile soft", "nofile hard", "tasks value")
+    }
+
+
+@pytest.mark.parametrize(
+    ("runs", "said", "status", "value"),
+    [
+        (True, (0, "b false\n"), PASS, "no"),
+        (True, (0, "b true\n"), FAIL, "yes"),
+        (True, (1, "Access denied\n"), UNKNOWN, None),
+        (False, (0, "b false\n"), UNKNOWN, None),
+    ],
+)
+def test_what_logind_says(
+    monkeypatch: pytest.MonkeyPatch,
+    runs: bool,
+    said: tuple[int, str],
+    status: str,
+    value: str | None,
+) -> None:
+    monkeypatch.setattr(check_logind, "run_systemd", lambda *_: said)
+    monkeypatch.setattr(check_logind, "read_owner", lambda _: Files(None))
+    finding = check_logind.check_logind(False, runs)
+    assert (finding.status, finding.observation.value) == (status, value)
+    assert finding.outlook.after_boot == FAIL
+    assert [cause.code for cause in finding.causes] == ["logind-not-stated"]
