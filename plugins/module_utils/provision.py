@@ -144,7 +144,8 @@ def _prepare_others(policy: Policy, options: Options, nr_open: int | None) -> It
     if "docker" in options.sections:
         yield prepare_docker(policy, nr_open, options.absent, options.docker_restart)
     if "podman" in options.sections:
-        yield prepare_podman(policy, nr_open, options.absent, options.override)
+        raised = "sessions" in options.sections
+        yield prepare_podman(policy, nr_open, options.absent, options.override, raised)
     if "containerd" in options.sections:
         yield prepare_containerd(
             policy, nr_open, options.absent, options.override, options.containerd_restart
