@@ -220,7 +220,10 @@ def _explain_shm(wanted: Requirement, facts: PodmanFacts) -> tuple[Cause, ...]:
         return ()
     text = f"{cite(shm)} gives new containers a /dev/shm of {shm.value} bytes"
     text += ": Podman counts by the thousand"
-    remedy = _edit(shm, f's/^\\([^=]*=\\).*/\\1 "{wanted.minimum}"/', f"make it {line}")
+    remedy = Remedy(f"make it {line}")
+    if _SHM_LINE.match(shm.text):
+        script = f's/^\\([^=]*=\\).*/\\1 "{wanted.minimum}"/'
+        remedy = _edit(shm, script, remedy.text)
     return (Cause("podman-conf-line", text, remedy, shm),)
 
 
