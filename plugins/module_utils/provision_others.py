@@ -65,7 +65,7 @@ def prepare_others(policy: Policy, options: Options, nr_open: int | None) -> Ite
     if policy.podman and "podman" in asked:
         from .provision_podman import prepare_podman
 
-        yield prepare_podman(policy, nr_open, absent, override)
+        yield prepare_podman(policy, nr_open, absent, override, "sessions" in asked)
     yield from _prepare_rest(policy, options, nr_open)
 
 

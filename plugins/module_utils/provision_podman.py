@@ -3,14 +3,19 @@
 
 from __future__ import annotations
 
+import pwd
 from functools import partial
 
+from .check_podman import open_session
 from .policy.containers_conf import DROP_INS, OWN
 from .policy.finding import judge_limits
-from .policy.plan_podman import PodmanOptions, PodmanState, plan_podman
+from .policy.plan_podman import PodmanOptions, PodmanState, find_lost, plan_podman
 from .policy.report import format_failures
+from .policy.rlimit import Rlimit
+from .policy.session_rules import find_limits
 from .probe.podman import find_podman, read_conf_files
 from .probe.process import read_limits
+from .probe.users import read_user
 from .section import Section
 
 TYPE_CHECKING = False
@@ -25,10 +30,13 @@ if TYPE_CHECKING:
 FOLDERS = (DROP_INS, DROP_INS.rpartition("/")[0])
 
 
-def prepare_podman(policy: Policy, nr_open: int | None, absent: bool, override: bool) -> Section:
+def prepare_podman(
+    policy: Policy, nr_open: int | None, absent: bool, override: bool, sessions: bool
+) -> Section:
     """Return what Podman's section needs here.
 
     :param nr_open: The lowest fs.nr_open that will be in force.
+    :param sessions: Whether the limits of sessions become what the policy asks for as well.
     """
     if not policy.podman:
         return Section()
@@ -37,16 +45,47 @@ def prepare_podman(policy: Policy, nr_open: int | None, absent: bool, override: 
     plan = plan_podman(policy.podman, state, nr_open, PodmanOptions(override, absent))
     if not plan.edits or plan.problems or not installed:
         return _make(plan, policy.podman, installed, absent)
-    before = _try()
+    problems = () if absent else tuple(_find_lost(policy, plan.edits, sessions))
+    refusal = "" if absent or problems else _try(_find_text(plan.edits))
+    before = _try() if refusal else ""
+    if refusal and refusal != before:
+        problems = (f"podman starts no container with the new {OWN}: {refusal}",)
+    if problems:
+        return Section(plan._replace(problems=problems))
     if before:
         note = f"podman starts no container as it is now: {before}"
         plan = plan._replace(notes=(*plan.notes, note))
-    refusal = "" if absent else _try(_find_text(plan.edits))
-    if refusal and refusal != before:
-        problem = f"podman starts no container with the new {OWN}: {refusal}"
-        return Section(plan._replace(problems=(problem,)))
     section = _make(plan, policy.podman, installed, absent)
     return section if before else section._replace(settle=_prove)
+
+
+def _find_lost(policy: Policy, edits: tuple[Edit, ...], sessions: bool) -> Iterator[str]:
+    """Yield the users whose own containers would not start any more.
+
+    :param sessions: Whether the limits of sessions become what the policy asks for as well.
+    """
+    from .probe.running_containers import find_running  # Needed only where something changes.
+
+    named = policy.podman.users if policy.podman else ()
+    uids = {one.owner for one in find_running() if one.container.engine == "podman" and one.owner}
+    users = [*named, *filter(None, map(_find_name, sorted(uids)))]
+    for user in dict.fromkeys(users):
+        person, session = read_user(user), open_session(user)
+        limits = dict(session.limits)
+        wanted = find_limits(policy.sessions, person) if person and sessions else {}
+        for item, limit in wanted.items():
+            if item in limits and limit.hard is not None:
+                limits[item] = Rlimit(limit.hard, limit.hard)
+        files = read_conf_files(user)
+        files.update({edit.path: (edit.after or b"").decode("latin-1") for edit in edits})
+        yield from find_lost(user, files, limits)
+
+
+def _find_name(uid: int) -> str:
+    try:
+        return pwd.getpwuid(uid).pw_name
+    except KeyError:
+        return ""
 
 
 def _make(plan: SectionPlan, policy: PodmanPolicy, installed: bool, absent: bool) -> Section:
@@ -72,7 +111,7 @@ def _try(conf: str = "") -> str:
 def _prove() -> str:
     """Return why Podman starts no container with its files as they stand."""
     refusal = _try()
-    return f"podman starts no container any more: {refusal}" if refusal else ""
+    return f"podman starts no container with its files as they are: {refusal}" if refusal else ""
 
 
 def _find_old(policy: PodmanPolicy) -> Iterator[str]:

@@ -22,7 +22,7 @@ from .containers_conf import (
 from .declaration import Declaration
 from .edit import HEADER
 from .plan import SectionPlan, Shortfall, neutralise_all, plan_edits, restore_all
-from .rlimit import Rlimit, format_quantity
+from .rlimit import ITEMS, Rlimit, format_quantity
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -152,6 +152,30 @@ def format_drop_in(policy: PodmanPolicy, stated: Sequence[Stated]) -> str:
     if policy.shm_size is not None:
         lines.append(f'{SHM_KEY} = "{policy.shm_size}"')
     return "\n".join(lines) + "\n"
+
+
+def find_lost(user: str, files: Mapping[str, str], session: Mapping[str, Rlimit]) -> Iterator[str]:
+    """Yield why no container of a user would start: only root raises a hard limit.
+
+    :param files: All that the user's Podman will read.
+    :param session: The limits of a session of the user; none where they are not known.
+    """
+    try:
+        given = resolve(read_conf(path, files[path]) for path in order_files(files)).ulimits
+    except ConfError:
+        return  # A file of the user's own, which keeps Podman from starting as it is.
+    for item, ulimit in sorted(given.items()):
+        ceiling = session.get(item)
+        if ceiling and ulimit.limit.hard > ceiling.hard:
+            has, asked = (
+                format_quantity(value, ITEMS[item].unit)
+                for value in (ceiling.hard, ulimit.limit.hard)
+            )
+            yield (
+                f"containers.podman: no container of {user} would start: {item} {asked}"
+                f" ({ulimit.at.path}) is above the hard limit of a session of {user}, {has};"
+                " raise that in sessions"
+            )
 
 
 def _name(at: Declaration) -> str:

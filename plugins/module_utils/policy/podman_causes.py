@@ -17,7 +17,7 @@ from .containers_conf import (
     format_entry,
     resolve,
 )
-from .finding import PASS, Observation, judge
+from .finding import FAIL, PASS, Observation, judge
 from .remedy import Remedy
 from .rlimit import ITEMS, UNLIMITED, Rlimit, format_quantity
 
@@ -90,13 +90,12 @@ def foresee(wanted: Requirement, facts: PodmanFacts, nr_open: int) -> str:
 
     Only what the files state is foretold: what they do not is the caller's.
     """
-    given = facts.defaults
-    nofile = given.ulimits.get("nofile")
-    starts = nofile is None or nofile.limit.hard <= nr_open
     if facts.broken:
         return ""
+    given = facts.defaults
+    starts = not find_stopping(facts._replace(nr_open=nr_open))
     if wanted.item == START:
-        return PASS if starts else "fail"
+        return PASS if starts else FAIL
     value = _find_given(wanted, given)
     if value is None:
         return ""
@@ -122,18 +121,28 @@ def _blame_broken(error: ConfError) -> Cause:
     return Cause("podman-conf-unreadable", text, remedy, error.at)
 
 
+def find_stopping(facts: PodmanFacts) -> dict[str, Ulimit]:
+    """Return the entries on account of which no container starts."""
+    ceilings = {item: limit.hard for item, limit in facts.session.items()}
+    ceilings["nofile"] = min(ceilings.get("nofile", UNLIMITED), facts.nr_open)
+    return {
+        item: ulimit
+        for item, ulimit in sorted(facts.defaults.ulimits.items())
+        if ulimit.limit.hard > ceilings.get(item, UNLIMITED)
+    }
+
+
 def _find_stoppers(facts: PodmanFacts, policy: PodmanPolicy) -> list[Cause]:
     """Return why no container starts."""
     causes = []
-    for item, ulimit in sorted(facts.defaults.ulimits.items()):
+    for item, ulimit in find_stopping(facts).items():
         asked, name = ulimit.limit.hard, format_quantity(ulimit.limit.hard, ITEMS[item].unit)
-        session = facts.session.get(item)
         if item == "nofile" and asked > facts.nr_open:
             text = f"{cite(ulimit.at)} asks for more than fs.nr_open, {facts.nr_open}"
             target = choose_pair(item, policy, ulimit.limit, facts.nr_open)
             causes.append(Cause("podman-above-nr-open", text, _rewrite(ulimit, target), ulimit.at))
-        elif session and asked > session.hard:
-            has = format_quantity(session.hard, ITEMS[item].unit)
+        else:
+            has = format_quantity(facts.session[item].hard, ITEMS[item].unit)
             text = (
                 f"{cite(ulimit.at)} asks for {name}, and a session of {facts.user} through"
                 f" {facts.way} may have {has}: only root raises it"
@@ -211,7 +220,10 @@ def _explain_shm(wanted: Requirement, facts: PodmanFacts) -> tuple[Cause, ...]:
         return ()
     text = f"{cite(shm)} gives new containers a /dev/shm of {shm.value} bytes"
     text += ": Podman counts by the thousand"
-    remedy = _edit(shm, f's/^\\([^=]*=\\).*/\\1 "{wanted.minimum}"/', f"make it {line}")
+    remedy = Remedy(f"make it {line}")
+    if _SHM_LINE.match(shm.text):
+        script = f's/^\\([^=]*=\\).*/\\1 "{wanted.minimum}"/'
+        remedy = _edit(shm, script, remedy.text)
     return (Cause("podman-conf-line", text, remedy, shm),)
 
 

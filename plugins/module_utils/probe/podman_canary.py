@@ -12,6 +12,7 @@ import pwd
 import shutil
 import signal
 import tempfile
+import time
 from functools import partial
 from typing import NamedTuple
 
@@ -19,6 +20,7 @@ from ..policy.rlimit import ITEMS, UNLIMITED
 from .canary import Canary, build_program
 from .docker import read_container_limits
 from .podman import find_podman
+from .running_containers import read_words
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
     from ..policy.rlimit import Rlimit
 
 _TIME_LIMIT = 90.0
+_CLEANING_LIMIT = 30.0
 _FOLDER = "/var/tmp"  # noqa: S108 - /run and /tmp may forbid to run programs; the name is random
 _NAME = "mlhost-limits-canary"
 _MACHINES = ("x86_64", "aarch64")
@@ -77,14 +80,8 @@ class _Run:
         self.caller = caller
         self.words = [
             *(program, "--root", f"{folder}/root", "--runroot", f"{folder}/run"),
-            *(
-                "--tmpdir",
-                f"{folder}/libpod",
-                "--storage-driver",
-                "vfs",
-                "--events-backend",
-                "none",
-            ),
+            *("--tmpdir", f"{folder}/libpod", "--network-config-dir", f"{folder}/net"),
+            *("--storage-driver", "vfs", "--events-backend", "none"),
         ]
         self.environment = {
             "HOME": account.pw_dir,
@@ -100,7 +97,7 @@ class _Run:
     def prepare(self, machine: str, conf: str) -> None:
         """Make the file system of the container, and all that Podman keeps of it."""
         inner = [f"fs/{name}" for name in ("dev", "etc", "proc", "run", "sys", "tmp", "var")]
-        for name in ("root", "run", "libpod", "xdg", "fs", *inner):
+        for name in ("root", "run", "libpod", "net", "xdg", "fs", *inner):
             os.mkdir(f"{self.folder}/{name}", 0o700)
         with open(f"{self.folder}/fs/pause", "wb") as file:
             file.write(build_program(machine))
@@ -137,11 +134,21 @@ class _Run:
             self._podman("rm", "--force", "--time", "0", _NAME)
         for path in ("xdg/libpod/tmp/pause.pid", "libpod/pause.pid"):
             _end(f"{self.folder}/{path}", self.account.pw_uid)
+        self._wait()
         with open("/proc/self/mounts", encoding="utf-8", errors="surrogateescape") as file:
             points = [line.split(" ")[1] for line in file]
         for point in reversed([point for point in points if point.startswith(self.folder)]):
             _execute(["/usr/bin/umount", "-l", point], {}, None)
         shutil.rmtree(self.folder, ignore_errors=True)
+
+    def _wait(self) -> None:
+        """Wait for what the container's monitor runs after its end, which writes to the folder."""
+        deadline = time.monotonic() + _CLEANING_LIMIT
+        while time.monotonic() < deadline:
+            pids = [int(name) for name in os.listdir("/proc") if name.isdigit()]
+            if not any(self.folder in word for pid in pids for word in read_words(pid)):
+                return
+            time.sleep(0.05)
 
     def _podman(self, *words: str) -> tuple[int, str]:
         become = partial(_become, self.account, self.caller.limits) if self.caller.user else None

@@ -75,6 +75,37 @@ HOSTS = [
 ]
 
 
+DOCK = "289386f8dc3d8b2f2ef634475a879885e2594dad087083e583880f430eb7b2dc"
+WEB = "06d66a141fc38d26f600d2514fa1a565f613a27c81cd0b10677574d79577511a"
+OWN = "86615bccea3fd6eb6481d09c14153f29e0d5e396f837a3b5bfd8c7575c00b897"
+RUN = "/usr/bin/conmon --api-version 1 -c {0} -u {0} -r /usr/bin/crun -b {1}/{0}/userdata -p"
+CAPTURED = {
+    # docker.io 20.10.24 with systemd 252, cgroup version 2 (Debian 12)
+    f"0::/system.slice/docker-{DOCK}.scope":
+        (f"/usr/bin/containerd-shim-runc-v2 -namespace moby -id {DOCK} -address /run/containerd"
+         "/containerd.sock", Container("docker", DOCK)),
+    # podman 4.3.1 with crun 1.8.1, as root
+    f"0::/machine.slice/libpod-{WEB}.scope/container":
+        (RUN.format(WEB, "/var/lib/containers/storage/overlay-containers")
+         + " /run/x/pidfile -n web --exit-dir /run/libpod/exits", Container("podman", WEB, label="web")),
+    # podman 4.3.1, rootless, started by runuser from a session of root: no cgroup of its own
+    "0::/user.slice/user-0.slice/session-24.scope":
+        (RUN.format(OWN, "/home/alice/.local/share/containers/storage/vfs-containers")
+         + " /tmp/x/pidfile -n own --exit-dir /tmp/podman-run-1000/libpod/tmp/exits",
+         Container("podman", OWN, label="own")),
+    # containerd 1.6.20, ctr run
+    "0::/default/web2":
+        ("/usr/bin/containerd-shim-runc-v2 -namespace default -id web2 -address /run/containerd"
+         "/containerd.sock", Container("containerd", "web2", namespace="default")),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "told"), CAPTURED.items())
+def test_names_captured_from_running_engines(text: str, told: tuple[str, Container]) -> None:
+    words, container = told
+    assert locate(text, [["sh"], words.split(" ")]) == container
+
+
 @pytest.mark.parametrize(("text", "container"), DOCUMENTED.items())
 def test_names_from_documentation(text: str, container: Container) -> None:
     assert find_container(text) == container

@@ -14,9 +14,9 @@ from mlhost_limits.policy.containers_conf import (
 )
 from mlhost_limits.policy.engines_policy import PodmanPolicy
 from mlhost_limits.policy.plan import SectionPlan
-from mlhost_limits.policy.plan_podman import PodmanOptions, PodmanState, plan_podman
+from mlhost_limits.policy.plan_podman import PodmanOptions, PodmanState, find_lost, plan_podman
 from mlhost_limits.policy.policy_reader import Limit
-from mlhost_limits.policy.rlimit import UNLIMITED
+from mlhost_limits.policy.rlimit import UNLIMITED, Rlimit
 
 C = "[containers]\n"
 LATER = f"{DROP_INS}/95-site.conf"
@@ -158,3 +158,26 @@ def test_nothing_is_written_beside_what_cannot_be_read() -> None:
 def test_a_host_without_podman_is_told() -> None:
     done = plan_podman(POLICY, PodmanState({}, installed=False), None, PodmanOptions())
     assert done.notes == (f"{OWN}: takes effect once Podman is installed",)
+
+
+SESSION = {"memlock": Rlimit(8 * 2**20, 8 * 2**20), "nofile": Rlimit(1024, 1048576)}
+
+
+def test_users_whose_containers_would_not_start_are_told() -> None:
+    (problem,) = find_lost("alice", {OWN: OURS}, SESSION)
+    assert problem.startswith(
+        "containers.podman: no container of alice would start: memlock unlimited"
+    )
+    assert "8MiB; raise that in sessions" in problem
+
+
+@pytest.mark.parametrize(
+    ("files", "session"),
+    [
+        ({OWN: OURS}, {}),
+        ({OWN: C + 'default_ulimits = ["nofile=1024:1048576"]'}, SESSION),
+        ({OWN: "x ="}, SESSION),
+    ],
+)
+def test_users_who_lose_nothing_are_not(files: dict[str, str], session: dict[str, Rlimit]) -> None:
+    assert list(find_lost("alice", files, session)) == []

@@ -1,0 +1,157 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What containers inherit from containerd: its unit's drop-in, its base specification, its causes."""
+
+from __future__ import annotations
+
+import pytest
+from mlhost_limits.policy.cause import Cause
+from mlhost_limits.policy.container_process import blame_container
+from mlhost_limits.policy.containerd_causes import Task, blame_base, find_task_causes
+from mlhost_limits.policy.containerd_conf import BaseSpec, find_base_spec, read_spec_rlimits
+from mlhost_limits.policy.declaration import Declaration
+from mlhost_limits.policy.engines_policy import ContainerdPolicy
+from mlhost_limits.policy.finding import Observation, Requirement, judge
+from mlhost_limits.policy.plan import SectionPlan
+from mlhost_limits.policy.plan_containerd import FOLDER, OURS, plan_containerd
+from mlhost_limits.policy.policy_reader import Limit
+from mlhost_limits.policy.remedy import Remedy
+from mlhost_limits.policy.rlimit import UNLIMITED, Rlimit
+from mlhost_limits.policy.unit_file import Source
+from mlhost_limits.policy.unit_model import Files
+
+POLICY = ContainerdPolicy(
+    {"nofile": Limit(65536, 1048576), "memlock": Limit(UNLIMITED, UNLIMITED), "core": Limit(max=0)}
+)
+MAIN = Source("/lib/systemd/system/containerd.service", "[Service]\nLimitNOFILE=infinity\n")
+TEXT = """\
+# Managed by mlhost.limits: changes made here are overwritten.
+[Service]
+LimitMEMLOCK=infinity
+LimitNOFILE=65536:1048576
+"""
+LATER = f"{FOLDER}/95-site.conf"
+
+
+def plan(*dropins: Source, main: Source | None = MAIN, **options: bool) -> SectionPlan:
+    return plan_containerd(POLICY, Files(main, dropins), 1048576, **options)
+
+
+def written(done: SectionPlan) -> dict[str, str | None]:
+    return {one.path: None if one.after is None else one.after.decode() for one in done.edits}
+
+
+def test_our_drop_in_states_what_is_asked_and_nothing_else() -> None:
+    done = plan()
+    assert written(done) == {OURS: TEXT}
+    assert (done.shortfalls, done.notes) == ((), ())
+    assert plan(Source(OURS, TEXT)).edits == ()
+    assert written(plan(Source(OURS, TEXT), absent=True)) == {OURS: None}
+    assert plan(main=None).notes == (f"{OURS}: takes effect once containerd is installed",)
+
+
+def test_a_later_drop_in_is_reported_and_silenced_where_asked() -> None:
+    site = Source(LATER, "[Service]\nLimitNOFILE=1024\nLimitMEMLOCK=infinity\n")
+    done = plan(site)
+    assert [str(one) for one in done.shortfalls] == [
+        f'{LATER}:2 "LimitNOFILE=1024" beats our "LimitNOFILE=65536:1048576"'
+    ]
+    assert written(done) == {OURS: TEXT}
+    silenced = plan(site, override=True)
+    assert silenced.shortfalls[0].neutralised
+    text = written(silenced)[LATER]
+    assert text == "[Service]\n#mlhost.limits# LimitNOFILE=1024\nLimitMEMLOCK=infinity\n"
+    assert written(plan(Source(LATER, text), Source(OURS, TEXT), absent=True))[LATER] == site.text
+
+
+def test_a_drop_in_of_another_folder_is_left() -> None:
+    path = "/etc/systemd/system.control/containerd.service.d/50-LimitNOFILE.conf"
+    vendor = Source("/usr/lib/systemd/system/service.d/10-all.conf", "[Service]\nLimitCORE=0\n")
+    later = Source(
+        "/run/systemd/system/containerd.service.d/99-run.conf", "[Service]\nLimitNOFILE=9\n"
+    )
+    done = plan(Source(path, "[Service]\nLimitCORE=1\n"), later, vendor, override=True)
+    assert [one.neutralised for one in done.shortfalls] == [False]
+    assert written(done) == {OURS: TEXT}
+
+
+def test_what_systemd_would_cut_is_refused() -> None:
+    done = plan_containerd(POLICY, Files(MAIN), 65536)
+    assert done.problems == (
+        "containers.containerd.limits.nofile: 1048576 is above fs.nr_open 65536,"
+        " to which systemd would cut it",
+    )
+
+
+CRI = '[plugins."io.containerd.grpc.v1.cri".containerd'
+
+
+@pytest.mark.parametrize(
+    ("text", "path"),
+    [
+        ("version = 2\n", None),
+        (f'{CRI}.runtimes.runc]\nbase_runtime_spec = "/etc/b.json"\n', "/etc/b.json"),
+        (f'{CRI}.runtimes.runc]\nbase_runtime_spec = ""\n', None),
+        (f'{CRI}.runtimes.kata]\nbase_runtime_spec = "/etc/b.json"\n', None),
+        (f'{CRI}]\ndefault_runtime_name = "kata"\n{CRI}.runtimes.kata]\nbase_runtime_spec = "/k"\n', "/k"),
+    ],
+)  # fmt: skip
+def test_the_base_specification_is_that_of_the_default_runtime(text: str, path: str | None) -> None:
+    found = find_base_spec(text)
+    assert (found.value if found else None) == path
+
+
+def test_the_limits_of_a_specification() -> None:
+    text = '{"process": {"rlimits": [{"type": "RLIMIT_NOFILE", "soft": 1024, "hard": 4096}, {"type": "X"}]}}'
+    assert read_spec_rlimits(text) == {"nofile": Rlimit(1024, 4096)}
+    assert read_spec_rlimits('{"process": {}}') == {}
+    for broken in ("[]", "{}", "{"):
+        with pytest.raises(ValueError, match=r"specification|Expecting"):
+            read_spec_rlimits(broken)
+
+
+WANTED = Requirement("container:containerd/default/web", "nofile", "soft", 65536)
+AT = Declaration("/etc/containerd/config.toml", 3, 'base_runtime_spec = "/b"', "/b")
+
+
+def test_a_base_specification_is_blamed_for_what_it_states() -> None:
+    low = blame_base(WANTED, BaseSpec("/b", {"nofile": Rlimit(1024, 4096)}, AT))
+    assert low
+    assert (low.code, low.at) == ("containerd-base-spec", AT)
+    assert blame_base(WANTED, BaseSpec("/b", {"nofile": Rlimit(65536, 65536)}, AT)) is None
+    assert blame_base(WANTED._replace(bound="hard"), BaseSpec("/b", {}, AT)) is None
+    assert blame_base(WANTED, None) is None
+
+
+NEW = Cause("unit-not-stated", "nobody states it", Remedy("state it"))
+
+
+@pytest.mark.parametrize(
+    ("spec", "has", "new", "fresh", "codes"),
+    [
+        ({"nofile": Rlimit(1024, 1024)}, 1024, [], 65536, ["containerd-own-spec"]),
+        ({"nofile": Rlimit(4096, 4096)}, 1024, [], 65536, ["containerd-changed-inside"]),
+        ({}, 1024, [NEW], 1024, ["unit-not-stated", "containerd-container-older"]),
+        (None, 1024, [], 65536, ["containerd-container-older"]),
+        ({}, 1024, [], 1024, []),
+        ({}, 1024, [], None, []),
+    ],
+)
+def test_why_a_running_container_has_too_little(
+    spec: dict[str, Rlimit] | None, has: int, new: list[Cause], fresh: int | None, codes: list[str]
+) -> None:
+    task = Task("default/web", spec, "2026-01-01T00:00:00")
+    assert [one.code for one in find_task_causes(WANTED, has, task, new, fresh)] == codes
+
+
+def test_a_pods_specification_is_no_choice_of_its_own() -> None:
+    task = Task("pod", {"nofile": Rlimit(1024, 1024)}, in_pod=True)
+    (cause,) = find_task_causes(WANTED, 1024, task, [], 65536)
+    assert cause.code == "containerd-container-older"
+
+
+def test_a_process_in_a_container_is_its_engines() -> None:
+    low, enough = (judge(WANTED, Observation(value, "")) for value in (9, 65536))
+    assert [one.code for one in blame_container(low, "podman/web").causes] == [
+        "process-in-container"
+    ]
+    assert blame_container(enough, "podman/web") == enough
