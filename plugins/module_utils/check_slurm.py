@@ -52,7 +52,11 @@ def check_slurm(
     :param users: Who may submit it; by default somebody who stands for all.
     :param asks: Whether a job may be submitted.
     """
-    scene = gather_scene(policy, evidence)
+    try:
+        scene = gather_scene(policy, evidence)
+    except OSError as exc:
+        yield from judge_limits(PLACE, policy.limits, None, "", f"slurm.conf: {exc}")
+        return
     yield from _judge_propagation(policy, scene)
     if not policy.limits:
         return

@@ -62,7 +62,12 @@ class Scene:
         self.evidence = evidence
         self.slurmd: Process | None = find_slurmd()
         self.files: SlurmFiles = read_slurm_files(self.slurmd)
-        self.limits: dict[str, Rlimit] = read_limits(self.slurmd.pid) if self.slurmd else {}
+        self.limits: dict[str, Rlimit] = {}
+        if self.slurmd:
+            try:
+                self.limits = read_limits(self.slurmd.pid)
+            except OSError:
+                self.slurmd = None  # It ended meanwhile.
 
     @cached_property
     def shown(self) -> dict[str, str]:

@@ -27,7 +27,7 @@ REFUSED = ("Operation not permitted", "Read-only file system")
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="daemons in namespaces of their own need root")
 def test_slurm_does_what_we_predict(tmp_path: Path) -> None:
-    confs, daemons = choose(120, 3000), choose(3, 30)
+    confs, daemons = choose(60, 1000), choose(2, 20)
     tree = unpack(RELEASE, PACKAGES)
     rig = [sys.executable, "-m", "tests.oracle.slurm_rig", str(tree), str(tmp_path)]
     alone = ["unshare", "--mount", "--pid", "--fork", "--kill-child", "--net", "--uts"]

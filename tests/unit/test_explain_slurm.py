@@ -1,0 +1,179 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A job that falls short is explained by slurmd, its unit, slurm.conf or another host, as it is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pytest
+from mlhost_limits import check_slurm, explain_slurm
+from mlhost_limits.check_slurm import PLACE, Login
+from mlhost_limits.policy.cause import Cause
+from mlhost_limits.policy.finding import Finding
+from mlhost_limits.policy.policy_reader import Limit
+from mlhost_limits.policy.process_causes import Verdict
+from mlhost_limits.policy.remedy import Remedy
+from mlhost_limits.policy.rlimit import RLIMITS, UNLIMITED, Rlimit
+from mlhost_limits.policy.slurm_conf import parse_slurm_conf
+from mlhost_limits.policy.slurm_policy import SlurmPolicy
+from mlhost_limits.probe.evidence import Evidence
+from mlhost_limits.probe.process import Process
+from mlhost_limits.probe.slurm import SlurmFiles
+from mlhost_limits.probe.slurm_job import Job, Node
+
+C = "/etc/slurm/slurm.conf"
+NO_LIMIT = Rlimit(UNLIMITED, UNLIMITED)
+FREE = dict.fromkeys(RLIMITS, NO_LIMIT)
+GOOD = {**FREE, "nofile": Rlimit(131072, 131072)}
+POLICY = SlurmPolicy({"nofile": Limit(65536, 131072), "memlock": Limit(UNLIMITED, UNLIMITED)})
+LOW_LOGIN = {**FREE, "nofile": Rlimit(1024, 524288), "memlock": Rlimit(65536, 65536)}
+UNIT = "0::/system.slice/slurmd.service"
+STALE = Cause("unit-not-restarted", "slurmd runs since before", Remedy("restart it"))
+
+
+@pytest.fixture
+def host(monkeypatch: pytest.MonkeyPatch) -> Host:
+    return Host(monkeypatch)
+
+
+class Host:
+    """A host with Slurm on it, as far as its limits go."""
+
+    def __init__(self, patch: pytest.MonkeyPatch) -> None:
+        self.patch = patch
+        self.slurmd: Mapping[str, Rlimit] | None = GOOD
+        self.cgroup = UNIT
+        self.conf = "PropagateResourceLimits=NONE\n"
+        self.shown = {"propagateresourcelimits": "NONE", "propagateresourcelimitsexcept": "(null)"}
+        self.login: Mapping[str, Rlimit] = LOW_LOGIN
+        self.job: Mapping[str, Rlimit] | None = GOOD
+        self.verdicts: dict[str, Verdict] = {
+            item: Verdict((), GOOD[item], GOOD[item]) for item in POLICY.limits
+        }
+
+    def check(self, policy: SlurmPolicy = POLICY, asks: bool = True) -> list[Finding]:
+        slurmd = Process(7, "slurmd", 0, self.cgroup, 1) if self.slurmd else None
+        files = SlurmFiles(C, {C: self.conf}, parse_slurm_conf({C: self.conf}, C))
+        job = Job(dict(self.job), "", "9", "n1") if self.job else Job(None, "it is busy")
+        told = {
+            (explain_slurm, "find_slurmd"): lambda: slurmd,
+            (explain_slurm, "read_slurm_files"): lambda _slurmd: files,
+            (explain_slurm, "read_limits"): lambda _pid: dict(self.slurmd or {}),
+            (explain_slurm, "show_config"): lambda: self.shown,
+            (explain_slurm, "judge_unit"): lambda *_: self.verdicts,
+            (check_slurm, "find_node"): lambda _pid: Node("n1", {"debug": ("idle", "")}, "debug"),
+            (check_slurm, "open_login"): lambda *_: Login(
+                "alice", "session:alice@sshd", self.login
+            ),
+            (check_slurm, "try_job"): lambda *_: job,
+        }
+        for (module, name), function in told.items():
+            self.patch.setattr(module, name, function)
+        return list(check_slurm.check_slurm(policy, None, asks, "quiet", Evidence()))
+
+
+def told(findings: list[Finding]) -> dict[str, tuple[str, ...]]:
+    """Return the codes of what falls short, now or later, by limit and bound."""
+    return {
+        f"{one.requirement.item} {one.requirement.bound}": tuple(cause.code for cause in one.causes)
+        for one in findings
+        if one.status == "fail" or one.fails_later
+    }
+
+
+def test_a_job_as_it_shall_be_is_given_no_cause(host: Host) -> None:
+    findings = host.check()
+    assert {finding.status for finding in findings} == {"pass"}
+    assert {finding.requirement.place for finding in findings} == {PLACE}
+    assert findings[0].observation.how == "/proc/self/limits in job 9 of alice on n1"
+    assert told(findings) == {}
+    assert {tuple(one.outlook) for one in findings} == {("", "pass", "pass")}
+
+
+def test_a_low_login_whose_limits_are_taken_over(host: Host) -> None:
+    host.conf = "PropagateResourceLimits=ALL\n"
+    host.job = {**GOOD, "nofile": Rlimit(1024, 131072), "memlock": Rlimit(65536, UNLIMITED)}
+    findings = host.check()
+    code = ("slurm-propagates",)
+    assert told(findings) == {"nofile soft": code, "memlock soft": code}
+    assert findings[0].outlook == ("", "fail", "fail")
+
+
+def test_a_slurmd_that_is_older_than_its_files(host: Host) -> None:
+    host.slurmd = host.job = {**GOOD, "memlock": Rlimit(65536, 65536)}
+    host.verdicts["memlock"] = Verdict((STALE,), NO_LIMIT, NO_LIMIT)
+    findings = host.check()
+    assert told(findings) == {
+        "memlock soft": ("unit-not-restarted",),
+        "memlock hard": ("unit-not-restarted",),
+    }
+    assert findings[-1].outlook == ("", "pass", "pass")
+
+
+def test_what_is_right_now_and_not_after_a_restart(host: Host) -> None:
+    low = Rlimit(65536, 65536)
+    host.verdicts["memlock"] = Verdict((STALE,), low, low)
+    assert told(host.check()) == {
+        "memlock soft": ("unit-not-restarted",),
+        "memlock hard": ("unit-not-restarted",),
+    }
+    host.verdicts["memlock"] = Verdict((), NO_LIMIT, NO_LIMIT)
+    host.conf = "PropagateResourceLimits=MEMLOCK\n"  # slurmd has not read it yet.
+    assert told(host.check()) == {"memlock soft": ("slurm-propagates",)}
+
+
+def test_a_slurmd_that_was_started_by_hand(host: Host) -> None:
+    host.cgroup = "0::/user.slice/user-0.slice/session-3.scope"
+    host.slurmd = host.job = {**GOOD, "memlock": Rlimit(65536, 65536)}
+    findings = host.check()
+    assert told(findings)["memlock hard"] == ("slurm-started-by-hand",)
+    assert findings[-1].outlook == ("", "unknown", "unknown")
+
+
+def test_a_job_that_did_not_run_and_could_not_have_done(host: Host) -> None:
+    host.job = None
+    assert [finding.status for finding in host.check()] == ["unknown"] * 4
+    host.slurmd = {**GOOD, "memlock": Rlimit(65536, 65536)}
+    host.verdicts["memlock"] = Verdict((STALE,), NO_LIMIT, NO_LIMIT)
+    findings = host.check()
+    assert told(findings) == {
+        "memlock soft": ("unit-not-restarted",),
+        "memlock hard": ("unit-not-restarted",),
+    }
+    assert findings[-1].observation.how.endswith("above which no job gets; it is busy")
+    assert told(host.check(asks=False)) == told(findings)
+
+
+def test_a_job_on_another_host(host: Host) -> None:
+    host.slurmd = None
+    host.job = {**GOOD, "memlock": Rlimit(65536, 65536)}
+    assert told(host.check())["memlock hard"] == ("slurm-daemon-elsewhere",)
+    host.conf = ""
+    host.job = {**GOOD, "memlock": Rlimit(65536, UNLIMITED)}
+    assert told(host.check()) == {"memlock soft": ("slurm-login-decides",)}
+
+
+def test_what_nothing_explains_is_not_guessed_at(host: Host) -> None:
+    host.job = {**GOOD, "memlock": Rlimit(4096, 4096)}
+    findings = host.check()
+    assert told(findings) == {"memlock soft": (), "memlock hard": ()}
+    assert findings[-1].outlook == ("", "unknown", "unknown")
+
+
+def test_what_slurm_hands_on_is_judged_where_the_policy_says(host: Host) -> None:
+    policy = SlurmPolicy({}, (), frozenset({"core"}))
+    (finding,) = host.check(policy)
+    assert (finding.status, finding.observation.value, finding.causes) == ("pass", "none", ())
+    host.shown["propagateresourcelimits"] = "CORE,CPU"
+    (finding,) = host.check(policy)
+    assert (finding.status, [cause.code for cause in finding.causes]) == (
+        "fail",
+        ["slurm-conf-not-read"],
+    )
+    host.conf = host.shown["propagateresourcelimits"] = ""
+    host.shown = {}
+    (finding,) = host.check(policy)
+    assert (finding.status, finding.observation.reason) == (
+        "unknown",
+        "Slurm's controller is silent",
+    )
