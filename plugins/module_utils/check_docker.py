@@ -36,9 +36,7 @@ def check_docker(policy: DockerPolicy, canary: str, evidence: Evidence) -> Itera
     if daemon is None:
         dead = find_dead(NEW, policy, evidence)
         yield from [dead] if dead else ()
-        user = evidence.docker.rootless
-        what = f"but a rootless one of uid {user.uid} (pid {user.pid}) " if user else ""
-        yield from _judge_unknown(policy, f"no dockerd {what}is running on this host")
+        yield from _judge_unknown(policy, _describe_absence(evidence))
         return
     address = evidence.docker.address
     try:
@@ -56,6 +54,16 @@ def check_docker(policy: DockerPolicy, canary: str, evidence: Evidence) -> Itera
     else:
         seen = judge_new(policy, daemon, address, canary == "always")._replace(running=running)
     yield from explain_docker(seen, policy, evidence)
+
+
+def _describe_absence(evidence: Evidence) -> str:
+    """Say that no dockerd runs, and what there is of it."""
+    from .apply.docker import read_service
+    from .policy.docker_service import find_wait
+
+    user = evidence.docker.rootless
+    what = f"but a rootless one of uid {user.uid} (pid {user.pid}) " if user else ""
+    return f"no dockerd {what}is running on this host until {find_wait(read_service(None))}"
 
 
 def look_at_running(

@@ -301,7 +301,10 @@ def test_without_docker_the_rest_goes_on(host: Host) -> None:
     assert collect_places(run) == {
         "kernel": ("pass", ""),
         "session:root@sshd": ("pass", ""),
-        "new-container:docker": ("unknown", "no dockerd is running on this host"),
+        "new-container:docker": (
+            "unknown",
+            "no dockerd is running on this host until Docker is installed",
+        ),
     }
     assert not plan.failed, plan.said
     assert plan.result["notes"] == [
@@ -348,7 +351,11 @@ def test_who_else_writes_a_file_is_named(host: Host) -> None:
     try:
         run = run_module(host, "provision", {"sections": ["sessions"]}, "--check")
         assert f"{path}: {said}; what is changed there may be undone" in run.result["notes"]
-        options = {"sections": ["sessions"], "users": ["alice"], "services": ["sshd"]}
+        options: dict[str, object] = {
+            "sections": ["sessions"],
+            "users": ["alice"],
+            "services": ["sshd"],
+        }
         found = run_module(host, "check", options).result["findings"]
         causes = [cause for finding in found for cause in finding["causes"]]
         assert said in [

@@ -68,6 +68,12 @@ class DockerEvidence:
         return find_unit(self.daemon.process)
 
     @cached_property
+    def restarted_by(self) -> str:
+        """Return the unit whose restart is dockerd's; empty where systemd would not restart it."""
+        main = read_unit_files(self.unit).main if self.unit else None
+        return self.unit if main and main.text else ""
+
+    @cached_property
     def running_flags(self) -> tuple[Flag, ...]:
         return tuple(self.daemon.flags) if self.daemon else ()
 
