@@ -28,6 +28,7 @@ from .probe.docker_evidence import (
     may_lock_memory,
     parse_ulimits,
     read_change,
+    read_compose,
     read_spec_limits,
     read_unit_stated,
 )
@@ -202,6 +203,7 @@ def describe(seen: SeenContainer, docker: DockerEvidence) -> Running:
         policy.get("Name") in ("always", "unless-stopped"),
         bool(host.get("AutoRemove")),
         not may_lock_memory(container.pid),
+        read_compose(details),
     )
 
 

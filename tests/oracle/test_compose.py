@@ -123,6 +123,8 @@ class Writer:
                 f" goes\n{pad}  on 'and\n{pad} on",
                 f" [1,\n{pad}  2,\n services]",
                 " {nofile: 1024, soft: {a: 1}}",
+                " [it's, [b's],\nservices]",
+                f" [it's, # ']\n{pad}shm_size: ']', 'a # b' ] # [",
                 f" {{nofile: 3,\n{pad} soft: 5}}",
                 " *anchor",
                 " &other 5",

@@ -20,7 +20,7 @@ _KEY = re.compile(
 _MARKS = re.compile(r"^(?:[&!]\S*(?:[ ]+|$))+")  # Anchors and tags before a value.
 _BLOCK = re.compile(r"[|>][-+0-9]*[ ]*(?:#.*)?")
 _STRING = re.compile(r"""(?:"(?:[^"\\]|\\.)*"|'(?:[^']|'')*')[ ]*(?:[ ]#.*)?""")
-_TEXTS = re.compile(r""""(?:[^"\\]|\\.)*"|'[^']*'""")
+_TEXT = re.compile(r"""([\[{,:][ ]*)(?:"(?:[^"\\]|\\.)*"|'[^']*')(?=[ ]*[\]},:])""")
 _UNNAMED = re.compile(r""":[ ]+(?:[&!]\S*[ ]+)*["'\[{|>]""")
 _ODD = re.compile("[\t\r\x0b\x0c\x85\u2028\u2029\ufeff]")  # Some end a line of YAML.
 _MARKERS = ("---", "...", "%", "? ")
@@ -135,9 +135,9 @@ def _refuse_open(line: Line) -> None:
     if value[:1] in ('"', "'"):
         closed = bool(_STRING.fullmatch(value))
     elif value[:1] in ("[", "{"):
-        inside = _TEXTS.sub("", value)
+        inside = re.sub("[ ]#.*", "", _TEXT.sub(r"\1", value))
         depth = sum(map(inside.count, "[{")) - sum(map(inside.count, "]}"))
-        closed = depth == 0 and not re.search("[\"'#]", inside)
+        closed = depth == 0 and not re.search("[\"']", inside)
     else:
         closed = bool(line.key) or not _UNNAMED.search(value)
     if not closed:

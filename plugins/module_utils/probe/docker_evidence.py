@@ -10,6 +10,7 @@ from functools import cached_property
 from glob import glob
 from typing import NamedTuple
 
+from ..policy.docker_compose import Compose
 from ..policy.docker_config import decode_daemon_json
 from ..policy.docker_world import UnitLimit
 from ..policy.dockerd_flags import CONFIG_PATH, Flag, find_config_path, find_socket
@@ -236,6 +237,26 @@ def read_spec_limits(identity: str) -> dict[str, Rlimit] | None:
         for entry in spec.get("process", {}).get("rlimits") or ()
         if entry.get("type") in names
     }
+
+
+def read_compose(details: Mapping[str, Any]) -> Compose | None:
+    """Return the service and the Compose files that a container comes from, by its labels."""
+    labels = (details.get("Config") or {}).get("Labels") or {}
+    service = labels.get("com.docker.compose.service")
+    named = labels.get("com.docker.compose.project.config_files")
+    if not service or not named:
+        return None
+    folder = str(labels.get("com.docker.compose.project.working_dir", ""))
+    paths = [os.path.join(folder, path) for path in str(named).split(",")]
+    return Compose(str(service), tuple((path, _read_utf8(path)) for path in paths))
+
+
+def _read_utf8(path: str) -> str | None:
+    try:
+        content = read_bytes(path) if os.path.isabs(path) else None
+        return None if content is None else content.decode("utf-8")
+    except (OSError, ValueError):
+        return None
 
 
 def may_lock_memory(pid: int, proc: str = "/proc") -> bool:
