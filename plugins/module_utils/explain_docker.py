@@ -28,7 +28,6 @@ from .probe.docker_evidence import (
     may_lock_memory,
     parse_ulimits,
     read_change,
-    read_compose,
     read_spec_limits,
     read_unit_stated,
 )
@@ -203,7 +202,7 @@ def describe(seen: SeenContainer, docker: DockerEvidence) -> Running:
         policy.get("Name") in ("always", "unless-stopped"),
         bool(host.get("AutoRemove")),
         not may_lock_memory(container.pid),
-        read_compose(details),
+        docker.read_compose(details),
     )
 
 

@@ -37,7 +37,7 @@ def trace_docker(place: str, item: str, evidence: Evidence) -> list[Link]:
     if daemon is None:
         raise ValueError("no dockerd is running on this host")
     container = None if place == NEW else _find_container(place, address)
-    seen = SeenDocker([]) if container else judge_new(_NO_POLICY, daemon, address, False)
+    seen = SeenDocker([]) if container else judge_new(_NO_POLICY, evidence.docker, False)
     scene = gather(seen, _NO_POLICY, evidence)
     if scene is None:
         raise ValueError("daemon.json or the unit of dockerd cannot be understood")

@@ -39,7 +39,7 @@ def evidence(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Evidence:
     dockerd.flags, dockerd.config, dockerd.version = (), SILENT, "20.10.24"
     dockerd.config_path = str(tmp_path / "daemon.json")
     dockerd.config_changed = 1.0
-    dockerd.rootless = None
+    dockerd.rootless = ()
     return found
 
 

@@ -57,9 +57,14 @@ class DockerEvidence:
         return find_daemon()
 
     @cached_property
-    def rootless(self) -> Process | None:
-        """Return a dockerd of a user's own, which has a socket of its own."""
-        return next((one for one in find_processes() if one.comm == "dockerd" and one.uid), None)
+    def rootless(self) -> tuple[Process, ...]:
+        """Return the dockerds of users' own, each of which has a socket of its own.
+
+        Where there is one for all, others are looked for only if a socket says so.
+        """
+        if self.daemon and not glob("/run/user/*/docker.sock"):
+            return ()
+        return tuple(one for one in find_processes() if one.comm == "dockerd" and one.uid)
 
     @cached_property
     def unit(self) -> str:
@@ -157,6 +162,14 @@ class DockerEvidence:
             return read_process(pid) if pid else None
         except OSError:
             return None
+
+    def read_running_config(self) -> bytes:
+        """Return daemon.json as it stands where the running dockerd read it."""
+        return read_bytes(find_config_path(self.running_flags)) or b""
+
+    def read_compose(self, details: Mapping[str, Any]) -> Compose | None:
+        """Return the service and the Compose files that a container comes from."""
+        return read_compose(details)
 
     def read_own_ulimits(self, details: Mapping[str, Any]) -> dict[str, Rlimit] | None:
         """Return the limits that a container was created with; ``None`` where not known.
