@@ -160,6 +160,10 @@ def _check_docker(policy: Policy, options: Options, evidence: Evidence) -> Itera
         from .check_docker import check_docker
 
         yield from check_docker(policy.docker, options.canary, evidence)
+        if evidence.docker.rootless:
+            from .check_rootless import check_rootless  # On few hosts.
+
+            yield from check_rootless(policy.docker, options.canary, evidence)
 
 
 def _check_services(policy: Policy, options: Options, evidence: Evidence) -> Iterator[Finding]:

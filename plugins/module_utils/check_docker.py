@@ -8,18 +8,17 @@ import time
 from .apply.cache import keep_cached, read_cached
 from .explain_docker import START, SeenContainer, SeenDocker, explain_docker, find_dead
 from .policy.docker_world import SHM
-from .policy.dockerd_flags import find_config_path
 from .policy.finding import Finding, Observation, Requirement, judge, judge_limits
 from .policy.rlimit import Rlimit
 from .probe.docker import read_container_limits, read_containers
-from .probe.files import read_bytes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from .policy.schema import DockerPolicy
-    from .probe.docker import Container, Daemon
+    from .probe.docker import Container
+    from .probe.docker_evidence import DockerEvidence
     from .probe.evidence import Evidence
 
 NEW = "new-container:docker"
@@ -36,34 +35,51 @@ def check_docker(policy: DockerPolicy, canary: str, evidence: Evidence) -> Itera
     if daemon is None:
         dead = find_dead(NEW, policy, evidence)
         yield from [dead] if dead else ()
-        user = evidence.docker.rootless
-        what = f"but a rootless one of uid {user.uid} (pid {user.pid}) " if user else ""
-        yield from _judge_unknown(policy, f"no dockerd {what}is running on this host")
-        return
-    address = evidence.docker.address
+        yield from judge_unknown(policy, _describe_absence(evidence))
+    else:
+        yield from check_engine(policy, canary, evidence)
+
+
+def check_engine(
+    policy: DockerPolicy, canary: str, evidence: Evidence, engine: str = "docker"
+) -> Iterator[Finding]:
+    """Yield the findings of one daemon that runs.
+
+    :param engine: What its places begin with.
+    """
+    docker, new = evidence.docker, f"new-container:{engine}"
     try:
-        containers = read_containers(address)
+        containers = read_containers(docker.address)
     except (OSError, ValueError) as exc:
         # While systemd starts it again and again it is there at times, and hangs up.
-        dead = find_dead(NEW, policy, evidence) if isinstance(exc, ConnectionError) else None
+        dead = find_dead(new, policy, evidence) if isinstance(exc, ConnectionError) else None
         yield from [dead] if dead else ()
-        yield from _judge_unknown(policy, str(exc))
+        yield from judge_unknown(policy, str(exc), new)
         return
-    running = list(look_at_running(policy, containers))
+    running = list(look_at_running(policy, containers, engine))
     if canary == "never":
         reason = "no container was started (canary: never)"
-        seen = SeenDocker(list(_judge_unknown(policy, reason)), running=running)
+        seen = SeenDocker(list(judge_unknown(policy, reason, new)), running=running)
     else:
-        seen = judge_new(policy, daemon, address, canary == "always")._replace(running=running)
+        seen = judge_new(policy, docker, canary == "always", new)._replace(running=running)
     yield from explain_docker(seen, policy, evidence)
 
 
+def _describe_absence(evidence: Evidence) -> str:
+    """Say that no dockerd runs, and what there is of it."""
+    from .apply.docker import read_service
+    from .policy.docker_service import find_wait
+
+    what = "but rootless ones " if evidence.docker.rootless else ""
+    return f"no dockerd {what}is running on this host until {find_wait(read_service(None))}"
+
+
 def look_at_running(
-    policy: DockerPolicy, containers: Iterable[Container]
+    policy: DockerPolicy, containers: Iterable[Container], engine: str = "docker"
 ) -> Iterator[SeenContainer]:
     """Yield the containers that still run when they are looked at, each judged."""
     for container in containers:
-        place = f"container:docker/{container.name}"
+        place = f"container:{engine}/{container.name}"
         how = f"/proc/{container.pid}/limits"
         try:
             found = read_container_limits(container.pid)
@@ -78,40 +94,46 @@ def _with_shm(limits: dict[str, Rlimit], size: int | None) -> dict[str, Rlimit]:
     return limits if size is None else {**limits, SHM: Rlimit(size, size)}
 
 
-def judge_new(policy: DockerPolicy, daemon: Daemon, address: str, fresh: bool) -> SeenDocker:
+def judge_new(
+    policy: DockerPolicy, docker: DockerEvidence, fresh: bool, place: str = NEW
+) -> SeenDocker:
     """Judge what a new container gets, which a canary shows.
 
     :param fresh: Measure again, even where nothing that decides it has changed.
     """
     try:
-        seen = _measure(daemon, address, fresh)
+        seen = _measure(docker, fresh)
     except (OSError, ValueError) as exc:
-        return SeenDocker(list(_judge_unknown(policy, str(exc))))
+        return SeenDocker(list(judge_unknown(policy, str(exc), place)))
     if seen["reason"]:
-        return SeenDocker(list(_judge_unknown(policy, str(seen["reason"]))))
+        return SeenDocker(list(judge_unknown(policy, str(seen["reason"]), place)))
     if seen["refusal"]:
-        wanted = Requirement(NEW, START, "value", exact="a container that starts")
+        wanted = Requirement(place, START, "value", exact="a container that starts")
         return SeenDocker([judge(wanted, Observation(str(seen["refusal"]), "canary container"))])
     when = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(float(str(seen["when"]))))
     how = f"canary container of {when}"
     limits = {name: Rlimit(*pair) for name, pair in dict(seen["limits"]).items()}  # type: ignore[call-overload]
     size = seen["shm_size"]
-    findings = judge_limits(NEW, policy.limits, limits, how)
-    findings += _judge_shm(NEW, policy, size, how)
+    findings = judge_limits(place, policy.limits, limits, how)
+    findings += _judge_shm(place, policy, size, how)
     return SeenDocker(findings, _with_shm(limits, size if isinstance(size, int) else None))
 
 
-def _measure(daemon: Daemon, address: str, fresh: bool) -> dict[str, object]:
+def _measure(docker: DockerEvidence, fresh: bool) -> dict[str, object]:
     """Return a canary's result, a kept one where it still holds."""
     from .probe.canary_key import read_canary_key
 
-    key = read_canary_key(daemon, read_bytes(find_config_path(daemon.flags)) or b"")
-    kept = None if fresh else read_cached(_CACHE, key)
+    daemon = docker.daemon
+    if daemon is None:
+        raise ValueError("no dockerd is running")
+    name = f"{_CACHE}-{daemon.process.uid}" if daemon.process.uid else _CACHE
+    key = read_canary_key(daemon, docker.read_running_config())
+    kept = None if fresh else read_cached(name, key)
     if isinstance(kept, dict):
         return kept
     from .probe.canary import run_canary  # Long, and seldom needed.
 
-    result = run_canary(address)
+    result = run_canary(docker.address)
     seen: dict[str, object] = {
         "when": time.time(),
         "limits": result.found.limits if result.found else {},
@@ -120,7 +142,7 @@ def _measure(daemon: Daemon, address: str, fresh: bool) -> dict[str, object]:
         "reason": result.reason,
     }
     if not result.reason:
-        keep_cached(_CACHE, key, seen)
+        keep_cached(name, key, seen)
     return seen
 
 
@@ -134,8 +156,8 @@ def _judge_shm(place: str, policy: DockerPolicy, size: object, how: str) -> Iter
         yield judge(wanted, Observation(None, how, "it has no /dev/shm of its own"))
 
 
-def _judge_unknown(policy: DockerPolicy, reason: str) -> Iterator[Finding]:
-    yield from judge_limits(NEW, policy.limits, None, "", reason)
+def judge_unknown(policy: DockerPolicy, reason: str, place: str = NEW) -> Iterator[Finding]:
+    yield from judge_limits(place, policy.limits, None, "", reason)
     if policy.shm_size is not None:
-        wanted = Requirement(NEW, SHM, "value", policy.shm_size, unit="bytes")
+        wanted = Requirement(place, SHM, "value", policy.shm_size, unit="bytes")
         yield judge(wanted, Observation(None, "", reason))

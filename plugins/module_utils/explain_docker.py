@@ -97,7 +97,7 @@ def find_dead(place: str, policy: DockerPolicy, evidence: Evidence) -> Finding |
     if find_dockerd() is None:
         return None
     docker = evidence.docker
-    site = Site(policy, Tools(docker.unit, False, docker.flag_files))
+    site = Site(policy, Tools(docker.restarted_by, False, docker.flag_files))
     wanted = Requirement(place, START, "value", exact="a container that starts")
     finding = judge(wanted, Observation("no dockerd", stoppers[0].text))
     causes = tuple(find_docker_causes(wanted, world, site))
@@ -117,7 +117,8 @@ def gather(seen: SeenDocker, policy: DockerPolicy, evidence: Evidence) -> Scene 
     started, changed = read_start_time(daemon.process), docker.config_changed
     late = format_time(changed) if changed > started else ""
     pending = Pending(format_time(started), late, docker.running_flags)
-    tools = Tools(docker.unit, bool(seen.running) and not docker.live_restore, docker.flag_files)
+    stops = bool(seen.running) and not docker.live_restore
+    tools = Tools(docker.restarted_by, stops, docker.flag_files)
     foreign = docker.unit and not (parent and parent.unit == docker.unit)
     own = read_unit_stated(docker.unit, True).stated if foreign else {}
     site = Site(policy, tools, parent, own, line.winner if line else None, docker.usual_config)
@@ -201,6 +202,7 @@ def describe(seen: SeenContainer, docker: DockerEvidence) -> Running:
         policy.get("Name") in ("always", "unless-stopped"),
         bool(host.get("AutoRemove")),
         not may_lock_memory(container.pid),
+        docker.read_compose(details),
     )
 
 

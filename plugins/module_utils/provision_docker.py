@@ -7,6 +7,7 @@ from functools import partial
 from typing import NamedTuple
 
 from .policy.docker_record import find_record_path
+from .policy.docker_service import Service, find_hindrance, find_wait
 from .policy.dockerd_flags import CONFIG_PATH, find_config_path, find_socket
 from .policy.finding import judge_limits
 from .policy.plan_docker import DockerState, plan_docker
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
     from .policy.schema import DockerPolicy, Policy
     from .probe.docker import Container, Daemon
 
-UNIT = "docker.service"
 FOLDERS = tuple(path.rpartition("/")[0] for path in (CONFIG_PATH, find_record_path(CONFIG_PATH)))
 
 
@@ -34,6 +34,7 @@ class Docker(NamedTuple):
 
     state: DockerState
     daemon: Daemon | None
+    service: Service
     address: str
 
 
@@ -48,48 +49,64 @@ def prepare_docker(policy: Policy, nr_open: int | None, absent: bool, may_restar
     docker = _read_docker()
     plan = plan_docker(policy.docker, docker.state, nr_open, absent)
     if not plan.problems:
-        plan = plan._replace(problems=tuple(_find_refusal(docker, plan)))
-    needed = (UNIT,) if _needs_restart(docker, plan) else ()
+        plan = _ask(docker, plan)
+    needs = _needs_restart(docker, plan)
+    if needs and may_restart and not plan.problems:
+        plan = plan._replace(problems=tuple(_find_hindrances(docker)))
+    needed = (docker.service.unit or "dockerd",) if needs else ()
     settled = may_restart or not needed
     return Section(
         plan,
         restarted=needed if may_restart else (),
         restart_required=() if may_restart else needed,
-        settle=partial(_restart, docker.address) if needed and may_restart else None,
+        settle=partial(_restart, docker) if needed and may_restart else None,
         find_old=tuple if absent else partial(_find_old, docker, policy.docker),
         in_effect=("docker",) if docker.daemon and settled else (),
     )
 
 
-def _restart(address: str) -> str:
+def _restart(docker: Docker) -> str:
     from .apply.docker import restart_docker
 
-    return restart_docker(address)
+    return restart_docker(docker.address, docker.service.unit)
 
 
 def _read_docker() -> Docker:
-    from .apply.docker import find_dockerd
+    from .apply.docker import read_service
 
     daemon = find_daemon()
-    flags = tuple(read_dockerd_flags())
-    given = flags or (tuple(daemon.flags) if daemon else ())
-    path = find_config_path(given)
-    installed = daemon is not None or find_dockerd() is not None
+    service = read_service(daemon)
+    flags = tuple(read_dockerd_flags(unit=service.unit)) if service.unit else ()
+    flags = flags or (tuple(daemon.flags) if daemon else ())
+    path = find_config_path(flags)
     record = read_bytes(find_record_path(path))
-    state = DockerState(read_bytes(path), path, flags, installed, record)
-    return Docker(state, daemon, find_socket(given))
+    state = DockerState(read_bytes(path), path, flags, find_wait(service), record)
+    return Docker(state, daemon, service, find_socket(flags))
 
 
-def _find_refusal(docker: Docker, plan: SectionPlan) -> Iterator[str]:
-    """Yield what the daemon itself says of a changed daemon.json."""
-    from .apply.docker import find_refusal
+def _find_hindrances(docker: Docker) -> Iterator[str]:
+    """Yield why the daemon cannot be restarted, before anything is written that needs it."""
+    from .apply.docker import find_trouble
+
+    hindrance = find_hindrance(docker.service._replace(trouble=find_trouble()))
+    if hindrance:
+        yield f"{docker.state.path}: needs a restart, and {hindrance}"
+
+
+def _ask(docker: Docker, plan: SectionPlan) -> SectionPlan:
+    """Return the plan with what the daemon itself says of a changed daemon.json."""
+    from .apply.docker import ask_dockerd
 
     for edit in plan.edits:
         if edit.after is None or edit.path != docker.state.path:
             continue
-        refusal = find_refusal(edit.after, docker.state.flags)
-        if refusal:
-            yield refusal
+        verdict = ask_dockerd(edit.after, docker.state.flags)
+        if verdict.refusal:
+            return plan._replace(problems=(verdict.refusal,))
+        if verdict.trouble:
+            note = f"{edit.path}: dockerd could not be asked whether it takes it"
+            plan = plan._replace(notes=(*plan.notes, f"{note} ({verdict.trouble})"))
+    return plan
 
 
 def _needs_restart(docker: Docker, plan: SectionPlan) -> bool:

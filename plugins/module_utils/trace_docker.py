@@ -5,7 +5,8 @@ from __future__ import annotations
 
 from .check_docker import NEW, judge_new, look_at_running
 from .explain_docker import SeenDocker, describe, gather
-from .policy.cause import Link
+from .policy.cause import Link, cite
+from .policy.docker_compose import find_stated as find_line_of
 from .policy.docker_remedies import cite_statement, format_pair
 from .policy.docker_world import SHM, find_obstacles, find_stated, predict
 from .policy.rlimit import RLIMITS
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
     from .explain_docker import SeenContainer
     from .policy.docker_outlook import Scene
+    from .policy.docker_running import Running
     from .probe.evidence import Evidence
 
 RUNNING = "container:docker/"
@@ -37,7 +39,7 @@ def trace_docker(place: str, item: str, evidence: Evidence) -> list[Link]:
     if daemon is None:
         raise ValueError("no dockerd is running on this host")
     container = None if place == NEW else _find_container(place, address)
-    seen = SeenDocker([]) if container else judge_new(_NO_POLICY, daemon, address, False)
+    seen = SeenDocker([]) if container else judge_new(_NO_POLICY, evidence.docker, False)
     scene = gather(seen, _NO_POLICY, evidence)
     if scene is None:
         raise ValueError("daemon.json or the unit of dockerd cannot be understood")
@@ -101,13 +103,21 @@ def _trace_container(item: str, seen: SeenContainer, evidence: Evidence) -> Iter
     """Yield what a container has of its own, what it was started with, and what it has."""
     running, pid = describe(seen, evidence.docker), seen.container.pid
     if item == SHM:
-        what = f"fixed when it was created (ipc {running.ipc or 'unknown'})"
+        cited = _cite_compose(running, "shm_size")
+        what = f"fixed when it was created (ipc {running.ipc or 'unknown'}){cited}"
         yield Link("--shm-size", str(running.shm_size), what)
     elif running.own and item in running.own:
-        yield Link("--ulimit", format_pair(item, running.own[item]), f"{running.name}'s own")
+        source = f"{running.name}'s own{_cite_compose(running, 'ulimits', item, 'soft')}"
+        yield Link("--ulimit", format_pair(item, running.own[item]), source)
     if running.at_start and item in running.at_start:
         started = format_pair(item, running.at_start[item])
         yield Link("started with", started, "the specification for runc", running.since)
     since = format_time(read_start_time(read_process(pid)))
     value = format_pair(item, seen.limits[item]) if item in seen.limits else "unknown"
     yield Link("container", value, f"/proc/{pid}/limits", since)
+
+
+def _cite_compose(running: Running, *keys: str) -> str:
+    """Return the line of a Compose file that a container has something from, as it is now."""
+    at = find_line_of(running.compose, *keys).at if running.compose else None
+    return f", by {cite(at)}" if at else ""

@@ -61,6 +61,19 @@ def run(options: str = "", command: str = "/busybox sleep 100000") -> str:
     return f"docker run -d --name job {options} tiny {command} >/dev/null\n"
 
 
+COMPOSE = "/srv/train/compose.yml"
+LABEL = "--label com.docker.compose"
+LABELS = (
+    f"{LABEL}.service=train {LABEL}.project.config_files={COMPOSE}"
+    f" {LABEL}.project.working_dir=/srv/train"
+)
+"""As Compose labels the containers that it makes."""
+
+
+def compose(*lines: str) -> str:
+    return write(COMPOSE, "services:", "  train:", "    image: tiny", *lines)
+
+
 LOW = "3s/65536/1024/"
 NO_NOFILE = "3d"
 JOB = "container:docker/job"
@@ -242,6 +255,28 @@ FAULTS = [
         (("docker-own-ulimit", ""),),
         JOB,
         act="docker rm -f job; " + run(),
+    ),
+    Fault(
+        "a container that Compose gives its own limit",
+        compose("    ulimits:", "      nofile: {soft: 700, hard: 800}")
+        + run(f"--ulimit nofile=700:800 {LABELS}"),
+        (("docker-compose-states", f"{COMPOSE}:5"),),
+        JOB,
+        act="docker rm -f job; " + run(LABELS),
+    ),
+    Fault(
+        "a container that Compose gives a small shm",
+        compose("    shm_size: 1gb") + run(f"--shm-size 1g {LABELS}"),
+        (("docker-compose-states", f"{COMPOSE}:4"),),
+        JOB,
+        act="docker rm -f job; " + run(LABELS),
+    ),
+    Fault(
+        "a Compose file that was changed, and a container that was not",
+        compose("    ulimits:", "      nofile: 65536") + run(f"--ulimit nofile=700 {LABELS}"),
+        (("docker-compose-not-applied", f"{COMPOSE}:5"),),
+        JOB,
+        act="docker rm -f job; " + run(f"--ulimit nofile=65536:1048576 {LABELS}"),
     ),
     Fault(
         "a container older than its defaults",

@@ -12,6 +12,7 @@ import pytest
 from mlhost_limits import explain_docker, trace_docker
 from mlhost_limits.apply import docker
 from mlhost_limits.explain_docker import SeenContainer, SeenDocker, describe, find_dead, gather
+from mlhost_limits.policy.docker_compose import Compose
 from mlhost_limits.policy.dockerd_flags import Flag
 from mlhost_limits.policy.finding import FAIL, Observation, Requirement, judge
 from mlhost_limits.policy.rlimit import UNLIMITED, Rlimit
@@ -39,7 +40,7 @@ def evidence(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Evidence:
     dockerd.flags, dockerd.config, dockerd.version = (), SILENT, "20.10.24"
     dockerd.config_path = str(tmp_path / "daemon.json")
     dockerd.config_changed = 1.0
-    dockerd.rootless = None
+    dockerd.rootless = ()
     return found
 
 
@@ -163,6 +164,11 @@ def test_a_chain_is_shown(evidence: Evidence, monkeypatch: pytest.MonkeyPatch) -
     ]
     running = trace_docker.trace_docker("container:docker/job", "nofile", evidence)
     assert [link.name for link in running[-3:]] == ["--ulimit", "started with", "container"]
+    assert running[-3].source == "job's own"
+    made = Compose("a", (("/c.yml", "services:\n  a:\n    ulimits:\n      nofile: 700\n"),))
+    monkeypatch.setattr(DockerEvidence, "read_compose", lambda _self, _details: made)
+    running = trace_docker.trace_docker("container:docker/job", "nofile", evidence)
+    assert running[-3].source == 'job\'s own, by /c.yml:4 "nofile: 700"'
     shm = trace_docker.trace_docker("container:docker/job", "shm_size", evidence)
     assert [link.value for link in shm] == ["64MiB", "", "67108864", "64MiB", "64MiB"]
 

@@ -6,32 +6,47 @@ from __future__ import annotations
 import os
 import tempfile
 import time
+from typing import NamedTuple
 
+from ..policy.cgroup import find_home
+from ..policy.docker_service import UNIT, Service
 from ..probe.docker import ask
+from ..probe.unit import read_unit_files
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from ..policy.dockerd_flags import Flag
+    from ..probe.docker import Daemon
 
 _PROGRAMS = ("/usr/bin/dockerd", "/usr/sbin/dockerd", "/usr/local/bin/dockerd")
 _TIME_LIMIT = 120.0
+_NEVER_RAN = -128  # Below every signal, by whose negative number a process that it ended returns.
 
 
 def find_dockerd() -> str | None:
     """Return the daemon's program, or ``None`` where Docker is not installed."""
-    return next((path for path in _PROGRAMS if os.access(path, os.X_OK)), None)
+    return next(
+        (path for path in _PROGRAMS if os.path.isfile(path) and os.access(path, os.X_OK)), None
+    )
 
 
-def find_refusal(content: bytes, flags: Iterable[Flag]) -> str:
-    """Return why dockerd would not start with this daemon.json; empty if it would.
+class Verdict(NamedTuple):
+    """What dockerd says of a daemon.json; ``trouble`` is why it could not be asked."""
 
-    Empty as well for a dockerd before 23.0, which has no way to ask.
+    refusal: str = ""
+    trouble: str = ""
+
+
+def ask_dockerd(content: bytes, flags: Iterable[Flag]) -> Verdict:
+    """Return why dockerd would not start with this daemon.json, if it would not.
+
+    A dockerd before 23.0 has no way to be asked, and says nothing.
     """
     program = find_dockerd()
     if program is None:
-        return ""
+        return Verdict()
     with tempfile.NamedTemporaryFile(prefix="mlhost-", suffix=".json") as file:
         file.write(content)
         file.flush()
@@ -39,11 +54,40 @@ def find_refusal(content: bytes, flags: Iterable[Flag]) -> str:
         code, text = run([program, "--validate", "--config-file", file.name, *others])
         text = text.replace(file.name, "daemon.json")
     if code == 0 or "unknown flag: --validate" in text:
-        return ""
-    return f"dockerd refuses the new daemon.json: {_last_line(text)}"
+        return Verdict()
+    if code < 0:
+        return Verdict(trouble=_last_line(text))
+    return Verdict(f"dockerd refuses the new daemon.json: {_last_line(text)}")
 
 
-def restart_docker(address: str, unit: str = "docker.service") -> str:
+def find_trouble() -> str:
+    """Return why the program of dockerd cannot be run; empty where it can, or is absent."""
+    program = find_dockerd()
+    code, text = run([program, "--version"]) if program else (0, "")
+    return _last_line(text) if code < 0 else ""
+
+
+def read_service(daemon: Daemon | None) -> Service:
+    """Return how dockerd is had here, which may be in part, or not at all.
+
+    :param daemon: The one that runs, whose program is not tried.
+    """
+    unit = UNIT
+    if daemon:
+        home = find_home(daemon.process.cgroup)
+        unit = home.unit if home.uid is None else ""
+    main = read_unit_files(unit).main if unit else None
+    return Service(
+        unit,
+        find_dockerd() is not None,
+        "" if daemon else find_trouble(),
+        main is not None,
+        main is not None and not main.text,
+        daemon.process.pid if daemon else 0,
+    )
+
+
+def restart_docker(address: str, unit: str = UNIT) -> str:
     """Restart the daemon and wait until it answers; return why it did not, or nothing."""
     run(["systemctl", "reset-failed", unit])
     code, text = run(["systemctl", "restart", unit])
@@ -78,9 +122,11 @@ def run(words: list[str]) -> tuple[int, str]:
             check=False,
         )
     except subprocess.TimeoutExpired:
-        return 1, f"{words[0]} did not end within {_TIME_LIMIT:.0f} s"
+        return _NEVER_RAN, f"{words[0]} did not end within {_TIME_LIMIT:.0f} s"
     except OSError as exc:
-        return 1, f"{words[0]}: {exc.strerror}"
+        return _NEVER_RAN, f"{words[0]}: {exc.strerror}"
+    if done.returncode < 0:
+        return done.returncode, f"{words[0]}: was ended by signal {-done.returncode}"
     return done.returncode, done.stdout.decode("utf-8", "replace")
 
 

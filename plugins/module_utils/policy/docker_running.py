@@ -10,17 +10,20 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from .cause import Cause, Outlook
+from .docker_compose import blame_shm, blame_ulimit
 from .docker_outlook import Scene, blame_defaults, blame_world, find_defaults
 from .docker_remedies import choose_limit, format_pair
 from .docker_world import SHM, find_obstacles, foretell, judge_all
 from .finding import FAIL, PASS, UNKNOWN, Finding, Requirement
 from .remedy import Remedy
-from .rlimit import Rlimit
+from .rlimit import UNLIMITED, Rlimit
 from .shm_size import format_shm_size
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from .docker_compose import Compose
 
 CODES = {
     "docker-container-older": "the container started before the limits changed, and keeps its own",
@@ -41,7 +44,7 @@ class Running(NamedTuple):
     ``own`` are the limits of its own --ulimit, ``None`` where they are not known; ``merged`` are
     those with the defaults of the running dockerd; ``at_start`` are those that it was started
     with, ``None`` where they are not known. ``shm_size`` was fixed when it was created.
-    ``binds`` tells whether memlock binds its first process.
+    ``binds`` tells whether memlock binds its first process; ``compose`` is where it comes from.
     """
 
     name: str
@@ -56,6 +59,7 @@ class Running(NamedTuple):
     starts_at_boot: bool = False
     removed_when_stopped: bool = False
     binds: bool = True
+    compose: Compose | None = None
 
 
 def explain_running(finding: Finding, running: Running, scene: Scene) -> Finding:
@@ -189,14 +193,22 @@ def _blame_own(wanted: Requirement, running: Running, scene: Scene) -> Cause | N
     own = _find_own(item, running, scene)
     if own is None or judge_all(wanted, [own]) != FAIL:
         return None
-    text = (
-        f"{running.name} was created with --ulimit {item}={format_pair(item, own)}, which beats"
-        " every default"
-    )
     limit = choose_limit(item, scene.site.policy, own)
+    has = format_pair(item, own)
+    if running.compose:
+        bound = wanted.bound if wanted.bound in own._fields else "soft"
+        value, asked = getattr(own, bound), _write(limit) if limit else ""
+        return blame_ulimit(running.compose, running.name, item, bound, has, value, asked)
+    text = f"{running.name} was created with --ulimit {item}={has}, which beats every default"
     instead = f", or with {format_pair(item, limit)}" if limit else ""
     remedy = Remedy(f"create it anew without that{instead} (docker update cannot change it)")
     return Cause("docker-own-ulimit", text, remedy)
+
+
+def _write(limit: Rlimit) -> str:
+    """Return a limit as Compose writes it: in bytes, and -1 for unlimited."""
+    soft, hard = (-1 if bound == UNLIMITED else bound for bound in limit)
+    return f"{{soft: {soft}, hard: {hard}}}"
 
 
 def _blame_age(item: str, running: Running, default: Rlimit) -> Cause:
@@ -240,5 +252,7 @@ def _blame_shm(running: Running, scene: Scene) -> list[Cause]:
         return [Cause("docker-shm-mounted", text, Remedy(f"{anew.text} and without that mount"))]
     if abs(size - running.shm_size) >= _PAGE:
         return []
+    if running.compose:
+        return [blame_shm(running.compose, name, has, format_shm_size(asked))]
     text = f"{name} was created with a /dev/shm of {has}, which no restart changes"
     return [Cause("docker-shm-fixed", text, anew)]

@@ -31,13 +31,14 @@ _EMPTY = "{}\n"
 class DockerState(NamedTuple):
     """What is known of the daemon; ``content`` is ``None`` where daemon.json is absent.
 
-    ``record`` is what earlier runs remember of it, see :mod:`.docker_record`.
+    ``wait`` says what must happen before it takes effect, empty where dockerd runs. ``record`` is
+    what earlier runs remember of it, see :mod:`.docker_record`.
     """
 
     content: bytes | None = None
     path: str = CONFIG_PATH
     flags: tuple[Flag, ...] = ()
-    installed: bool = True
+    wait: str = ""
     record: bytes | None = None
 
 
@@ -97,8 +98,8 @@ def _plan_statement(
         return SectionPlan(problems=reasons)
     merged = merge_daemon_json(now, wanted)
     notes = tuple(problem.text for problem in problems)
-    if not state.installed:
-        notes += (f"{state.path}: takes effect once Docker is installed",)
+    if state.wait:
+        notes += (f"{state.path}: takes effect once {state.wait}",)
     if merged == now:
         return SectionPlan(notes=notes)
     extended = extend_record(record, text, merged, find_unstated(now, wanted))

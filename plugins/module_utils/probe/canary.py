@@ -35,6 +35,8 @@ LABEL = "mlhost.limits.canary"
 _TIME_LIMIT = 60.0
 _CLEANING_LIMIT = 10.0  # Of its own, so that a run out of time still cleans up.
 _PAUSE = 0.02
+_FAILURES = (OSError, ValueError, KeyError, TypeError, AttributeError)
+"""Of an exchange; the last three where who answers is no engine."""
 _PROGRAM = "pause"
 _ADDRESS = 0x400000
 _HEADERS = 120  # The ELF header's 64 bytes and one program header's 56.
@@ -97,19 +99,24 @@ def run_canary(
     owner = _owner(os.getpid(), proc)
     try:
         _remove_abandoned(client, proc)
-    except (OSError, ValueError) as error:
-        return Canary(None, reason=str(error))
+    except _FAILURES as error:
+        return Canary(None, reason=_describe(error))
     try:
         result = _measure(client, build_program(machine), owner, proc)
-    except (OSError, ValueError) as error:
-        result = Canary(None, reason=str(error))
-    except KeyError as error:
-        result = Canary(None, reason=f"the engine's answer has no {error}")
+    except _FAILURES as error:
+        result = Canary(None, reason=_describe(error))
     try:
         _remove_owned(_Client(address, time.monotonic() + _CLEANING_LIMIT), {owner})
-    except (OSError, ValueError) as error:
-        return result._replace(leftovers=str(error))
+    except _FAILURES as error:
+        return result._replace(leftovers=_describe(error))
     return result
+
+
+def _describe(error: Exception) -> str:
+    if isinstance(error, KeyError):
+        return f"the engine's answer has no {error}"
+    known = isinstance(error, (OSError, ValueError))
+    return str(error) if known else f"the engine does not answer as Docker does: {error}"
 
 
 def _measure(client: _Client, program: bytes, owner: str, proc: str) -> Canary:

@@ -20,7 +20,7 @@ from .process import Process, read_limits, read_process, read_unit_pids
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
     from typing import Any
 
     from ..policy.rlimit import Rlimit
@@ -154,13 +154,23 @@ def ask(
 
 
 def read_version(address: str = DEFAULT_SOCKET, timeout: float = 10.0) -> str:
-    """Return the daemon's version, ``20.10.24`` or the like."""
-    return str(ask("GET", "/version", address=address, timeout=timeout)["Version"])
+    """Return the daemon's version, ``20.10.24`` or the like; empty where it does not say."""
+    answer = ask("GET", "/version", address=address, timeout=timeout)
+    return str(answer.get("Version", "")) if isinstance(answer, dict) else ""
 
 
 def read_containers(address: str = DEFAULT_SOCKET, timeout: float = 10.0) -> list[Container]:
-    """Return the running containers; one that ends while they are read is left out."""
-    containers = []
+    """Return the running containers; one that ends while they are read is left out.
+
+    :raises ValueError: If who answers is no engine.
+    """
+    try:
+        return list(_read_containers(address, timeout))
+    except (KeyError, TypeError, AttributeError) as error:
+        raise ValueError(f"{address} does not answer as Docker does: {error!r}") from None
+
+
+def _read_containers(address: str, timeout: float) -> Iterator[Container]:
     for entry in ask("GET", "/containers/json", address=address, timeout=timeout):
         try:
             state = ask("GET", f"/containers/{entry['Id']}/json", address=address, timeout=timeout)
@@ -170,9 +180,7 @@ def read_containers(address: str = DEFAULT_SOCKET, timeout: float = 10.0) -> lis
             raise
         if state["State"]["Pid"]:
             name = state["Name"].lstrip("/")
-            pid = state["State"]["Pid"]
-            containers.append(Container(entry["Id"], name, pid, entry["Image"], state))
-    return containers
+            yield Container(entry["Id"], name, int(state["State"]["Pid"]), entry["Image"], state)
 
 
 def read_container_limits(pid: int, proc: str = "/proc") -> ContainerLimits:

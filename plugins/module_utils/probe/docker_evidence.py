@@ -10,6 +10,7 @@ from functools import cached_property
 from glob import glob
 from typing import NamedTuple
 
+from ..policy.docker_compose import Compose
 from ..policy.docker_config import decode_daemon_json
 from ..policy.docker_world import UnitLimit
 from ..policy.dockerd_flags import CONFIG_PATH, Flag, find_config_path, find_socket
@@ -56,9 +57,14 @@ class DockerEvidence:
         return find_daemon()
 
     @cached_property
-    def rootless(self) -> Process | None:
-        """Return a dockerd of a user's own, which has a socket of its own."""
-        return next((one for one in find_processes() if one.comm == "dockerd" and one.uid), None)
+    def rootless(self) -> tuple[Process, ...]:
+        """Return the dockerds of users' own, each of which has a socket of its own.
+
+        Where there is one for all, others are looked for only if a socket says so.
+        """
+        if self.daemon and not glob("/run/user/*/docker.sock"):
+            return ()
+        return tuple(one for one in find_processes() if one.comm == "dockerd" and one.uid)
 
     @cached_property
     def unit(self) -> str:
@@ -66,6 +72,12 @@ class DockerEvidence:
         if self.daemon is None:
             return _UNIT
         return find_unit(self.daemon.process)
+
+    @cached_property
+    def restarted_by(self) -> str:
+        """Return the unit whose restart is dockerd's; empty where systemd would not restart it."""
+        main = read_unit_files(self.unit).main if self.unit else None
+        return self.unit if main and main.text else ""
 
     @cached_property
     def running_flags(self) -> tuple[Flag, ...]:
@@ -151,6 +163,14 @@ class DockerEvidence:
         except OSError:
             return None
 
+    def read_running_config(self) -> bytes:
+        """Return daemon.json as it stands where the running dockerd read it."""
+        return read_bytes(find_config_path(self.running_flags)) or b""
+
+    def read_compose(self, details: Mapping[str, Any]) -> Compose | None:
+        """Return the service and the Compose files that a container comes from."""
+        return read_compose(details)
+
     def read_own_ulimits(self, details: Mapping[str, Any]) -> dict[str, Rlimit] | None:
         """Return the limits that a container was created with; ``None`` where not known.
 
@@ -230,6 +250,26 @@ def read_spec_limits(identity: str) -> dict[str, Rlimit] | None:
         for entry in spec.get("process", {}).get("rlimits") or ()
         if entry.get("type") in names
     }
+
+
+def read_compose(details: Mapping[str, Any]) -> Compose | None:
+    """Return the service and the Compose files that a container comes from, by its labels."""
+    labels = (details.get("Config") or {}).get("Labels") or {}
+    service = labels.get("com.docker.compose.service")
+    named = labels.get("com.docker.compose.project.config_files")
+    if not service or not named:
+        return None
+    folder = str(labels.get("com.docker.compose.project.working_dir", ""))
+    paths = [os.path.join(folder, path) for path in str(named).split(",")]
+    return Compose(str(service), tuple((path, _read_utf8(path)) for path in paths))
+
+
+def _read_utf8(path: str) -> str | None:
+    try:
+        content = read_bytes(path) if os.path.isabs(path) else None
+        return None if content is None else content.decode("utf-8")
+    except (OSError, ValueError):
+        return None
 
 
 def may_lock_memory(pid: int, proc: str = "/proc") -> bool:

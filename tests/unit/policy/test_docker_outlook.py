@@ -6,6 +6,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from mlhost_limits.policy.docker_compose import Compose
 from mlhost_limits.policy.docker_outlook import Scene, explain_new, explain_start
 from mlhost_limits.policy.docker_running import Running, explain_running
 from mlhost_limits.policy.docker_site import Pending
@@ -208,6 +209,13 @@ RUNNING: list[tuple[str, Running, Scene, list[str], str]] = [
     ("containerd is not known", JOB._replace(merged={}), make_scene(SILENT), [], PASS),
     ("of its own limit", OWN, make_scene(), ["docker-own-ulimit"], FAIL),
     (
+        "of its own limit, by a Compose file that is gone",
+        OWN._replace(compose=Compose("train", (("/srv/compose.yml", None),))),
+        make_scene(),
+        ["docker-compose-states"],
+        FAIL,
+    ),
+    (
         "of its own limit, as far as the engine tells",
         OWN._replace(own=None),
         make_scene(),
@@ -362,6 +370,11 @@ SMALL = {**GOOD, "shm_size": Rlimit(GIB, GIB)}
     ("changes", "codes", "restart"),
     [
         ({"shm_size": GIB}, ["docker-shm-fixed"], FAIL),
+        (
+            {"shm_size": GIB, "compose": Compose("a", (("/x", "services:\n"),))},
+            ["docker-compose-states"],
+            FAIL,
+        ),
         ({"ipc": "host"}, ["docker-shm-shared"], UNKNOWN),
         ({"ipc": "container:4711"}, ["docker-shm-shared"], UNKNOWN),
         ({"mounts_shm": True}, ["docker-shm-mounted"], UNKNOWN),

@@ -33,10 +33,10 @@ def plan(
     policy: DockerPolicy | None = POLICY,
     nr_open: int | None = 1048576,
     absent: bool = False,
-    installed: bool = True,
+    wait: str = "",
     record: bytes | None = None,
 ) -> SectionPlan:
-    state = DockerState(content, installed=installed, record=record)
+    state = DockerState(content, wait=wait, record=record)
     return plan_docker(policy, state, nr_open, absent)
 
 
@@ -100,7 +100,7 @@ def test_a_nofile_that_no_container_can_have_is_refused() -> None:
 
 def test_docker_may_come_later() -> None:
     notes = (f"{CONFIG_PATH}: takes effect once Docker is installed",)
-    assert plan(None, installed=False).notes == notes
+    assert plan(None, wait="Docker is installed").notes == notes
 
 
 def test_what_stands_there_already_is_not_ours() -> None:

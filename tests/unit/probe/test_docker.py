@@ -144,6 +144,27 @@ def test_an_answer_is_read_whole(engine: Engine) -> None:
     assert len(ask("GET", "/big", address=engine.address)) == 300_000
 
 
+@pytest.mark.parametrize(
+    ("answer", "version"), [({"Version": "dev"}, "dev"), ({}, ""), ([], ""), (None, "")]
+)
+def test_a_version_may_be_unknown(engine: Engine, answer: object, version: str) -> None:
+    """Who does not say which version it is has none."""
+    engine.broken["/version"] = (200, answer)
+    assert read_version(engine.address) == version
+
+
+@pytest.mark.parametrize("answer", [None, [{}], ["x"], 7, [{"Id": "c1"}]])
+def test_who_is_no_engine_is_said(engine: Engine, answer: object) -> None:
+    """An answer of another form is an error with a sentence, for the containers and the canary."""
+    engine.add("c1", {}, "running")
+    engine.broken["GET /containers/json"] = (200, answer)
+    engine.broken["GET /containers/c1/json"] = (200, {"State": None})
+    engine.broken["POST /images/create"] = (200, [answer])
+    with pytest.raises(ValueError, match=r" does not answer as Docker does: "):
+        read_containers(engine.address)
+    assert run_canary(engine.address).reason
+
+
 REFUSALS = {
     "a message": ((500, {"message": "no \n"}), EngineError, "no"),
     "no message": ((500, {}), EngineError, "{}"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from mlhost_limits.policy.dockerd_flags import Flag
@@ -17,6 +18,7 @@ from mlhost_limits.probe.docker_evidence import (
     may_lock_memory,
     parse_ulimits,
     read_change,
+    read_compose,
     read_spec_limits,
     read_unit_stated,
 )
@@ -152,3 +154,36 @@ def test_a_file_that_was_put_back_with_its_time_has_changed(tmp_path: Path) -> N
     write(tmp_path, "a", "")
     assert read_change(str(tmp_path / "a")) > 0
     assert read_change(str(tmp_path / "b")) == 0
+
+
+LABEL = "com.docker.compose"
+
+
+def test_a_container_of_compose_names_its_files(tmp_path: Path) -> None:
+    """Those of its labels, by the folder of the project; one that cannot be read has no text."""
+    (tmp_path / "compose.yml").write_text("services: {}\n")
+    (tmp_path / "latin.yml").write_bytes(b"\xe9\n")
+    labels = {
+        f"{LABEL}.service": "train",
+        f"{LABEL}.project.config_files": f"compose.yml,{tmp_path}/latin.yml,/gone/x.yml",
+        f"{LABEL}.project.working_dir": str(tmp_path),
+    }
+    found = read_compose({"Config": {"Labels": labels}})
+    assert found is not None
+    assert found.service == "train"
+    assert found.files == (
+        (f"{tmp_path}/compose.yml", "services: {}\n"),
+        (f"{tmp_path}/latin.yml", None),
+        ("/gone/x.yml", None),
+    )
+    del labels[f"{LABEL}.project.working_dir"]
+    nowhere = read_compose({"Config": {"Labels": labels}})
+    assert nowhere is not None
+    assert nowhere.files[0] == ("compose.yml", None)
+
+
+@pytest.mark.parametrize(
+    "details", [{}, {"Config": None}, {"Config": {"Labels": {f"{LABEL}.service": "a"}}}]
+)
+def test_a_container_of_nobody_has_no_compose(details: dict[str, Any]) -> None:
+    assert read_compose(details) is None

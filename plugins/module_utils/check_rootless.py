@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Judge the containers of users' own dockerds against a policy."""
+
+from __future__ import annotations
+
+import copy
+
+from .check_docker import check_engine, judge_unknown
+from .policy.docker_rootless import Rootless, explain_rootless
+from .policy.quote import one_line
+from .probe.docker_rootless import RootlessEvidence
+from .probe.process import read_limits
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from .policy.finding import Finding
+    from .policy.schema import DockerPolicy
+    from .probe.evidence import Evidence
+
+
+def check_rootless(policy: DockerPolicy, canary: str, evidence: Evidence) -> Iterator[Finding]:
+    """Yield the findings of every rootless daemon, its places named after its user."""
+    for process in evidence.docker.rootless:
+        docker = RootlessEvidence(process)
+        engine = f"docker/{one_line(docker.user)}"
+        try:
+            limits, own = read_limits(process.pid), docker.is_own
+        except OSError:
+            continue  # It ended since it was seen.
+        if not own:
+            reason = f"who answers at {one_line(docker.address)} is not uid {process.uid}"
+            yield from judge_unknown(policy, reason, f"new-container:{engine}")
+            continue
+        look = copy.copy(evidence)
+        look.docker = docker
+        daemon = Rootless(docker.user, process.pid, limits)
+        for finding in check_engine(policy, canary, look, engine):
+            yield explain_rootless(finding, daemon)

@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""dockerd judges a daemon.json; one that cannot be run judges nothing, and no run ends with it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from mlhost_limits.apply import docker
+from mlhost_limits.apply.docker import Verdict, ask_dockerd, find_dockerd, find_trouble
+from mlhost_limits.policy.dockerd_flags import Flag
+
+FLAGS = [
+    Flag("debug", "", "/u", 3),
+    Flag("config-file", "/x", "/u", 3),
+    Flag("group", "g", "/u", 3),
+]
+
+
+@pytest.fixture
+def program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    path = tmp_path / "dockerd"
+    monkeypatch.setattr(docker, "_PROGRAMS", (str(path),))
+    monkeypatch.setattr(docker, "_TIME_LIMIT", 5.0)
+    return path
+
+
+def install(program: Path, text: str) -> None:
+    program.write_text(text)
+    program.chmod(0o755)
+
+
+@pytest.mark.parametrize(
+    ("lines", "refusal"),
+    [
+        ("echo configuration OK", ""),
+        ("echo 'unknown flag: --validate' >&2; exit 125", ""),
+        ("echo; echo 'unable to configure: EOF' >&2; exit 1", "unable to configure: EOF"),
+        ("exit 1", "no message"),
+        ('echo "$*" | sed "s/ .*json / FILE /"; exit 1', "--validate FILE --debug --group=g"),
+    ],
+)
+def test_what_dockerd_says_is_its_verdict(program: Path, lines: str, refusal: str) -> None:
+    install(program, f"#!/bin/sh\n{lines}\n")
+    said = f"dockerd refuses the new daemon.json: {refusal}" if refusal else ""
+    assert ask_dockerd(b"{}", FLAGS) == Verdict(said)
+    assert find_trouble() == ""
+
+
+@pytest.mark.parametrize(
+    ("text", "trouble"),
+    [
+        ("\x7fELF half of it", "Exec format error"),
+        ("#!/nowhere/sh\n", "No such file or directory"),
+        ("#!/bin/sh\nkill -SEGV $$\n", "was ended by signal 11"),
+        ("#!/bin/sh\nexec sleep 60\n", "did not end within 0 s"),
+    ],
+)
+def test_a_program_that_does_not_run_has_no_verdict(
+    program: Path, monkeypatch: pytest.MonkeyPatch, text: str, trouble: str
+) -> None:
+    """Neither a refusal nor a pass: why it could not be asked."""
+    if "sleep" in text:
+        monkeypatch.setattr(docker, "_TIME_LIMIT", 0.2)
+    install(program, text)
+    said = ask_dockerd(b"{}", ())
+    assert said.refusal == ""
+    assert said.trouble.endswith(trouble)
+    assert find_trouble() == said.trouble
+
+
+def test_without_a_program_nothing_is_asked(program: Path) -> None:
+    assert (ask_dockerd(b"{}", ()), find_trouble()) == (Verdict(), "")
+    program.mkdir()
+    assert find_dockerd() is None

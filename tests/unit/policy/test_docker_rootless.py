@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A user's dockerd is capped by what it has, and its remedies act as the user."""
+
+from __future__ import annotations
+
+import pytest
+from mlhost_limits.policy.cause import Cause, Outlook
+from mlhost_limits.policy.docker_rootless import Rootless, explain_rootless
+from mlhost_limits.policy.finding import Finding, Observation, Requirement, judge
+from mlhost_limits.policy.remedy import Remedy
+from mlhost_limits.policy.rlimit import Rlimit
+
+PLACE = "new-container:docker/alice"
+DAEMON = Rootless("alice", 4711, {"nofile": Rlimit(1024, 524288)})
+EDIT = Cause("docker-not-stated", "x", Remedy("state it", (("python3", "-c", "1"),), "restart"))
+ASK = Cause("docker-own-ulimit", "x", Remedy("create it anew"))
+
+
+def find(minimum: int | None, seen: int | None, item: str = "nofile") -> Finding:
+    wanted = Requirement(PLACE, item, "soft", minimum, 2**20)
+    found = judge(wanted, Observation(seen, "", "" if seen else "x"))
+    return found._replace(causes=(EDIT, ASK), outlook=Outlook("", "fail", "fail"))
+
+
+@pytest.mark.parametrize(
+    ("finding", "codes"),
+    [
+        (find(1048576, 1024), ["docker-rootless-capped"]),
+        (find(65536, 1024), ["docker-not-stated", "docker-own-ulimit"]),
+        (find(None, 2**21), ["docker-not-stated", "docker-own-ulimit"]),
+        (find(1048576, None), ["docker-not-stated", "docker-own-ulimit"]),
+        (find(1048576, 1024, "shm_size"), ["docker-not-stated", "docker-own-ulimit"]),
+    ],
+)
+def test_what_caps_it_comes_alone(finding: Finding, codes: list[str]) -> None:
+    """No edit of a file helps above the daemon's own hard limit; below it nothing caps."""
+    assert [cause.code for cause in explain_rootless(finding, DAEMON).causes] == codes
+
+
+def test_commands_act_as_the_user() -> None:
+    """A link in the user's home leads root nowhere; what only a person can do stays as it is."""
+    edit, ask = explain_rootless(find(65536, 1024), DAEMON).causes
+    assert edit.remedy.commands == (("runuser", "-u", "alice", "--", "python3", "-c", "1"),)
+    assert edit.remedy.then == "alice restarts it: systemctl --user restart docker"
+    assert ask == ASK
+    (cap,) = explain_rootless(find(1048576, 1024), DAEMON).causes
+    assert cap.text == (
+        "dockerd of alice (pid 4711) has nofile 1024:524288 itself, and no container of it can"
+        " have more"
+    )
+    assert cap.remedy.then.startswith("systemctl restart user@$(id -u alice)")

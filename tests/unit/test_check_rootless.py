@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Users' own dockerds are judged under their users' names, and only where they answer themselves."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import pytest
+from mlhost_limits import check_rootless
+from mlhost_limits.policy.finding import Observation, Requirement, judge
+from mlhost_limits.policy.schema import load_policy
+from mlhost_limits.probe.docker_evidence import DockerEvidence
+from mlhost_limits.probe.docker_rootless import RootlessEvidence
+from mlhost_limits.probe.evidence import Evidence
+from mlhost_limits.probe.process import read_process
+
+POLICY: Any = load_policy(None, "training").docker
+
+
+@pytest.fixture
+def evidence(monkeypatch: pytest.MonkeyPatch) -> Evidence:
+    found, dockerd = Evidence(), DockerEvidence()
+    me = read_process(os.getpid())
+    found.docker, dockerd.rootless = dockerd, (me, me._replace(pid=2**22))
+    monkeypatch.setattr(RootlessEvidence, "user", "alice")
+    monkeypatch.setattr(RootlessEvidence, "address", "/s")
+    return found
+
+
+def test_each_is_judged_by_itself(evidence: Evidence, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that ended is passed over; its places have the user's name, its cap is said."""
+    wanted = Requirement("new-container:docker/alice", "nofile", "hard", 2**40)
+
+    def check(*words: Any) -> list[Any]:
+        assert words[3] == "docker/alice"
+        assert isinstance(words[2].docker, RootlessEvidence)
+        return [judge(wanted, Observation(1024, ""))]
+
+    monkeypatch.setattr(RootlessEvidence, "is_own", True)
+    monkeypatch.setattr(check_rootless, "check_engine", check)
+    (found,) = check_rootless.check_rootless(POLICY, "auto", evidence)
+    assert [cause.code for cause in found.causes] == ["docker-rootless-capped"]
+    assert isinstance(evidence.docker, DockerEvidence)
+    assert not isinstance(evidence.docker, RootlessEvidence)
+
+
+def test_who_answers_for_another_is_not_believed(
+    evidence: Evidence, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(RootlessEvidence, "is_own", False)
+    found = list(check_rootless.check_rootless(POLICY, "auto", evidence))
+    assert {one.status for one in found} == {"unknown"}
+    assert {one.requirement.place for one in found} == {"new-container:docker/alice"}
+    assert found[0].observation.reason == f"who answers at /s is not uid {os.getuid()}"
