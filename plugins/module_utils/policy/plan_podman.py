@@ -122,7 +122,7 @@ def find_shortfalls(
 
 def _list_rows(at: Declaration, stated: Sequence[Stated]) -> Iterator[tuple[str, int]]:
     """Yield every line of what is to be ineffective: a list goes as a whole."""
-    block = next(one.block for one in stated if one.path == at.path)
+    (block,) = {one.path: one.block for one in stated if one.path == at.path}.values()
     inside = block and block.at.line <= at.line <= block.end
     last = block.end if block and inside else at.line
     first = block.at.line if block and inside else at.line
