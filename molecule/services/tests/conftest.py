@@ -26,7 +26,8 @@ def leaves_shared_memory(root: Host) -> Callable[[], bool]:
         root.check_output("loginctl disable-linger alice; systemctl stop user@1000.service")
         try:
             root.check_output(
-                f"{LOG_IN} sh -c 'echo batch > /dev/shm/of-alice'; timeout 60 sh -c '{GONE}'; sleep 1"
+                f"{LOG_IN} sh -c 'echo batch > /dev/shm/of-alice';"
+                f" timeout 60 sh -c '{GONE}'; sleep 1"
             )
             outlives = root.file("/dev/shm/of-alice").exists
         finally:
