@@ -6,6 +6,8 @@ from __future__ import annotations
 import copy
 
 from .check_docker import check_engine, judge_unknown
+from .policy.docker_config import read_defaults
+from .policy.docker_flags import read_flag_defaults
 from .policy.docker_rootless import Rootless, explain_rootless
 from .policy.quote import one_line
 from .probe.docker_rootless import RootlessEvidence
@@ -15,6 +17,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from .policy.docker_config import StatedDefault
     from .policy.finding import Finding
     from .policy.schema import DockerPolicy
     from .probe.evidence import Evidence
@@ -35,6 +38,16 @@ def check_rootless(policy: DockerPolicy, canary: str, evidence: Evidence) -> Ite
             continue
         look = copy.copy(evidence)
         look.docker = docker
-        daemon = Rootless(docker.user, process.pid, limits)
+        daemon = Rootless(docker.user, process.pid, limits, _read_stated(docker))
         for finding in check_engine(policy, canary, look, engine):
             yield explain_rootless(finding, daemon)
+
+
+def _read_stated(docker: RootlessEvidence) -> list[StatedDefault]:
+    """Return the defaults that a daemon's file and flags state; none where they are unclear."""
+    try:
+        text = docker.config
+        stated = read_defaults(text, docker.config_path, docker.version) if text else []
+        return [*stated, *read_flag_defaults(docker.flags)]
+    except (OSError, ValueError):
+        return []

@@ -24,7 +24,6 @@ from .policy.sysctl_conf import find_boot_default, find_number
 from .policy.sysctl_writes import resolve_sysctl
 from .probe.docker_evidence import (
     UnitRead,
-    find_unit,
     may_lock_memory,
     parse_ulimits,
     read_change,
@@ -162,7 +161,7 @@ def _read_parent(docker: DockerEvidence) -> Parent | None:
     process = docker.containerd
     if process is None:
         return None
-    unit = find_unit(process)
+    unit = docker.containerd_unit
     read = read_unit_stated(unit) if unit else UnitRead({}, ())
     started = read_start_time(process)
     try:

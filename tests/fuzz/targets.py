@@ -12,6 +12,7 @@ from typing import Any
 
 from mlhost_limits.policy import (
     boot_scripts,
+    compose_file,
     docker_config,
     docker_flags,
     docker_merge,
@@ -156,6 +157,9 @@ TARGETS: dict[str, Callable[[str], None]] = {
     "daemon.json": read_daemon_json,
     "a size of Docker": with_value(shm_size.parse_shm_size),
     "a limit of Docker": with_value(docker_flags.parse_ulimit),
+    "a Compose file": with_value(
+        lambda text: compose_file.find_line(text, ("services", "a", "ulimits", "nofile"))
+    ),
     "a record of daemon.json": with_value(lambda text: docker_record.parse_record(text, "/a")),
     "a PAM service": read_pam_stack,
     "sshd_config": read_sshd_config,
@@ -203,6 +207,7 @@ FRAGMENTS: Iterable[str] = (
     *("ulimit -n 5", "limit -h open 5", ". ~/a", "[sysctl]", "include=a", "sysctl -w vm.x=1"),
     *("session required pam_limits.so", "[success=1 default=ignore]", "@include b", "substack b"),
     *("PropagateResourceLimits=", "RLIMIT_CORE", "include /b", "UsePAM=1"),
+    *("services:\n  a:\n    ", "ulimits:\n      ", "nofile: 1", "- |\n", "<<: *x", "&x", "? "),
     *("UsePAM yes", "Match all", "Include /etc/ssh/x*", "Max open files  1 2 files", "unlimited"),
     *('{"sessions": [', '{"kernel": {"fs.nr_open": ', "1h 2min", "--default-ulimit=nofile=1:2"),
 )

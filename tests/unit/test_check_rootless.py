@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from mlhost_limits import check_rootless
+from mlhost_limits.policy.dockerd_flags import Flag
 from mlhost_limits.policy.finding import Observation, Requirement, judge
 from mlhost_limits.policy.schema import load_policy
 from mlhost_limits.probe.docker_evidence import DockerEvidence
@@ -53,3 +54,16 @@ def test_who_answers_for_another_is_not_believed(
     assert {one.status for one in found} == {"unknown"}
     assert {one.requirement.place for one in found} == {"new-container:docker/alice"}
     assert found[0].observation.reason == f"who answers at /s is not uid {os.getuid()}"
+
+
+def test_what_is_stated_is_read_where_it_is_clear(monkeypatch: pytest.MonkeyPatch) -> None:
+    docker = RootlessEvidence(read_process(os.getpid()))
+    monkeypatch.setattr(RootlessEvidence, "version", "20.10.24")
+    monkeypatch.setattr(RootlessEvidence, "config_path", "/c.json")
+    docker.flags = (Flag("default-ulimit", "nproc=9", "/proc/1/cmdline", 0),)
+    docker.config = '{"default-ulimits": {"nofile": {"Name": "nofile", "Hard": 9, "Soft": 8}}}'
+    assert [one.name for one in check_rootless._read_stated(docker)] == ["nofile", "nproc"]
+    docker.config = None
+    assert [one.name for one in check_rootless._read_stated(docker)] == ["nproc"]
+    docker.config = "{"
+    assert check_rootless._read_stated(docker) == []

@@ -6,16 +6,17 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from .cause import Cause, Outlook
-from .docker_remedies import format_pair
+from .docker_remedies import cite_statement, format_pair
 from .finding import FAIL, Finding
 from .quote import one_line
 from .remedy import Remedy
+from .rlimit import Rlimit
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
-    from .rlimit import Rlimit
+    from .docker_config import StatedDefault
 
 CODES = {
     "docker-rootless-capped": "a user's dockerd can give no container more than it has itself",
@@ -23,17 +24,24 @@ CODES = {
 
 
 class Rootless(NamedTuple):
-    """A user's own dockerd, and the limits of its process: the hard ones cap every container."""
+    """A user's own dockerd, and the limits of its process: the hard ones cap every container.
+
+    ``stated`` is what its daemon.json and its flags state.
+    """
 
     user: str
     pid: int
     limits: Mapping[str, Rlimit] = {}
+    stated: Sequence[StatedDefault] = ()
 
 
 def explain_rootless(finding: Finding, daemon: Rootless) -> Finding:
     """Return a finding of a user's own dockerd or of its container, what caps it said first."""
     causes = [_act_as(cause, daemon) for cause in finding.causes]
     wanted = finding.requirement
+    if wanted.exact is not None:  # That a container starts at all.
+        above = [_blame_default(default, daemon) for default in _find_above(daemon)]
+        return finding._replace(causes=(*causes, *above))
     cap = daemon.limits.get(wanted.item)
     if finding.status != FAIL or wanted.minimum is None or cap is None:
         return finding._replace(causes=tuple(causes))
@@ -41,6 +49,25 @@ def explain_rootless(finding: Finding, daemon: Rootless) -> Finding:
         outlook = Outlook("", FAIL, finding.outlook.after_boot and "unknown")
         return finding._replace(causes=(_blame_cap(wanted.item, cap, daemon),), outlook=outlook)
     return finding._replace(causes=tuple(causes))
+
+
+def _find_above(daemon: Rootless) -> list[StatedDefault]:
+    """Return the defaults that dockerd may not set, with which no container starts."""
+    caps = daemon.limits
+    return [
+        one for one in daemon.stated if one.name in caps and one.limit.hard > caps[one.name].hard
+    ]
+
+
+def _blame_default(default: StatedDefault, daemon: Rootless) -> Cause:
+    item, at, user = default.name, default.declaration, one_line(daemon.user)
+    most = format_pair(item, Rlimit(*[daemon.limits[item].hard] * 2))
+    text = (
+        f"{cite_statement(at)} asks for more than the {item} {most} that dockerd of {user} (pid"
+        f" {daemon.pid}) may give"
+    )
+    remedy = Remedy(f"state at most {most} there, or raise {item} for sessions of {user}")
+    return Cause("docker-rootless-capped", text, remedy, at)
 
 
 def _blame_cap(item: str, cap: Rlimit, daemon: Rootless) -> Cause:

@@ -163,6 +163,11 @@ class DockerEvidence:
         except OSError:
             return None
 
+    @cached_property
+    def containerd_unit(self) -> str:
+        """Return the unit whose files state what containerd starts with; empty where none does."""
+        return find_unit(self.containerd) if self.containerd else ""
+
     def read_running_config(self) -> bytes:
         """Return daemon.json as it stands where the running dockerd read it."""
         return read_bytes(find_config_path(self.running_flags)) or b""

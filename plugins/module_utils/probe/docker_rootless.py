@@ -111,6 +111,10 @@ class RootlessEvidence(DockerEvidence):
         pid = read_peer(given.get("containerd") or f"{folder}/containerd/containerd.sock")
         return read_process(pid, self._proc) if pid and self._belongs(pid) else self._process
 
+    @cached_property
+    def containerd_unit(self) -> str:
+        return ""  # It is within user@UID.service, whose limits PAM replaces.
+
     def read_own_ulimits(self, _details: Mapping[str, Any]) -> dict[str, Rlimit] | None:
         return None
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import pytest
 from mlhost_limits.policy.cause import Cause, Outlook
+from mlhost_limits.policy.declaration import Declaration
+from mlhost_limits.policy.docker_config import StatedDefault
 from mlhost_limits.policy.docker_rootless import Rootless, explain_rootless
 from mlhost_limits.policy.finding import Finding, Observation, Requirement, judge
 from mlhost_limits.policy.remedy import Remedy
@@ -49,3 +51,22 @@ def test_commands_act_as_the_user() -> None:
         " have more"
     )
     assert cap.remedy.then.startswith("systemctl restart user@$(id -u alice)")
+
+
+def test_a_default_above_the_cap_is_why_nothing_starts() -> None:
+    """Its line is named; one that may be given, and one that has no cap, are not."""
+    lines = [("nofile", 2**20), ("memlock", 5), ("nproc", 9)]
+    stated = [
+        StatedDefault(name, Rlimit(hard, hard), Declaration("/c", n, f'"{name}"', hard))
+        for n, (name, hard) in enumerate(lines, 3)
+    ]
+    daemon = DAEMON._replace(stated=stated, limits={**DAEMON.limits, "memlock": Rlimit(5, 5)})
+    wanted = Requirement(PLACE, "start", "value", exact="a container that starts")
+    found = explain_rootless(judge(wanted, Observation("no", "")), daemon)
+    assert [(cause.code, cause.at and cause.at.line) for cause in found.causes] == [
+        ("docker-rootless-capped", 3)
+    ]
+    assert found.causes[0].text == (
+        '/c:3 "nofile" asks for more than the nofile 524288 that dockerd of alice (pid 4711) may'
+        " give"
+    )
