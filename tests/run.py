@@ -107,7 +107,10 @@ def host_steps() -> list[Step]:
 
 
 def molecule_steps() -> list[Step]:
-    return [Step("molecule default", ["molecule", "test"])]
+    return [
+        Step("molecule default", ["molecule", "test"]),
+        Step("molecule podman", ["molecule", "test", "--scenario-name", "podman"]),
+    ]
 
 
 NATIVE = {"lint": lint_steps, "unit": unit_steps}

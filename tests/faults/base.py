@@ -42,11 +42,17 @@ systemctl reset-failed docker.service
 
 
 @contextmanager
-def saved_host() -> Iterator[snapshot.Snapshot]:
-    """Provision a guest once and keep it for the length of a ``with`` block."""
+def saved_host(
+    release: str = guest.DEFAULT_RELEASE, script: str = "true"
+) -> Iterator[snapshot.Snapshot]:
+    """Provision a guest once and keep it for the length of a ``with`` block.
+
+    :param script: What to do last.
+    """
     with TemporaryDirectory(prefix="mlhost-faults-", dir="/var/tmp") as folder:
-        with guest.running() as host:
+        with guest.running(release) as host:
             prepare(host)
+            host.ssh(script, timeout=600)
             saved = snapshot.keep(host, Path(folder))
         yield saved
 

@@ -50,12 +50,12 @@ class Story(NamedTuple):
     steps: list[Step]
 
 
-def try_fault(saved: Snapshot, fault: Fault) -> Result:
+def try_fault(saved: Snapshot, fault: Fault, release: str = guest.DEFAULT_RELEASE) -> Result:
     """Make one fault and follow what is printed until the host is green, or for some rounds."""
     start = time.monotonic()
     try:
         lines, looks, steps = follow(
-            saved, [fault], lambda story: is_green(story.looks[-1].findings)
+            saved, [fault], lambda story: is_green(story.looks[-1].findings), release
         )
     except (HostError, TrialError) as error:
         return Result(fault.name, False, False, time.monotonic() - start, (str(error),))
@@ -103,13 +103,18 @@ def find_unnamed(story: Story, faults: Iterable[Fault]) -> list[str]:
     return [f"not named: {fault.name}" for fault in faults if fault.name not in named]
 
 
-def follow(saved: Snapshot, faults: Sequence[Fault], done: Callable[[Story], bool]) -> Story:
+def follow(
+    saved: Snapshot,
+    faults: Sequence[Fault],
+    done: Callable[[Story], bool],
+    release: str = guest.DEFAULT_RELEASE,
+) -> Story:
     """Make faults on a fresh copy of the base host, and take step after step until it is done.
 
     :raises HostError, TrialError: If a fault cannot be made or looked at.
     """
     policy = merge_policies(POLICY, *(fault.policy for fault in faults))
-    with guest.running(saved=saved) as host, opened(host) as shell:
+    with guest.running(release, saved=saved) as host, opened(host) as shell:
         for fault in faults:
             shell.do(fault.make)
         lines = find_lines(shell, [culprit for fault in faults for culprit in fault.culprits])
