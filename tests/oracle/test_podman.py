@@ -125,6 +125,7 @@ def test_prediction_is_what_podman_makes_of_its_files() -> None:
             unknown += "error" in predict(files) and "error" not in seen
             mismatches += [f"{files}\n    {differs}"] if differs else []
         rig.stdin.close()
+        rig.stdout.close()
         rig.wait()
     print()
     record("podman", "bookworm", count, len(mismatches), unknown)
