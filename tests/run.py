@@ -111,6 +111,7 @@ def molecule_steps() -> list[Step]:
         Step("molecule default", ["molecule", "test"]),
         Step("molecule slurm", ["molecule", "test", "--scenario-name", "slurm"]),
         Step("molecule services", ["molecule", "test", "--scenario-name", "services"]),
+        Step("molecule podman", ["molecule", "test", "--scenario-name", "podman"]),
     ]
 
 

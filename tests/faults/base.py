@@ -49,11 +49,16 @@ JOBS: Policy = {
 }
 """What jobs owe their users; a login of the profile has a lower soft nofile."""
 
+PODMAN: Policy = {"containers": {"podman": {"limits": LIMITS, "shm_size": "1GiB"}}}
+
 EXTRAS = {
+    "podman": f"""
+python3 /opt/{PROVISION.name} {shlex.quote(json.dumps(PODMAN))}
+""",
     "slurm": f"""
 sh /opt/start_slurm.sh
 python3 /opt/{PROVISION.name} {shlex.quote(json.dumps(JOBS))}
-"""
+""",
 }
 """How a host with more packages is set up."""
 

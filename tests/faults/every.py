@@ -13,6 +13,7 @@ from . import (
     of_leftovers,
     of_limits_files,
     of_pam,
+    of_podman,
     of_services,
     of_shm,
     of_slurm,
@@ -30,6 +31,7 @@ _ROOMS = (
     of_shm,
     of_services,
     of_slurm,
+    of_podman,
 )
 FAULTS: list[Fault] = [fault for room in _ROOMS for fault in room.FAULTS]
 SEED = 20
@@ -41,7 +43,8 @@ def choose_pairs(
 ) -> list[tuple[Fault, Fault]]:
     """Return pairs of faults that leave each other alone; every fault is in about as many.
 
-    Faults of hosts with more packages are made alone. The seed decides; the order within a pair is the order in which they are made.
+    Faults of hosts with more packages are made alone. The seed decides; the order within a pair is
+    the order in which they are made.
     """
     chance = random.Random(seed)
     faults = [fault for fault in faults if not fault.extra]

@@ -21,7 +21,7 @@ def choose(share: int, everything: int) -> int:
 def record(kind: str, release: str, cases: int, mismatches: int, unknown: int = 0) -> None:
     """Leave the figures of one comparison in ``build/oracle.json`` and print them.
 
-    :param kind: What was predicted: pam, sysctl, systemd, docker, sessions or slurm.
+    :param kind: What was predicted: pam, sysctl, systemd, docker, podman, sessions or slurm.
     :param release: The Debian it ran on, by its code name.
     :param unknown: Cases that we do not predict and say so.
     """

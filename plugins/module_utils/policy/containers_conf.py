@@ -143,6 +143,8 @@ def _read_ulimit(path: str, rows: Sequence[str], node: Node) -> Ulimit:
         raise TomlError(node.line, f"{quote(node.value)} is no limit; accepted is item=soft:hard")
     soft = int(match[2])
     hard = soft if match[3] is None else int(match[3])
+    if not all(-(2**63) <= bound < 2**63 for bound in (soft, hard)):
+        raise TomlError(node.line, f"{quote(node.value)} is beyond every number")
     if hard != -1 and (soft == -1 or soft > hard):
         raise TomlError(node.line, f"{quote(node.value)}: soft is above hard")
     limit = Rlimit(*(UNLIMITED if bound < 0 else bound for bound in (soft, hard)))

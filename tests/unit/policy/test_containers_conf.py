@@ -111,6 +111,8 @@ def test_an_entry_knows_its_line() -> None:
          f"{MAIN}:2: 'memlock=unlimited' is no limit; accepted is item=soft:hard"),
         (C + 'default_ulimits = ["nofile=66:65"]', f"{MAIN}:2: 'nofile=66:65': soft is above hard"),
         (C + 'default_ulimits = ["nofile=-1:5"]', f"{MAIN}:2: 'nofile=-1:5': soft is above hard"),
+        (C + 'default_ulimits = ["core=9223372036854775808"]',
+         f"{MAIN}:2: 'core=9223372036854775808' is beyond every number"),
         (C + 'default_ulimits = [{append=1}]',
          f"{MAIN}:2: default_ulimits knows only {{append=true}} or false"),
         (C + 'default_ulimits = [{more=true}]',

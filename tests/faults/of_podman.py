@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Faults of containers.conf(5), on a host with Podman; they need a guest that has it."""
+
+from __future__ import annotations
+
+from .base import PODMAN
+from .fault import Culprit, Fault, sed, write
+
+FOLDER = "/etc/containers/containers.conf.d"
+OURS = f"{FOLDER}/90-mlhost.conf"
+SITE = f"{FOLDER}/95-site.conf"
+NEW = "^new-container:podman "
+EXTRA = "podman"
+
+
+def later(name: str, lines: tuple[str, ...], culprit: Culprit, *shows: str) -> Fault:
+    """Return a drop-in that Podman reads after ours; one that it cannot read is left to a person."""
+    make = write(SITE, "[containers]", *lines)
+    return Fault(
+        f"podman: {name}",
+        make,
+        (culprit,),
+        shows,
+        PODMAN,
+        (SITE,),
+        person=f"rm {SITE}",
+        extra=EXTRA,
+    )
+
+
+FAULTS = [
+    later("a later list with less", ('default_ulimits = ["nofile=1024:4096", "memlock=-1:-1"]',),
+          Culprit(SITE, "nofile=1024:4096"), f"{NEW}nofile soft", f"{NEW}nofile hard"),
+    later("a later list that leaves one out", ('default_ulimits = ["nofile=65536:1048576"]',),
+          Culprit(SITE, "default_ulimits", "replace|leave"), f"{NEW}memlock"),
+    later("a size in thousands", ('shm_size = "1g"',), Culprit(SITE, "shm_size"), f"{NEW}shm_size"),
+    later("an entry that is none", ('default_ulimits = ["memlock=unlimited"]',),
+          Culprit(SITE, "memlock=unlimited"), f"{NEW}start"),
+    later("more files than fs.nr_open", ('default_ulimits = ["nofile=-1:-1", "memlock=-1:-1"]',),
+          Culprit(SITE, "nofile=-1", "nr_open"), f"{NEW}start"),
+    later("no TOML", ('shm_size = "1g',), Culprit(SITE, 'shm_size = "1g'), f"{NEW}start"),
+    Fault("podman: a key that is misspelled", sed("s/default_ulimits/default_ulimit/", OURS),
+          (Culprit(OURS, "default_ulimit", "key|known"),), (f"{NEW}nofile|{NEW}memlock",), PODMAN,
+          (OURS,), extra=EXTRA),
+]  # fmt: skip
