@@ -49,7 +49,10 @@ JOBS: Policy = {
 }
 """What jobs owe their users; a login of the profile has a lower soft nofile."""
 
-PODMAN: Policy = {"containers": {"podman": {"limits": LIMITS, "shm_size": "1GiB"}}}
+# What nobody states is the caller's, and root's session has a core of 0.
+PODMAN: Policy = {
+    "containers": {"podman": {"limits": {**LIMITS, "core": "unlimited"}, "shm_size": "1GiB"}}
+}
 
 EXTRAS = {
     "podman": f"""

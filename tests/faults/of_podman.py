@@ -29,10 +29,10 @@ def later(name: str, lines: tuple[str, ...], culprit: Culprit, *shows: str) -> F
 
 
 FAULTS = [
-    later("a later list with less", ('default_ulimits = ["nofile=1024:4096", "memlock=-1:-1"]',),
+    later("a later list with less", ('default_ulimits = ["nofile=1024:4096", "memlock=-1:-1", "core=-1:-1"]',),
           Culprit(SITE, "nofile=1024:4096"), f"{NEW}nofile soft", f"{NEW}nofile hard"),
-    later("a later list that leaves one out", ('default_ulimits = ["nofile=65536:1048576"]',),
-          Culprit(SITE, "default_ulimits", "replace|leave"), f"{NEW}memlock"),
+    later("a later list that leaves one out", ('default_ulimits = ["nofile=65536:1048576", "memlock=-1:-1"]',),
+          Culprit(SITE, "default_ulimits", "replace|leave"), f"{NEW}core"),
     later("a size in thousands", ('shm_size = "1g"',), Culprit(SITE, "shm_size"), f"{NEW}shm_size"),
     later("an entry that is none", ('default_ulimits = ["memlock=unlimited"]',),
           Culprit(SITE, "memlock=unlimited"), f"{NEW}start"),
@@ -40,6 +40,6 @@ FAULTS = [
           Culprit(SITE, "nofile=-1", "nr_open"), f"{NEW}start"),
     later("no TOML", ('shm_size = "1g',), Culprit(SITE, 'shm_size = "1g'), f"{NEW}start"),
     Fault("podman: a key that is misspelled", sed("s/default_ulimits/default_ulimit/", OURS),
-          (Culprit(OURS, "default_ulimit", "key|known"),), (f"{NEW}nofile|{NEW}memlock",), PODMAN,
+          (Culprit(OURS, "default_ulimit", "key|known"),), (f"{NEW}core",), PODMAN,
           (OURS,), extra=EXTRA),
 ]  # fmt: skip
