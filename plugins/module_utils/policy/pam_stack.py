@@ -319,7 +319,9 @@ def _format_line(line: PamLine) -> str:
 
 
 def _quote(word: str) -> str:
-    return word if word and not re.search(r"[ \t\[]", word) else _bracket(word)
+    """Write a word so that it is read as one; a bracket opens only where it comes first."""
+    plain = word and word[0] != "[" and not re.search(r"[ \t]", word)
+    return word if plain else _bracket(word)
 
 
 def _bracket(word: str) -> str:

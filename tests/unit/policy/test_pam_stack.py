@@ -6,7 +6,7 @@ from __future__ import annotations
 import re
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from mlhost_limits.policy.pam_stack import (
     LimitsOptions,
@@ -385,6 +385,7 @@ def test_what_fails_in_the_real_stack_fails_in_the_quiet_one() -> None:
 WORD = st.text(st.characters(exclude_characters="\0\n\r#", codec="ascii"), min_size=1, max_size=6)
 
 
+@example(["0[\\", "0"], "required")
 @given(
     st.lists(WORD, max_size=4),
     st.sampled_from(["required", "[success=1 default=ignore]", "[a\\]b]"]),
