@@ -100,6 +100,7 @@ def _provision(policy: Policy, options: Options) -> Outcome:
     problems += _find_editors(plans)
     if problems:
         raise PolicyError(problems)
+    rivals = _find_rivals(plans)  # Nothing that may fail comes after the writing.
     said: tuple[str, ...] = ()
     if not options.check_mode:
         said = _write(plans, kernel.writes, others, _find_named_users(policy))
@@ -110,7 +111,7 @@ def _provision(policy: Policy, options: Options) -> Outcome:
             *(change for one in others for change in one.running),
         ),
         shortfalls=tuple(str(shortfall) for plan in plans for shortfall in plan.shortfalls),
-        notes=(*(note for plan in plans for note in plan.notes), *_find_rivals(plans), *said),
+        notes=(*(note for plan in plans for note in plan.notes), *rivals, *said),
         restarted=tuple(unit for one in others for unit in one.restarted),
         restart_required=tuple(unit for one in others for unit in one.restart_required),
         old_limits=() if options.absent else tuple(_find_old(policy, options, others)),
