@@ -19,8 +19,19 @@ NodeName=$name NodeAddr=127.0.0.1 CPUs=2 RealMemory=500
 PartitionName=debug Nodes=ALL Default=YES MaxTime=INFINITE State=UP
 PartitionName=long Nodes=ALL MaxTime=INFINITE State=UP
 END
+# Slurm looks for addresses only while it starts, and a guest is online a little later.
+cat > /etc/systemd/system/wait-for-address.service << END
+[Unit]
+Before=network-online.target
+[Service]
+Type=oneshot
+RemainAfterExit=yes
+ExecStart=/bin/sh -c 'until ip -4 addr show scope global | grep -q inet; do sleep 1; done'
+[Install]
+WantedBy=network-online.target
+END
 mkdir -p /var/spool/slurmctld /var/spool/slurmd /var/log/slurm
-systemctl enable --quiet munge slurmctld slurmd
+systemctl enable --quiet wait-for-address munge slurmctld slurmd
 systemctl restart munge slurmctld slurmd
 for second in $(seq 60); do
     if [ "$(sinfo -h -p debug -o %T)" = idle ]; then
