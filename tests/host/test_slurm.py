@@ -49,7 +49,7 @@ def check(host: Host) -> list[dict[str, str]]:
 
 def test_a_slurmd_that_does_not_come_back_runs_as_before(cluster: Host) -> None:
     """The unit starts only without our drop-in, so that its restart fails with it."""
-    guard = f"[Service]\\nExecStartPre=/bin/sh -c '! test -e {DROP_INS}/90-mlhost.conf'\\n"
+    guard = f"[Service]\\nExecStartPre=/bin/sh -c '! test -e {DROP_INS}/90-mlhost-slurm.conf'\\n"
     cluster.ssh(f'mkdir -p {DROP_INS} && printf "{guard}" > {DROP_INS}/10-guard.conf')
     cluster.ssh("systemctl daemon-reload && systemctl restart slurmd")
     done = cluster.ssh("cd /opt && PYTHONPATH=/opt python3 provision.py", check=False, timeout=400)
@@ -67,7 +67,10 @@ def test_a_slurm_conf_that_slurm_cannot_read_is_refused(cluster: Host) -> None:
     cluster.ssh("cp /root/slurm.conf /etc/slurm/slurm.conf")
     assert done.returncode == 1
     assert "'memlock' is no limit that Slurm knows" in done.stdout
-    assert f"{DROP_INS}/90-mlhost.conf" not in cluster.ssh("ls -d /etc/systemd/system/*/*").stdout
+    assert (
+        f"{DROP_INS}/90-mlhost-slurm.conf"
+        not in cluster.ssh("ls -d /etc/systemd/system/*/*").stdout
+    )
 
 
 def test_what_no_job_could_show_is_unknown_with_the_reason(cluster: Host) -> None:

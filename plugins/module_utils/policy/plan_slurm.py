@@ -30,7 +30,8 @@ if TYPE_CHECKING:
     from .slurm_policy import SlurmPolicy
 
 UNIT = "slurmd.service"
-DROP_IN = f"/etc/systemd/system/{UNIT}.d/90-mlhost.conf"
+_NAME = "90-mlhost-slurm.conf"
+DROP_IN = f"/etc/systemd/system/{UNIT}.d/{_NAME}"
 
 
 class SlurmState(NamedTuple):
@@ -82,7 +83,11 @@ def _plan_unit(
     before = {source.path: source.text for source in facts.files.dropins}
     if not before.get(DROP_IN, HEADER).startswith(HEADER):
         return SectionPlan(problems=(f"{DROP_IN}: was not written by mlhost.limits; move it",))
-    same = [path for path in before if path != DROP_IN and path.endswith("/90-mlhost.conf")]
+    same = [
+        path
+        for path in before
+        if path != DROP_IN and path.endswith(f"/{_NAME}")
+    ]
     if same:
         return SectionPlan(problems=(f"{same[0]}: hides {DROP_IN}, or is hidden by it; move it",))
     foreign = restore_all({path: text for path, text in before.items() if path != DROP_IN})

@@ -32,7 +32,7 @@ from .slurm_policy import SlurmPolicy, read_jobs
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
 SECTIONS = ("sessions", "kernel", "services", "containers", "processes", "shared_memory", "jobs")
 _ENGINES = ("docker", "podman", "containerd")
@@ -106,11 +106,25 @@ def load_policy(policy: object, profile: str) -> Policy:
         loaded = _read_policy(merge(PROFILES[profile], _with_normal_keys(policy or {})), problems)
     except RecursionError:
         raise PolicyError(["policy: is nested too deeply to be read"]) from None
+    if not problems:
+        problems += _find_clashes(loaded)
     if not problems and loaded == Policy():
         problems.append("policy: is empty, so nothing would be required")
     if problems:
         raise PolicyError(problems)
     return loaded
+
+
+def _find_clashes(policy: Policy) -> Iterator[str]:
+    """Yield the units that two sections speak of: each would write what the other takes out."""
+    units = policy.services.units if policy.services else {}
+    others = (
+        ("jobs.slurm.limits", policy.slurm, "slurmd.service"),
+        ("containers.containerd.limits", policy.containerd, "containerd.service"),
+    )
+    for path, section, unit in others:
+        if section and section.limits and unit in units:
+            yield f"services.units.{unit}: {path} states it as well; one of them is accepted"
 
 
 def _with_normal_keys(policy: Mapping[str, object]) -> Mapping[str, object]:

@@ -181,9 +181,9 @@ def test_no_file_is_made_where_nothing_is_set() -> None:
     [
         ({DROP_IN: "[Service]\n"}, DEBIAN, f"{DROP_IN}: was not written by mlhost.limits; move it"),
         (
-            {"/run/systemd/system/slurmd.service.d/90-mlhost.conf": ""},
+            {"/run/systemd/system/slurmd.service.d/90-mlhost-slurm.conf": ""},
             DEBIAN,
-            f"/run/systemd/system/slurmd.service.d/90-mlhost.conf: hides {DROP_IN}, or is hidden by it; move it",
+            f"/run/systemd/system/slurmd.service.d/90-mlhost-slurm.conf: hides {DROP_IN}, or is hidden by it; move it",
         ),
         ({}, "[Service\n", "slurmd.service: systemd cannot read its file"),
     ],

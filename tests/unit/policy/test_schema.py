@@ -199,6 +199,14 @@ def test_what_a_limit_means(item: str, value: object, limit: Limit) -> None:
             for value in (True, 1.5, [1], {"a": 1}, "", "a\nb", "\xe9", "a\0b")
         ),
         ({"kernel": {"kernel.x": {"exact": 1, "min": 1}}}, f"kernel.kernel.x: {EXACT}"),
+        (
+            {
+                "services": {"units": {"slurmd.service": {"nofile": 65536}}},
+                "jobs": {"slurm": {"limits": {"nofile": 65536}}},
+            },
+            "services.units.slurmd.service: jobs.slurm.limits states it as well;"
+            " one of them is accepted",
+        ),
         ({"shared_memory": 5}, "shared_memory: 5 was given; a mapping is accepted"),
         ({"shared_memory": {"size": 0}}, "shared_memory.size: a size above 0 is accepted"),
         ({"containers": []}, "containers: a list was given; a mapping is accepted"),

@@ -10,7 +10,7 @@ from testinfra.host import Host
 
 def test_files_are_as_they_were(root: Host) -> None:
     assert root.run("cmp /etc/slurm/slurm.conf /root/slurm.conf").rc == 0
-    assert not root.file("/etc/systemd/system/slurmd.service.d/90-mlhost.conf").exists
+    assert not root.file("/etc/systemd/system/slurmd.service.d/90-mlhost-slurm.conf").exists
 
 
 def test_jobs_have_what_they_had(log_in: Callable[[str], Host]) -> None:
