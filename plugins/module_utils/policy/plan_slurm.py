@@ -83,11 +83,7 @@ def _plan_unit(
     before = {source.path: source.text for source in facts.files.dropins}
     if not before.get(DROP_IN, HEADER).startswith(HEADER):
         return SectionPlan(problems=(f"{DROP_IN}: was not written by mlhost.limits; move it",))
-    same = [
-        path
-        for path in before
-        if path != DROP_IN and path.endswith(f"/{_NAME}")
-    ]
+    same = [path for path in before if path != DROP_IN and path.endswith(f"/{_NAME}")]
     if same:
         return SectionPlan(problems=(f"{same[0]}: hides {DROP_IN}, or is hidden by it; move it",))
     foreign = restore_all({path: text for path, text in before.items() if path != DROP_IN})
