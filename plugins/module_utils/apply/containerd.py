@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from ..probe.program import last_line, run_program
+
 _TIME_LIMIT = 120.0
 
 
@@ -18,19 +20,5 @@ def restart_containerd(unit: str) -> str:
 
 
 def _systemctl(*words: str) -> str:
-    import subprocess  # Needed only where something changes; it is slow to import.
-
-    try:
-        done = subprocess.run(  # noqa: S603 - no shell, and the program is named by its path
-            ["/usr/bin/systemctl", *words],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            timeout=_TIME_LIMIT,
-            check=False,
-        )
-    except (OSError, subprocess.TimeoutExpired) as error:
-        return f"systemctl {words[0]}: {error}"
-    text = done.stdout.decode("utf-8", "replace").strip().splitlines()
-    said = text[-1] if text else f"it ended with {done.returncode}"
-    return f"systemctl {' '.join(words)}: {said}" if done.returncode else ""
+    code, text = run_program(["/usr/bin/systemctl", *words], _TIME_LIMIT)
+    return f"systemctl {' '.join(words)}: {last_line(text)}" if code else ""

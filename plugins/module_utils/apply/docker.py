@@ -11,6 +11,7 @@ from typing import NamedTuple
 from ..policy.cgroup import find_home
 from ..policy.docker_service import UNIT, Service
 from ..probe.docker import ask
+from ..probe.program import last_line, run_program
 from ..probe.unit import read_unit_files
 
 TYPE_CHECKING = False
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
 
 _PROGRAMS = ("/usr/bin/dockerd", "/usr/sbin/dockerd", "/usr/local/bin/dockerd")
 _TIME_LIMIT = 120.0
-_NEVER_RAN = -128  # Below every signal, by whose negative number a process that it ended returns.
 
 
 def find_dockerd() -> str | None:
@@ -51,20 +51,22 @@ def ask_dockerd(content: bytes, flags: Iterable[Flag]) -> Verdict:
         file.write(content)
         file.flush()
         others = [_format(flag) for flag in flags if flag.name not in ("config-file", "validate")]
-        code, text = run([program, "--validate", "--config-file", file.name, *others])
+        code, text = run_program(
+            [program, "--validate", "--config-file", file.name, *others], _TIME_LIMIT
+        )
         text = text.replace(file.name, "daemon.json")
     if code == 0 or "unknown flag: --validate" in text:
         return Verdict()
     if code < 0:
-        return Verdict(trouble=_last_line(text))
-    return Verdict(f"dockerd refuses the new daemon.json: {_last_line(text)}")
+        return Verdict(trouble=last_line(text))
+    return Verdict(f"dockerd refuses the new daemon.json: {last_line(text)}")
 
 
 def find_trouble() -> str:
     """Return why the program of dockerd cannot be run; empty where it can, or is absent."""
     program = find_dockerd()
-    code, text = run([program, "--version"]) if program else (0, "")
-    return _last_line(text) if code < 0 else ""
+    code, text = run_program([program, "--version"], _TIME_LIMIT) if program else (0, "")
+    return last_line(text) if code < 0 else ""
 
 
 def read_service(daemon: Daemon | None) -> Service:
@@ -89,10 +91,10 @@ def read_service(daemon: Daemon | None) -> Service:
 
 def restart_docker(address: str, unit: str = UNIT) -> str:
     """Restart the daemon and wait until it answers; return why it did not, or nothing."""
-    run(["systemctl", "reset-failed", unit])
-    code, text = run(["systemctl", "restart", unit])
+    run_program(["systemctl", "reset-failed", unit], _TIME_LIMIT)
+    code, text = run_program(["systemctl", "restart", unit], _TIME_LIMIT)
     if code:
-        return f"{unit} did not restart: {_last_line(text)}; see journalctl -u {unit}"
+        return f"{unit} did not restart: {last_line(text)}; see journalctl -u {unit}"
     deadline = time.monotonic() + _TIME_LIMIT
     while time.monotonic() < deadline:
         try:
@@ -106,30 +108,3 @@ def restart_docker(address: str, unit: str = UNIT) -> str:
 
 def _format(flag: Flag) -> str:
     return f"--{flag.name}={flag.value}" if flag.value else f"--{flag.name}"
-
-
-def run(words: list[str]) -> tuple[int, str]:
-    """Run a program to its end; return its exit status and all that it said."""
-    import subprocess  # Needed only where something changes; it is slow to import.
-
-    try:
-        done = subprocess.run(  # noqa: S603 - no shell, and the program is named by its path
-            words,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            timeout=_TIME_LIMIT,
-            check=False,
-        )
-    except subprocess.TimeoutExpired:
-        return _NEVER_RAN, f"{words[0]} did not end within {_TIME_LIMIT:.0f} s"
-    except OSError as exc:
-        return _NEVER_RAN, f"{words[0]}: {exc.strerror}"
-    if done.returncode < 0:
-        return done.returncode, f"{words[0]}: was ended by signal {-done.returncode}"
-    return done.returncode, done.stdout.decode("utf-8", "replace")
-
-
-def _last_line(text: str) -> str:
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
-    return lines[-1] if lines else "no message"

@@ -4,10 +4,12 @@
 from __future__ import annotations
 
 from ..policy.shm_mount import SHM
-from .docker import run
+from ..probe.program import run_program
+
+_TIME_LIMIT = 120.0
 
 
 def remount_shm(size: int) -> str:
     """Remount /dev/shm; return why that failed, or nothing."""
-    code, text = run(["mount", "-o", f"remount,size={size}", SHM])
+    code, text = run_program(["mount", "-o", f"remount,size={size}", SHM], _TIME_LIMIT)
     return f"{SHM} could not be remounted: {' '.join(text.split())}" if code else ""

@@ -25,8 +25,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from .schema import DockerPolicy
 
-_EMPTY = "{}\n"
-
 
 class DockerState(NamedTuple):
     """What is known of the daemon; ``content`` is ``None`` where daemon.json is absent.

@@ -16,6 +16,7 @@ from .docker import read_container_limits
 from .evidence import format_time
 from .files import read_text
 from .process import Process, find_processes
+from .program import last_line, run_program
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -128,7 +129,7 @@ def _write(folder: str, machine: str, limits: Mapping[str, Rlimit]) -> None:
 def _measure(folder: str) -> Canary:
     code, said = _ctr("run", "--detach", "--config", f"{folder}/spec.json", _NAME)
     if code:
-        return Canary(None, refusal=said.strip().splitlines()[-1] if said.strip() else "no message")
+        return Canary(None, refusal=last_line(said))
     code, said = _ctr("task", "list")
     rows = [line.split() for line in said.splitlines()]
     pids = [int(row[1]) for row in rows if len(row) > 2 and row[0] == _NAME and row[1].isdigit()]
@@ -138,17 +139,4 @@ def _measure(folder: str) -> Canary:
 
 
 def _ctr(*words: str) -> tuple[int, str]:
-    import subprocess  # Slow to import.
-
-    try:
-        done = subprocess.run(  # noqa: S603 - no shell, and the program is named by its path
-            [_CTR, "--namespace", NAMESPACE, *words],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            timeout=_TIME_LIMIT,
-            check=False,
-        )
-    except (OSError, subprocess.TimeoutExpired) as error:
-        return 1, str(error)
-    return done.returncode, done.stdout.decode("utf-8", "replace")
+    return run_program([_CTR, "--namespace", NAMESPACE, *words], _TIME_LIMIT)

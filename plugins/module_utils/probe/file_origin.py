@@ -5,7 +5,8 @@ from __future__ import annotations
 
 import glob
 import os
-import subprocess
+
+from .program import run_program
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -60,19 +61,12 @@ def _find_in(
 
 def _ask_rpm(paths: Iterable[str], rpm: str) -> Iterable[tuple[str, str]]:
     for path in paths:
-        try:
-            done = subprocess.run(  # noqa: S603 - no shell, and the program is named by its path
-                [rpm, "-qf", "--queryformat", "%{NAME}\\n", path],
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.DEVNULL,
-                timeout=_TIME_LIMIT,
-                check=False,
-            )
-        except (OSError, subprocess.TimeoutExpired):
+        query = [rpm, "-qf", "--queryformat", "%{NAME}\\n", path]
+        code, text = run_program(query, _TIME_LIMIT, with_errors=False)
+        if code < 0:
             return
-        if done.returncode == 0:
-            yield path, _describe(path, done.stdout.decode("utf-8", "replace").split()[0])
+        if code == 0:
+            yield path, _describe(path, text.split()[0])
 
 
 def _describe(path: str, package: str) -> str:

@@ -9,6 +9,7 @@ import re
 
 from ..policy.containers_conf import DROP_INS, MAIN, USERS_MAIN, VENDOR
 from .files import read_folder, read_text
+from .program import run_program
 
 _PROGRAMS = ("/usr/bin/podman", "/usr/local/bin/podman", "/usr/sbin/podman")
 _READS_ROOTS_OWN = (4, 9)
@@ -22,24 +23,12 @@ def find_podman() -> str | None:
 
 def read_version() -> tuple[int, ...]:
     """Return the version, such as ``(4, 3, 1)``; empty where it is not told."""
-    import subprocess  # Slow to import, and needed only where Podman is.
-
     program = find_podman()
     if program is None:
         return ()
-    try:
-        done = subprocess.run(  # noqa: S603 - no shell, and the program is named by its path
-            [program, "--version"],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            timeout=_TIME_LIMIT,
-            check=False,
-        )
-    except (OSError, subprocess.TimeoutExpired):
-        return ()
-    found = re.search(rb"version ([0-9]+(?:\.[0-9]+)+)", done.stdout)
-    return tuple(int(part) for part in found[1].split(b".")) if found else ()
+    text = run_program([program, "--version"], _TIME_LIMIT, with_errors=False)[1]
+    found = re.search(r"version ([0-9]+(?:\.[0-9]+)+)", text)
+    return tuple(int(part) for part in found[1].split(".")) if found else ()
 
 
 def read_conf_files(user: str = "") -> dict[str, str]:

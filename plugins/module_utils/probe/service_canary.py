@@ -7,10 +7,12 @@ import os
 import pwd
 import re
 import time
+from functools import partial
 from typing import NamedTuple
 
 from .pids_max import Level, read_levels
 from .process import Process, read_limits, read_process
+from .program import last_line, run_program
 from .shell import become
 
 TYPE_CHECKING = False
@@ -44,7 +46,7 @@ def start_service(uid: int | None = None) -> NewService:
     words = ["--quiet", "--collect", f"--unit={unit}", "--description=mlhost-limits check"]
     code, text = run_systemd("systemd-run", [*words, program, _SLEEP], uid)
     if code:
-        return NewService(reason=f"no service could be started: {_last_line(text)}")
+        return NewService(reason=f"no service could be started: {last_line(text)}")
     try:
         return _look(unit, uid)
     finally:
@@ -73,42 +75,18 @@ def run_systemd(
     program: str, words: Sequence[str], uid: int | None = None, time_limit: float = _TIME_LIMIT
 ) -> tuple[int, str]:
     """Run systemctl or systemd-run, for a user's manager as that user; return status and text."""
-    import subprocess  # Needed only where something is asked; it is slow to import.
-
     environment = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL": "C"}
-    enter = None
-    try:
-        if uid is not None:
+    enter: partial[None] | None = None
+    if uid is not None:
+        try:
             entry = pwd.getpwuid(uid)
-            environment["XDG_RUNTIME_DIR"] = f"/run/user/{uid}"
-            bus = f"/run/user/{uid}/bus"
-            if os.path.exists(bus):
-                environment["DBUS_SESSION_BUS_ADDRESS"] = f"unix:path={bus}"
-            words = ["--user", *words]
-
-            def enter() -> None:
-                become(entry)
-
-        done = subprocess.run(  # noqa: S603 - no shell, and the search path is ours
-            [f"/usr/bin/{program}", *words],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            timeout=time_limit,
-            check=False,
-            env=environment,
-            cwd="/",
-            preexec_fn=enter,
-        )
-    except subprocess.TimeoutExpired:
-        return 1, f"{program} did not end within {time_limit:.0f} s"
-    except KeyError:
-        return 1, f"there is no user {uid}"
-    except OSError as exc:
-        return 1, f"{program}: {exc.strerror}"
-    return done.returncode, done.stdout.decode("utf-8", "replace")
-
-
-def _last_line(text: str) -> str:
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
-    return lines[-1] if lines else "no message"
+        except KeyError:
+            return 1, f"there is no user {uid}"
+        environment["XDG_RUNTIME_DIR"] = f"/run/user/{uid}"
+        bus = f"/run/user/{uid}/bus"
+        if os.path.exists(bus):
+            environment["DBUS_SESSION_BUS_ADDRESS"] = f"unix:path={bus}"
+        words = ["--user", *words]
+        enter = partial(become, entry)
+    command = [f"/usr/bin/{program}", *words]
+    return run_program(command, time_limit, environment=environment, become=enter)

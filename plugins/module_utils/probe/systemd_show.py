@@ -7,6 +7,7 @@ import time
 from typing import NamedTuple
 
 from ..policy.rlimit import RLIMITS, UNLIMITED, Rlimit
+from .program import run_program
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -73,18 +74,7 @@ def _read_bound(text: str) -> int:
 
 
 def _show(words: Sequence[str]) -> dict[str, str]:
-    import subprocess  # Needed only where something is wrong; it is slow to import.
-
-    try:
-        done = subprocess.run(  # noqa: S603 - no shell, and the program is named by its path
-            ["/usr/bin/systemctl", "show", "--no-pager", *words],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            timeout=_TIME_LIMIT,
-            check=False,
-        )
-    except (OSError, subprocess.TimeoutExpired):
-        return {}
-    lines = done.stdout.decode("utf-8", "replace").splitlines()
+    program = ["/usr/bin/systemctl", "show", "--no-pager", *words]
+    code, text = run_program(program, _TIME_LIMIT, with_errors=False)
+    lines = text.splitlines() if code >= 0 else []
     return dict(line.split("=", 1) for line in lines if "=" in line)
