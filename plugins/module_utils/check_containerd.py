@@ -17,7 +17,7 @@ from .probe.containerd import (
     read_task,
     run_containerd_canary,
 )
-from .probe.process import find_processes, read_limits
+from .probe.process import read_limits
 from .probe.running_containers import find_running
 from .unit_facts import Seen, World
 
@@ -52,7 +52,7 @@ def check_containerd(
     :param canary: ``never`` leaves a new container unknown.
     """
     new = measure_new(policy, canary, evidence)
-    for one in find_running():
+    for one in find_running(evidence.processes):
         if one.container.engine in _ENGINES and one.container.namespace != NAMESPACE:
             yield from _look(one, policy, new)
     yield from new.findings
@@ -92,7 +92,7 @@ def _is_same(one: Requirement, other: Requirement) -> bool:
 
 def measure_new(policy: ContainerdPolicy, canary: str, evidence: Evidence) -> Fresh:
     """Return what a new container has, with why it falls short."""
-    process = find_containerd()
+    process = find_containerd(evidence.processes)
     reason = "" if process else f"no containerd of {UNIT} is running on this host"
     if canary == "never":
         reason = "no container was started (canary: never)"
@@ -128,7 +128,7 @@ def _explain(
     asked = {
         item: limit for item, limit in policy.limits.items() if not base or item not in base.limits
     }
-    world = World(evidence, list(find_processes()))
+    world = World(evidence)
     try:
         told = judge_unit(Seen(process, limits, asked, findings), UNIT, world)
     except (OSError, ValueError):

@@ -43,7 +43,7 @@ def check_podman(policy: PodmanPolicy, canary: str, evidence: Evidence) -> Itera
 
     :param canary: ``never`` leaves a new container unknown.
     """
-    for one in find_running():
+    for one in find_running(evidence.processes):
         if one.container.engine == "podman":
             yield from _look(one, policy, evidence)
     for user in ("", *policy.users):

@@ -10,7 +10,7 @@ from .policy.container_process import blame_container
 from .policy.finding import FAIL, PASS, Finding, judge_limits
 from .policy.process_causes import merge_limits
 from .probe.evidence import Evidence
-from .probe.process import find_processes, read_limits, read_process
+from .probe.process import read_limits, read_process
 from .probe.process_clues import find_ancestors
 from .probe.running_containers import find_place
 from .probe.systemd_show import show_unit
@@ -33,8 +33,8 @@ def check_processes(
     """Yield the findings of every process that falls short, or of one that stands for all."""
     if not rules:
         return
-    processes = list(find_processes())
-    world = World(evidence, processes, probe)
+    processes = evidence.processes
+    world = World(evidence, probe)
     for rule in rules:
         chosen = [process for process in processes if _matches(process, rule)]
         place = f"process:{rule.by}={rule.value}"

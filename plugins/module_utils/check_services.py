@@ -17,7 +17,7 @@ from .policy.finding import FAIL, PASS, Finding, Observation, Requirement, judge
 from .policy.process_causes import format_pair
 from .policy.services_policy import TASKS, find_rule
 from .probe.pids_max import cut_levels, read_levels
-from .probe.process import find_processes, read_limits
+from .probe.process import read_limits
 from .probe.service_canary import NewService, start_service
 from .probe.services import (
     find_owned,
@@ -50,8 +50,8 @@ def check_services(
 
     :param canary: ``never`` leaves new services unknown.
     """
-    processes = list(find_processes())
-    world = World(evidence, processes, probe)
+    processes = evidence.processes
+    world = World(evidence, probe)
     for owner, units in find_owned(policy.units, processes).items():
         yield from _check_unit(owner, units, policy, world)
     if policy.default.limits or policy.default.tasks is not None:

@@ -7,7 +7,8 @@ from .policy.cause import Outlook
 from .policy.finding import FAIL, PASS, Finding, Observation, Requirement, judge
 from .policy.shm_causes import ShmFacts, find_shm_causes, predict_shm, trace_shm
 from .policy.shm_mount import SHM
-from .probe.shm import read_fstab, read_memory, read_shm_size
+from .probe.kernel_use import read_meminfo
+from .probe.shm import read_fstab, read_shm_size
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ def gather_shm() -> ShmFacts:
 
     :raises OSError: If it is no tmpfs, or cannot be looked at.
     """
-    return ShmFacts(read_shm_size(), read_fstab() or "", read_memory())
+    return ShmFacts(read_shm_size(), read_fstab() or "", read_meminfo()["MemTotal"])
 
 
 def trace_path(place: str, item: str) -> list[Link]:

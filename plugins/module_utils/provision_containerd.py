@@ -11,7 +11,7 @@ from .policy.plan import SectionPlan
 from .policy.plan_containerd import FOLDER, OURS, UNIT, plan_containerd
 from .policy.report import format_failures
 from .probe.containerd import find_containerd
-from .probe.process import read_limits, started_before
+from .probe.process import find_processes, read_limits, started_before
 from .probe.unit_sources import read_sources
 from .section import Section
 
@@ -20,28 +20,25 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from .policy.engines_policy import ContainerdPolicy
-    from .policy.schema import Policy
 
 FOLDERS = (FOLDER,)
 _BOOTED = "/run/systemd/system"
 
 
 def prepare_containerd(
-    policy: Policy, nr_open: int | None, absent: bool, override: bool, may_restart: bool
+    policy: ContainerdPolicy, nr_open: int | None, absent: bool, override: bool, may_restart: bool
 ) -> Section:
     """Return what containerd's section needs here.
 
     :param nr_open: The lowest fs.nr_open that will be in force.
     :param may_restart: Whether containerd is restarted where it must be.
     """
-    if not policy.containerd:
-        return Section()
     try:
         files = read_sources(UNIT)
     except ValueError as error:
         return Section(SectionPlan(problems=(str(error),)))
-    plan = plan_containerd(policy.containerd, files, nr_open, override, absent)
-    process = find_containerd()
+    plan = plan_containerd(policy, files, nr_open, override, absent)
+    process = find_containerd(find_processes())
     old = bool(plan.edits) or (process is not None and started_before(process, OURS))
     needed = (UNIT,) if process is not None and old else ()
     return Section(
@@ -49,7 +46,7 @@ def prepare_containerd(
         restarted=needed if may_restart else (),
         restart_required=() if may_restart else needed,
         settle=_find_settle(bool(plan.edits), bool(needed) and may_restart),
-        find_old=tuple if absent else partial(_find_old, policy.containerd),
+        find_old=tuple if absent else partial(_find_old, policy),
         in_effect=("containerd",) if process and (may_restart or not needed) else (),
     )
 
@@ -66,7 +63,7 @@ def _find_old(policy: ContainerdPolicy) -> Iterator[str]:
     """Yield running containers that have less than the policy asks for."""
     from .probe.running_containers import find_running
 
-    for one in find_running():
+    for one in find_running(find_processes()):
         if one.container.engine in ("containerd", "cri-o"):
             pid = one.process.pid
             try:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from .policy.plan import SectionPlan
-    from .policy.schema import DockerPolicy, Policy
+    from .policy.schema import DockerPolicy
     from .probe.docker import Container, Daemon
 
 FOLDERS = tuple(path.rpartition("/")[0] for path in (CONFIG_PATH, find_record_path(CONFIG_PATH)))
@@ -38,16 +38,16 @@ class Docker(NamedTuple):
     address: str
 
 
-def prepare_docker(policy: Policy, nr_open: int | None, absent: bool, may_restart: bool) -> Section:
+def prepare_docker(
+    policy: DockerPolicy, nr_open: int | None, absent: bool, may_restart: bool
+) -> Section:
     """Return what Docker's section needs here.
 
     :param nr_open: The lowest fs.nr_open that will be in force.
     :param may_restart: Whether the daemon is restarted where it must be.
     """
-    if not policy.docker:
-        return Section()
     docker = _read_docker()
-    plan = plan_docker(policy.docker, docker.state, nr_open, absent)
+    plan = plan_docker(policy, docker.state, nr_open, absent)
     if not plan.problems:
         plan = _ask(docker, plan)
     needs = _needs_restart(docker, plan)
@@ -60,7 +60,7 @@ def prepare_docker(policy: Policy, nr_open: int | None, absent: bool, may_restar
         restarted=needed if may_restart else (),
         restart_required=() if may_restart else needed,
         settle=partial(_restart, docker) if needed and may_restart else None,
-        find_old=tuple if absent else partial(_find_old, docker, policy.docker),
+        find_old=tuple if absent else partial(_find_old, docker, policy),
         in_effect=("docker",) if docker.daemon and settled else (),
     )
 

@@ -57,11 +57,11 @@ def prepare_others(policy: Policy, options: Options, nr_open: int | None) -> Ite
         from .provision_containerd import prepare_containerd
 
         may_restart = options.containerd_restart
-        yield prepare_containerd(policy, nr_open, absent, override, may_restart)
+        yield prepare_containerd(policy.containerd, nr_open, absent, override, may_restart)
     if policy.docker and "docker" in asked:
         from .provision_docker import prepare_docker
 
-        yield prepare_docker(policy, nr_open, absent, options.docker_restart)
+        yield prepare_docker(policy.docker, nr_open, absent, options.docker_restart)
     if policy.podman and "podman" in asked:
         from .provision_podman import prepare_podman
 
@@ -76,7 +76,7 @@ def _prepare_rest(policy: Policy, options: Options, nr_open: int | None) -> Iter
         from .provision_slurm import prepare_slurm
 
         chosen = SlurmOptions(override, absent, options.slurm_conf)
-        yield prepare_slurm(policy, nr_open, chosen, options.slurm_restart)
+        yield prepare_slurm(policy.slurm, nr_open, chosen, options.slurm_restart)
     if policy.shared_memory and "shared_memory" in asked:
         from .provision_shm import prepare_shm
 

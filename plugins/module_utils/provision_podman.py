@@ -14,7 +14,7 @@ from .policy.report import format_failures
 from .policy.rlimit import Rlimit
 from .policy.session_rules import find_limits
 from .probe.podman import find_podman, read_conf_files
-from .probe.process import read_limits
+from .probe.process import find_processes, read_limits
 from .probe.users import read_user
 from .section import Section
 
@@ -67,7 +67,8 @@ def _find_lost(policy: Policy, edits: tuple[Edit, ...], sessions: bool) -> Itera
     from .probe.running_containers import find_running  # Needed only where something changes.
 
     named = policy.podman.users if policy.podman else ()
-    uids = {one.owner for one in find_running() if one.container.engine == "podman" and one.owner}
+    running = find_running(find_processes())
+    uids = {one.owner for one in running if one.container.engine == "podman" and one.owner}
     users = [*named, *filter(None, map(_find_name, sorted(uids)))]
     for user in dict.fromkeys(users):
         person, session = read_user(user), open_session(user)
@@ -118,7 +119,7 @@ def _find_old(policy: PodmanPolicy) -> Iterator[str]:
     """Yield running containers that have less than the policy asks for."""
     from .probe.running_containers import find_running
 
-    for one in find_running():
+    for one in find_running(find_processes()):
         if one.container.engine == "podman":
             pid = one.process.pid
             try:

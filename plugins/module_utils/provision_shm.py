@@ -7,7 +7,8 @@ from functools import partial
 
 from .policy.plan_shm import plan_shm
 from .policy.shm_mount import FSTAB, SHM
-from .probe.shm import read_fstab, read_memory, read_shm_size
+from .probe.kernel_use import read_meminfo
+from .probe.shm import read_fstab, read_shm_size
 from .section import Section
 
 FOLDERS = (FSTAB.rpartition("/")[0],)
@@ -20,7 +21,7 @@ def prepare_shm(size: int | None, override: bool, absent: bool) -> Section:
     """
     if size is None:
         return Section()
-    plan = plan_shm(size, read_fstab(), read_memory(), override, absent)
+    plan = plan_shm(size, read_fstab(), read_meminfo()["MemTotal"], override, absent)
     if absent:
         return Section(plan)
     try:

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from .policy.plan import SectionPlan
-    from .policy.schema import Policy
     from .policy.slurm_policy import SlurmPolicy
     from .policy.unit_model import UnitFacts
     from .probe.process import Process
@@ -39,17 +38,15 @@ class Slurm(NamedTuple):
 
 
 def prepare_slurm(
-    policy: Policy, nr_open: int | None, options: SlurmOptions, may_restart: bool
+    policy: SlurmPolicy, nr_open: int | None, options: SlurmOptions, may_restart: bool
 ) -> Section:
     """Return what the jobs' section needs here.
 
     :param nr_open: The lowest fs.nr_open that will be in force.
     :param may_restart: Whether slurmd is restarted where it must be.
     """
-    if not policy.slurm:
-        return Section()
     slurm = _read_slurm()
-    plan = plan_slurm(policy.slurm, slurm.state, nr_open, options)
+    plan = plan_slurm(policy, slurm.state, nr_open, options)
     if not plan.problems:
         plan = plan._replace(problems=tuple(_find_refusal(slurm, plan)))
     conf = any(edit.path == slurm.state.conf_path for edit in plan.edits)
@@ -62,7 +59,7 @@ def prepare_slurm(
         restarted=needed if restart else (),
         restart_required=() if restart else needed,
         settle=settle,
-        find_old=tuple if options.absent else partial(_find_old, policy.slurm),
+        find_old=tuple if options.absent else partial(_find_old, policy),
         in_effect=("slurm",) if slurm.slurmd and (restart or not needed) else (),
     )
 

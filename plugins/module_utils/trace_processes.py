@@ -14,7 +14,7 @@ from .policy.unit_causes import list_slips
 from .policy.unit_model import predict_unit, rank_statements
 from .policy.unit_want import declare
 from .probe.evidence import format_time
-from .probe.process import find_processes, read_limits, read_process, read_start_time
+from .probe.process import read_limits, read_process, read_start_time
 from .probe.process_clues import find_ancestors
 from .probe.running_containers import find_place
 from .probe.systemd_show import show_unit
@@ -117,7 +117,7 @@ def _trace_user_unit(home: Home, item: str, evidence: Evidence) -> Iterator[Link
     """Yield what a user's own manager makes of its files."""
     if home.uid is None or not home.user_unit.endswith(".service"):
         return
-    manager = World(evidence, list(find_processes())).find_user_manager(home.uid)
+    manager = World(evidence).find_user_manager(home.uid)
     if manager:
         own = read_limits(manager.pid)
         facts = gather_user_unit(home.user_unit, home.uid, own, evidence)

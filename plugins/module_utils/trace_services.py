@@ -13,7 +13,7 @@ from .policy.services_policy import TASKS
 from .policy.tasks_causes import predict_level
 from .policy.tasks_max import find_default, read_default_tasks, read_unit_tasks
 from .probe.pids_max import cut_levels, read_levels
-from .probe.process import find_processes, read_limits
+from .probe.process import read_limits
 from .probe.service_canary import start_service
 from .probe.services import find_owned, find_user_managers, read_most_tasks
 from .trace_processes import trace_files, trace_one
@@ -39,7 +39,7 @@ def trace_new_service(place: str, item: str, evidence: Evidence) -> list[Link]:
     :raises ValueError: If there is no such manager, or it cannot be understood.
     """
     name = place[len(NEW) :]
-    uid = None if name == _SYSTEM else _find_manager(name)
+    uid = None if name == _SYSTEM else _find_manager(name, evidence)
     new = start_service(uid)
     if item == TASKS:
         return list(_trace_levels(new.levels, uid, evidence))
@@ -48,7 +48,7 @@ def trace_new_service(place: str, item: str, evidence: Evidence) -> list[Link]:
     if uid is None:
         pid, facts = 1, gather_default(evidence)
     else:
-        pid = find_user_managers(find_processes())[uid].pid
+        pid = find_user_managers(evidence.processes)[uid].pid
         facts = gather_user_default(uid, read_limits(pid), evidence)
     got = format_pair(item, new.limits[item]) if new.limits else ""
     how = "a service that was started to see" if new.limits else new.reason
@@ -59,7 +59,7 @@ def trace_new_service(place: str, item: str, evidence: Evidence) -> list[Link]:
     return [*links, Link("new service", got, how)]
 
 
-def _find_manager(user: str) -> int:
+def _find_manager(user: str, evidence: Evidence) -> int:
     """Return the uid of a user whose service manager runs.
 
     :raises ValueError: If it does not, or there is no such user.
@@ -68,7 +68,7 @@ def _find_manager(user: str) -> int:
         uid = pwd.getpwnam(user).pw_uid
     except KeyError:
         raise ValueError(f"there is no user {user!r}") from None
-    if uid not in find_user_managers(find_processes()):
+    if uid not in find_user_managers(evidence.processes):
         raise ValueError(f"no service manager of {user} is running")
     return uid
 
@@ -79,7 +79,7 @@ def trace_tasks(unit: str, evidence: Evidence) -> list[Link]:
     :raises OSError: If a file cannot be read.
     :raises ValueError: If no such unit is running.
     """
-    found = find_owned([unit], find_processes())[unit]
+    found = find_owned([unit], evidence.processes)[unit]
     names = list(found)[:1]
     levels = [one for name in names for one in cut_levels(read_levels(found[name][0].cgroup), name)]
     if not levels:

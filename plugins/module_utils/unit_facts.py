@@ -236,11 +236,8 @@ class Seen(NamedTuple):
 class World:
     """A host on which processes are explained; what several of them share is gathered once."""
 
-    def __init__(
-        self, evidence: Evidence, processes: Sequence[Process] = (), probe: str = "quiet"
-    ) -> None:
+    def __init__(self, evidence: Evidence, probe: str = "quiet") -> None:
         self.evidence = evidence
-        self.processes = processes
         self.probe = probe
         self._units: dict[str, tuple[UnitFacts, UnitFacts | None] | None] = {}
         self._shown: dict[str, Shown | None] = {}
@@ -272,5 +269,5 @@ class World:
     def find_user_manager(self, uid: int) -> Process | None:
         """Return the process of a user's service manager."""
         end = f"/user@{uid}.service/init.scope"
-        managers = (one for one in self.processes if one.cgroup.endswith(end))
+        managers = (one for one in self.evidence.processes if one.cgroup.endswith(end))
         return next((one for one in managers if one.comm == "systemd"), None)

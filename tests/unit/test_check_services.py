@@ -32,8 +32,7 @@ def host(monkeypatch: pytest.MonkeyPatch) -> dict[int, dict[str, Rlimit]]:
     """Return what processes of our unit have, by pid, for a test to fill in."""
     held: dict[int, dict[str, Rlimit]] = {}
     monkeypatch.setattr(
-        check_services,
-        "find_processes",
+        "mlhost_limits.probe.evidence.find_processes",
         lambda: [Process(pid, "x", 0, f"0::/system.slice/{UNIT}", pid) for pid in held],
     )
 

@@ -15,12 +15,12 @@ from .canary import Canary, build_program
 from .docker import read_container_limits
 from .evidence import format_time
 from .files import read_text
-from .process import Process, find_processes
+from .process import Process
 from .program import last_line, run_program
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from ..policy.rlimit import Rlimit
     from .running_containers import RunningContainer
@@ -33,9 +33,9 @@ _TIME_LIMIT = 60.0
 _STATES = "/run/containerd/io.containerd.runtime.v*"
 
 
-def find_containerd() -> Process | None:
+def find_containerd(processes: Iterable[Process]) -> Process | None:
     """Return the containerd of this host's own; not one that runs in a container or for Docker."""
-    running = (one for one in find_processes() if one.comm == "containerd")
+    running = (one for one in processes if one.comm == "containerd")
     return next((one for one in running if "containerd.service" in one.cgroup), None)
 
 

@@ -22,7 +22,7 @@ from .files import (
 from .kernel import read_sysctl
 from .libpam import find_missing_modules
 from .pam_services import read_pam_files
-from .process import read_limits
+from .process import Process, find_processes, read_limits
 from .session_base import find_login_daemon, read_use_pam
 
 TYPE_CHECKING = False
@@ -99,6 +99,10 @@ class Evidence:
         :raises ValueError: If sshd would refuse its configuration.
         """
         return read_use_pam(find_login_daemon("sshd") or 0)
+
+    @cached_property
+    def processes(self) -> tuple[Process, ...]:
+        return tuple(find_processes())
 
     @cached_property
     def nr_open(self) -> int:

@@ -18,7 +18,7 @@ def read_kernel_use(nofiles: Iterable[tuple[int, str]] = (), proc: str = "/proc"
 
     :param nofiles: Hard limits on open files, each with whose it is.
     """
-    memory = _read_meminfo(proc)
+    memory = read_meminfo(proc)
     return KernelUse(
         tasks=int(_read(f"{proc}/loadavg").split()[3].partition("/")[2]),
         files=int(_read(f"{proc}/sys/fs/file-nr").split()[0]),
@@ -47,7 +47,7 @@ def find_largest_nofile(proc: str = "/proc") -> tuple[int, str]:
     return hard, f"{comm} (pid {-pid})"
 
 
-def _read_meminfo(proc: str) -> dict[str, int]:
+def read_meminfo(proc: str = "/proc") -> dict[str, int]:
     """Return /proc/meminfo with sizes in bytes and counts as they are."""
     found = {}
     for line in _read(f"{proc}/meminfo").splitlines():

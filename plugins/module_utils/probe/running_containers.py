@@ -7,7 +7,7 @@ import os
 from typing import NamedTuple
 
 from ..policy.container_cgroup import Container, locate
-from .process import Process, find_processes, read_parent
+from .process import Process, read_parent
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,9 +25,12 @@ class RunningContainer(NamedTuple):
     owner: int
 
 
-def find_running(proc: str = "/proc") -> list[RunningContainer]:
-    """Return every container that a monitor of this host watches, by its first process."""
-    processes = list(find_processes(proc))
+def find_running(processes: Iterable[Process], proc: str = "/proc") -> list[RunningContainer]:
+    """Return every container that a monitor of this host watches, by its first process.
+
+    :param processes: All that run on this host.
+    """
+    processes = list(processes)
     monitors = {one.pid: one for one in processes if one.comm in _MONITORS}
     found: dict[tuple[str, str], RunningContainer] = {}
     for process in sorted(processes, key=lambda one: one.start) if monitors else ():

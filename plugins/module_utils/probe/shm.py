@@ -30,11 +30,3 @@ def read_shm_size() -> int:
 def read_fstab() -> str | None:
     """Return fstab's text; ``None`` where there is none."""
     return read_text(FSTAB)
-
-
-def read_memory() -> int:
-    """Return the host's memory in bytes."""
-    match = re.search(r"^MemTotal:\s+([0-9]+) kB", read_text("/proc/meminfo") or "", re.MULTILINE)
-    if match is None:
-        raise OSError("/proc/meminfo does not tell MemTotal")
-    return int(match[1]) * 1024
