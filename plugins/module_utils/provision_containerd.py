@@ -17,7 +17,7 @@ from .section import Section
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from .policy.engines_policy import ContainerdPolicy
 
@@ -51,12 +51,12 @@ def prepare_containerd(
     )
 
 
-def _find_settle(edited: bool, restart: bool) -> partial[str] | None:
-    from .apply.containerd import reload_units, restart_containerd
+def _find_settle(edited: bool, restart: bool) -> Callable[[], str] | None:
+    from .apply.systemctl import reload_units, restart_unit
 
     if restart:
-        return partial(restart_containerd, UNIT)
-    return partial(reload_units) if edited and os.path.isdir(_BOOTED) else None
+        return partial(restart_unit, UNIT)
+    return reload_units if edited and os.path.isdir(_BOOTED) else None
 
 
 def _find_old(policy: ContainerdPolicy) -> Iterator[str]:

@@ -90,7 +90,8 @@ def read_unit(text: str) -> None:
     settings = unit_file.merge_units(unit_file.Source("/etc/systemd/system/a.service", text), [])
     for setting in settings[:50]:
         unit_file.parse_environment(setting)
-        unit_file.split_exec(setting.value, {"A": "b c"})
+        for word in unit_file.split_words(setting.value):
+            unit_file.expand_word(word, {"A": "b c"})
 
 
 def read_daemon_json(text: str) -> None:

@@ -6,7 +6,8 @@ from __future__ import annotations
 import os
 import time
 
-from ..probe.slurm import Output, ask, find_program, find_slurmd, run
+from ..probe.slurm import Output, ask, find_program, find_slurmd
+from .systemctl import reload_units, systemctl
 
 _TIME_LIMIT = 60.0
 _SETTLED = 1.0  # Seconds that a daemon must live to count as started.
@@ -44,9 +45,9 @@ def settle_slurm(unit: str, reload: bool, restart: bool, reconfigure: bool) -> s
     :param reconfigure: All daemons of Slurm read slurm.conf anew.
     """
     if reload or restart:
-        done = _systemctl("daemon-reload")
-        if done.status:
-            return f"systemd did not read its files: {_last_line(done)}"
+        refused = reload_units()
+        if refused:
+            return refused
     if restart:
         trouble = _restart(unit)
         if trouble:
@@ -61,10 +62,10 @@ def settle_slurm(unit: str, reload: bool, restart: bool, reconfigure: bool) -> s
 
 
 def _restart(unit: str) -> str:
-    _systemctl("reset-failed", unit)
-    done = _systemctl("restart", unit)
-    if done.status != 0:
-        return f"{unit} did not restart: {_last_line(done)}; see journalctl -u {unit}"
+    systemctl("reset-failed", unit)
+    refused = systemctl("restart", unit)
+    if refused:
+        return f"{refused}; see journalctl -u {unit}"
     if _wait_for_slurmd():
         return ""
     return f"{unit} did not answer after its restart; see journalctl -u {unit}"
@@ -86,10 +87,6 @@ def _wait_for_slurmd() -> bool:
 def _answers() -> bool:
     done = ask("scontrol", "show", "slurmd")
     return done.status == 0 and "Slurmd PID" in done.text
-
-
-def _systemctl(*words: str) -> Output:
-    return run(["/usr/bin/systemctl", *words], _TIME_LIMIT, {})
 
 
 def _last_line(done: Output) -> str:

@@ -40,7 +40,6 @@ _LIST_KEY = re.compile(
 _BLANK = " \t\n\r"
 _MARK = "\xef\xbb\xbf"  # The byte order mark of UTF-8.
 _UNSAFE = re.compile("[\x01-\x1f\x7f\"'\\\\]")
-_EXEC_PREFIXES = "-@:+!|"
 _ESCAPES = {"a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "s": " ", "t": "\t", "v": "\v"}
 _WORD = re.compile(
     r"""(?:[^\s"'\\]|\\.|"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*')+""", re.DOTALL | re.ASCII
@@ -291,13 +290,6 @@ def expand_word(word: str, environment: Mapping[str, str]) -> list[str]:
     if word.startswith("$") and word[1:2] not in ("{", "$"):
         return split_words(environment.get(word[1:], ""))
     return [_BRACED.sub(lambda match: environment.get(match[1], "") if match[1] else "$", word)]
-
-
-def split_exec(value: str, environment: Mapping[str, str]) -> list[str]:
-    """Return the argument vector that an ``ExecStart=`` line gives; specifiers stay as they are."""
-    first, *rest = split_words(value.replace("%%", "%"))
-    words = [first.lstrip(_EXEC_PREFIXES), *rest]
-    return [part for word in words for part in expand_word(word, environment)]
 
 
 def parse_environment(setting: Setting) -> list[Setting]:
