@@ -9,6 +9,7 @@ import re
 import signal
 import sys
 from collections.abc import Iterable, Iterator
+from functools import partial
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -17,11 +18,13 @@ from tests.host.snapshot import Snapshot
 
 from .base import saved_host
 from .every import FAULTS, PAIRS, SEED, choose_pairs
+from .lanes import in_lanes
 from .quiet import QUIET_HOSTS, Quiet, try_quiet
 from .trial import Result, try_fault, try_pair
 
 FILE = Path(__file__).parents[2] / "build" / "faults.json"
 ENOUGH = 0.95
+LANES = 2
 
 
 def main() -> int:
@@ -53,10 +56,11 @@ def main() -> int:
             if not (mine or (not extra and (pairs or quiet))):
                 continue
             with saved_host(extra) as saved:
-                single.extend(tell(try_fault(saved, fault) for fault in mine))
+                single.extend(tell(in_lanes(given.lanes, partial(try_fault, saved), mine)))
                 if not extra:
-                    double.extend(tell((try_pair(saved, pair) for pair in pairs), "pair: "))
-                    calm.extend(tell_quiet(saved, quiet))
+                    trials = in_lanes(given.lanes, partial(try_pair, saved), pairs)
+                    double.extend(tell(trials, "pair: "))
+                    calm.extend(tell_quiet(saved, quiet, given.lanes))
     finally:
         status = report(single, double, calm)
     return status
@@ -75,6 +79,9 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument(
         "--seed", type=int, default=SEED, help="of the pairs (default: %(default)s)"
     )
+    parser.add_argument(
+        "--lanes", type=int, default=LANES, help="guests at a time (default: %(default)s)"
+    )
     return parser.parse_args()
 
 
@@ -90,9 +97,9 @@ def tell(results: Iterable[Result], kind: str = "") -> Iterator[Result]:
         yield result
 
 
-def tell_quiet(saved: Snapshot, names: Iterable[str]) -> Iterator[Quiet]:
-    for name in names:
-        for result in try_quiet(saved, name):
+def tell_quiet(saved: Snapshot, names: Iterable[str], lanes: int) -> Iterator[Quiet]:
+    for results in in_lanes(lanes, lambda name: list(try_quiet(saved, name)), names):
+        for result in results:
             verdict = "ALARM" if result.alarms else "quiet"
             print(f"{verdict:<23}{result.seconds:5.1f} s  {result.name}")
             for text in result.alarms:
