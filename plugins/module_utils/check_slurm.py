@@ -6,7 +6,13 @@ from __future__ import annotations
 import pwd
 from typing import NamedTuple
 
-from .explain_slurm import SeenJob, explain_job, explain_propagation, gather_scene
+from .explain_slurm import (
+    SeenJob,
+    explain_job,
+    explain_propagation,
+    explain_step,
+    gather_scene,
+)
 from .policy.finding import (
     FAIL,
     PASS,
@@ -18,8 +24,10 @@ from .policy.finding import (
 )
 from .policy.slurm_conf import EXCEPT, PROPAGATE, Propagation, read_shown
 from .policy.slurm_policy import SlurmPolicy
+from .probe.process import read_limits
 from .probe.session import has_shell, measure_sessions, pick_users
 from .probe.shell_limits import measure_shells
+from .probe.slurm import find_steps
 from .probe.slurm_job import Job, Node, find_hindrance, find_node, try_job
 from .probe.users import find_connecting_user
 
@@ -32,6 +40,7 @@ if TYPE_CHECKING:
     from .probe.evidence import Evidence
 
 PLACE = "job:slurm"
+_MOST_STEPS = 20  # Of running ones that fall short.
 _WAYS = ("sshd", "login", "su")
 """The ways in whose session may submit a job, the likeliest first."""
 
@@ -58,6 +67,7 @@ def check_slurm(
         yield from judge_limits(PLACE, policy.limits, None, "", f"slurm.conf: {exc}")
         return
     yield from _judge_propagation(policy, scene)
+    yield from _judge_steps(policy, scene)
     if not policy.limits:
         return
     if not asks or probe == "predict":
@@ -119,6 +129,22 @@ def _judge_propagation(policy: SlurmPolicy, scene: Scene) -> Iterator[Finding]:
     status = PASS if running.items <= policy.propagate else FAIL
     finding = Finding(status, wanted, Observation(value, "scontrol show config"))
     yield explain_propagation(finding, running, scene)
+
+
+def _judge_steps(policy: SlurmPolicy, scene: Scene) -> Iterator[Finding]:
+    """Yield what the steps lack that run here; the first ones, where there are many."""
+    short = 0
+    for step, pid in find_steps(scene.evidence.processes):
+        try:
+            limits = read_limits(pid)
+        except (OSError, ValueError):
+            continue  # It ended since it was listed.
+        how = f"/proc/{pid}/limits of slurmstepd"
+        findings = judge_limits(f"{PLACE}/{step}", policy.of_steps, limits, how)
+        lacking = [one for one in findings if one.status == FAIL]
+        short += bool(lacking)
+        if short <= _MOST_STEPS:
+            yield from explain_step(lacking, step, pid, scene)
 
 
 def find_running(shown: Mapping[str, str]) -> Propagation | None:

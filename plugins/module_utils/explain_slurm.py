@@ -14,6 +14,7 @@ from .policy.finding import FAIL, PASS, UNKNOWN, judge_limits
 from .policy.plan_slurm import UNIT
 from .policy.slurm_causes import (
     ConfFacts,
+    blame_age,
     blame_hand,
     blame_other_host,
     blame_propagation,
@@ -32,7 +33,7 @@ from .unit_facts import Seen, World
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from .policy.cause import Cause
     from .policy.finding import Finding, Requirement
@@ -217,6 +218,19 @@ def _explain_later(wanted: Requirement, facts: JobFacts | None, scene: Scene) ->
         has = predict_job(wanted.item, facts)
         causes = find_job_causes(wanted, has, facts, scene.conf)
     return causes
+
+
+def explain_step(
+    findings: Sequence[Finding], step: str, pid: int, scene: Scene
+) -> Iterator[Finding]:
+    """Yield what a running step lacks, with why: it is old, or slurmd has too little still."""
+    for finding in findings:
+        wanted = finding.requirement
+        causes = _blame_slurmd(wanted, finding, scene)
+        now = scene.limits.get(wanted.item)
+        if scene.slurmd and now and is_met(wanted, now):
+            causes = (blame_age(step, pid, scene.slurmd.pid, wanted.item, now),)
+        yield finding._replace(causes=tuple(causes))
 
 
 def _explain_elsewhere(finding: Finding, seen: SeenJob | None, scene: Scene) -> Finding:

@@ -8,12 +8,10 @@ from typing import NamedTuple
 
 from .policy.finding import judge_limits
 from .policy.plan_slurm import DROP_IN, UNIT, SlurmOptions, SlurmState, plan_slurm
-from .policy.policy_reader import Limit
 from .policy.report import format_failures
-from .policy.rlimit import RLIMITS
 from .policy.slurm_conf import SLURM_CONF
 from .probe.evidence import Evidence
-from .probe.process import read_limits, started_before
+from .probe.process import find_processes, read_limits, started_before
 from .probe.slurm import find_slurmd, find_steps, read_slurm_files
 from .section import Section
 from .unit_facts import gather_unit
@@ -103,20 +101,12 @@ def _needs_restart(slurm: Slurm, edited: bool) -> bool:
 
 
 def _find_old(policy: SlurmPolicy) -> Iterator[str]:
-    """Yield the steps of jobs that run with a lower hard limit than the policy asks for.
-
-    The soft one is the job's own affair: it may have lowered it.
-    """
-    highest = {
-        name: Limit(hard=max(limit.soft or 0, limit.hard or 0))
-        for name, limit in policy.limits.items()
-        if name in RLIMITS and (limit.soft, limit.hard) != (None, None)
-    }
-    for step, pid in find_steps():
+    """Yield the steps of jobs that run with a lower hard limit than the policy asks for."""
+    for step, pid in find_steps(find_processes()):
         try:
             limits = read_limits(pid)
         except (OSError, ValueError):
             continue  # It ended meanwhile.
         place = f"step {step} of a job (slurmstepd, pid {pid})"
         how = f"/proc/{pid}/limits"
-        yield from format_failures(judge_limits(place, highest, limits, how))
+        yield from format_failures(judge_limits(place, policy.of_steps, limits, how))

@@ -59,4 +59,10 @@ FAULTS = [
     slurm("slurm.conf was put right and not read",
           append(CONF, "PropagateResourceLimitsExcept=ALL"),
           Culprit(words="not read"), (r"^job:slurm propagate",), STRICT),
+    slurm("a job that runs since before slurmd was put right",
+          f"{write(f'{DROP_INS}/95-low.conf', '[Service]', 'LimitMEMLOCK=64K')}; {RESTART};"
+          " cd /tmp; su alice -c 'sbatch -o /dev/null --wrap \"sleep 900\"'; sleep 5;"
+          f" rm {DROP_INS}/95-low.conf; {RESTART}",
+          Culprit(words="older|keeps"), (r"^job:slurm/\d+\.batch memlock hard",))
+    ._replace(person="scancel --user alice; sleep 3"),
 ]  # fmt: skip

@@ -47,6 +47,8 @@ class Host:
         self.shown = {"propagateresourcelimits": "NONE", "propagateresourcelimitsexcept": "(null)"}
         self.login: Mapping[str, Rlimit] = LOW_LOGIN
         self.job: Mapping[str, Rlimit] | None = GOOD
+        self.steps: list[tuple[str, int]] = []
+        self.held: Mapping[str, Rlimit] = GOOD
         self.verdicts: dict[str, Verdict] = {
             item: Verdict((), GOOD[item], GOOD[item]) for item in POLICY.limits
         }
@@ -59,6 +61,8 @@ class Host:
             (explain_slurm, "find_slurmd"): lambda: slurmd,
             (explain_slurm, "read_slurm_files"): lambda _slurmd: files,
             (explain_slurm, "read_limits"): lambda _pid: dict(self.slurmd or {}),
+            (check_slurm, "find_steps"): lambda _processes: self.steps,
+            (check_slurm, "read_limits"): lambda _pid: self.held,
             (explain_slurm, "show_config"): lambda: self.shown,
             (explain_slurm, "judge_unit"): lambda *_: self.verdicts,
             (check_slurm, "find_node"): lambda _pid: Node("n1", {"debug": ("idle", "")}, "debug"),
@@ -177,3 +181,31 @@ def test_what_slurm_hands_on_is_judged_where_the_policy_says(host: Host) -> None
         "unknown",
         "Slurm's controller is silent",
     )
+
+
+def test_a_step_that_runs_as_it_shall_is_not_told_of(host: Host) -> None:
+    host.steps = [("9.batch", 70)]
+    assert {one.requirement.place for one in host.check()} == {PLACE}
+
+
+def test_a_step_is_older_than_the_limits_that_slurmd_has(host: Host) -> None:
+    host.steps = [("9.batch", 70)]
+    host.held = {**GOOD, "nofile": Rlimit(4096, 4096)}
+    (finding,) = [one for one in host.check() if one.requirement.place == f"{PLACE}/9.batch"]
+    assert [cause.code for cause in finding.causes] == ["slurm-step-older"]
+    assert finding.observation.how == "/proc/70/limits of slurmstepd"
+
+
+def test_where_slurmd_has_too_little_that_is_why_its_steps_have(host: Host) -> None:
+    host.steps = [("9.batch", 70)]
+    host.slurmd = host.job = host.held = {**GOOD, "nofile": Rlimit(4096, 4096)}
+    host.verdicts["nofile"] = Verdict((STALE,), GOOD["nofile"], GOOD["nofile"])
+    found = [one for one in host.check() if one.requirement.place == f"{PLACE}/9.batch"]
+    assert [cause.code for one in found for cause in one.causes] == ["unit-not-restarted"]
+
+
+def test_of_many_steps_some_are_told(host: Host) -> None:
+    host.steps = [(f"{number}.0", number) for number in range(100)]
+    host.held = {**GOOD, "nofile": Rlimit(4096, 4096)}
+    found = {one.requirement.place for one in host.check()} - {PLACE}
+    assert len(found) == 20

@@ -30,6 +30,7 @@ CODES = {
     "slurm-conf-not-read": "slurm.conf says otherwise, and Slurm has not read it since",
     "slurm-pam-decides": "UsePAM puts jobs through PAM, which sets their limits after slurmd",
     "slurm-started-by-hand": "slurmd was not started by its unit, whose limits do not count",
+    "slurm-step-older": "the step was started by a slurmd that had less then",
     "slurm-daemon-elsewhere": "the job ran on another host, whose slurmd has too little",
 }
 
@@ -171,6 +172,16 @@ def blame_hand(pid: int, unit: str, item: str, has: Rlimit) -> Cause:
     script = f"kill {pid}; while kill -0 {pid} 2> /dev/null; do sleep 0.2; done"
     commands = (("sh", "-c", script), ("systemctl", "restart", unit))
     return Cause("slurm-started-by-hand", text, Remedy(f"end it and start {unit}", commands))
+
+
+def blame_age(step: str, pid: int, slurmd: int, item: str, now: Rlimit) -> Cause:
+    """Say of a running step that one which starts now would get enough."""
+    job = step.partition(".")[0]
+    text = (
+        f"step {step} (slurmstepd, pid {pid}) keeps what slurmd had when it started; slurmd (pid"
+        f" {slurmd}) has {item} {format_pair(item, now)} now"
+    )
+    return Cause("slurm-step-older", text, Remedy(f"let job {job} end, or cancel and resubmit it"))
 
 
 def blame_other_host(node: str, item: str, has: Rlimit) -> Cause:

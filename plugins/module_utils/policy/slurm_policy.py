@@ -47,6 +47,16 @@ class SlurmPolicy(NamedTuple):
         named = {name for name, limit in self.limits.items() if limit.soft is not None}
         return frozenset(named & set(PROPAGATED))
 
+    @property
+    def of_steps(self) -> dict[str, Limit]:
+        """Return what the steps owe that run: the soft limits are the job's own affair by now."""
+        highest = {
+            name: max(limit.soft or 0, limit.hard or 0)
+            for name, limit in self.limits.items()
+            if (limit.soft, limit.hard) != (None, None)
+        }
+        return {name: Limit(hard=value) for name, value in highest.items()}
+
 
 def read_jobs(raw: object, problems: list[str]) -> SlurmPolicy | None:
     """Read the section ``jobs``."""

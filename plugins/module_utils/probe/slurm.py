@@ -13,7 +13,7 @@ from .process import Process, find_processes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 _FOLDERS = ("/usr/bin", "/usr/sbin", "/usr/local/bin", "/usr/local/sbin", "/opt/slurm/bin")
 _CONFS = (SLURM_CONF, "/etc/slurm-llnl/slurm.conf", "/usr/local/etc/slurm.conf")
@@ -66,9 +66,9 @@ def _has_program(pid: int) -> bool:
         return False
 
 
-def find_steps() -> Iterator[tuple[str, int]]:
+def find_steps(processes: Iterable[Process]) -> Iterator[tuple[str, int]]:
     """Yield each step of a job that runs here, as ``JOB.STEP``, with its slurmstepd."""
-    for process in find_processes():
+    for process in processes:
         if process.comm == "slurmstepd":
             step = _STEP.search(_read_command(process.pid)[0])
             if step:  # Another one, which holds a cgroup, belongs to no job.

@@ -17,6 +17,7 @@ from mlhost_limits.policy.session_causes import SessionFacts
 from mlhost_limits.policy.session_model import Start
 from mlhost_limits.policy.slurm_causes import (
     ConfFacts,
+    blame_age,
     blame_hand,
     blame_other_host,
     blame_propagation,
@@ -219,6 +220,10 @@ def test_who_else_may_be_at_fault() -> None:
         "slurmd (pid 77) was not started by slurmd.service, and has nofile 1024:4096" in cause.text
     )
     assert cause.remedy.commands[1] == ("systemctl", "restart", "slurmd.service")
+    cause = blame_age("9.batch", 70, 77, "nofile", Rlimit(4096, 8192))
+    assert "(slurmstepd, pid 70)" in cause.text
+    assert "slurmd (pid 77) has nofile 4096:8192 now" in cause.text
+    assert "job 9 end" in cause.remedy.text
     cause = blame_other_host("n3", "memlock", Rlimit(65536, 65536))
     assert "node n3" in cause.text
     assert cause.remedy.commands == ()

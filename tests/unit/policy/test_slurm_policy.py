@@ -42,6 +42,12 @@ def test_without_a_word_logins_may_not_decide_the_limits_that_have_a_soft_bound(
     assert policy.kept_back == {"nofile"}
 
 
+def test_what_runs_owes_the_hard_limits_alone() -> None:
+    policy = read({"limits": {"nofile": {"soft": 4096}, "memlock": "1GiB", "core": {"max": 0}}})
+    assert policy
+    assert policy.of_steps == {"nofile": Limit(hard=4096), "memlock": Limit(hard=2**30)}
+
+
 @pytest.mark.parametrize("propagate", ["none", []])
 def test_logins_may_decide_nothing(propagate: object) -> None:
     policy = read({"propagate": propagate})
