@@ -103,9 +103,7 @@ def _look(one: RunningContainer, policy: PodmanPolicy, evidence: Evidence) -> It
         found = read_container_limits(pid)
     except OSError:
         return  # It ended since it was listed.
-    user = _name_user(one.owner)
-    name = one.container.name.partition("/")[2]
-    place = f"container:podman/{user}/{name}" if user else f"container:podman/{name}"
+    user, place = name_user(one.owner), name_running(one)
     how = f"/proc/{pid}/limits"
     findings = judge_limits(place, policy.limits, found.limits, how)
     findings += _judge_shm(place, policy, found.shm_size, how)
@@ -116,7 +114,14 @@ def _look(one: RunningContainer, policy: PodmanPolicy, evidence: Evidence) -> It
     yield from findings
 
 
-def _name_user(uid: int) -> str:
+def name_running(one: RunningContainer) -> str:
+    """Return the place of a running container of root, or of a user's own."""
+    user, name = name_user(one.owner), one.container.name.partition("/")[2]
+    return f"container:podman/{user}/{name}" if user else f"container:podman/{name}"
+
+
+def name_user(uid: int) -> str:
+    """Return the user whose containers are meant; root's are nobody's."""
     try:
         return pwd.getpwuid(uid).pw_name if uid else ""
     except KeyError:

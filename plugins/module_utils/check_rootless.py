@@ -25,9 +25,8 @@ if TYPE_CHECKING:
 
 def check_rootless(policy: DockerPolicy, canary: str, evidence: Evidence) -> Iterator[Finding]:
     """Yield the findings of every rootless daemon, its places named after its user."""
-    for process in evidence.docker.rootless:
-        docker = RootlessEvidence(process)
-        engine = f"docker/{one_line(docker.user)}"
+    for engine, docker in list_rootless(evidence):
+        process = docker.process
         try:
             limits, own = read_limits(process.pid), docker.is_own
         except OSError:
@@ -36,11 +35,24 @@ def check_rootless(policy: DockerPolicy, canary: str, evidence: Evidence) -> Ite
             reason = f"who answers at {one_line(docker.address)} is not uid {process.uid}"
             yield from judge_unknown(policy, reason, f"new-container:{engine}")
             continue
-        look = copy.copy(evidence)
-        look.docker = docker
+        look = look_with(docker, evidence)
         daemon = Rootless(docker.user, process.pid, limits, _read_stated(docker))
         for finding in check_engine(policy, canary, look, engine):
             yield explain_rootless(finding, daemon)
+
+
+def list_rootless(evidence: Evidence) -> Iterator[tuple[str, RootlessEvidence]]:
+    """Yield every rootless daemon, after what its places begin with."""
+    for process in evidence.docker.rootless:
+        docker = RootlessEvidence(process)
+        yield f"docker/{one_line(docker.user)}", docker
+
+
+def look_with(docker: RootlessEvidence, evidence: Evidence) -> Evidence:
+    """Return the same look at a host, with a user's own Docker for that of all."""
+    look = copy.copy(evidence)
+    look.docker = docker
+    return look
 
 
 def _read_stated(docker: RootlessEvidence) -> list[StatedDefault]:

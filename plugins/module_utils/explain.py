@@ -23,8 +23,12 @@ ACCEPTED = ", ".join(
         "process:PID",
         "new-container:docker",
         "container:docker/NAME",
+        "new-container:docker/USER",
+        "container:docker/USER/NAME",
         "new-container:podman",
         "new-container:podman/USER",
+        "container:podman/NAME",
+        "container:podman/USER/NAME",
         "new-container:containerd",
         "job:slurm",
         "job:slurm/PARTITION",
@@ -77,6 +81,10 @@ def _explain_container(kind: str, name: str, item: str, evidence: Evidence) -> l
         from .trace_podman import trace_podman
 
         return trace_podman(rest, item, evidence)
+    if engine == "podman":
+        from .trace_podman import trace_running
+
+        return trace_running(f"{kind}:{name}", item, evidence)
     if kind == "new-container" and name == "containerd":
         from .trace_podman import trace_containerd
 

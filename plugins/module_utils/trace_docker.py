@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from .check_docker import NEW, judge_new, look_at_running
+from .check_docker import judge_new, look_at_running
 from .explain_docker import SeenDocker, describe, gather
 from .policy.cause import Link, cite
 from .policy.docker_compose import find_stated as find_line_of
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from .policy.docker_running import Running
     from .probe.evidence import Evidence
 
-RUNNING = "container:docker/"
 _NO_POLICY = DockerPolicy({}, None)
 
 
@@ -35,11 +34,12 @@ def trace_docker(place: str, item: str, evidence: Evidence) -> list[Link]:
     """
     if item not in (*RLIMITS, SHM):
         raise ValueError(f"{item!r} is no limit; accepted are {', '.join((*RLIMITS, SHM))}")
-    daemon, address = evidence.docker.daemon, evidence.docker.address
-    if daemon is None:
+    engine, evidence = _choose_daemon(place, evidence)
+    if evidence.docker.daemon is None:
         raise ValueError("no dockerd is running on this host")
-    container = None if place == NEW else _find_container(place, address)
-    seen = SeenDocker([]) if container else judge_new(_NO_POLICY, evidence.docker, False)
+    new = place == f"new-container:{engine}"
+    container = None if new else _find_container(place, engine, evidence.docker.address)
+    seen = judge_new(_NO_POLICY, evidence.docker, False) if new else SeenDocker([])
     scene = gather(seen, _NO_POLICY, evidence)
     if scene is None:
         raise ValueError("daemon.json or the unit of dockerd cannot be understood")
@@ -52,15 +52,24 @@ def trace_docker(place: str, item: str, evidence: Evidence) -> list[Link]:
     return [*links, Link("container", "unknown", why)]
 
 
-def _find_container(place: str, address: str) -> SeenContainer:
-    found = [
-        one
-        for one in look_at_running(_NO_POLICY, read_containers(address))
-        if place == f"{RUNNING}{one.container.name}"
-    ]
-    if not found:
-        raise ValueError(f"{place!r} is no place to explain; accepted are {NEW}, {RUNNING}NAME")
-    return found[0]
+def _choose_daemon(place: str, evidence: Evidence) -> tuple[str, Evidence]:
+    """Return what the places of a daemon begin with, and the look at a host that has it."""
+    if evidence.docker.rootless:
+        from .check_rootless import list_rootless, look_with  # On few hosts.
+
+        for engine, docker in list_rootless(evidence):
+            mine = place.startswith(f"container:{engine}/")
+            if docker.is_own and (mine or place == f"new-container:{engine}"):
+                return engine, look_with(docker, evidence)
+    return "docker", evidence
+
+
+def _find_container(place: str, engine: str, address: str) -> SeenContainer:
+    for one in look_at_running(_NO_POLICY, read_containers(address), engine):
+        if place == f"container:{engine}/{one.container.name}":
+            return one
+    accepted = f"new-container:{engine}, container:{engine}/NAME"
+    raise ValueError(f"{place!r} is no place to explain; accepted are {accepted}")
 
 
 def _trace_base(item: str, scene: Scene, evidence: Evidence) -> Iterator[Link]:

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from .check_containerd import measure_new
-from .check_podman import open_session
+from .check_podman import name_running, name_user, open_session
 from .explain_podman import gather_podman
 from .policy.cause import Link, cite
 from .policy.engines_policy import ContainerdPolicy
@@ -13,7 +13,12 @@ from .policy.podman_causes import SHM
 from .policy.process_causes import format_pair
 from .policy.rlimit import RLIMITS
 from .probe.containerd import read_base_spec
+from .probe.docker import read_container_limits
+from .probe.evidence import format_time
 from .probe.podman_canary import Caller, run_podman_canary
+from .probe.podman_spec import read_created
+from .probe.process import read_limits, read_start_time
+from .probe.running_containers import find_running
 from .trace_processes import trace_unit
 
 TYPE_CHECKING = False
@@ -29,16 +34,12 @@ def trace_podman(user: str, item: str, evidence: Evidence) -> list[Link]:
 
     :raises ValueError: If there is no such item, or the files cannot be read.
     """
-    if item not in (*RLIMITS, SHM):
-        raise ValueError(f"{item!r} is no limit; accepted are {', '.join((*RLIMITS, SHM))}")
+    _require_item(item)
     session = open_session(user)
     facts = gather_podman(user, evidence, session.limits, session.way)
     if session.reason or facts is None:
         raise ValueError(session.reason or "the files of Podman cannot be read")
-    links = []
-    if item == "nofile":
-        source = "fs.nr_open, above which no container starts"
-        links.append(Link("kernel", str(evidence.nr_open), source))
+    links = _trace_kernel(item, evidence)
     if item in session.limits:
         source = f"of {user} through {session.way}: the ceiling of a rootless container"
         links.append(Link("session", format_pair(item, session.limits[item]), source))
@@ -49,6 +50,53 @@ def trace_podman(user: str, item: str, evidence: Evidence) -> list[Link]:
     if item == SHM:
         return [*links, Link("container", str(seen.found.shm_size), "a canary's /dev/shm")]
     return [*links, Link("container", format_pair(item, seen.found.limits[item]), "a canary's")]
+
+
+def trace_running(place: str, item: str, evidence: Evidence) -> list[Link]:
+    """Return the chain of one limit of a running container, named as ``check`` names it.
+
+    :raises OSError: If it ended meanwhile.
+    :raises ValueError: If there is no such container or item.
+    """
+    _require_item(item)
+    running = find_running(evidence.processes)
+    found = [
+        one for one in running if one.container.engine == "podman" and name_running(one) == place
+    ]
+    if not found:
+        raise ValueError(f"{place!r} is not running")
+    one, links = found[0], _trace_kernel(item, evidence)
+    facts = gather_podman(name_user(one.owner), evidence, {}, "")
+    if facts:
+        links += _trace_files(item, facts, evidence)
+    created = read_created(one)
+    if created.limits is None or item == SHM:
+        links.append(Link("created", "", "with what is not known", created.since))
+    elif item in created.limits:
+        source = "the specification that its runtime was given"
+        links.append(
+            Link("created", format_pair(item, created.limits[item]), source, created.since)
+        )
+    pid = one.process.pid
+    since = format_time(read_start_time(one.process))
+    if item == SHM:
+        size = read_container_limits(pid).shm_size
+        value = "unknown" if size is None else str(size)
+        return [*links, Link("container", value, f"/proc/{pid}/root/dev/shm", since)]
+    value = format_pair(item, read_limits(pid)[item])
+    return [*links, Link("container", value, f"/proc/{pid}/limits", since)]
+
+
+def _require_item(item: str) -> None:
+    if item not in (*RLIMITS, SHM):
+        raise ValueError(f"{item!r} is no limit; accepted are {', '.join((*RLIMITS, SHM))}")
+
+
+def _trace_kernel(item: str, evidence: Evidence) -> list[Link]:
+    if item != "nofile":
+        return []
+    source = "fs.nr_open, above which no container starts"
+    return [Link("kernel", str(evidence.nr_open), source)]
 
 
 def _trace_files(item: str, facts: PodmanFacts, evidence: Evidence) -> Iterator[Link]:

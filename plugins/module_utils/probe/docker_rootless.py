@@ -33,29 +33,29 @@ class RootlessEvidence(DockerEvidence):
     """One look at a user's own Docker."""
 
     def __init__(self, process: Process, proc: str = "/proc") -> None:
-        self._process, self._proc = process, proc
+        self.process, self._proc = process, proc
 
     @cached_property
     def user(self) -> str:
         try:
-            return pwd.getpwuid(self._process.uid).pw_name
+            return pwd.getpwuid(self.process.uid).pw_name
         except KeyError:
-            return str(self._process.uid)
+            return str(self.process.uid)
 
     @cached_property
     def _environment(self) -> dict[str, str]:
         return dict(word.partition("=")[::2] for word in self._read_words("environ"))
 
     def _read_words(self, name: str) -> list[str]:
-        path = f"{self._proc}/{self._process.pid}/{name}"
+        path = f"{self._proc}/{self.process.pid}/{name}"
         with open(path, encoding="utf-8", errors="surrogateescape") as file:
             return file.read().rstrip("\0").split("\0")
 
     @cached_property
     def daemon(self) -> Daemon | None:
-        path = f"/proc/{self._process.pid}/cmdline"
+        path = f"/proc/{self.process.pid}/cmdline"
         words = [(word, path, 0) for word in self._read_words("cmdline")[1:]]
-        return Daemon(self._process, parse_flags(words))
+        return Daemon(self.process, parse_flags(words))
 
     @cached_property
     def unit(self) -> str:
@@ -63,7 +63,7 @@ class RootlessEvidence(DockerEvidence):
 
     @cached_property
     def _run_folder(self) -> str:
-        return self._environment.get("XDG_RUNTIME_DIR") or f"/run/user/{self._process.uid}"
+        return self._environment.get("XDG_RUNTIME_DIR") or f"/run/user/{self.process.uid}"
 
     @cached_property
     def address(self) -> str:
@@ -79,7 +79,7 @@ class RootlessEvidence(DockerEvidence):
 
     def _belongs(self, pid: int | None) -> bool:
         try:
-            return bool(pid) and read_process(pid or 0, self._proc).uid == self._process.uid
+            return bool(pid) and read_process(pid or 0, self._proc).uid == self.process.uid
         except OSError:
             return False
 
@@ -93,7 +93,7 @@ class RootlessEvidence(DockerEvidence):
 
     @cached_property
     def config(self) -> str | None:
-        content = read_owned(self.config_path, self._process.uid)
+        content = read_owned(self.config_path, self.process.uid)
         return None if content is None else content.decode("utf-8")
 
     def read_running_config(self) -> bytes:
@@ -109,7 +109,7 @@ class RootlessEvidence(DockerEvidence):
         given = {flag.name: flag.value for flag in self.running_flags}
         folder = given.get("exec-root") or f"{self._run_folder}/docker"
         pid = read_peer(given.get("containerd") or f"{folder}/containerd/containerd.sock")
-        return read_process(pid, self._proc) if pid and self._belongs(pid) else self._process
+        return read_process(pid, self._proc) if pid and self._belongs(pid) else self.process
 
     @cached_property
     def containerd_unit(self) -> str:
