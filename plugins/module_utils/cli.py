@@ -7,7 +7,8 @@ import argparse
 import json
 import sys
 
-from .check import SERVICES, Options, check_host
+from .check import check_host
+from .check_options import SERVICES, Options
 from .explain import ACCEPTED, explain
 from .policy.policy_reader import PolicyError
 from .policy.profiles import DEFAULT_PROFILE, PROFILES

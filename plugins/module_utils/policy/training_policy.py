@@ -28,6 +28,9 @@ NEEDS = {
 }
 """Every check of a run, with the keys that it cannot do without."""
 
+_ASKED = ("cpus",)
+"""Made only where it is asked for: more workers than CPUs wait, and no run dies of it."""
+
 MEANINGS = {
     "workers": "the number of workers that each rank starts",
     "tensors_per_batch": "how many tensors one batch holds",
@@ -165,11 +168,14 @@ def choose_checks(training: Training) -> tuple[str, ...]:
     if training.checks is not None:
         return training.checks
     return tuple(
-        check
-        for check, keys in NEEDS.items()
-        if check in training.needs
-        or all(_is_given(training, key) for key in keys if "." not in key)
+        check for check in NEEDS if check in training.needs or _can_be_made(training, check)
     )
+
+
+def _can_be_made(training: Training, check: str) -> bool:
+    """Tell whether a check that nobody asks for has what it needs; parts may be missing."""
+    keys = [key for key in NEEDS[check] if "." not in key]
+    return check not in _ASKED and all(_is_given(training, key) for key in keys)
 
 
 def find_missing(training: Training) -> list[str]:

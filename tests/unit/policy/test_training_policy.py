@@ -167,8 +167,8 @@ def test_every_violation_is_told_at_once() -> None:
 @pytest.mark.parametrize(
     ("raw", "checks"),
     [
-        ({"workers": 1}, ("memory", "cpus")),
-        ({"workers": 1, "tensors_per_batch": 2}, ("descriptors", "memory", "cpus")),
+        ({"workers": 1}, ("memory",)),
+        ({"workers": 1, "tensors_per_batch": 2}, ("descriptors", "memory")),
         ({"workers": 1, "checks": ["cpus"]}, ("cpus",)),
         ({"output_dir": "/o", "needs": ["cpus"]}, ("cpus", "output")),
         ({"packages": {"torch": ""}}, ()),
@@ -209,7 +209,7 @@ def test_all_that_is_missing_is_named(training: Training, missing: list[str]) ->
     ("profile", "problems"),
     [
         ("second_me", [
-            "training.workers: is missing; it is the number of workers that each rank starts, which the checks descriptors, memory, cpus cannot do without",
+            "training.workers: is missing; it is the number of workers that each rank starts, which the checks descriptors, memory cannot do without",
             "training.tensors_per_batch: is missing; it is how many tensors one batch holds, which the check descriptors cannot do without",
         ]),
         ("checkpoints", [
