@@ -29,12 +29,22 @@ from .profiles import PROFILES
 from .rlimit import ITEMS, UNLIMITED
 from .services_policy import ServicesPolicy, read_services
 from .slurm_policy import SlurmPolicy, read_jobs
+from .training_policy import Training, find_missing, read_training
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-SECTIONS = ("sessions", "kernel", "services", "containers", "processes", "shared_memory", "jobs")
+SECTIONS = (
+    "sessions",
+    "kernel",
+    "services",
+    "containers",
+    "processes",
+    "shared_memory",
+    "jobs",
+    "training",
+)
 _ENGINES = ("docker", "podman", "containerd")
 _SELECTORS = ("user", "name", "unit")
 _DOMAIN = re.compile(r"[^\s#*%@:][^\s#:]*|\*|@[^\s#:]+|@?([0-9]+:[0-9]*|:[0-9]+)")
@@ -85,14 +95,16 @@ class Policy(NamedTuple):
     """Bytes that /dev/shm must have at least."""
     services: ServicesPolicy | None = None
     slurm: SlurmPolicy | None = None
+    training: Training | None = None
 
 
-def load_policy(policy: object, profile: str) -> Policy:
+def load_policy(policy: object, profile: str, run: bool = False) -> Policy:
     """Merge *policy* over the named profile and check the result.
 
     Mappings merge key by key, lists and values replace, ``null`` removes what the profile says.
 
     :param policy: A mapping, or ``None`` for the profile as it is.
+    :param run: Whether a run is meant to be judged, so that all it needs must be stated.
     :raises PolicyError: With every violation, each with its key path.
     """
     if profile not in PROFILES:
@@ -108,11 +120,19 @@ def load_policy(policy: object, profile: str) -> Policy:
         raise PolicyError(["policy: is nested too deeply to be read"]) from None
     if not problems:
         problems += _find_clashes(loaded)
+    problems += _find_missing(loaded, problems) if run else []
     if not problems and loaded == Policy():
         problems.append("policy: is empty, so nothing would be required")
     if problems:
         raise PolicyError(problems)
     return loaded
+
+
+def _find_missing(policy: Policy, told: list[str]) -> list[str]:
+    """Return what a run must state and does not, but for what is told to be wrong."""
+    paths = {problem.partition(":")[0] for problem in told}
+    missing = find_missing(policy.training) if policy.training else []
+    return [one for one in missing if one.partition(":")[0] not in paths]
 
 
 def _find_clashes(policy: Policy) -> Iterator[str]:
@@ -171,6 +191,7 @@ def _read_policy(raw: Mapping[str, object], problems: list[str]) -> Policy:
         shared_memory=_read_shared_memory(raw.get("shared_memory", {}), problems),
         services=read_services(raw.get("services", {}), problems),
         slurm=read_jobs(raw.get("jobs", {}), problems),
+        training=read_training(raw.get("training", {}), problems),
     )
 
 
