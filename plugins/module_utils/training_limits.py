@@ -10,7 +10,7 @@ from .policy.schema import DockerPolicy, SessionRule
 from .policy.services_policy import ServicesPolicy, UnitRule
 from .policy.slurm_policy import SlurmPolicy
 from .policy.training_policy import SELF
-from .probe.process import find_processes, read_limits, read_process
+from .probe.process import read_limits, read_process
 from .training_runner import NEW_CONTAINER
 
 TYPE_CHECKING = False
@@ -67,7 +67,7 @@ def _judge_self(
     from .unit_facts import Seen, World
 
     seen = Seen(read_process(os.getpid()), own, limits, findings)
-    return explain_process(seen, World(evidence, list(find_processes()), options.probe))
+    return explain_process(seen, World(evidence, options.probe))
 
 
 def _judge_container(

@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Train four steps with the real Trainer and a checkpoint every other step."""
+
+import argparse
+import os
+import sys
+
+import torch
+import transformers
+from transformers import Trainer, TrainingArguments
+
+
+class Line(torch.nn.Module):
+    """The smallest model that a Trainer takes."""
+
+    def __init__(self):
+        super().__init__()
+        self.line = torch.nn.Linear(4, 1)
+
+    def forward(self, x, labels):
+        return {"loss": (self.line(x) - labels).square().mean()}
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("output")
+    parser.add_argument("--steps", type=int, default=4)
+    parser.add_argument("--resume", action="store_true")
+    parser.add_argument("--save-total-limit", type=int)
+    given = parser.parse_args()
+    print(f"transformers {transformers.__version__}")
+    arguments = TrainingArguments(
+        output_dir=given.output,
+        max_steps=given.steps,
+        save_steps=2,
+        save_total_limit=given.save_total_limit,
+        use_cpu=True,
+        report_to=[],
+        disable_tqdm=True,
+    )
+    samples = [{"x": torch.ones(4), "labels": torch.ones(1)} for _ in range(64)]
+    Trainer(Line(), arguments, train_dataset=samples).train(resume_from_checkpoint=given.resume)
+    last = f"{given.output}/checkpoint-{given.steps}"
+    if not os.path.isfile(f"{last}/trainer_state.json"):
+        sys.exit(f"{last} is gone: {sorted(os.listdir(given.output))} are left")
+    print(f"saved {last}")
+
+
+if __name__ == "__main__":
+    main()
