@@ -171,7 +171,8 @@ def check_training(run: Training, options: Options, evidence: Evidence) -> Itera
     """Yield whether a run will survive: all that it needs against all that awaits it."""
     survey = Survey(run, options, evidence)
     for check in survey.checks:
-        yield from _LOOKS[check](survey)
+        if check in _LOOKS:
+            yield from _LOOKS[check](survey)
     if run.workers and any(bound.name != CPUS for bound in survey.bounds):
         yield _judge_workers(survey)
 
@@ -332,6 +333,12 @@ def _check_deepspeed(survey: Survey) -> Iterator[Finding]:
         )
 
 
+def _check_cache(survey: Survey) -> Iterator[Finding]:
+    from .check_cache import check_cache  # Of runs that have one.
+
+    yield from check_cache(survey.run, survey.evidence)
+
+
 def _round_up(size: int) -> int:
     """Return whole MiB, which people can read."""
     return -(-size // _MIB) * _MIB
@@ -347,4 +354,5 @@ _LOOKS: dict[str, Callable[[Survey], Iterator[Finding]]] = {
     "memory": _check_memory,
     "cpus": _check_cpus,
     "deepspeed": _check_deepspeed,
+    "cache": _check_cache,
 }
