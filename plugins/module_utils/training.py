@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from .check_host import CheckResult
-    from .check_training import Survey
     from .policy.training_rules import Plan
+    from .training_survey import Survey
     from .watch import DescriptorWatch
 
 _RAISED = {"nofile": resource.RLIMIT_NOFILE, "memlock": resource.RLIMIT_MEMLOCK}
@@ -109,10 +109,10 @@ def plan_workers(wanted: int | None = None, **run: object) -> Plan:
 def _survey(run: Mapping[str, object]) -> Survey:
     """Return a look at this process, without opening a session or starting anything."""
     from .check_options import Options
-    from .check_training import Survey
     from .policy.policy_reader import PolicyError
     from .policy.training_policy import read_training
     from .probe.evidence import Evidence
+    from .training_survey import Survey
 
     problems: list[str] = []
     training = read_training({"base": count_open(), **run}, problems)

@@ -145,7 +145,10 @@ def read_training(raw: object, problems: list[str]) -> Training | None:
         return None
     read = {key: _read_key(f"{path}.{key}", key, raw, problems) for key, raw in section.items()}
     stated = {key: value for key, value in read.items() if value is not None and key in NAMES}
-    return Training(**stated)._replace(place=_find_place(read))  # type: ignore[arg-type]
+    run = Training(**stated)._replace(place=_find_place(read))  # type: ignore[arg-type]
+    if run.deepspeed and "ranks_per_node" not in stated:
+        return run._replace(ranks_per_node=run.deepspeed.gpus_per_node)  # It starts one for each.
+    return run
 
 
 def _read_key(path: str, key: str, raw: object, problems: list[str]) -> object:

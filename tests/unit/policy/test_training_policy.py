@@ -114,6 +114,20 @@ def test_who_runs_it(raw: object, place: str) -> None:
     assert found.place == place
 
 
+@pytest.mark.parametrize(
+    ("raw", "ranks"),
+    [
+        ({"workers": 1}, 1),
+        ({"deepspeed": {"gpus_per_node": 8}}, 8),
+        ({"deepspeed": {"gpus_per_node": 8}, "ranks_per_node": 4}, 4),
+    ],
+)
+def test_deepspeed_starts_a_rank_for_each_gpu(raw: object, ranks: int) -> None:
+    found = read(raw)
+    assert found
+    assert found.ranks_per_node == ranks
+
+
 def test_nothing_stated_is_no_run() -> None:
     assert read({}) is None
 
