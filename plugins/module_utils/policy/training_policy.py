@@ -110,6 +110,7 @@ class Training(NamedTuple):
     cache_dir: str | None = None
     shards: int | None = None
     cache_free: int | None = None
+    deep: bool = False
     output_dir: str | None = None
     checkpoint_size: int | None = None
     save_total_limit: int | None = None
@@ -341,6 +342,7 @@ _READERS: Mapping[str, Callable[[str, object, list[str]], object]] = {
     "worker_memory": _read_size,
     "pinned_buffer": _read_size,
     "cache_free": _read_size,
+    "deep": _read_switch,
     "checkpoint_size": _read_size,
     "cache_dir": _read_path,
     "output_dir": _read_path,
