@@ -7,7 +7,7 @@ import argparse
 import json
 import sys
 
-from .check import check_host
+from .check_host import check_host
 from .check_options import SECTIONS, SERVICES, Options
 from .cli_training import add_run_options, read_run
 from .explain import ACCEPTED, explain

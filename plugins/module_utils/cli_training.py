@@ -59,6 +59,9 @@ def add_run_options(parser: argparse.ArgumentParser) -> None:
         group.add_argument(_flag(key), metavar="DIR", help=text)
     for key, choices in _CHOICES.items():
         group.add_argument(_flag(key), choices=choices)
+    group.add_argument(
+        "--deep", action="store_true", default=None, help="read all of the cache for its checksums"
+    )
     group.add_argument("--stage", choices=[str(stage) for stage in STAGES], help="ZeRO's stage")
     for key, text in _SWITCHES.items():
         group.add_argument(_flag(key), choices=["yes", "no"], help=text)
@@ -81,7 +84,9 @@ def _flag(key: str) -> str:
 def read_run(arguments: argparse.Namespace) -> dict[str, object]:
     """Return the section ``training`` of a policy, with what was given and nothing else."""
     given = {key: value for key, value in vars(arguments).items() if value is not None}
-    run: dict[str, object] = {key: given[key] for key in {**_VALUES, **_CHOICES} if key in given}
+    run: dict[str, object] = {
+        key: given[key] for key in (*_VALUES, *_CHOICES, "deep") if key in given
+    }
     run.update({key: os.path.abspath(given[key]) for key in _PATHS if key in given})
     states = {key: given[key] for key in (*_DEEPSPEED, "stage") if key in given}
     states.update({key: given[key] == "yes" for key in _SWITCHES if key in given})

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 _SERVICE, _SESSION, _CONTAINER = "service:", "session:", "container:docker/"
 NEW_CONTAINER, JOB = "new-container:docker", "job:slurm"
+_FIRST_PERSON = 1000
 _SLURM_CPUS = "SLURM_CPUS_PER_TASK"
 
 
@@ -105,6 +106,15 @@ class Runner:
             return may_lock_memory(self.pid)
         user = read_user(self.user) if self.user else None
         return bool(user and user.uid == 0)
+
+    @property
+    def loses_shm(self) -> bool:
+        """Tell whether logind may remove its named files in /dev/shm at the last logout.
+
+        It spares system users (logind.conf(5)); a file that is unlinked at once is no concern.
+        """
+        user = read_user(self.user) if self.user else None
+        return bool(user and user.uid >= _FIRST_PERSON)
 
     def find_rooms(self) -> list[Room]:
         """Return the memory that is left for it: of each cgroup above it, and of the host.

@@ -201,7 +201,7 @@ connection_causes:
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ..module_utils.check import check_host
+from ..module_utils.check_host import check_host
 from ..module_utils.check_options import SECTIONS, SERVICES, Options
 from ..module_utils.policy.profiles import DEFAULT_PROFILE, PROFILES
 from ..module_utils.policy.schema import load_policy

@@ -3,14 +3,28 @@
 
 from __future__ import annotations
 
+import importlib
 from types import SimpleNamespace
 
 import pytest
+from mlhost_limits import check_logind, training_limits, training_runner, training_survey
 from mlhost_limits import check_training as subject
-from mlhost_limits import training_limits, training_runner
 from mlhost_limits.check_options import Options
-from mlhost_limits.policy.finding import FAIL, PASS, UNKNOWN, Finding, Observation, judge_limits
+from mlhost_limits.policy.finding import (
+    FAIL,
+    PASS,
+    UNKNOWN,
+    Finding,
+    Observation,
+    Requirement,
+    judge_limits,
+)
+from mlhost_limits.policy.pam_limits import User
+from mlhost_limits.policy.policy_reader import Limit
 from mlhost_limits.policy.rlimit import UNLIMITED, Rlimit
+from mlhost_limits.policy.schema import DockerPolicy, SessionRule
+from mlhost_limits.policy.services_policy import ServicesPolicy, UnitRule
+from mlhost_limits.policy.slurm_policy import SlurmPolicy
 from mlhost_limits.policy.training_causes import Room
 from mlhost_limits.policy.training_policy import DeepSpeed, Training
 from mlhost_limits.probe.evidence import Evidence
@@ -18,6 +32,7 @@ from mlhost_limits.training_runner import Cpus, Runner
 
 MIB, GIB = 2**20, 2**30
 RUN = Training(workers=8, prefetch=4, tensors_per_batch=4, batch_size=MIB)
+WANTED = {"nofile": Limit(161, 161)}
 OPTIONS = Options(probe="predict", canary="never")
 
 
@@ -37,7 +52,7 @@ def host(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
     monkeypatch.setattr(Runner, "find_rooms", lambda *_asked: host.rooms)
     monkeypatch.setattr(Runner, "find_cpus", lambda *_asked: host.cpus)
     monkeypatch.setattr(Runner, "may_lock", property(lambda *_asked: host.may_lock))
-    monkeypatch.setattr(subject, "read_free", lambda *_asked: host.shm)
+    monkeypatch.setattr(training_survey, "read_free", lambda *_asked: host.shm)
     monkeypatch.setattr(subject, "find_leftovers", lambda *_asked: [])
     monkeypatch.setattr(subject, "read_kernel_use", lambda: SimpleNamespace(files=host.files))
     monkeypatch.setattr(subject, "read_sysctl", lambda *_asked: str(host.file_max))
@@ -155,7 +170,7 @@ def test_what_is_unknown_stays_unknown(
 
     monkeypatch.setattr(Runner, "find_rooms", fail)
     monkeypatch.setattr(Runner, "find_cpus", fail)
-    monkeypatch.setattr(subject, "read_free", fail)
+    monkeypatch.setattr(training_survey, "read_free", fail)
     monkeypatch.setattr(subject, "read_kernel_use", fail)
     found = check(RUN._replace(needs=("cpus",)))
     unknown = {name: one.observation.reason for name, one in found.items() if one.status == UNKNOWN}
@@ -180,7 +195,7 @@ def test_a_new_container_has_the_size_that_docker_gives(
         nofile = judge_limits(runner.place, limits, {"nofile": Rlimit(UNLIMITED, UNLIMITED)}, "")
         return [*nofile, subject.judge(wanted, Observation(value, "canary", "no image"))]
 
-    monkeypatch.setattr(subject, "judge_runner", judge_runner)
+    monkeypatch.setattr(training_survey, "judge_runner", judge_runner)
     run = Training(
         workers=8, tensors_per_batch=1, batch_size=8 * MIB - 4096, place="new-container:docker"
     )
@@ -241,3 +256,89 @@ def test_a_container_is_found_by_its_name_or_by_what_its_id_begins_with(
         runner = Runner(f"container:docker/{name}", Evidence())
         assert (runner.label, runner.pid) == ("container:docker/web", 4711)
         assert runner.find_shm() == "/proc/4711/root/dev/shm"
+
+
+PASSED = Finding(PASS, Requirement("x", "nofile", "soft"), Observation(7, ""))
+
+
+@pytest.mark.parametrize(
+    ("place", "module", "name", "asked"),
+    [
+        (
+            "session:alice@su",
+            "check_sessions",
+            "check_sessions",
+            [(SessionRule(("alice",), WANTED),), ["alice"], ["su"], "predict"],
+        ),
+        (
+            "service:train.service",
+            "check_services",
+            "check_services",
+            [ServicesPolicy(units={"train.service": UnitRule(WANTED)}), "never"],
+        ),
+        ("job:slurm", "check_slurm", "check_slurm", [SlurmPolicy(WANTED), None, False, "predict"]),
+        (
+            "new-container:docker",
+            "check_docker",
+            "check_docker",
+            [DockerPolicy(WANTED, 4096), "never"],
+        ),
+    ],
+)
+def test_who_knows_a_place_is_asked(
+    place: str, module: str, name: str, asked: list[object], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words: list[object] = []
+
+    def answer(*given: object) -> list[Finding]:
+        words.extend(given)
+        return [PASSED._replace(requirement=PASSED.requirement._replace(place=place))]
+
+    monkeypatch.setattr(importlib.import_module(f"mlhost_limits.{module}"), name, answer)
+    evidence = Evidence()
+    found = training_limits.judge_runner(Runner(place, evidence), WANTED, 4096, OPTIONS, evidence)
+    assert [one.status for one in found] == [PASS]
+    assert [one for one in asked if one not in words] == []
+
+
+def test_a_container_that_is_gone_is_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(training_runner, "read_containers", lambda _address: [])
+    evidence = Evidence()
+    runner = Runner("container:docker/x", evidence)
+    found = training_limits.judge_runner(runner, WANTED, None, OPTIONS, evidence)
+    assert {(one.status, one.observation.reason) for one in found} == {
+        (UNKNOWN, "container:docker/x is not running")
+    }
+
+
+@pytest.mark.parametrize(
+    ("uid", "sharing", "asks"),
+    [(1000, "file_system", True), (1000, "file_descriptor", False), (999, "file_system", False)],
+)
+def test_named_files_are_lost_at_the_last_logout(
+    uid: int, sharing: str, asks: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    user = User("alice", uid, uid, frozenset(), frozenset())
+    monkeypatch.setattr(training_runner, "read_user", lambda _name: user)
+    monkeypatch.setattr(check_logind, "check_logind", lambda *_asked: PASSED)
+    monkeypatch.setattr(training_survey, "judge_runner", lambda *_asked: [])
+    run = RUN._replace(place="session:alice@sshd", sharing=sharing)
+    found = list(subject.check_training(run, OPTIONS, Evidence()))
+    assert (PASSED in found) == asks
+
+
+@pytest.mark.parametrize("probe", ["quiet", "predict"])
+def test_a_process_that_falls_short_is_explained_where_probes_may_look(
+    probe: str, host: SimpleNamespace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from mlhost_limits import explain_processes
+
+    asked = []
+    monkeypatch.setattr(
+        explain_processes, "explain_process", lambda seen, _world: asked.append(1) or seen.findings
+    )
+    host.limits["nofile"] = Rlimit(7, 7)
+    options = OPTIONS._replace(probe=probe)
+    found = list(subject.check_training(RUN, options, Evidence()))
+    assert [one.status for one in found[:2]] == [FAIL, FAIL]
+    assert asked == [1] * (probe == "quiet")

@@ -27,6 +27,7 @@ def parse(line: str) -> dict[str, object]:
         ("--cache-dir c --output-dir /o", {"cache_dir": f"{os.getcwd()}/c", "output_dir": "/o"}),
         ("--as-user alice --place job:slurm", {"user": "alice", "place": "job:slurm"}),
         ("--only cpus --only memory", {"checks": ["cpus", "memory"]}),
+        ("--deep", {"deep": True}),
         ("--sharing file_system", {"sharing": "file_system"}),
         (
             "--stage 2 --parameters 7e9 --offload-optimizer yes --zero-init no",

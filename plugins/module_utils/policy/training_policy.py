@@ -110,6 +110,7 @@ class Training(NamedTuple):
     cache_dir: str | None = None
     shards: int | None = None
     cache_free: int | None = None
+    deep: bool = False
     output_dir: str | None = None
     checkpoint_size: int | None = None
     save_total_limit: int | None = None
@@ -145,7 +146,10 @@ def read_training(raw: object, problems: list[str]) -> Training | None:
         return None
     read = {key: _read_key(f"{path}.{key}", key, raw, problems) for key, raw in section.items()}
     stated = {key: value for key, value in read.items() if value is not None and key in NAMES}
-    return Training(**stated)._replace(place=_find_place(read))  # type: ignore[arg-type]
+    run = Training(**stated)._replace(place=_find_place(read))  # type: ignore[arg-type]
+    if run.deepspeed and "ranks_per_node" not in stated:
+        return run._replace(ranks_per_node=run.deepspeed.gpus_per_node)  # It starts one for each.
+    return run
 
 
 def _read_key(path: str, key: str, raw: object, problems: list[str]) -> object:
@@ -338,6 +342,7 @@ _READERS: Mapping[str, Callable[[str, object, list[str]], object]] = {
     "worker_memory": _read_size,
     "pinned_buffer": _read_size,
     "cache_free": _read_size,
+    "deep": _read_switch,
     "checkpoint_size": _read_size,
     "cache_dir": _read_path,
     "output_dir": _read_path,

@@ -49,6 +49,7 @@ def test_every_key_is_read_in_the_units_of_the_kernel() -> None:
             "cache_dir": "/var/cache/training",
             "shards": 100,
             "cache_free": "10GiB",
+            "deep": True,
             "output_dir": "/srv/run-17",
             "checkpoint_size": "14GiB",
             "save_total_limit": 2,
@@ -86,6 +87,7 @@ def test_every_key_is_read_in_the_units_of_the_kernel() -> None:
         cache_dir="/var/cache/training",
         shards=100,
         cache_free=10 * 2**30,
+        deep=True,
         output_dir="/srv/run-17",
         checkpoint_size=14 * 2**30,
         save_total_limit=2,
@@ -112,6 +114,20 @@ def test_who_runs_it(raw: object, place: str) -> None:
     found = read(raw)
     assert found
     assert found.place == place
+
+
+@pytest.mark.parametrize(
+    ("raw", "ranks"),
+    [
+        ({"workers": 1}, 1),
+        ({"deepspeed": {"gpus_per_node": 8}}, 8),
+        ({"deepspeed": {"gpus_per_node": 8}, "ranks_per_node": 4}, 4),
+    ],
+)
+def test_deepspeed_starts_a_rank_for_each_gpu(raw: object, ranks: int) -> None:
+    found = read(raw)
+    assert found
+    assert found.ranks_per_node == ranks
 
 
 def test_nothing_stated_is_no_run() -> None:
