@@ -56,7 +56,8 @@ def find(setting: Setting) -> tuple[int, int]:
     from mlhost_limits.policy.deepspeed_floor import find_floor
     from mlhost_limits.policy.training_policy import DeepSpeed
 
-    return find_floor(DeepSpeed(*setting))
+    floor = find_floor(DeepSpeed(*setting))
+    return floor.node, floor.gpu
 
 
 def ask_deepspeed(settings: list[Setting]) -> Any:
