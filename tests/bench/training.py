@@ -15,15 +15,15 @@ _ROUNDS = 11
 _WATCHED = 20.0
 _LOAD = """
 import importlib.util, sys, time
-begin = time.perf_counter()
+begin = time.process_time()
 spec = importlib.util.spec_from_file_location(
     "mlhost_limits", {path!r}, submodule_search_locations=[{folder!r}])
 sys.modules["mlhost_limits"] = module = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(module)
 from mlhost_limits import check, plan_workers, raise_soft_limits, watch_descriptors
 """
-_IMPORT = _LOAD + "print(time.perf_counter() - begin)"
-_PLAN = _LOAD + "plan_workers(tensors_per_batch=8)\nprint(time.perf_counter() - begin)"
+_IMPORT = _LOAD + "print(time.process_time() - begin)"
+_PLAN = _LOAD + "plan_workers(tensors_per_batch=8)\nprint(time.process_time() - begin)"
 _WATCH = (
     _LOAD
     + """
@@ -48,7 +48,7 @@ def measure(code: str, cache: str, **words: object) -> float:
 
 
 def measure_training() -> dict[str, float]:
-    """Return seconds of an import and of a plan, and the percent of a core that a watch takes."""
+    """Return processor seconds of an import and of a plan, and the percent of a core that a watch takes."""
     figures = {}
     with tempfile.TemporaryDirectory() as cache:
         for name, code in (("training_import_s", _IMPORT), ("plan_workers_s", _PLAN)):
