@@ -18,6 +18,8 @@ description:
     with the reason, and never a pass.
   - Names for each failure the line at fault and the remedy, and says whether it will be right at
     the next session, after a restart and after a boot.
+  - Says of one training run, whose numbers are the policy's C(training), whether it will survive,
+    and the largest number of workers that fits.
   - Changes no configuration. A session is opened in a child process through the real PAM
     library and ends at once; the new service sleeps and is stopped; the new container has no
     network, no image of yours and is removed.
@@ -45,6 +47,7 @@ options:
       - slurm
       - shared_memory
       - processes
+      - training
     default:
       - kernel
       - sessions
@@ -55,6 +58,7 @@ options:
       - slurm
       - shared_memory
       - processes
+      - training
   users:
     description:
       - Users whose sessions are measured. By default those that the policy names, the user that
@@ -114,6 +118,13 @@ EXAMPLES = r"""
           limits: {nofile: 131072, memlock: unlimited}
           partitions: [gpu, long]
           propagate: none
+
+- name: Say whether a run will survive on this host, before it starts
+  mlhost.limits.check:
+    profile: second_me
+    policy:
+      training: {workers: 16, prefetch: 4, tensors_per_batch: 8, batch_size: 64MiB, user: alice}
+    sections: [training]
 """
 
 RETURN = r"""
@@ -190,7 +201,8 @@ connection_causes:
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ..module_utils.check import SECTIONS, SERVICES, Options, check_host
+from ..module_utils.check_host import check_host
+from ..module_utils.check_options import SECTIONS, SERVICES, Options
 from ..module_utils.policy.profiles import DEFAULT_PROFILE, PROFILES
 from ..module_utils.policy.schema import load_policy
 
@@ -220,7 +232,8 @@ def main() -> None:
     )
     given = dict(module.params)
     try:
-        policy = load_policy(given.pop("policy"), given.pop("profile"))
+        run = "training" in given["sections"]
+        policy = load_policy(given.pop("policy"), given.pop("profile"), run)
         fail_on = given.pop("fail_on")
         result = check_host(policy, Options(**given))
     except (OSError, ValueError) as exc:

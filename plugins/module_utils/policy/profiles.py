@@ -32,14 +32,14 @@ PROFILES: dict[str, dict[str, object]] = {
         "sessions": [{"users": ["*", "root"], "limits": {"nofile": _NOFILE}}],
         "kernel": _FILES,
         "containers": {"docker": {"limits": {"nofile": _NOFILE}}},
-        "training": {"needs": ["descriptors", "memory", "cpus"]},
+        "training": {"needs": ["descriptors", "memory"]},
     },
     # DeepSpeed with the optimizer and the parameters in the host's memory: a rank is killed.
     "zero3_offload": {
         "sessions": [{"users": ["*", "root"], "limits": {"memlock": "unlimited"}}],
         "containers": {"docker": {"limits": {"memlock": "unlimited"}}},
         "training": {
-            "needs": ["deepspeed", "memory", "cpus"],
+            "needs": ["deepspeed", "memory"],
             "deepspeed": {"stage": 3, "offload_optimizer": True, "offload_parameters": True},
         },
     },

@@ -28,6 +28,9 @@ NEEDS = {
 }
 """Every check of a run, with the keys that it cannot do without."""
 
+_ASKED = ("cpus",)
+"""Made only where it is asked for: more workers than CPUs wait, and no run dies of it."""
+
 MEANINGS = {
     "workers": "the number of workers that each rank starts",
     "tensors_per_batch": "how many tensors one batch holds",
@@ -107,6 +110,7 @@ class Training(NamedTuple):
     cache_dir: str | None = None
     shards: int | None = None
     cache_free: int | None = None
+    deep: bool = False
     output_dir: str | None = None
     checkpoint_size: int | None = None
     save_total_limit: int | None = None
@@ -142,7 +146,10 @@ def read_training(raw: object, problems: list[str]) -> Training | None:
         return None
     read = {key: _read_key(f"{path}.{key}", key, raw, problems) for key, raw in section.items()}
     stated = {key: value for key, value in read.items() if value is not None and key in NAMES}
-    return Training(**stated)._replace(place=_find_place(read))  # type: ignore[arg-type]
+    run = Training(**stated)._replace(place=_find_place(read))  # type: ignore[arg-type]
+    if run.deepspeed and "ranks_per_node" not in stated:
+        return run._replace(ranks_per_node=run.deepspeed.gpus_per_node)  # It starts one for each.
+    return run
 
 
 def _read_key(path: str, key: str, raw: object, problems: list[str]) -> object:
@@ -165,11 +172,14 @@ def choose_checks(training: Training) -> tuple[str, ...]:
     if training.checks is not None:
         return training.checks
     return tuple(
-        check
-        for check, keys in NEEDS.items()
-        if check in training.needs
-        or all(_is_given(training, key) for key in keys if "." not in key)
+        check for check in NEEDS if check in training.needs or _can_be_made(training, check)
     )
+
+
+def _can_be_made(training: Training, check: str) -> bool:
+    """Tell whether a check that nobody asks for has what it needs; parts may be missing."""
+    keys = [key for key in NEEDS[check] if "." not in key]
+    return check not in _ASKED and all(_is_given(training, key) for key in keys)
 
 
 def find_missing(training: Training) -> list[str]:
@@ -332,6 +342,7 @@ _READERS: Mapping[str, Callable[[str, object, list[str]], object]] = {
     "worker_memory": _read_size,
     "pinned_buffer": _read_size,
     "cache_free": _read_size,
+    "deep": _read_switch,
     "checkpoint_size": _read_size,
     "cache_dir": _read_path,
     "output_dir": _read_path,

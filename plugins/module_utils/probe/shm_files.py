@@ -8,6 +8,7 @@ import re
 from typing import NamedTuple
 
 from ..policy.rlimit import UNLIMITED
+from ..policy.shm_mount import SHM
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,21 +26,21 @@ class Leftover(NamedTuple):
     size: int
 
 
-def read_free(pid: int | str = "self", proc: str = "/proc") -> int:
-    """Return the free bytes of /dev/shm as a process sees it.
+def find_folder(pid: str = "self", proc: str = "/proc") -> str:
+    """Return where /dev/shm of a process is for us."""
+    return SHM if pid == "self" else f"{proc}/{pid}/root{SHM}"
+
+
+def read_free(folder: str = SHM) -> int:
+    """Return the free bytes of a /dev/shm; one without a limit has no end.
 
     :raises OSError: If there is none, or it may not be looked at.
     """
-    seen = os.statvfs(find_folder(pid, proc))
+    seen = os.statvfs(folder)
     return seen.f_bavail * seen.f_frsize if seen.f_blocks else UNLIMITED
 
 
-def find_folder(pid: int | str = "self", proc: str = "/proc") -> str:
-    """Return where /dev/shm of a process is for us."""
-    return "/dev/shm" if pid == "self" else f"{proc}/{pid}/root/dev/shm"  # noqa: S108
-
-
-def find_leftovers(folder: str = "/dev/shm", proc: str = "/proc") -> list[Leftover]:  # noqa: S108
+def find_leftovers(folder: str = SHM, proc: str = "/proc") -> list[Leftover]:
     """Return the files that runs left behind, the largest first.
 
     The process in a file's name may have ended while another uses it, so only a file counts that

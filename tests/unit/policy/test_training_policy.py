@@ -49,6 +49,7 @@ def test_every_key_is_read_in_the_units_of_the_kernel() -> None:
             "cache_dir": "/var/cache/training",
             "shards": 100,
             "cache_free": "10GiB",
+            "deep": True,
             "output_dir": "/srv/run-17",
             "checkpoint_size": "14GiB",
             "save_total_limit": 2,
@@ -86,6 +87,7 @@ def test_every_key_is_read_in_the_units_of_the_kernel() -> None:
         cache_dir="/var/cache/training",
         shards=100,
         cache_free=10 * 2**30,
+        deep=True,
         output_dir="/srv/run-17",
         checkpoint_size=14 * 2**30,
         save_total_limit=2,
@@ -112,6 +114,20 @@ def test_who_runs_it(raw: object, place: str) -> None:
     found = read(raw)
     assert found
     assert found.place == place
+
+
+@pytest.mark.parametrize(
+    ("raw", "ranks"),
+    [
+        ({"workers": 1}, 1),
+        ({"deepspeed": {"gpus_per_node": 8}}, 8),
+        ({"deepspeed": {"gpus_per_node": 8}, "ranks_per_node": 4}, 4),
+    ],
+)
+def test_deepspeed_starts_a_rank_for_each_gpu(raw: object, ranks: int) -> None:
+    found = read(raw)
+    assert found
+    assert found.ranks_per_node == ranks
 
 
 def test_nothing_stated_is_no_run() -> None:
@@ -167,8 +183,8 @@ def test_every_violation_is_told_at_once() -> None:
 @pytest.mark.parametrize(
     ("raw", "checks"),
     [
-        ({"workers": 1}, ("memory", "cpus")),
-        ({"workers": 1, "tensors_per_batch": 2}, ("descriptors", "memory", "cpus")),
+        ({"workers": 1}, ("memory",)),
+        ({"workers": 1, "tensors_per_batch": 2}, ("descriptors", "memory")),
         ({"workers": 1, "checks": ["cpus"]}, ("cpus",)),
         ({"output_dir": "/o", "needs": ["cpus"]}, ("cpus", "output")),
         ({"packages": {"torch": ""}}, ()),
@@ -209,7 +225,7 @@ def test_all_that_is_missing_is_named(training: Training, missing: list[str]) ->
     ("profile", "problems"),
     [
         ("second_me", [
-            "training.workers: is missing; it is the number of workers that each rank starts, which the checks descriptors, memory, cpus cannot do without",
+            "training.workers: is missing; it is the number of workers that each rank starts, which the checks descriptors, memory cannot do without",
             "training.tensors_per_batch: is missing; it is how many tensors one batch holds, which the check descriptors cannot do without",
         ]),
         ("checkpoints", [
