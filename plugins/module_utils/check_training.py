@@ -226,6 +226,12 @@ def _check_cache(survey: Survey) -> Iterator[Finding]:
     yield from check_cache(survey.run, survey.evidence)
 
 
+def _check_cache_integrity(survey: Survey) -> Iterator[Finding]:
+    from .check_cache_files import check_cache_files
+
+    yield from check_cache_files(survey.run, survey.evidence, survey.run.deep)
+
+
 def _round_up(size: int) -> int:
     """Return whole MiB, which people can read."""
     return -(-size // _MIB) * _MIB
@@ -242,4 +248,5 @@ _LOOKS: dict[str, Callable[[Survey], Iterator[Finding]]] = {
     "cpus": _check_cpus,
     "deepspeed": _check_deepspeed,
     "cache": _check_cache,
+    "cache_integrity": _check_cache_integrity,
 }

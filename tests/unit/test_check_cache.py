@@ -4,15 +4,20 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from mlhost_limits.check_cache import check_cache, find_user
+from mlhost_limits.check_cache_files import check_cache_files, make_progress
 from mlhost_limits.policy.finding import Finding
 from mlhost_limits.policy.training_policy import Training
 from mlhost_limits.probe.evidence import Evidence
+
+from tests.unit.policy.archives import make_pt
 
 
 @pytest.fixture(autouse=True)
@@ -100,3 +105,44 @@ def test_a_path_of_a_container_is_not_looked_at_on_the_host(top: Path) -> None:
 )
 def test_who_will_run_is_whom_the_policy_names(stated: dict[str, str], user: str | None) -> None:
     assert find_user(Training(**stated)) == user  # type: ignore[arg-type]
+
+
+def look_into(top: Path, **stated: object) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    training = Training(cache_dir=str(top), **stated)  # type: ignore[arg-type]
+    for one in check_cache_files(training, Evidence()):
+        found.setdefault(one.status, []).append(one.observation.reason)
+    return found
+
+
+def test_damaged_files_fail_and_those_being_written_do_not(top: Path) -> None:
+    assert not list(check_cache_files(Training(), Evidence()))
+    (top / "whole.pt").write_bytes(make_pt())
+    assert look_into(top) == {"pass": [""]}
+    words = f"f=open('{top}/now.pt','wb'); f.write(b'PK'); f.flush(); print(1, flush=True); input()"
+    pipe = subprocess.PIPE
+    with subprocess.Popen([sys.executable, "-c", words], stdin=pipe, stdout=pipe) as process:
+        assert process.stdout
+        process.stdout.readline()
+        reason = f"1 files are being written now: now.pt by pid {process.pid}"
+        assert look_into(top) == {"pass": [""], "unknown": [reason]}
+        process.communicate(b"\n")
+    assert look_into(top) == {"fail": [""]}
+
+
+def test_a_cache_that_is_not_there_has_no_files(top: Path) -> None:
+    assert look_into(top / "none") == {"unknown": [f"{top}/none does not exist"]}
+    assert list(look_into(top, place="new-container:docker")) == ["unknown"]
+
+
+def test_progress_is_shown_on_a_terminal_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert make_progress("/c") is None
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    monkeypatch.setattr(os, "get_terminal_size", lambda _handle: os.terminal_size((20, 5)))
+    written: list[str] = []
+    monkeypatch.setattr(sys.stderr, "write", written.append)
+    monkeypatch.setattr(sys.stderr, "fileno", lambda: 2)
+    tell = make_progress("/c")
+    assert tell
+    tell(1000)
+    assert written == ["\r/c: 1000 files, 100\x1b[K"] or len(written[0]) <= 24

@@ -24,6 +24,7 @@ CODES = {
     "cache-variable-elsewhere": "the variable that the library reads names another directory",
     "cache-variable-unread": "a variable is set that the installed version does not read",
     "cache-few-shards": "there are more workers than shards",
+    "cache-file-corrupt": "a file of the cache is damaged",
 }
 
 
