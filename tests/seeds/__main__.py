@@ -20,7 +20,7 @@ from . import (
     zero3_offload,
     zero_floors,
 )
-from .trial import BUILD, COLUMNS, TOP, CannotShowError, Outcome, Trial, try_trial
+from .trial import COLUMNS, TOP, CannotShowError, Outcome, Trial, try_trial
 
 FILE = TOP / "build" / "seeds.json"
 CASES = {
@@ -39,7 +39,7 @@ def main() -> int:
     names = [*CASES, *RULES]
     parser.add_argument("--only", action="append", choices=names, help="may be repeated")
     wanted = parser.parse_args().only or names
-    BUILD.mkdir(parents=True, exist_ok=True)
+    FILE.parent.mkdir(exist_ok=True)
     found = json.loads(FILE.read_text()) if FILE.exists() else {}
     try:
         for name in wanted:

@@ -70,7 +70,3 @@ def judge_workers(within: Words, run: Mapping[str, int]) -> int:
             bounds = dict(re.findall(r"(\w+) (\d+) \(", finding["how"]))
             return int(bounds["nofile"])
     raise LookupError("the check says nothing of workers")
-
-
-def quarantine(folder: Path) -> list[str]:
-    raise NotImplementedError

@@ -117,6 +117,7 @@ def execute(command: Command, patience: int = PATIENCE) -> Done:
         "HOME": "/nonexistent",
         "LANG": "C.UTF-8",
     }
+    BUILD.mkdir(parents=True, exist_ok=True)
     done = subprocess.run(
         ["timeout", "--kill-after=5", str(patience), *command.words],
         env={**environment, "OMP_NUM_THREADS": "1", **command.environment},

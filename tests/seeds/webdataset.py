@@ -18,6 +18,8 @@ from .trial import BUILD, Command, Trial
 WORK = BUILD / "work" / "webdataset"
 CACHE = WORK / "cache"
 SAMPLES = 10
+ALONE = "webdataset-alone"
+"""The environment without torch."""
 NOBODY = 65534
 JOB, OTHER = 4711, 4712
 SLURM = {"SLURM_JOB_ID": str(JOB)}
@@ -39,21 +41,23 @@ def share_a_cache() -> Trial:
     )
 
 
-def miss_the_cache() -> Trial:
+def miss_the_cache(environment: str = "webdataset") -> Trial:
     """Name a directory that nobody has made."""
+    judged = judge(CACHE, workers=count_workers(environment))
     return Trial(
         name="no cache directory; made",
         dies_of=r"ValueError: cache directory \S+ does not exist",
         foretold=rf"{CACHE}: directory absent",
         prepare=lambda: write_shards(2),
-        run=read(),
-        check=judge(CACHE),
-        fix=lambda: follow(judge(CACHE)),
+        run=read(environment),
+        check=judged,
+        fix=lambda: follow(judged),
     )
 
 
-def be_locked_out() -> Trial:
+def be_locked_out(environment: str = "webdataset") -> Trial:
     """Start as a user who may not write to the cache."""
+    judged = judge(CACHE, workers=count_workers(environment))
     user = without("dac_override", "dac_read_search")
 
     def close() -> str:
@@ -67,9 +71,9 @@ def be_locked_out() -> Trial:
         dies_of=r"PermissionError: \[Errno 13\]",
         foretold=rf"{CACHE}: directory not writable",
         prepare=close,
-        run=read().within(*user),
-        check=judge(CACHE).within(*user),
-        fix=lambda: follow(judge(CACHE).within(*user)),
+        run=read(environment).within(*user),
+        check=judged.within(*user),
+        fix=lambda: follow(judged.within(*user)),
     )
 
 
@@ -80,9 +84,9 @@ def have_few_shards() -> Trial:
         dies_of=r"ValueError: No samples found in dataset; perhaps you have fewer shards than",
         foretold=r"shards 1, required 2",
         prepare=lambda: write_shards(1, cache=True),
-        run=read(),
+        run=read("webdataset"),
         check=judge(CACHE, shards=1),
-        run_after=read(workers=1),
+        run_after=read("webdataset", workers=1),
         check_after=judge(CACHE, shards=1, workers=1),
     )
 
@@ -92,9 +96,15 @@ def judge(cache: Path, shards: int = 2, workers: int = 2) -> Command:
     return check("webdataset", *words)
 
 
-def read(workers: int = 2) -> Command:
-    words = (WORK / "shards", "--cache", CACHE, "--workers", workers)
-    return run_with("webdataset", "read_cached.py", *words)
+def read(environment: str, workers: int | None = None) -> Command:
+    number = count_workers(environment) if workers is None else workers
+    words = (WORK / "shards", "--cache", CACHE, "--workers", number)
+    return run_with(environment, "read_cached.py", *words)
+
+
+def count_workers(environment: str) -> int:
+    """Return how many workers a run has; without torch it reads by itself."""
+    return 0 if environment == ALONE else 2
 
 
 def read_by_wids(cache: Path, others: Path) -> Command:
