@@ -3,6 +3,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import pytest
 
 from .settings import can, without
@@ -13,7 +16,9 @@ ROOT = pytest.mark.skipif(not can(*without("dac_override")), reason="needs root"
 
 
 @pytest.mark.parametrize("make", [miss_the_cache, pytest.param(be_locked_out, marks=ROOT)])
-def test_a_cache_that_cannot_be_used_is_foretold_and_mended(make) -> None:
+def test_a_cache_that_cannot_be_used_is_foretold_and_mended(
+    make: Callable[[str], Trial],
+) -> None:
     outcome = try_trial(make(ALONE))
     assert outcome.holds, outcome
 
@@ -46,7 +51,7 @@ GOOD = Trial(
         ({"run_after": say("trained", 1)}, "passed_after"),
     ],
 )
-def test_a_column_is_true_only_for_what_was_seen(change: dict[str, Command], column: str) -> None:
+def test_a_column_is_true_only_for_what_was_seen(change: dict[str, Any], column: str) -> None:
     assert try_trial(GOOD).holds
     columns = try_trial(GOOD._replace(**change)).columns
     assert [name for name, true in columns.items() if not true] == [column]
