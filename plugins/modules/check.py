@@ -12,17 +12,16 @@ version_added: 0.1.0
 author: The mlhost.limits founders (@mlhost)
 description:
   - Measures in one run the kernel's values, fresh sessions of users through each way in, running
-    services, processes and containers, and what a new service and a new container would get.
-    processes, running containers, and what a new container and a job of Slurm would get.
+    services, processes and containers, and what a new service, a new container and a job of Slurm
+    would get.
   - Judges each against a policy as pass, fail or unknown. What could not be observed is unknown
     with the reason, and never a pass.
   - Names for each failure the line at fault and the remedy, and says whether it will be right at
     the next session, after a restart and after a boot.
   - Changes no configuration. A session is opened in a child process through the real PAM
     library and ends at once; the new service sleeps and is stopped; the new container has no
-    network, no image of yours and is removed.
-    library and ends at once; the new container has no network, no image of yours and is removed;
-    the job of Slurm takes a moment and is cancelled where it does not run.
+    network, no image of yours and is removed; the job of Slurm takes a moment and is cancelled
+    where it does not run.
   - Must run as root to see sessions and containers.
 extends_documentation_fragment: mlhost.limits.policy
 attributes:
@@ -80,8 +79,6 @@ options:
       - Whether to start a container, and a service where the policy speaks of new ones, to see what
         a new one gets. For containers V(auto) uses the last result while the daemon and its
         configuration have not changed.
-      - Whether to start a container to see what a new one gets. V(auto) uses the last result
-        while the daemon and its configuration have not changed.
       - With V(never) no job of Slurm is submitted either; with the others one is each time, in each
         partition, and waits 10 seconds for room.
     type: str

@@ -13,11 +13,8 @@ author: The mlhost.limits founders (@mlhost)
 description:
   - Makes any section of a policy, or all of it, true in one run. Logins through limits.d, the
     kernel's values through sysctl.d and at once, services and user managers through drop-ins of
-    systemd, containers through Docker's daemon.json.
-    kernel's values through sysctl.d and at once, containers through Docker's daemon.json,
-    Podman's containers.conf.d and a drop-in of containerd's unit.
-    kernel's values through sysctl.d and at once, containers through Docker's daemon.json, jobs of
-    Slurm through a drop-in of slurmd.
+    systemd, containers through Docker's daemon.json, Podman's containers.conf.d and a drop-in of
+    containerd's unit, jobs of Slurm through a drop-in of slurmd, /dev/shm through fstab.
   - Refuses before it writes whatever would lock the host or stop a daemon, all problems at once.
     Examples are a nofile above fs.nr_open, or a Docker default that is also a flag of its unit.
   - Writes files of its own. A line of somebody else's that beats them is reported with its file
@@ -191,10 +188,8 @@ restarted:
   sample: [docker.service]
 in_effect:
   description:
-    - The O(mlhost.limits.check#module:sections) that this run has made true. Docker and services
-      are not among them while they need a restart that was not allowed.
-    - The O(mlhost.limits.check#module:sections) that this run has made true. Docker and Slurm are
-      not among them while they need a restart that was not allowed.
+    - The O(mlhost.limits.check#module:sections) that this run has made true. What needs a restart
+      that was not allowed is not among them.
   returned: always
   type: list
   elements: str
@@ -207,10 +202,8 @@ restart_required:
   sample: [docker.service]
 old_limits:
   description:
-    - Sessions, services and containers that go on with less than the policy asks for until they
-      end or are restarted.
-    - Sessions, containers and steps of jobs that go on with less than the policy asks for until
-      they end.
+    - Sessions, services, containers and steps of jobs that go on with less than the policy asks
+      for until they end or are restarted.
   returned: always
   type: list
   elements: str
