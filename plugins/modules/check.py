@@ -187,44 +187,15 @@ connection_causes:
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ..module_utils.check import SECTIONS, SERVICES, Options, check_host
-from ..module_utils.policy.profiles import DEFAULT_PROFILE, PROFILES
-from ..module_utils.policy.schema import load_policy
+from ..module_utils.verbs import CHECK_ARGUMENTS, run_check
 
 
 def main() -> None:
-    module = AnsibleModule(
-        argument_spec={
-            "profile": {"type": "str", "default": DEFAULT_PROFILE, "choices": sorted(PROFILES)},
-            "policy": {"type": "dict"},
-            "sections": {
-                "type": "list",
-                "elements": "str",
-                "choices": list(SECTIONS),
-                "default": list(SECTIONS),
-            },
-            "users": {"type": "list", "elements": "str"},
-            "services": {"type": "list", "elements": "str", "default": list(SERVICES)},
-            "probe": {"type": "str", "default": "quiet", "choices": ["quiet", "full", "predict"]},
-            "canary": {"type": "str", "default": "auto", "choices": ["auto", "always", "never"]},
-            "fail_on": {
-                "type": "str",
-                "default": "fail",
-                "choices": ["fail", "later", "unknown", "never"],
-            },
-        },
-        supports_check_mode=True,
-    )
-    given = dict(module.params)
-    try:
-        policy = load_policy(given.pop("policy"), given.pop("profile"))
-        fail_on = given.pop("fail_on")
-        result = check_host(policy, Options(**given))
-    except (OSError, ValueError) as exc:
-        module.fail_json(msg=str(exc), problems=getattr(exc, "problems", [str(exc)]))
-    if result.falls_short(fail_on):
-        module.fail_json(msg=result.message, **result.as_result())
-    module.exit_json(changed=False, msg=result.message, **result.as_result())
+    module = AnsibleModule(argument_spec=CHECK_ARGUMENTS, supports_check_mode=True)
+    result = run_check(dict(module.params), module.check_mode)
+    if result.pop("failed"):
+        module.fail_json(**result)
+    module.exit_json(**result)
 
 
 if __name__ == "__main__":

@@ -222,49 +222,15 @@ problems:
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ..module_utils.policy.plan_kernel import DROP_IN as KERNEL_FILE
-from ..module_utils.policy.plan_sessions import DROP_IN as SESSIONS_FILE
-from ..module_utils.policy.policy_reader import PolicyError
-from ..module_utils.policy.profiles import DEFAULT_PROFILE, PROFILES
-from ..module_utils.policy.schema import load_policy
-from ..module_utils.provision import provision
-from ..module_utils.provision_options import SECTIONS, Options
+from ..module_utils.verbs import PROVISION_ARGUMENTS, run_provision
 
 
 def main() -> None:
-    module = AnsibleModule(
-        argument_spec={
-            "profile": {"type": "str", "default": DEFAULT_PROFILE, "choices": sorted(PROFILES)},
-            "policy": {"type": "dict"},
-            "sections": {
-                "type": "list",
-                "elements": "str",
-                "choices": list(SECTIONS),
-                "default": list(SECTIONS),
-            },
-            "state": {"type": "str", "default": "present", "choices": ["present", "absent"]},
-            "override": {"type": "bool", "default": False},
-            "sessions_file": {"type": "path", "default": SESSIONS_FILE},
-            "kernel_file": {"type": "path", "default": KERNEL_FILE},
-            "services_restart": {"type": "list", "elements": "str", "default": []},
-            "docker_restart": {"type": "bool", "default": False},
-            "containerd_restart": {"type": "bool", "default": False},
-            "slurm_restart": {"type": "bool", "default": False},
-            "slurm_conf": {"type": "bool", "default": False},
-        },
-        supports_check_mode=True,
-    )
-    given = dict(module.params)
-    try:
-        policy = load_policy(given.pop("policy"), given.pop("profile"))
-        absent = given.pop("state") == "absent"
-        options = Options(absent=absent, check_mode=module.check_mode, **given)
-        outcome = provision(policy, options)
-    except PolicyError as exc:
-        module.fail_json(msg="; ".join(exc.problems), problems=exc.problems)
-    except (OSError, ValueError) as exc:
-        module.fail_json(msg=str(exc), problems=[str(exc)])
-    module.exit_json(**outcome.as_result())
+    module = AnsibleModule(argument_spec=PROVISION_ARGUMENTS, supports_check_mode=True)
+    result = run_provision(dict(module.params), module.check_mode)
+    if result.pop("failed"):
+        module.fail_json(**result)
+    module.exit_json(**result)
 
 
 if __name__ == "__main__":
