@@ -113,7 +113,7 @@ def run(module):
     verb = module.params["verb"]
     arguments, work = importlib.import_module(f"{PACKAGE}.verbs").VERBS[verb]
     checked = ArgumentSpecValidator(arguments).validate(module.params["arguments"])
-    if checked.errors:
+    if checked.error_messages:
         module.fail_json(msg=f"mlhost.limits.{verb}: {'; '.join(map(describe, checked.errors))}")
     given = {name: checked.validated_parameters.get(name) for name in arguments}
     result = work(given, module.check_mode)
