@@ -13,9 +13,10 @@ options:
   profile:
     description:
       - Name of a policy that comes with the collection.
-      - V(none) is empty, for a O(policy) that stands alone.
+      - V(none) is empty, for a O(policy) that stands alone. V(second_me), V(zero3_offload),
+        V(webdataset), V(embedding_cache) and V(checkpoints) are each for one kind of training run.
     type: str
-    choices: [none, training]
+    choices: [checkpoints, embedding_cache, none, second_me, training, webdataset, zero3_offload]
     default: training
   policy:
     description:
@@ -37,6 +38,8 @@ options:
         (by default the default one), and C(propagate), the limits whose soft value a job may take
         over from the login that submits it. V(none) or a list; by default all but those of
         C(limits).
+      - C(training) is one training run, whose numbers and directories are checked and never set;
+        see the collection's docs/preflight.md.
       - A limit is one value, or C(soft), C(hard) and C(max). Soft and hard are set exactly and
         checked as minima, C(max) is only checked.
       - Sizes are bytes or carry a unit (V(64KiB), V(8GiB)). V(unlimited), V(infinity) and V(-1)

@@ -7,13 +7,15 @@ import argparse
 import json
 import sys
 
-from .check import SERVICES, Options, check_host
+from .check_host import check_host
+from .check_options import SECTIONS, SERVICES, Options
+from .cli_training import add_run_options, read_run
 from .explain import ACCEPTED, explain
 from .policy.policy_reader import PolicyError
 from .policy.profiles import DEFAULT_PROFILE, PROFILES
 from .policy.quote import clean
 from .policy.report import format_links
-from .policy.schema import load_policy
+from .policy.schema import load_policy, merge
 from .policy.systemd_limits import MANAGER
 from .resolve import format_resolved, resolve_tree
 
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any
 
+RUN = "training"
 COMPLIES, FALLS_SHORT, REFUSED = 0, 1, 2
 
 
@@ -59,6 +62,7 @@ def _parse_arguments(words: Sequence[str] | None) -> argparse.Namespace:
         "--strict", action="store_true", help="what is unknown or will not last fails"
     )
     check.add_argument("--json", action="store_true", help="print the findings as JSON")
+    add_run_options(check)
     check.set_defaults(run=_check)
     chain = commands.add_parser("explain", help="show who has a say in one limit of one place")
     chain.add_argument("place", help=f"where, as check names it: {ACCEPTED}")
@@ -80,10 +84,14 @@ def _parse_arguments(words: Sequence[str] | None) -> argparse.Namespace:
 
 
 def _check(arguments: argparse.Namespace) -> int:
-    policy = load_policy(
-        None if arguments.policy is None else read_policy(arguments.policy), arguments.profile
-    )
+    given = None if arguments.policy is None else read_policy(arguments.policy)
+    run = read_run(arguments)
+    if run:
+        given = _with_run(given, run)
+    policy = load_policy(given, arguments.profile, run=True)
+    is_run = bool(run) or (arguments.policy is None and policy.training is not None)
     options = Options(
+        sections=(RUN,) if is_run else SECTIONS,
         users=arguments.user,
         services=tuple(arguments.service or SERVICES),
         probe=arguments.probe,
@@ -93,6 +101,15 @@ def _check(arguments: argparse.Namespace) -> int:
     _print(result.as_result() if arguments.json else result.lines, arguments.json)
     fail_on = "unknown" if arguments.strict else "fail"
     return FALLS_SHORT if result.falls_short(fail_on) else COMPLIES
+
+
+def _with_run(given: object, run: dict[str, object]) -> object:
+    """Return a policy with what the command line says of a run merged in."""
+    if given is not None and not isinstance(given, dict):
+        return given  # It is refused as it is.
+    stated = (given or {}).get(RUN)
+    over = merge(stated, run) if isinstance(stated, dict) else run
+    return {**(given or {}), RUN: over}
 
 
 def _explain(arguments: argparse.Namespace) -> int:

@@ -18,6 +18,8 @@ description:
     with the reason, and never a pass.
   - Names for each failure the line at fault and the remedy, and says whether it will be right at
     the next session, after a restart and after a boot.
+  - Says of one training run, whose numbers are the policy's C(training), whether it will survive,
+    and the largest number of workers that fits.
   - Changes no configuration. A session is opened in a child process through the real PAM
     library and ends at once; the new service sleeps and is stopped; the new container has no
     network, no image of yours and is removed; the job of Slurm takes a moment and is cancelled
@@ -44,6 +46,7 @@ options:
       - slurm
       - shared_memory
       - processes
+      - training
     default:
       - kernel
       - sessions
@@ -54,6 +57,7 @@ options:
       - slurm
       - shared_memory
       - processes
+      - training
   users:
     description:
       - Users whose sessions are measured. By default those that the policy names, the user that
@@ -111,6 +115,13 @@ EXAMPLES = r"""
           limits: {nofile: 131072, memlock: unlimited}
           partitions: [gpu, long]
           propagate: none
+
+- name: Say whether a run will survive on this host, before it starts
+  mlhost.limits.check:
+    profile: second_me
+    policy:
+      training: {workers: 16, prefetch: 4, tensors_per_batch: 8, batch_size: 64MiB, user: alice}
+    sections: [training]
 """
 
 RETURN = r"""

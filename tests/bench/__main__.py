@@ -15,6 +15,7 @@ from .memory import measure_peaks
 from .peers import install_peers
 from .series import measure
 from .target import guest_target, native_target
+from .training import measure_training
 
 ROUNDS = 5
 BUILD = Path("build").absolute()
@@ -41,6 +42,7 @@ def main() -> int:
         native = _measure_native(collections, rounds)
         figures.update({f"native_{name}": value for name, value in native.items()})
         figures.update(measure_crowd())
+        figures.update(measure_training())
         _write(figures)
     print(format_table(figures))
     return 0

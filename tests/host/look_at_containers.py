@@ -7,7 +7,8 @@ import json
 import sys
 import time
 
-from mlhost_limits.check import Options, check_host
+from mlhost_limits.check_host import check_host
+from mlhost_limits.check_options import Options
 from mlhost_limits.policy.schema import load_policy
 
 started = time.perf_counter()

@@ -27,14 +27,25 @@ from .policy_reader import (
 )
 from .profiles import PROFILES
 from .rlimit import ITEMS, UNLIMITED
-from .services_policy import ServicesPolicy, read_services
-from .slurm_policy import SlurmPolicy, read_jobs
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-SECTIONS = ("sessions", "kernel", "services", "containers", "processes", "shared_memory", "jobs")
+    from .services_policy import ServicesPolicy
+    from .slurm_policy import SlurmPolicy
+    from .training_policy import Training
+
+SECTIONS = (
+    "sessions",
+    "kernel",
+    "services",
+    "containers",
+    "processes",
+    "shared_memory",
+    "jobs",
+    "training",
+)
 _ENGINES = ("docker", "podman", "containerd")
 _SELECTORS = ("user", "name", "unit")
 _DOMAIN = re.compile(r"[^\s#*%@:][^\s#:]*|\*|@[^\s#:]+|@?([0-9]+:[0-9]*|:[0-9]+)")
@@ -85,14 +96,16 @@ class Policy(NamedTuple):
     """Bytes that /dev/shm must have at least."""
     services: ServicesPolicy | None = None
     slurm: SlurmPolicy | None = None
+    training: Training | None = None
 
 
-def load_policy(policy: object, profile: str) -> Policy:
+def load_policy(policy: object, profile: str, run: bool = False) -> Policy:
     """Merge *policy* over the named profile and check the result.
 
     Mappings merge key by key, lists and values replace, ``null`` removes what the profile says.
 
     :param policy: A mapping, or ``None`` for the profile as it is.
+    :param run: Whether a run is meant to be judged, so that all it needs must be stated.
     :raises PolicyError: With every violation, each with its key path.
     """
     if profile not in PROFILES:
@@ -108,11 +121,23 @@ def load_policy(policy: object, profile: str) -> Policy:
         raise PolicyError(["policy: is nested too deeply to be read"]) from None
     if not problems:
         problems += _find_clashes(loaded)
+    problems += _find_missing(loaded, problems) if run else []
     if not problems and loaded == Policy():
         problems.append("policy: is empty, so nothing would be required")
     if problems:
         raise PolicyError(problems)
     return loaded
+
+
+def _find_missing(policy: Policy, told: list[str]) -> list[str]:
+    """Return what a run must state and does not, but for what is told to be wrong."""
+    if policy.training is None:
+        return []
+    from .training_policy import find_missing
+
+    paths = {problem.partition(":")[0] for problem in told}
+    missing = find_missing(policy.training)
+    return [one for one in missing if one.partition(":")[0] not in paths]
 
 
 def _find_clashes(policy: Policy) -> Iterator[str]:
@@ -169,9 +194,34 @@ def _read_policy(raw: Mapping[str, object], problems: list[str]) -> Policy:
         containerd=read_containerd(containers.get("containerd", {}), problems),
         processes=_read_processes(raw.get("processes", []), problems),
         shared_memory=_read_shared_memory(raw.get("shared_memory", {}), problems),
-        services=read_services(raw.get("services", {}), problems),
-        slurm=read_jobs(raw.get("jobs", {}), problems),
+        services=_read_services(raw, problems),
+        slurm=_read_jobs(raw, problems),
+        training=_read_training(raw, problems),
     )
+
+
+def _read_services(raw: Mapping[str, object], problems: list[str]) -> ServicesPolicy | None:
+    if "services" not in raw:
+        return None
+    from .services_policy import read_services  # Few policies speak of them.
+
+    return read_services(raw["services"], problems)
+
+
+def _read_jobs(raw: Mapping[str, object], problems: list[str]) -> SlurmPolicy | None:
+    if "jobs" not in raw:
+        return None
+    from .slurm_policy import read_jobs  # Few policies speak of them.
+
+    return read_jobs(raw["jobs"], problems)
+
+
+def _read_training(raw: Mapping[str, object], problems: list[str]) -> Training | None:
+    if "training" not in raw:
+        return None
+    from .training_policy import read_training  # Long, and of one run.
+
+    return read_training(raw["training"], problems)
 
 
 def _read_sessions(raw: object, problems: list[str]) -> tuple[SessionRule, ...]:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import Any, NoReturn
 
+_GRACE = 1.0  # Seconds that a killed child gets; one that waits for a dead disk does not end.
 _HANDLED = (signal.SIGALRM, signal.SIGCHLD, signal.SIGHUP, signal.SIGINT, signal.SIGTERM)
 
 
@@ -98,14 +99,21 @@ def _end_child(pid: int, done: bool, time_limit: float) -> str:
         late = not (done or os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT))
         if late:
             _kill(pid)
+            _wait_a_little(pid)
+            return f"no answer within {time_limit:g} s"
         status = os.waitpid(pid, 0)[1]
     except ChildProcessError:
         return "its end was not seen"  # The caller ignores SIGCHLD.
-    if late:
-        return f"no answer within {time_limit:g} s"
     return (
         f"killed by signal {status & 127}" if status & 127 else f"ended with status {status >> 8}"
     )
+
+
+def _wait_a_little(pid: int) -> None:
+    """Reap a killed child; one that not even SIGKILL ends now is left to process 1."""
+    deadline = time.monotonic() + _GRACE
+    while os.waitpid(pid, os.WNOHANG) == (0, 0) and time.monotonic() < deadline:
+        time.sleep(0.01)
 
 
 def _kill(pid: int) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from .check_options import Options
 from .explain_kernel import explain_kernel
 from .policy.finding import (
     FAIL,
@@ -30,29 +31,6 @@ if TYPE_CHECKING:
     from .policy.cause import Cause
     from .policy.rlimit import Rlimit
     from .policy.schema import Policy
-
-SECTIONS = (
-    "kernel",
-    "sessions",
-    "services",
-    "containerd",
-    "docker",
-    "podman",
-    "slurm",
-    "shared_memory",
-    "processes",
-)
-SERVICES = ("sshd", "su", "sudo", "cron", "login")
-
-
-class Options(NamedTuple):
-    """How a host is looked at."""
-
-    sections: tuple[str, ...] = SECTIONS
-    users: tuple[str, ...] | None = None
-    services: tuple[str, ...] = SERVICES
-    probe: str = "quiet"
-    canary: str = "auto"
 
 
 class CheckResult(NamedTuple):
@@ -209,6 +187,13 @@ def _check_slurm(policy: Policy, options: Options, evidence: Evidence) -> Iterat
         yield from check_slurm(policy.slurm, options.users, asks, options.probe, evidence)
 
 
+def _check_training(policy: Policy, options: Options, evidence: Evidence) -> Iterator[Finding]:
+    if policy.training:
+        from .check_training import check_training
+
+        yield from check_training(policy.training, options, evidence)
+
+
 _LOOKS = {
     "kernel": _check_kernel,
     "sessions": _check_sessions,
@@ -219,4 +204,5 @@ _LOOKS = {
     "processes": _check_processes,
     "shared_memory": _check_shm,
     "slurm": _check_slurm,
+    "training": _check_training,
 }

@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Judge the files of a run's cache: which are damaged, which cannot be told."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+
+from .check_cache import find_user, leave_to_container
+from .policy.cache_integrity import CacheFiles, judge_files
+from .policy.folder_facts import DIRECTORY
+from .probe.cache_files import survey_files
+from .probe.directory import look_at_directory
+from .probe.open_files import find_open_files
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from .policy.finding import Finding
+    from .policy.training_policy import Training
+    from .probe.cache_files import Survey
+    from .probe.evidence import Evidence
+
+
+def check_cache_files(
+    training: Training, _evidence: Evidence, deep: bool = False
+) -> Iterator[Finding]:
+    """Yield what is wrong with the files below the cache directory.
+
+    :param deep: Whether checksums are computed, which reads all there is.
+    """
+    path = training.cache_dir
+    if path is None:
+        return
+    if "container:" in training.place:
+        yield leave_to_container(path, training.place)
+        return
+    facts = look_at_directory(path, find_user(training), proofs=())
+    if facts.state != DIRECTORY:  # A mount that does not answer would not let go of this process.
+        yield from judge_files(CacheFiles(path, 0, deep=deep, reason=facts.reason))
+        return
+    survey = survey_files(path, deep, make_progress(path))
+    yield from judge_files(_describe(path, survey, facts.real_path, deep))
+
+
+def _describe(path: str, survey: Survey, real_path: str, deep: bool) -> CacheFiles:
+    """Return what was seen; a file that is being written now is no damaged one."""
+    writers: dict[str, int] = {}
+    if survey.corrupt:
+        start = real_path.rstrip("/") + "/"
+        found = find_open_files(real_path)
+        writers = {one.path[len(start) :]: one.pid for one in found if one.writes}
+    corrupt = [(one.path, one.reason) for one in survey.corrupt if one.path not in writers]
+    written = [(one.path, writers[one.path]) for one in survey.corrupt if one.path in writers]
+    return CacheFiles(
+        path,
+        survey.number,
+        corrupt,
+        survey.counts["corrupt"] - len(written),
+        [(one.path, one.reason) for one in survey.unknown],
+        survey.counts["unknown"],
+        [(one.path, one.reason) for one in survey.leftover],
+        survey.counts["leftover"],
+        written,
+        survey.interrupted,
+        deep,
+        survey.reason,
+    )
+
+
+def make_progress(path: str) -> Callable[[int], None] | None:
+    """Return what shows on a terminal how far a look has come; nothing where there is none."""
+    if not sys.stderr.isatty():
+        return None
+    started = time.monotonic()
+    width = os.get_terminal_size(sys.stderr.fileno()).columns - 1
+
+    def tell(number: int) -> None:
+        pace = number / max(time.monotonic() - started, 0.001)
+        line = f"{path}: {number} files, {pace:.0f} per second; Ctrl-C ends it"
+        sys.stderr.write(f"\r{line[:width]}\x1b[K")
+        sys.stderr.flush()
+
+    return tell

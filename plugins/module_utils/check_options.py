@@ -1,0 +1,30 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""How a host is looked at: which places, as whom, and how much may be tried."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+SECTIONS = (
+    "kernel",
+    "sessions",
+    "services",
+    "containerd",
+    "docker",
+    "podman",
+    "slurm",
+    "shared_memory",
+    "processes",
+    "training",
+)
+SERVICES = ("sshd", "su", "sudo", "cron", "login")
+
+
+class Options(NamedTuple):
+    """How a host is looked at."""
+
+    sections: tuple[str, ...] = SECTIONS
+    users: tuple[str, ...] | None = None
+    services: tuple[str, ...] = SERVICES
+    probe: str = "quiet"
+    canary: str = "auto"

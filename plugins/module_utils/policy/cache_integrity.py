@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Judge what was seen of the files of a cache."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from .file_verdict import QUARANTINE
+from .finding import FAIL, PASS, UNKNOWN, Finding, Observation, Requirement
+from .folder_rules import place_of
+from .workspace_causes import blame
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from .cause import Cause
+
+_SHOWN = 5
+_MOVED = 20
+
+
+class CacheFiles(NamedTuple):
+    """What was seen of a cache: the files that are not sound, each with the reason.
+
+    ``number`` is how many were looked at; the lists may hold fewer files than the counts say.
+    ``reason`` says why the directory was not looked at, ``written`` are those that somebody writes
+    just now, each with the pid.
+    """
+
+    path: str
+    number: int
+    corrupt: Sequence[tuple[str, str]] = ()
+    corrupt_count: int = 0
+    unknown: Sequence[tuple[str, str]] = ()
+    unknown_count: int = 0
+    leftover: Sequence[tuple[str, str]] = ()
+    leftover_count: int = 0
+    written: Sequence[tuple[str, int]] = ()
+    interrupted: bool = False
+    deep: bool = False
+    reason: str = ""
+
+
+def judge_files(files: CacheFiles) -> Iterator[Finding]:
+    """Yield whether files are damaged, how many cannot be told, and what nobody will finish."""
+    wanted = Requirement(place_of(files.path), "damaged files", "value", maximum=0)
+    what = "all bytes" if files.deep else "the first and last bytes"
+    how = f"{what} of {files.number} files"
+    if files.reason:
+        yield Finding(UNKNOWN, wanted, Observation(None, how, files.reason))
+        return
+    if files.corrupt_count:
+        seen = Observation(files.corrupt_count, how)
+        yield Finding(FAIL, wanted, seen, (_blame(files),))
+    elif not files.interrupted:
+        yield Finding(PASS, wanted, Observation(0, how))
+    for reason in _find_doubts(files):
+        yield Finding(UNKNOWN, wanted, Observation(None, how, reason))
+    if files.leftover_count:
+        left = Requirement(place_of(files.path), "unfinished files", "value")
+        names = _name(files.leftover, files.leftover_count)
+        yield Finding(PASS, left, Observation(f"{files.leftover_count} ({names})", how))
+
+
+def _find_doubts(files: CacheFiles) -> Iterator[str]:
+    if files.interrupted:
+        yield f"interrupted after {files.number} files; the others were not looked at"
+    if files.unknown_count:
+        reasons = " or ".join(sorted({reason for _name, reason in files.unknown})[:2])
+        names = _name(files.unknown, files.unknown_count)
+        yield f"{files.unknown_count} files: each {reasons} ({names})"
+    if files.written:
+        names = ", ".join(f"{name} by pid {pid}" for name, pid in files.written[:_SHOWN])
+        yield f"{len(files.written)} files are being written now: {names}"
+
+
+def _name(files: Sequence[tuple[str, str]], count: int) -> str:
+    names = ", ".join(name for name, _reason in files[:_SHOWN])
+    return f"{names} and {count - _SHOWN} more" if count > _SHOWN else names
+
+
+def _blame(files: CacheFiles) -> Cause:
+    """Name the damaged files; the commands move them aside, and never remove one."""
+    told = "; ".join(f"{name} {reason}" for name, reason in files.corrupt[:_SHOWN])
+    more = f"; and {files.corrupt_count - _SHOWN} more" if files.corrupt_count > _SHOWN else ""
+    folder = f"{files.path.rstrip('/')}/{QUARANTINE}"
+    moves: list[tuple[str, ...]] = [("mkdir", "-p", "-m", "0700", folder)]
+    moves += [
+        ("mv", "-n", f"{files.path.rstrip('/')}/{name}", f"{folder}/{name.replace('/', '__')}")
+        for name, _reason in files.corrupt
+        if name.isprintable()
+    ][:_MOVED]
+    fix = "move them out of the way and let the run make them again"
+    if files.corrupt_count > _MOVED:
+        fix = f"{fix}; mlhost.limits.workspace with quarantine moves all {files.corrupt_count}"
+    return blame("cache-file-corrupt", f"{told}{more}", fix, *moves)

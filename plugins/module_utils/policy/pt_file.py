@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""See from a few bytes whether a file of torch.save is whole: it is a zip archive (APPNOTE 6.3).
+
+Its directory is written last, so that whatever cuts the file short is seen. What changes bytes of
+the data and not their number is not; the checksums of the archive tell that.
+"""
+
+from __future__ import annotations
+
+from .file_verdict import CORRUPT, SOUND, UNSEEN, Verdict, read_number
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from .file_verdict import Read
+
+_LOCAL, _CENTRAL, _END = b"PK\3\4", b"PK\1\2", b"PK\5\6"
+_LOCATOR_64, _END_64 = b"PK\6\7", b"PK\6\6"
+_PICKLE = b"\x80"
+_LOCAL_SIZE, _CENTRAL_SIZE, _END_SIZE = 30, 46, 22
+_LOCATOR_SIZE, _END_64_SIZE = 20, 56
+_LONGEST_COMMENT = 65535
+_LARGEST_DIRECTORY = 2**26
+_FULL = 0xFFFFFFFF  # The number stands in the extra field.
+_ZIP_64 = 1
+
+
+def check_pt(read: Read, size: int) -> Verdict:
+    """Return whether a file of this size is a whole archive of torch.save."""
+    if size == 0:
+        return Verdict(CORRUPT, "is empty")
+    head = read(0, 4)
+    if head != _LOCAL:
+        if head[:1] == _PICKLE:
+            return Verdict(UNSEEN, "is of the old format, in which a missing end is not seen")
+        return Verdict(CORRUPT, "is neither a zip archive nor a pickle")
+    found = _find_directory(read, size)
+    if found is None:
+        return Verdict(CORRUPT, "has no central directory: its end is missing")
+    start, length, count = found
+    if length > _LARGEST_DIRECTORY:
+        return Verdict(CORRUPT, "has a central directory of more than 64 MiB")
+    return _check_entries(read, start, read(start, length), count)
+
+
+def _find_directory(read: Read, size: int) -> tuple[int, int, int] | None:
+    """Return where the central directory is, its length and its number of entries."""
+    for length in (_END_SIZE, _END_SIZE + _LONGEST_COMMENT):
+        start = max(0, size - length)
+        tail = read(start, length)
+        at = tail.rfind(_END)
+        if at >= 0 and len(tail) - at >= _END_SIZE:
+            end = tail[at : at + _END_SIZE]
+            whole = at + _END_SIZE + read_number(end, 20, 2) <= len(tail)
+            return _read_end(read, start + at, end) if whole else None
+    return None
+
+
+def _read_end(read: Read, at: int, end: bytes) -> tuple[int, int, int] | None:
+    """Read the end of the directory, of 64 bits where there is one; it must touch the directory."""
+    count, length, start = (read_number(end, *where) for where in ((10, 2), (12, 4), (16, 4)))
+    locator = read(at - _LOCATOR_SIZE, _LOCATOR_SIZE) if at >= _LOCATOR_SIZE else b""
+    if locator[:4] == _LOCATOR_64:
+        at = read_number(locator, 8, 8)
+        large = read(at, _END_64_SIZE)
+        if large[:4] != _END_64 or len(large) < _END_64_SIZE:
+            return None
+        count, length, start = (read_number(large, where, 8) for where in (32, 40, 48))
+    return (start, length, count) if start + length == at else None
+
+
+def _check_entries(read: Read, start: int, directory: bytes, count: int) -> Verdict:
+    """See that every file of the archive lies before the directory, and data.pkl is among them."""
+    at, seen, pickled = 0, 0, False
+    while directory[at : at + 4] == _CENTRAL and len(directory) - at >= _CENTRAL_SIZE:
+        name_size, extra_size, comment_size = (
+            read_number(directory, at + where, 2) for where in (28, 30, 32)
+        )
+        name_at = at + _CENTRAL_SIZE
+        name = directory[name_at : name_at + name_size]
+        extra_at = name_at + name_size
+        extra = directory[extra_at : extra_at + extra_size]
+        length, offset = _read_place(directory[at : at + _CENTRAL_SIZE], extra)
+        if offset + _LOCAL_SIZE + name_size + length > start or read(offset, 4) != _LOCAL:
+            return Verdict(CORRUPT, "has entries that lie outside of it")
+        pickled = pickled or name.endswith(b"/data.pkl")
+        at = extra_at + extra_size + comment_size
+        seen += 1
+    if at != len(directory) or seen != count:
+        return Verdict(CORRUPT, "has a damaged central directory")
+    return Verdict(SOUND) if pickled else Verdict(CORRUPT, "has no data.pkl in it")
+
+
+def _read_place(entry: bytes, extra: bytes) -> tuple[int, int]:
+    """Return how many bytes a file of the archive has in it, and where."""
+    length, plain, offset = (read_number(entry, where, 4) for where in (20, 24, 42))
+    if _FULL not in (length, plain, offset):
+        return length, offset
+    at = 0
+    while at + 4 <= len(extra) and read_number(extra, at, 2) != _ZIP_64:
+        at += 4 + read_number(extra, at + 2, 2)
+    at += 4
+    wide = []
+    for number in (plain, length, offset):  # In this order, those that did not fit.
+        wide.append(read_number(extra, at, 8) if number == _FULL else number)
+        at += 8 * (number == _FULL)
+    return wide[1], wide[2]

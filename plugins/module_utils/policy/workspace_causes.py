@@ -1,0 +1,35 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""What can be wrong with the directories, files, packages and GPUs of one run."""
+
+from __future__ import annotations
+
+from .cause import Cause
+from .quote import one_line
+from .remedy import Remedy
+
+CODES = {
+    "folder-absent": "the directory is not there, and nobody makes it",
+    "folder-not-one": "something else than a directory has that name",
+    "folder-closed": "the user may not go through a directory above it",
+    "folder-not-writable": "the user may not write to the directory",
+    "folder-read-only": "its file system is mounted read-only",
+    "folder-broken": "the file system answers with an error",
+    "folder-full": "too few bytes are free",
+    "folder-no-inodes": "too few files can still be made",
+    "folder-no-exclusion": "two processes can do at once what only one may",
+    "folder-no-atomic-rename": "a reader can see a rename half done",
+    "cache-on-network": "the cache is on a network file system",
+    "cache-not-of-one-job": "jobs that run at the same time use the same directory",
+    "cache-shared-by-containers": "containers use the same directory, and have the same pids",
+    "cache-variable-elsewhere": "the variable that the library reads names another directory",
+    "cache-variable-unread": "a variable is set that the installed version does not read",
+    "cache-few-shards": "there are more workers than shards",
+    "cache-file-corrupt": "a file of the cache is damaged",
+}
+
+
+def blame(code: str, text: str, fix: str, *commands: tuple[str, ...], then: str = "") -> Cause:
+    """Return a cause; a command that names what cannot be typed is left to a person."""
+    if not all(word.isprintable() for words in commands for word in words):
+        commands = ()
+    return Cause(code, one_line(text), Remedy(one_line(fix), commands, then))

@@ -1,0 +1,223 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Look at every file of a cache, one after the other, however many there are.
+
+Links to directories are not followed, those to files are, once what they lead to is known to be a
+file. Nothing is opened for writing.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+import time
+from typing import NamedTuple
+
+from ..policy.file_verdict import (
+    CORRUPT,
+    LEFTOVER,
+    PT,
+    QUARANTINE,
+    SOUND,
+    UNSEEN,
+    Verdict,
+    find_kind,
+    find_owner,
+    is_temporary,
+)
+from ..policy.pt_file import check_pt
+from ..policy.safetensors_file import check_safetensors
+from .directory import ObstacleError, open_directory
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+_DEEPEST = 64
+_MOST = 1000
+_OLD = 3600.0  # Seconds after which a temporary file is nobody's.
+_PACE = 0.5
+
+
+class Checked(NamedTuple):
+    """One file, by its path below the directory, and what was seen."""
+
+    path: str
+    status: str
+    reason: str = ""
+
+
+class Survey(NamedTuple):
+    """What was seen of a directory: how many files of each state, and the first of each."""
+
+    counts: dict[str, int]
+    corrupt: list[Checked]
+    unknown: list[Checked]
+    leftover: list[Checked]
+    interrupted: bool = False
+    reason: str = ""
+
+    @property
+    def number(self) -> int:
+        return sum(self.counts.values())
+
+
+def survey_files(
+    path: str, deep: bool = False, tell: Callable[[int], None] | None = None
+) -> Survey:
+    """Look at all files below a directory; Ctrl-C ends that and what was seen until then counts.
+
+    :param deep: Whether the checksums of zip archives are computed, which reads all of them.
+    :param tell: Is told now and then how many files have been looked at.
+    """
+    counts = {SOUND: 0, CORRUPT: 0, UNSEEN: 0, LEFTOVER: 0}
+    lists: dict[str, list[Checked]] = {CORRUPT: [], UNSEEN: [], LEFTOVER: []}
+    interrupted, reason, told = False, "", time.monotonic()
+    try:
+        for checked in check_files(path, deep):
+            counts[checked.status] += 1
+            kept = lists.get(checked.status)
+            if kept is not None and len(kept) < _MOST:
+                kept.append(checked)
+            if tell is not None and time.monotonic() - told > _PACE:
+                tell(sum(counts.values()))
+                told = time.monotonic()
+    except KeyboardInterrupt:
+        interrupted = True
+    except ObstacleError as obstacle:
+        reason = obstacle.reason
+    return Survey(counts, lists[CORRUPT], lists[UNSEEN], lists[LEFTOVER], interrupted, reason)
+
+
+def check_files(path: str, deep: bool = False) -> Iterator[Checked]:
+    """Yield each file below a directory that is looked at; folders are read as they are walked.
+
+    :raises ObstacleError: If the directory itself cannot be opened.
+    """
+    top = open_directory(path)
+    try:
+        walk = [_Folder(top, ".", "")]
+    finally:
+        os.close(top)
+    try:
+        while walk:
+            folder = walk[-1]
+            entry = next(folder.entries, None)
+            if entry is None:
+                walk.pop().close()
+            elif not entry.is_dir(follow_symlinks=False):
+                checked = _check_entry(folder.handle, entry, deep)
+                if checked is not None:
+                    yield checked._replace(path=folder.below + entry.name)
+            elif entry.name != QUARANTINE:
+                below = folder.below + entry.name
+                try:
+                    walk.append(_enter(folder.handle, entry.name, f"{below}/", len(walk)))
+                except ObstacleError as obstacle:
+                    yield Checked(below, UNSEEN, obstacle.reason)
+    finally:
+        for folder in walk:
+            folder.close()
+
+
+class _Folder:
+    """An open folder whose entries are being read; ``below`` is its path, with a slash."""
+
+    def __init__(self, parent: int, name: str, below: str) -> None:
+        try:
+            self.handle = os.open(name, _FOLDER, dir_fd=parent)
+        except OSError as exc:
+            raise ObstacleError("", name, f"cannot be read: {exc.strerror}") from None
+        self.below = below
+        self.entries = os.scandir(self.handle)
+
+    def close(self) -> None:
+        self.entries.close()
+        os.close(self.handle)
+
+
+def _enter(parent: int, name: str, below: str, depth: int) -> _Folder:
+    if depth >= _DEEPEST:
+        raise ObstacleError("", name, "lies too deep")
+    return _Folder(parent, name, below)
+
+
+def _check_entry(folder: int, entry: os.DirEntry[str], deep: bool) -> Checked | None:
+    """Look at one entry; nothing for what is no file of a kind that is known."""
+    kind = find_kind(entry.name)
+    if not kind:
+        return _check_leftover(folder, entry) if is_temporary(entry.name) else None
+    try:
+        handle = _open_file(folder, entry)
+        if handle is None:
+            return None
+        try:
+            verdict = _check_file(handle, kind, deep)
+        finally:
+            os.close(handle)
+    except FileNotFoundError:
+        if entry.is_symlink():
+            return Checked(entry.name, CORRUPT, "is a link that leads nowhere")
+        return None  # Somebody removed it meanwhile.
+    except OSError as exc:
+        return Checked(entry.name, UNSEEN, f"cannot be read: {exc.strerror}")
+    return Checked(entry.name, *verdict)
+
+
+def _open_file(folder: int, entry: os.DirEntry[str]) -> int | None:
+    """Open a file for reading; nothing is opened that is none, because that can have effects."""
+    if entry.is_file(follow_symlinks=False):
+        return os.open(entry.name, _FILE, dir_fd=folder)
+    if not entry.is_symlink():
+        return None
+    target = os.open(entry.name, os.O_PATH | os.O_CLOEXEC, dir_fd=folder)
+    try:
+        if not stat.S_ISREG(os.fstat(target).st_mode):
+            return None
+        return os.open(f"/proc/self/fd/{target}", os.O_RDONLY | os.O_CLOEXEC)
+    finally:
+        os.close(target)
+
+
+def check_open_file(handle: int, name: str) -> Verdict | None:
+    """Return what a cheap look says of an open file; nothing where its kind is not known."""
+    kind = find_kind(name)
+    return _check_file(handle, kind, deep=False) if kind else None
+
+
+def _check_file(handle: int, kind: str, deep: bool) -> Verdict:
+    def read(offset: int, size: int) -> bytes:
+        return os.pread(handle, size, offset) if offset < length else b""
+
+    length = os.fstat(handle).st_size
+    if kind != PT:
+        return check_safetensors(read, length)
+    verdict = check_pt(read, length)
+    return _check_sums(handle) if deep and verdict.status == SOUND else verdict
+
+
+def _check_sums(handle: int) -> Verdict:
+    """Compare the checksums of a zip archive with its content."""
+    import zipfile  # Needed only where all is read.
+    import zlib
+
+    try:
+        with os.fdopen(os.dup(handle), "rb") as file, zipfile.ZipFile(file) as archive:
+            bad = archive.testzip()
+    except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError) as exc:
+        return Verdict(CORRUPT, f"cannot be unpacked: {exc}")
+    return Verdict(SOUND) if bad is None else Verdict(CORRUPT, f"has a wrong checksum at {bad}")
+
+
+def _check_leftover(folder: int, entry: os.DirEntry[str]) -> Checked | None:
+    """Tell whether nobody writes a temporary file any more."""
+    try:
+        found = os.stat(entry.name, dir_fd=folder, follow_symlinks=False)
+    except OSError:
+        return None
+    pid = find_owner(entry.name)
+    alive = os.path.exists(f"/proc/{pid}") if pid else time.time() - found.st_mtime < _OLD
+    if alive or not stat.S_ISREG(found.st_mode):
+        return None
+    return Checked(entry.name, LEFTOVER, f"{found.st_size} bytes")

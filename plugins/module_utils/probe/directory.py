@@ -1,0 +1,260 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Look at a directory as the user who will work in it, within a time limit.
+
+Everything happens in children that became that user. Each opens what it touches relative to the
+directory and in a folder of its own with a name that nobody can guess, and follows no link that
+somebody else made: whoever may write there cannot lead root elsewhere.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import pwd
+import re
+import secrets
+import stat
+from contextlib import contextmanager
+from functools import partial
+
+from ..policy.finding import FAIL, PASS, UNKNOWN
+from ..policy.folder_facts import (
+    ABSENT,
+    BROKEN,
+    CLOSED,
+    DIRECTORY,
+    FOREIGN_LINK,
+    NO_DIRECTORY,
+    UNKNOWN_STATE,
+    FolderFacts,
+    Proof,
+)
+from .children import run_in_children
+from .files import read_text
+from .proofs import PROOFS, empty
+from .shell import become
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+TIME_LIMIT = 10.0
+"""Seconds; a healthy mount answers in milliseconds, a hung one never."""
+
+PREFIX = ".mlhost-probe-"
+_MOST_LINKS = 40  # As the kernel's MAXSYMLINKS.
+_WALK = os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC
+_CREATE = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+class ObstacleError(Exception):
+    """The way to a directory ends before it: in which state, where, and why."""
+
+    def __init__(self, state: str, at: str, reason: str) -> None:
+        super().__init__(reason)
+        self.state, self.at, self.reason = state, at, reason
+
+
+def look_at_directory(
+    path: str,
+    user: str | None = None,
+    proofs: Sequence[str] = tuple(PROOFS),
+    seconds: float = TIME_LIMIT,
+) -> FolderFacts:
+    """Return what a user finds there; ``None`` for whoever this process is.
+
+    :param proofs: Which operations two processes shall try against each other there.
+    """
+    entry, reason = _find_entry(user)
+    if entry is None:
+        return FolderFacts(path, user or "", UNKNOWN_STATE, reason)
+    who = None if entry.pw_uid == os.geteuid() else entry
+    names = [PREFIX + secrets.token_hex(8) for number in range(len(proofs) + 1)]
+    trials = [_write_a_file, *(PROOFS[name] for name in proofs)]
+    tasks: list[Callable[[], object]] = [partial(_as_user, who, partial(_look, path))]
+    tasks += [
+        partial(_as_user, who, partial(_try, path, name, trial))
+        for name, trial in zip(names, trials)
+    ]
+    look, writing, *rest = run_in_children(tasks, seconds)
+    late = [name for name, report in zip(names, (writing, *rest)) if report.problem]
+    if late and not look.problem:  # Slow rather than dead: what was killed left its folder.
+        run_in_children([partial(_as_user, who, partial(_clean, path, late))], seconds)
+    facts = FolderFacts(path, entry.pw_name, UNKNOWN_STATE, f"{path}: {look.problem}")
+    if look.value is not None:
+        facts = facts._replace(**look.value)
+    answers = [Proof(*one.value) if one.value else Proof(UNKNOWN, one.problem) for one in rest]
+    wrote = Proof(*writing.value) if writing.value else Proof(UNKNOWN, writing.problem)
+    return facts._replace(writing=wrote, proofs=dict(zip(proofs, answers)))
+
+
+def _find_entry(user: str | None) -> tuple[pwd.struct_passwd | None, str]:
+    """Return who will work there, or why this process cannot look as that user."""
+    try:
+        entry = pwd.getpwuid(os.geteuid()) if user is None else pwd.getpwnam(user)
+    except KeyError:
+        return None, f"this host has no user {user or os.geteuid()}"
+    if os.geteuid() not in (0, entry.pw_uid):
+        return None, f"only root can look as {entry.pw_name}"
+    return entry, ""
+
+
+def _as_user(who: pwd.struct_passwd | None, task: Callable[[], object]) -> object:
+    """Become somebody, for good, before anything is touched. Runs in a child."""
+    if who is not None:
+        become(who)
+    return task()
+
+
+def _look(path: str) -> dict[str, object]:
+    """Return the fields of the facts that one look gives."""
+    try:
+        folder = open_directory(path)
+    except ObstacleError as obstacle:
+        return {"state": obstacle.state, "at": obstacle.at, "reason": obstacle.reason}
+    sizes, found = os.statvfs(folder), os.fstat(folder)
+    mount = _find_mount(folder)
+    return {
+        "state": DIRECTORY,
+        "reason": "",
+        "owner": _name_user(found.st_uid),
+        "mode": stat.S_IMODE(found.st_mode),
+        "read_only": bool(sizes.f_flag & os.ST_RDONLY),
+        "free_bytes": sizes.f_bavail * sizes.f_frsize,
+        "free_inodes": sizes.f_favail if sizes.f_files else None,
+        "filesystem": mount.get("kind", ""),
+        "mount": mount.get("point", ""),
+        "source": mount.get("source", ""),
+        "mount_root": mount.get("root", ""),
+        "device": mount.get("device", ""),
+        "real_path": os.readlink(f"/proc/self/fd/{folder}"),
+    }
+
+
+def _name_user(uid: int) -> str:
+    try:
+        return pwd.getpwuid(uid).pw_name
+    except KeyError:
+        return str(uid)
+
+
+def _try(path: str, name: str, trial: Callable[[int], str]) -> tuple[str, str]:
+    """Try one thing in a folder of our own; return the status and what went wrong."""
+    try:
+        with _private_folder(open_directory(path), name) as folder:
+            trouble = trial(folder)
+    except ObstacleError as obstacle:
+        return UNKNOWN, obstacle.reason
+    except OSError as exc:
+        return FAIL, f"[Errno {exc.errno}] {exc.strerror}"
+    return (FAIL, trouble) if trouble else (PASS, "")
+
+
+def _write_a_file(folder: int) -> str:
+    """Write as much as a block, to the disk: a full one says so only then."""
+    handle = os.open("file", _CREATE, 0o600, dir_fd=folder)
+    os.write(handle, b"x" * 4096)
+    os.fsync(handle)
+    return ""
+
+
+@contextmanager
+def _private_folder(parent: int, name: str) -> Iterator[int]:
+    """Make a folder that only this user can use, and remove it with all that is in it."""
+    os.mkdir(name, 0o700, dir_fd=parent)
+    try:
+        flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+        folder = os.open(name, flags, dir_fd=parent)
+        owner = os.fstat(folder).st_uid
+        if owner != os.geteuid():
+            where = "was swapped, or this file system takes root for somebody else"
+            raise ObstacleError(
+                BROKEN, name, f"the folder that was made belongs to uid {owner}: it {where}"
+            )
+        try:
+            yield folder
+        finally:
+            empty(folder)
+    finally:
+        os.rmdir(name, dir_fd=parent)
+
+
+def _clean(path: str, names: Sequence[str]) -> None:
+    """Remove the folders of trials that were killed."""
+    try:
+        parent = open_directory(path)
+    except ObstacleError:
+        return
+    for name in names:
+        try:
+            flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+            empty(os.open(name, flags, dir_fd=parent))
+            os.rmdir(name, dir_fd=parent)
+        except OSError:  # It was not made.
+            continue
+
+
+def open_directory(path: str) -> int:
+    """Open a directory without following a link that somebody but root and this user made.
+
+    :raises ObstacleError: If the way ends before it.
+    """
+    here, done, links = os.open("/", _WALK), "", 0
+    parts = path.split("/")
+    while parts:
+        part = parts.pop(0)
+        if part in ("", "."):
+            continue
+        entry = _step(here, part, done)
+        found = os.fstat(entry)
+        if stat.S_ISLNK(found.st_mode):
+            links += 1
+            target = _read_link(entry, f"{done}/{part}", found.st_uid, links)
+            parts = [*target.split("/"), *parts]
+            os.close(entry)
+            if not target.startswith("/"):
+                continue
+            entry, done = os.open("/", _WALK), ""
+        elif stat.S_ISDIR(found.st_mode):
+            done = os.path.normpath(f"{done}/{part}").rstrip("/")
+        else:
+            what = "a file" if stat.S_ISREG(found.st_mode) else "neither a file nor a directory"
+            raise ObstacleError(NO_DIRECTORY, f"{done}/{part}", f"{done}/{part} is {what}")
+        os.close(here)
+        here = entry
+    return here
+
+
+def _step(folder: int, name: str, done: str) -> int:
+    """Open one entry of a directory, whatever it is."""
+    try:
+        return os.open(name, _WALK, dir_fd=folder)
+    except FileNotFoundError:
+        raise ObstacleError(ABSENT, f"{done}/{name}", f"{done}/{name} does not exist") from None
+    except PermissionError as exc:
+        raise ObstacleError(CLOSED, done or "/", f"{done or '/'}: {exc.strerror}") from None
+    except OSError as exc:
+        reason = f"{done}/{name}: [Errno {exc.errno}] {exc.strerror}"
+        raise ObstacleError(BROKEN, f"{done}/{name}", reason) from None
+
+
+def _read_link(link: int, path: str, owner: int, count: int) -> str:
+    """Return where a link leads; the very link that was looked at, whoever swaps its name."""
+    if owner not in (0, os.geteuid()):
+        reason = f"{path} is a link of {_name_user(owner)}, which nobody else follows here"
+        raise ObstacleError(FOREIGN_LINK, path, reason)
+    if count > _MOST_LINKS:
+        raise ObstacleError(BROKEN, path, f"{path}: {os.strerror(errno.ELOOP)}")
+    return os.readlink("", dir_fd=link)
+
+
+def _find_mount(folder: int) -> dict[str, str]:
+    """Return what mountinfo (proc_pid_mountinfo(5)) says of the mount that an open file is on."""
+    number = re.search(r"^mnt_id:\s*([0-9]+)", read_text(f"/proc/self/fdinfo/{folder}") or "", re.M)
+    for line in (read_text("/proc/self/mountinfo") or "").splitlines() if number else ():
+        left, _dash, right = line.partition(" - ")
+        fields, kinds = left.split(), right.split()
+        if number and fields[0] == number[1]:
+            names = ("device", "root", "point")
+            return {**dict(zip(names, fields[2:5])), "kind": kinds[0], "source": kinds[1]}
+    return {}

@@ -1,0 +1,148 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Gather what a training run needs and what awaits it, each thing when it is asked for."""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+from .policy.finding import Finding, Observation
+from .policy.policy_reader import Limit
+from .policy.rlimit import UNLIMITED, Rlimit
+from .policy.shm_mount import SHM
+from .policy.training_causes import Room
+from .policy.training_policy import choose_checks
+from .policy.training_rules import (
+    CPUS,
+    DESCRIPTORS,
+    MEMORY,
+    Bound,
+    Plan,
+    bound_by_cpus,
+    bound_by_descriptors,
+    bound_by_memory,
+    bound_by_shared_memory,
+    count_descriptors,
+    count_memory,
+    count_shared_memory,
+    plan_workers,
+)
+from .probe.shm_files import read_free
+from .training_limits import judge_runner
+from .training_runner import NEW_CONTAINER, Cpus, Runner
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from .check_options import Options
+    from .policy.training_policy import Training
+    from .probe.evidence import Evidence
+
+SHM_SIZE = "shm_size"
+"""The item of a container's /dev/shm, as the check of Docker names it."""
+
+
+class Survey:
+    """One look at what a run needs and at what awaits it; each thing is read when it is asked."""
+
+    def __init__(self, run: Training, options: Options, evidence: Evidence) -> None:
+        self.run, self.options, self.evidence = run, options, evidence
+        self.checks = choose_checks(run)
+        self.runner = Runner(run.place, evidence)
+        self.place = self.runner.label
+        self.workers = run.workers or 0
+
+    @property
+    def _wanted(self) -> dict[str, Limit]:
+        """Return the limits that the run needs."""
+        wanted = {}
+        if "descriptors" in self.checks:
+            needed = count_descriptors(self.run, self.workers)
+            wanted["nofile"] = Limit(needed, needed)
+        if "memory" in self.checks and self.run.pinned_buffer and not self.runner.may_lock:
+            wanted["memlock"] = Limit(self.run.pinned_buffer, self.run.pinned_buffer)
+        return wanted
+
+    @cached_property
+    def limits(self) -> list[Finding]:
+        """Return what the process that will run gets, without what the run makes of it."""
+        shm = None
+        if self.run.place == NEW_CONTAINER and "shared_memory" in self.checks:
+            shm = count_shared_memory(self.run, self.workers) or None
+        options = self.options
+        if self.run.user:
+            options = options._replace(users=(self.run.user,))
+        if not self._wanted and shm is None:
+            return []
+        return judge_runner(self.runner, self._wanted, shm, options, self.evidence)
+
+    def find_limit(self, item: str) -> Rlimit | None:
+        """Return the lowest limit that was seen."""
+        seen = {"soft": UNLIMITED, "hard": UNLIMITED}
+        told = False
+        for finding in self.limits:
+            value, bound = finding.observation.value, finding.requirement.bound
+            if finding.requirement.item == item and isinstance(value, int) and bound in seen:
+                seen[bound], told = min(seen[bound], value), True
+        return Rlimit(seen["soft"], seen["hard"]) if told else None
+
+    @cached_property
+    def free_shm(self) -> int | str:
+        """Return the free bytes of /dev/shm, or why nobody knows."""
+        if self.run.place == NEW_CONTAINER:
+            sizes = [one.observation for one in self.limits if one.requirement.item == SHM_SIZE]
+            seen = sizes[0] if sizes else Observation(None, "", "no container was looked at")
+            return seen.value if isinstance(seen.value, int) else seen.reason
+        try:
+            return read_free(self.runner.find_shm())
+        except OSError as exc:
+            return str(exc)
+
+    @cached_property
+    def rooms(self) -> list[Room] | str:
+        """Return the memory that is left, the least first, or why nobody knows."""
+        try:
+            return sorted(self.runner.find_rooms(), key=lambda room: room.free)
+        except (OSError, ValueError) as exc:
+            return str(exc)
+
+    @cached_property
+    def cpus(self) -> list[Cpus] | str:
+        """Return what bounds the CPUs, the least first, or why nobody knows."""
+        try:
+            return sorted(self.runner.find_cpus(self.run.ranks_per_node))
+        except (OSError, ValueError) as exc:
+            return str(exc)
+
+    @cached_property
+    def bounds(self) -> list[Bound]:
+        """Return every bound that is known, as far as the run states what it takes."""
+        nofile, run = self.find_limit("nofile"), self.run
+        bounds = []
+        if nofile:
+            bounds.append(bound_by_descriptors(run, nofile.soft))
+        if run.batch_size and run.tensors_per_batch and isinstance(self.free_shm, int):
+            bounds.append(bound_by_shared_memory(run, self.free_shm))
+        if not isinstance(self.rooms, str) and self.rooms[0].free >= count_memory(run, 0):
+            bounds.append(bound_by_memory(run, self.rooms[0].free, self.rooms[0].where))
+        if not isinstance(self.cpus, str):
+            hint = "" if "cpus" in self.checks else "; more of them only wait"
+            least = self.cpus[0]
+            bounds.append(bound_by_cpus(run, least.number, f"{least.why}{hint}"))
+        return bounds
+
+    @cached_property
+    def unknown_bounds(self) -> str:
+        """Return which bounds nobody knows, of those that the run states enough for."""
+        run, names = self.run, []
+        if "descriptors" in self.checks and self.find_limit("nofile") is None:
+            names.append(DESCRIPTORS)
+        if run.batch_size and run.tensors_per_batch and isinstance(self.free_shm, str):
+            names.append(SHM)
+        names += [MEMORY] if isinstance(self.rooms, str) else []
+        return ", ".join(names)
+
+    @cached_property
+    def plan(self) -> Plan:
+        """Return how many workers the run survives with; more than CPUs only wait."""
+        counts_cpus = "cpus" in self.checks
+        deadly = [bound for bound in self.bounds if counts_cpus or bound.name != CPUS]
+        return Plan(plan_workers(deadly).workers, tuple(self.bounds))

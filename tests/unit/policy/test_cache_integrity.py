@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Damaged files fail, what was not seen is unknown, and nothing is removed."""
+
+from __future__ import annotations
+
+import pytest
+from mlhost_limits.policy.cache_integrity import CacheFiles, judge_files
+from mlhost_limits.policy.file_verdict import find_kind, find_owner, is_temporary
+from mlhost_limits.policy.finding import Finding
+
+
+def look(**stated: object) -> list[Finding]:
+    return list(judge_files(CacheFiles("/c/", 30, **stated)))  # type: ignore[arg-type]
+
+
+def test_a_sound_cache_passes() -> None:
+    (finding,) = look()
+    assert finding.status == "pass"
+    assert finding.observation == (0, "the first and last bytes of 30 files", "")
+    assert look(deep=True)[0].observation.how == "all bytes of 30 files"
+
+
+def test_damaged_files_are_named_and_moved() -> None:
+    (finding,) = look(corrupt=[("a.pt", "is empty"), ("b/c d.pt", "ends")], corrupt_count=2)
+    cause = finding.causes[0]
+    assert (finding.status, cause.code) == ("fail", "cache-file-corrupt")
+    assert cause.text == "a.pt is empty; b/c d.pt ends"
+    assert cause.remedy.lines == [
+        "mkdir -p -m 0700 /c/.quarantine",
+        "mv -n /c/a.pt /c/.quarantine/a.pt",
+        "mv -n '/c/b/c d.pt' '/c/.quarantine/b__c d.pt'",
+    ]
+
+
+def test_of_many_damaged_files_the_first_are_named() -> None:
+    names = [(f"{number}.pt", "is empty") for number in range(1000)]
+    cause = look(corrupt=names, corrupt_count=5000)[0].causes[0]
+    assert cause.text.endswith("4.pt is empty; and 4995 more")
+    assert len(cause.remedy.commands) == 21
+    assert cause.remedy.text.endswith("mlhost.limits.workspace with quarantine moves all 5000")
+
+
+def test_a_name_that_cannot_be_typed_is_not_in_a_command() -> None:
+    cause = look(corrupt=[("\x1b[2J.pt", "is empty")], corrupt_count=1)[0].causes[0]
+    assert cause.remedy.commands == (("mkdir", "-p", "-m", "0700", "/c/.quarantine"),)
+    assert "\x1b" not in cause.text
+
+
+@pytest.mark.parametrize(
+    ("stated", "expected"),
+    [
+        ({"reason": "/c does not exist"}, ["unknown /c does not exist"]),
+        (
+            {"interrupted": True},
+            ["unknown interrupted after 30 files; the others were not looked at"],
+        ),
+        (
+            {"unknown": [("a.pt", "is old")], "unknown_count": 1},
+            ["pass ", "unknown 1 files: each is old (a.pt)"],
+        ),
+        (
+            {"written": [("a.pt", 17)]},
+            ["pass ", "unknown 1 files are being written now: a.pt by pid 17"],
+        ),
+        ({"leftover": [("x.tmp", "4 bytes")], "leftover_count": 1}, ["pass ", "pass "]),
+    ],
+)
+def test_what_was_not_seen_is_unknown(stated: dict[str, object], expected: list[str]) -> None:
+    assert [f"{one.status} {one.observation.reason}" for one in look(**stated)] == expected
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [("a.pt", "pt"), ("a.pth", "pt"), ("b.safetensors", "safetensors"), ("pt", ""), ("a.tar", "")],
+)
+def test_files_are_told_by_their_endings(name: str, kind: str) -> None:
+    assert find_kind(name) == kind
+
+
+@pytest.mark.parametrize(
+    ("name", "temporary", "owner"),
+    [
+        ("shard-0.tar.temp4711", True, 4711),
+        ("x.pt.tmp", True, None),
+        ("abc.incomplete", True, None),
+        (".tmp-abc", True, None),
+        ("tmp_x", True, None),
+        ("x.tar.lock", False, None),
+        ("template.pt", False, None),
+    ],
+)
+def test_temporary_names_are_known(name: str, temporary: bool, owner: int | None) -> None:
+    assert is_temporary(name) is temporary
+    assert find_owner(name) == owner

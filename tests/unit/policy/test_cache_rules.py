@@ -1,0 +1,140 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A cache is local, of one job, and where the library that reads it looks."""
+
+from __future__ import annotations
+
+import pytest
+from mlhost_limits.policy.cache_rules import (
+    Neighbours,
+    judge_filesystem,
+    judge_shards,
+    judge_unique,
+    judge_variables,
+)
+from mlhost_limits.policy.folder_facts import FolderFacts
+
+SOUND = FolderFacts(
+    "/scratch/cache",
+    "alice",
+    "a directory",
+    filesystem="xfs",
+    mount="/scratch",
+    source="/dev/sdb1",
+    mount_root="/",
+    real_path="/scratch/cache",
+)
+
+
+@pytest.mark.parametrize(
+    ("kind", "status", "code"),
+    [
+        ("xfs", "pass", ""),
+        ("nfs4", "fail", "cache-on-network"),
+        ("fuse.mine", "unknown", ""),
+        ("", "unknown", ""),
+    ],
+)
+def test_a_cache_belongs_on_a_local_disk(kind: str, status: str, code: str) -> None:
+    finding = judge_filesystem(SOUND._replace(filesystem=kind, source="nas:/v"))
+    assert (finding.status, finding.causes[0].code if finding.causes else "") == (status, code)
+    if code:
+        assert finding.causes[0].text == (
+            "/scratch/cache is on nfs4, mounted from nas:/v at /scratch"
+        )
+
+
+def test_a_file_system_that_was_not_seen_is_unknown() -> None:
+    finding = judge_filesystem(SOUND._replace(state="unknown", reason="no answer within 10 s"))
+    assert finding.observation.reason == "no answer within 10 s"
+
+
+@pytest.mark.parametrize(
+    ("facts", "others", "expected"),
+    [
+        ({}, Neighbours(), []),
+        ({}, Neighbours(sharers=(17,)), []),
+        ({}, Neighbours(sharers=(17, 23)), ["fail cache-shared-by-containers"]),
+        ({}, Neighbours(job="4711"), ["fail cache-not-of-one-job"]),
+        ({"path": "/scratch/4711/c"}, Neighbours(job="4711"), ["pass "]),
+        ({"path": "/scratch/job-4711"}, Neighbours(job="4711"), ["pass "]),
+        ({"path": "/scratch/47112"}, Neighbours(job="4711"), ["fail cache-not-of-one-job"]),
+        ({"real_path": "/nvme/4711"}, Neighbours(job="4711"), ["pass "]),
+        # A private /tmp of job_container/tmpfs.
+        ({"mount_root": "/private/4711/.4711"}, Neighbours(job="4711"), ["pass "]),
+        ({}, Neighbours(in_container=True), []),
+        ({"mount_root": "/srv/c"}, Neighbours(in_container=True), ["unknown "]),
+        ({"mount_root": "/srv/c"}, Neighbours(in_container=True, host="ab12"), ["unknown "]),
+        ({"mount_root": "/srv/ab12"}, Neighbours(in_container=True, host="ab12"), ["pass "]),
+    ],
+)
+def test_a_cache_is_of_one_job(
+    facts: dict[str, str], others: Neighbours, expected: list[str]
+) -> None:
+    found = judge_unique(SOUND._replace(**facts), others)  # type: ignore[arg-type]
+    assert [
+        f"{one.status} {''.join(cause.code for cause in one.causes)}" for one in found
+    ] == expected
+
+
+OLD, NEW = {"webdataset": "0.2.111", "wids": "0.2.111"}, {"webdataset": "1.0.2"}
+HERE, ELSEWHERE = "/scratch/cache/", "/home/alice/cache"
+
+
+@pytest.mark.parametrize(
+    ("environment", "versions", "expected"),
+    [
+        ({}, OLD, []),
+        ({"WIDS_CACHE": ""}, OLD, []),
+        ({"WIDS_CACHE": HERE}, OLD, ["pass WIDS_CACHE "]),
+        ({"WIDS_CACHE": HERE}, {"wids": "0.2.57"}, ["pass WIDS_CACHE "]),
+        ({"WIDS_CACHE": ELSEWHERE}, OLD, ["fail WIDS_CACHE cache-variable-elsewhere"]),
+        ({"WIDS_CACHE": HERE}, NEW, ["fail WIDS_CACHE cache-variable-unread"]),
+        ({"WIDS_CACHE": HERE}, {"wids": "0.2.56"}, ["fail WIDS_CACHE cache-variable-unread"]),
+        ({"WIDS_CACHE": HERE}, {}, ["fail WIDS_CACHE cache-variable-unread"]),
+        ({"WIDS_CACHE": ELSEWHERE}, NEW, []),
+        ({"WIDS_CACHE": HERE, "WDS_CACHE": HERE}, NEW, ["pass WDS_CACHE "]),
+        ({"WDS_CACHE": HERE}, {"wids": "0.2.111"}, ["fail WDS_CACHE cache-variable-unread"]),
+        ({"WDS_CACHE": HERE}, {"webdataset": "main"}, ["fail WDS_CACHE cache-variable-unread"]),
+        ({"HF_HOME": HERE}, {"datasets": "3.0"}, ["pass HF_HOME "]),
+        ({"HF_HOME": ELSEWHERE}, {"datasets": "3.0"}, []),
+        ({"HF_HOME": HERE}, NEW, ["fail HF_HOME cache-variable-unread"]),
+        ({"HF_HOME": ELSEWHERE, "WDS_CACHE": ELSEWHERE}, None, ["unknown WDS_CACHE "]),
+        ({"HF_HOME": HERE}, None, ["unknown HF_HOME "]),
+    ],
+)
+def test_the_variable_that_is_read_names_the_cache(
+    environment: dict[str, str], versions: dict[str, str] | None, expected: list[str]
+) -> None:
+    found = judge_variables("/scratch/cache", environment, versions)
+    told = [
+        f"{one.status} {one.requirement.item} {''.join(cause.code for cause in one.causes)}"
+        for one in found
+    ]
+    assert told == expected
+
+
+def test_who_does_not_read_a_variable_is_named() -> None:
+    found = judge_variables("/c", {"WIDS_CACHE": "/c"}, NEW)
+    assert next(found).causes[0].text == "webdataset 1.0.2 does not read WIDS_CACHE"
+    found = judge_variables("/c", {"WIDS_CACHE": "/c"}, {})
+    assert next(found).causes[0].text == (
+        "nothing of wids, webdataset is installed: this does not read WIDS_CACHE"
+    )
+
+
+@pytest.mark.parametrize(
+    ("shards", "workers", "ranks", "status", "fix"),
+    [
+        (8, 8, 1, "pass", ""),
+        (1, 0, 1, "pass", ""),
+        (7, 8, 1, "fail", "start at most 7 workers for each rank, or write more shards"),
+        (15, 8, 2, "fail", "start at most 7 workers for each rank, or write more shards"),
+        (3, 1, 4, "fail", "start fewer ranks, or write more shards"),
+    ],
+)
+def test_every_worker_has_a_shard(
+    shards: int, workers: int, ranks: int, status: str, fix: str
+) -> None:
+    finding = judge_shards("/c", shards, workers, ranks)
+    assert finding.status == status
+    assert [cause.remedy.text for cause in finding.causes] == ([fix] if fix else [])

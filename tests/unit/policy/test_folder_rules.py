@@ -1,0 +1,174 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A directory is judged by what its user found there, and the cause says what to do."""
+
+from __future__ import annotations
+
+import pytest
+from mlhost_limits.policy.finding import Finding
+from mlhost_limits.policy.folder_facts import FolderFacts, Proof, find_reach
+from mlhost_limits.policy.folder_rules import judge_folder, judge_free
+
+PROVED = {name: Proof("pass") for name in ("flock", "O_EXCL", "rename", "directory rename")}
+SOUND = FolderFacts(
+    "/data/cache",
+    "alice",
+    "a directory",
+    owner="alice",
+    mode=0o755,
+    free_bytes=10 * 2**30,
+    free_inodes=1000,
+    filesystem="ext4",
+    mount="/data",
+    source="/dev/sdb1",
+    mount_root="/",
+    real_path="/data/cache",
+    writing=Proof("pass"),
+    proofs=PROVED,
+)
+
+
+def tell(findings: object) -> list[tuple[str, str, str]]:
+    """Return status, item and code of each."""
+    assert isinstance(findings, list)
+    return [
+        (one.status, one.requirement.item, one.causes[0].code if one.causes else "")
+        for one in findings
+    ]
+
+
+def commands(finding: Finding) -> list[str]:
+    return finding.causes[0].remedy.lines
+
+
+def test_a_sound_directory_passes_and_nothing_is_blamed() -> None:
+    found = list(judge_folder(SOUND))
+    assert tell(found) == [("pass", name, "") for name in ("directory", *PROVED)]
+    assert found[0].requirement.place == "path:/data/cache"
+
+
+@pytest.mark.parametrize(
+    ("change", "code", "lines"),
+    [
+        (
+            {"state": "absent", "reason": "/data/cache does not exist", "at": "/data/cache"},
+            "folder-absent",
+            ["install -d -o alice -m 0750 /data/cache"],
+        ),
+        (
+            {"state": "no directory", "reason": "/data is a file", "at": "/data"},
+            "folder-not-one",
+            ["mv -n /data /data.aside", "install -d -o alice -m 0750 /data/cache"],
+        ),
+        ({"state": "closed", "reason": "/data: no", "at": "/data"}, "folder-closed", []),
+        ({"state": "broken", "reason": "/data: [Errno 107] x", "at": "/data"}, "folder-broken", []),
+        (
+            {"writing": Proof("fail", "[Errno 30] Read-only file system"), "read_only": True},
+            "folder-read-only",
+            ["mount -o remount,rw /data"],
+        ),
+        (
+            {"writing": Proof("fail", "[Errno 13] Permission denied"), "owner": "root"},
+            "folder-not-writable",
+            ["chown alice /data/cache", "chmod u+rwx /data/cache"],
+        ),
+        ({"writing": Proof("fail", "[Errno 28] No space left on device")}, "folder-full", []),
+        ({"writing": Proof("fail", "[Errno 122] Disk quota exceeded")}, "folder-full", []),
+        ({"writing": Proof("fail", "[Errno 5] Input/output error")}, "folder-broken", []),
+    ],
+)
+def test_what_keeps_the_user_out_is_named(
+    change: dict[str, object], code: str, lines: list[str]
+) -> None:
+    found = list(judge_folder(SOUND._replace(**change)))  # type: ignore[arg-type]
+    assert tell(found) == [("fail", "directory", code)]
+    assert commands(found[0]) == lines
+    assert found[0].causes[0].text
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ({"state": "unknown", "reason": "/data/cache: no answer within 10 s"}, "no answer"),
+        ({"state": "a link of somebody else", "reason": "/data is a link of bob"}, "link of bob"),
+        ({"writing": Proof("unknown", "no answer within 10 s")}, "no answer"),
+    ],
+)
+def test_what_was_not_seen_is_unknown(change: dict[str, object], reason: str) -> None:
+    found = list(judge_folder(SOUND._replace(**change)))  # type: ignore[arg-type]
+    assert tell(found) == [("unknown", "directory", "")]
+    assert reason in found[0].observation.reason
+
+
+def test_a_name_that_cannot_be_typed_is_left_to_a_person() -> None:
+    facts = SOUND._replace(path="/data/a\x1b[2J", state="absent", reason="/data/a\x1b[2J is not")
+    cause = next(judge_folder(facts)).causes[0]
+    assert not cause.remedy.commands
+    assert "\x1b" not in cause.text
+
+
+@pytest.mark.parametrize(
+    ("item", "code", "word"),
+    [
+        ("flock", "folder-no-exclusion", "exclusive"),
+        ("O_EXCL", "folder-no-exclusion", "exclusive"),
+        ("rename", "folder-no-atomic-rename", "atomic"),
+        ("directory rename", "folder-no-atomic-rename", "atomic"),
+    ],
+)
+def test_a_promise_that_is_not_kept_is_blamed_on_the_file_system(
+    item: str, code: str, word: str
+) -> None:
+    facts = SOUND._replace(proofs={item: Proof("fail", "two hold it")}, filesystem="lustre")
+    finding = list(judge_folder(facts))[1]
+    assert tell([finding]) == [("fail", item, code)]
+    assert finding.observation.value == f"not {word}"
+    assert finding.causes[0].text.endswith("on lustre (/data): two hold it")
+    facts = SOUND._replace(proofs={item: Proof("unknown", "no answer within 10 s")})
+    assert list(judge_folder(facts))[1].observation.reason == f"{item}: no answer within 10 s"
+
+
+@pytest.mark.parametrize(
+    ("needed", "files", "expected"),
+    [
+        (None, None, []),
+        (10 * 2**30, 1000, [("pass", "free space", ""), ("pass", "free inodes", "")]),
+        (11 * 2**30, None, [("fail", "free space", "folder-full")]),
+        (None, 1001, [("fail", "free inodes", "folder-no-inodes")]),
+    ],
+)
+def test_room_is_what_the_user_has(
+    needed: int | None, files: int | None, expected: list[tuple[str, str, str]]
+) -> None:
+    assert tell(list(judge_free(SOUND, needed, files))) == expected
+
+
+def test_room_is_told_in_full() -> None:
+    space, inodes = judge_free(SOUND, 11 * 2**30, 1001)
+    assert space.causes[0].text == "/data (ext4) has 10GiB free for alice, and 11GiB are needed"
+    assert inodes.causes[0].text == (
+        "/data (ext4) has 1000 inodes free for alice, and 1001 are needed"
+    )
+
+
+def test_a_file_system_that_counts_no_inodes_is_not_asked() -> None:
+    assert not list(judge_free(SOUND._replace(free_inodes=None), None, 1001))
+
+
+def test_room_that_was_not_seen_is_unknown() -> None:
+    facts = SOUND._replace(state="absent", reason="/data/cache does not exist", free_inodes=None)
+    found = list(judge_free(facts, 1, 1))
+    assert [one.status for one in found] == ["unknown", "unknown"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "reach"),
+    [
+        ("ext4", "local"),
+        ("tmpfs", "local"),
+        ("nfs4", "network"),
+        ("fuse.s3fs", "network"),
+        ("x", ""),
+    ],
+)
+def test_a_file_system_is_local_or_not(kind: str, reach: str) -> None:
+    assert find_reach(kind) == reach

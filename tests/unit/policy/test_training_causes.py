@@ -1,0 +1,211 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Why a run would not survive is one sentence with the numbers, and what would do another."""
+
+from __future__ import annotations
+
+import pytest
+from mlhost_limits.policy.deepspeed_floor import Floor
+from mlhost_limits.policy.rlimit import Rlimit
+from mlhost_limits.policy.training_causes import (
+    Room,
+    blame_cpus,
+    blame_descriptors,
+    blame_file_handles,
+    blame_leftovers,
+    blame_memlock,
+    blame_memory,
+    blame_model_states,
+    blame_shared_memory,
+    blame_workers,
+)
+from mlhost_limits.policy.training_policy import DeepSpeed, Training
+from mlhost_limits.policy.training_rules import Bound, Plan
+
+MIB, GIB = 2**20, 2**30
+RUN = Training(workers=8, prefetch=4, tensors_per_batch=4, batch_size=MIB, ranks_per_node=2)
+PLAN = Plan(7, (Bound("nofile", 7, "soft limit 160"), Bound("memory", 9, "1.0 GiB left of x")))
+NONE = Plan(0, ())
+
+
+@pytest.mark.parametrize(
+    ("run", "has", "text", "fix"),
+    [
+        (
+            RUN,
+            Rlimit(160, 4096),
+            "8 workers that prefetch 4 batches of 4 tensors have 161 files open in one process, and"
+            ' its soft limit is 160, so the run ends with "Too many open files"',
+            "start at most 7 workers in each rank, or allow 161 files where the run starts: ulimit"
+            " -n 161",
+        ),
+        (
+            RUN._replace(workers=1, prefetch=1),
+            Rlimit(160, 160),
+            "1 worker that prefetch 1 batch of 4 tensors have 161 files open in one process, and"
+            ' its soft limit is 160, so the run ends with "Too many open files"',
+            "start at most 7 workers in each rank, or raise the hard limit, which is 160, and the"
+            " soft limit to 161",
+        ),
+        (
+            RUN._replace(sharing="file_system"),
+            Rlimit(160, 160),
+            "8 workers have 161 files open in one process, and its soft limit is 160, so the run"
+            ' ends with "Too many open files"',
+            "start at most 7 workers in each rank, or raise the hard limit, which is 160, and the"
+            " soft limit to 161",
+        ),
+    ],
+)
+def test_descriptors(run: Training, has: Rlimit, text: str, fix: str) -> None:
+    cause = blame_descriptors(run, 161, has, PLAN)
+    assert (cause.text, cause.remedy.text) == (text, fix)
+
+
+def test_not_even_one_worker() -> None:
+    fix = blame_workers(RUN, NONE).remedy.text
+    assert fix == "load batches in the main process (0 workers), for not even one fits"
+
+
+def test_one_worker() -> None:
+    assert blame_workers(RUN, Plan(1, ())).remedy.text == "start at most 1 worker in each rank"
+
+
+def test_files_of_the_host() -> None:
+    cause = blame_file_handles(RUN, 322, 900, 1000)
+    assert cause.text == (
+        "2 ranks with 8 workers each open up to 322 files, and fs.file-max 1000 leaves 100"
+    )
+    assert cause.remedy.text == "allow 1222 files on the host"
+
+
+def test_shared_memory() -> None:
+    cause = blame_shared_memory(RUN, 70 * MIB, 64 * MIB, PLAN)
+    assert cause.text == (
+        "16 workers with 4 batches of 1.0 MiB each under way take 70.0 MiB of shared memory, and"
+        " 64.0 MiB are free"
+    )
+    assert cause.remedy.text == (
+        "start at most 7 workers in each rank, or make /dev/shm larger (of a container: --shm-size)"
+    )
+
+
+def test_leftovers_are_removed_by_name() -> None:
+    cause = blame_leftovers(("/dev/shm/torch_1_2_0", "/dev/shm/nccl-a\n"), GIB)
+    assert cause.text == (
+        "/dev/shm/torch_1_2_0, /dev/shm/nccl-a? take 1.0 GiB, and no process has them mapped or"
+        " open"
+    )
+    assert cause.remedy.commands == (
+        ("rm", "-f", "--", "/dev/shm/torch_1_2_0", "/dev/shm/nccl-a\n"),
+    )
+
+
+def test_many_leftovers_are_counted() -> None:
+    cause = blame_leftovers(tuple(f"/dev/shm/nccl-{n}" for n in range(101)), GIB)
+    assert cause.text.startswith("/dev/shm/nccl-0, /dev/shm/nccl-1, /dev/shm/nccl-2 and 98 more")
+    assert cause.remedy.commands == ()
+
+
+HOST = Room("the host", GIB)
+KILLED = ", so the kernel kills a process (exit -9), and torchrun ends the others with SIGTERM"
+
+
+@pytest.mark.parametrize(
+    ("run", "text"),
+    [
+        (
+            RUN,
+            "16 workers of 64.0 MiB and their batches in /dev/shm need 2.0 GiB of memory at"
+            f" least, and the host has 1.0 GiB left{KILLED}",
+        ),
+        (
+            Training(workers=0, pinned_buffer=2 * GIB),
+            "1 x 2.0 GiB of locked buffers need 2.0 GiB of memory at least, and the host has 1.0"
+            f" GiB left{KILLED}",
+        ),
+        (
+            Training(workers=1, deepspeed=DeepSpeed(2, GIB, None, offload_optimizer=True)),
+            "1 worker of 64.0 MiB and 24.0 GiB of model states need 2.0 GiB of memory at least,"
+            f" and the host has 1.0 GiB left{KILLED}",
+        ),
+    ],
+)
+def test_memory_of_the_host(run: Training, text: str) -> None:
+    cause = blame_memory(run, 2 * GIB, HOST, NONE)
+    assert (cause.code, cause.text, cause.remedy.commands) == ("run-memory-host", text, ())
+    assert cause.remedy.text == (
+        "use a smaller model, smaller buffers or more nodes, or give it more memory"
+    )
+
+
+@pytest.mark.parametrize(
+    ("where", "text", "commands"),
+    [
+        (
+            "/sys/fs/cgroup/user.slice/user-1000.slice",
+            "",
+            (("systemctl", "set-property", "user-1000.slice", "MemoryMax=2253389824"),),
+        ),
+        (
+            "/sys/fs/cgroup/memory/system.slice/train.service",
+            "",
+            (("systemctl", "set-property", "train.service", "MemoryLimit=2253389824"),),
+        ),
+        (
+            "/sys/fs/cgroup/system.slice/docker-0123456789ab.scope",
+            "",
+            (
+                ("docker", "update", "--memory", "2253389824", "--memory-swap", "2253389824")
+                + ("0123456789ab",),
+            ),
+        ),
+        ("/sys/fs/cgroup/system.slice/slurmstepd.scope/job_7", ": ask Slurm for it with --mem=2149M", ()),
+        ("/sys/fs/cgroup/mine", "", ()),
+    ],
+)  # fmt: skip
+def test_memory_of_a_cgroup(where: str, text: str, commands: object) -> None:
+    room = Room(where, GIB, 100 * MIB, GIB + 100 * MIB)
+    cause = blame_memory(RUN, 2 * GIB + 1, room, PLAN)
+    assert cause.code == "run-memory-cgroup"
+    assert f"{where} allows 1.1 GiB, of which 1.0 GiB are left, so the kernel" in cause.text
+    assert cause.remedy.text == (
+        f"start at most 7 workers in each rank, or give it more memory{text}"
+    )
+    assert cause.remedy.commands == commands
+
+
+@pytest.mark.parametrize(
+    ("room", "code"), [(HOST, "run-memory-host"), (Room("/x", 1, 1, 2), "run-memory-cgroup")]
+)
+def test_model_states(room: Room, code: str) -> None:
+    run = Training(deepspeed=DeepSpeed(stage=2))
+    cause = blame_model_states(run, Floor(176 * GIB, GIB), room)
+    assert cause.code == code
+    assert cause.text.startswith(
+        "ZeRO-2 keeps 176.0 GiB of model states on each node, a floor that leaves out activations,"
+        " the framework's buffers and the data; "
+    )
+
+
+def test_locked_memory() -> None:
+    assert blame_memlock(Training(pinned_buffer=GIB), 65536).text == (
+        "each rank locks 1.0 GiB of memory, its limit is 64KiB, and it has no CAP_IPC_LOCK, which"
+        ' would exempt it; so mlock or ibv_reg_mr says "Cannot allocate memory"'
+    )
+
+
+@pytest.mark.parametrize(
+    ("run", "text"),
+    [
+        (RUN, "16 workers on 2 ranks share 1.5 CPUs (quota), so they wait for each other"),
+        (Training(workers=4), "4 workers share 1.5 CPUs (quota), so they wait for each other"),
+    ],
+)
+def test_cpus(run: Training, text: str) -> None:
+    assert blame_cpus(run, 1.5, "quota", PLAN).text == text
+
+
+def test_all_bounds_are_told() -> None:
+    assert blame_workers(RUN, PLAN).text == (
+        "of 8 workers in each rank 7 fit: nofile 7 (soft limit 160), memory 9 (1.0 GiB left of x)"
+    )

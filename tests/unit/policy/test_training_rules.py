@@ -1,0 +1,175 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What a loader needs, how many of its workers fit, and the floors of DeepSpeed."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+from mlhost_limits.policy.deepspeed_floor import Floor, find_floor
+from mlhost_limits.policy.rlimit import UNLIMITED
+from mlhost_limits.policy.training_policy import DeepSpeed, Training
+from mlhost_limits.policy.training_rules import (
+    Bound,
+    bound_by_cpus,
+    bound_by_descriptors,
+    bound_by_memory,
+    bound_by_shared_memory,
+    count_descriptors,
+    count_memory,
+    count_shared_memory,
+    format_size,
+    plan_workers,
+)
+
+MIB, GIB = 2**20, 2**30
+
+
+@pytest.mark.parametrize(
+    ("run", "workers", "needed"),
+    [
+        # Measured with torch 2.13: 160 fails, 161 passes.
+        (Training(prefetch=4, tensors_per_batch=4), 8, 161),
+        # The file_system strategy passes names, and no descriptors.
+        (Training(prefetch=4, tensors_per_batch=4, sharing="file_system"), 8, 42),
+        # A batch that the program keeps costs its tensors.
+        (Training(prefetch=4, tensors_per_batch=4, hold=3), 8, 173),
+        # A worker whose data set keeps files open needs more than the process that trains.
+        (Training(prefetch=2, tensors_per_batch=1, dataset_files=500), 1, 516),
+        (Training(dataset_files=7), 0, 12),
+    ],
+)
+def test_how_many_descriptors(run: Training, workers: int, needed: int) -> None:
+    assert count_descriptors(run, workers) == needed
+
+
+def test_the_largest_number_of_workers_that_was_measured() -> None:
+    run = Training(prefetch=2, tensors_per_batch=4)  # L 256: 20 work, 21 fail.
+    assert bound_by_descriptors(run, 256) == Bound("nofile", 20, "soft limit 256")
+
+
+GRID = [
+    Training(
+        prefetch=prefetch,
+        tensors_per_batch=tensors,
+        hold=hold,
+        dataset_files=files,
+        sharing=sharing,
+        batch_size=MIB,
+        ranks_per_node=ranks,
+        pinned_buffer=MIB,
+    )
+    for prefetch, tensors, hold, files, sharing, ranks in itertools.product(
+        (1, 4), (1, 8), (0, 3), (0, 9), ("file_descriptor", "file_system"), (1, 8)
+    )
+]
+
+
+@pytest.mark.parametrize("workers", [1, 2, 7, 48])
+def test_a_bound_is_the_largest_number_whose_need_is_met(workers: int) -> None:
+    for run in GRID:
+        for count, bound in (
+            (count_descriptors, bound_by_descriptors),
+            (count_shared_memory, bound_by_shared_memory),
+            (count_memory, lambda run, free: bound_by_memory(run, free, "the host")),
+        ):
+            needed = count(run, workers)
+            assert bound(run, needed).most == workers
+            assert bound(run, needed - 1).most == workers - 1
+
+
+def test_no_worker_needs_no_shared_memory() -> None:
+    assert count_shared_memory(Training(batch_size=1, tensors_per_batch=1), 0) == 0
+
+
+@pytest.mark.parametrize(
+    ("run", "workers", "needed"),
+    [
+        (Training(), 4, 4 * 64 * MIB),
+        (Training(start_method="spawn", worker_memory=MIB, ranks_per_node=2), 4, 8 * 174 * MIB),
+        (Training(pinned_buffer=3, ranks_per_node=2), 0, 6),
+        (Training(batch_size=MIB - 4096, tensors_per_batch=1, prefetch=2), 1, 68 * MIB),
+    ],
+)
+def test_how_much_memory(run: Training, workers: int, needed: int) -> None:
+    assert count_memory(run, workers) == needed
+
+
+def test_too_little_memory_for_one_worker() -> None:
+    assert bound_by_memory(Training(), 63 * MIB, "the host") == Bound(
+        "memory", 0, "63.0 MiB left of the host"
+    )
+
+
+@pytest.mark.parametrize(
+    ("cpus", "ranks", "most"), [(8, 1, 8), (8, 3, 2), (1.5, 1, 1), (0.5, 1, 1), (4, 8, 1)]
+)
+def test_how_many_workers_have_a_cpu(cpus: float, ranks: int, most: int) -> None:
+    bound = bound_by_cpus(Training(ranks_per_node=ranks), cpus, "affinity")
+    assert bound == Bound("CPUs", most, "affinity")
+
+
+@pytest.mark.parametrize(("wanted", "workers"), [(None, 4), (2, 2), (9, 4)])
+def test_the_plan_is_the_lowest_bound(wanted: int | None, workers: int) -> None:
+    plan = plan_workers([Bound("nofile", 20, "soft limit 256"), Bound("CPUs", 4, "quota")], wanted)
+    assert plan.workers == workers
+    assert plan.reasons == "nofile 20 (soft limit 256), CPUs 4 (quota)"
+
+
+@pytest.mark.parametrize(
+    ("size", "text"),
+    [
+        (0, "0 B"),
+        (1023, "1023 B"),
+        (1536, "1.5 KiB"),
+        (GIB, "1.0 GiB"),
+        (5000 * 2**40, "5000.0 TiB"),
+        (UNLIMITED, "unlimited"),
+    ],
+)
+def test_sizes_for_people(size: int, text: str) -> None:
+    assert format_size(size) == text
+
+
+def zero_2(parameters: int, gpus: int, nodes: int, offload: bool) -> tuple[int, int]:
+    """Return what DeepSpeed 0.19.8 says of ZeRO-2, in its own order of factors."""
+    if offload:
+        return int(parameters * max(4 * gpus * nodes, 16) * 1.5), 2 * parameters
+    return (
+        int(parameters * 4 * gpus * 1.5),
+        2 * parameters + int(18 * parameters / (gpus * nodes)),
+    )
+
+
+def test_the_floor_of_seven_billion_parameters_is_the_measured_one() -> None:
+    for gpus in range(1, 9):
+        floor = find_floor(DeepSpeed(3, 7 * 10**9, 131 * 10**6, gpus, 1, True, True))
+        assert f"{floor.node / GIB:.2f}" == "176.02"
+        assert floor.gpu == 4 * 131 * 10**6
+
+
+@pytest.mark.parametrize(
+    ("run", "floor"),
+    [
+        # What the functions of DeepSpeed 0.19.8 return, for 6738415616 parameters.
+        (DeepSpeed(3, 6738415616, 131072000, 8, 3, True, True), Floor(60645740544, 524288000)),
+        (DeepSpeed(3, 6738415616, 131072000, 8, 3, True, True, False), Floor(323443949568, 524288000)),
+        (DeepSpeed(3, 6738415616, 131072000, 8, 3, True), Floor(53907324928, 1085822634)),
+        (DeepSpeed(3, 6738415616, 131072000, 1, 3, True, False, False), Floor(53907324928, 5016565077)),
+        (DeepSpeed(3, 6738415616, 131072000, 8, 3), Floor(6291456000, 5578099712)),
+        (DeepSpeed(3, 6738415616, 131072000, 8, 3, False, True, False), Floor(323443949568, 5578099712)),
+        (DeepSpeed(2, 6738415616, None, 8, 1, True), Floor(323443949568, 13476831232)),
+        (DeepSpeed(2, 6738415616, None, 1, 1, True), Floor(161721974784, 13476831232)),
+        (DeepSpeed(2, 6738415616, None, 8, 3), Floor(323443949568, 18530642944)),
+    ],
+)  # fmt: skip
+def test_the_floors_of_deepspeed(run: DeepSpeed, floor: Floor) -> None:
+    assert find_floor(run) == floor
+
+
+def test_the_floors_of_stage_2_over_a_grid() -> None:
+    for parameters, gpus, nodes, offload in itertools.product(
+        (1, 7 * 10**9 + 1, 123456789), (1, 3, 8), (1, 3, 7), (True, False)
+    ):
+        run = DeepSpeed(2, parameters, None, gpus, nodes, offload)
+        assert find_floor(run) == zero_2(parameters, gpus, nodes, offload)

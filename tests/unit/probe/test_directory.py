@@ -1,0 +1,249 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A directory is looked at as the user who will run; nobody can lead the look elsewhere."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from mlhost_limits.policy import folder_facts
+from mlhost_limits.policy.folder_facts import FolderFacts, Proof
+from mlhost_limits.probe import directory, proofs
+from mlhost_limits.probe.directory import look_at_directory
+
+pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="becoming somebody else is root's")
+NOBODY = 65534
+PROVED = dict.fromkeys(proofs.PROOFS, Proof("pass"))
+
+
+@pytest.fixture
+def top() -> Iterator[Path]:
+    """Give a folder that every user can reach."""
+    with tempfile.TemporaryDirectory() as name:
+        os.chmod(name, 0o755)
+        yield Path(name)
+
+
+def make(path: Path, uid: int = 0, mode: int = 0o755) -> Path:
+    path.mkdir()
+    os.chown(path, uid, uid)
+    path.chmod(mode)
+    return path
+
+
+def snapshot(folder: Path) -> list[tuple[str, int]]:
+    return sorted((str(path), path.lstat().st_mtime_ns) for path in [folder, *folder.rglob("*")])
+
+
+@pytest.mark.parametrize("user", [None, "root", "nobody"])
+def test_a_directory_of_the_user_passes_and_is_left_empty(top: Path, user: str | None) -> None:
+    cache = make(top / "cache", NOBODY if user == "nobody" else 0)
+    facts = look_at_directory(str(cache), user)
+    assert (facts.state, facts.user, facts.writing) == (
+        "a directory",
+        user or "root",
+        Proof("pass"),
+    )
+    assert facts.proofs == PROVED
+    assert facts.real_path == str(cache)
+    assert facts.free_bytes > 0
+    assert facts.filesystem
+    assert facts.mount
+    assert not list(cache.iterdir())
+
+
+def test_what_root_may_is_not_what_the_user_may(top: Path) -> None:
+    cache = make(top / "cache", 0, 0o755)
+    facts = look_at_directory(str(cache), "nobody")
+    assert facts.writing == Proof("fail", "[Errno 13] Permission denied")
+    assert (facts.owner, facts.mode) == ("root", 0o755)
+    assert look_at_directory(str(cache), None).writing == Proof("pass")
+
+
+def test_the_way_ends_before_the_directory(top: Path) -> None:
+    make(top / "closed", 0, 0o700).joinpath("cache").mkdir()
+    (top / "file").write_text("")
+    os.mkfifo(top / "pipe")
+    (top / "loop").symlink_to("loop")
+    ends = {
+        "none/cache": (folder_facts.ABSENT, "none", "does not exist"),
+        "closed/cache": (folder_facts.CLOSED, "closed", "Permission denied"),
+        "file": (folder_facts.NO_DIRECTORY, "file", "is a file"),
+        "file/cache": (folder_facts.NO_DIRECTORY, "file", "is a file"),
+        "pipe": (folder_facts.NO_DIRECTORY, "pipe", "is neither a file nor a directory"),
+        "loop": (folder_facts.BROKEN, "loop", "Too many levels of symbolic links"),
+    }
+    for path, (state, at, reason) in ends.items():
+        facts = look_at_directory(f"{top}/{path}", "nobody")
+        assert (facts.state, facts.at) == (state, f"{top}/{at}")
+        assert facts.reason.endswith(reason)
+        assert facts.writing.status == "unknown"
+
+
+def test_a_link_of_root_or_of_the_user_is_followed(top: Path) -> None:
+    cache = make(top / "cache", NOBODY)
+    (top / "absolute").symlink_to(cache)
+    (top / "relative").symlink_to("./cache/../cache")
+    os.lchown(top / "relative", NOBODY, NOBODY)
+    for name in ("absolute", "relative"):
+        facts = look_at_directory(f"{top}/{name}/.", "nobody")
+        assert (facts.state, facts.writing.status) == ("a directory", "pass")
+        assert facts.real_path == str(cache)
+
+
+def test_root_does_not_follow_a_link_that_a_user_planted(top: Path) -> None:
+    """Who may write to a folder above the cache cannot let root write elsewhere."""
+    outside = make(top / "outside")
+    before = snapshot(outside)
+    home = make(top / "home", NOBODY)
+    for link, target in (("cache", outside), ("way", top)):
+        (home / link).symlink_to(target)
+        os.lchown(home / link, NOBODY, NOBODY)
+    for path in ("home/cache", "home/way/outside"):
+        facts = look_at_directory(f"{top}/{path}", None)
+        assert facts.state == folder_facts.FOREIGN_LINK
+        assert "is a link of nobody" in facts.reason
+    assert snapshot(outside) == before
+
+
+def test_links_planted_inside_lead_nowhere(top: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every name that the trials use is planted, as whoever can write there could do."""
+    outside = make(top / "outside")
+    (outside / "victim").write_text("untouched")
+    before = snapshot(outside)
+    cache = make(top / "cache", NOBODY, 0o777)
+    names = ["lock", "file", "new", "0", "0-1", "done-0", "secret"]
+    monkeypatch.setattr(directory, "PREFIX", "")
+    monkeypatch.setattr(directory.secrets, "token_hex", lambda _size: "secret")
+    for name in names:
+        (cache / name).symlink_to(outside if name in ("secret", "new") else outside / "victim")
+    facts = look_at_directory(str(cache), None)
+    assert facts.writing == Proof("fail", "[Errno 17] File exists")
+    assert snapshot(outside) == before
+    assert (outside / "victim").read_text() == "untouched"
+    assert sorted(path.name for path in cache.iterdir()) == sorted(names)
+
+
+def test_a_folder_that_is_swapped_for_a_link_is_not_entered(
+    top: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Somebody wins the race between the making of our folder and its opening."""
+    outside = make(top / "outside")
+    cache = make(top / "cache", NOBODY, 0o777)
+    before = snapshot(outside)
+    plain = os.mkdir
+
+    def swap(name: str, mode: int = 0o777, *, dir_fd: int | None = None) -> None:
+        if name.startswith(directory.PREFIX):
+            os.symlink(outside, name, dir_fd=dir_fd)
+        else:
+            plain(name, mode, dir_fd=dir_fd)
+
+    monkeypatch.setattr(directory.os, "mkdir", swap)
+    facts = look_at_directory(str(cache), None)
+    assert facts.writing.status == "fail"
+    assert snapshot(outside) == before
+
+
+def test_a_folder_that_is_swapped_for_one_of_somebody_else_is_not_used(
+    top: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cache = make(top / "cache", NOBODY, 0o777)
+    plain = os.mkdir
+
+    def swap(name: str, mode: int = 0o777, *, dir_fd: int | None = None) -> None:
+        plain(name, mode, dir_fd=dir_fd)
+        os.chown(name, NOBODY, NOBODY, dir_fd=dir_fd)
+
+    monkeypatch.setattr(directory.os, "mkdir", swap)
+    facts = look_at_directory(str(cache), None)
+    assert facts.writing.status == "unknown"
+    assert "belongs to uid 65534: it was swapped" in facts.writing.trouble
+
+
+@pytest.mark.parametrize("user", ["no-such-user-here"])
+def test_nobody_is_nobody(top: Path, user: str) -> None:
+    facts = look_at_directory(str(top), user)
+    assert facts == FolderFacts(str(top), user, "unknown", f"this host has no user {user}")
+
+
+def test_who_is_not_root_cannot_look_as_another(top: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(directory.os, "geteuid", lambda: 1000)
+    assert look_at_directory(str(top), "root").reason == "only root can look as root"
+
+
+def test_a_hung_mount_is_unknown_after_the_time_limit(
+    top: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(directory, "open_directory", lambda _path: time.sleep(600))
+    started = time.monotonic()
+    facts = look_at_directory(str(top), "nobody", seconds=0.5)
+    assert time.monotonic() - started < 5
+    assert (facts.state, facts.reason) == ("unknown", f"{top}: no answer within 0.5 s")
+    assert {proof.status for proof in facts.proofs.values()} == {"unknown"}
+
+
+def test_one_operation_that_hangs_leaves_the_others_and_no_folder(
+    top: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cache = make(top / "cache")
+    monkeypatch.setattr(proofs.fcntl, "flock", lambda _handle, _how: time.sleep(600))
+    facts = look_at_directory(str(cache), None, seconds=1)
+    assert facts.proofs == {**PROVED, "flock": Proof("unknown", "no answer within 1 s")}
+    assert not list(cache.iterdir())
+
+
+def mount(*words: str) -> None:
+    done = subprocess.run(["mount", *words], capture_output=True, text=True, check=False)
+    if done.returncode:
+        pytest.skip(f"nothing can be mounted here: {done.stderr}")
+
+
+@pytest.mark.parametrize("kind", ["tmpfs", "overlay", "ext4", "vfat"])
+def test_a_file_system_is_told_by_its_name(top: Path, kind: str) -> None:
+    point = make(top / "point")
+    if kind == "overlay":
+        mount("-t", "tmpfs", "none", str(top / "point"))
+        folders = {name: make(point / name) for name in ("lower", "upper", "work", "merged")}
+        options = ",".join(f"{name}dir={folders[name]}" for name in ("lower", "upper", "work"))
+        point = folders["merged"]
+        mount("-t", "overlay", "none", "-o", options, str(point))
+    elif kind == "tmpfs":
+        mount("-t", "tmpfs", "none", "-o", "size=1m", str(point))
+    else:
+        image = top / "image"
+        image.write_bytes(b"\0" * 2**23)
+        if shutil.which(f"mkfs.{kind}") is None:
+            pytest.skip(f"no mkfs.{kind}")
+        subprocess.run([f"mkfs.{kind}", str(image)], capture_output=True, check=True)
+        mount("-o", "loop", str(image), str(point))
+    try:
+        facts = look_at_directory(str(point), None)
+        assert (facts.filesystem, facts.mount) == (kind, str(point))
+        assert facts.writing == Proof("pass")
+        assert facts.proofs == PROVED
+        assert (facts.free_inodes is None) == (kind == "vfat")
+    finally:
+        subprocess.run(["umount", "-R", str(top / "point")], check=True)
+
+
+def test_a_full_and_a_read_only_file_system_are_seen(top: Path) -> None:
+    point = make(top / "point")
+    mount("-t", "tmpfs", "none", "-o", "size=16k", str(point))
+    try:
+        (point / "big").write_bytes(b"x" * 16384)
+        facts = look_at_directory(str(point), None)
+        assert facts.writing == Proof("fail", "[Errno 28] No space left on device")
+        assert facts.free_bytes == 0
+        mount("-o", "remount,ro", str(point))
+        facts = look_at_directory(str(point), None)
+        assert facts.writing == Proof("fail", "[Errno 30] Read-only file system")
+        assert facts.read_only
+    finally:
+        subprocess.run(["umount", str(point)], check=True)

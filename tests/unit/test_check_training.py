@@ -1,0 +1,344 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A run is judged against the process that will run it, before it starts."""
+
+from __future__ import annotations
+
+import importlib
+from types import SimpleNamespace
+
+import pytest
+from mlhost_limits import check_logind, training_limits, training_runner, training_survey
+from mlhost_limits import check_training as subject
+from mlhost_limits.check_options import Options
+from mlhost_limits.policy.finding import (
+    FAIL,
+    PASS,
+    UNKNOWN,
+    Finding,
+    Observation,
+    Requirement,
+    judge_limits,
+)
+from mlhost_limits.policy.pam_limits import User
+from mlhost_limits.policy.policy_reader import Limit
+from mlhost_limits.policy.rlimit import UNLIMITED, Rlimit
+from mlhost_limits.policy.schema import DockerPolicy, SessionRule
+from mlhost_limits.policy.services_policy import ServicesPolicy, UnitRule
+from mlhost_limits.policy.slurm_policy import SlurmPolicy
+from mlhost_limits.policy.training_causes import Room
+from mlhost_limits.policy.training_policy import DeepSpeed, Training
+from mlhost_limits.probe.evidence import Evidence
+from mlhost_limits.training_runner import Cpus, Runner
+
+MIB, GIB = 2**20, 2**30
+RUN = Training(workers=8, prefetch=4, tensors_per_batch=4, batch_size=MIB)
+WANTED = {"nofile": Limit(161, 161)}
+OPTIONS = Options(probe="predict", canary="never")
+
+
+@pytest.fixture(autouse=True)
+def host(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
+    """Stand for a host with enough of everything."""
+    host = SimpleNamespace(
+        limits={"nofile": Rlimit(4096, 4096), "memlock": Rlimit(65536, 65536)},
+        rooms=[Room("the host", 64 * GIB)],
+        cpus=[Cpus(2, "affinity")],
+        shm=GIB,
+        may_lock=False,
+        files=1000,
+        file_max=2**40,
+    )
+    monkeypatch.setattr(training_limits, "read_limits", lambda *_asked: host.limits)
+    monkeypatch.setattr(Runner, "find_rooms", lambda *_asked: host.rooms)
+    monkeypatch.setattr(Runner, "find_cpus", lambda *_asked: host.cpus)
+    monkeypatch.setattr(Runner, "may_lock", property(lambda *_asked: host.may_lock))
+    monkeypatch.setattr(training_survey, "read_free", lambda *_asked: host.shm)
+    monkeypatch.setattr(subject, "find_leftovers", lambda *_asked: [])
+    monkeypatch.setattr(subject, "read_kernel_use", lambda: SimpleNamespace(files=host.files))
+    monkeypatch.setattr(subject, "read_sysctl", lambda *_asked: str(host.file_max))
+    return host
+
+
+def check(run: Training = RUN) -> dict[str, Finding]:
+    return {
+        f"{one.requirement.item} {one.requirement.bound}": one
+        for one in subject.check_training(run, OPTIONS, Evidence())
+    }
+
+
+def statuses(run: Training = RUN) -> dict[str, str]:
+    return {name: finding.status for name, finding in check(run).items()}
+
+
+def test_a_host_with_enough_of_everything_has_no_cause() -> None:
+    found = check()
+    assert {finding.status for finding in found.values()} == {PASS}
+    assert [one.causes for one in found.values() if one.causes] == []
+    assert found["workers value"].observation == Observation(
+        204,
+        "nofile 204 (soft limit 4096), /dev/shm 251 (1.0 GiB free), memory 962 (64.0 GiB left of"
+        " the host), CPUs 2 (affinity; more of them only wait)",
+    )
+
+
+def test_soft_and_hard_are_told_apart(host: SimpleNamespace) -> None:
+    host.limits["nofile"] = Rlimit(160, 4096)
+    found = check()
+    assert (found["nofile soft"].status, found["nofile hard"].status) == (FAIL, PASS)
+    (cause,) = found["nofile soft"].causes
+    assert cause.code == "run-descriptors"
+    assert cause.remedy.text.endswith("ulimit -n 161")
+    assert [one.code for one in found["workers value"].causes] == ["run-workers"]
+    assert found["workers value"].observation.value == 7
+
+
+def test_too_few_files_for_the_whole_host(
+    host: SimpleNamespace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from mlhost_limits import explain_kernel
+
+    monkeypatch.setattr(explain_kernel, "explain_kernel", lambda findings, *_asked: findings)
+    host.file_max = 1100
+    finding = check()["fs.file-max value"]
+    assert (finding.status, finding.requirement.minimum) == (FAIL, 1161)
+    assert [one.code for one in finding.causes] == ["run-file-handles"]
+
+
+def test_shared_memory_that_is_too_small_names_who_decides(host: SimpleNamespace) -> None:
+    host.shm = 20 * MIB
+    found = check()
+    assert found["free value"].status == FAIL
+    assert found["free value"].causes[0].code == "run-shared-memory"
+    assert found["workers value"].observation.value == 4
+
+
+def test_leftovers_that_are_in_the_way_are_the_cause(
+    host: SimpleNamespace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    left = subject.find_leftovers("x")
+    assert left == []
+    files = [SimpleNamespace(path="/dev/shm/torch_1_2_0", size=100 * MIB)]
+    monkeypatch.setattr(subject, "find_leftovers", lambda *_asked: files)
+    host.shm = 20 * MIB
+    causes = check()["free value"].causes
+    assert [one.code for one in causes] == ["run-shared-memory-leftovers"]
+
+
+def test_a_cgroup_beats_the_memory_of_the_host(host: SimpleNamespace) -> None:
+    host.rooms = [host.rooms[0], Room("/sys/fs/cgroup/x.slice", 300 * MIB, 0, 300 * MIB)]
+    found = check()
+    assert [one.code for one in found["memory value"].causes] == ["run-memory-cgroup"]
+    assert found["workers value"].observation.value == 4
+
+
+def test_model_states_that_fit_nowhere_are_no_fault_of_the_workers(host: SimpleNamespace) -> None:
+    states = DeepSpeed(3, 7 * 10**9, 131 * 10**6, 8, 1, True, True)
+    found = check(RUN._replace(deepspeed=states))
+    assert found["model_states value"].status == FAIL
+    assert found["model_states value"].requirement.minimum == 180245 * MIB
+    assert "a floor, beside 499.7 MiB on each GPU" in found["model_states value"].observation.how
+    assert found["workers value"].status == PASS
+
+
+def test_a_capability_exempts_from_memlock(host: SimpleNamespace) -> None:
+    run = Training(workers=1, pinned_buffer=GIB)
+    assert [one.code for one in check(run)["memlock soft"].causes] == ["run-memlock"]
+    host.may_lock = True
+    assert check(run)["memlock soft"].observation == Observation(
+        "not applied", "it has CAP_IPC_LOCK"
+    )
+
+
+@pytest.mark.parametrize(
+    ("workers", "ranks", "status"), [(2, 1, PASS), (3, 1, FAIL), (1, 8, PASS), (2, 2, FAIL)]
+)
+def test_cpus_count_where_they_are_asked_for(workers: int, ranks: int, status: str) -> None:
+    run = Training(needs=("cpus",), workers=workers, ranks_per_node=ranks)
+    assert statuses(run)["cpus value"] == status
+    assert statuses(run)["workers value"] == status
+
+
+def test_no_worker_has_no_largest_number() -> None:
+    assert "workers value" not in statuses(Training(workers=0))
+
+
+def test_what_is_unknown_stays_unknown(
+    host: SimpleNamespace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_words: object) -> None:
+        raise OSError("it cannot be seen")
+
+    monkeypatch.setattr(Runner, "find_rooms", fail)
+    monkeypatch.setattr(Runner, "find_cpus", fail)
+    monkeypatch.setattr(training_survey, "read_free", fail)
+    monkeypatch.setattr(subject, "read_kernel_use", fail)
+    found = check(RUN._replace(needs=("cpus",)))
+    unknown = {name: one.observation.reason for name, one in found.items() if one.status == UNKNOWN}
+    assert unknown == {
+        "fs.file-max value": "it cannot be seen",
+        "free value": "it cannot be seen",
+        "memory value": "it cannot be seen",
+        "cpus value": "it cannot be seen",
+        "workers value": "nobody knows how many workers /dev/shm, memory would allow",
+    }
+
+
+@pytest.mark.parametrize("value", [None, 64 * MIB, GIB])
+def test_a_new_container_has_the_size_that_docker_gives(
+    value: int | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: dict[str, object] = {}
+
+    def judge_runner(runner: Runner, limits: object, shm: int, *_others: object) -> list[Finding]:
+        asked.update(place=runner.place, shm=shm)
+        wanted = subject.Requirement(runner.place, "shm_size", "value", shm, unit="bytes")
+        nofile = judge_limits(runner.place, limits, {"nofile": Rlimit(UNLIMITED, UNLIMITED)}, "")
+        return [*nofile, subject.judge(wanted, Observation(value, "canary", "no image"))]
+
+    monkeypatch.setattr(training_survey, "judge_runner", judge_runner)
+    run = Training(
+        workers=8, tensors_per_batch=1, batch_size=8 * MIB - 4096, place="new-container:docker"
+    )
+    finding = check(run)["shm_size value"]
+    assert asked == {"place": "new-container:docker", "shm": 18 * 8 * MIB}
+    expected = {None: UNKNOWN, 64 * MIB: FAIL, GIB: PASS}[value]
+    assert finding.status == expected
+    assert [one.code for one in finding.causes] == ["run-shared-memory"] * (expected == FAIL)
+
+
+@pytest.mark.parametrize(
+    ("place", "reason"),
+    [
+        ("service:train.service", "service:train.service is not running"),
+        ("container:docker/x", "container:docker/x is not running"),
+        ("job:slurm", "what a job gets is not known before it runs; check in the job itself"),
+    ],
+)
+def test_a_process_that_is_not_there_is_unknown(
+    place: str, reason: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.undo()
+    monkeypatch.setattr(training_runner, "read_containers", lambda *_asked: [])
+    runner = Runner(place, Evidence())
+    with pytest.raises(OSError, match=reason):
+        runner.find_rooms()
+    with pytest.raises(OSError, match=reason):
+        runner.find_cpus(1)
+
+
+def test_this_very_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.undo()
+    monkeypatch.setenv("SLURM_CPUS_PER_TASK", "3")
+    runner = Runner("self", Evidence())
+    assert runner.label == "process:self"
+    assert runner.find_rooms()[-1].where == "the host"
+    assert Cpus(6, "SLURM_CPUS_PER_TASK=3") in runner.find_cpus(2)
+    assert runner.find_shm() == "/dev/shm"
+
+
+def test_a_session_has_the_cgroup_of_its_user(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.undo()
+    runner = Runner("session:root@sshd", Evidence())
+    assert runner.may_lock
+    assert {row.split(":", 2)[2] for row in runner.cgroup.splitlines()} == {
+        "/user.slice/user-0.slice"
+    }
+    assert not Runner("session:nobody@sshd", Evidence()).may_lock
+    assert Runner("session:ghost@su", Evidence()).cgroup.endswith(":/user.slice")
+
+
+def test_a_container_is_found_by_its_name_or_by_what_its_id_begins_with(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    one = SimpleNamespace(name="web", id="ab12cd", pid=4711)
+    monkeypatch.setattr(training_runner, "read_containers", lambda *_asked: [one])
+    for name in ("web", "ab12"):
+        runner = Runner(f"container:docker/{name}", Evidence())
+        assert (runner.label, runner.pid) == ("container:docker/web", 4711)
+        assert runner.find_shm() == "/proc/4711/root/dev/shm"
+
+
+PASSED = Finding(PASS, Requirement("x", "nofile", "soft"), Observation(7, ""))
+
+
+@pytest.mark.parametrize(
+    ("place", "module", "name", "asked"),
+    [
+        (
+            "session:alice@su",
+            "check_sessions",
+            "check_sessions",
+            [(SessionRule(("alice",), WANTED),), ["alice"], ["su"], "predict"],
+        ),
+        (
+            "service:train.service",
+            "check_services",
+            "check_services",
+            [ServicesPolicy(units={"train.service": UnitRule(WANTED)}), "never"],
+        ),
+        ("job:slurm", "check_slurm", "check_slurm", [SlurmPolicy(WANTED), None, False, "predict"]),
+        (
+            "new-container:docker",
+            "check_docker",
+            "check_docker",
+            [DockerPolicy(WANTED, 4096), "never"],
+        ),
+    ],
+)
+def test_who_knows_a_place_is_asked(
+    place: str, module: str, name: str, asked: list[object], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words: list[object] = []
+
+    def answer(*given: object) -> list[Finding]:
+        words.extend(given)
+        return [PASSED._replace(requirement=PASSED.requirement._replace(place=place))]
+
+    monkeypatch.setattr(importlib.import_module(f"mlhost_limits.{module}"), name, answer)
+    evidence = Evidence()
+    found = training_limits.judge_runner(Runner(place, evidence), WANTED, 4096, OPTIONS, evidence)
+    assert [one.status for one in found] == [PASS]
+    assert [one for one in asked if one not in words] == []
+
+
+def test_a_container_that_is_gone_is_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(training_runner, "read_containers", lambda _address: [])
+    evidence = Evidence()
+    runner = Runner("container:docker/x", evidence)
+    found = training_limits.judge_runner(runner, WANTED, None, OPTIONS, evidence)
+    assert {(one.status, one.observation.reason) for one in found} == {
+        (UNKNOWN, "container:docker/x is not running")
+    }
+
+
+@pytest.mark.parametrize(
+    ("uid", "sharing", "asks"),
+    [(1000, "file_system", True), (1000, "file_descriptor", False), (999, "file_system", False)],
+)
+def test_named_files_are_lost_at_the_last_logout(
+    uid: int, sharing: str, asks: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    user = User("alice", uid, uid, frozenset(), frozenset())
+    monkeypatch.setattr(training_runner, "read_user", lambda _name: user)
+    monkeypatch.setattr(check_logind, "check_logind", lambda *_asked: PASSED)
+    monkeypatch.setattr(training_survey, "judge_runner", lambda *_asked: [])
+    run = RUN._replace(place="session:alice@sshd", sharing=sharing)
+    found = list(subject.check_training(run, OPTIONS, Evidence()))
+    assert (PASSED in found) == asks
+
+
+@pytest.mark.parametrize("probe", ["quiet", "predict"])
+def test_a_process_that_falls_short_is_explained_where_probes_may_look(
+    probe: str, host: SimpleNamespace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from mlhost_limits import explain_processes
+
+    asked = []
+    monkeypatch.setattr(
+        explain_processes, "explain_process", lambda seen, _world: asked.append(1) or seen.findings
+    )
+    host.limits["nofile"] = Rlimit(7, 7)
+    options = OPTIONS._replace(probe=probe)
+    found = list(subject.check_training(RUN, options, Evidence()))
+    assert [one.status for one in found[:2]] == [FAIL, FAIL]
+    assert asked == [1] * (probe == "quiet")

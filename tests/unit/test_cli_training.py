@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The command line describes a run in the words of the policy."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+
+import pytest
+from mlhost_limits import cli
+from mlhost_limits.cli_training import add_run_options, read_run
+
+
+def parse(line: str) -> dict[str, object]:
+    parser = argparse.ArgumentParser()
+    add_run_options(parser)
+    return read_run(parser.parse_args(line.split()))
+
+
+@pytest.mark.parametrize(
+    ("line", "run"),
+    [
+        ("", {}),
+        ("--workers 16 --prefetch 4", {"workers": "16", "prefetch": "4"}),
+        ("--tensors-per-batch 8 --hold 1", {"tensors_per_batch": "8", "hold": "1"}),
+        ("--cache-dir c --output-dir /o", {"cache_dir": f"{os.getcwd()}/c", "output_dir": "/o"}),
+        ("--as-user alice --place job:slurm", {"user": "alice", "place": "job:slurm"}),
+        ("--only cpus --only memory", {"checks": ["cpus", "memory"]}),
+        ("--deep", {"deep": True}),
+        ("--sharing file_system", {"sharing": "file_system"}),
+        (
+            "--stage 2 --parameters 7e9 --offload-optimizer yes --zero-init no",
+            {
+                "deepspeed": {
+                    "stage": "2",
+                    "parameters": "7e9",
+                    "offload_optimizer": True,
+                    "zero_init": False,
+                }
+            },
+        ),
+        ("--gpus 8 --gpu-memory 80GiB", {"gpus": {"count": "8", "memory": "80GiB"}}),
+        (
+            "--package torch>=2,<3 --package trl --package !",
+            {"packages": {"torch": ">=2,<3", "trl": "", "!": ""}},
+        ),
+        (f"--python {sys.executable}", {"python": os.path.abspath(sys.executable)}),
+    ],
+)
+def test_what_is_given_is_said_and_nothing_else(line: str, run: dict[str, object]) -> None:
+    assert parse(line) == run
+
+
+def test_the_run_alone_is_judged(capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["check", "--profile", "second_me", "--workers", "1", "--tensors-per-batch", "1"]
+    assert cli.main(words) == cli.COMPLIES
+    assert "session:" not in capsys.readouterr().out
+
+
+def test_a_run_that_cannot_work_is_no_go(capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["check", "--profile", "none", "--workers", "1", "--worker-memory", "100TiB"]
+    assert cli.main(words) == cli.FALLS_SHORT
+    assert "memory" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["--profile", "webdataset"], ["cache_dir", "workers"]),
+        (["--profile", "webdataset", "--workers", "-3"], ["workers", "cache_dir"]),
+    ],
+)
+def test_all_that_is_wrong_or_missing_is_told_at_once(
+    words: list[str], told: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli.main(["check", *words]) == cli.REFUSED
+    lines = capsys.readouterr().err.splitlines()
+    assert {line.split(": ")[1] for line in lines} == {f"training.{key}" for key in told}
+
+
+def test_the_command_line_is_merged_over_a_policy() -> None:
+    stated = {"training": {"workers": 2, "prefetch": 4}, "kernel": {"fs.file-max": 1}}
+    assert cli._with_run(stated, {"workers": "3"}) == {
+        "training": {"workers": "3", "prefetch": 4},
+        "kernel": {"fs.file-max": 1},
+    }
+    assert cli._with_run(None, {"workers": "3"}) == {"training": {"workers": "3"}}
+    assert cli._with_run(["x"], {"workers": "3"}) == ["x"]
