@@ -12,8 +12,8 @@ version_added: 0.1.0
 author: The mlhost.limits founders (@mlhost)
 description:
   - Measures in one run the kernel's values, fresh sessions of users through each way in, running
-    services, processes and containers, and what a new service and a new container would get.
-    processes, running containers, and what a new container and a job of Slurm would get.
+    services, processes and containers, and what a new service, a new container and a job of Slurm
+    would get.
   - Judges each against a policy as pass, fail or unknown. What could not be observed is unknown
     with the reason, and never a pass.
   - Names for each failure the line at fault and the remedy, and says whether it will be right at
@@ -22,9 +22,8 @@ description:
     and the largest number of workers that fits.
   - Changes no configuration. A session is opened in a child process through the real PAM
     library and ends at once; the new service sleeps and is stopped; the new container has no
-    network, no image of yours and is removed.
-    library and ends at once; the new container has no network, no image of yours and is removed;
-    the job of Slurm takes a moment and is cancelled where it does not run.
+    network, no image of yours and is removed; the job of Slurm takes a moment and is cancelled
+    where it does not run.
   - Must run as root to see sessions and containers.
 extends_documentation_fragment: mlhost.limits.policy
 attributes:
@@ -84,8 +83,6 @@ options:
       - Whether to start a container, and a service where the policy speaks of new ones, to see what
         a new one gets. For containers V(auto) uses the last result while the daemon and its
         configuration have not changed.
-      - Whether to start a container to see what a new one gets. V(auto) uses the last result
-        while the daemon and its configuration have not changed.
       - With V(never) no job of Slurm is submitted either; with the others one is each time, in each
         partition, and waits 10 seconds for room.
     type: str
@@ -201,46 +198,15 @@ connection_causes:
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ..module_utils.check_host import check_host
-from ..module_utils.check_options import SECTIONS, SERVICES, Options
-from ..module_utils.policy.profiles import DEFAULT_PROFILE, PROFILES
-from ..module_utils.policy.schema import load_policy
+from ..module_utils.verbs import CHECK_ARGUMENTS, run_check
 
 
 def main() -> None:
-    module = AnsibleModule(
-        argument_spec={
-            "profile": {"type": "str", "default": DEFAULT_PROFILE, "choices": sorted(PROFILES)},
-            "policy": {"type": "dict"},
-            "sections": {
-                "type": "list",
-                "elements": "str",
-                "choices": list(SECTIONS),
-                "default": list(SECTIONS),
-            },
-            "users": {"type": "list", "elements": "str"},
-            "services": {"type": "list", "elements": "str", "default": list(SERVICES)},
-            "probe": {"type": "str", "default": "quiet", "choices": ["quiet", "full", "predict"]},
-            "canary": {"type": "str", "default": "auto", "choices": ["auto", "always", "never"]},
-            "fail_on": {
-                "type": "str",
-                "default": "fail",
-                "choices": ["fail", "later", "unknown", "never"],
-            },
-        },
-        supports_check_mode=True,
-    )
-    given = dict(module.params)
-    try:
-        run = "training" in given["sections"]
-        policy = load_policy(given.pop("policy"), given.pop("profile"), run)
-        fail_on = given.pop("fail_on")
-        result = check_host(policy, Options(**given))
-    except (OSError, ValueError) as exc:
-        module.fail_json(msg=str(exc), problems=getattr(exc, "problems", [str(exc)]))
-    if result.falls_short(fail_on):
-        module.fail_json(msg=result.message, **result.as_result())
-    module.exit_json(changed=False, msg=result.message, **result.as_result())
+    module = AnsibleModule(argument_spec=CHECK_ARGUMENTS, supports_check_mode=True)
+    result = run_check(dict(module.params), module.check_mode)
+    if result.pop("failed"):
+        module.fail_json(**result)
+    module.exit_json(**result)
 
 
 if __name__ == "__main__":

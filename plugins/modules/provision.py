@@ -13,11 +13,8 @@ author: The mlhost.limits founders (@mlhost)
 description:
   - Makes any section of a policy, or all of it, true in one run. Logins through limits.d, the
     kernel's values through sysctl.d and at once, services and user managers through drop-ins of
-    systemd, containers through Docker's daemon.json.
-    kernel's values through sysctl.d and at once, containers through Docker's daemon.json,
-    Podman's containers.conf.d and a drop-in of containerd's unit.
-    kernel's values through sysctl.d and at once, containers through Docker's daemon.json, jobs of
-    Slurm through a drop-in of slurmd.
+    systemd, containers through Docker's daemon.json, Podman's containers.conf.d and a drop-in of
+    containerd's unit, jobs of Slurm through a drop-in of slurmd, /dev/shm through fstab.
   - Refuses before it writes whatever would lock the host or stop a daemon, all problems at once.
     Examples are a nofile above fs.nr_open, or a Docker default that is also a flag of its unit.
   - Writes files of its own. A line of somebody else's that beats them is reported with its file
@@ -191,10 +188,8 @@ restarted:
   sample: [docker.service]
 in_effect:
   description:
-    - The O(mlhost.limits.check#module:sections) that this run has made true. Docker and services
-      are not among them while they need a restart that was not allowed.
-    - The O(mlhost.limits.check#module:sections) that this run has made true. Docker and Slurm are
-      not among them while they need a restart that was not allowed.
+    - The O(mlhost.limits.check#module:sections) that this run has made true. What needs a restart
+      that was not allowed is not among them.
   returned: always
   type: list
   elements: str
@@ -207,10 +202,8 @@ restart_required:
   sample: [docker.service]
 old_limits:
   description:
-    - Sessions, services and containers that go on with less than the policy asks for until they
-      end or are restarted.
-    - Sessions, containers and steps of jobs that go on with less than the policy asks for until
-      they end.
+    - Sessions, services, containers and steps of jobs that go on with less than the policy asks
+      for until they end or are restarted.
   returned: always
   type: list
   elements: str
@@ -229,49 +222,15 @@ problems:
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ..module_utils.policy.plan_kernel import DROP_IN as KERNEL_FILE
-from ..module_utils.policy.plan_sessions import DROP_IN as SESSIONS_FILE
-from ..module_utils.policy.policy_reader import PolicyError
-from ..module_utils.policy.profiles import DEFAULT_PROFILE, PROFILES
-from ..module_utils.policy.schema import load_policy
-from ..module_utils.provision import provision
-from ..module_utils.provision_options import SECTIONS, Options
+from ..module_utils.verbs import PROVISION_ARGUMENTS, run_provision
 
 
 def main() -> None:
-    module = AnsibleModule(
-        argument_spec={
-            "profile": {"type": "str", "default": DEFAULT_PROFILE, "choices": sorted(PROFILES)},
-            "policy": {"type": "dict"},
-            "sections": {
-                "type": "list",
-                "elements": "str",
-                "choices": list(SECTIONS),
-                "default": list(SECTIONS),
-            },
-            "state": {"type": "str", "default": "present", "choices": ["present", "absent"]},
-            "override": {"type": "bool", "default": False},
-            "sessions_file": {"type": "path", "default": SESSIONS_FILE},
-            "kernel_file": {"type": "path", "default": KERNEL_FILE},
-            "services_restart": {"type": "list", "elements": "str", "default": []},
-            "docker_restart": {"type": "bool", "default": False},
-            "containerd_restart": {"type": "bool", "default": False},
-            "slurm_restart": {"type": "bool", "default": False},
-            "slurm_conf": {"type": "bool", "default": False},
-        },
-        supports_check_mode=True,
-    )
-    given = dict(module.params)
-    try:
-        policy = load_policy(given.pop("policy"), given.pop("profile"))
-        absent = given.pop("state") == "absent"
-        options = Options(absent=absent, check_mode=module.check_mode, **given)
-        outcome = provision(policy, options)
-    except PolicyError as exc:
-        module.fail_json(msg="; ".join(exc.problems), problems=exc.problems)
-    except (OSError, ValueError) as exc:
-        module.fail_json(msg=str(exc), problems=[str(exc)])
-    module.exit_json(**outcome.as_result())
+    module = AnsibleModule(argument_spec=PROVISION_ARGUMENTS, supports_check_mode=True)
+    result = run_provision(dict(module.params), module.check_mode)
+    if result.pop("failed"):
+        module.fail_json(**result)
+    module.exit_json(**result)
 
 
 if __name__ == "__main__":

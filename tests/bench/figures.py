@@ -68,8 +68,8 @@ def format_table(figures: Mapping[str, float]) -> str:
         name = f"check beside {figures['crowd_processes']:.0f} processes, CPU s"
         lines += ["", f"{name:52}{figures['crowd_check_cpu_s']:12.2f}"]
     if "training_import_s" in figures:
-        names = ("training_import_s", "plan_workers_s", "watch_10_percent", "watch_10000_percent")
-        lines += ["", *(f"{name:52}{figures[name]:12.4f}" for name in names)]
+        keys = ("training_import_s", "plan_workers_s", "watch_10_percent", "watch_10000_percent")
+        lines += ["", *(f"{name:52}{figures[name]:12.4f}" for name in keys)]
     notes = (note.format(runs=int(figures["runs"])) for note in _NOTES)
     return "\n".join([*lines, "", *notes])
 

@@ -27,7 +27,7 @@ PURE = {
 FILES = sorted(PLUGINS.rglob("*.py"))
 REACH = {
     # Each room may import itself where it says so, and those on its right.
-    "plugin": ("top", "apply", "probe", "policy"),
+    "plugin": ("plugin", "top", "apply", "probe", "policy"),
     "top": ("top", "apply", "probe", "policy"),
     "apply": ("apply", "probe", "policy"),
     "probe": ("probe", "policy"),

@@ -27,13 +27,14 @@ from .policy_reader import (
 )
 from .profiles import PROFILES
 from .rlimit import ITEMS, UNLIMITED
-from .services_policy import ServicesPolicy, read_services
-from .slurm_policy import SlurmPolicy, read_jobs
-from .training_policy import Training, find_missing, read_training
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
+
+    from .services_policy import ServicesPolicy
+    from .slurm_policy import SlurmPolicy
+    from .training_policy import Training
 
 SECTIONS = (
     "sessions",
@@ -130,8 +131,12 @@ def load_policy(policy: object, profile: str, run: bool = False) -> Policy:
 
 def _find_missing(policy: Policy, told: list[str]) -> list[str]:
     """Return what a run must state and does not, but for what is told to be wrong."""
+    if policy.training is None:
+        return []
+    from .training_policy import find_missing
+
     paths = {problem.partition(":")[0] for problem in told}
-    missing = find_missing(policy.training) if policy.training else []
+    missing = find_missing(policy.training)
     return [one for one in missing if one.partition(":")[0] not in paths]
 
 
@@ -189,10 +194,34 @@ def _read_policy(raw: Mapping[str, object], problems: list[str]) -> Policy:
         containerd=read_containerd(containers.get("containerd", {}), problems),
         processes=_read_processes(raw.get("processes", []), problems),
         shared_memory=_read_shared_memory(raw.get("shared_memory", {}), problems),
-        services=read_services(raw.get("services", {}), problems),
-        slurm=read_jobs(raw.get("jobs", {}), problems),
-        training=read_training(raw.get("training", {}), problems),
+        services=_read_services(raw, problems),
+        slurm=_read_jobs(raw, problems),
+        training=_read_training(raw, problems),
     )
+
+
+def _read_services(raw: Mapping[str, object], problems: list[str]) -> ServicesPolicy | None:
+    if "services" not in raw:
+        return None
+    from .services_policy import read_services  # Few policies speak of them.
+
+    return read_services(raw["services"], problems)
+
+
+def _read_jobs(raw: Mapping[str, object], problems: list[str]) -> SlurmPolicy | None:
+    if "jobs" not in raw:
+        return None
+    from .slurm_policy import read_jobs  # Few policies speak of them.
+
+    return read_jobs(raw["jobs"], problems)
+
+
+def _read_training(raw: Mapping[str, object], problems: list[str]) -> Training | None:
+    if "training" not in raw:
+        return None
+    from .training_policy import read_training  # Long, and of one run.
+
+    return read_training(raw["training"], problems)
 
 
 def _read_sessions(raw: object, problems: list[str]) -> tuple[SessionRule, ...]:

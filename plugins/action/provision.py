@@ -1,0 +1,12 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Run the module provision on a target that keeps the library."""
+
+from __future__ import annotations
+
+from ..plugin_utils.kept_action import KeptAction
+
+
+class ActionModule(KeptAction):
+    """The action provision."""
+
+    VERB = "provision"

@@ -1,0 +1,135 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Keep this library on a target until its next boot, so that a run need not bring it along.
+
+A module of Ansible brings all that it imports, in a zip file whose sources Python compiles each
+time. What is kept is brought once and compiled once; in memory, since what is in ``/run`` is gone
+after a power cut, never half written.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import io
+import os
+import re
+import shutil
+import stat
+import tempfile
+import time
+import zipfile
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+PACKAGE = "mlhost_limits"
+_FILE = re.compile(r"(?:[a-z_]+/)?[a-z0-9_]+\.py")
+_DIGEST = re.compile(r"[0-9a-f]{64}")
+_NEW = ".new-"
+_MOST = 3  # Of kept ones: a run of an older collection may be going on.
+_STALE = 3600.0  # Seconds after which what is half written was left by a run that was killed.
+
+
+def digest_files(files: Mapping[str, bytes]) -> str:
+    """Return what names a library by its content."""
+    whole = hashlib.sha256()
+    for name in sorted(files):
+        whole.update(f"{name}\0{hashlib.sha256(files[name]).hexdigest()}\n".encode())
+    return whole.hexdigest()
+
+
+def pack(files: Mapping[str, bytes]) -> str:
+    """Return a library as text that a module takes as an argument."""
+    target = io.BytesIO()
+    with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name in sorted(files):
+            archive.writestr(zipfile.ZipInfo(name), files[name], zipfile.ZIP_DEFLATED)
+    return base64.b64encode(target.getvalue()).decode("ascii")
+
+
+def unpack(text: str, digest: str) -> dict[str, bytes]:
+    """Return the files of a packed library.
+
+    :raises ValueError: If they are not those of the digest.
+    """
+    try:
+        with zipfile.ZipFile(io.BytesIO(base64.b64decode(text, validate=True))) as archive:
+            files = {name: archive.read(name) for name in archive.namelist()}
+    except (binascii.Error, zipfile.BadZipFile) as exc:
+        raise ValueError(f"the library did not arrive whole: {exc}") from None
+    if digest_files(files) != digest or not all(map(_FILE.fullmatch, files)):
+        raise ValueError("the library that arrived is not the one that was sent")
+    return files
+
+
+def find_folder() -> str | None:
+    """Return where this user's libraries are kept: in memory; ``None`` where there is no place."""
+    uid = os.geteuid()
+    parent = "/run" if uid == 0 else f"/run/user/{uid}"
+    return f"{parent}/mlhost-limits/library" if os.path.isdir(parent) else None
+
+
+def find_library(digest: str, folder: str | None) -> str | None:
+    """Return the folder to import from, if the library is kept and only this user can write it."""
+    if folder is None or not _DIGEST.fullmatch(digest):
+        return None
+    path = f"{folder}/{digest}"
+    parts = (os.path.dirname(folder), folder, path, f"{path}/{PACKAGE}")
+    return path if all(map(_is_own, parts)) else None
+
+
+def _is_own(path: str) -> bool:
+    try:
+        found = os.lstat(path)
+    except OSError:
+        return False
+    own = found.st_uid == os.geteuid() and not found.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+    return own and stat.S_ISDIR(found.st_mode)
+
+
+def keep_library(files: Mapping[str, bytes], digest: str, folder: str | None) -> str | None:
+    """Keep a library and return the folder to import from; ``None`` where it cannot be kept."""
+    if folder is None:
+        return None
+    before = os.umask(0o077)
+    try:
+        os.makedirs(folder, exist_ok=True)
+        new = tempfile.mkdtemp(prefix=_NEW, dir=folder)
+        _write(files, f"{new}/{PACKAGE}")
+        try:
+            os.rename(new, f"{folder}/{digest}")
+        except OSError:
+            shutil.rmtree(new, ignore_errors=True)  # Another run was faster.
+        _forget(folder, digest)
+    except OSError:
+        return None
+    finally:
+        os.umask(before)
+    return find_library(digest, folder)
+
+
+def write_library(files: Mapping[str, bytes], folder: str) -> str:
+    """Write a library for this run alone, into an empty folder that goes with it."""
+    _write(files, f"{folder}/{PACKAGE}")
+    return folder
+
+
+def _write(files: Mapping[str, bytes], top: str) -> None:
+    for name, content in files.items():
+        path = f"{top}/{name}"
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        with open(path, "wb") as file:
+            file.write(content)
+
+
+def _forget(folder: str, current: str) -> None:
+    """Remove what killed runs left half written, and the oldest of other libraries."""
+    with os.scandir(folder) as entries:
+        ages = {entry.name: entry.stat(follow_symlinks=False).st_mtime for entry in entries}
+    stale = [name for name in ages if name.startswith(_NEW) and time.time() - ages[name] > _STALE]
+    others = [name for name in ages if _DIGEST.fullmatch(name) and name != current]
+    others.sort(key=lambda name: -ages[name])
+    for name in (*stale, *others[_MOST - 1 :]):
+        shutil.rmtree(f"{folder}/{name}", ignore_errors=True)

@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""The two verbs as Ansible calls them: which arguments each takes, and what it returns."""
+
+from __future__ import annotations
+
+from .check_host import check_host
+from .check_options import SECTIONS, SERVICES
+from .check_options import Options as CheckOptions
+from .policy.policy_reader import PolicyError
+from .policy.profiles import DEFAULT_PROFILE, PROFILES
+from .policy.schema import load_policy
+from .provision import provision
+from .provision_options import SECTIONS as PROVISIONED
+from .provision_options import Options as ProvisionOptions
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+_POLICY: dict[str, dict[str, Any]] = {
+    "profile": {"type": "str", "default": DEFAULT_PROFILE, "choices": sorted(PROFILES)},
+    "policy": {"type": "dict"},
+}
+
+
+def _choose(names: tuple[str, ...]) -> dict[str, Any]:
+    return {"type": "list", "elements": "str", "choices": list(names), "default": list(names)}
+
+
+CHECK_ARGUMENTS: dict[str, dict[str, Any]] = {
+    **_POLICY,
+    "sections": _choose(SECTIONS),
+    "users": {"type": "list", "elements": "str"},
+    "services": {"type": "list", "elements": "str", "default": list(SERVICES)},
+    "probe": {"type": "str", "default": "quiet", "choices": ["quiet", "full", "predict"]},
+    "canary": {"type": "str", "default": "auto", "choices": ["auto", "always", "never"]},
+    "fail_on": {
+        "type": "str",
+        "default": "fail",
+        "choices": ["fail", "later", "unknown", "never"],
+    },
+}
+PROVISION_ARGUMENTS: dict[str, dict[str, Any]] = {
+    **_POLICY,
+    "sections": _choose(PROVISIONED),
+    "state": {"type": "str", "default": "present", "choices": ["present", "absent"]},
+    "override": {"type": "bool", "default": False},
+    "sessions_file": {"type": "path", "default": ProvisionOptions().sessions_file},
+    "kernel_file": {"type": "path", "default": ProvisionOptions().kernel_file},
+    "services_restart": {"type": "list", "elements": "str", "default": []},
+    "docker_restart": {"type": "bool", "default": False},
+    "containerd_restart": {"type": "bool", "default": False},
+    "slurm_restart": {"type": "bool", "default": False},
+    "slurm_conf": {"type": "bool", "default": False},
+}
+
+
+def run_check(given: dict[str, Any], check_mode: bool) -> dict[str, Any]:
+    """Return what the module ``check`` does; ``failed`` is true where the host falls short."""
+    del check_mode  # It changes nothing.
+    given = dict(given)
+    try:
+        run = "training" in given["sections"]
+        policy = load_policy(given.pop("policy"), given.pop("profile"), run)
+        fail_on = given.pop("fail_on")
+        result = check_host(policy, CheckOptions(**given))
+    except (OSError, ValueError) as exc:
+        return _refuse(exc)
+    failed = result.falls_short(fail_on)
+    return {"changed": False, "failed": failed, "msg": result.message, **result.as_result()}
+
+
+def run_provision(given: dict[str, Any], check_mode: bool) -> dict[str, Any]:
+    """Return what the module ``provision`` does; ``failed`` is true where it is refused."""
+    given = dict(given)
+    try:
+        policy = load_policy(given.pop("policy"), given.pop("profile"))
+        absent = given.pop("state") == "absent"
+        outcome = provision(policy, ProvisionOptions(absent=absent, check_mode=check_mode, **given))
+    except (OSError, ValueError) as exc:
+        return _refuse(exc)
+    return {"failed": False, **outcome.as_result()}
+
+
+def _refuse(exc: OSError | ValueError) -> dict[str, Any]:
+    problems = exc.problems if isinstance(exc, PolicyError) else [str(exc)]
+    return {"changed": False, "failed": True, "msg": "; ".join(problems), "problems": problems}
+
+
+VERBS = {
+    "check": (CHECK_ARGUMENTS, run_check),
+    "provision": (PROVISION_ARGUMENTS, run_provision),
+}

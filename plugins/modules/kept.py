@@ -1,0 +1,133 @@
+#!/usr/bin/python
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Run check or provision from the copy of the library that an earlier run left on the target."""
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: kept
+short_description: What check and provision send to the target
+version_added: 0.1.0
+author: The mlhost.limits founders (@mlhost)
+description:
+  - Is called by M(mlhost.limits.check) and M(mlhost.limits.provision), and by nobody else.
+  - Runs them from the library that an earlier run has left in C(/run/mlhost-limits/library), which
+    only its owner can write. Says so where there is none; it is then called again with the library.
+  - In check mode, and where there is no place for it, the library lives as long as the run.
+options:
+  verb:
+    description: Which module is meant.
+    type: str
+    choices: [check, provision]
+    required: true
+  digest:
+    description: What names the library by its content.
+    type: str
+    required: true
+  arguments:
+    description: The arguments of that module.
+    type: dict
+    default: {}
+  archive:
+    description: The library itself.
+    type: str
+attributes:
+  check_mode: {support: full, description: As the module that is meant.}
+  diff_mode: {support: full, description: As the module that is meant.}
+  idempotent: {support: full, description: As the module that is meant.}
+  platform: {support: full, platforms: linux, description: Needs Python 3.8 or later.}
+seealso:
+  - module: mlhost.limits.check
+  - module: mlhost.limits.provision
+"""
+
+EXAMPLES = r"""
+- name: Let check call it
+  mlhost.limits.check:
+"""
+
+RETURN = r"""
+absent:
+  description: Whether the library is not there and nothing was done.
+  returned: where it is so
+  type: bool
+"""
+
+import importlib
+import sys
+import tempfile
+from contextlib import contextmanager
+
+from ansible.module_utils.basic import AnsibleModule
+from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
+from ansible.module_utils.errors import UnsupportedError
+
+from ..module_utils.kept import (
+    PACKAGE,
+    find_folder,
+    find_library,
+    keep_library,
+    unpack,
+    write_library,
+)
+
+
+def main():
+    module = AnsibleModule(
+        argument_spec={
+            "verb": {"type": "str", "required": True, "choices": ["check", "provision"]},
+            "digest": {"type": "str", "required": True},
+            "arguments": {"type": "dict", "default": {}},
+            "archive": {"type": "str", "no_log": True},
+        },
+        supports_check_mode=True,
+    )
+    path = find_library(module.params["digest"], find_folder())
+    if path is None and module.params["archive"] is None:
+        module.exit_json(changed=False, absent=True)
+    with provided(path, module) as folder:
+        sys.path.insert(0, folder)
+        run(module)
+
+
+@contextmanager
+def provided(path, module):
+    """Hold a folder to import the library from, for this run alone where it cannot be kept."""
+    if path is None:
+        try:
+            files = unpack(module.params["archive"], module.params["digest"])
+        except ValueError as exc:
+            module.fail_json(msg=str(exc))
+        if not module.check_mode:
+            path = keep_library(files, module.params["digest"], find_folder())
+    if path is not None:
+        yield path
+        return
+    with tempfile.TemporaryDirectory(prefix="mlhost-limits-") as folder:
+        yield write_library(files, folder)
+
+
+def run(module):
+    """Do what the module does that is meant, and leave with its result."""
+    verb = module.params["verb"]
+    arguments, work = importlib.import_module(f"{PACKAGE}.verbs").VERBS[verb]
+    checked = ArgumentSpecValidator(arguments).validate(module.params["arguments"])
+    if checked.error_messages:
+        module.fail_json(msg=f"mlhost.limits.{verb}: {'; '.join(map(describe, checked.errors))}")
+    given = {name: checked.validated_parameters.get(name) for name in arguments}
+    result = work(given, module.check_mode)
+    result["invocation"] = {"module_args": given}
+    if result.pop("failed"):
+        module.fail_json(**result)
+    module.exit_json(**result)
+
+
+def describe(error):
+    """Return what is wrong with the arguments; of unknown ones the validator gives the names."""
+    unknown = isinstance(error, UnsupportedError)
+    return f"unsupported parameters: {error.msg}" if unknown else error.msg
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Run a module of ours from the library that the target keeps, and bring it where it is absent."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from ansible.module_utils.parsing.convert_bool import boolean
+from ansible.plugins.action import ActionBase
+
+from ..module_utils.kept import digest_files, pack
+
+_LIBRARY = Path(__file__).parents[1] / "module_utils"
+_KEPT = "mlhost.limits.kept"
+_SWITCH = "mlhost_limits_keep_library"
+
+
+class KeptAction(ActionBase):
+    """An action whose module is small, because the target has the rest since the first run."""
+
+    VERB = ""
+    _supports_check_mode = True
+    _supports_async = True
+
+    def run(self, tmp=None, task_vars=None):
+        """Return the result of the module."""
+        result = super().run(tmp, task_vars)
+        del tmp  # Ansible no longer uses it.
+        keeps = boolean((task_vars or {}).get(_SWITCH, True))
+        if self._task.async_val or not keeps:
+            done = self._run_whole(task_vars)
+        else:
+            done = self._run_kept(task_vars)
+        result.update(done)
+        return result
+
+    def _run_whole(self, task_vars):
+        asynchronous = bool(self._task.async_val) and not self._connection.has_native_async
+        return self._execute_module(
+            module_name=f"mlhost.limits.{self.VERB}", task_vars=task_vars, wrap_async=asynchronous
+        )
+
+    def _run_kept(self, task_vars):
+        library = read_library()
+        words = {
+            "verb": self.VERB,
+            "digest": digest_files(library),
+            "arguments": dict(self._task.args),
+        }
+        done = self._execute_module(module_name=_KEPT, module_args=words, task_vars=task_vars)
+        if done.get("absent"):
+            words["archive"] = pack(library)
+            done = self._execute_module(module_name=_KEPT, module_args=words, task_vars=task_vars)
+        return done
+
+
+def read_library():
+    """Return the files that training hosts run, by their paths in the library."""
+    return {
+        path.relative_to(_LIBRARY).as_posix(): path.read_bytes() for path in _LIBRARY.rglob("*.py")
+    }
