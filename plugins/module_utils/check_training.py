@@ -20,7 +20,6 @@ from .policy.training_causes import (
     blame_workers,
 )
 from .policy.training_rules import (
-    CPUS,
     count_descriptors,
     count_memory,
     count_shared_memory,
@@ -52,7 +51,7 @@ def check_training(run: Training, options: Options, evidence: Evidence) -> Itera
     for check in survey.checks:
         if check in _LOOKS:
             yield from _LOOKS[check](survey)
-    if run.workers and any(bound.name != CPUS for bound in survey.bounds):
+    if run.workers and survey.deadly:
         yield _judge_workers(survey)
 
 

@@ -158,6 +158,15 @@ def test_cpus_count_where_they_are_asked_for(workers: int, ranks: int, status: s
     assert statuses(run)["workers value"] == status
 
 
+def test_what_is_not_checked_bounds_nothing(host: SimpleNamespace) -> None:
+    host.rooms = [Room("the host", MIB)]
+    found = check(RUN._replace(checks=("shared_memory",)))
+    assert {name: one.status for name, one in found.items()} == {
+        "free value": PASS,
+        "workers value": PASS,
+    }
+
+
 def test_no_worker_has_no_largest_number() -> None:
     assert "workers value" not in statuses(Training(workers=0))
 
