@@ -32,7 +32,7 @@ _SHOWN = 5
 class Gpu(NamedTuple):
     """One GPU; sizes in bytes. ``None`` where the driver does not say."""
 
-    index: int
+    number: int
     uuid: str
     name: str
     memory: int | None
@@ -57,7 +57,7 @@ def parse_gpus(text: str) -> list[Gpu]:
     """
     found = []
     for row in _split(text, len(GPU_FIELDS)):
-        if not row[0].isdigit():
+        if not row[0].isdecimal():
             raise ValueError(f"nvidia-smi says: {text.strip().splitlines()[0]}")
         memory, used = map(_read_size, row[3:5])
         found.append(Gpu(int(row[0]), row[1], row[2], memory, used, *map(_read_flag, row[5:7])))
@@ -69,7 +69,7 @@ def parse_processes(text: str) -> list[GpuProcess]:
     return [
         GpuProcess(row[0], int(row[1]), row[2].rpartition("/")[2], _read_size(row[3]))
         for row in _split(text, len(PROCESS_FIELDS))
-        if row[1].isdigit()
+        if row[1].isdecimal()
     ]
 
 
@@ -84,7 +84,7 @@ def _split(text: str, fields: int) -> Iterator[list[str]]:
 
 
 def _read_size(text: str) -> int | None:
-    return int(text) * _MEBIBYTE if text.isdigit() else None
+    return int(text) * _MEBIBYTE if text.isdecimal() else None
 
 
 def _read_flag(text: str) -> bool | None:
@@ -97,7 +97,9 @@ def choose_visible(gpus: Sequence[Gpu], visible: str | None) -> list[Gpu]:
         return list(gpus)
     chosen: list[Gpu] = []
     for word in map(str.strip, visible.split(",")):
-        found = [one for one in gpus if word and (word == str(one.index) or _names(word, one.uuid))]
+        found = [
+            one for one in gpus if word and (word == str(one.number) or _names(word, one.uuid))
+        ]
         if len(found) != 1 or found[0] in chosen:
             break
         chosen.append(found[0])
@@ -118,7 +120,7 @@ def judge_gpus(
     wanted = Requirement(PLACE, "number", "value", number)
     seen = Observation(len(gpus), _HOW)
     if len(gpus) < number:
-        names = ", ".join(f"{one.index} ({one.name})" for one in gpus) or "none"
+        names = ", ".join(f"{one.number} ({one.name})" for one in gpus) or "none"
         fix = "start fewer ranks, or run on a host with more"
         cause = blame("gpu-too-few", f"{number} GPUs are needed, and there are: {names}", fix)
         yield Finding(FAIL, wanted, seen, (cause,))
@@ -126,11 +128,10 @@ def judge_gpus(
         yield Finding(PASS, wanted, seen)
     if memory is not None:
         ready = sorted(gpus, key=lambda one: -_find_free(one))[:number]
-        for one in sorted(ready):
+        for one in sorted(ready, key=lambda one: one.number):
             yield _judge_memory(one, processes, memory)
-    idle = [one for one in gpus if one.persistent is False]
-    if gpus:
-        yield _judge_persistence(idle)
+    if any(one.persistent is not None for one in gpus):
+        yield _tell_persistence(gpus)
 
 
 def _find_free(gpu: Gpu) -> int:
@@ -138,10 +139,10 @@ def _find_free(gpu: Gpu) -> int:
 
 
 def _judge_memory(gpu: Gpu, processes: Sequence[GpuProcess], memory: int) -> Finding:
-    wanted = Requirement(f"{PLACE}:{gpu.index}", "free memory", "value", memory, unit="bytes")
+    wanted = Requirement(f"{PLACE}:{gpu.number}", "free memory", "value", memory, unit="bytes")
     if gpu.memory is None or gpu.used is None or gpu.split:
         said = "is split by MIG" if gpu.split else "does not tell its memory"
-        return Finding(UNKNOWN, wanted, Observation(None, _HOW, f"GPU {gpu.index} {said}"))
+        return Finding(UNKNOWN, wanted, Observation(None, _HOW, f"GPU {gpu.number} {said}"))
     free = _find_free(gpu)
     if free >= memory:
         return Finding(PASS, wanted, Observation(free, _HOW))
@@ -149,26 +150,22 @@ def _judge_memory(gpu: Gpu, processes: Sequence[GpuProcess], memory: int) -> Fin
     others = [one for one in processes if one.uuid == gpu.uuid]
     if gpu.memory < memory or not others:
         left = format_quantity(free, "bytes")
-        text = f"GPU {gpu.index} ({gpu.name}) has {has}, {left} of it free; {wants} are needed"
+        text = f"GPU {gpu.number} ({gpu.name}) has {has}, {left} of it free; {wants} are needed"
         fix = "use a smaller batch, more GPUs, or offload"
         return Finding(
             FAIL, wanted, Observation(free, _HOW), (blame("gpu-little-memory", text, fix),)
         )
     told = ", ".join(f"{one.name} (pid {one.pid})" for one in others[:_SHOWN])
-    text = f"GPU {gpu.index} is used by {told}"
+    text = f"GPU {gpu.number} is used by {told}"
     fix = "wait until they have ended, or choose other GPUs with CUDA_VISIBLE_DEVICES"
     return Finding(FAIL, wanted, Observation(free, _HOW), (blame("gpu-in-use", text, fix),))
 
 
-def _judge_persistence(idle: Sequence[Gpu]) -> Finding:
-    """Say whether the driver keeps its GPUs; it is worth a word and stops no run."""
-    wanted = Requirement(PLACE, "persistence", "value", exact="on")
-    if not idle:
-        return Finding(PASS, wanted, Observation("on", _HOW))
-    names = ", ".join(str(one.index) for one in idle)
-    text = f"persistence is off on GPU {names}"
-    cause = blame("gpu-no-persistence", text, "switch it on", ("nvidia-smi", "-pm", "1"))
-    return Finding(FAIL, wanted, Observation(f"off on {names}", _HOW), (cause,))
+def _tell_persistence(gpus: Sequence[Gpu]) -> Finding:
+    """Tell whether the driver keeps GPUs that nobody uses: without, a start takes seconds more."""
+    names = ", ".join(str(one.number) for one in gpus if one.persistent is False)
+    seen = f"off on {names}: the first use of each takes seconds" if names else "on"
+    return Finding(PASS, Requirement(PLACE, "persistence", "value"), Observation(seen, _HOW))
 
 
 def leave_unknown(number: int, reason: str) -> Finding:

@@ -36,7 +36,6 @@ CODES = {
     "gpu-too-few": "the host has fewer GPUs than the run needs",
     "gpu-little-memory": "a GPU has less memory than the run needs",
     "gpu-in-use": "processes are already on the GPUs",
-    "gpu-no-persistence": "the driver lets go of a GPU that nobody uses",
 }
 
 
