@@ -4,26 +4,35 @@
 from __future__ import annotations
 
 import shutil
+import subprocess
+import time
 from collections.abc import Callable
+from pathlib import Path
 
 from .environments import run_with
 from .product import check, follow
 from .trial import BUILD, CannotShowError, Command, Trial, execute
 
-OUTPUT = BUILD / "work" / "checkpoints"
+WORK = BUILD / "work"
+OUTPUT, ANOTHER, MEETING = WORK / "checkpoints", WORK / "checkpoints-2", WORK / "meeting"
+STEPS = 40
 
 
-def rename_onto_leftovers() -> Trial:
-    """Save a checkpoint whose directory is there and not empty."""
-    judge = check("checkpoints", "--output-dir", OUTPUT)
+def start_twice() -> Trial:
+    """Start the same job twice: both rename their checkpoints to the same names."""
+    judge, other = (check("checkpoints", "--output-dir", path) for path in (OUTPUT, ANOTHER))
+    words = ("--steps", STEPS, "--save-every", 1)
     return Trial(
-        name="one hidden file in checkpoint-2; moved aside",
-        dies_of=r"Errno 39\] Directory not empty: .*tmp-checkpoint-2.* -> .*checkpoint-2",
-        foretold=r"checkpoint-2",
-        prepare=leave("checkpoint-2/.nfs0000000000000001"),
+        name="another run in the output directory; a directory of its own",
+        dies_of=r"Errno 39\] Directory not empty: .*tmp-checkpoint-\d+.* -> .*checkpoint-\d+"
+        r"|FileNotFoundError|Parent directory \S+ does not exist",
+        foretold=rf"{OUTPUT}: other runs pid \d+, required exactly none",
+        prepare=start_another,
+        run=train("4.37", *words, "--meet", MEETING),
         check=judge,
-        run=train("4.37"),
-        fix=lambda: follow(judge),
+        fix=move_out,
+        run_after=train("4.37", output=ANOTHER),
+        check_after=other,
     )
 
 
@@ -55,21 +64,27 @@ def resume_from_half_a_model() -> Trial:
     )
 
 
-def train(version: str, *words: str) -> Command:
-    return run_with(f"transformers-{version}", "train.py", OUTPUT, *words)
+def train(version: str, *words: object, output: Path = OUTPUT) -> Command:
+    return run_with(f"transformers-{version}", "train.py", output, *words)
 
 
-def leave(name: str) -> Callable[[], str]:
-    """Return what leaves one file, as a network file system leaves what is still open."""
+def start_another() -> str:
+    """Start a run and wait until it waits for the other one."""
+    for folder in (OUTPUT, ANOTHER, MEETING):
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(parents=True)
+    words = train("4.37", "--steps", STEPS, "--save-every", 1, "--meet", MEETING).words
+    log = (WORK / "another.log").open("w")
+    run = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+    while run.poll() is None and not any(MEETING.iterdir()):
+        time.sleep(0.1)
+    if run.poll() is not None:
+        raise CannotShowError(f"the other run ended: {Path(log.name).read_text()[-2000:]}")
+    return f"{' '.join(words)} &"
 
-    def prepare() -> str:
-        shutil.rmtree(OUTPUT, ignore_errors=True)
-        file = OUTPUT / name
-        file.parent.mkdir(parents=True)
-        file.write_text("")
-        return f"{name} is left"
 
-    return prepare
+def move_out() -> list[str]:
+    return [f"--output-dir {ANOTHER}"]
 
 
 def finish(version: str, steps: int = 4) -> Callable[[], str]:
@@ -104,4 +119,4 @@ def cut(version: str, name: str) -> Callable[[], str]:
     return prepare
 
 
-TRIALS = (rename_onto_leftovers, keep_the_stale_one, resume_from_half_a_model)
+TRIALS = (start_twice, keep_the_stale_one, resume_from_half_a_model)
