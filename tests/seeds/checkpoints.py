@@ -64,6 +64,20 @@ def resume_from_half_a_model() -> Trial:
     )
 
 
+def resume_from_leftovers() -> Trial:
+    """Go on where the newest checkpoint holds nothing but a hidden file."""
+    judge = check("checkpoints", "--output-dir", OUTPUT)
+    return Trial(
+        name="one hidden file in the newest checkpoint; moved aside",
+        dies_of=r"Can't find a valid checkpoint at \S+checkpoint-6",
+        foretold=r"checkpoint-6 holds nothing but hidden files",
+        prepare=hide("5"),
+        check=judge,
+        run=train("5", "--resume", "--steps", "6"),
+        fix=lambda: follow(judge),
+    )
+
+
 def train(version: str, *words: object, output: Path = OUTPUT) -> Command:
     return run_with(f"transformers-{version}", "train.py", output, *words)
 
@@ -105,6 +119,19 @@ def finish(version: str, steps: int = 4) -> Callable[[], str]:
     return prepare
 
 
+def hide(version: str) -> Callable[[], str]:
+    """Return what leaves a file that a network file system keeps while somebody has it open."""
+
+    def prepare() -> str:
+        finish(version)()
+        folder = OUTPUT / "checkpoint-6"
+        folder.mkdir()
+        (folder / ".nfs0000000000000001").write_text("")
+        return "checkpoint-6/.nfs0000000000000001 is left"
+
+    return prepare
+
+
 def cut(version: str, name: str) -> Callable[[], str]:
     """Return what ends an earlier run in the middle of its last file, as a full disk does."""
 
@@ -119,4 +146,4 @@ def cut(version: str, name: str) -> Callable[[], str]:
     return prepare
 
 
-TRIALS = (start_twice, keep_the_stale_one, resume_from_half_a_model)
+TRIALS = (start_twice, keep_the_stale_one, resume_from_half_a_model, resume_from_leftovers)

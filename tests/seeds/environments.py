@@ -35,7 +35,7 @@ def install(name: str) -> Path:
 
 
 def _install(folder: Path, words: list[str]) -> None:
-    pip = ["nice", "-n", "10", str(folder / "bin" / "pip"), "install", "--quiet", *words]
+    pip = [str(folder / "bin" / "pip"), "install", "--quiet", *words]
     done = subprocess.run(pip, capture_output=True, text=True, check=False)
     if done.returncode:
         raise CannotShowError(f"pip install {' '.join(words)}: {done.stderr.strip()[-2000:]}")
