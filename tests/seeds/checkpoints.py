@@ -38,7 +38,7 @@ def start_twice() -> Trial:
 
 def keep_the_stale_one() -> Trial:
     """Limit how many checkpoints are kept, beside one with a higher number."""
-    judge = check("checkpoints", "--output-dir", OUTPUT, "--save-total-limit", 1)
+    judge = check("checkpoints", "--output-dir", OUTPUT, "--save-total-limit", 1, "--resume", "no")
     return Trial(
         name="save_total_limit 1 beside a stale checkpoint-900; moved aside",
         dies_of=r"checkpoint-4 is gone",
