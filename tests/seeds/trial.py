@@ -7,6 +7,7 @@ The check comes before the run each time, as it would on a host.
 from __future__ import annotations
 
 import re
+import shlex
 import subprocess
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -88,20 +89,29 @@ def try_trial(trial: Trial) -> Outcome:
     warned = execute(trial.check)
     died = execute(trial.run, trial.patience)
     done = trial.fix()
-    green = execute(trial.check_after or trial.check)
-    ran = execute(trial.run_after or trial.run, trial.patience)
-    steps = {"check before": warned, "run before": died, "check after": green, "run after": ran}
-    printed = {
-        name: f"{step.output.rstrip()}\n(exit {step.status})" for name, step in steps.items()
-    }
+    check_after, run_after = trial.check_after or trial.check, trial.run_after or trial.run
+    green = execute(check_after)
+    ran = execute(run_after, trial.patience)
     return Outcome(
         name=trial.name,
         failed_before=died.status != 0 and is_said(trial.dies_of, died),
         predicted=warned.status == 1 and is_said(trial.foretold, warned),
         fixed=green.status == 0,
         passed_after=ran.status == 0,
-        printed={"prepared": prepared, **printed, "fix": "\n".join(done)},
+        printed={
+            "prepared": prepared,
+            "check before": show(trial.check, warned),
+            "run before": show(trial.run, died),
+            "fix": "\n".join(done) or "the command below is started otherwise",
+            "check after": show(check_after, green),
+            "run after": show(run_after, ran),
+        },
     )
+
+
+def show(command: Command, done: Done) -> str:
+    """Return a step as a terminal has it."""
+    return f"$ {shlex.join(command.words)}\n{done.output.rstrip()}\n(exit {done.status})"
 
 
 def is_said(pattern: str, done: Done) -> bool:

@@ -31,7 +31,7 @@ def share_a_cache() -> Trial:
     return Trial(
         name="a cache that two jobs share; one of its own for each",
         dies_of=r"FileNotFoundError: .*No such file or directory: .*\.tar\.lock",
-        foretold=rf"{CACHE}: used by every job, required exactly one job",
+        foretold="used by every job, required exactly one job",
         prepare=lambda: write_shards(2, cache=True),
         run=read_by_wids(CACHE, CACHE),
         check=judge(CACHE)._replace(environment={**judge(CACHE).environment, **SLURM}),
@@ -47,7 +47,7 @@ def miss_the_cache(environment: str = "webdataset") -> Trial:
     return Trial(
         name="no cache directory; made",
         dies_of=r"ValueError: cache directory \S+ does not exist",
-        foretold=rf"{CACHE}: directory absent",
+        foretold="directory absent, required exactly writable",
         prepare=lambda: write_shards(2),
         run=read(environment),
         check=judged,
@@ -69,7 +69,7 @@ def be_locked_out(environment: str = "webdataset") -> Trial:
     return Trial(
         name="a cache of another user; given to the one who runs",
         dies_of=r"PermissionError: \[Errno 13\]",
-        foretold=rf"{CACHE}: directory not writable",
+        foretold=r"directory not writable, \[Errno 13\]",
         prepare=close,
         run=read(environment).within(*user),
         check=judged.within(*user),

@@ -8,7 +8,7 @@ import time
 
 import torch
 import transformers
-from transformers import Trainer, TrainerCallback, TrainingArguments
+from transformers import Trainer, TrainingArguments
 
 
 class Line(torch.nn.Module):
@@ -22,11 +22,14 @@ class Line(torch.nn.Module):
         return {"loss": (self.line(x) - labels).square().mean()}
 
 
-class Pace(TrainerCallback):
-    """Steps that take as long in every run: they begin with a half second of the clock."""
+class Gathering(Trainer):
+    """A Trainer that gathers a large model before it writes it."""
 
-    def on_step_begin(self, *_, **__):
-        time.sleep(0.5 - time.time() % 0.5)
+    seconds = 0.0
+
+    def save_model(self, *arguments, **words):
+        time.sleep(self.seconds)
+        super().save_model(*arguments, **words)
 
 
 def meet(folder):
@@ -43,6 +46,7 @@ def main():
     parser.add_argument("--resume", action="store_true")
     parser.add_argument("--save-every", type=int, default=2)
     parser.add_argument("--save-total-limit", type=int)
+    parser.add_argument("--gather", type=float, default=0, help="seconds that gathering takes")
     parser.add_argument("--meet", help="a folder where another run is waited for")
     given = parser.parse_args()
     print(f"transformers {transformers.__version__}")
@@ -56,9 +60,9 @@ def main():
         disable_tqdm=True,
     )
     samples = [{"x": torch.ones(4), "labels": torch.ones(1)} for _ in range(64)]
-    trainer = Trainer(Line(), arguments, train_dataset=samples)
+    trainer = Gathering(Line(), arguments, train_dataset=samples)
+    trainer.seconds = given.gather
     if given.meet:
-        trainer.add_callback(Pace)
         meet(given.meet)
     trainer.train(resume_from_checkpoint=given.resume)
     last = f"{given.output}/checkpoint-{given.steps}"
