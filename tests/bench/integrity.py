@@ -11,9 +11,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from mlhost_limits.probe.cache_files import survey_files
-
-import tests.conftest  # noqa: F401 - makes the library importable
+from tests.conftest import load_library
 from tests.unit.policy.archives import make_pt, make_safetensors
 
 _FILES, _SIZE, _ROUNDS = 10_000, 300_000, 5
@@ -21,6 +19,9 @@ _FILES, _SIZE, _ROUNDS = 10_000, 300_000, 5
 
 def main() -> int:
     """Write the files, look at them until warm, and print the median in seconds."""
+    load_library()
+    from mlhost_limits.probe.cache_files import survey_files
+
     with tempfile.TemporaryDirectory(dir=sys.argv[1] if len(sys.argv) > 1 else None) as name:
         _fill(Path(name))
         survey_files(name)

@@ -114,6 +114,7 @@ class Training(NamedTuple):
     output_dir: str | None = None
     checkpoint_size: int | None = None
     save_total_limit: int | None = None
+    resume: bool | None = None
     deepspeed: DeepSpeed | None = None
     packages: Mapping[str, str] = {}
     python: str | None = None
@@ -346,6 +347,7 @@ _READERS: Mapping[str, Callable[[str, object, list[str]], object]] = {
     "checkpoint_size": _read_size,
     "cache_dir": _read_path,
     "output_dir": _read_path,
+    "resume": _read_switch,
     "python": _read_path,
     "deepspeed": _read_deepspeed,
     "gpus": _read_gpus,

@@ -25,6 +25,17 @@ CODES = {
     "cache-variable-unread": "a variable is set that the installed version does not read",
     "cache-few-shards": "there are more workers than shards",
     "cache-file-corrupt": "a file of the cache is damaged",
+    "checkpoint-conflict": "something else than a directory has a checkpoint's name",
+    "checkpoint-broken": "the newest checkpoint cannot be resumed from",
+    "checkpoint-hidden-files": "a directory seems empty and holds hidden files",
+    "checkpoint-stale": "an old checkpoint has a higher number than the newest",
+    "output-in-use": "another run works in the directory",
+    "package-absent": "a package that the run needs is not installed",
+    "package-version": "the installed version is not one of those asked for",
+    "package-development": "the installed version is a development version",
+    "gpu-too-few": "the host has fewer GPUs than the run needs",
+    "gpu-little-memory": "a GPU has less memory than the run needs",
+    "gpu-in-use": "processes are already on the GPUs",
 }
 
 

@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Judge the output directory of a run: can it save there, resume from there, and is it alone."""
+
+from __future__ import annotations
+
+import os
+
+from .check_cache import find_user, leave_to_container
+from .policy.checkpoints import count_copies, judge_checkpoints
+from .policy.finding import UNKNOWN, Finding, Observation, Requirement
+from .policy.folder_facts import DIRECTORY
+from .policy.folder_rules import judge_folder, judge_free, place_of
+from .policy.output_runs import find_runs, judge_runs
+from .probe.directory import ObstacleError, look_at_directory
+from .probe.output import find_writers, read_checkpoints, read_processes
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from .policy.checkpoints import Checkpoint
+    from .policy.folder_facts import FolderFacts
+    from .policy.training_policy import Training
+    from .probe.evidence import Evidence
+
+_PROOFS = ("rename", "directory rename")
+_OTHERS = 0o022
+
+
+def check_output(training: Training, _evidence: Evidence) -> Iterator[Finding]:
+    """Yield what a run finds at its output directory, looked at as the user who will run."""
+    path = training.output_dir
+    if path is None:
+        return
+    if "container:" in training.place:
+        yield leave_to_container(path, training.place)
+        return
+    facts = look_at_directory(path, find_user(training), _PROOFS)
+    yield from judge_folder(facts)
+    checkpoints: list[Checkpoint] = []
+    if facts.state == DIRECTORY:
+        try:
+            checkpoints = read_checkpoints(path)
+            limit, resumes = training.save_total_limit, training.resume
+            yield from judge_checkpoints(path, checkpoints, limit, resumes)
+        except (ObstacleError, OSError) as exc:
+            wanted = Requirement(place_of(path), "checkpoints", "value", exact="usable")
+            yield Finding(UNKNOWN, wanted, Observation(None, "", f"{path}: {exc}"))
+        yield _judge_others(facts)
+    if training.checkpoint_size is not None:
+        copies = count_copies(checkpoints, training.save_total_limit)
+        yield from judge_free(facts, training.checkpoint_size * copies, None)
+
+
+def _judge_others(facts: FolderFacts) -> Finding:
+    writers = find_writers(facts.real_path)
+    runs = list(find_runs(facts.real_path, read_processes(), writers, os.getpid()))
+    return judge_runs(facts.path, runs, os.geteuid() == 0 or not facts.mode & _OTHERS)

@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What keeps a Trainer from saving or resuming is named; what is harmless is not."""
+
+from __future__ import annotations
+
+import pytest
+from mlhost_limits.policy.checkpoints import (
+    STATE,
+    Checkpoint,
+    count_copies,
+    find_number,
+    judge_checkpoints,
+)
+
+WHOLE = ("model.safetensors", "optimizer.pt", STATE)
+
+
+def whole(number: int, changed: float = 0.0) -> Checkpoint:
+    return Checkpoint(number, True, WHOLE, changed or number)
+
+
+def look(
+    *checkpoints: Checkpoint, limit: int | None = None, resumes: bool | None = None
+) -> list[str]:
+    """Return the codes of what fails, or the status of what does not."""
+    told = []
+    for one in judge_checkpoints("/out", checkpoints, limit, resumes):
+        told += [f"{cause.code} {cause.remedy.lines[0]}" for cause in one.causes] or [one.status]
+    return told
+
+
+@pytest.mark.parametrize(
+    ("name", "number"),
+    [
+        ("checkpoint-100", 100),
+        ("checkpoint-0", 0),
+        ("tmp-checkpoint-100", None),
+        ("checkpoint-100.bak", None),
+        ("checkpoint-007", None),
+        ("checkpoint-", None),
+        (".ipynb_checkpoints", None),
+        ("aside-checkpoint-100", None),
+    ],
+)
+def test_names_are_told(name: str, number: int | None) -> None:
+    assert find_number(name) == number
+
+
+def test_what_is_sound_passes() -> None:
+    assert look() == ["pass"]
+    assert look(whole(100), whole(200)) == ["pass"]
+    assert look(Checkpoint(100), whole(200)) == ["pass"]  # An older empty one does no harm.
+    assert look(whole(100), whole(200), limit=2, resumes=True) == ["pass"]
+
+
+@pytest.mark.parametrize(
+    ("newest", "text"),
+    [
+        (Checkpoint(200), "/out/checkpoint-200, the newest, is empty: resuming ends there"),
+        (
+            Checkpoint(200, True, ("model.safetensors",)),
+            "/out/checkpoint-200, the newest, has no trainer_state.json: resuming ends there",
+        ),
+        (
+            Checkpoint(200, True, WHOLE, 0, (("optimizer.pt", "is empty"),)),
+            "/out/checkpoint-200, the newest, optimizer.pt is empty: resuming ends there",
+        ),
+    ],
+)
+def test_the_newest_must_be_whole(newest: Checkpoint, text: str) -> None:
+    (finding,) = judge_checkpoints("/out", [whole(100), newest], None, None)
+    (cause,) = finding.causes
+    assert (cause.code, cause.text) == ("checkpoint-broken", text)
+    assert cause.remedy.lines == ["mv -n /out/checkpoint-200 /out/aside-checkpoint-200"]
+
+
+def test_a_file_of_that_name_and_hidden_files_are_named() -> None:
+    assert look(Checkpoint(50, False), Checkpoint(100, True, (".x",)), whole(200)) == [
+        "checkpoint-conflict mv -n /out/checkpoint-50 /out/aside-checkpoint-50",
+        "checkpoint-hidden-files mv -n /out/checkpoint-100 /out/aside-checkpoint-100",
+    ]
+
+
+def test_a_stale_checkpoint_with_a_higher_number_is_named() -> None:
+    old = whole(900, 10.0)
+    moved = "checkpoint-stale mv -n /out/checkpoint-900 /out/aside-checkpoint-900"
+    assert look(whole(100, 20.0), old) == ["pass"]
+    assert look(whole(100, 20.0), old, limit=1) == [moved]
+    assert look(whole(100, 10.5), old, limit=1, resumes=True) == ["pass"]
+    assert look(old, limit=1) == ["pass", "unknown"]
+    assert look(old, limit=1, resumes=True) == ["pass"]
+    assert look(old, limit=1, resumes=False) == [moved]
+
+
+@pytest.mark.parametrize(
+    ("checkpoints", "limit", "copies"),
+    [
+        ([], None, 1),
+        ([whole(1), whole(2)], None, 1),
+        ([], 1, 2),
+        ([], 3, 4),
+        ([whole(1)], 3, 3),
+        ([Checkpoint(1)], 3, 4),
+        ([whole(1), whole(2), whole(3), whole(4), whole(5)], 3, 1),
+    ],
+)
+def test_room_is_for_the_copies_that_are_not_there_yet(
+    checkpoints: list[Checkpoint], limit: int | None, copies: int
+) -> None:
+    assert count_copies(checkpoints, limit) == copies

@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Another run is told from the one that asks, and from those who only look on."""
+
+from __future__ import annotations
+
+import pytest
+from mlhost_limits.policy.output_runs import Process, Run, find_runs, judge_runs
+
+TRAIN = ("python", "train.py", "--output_dir=/out")
+FAMILY = {
+    10: Process(1, "sshd"),
+    20: Process(10, "bash", ("-bash",), "/out"),
+    30: Process(20, "torchrun", ("torchrun", "train.py", "--output_dir", "/out"), "/out"),
+    40: Process(30, "python3.11", TRAIN, "/out"),
+    41: Process(30, "python3.11", TRAIN, "/out"),  # A rank beside ours.
+    50: Process(40, "python3.11", TRAIN, "/out"),  # A worker of ours.
+}
+
+
+def find(pid: int, process: Process, writers: dict[int, str] | None = None) -> list[Run]:
+    return list(find_runs("/out", {**FAMILY, pid: process}, writers or {}, 40))
+
+
+def test_the_run_that_asks_is_no_other_run() -> None:
+    assert not list(find_runs("/out", FAMILY, {40: "/out/log", 41: "/out/log", 50: "/out/x"}, 40))
+
+
+@pytest.mark.parametrize(
+    ("process", "how"),
+    [
+        (Process(1, "python3", TRAIN), "names it on its command line"),
+        (Process(1, "python3", ("python", "t.py", "/out/run-1")), "names it on its command line"),
+        (Process(20, "python3", TRAIN), "names it on its command line"),  # Of the same shell.
+        (Process(1, "pt_main_thread", (), "/out/"), "works in /out/"),
+        (Process(1, "python", (), "/out/run"), "works in /out/run"),
+        (Process(1, "python", ("python", "/outside/x"), "/outside"), ""),
+        (Process(1, "bash", ("bash",), "/out"), ""),
+        (Process(1, "vim", ("vim", "/out/log")), ""),
+        (Process(1, "python3", ("python3", "/usr/bin/tensorboard", "--logdir", "/out")), ""),
+        (Process(1, "python3", ("python3", "-m", "mlhost_limits.cli", "--output-dir=/out")), ""),
+    ],
+)
+def test_a_process_that_trains_there_is_another_run(process: Process, how: str) -> None:
+    assert find(99, process) == ([Run(99, process.name, how)] if how else [])
+
+
+def test_whoever_writes_there_is_another_run() -> None:
+    assert find(99, Process(1, "rsync"), {99: "/out/x"}) == [Run(99, "rsync", "writes /out/x")]
+
+
+def test_parents_that_form_a_circle_end() -> None:
+    circle = {98: Process(99, "a"), 99: Process(98, "b")}
+    assert not list(find_runs("/out", circle, {}, 40))
+
+
+def test_runs_are_named_and_counted() -> None:
+    runs = [Run(number, "python", "works in /out") for number in range(2, 9)]
+    finding = judge_runs("/out", runs, True)
+    assert finding.status == "fail"
+    assert finding.observation.value == "pid 2, 3, 4, 5, 6, and 2 more"
+    assert finding.causes[0].text.startswith("python (pid 2) works in /out, python (pid 3)")
+    assert judge_runs("/out", runs[:1], False).observation.value == "pid 2"
+
+
+def test_without_any_it_passes_where_all_would_have_been_seen() -> None:
+    assert judge_runs("/out", [], True).status == "pass"
+    assert judge_runs("/out", [], False).status == "unknown"
