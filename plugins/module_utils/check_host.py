@@ -17,7 +17,7 @@ from .policy.finding import (
     judge,
     require_kernel,
 )
-from .policy.report import format_failures, format_report, format_verdict
+from .policy.report import format_failures, format_report, format_verdict, note_workers
 from .policy.rlimit import ITEMS, format_quantity
 from .policy.sysctl_conf import parse_sysctl_number
 from .probe.evidence import Evidence
@@ -42,8 +42,9 @@ class CheckResult(NamedTuple):
 
     @property
     def message(self) -> str:
-        """How many findings of each status, then a line for each place that falls short."""
-        return "\n".join([format_verdict(self.findings), *format_failures(self.findings)])
+        """How many findings of each status, what falls short, and how many workers fit."""
+        told = (format_failures(self.findings), note_workers(self.findings))
+        return "\n".join([format_verdict(self.findings), *(line for part in told for line in part)])
 
     @property
     def lines(self) -> list[str]:

@@ -20,7 +20,6 @@ from .policy.training_causes import (
     blame_workers,
 )
 from .policy.training_rules import (
-    CPUS,
     count_descriptors,
     count_memory,
     count_shared_memory,
@@ -50,9 +49,8 @@ def check_training(run: Training, options: Options, evidence: Evidence) -> Itera
     """Yield whether a run will survive: all that it needs against all that awaits it."""
     survey = Survey(run, options, evidence)
     for check in survey.checks:
-        if check in _LOOKS:
-            yield from _LOOKS[check](survey)
-    if run.workers and any(bound.name != CPUS for bound in survey.bounds):
+        yield from _LOOKS[check](survey)
+    if run.workers and survey.deadly:
         yield _judge_workers(survey)
 
 
@@ -232,6 +230,29 @@ def _check_cache_integrity(survey: Survey) -> Iterator[Finding]:
     yield from check_cache_files(survey.run, survey.evidence, survey.run.deep)
 
 
+def _check_output(survey: Survey) -> Iterator[Finding]:
+    from .check_output import check_output
+
+    yield from check_output(survey.run, survey.evidence)
+
+
+def _check_packages(survey: Survey) -> Iterator[Finding]:
+    from .check_packages import check_packages
+
+    yield from check_packages(survey.run, survey.evidence)
+
+
+def _check_gpus(survey: Survey) -> Iterator[Finding]:
+    """Yield what is wrong with the GPUs; each must hold DeepSpeed's model states at least."""
+    from .check_gpus import check_gpus
+
+    run = survey.run
+    if run.gpus and run.deepspeed and run.deepspeed.parameters:
+        least = max(run.gpus.memory or 0, find_floor(run.deepspeed).gpu)
+        run = run._replace(gpus=run.gpus._replace(memory=least))
+    yield from check_gpus(run, survey.evidence)
+
+
 def _round_up(size: int) -> int:
     """Return whole MiB, which people can read."""
     return -(-size // _MIB) * _MIB
@@ -249,4 +270,7 @@ _LOOKS: dict[str, Callable[[Survey], Iterator[Finding]]] = {
     "deepspeed": _check_deepspeed,
     "cache": _check_cache,
     "cache_integrity": _check_cache_integrity,
+    "output": _check_output,
+    "packages": _check_packages,
+    "gpus": _check_gpus,
 }

@@ -42,6 +42,7 @@ _DEEPSPEED = {
     "gpus_per_node": ("N", "GPUs of each node that DeepSpeed uses"),
     "nodes": ("N", "nodes that DeepSpeed uses"),
 }
+_RESUME = "resume"
 _SWITCHES = {
     "offload_optimizer": "DeepSpeed keeps the optimizer in the host's memory",
     "offload_parameters": "DeepSpeed keeps the parameters there too",
@@ -61,6 +62,9 @@ def add_run_options(parser: argparse.ArgumentParser) -> None:
         group.add_argument(_flag(key), choices=choices)
     group.add_argument(
         "--deep", action="store_true", default=None, help="read all of the cache for its checksums"
+    )
+    group.add_argument(
+        "--resume", choices=["yes", "no"], help="whether it goes on from the last checkpoint"
     )
     group.add_argument("--stage", choices=[str(stage) for stage in STAGES], help="ZeRO's stage")
     for key, text in _SWITCHES.items():
@@ -88,6 +92,8 @@ def read_run(arguments: argparse.Namespace) -> dict[str, object]:
         key: given[key] for key in (*_VALUES, *_CHOICES, "deep") if key in given
     }
     run.update({key: os.path.abspath(given[key]) for key in _PATHS if key in given})
+    if _RESUME in given:
+        run[_RESUME] = given[_RESUME] == "yes"
     states = {key: given[key] for key in (*_DEEPSPEED, "stage") if key in given}
     states.update({key: given[key] == "yes" for key in _SWITCHES if key in given})
     if states:

@@ -114,35 +114,39 @@ class Survey:
 
     @cached_property
     def bounds(self) -> list[Bound]:
-        """Return every bound that is known, as far as the run states what it takes."""
-        nofile, run = self.find_limit("nofile"), self.run
-        bounds = []
+        """Return every bound of what is checked that is known, and the CPUs in any case."""
+        nofile, run, bounds = self.find_limit("nofile"), self.run, []
         if nofile:
             bounds.append(bound_by_descriptors(run, nofile.soft))
-        if run.batch_size and run.tensors_per_batch and isinstance(self.free_shm, int):
+        if "shared_memory" in self.checks and isinstance(self.free_shm, int):
             bounds.append(bound_by_shared_memory(run, self.free_shm))
-        if not isinstance(self.rooms, str) and self.rooms[0].free >= count_memory(run, 0):
-            bounds.append(bound_by_memory(run, self.rooms[0].free, self.rooms[0].where))
+        if "memory" in self.checks and not isinstance(self.rooms, str):
+            least = self.rooms[0]
+            # Where the rest of the run does not fit, that is said, and no fault of the workers.
+            if least.free >= count_memory(run, 0):
+                bounds.append(bound_by_memory(run, least.free, least.where))
         if not isinstance(self.cpus, str):
             hint = "" if "cpus" in self.checks else "; more of them only wait"
-            least = self.cpus[0]
-            bounds.append(bound_by_cpus(run, least.number, f"{least.why}{hint}"))
+            few = self.cpus[0]
+            bounds.append(bound_by_cpus(run, few.number, f"{few.why}{hint}"))
         return bounds
+
+    @property
+    def deadly(self) -> list[Bound]:
+        """Return the bounds above which the run fails; more workers than CPUs only wait."""
+        return [one for one in self.bounds if "cpus" in self.checks or one.name != CPUS]
 
     @cached_property
     def unknown_bounds(self) -> str:
-        """Return which bounds nobody knows, of those that the run states enough for."""
-        run, names = self.run, []
-        if "descriptors" in self.checks and self.find_limit("nofile") is None:
-            names.append(DESCRIPTORS)
-        if run.batch_size and run.tensors_per_batch and isinstance(self.free_shm, str):
-            names.append(SHM)
-        names += [MEMORY] if isinstance(self.rooms, str) else []
-        return ", ".join(names)
+        """Return which bounds of what is checked nobody knows."""
+        unknown = {
+            DESCRIPTORS: "descriptors" in self.checks and self.find_limit("nofile") is None,
+            SHM: "shared_memory" in self.checks and isinstance(self.free_shm, str),
+            MEMORY: "memory" in self.checks and isinstance(self.rooms, str),
+        }
+        return ", ".join(name for name, is_unknown in unknown.items() if is_unknown)
 
     @cached_property
     def plan(self) -> Plan:
-        """Return how many workers the run survives with; more than CPUs only wait."""
-        counts_cpus = "cpus" in self.checks
-        deadly = [bound for bound in self.bounds if counts_cpus or bound.name != CPUS]
-        return Plan(plan_workers(deadly).workers, tuple(self.bounds))
+        """Return how many workers the run survives with, and every bound."""
+        return Plan(plan_workers(self.deadly).workers, tuple(self.bounds))

@@ -26,7 +26,7 @@ from mlhost_limits.policy.schema import DockerPolicy, SessionRule
 from mlhost_limits.policy.services_policy import ServicesPolicy, UnitRule
 from mlhost_limits.policy.slurm_policy import SlurmPolicy
 from mlhost_limits.policy.training_causes import Room
-from mlhost_limits.policy.training_policy import DeepSpeed, Training
+from mlhost_limits.policy.training_policy import NEEDS, DeepSpeed, Gpus, Training
 from mlhost_limits.probe.evidence import Evidence
 from mlhost_limits.training_runner import Cpus, Runner
 
@@ -156,6 +156,15 @@ def test_cpus_count_where_they_are_asked_for(workers: int, ranks: int, status: s
     run = Training(needs=("cpus",), workers=workers, ranks_per_node=ranks)
     assert statuses(run)["cpus value"] == status
     assert statuses(run)["workers value"] == status
+
+
+def test_what_is_not_checked_bounds_nothing(host: SimpleNamespace) -> None:
+    host.rooms = [Room("the host", MIB)]
+    found = check(RUN._replace(checks=("shared_memory",)))
+    assert {name: one.status for name, one in found.items()} == {
+        "free value": PASS,
+        "workers value": PASS,
+    }
 
 
 def test_no_worker_has_no_largest_number() -> None:
@@ -342,3 +351,47 @@ def test_a_process_that_falls_short_is_explained_where_probes_may_look(
     found = list(subject.check_training(RUN, options, Evidence()))
     assert [one.status for one in found[:2]] == [FAIL, FAIL]
     assert asked == [1] * (probe == "quiet")
+
+
+@pytest.mark.parametrize(
+    ("run", "module", "name"),
+    [
+        (Training(cache_dir="/c", checks=("cache",)), "check_cache", "check_cache"),
+        (Training(cache_dir="/c", checks=("cache_integrity",)), "check_cache_files", "check_cache_files"),
+        (Training(output_dir="/o"), "check_output", "check_output"),
+        (Training(packages={"trl": ""}, python="/p"), "check_packages", "check_packages"),
+        (Training(gpus=Gpus(2)), "check_gpus", "check_gpus"),
+    ],
+)  # fmt: skip
+def test_what_a_run_names_is_looked_at(
+    run: Training, module: str, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[object] = []
+
+    def answer(given: object, *_others: object) -> list[Finding]:
+        asked.append(given)
+        return [PASSED]
+
+    monkeypatch.setattr(importlib.import_module(f"mlhost_limits.{module}"), name, answer)
+    assert list(subject.check_training(run, OPTIONS, Evidence())) == [PASSED]
+    assert asked == [run]
+
+
+@pytest.mark.parametrize(("memory", "least"), [(None, 4 * GIB), (GIB, 4 * GIB), (9 * GIB, 9 * GIB)])
+def test_a_gpu_holds_the_model_states_at_least(
+    memory: int | None, least: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from mlhost_limits import check_gpus
+
+    asked: list[Training] = []
+    monkeypatch.setattr(
+        check_gpus, "check_gpus", lambda run, _evidence: asked.append(run) or [PASSED]
+    )
+    states = DeepSpeed(3, 2 * GIB, GIB, 1, 1, True, True)
+    run = Training(gpus=Gpus(2, memory), deepspeed=states, checks=("gpus",))
+    assert list(subject.check_training(run, OPTIONS, Evidence())) == [PASSED]
+    assert [one.gpus for one in asked] == [Gpus(2, least)]
+
+
+def test_every_check_is_made_by_somebody() -> None:
+    assert set(subject._LOOKS) == set(NEEDS)

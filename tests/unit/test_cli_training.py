@@ -28,6 +28,7 @@ def parse(line: str) -> dict[str, object]:
         ("--as-user alice --place job:slurm", {"user": "alice", "place": "job:slurm"}),
         ("--only cpus --only memory", {"checks": ["cpus", "memory"]}),
         ("--deep", {"deep": True}),
+        ("--resume no", {"resume": False}),
         ("--sharing file_system", {"sharing": "file_system"}),
         (
             "--stage 2 --parameters 7e9 --offload-optimizer yes --zero-init no",

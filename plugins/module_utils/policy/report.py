@@ -37,7 +37,7 @@ def format_report(findings: list[Finding], connection: Sequence[Cause] = ()) -> 
     for (status, text, why), places in told.items():
         lines += _wrap(f"{_MARKS[status]} {', '.join(_merge_places(places))}: {text}")
         lines += why
-    for note in _note_workers(findings):
+    for note in note_workers(findings):
         lines += _wrap(f"note {note}")
     for cause in connection:
         lines += _wrap(f"note {cause.text}")
@@ -45,7 +45,7 @@ def format_report(findings: list[Finding], connection: Sequence[Cause] = ()) -> 
     return [*lines, format_verdict(findings)]
 
 
-def _note_workers(findings: list[Finding]) -> Iterator[str]:
+def note_workers(findings: list[Finding]) -> Iterator[str]:
     """Yield how many workers each thing allows, of a run that has no more than fit."""
     for finding in findings:
         if finding.requirement.item == "workers" and finding.status == PASS:

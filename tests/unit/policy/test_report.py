@@ -223,3 +223,11 @@ def test_a_word_that_fits_no_line_is_broken() -> None:
 def test_a_long_name_is_broken_and_nothing_of_it_is_lost(name: str) -> None:
     lines = format_report(look(name, GOOD))[:-1]
     assert name in "".join(line.strip() for line in lines)
+
+
+def test_a_run_is_told_how_many_workers_fit() -> None:
+    wanted = Requirement("process:self", "workers", "value", 8)
+    fits = judge(wanted, Observation(20, "nofile 20 (soft limit 256)"))
+    lines = format_report([fits])
+    assert lines[1] == "note at most 20 workers fit: nofile 20 (soft limit 256)"
+    assert len(format_report([judge(wanted, Observation(7, "x"))])) == 2
