@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # One command per intent. Each sets up what it needs; all of it needs root on Debian 12.
-.PHONY: demo test oracle torture faults fuzz audit bench lint unit host molecule collection clean
+.PHONY: demo test oracle torture faults seeds fuzz audit bench lint unit host molecule collection clean
 
 VENV := .venv
 BIN := $(CURDIR)/$(VENV)/bin
@@ -33,6 +33,10 @@ torture: .setup collection
 # Known ways to break a host, alone and in pairs: is the line named, and do the commands mend it?
 faults: .setup
 	@$(BIN)/python -m tests.faults
+
+# Five failures of training runs with the real libraries: foretold, put right, gone. Some GB.
+seeds: .setup
+	@$(BIN)/python -m tests.seeds
 
 fuzz: .setup
 	@$(BIN)/python -m tests.fuzz
