@@ -183,8 +183,8 @@ BRIDGE = "net.bridge.bridge-nf-call-iptables"
 TRACK = "net.netfilter.nf_conntrack_max"
 
 OPEN_MANY = (
-    "setsid python3 -c 'import time; held = [open(\"/dev/null\") for one in range(20000)];"
-    " open(\"/run/held\", \"w\"); time.sleep(9999)' > /dev/null 2>&1 < /dev/null &"
+    'setsid python3 -c \'import time; held = [open("/dev/null") for one in range(20000)];'
+    ' open("/run/held", "w"); time.sleep(9999)\' > /dev/null 2>&1 < /dev/null &'
     " until [ -e /run/held ]; do sleep 0.2; done"
 )
 
