@@ -61,6 +61,7 @@ def test_a_tmpfs_has_a_line_that_is_taken_out_again(fstab: str | None) -> None:
 
 def test_a_prolog_is_a_program_and_a_note_says_where_to_name_it() -> None:
     wanted = PLAIN._replace(prolog=PROLOG)
+    assert wanted.files == (*PLAIN.files, PROLOG)
     plan = plan_workspace(wanted, {})
     assert [(edit.path, edit.mode) for edit in plan.edits][1:] == [
         (PROLOG, 0o755),
