@@ -17,6 +17,7 @@ from typing import Any
 from tests.host.snapshot import Snapshot
 
 from .base import saved_host
+from .codes import count_codes, find_broken_words, find_unexcused
 from .every import FAULTS, PAIRS, SEED, choose_pairs
 from .lanes import in_lanes
 from .quiet import QUIET_HOSTS, Quiet, try_quiet
@@ -62,7 +63,7 @@ def main() -> int:
                     double.extend(tell(trials, "pair: "))
                     calm.extend(tell_quiet(saved, quiet, given.lanes))
     finally:
-        status = report(single, double, calm)
+        status = report(single, double, calm, whole=not given.only)
     return status
 
 
@@ -108,8 +109,11 @@ def tell_quiet(saved: Snapshot, names: Iterable[str], lanes: int) -> Iterator[Qu
             yield result
 
 
-def report(single: list[Result], double: list[Result], calm: list[Quiet]) -> int:
-    """Write the figures and what they are made of; return the exit status."""
+def report(single: list[Result], double: list[Result], calm: list[Quiet], whole: bool) -> int:
+    """Write the figures and what they are made of; return the exit status.
+
+    :param whole: Whether everything was made, so that every code must have been shown.
+    """
     figures = {
         "injected": len(single),
         "named": sum(result.named for result in single),
@@ -119,20 +123,35 @@ def report(single: list[Result], double: list[Result], calm: list[Quiet]) -> int
         "quiet_hosts": len(calm),
         "false_alarms": sum(bool(result.alarms) for result in calm),
     }
+    codes = count_codes(
+        {code for result in (*single, *double) if result.named for code in result.codes}
+    )
+    broken = find_broken_words({result.name: result.codes for result in single})
     content: dict[str, Any] = {
         **figures,
+        **codes,
+        "codes_not_shown_as_said": broken,
         "faults": [result._asdict() for result in single],
         "pair_results": [result._asdict() for result in double],
         "quiet_results": [result._asdict() for result in calm],
     }
     FILE.parent.mkdir(exist_ok=True)
     FILE.write_text(json.dumps(content, indent=2) + "\n")
+    never = codes["codes_never_shown"]
+    print(
+        f"codes: {codes['codes_shown']} of {codes['codes']} shown;"
+        f" never shown: {', '.join(never) or 'none'}"
+    )
+    if broken:
+        print(f"docs/causes*.md: not shown as they say: {', '.join(broken)}")
     print(f"faults: {', '.join(f'{count} {name}' for name, count in figures.items())}; {FILE}")
     failed = (
         figures["named"] < figures["injected"]
         or figures["remedied"] < figures["injected"]
         or figures["pairs_named"] < ENOUGH * figures["pairs"]
         or figures["false_alarms"]
+        or broken
+        or (whole and find_unexcused(never))
     )
     return int(bool(failed))
 

@@ -42,6 +42,7 @@ python3 /opt/{PROVISION.name}
 systemctl reset-failed docker.service
 """
 START_SLURM = Path(__file__).parents[1] / "host" / "start_slurm.sh"
+START_ROOTLESS = Path(__file__).with_name("start_rootless.sh")
 JOBS: Policy = {
     "jobs": {
         "slurm": {"limits": {"nofile": {"soft": 131072, "hard": 131072}, "memlock": "unlimited"}}
@@ -56,7 +57,12 @@ PODMAN: Policy = {
 
 EXTRAS = {
     "podman": f"""
+tar -C /bin -c busybox | podman import - tiny
+grep -q '^alice:' /etc/subuid || usermod --add-subuids 300000-365535 --add-subgids 300000-365535 alice
 python3 /opt/{PROVISION.name} {shlex.quote(json.dumps(PODMAN))}
+""",
+    "rootless": """
+sh /opt/start_rootless.sh
 """,
     "slurm": f"""
 sh /opt/start_slurm.sh
@@ -83,7 +89,8 @@ def find_release(extra: str) -> str:
 
 def prepare(host: Host, extra: str = "") -> None:
     """Make the base host of a fresh one."""
-    carry(host, {PROVISION.name: PROVISION, "start_slurm.sh": START_SLURM})
+    scripts = (PROVISION, START_SLURM, START_ROOTLESS)
+    carry(host, {script.name: script for script in scripts})
     host.ssh(f"set -e\n{PREPARE}{EXTRAS.get(extra, '')}", timeout=900)
     # What Python and the page cache keep from a first check, every later one has.
     host.ssh("cd /opt && PYTHONPATH=/opt python3 -m mlhost_limits.cli check", timeout=600)

@@ -5,18 +5,22 @@ from __future__ import annotations
 
 import itertools
 import random
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from . import (
+    of_connections,
+    of_containerd,
     of_docker,
     of_kernel,
     of_leftovers,
     of_limits_files,
     of_pam,
     of_podman,
+    of_rootless,
     of_services,
     of_shm,
     of_slurm,
+    of_tools,
     of_units,
 )
 from .fault import Fault, are_compatible
@@ -33,22 +37,50 @@ _ROOMS = (
     of_slurm,
     of_podman,
 )
-FAULTS: list[Fault] = [fault for room in _ROOMS for fault in room.FAULTS]
+_LATER_ROOMS = (
+    of_limits_files,
+    of_pam,
+    of_kernel,
+    of_units,
+    of_docker,
+    of_leftovers,
+    of_services,
+    of_containerd,
+    of_connections,
+    of_tools,
+    of_rootless,
+)
+_FIRST = [fault for room in _ROOMS for fault in room.FAULTS]
+_LATER = [fault for room in _LATER_ROOMS for fault in room.MORE]
+FAULTS: list[Fault] = [*_FIRST, *_LATER]
 SEED = 20
-PAIRS = 110
+PAIRS_OF_FIRST = 110
+PAIRS = 130
 
 
-def choose_pairs(
-    faults: Sequence[Fault] = FAULTS, count: int = PAIRS, seed: int = SEED
-) -> list[tuple[Fault, Fault]]:
+def choose_pairs(count: int = PAIRS, seed: int = SEED) -> list[tuple[Fault, Fault]]:
     """Return pairs of faults that leave each other alone; every fault is in about as many.
 
-    Faults of hosts with more packages are made alone. The seed decides; the order within a pair is
-    the order in which they are made.
+    Faults of hosts with more packages, and those of connections, are made alone. The seed decides;
+    the order within a pair is the order in which they are made. Pairs with a fault that was added
+    later are drawn later, so that the others stay what they were.
     """
+    first = draw_pairs(_FIRST, (), min(count, PAIRS_OF_FIRST), seed)
+    later = {fault.name for fault in _LATER}
+    return [*first, *draw_pairs(FAULTS, later, count - len(first), seed)]
+
+
+def draw_pairs(
+    faults: Sequence[Fault], some: Collection[str], count: int, seed: int
+) -> list[tuple[Fault, Fault]]:
+    """Draw pairs; of each, one is among *some* where any are given."""
     chance = random.Random(seed)
-    faults = [fault for fault in faults if not fault.extra]
-    possible = [pair for pair in itertools.permutations(faults, 2) if are_compatible(*pair)]
+    faults = [fault for fault in faults if not (fault.extra or fault.through)]
+    possible = [
+        pair
+        for pair in itertools.permutations(faults, 2)
+        if are_compatible(*pair) and (not some or {fault.name for fault in pair} & set(some))
+    ]
     chance.shuffle(possible)
     used = dict.fromkeys(faults_by_name(faults), 0)
     chosen: dict[frozenset[str], tuple[Fault, Fault]] = {}

@@ -32,7 +32,8 @@ class Fault(NamedTuple):
     ``policy`` is added to that of the base host. ``person`` is a script of what the remedy leaves to
     a person. Two faults can be made on one host where neither ``touches`` what the other touches or
     ``uses``; both are names of files or of states. ``extra`` names what the host has besides, as
-    ``tests.host`` does, and how it is set up, see ``base``.
+    ``tests.host`` does, and how it is set up, see ``base``. ``through`` are the words of a
+    program that runs the check, such as a connection that was kept open; such a fault is made alone.
     """
 
     name: str
@@ -44,6 +45,7 @@ class Fault(NamedTuple):
     uses: tuple[str, ...] = ()
     person: str = ""
     extra: str = ""
+    through: str = ""
 
 
 def write(path: str, *lines: str) -> str:

@@ -176,3 +176,90 @@ FAULTS = [
     *(fault._replace(person=RESTART) for fault in (*OF_DAEMON_JSON, *OF_FLAGS)),
     *OF_CONTAINERS,
 ]
+
+PARENT = "/etc/systemd/system/containerd.service.d/10-low.conf"
+RESTART_BOTH = f"systemctl daemon-reload; systemctl restart containerd; {RESTART}"
+FLAGS = f"{DROP_IN}/10-flags.conf"
+COMPOSE = "/srv/train/compose.yml"
+_LABEL = "--label com.docker.compose"
+LABELS = (
+    f"{_LABEL}.service=train {_LABEL}.project=train {_LABEL}.project.config_files={COMPOSE}"
+    f" {_LABEL}.project.working_dir=/srv/train"
+)
+"""As Compose labels the containers that it makes, which is not in the guest."""
+
+
+def box(name: str, options: str, words: str, shows: tuple[str, ...], make: str = "true",
+        culprit: Culprit | None = None, anew: str = "") -> Fault:  # fmt: skip
+    """Return a container that runs with other options than it should."""
+    start = f"docker run -d --name box {{}} {SLEEP}"
+    return Fault(
+        f"container: {name}",
+        f"{make}; {start.format(options)}",
+        (culprit or Culprit(words=words),),
+        shows,
+        touches=(RUNNING,),
+        person=f"docker rm -f box; {start.format(anew)}",
+    )
+
+
+def compose(*lines: str) -> str:
+    return write(COMPOSE, "services:", "  train:", "    image: tiny", *lines)
+
+
+LOW_PARENT = write(PARENT, "[Service]", "LimitNOFILE=1024:2048")
+SIZE = (f"{BOX}shm_size",)
+LOCKED = (f"{BOX}memlock soft",)
+OF_STATEMENTS = [
+    stated("a name twice", '^    "nofile".*', '&\\n    "nofile": {"Name": "nofile", "Hard": 8192, "Soft": 4096},',
+           '"Soft": 4096', f"{NEW}nofile soft"),
+    stated("two entries of one limit", '^    "nofile".*',
+           '    "nofile": {"Name": "nofile", "Hard": 8192, "Soft": 4096},'
+           '\\n    "files": {"Name": "nofile", "Hard": 4096, "Soft": 1024},',
+           '"files"', f"{NEW}nofile soft")._replace(
+               culprits=(Culprit(JSON, '"files"'), Culprit(JSON, '"Soft": 4096'))),
+    Fault(
+        "docker: a flag that is right by now",
+        f"{SHM_ALONE}; "
+        + write(FLAGS, "[Service]", "ExecStart=",
+                f"{EXEC} --default-ulimit nofile=1024:4096 --default-ulimit memlock=-1:-1")
+        + f"; systemctl daemon-reload; {RESTART}; sed -i s/1024:4096/65536:1048576/ {FLAGS}",
+        (Culprit(FLAGS, "--default-ulimit", "runs since"),),
+        (f"{NEW}nofile soft", f"{NEW}nofile hard"),
+        touches=(JSON, FLAGS, LOADED),
+        uses=(RUNNING,),
+    ),
+    Fault(
+        "docker: containerd is older than its unit's limit",
+        f"{NO_NOFILE}; {LOW_PARENT}; {RESTART_BOTH}; sleep 1; sed -i s/1024:2048/infinity/ {PARENT}",
+        (Culprit(PARENT, "LimitNOFILE=infinity", "since|restart"),),
+        (f"{NEW}nofile hard",),
+        touches=(JSON, PARENT, LOADED),
+        uses=(RUNNING,),
+    ),
+    Fault(
+        "docker: a limit of docker.service, which helps no container",
+        f"{NO_NOFILE}; {LOW_PARENT}; "
+        + write(f"{DROP_IN}/40-own.conf", "[Service]", "LimitNOFILE=65536:1048576")
+        + f"; {RESTART_BOTH}",
+        (Culprit(f"{DROP_IN}/40-own.conf", "LimitNOFILE=65536:1048576"),),
+        (f"{NEW}nofile hard",),
+        touches=(JSON, PARENT, f"{DROP_IN}/40-own.conf"),
+        uses=(RUNNING, LOADED),
+    ),
+]  # fmt: skip
+OF_BOXES = [
+    box("a Compose file states it", f"--ulimit nofile=700:800 {LABELS}", "", (f"{BOX}nofile soft",),
+        compose("    ulimits:", "      nofile: {soft: 700, hard: 800}"),
+        Culprit(COMPOSE, "nofile: {soft: 700"), LABELS),
+    box("a Compose file that was changed since", f"--ulimit nofile=700 {LABELS}", "",
+        (f"{BOX}nofile soft",), compose("    ulimits:", "      nofile: 65536"),
+        Culprit(COMPOSE, "nofile: 65536"), f"--ulimit nofile=65536:1048576 {LABELS}"),
+    box("a small /dev/shm of its own", "--shm-size 1g", "created", SIZE),
+    box("the host's /dev/shm", "--ipc host", "host", SIZE),
+    box("another file system over /dev/shm", "--tmpfs /dev/shm:size=1g", "mount|file system", SIZE),
+    box("less memlock, which binds", "--ulimit memlock=65536:65536", "lacks CAP_IPC_LOCK", LOCKED),
+    box("less memlock, which does not bind", "--ulimit memlock=65536:65536 --cap-add IPC_LOCK",
+        "has CAP_IPC_LOCK", LOCKED),
+]  # fmt: skip
+MORE = [*(fault._replace(person=RESTART) for fault in OF_STATEMENTS), *OF_BOXES]

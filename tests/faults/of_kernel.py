@@ -177,3 +177,143 @@ OF_RUNNING_KERNELS = [
 ]  # fmt: skip
 
 FAULTS = [*OF_FILES, *OF_RUNNING_KERNELS]
+
+NAMED = "/etc/sysctl.d/50-named.conf"
+BRIDGE = "net.bridge.bridge-nf-call-iptables"
+TRACK = "net.netfilter.nf_conntrack_max"
+
+OPEN_MANY = (
+    'setsid python3 -c \'import time; held = [open("/dev/null") for one in range(20000)];'
+    ' open("/run/held", "w"); time.sleep(9999)\' > /dev/null 2>&1 < /dev/null &'
+    " until [ -e /run/held ]; do sleep 0.2; done"
+)
+
+
+def many(name: str, make: str, *culprits: Culprit, touches: tuple[str, ...] = ()) -> Fault:
+    """Return what keeps a key low that nothing else on the host states."""
+    shows = (f"^kernel {WATCHES} ",)
+    return Fault(f"kernel: {name}", make, culprits, shows, MANY, (*touches, WATCHES), (RUNNING,))
+
+
+def script(name: str, path: str, make: str, line: str) -> Fault:
+    """Return a script of the boot that sets the key after the files were read."""
+    return Fault(
+        f"kernel: {name}",
+        f"{make}; sysctl -q -w {KEY}=65530",
+        (Culprit(path, line),),
+        SHOWS,
+        touches=(path,),
+        uses=(RUNNING, OURS),
+    )
+
+
+MORE = [
+    many("a line that names the key, before a pattern",
+         f"{write(NAMED, f'{WATCHES} = 8192')}; "
+         + write("/etc/sysctl.d/60-watch.conf", "fs.inotify.max_user_watch* = 524288")
+         + f"; {LOAD}",
+         Culprit(NAMED, f"{WATCHES} = 8192"), touches=(NAMED,)),
+    many("a later line that leaves the key alone",
+         f"{write('/etc/sysctl.d/60-watch.conf', f'{WATCHES} = 524288')}; "
+         + write("/etc/sysctl.d/70-not.conf", f"-{WATCHES}") + f"; {LOAD}",
+         Culprit("/etc/sysctl.d/70-not.conf", f"-{WATCHES}")),
+    many("on the kernel's command line",
+         f"echo $(cat /proc/cmdline) sysctl.{WATCHES}=8192 > /run/cmdline;"
+         f" mount --bind /run/cmdline /proc/cmdline; sysctl -q -w {WATCHES}=8192",
+         Culprit("/proc/cmdline")),
+    Fault(
+        "kernel: in a file that a boot removes",
+        f"{sed(f'/^{KEY}/d', OURS)}; {write('/run/sysctl.d/60-run.conf', f'{KEY} = 262144')}; {LOAD}",
+        (Culprit("/run/sysctl.d/60-run.conf", f"{KEY} = 262144"),),
+        SHOWS,
+        touches=(OURS,),
+        uses=(RUNNING,),
+    ),
+    Fault(
+        "kernel: its line is a comment",
+        f"{sed(f's/^{KEY}/# &/', OURS)}; sysctl -q -w {KEY}=65530",
+        (Culprit(OURS, f"# {KEY}"),),
+        SHOWS,
+        touches=(OURS,),
+        uses=(RUNNING,),
+    ),
+    script("a unit that sets it at boot", "/etc/systemd/system/tune.service",
+           write("/etc/systemd/system/tune.service", "[Service]", "Type=oneshot",
+                 f"ExecStart=/sbin/sysctl -w {KEY}=65530", "[Install]", "WantedBy=multi-user.target")
+           + "; systemctl daemon-reload; systemctl enable -q tune.service",
+           f"ExecStart=/sbin/sysctl -w {KEY}=65530"),
+    script("a job of cron that sets it at boot", "/etc/cron.d/tune",
+           write("/etc/cron.d/tune", f"@reboot root sysctl -w {KEY}=65530"), "@reboot"),
+    script("rc.local sets it at boot", "/etc/rc.local",
+           write("/etc/rc.local", "#!/bin/sh", f"echo 65530 > /proc/sys/{KEY.replace('.', '/')}")
+           + "; chmod +x /etc/rc.local",
+           "echo 65530"),
+    Fault(
+        "kernel: no file is applied at boot",
+        f"systemctl mask -q systemd-sysctl.service; sysctl -q -w {KEY}=65530",
+        (Culprit(words="systemd-sysctl"),),
+        SHOWS,
+        touches=("systemd-sysctl",),
+        uses=(OURS, RUNNING),
+    ),
+    Fault(
+        "kernel: its module comes after the files",
+        write("/etc/sysctl.d/60-track.conf", f"{TRACK} = 999999"),
+        (Culprit(words="nf_conntrack"),),
+        (f"^kernel {TRACK} ",),
+        {"kernel": {TRACK: 999999}},
+        ("/etc/sysctl.d/60-track.conf", RUNNING),
+    ),
+    Fault(
+        "kernel: its module is not there",
+        f"modprobe -r br_netfilter; {write('/etc/sysctl.d/60-bridge.conf', f'{BRIDGE} = 1')}",
+        (Culprit(words="br_netfilter"),),
+        (f"^kernel {BRIDGE} ",),
+        {"kernel": {BRIDGE: 1}},
+        ("/etc/sysctl.d/60-bridge.conf", RUNNING),
+    ),
+    Fault(
+        "kernel: the only line states more than a policy lets",
+        f"{write('/etc/sysctl.d/95-desktop.conf', 'vm.swappiness = 90')}; {LOAD}",
+        (Culprit("/etc/sysctl.d/95-desktop.conf", "vm.swappiness = 90"),),
+        ("^kernel vm.swappiness ",),
+        {"kernel": {"vm.swappiness": {"max": 10}}},
+        ("/etc/sysctl.d/50-swap.conf", "/etc/sysctl.d/95-desktop.conf"),
+        (RUNNING,),
+    ),
+    Fault(
+        "kernel: another text than the policy's",
+        f"{write('/etc/sysctl.d/60-core.conf', 'kernel.core_pattern = /var/crash/%e')}; {LOAD}",
+        (Culprit("/etc/sysctl.d/60-core.conf", "kernel.core_pattern"),),
+        ("^kernel kernel.core_pattern ",),
+        {"kernel": {"kernel.core_pattern": {"exact": "core.%p"}}},
+        ("/etc/sysctl.d/60-core.conf",),
+        (RUNNING,),
+    ),
+    Fault(
+        "kernel: nobody states it",
+        "true",
+        (Culprit(words="no file|nobody|nothing"),),
+        ("^kernel fs.aio-max-nr ",),
+        {"kernel": {"fs.aio-max-nr": 1048576}},
+        ("fs.aio-max-nr",),
+        (RUNNING,),
+    ),
+    Fault(
+        "kernel: as many files are open as may be",
+        f"{OPEN_MANY}; sysctl -q -w fs.file-max=$(($(cut -f 1 /proc/sys/fs/file-nr) + 300))",
+        (Culprit(words="files are open"), Culprit(words=f"fs.file-max.*({HAND})")),
+        ("^kernel fs.file-max ",),
+        touches=(RUNNING,),
+    ),
+    Fault(
+        "kernel: /proc/sys cannot be written, as in a container",
+        f"sysctl -q -w {KEY}=65530; mount --bind /proc/sys /proc/sys;"
+        " mount -o remount,bind,ro /proc/sys",
+        (Culprit(words="read-only"),),
+        SHOWS,
+        touches=(RUNNING,),
+        uses=(OURS,),
+        person=f"umount /proc/sys; sysctl -q -w {KEY}=262144",
+    ),
+]  # fmt: skip

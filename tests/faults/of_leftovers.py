@@ -84,3 +84,25 @@ FAULTS = [
         person=f"{RESTART}; {user_job(9008)}",
     ),
 ]
+
+BUSY = "docker run -d --name busy tiny /busybox sleep 9999"
+
+MORE = [
+    Fault(
+        "leftover: lowered by hand in its session",
+        f"{as_alice('sleep 9101')}; prlimit --pid $(pgrep -x -u alice sleep) --nofile=1024:4096",
+        (Culprit(words="something set|prlimit|by hand"),),
+        (SHOWS,),
+        required(user="alice"),
+        touches=MINE,
+    ),
+    Fault(
+        "leftover: a process of a container",
+        BUSY.replace(" tiny ", " --ulimit nofile=1024:4096 tiny "),
+        (Culprit(words="container|ulimit"),),
+        ("^process:.*busybox.* nofile soft", "^process:.*busybox.* nofile hard"),
+        required(name="busybox"),
+        touches=("docker running",),
+        person=f"docker rm -f busy; {BUSY}",
+    ),
+]

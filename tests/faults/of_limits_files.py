@@ -180,3 +180,31 @@ OF_MAXIMA = [
 ]
 
 FAULTS = [*OF_CLASSES, *OF_VALUES, *OF_ABSENCES, *OF_MAXIMA]
+
+DASH = "* - memlock unlimited"
+MORE = [
+    Fault(
+        "limits: a user's line beats a group's",
+        f"{write(f'{FOLDER}/11-team.conf', '@team soft nofile 131072')}; "
+        + write(f"{FOLDER}/12-alice.conf", "alice soft nofile 1024"),
+        (Culprit(f"{FOLDER}/12-alice.conf", "alice soft nofile 1024", "group"),),
+        ALICE,
+        touches=(f"{FOLDER}/12-alice.conf",),
+    ),
+    Fault(
+        "limits: a dash after soft and hard",
+        append(OURS, "* - nofile 4096"),
+        (Culprit(OURS, "* - nofile 4096"),),
+        HARD,
+        touches=(OURS,),
+    ),
+    Fault(
+        "limits: a dash whose soft half loses",
+        f"sed -i '/[*] hard memlock/d; s/^[*] soft memlock.*/{DASH}/' {OURS}; "
+        + write(EARLY, "alice soft memlock unlimited"),
+        (Culprit(OURS, DASH), Culprit(EARLY, "alice soft memlock unlimited", "hard")),
+        MEMLOCK,
+        touches=(OURS, EARLY),
+    ),
+    spoilt("the only line is low", "* hard memlock unlimited", "* hard memlock 8192", "", *MEMLOCK),
+]

@@ -169,3 +169,13 @@ OF_SHELLS = [
 ]
 
 FAULTS = [*STACKS, *SSHD, *OF_SHELLS]
+
+MORE = [
+    Fault(
+        "pam: its file is gone (cron)",
+        f"rm {stack('cron')}",
+        (Culprit(words="no PAM file|other"),),
+        shows("cron"),
+        touches=(stack("cron"),),
+    ),
+]

@@ -4,13 +4,14 @@
 from __future__ import annotations
 
 from .base import PODMAN
-from .fault import Culprit, Fault, sed, write
+from .fault import Culprit, Fault, merge_policies, sed, write
 
 FOLDER = "/etc/containers/containers.conf.d"
 OURS = f"{FOLDER}/90-mlhost.conf"
 SITE = f"{FOLDER}/95-site.conf"
 NEW = "^new-container:podman "
 EXTRA = "podman"
+LOW = "/etc/security/limits.d/95-low.conf"
 
 
 def later(name: str, lines: tuple[str, ...], culprit: Culprit, *shows: str) -> Fault:
@@ -24,6 +25,20 @@ def later(name: str, lines: tuple[str, ...], culprit: Culprit, *shows: str) -> F
         PODMAN,
         (SITE,),
         person=f"rm {SITE}",
+        extra=EXTRA,
+    )
+
+
+def running(name: str, options: str, after: str, words: str) -> Fault:
+    """Return a container that runs with less than a new one would."""
+    start = "podman run -d --name box {} tiny /busybox sleep 9999"
+    return Fault(
+        f"podman: {name}",
+        f"{start.format(options)}; {after}",
+        (Culprit(words=words),),
+        ("^container:podman/box nofile soft", "^container:podman/box nofile hard"),
+        PODMAN,
+        person=f"podman rm -f -t 0 box; {start.format('')}",
         extra=EXTRA,
     )
 
@@ -42,4 +57,15 @@ FAULTS = [
     Fault("podman: a key that is misspelled", sed("s/default_ulimits/default_ulimit/", OURS),
           (Culprit(OURS, "default_ulimit", "key|known"),), (f"{NEW}core",), PODMAN,
           (OURS,), extra=EXTRA),
+    Fault("podman: nobody states a size", sed("/shm_size/d", OURS),
+          (Culprit(words="no file|nobody"),), (f"{NEW}shm_size",), PODMAN, (OURS,), extra=EXTRA),
+    Fault("podman: more than a user's session may have",
+          write(LOW, "alice hard memlock 65536"),
+          (Culprit(LOW, "alice hard memlock 65536"), Culprit(OURS, words="session")),
+          ("^new-container:podman/alice start",),
+          merge_policies(PODMAN, {"containers": {"podman": {"users": ["alice"]}}}),
+          (LOW,), extra=EXTRA),
+    running("created with less", "--ulimit nofile=1024:2048", "true", "created"),
+    running("lowered while it runs", "",
+            "prlimit --pid $(podman inspect -f '{{.State.Pid}}' box) --nofile=1024:4096", "changed"),
 ]  # fmt: skip

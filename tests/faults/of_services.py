@@ -133,3 +133,14 @@ FAULTS = [
         (f"{LOGIND_D}/50-right.conf",),
     ),
 ]
+
+MORE = [
+    Fault(
+        "service: logind removes shared memory by default",
+        "true",
+        (Culprit(words="no file|default"),),
+        ("^logind RemoveIPC",),
+        SHARED,
+        (f"{LOGIND_D}/50-right.conf",),
+    ),
+]

@@ -13,6 +13,10 @@ RESTART = "systemctl daemon-reload; systemctl restart slurmd; sleep 3"
 SOFT = (r"^job:slurm nofile soft",)
 BOTH = (r"^job:slurm memlock soft", r"^job:slurm memlock hard")
 FORGET = f"sed -i '/^# BEGIN mlhost/,/^# END mlhost/d' {CONF}"
+PAM = write("/etc/pam.d/slurm", "auth required pam_permit.so", "account required pam_permit.so",
+            "session required pam_limits.so")  # fmt: skip
+ELSEWHERE = "/usr/local/sbin/elsewhere"
+STACK: Policy = merge_policies(JOBS, {"jobs": {"slurm": {"limits": {"stack": "unlimited"}}}})
 STRICT: Policy = merge_policies(JOBS, {"jobs": {"slurm": {"propagate": "none"}}})
 
 
@@ -65,4 +69,14 @@ FAULTS = [
           f" rm {DROP_INS}/95-low.conf; {RESTART}",
           Culprit(words="older|keeps"), (r"^job:slurm/\d+\.batch memlock hard",))
     ._replace(person="scancel --user alice; sleep 3"),
+    slurm("jobs go through PAM, which starts over",
+          f"{FORGET}; {append(CONF, 'UsePAM=1', 'PropagateResourceLimitsExcept=NOFILE,MEMLOCK,STACK')};"
+          f" {PAM}; {READ}",
+          Culprit(CONF, "UsePAM=1", "PAM"), (r"^job:slurm stack soft",), STACK),
+    # As on a host for logins: no slurmd is found here, for it has another name.
+    slurm("slurmd of another host",
+          f"systemctl stop slurmd; cp $(command -v slurmd) {ELSEWHERE};"
+          f" (ulimit -l 64; setsid {ELSEWHERE} > /dev/null 2>&1 < /dev/null &); sleep 4",
+          Culprit(words="slurmd of node"), BOTH)._replace(
+              person="pkill -x elsewhere; sleep 1; systemctl start slurmd; sleep 4"),
 ]  # fmt: skip

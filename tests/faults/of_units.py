@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from .base import LIMITS, UNIT, UNIT_LINES
-from .fault import Culprit, Fault, Policy, sed, write
+from .fault import Culprit, Fault, Policy, append, sed, write
 
 LOADED = "units loaded"
 RESTART = "systemctl daemon-reload; systemctl restart trainer.service"
@@ -201,3 +201,68 @@ OF_MANAGERS = [
 
 assert UNIT_LINES[4] == NOFILE
 FAULTS = [*OF_FILES, *OF_RUNNING_SERVICES, *OF_MANAGERS]
+
+BOX, VENDORS_BOX = "/etc/systemd/system/box.service", "/usr/lib/systemd/system/box.service"
+START_LINE = "ExecStart=/usr/bin/sleep infinity"
+START_BOX = "systemctl daemon-reload; systemctl restart box.service"
+
+
+def box(name: str, make: str, culprit: Culprit, shows: tuple[str, ...], limits: object) -> Fault:
+    """Return a fault of another service, of which this is asked."""
+    policy = {"processes": [{"unit": "box.service", "limits": limits}]}
+    return Fault(
+        f"unit: {name}", f"{make}; {START_BOX}", (culprit,), shows, policy, (BOX,), (LOADED,)
+    )
+
+
+MORE = [
+    own("a line that is a comment", NOFILE, f"# {NOFILE}", "comment"),
+    Fault(
+        "unit: two lines in one file",
+        f"{append(UNIT, 'LimitNOFILE=1024:4096')}; {RESTART}",
+        (Culprit(UNIT, "LimitNOFILE=1024:4096"),),
+        HARD,
+        touches=(UNIT,),
+        uses=(LOADED,),
+    ),
+    Fault(
+        "unit: a drop-in whose header lacks its bracket",
+        f"sed -i '/^LimitNOFILE/d' {UNIT}; {write(f'{ETC}/30-files.conf', '[Service', NOFILE)}; {RESTART}",
+        (Culprit(f"{ETC}/30-files.conf", "[Service"),),
+        HARD,
+        touches=(UNIT, f"{ETC}/30-files.conf"),
+        uses=(LOADED,),
+    ),
+    Fault(
+        "unit: its own header lacks its bracket",
+        f"{sed('s/^.Service.$/[Service/', UNIT)}; systemctl daemon-reload",
+        (Culprit(UNIT, "[Service"),),
+        HARD,
+        touches=(UNIT,),
+        uses=(LOADED,),
+    ),
+    Fault(
+        "unit: more files than fs.nr_open",
+        f"{sed('s/1048576/2000000/', UNIT)}; {RESTART}",
+        (Culprit(UNIT, "LimitNOFILE=65536:2000000", "nr_open"),),
+        HARD[1:],
+        {"processes": [{"unit": "trainer.service", "limits": {"nofile": {"soft": 65536, "hard": 2000000}}}]},
+        (UNIT, "fs.nr_open"),
+        (LOADED,),
+    ),
+    box("more than a policy lets", write(BOX, "[Service]", START_LINE, "LimitNPROC=20000"),
+        Culprit(BOX, "LimitNPROC=20000"), (r"^(process|service):.* nproc hard",),
+        {"nproc": {"max": 10000}}),
+    box("a copy in /etc hides the package's own",
+        f"{write(VENDORS_BOX, '[Service]', START_LINE, NOFILE)}; {write(BOX, '[Service]', START_LINE)}",
+        Culprit(BOX), HARD, {"nofile": LIMITS["nofile"]}),
+    box("it runs through PAM, which starts over",
+        write(BOX, "[Service]", START_LINE, "User=alice", "PAMName=cron", "LimitSTACK=64M"),
+        Culprit(BOX, "PAMName=cron", "PAM"), (r"^(process|service):.* stack soft",),
+        {"stack": {"soft": "64MiB"}}),
+    manager("a service that states less",
+            f"{write(SITE, *RIGHT)}; {write(f'{PLAIN}.d/10-low.conf', '[Service]', 'LimitNOFILE=1024:4096')}",
+            Culprit(f"{PLAIN}.d/10-low.conf", "LimitNOFILE=1024:4096"), HARD, SITE),
+    manager("a default that is low", write(SITE, "[Manager]", "DefaultLimitNOFILE=1024:4096", RIGHT[2]),
+            Culprit(SITE, "DefaultLimitNOFILE=1024:4096"), HARD, SITE),
+]  # fmt: skip

@@ -68,18 +68,30 @@ class Shell:
             raise TrialError(f"{script!r} ended with {done.status}: {done.text.strip()}")
         return done.text
 
-    def check(self, policy: Policy, profile: str = "training") -> Look:
+    def check(self, policy: Policy, profile: str = "training", through: str = "") -> Look:
         """Check the host against a policy, as a person would on it.
 
+        :param through: The words of a program that runs the check.
         :raises TrialError: If it prints no findings.
         """
         script = f"cat > /opt/policy.json <<'END'\n{json.dumps(policy)}\nEND\n"
-        said = self.run(["bash", "-c", script + CHECK.format(profile=profile)]).text
+        command = CHECK.format(profile=profile)
+        if through:
+            command = f"{through} {shlex.quote(command)}"
+        said = self.run(["bash", "-c", script + command]).text
         try:
             result: Mapping[str, Any] = json.loads(said)
         except ValueError:
             raise TrialError(f"the check printed no findings: {said}") from None
-        return Look(result["findings"], result["report"])
+        return Look([*result["findings"], *_read_notes(result)], result["report"])
+
+
+def _read_notes(result: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return what is said of the connection that checked, as a finding is: it is to be judged too."""
+    causes = result["connection_causes"]
+    later = dict.fromkeys(("next_session", "next_restart", "after_boot", "reason"), "")
+    note = {"place": "connection", "item": "limits", "bound": "", "status": "fail", **later}
+    return [{**note, "causes": causes}] if causes else []
 
 
 @contextmanager

@@ -14,6 +14,7 @@ import pytest
 from tests.host.snapshot import Snapshot
 
 from .base import saved_host
+from .codes import count_codes, find_broken_words, find_codes, find_unexcused, read_sections
 from .every import FAULTS, choose_pairs, faults_by_name
 from .fault import Culprit, Fault, are_compatible
 from .judge import find_misses, find_named, is_green
@@ -124,3 +125,16 @@ def test_there_are_enough_faults_and_pairs() -> None:
     assert [[fault.name for fault in pair] for pair in pairs] == [
         [fault.name for fault in pair] for pair in choose_pairs()
     ]
+
+
+def test_codes_are_counted_and_the_docs_are_held_to_their_word() -> None:
+    sections = read_sections()
+    every = {section.code for section in sections}
+    first, last = sections[0], sections[-1]
+    assert count_codes(every)["codes_never_shown"] == []
+    assert count_codes(every - {last.code})["codes_shown"] == len(every) - 1
+    assert find_unexcused([last.code]) == ([] if last.excused else [last.code])
+    name = first.faults[0]
+    assert find_broken_words({name: every, "limits: another": ()}) == []
+    assert f"{first.code} by {name}" in find_broken_words({name: ()})
+    assert find_codes([finding(code="x-y"), finding(code="x-z"), finding()]) == {"x-y", "x-z"}

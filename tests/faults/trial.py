@@ -12,6 +12,7 @@ from tests.host.cache import HostError
 from tests.host.snapshot import Snapshot
 
 from .base import POLICY, find_release
+from .codes import find_codes
 from .fault import Culprit, Fault, merge_policies
 from .judge import (
     Lines,
@@ -31,7 +32,11 @@ Step = dict[str, Any]
 
 
 class Result(NamedTuple):
-    """How a trial went; ``wrong`` says what was not as it must be, ``steps`` what was done."""
+    """How a trial went.
+
+    ``wrong`` says what was not as it must be, ``steps`` what was done, and ``codes`` which causes
+    were named in any look.
+    """
 
     name: str
     named: bool
@@ -40,6 +45,7 @@ class Result(NamedTuple):
     wrong: tuple[str, ...]
     steps: tuple[Step, ...] = ()
     report: tuple[str, ...] = ()
+    codes: tuple[str, ...] = ()
 
 
 class Story(NamedTuple):
@@ -69,7 +75,13 @@ def try_fault(saved: Snapshot, fault: Fault) -> Result:
         wrong=(*misses, *left),
         steps=tuple(steps),
         report=tuple(looks[0].report),
+        codes=list_codes(looks),
     )
+
+
+def list_codes(looks: Iterable[Look]) -> tuple[str, ...]:
+    """Return the codes of all looks: what shows after a step is shown by the fault as well."""
+    return tuple(sorted({code for look in looks for code in find_codes(look.findings)}))
 
 
 def try_pair(saved: Snapshot, pair: Sequence[Fault]) -> Result:
@@ -96,6 +108,7 @@ def try_pair(saved: Snapshot, pair: Sequence[Fault]) -> Result:
         wrong=wrong,
         steps=tuple(story.steps),
         report=tuple(story.looks[0].report),
+        codes=list_codes(story.looks),
     )
 
 
@@ -124,7 +137,8 @@ def follow(saved: Snapshot, faults: Sequence[Fault], done: Callable[[Story], boo
         for fault in faults:
             shell.do(fault.make)
         lines = find_lines(shell, [culprit for fault in faults for culprit in fault.culprits])
-        story = Story(lines, [shell.check(policy)], [])
+        through = faults[0].through
+        story = Story(lines, [shell.check(policy, through=through)], [])
         while not done(story) and len(story.steps) < ROUNDS:
             step = take_step(shell, story.looks[-1], lines, faults)
             if step is None:
@@ -132,7 +146,7 @@ def follow(saved: Snapshot, faults: Sequence[Fault], done: Callable[[Story], boo
             story.steps.append(step)
             if not step["done"] and not step["person"]:
                 break
-            story.looks.append(shell.check(policy))
+            story.looks.append(shell.check(policy, through=through))
     return story
 
 

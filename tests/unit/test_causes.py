@@ -7,6 +7,9 @@ import importlib
 import re
 from pathlib import Path
 
+from tests.faults.codes import read_sections
+from tests.faults.every import FAULTS
+
 TOP = Path(__file__).parents[2]
 POLICY = TOP / "plugins" / "module_utils" / "policy"
 
@@ -35,3 +38,12 @@ def test_every_code_is_used() -> None:
         uses = text.count(f'"{code}"')
         made = any(code.startswith(start) for start in ("pam-user-", "pam-group-"))
         assert uses > 1 or made, f"{code} is never named"
+
+
+def test_every_code_says_which_fault_shows_it_or_why_none_does() -> None:
+    names = {fault.name for fault in FAULTS}
+    sections = read_sections()
+    assert len(sections) > 100
+    for section in sections:
+        assert bool(section.faults) != section.excused, f"{section.code}: Shown by, or Not shown"
+        assert set(section.faults) <= names, f"{section.code}: there is no such fault"

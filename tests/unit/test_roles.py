@@ -44,11 +44,14 @@ def test_the_variables_of_a_role_carry_its_name(role: str) -> None:
 
 
 def read_documentation(module: str) -> dict[str, dict[str, object]]:
-    """Return the documented options, those of the shared fragment too."""
-    fragment = read_constant(TOP / "plugins" / "doc_fragments" / "policy.py")
+    """Return the documented options, those of the shared fragment too where it takes a policy."""
     own = read_constant(TOP / "plugins" / "modules" / f"{module}.py")
-    shared = own.get("extends_documentation_fragment") == "mlhost.limits.policy"
-    return {**(fragment["options"] if shared else {}), **own["options"]}
+    if "extends_documentation_fragment" not in own:
+        assert "policy" not in own["options"]
+        return own["options"]
+    assert own["extends_documentation_fragment"] == "mlhost.limits.policy"
+    fragment = read_constant(TOP / "plugins" / "doc_fragments" / "policy.py")
+    return {**fragment["options"], **own["options"]}
 
 
 def read_constant(path: Path) -> dict[str, dict[str, object]]:

@@ -159,7 +159,8 @@ def judge_shards(path: str, shards: int, workers: int, ranks: int) -> Finding:
     if shards >= needed:
         return Finding(PASS, wanted, seen)
     most = shards // ranks
-    text = f"{ranks} ranks with {max(workers, 1)} workers each read {shards} shards"
+    who = "1 rank" if ranks == 1 else f"{ranks} ranks"
+    text = f"{who} with {max(workers, 1)} workers each need {needed} shards, and there are {shards}"
     fix = f"start at most {most} workers for each rank, or write more shards"
     fix = fix if most else "start fewer ranks, or write more shards"
     return Finding(FAIL, wanted, seen, (blame("cache-few-shards", text, fix),))

@@ -29,6 +29,12 @@ _PROVED = {
     "rename": ("atomic", "folder-no-atomic-rename", "rename(2) over a file"),
     "directory rename": ("atomic", "folder-no-atomic-rename", "rename(2) of a directory"),
 }
+_SYSTEM = (
+    *("bin", "boot", "dev", "etc", "lib", "lib32", "lib64", "libx32"),
+    *("proc", "root", "run", "sbin", "sys", "usr"),
+)
+"""Folders of / in which nothing is given to a user (hier(7))."""
+
 _FATAL = (NO_DIRECTORY, ABSENT, CLOSED, BROKEN)
 _TRIED = "tried by two processes of {user}"
 
@@ -67,9 +73,8 @@ def _blame_state(facts: FolderFacts) -> Cause:
     if facts.state == ABSENT:
         return blame("folder-absent", facts.reason, "make it", make)
     if facts.state == NO_DIRECTORY:
-        aside = ("mv", "-n", facts.at, f"{facts.at}.aside")
-        fix = "move that out of the way, and make the directory"
-        return blame("folder-not-one", facts.reason, fix, aside, make)
+        fix = "name a directory elsewhere, or move that out of the way"
+        return blame("folder-not-one", facts.reason, fix)
     if facts.state == CLOSED:
         text = f"{facts.user} may not go through {facts.at}"
         fix = f"let {facts.user} through {facts.at}, or name a directory elsewhere"
@@ -87,6 +92,9 @@ def _blame_writing(facts: FolderFacts) -> Cause:
     trouble = facts.writing.trouble
     if "Permission denied" in trouble:
         text = f"{facts.path} is {facts.owner}'s, with mode {facts.mode:04o}"
+        if not _may_be_given_away(facts):
+            fix = f"name a directory of {facts.user}'s own"
+            return blame("folder-not-writable", text, fix)
         commands = (
             ("chown", facts.user, facts.path),
             ("chmod", "u+rwx", facts.path),
@@ -97,6 +105,14 @@ def _blame_writing(facts: FolderFacts) -> Cause:
         return blame("folder-full", f"{facts.path}: {trouble}", _free_space(facts))
     fix = "see dmesg, mount its file system anew, or name a directory elsewhere"
     return blame("folder-broken", f"{facts.path}: {trouble}", fix)
+
+
+def _may_be_given_away(facts: FolderFacts) -> bool:
+    """Tell whether a directory may become one user's: never another's, nor one of the system's."""
+    parts = facts.path.strip("/").split("/")
+    least = 3 if parts[0] in ("var", "home") else 2
+    of_the_system = parts[0] in _SYSTEM or len(parts) < least
+    return facts.owner in ("root", facts.user) and not of_the_system
 
 
 def _free_space(facts: FolderFacts) -> str:

@@ -112,7 +112,11 @@ def _look(path: str) -> dict[str, object]:
         folder = open_directory(path)
     except ObstacleError as obstacle:
         return {"state": obstacle.state, "at": obstacle.at, "reason": obstacle.reason}
-    sizes, found = os.statvfs(folder), os.fstat(folder)
+    try:
+        sizes, found = os.statvfs(folder), os.fstat(folder)
+    except OSError as exc:
+        reason = f"{path}: [Errno {exc.errno}] {exc.strerror}"
+        return {"state": BROKEN, "at": path, "reason": reason}
     mount = _find_mount(folder)
     return {
         "state": DIRECTORY,
@@ -205,8 +209,7 @@ def open_directory(path: str) -> int:
         part = parts.pop(0)
         if part in ("", "."):
             continue
-        entry = _step(here, part, done)
-        found = os.fstat(entry)
+        entry, found = _step(here, part, done)
         if stat.S_ISLNK(found.st_mode):
             links += 1
             target = _read_link(entry, f"{done}/{part}", found.st_uid, links)
@@ -225,10 +228,11 @@ def open_directory(path: str) -> int:
     return here
 
 
-def _step(folder: int, name: str, done: str) -> int:
-    """Open one entry of a directory, whatever it is."""
+def _step(folder: int, name: str, done: str) -> tuple[int, os.stat_result]:
+    """Open one entry of a directory, whatever it is, and look at it."""
     try:
-        return os.open(name, _WALK, dir_fd=folder)
+        entry = os.open(name, _WALK, dir_fd=folder)
+        return entry, os.fstat(entry)
     except FileNotFoundError:
         raise ObstacleError(ABSENT, f"{done}/{name}", f"{done}/{name} does not exist") from None
     except PermissionError as exc:

@@ -57,7 +57,7 @@ def test_a_sound_directory_passes_and_nothing_is_blamed() -> None:
         (
             {"state": "no directory", "reason": "/data is a file", "at": "/data"},
             "folder-not-one",
-            ["mv -n /data /data.aside", "install -d -o alice -m 0750 /data/cache"],
+            [],
         ),
         ({"state": "closed", "reason": "/data: no", "at": "/data"}, "folder-closed", []),
         ({"state": "broken", "reason": "/data: [Errno 107] x", "at": "/data"}, "folder-broken", []),
@@ -172,3 +172,28 @@ def test_room_that_was_not_seen_is_unknown() -> None:
 )
 def test_a_file_system_is_local_or_not(kind: str, reach: str) -> None:
     assert find_reach(kind) == reach
+
+
+@pytest.mark.parametrize(
+    ("path", "owner", "given"),
+    [
+        ("/data/cache", "root", True),
+        ("/data/cache", "alice", True),
+        ("/data/cache", "bob", False),
+        ("/", "root", False),
+        ("/data", "root", False),
+        ("/etc/cache", "root", False),
+        ("/usr/local/cache", "root", False),
+        ("/var/cache", "root", False),
+        ("/var/cache/shards", "root", True),
+        ("/home/bob", "root", False),
+        ("/home/alice/cache", "root", True),
+    ],
+)
+def test_what_is_the_systems_or_anothers_is_not_given_away(
+    path: str, owner: str, given: bool
+) -> None:
+    denied = Proof("fail", "[Errno 13] Permission denied")
+    (found, *_rest) = judge_folder(SOUND._replace(path=path, owner=owner, writing=denied))
+    assert found.causes[0].code == "folder-not-writable"
+    assert bool(found.causes[0].remedy.commands) == given

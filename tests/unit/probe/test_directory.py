@@ -247,3 +247,39 @@ def test_a_full_and_a_read_only_file_system_are_seen(top: Path) -> None:
         assert facts.read_only
     finally:
         subprocess.run(["umount", str(point)], check=True)
+
+
+@pytest.mark.parametrize("is_there", [True, False])
+def test_a_file_system_whose_server_is_silent_or_gone_ends_in_time(
+    top: Path, is_there: bool
+) -> None:
+    """A FUSE mount of which nobody answers the requests is what a hung network mount is."""
+    point = make(top / "point")
+    try:
+        server = os.open("/dev/fuse", os.O_RDWR)
+    except OSError as exc:
+        pytest.skip(f"no FUSE here: {exc}")
+    options = f"fd={server},rootmode=40000,user_id=0,group_id=0,allow_other"
+    words = ["mount", "-i", "-t", "fuse", "-o", options, "none", str(point)]
+    done = subprocess.run(words, pass_fds=[server], capture_output=True, check=False)
+    if done.returncode or not is_there:
+        os.close(server)
+    if done.returncode:
+        pytest.skip(f"nothing can be mounted here: {done.stderr!r}")
+    try:
+        started = time.monotonic()
+        facts = look_at_directory(f"{point}/cache", None, seconds=1)
+        assert time.monotonic() - started < 8
+        assert facts.writing.status == "unknown"
+        if is_there:
+            assert (facts.state, facts.reason) == (
+                "unknown",
+                f"{point}/cache: no answer within 1 s",
+            )
+        else:
+            assert facts.state == folder_facts.BROKEN
+            assert facts.reason.endswith("Transport endpoint is not connected")
+    finally:
+        subprocess.run(["umount", "-l", str(point)], check=True)
+        if is_there:
+            os.close(server)

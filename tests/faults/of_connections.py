@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Faults of ssh_config(5) and sshd(8): the connection that checks has less than a new one would."""
+
+from __future__ import annotations
+
+from .fault import Culprit, Fault
+from .of_leftovers import HIDE, RESTORE
+from .of_limits_files import OURS
+
+SOCKET = "/run/kept"
+ASK = f"ssh -S {SOCKET} localhost"
+OPEN = (
+    f"ssh -MNf -S {SOCKET} -o StrictHostKeyChecking=no -o LogLevel=ERROR localhost > /dev/null 2>&1"
+)
+ANEW = f"ssh -q -S {SOCKET} -O exit localhost; {OPEN}"
+KEYS = "/root/.ssh/authorized_keys"
+WRAPPER = 'command="ulimit -Sn 1024; eval \\"$SSH_ORIGINAL_COMMAND\\""'
+
+
+def let_in(options: str = "") -> str:
+    """Return how root of this host comes to log in to it by a key of its own."""
+    key = "ssh-keygen -q -t ed25519 -N '' -f /root/.ssh/id_ed25519"
+    return f"{key}; echo '{options}' $(cat /root/.ssh/id_ed25519.pub) >> {KEYS}"
+
+
+FAULTS: list[Fault] = []
+MORE = [
+    # As ControlPersist of Ansible keeps one.
+    Fault(
+        "connection: it was opened before the limits were raised",
+        f"{let_in()}; {HIDE}; {OPEN}; {RESTORE}; touch {OURS}",
+        (Culprit(OURS, words="older|before|since"),),
+        ("^connection",),
+        person=ANEW,
+        through=ASK,
+    ),
+    Fault(
+        "connection: its key has a command that lowers a limit",
+        f"{let_in(WRAPPER)}; {OPEN}",
+        (Culprit(words="on the way|lower"),),
+        ("^connection",),
+        person=f"sed -i 's/^command=.* ssh-ed/ssh-ed/' {KEYS}; {ANEW}",
+        through=ASK,
+    ),
+]

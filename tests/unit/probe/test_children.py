@@ -1,0 +1,32 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A child that does not even end when it is killed is not waited for."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+
+import pytest
+from mlhost_limits.probe import children
+from mlhost_limits.probe.children import run_in_children
+
+
+def test_a_child_that_cannot_be_killed_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Signals that have no effect stand for a process that waits for a dead disk."""
+    spared: list[int] = []
+    monkeypatch.setattr(children, "_kill", spared.append)
+    monkeypatch.setattr(children, "_GRACE", 0.2)
+    started = time.monotonic()
+    late, quick = run_in_children([lambda: time.sleep(60), lambda: 7], 0.3)
+    assert time.monotonic() - started < 5
+    assert (late.value, late.problem) == (None, "no answer within 0.3 s")
+    assert (quick.value, quick.problem) == (7, "")
+    os.kill(spared[0], signal.SIGKILL)
+    os.waitpid(spared[0], 0)
+
+
+def test_a_killed_child_is_reaped() -> None:
+    run_in_children([lambda: time.sleep(60)], 0.1)
+    with pytest.raises(ChildProcessError):
+        os.waitpid(-1, os.WNOHANG)

@@ -1,0 +1,172 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A workspace is made, found unchanged, moves damaged files aside, and is given back."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from mlhost_limits import workspace as module
+from mlhost_limits.apply.replace import apply_edits
+from mlhost_limits.apply.workspace import make_directory, move_aside, read_directory
+from mlhost_limits.policy.plan_workspace import Workspace
+from mlhost_limits.policy.policy_reader import PolicyError
+from mlhost_limits.workspace import prepare_workspace
+
+from tests.unit.policy.archives import make_pt
+
+pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="it is root's")
+
+
+@pytest.fixture
+def top(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """Give a folder; the files of /etc are those of a tree in it."""
+    with tempfile.TemporaryDirectory() as name:
+        os.chmod(name, 0o755)
+        tree = Path(name, "tree")
+        (tree / "etc").mkdir(parents=True)
+        monkeypatch.setattr(module, "read_text", lambda path: read(tree, path))
+        monkeypatch.setattr(
+            "mlhost_limits.apply.host.apply_edits", lambda edits: apply_edits(edits, str(tree))
+        )
+        monkeypatch.setattr(module, "only_run", contextlib.nullcontext)
+        yield Path(name)
+
+
+def read(tree: Path, path: str) -> str | None:
+    file = Path(f"{tree}{path}")
+    return file.read_text() if file.exists() else None
+
+
+def list_tree(top: Path) -> list[str]:
+    return sorted(
+        str(path.relative_to(top)) for path in (top / "tree").rglob("*") if path.is_file()
+    )
+
+
+def test_it_is_made_found_unchanged_and_given_back(top: Path) -> None:
+    wanted = Workspace(f"{top}/a/cache", variables=("WDS_CACHE",), age="10d")
+    planned = prepare_workspace(wanted, False, True)
+    assert not (top / "a").exists()
+    assert not list_tree(top)
+    made = prepare_workspace(wanted, False, False)
+    assert made.as_result() == planned.as_result()
+    assert made.as_result()["changed"]
+    assert read_directory(wanted.path) == (0, 0, 0o1777)
+    assert list_tree(top) == [
+        "tree/etc/profile.d/90-mlhost.sh",
+        "tree/etc/tmpfiles.d/90-mlhost.conf",
+    ]
+    assert not prepare_workspace(wanted, False, False).as_result()["changed"]
+    other = wanted._replace(mode="0750", owner="nobody")
+    assert prepare_workspace(other, False, False).running[0][1:] == (
+        "uid 0, gid 0, mode 1777",
+        "uid 65534, gid 0, mode 0750",
+    )
+    assert prepare_workspace(wanted._replace(absent=True), False, False).as_result()["changed"]
+    assert not list_tree(top)
+    assert not Path(wanted.path).exists()
+    assert not prepare_workspace(wanted._replace(absent=True), False, False).as_result()["changed"]
+
+
+def test_a_tmpfs_is_mounted_resized_and_unmounted(top: Path) -> None:
+    wanted = Workspace(f"{top}/cache", size=2**20, mode="0700")
+    try:
+        prepare_workspace(wanted, False, False)
+    except OSError as exc:
+        pytest.skip(f"nothing can be mounted here: {exc}")
+    assert os.statvfs(wanted.path).f_blocks * 4096 == 2**20
+    assert read_directory(wanted.path) == (0, 0, 0o700)
+    (top / "cache" / "file").write_text("kept")
+    assert not prepare_workspace(wanted, False, False).as_result()["changed"]
+    assert prepare_workspace(wanted._replace(size=2**21 - 1), False, False).running[0][1:] == (
+        "tmpfs of 1048576 bytes",
+        "tmpfs of 2097152 bytes",
+    )
+    assert os.statvfs(wanted.path).f_blocks * 4096 == 2**21
+    assert (top / "cache" / "file").read_text() == "kept"
+    assert prepare_workspace(wanted._replace(absent=True), False, False).as_result()["changed"]
+    assert not os.path.exists(wanted.path)
+
+
+def test_a_mount_that_fails_leaves_the_files_as_they_were(
+    top: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "mount_tmpfs", lambda *_words: "no")
+    with pytest.raises(OSError, match="no; every file was put back"):
+        prepare_workspace(Workspace(f"{top}/cache", size=4096), False, False)
+    assert not list_tree(top)
+
+
+@pytest.mark.parametrize(
+    ("change", "error"),
+    [
+        ({"path": "relative"}, "path: 'relative'"),
+        ({"owner": "no-such-user"}, "this host has no user no-such-user"),
+    ],
+)
+def test_what_is_not_accepted_is_refused(top: Path, change: dict[str, str], error: str) -> None:
+    with pytest.raises((PolicyError, ValueError), match=error):
+        prepare_workspace(Workspace(f"{top}/c")._replace(**change), False, False)  # type: ignore[arg-type]
+    assert not list_tree(top)
+
+
+def test_root_makes_no_directory_where_others_may_write(top: Path) -> None:
+    (top / "open").mkdir()
+    (top / "open").chmod(0o777)
+    with pytest.raises(OSError, match="others than root may write"):
+        make_directory(f"{top}/open/cache", 0, 0, 0o755)
+    (top / "link").symlink_to("/etc")
+    with pytest.raises(OSError, match="outside of"):
+        make_directory(f"{top}/link/cache", 0, 0, 0o755)
+    (top / "file").write_text("")
+    with pytest.raises(OSError, match="no directory"):
+        read_directory(f"{top}/file")
+
+
+def test_damaged_files_are_moved_and_never_removed(top: Path) -> None:
+    cache = top / "cache"
+    (cache / "a").mkdir(parents=True)
+    wanted = Workspace(str(cache), mode="0755")
+    prepare_workspace(wanted, False, False)
+    (cache / "whole.pt").write_bytes(make_pt())
+    (cache / "a" / "cut.pt").write_bytes(b"PK\3\4")
+    (cache / "cut.pt").write_bytes(b"PK\3\4x")
+    assert sorted(prepare_workspace(wanted, True, True).quarantined) == ["a/cut.pt", "cut.pt"]
+    done = prepare_workspace(wanted, True, False)
+    assert sorted(done.quarantined) == ["a/cut.pt", "cut.pt"]
+    assert done.as_result()["changed"]
+    assert (cache / ".quarantine" / "a__cut.pt").read_bytes() == b"PK\3\4"
+    assert (cache / ".quarantine" / "cut.pt").read_bytes() == b"PK\3\4x"
+    assert (cache / "whole.pt").exists()
+    assert not prepare_workspace(wanted, True, False).as_result()["changed"]
+    (cache / "cut.pt").write_bytes(b"again")
+    assert prepare_workspace(wanted, True, False).quarantined == ("cut.pt",)
+    assert (cache / ".quarantine" / "cut.pt~").read_bytes() == b"again"
+    with open(cache / "now.pt", "wb"):
+        pass
+    assert move_aside(str(cache), ["gone.pt", "none/x.pt"]) == []
+
+
+def test_a_quarantine_that_somebody_planted_is_not_used(top: Path) -> None:
+    cache, outside = top / "cache", top / "outside"
+    cache.mkdir()
+    outside.mkdir()
+    (cache / "cut.pt").write_bytes(b"")
+    (cache / ".quarantine").symlink_to(outside)
+    with pytest.raises(OSError):  # noqa: PT011 - a link is no directory, and so is what it says
+        move_aside(str(cache), ["cut.pt"])
+    (cache / ".quarantine").unlink()
+    (cache / ".quarantine").mkdir()
+    os.chown(cache / ".quarantine", 65534, 65534)
+    with pytest.raises(OSError, match="was made by uid 65534"):
+        move_aside(str(cache), ["cut.pt"])
+    (cache / ".quarantine").rmdir()
+    (cache / "folder").symlink_to(outside)
+    (outside / "x.pt").write_text("untouched")
+    assert move_aside(str(cache), ["folder/x.pt"]) == []
+    assert (outside / "x.pt").read_text() == "untouched"
