@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from .explain_logins import find_session_change
 from .policy.new_service_causes import explain_new
-from .policy.old_session_causes import blame_user_manager
+from .policy.old_session_causes import START_AGAIN, blame_user_manager
 from .policy.policy_reader import Limit
 from .policy.process_causes import (
     Moment,
@@ -225,4 +225,4 @@ def _blame_manager(
     causes = find_unit_causes(item, limit, scene.facts._replace(manager=freed))
     needed = Limit(hard=max(limit.soft or 0, limit.hard or 0))
     causes += find_start_causes(item, needed, manager)
-    return Verdict(finish(causes, (*_RELOAD, *restart)), now[item], at_boot)
+    return Verdict(finish(causes, (*_RELOAD, *restart), START_AGAIN), now[item], at_boot)

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from .process_causes import Commands
     from .rlimit import Rlimit
 
+START_AGAIN = "start what it ran again"
+
 CODES = {
     "session-older-than-files": "the session was opened before the limits were changed",
     "terminal-server-older": "tmux or screen keeps the limits of the login that started it",
@@ -105,5 +107,5 @@ def blame_user_manager(who: str, pair: tuple[str, str], since: str, commands: Co
         f" them {pair[1]}"
     )
     end = f"restart {who}, which ends the services of that user"
-    remedy = Remedy(end, commands, "start what it ran again")
+    remedy = Remedy(end, commands, START_AGAIN)
     return Cause("user-manager-older", text, remedy)

@@ -316,14 +316,18 @@ def find_both_causes(item: str, limit: Limit, session: SessionFacts) -> list[Cau
     return list(dict.fromkeys([*soft, *hard]))
 
 
-def finish(causes: Sequence[Cause], commands: Commands) -> tuple[Cause, ...]:
-    """Add to the last remedy what makes all of them count."""
+def finish(causes: Sequence[Cause], commands: Commands, then: str = "") -> tuple[Cause, ...]:
+    """Add to the last remedy what makes all of them count.
+
+    :param then: What these commands leave to a person.
+    """
     if not causes:
         return ()
     *others, last = causes
     remedy = last.remedy
     if remedy.commands:
-        remedy = remedy._replace(commands=(*remedy.commands, *commands))
+        commands = (*remedy.commands, *commands)
+        remedy = remedy._replace(commands=commands, then=then or remedy.then)
     return (*others, last._replace(remedy=remedy))
 
 
