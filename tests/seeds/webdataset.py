@@ -57,7 +57,7 @@ def miss_the_cache(environment: str = "webdataset") -> Trial:
 
 def be_locked_out(environment: str = "webdataset") -> Trial:
     """Start as a user who may not write to the cache."""
-    judged = judge(CACHE, workers=count_workers(environment))
+    own, number = WORK / "own", count_workers(environment)
     user = without("dac_override", "dac_read_search")
 
     def close() -> str:
@@ -67,13 +67,15 @@ def be_locked_out(environment: str = "webdataset") -> Trial:
         return made
 
     return Trial(
-        name="a cache of another user; given to the one who runs",
+        name="a cache of another user; a directory of one's own",
         dies_of=r"PermissionError: \[Errno 13\]",
         foretold=r"directory not writable, \[Errno 13\]",
         prepare=close,
         run=read(environment).within(*user),
-        check=judged.within(*user),
-        fix=lambda: follow(judged.within(*user)),
+        check=judge(CACHE, workers=number).within(*user),
+        fix=lambda: make(own),
+        run_after=read(environment, cache=own).within(*user),
+        check_after=judge(own, workers=number).within(*user),
     )
 
 
@@ -96,9 +98,9 @@ def judge(cache: Path, shards: int = 2, workers: int = 2) -> Command:
     return check("webdataset", *words)
 
 
-def read(environment: str, workers: int | None = None) -> Command:
+def read(environment: str, workers: int | None = None, cache: Path = CACHE) -> Command:
     number = count_workers(environment) if workers is None else workers
-    words = (WORK / "shards", "--cache", CACHE, "--workers", number)
+    words = (WORK / "shards", "--cache", cache, "--workers", number)
     return run_with(environment, "read_cached.py", *words)
 
 
