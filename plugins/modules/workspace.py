@@ -19,7 +19,7 @@ description:
   - Must run as root.
 attributes:
   check_mode: {support: full, description: Says what would change and changes nothing.}
-  diff_mode: {support: full, description: Shows every file, the directory and its mount.}
+  diff_mode: {support: full, description: "Shows every file, the directory and its mount."}
   idempotent: {support: full, description: A second run changes nothing.}
   platform: {support: full, platforms: linux, description: Needs Python 3.8 or later.}
 options:

@@ -9,8 +9,10 @@ from .of_limits_files import OURS
 
 SOCKET = "/run/kept"
 ASK = f"ssh -S {SOCKET} localhost"
+# PAM has its say when the first program of a connection is started, not before.
 OPEN = (
-    f"ssh -MNf -S {SOCKET} -o StrictHostKeyChecking=no -o LogLevel=ERROR localhost > /dev/null 2>&1"
+    f"ssh -o ControlMaster=yes -o ControlPersist=600 -S {SOCKET} -o StrictHostKeyChecking=no"
+    " -o LogLevel=ERROR localhost true > /dev/null 2>&1"
 )
 ANEW = f"ssh -q -S {SOCKET} -O exit localhost; {OPEN}"
 KEYS = "/root/.ssh/authorized_keys"
