@@ -72,7 +72,7 @@ FAULTS = [
     slurm("jobs go through PAM, which starts over",
           f"{FORGET}; {append(CONF, 'UsePAM=1', 'PropagateResourceLimitsExcept=NOFILE,MEMLOCK,STACK')};"
           f" {PAM}; {READ}",
-          Culprit(CONF, "UsePAM=1", "PAM"), (r"^job:slurm stack soft",), STACK),
+          Culprit(CONF, words="PAM"), (r"^job:slurm stack soft",), STACK),
     # As on a host for logins: no slurmd is found here, for it has another name.
     slurm("slurmd of another host",
           f"systemctl stop slurmd; cp $(command -v slurmd) {ELSEWHERE};"

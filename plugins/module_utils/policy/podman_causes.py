@@ -185,7 +185,7 @@ def _explain_limit(
         remedy = _insert(format_entry(item, target), given.block.at)
         shadows = tuple(one.at for one in earlier)
         return (Cause("podman-list-replaced", text, remedy, given.block.at, shadows),)
-    unread = _find_unread(item, facts.unread)
+    unread = _find_unread(item, facts.unread) or _find_open_list(facts.unread)
     if unread:
         return (_blame_unread(unread, LIMITS_KEY),)
     at = given.block.at if given.block else None
@@ -229,6 +229,12 @@ def _explain_shm(wanted: Requirement, facts: PodmanFacts) -> tuple[Cause, ...]:
 
 def _find_unread(word: str, unread: Sequence[Unread]) -> Unread | None:
     return next((one for one in unread if word in one.at.text.lower()), None)
+
+
+def _find_open_list(unread: Sequence[Unread]) -> Unread | None:
+    """Return the key of a list that goes on in rows which nobody has read."""
+    texts = ((one, one.at.text.lower()) for one in unread)
+    return next((one for one, text in texts if "ulimit" in text and "]" not in text), None)
 
 
 def _blame_unread(one: Unread, key: str) -> Cause:

@@ -76,6 +76,8 @@ def test_files_that_would_do_are_not_blamed(wanted: Requirement) -> None:
          "podman-not-stated", "", '2s/\\[\\([^[]*\\)$/["nofile=65536:1048576", \\1/'),
         (SOFT, {SITE: C + 'default_ulimit = ["nofile=65536:1048576"]'},
          "podman-key-unknown", f"{SITE}:2", "2s/^\\([ \\t]*\\)[^=]*=/\\1default_ulimits =/"),
+        (SOFT, {SITE: C + 'default_ulimit = [\n"nofile=65536:1048576",\n]'},
+         "podman-key-unknown", f"{SITE}:2", "2s/^\\([ \\t]*\\)[^=]*=/\\1default_ulimits =/"),
         (SOFT, {SITE: '[engine]\ndefault_ulimits = ["nofile=65536:1048576"]'},
          "podman-key-unknown", f"{SITE}:2", ""),
         (SHM, {SITE: C + 'shm_size = "8g"'}, "podman-conf-line", f"{SITE}:2",
@@ -99,6 +101,11 @@ def test_what_nobody_states_is_put_into_a_drop_in() -> None:
     assert limit.remedy.text.startswith("state it: nofile=65536:1048576 in ")
     assert [words[0] for words in limit.remedy.commands] == ["mkdir", "sh", "sed"]
     assert [words[0] for words in shm.remedy.commands] == ["mkdir", "sh"]
+
+
+def test_a_misspelled_list_is_not_blamed_for_what_it_does_not_hold() -> None:
+    (cause,) = blame(SOFT, {SITE: C + 'default_ulimit = ["core=0"]'})
+    assert cause.code == "podman-not-stated"
 
 
 def test_what_loses_is_told() -> None:
