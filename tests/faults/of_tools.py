@@ -50,8 +50,8 @@ MORE = [
     server("screen", "screen -dmS job", "screen -S job -X quit"),
     Fault(
         "shell: csh lowers it",
-        "usermod -s /bin/csh alice; " + append("/etc/csh.cshrc", "limit descriptors 1024"),
-        (Culprit("/etc/csh.cshrc", "limit descriptors 1024", "shell|lower"),),
+        "usermod -s /bin/csh alice; " + append("/etc/csh.cshrc", "limit openfiles 1024"),
+        (Culprit("/etc/csh.cshrc", "limit openfiles 1024", "shell|lower"),),
         (SHELLS,),
         touches=("/etc/csh.cshrc",),
         extra=EXTRA,
