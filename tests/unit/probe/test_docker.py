@@ -461,7 +461,7 @@ def test_an_engine_that_stumbles_over_a_default_starts_no_container(engine: Engi
 
 def test_canary_says_what_it_cannot_remove(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
     """What stays in the way until patience ends is named."""
-    monkeypatch.setattr(canary, "_CLEANING_LIMIT", 0.1)
+    monkeypatch.setattr(canary, "_CLEANING_LIMIT", 1.0)
     engine.broken["DELETE /images/sha256:1"] = (409, {"message": "in use"})
     assert (
         run_canary(engine.address).leftovers == "the canary's sha256:1 could not be removed in time"
