@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Faults of tmux(1), screen(1), csh(1) and tuned(8), on a host that has them."""
+"""Faults of tmux(1), screen(1), tcsh(1) and tuned(8), on a host that has them."""
 
 from __future__ import annotations
 
@@ -49,8 +49,8 @@ MORE = [
     server("tmux", "tmux new-session -d", "tmux kill-server"),
     server("screen", "screen -dmS job", "screen -S job -X quit"),
     Fault(
-        "shell: csh lowers it",
-        "usermod -s /bin/csh alice; " + append("/etc/csh.cshrc", "limit descriptors 1024"),
+        "shell: tcsh lowers it",
+        "usermod -s /bin/tcsh alice; " + append("/etc/csh.cshrc", "limit descriptors 1024"),
         (Culprit("/etc/csh.cshrc", "limit descriptors 1024", "shell|lower"),),
         (SHELLS,),
         touches=("/etc/csh.cshrc",),

@@ -21,7 +21,7 @@ _KERNEL = "linux-image-cloud-amd64"
 EXTRAS = {
     "podman": "podman crun uidmap slirp4netns fuse-overlayfs dbus-user-session",
     "rootless": "rootlesskit slirp4netns uidmap dbus-user-session",
-    "tools": "tmux screen csh tuned",
+    "tools": "tmux screen tcsh tuned",
     "slurm": "slurm-wlm slurm-client munge libpam-slurm-adopt",
 }
 """Packages that a few tests need and that every guest would pay for, by the name that adds them."""
