@@ -16,7 +16,7 @@ FORGET = f"sed -i '/^# BEGIN mlhost/,/^# END mlhost/d' {CONF}"
 PAM = write("/etc/pam.d/slurm", "auth required pam_permit.so", "account required pam_permit.so",
             "session required pam_limits.so")  # fmt: skip
 ELSEWHERE = "/usr/local/sbin/elsewhere"
-STACK: Policy = merge_policies(JOBS, {"jobs": {"slurm": {"limits": {"stack": "unlimited"}}}})
+STACK: Policy = {"jobs": {"slurm": {"limits": {"stack": "unlimited"}}}}
 STRICT: Policy = merge_policies(JOBS, {"jobs": {"slurm": {"propagate": "none"}}})
 
 
