@@ -188,6 +188,13 @@ def _check_slurm(policy: Policy, options: Options, evidence: Evidence) -> Iterat
         yield from check_slurm(policy.slurm, options.users, asks, options.probe, evidence)
 
 
+def _check_steps(policy: Policy, _options: Options, evidence: Evidence) -> Iterator[Finding]:
+    if policy.slurm:
+        from .check_slurm import check_steps
+
+        yield from check_steps(policy.slurm, evidence)
+
+
 def _check_training(policy: Policy, options: Options, evidence: Evidence) -> Iterator[Finding]:
     if policy.training:
         from .check_training import check_training
@@ -205,5 +212,6 @@ _LOOKS = {
     "processes": _check_processes,
     "shared_memory": _check_shm,
     "slurm": _check_slurm,
+    "slurm_steps": _check_steps,
     "training": _check_training,
 }

@@ -13,6 +13,7 @@ SECTIONS = (
     "docker",
     "podman",
     "slurm",
+    "slurm_steps",
     "shared_memory",
     "processes",
     "training",

@@ -67,7 +67,6 @@ def check_slurm(
         yield from judge_limits(PLACE, policy.limits, None, "", f"slurm.conf: {exc}")
         return
     yield from _judge_propagation(policy, scene)
-    yield from _judge_steps(policy, scene)
     if not policy.limits:
         return
     if not asks or probe == "predict":
@@ -131,10 +130,17 @@ def _judge_propagation(policy: SlurmPolicy, scene: Scene) -> Iterator[Finding]:
     yield explain_propagation(finding, running, scene)
 
 
-def _judge_steps(policy: SlurmPolicy, scene: Scene) -> Iterator[Finding]:
+def check_steps(policy: SlurmPolicy, evidence: Evidence) -> Iterator[Finding]:
     """Yield what the steps lack that run here; the first ones, where there are many."""
     short = 0
-    for step, pid in find_steps(scene.evidence.processes):
+    steps = list(find_steps(evidence.processes))
+    if not steps:
+        return
+    try:
+        scene = gather_scene(policy, evidence)
+    except OSError:
+        return  # The jobs' own section says so.
+    for step, pid in steps:
         try:
             limits = read_limits(pid)
         except (OSError, ValueError):

@@ -44,6 +44,7 @@ options:
       - docker
       - podman
       - slurm
+      - slurm_steps
       - shared_memory
       - processes
       - training
@@ -55,6 +56,7 @@ options:
       - docker
       - podman
       - slurm
+      - slurm_steps
       - shared_memory
       - processes
       - training

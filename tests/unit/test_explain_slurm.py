@@ -73,7 +73,9 @@ class Host:
         }
         for (module, name), function in told.items():
             self.patch.setattr(module, name, function)
-        return list(check_slurm.check_slurm(policy, None, asks, "quiet", Evidence()))
+        evidence = Evidence()
+        jobs = list(check_slurm.check_slurm(policy, None, asks, "quiet", evidence))
+        return [*jobs, *check_slurm.check_steps(policy, evidence)]
 
 
 def told(findings: list[Finding]) -> dict[str, tuple[str, ...]]:
