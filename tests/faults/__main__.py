@@ -138,10 +138,8 @@ def report(single: list[Result], double: list[Result], calm: list[Quiet], whole:
     FILE.parent.mkdir(exist_ok=True)
     FILE.write_text(json.dumps(content, indent=2) + "\n")
     never = codes["codes_never_shown"]
-    print(
-        f"codes: {codes['codes_shown']} of {codes['codes']} shown;"
-        f" never shown: {', '.join(never) or 'none'}"
-    )
+    told = f"; never shown: {', '.join(never) or 'none'}" if whole else ""
+    print(f"codes: {codes['codes_shown']} of {codes['codes']} shown{told}")
     if broken:
         print(f"docs/causes*.md: not shown as they say: {', '.join(broken)}")
     print(f"faults: {', '.join(f'{count} {name}' for name, count in figures.items())}; {FILE}")
