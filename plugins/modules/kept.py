@@ -114,7 +114,7 @@ def run(module):
     arguments, work = importlib.import_module(f"{PACKAGE}.verbs").VERBS[verb]
     checked = ArgumentSpecValidator(arguments).validate(module.params["arguments"])
     if checked.error_messages:
-        module.fail_json(msg=f"mlhost.limits.{verb}: {'; '.join(map(describe, checked.errors))}")
+        module.fail_json(msg="; ".join(describe(error, verb) for error in checked.errors))
     given = {name: checked.validated_parameters.get(name) for name in arguments}
     result = work(given, module.check_mode)
     result["invocation"] = {"module_args": given}
@@ -123,10 +123,11 @@ def run(module):
     module.exit_json(**result)
 
 
-def describe(error):
-    """Return what is wrong with the arguments; of unknown ones the validator gives the names."""
-    unknown = isinstance(error, UnsupportedError)
-    return f"unsupported parameters: {error.msg}" if unknown else error.msg
+def describe(error, verb):
+    """Return what is wrong with the arguments, in Ansible's words."""
+    if isinstance(error, UnsupportedError):
+        return f"Unsupported parameters for (mlhost.limits.{verb}) module: {error.msg}"
+    return error.msg
 
 
 if __name__ == "__main__":
