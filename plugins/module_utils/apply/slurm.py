@@ -65,7 +65,7 @@ def _restart(unit: str) -> str:
     systemctl("reset-failed", unit)
     refused = systemctl("restart", unit)
     if refused:
-        return f"{refused}; see journalctl -u {unit}"
+        return f"{unit} did not restart: {refused}; see journalctl -u {unit}"
     if _wait_for_slurmd():
         return ""
     return f"{unit} did not answer after its restart; see journalctl -u {unit}"
