@@ -26,12 +26,11 @@ if TYPE_CHECKING:
 
     from .policy.folder_facts import FolderFacts
     from .policy.training_policy import Training
-    from .probe.evidence import Evidence
 
 _SELF = "self"
 
 
-def check_cache(training: Training, _evidence: Evidence) -> Iterator[Finding]:
+def check_cache(training: Training) -> Iterator[Finding]:
     """Yield what a run finds at its cache directory, looked at as the user who will run."""
     path = training.cache_dir
     if path is None:

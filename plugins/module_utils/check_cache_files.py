@@ -21,17 +21,11 @@ if TYPE_CHECKING:
     from .policy.finding import Finding
     from .policy.training_policy import Training
     from .probe.cache_files import Survey
-    from .probe.evidence import Evidence
 
 
-def check_cache_files(
-    training: Training, _evidence: Evidence, deep: bool = False
-) -> Iterator[Finding]:
-    """Yield what is wrong with the files below the cache directory.
-
-    :param deep: Whether checksums are computed, which reads all there is.
-    """
-    path = training.cache_dir
+def check_cache_files(training: Training) -> Iterator[Finding]:
+    """Yield what is wrong with the files below the cache directory."""
+    path, deep = training.cache_dir, training.deep
     if path is None:
         return
     if "container:" in training.place:

@@ -14,13 +14,12 @@ if TYPE_CHECKING:
 
     from .policy.finding import Finding
     from .policy.training_policy import Training
-    from .probe.evidence import Evidence
 
 _SELF = "self"
 _VISIBLE = "CUDA_VISIBLE_DEVICES"
 
 
-def check_gpus(training: Training, _evidence: Evidence) -> Iterator[Finding]:
+def check_gpus(training: Training) -> Iterator[Finding]:
     """Yield whether the GPUs that a run needs are there and free; nothing where it needs none."""
     if training.gpus is None:
         return

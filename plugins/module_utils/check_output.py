@@ -21,13 +21,12 @@ if TYPE_CHECKING:
     from .policy.checkpoints import Checkpoint
     from .policy.folder_facts import FolderFacts
     from .policy.training_policy import Training
-    from .probe.evidence import Evidence
 
 _PROOFS = ("rename", "directory rename")
 _OTHERS = 0o022
 
 
-def check_output(training: Training, _evidence: Evidence) -> Iterator[Finding]:
+def check_output(training: Training) -> Iterator[Finding]:
     """Yield what a run finds at its output directory, looked at as the user who will run."""
     path = training.output_dir
     if path is None:

@@ -15,10 +15,9 @@ if TYPE_CHECKING:
 
     from .policy.finding import Finding
     from .policy.training_policy import Training
-    from .probe.evidence import Evidence
 
 
-def check_packages(training: Training, _evidence: Evidence) -> Iterator[Finding]:
+def check_packages(training: Training) -> Iterator[Finding]:
     """Yield whether the interpreter of the run has each package in a version asked for."""
     if not training.packages:
         return

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import pwd
 from typing import NamedTuple
 
 from .explain_podman import explain_podman, gather_podman
@@ -16,6 +15,7 @@ from .probe.podman_canary import Caller, run_podman_canary
 from .probe.podman_spec import read_created
 from .probe.running_containers import find_running
 from .probe.session import measure_sessions
+from .probe.users import name_user
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -103,7 +103,7 @@ def _look(one: RunningContainer, policy: PodmanPolicy, evidence: Evidence) -> It
         found = read_container_limits(pid)
     except OSError:
         return  # It ended since it was listed.
-    user, place = name_user(one.owner), name_running(one)
+    user, place = name_owner(one.owner), name_running(one)
     how = f"/proc/{pid}/limits"
     findings = judge_limits(place, policy.limits, found.limits, how)
     findings += _judge_shm(place, policy, found.shm_size, how)
@@ -116,16 +116,13 @@ def _look(one: RunningContainer, policy: PodmanPolicy, evidence: Evidence) -> It
 
 def name_running(one: RunningContainer) -> str:
     """Return the place of a running container of root, or of a user's own."""
-    user, name = name_user(one.owner), one.container.name.partition("/")[2]
+    user, name = name_owner(one.owner), one.container.name.partition("/")[2]
     return f"container:podman/{user}/{name}" if user else f"container:podman/{name}"
 
 
-def name_user(uid: int) -> str:
+def name_owner(uid: int) -> str:
     """Return the user whose containers are meant; root's are nobody's."""
-    try:
-        return pwd.getpwuid(uid).pw_name if uid else ""
-    except KeyError:
-        return str(uid)
+    return name_user(uid) if uid else ""
 
 
 def _judge_shm(place: str, policy: PodmanPolicy, size: int | None, how: str) -> list[Finding]:

@@ -3,8 +3,6 @@
 
 from __future__ import annotations
 
-import pwd
-
 from .explain_processes import explain_process, explain_representative
 from .explain_services import (
     explain_idle_tasks,
@@ -26,6 +24,7 @@ from .probe.services import (
     is_template,
 )
 from .probe.unit import read_unit_files
+from .probe.users import name_user
 from .unit_facts import Seen, World
 
 TYPE_CHECKING = False
@@ -207,7 +206,7 @@ def _judge_new_tasks(
 
 def _check_new_of_user(rule: UnitRule, canary: str, uid: int, world: World) -> Iterator[Finding]:
     """Yield what a service of a user's manager gets that states nothing, by starting one."""
-    place = f"{NEW}{_name_user(uid)}"
+    place = f"{NEW}{name_user(uid)}"
     new, reason = _start(canary, uid)
     findings = judge_limits(place, rule.limits, new.limits or None, _describe(new), reason)
     if new.process:
@@ -216,10 +215,3 @@ def _check_new_of_user(rule: UnitRule, canary: str, uid: int, world: World) -> I
     yield from findings
     if rule.tasks is not None:
         yield _judge_new_tasks(place, rule.tasks, new, reason, uid)
-
-
-def _name_user(uid: int) -> str:
-    try:
-        return pwd.getpwuid(uid).pw_name
-    except KeyError:
-        return str(uid)

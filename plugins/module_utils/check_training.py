@@ -27,7 +27,6 @@ from .policy.training_rules import (
 )
 from .probe.kernel import read_sysctl
 from .probe.kernel_use import read_kernel_use
-from .probe.process import find_processes
 from .probe.shm_files import find_leftovers, sum_sizes
 from .training_runner import NEW_CONTAINER
 from .training_survey import SHM_SIZE, Survey
@@ -109,7 +108,8 @@ def _check_shared_memory(survey: Survey) -> Iterator[Finding]:
     if survey.runner.loses_shm and survey.run.sharing == "file_system":
         from .check_logind import check_logind
 
-        yield check_logind(False, any(one.comm == "systemd-logind" for one in find_processes()))
+        runs = any(one.comm == "systemd-logind" for one in survey.evidence.processes)
+        yield check_logind(False, runs)
 
 
 def _check_free(survey: Survey) -> Iterator[Finding]:
@@ -221,25 +221,25 @@ def _check_deepspeed(survey: Survey) -> Iterator[Finding]:
 def _check_cache(survey: Survey) -> Iterator[Finding]:
     from .check_cache import check_cache  # Of runs that have one.
 
-    yield from check_cache(survey.run, survey.evidence)
+    yield from check_cache(survey.run)
 
 
 def _check_cache_integrity(survey: Survey) -> Iterator[Finding]:
     from .check_cache_files import check_cache_files
 
-    yield from check_cache_files(survey.run, survey.evidence, survey.run.deep)
+    yield from check_cache_files(survey.run)
 
 
 def _check_output(survey: Survey) -> Iterator[Finding]:
     from .check_output import check_output
 
-    yield from check_output(survey.run, survey.evidence)
+    yield from check_output(survey.run)
 
 
 def _check_packages(survey: Survey) -> Iterator[Finding]:
     from .check_packages import check_packages
 
-    yield from check_packages(survey.run, survey.evidence)
+    yield from check_packages(survey.run)
 
 
 def _check_gpus(survey: Survey) -> Iterator[Finding]:
@@ -250,7 +250,7 @@ def _check_gpus(survey: Survey) -> Iterator[Finding]:
     if run.gpus and run.deepspeed and run.deepspeed.parameters:
         least = max(run.gpus.memory or 0, find_floor(run.deepspeed).gpu)
         run = run._replace(gpus=run.gpus._replace(memory=least))
-    yield from check_gpus(run, survey.evidence)
+    yield from check_gpus(run)
 
 
 def _round_up(size: int) -> int:

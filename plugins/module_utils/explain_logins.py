@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import os
-import pwd
 from typing import NamedTuple
 
 from .explain_sessions import gather_session
@@ -20,7 +19,7 @@ from .probe.process import read_limits, read_process, read_start_time
 from .probe.process_clues import find_main, find_terminal_server, read_login
 from .probe.session_base import find_login_daemon
 from .probe.shell_limits import measure_shells
-from .probe.users import read_user
+from .probe.users import name_user, read_user
 from .unit_facts import find_nr_open_at_boot
 
 TYPE_CHECKING = False
@@ -71,7 +70,7 @@ def find_job(process: Process, ancestors: Sequence[Process], unit: str) -> Way |
     inside = [one for one in ancestors if one.cgroup == process.cgroup]
     between = inside[: inside.index(main)]  # Where the unit starts su itself, PAM is its own.
     switch = next((one for one in between if one.comm in _SWITCHES), None)
-    user = _find_name(process.uid)
+    user = name_user(process.uid)
     if switch:
         who = f"what {switch.comm} (pid {switch.pid}) started for {user}"
         return Way(user, switch.comm, who, read_start_time(switch))
@@ -84,7 +83,7 @@ def find_job(process: Process, ancestors: Sequence[Process], unit: str) -> Way |
 
 def find_login(process: Process, ancestors: Sequence[Process], session: str) -> Way | None:
     """Return the login of a process, or the su or sudo by which it changed to another user."""
-    login, user = read_login(session), _find_name(process.uid)
+    login, user = read_login(session), name_user(process.uid)
     if login is None:
         return None
     service, opened = login.service, login.opened
@@ -96,13 +95,6 @@ def find_login(process: Process, ancestors: Sequence[Process], session: str) -> 
         service, opened = switch.comm if switch else "su", read_start_time(switch or process)
     who = f"session {login.id} of {user} ({service})"
     return Way(user, service, who, opened, "log in again (in a play: meta: reset_connection)")
-
-
-def _find_name(uid: int) -> str:
-    try:
-        return pwd.getpwuid(uid).pw_name
-    except KeyError:
-        return str(uid)
 
 
 def judge_login(

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from .check_containerd import measure_new
-from .check_podman import name_running, name_user, open_session
+from .check_podman import name_owner, name_running, open_session
 from .explain_podman import gather_podman
 from .policy.cause import Link, cite
 from .policy.engines_policy import ContainerdPolicy
@@ -66,7 +66,7 @@ def trace_running(place: str, item: str, evidence: Evidence) -> list[Link]:
     if not found:
         raise ValueError(f"{place!r} is not running")
     one, links = found[0], _trace_kernel(item, evidence)
-    facts = gather_podman(name_user(one.owner), evidence, {}, "")
+    facts = gather_podman(name_owner(one.owner), evidence, {}, "")
     if facts:
         links += _trace_files(item, facts, evidence)
     created = read_created(one)

@@ -7,7 +7,6 @@ but the standard library is imported, and of that only what is asked for.
 
 from __future__ import annotations
 
-import os
 import resource
 from typing import NamedTuple
 
@@ -113,17 +112,13 @@ def _survey(run: Mapping[str, object]) -> Survey:
     from .policy.training_policy import read_training
     from .probe.evidence import Evidence
     from .training_survey import Survey
+    from .watch import count_descriptors
 
     problems: list[str] = []
-    training = read_training({"base": count_open(), **run}, problems)
+    training = read_training({"base": count_descriptors(), **run}, problems)
     if problems or training is None:
         raise PolicyError(problems)
     return Survey(training, Options(probe="predict", canary="never"), Evidence())
-
-
-def count_open() -> int:
-    """Return how many descriptors this process has open."""
-    return len(os.listdir("/proc/self/fd")) - 1  # One is open to list them.
 
 
 def check(
@@ -141,8 +136,9 @@ def check(
     from .check_host import check_host
     from .check_options import Options
     from .policy.schema import load_policy
+    from .watch import count_descriptors
 
-    policy = load_policy({"training": {"base": count_open(), **run}}, profile, run=True)
+    policy = load_policy({"training": {"base": count_descriptors(), **run}}, profile, run=True)
     options = Options(sections=("training",), probe="predict", canary="never")
     result = check_host(policy, options)
     if stop and result.falls_short("unknown" if strict else "fail"):

@@ -8,12 +8,9 @@ from typing import NamedTuple
 from .apply.host import apply_plans
 from .apply.lock import only_run
 from .apply.workspace import (
-    find_ids,
     make_directory,
     mount_tmpfs,
     move_aside,
-    read_directory,
-    read_tmpfs_size,
     remove_directory,
     unmount,
 )
@@ -24,6 +21,7 @@ from .policy.policy_reader import PolicyError
 from .probe.cache_files import check_files
 from .probe.files import read_text
 from .probe.open_files import find_open_files
+from .probe.workspace import find_ids, read_directory, read_tmpfs_size
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -15,7 +15,6 @@ from mlhost_limits.check_cache import check_cache, find_user
 from mlhost_limits.check_cache_files import check_cache_files, make_progress
 from mlhost_limits.policy.finding import Finding
 from mlhost_limits.policy.training_policy import Training
-from mlhost_limits.probe.evidence import Evidence
 
 from tests.unit.policy.archives import make_pt
 
@@ -34,7 +33,7 @@ def top() -> Iterator[Path]:
 
 
 def look(**stated: object) -> list[Finding]:
-    return list(check_cache(Training(**stated), Evidence()))  # type: ignore[arg-type]
+    return list(check_cache(Training(**stated)))  # type: ignore[arg-type]
 
 
 def told(findings: list[Finding]) -> dict[str, str]:
@@ -110,13 +109,13 @@ def test_who_will_run_is_whom_the_policy_names(stated: dict[str, str], user: str
 def look_into(top: Path, **stated: object) -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
     training = Training(cache_dir=str(top), **stated)  # type: ignore[arg-type]
-    for one in check_cache_files(training, Evidence()):
+    for one in check_cache_files(training):
         found.setdefault(one.status, []).append(one.observation.reason)
     return found
 
 
 def test_damaged_files_fail_and_those_being_written_do_not(top: Path) -> None:
-    assert not list(check_cache_files(Training(), Evidence()))
+    assert not list(check_cache_files(Training()))
     (top / "whole.pt").write_bytes(make_pt())
     assert look_into(top) == {"pass": [""]}
     words = f"f=open('{top}/now.pt','wb'); f.write(b'PK'); f.flush(); print(1, flush=True); input()"

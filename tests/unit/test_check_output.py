@@ -14,7 +14,6 @@ import pytest
 from mlhost_limits.check_output import check_output
 from mlhost_limits.policy.finding import Finding
 from mlhost_limits.policy.training_policy import Training
-from mlhost_limits.probe.evidence import Evidence
 from mlhost_limits.probe.output import read_checkpoints, read_processes
 
 from tests.unit.policy.archives import make_pt, make_safetensors
@@ -42,7 +41,7 @@ def save(top: Path, number: int, changed: float = 0) -> Path:
 
 def look(top: Path, **stated: object) -> dict[str, Finding]:
     training = Training(output_dir=str(top), **stated)  # type: ignore[arg-type]
-    return {one.requirement.item: one for one in check_output(training, Evidence())}
+    return {one.requirement.item: one for one in check_output(training)}
 
 
 def codes(finding: Finding) -> list[str]:
@@ -58,7 +57,7 @@ def test_a_sound_output_passes(top: Path) -> None:
     assert {one.status for one in found.values()} == {"pass"}
     items = ["directory", "rename", "directory rename", "checkpoints", "other runs", "free space"]
     assert list(found) == items
-    assert not list(check_output(Training(), Evidence()))
+    assert not list(check_output(Training()))
 
 
 def test_every_truncation_of_the_newest_is_seen(top: Path) -> None:

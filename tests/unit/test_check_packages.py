@@ -10,7 +10,6 @@ from mlhost_limits import check_gpus as module
 from mlhost_limits.check_gpus import check_gpus
 from mlhost_limits.check_packages import check_packages
 from mlhost_limits.policy.training_policy import Gpus, Training
-from mlhost_limits.probe.evidence import Evidence
 from mlhost_limits.probe.gpus import read_gpus
 
 TWO = """0, GPU-a, NVIDIA A100, 81920, 4, Enabled, Disabled
@@ -19,13 +18,13 @@ TWO = """0, GPU-a, NVIDIA A100, 81920, 4, Enabled, Disabled
 
 def look(**stated: object) -> list[tuple[str, str]]:
     training = Training(packages={"pytest": "", "no-such-thing": ""}, **stated)  # type: ignore[arg-type]
-    found = check_packages(training, Evidence())
+    found = check_packages(training)
     return [(one.status, one.observation.reason) for one in found]
 
 
 def test_the_interpreter_of_this_process_is_asked_where_none_is_named() -> None:
     assert [status for status, _reason in look()] == ["fail", "pass"]
-    assert not list(check_packages(Training(), Evidence()))
+    assert not list(check_packages(Training()))
 
 
 def test_an_interpreter_that_is_not_there_is_unknown() -> None:
@@ -80,10 +79,10 @@ def test_a_driver_that_hangs_is_not_waited_for(tmp_path: Path) -> None:
 
 
 def test_no_driver_is_unknown_and_none_is_asked_where_none_is_needed() -> None:
-    (finding,) = check_gpus(Training(gpus=Gpus(1, None)), Evidence())
+    (finding,) = check_gpus(Training(gpus=Gpus(1, None)))
     assert finding.status == "unknown"
     assert finding.observation.reason.startswith("nvidia-smi ")
-    assert not list(check_gpus(Training(), Evidence()))
+    assert not list(check_gpus(Training()))
 
 
 def test_the_variable_of_this_process_counts(
@@ -93,6 +92,6 @@ def test_the_variable_of_this_process_counts(
     monkeypatch.setattr(module, "read_gpus", lambda: read_gpus(programs))
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "1")
     here = Training(gpus=Gpus(2, 2**30))
-    assert [one.status for one in check_gpus(here, Evidence())][:2] == ["fail", "pass"]
+    assert [one.status for one in check_gpus(here)][:2] == ["fail", "pass"]
     elsewhere = here._replace(place="session:root@sshd")
-    assert {one.status for one in check_gpus(elsewhere, Evidence())} == {"pass"}
+    assert {one.status for one in check_gpus(elsewhere)} == {"pass"}

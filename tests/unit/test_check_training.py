@@ -384,9 +384,7 @@ def test_a_gpu_holds_the_model_states_at_least(
     from mlhost_limits import check_gpus
 
     asked: list[Training] = []
-    monkeypatch.setattr(
-        check_gpus, "check_gpus", lambda run, _evidence: asked.append(run) or [PASSED]
-    )
+    monkeypatch.setattr(check_gpus, "check_gpus", lambda run: asked.append(run) or [PASSED])
     states = DeepSpeed(3, 2 * GIB, GIB, 1, 1, True, True)
     run = Training(gpus=Gpus(2, memory), deepspeed=states, checks=("gpus",))
     assert list(subject.check_training(run, OPTIONS, Evidence())) == [PASSED]

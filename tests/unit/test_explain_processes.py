@@ -18,6 +18,7 @@ from mlhost_limits.policy.rlimit import Rlimit
 from mlhost_limits.probe.evidence import Evidence
 from mlhost_limits.probe.process import Process
 from mlhost_limits.probe.process_clues import Login
+from mlhost_limits.probe.users import name_user
 from mlhost_limits.unit_facts import Seen, World, _find_switch
 
 WANTED = {"nofile": Limit(65536, 131072)}
@@ -113,7 +114,7 @@ def test_a_login_is_its_user_s_unless_su_came_between(monkeypatch: pytest.Monkey
     monkeypatch.setattr(explain_logins, "read_login", lambda _id: None)
     process = Process(11, "x", os.getuid(), SESSION, 1)
     assert find_login(process, [], "5") is None
-    login = Login("5", explain_logins._find_name(os.getuid()), "sshd", 7, 70.0)
+    login = Login("5", name_user(os.getuid()), "sshd", 7, 70.0)
     monkeypatch.setattr(explain_logins, "read_login", lambda _id: login)
     way = find_login(process, [], "5")
     assert way

@@ -12,9 +12,10 @@ from pathlib import Path
 import pytest
 from mlhost_limits import workspace as module
 from mlhost_limits.apply.replace import apply_edits
-from mlhost_limits.apply.workspace import make_directory, move_aside, read_directory
+from mlhost_limits.apply.workspace import make_directory, move_aside
 from mlhost_limits.policy.plan_workspace import Workspace
 from mlhost_limits.policy.policy_reader import PolicyError
+from mlhost_limits.probe.workspace import read_directory
 from mlhost_limits.workspace import prepare_workspace
 
 from tests.unit.policy.archives import make_pt

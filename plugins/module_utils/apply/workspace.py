@@ -4,10 +4,7 @@
 from __future__ import annotations
 
 import contextlib
-import grp
 import os
-import pwd
-import stat
 
 from ..policy.file_verdict import QUARANTINE
 from ..probe.program import run_program
@@ -19,17 +16,6 @@ if TYPE_CHECKING:
 
 _TIME_LIMIT = 60.0
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-
-
-def find_ids(owner: str, group: str) -> tuple[int, int]:
-    """Return the numbers of a user and a group.
-
-    :raises ValueError: If this host has no such one.
-    """
-    try:
-        return pwd.getpwnam(owner).pw_uid, grp.getgrnam(group).gr_gid
-    except KeyError:
-        raise ValueError(f"this host has no user {owner}, or no group {group}") from None
 
 
 def make_directory(path: str, uid: int, gid: int, mode: int) -> None:
@@ -129,27 +115,3 @@ def _is_there(folder: int, name: str) -> bool:
     except FileNotFoundError:
         return False
     return True
-
-
-def read_directory(path: str) -> tuple[int, int, int] | None:
-    """Return owner, group and mode of a directory; ``None`` where there is none.
-
-    :raises OSError: If it is something else.
-    """
-    try:
-        found = os.lstat(path)
-    except FileNotFoundError:
-        return None
-    if not stat.S_ISDIR(found.st_mode):
-        raise OSError(f"{path}: is there, and is no directory")
-    return found.st_uid, found.st_gid, stat.S_IMODE(found.st_mode)
-
-
-def read_tmpfs_size(path: str) -> int | None:
-    """Return the size of the tmpfs that is mounted on a directory; ``None`` where none is."""
-    with open("/proc/self/mounts", encoding="utf-8", errors="replace") as file:
-        kinds = [line.split()[2] for line in file if line.split()[1] == path]
-    if not kinds or kinds[-1] != "tmpfs":
-        return None
-    found = os.statvfs(path)
-    return found.f_blocks * found.f_frsize

@@ -51,8 +51,18 @@ def find_home(text: str) -> Home:
     return Home()
 
 
+def split_rows(text: str) -> list[list[str]]:
+    """Return the number, the controllers and the path of every hierarchy of /proc/PID/cgroup."""
+    return [line.split(":", 2) for line in text.splitlines() if line.count(":") >= 2]
+
+
+def find_paths(text: str) -> dict[str, str]:
+    """Return the path for each controller; that of version 2 has no name."""
+    rows = split_rows(text)
+    return {controller: path for dummy, names, path in rows for controller in names.split(",")}
+
+
 def _find_path(text: str) -> str:
     """Return the path in the hierarchy that systemd keeps."""
-    fields = [line.split(":", 2) for line in text.splitlines() if line.count(":") >= 2]
-    paths = {name: path for dummy, name, path in fields}
+    paths = {names: path for dummy, names, path in split_rows(text)}
     return paths.get("name=systemd") or paths.get("", "")

@@ -11,6 +11,8 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
+from .cgroup import split_rows
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -75,7 +77,7 @@ def find_container(text: str) -> Container | None:
 
 def list_paths(text: str) -> list[str]:
     """Return the paths of every hierarchy once, systemd's and version 2's first."""
-    fields = [line.split(":", 2) for line in text.splitlines() if line.count(":") >= 2]
+    fields = split_rows(text)
     first = [path for dummy, names, path in fields if names in ("name=systemd", "")]
     return list(dict.fromkeys([*first, *(path for dummy, dummy2, path in fields)]))
 

@@ -10,6 +10,7 @@ import os
 import re
 from typing import NamedTuple
 
+from ..policy.cgroup import find_paths, split_rows
 from .files import read_text
 
 TYPE_CHECKING = False
@@ -115,8 +116,7 @@ def count_cpus(text: str) -> int:
 
 def move_to(cgroup: str, path: str) -> str:
     """Return /proc/PID/cgroup as it would be in another cgroup, in every hierarchy."""
-    rows = (line.split(":", 2) for line in cgroup.splitlines() if line.count(":") >= 2)
-    return "\n".join(f"{number}:{names}:{path}" for number, names, dummy in rows)
+    return "\n".join(f"{number}:{names}:{path}" for number, names, dummy in split_rows(cgroup))
 
 
 def _find_place(controller: str, cgroup: str, mounts: str) -> Place | None:
@@ -140,12 +140,8 @@ def _find_place(controller: str, cgroup: str, mounts: str) -> Place | None:
 
 
 def _read_paths(cgroup: str) -> Mapping[str, str]:
-    rows = [line.split(":", 2) for line in cgroup.splitlines() if line.count(":") >= 2]
-    return {
-        controller: "" if path.startswith("/..") else path
-        for dummy, names, path in rows
-        for controller in names.split(",")
-    }
+    paths = find_paths(cgroup)
+    return {name: "" if path.startswith("/..") else path for name, path in paths.items()}
 
 
 def _list_levels(place: Place) -> Iterator[str]:

@@ -33,6 +33,7 @@ from .children import run_in_children
 from .files import read_text
 from .proofs import PROOFS, empty
 from .shell import become
+from .users import name_user
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -121,7 +122,7 @@ def _look(path: str) -> dict[str, object]:
     return {
         "state": DIRECTORY,
         "reason": "",
-        "owner": _name_user(found.st_uid),
+        "owner": name_user(found.st_uid),
         "mode": stat.S_IMODE(found.st_mode),
         "read_only": bool(sizes.f_flag & os.ST_RDONLY),
         "free_bytes": sizes.f_bavail * sizes.f_frsize,
@@ -133,13 +134,6 @@ def _look(path: str) -> dict[str, object]:
         "device": mount.get("device", ""),
         "real_path": os.readlink(f"/proc/self/fd/{folder}"),
     }
-
-
-def _name_user(uid: int) -> str:
-    try:
-        return pwd.getpwuid(uid).pw_name
-    except KeyError:
-        return str(uid)
 
 
 def _try(path: str, name: str, trial: Callable[[int], str]) -> tuple[str, str]:
@@ -245,7 +239,7 @@ def _step(folder: int, name: str, done: str) -> tuple[int, os.stat_result]:
 def _read_link(link: int, path: str, owner: int, count: int) -> str:
     """Return where a link leads; the very link that was looked at, whoever swaps its name."""
     if owner not in (0, os.geteuid()):
-        reason = f"{path} is a link of {_name_user(owner)}, which nobody else follows here"
+        reason = f"{path} is a link of {name_user(owner)}, which nobody else follows here"
         raise ObstacleError(FOREIGN_LINK, path, reason)
     if count > _MOST_LINKS:
         raise ObstacleError(BROKEN, path, f"{path}: {os.strerror(errno.ELOOP)}")

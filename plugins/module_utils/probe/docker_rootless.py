@@ -7,7 +7,6 @@ What such a daemon tells of files is never opened: it is the user's word.
 from __future__ import annotations
 
 import os
-import pwd
 import stat
 from functools import cached_property
 
@@ -15,6 +14,7 @@ from ..policy.dockerd_flags import find_config_path, parse_flags
 from .docker import Daemon, read_peer
 from .docker_evidence import DockerEvidence
 from .process import read_process
+from .users import name_user
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -37,10 +37,7 @@ class RootlessEvidence(DockerEvidence):
 
     @cached_property
     def user(self) -> str:
-        try:
-            return pwd.getpwuid(self.process.uid).pw_name
-        except KeyError:
-            return str(self.process.uid)
+        return name_user(self.process.uid)
 
     @cached_property
     def _environment(self) -> dict[str, str]:

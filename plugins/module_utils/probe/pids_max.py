@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from ..policy.cgroup import find_paths
 from ..policy.rlimit import UNLIMITED
 
 TYPE_CHECKING = False
@@ -28,8 +29,7 @@ def read_levels(cgroup: str, root: str = _ROOT) -> list[Level]:
     :param cgroup: /proc/PID/cgroup.
     :returns: Nothing where the controller is not there.
     """
-    rows = [line.split(":", 2) for line in cgroup.splitlines() if line.count(":") >= 2]
-    paths = {controller: path for dummy, names, path in rows for controller in names.split(",")}
+    paths = find_paths(cgroup)
     if "pids" in paths:
         return list(_read(f"{root}/pids", paths["pids"]))
     return list(_read(root, paths[""])) if "" in paths else []

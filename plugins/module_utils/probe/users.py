@@ -21,6 +21,14 @@ def read_user(name: str) -> User | None:
     return User(name, entry.pw_uid, entry.pw_gid, frozenset(known.values()), frozenset(known))
 
 
+def name_user(uid: int) -> str:
+    """Return the name of a user, or the number of one that has none."""
+    try:
+        return pwd.getpwuid(uid).pw_name
+    except KeyError:
+        return str(uid)
+
+
 def _group_name(gid: int) -> str:
     try:
         return grp.getgrgid(gid).gr_name
