@@ -3,9 +3,11 @@
 
 from __future__ import annotations
 
+import os
+import time
 from typing import NamedTuple
 
-from .check_options import Options
+from .check_options import SECTIONS, Options
 from .explain_kernel import explain_kernel
 from .policy.finding import (
     FAIL,
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
     from .policy.cause import Cause
     from .policy.rlimit import Rlimit
     from .policy.schema import Policy
+    from .policy.waivers_policy import Waiver
 
 
 class CheckResult(NamedTuple):
@@ -39,6 +42,7 @@ class CheckResult(NamedTuple):
     findings: list[Finding]
     connection: dict[str, str]
     connection_causes: Sequence[Cause] = ()
+    idle_waivers: Sequence[Waiver] = ()
 
     @property
     def message(self) -> str:
@@ -49,7 +53,7 @@ class CheckResult(NamedTuple):
     @property
     def lines(self) -> list[str]:
         """The findings for people, at most 80 columns wide."""
-        return format_report(self.findings, self.connection_causes)
+        return format_report(self.findings, self.connection_causes, self.idle_waivers)
 
     def falls_short(self, fail_on: str) -> bool:
         """Tell whether the host falls short of what counts.
@@ -68,6 +72,7 @@ class CheckResult(NamedTuple):
             "report": self.lines,
             "connection": self.connection,
             "connection_causes": [cause.as_dict() for cause in self.connection_causes],
+            "idle_waivers": [waiver.describe() for waiver in self.idle_waivers],
         }
 
 
@@ -87,7 +92,23 @@ def check_host(policy: Policy, options: Options) -> CheckResult:
         name: ":".join(format_quantity(value, ITEMS[name].unit) for value in pair)
         for name, pair in own.items()
     }
-    return CheckResult(findings, connection, _explain_connection(policy, findings, own, evidence))
+    causes = _explain_connection(policy, findings, own, evidence)
+    findings, idle = _waive(findings, policy.waivers, options)
+    return CheckResult(findings, connection, causes, idle)
+
+
+def _waive(
+    findings: list[Finding], waivers: tuple[Waiver, ...], options: Options
+) -> tuple[list[Finding], list[Waiver]]:
+    """Return the findings with what the policy lets pass, and the waivers that nothing needs."""
+    if not waivers:
+        return findings, []
+    from .policy.waivers import find_idle, waive
+
+    host = os.uname().nodename
+    whole = set(options.sections) == set(SECTIONS)
+    idle = list(find_idle(findings, waivers, host)) if whole else []
+    return waive(findings, waivers, host, time.strftime("%Y-%m-%d")), idle
 
 
 def _explain_connection(

@@ -16,6 +16,7 @@ description:
     would get.
   - Judges each against a policy as pass, fail or unknown. What could not be observed is unknown
     with the reason, and never a pass.
+  - What the policy's C(waivers) let pass is waived, until the day they name.
   - Names for each failure the line at fault and the remedy, and says whether it will be right at
     the next session, after a restart and after a boot.
   - Says of one training run, whose numbers are the policy's C(training), whether it will survive,
@@ -147,6 +148,7 @@ findings:
       observed: "1024"
       how: libpam session of sshd, inherited from sshd (pid 714)
       reason: ""
+      waiver: ""
       next_session: fail
       next_restart: ""
       after_boot: fail
@@ -172,10 +174,10 @@ findings:
 summary:
   description:
     - Number of findings of each status; C(later) counts those that pass now and will not after a
-      restart or a boot.
+      restart or a boot, C(waived) those that the policy's C(waivers) let pass.
   returned: always
   type: dict
-  sample: {pass: 40, fail: 2, unknown: 0, later: 0}
+  sample: {pass: 40, fail: 2, unknown: 0, waived: 1, later: 0}
 report:
   description: The findings as lines of text, at most 80 columns wide.
   returned: always
@@ -188,6 +190,12 @@ connection:
   returned: always
   type: dict
   sample: {nofile: "1024:1048576"}
+idle_waivers:
+  description: Waivers that nothing on this host needs; empty where sections are left out.
+  returned: always
+  type: list
+  elements: str
+  sample: ["nofile in container:docker/old-* (until 2026-12-31: the vendor ships a new image)"]
 connection_causes:
   description:
     - Why that process has less than a fresh session of its user, which has enough; in the form of

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from .schema import KernelValue
 
 PASS, FAIL, UNKNOWN = "pass", "fail", "unknown"
+WAIVED = "waived"
+"""Falls short, or cannot be seen, and the policy says why it may, until a day to come."""
 LATER = "later"
 """Passes now, and is predicted to fail after the next restart or boot."""
 
@@ -58,9 +60,10 @@ class Observation(NamedTuple):
 
 
 class Finding(NamedTuple):
-    """A requirement, judged. ``status`` is pass, fail or unknown; unknown is never a pass.
+    """A requirement, judged. ``status`` is pass, fail, unknown or waived; unknown is never a pass.
 
     ``causes`` say why it is not met now or will not be after a boot, what comes first first.
+    ``waiver`` says why it may fall short and until when, or that its time is over.
     """
 
     status: str
@@ -68,6 +71,7 @@ class Finding(NamedTuple):
     observation: Observation
     causes: tuple[Cause, ...] = ()
     outlook: Outlook = Outlook()
+    waiver: str = ""
 
     @property
     def fails_later(self) -> bool:
@@ -86,6 +90,7 @@ class Finding(NamedTuple):
             "observed": None if seen.value is None else format_observed(seen.value, wanted.unit),
             "how": seen.how,
             "reason": seen.reason,
+            "waiver": self.waiver,
             "causes": [cause.as_dict() for cause in self.causes],
             **self.outlook._asdict(),
         }
@@ -158,7 +163,7 @@ def judge_limits(
 
 def count_statuses(findings: Iterable[Finding]) -> dict[str, int]:
     """Return how many findings have each status, and how many of those that pass will not last."""
-    counts = {PASS: 0, FAIL: 0, UNKNOWN: 0, LATER: 0}
+    counts = dict.fromkeys((PASS, FAIL, UNKNOWN, WAIVED, LATER), 0)
     for finding in findings:
         counts[finding.status] += 1
         counts[LATER] += finding.fails_later

@@ -5,30 +5,34 @@ from __future__ import annotations
 
 import shlex
 
-from .finding import FAIL, LATER, PASS, UNKNOWN, Finding, count_statuses, format_observed
+from .finding import FAIL, LATER, PASS, UNKNOWN, WAIVED, Finding, count_statuses, format_observed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from .cause import Cause, Link
+    from .waivers_policy import Waiver
 
 WIDTH = 80
 _INDENT, _DEEPER = " " * 5, " " * 10
-_MARKS = {PASS: "ok  ", FAIL: "FAIL", UNKNOWN: "??? ", LATER: "late"}
+_MARKS = {PASS: "ok  ", FAIL: "FAIL", UNKNOWN: "??? ", LATER: "late", WAIVED: "wvd "}
 
 
-def format_report(findings: list[Finding], connection: Sequence[Cause] = ()) -> list[str]:
+def format_report(
+    findings: list[Finding], connection: Sequence[Cause] = (), idle: Sequence[Waiver] = ()
+) -> list[str]:
     """Return what is met, what is not and what is unknown, place by place, and the verdict.
 
     Where something falls short, now or after a boot, the causes and remedies stand below it. The
     commands of a remedy may be wider where they cannot be broken.
 
     :param connection: Why the looking process has less than a fresh session, which is no finding.
+    :param idle: Waivers that nothing needs.
     """
     told: dict[tuple[str, str, tuple[str, ...]], list[str]] = {}
     for place, members in _by_place(findings).items():
-        for status in (FAIL, UNKNOWN, LATER, PASS):
+        for status in (FAIL, UNKNOWN, LATER, WAIVED, PASS):
             group = [finding for finding in members if _mark(finding) == status]
             if group and (status != PASS or len(group) == len(members)):
                 for text, why in _explain(status, group).items():
@@ -37,12 +41,21 @@ def format_report(findings: list[Finding], connection: Sequence[Cause] = ()) -> 
     for (status, text, why), places in told.items():
         lines += _wrap(f"{_MARKS[status]} {', '.join(_merge_places(places))}: {text}")
         lines += why
-    for note in note_workers(findings):
-        lines += _wrap(f"note {note}")
-    for cause in connection:
-        lines += _wrap(f"note {cause.text}")
-        lines += _wrap(cause.remedy.text, "     fix  ", _DEEPER)
+    lines += _note(findings, connection, idle)
     return [*lines, format_verdict(findings)]
+
+
+def _note(
+    findings: list[Finding], connection: Sequence[Cause], idle: Sequence[Waiver]
+) -> Iterator[str]:
+    """Yield the lines of what is no finding."""
+    for note in note_workers(findings):
+        yield from _wrap(f"note {note}")
+    for waiver in idle:
+        yield from _wrap(f"note nothing needs the waiver of {waiver.describe()}")
+    for cause in connection:
+        yield from _wrap(f"note {cause.text}")
+        yield from _wrap(cause.remedy.text, "     fix  ", _DEEPER)
 
 
 def note_workers(findings: list[Finding]) -> Iterator[str]:
@@ -58,7 +71,8 @@ def _mark(finding: Finding) -> str:
 
 def _explain(status: str, group: list[Finding]) -> dict[str, tuple[str, ...]]:
     """Return what is told of a place, each with its reasons; what has the same ones, together."""
-    if status == PASS or (status == UNKNOWN and not any(one.causes for one in group)):
+    plain = not any(one.causes or one.waiver for one in group)
+    if status == PASS or (status == UNKNOWN and plain):
         return {_describe(status, group): ()}
     alike: dict[tuple[str, ...], list[Finding]] = {}
     for finding in group:
@@ -79,7 +93,8 @@ def format_verdict(findings: list[Finding]) -> str:
     """Return the last line: how many of each."""
     counts = count_statuses(findings)
     late = f" ({counts[LATER]} not after a boot)" if counts[LATER] else ""
-    return f"{counts[PASS]} pass{late}, {counts[FAIL]} fail, {counts[UNKNOWN]} unknown"
+    waived = f", {counts[WAIVED]} waived" if counts[WAIVED] else ""
+    return f"{counts[PASS]} pass{late}, {counts[FAIL]} fail, {counts[UNKNOWN]} unknown{waived}"
 
 
 def format_failures(findings: list[Finding]) -> list[str]:
@@ -89,8 +104,9 @@ def format_failures(findings: list[Finding]) -> list[str]:
 
 
 def _describe(status: str, group: list[Finding]) -> str:
-    if status == UNKNOWN:
-        return "; ".join(dict.fromkeys(finding.observation.reason for finding in group))
+    unseen = [one.observation.reason for one in group if one.observation.value is None]
+    if status in (UNKNOWN, WAIVED) and unseen:
+        return "; ".join(dict.fromkeys(unseen))
     if status == PASS:
         return _summary(group)
     late = ", but not after a boot" if status == LATER else ""
@@ -133,7 +149,9 @@ def _join(texts: list[str]) -> str:
 
 def format_reasons(finding: Finding) -> list[str]:
     """Return why a finding falls short, what to do about it, and what comes next."""
-    lines = []
+    lines = _wrap(finding.waiver, "     note ", _DEEPER) if finding.waiver else []
+    if finding.status == WAIVED:
+        return lines
     for cause in finding.causes:
         remedy = cause.remedy
         then = f"; then {remedy.then}" if remedy.then else ""

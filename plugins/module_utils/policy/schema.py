@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from .services_policy import ServicesPolicy
     from .slurm_policy import SlurmPolicy
     from .training_policy import Training
+    from .waivers_policy import Waiver
 
 SECTIONS = (
     "sessions",
@@ -45,6 +46,7 @@ SECTIONS = (
     "shared_memory",
     "jobs",
     "training",
+    "waivers",
 )
 _ENGINES = ("docker", "podman", "containerd")
 _SELECTORS = ("user", "name", "unit")
@@ -97,6 +99,7 @@ class Policy(NamedTuple):
     services: ServicesPolicy | None = None
     slurm: SlurmPolicy | None = None
     training: Training | None = None
+    waivers: tuple[Waiver, ...] = ()
 
 
 def load_policy(policy: object, profile: str, run: bool = False) -> Policy:
@@ -122,7 +125,7 @@ def load_policy(policy: object, profile: str, run: bool = False) -> Policy:
     if not problems:
         problems += _find_clashes(loaded)
     problems += _find_missing(loaded, problems) if run else []
-    if not problems and loaded == Policy():
+    if not problems and loaded._replace(waivers=()) == Policy():
         problems.append("policy: is empty, so nothing would be required")
     if problems:
         raise PolicyError(problems)
@@ -197,6 +200,7 @@ def _read_policy(raw: Mapping[str, object], problems: list[str]) -> Policy:
         services=_read_services(raw, problems),
         slurm=_read_jobs(raw, problems),
         training=_read_training(raw, problems),
+        waivers=_read_waivers(raw, problems),
     )
 
 
@@ -222,6 +226,14 @@ def _read_training(raw: Mapping[str, object], problems: list[str]) -> Training |
     from .training_policy import read_training  # Long, and of one run.
 
     return read_training(raw["training"], problems)
+
+
+def _read_waivers(raw: Mapping[str, object], problems: list[str]) -> tuple[Waiver, ...]:
+    if "waivers" not in raw:
+        return ()
+    from .waivers_policy import read_waivers  # Few policies have any.
+
+    return read_waivers(raw["waivers"], problems)
 
 
 def _read_sessions(raw: object, problems: list[str]) -> tuple[SessionRule, ...]:

@@ -11,6 +11,7 @@ from mlhost_limits.policy.finding import (
     LATER,
     PASS,
     UNKNOWN,
+    WAIVED,
     Observation,
     Requirement,
     count_statuses,
@@ -125,9 +126,9 @@ def test_all_limits_of_a_process_are_judged() -> None:
     }
     findings = judge_limits(PLACE, wanted, OBSERVED, "how")
     assert [one.status for one in findings] == [FAIL, PASS, PASS, PASS, UNKNOWN]
-    assert count_statuses(findings) == {PASS: 3, FAIL: 1, UNKNOWN: 1, LATER: 0}
+    assert count_statuses(findings) == {PASS: 3, FAIL: 1, UNKNOWN: 1, WAIVED: 0, LATER: 0}
     unseen = judge_limits(PLACE, wanted, None, "how", "gone")
-    assert count_statuses(unseen) == {PASS: 0, FAIL: 0, UNKNOWN: 5, LATER: 0}
+    assert count_statuses(unseen) == {PASS: 0, FAIL: 0, UNKNOWN: 5, WAIVED: 0, LATER: 0}
 
 
 @pytest.mark.parametrize(
