@@ -92,6 +92,7 @@ def unit_steps() -> list[Step]:
         Step("unit tests", ["pytest", "tests/unit", *coverage]),
         Step("oracle", ["pytest", "tests/oracle", "-s"]),
         Step("wheel", ["pytest", "tests/wheel"]),
+        Step("page", ["pytest", "tests/page"]),
         Step("fuzz", ["pytest", "tests/fuzz"]),
         Step("torture", ["pytest", "tests/torture", "-s"]),
     ]

@@ -43,6 +43,8 @@ class CheckResult(NamedTuple):
     connection: dict[str, str]
     connection_causes: Sequence[Cause] = ()
     idle_waivers: Sequence[Waiver] = ()
+    measured: str = ""
+    """When, as ``2026-11-30T12:00:00Z``."""
 
     @property
     def message(self) -> str:
@@ -72,6 +74,7 @@ class CheckResult(NamedTuple):
             "report": self.lines,
             "connection": self.connection,
             "connection_causes": [cause.as_dict() for cause in self.connection_causes],
+            "measured": self.measured,
             "idle_waivers": [waiver.describe() for waiver in self.idle_waivers],
         }
 
@@ -94,7 +97,8 @@ def check_host(policy: Policy, options: Options) -> CheckResult:
     }
     causes = _explain_connection(policy, findings, own, evidence)
     findings, idle = _waive(findings, policy.waivers, options)
-    return CheckResult(findings, connection, causes, idle)
+    measured = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+    return CheckResult(findings, connection, causes, idle, measured)
 
 
 def _waive(

@@ -183,6 +183,11 @@ report:
   returned: always
   type: list
   elements: str
+measured:
+  description: When it was measured, in UTC by the host's clock.
+  returned: always
+  type: str
+  sample: "2026-11-30T12:00:00Z"
 connection:
   description:
     - Limits of the process that Ansible runs on the target, by item as C(soft:hard). Says

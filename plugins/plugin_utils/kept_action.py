@@ -11,6 +11,7 @@ from ansible.plugins.action import ActionBase
 from ..module_utils.kept import digest_files, pack
 
 _LIBRARY = Path(__file__).parents[1] / "module_utils"
+_REPORTS = "audit"  # Files of this name serve the controller only.
 _KEPT = "mlhost.limits.kept"
 _SWITCH = "mlhost_limits_keep_library"
 
@@ -57,5 +58,7 @@ class KeptAction(ActionBase):
 def read_library():
     """Return the files that training hosts run, by their paths in the library."""
     return {
-        path.relative_to(_LIBRARY).as_posix(): path.read_bytes() for path in _LIBRARY.rglob("*.py")
+        path.relative_to(_LIBRARY).as_posix(): path.read_bytes()
+        for path in _LIBRARY.rglob("*.py")
+        if not path.name.startswith(_REPORTS)
     }

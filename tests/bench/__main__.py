@@ -9,6 +9,7 @@ import os
 import sys
 from pathlib import Path
 
+from .audit import measure_audit
 from .crowd import measure_crowd
 from .figures import compute_ratios, format_table
 from .memory import measure_peaks
@@ -43,6 +44,7 @@ def main() -> int:
         figures.update({f"native_{name}": value for name, value in native.items()})
         figures.update(measure_crowd())
         figures.update(measure_training())
+        figures.update(measure_audit(rounds))
         _write(figures)
     print(format_table(figures))
     return 0

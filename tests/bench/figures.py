@@ -35,6 +35,7 @@ _TITLES = {
     "check_vs_ping": "check",
     "cold_check_vs_ping": "check that starts a container",
 }
+_PAGE = ("cpu_s", "peak_mb", "page_mb")
 _NOTES = (
     "Medians of {runs} of the whole ansible-playbook, all sides in turn, pipelining on.",
     "Here: a private tree on this machine's kernel, reached by ssh; on both sides",
@@ -70,6 +71,14 @@ def format_table(figures: Mapping[str, float]) -> str:
     if "training_import_s" in figures:
         keys = ("training_import_s", "plan_workers_s", "watch_10_percent", "watch_10000_percent")
         lines += ["", *(f"{name:52}{figures[name]:12.4f}" for name in keys)]
+    for hosts in (1000, 10000):
+        if f"audit_{hosts}_cpu_s" in figures:
+            cpu, peak, page = (figures[f"audit_{hosts}_{key}"] for key in _PAGE)
+            lines += [
+                f"page of {hosts} hosts: {cpu:.2f} CPU s, {peak:.0f} MB held, {page:.1f} MB long"
+            ]
+    if "audit_filter_ms" in figures:
+        lines += [f"{'a filter of its 1000 hosts, ms':52}{figures['audit_filter_ms']:12.0f}"]
     notes = (note.format(runs=int(figures["runs"])) for note in _NOTES)
     return "\n".join([*lines, "", *notes])
 

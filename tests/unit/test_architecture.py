@@ -14,7 +14,9 @@ PLUGINS = TOP / "plugins"
 LIBRARY = PLUGINS / "module_utils"
 PURE = {
     "__future__",
+    "collections",
     "collections.abc",
+    "csv",
     "fnmatch",
     "functools",
     "itertools",
@@ -23,6 +25,7 @@ PURE = {
     "reprlib",
     "shlex",
     "typing",
+    "xml.sax.saxutils",
 }
 FILES = sorted(PLUGINS.rglob("*.py"))
 REACH = {

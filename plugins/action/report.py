@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Write what was found on many hosts in one page, on the controller."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+from ansible.errors import AnsibleActionFail
+from ansible.plugins.action import ActionBase
+
+from ..module_utils.policy.audit import UNCHECKED, read_host
+from ..module_utils.policy.audit_fleet import Fleet, summarize
+from ..module_utils.policy.finding import FAIL, LATER, UNKNOWN
+from ..plugin_utils.audit_files import ENDINGS, read_results, write_reports
+
+_ARGUMENTS = {
+    "dest": {"type": "path", "required": True},
+    "formats": {
+        "type": "list",
+        "elements": "str",
+        "choices": sorted(ENDINGS),
+        "default": ["html", "json"],
+    },
+    "results": {"type": "path"},
+    "variable": {"type": "str", "default": "audit_check"},
+    "title": {"type": "str", "default": "Limits of training hosts"},
+    "fail_on": {
+        "type": "str",
+        "choices": ["fail", "later", "unknown", "never"],
+        "default": "fail",
+    },
+}
+_COUNTING = {
+    "fail": (FAIL, UNCHECKED),
+    "later": (FAIL, UNCHECKED, LATER),
+    "unknown": (FAIL, UNCHECKED, LATER, UNKNOWN),
+    "never": (),
+}
+
+
+class ActionModule(ActionBase):
+    """The action report."""
+
+    _supports_check_mode = True
+    _requires_connection = False
+
+    def run(self, tmp=None, task_vars=None):
+        """Return where the reports are and what they say."""
+        result = super().run(tmp, task_vars)
+        del tmp  # Ansible no longer uses it.
+        words = self.validate_argument_spec(argument_spec=_ARGUMENTS)[1]
+        try:
+            result.update(self._report(words, task_vars or {}))
+        except (OSError, ValueError) as exc:
+            raise AnsibleActionFail(str(exc)) from exc
+        return result
+
+    def _report(self, words, task_vars):
+        now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+        if words["results"]:
+            hosts = read_results(Path(words["results"]), now)
+        else:
+            hosts = gather_play(task_vars, words["variable"], now)
+        dest = Path(words["dest"])
+        stem = dest.stem if dest.suffix in ENDINGS.values() else dest.name
+        if not dest.parent.is_dir():
+            raise ValueError(f"dest: {dest.parent} is no folder")
+        told = {"title": words["title"], "written": now}
+        if self._task.check_mode:
+            fleet, files = Fleet(), []
+            for host in hosts:
+                fleet.add(host)
+        else:
+            fleet, files = write_reports(hosts, dest.parent, stem, words["formats"], told)
+        return describe(fleet, files, words["fail_on"])
+
+
+def describe(fleet, files, fail_on):
+    """Return the result of the action."""
+    counts = fleet.count_hosts()
+    message = summarize(fleet)
+    if files:
+        message += f"\nwritten to {', '.join(files)}"
+    return {
+        "changed": bool(files),
+        "failed": any(counts[status] for status in _COUNTING[fail_on]),
+        "msg": message,
+        "report": message.splitlines(),
+        "summary": counts,
+        "files": files,
+    }
+
+
+def gather_play(task_vars, variable, now):
+    """Yield every host of the play by the result it registered, also one that has none."""
+    hostvars = task_vars["hostvars"]
+    groups = {}
+    for group, members in task_vars.get("groups", {}).items():
+        for member in members if group not in ("all", "ungrouped") else ():
+            groups.setdefault(member, []).append(group)
+    for name in task_vars.get("ansible_play_hosts_all", []):
+        result = hostvars.raw_get(name).get(variable)
+        yield read_host(name, result, tuple(groups.get(name, ())), now)

@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Every format holds every host and finding, and no text of a host breaks out of it."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from pathlib import Path
+from xml.etree import ElementTree
+
+import jsonschema
+import pytest
+from mlhost_limits.policy.audit import HostResult, read_host
+from mlhost_limits.policy.audit_fleet import Fleet
+from mlhost_limits.policy.audit_formats import CsvText, JsonText, JunitText
+
+from tests.bench.fleet import simulate
+
+DOCS = Path(__file__).parents[3] / "docs"
+EVIL = '</script>"&\x00\x1b[31m\n,=1+1'
+CAUSE = {
+    "code": "pam-user-beats-wildcard",
+    "text": f"a beats b {EVIL}",
+    "at": {"file": "/etc/a", "line": 3, "text": "x"},
+    "remedy": {"text": "mend it"},
+}
+
+
+def find(status: str, **more: object) -> dict[str, object]:
+    finding = {"status": status, "place": "kernel", "item": "fs.file-max", "bound": "value"}
+    return {**finding, "required": "5", "observed": "1", "causes": [], **more}
+
+
+FINDINGS = [
+    find("pass", observed="-5"),
+    find("fail", causes=[CAUSE]),
+    find("unknown", observed=None, reason="no Docker"),
+    find("pass", after_boot="fail", causes=[{"text": "no line states it"}]),
+    find("waived", waiver="waived until 2026-12-31: known"),
+]
+HOSTS = [
+    read_host("a", {"findings": FINDINGS, "measured": "2026-11-30T12:00:00Z"}, ("gpu",)),
+    read_host(EVIL, {"unreachable": True, "msg": "no route"}),
+    read_host("empty", {"findings": []}),
+]
+
+
+def write(text: JsonText | JunitText | CsvText, hosts: list[HostResult]) -> str:
+    fleet = Fleet()
+    parts = [text.start()]
+    for host in hosts:
+        fleet.add(host)
+        parts.append(text.add(host))
+    return "".join([*parts, text.finish(fleet)])
+
+
+def test_json_is_a_document_of_its_own() -> None:
+    document = json.loads(write(JsonText("2026-11-30T12:00:00Z"), HOSTS))
+    assert (document["format"], document["version"]) == ("mlhost.limits/audit", 1)
+    assert list(document["hosts"]) == ["a", EVIL, "empty"]
+    assert document["hosts"]["a"]["findings"] == FINDINGS
+    assert document["hosts"][EVIL]["state"] == "unreachable"
+    assert document["summary"]["unchecked"] == 1
+    assert document["causes"][0]["hosts"] == ["a"]
+    assert document["causes"][0]["statuses"] == {"fail": 1}
+
+
+def test_json_keeps_to_its_schema() -> None:
+    schema = json.loads((DOCS / "audit.schema.json").read_text())
+    hosts = [read_host(name, result) for name, result in simulate(250)]
+    for some in (hosts, []):
+        jsonschema.validate(json.loads(write(JsonText("2026-11-30T12:00:00Z"), some)), schema)
+    wrong = json.loads(write(JsonText("yesterday"), hosts))
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate(wrong, schema)
+
+
+def test_json_of_no_host_is_whole() -> None:
+    assert json.loads(write(JsonText("now"), []))["hosts"] == {}
+
+
+def test_junit_has_a_suite_for_each_host() -> None:
+    suites = ElementTree.fromstring(write(JunitText(), HOSTS)).findall("testsuite")
+    counts = [
+        [one.get(key) for key in ("tests", "failures", "errors", "skipped")] for one in suites
+    ]
+    assert counts == [["5", "2", "1", "1"], ["1", "0", "1", "0"], ["1", "0", "1", "0"]]
+    failure = suites[0].find("testcase/failure")
+    assert failure is not None
+    assert failure.get("message") == "has 1, required 5"
+    assert "mend it" in str(failure.text)
+    assert [one.get("message") for one in suites[0].iter("error")] == ["no Docker, required 5"]
+    assert [one.get("message") for one in suites[1].iter("error")] == ["unreachable: no route"]
+    later = suites[0].findall("testcase/failure")[1]
+    assert str(later.get("message")).endswith("but not after a restart or a boot")
+
+
+def test_csv_has_a_line_for_each_finding() -> None:
+    lines = list(csv.DictReader(io.StringIO(write(CsvText(), HOSTS))))
+    assert [line["status"] for line in lines] == [
+        "pass",
+        "fail",
+        "unknown",
+        "later",
+        "waived",
+        "unreachable",
+    ]
+    assert (lines[1]["file"], lines[1]["line"], lines[1]["remedy"]) == ("/etc/a", "3", "mend it")
+    assert lines[0]["observed"] == "-5"
+
+
+@pytest.mark.parametrize("text", ["=1+1", "+cmd|x", "-2+3", "@SUM(A1)", "\t=1"])
+def test_csv_holds_no_formula(text: str) -> None:
+    host = read_host(text, {"unreachable": True, "msg": "m"})
+    (line,) = list(csv.DictReader(io.StringIO(write(CsvText(), [host]))))
+    assert line["host"] == f"'{text}"
+
+
+def test_causes_that_are_no_list_are_none() -> None:
+    host = HostResult("a", "checked", findings=[find("fail", causes=None)])
+    assert "<failure" in write(JunitText(), [host])
