@@ -14,7 +14,7 @@ from ..module_utils.policy.audit_fleet import Fleet, summarize
 from ..module_utils.policy.finding import FAIL, LATER, UNKNOWN
 from ..plugin_utils.audit_files import ENDINGS, read_results, write_reports
 
-_ARGUMENTS = {
+ARGUMENTS = {
     "dest": {"type": "path", "required": True},
     "formats": {
         "type": "list",
@@ -49,7 +49,7 @@ class ActionModule(ActionBase):
         """Return where the reports are and what they say."""
         result = super().run(tmp, task_vars)
         del tmp  # Ansible no longer uses it.
-        words = self.validate_argument_spec(argument_spec=_ARGUMENTS)[1]
+        words = self.validate_argument_spec(argument_spec=ARGUMENTS)[1]
         try:
             result.update(self._report(words, task_vars or {}))
         except (OSError, ValueError) as exc:

@@ -62,13 +62,19 @@ def read_constant(path: Path) -> dict[str, dict[str, object]]:
 
 
 def read_argument_spec(module: str) -> dict[str, dict[str, object]]:
-    """Return what the module hands to Ansible, which stops it there."""
+    """Return what the module hands to Ansible, which stops it there, or what its action takes."""
     for name in ("ansible_collections", "ansible_collections.mlhost", PACKAGE.rpartition(".")[0]):
         sys.modules.setdefault(name, types.ModuleType(name))
-    for name, folder in ((PACKAGE, "plugins"), (f"{PACKAGE}.modules", "plugins/modules")):
+    for name, folder in (
+        (PACKAGE, "plugins"),
+        (f"{PACKAGE}.modules", "plugins/modules"),
+        (f"{PACKAGE}.action", "plugins/action"),
+    ):
         package = sys.modules.setdefault(name, types.ModuleType(name))
         package.__path__ = [str(TOP / folder)]
     loaded = importlib.import_module(f"{PACKAGE}.modules.{module}")
+    if not hasattr(loaded, "main"):
+        return importlib.import_module(f"{PACKAGE}.action.{module}").ARGUMENTS
     stop = mock.patch.object(loaded, "AnsibleModule", side_effect=InterruptedError)
     with stop as made, pytest.raises(InterruptedError):
         loaded.main()
