@@ -19,7 +19,7 @@ description:
   - Runs on the controller. Reports are written whole, all or none; those that were there before
     stay as they are until then.
 attributes:
-  check_mode: {support: full, description: Writes nothing, and returns the same summary.}
+  check_mode: {support: full, description: It writes nothing and returns the same summary.}
   diff_mode: {support: none, description: A report is new each time.}
   idempotent: {support: none, description: A report holds the time at which it was written.}
   platform: {support: full, platforms: posix, description: The controller's.}
