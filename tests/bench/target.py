@@ -9,7 +9,7 @@ import shutil
 import socket
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
@@ -61,8 +61,13 @@ def guest_target(folder: Path, collections: str) -> Iterator[Target]:
 
 
 @contextmanager
-def native_target(folder: Path, collections: str) -> Iterator[Target]:
-    """Hold a login into a tree of the guest's system, run by this machine's own kernel."""
+def native_target(
+    folder: Path, collections: str, addresses: Sequence[str] = ("127.0.0.1",)
+) -> Iterator[Target]:
+    """Hold a login into a tree of the guest's system, run by this machine's own kernel.
+
+    :param addresses: Where its sshd listens, the first of them ``127.0.0.1``.
+    """
     image = build(_RELEASE)
     tree = folder / "tree"
     shutil.rmtree(tree, ignore_errors=True)
@@ -74,7 +79,9 @@ def native_target(folder: Path, collections: str) -> Iterator[Target]:
     write_files(host, image)
     enter = ["unshare", "--mount", "--pid", "--fork", "--kill-child", "sh"]
     with (folder / "native.log").open("w") as log, subprocess.Popen(
-        [*enter, str(HERE / "native.sh"), str(tree), str(host.port)], stdout=log, stderr=log
+        [*enter, str(HERE / "native.sh"), str(tree), str(host.port), *addresses],
+        stdout=log,
+        stderr=log,
     ) as process:
         try:
             _wait_until_up(host, process)

@@ -229,7 +229,7 @@ def summarize(fleet: Fleet, most: int = 5) -> str:
     """Return the fleet in a few lines: hosts by status, and the causes that most of them have."""
     counts = fleet.count_hosts()
     told = ", ".join(f"{count} {status}" for status, count in counts.items() if count)
-    lines = [f"{len(fleet.rows)} hosts: {told}"]
+    lines = [f"{_count(len(fleet.rows))}: {told}"]
     for group in islice(fleet.rank_causes(), most):
         lines.append(f"{_count(len(group.hosts))}: {group.sample['text']}")
     left = len(fleet.groups) - most

@@ -184,7 +184,7 @@ def test_a_summary_names_the_causes_of_most_hosts() -> None:
         "1 host: cause a",
         "and 4 other causes",
     ]
-    assert summarize(gather([find()])) == "1 hosts: 1 pass"
+    assert summarize(gather([find()])) == "1 host: 1 pass"
 
 
 def test_a_host_is_let_go_of() -> None:
