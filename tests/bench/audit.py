@@ -37,7 +37,7 @@ def measure_audit(rounds: int = _ROUNDS) -> dict[str, float]:
     figures: dict[str, float] = {}
     with tempfile.TemporaryDirectory() as folder:
         for hosts in FLEETS:
-            runs = [_report(hosts, Path(folder)) for _round in range(rounds)]
+            runs = [report(hosts, Path(folder)) for _round in range(rounds)]
             for name in runs[0]:
                 median = statistics.median(run[name] for run in runs)
                 figures[f"audit_{hosts}_{name}"] = median
@@ -45,7 +45,7 @@ def measure_audit(rounds: int = _ROUNDS) -> dict[str, float]:
     return figures
 
 
-def _report(hosts: int, folder: Path) -> dict[str, float]:
+def report(hosts: int, folder: Path) -> dict[str, float]:
     """Write the page of a fleet in a process of its own and return what that took."""
     words = [sys.executable, "-m", "tests.bench.audit", "--write", str(hosts), str(folder)]
     figures: dict[str, float] = json.loads(subprocess.check_output(words))
