@@ -15,6 +15,7 @@ OPEN = (
     " -o LogLevel=ERROR localhost true > /dev/null 2>&1"
 )
 ANEW = f"ssh -q -S {SOCKET} -O exit localhost; {OPEN}"
+BECOME = "/usr/local/sbin/become"
 KEYS = "/root/.ssh/authorized_keys"
 WRAPPER = 'command="ulimit -Sn 1024; eval \\"$SSH_ORIGINAL_COMMAND\\""'
 
@@ -43,5 +44,14 @@ MORE = [
         ("^connection",),
         person=f"sed -i 's/^command=.* ssh-ed/ssh-ed/' {KEYS}; {ANEW}",
         through=ASK,
+    ),
+    # The become method of Ansible: sudo, or what a site has in its place.
+    Fault(
+        "connection: the way to root has a wrapper that lowers a limit",
+        f"printf '#!/bin/sh\\nulimit -Sn 1024\\nexec \"$@\"\\n' > {BECOME}; chmod +x {BECOME}",
+        (Culprit(words="on the way|lower"),),
+        ("^connection",),
+        person=f"sed -i '/ulimit/d' {BECOME}",
+        through=f"{BECOME} sh -c",
     ),
 ]
