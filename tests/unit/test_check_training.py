@@ -9,6 +9,7 @@ from types import SimpleNamespace
 import pytest
 from mlhost_limits import check_logind, training_limits, training_runner, training_survey
 from mlhost_limits import check_training as subject
+from mlhost_limits.check_host import check_host
 from mlhost_limits.check_options import Options
 from mlhost_limits.policy.finding import (
     FAIL,
@@ -20,9 +21,9 @@ from mlhost_limits.policy.finding import (
     judge_limits,
 )
 from mlhost_limits.policy.pam_limits import User
-from mlhost_limits.policy.policy_reader import Limit
+from mlhost_limits.policy.policy_reader import Limit, PolicyError
 from mlhost_limits.policy.rlimit import UNLIMITED, Rlimit
-from mlhost_limits.policy.schema import DockerPolicy, SessionRule
+from mlhost_limits.policy.schema import DockerPolicy, Policy, SessionRule
 from mlhost_limits.policy.services_policy import ServicesPolicy, UnitRule
 from mlhost_limits.policy.slurm_policy import SlurmPolicy
 from mlhost_limits.policy.training_causes import Room
@@ -79,6 +80,18 @@ def test_a_host_with_enough_of_everything_has_no_cause() -> None:
         "nofile 204 (soft limit 4096), /dev/shm 251 (1.0 GiB free), memory 962 (64.0 GiB left of"
         " the host), CPUs 2 (affinity; more of them only wait)",
     )
+
+
+@pytest.mark.parametrize(
+    ("sections", "names"), [(("training",), "training"), (("docker", "podman"), "docker, podman")]
+)
+def test_a_policy_that_states_nothing_of_what_is_asked_is_refused(
+    sections: tuple[str, ...], names: str
+) -> None:
+    policy = Policy(sessions=(SessionRule(("root",), WANTED),))
+    with pytest.raises(PolicyError, match=f"policy: states nothing for {names}, so nothing would"):
+        check_host(policy, OPTIONS._replace(sections=sections))
+    assert not check_host(policy, OPTIONS._replace(sections=())).findings
 
 
 def test_soft_and_hard_are_told_apart(host: SimpleNamespace) -> None:
