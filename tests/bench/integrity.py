@@ -33,15 +33,17 @@ def main() -> int:
     with tempfile.TemporaryDirectory(dir=given.folder) as name:
         _fill(Path(name), given.files, given.size)
         before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-        seconds = []
+        seconds, spent = [], time.process_time()
         for _number in range(given.rounds + 1):
             started = time.perf_counter()
             survey = survey_files(name)
             seconds.append(time.perf_counter() - started)
+        spent = time.process_time() - spent
         assert survey.counts["sound"] == given.files, survey.counts
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     found = {
         "integrity_s": round(statistics.median(seconds[1:]), 3),
+        "integrity_cpu_s": round(spent / (given.rounds + 1), 3),
         "integrity_files": given.files,
         "integrity_peak_kib": peak,
         "integrity_grown_kib": peak - before,

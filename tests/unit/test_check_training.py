@@ -29,6 +29,7 @@ from mlhost_limits.policy.slurm_policy import SlurmPolicy
 from mlhost_limits.policy.training_causes import Room
 from mlhost_limits.policy.training_policy import NEEDS, DeepSpeed, Gpus, Training
 from mlhost_limits.probe.evidence import Evidence
+from mlhost_limits.probe.systemd_show import Bounds
 from mlhost_limits.training_runner import Cpus, Runner
 
 MIB, GIB = 2**20, 2**30
@@ -267,6 +268,25 @@ def test_a_session_has_the_cgroup_of_its_user(monkeypatch: pytest.MonkeyPatch) -
     }
     assert not Runner("session:nobody@sshd", Evidence()).may_lock
     assert Runner("session:ghost@su", Evidence()).cgroup.endswith(":/user.slice")
+
+
+def test_a_user_who_is_not_logged_in_will_have_the_bounds_of_the_slice(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.undo()
+    user = User("alice", 54321, 54321, frozenset(), frozenset())
+    monkeypatch.setattr(training_runner, "read_user", lambda _name: user)
+    monkeypatch.setattr(training_runner, "show_bounds", lambda unit: Bounds(len(unit), 0.5))
+    runner = Runner("session:alice@sshd", Evidence())
+    assert Room("user-54321.slice", 16, 0, 16) in runner.find_rooms()
+    assert Cpus(0.5, "quota of user-54321.slice") in runner.find_cpus(1)
+    monkeypatch.setattr(training_runner, "show_bounds", lambda _unit: Bounds(None, None))
+    runner = Runner("session:alice@sshd", Evidence())
+    assert "user-54321.slice" not in {room.where for room in runner.find_rooms()}
+    monkeypatch.setattr(training_runner.os.path, "isdir", lambda _path: True)
+    monkeypatch.setattr(training_runner, "show_bounds", lambda _unit: Bounds(1, 1))
+    runner = Runner("session:alice@sshd", Evidence())
+    assert "user-54321.slice" not in {room.where for room in runner.find_rooms()}
 
 
 def test_a_container_is_found_by_its_name_or_by_what_its_id_begins_with(
