@@ -10,7 +10,6 @@ import re
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -174,21 +173,21 @@ def test_ctrl_c_at_a_terminal_ends_a_long_look_at_once(crowd: Path) -> None:
     while b"files" not in shown:
         shown += os.read(terminal, 1000)
     os.write(terminal, b"\3")
-    asked = time.monotonic()
     with contextlib.suppress(OSError):  # The terminal is gone with the program.
         while more := os.read(terminal, 1000):
             shown += more
     status = os.waitpid(pid, 0)[1]
-    assert time.monotonic() - asked < 3
     assert os.waitstatus_to_exitcode(status) == 130
     lines = shown.decode().replace("\r", "\n").split("\n")
     assert re.search(r"[0-9]+ files, [0-9]+ per second; Ctrl-C", lines[1])
     said = [line for line in lines if line.startswith("\x1b[K")][-1]
-    assert re.fullmatch(
-        r"\x1b\[Kmlhost-limits: /dev/shm/\S+: interrupted after [0-9]+ files; the others were not"
+    told = re.fullmatch(
+        r"\x1b\[Kmlhost-limits: /dev/shm/\S+: interrupted after ([0-9]+) files; the others were not"
         r" looked at",
         said,
     )
+    assert told
+    assert int(told[1]) < MANY
 
 
 def test_progress_is_shown_on_a_terminal_alone(monkeypatch: pytest.MonkeyPatch) -> None:
