@@ -7,6 +7,7 @@ import contextlib
 import os
 import pty
 import re
+import signal
 import subprocess
 import sys
 import tempfile
@@ -168,6 +169,7 @@ def test_ctrl_c_at_a_terminal_ends_a_long_look_at_once(crowd: Path) -> None:
     """It shows how far it has come until then, and says in one sentence what it has seen."""
     pid, terminal = pty.fork()
     if not pid:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)  # A job in the background ignores it.
         os.execv(sys.executable, [sys.executable, "-c", CHECK, str(crowd)])
     shown = b""
     while b"files" not in shown:
