@@ -95,6 +95,7 @@ def unit_steps() -> list[Step]:
         Step("page", ["pytest", "tests/page"]),
         Step("fuzz", ["pytest", "tests/fuzz"]),
         Step("torture", ["pytest", "tests/torture", "-s"]),
+        Step("seeds", ["pytest", "tests/seeds"]),
     ]
 
 
@@ -113,6 +114,7 @@ def molecule_steps() -> list[Step]:
         Step("molecule default", ["molecule", "test"]),
         Step("molecule slurm", ["molecule", "test", "--scenario-name", "slurm"]),
         Step("molecule services", ["molecule", "test", "--scenario-name", "services"]),
+        Step("molecule workspace", ["molecule", "test", "--scenario-name", "workspace"]),
         Step("molecule podman", ["molecule", "test", "--scenario-name", "podman"]),
     ]
 

@@ -23,6 +23,10 @@ if TYPE_CHECKING:
     from .probe.cache_files import Survey
 
 
+_EMPTY = "\r\x1b[K"
+"""What a terminal empties its line on."""
+
+
 def check_cache_files(training: Training) -> Iterator[Finding]:
     """Yield what is wrong with the files below the cache directory."""
     path, deep = training.cache_dir, training.deep
@@ -35,7 +39,13 @@ def check_cache_files(training: Training) -> Iterator[Finding]:
     if facts.state != DIRECTORY:  # A mount that does not answer would not let go of this process.
         yield from judge_files(CacheFiles(path, 0, deep=deep, reason=facts.reason))
         return
-    survey = survey_files(path, deep, make_progress(path))
+    tell = make_progress(path)
+    try:
+        survey = survey_files(path, deep, tell)
+    finally:
+        if tell is not None:  # What is said next begins on an empty line.
+            sys.stderr.write(_EMPTY)
+            sys.stderr.flush()
     yield from judge_files(_describe(path, survey, facts.real_path, deep))
 
 
@@ -58,7 +68,6 @@ def _describe(path: str, survey: Survey, real_path: str, deep: bool) -> CacheFil
         [(one.path, one.reason) for one in survey.leftover],
         survey.counts["leftover"],
         written,
-        survey.interrupted,
         deep,
         survey.reason,
     )
@@ -74,7 +83,7 @@ def make_progress(path: str) -> Callable[[int], None] | None:
     def tell(number: int) -> None:
         pace = number / max(time.monotonic() - started, 0.001)
         line = f"{path}: {number} files, {pace:.0f} per second; Ctrl-C ends it"
-        sys.stderr.write(f"\r{line[:width]}\x1b[K")
+        sys.stderr.write(f"\r{line[:width]}{_EMPTY[1:]}")
         sys.stderr.flush()
 
     return tell

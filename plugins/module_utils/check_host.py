@@ -19,6 +19,7 @@ from .policy.finding import (
     judge,
     require_kernel,
 )
+from .policy.policy_reader import PolicyError, join_names
 from .policy.report import format_failures, format_report, format_verdict, note_workers
 from .policy.rlimit import ITEMS, format_quantity
 from .policy.sysctl_conf import parse_sysctl_number
@@ -80,7 +81,13 @@ class CheckResult(NamedTuple):
 
 
 def check_host(policy: Policy, options: Options) -> CheckResult:
-    """Return every requirement of the policy, judged by what this host does now."""
+    """Return every requirement of the policy, judged by what this host does now.
+
+    :raises PolicyError: If the policy states nothing for any of the sections: that is never green.
+    """
+    if options.sections and not any(_is_stated(policy, name) for name in options.sections):
+        names = join_names(options.sections)
+        raise PolicyError([f"policy: states nothing for {names}, so nothing would be checked"])
     findings: list[Finding] = []
     evidence = Evidence()
     for name, look in _LOOKS.items():
@@ -113,6 +120,10 @@ def _waive(
     whole = set(options.sections) == set(SECTIONS)
     idle = list(find_idle(findings, waivers, host)) if whole else []
     return waive(findings, waivers, host, time.strftime("%Y-%m-%d")), idle
+
+
+def _is_stated(policy: Policy, section: str) -> bool:
+    return getattr(policy, "slurm" if section == "slurm_steps" else section) not in (None, (), {})
 
 
 def _explain_connection(

@@ -26,12 +26,15 @@ if TYPE_CHECKING:
 
 RUN = "training"
 COMPLIES, FALLS_SHORT, REFUSED = 0, 1, 2
+INTERRUPTED = 130
+"""As a shell has it, of a program that Ctrl-C ended."""
 
 
 def main(words: Sequence[str] | None = None) -> int:
     """Run one command.
 
-    :returns: 0 where the host complies, 1 where it falls short, 2 where the question is refused.
+    :returns: 0 where the host complies, 1 where it falls short, 2 where the question is refused,
+        130 after Ctrl-C.
     """
     arguments = _parse_arguments(words)
     try:
@@ -41,6 +44,9 @@ def main(words: Sequence[str] | None = None) -> int:
             _complain(problem)
     except (OSError, ValueError) as exc:
         _complain(str(exc))
+    except KeyboardInterrupt as exc:
+        _complain(str(exc) or "interrupted")
+        return INTERRUPTED
     return REFUSED
 
 

@@ -115,13 +115,14 @@ def _provision(policy: Policy, options: Options) -> Outcome:
         restarted=tuple(unit for one in others for unit in one.restarted),
         restart_required=tuple(unit for one in others for unit in one.restart_required),
         old_limits=() if options.absent else tuple(_find_old(policy, options, others)),
-        in_effect=tuple(_find_in_effect(options, others)),
+        in_effect=tuple(_find_in_effect(policy, options, others)),
     )
 
 
-def _find_in_effect(options: Options, others: Iterable[Section]) -> Iterator[str]:
+def _find_in_effect(policy: Policy, options: Options, others: Iterable[Section]) -> Iterator[str]:
     """Yield the sections of a check that can be met now, without another restart."""
-    yield from (section for section in ("kernel", "sessions") if section in options.sections)
+    stated = (("kernel", policy.kernel), ("sessions", policy.sessions))
+    yield from (name for name, asked in stated if asked and name in options.sections)
     yield from (name for one in others for name in one.in_effect)
 
 

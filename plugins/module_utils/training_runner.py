@@ -16,6 +16,7 @@ from .probe.files import read_text
 from .probe.kernel_use import read_kernel_use
 from .probe.process import read_unit_pids
 from .probe.shm_files import find_folder
+from .probe.systemd_show import Bounds, show_bounds
 from .probe.users import read_user
 
 TYPE_CHECKING = False
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 _SERVICE, _SESSION, _CONTAINER = "service:", "session:", "container:docker/"
 NEW_CONTAINER, JOB = "new-container:docker", "job:slurm"
 _FIRST_PERSON = 1000
+_CGROUPS = ("/sys/fs/cgroup", "/sys/fs/cgroup/systemd")
 _SLURM_CPUS = "SLURM_CPUS_PER_TASK"
 
 
@@ -94,6 +96,17 @@ class Runner:
         return "/system.slice"
 
     @property
+    def _slice(self) -> str:
+        return self._future_path.rpartition("/")[2]
+
+    @cached_property
+    def _future(self) -> Bounds | None:
+        """Return what the slice of a user will be given, where nobody is logged in as that user."""
+        if not self.user or any(os.path.isdir(top + self._future_path) for top in _CGROUPS):
+            return None
+        return show_bounds(self._slice)
+
+    @property
     def user(self) -> str:
         """Return whose session it is; empty for anything else."""
         is_session = self.place.startswith(_SESSION)
@@ -127,6 +140,8 @@ class Runner:
         if levels is None:
             raise OSError("the limits of its cgroup cannot be seen from here")
         rooms = [Room(one.path, one.free, one.used, one.limit) for one in levels]
+        if self._future and self._future.memory is not None:
+            rooms.append(Room(self._slice, self._future.memory, 0, self._future.memory))
         return [*rooms, Room("the host", read_kernel_use().available)]
 
     def find_cpus(self, ranks: int) -> list[Cpus]:
@@ -147,6 +162,8 @@ class Runner:
         else:
             found.append(Cpus(os.cpu_count() or 1, "the host's"))
         quotas = read_quotas(self.cgroup, mounts)
+        if self._future and self._future.cpus is not None:
+            found.append(Cpus(self._future.cpus, f"quota of {self._slice}"))
         return found + [Cpus(one.cpus, f"quota of {one.path}") for one in quotas]
 
     def find_shm(self) -> str:

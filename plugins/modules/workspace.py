@@ -55,13 +55,15 @@ options:
     type: str
   max_age:
     description:
-      - Files that nobody used for so long are removed, as tmpfiles.d(5) writes it (V(10d)).
+      - Files that nobody used for so long are removed, as tmpfiles.d(5) writes it (V(10d)). Most
+        file systems note only once a day that a file was read, so give two days at least.
     type: str
     default: ""
   variables:
     description:
       - Environment variables that name each job's own directory, by the user and the number of the
-        job. Logins and batch scripts read them in V(/etc/profile.d/90-mlhost.sh).
+        job. Logins and batch scripts read them in V(/etc/profile.d/90-mlhost.sh). A host may have
+        several workspaces, and one of them has variables.
     type: list
     elements: str
     default: [WIDS_CACHE, WDS_CACHE]

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from .settings import can, without
+from .stand_ins import lack_descriptors, read_half_a_file, rename_onto_leftovers
 from .trial import Command, Trial, try_trial
 from .webdataset import ALONE, be_locked_out, miss_the_cache
 
@@ -20,6 +21,12 @@ def test_a_cache_that_cannot_be_used_is_foretold_and_mended(
     make: Callable[[str], Trial],
 ) -> None:
     outcome = try_trial(make(ALONE))
+    assert outcome.holds, outcome
+
+
+@pytest.mark.parametrize("make", [lack_descriptors, read_half_a_file, rename_onto_leftovers])
+def test_a_run_of_the_standard_library_fails_as_foretold(make: Callable[[], Trial]) -> None:
+    outcome = try_trial(make())
     assert outcome.holds, outcome
 
 

@@ -3,7 +3,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import pty
+import re
+import signal
 import subprocess
 import sys
 import tempfile
@@ -123,7 +127,7 @@ def test_damaged_files_fail_and_those_being_written_do_not(top: Path) -> None:
     with subprocess.Popen([sys.executable, "-c", words], stdin=pipe, stdout=pipe) as process:
         assert process.stdout
         process.stdout.readline()
-        reason = f"1 files are being written now: now.pt by pid {process.pid}"
+        reason = f"1 file is being written now: now.pt by pid {process.pid}"
         assert look_into(top) == {"pass": [""], "unknown": [reason]}
         process.communicate(b"\n")
     assert look_into(top) == {"fail": [""]}
@@ -132,6 +136,60 @@ def test_damaged_files_fail_and_those_being_written_do_not(top: Path) -> None:
 def test_a_cache_that_is_not_there_has_no_files(top: Path) -> None:
     assert look_into(top / "none") == {"unknown": [f"{top}/none does not exist"]}
     assert list(look_into(top, place="new-container:docker")) == ["unknown"]
+
+
+MANY = int(os.environ.get("MLHOST_FILES", "60000"))
+"""A million of them takes a minute."""
+
+
+@pytest.fixture(scope="module")
+def crowd() -> Iterator[Path]:
+    """Make a cache of very many files; links to a few stand for most of them."""
+    with tempfile.TemporaryDirectory(dir="/dev/shm") as name:
+        for number in range(MANY):
+            folder = Path(name, str(number % 100))
+            if number < 100:
+                folder.mkdir()
+                (folder / "0.pt").write_bytes(make_pt())
+            else:
+                os.link(folder / "0.pt", folder / f"{number}.pt")
+        yield Path(name)
+
+
+CHECK = """
+import sys
+import tests.conftest
+from mlhost_limits.cli import main
+sys.exit(main(["check", "--profile", "embedding_cache", "--only", "cache_integrity",
+               "--cache-dir", sys.argv[1]]))
+"""
+
+
+def test_ctrl_c_at_a_terminal_ends_a_long_look_at_once(crowd: Path) -> None:
+    """It shows how far it has come until then, and says in one sentence what it has seen."""
+    pid, terminal = pty.fork()
+    if not pid:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)  # A job in the background ignores it.
+        os.execv(sys.executable, [sys.executable, "-c", CHECK, str(crowd)])
+    shown = b""
+    while b"files" not in shown:
+        shown += os.read(terminal, 1000)
+    os.write(terminal, b"\3")
+    with contextlib.suppress(OSError):  # The terminal is gone with the program.
+        while more := os.read(terminal, 1000):
+            shown += more
+    status = os.waitpid(pid, 0)[1]
+    assert os.waitstatus_to_exitcode(status) == 130
+    lines = shown.decode().replace("\r", "\n").split("\n")
+    assert re.search(r"[0-9]+ files, [0-9]+ per second; Ctrl-C", lines[1])
+    said = [line for line in lines if line.startswith("\x1b[K")][-1]
+    told = re.fullmatch(
+        r"\x1b\[Kmlhost-limits: /dev/shm/\S+: interrupted after ([0-9]+) files; the others were not"
+        r" looked at",
+        said,
+    )
+    assert told
+    assert int(told[1]) < MANY
 
 
 def test_progress_is_shown_on_a_terminal_alone(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,6 +9,7 @@ from types import SimpleNamespace
 import pytest
 from mlhost_limits import check_logind, training_limits, training_runner, training_survey
 from mlhost_limits import check_training as subject
+from mlhost_limits.check_host import check_host
 from mlhost_limits.check_options import Options
 from mlhost_limits.policy.finding import (
     FAIL,
@@ -20,14 +21,15 @@ from mlhost_limits.policy.finding import (
     judge_limits,
 )
 from mlhost_limits.policy.pam_limits import User
-from mlhost_limits.policy.policy_reader import Limit
+from mlhost_limits.policy.policy_reader import Limit, PolicyError
 from mlhost_limits.policy.rlimit import UNLIMITED, Rlimit
-from mlhost_limits.policy.schema import DockerPolicy, SessionRule
+from mlhost_limits.policy.schema import DockerPolicy, Policy, SessionRule
 from mlhost_limits.policy.services_policy import ServicesPolicy, UnitRule
 from mlhost_limits.policy.slurm_policy import SlurmPolicy
 from mlhost_limits.policy.training_causes import Room
 from mlhost_limits.policy.training_policy import NEEDS, DeepSpeed, Gpus, Training
 from mlhost_limits.probe.evidence import Evidence
+from mlhost_limits.probe.systemd_show import Bounds
 from mlhost_limits.training_runner import Cpus, Runner
 
 MIB, GIB = 2**20, 2**30
@@ -79,6 +81,18 @@ def test_a_host_with_enough_of_everything_has_no_cause() -> None:
         "nofile 204 (soft limit 4096), /dev/shm 251 (1.0 GiB free), memory 962 (64.0 GiB left of"
         " the host), CPUs 2 (affinity; more of them only wait)",
     )
+
+
+@pytest.mark.parametrize(
+    ("sections", "names"), [(("training",), "training"), (("docker", "podman"), "docker, podman")]
+)
+def test_a_policy_that_states_nothing_of_what_is_asked_is_refused(
+    sections: tuple[str, ...], names: str
+) -> None:
+    policy = Policy(sessions=(SessionRule(("root",), WANTED),))
+    with pytest.raises(PolicyError, match=f"policy: states nothing for {names}, so nothing would"):
+        check_host(policy, OPTIONS._replace(sections=sections))
+    assert not check_host(policy, OPTIONS._replace(sections=())).findings
 
 
 def test_soft_and_hard_are_told_apart(host: SimpleNamespace) -> None:
@@ -254,6 +268,25 @@ def test_a_session_has_the_cgroup_of_its_user(monkeypatch: pytest.MonkeyPatch) -
     }
     assert not Runner("session:nobody@sshd", Evidence()).may_lock
     assert Runner("session:ghost@su", Evidence()).cgroup.endswith(":/user.slice")
+
+
+def test_a_user_who_is_not_logged_in_will_have_the_bounds_of_the_slice(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.undo()
+    user = User("alice", 54321, 54321, frozenset(), frozenset())
+    monkeypatch.setattr(training_runner, "read_user", lambda _name: user)
+    monkeypatch.setattr(training_runner, "show_bounds", lambda unit: Bounds(len(unit), 0.5))
+    runner = Runner("session:alice@sshd", Evidence())
+    assert Room("user-54321.slice", 16, 0, 16) in runner.find_rooms()
+    assert Cpus(0.5, "quota of user-54321.slice") in runner.find_cpus(1)
+    monkeypatch.setattr(training_runner, "show_bounds", lambda _unit: Bounds(None, None))
+    runner = Runner("session:alice@sshd", Evidence())
+    assert "user-54321.slice" not in {room.where for room in runner.find_rooms()}
+    monkeypatch.setattr(training_runner.os.path, "isdir", lambda _path: True)
+    monkeypatch.setattr(training_runner, "show_bounds", lambda _unit: Bounds(1, 1))
+    runner = Runner("session:alice@sshd", Evidence())
+    assert "user-54321.slice" not in {room.where for room in runner.find_rooms()}
 
 
 def test_a_container_is_found_by_its_name_or_by_what_its_id_begins_with(

@@ -37,7 +37,6 @@ class CacheFiles(NamedTuple):
     leftover: Sequence[tuple[str, str]] = ()
     leftover_count: int = 0
     written: Sequence[tuple[str, int]] = ()
-    interrupted: bool = False
     deep: bool = False
     reason: str = ""
 
@@ -53,7 +52,7 @@ def judge_files(files: CacheFiles) -> Iterator[Finding]:
     if files.corrupt_count:
         seen = Observation(files.corrupt_count, how)
         yield Finding(FAIL, wanted, seen, (_blame(files),))
-    elif not files.interrupted:
+    else:
         yield Finding(PASS, wanted, Observation(0, how))
     for reason in _find_doubts(files):
         yield Finding(UNKNOWN, wanted, Observation(None, how, reason))
@@ -64,15 +63,16 @@ def judge_files(files: CacheFiles) -> Iterator[Finding]:
 
 
 def _find_doubts(files: CacheFiles) -> Iterator[str]:
-    if files.interrupted:
-        yield f"interrupted after {files.number} files; the others were not looked at"
     if files.unknown_count:
         reasons = " or ".join(sorted({reason for _name, reason in files.unknown})[:2])
         names = _name(files.unknown, files.unknown_count)
-        yield f"{files.unknown_count} files: each {reasons} ({names})"
+        many = "1 file:" if files.unknown_count == 1 else f"{files.unknown_count} files: each"
+        yield f"{many} {reasons} ({names})"
     if files.written:
         names = ", ".join(f"{name} by pid {pid}" for name, pid in files.written[:_SHOWN])
-        yield f"{len(files.written)} files are being written now: {names}"
+        one = len(files.written) == 1
+        many = "1 file is" if one else f"{len(files.written)} files are"
+        yield f"{many} being written now: {names}"
 
 
 def _name(files: Sequence[tuple[str, str]], count: int) -> str:

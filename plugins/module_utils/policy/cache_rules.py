@@ -161,6 +161,7 @@ def judge_shards(path: str, shards: int, workers: int, ranks: int) -> Finding:
     most = shards // ranks
     who = "1 rank" if ranks == 1 else f"{ranks} ranks"
     text = f"{who} with {max(workers, 1)} workers each need {needed} shards, and there are {shards}"
-    fix = f"start at most {most} workers for each rank, or write more shards"
+    start = "1 worker" if most == 1 else f"{most} workers"
+    fix = f"start at most {start} for each rank, or write more shards"
     fix = fix if most else "start fewer ranks, or write more shards"
     return Finding(FAIL, wanted, seen, (blame("cache-few-shards", text, fix),))

@@ -29,6 +29,7 @@ _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]*\$?")
 _MODE = re.compile(r"[0-7]{3,4}")
 _AGE = re.compile(r"([0-9]+(us|ms|s|m|min|h|d|w))+")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_NAMED = re.compile(r'^mlhost_cache="(.+)/\$\(id -u\)', re.MULTILINE)
 
 
 class Workspace(NamedTuple):
@@ -65,12 +66,15 @@ def plan_workspace(wanted: Workspace, files: Mapping[str, str]) -> SectionPlan:
         return SectionPlan(problems=problems)
     after = {
         FSTAB: _set_line(files.get(FSTAB), wanted),
-        TMPFILES: None if wanted.absent else _write_rule(wanted),
+        TMPFILES: _set_rule(files.get(TMPFILES), wanted),
     }
     sets = bool(wanted.variables) and not wanted.absent
-    after[PROFILE] = _write_profile(wanted) if sets else None
+    snippets = {PROFILE: _write_profile(wanted)}
     if wanted.prolog:
-        after[wanted.prolog] = _write_prolog(wanted) if sets else None
+        snippets[wanted.prolog] = _write_prolog(wanted)
+    for file, text in snippets.items():
+        others = _find_named(files.get(file)) not in (None, wanted.path)
+        after[file] = text if sets else files.get(file) if others else None
     edits = plan_edits(files, after)
     said = f"jobs of Slurm get it once slurm.conf states TaskProlog={wanted.prolog}"
     notes = (said,) if wanted.prolog and sets else ()
@@ -100,12 +104,24 @@ def _find_problems(wanted: Workspace, files: Mapping[str, str]) -> Iterator[str]
             yield f"{name}: {value!r} was given; accepted is {accepted}"
     if wanted.prolog and not wanted.variables:
         yield "task_prolog: sets variables, and none is named; accepted with variables"
-    for file in (TMPFILES, PROFILE, wanted.prolog):
-        if not files.get(file, HEADER).startswith(("#!/bin/sh\n" + HEADER, HEADER)):
-            yield f"{file}: is of somebody else; move it out of the way first"
+    yield from _find_owned(wanted, files)
     foreign = [line for line in _find_lines(files.get(FSTAB), path) if _MARK not in line.text]
     if foreign and wanted.size is not None:
         yield f"{cite(foreign[0])} mounts {path} already; leave out the size"
+
+
+def _find_owned(wanted: Workspace, files: Mapping[str, str]) -> Iterator[str]:
+    """Yield the files that somebody else wrote, or that serve another workspace."""
+    sets = bool(wanted.variables) and not wanted.absent
+    for file in (TMPFILES, PROFILE, wanted.prolog):
+        named = _find_named(files.get(file))
+        if not files.get(file, HEADER).startswith(("#!/bin/sh\n" + HEADER, HEADER)):
+            yield f"{file}: is of somebody else; move it out of the way first"
+        elif sets and named not in (None, wanted.path):
+            yield (
+                f"{file}: names directories below {named}; take that back with state absent, or"
+                " give no variables for one of the two"
+            )
 
 
 def _find_lines(text: str | None, path: str) -> Iterator[Declaration]:
@@ -142,10 +158,20 @@ def _set_line(text: str | None, wanted: Workspace) -> str | None:
     return "\n".join([*rows[:-1], line, ""] if ended else [*rows, line])
 
 
-def _write_rule(wanted: Workspace) -> str:
-    """Return the rule of tmpfiles.d(5): the directory is made at boot, and cleaned by age."""
+def _set_rule(text: str | None, wanted: Workspace) -> str | None:
+    """Return the rules of tmpfiles.d(5), one for each workspace: made at boot, cleaned by age."""
+    rules = {row.split()[1]: row for row in (text or "").split("\n") if row.startswith("d ")}
     fields = (wanted.path, wanted.mode.zfill(4), wanted.owner, wanted.group, wanted.age or "-")
-    return f"{HEADER}\nd {' '.join(fields)}\n"
+    rules[wanted.path] = f"d {' '.join(fields)}"
+    if wanted.absent:
+        del rules[wanted.path]
+    return "\n".join([HEADER, *rules.values(), ""]) if rules else None
+
+
+def _find_named(text: str | None) -> str | None:
+    """Return the workspace below which a script of ours names directories."""
+    match = _NAMED.search(text or "")
+    return match[1] if match else None
 
 
 _MAKE = """\

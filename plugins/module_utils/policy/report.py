@@ -62,7 +62,9 @@ def note_workers(findings: list[Finding]) -> Iterator[str]:
     """Yield how many workers each thing allows, of a run that has no more than fit."""
     for finding in findings:
         if finding.requirement.item == "workers" and finding.status == PASS:
-            yield f"at most {finding.observation.value} workers fit: {finding.observation.how}"
+            most = finding.observation.value
+            told = "1 worker fits" if most == 1 else f"{most} workers fit"
+            yield f"at most {told}: {finding.observation.how}"
 
 
 def _mark(finding: Finding) -> str:
@@ -93,8 +95,9 @@ def format_verdict(findings: list[Finding]) -> str:
     """Return the last line: how many of each."""
     counts = count_statuses(findings)
     late = f" ({counts[LATER]} not after a boot)" if counts[LATER] else ""
-    waived = f", {counts[WAIVED]} waived" if counts[WAIVED] else ""
-    return f"{counts[PASS]} pass{late}, {counts[FAIL]} fail, {counts[UNKNOWN]} unknown{waived}"
+    more = f", {counts[WAIVED]} waived" if counts[WAIVED] else ""
+    more = more if findings else "; nothing was judged"
+    return f"{counts[PASS]} pass{late}, {counts[FAIL]} fail, {counts[UNKNOWN]} unknown{more}"
 
 
 def format_failures(findings: list[Finding]) -> list[str]:

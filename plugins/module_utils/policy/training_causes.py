@@ -57,13 +57,14 @@ class Room(NamedTuple):
 def blame_descriptors(run: Training, needed: int, has: Rlimit, plan: Plan) -> Cause:
     """Say why a run ends with "Too many open files"."""
     soft, hard = has
-    held = _name(run.workers)
+    held, one = _name(run.workers), run.workers == 1
     if run.sharing == "file_descriptor":
-        batches = f"{run.prefetch} {'batch' if run.prefetch == 1 else 'batches'}"
-        held += f" that prefetch {batches} of {run.tensors_per_batch} tensors"
+        tensors = _number(run.tensors_per_batch or 0, "tensor", "tensors")
+        ahead = _number(run.prefetch, "batch", "batches")
+        held += f" that {'prefetches' if one else 'prefetch'} {ahead} of {tensors}"
     text = (
-        f"{held} have {needed} files open in one process, and its soft limit is {soft}, so the run"
-        ' ends with "Too many open files"'
+        f"{held} {'has' if one else 'have'} {needed} files open in one process, and its soft limit"
+        f' is {soft}, so the run ends with "Too many open files"'
     )
     fix = f"allow {needed} files where the run starts: ulimit -n {needed}"
     if hard < needed:
@@ -83,7 +84,7 @@ def blame_file_handles(run: Training, needed: int, used: int, most: int) -> Caus
 def blame_shared_memory(run: Training, needed: int, free: int, plan: Plan) -> Cause:
     """Say why a run ends with "No space left on device", or with a bus error."""
     text = (
-        f"{_name(_count(run))} with {run.prefetch} batches of"
+        f"{_name(_count(run))} with {_number(run.prefetch, 'batch', 'batches')} of"
         f" {format_size(find_batch_share(run))} each under way take {format_size(needed)} of"
         f" shared memory, and {format_size(free)} are free"
     )
@@ -157,7 +158,11 @@ def _fit(plan: Plan) -> str:
 
 
 def _name(workers: int | None) -> str:
-    return "1 worker" if workers == 1 else f"{workers} workers"
+    return _number(workers or 0, "worker", "workers")
+
+
+def _number(number: int, one: str, many: str) -> str:
+    return f"{number} {one if number == 1 else many}"
 
 
 def _count(run: Training) -> int:

@@ -36,6 +36,7 @@ _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _DEEPEST = 64
 _MOST = 1000
+_NAMED = 5
 _OLD = 3600.0  # Seconds after which a temporary file is nobody's.
 _PACE = 0.5
 
@@ -55,7 +56,6 @@ class Survey(NamedTuple):
     corrupt: list[Checked]
     unknown: list[Checked]
     leftover: list[Checked]
-    interrupted: bool = False
     reason: str = ""
 
     @property
@@ -66,14 +66,15 @@ class Survey(NamedTuple):
 def survey_files(
     path: str, deep: bool = False, tell: Callable[[int], None] | None = None
 ) -> Survey:
-    """Look at all files below a directory; Ctrl-C ends that and what was seen until then counts.
+    """Look at all files below a directory.
 
     :param deep: Whether the checksums of zip archives are computed, which reads all of them.
     :param tell: Is told now and then how many files have been looked at.
+    :raises KeyboardInterrupt: At once after Ctrl-C; it says what was seen until then.
     """
     counts = {SOUND: 0, CORRUPT: 0, UNSEEN: 0, LEFTOVER: 0}
     lists: dict[str, list[Checked]] = {CORRUPT: [], UNSEEN: [], LEFTOVER: []}
-    interrupted, reason, told = False, "", time.monotonic()
+    reason, told = "", time.monotonic()
     try:
         for checked in check_files(path, deep):
             counts[checked.status] += 1
@@ -84,10 +85,18 @@ def survey_files(
                 tell(sum(counts.values()))
                 told = time.monotonic()
     except KeyboardInterrupt:
-        interrupted = True
+        raise KeyboardInterrupt(_describe(path, counts, lists[CORRUPT])) from None
     except ObstacleError as obstacle:
         reason = obstacle.reason
-    return Survey(counts, lists[CORRUPT], lists[UNSEEN], lists[LEFTOVER], interrupted, reason)
+    return Survey(counts, lists[CORRUPT], lists[UNSEEN], lists[LEFTOVER], reason)
+
+
+def _describe(path: str, counts: dict[str, int], corrupt: list[Checked]) -> str:
+    """Say what was seen of a cache that nobody looks at any further."""
+    names = ", ".join(one.path for one in corrupt[:_NAMED])
+    damaged = f", {counts[CORRUPT]} of them damaged ({names})" if corrupt else ""
+    number = sum(counts.values())
+    return f"{path}: interrupted after {number} files{damaged}; the others were not looked at"
 
 
 def check_files(path: str, deep: bool = False) -> Iterator[Checked]:

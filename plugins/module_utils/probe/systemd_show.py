@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from typing import NamedTuple
 
@@ -14,6 +15,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 _TIME_LIMIT = 10.0
+_SPAN = re.compile(r"([0-9.]+)(us|ms|s|min)\b")
+_SECONDS = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0}
 _LIMITS = [f"Limit{name.upper()}{soft}" for name in RLIMITS for soft in ("", "Soft")]
 
 
@@ -43,6 +46,22 @@ def show_unit(unit: str) -> Shown | None:
     except (KeyError, ValueError):
         return None
     return Shown(limits, pid, told.get("NeedDaemonReload") == "yes", loaded_at)
+
+
+class Bounds(NamedTuple):
+    """What a unit will be given of memory, in bytes, and of CPUs; ``None`` for all there is."""
+
+    memory: int | None
+    cpus: float | None
+
+
+def show_bounds(unit: str) -> Bounds:
+    """Return what a unit's cgroup will be given when it starts; no bound where nobody says."""
+    told = _show(["--property=MemoryMax", "--property=CPUQuotaPerSecUSec", "--", unit])
+    memory, quota = told.get("MemoryMax", ""), told.get("CPUQuotaPerSecUSec", "")
+    parts = _SPAN.findall(quota)
+    cpus = sum(float(number) * _SECONDS[name] for number, name in parts)
+    return Bounds(int(memory) if memory.isdigit() else None, cpus or None)
 
 
 def read_loaded_at() -> float:

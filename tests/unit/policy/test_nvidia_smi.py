@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What nvidia-smi prints is read, whatever it leaves out; the shapes are those of drivers 470 to 550."""
+"""What nvidia-smi prints is read, whatever it leaves out.
+
+The outputs are written by hand after the manual of nvidia-smi; none was captured, for no GPU was at
+hand.
+"""
 
 from __future__ import annotations
 

@@ -45,6 +45,29 @@ def test_a_plain_directory_has_a_rule_and_variables() -> None:
     assert set(apply(PLAIN._replace(variables=()), after)) == {TMPFILES}
 
 
+def test_a_second_workspace_leaves_the_first_alone() -> None:
+    first = PLAIN._replace(age="10d", prolog=PROLOG)
+    second = Workspace("/srv/embeddings", owner="alice", group="alice", mode="750", size=2**20)
+    one = apply(first, {})
+    both = apply(second, one)
+    assert both[TMPFILES].split("\n")[1:] == [
+        "d /scratch/cache 1777 root root 10d",
+        "d /srv/embeddings 0750 alice alice -",
+        "",
+    ]
+    assert {key: both[key] for key in (PROFILE, PROLOG)} == {
+        key: one[key] for key in (PROFILE, PROLOG)
+    }
+    assert not plan_workspace(first, both).edits
+    assert plan_workspace(second._replace(variables=("X",)), both).problems == (
+        f"{PROFILE}: names directories below /scratch/cache; take that back with state absent, or"
+        " give no variables for one of the two",
+    )
+    assert apply(second._replace(absent=True), both) == {**one, FSTAB: ""}
+    left = apply(first._replace(absent=True), both)
+    assert set(left) == {TMPFILES, FSTAB}
+
+
 @pytest.mark.parametrize("fstab", [None, "", "# none\n", "/dev/sda1 / ext4 rw 0 1", "# end\n\n"])
 def test_a_tmpfs_has_a_line_that_is_taken_out_again(fstab: str | None) -> None:
     files = {} if fstab is None else {FSTAB: fstab}

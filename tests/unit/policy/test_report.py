@@ -40,7 +40,7 @@ def sysctl(value: int | str | None, reason: str = "", **wanted: object) -> Findi
 @pytest.mark.parametrize(
     ("findings", "lines"),
     [
-        ([], ["0 pass, 0 fail, 0 unknown"]),
+        ([], ["0 pass, 0 fail, 0 unknown; nothing was judged"]),
         (
             look("session:a@su", GOOD),
             ["ok   session:a@su: nofile 65536:1048576, memlock unlimited", "4 pass, 0 fail, 0 unknown"],
@@ -142,7 +142,11 @@ def test_what_is_unknown_is_told_with_its_cause_where_there_is_one() -> None:
 
 def test_a_connection_that_has_less_is_a_note() -> None:
     cause = Cause("connection-kept-open", "this connection is old", Remedy("connect again"))
-    lines = ["note this connection is old", "     fix  connect again", "0 pass, 0 fail, 0 unknown"]
+    lines = [
+        "note this connection is old",
+        "     fix  connect again",
+        "0 pass, 0 fail, 0 unknown; nothing was judged",
+    ]
     assert format_report([], [cause]) == lines
 
 
@@ -231,3 +235,5 @@ def test_a_run_is_told_how_many_workers_fit() -> None:
     lines = format_report([fits])
     assert lines[1] == "note at most 20 workers fit: nofile 20 (soft limit 256)"
     assert len(format_report([judge(wanted, Observation(7, "x"))])) == 2
+    alone = judge(Requirement("process:self", "workers", "value", 1), Observation(1, "nofile 1"))
+    assert format_report([alone])[1] == "note at most 1 worker fits: nofile 1"

@@ -41,7 +41,7 @@ NONE = Plan(0, ())
         (
             RUN._replace(workers=1, prefetch=1),
             Rlimit(160, 160),
-            "1 worker that prefetch 1 batch of 4 tensors have 161 files open in one process, and"
+            "1 worker that prefetches 1 batch of 4 tensors has 161 files open in one process, and"
             ' its soft limit is 160, so the run ends with "Too many open files"',
             "start at most 7 workers in each rank, or raise the hard limit, which is 160, and the"
             " soft limit to 161",

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 import zipfile
@@ -78,7 +79,7 @@ def test_a_survey_counts_and_names(tmp_path: Path) -> None:
         "empty.pth",
     ]
     assert [one.path for one in survey.unknown] == ["legacy.pt"]
-    assert (survey.number, survey.interrupted, survey.reason) == (8, False, "")
+    assert (survey.number, survey.reason) == (8, "")
 
 
 def test_links_are_followed_to_files_alone(tmp_path: Path) -> None:
@@ -146,7 +147,9 @@ def test_an_archive_that_cannot_be_unpacked_is_said(tmp_path: Path) -> None:
     assert checked.reason.startswith("cannot be unpacked")
 
 
-def test_ctrl_c_keeps_what_was_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ctrl_c_ends_it_at_once_and_says_what_was_seen(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for number in range(10):
         (tmp_path / f"{number}.pt").write_bytes(b"")
     seen: list[int] = []
@@ -157,9 +160,11 @@ def test_ctrl_c_keeps_what_was_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPa
             raise KeyboardInterrupt
 
     monkeypatch.setattr(cache_files, "_PACE", -1)
-    survey = survey_files(str(tmp_path), tell=stop)
+    with pytest.raises(KeyboardInterrupt) as raised:
+        survey_files(str(tmp_path), tell=stop)
     assert seen == [1, 2, 3, 4]
-    assert (survey.number, len(survey.corrupt), survey.interrupted) == (4, 4, True)
+    told = r".*: interrupted after 4 files, 4 of them damaged \(.\.pt, .\.pt, .\.pt, .\.pt\); the others"
+    assert re.match(told, str(raised.value))
 
 
 MANY = """

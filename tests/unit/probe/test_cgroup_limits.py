@@ -188,3 +188,38 @@ def test_real_cgroups(real: tuple[Path, bool]) -> None:
             assert [level.limit for level in levels][:2] == [200 * MIB, 300 * MIB]
         finally:
             process.kill()
+
+
+CPUS = ("cpu", "cpuset")
+
+
+@pytest.fixture
+def real_cpus() -> Iterator[Path]:
+    """Make two cgroups of version 2 that bound CPUs, one in the other, and remove them."""
+    control = Path(TOP, "cgroup.subtree_control")
+    known = Path(TOP, "cgroup.controllers")
+    if os.geteuid() or not known.is_file() or not set(CPUS) <= set(known.read_text().split()):
+        pytest.skip("CPUs cannot be bounded here: needs root and cgroups of version 2")
+    added = set(CPUS) - set(control.read_text().split())
+    outer = Path(TOP, f"mlhost-test-cpus-{os.getpid()}")
+    try:
+        control.write_text(" ".join(f"+{name}" for name in CPUS))
+        (outer / "inner").mkdir(parents=True)
+        (outer / "cgroup.subtree_control").write_text("+cpu +cpuset")
+        yield outer
+    finally:
+        (outer / "inner").rmdir()
+        outer.rmdir()
+        control.write_text(" ".join(f"-{name}" for name in added))
+
+
+def test_real_cpus(real_cpus: Path) -> None:
+    inner, mounts = real_cpus / "inner", Path("/proc/self/mountinfo").read_text()
+    text = f"0::/{real_cpus.name}/inner\n"
+    assert read_quotas(text, mounts) == []
+    (real_cpus / "cpu.max").write_text("50000 100000")
+    assert read_quotas(text, mounts) == [Quota(str(real_cpus), 0.5)]
+    (inner / "cpu.max").write_text("150000 100000")
+    assert read_quotas(text, mounts) == [Quota(str(inner), 1.5), Quota(str(real_cpus), 0.5)]
+    (real_cpus / "cpuset.cpus").write_text("0")
+    assert read_cpuset(text, mounts) == (str(inner), 1)

@@ -8,7 +8,7 @@ import subprocess
 import pytest
 from mlhost_limits.policy.rlimit import RLIMITS, UNLIMITED, Rlimit
 from mlhost_limits.probe import systemd_show
-from mlhost_limits.probe.systemd_show import show_unit
+from mlhost_limits.probe.systemd_show import show_bounds, show_unit
 
 # Captured on Debian 12, systemd 252, shortened to one line for each kind.
 LIMITS = "".join(f"Limit{name.upper()}=infinity\nLimit{name.upper()}Soft=5\n" for name in RLIMITS)
@@ -70,3 +70,21 @@ def test_without_systemctl_nothing_is_known(monkeypatch: pytest.MonkeyPatch) -> 
 
     monkeypatch.setattr(subprocess, "run", run)
     assert show_unit("x.service") is None
+
+
+@pytest.mark.parametrize(
+    ("text", "bounds"),
+    [
+        ("MemoryMax=104857600\nCPUQuotaPerSecUSec=500ms\n", (104857600, 0.5)),
+        ("MemoryMax=infinity\nCPUQuotaPerSecUSec=infinity\n", (None, None)),
+        ("MemoryMax=5\nCPUQuotaPerSecUSec=2s 250ms\n", (5, 2.25)),
+        ("CPUQuotaPerSecUSec=1min\n", (None, 60.0)),
+        ("", (None, None)),
+    ],
+)
+def test_what_a_slice_will_be_given(
+    text: str, bounds: tuple[object, object], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = answer(monkeypatch, text, "")
+    assert show_bounds("user-1000.slice") == bounds
+    assert asked[0][-2:] == ["--", "user-1000.slice"]
