@@ -37,12 +37,16 @@ MODES = {
 
 
 @pytest.fixture(scope="module", params=["bookworm", "trixie"] if EVERYTHING else ["bookworm"])
-def host(request: pytest.FixtureRequest) -> Iterator[Host]:
-    with guest.running(request.param) as fresh:
+def release(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture(scope="module")
+def host(release: str) -> Iterator[Host]:
+    with guest.running(release) as fresh:
         carry(fresh, {name: Path(__file__).with_name(name) for name in FILES})
         write = f"mkdir -p /etc/docker; cat > {CONFIG} << 'END'\n{HEALTHY}END\n"
         fresh.ssh(f"{write}{RESTART}", timeout=600)
-        fresh.release = request.param  # type: ignore[attr-defined]
         yield fresh
 
 
@@ -69,10 +73,10 @@ def collect_codes(found: dict[str, Any], place: str) -> set[str]:
     return {cause["code"] for one in at(found, place) for cause in one["causes"]}
 
 
-def test_a_step_of_buildkit_has_what_is_said(host: Host) -> None:
+def test_a_step_of_buildkit_has_what_is_said(host: Host, release: str) -> None:
     """What is foretold of a step is what one has, before and after the commands were carried out."""
     found = look(host, given=ASKED)
-    assert compare(host, found) == {"fail", "pass"} if host_is_old(host) else {"fail"}
+    assert compare(host, found) == {"fail", "pass"} if release == "bookworm" else {"fail"}
     assert {one["next_restart"] for one in at(found, BUILD)} >= {"fail"}
     commands = collect_commands(found, BUILD)
     assert commands
@@ -80,10 +84,6 @@ def test_a_step_of_buildkit_has_what_is_said(host: Host) -> None:
     assert compare(host, after) == {"pass"}
     assert not any("fail" in (one["next_restart"], one["after_boot"]) for one in at(after, BUILD))
     assert {one["status"] for one in at(after, NEW)} == {"pass"}
-
-
-def host_is_old(host: Host) -> bool:
-    return bool(host.release == "bookworm")  # type: ignore[attr-defined]
 
 
 def compare(host: Host, found: dict[str, Any]) -> set[str]:
@@ -98,24 +98,24 @@ def compare(host: Host, found: dict[str, Any]) -> set[str]:
     return {one["status"] for one in at(found, BUILD)}
 
 
-def test_a_limit_of_dockerd_that_is_pending_is_said(host: Host) -> None:
-    """A build has what dockerd was started with, until that is restarted."""
+def test_a_limit_that_dockerd_has_not_got_yet_promises_nothing(host: Host) -> None:
+    """A build has what dockerd was started with; that its restart will do is not said."""
     drop_in = "/etc/systemd/system/docker.service.d/97-more.conf"
     make = f"printf '[Service]\\nLimitMEMLOCK=1M\\n' > {drop_in}; systemctl daemon-reload"
     try:
         found = look(host, make, ASKED)
         memlock = [one for one in at(found, BUILD) if one["item"] == "memlock"]
-        assert {(one["status"], one["next_restart"]) for one in memlock} == {("pass", "fail")}
-        assert {cause["at"]["file"] for one in memlock for cause in one["causes"]} == {drop_in}
+        assert {one["status"] for one in memlock} == {"pass"}
+        assert {one["next_restart"] for one in memlock} <= {"fail", "unknown"}
     finally:
         host.ssh(f"rm {drop_in}; systemctl daemon-reload")
 
 
 @pytest.mark.skipif(not EVERYTHING, reason="a long look, with MLHOST_ALL=1")
 @pytest.mark.parametrize("mode", MODES)
-def test_a_mode_changes_nothing_of_what_is_said(host: Host, mode: str) -> None:
+def test_a_mode_changes_nothing_of_what_is_said(host: Host, release: str, mode: str) -> None:
     """Containers and a new one pass, and one with a limit of its own is told apart, and traced."""
-    if host_is_old(host) and "snapshotter" in MODES[mode]:
+    if release == "bookworm" and "snapshotter" in MODES[mode]:
         pytest.skip("Docker 20.10 has no such image store")
     edit = f"sed -i '1s/{{/{{{MODES[mode]},/' {CONFIG}"
     start = f"docker run -d --name job {SLEEP}; docker run -d --name own --ulimit nofile=700:800 {SLEEP}"
