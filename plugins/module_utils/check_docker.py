@@ -35,7 +35,7 @@ def check_docker(policy: DockerPolicy, canary: str, evidence: Evidence) -> Itera
     if daemon is None:
         dead = find_dead(NEW, policy, evidence)
         yield from [dead] if dead else ()
-        yield from judge_unknown(policy, _describe_absence(evidence))
+        yield from judge_unknown(policy, describe_absence(evidence))
     else:
         yield from check_engine(policy, canary, evidence)
 
@@ -65,7 +65,7 @@ def check_engine(
     yield from explain_docker(seen, policy, evidence)
 
 
-def _describe_absence(evidence: Evidence) -> str:
+def describe_absence(evidence: Evidence) -> str:
     """Say that no dockerd runs, and what there is of it."""
     from .apply.docker import read_service
     from .policy.docker_service import find_wait

@@ -153,10 +153,23 @@ def ask(
     return json.loads(answer) if answer.strip() else None
 
 
-def read_version(address: str = DEFAULT_SOCKET, timeout: float = 10.0) -> str:
-    """Return the daemon's version, ``20.10.24`` or the like; empty where it does not say."""
+def read_versions(address: str = DEFAULT_SOCKET, timeout: float = 10.0) -> tuple[str, str]:
+    """Return the daemon's version and that of its Go, ``("20.10.24", "go1.19.8")`` or the like.
+
+    What it does not say is empty.
+    """
     answer = ask("GET", "/version", address=address, timeout=timeout)
-    return str(answer.get("Version", "")) if isinstance(answer, dict) else ""
+    told = answer if isinstance(answer, dict) else {}
+    return str(told.get("Version", "")), str(told.get("GoVersion", ""))
+
+
+def read_live_restore(address: str = DEFAULT_SOCKET, timeout: float = 10.0) -> bool:
+    """Tell whether the daemon as it runs lets containers go on while it restarts.
+
+    Its files say nothing of that: it takes the key over when it is told to read them again.
+    """
+    answer = ask("GET", "/info", address=address, timeout=timeout)
+    return isinstance(answer, dict) and answer.get("LiveRestoreEnabled") is True
 
 
 def read_containers(address: str = DEFAULT_SOCKET, timeout: float = 10.0) -> list[Container]:

@@ -22,7 +22,7 @@ from ..policy.systemd_limits import (
     resolve_unit_limits,
 )
 from .canary_key import find_containerd
-from .docker import Daemon, find_daemon, read_version
+from .docker import Daemon, find_daemon, read_live_restore, read_versions
 from .files import read_bytes, read_text
 from .process import Process, find_processes, read_process
 from .unit import UnitFiles, read_dockerd_flags, read_manager_files, read_unit_files
@@ -133,19 +133,27 @@ class DockerEvidence:
     @cached_property
     def version(self) -> str:
         """Return the daemon's version; empty where it does not say."""
+        return self._versions[0]
+
+    @cached_property
+    def go_version(self) -> str:
+        """Return the version of Go that built the daemon; empty where it does not say."""
+        return self._versions[1]
+
+    @cached_property
+    def _versions(self) -> tuple[str, str]:
         try:
-            return read_version(self.address) if self.daemon else ""
-        except (OSError, ValueError, KeyError):
-            return ""
+            return read_versions(self.address) if self.daemon else ("", "")
+        except (OSError, ValueError):
+            return "", ""
 
     @cached_property
     def live_restore(self) -> bool:
-        """Tell whether containers go on while dockerd restarts, as far as is stated."""
-        if any(
-            flag.name == "live-restore" and flag.value != "false" for flag in self.running_flags
-        ):
-            return True
-        return self._read_key("live-restore") is True
+        """Tell whether containers go on while dockerd restarts; no where it does not say."""
+        try:
+            return read_live_restore(self.address)
+        except (OSError, ValueError):
+            return False
 
     def _read_key(self, key: str) -> object:
         try:

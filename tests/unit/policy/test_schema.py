@@ -69,6 +69,12 @@ def test_the_profile_for_training() -> None:
     )
 
 
+def test_builds_are_looked_at_only_where_that_is_asked() -> None:
+    for builds in (True, False):
+        policy = load_policy(docker(builds=builds, limits={"core": 0}), "none")
+        assert policy.docker == DockerPolicy({"core": Limit(0, 0)}, None, builds)
+
+
 @pytest.mark.parametrize("profile", [name for name in PROFILES if name != "none"])
 def test_every_profile_is_a_policy(profile: str) -> None:
     assert load_policy(None, profile) != Policy()
@@ -212,10 +218,12 @@ def test_what_a_limit_means(item: str, value: object, limit: Limit) -> None:
         ({"containers": []}, "containers: a list was given; a mapping is accepted"),
         ({"containers": {"lxd": {}}}, "containers.lxd: is unknown; accepted are docker, podman, containerd"),
         ({"containers": {"docker": 5}}, "containers.docker: 5 was given; a mapping is accepted"),
-        (docker(shm="1GiB"), "containers.docker.shm: is unknown; accepted are limits, shm_size"),
+        (docker(shm="1GiB"), "containers.docker.shm: is unknown; accepted are limits, shm_size, builds"),
         (docker(shm_size="1G"), f"containers.docker.shm_size: '1G' is not a limit: {UNITS}"),
         (docker(shm_size=0), "containers.docker.shm_size: a size above 0 is accepted"),
         (docker(shm_size="unlimited"), "containers.docker.shm_size: a size above 0 is accepted"),
+        (docker(builds=True), "containers.docker.builds: asks for the limits of containers, and none are stated"),
+        (docker(builds="yes", limits={"core": 0}), "containers.docker.builds: 'yes' was given; true or false is accepted"),
         (docker(limits={"nofile": {"soft": 5}}), "containers.docker.limits.nofile: Docker needs soft and hard, or one value"),
         (docker(limits={"nofile": "unlimited"}), "containers.docker.limits.nofile: 'unlimited' lets no container start; a number is accepted"),
         (docker(limits={"as": 5}), f"containers.docker.limits.as: is unknown; accepted are {ITEMS.replace(' as,', '')}"),

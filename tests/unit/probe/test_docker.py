@@ -31,8 +31,9 @@ from mlhost_limits.probe.docker import (
     find_daemon,
     read_container_limits,
     read_containers,
+    read_live_restore,
     read_peer,
-    read_version,
+    read_versions,
 )
 from mlhost_limits.probe.process import read_limits, read_process
 from mlhost_limits.probe.unit import read_dockerd_flags, read_unit
@@ -137,7 +138,7 @@ def engine(tmp_path: Path) -> Iterator[Engine]:
 
 def test_an_answer_is_read_whole(engine: Engine) -> None:
     """A JSON answer comes back as data, an empty one as None."""
-    assert read_version(engine.address) == "20.10.24"
+    assert read_versions(engine.address) == ("20.10.24", "")
     engine.broken["/empty"] = b"HTTP/1.0 204 No Content\r\n\r\n"
     assert ask("POST", "/empty", {"a": 1}, address=engine.address) is None
     engine.broken["/big"] = (200, "x" * 300_000)
@@ -145,12 +146,32 @@ def test_an_answer_is_read_whole(engine: Engine) -> None:
 
 
 @pytest.mark.parametrize(
-    ("answer", "version"), [({"Version": "dev"}, "dev"), ({}, ""), ([], ""), (None, "")]
+    ("answer", "versions"),
+    [
+        ({"Version": "26.1.5+dfsg1", "GoVersion": "go1.24.4"}, ("26.1.5+dfsg1", "go1.24.4")),
+        ({"Version": "dev"}, ("dev", "")),
+        ({}, ("", "")),
+        ([], ("", "")),
+        (None, ("", "")),
+    ],
 )
-def test_a_version_may_be_unknown(engine: Engine, answer: object, version: str) -> None:
+def test_a_version_may_be_unknown(
+    engine: Engine, answer: object, versions: tuple[str, str]
+) -> None:
     """Who does not say which version it is has none."""
     engine.broken["/version"] = (200, answer)
-    assert read_version(engine.address) == version
+    assert read_versions(engine.address) == versions
+
+
+@pytest.mark.parametrize(
+    ("answer", "lives"),
+    [({"LiveRestoreEnabled": True}, True), ({"LiveRestoreEnabled": False}, False), ({}, False),
+     ([], False)],
+)  # fmt: skip
+def test_whether_containers_live_on(engine: Engine, answer: object, lives: bool) -> None:
+    """The daemon says it; who does not say it stops them."""
+    engine.broken["/info"] = (200, answer)
+    assert read_live_restore(engine.address) is lives
 
 
 @pytest.mark.parametrize("answer", [None, [{}], ["x"], 7, [{"Id": "c1"}]])

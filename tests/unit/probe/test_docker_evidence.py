@@ -104,18 +104,11 @@ def test_a_container_s_own_limits_stand_in_its_own_file(tmp_path: Path) -> None:
     assert make_evidence([], "{").read_own_ulimits(other) is None
 
 
-@pytest.mark.parametrize(
-    ("flags", "config", "expected"),
-    [
-        ([], None, False),
-        ([], '{"live-restore": true}', True),
-        ([], '{"live-restore": false}', False),
-        ([Flag("live-restore", "", "", 0)], None, True),
-        ([Flag("live-restore", "false", "", 0)], None, False),
-    ],
-)
-def test_live_restore(flags: list[Flag], config: str | None, expected: bool) -> None:
-    assert make_evidence(flags, config).live_restore is expected
+def test_a_file_that_is_not_read_yet_lets_no_container_live_on() -> None:
+    """What daemon.json says of live-restore counts for nothing; who does not answer stops them."""
+    evidence = make_evidence([Flag("live-restore", "", "", 0)], '{"live-restore": true}')
+    evidence.address = "/nonexistent"
+    assert evidence.live_restore is False
 
 
 def test_what_a_container_was_started_with(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,14 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Runs on a guest: make the section of Docker true, with a restart, and print what was said."""
+
+from __future__ import annotations
+
+import json
+import sys
+
+from mlhost_limits.policy.schema import load_policy
+from mlhost_limits.provision import provision
+from mlhost_limits.provision_options import Options
+
+chosen = Options(sections=("docker",), docker_restart=True)
+json.dump(provision(load_policy(None, "training"), chosen).as_result(), sys.stdout)
