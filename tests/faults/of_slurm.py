@@ -23,12 +23,12 @@ CGROUP_CONF = "/etc/slurm/cgroup.conf"
 CONFINED = (
     "sed -i 's,proctrack/linuxproc,proctrack/cgroup,; s,task/none,task/cgroup,' "
     + CONF
-    + f"; echo SelectTypeParameters=CR_Core_Memory >> {CONF}"
+    + f"; echo SelectTypeParameters=CR_Core_Memory >> {CONF}; {write(CGROUP_CONF, 'ConstrainRAMSpace=yes')}"
 )
 RESTART_BOTH = "systemctl restart slurmctld slurmd; sleep 4"
 ADOPT = "sed -i '/@include common-account/a account required pam_slurm_adopt.so' /etc/pam.d/sshd"
 LOGINS = write(
-    "/etc/security/limits.d/91-jobs.conf", "alice - nofile 131072", "alice - memlock unlimited"
+    "/etc/security/limits.d/91-jobs.conf", "alice soft nofile 131072", "alice - memlock unlimited"
 )
 AT_LOGIN = (r"^job:slurm@ssh nofile hard",)
 STRICT: Policy = merge_policies(JOBS, {"jobs": {"slurm": {"propagate": "none"}}})
