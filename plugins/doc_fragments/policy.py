@@ -38,7 +38,8 @@ options:
       - C(jobs.slurm) has the C(limits) of jobs of Slurm, the C(partitions) in which one is tried
         (by default the default one), and C(propagate), the limits whose soft value a job may take
         over from the login that submits it. V(none) or a list; by default all but those of
-        C(limits).
+        C(limits). C(memory) and C(cpus) are what a job gets that asks for as much; they are only
+        checked.
       - C(training) is one training run, whose numbers and directories are checked and never set;
         see the collection's docs/preflight.md.
       - A limit is one value, or C(soft), C(hard) and C(max). Soft and hard are set exactly and

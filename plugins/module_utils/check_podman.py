@@ -13,6 +13,7 @@ from .probe.docker import read_container_limits
 from .probe.podman import find_podman
 from .probe.podman_canary import Caller, run_podman_canary
 from .probe.podman_spec import read_created
+from .probe.quadlet import find_quadlet
 from .probe.running_containers import find_running
 from .probe.session import measure_sessions
 from .probe.users import name_user
@@ -109,8 +110,8 @@ def _look(one: RunningContainer, policy: PodmanPolicy, evidence: Evidence) -> It
     findings += _judge_shm(place, policy, found.shm_size, how)
     if any(finding.status == FAIL for finding in findings):
         facts = gather_podman(user, evidence, {}, "")
-        created = read_created(one)
-        findings = [explain_running(each, created, facts, policy) for each in findings]
+        created, quadlet = read_created(one), find_quadlet(one.process.cgroup)
+        findings = [explain_running(each, created, facts, policy, quadlet) for each in findings]
     yield from findings
 
 

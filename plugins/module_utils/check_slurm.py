@@ -6,6 +6,8 @@ from __future__ import annotations
 import pwd
 from typing import NamedTuple
 
+from .check_slurm_logins import check_login, find_login
+from .check_slurm_size import check_size, judge_untried_size
 from .explain_slurm import (
     SeenJob,
     explain_job,
@@ -28,7 +30,7 @@ from .probe.process import read_limits
 from .probe.session import has_shell, measure_sessions, pick_users
 from .probe.shell_limits import measure_shells
 from .probe.slurm import find_steps
-from .probe.slurm_job import Job, Node, find_hindrance, find_node, try_job
+from .probe.slurm_job import Node, find_hindrance, find_node, try_job
 from .probe.users import find_connecting_user
 
 TYPE_CHECKING = False
@@ -54,12 +56,18 @@ class Login(NamedTuple):
 
 
 def check_slurm(
-    policy: SlurmPolicy, users: Sequence[str] | None, asks: bool, probe: str, evidence: Evidence
+    policy: SlurmPolicy,
+    users: Sequence[str] | None,
+    asks: bool,
+    probe: str,
+    evidence: Evidence,
+    logins: bool = True,
 ) -> Iterator[Finding]:
     """Yield the findings of one job in each partition that the policy names.
 
     :param users: Who may submit it; by default somebody who stands for all.
     :param asks: Whether a job may be submitted.
+    :param logins: Whether logins count that are adopted into a job.
     """
     try:
         scene = gather_scene(policy, evidence)
@@ -67,12 +75,18 @@ def check_slurm(
         yield from judge_limits(PLACE, policy.limits, None, "", f"slurm.conf: {exc}")
         return
     yield from _judge_propagation(policy, scene)
-    if not policy.limits:
-        return
     if not asks or probe == "predict":
         reason = "no job was submitted (probe: predict, or canary: never)"
         yield from _judge_untried(PLACE, policy, scene, reason)
-        return
+    elif policy.limits or policy.size:
+        yield from _check_jobs(scene, users, probe, logins)
+
+
+def _check_jobs(
+    scene: Scene, users: Sequence[str] | None, probe: str, logins: bool
+) -> Iterator[Finding]:
+    """Yield the findings of the jobs of each partition."""
+    policy = scene.policy
     node = find_node(scene.slurmd.pid if scene.slurmd else None)
     if isinstance(node, str):
         yield from _judge_untried(PLACE, policy, scene, f"Slurm does not answer: {node}")
@@ -84,23 +98,52 @@ def check_slurm(
     for partition in policy.partitions or (find_partition(node),):
         place = f"{PLACE}/{partition}" if policy.partitions else PLACE
         hindrance = find_hindrance(node, partition)
-        job = Job(None, hindrance)
-        if not hindrance:
-            job = try_job(login.user, login.limits, partition, node.name)
-        yield from _judge(place, policy, SeenJob(job, login.user, login.who, login.limits), scene)
+        if hindrance:
+            yield from _judge_untried(place, policy, scene, hindrance)
+            continue
+        if policy.limits:
+            yield from _check_limits(place, login, (partition, node.name), scene, logins)
+        if policy.size:
+            job = try_job(login.user, login.limits, partition, node.name, policy.size)
+            yield from check_size(place, policy.size, job, login.user, scene)
+
+
+def _check_limits(
+    place: str, login: Login, where: tuple[str, str], scene: Scene, logins: bool
+) -> Iterator[Finding]:
+    """Yield the findings of one job, and of a login to its node that is adopted into it.
+
+    :param where: The partition, and the node if it must be a certain one.
+    """
+    policy, evidence = scene.policy, scene.evidence
+    ssh = find_login(login.user, where[1], evidence) if logins else None
+    meanwhile = ssh.open if ssh else None
+    job = try_job(login.user, login.limits, *where, None, meanwhile)
+    yield from _judge(place, policy, SeenJob(job, login.user, login.who, login.limits), scene)
+    if ssh:
+        yield from check_login(place, ssh, job.id, scene)
 
 
 def _judge(place: str, policy: SlurmPolicy, seen: SeenJob, scene: Scene) -> Iterator[Finding]:
     job = seen.job
     if job.limits is None:
-        yield from _judge_untried(place, policy, scene, job.reason)
+        yield from _judge_untried_limits(place, policy, scene, job.reason)
         return
     how = f"/proc/self/limits in job {job.id} of {seen.user} on {job.node}"
     yield from explain_job(judge_limits(place, policy.limits, job.limits, how), seen, scene)
 
 
 def _judge_untried(place: str, policy: SlurmPolicy, scene: Scene, reason: str) -> Iterator[Finding]:
-    """Judge without a job: no job has more than slurmd may give, unless PAM raises it."""
+    """Judge what no job could show."""
+    yield from _judge_untried_limits(place, policy, scene, reason)
+    if policy.size:
+        yield from judge_untried_size(place, policy.size, reason)
+
+
+def _judge_untried_limits(
+    place: str, policy: SlurmPolicy, scene: Scene, reason: str
+) -> Iterator[Finding]:
+    """Judge limits without a job: no job has more than slurmd may give, unless PAM raises it."""
     ceiling = scene.ceiling
     for finding in judge_limits(place, policy.limits, None, "", reason):
         wanted = finding.requirement

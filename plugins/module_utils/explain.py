@@ -33,12 +33,13 @@ ACCEPTED = ", ".join(
         "new-container:containerd",
         "job:slurm",
         "job:slurm/PARTITION",
+        "job:slurm@ssh",
         "path:/dev/shm",
     )
 )
 _PROCESS = re.compile(r"([0-9]+)(?: .*)?")
 _SESSION = re.compile(r"(.+)@([^@]+)")
-_JOB = re.compile(r"slurm(?:/[A-Za-z0-9_.+-]+)?")
+_JOB = re.compile(r"slurm(?:/[A-Za-z0-9_.+-]+)?(?:@ssh)?")
 
 
 def explain(place: str, item: str) -> list[Link]:

@@ -18,6 +18,7 @@ from .probe.evidence import format_time
 from .probe.podman_canary import Caller, run_podman_canary
 from .probe.podman_spec import read_created
 from .probe.process import read_limits, read_start_time
+from .probe.quadlet import find_quadlet
 from .probe.running_containers import find_running
 from .trace_processes import trace_unit
 
@@ -69,6 +70,11 @@ def trace_running(place: str, item: str, evidence: Evidence) -> list[Link]:
     facts = gather_podman(name_owner(one.owner), evidence, {}, "")
     if facts:
         links += _trace_files(item, facts, evidence)
+    quadlet = find_quadlet(one.process.cgroup)
+    stated = quadlet.stated.get(item) if quadlet else None
+    if quadlet and stated:
+        since = evidence.find_change(stated.at.path)
+        links.append(Link(quadlet.unit, stated.entry, cite(stated.at), since))
     created = read_created(one)
     if created.limits is None or item == SHM:
         links.append(Link("created", "", "with what is not known", created.since))

@@ -6,12 +6,14 @@ from __future__ import annotations
 import os
 
 from .check_slurm import PLACE, choose_user, find_partition, find_running, open_login
+from .check_slurm_logins import SSH, find_login
+from .explain_sessions import trace_session
 from .explain_slurm import Scene, gather_scene
 from .policy.cause import Link, cite
-from .policy.declaration import Declaration
 from .policy.plan_slurm import UNIT
 from .policy.process_causes import format_pair
 from .policy.shell_limits import find_shell_limits
+from .policy.slurm_adoption import describe_adoption, find_adopting, find_leaving
 from .policy.slurm_conf import parse_slurm_conf, read_use_pam
 from .policy.slurm_policy import SlurmPolicy
 from .probe.evidence import format_time
@@ -29,7 +31,6 @@ if TYPE_CHECKING:
 
 _PROLOGS = ("taskprolog", "prolog", "prologslurmctld")
 _CONFINES = ("constrainramspace", "constraincores", "constrainswapspace", "constraindevices")
-_ADOPT = "pam_slurm_adopt"
 
 
 def trace_slurm(place: str, item: str, evidence: Evidence) -> list[Link]:
@@ -41,6 +42,8 @@ def trace_slurm(place: str, item: str, evidence: Evidence) -> list[Link]:
     scene = gather_scene(SlurmPolicy({}), evidence)
     if scene.slurmd is None and not scene.files.texts:
         raise ValueError("there is neither a slurmd nor a slurm.conf on this host")
+    if place.endswith(SSH):
+        return _trace_login(place[: -len(SSH)], item, scene)
     links = list(_trace_daemon(item, scene, evidence))
     login = open_login(choose_user(None), "quiet")
     if isinstance(login, str):
@@ -108,11 +111,32 @@ def _trace_confines(scene: Scene) -> Iterator[Link]:
 
 def _trace_adoption(evidence: Evidence) -> Iterator[Link]:
     """Yield what takes a login into a job: into its cgroup, not to its limits."""
-    for path, text in evidence.pam_files.items():
-        for number, row in enumerate(text.split("\n"), start=1):
-            if _ADOPT in row.partition("#")[0]:
-                at = Declaration(path, number, row, "")
-                yield Link("ssh", "", f"{cite(at)}: a login to the node has its own limits still")
+    at = find_adopting(evidence.pam_files)
+    if at:
+        yield Link("ssh", "", f"{cite(at)}: a login to the node has its own limits still")
+
+
+def _trace_login(place: str, item: str, scene: Scene) -> list[Link]:
+    """Return the chain of a login that is adopted into a job.
+
+    :raises ValueError: If none is adopted here.
+    """
+    evidence, user = scene.evidence, choose_user(None)
+    node = find_node(scene.slurmd.pid if scene.slurmd else None)
+    session = open_login(user, "quiet")
+    if isinstance(node, str) or isinstance(session, str):
+        raise ValueError(session if isinstance(session, str) else str(node))
+    login = find_login(user, node.name, evidence)
+    if login is None:
+        raise ValueError("no login of this host is adopted into a job")
+    links = [*trace_session(user, "sshd", item, evidence), *_trace_adoption(evidence)]
+    partition = place[len(PLACE) + 1 :] or find_partition(node)
+    job = try_job(user, session.limits, partition, node.name, None, login.open)
+    if login.seen is None or login.seen.limits is None:
+        reason = login.seen.reason if login.seen else job.reason
+        return [*links, Link("adopted login", "unknown", reason)]
+    source = describe_adoption(login.seen.cgroup, job.id, find_leaving(evidence.pam_files))
+    return [*links, Link("adopted login", format_pair(item, login.seen.limits[item]), source)]
 
 
 def _trace_job(place: str, item: str, login: Login | str, scene: Scene) -> Link:

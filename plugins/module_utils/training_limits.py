@@ -52,7 +52,8 @@ def judge_runner(
         from .check_slurm import check_slurm
 
         asks = options.canary != "never"
-        return list(check_slurm(SlurmPolicy(limits), options.users, asks, options.probe, evidence))
+        wanted = SlurmPolicy(limits)
+        return list(check_slurm(wanted, options.users, asks, options.probe, evidence, False))
     return _judge_container(runner, DockerPolicy(limits, shm_size), options, evidence)
 
 

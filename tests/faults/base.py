@@ -55,10 +55,17 @@ PODMAN: Policy = {
     "containers": {"podman": {"limits": {**LIMITS, "core": "unlimited"}, "shm_size": "1GiB"}}
 }
 
+RELEASES = {"quadlet": "trixie+podman"}
+"""The base host of what Debian 12 is too old for."""
+
 EXTRAS = {
     "podman": f"""
 tar -C /bin -c busybox | podman import - tiny
 grep -q '^alice:' /etc/subuid || usermod --add-subuids 300000-365535 --add-subgids 300000-365535 alice
+python3 /opt/{PROVISION.name} {shlex.quote(json.dumps(PODMAN))}
+""",
+    "quadlet": f"""
+tar -C /bin -c busybox | podman import - tiny
 python3 /opt/{PROVISION.name} {shlex.quote(json.dumps(PODMAN))}
 """,
     "rootless": """
@@ -84,7 +91,8 @@ def saved_host(extra: str = "") -> Iterator[snapshot.Snapshot]:
 
 def find_release(extra: str) -> str:
     """Return the release of the base host with more packages."""
-    return f"{guest.DEFAULT_RELEASE}+{extra}" if extra else guest.DEFAULT_RELEASE
+    named = RELEASES.get(extra, f"{guest.DEFAULT_RELEASE}+{extra}")
+    return named if extra else guest.DEFAULT_RELEASE
 
 
 def prepare(host: Host, extra: str = "") -> None:

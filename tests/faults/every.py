@@ -16,6 +16,7 @@ from . import (
     of_limits_files,
     of_pam,
     of_podman,
+    of_quadlet,
     of_rootless,
     of_services,
     of_shm,
@@ -36,6 +37,7 @@ _ROOMS = (
     of_services,
     of_slurm,
     of_podman,
+    of_quadlet,
 )
 _LATER_ROOMS = (
     of_limits_files,

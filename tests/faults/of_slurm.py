@@ -17,6 +17,20 @@ PAM = write("/etc/pam.d/slurm", "auth required pam_permit.so", "account required
             "session required pam_limits.so")  # fmt: skip
 ELSEWHERE = "/usr/local/sbin/elsewhere"
 STACK: Policy = {"jobs": {"slurm": {"limits": {"stack": "unlimited"}}}}
+SIZE: Policy = {"jobs": {"slurm": {"memory": "200MiB", "cpus": 2}}}
+CGROUP_CONF = "/etc/slurm/cgroup.conf"
+# As the manuals of Slurm have it: jobs in cgroups of their own, and a step for what is adopted.
+CONFINED = (
+    "sed -i 's,proctrack/linuxproc,proctrack/cgroup,; s,task/none,task/cgroup,' "
+    + CONF
+    + f"; echo SelectTypeParameters=CR_Core_Memory >> {CONF}; {write(CGROUP_CONF, 'ConstrainRAMSpace=yes')}"
+)
+RESTART_BOTH = "systemctl restart slurmctld slurmd; sleep 4"
+ADOPT = "sed -i '/@include common-account/a account required pam_slurm_adopt.so' /etc/pam.d/sshd"
+LOGINS = write(
+    "/etc/security/limits.d/91-jobs.conf", "alice soft nofile 131072", "alice - memlock unlimited"
+)
+AT_LOGIN = (r"^job:slurm@ssh nofile hard",)
 STRICT: Policy = merge_policies(JOBS, {"jobs": {"slurm": {"propagate": "none"}}})
 
 
@@ -73,6 +87,28 @@ FAULTS = [
           f"{FORGET}; {append(CONF, 'UsePAM=1', 'PropagateResourceLimitsExcept=NOFILE,MEMLOCK,STACK')};"
           f" {PAM}; {READ}",
           Culprit(CONF, words="PAM"), (r"^job:slurm stack soft",), STACK),
+    slurm("a unit that bounds the memory of jobs",
+          f"{write(f'{DROP_INS}/95-memory.conf', '[Service]', 'MemoryMax=150M')};"
+          " systemctl daemon-reload",
+          Culprit(f"{DROP_INS}/95-memory.conf", "MemoryMax=150M"), (r"^job:slurm memory",), SIZE),
+    slurm("slurmd may run on one CPU",
+          f"{write(f'{DROP_INS}/95-cpus.conf', '[Service]', 'CPUAffinity=1')}; {RESTART}",
+          Culprit(f"{DROP_INS}/95-cpus.conf", "CPUAffinity=1"), (r"^job:slurm cpus",), SIZE),
+    slurm("cgroup.conf gives half of the memory",
+          f"{CONFINED}; {write(CGROUP_CONF, 'ConstrainRAMSpace=yes', 'AllowedRAMSpace=50')};"
+          f" {RESTART_BOTH}",
+          Culprit(CGROUP_CONF, "AllowedRAMSpace=50"), (r"^job:slurm memory",), SIZE),
+    slurm("cgroup.conf was put right and not read",
+          f"{CONFINED}; {write(CGROUP_CONF, 'ConstrainRAMSpace=yes', 'MaxRAMPercent=10')};"
+          f" {RESTART_BOTH}; {write(CGROUP_CONF, 'ConstrainRAMSpace=yes')}",
+          Culprit(words="not read"), (r"^job:slurm memory",), SIZE),
+    slurm("a login to a job has less",
+          f"{CONFINED}; echo PrologFlags=Contain >> {CONF}; {RESTART_BOTH}; {ADOPT}; {LOGINS};"
+          f" {write('/etc/security/limits.d/95-vendor.conf', 'alice hard nofile 4096')}",
+          Culprit("/etc/security/limits.d/95-vendor.conf", "alice hard nofile 4096"), AT_LOGIN),
+    slurm("no login to a job is let in",
+          f"{CONFINED}; echo PrologFlags=Alloc >> {CONF}; {RESTART_BOTH}; {ADOPT}; {LOGINS}",
+          Culprit(CONF, "PrologFlags=Alloc"), AT_LOGIN),
     # As on a host for logins: no slurmd is found here, for it has another name.
     slurm("slurmd of another host",
           f"systemctl stop slurmd; cp $(command -v slurmd) {ELSEWHERE};"

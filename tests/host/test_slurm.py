@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -40,9 +41,20 @@ def cluster() -> Iterator[Host]:
         yield host
 
 
-def check(host: Host) -> list[dict[str, str]]:
+ADOPTS = """
+sed -i 's,proctrack/linuxproc,proctrack/cgroup,; s,task/none,task/cgroup,' /etc/slurm/slurm.conf
+printf '%s\\n' PrologFlags=Contain SelectTypeParameters=CR_Core_Memory >> /etc/slurm/slurm.conf
+printf '%s\\n' ConstrainCores=yes ConstrainRAMSpace=yes > /etc/slurm/cgroup.conf
+systemctl restart slurmctld slurmd && sleep 4
+sed -i 's/^session.*pam_systemd/#&/' /etc/pam.d/common-session
+sed -i '/@include common-account/a account required pam_slurm_adopt.so' /etc/pam.d/sshd
+echo 'alice hard nofile 4096' > /etc/security/limits.d/95-vendor.conf
+"""
+
+
+def check(host: Host) -> list[dict[str, Any]]:
     done = host.ssh(f"cd /opt && PYTHONPATH=/opt {CHECK}", check=False, timeout=300)
-    findings: list[dict[str, str]] = json.loads(done.stdout)["findings"]
+    findings: list[dict[str, Any]] = json.loads(done.stdout)["findings"]
     assert host.ssh("squeue -h -o %j").stdout.strip() in ("", "wrap")
     return findings
 
@@ -83,3 +95,19 @@ def test_what_no_job_could_show_is_unknown_with_the_reason(cluster: Host) -> Non
     cluster.ssh("scancel --user=alice")
     (reason,) = reasons
     assert reason.endswith("Requested nodes are busy")
+
+
+def test_a_login_that_joins_a_job_is_judged_with_its_own_limits(cluster: Host) -> None:
+    """The real login and the one that is opened to see are both in a job, with one limit."""
+    cluster.ssh(ADOPTS)
+    cluster.ssh("su alice -c 'cd /tmp && sbatch --mem=64M --wrap \"sleep 300\"' && sleep 4")
+    login = cluster.ssh("cat /proc/self/cgroup; nproc; ulimit -Hn", user="alice").stdout.split()
+    found = {f"{one['place']} {one['item']} {one['bound']}": one for one in check(cluster)}
+    cluster.ssh("scancel --user=alice; cp /root/slurm.conf /etc/slurm/slurm.conf")
+    assert "/job_" in login[0]
+    assert login[1:] == ["1", "4096"]
+    finding = found["job:slurm@ssh nofile hard"]
+    assert (finding["status"], finding["observed"]) == ("fail", "4096")
+    assert "; adopted into job " in finding["how"]
+    (cause,) = finding["causes"]
+    assert cause["at"]["file"] == "/etc/security/limits.d/95-vendor.conf"

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import pytest
-from mlhost_limits import check_slurm, explain_slurm
+from mlhost_limits import check_slurm, check_slurm_logins, explain_slurm
 from mlhost_limits.check_slurm import PLACE, Login
 from mlhost_limits.policy.cause import Cause
 from mlhost_limits.policy.finding import Finding
@@ -15,9 +15,11 @@ from mlhost_limits.policy.process_causes import Verdict
 from mlhost_limits.policy.remedy import Remedy
 from mlhost_limits.policy.rlimit import RLIMITS, UNLIMITED, Rlimit
 from mlhost_limits.policy.slurm_conf import parse_slurm_conf
+from mlhost_limits.policy.slurm_confines import Confines, Level, Size
 from mlhost_limits.policy.slurm_policy import SlurmPolicy
 from mlhost_limits.probe.evidence import Evidence
 from mlhost_limits.probe.process import Process
+from mlhost_limits.probe.session import SessionResult
 from mlhost_limits.probe.slurm import SlurmFiles
 from mlhost_limits.probe.slurm_job import Job, Node
 
@@ -47,6 +49,9 @@ class Host:
         self.shown = {"propagateresourcelimits": "NONE", "propagateresourcelimitsexcept": "(null)"}
         self.login: Mapping[str, Rlimit] = LOW_LOGIN
         self.job: Mapping[str, Rlimit] | None = GOOD
+        self.confines: Confines | None = None
+        self.adopts = False
+        self.login_of_job: SessionResult | None = None
         self.steps: list[tuple[str, int]] = []
         self.held: Mapping[str, Rlimit] = GOOD
         self.verdicts: dict[str, Verdict] = {
@@ -56,8 +61,17 @@ class Host:
     def check(self, policy: SlurmPolicy = POLICY, asks: bool = True) -> list[Finding]:
         slurmd = Process(7, "slurmd", 0, self.cgroup, 1) if self.slurmd else None
         files = SlurmFiles(C, {C: self.conf}, parse_slurm_conf({C: self.conf}, C))
-        job = Job(dict(self.job), "", "9", "n1") if self.job else Job(None, "it is busy")
-        told = {
+        job = Job(None, "it is busy")
+        if self.job:
+            job = Job(dict(self.job), "", "9", "n1", self.confines)
+
+        def run(*words: object) -> Job:
+            meanwhile = words[5] if len(words) > 5 else None
+            if callable(meanwhile) and self.job:
+                meanwhile()
+            return job
+
+        told: dict[tuple[object, str], object] = {
             (explain_slurm, "find_slurmd"): lambda: slurmd,
             (explain_slurm, "read_slurm_files"): lambda _slurmd: files,
             (explain_slurm, "read_limits"): lambda _pid: dict(self.slurmd or {}),
@@ -69,7 +83,9 @@ class Host:
             (check_slurm, "open_login"): lambda *_: Login(
                 "alice", "session:alice@sshd", self.login
             ),
-            (check_slurm, "try_job"): lambda *_: job,
+            (check_slurm, "try_job"): run,
+            (check_slurm_logins, "find_adopting"): lambda _files: self.adopts,
+            (check_slurm_logins, "measure_sessions"): lambda *_, **__: [self.login_of_job],
         }
         for (module, name), function in told.items():
             self.patch.setattr(module, name, function)
@@ -211,3 +227,59 @@ def test_of_many_steps_some_are_told(host: Host) -> None:
     host.held = {**GOOD, "nofile": Rlimit(4096, 4096)}
     found = {one.requirement.place for one in host.check()} - {PLACE}
     assert len(found) == 20
+
+
+SIZED = SlurmPolicy({}, size=Size(200 * 2**20, 2))
+IN_JOB = "0::/system.slice/n1_slurmstepd.scope/job_9/step_extern/user/task_special"
+
+
+def confine(memory: int, cpus: int) -> Confines:
+    return Confines((Level("/sys/fs/cgroup/x/job_9", memory * 2**20),), (), cpus, 2**30)
+
+
+def test_a_job_that_gets_what_it_asks_for(host: Host) -> None:
+    host.confines = confine(200, 2)
+    memory, cpus = host.check(SIZED)
+    assert [memory.status, cpus.status] == ["pass", "pass"]
+    assert (memory.observation.value, cpus.observation.value) == (200 * 2**20, 2)
+    assert memory.observation.how.startswith("/sys/fs/cgroup/x/job_9 bounds the memory of job 9")
+    assert told([memory, cpus]) == {}
+
+
+def test_a_job_that_gets_less_memory_and_nobody_says_why_of_its_cpus(host: Host) -> None:
+    host.confines = confine(100, 1)
+    assert told(host.check(SIZED)) == {
+        "memory value": ("slurm-cgroup-not-read",),
+        "cpus value": (),
+    }
+
+
+def test_the_size_of_a_job_that_did_not_run_is_unknown(host: Host) -> None:
+    host.job = None
+    assert {finding.status for finding in host.check(SIZED)} == {"unknown"}
+    assert {finding.status for finding in host.check(SIZED, asks=False)} == {"unknown"}
+
+
+def test_a_login_that_joins_a_job_is_judged_beside_it(host: Host) -> None:
+    host.adopts = True
+    low = {**GOOD, "nofile": Rlimit(1024, 524288)}
+    host.login_of_job = SessionResult("sshd", "nobody", low, "libpam", opens=True, cgroup=IN_JOB)
+    found = [one for one in host.check() if one.requirement.place == f"{PLACE}@ssh"]
+    assert [one.status for one in found] == ["fail", "pass", "pass", "pass"]
+    assert "; adopted into job 9" in found[0].observation.how
+
+
+def test_a_login_that_is_refused_while_its_job_runs(host: Host) -> None:
+    host.adopts = True
+    host.login_of_job = SessionResult("sshd", "alice", None, "", "you have no active jobs")
+    host.shown["prologflags"] = "Alloc"
+    found = [one for one in host.check() if one.requirement.place == f"{PLACE}@ssh"]
+    assert {one.observation.reason for one in found} == {"you have no active jobs"}
+    assert {cause.code for one in found for cause in one.causes} == {"slurm-not-contained"}
+
+
+def test_no_login_joins_a_job_that_does_not_run(host: Host) -> None:
+    host.adopts, host.job = True, None
+    found = [one for one in host.check() if one.requirement.place == f"{PLACE}@ssh"]
+    assert {one.status for one in found} == {"unknown"}
+    assert [cause for one in found for cause in one.causes] == []

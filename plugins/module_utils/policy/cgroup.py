@@ -62,6 +62,12 @@ def find_paths(text: str) -> dict[str, str]:
     return {controller: path for dummy, names, path in rows for controller in names.split(",")}
 
 
+def count_cpus(text: str) -> int:
+    """Return how many CPUs a list such as ``0-3,8`` names."""
+    pairs = re.findall(r"([0-9]+)(?:-([0-9]+))?", text)
+    return sum(int(last or first) - int(first) + 1 for first, last in pairs)
+
+
 def _find_path(text: str) -> str:
     """Return the path in the hierarchy that systemd keeps."""
     paths = {names: path for dummy, names, path in split_rows(text)}

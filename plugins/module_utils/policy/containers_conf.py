@@ -138,27 +138,48 @@ def _read_append(node: Node) -> bool:
 
 
 def _read_ulimit(path: str, rows: Sequence[str], node: Node) -> Ulimit:
-    match = _ULIMIT.fullmatch(node.value) if isinstance(node.value, str) else None
+    try:
+        item, limit = parse_entry(node.value)
+    except ValueError as error:
+        raise TomlError(node.line, str(error)) from None
+    return Ulimit(item, limit, _declare(path, rows, node.line, str(node.value)))
+
+
+def parse_entry(entry: object) -> tuple[str, Rlimit]:
+    """Read a limit as Podman takes it: ``nofile=1024:4096``.
+
+    :raises ValueError: If it does not.
+    """
+    match = _ULIMIT.fullmatch(entry) if isinstance(entry, str) else None
     if match is None or match[1] not in CONTAINER_ITEMS:
-        raise TomlError(node.line, f"{quote(node.value)} is no limit; accepted is item=soft:hard")
+        raise ValueError(f"{quote(entry)} is no limit; accepted is item=soft:hard")
     soft = int(match[2])
     hard = soft if match[3] is None else int(match[3])
     if not all(-(2**63) <= bound < 2**63 for bound in (soft, hard)):
-        raise TomlError(node.line, f"{quote(node.value)} is beyond every number")
+        raise ValueError(f"{quote(entry)} is beyond every number")
     if hard != -1 and (soft == -1 or soft > hard):
-        raise TomlError(node.line, f"{quote(node.value)}: soft is above hard")
-    limit = Rlimit(*(UNLIMITED if bound < 0 else bound for bound in (soft, hard)))
-    return Ulimit(match[1], limit, _declare(path, rows, node.line, str(node.value)))
+        raise ValueError(f"{quote(entry)}: soft is above hard")
+    return match[1], Rlimit(*(UNLIMITED if bound < 0 else bound for bound in (soft, hard)))
 
 
 def _read_size(path: str, rows: Sequence[str], node: Node) -> Declaration:
-    match = _SIZE.fullmatch(node.value) if isinstance(node.value, str) else None
-    if match is None:
-        raise TomlError(node.line, f"{SHM_KEY} takes a size as a text")
-    # Podman counts by the thousand, whatever unit it is given: 1GiB are 10**9 bytes.
-    factor = 1000 ** _POWERS[match[2].lower()]
-    size = int(match[1]) * factor if match[1].isdigit() else int(float(match[1]) * factor)
+    try:
+        size = parse_size(node.value)
+    except ValueError as error:
+        raise TomlError(node.line, str(error)) from None
     return _declare(path, rows, node.line, size)
+
+
+def parse_size(size: object, base: int = 1000) -> int:
+    """Read a size as Podman takes it; in containers.conf it counts by the thousand.
+
+    :raises ValueError: If it does not.
+    """
+    match = _SIZE.fullmatch(size) if isinstance(size, str) else None
+    if match is None:
+        raise ValueError(f"{SHM_KEY} takes a size as a text")
+    factor = base ** _POWERS[match[2].lower()]  # 1GiB are 10**9 bytes as well.
+    return int(match[1]) * factor if match[1].isdigit() else int(float(match[1]) * factor)
 
 
 def format_entry(item: str, limit: Rlimit) -> str:

@@ -281,7 +281,12 @@ def read_limits_options(line: PamLine) -> LimitsOptions:
     )
 
 
-def quiet_stack(lines: Sequence[PamLine], path: str, missing: Collection[str] = ()) -> QuietStack:
+def quiet_stack(
+    lines: Sequence[PamLine],
+    path: str,
+    missing: Collection[str] = (),
+    besides: Collection[str] = (),
+) -> QuietStack:
     """Return a service with the same control flow in which only harmless modules run.
 
     Each module that would leave a trace (a session scope, a mount, a mail check) becomes
@@ -290,6 +295,7 @@ def quiet_stack(lines: Sequence[PamLine], path: str, missing: Collection[str] = 
     :param lines: From :func:`flatten`; those of several kinds may follow each other.
     :param path: Where the caller writes the text; the paths of substacks begin with it.
     :param missing: Modules that the host lacks; they stay, because libpam fails on them too.
+    :param besides: Names of modules that run although they leave a trace.
     """
     texts: dict[str, list[str]] = {path: []}
     open_files, run, skipped = [path], [], []
@@ -300,7 +306,9 @@ def quiet_stack(lines: Sequence[PamLine], path: str, missing: Collection[str] = 
             open_files.append(f"{path}-{line.kind}-{len(texts)}")
             texts[open_files[-1]] = []
             line = line._replace(module=open_files[-1])
-        elif line.name in RUN_QUIETLY or (line.kind == "account" and line.name in RUN_FOR_ACCOUNT):
+        elif line.name in (*RUN_QUIETLY, *besides) or (
+            line.kind == "account" and line.name in RUN_FOR_ACCOUNT
+        ):
             run.append(line.module)
         elif line.module and line.module not in missing:
             skipped += [line.module] if line.name not in NO_LIMITS else []

@@ -11,6 +11,7 @@ from typing import NamedTuple
 from .cause import Cause, Outlook
 from .finding import FAIL, Finding
 from .podman_causes import SHM, PodmanFacts, find_podman_causes
+from .quadlet import explain_quadlet
 from .remedy import Remedy
 from .rlimit import ITEMS, Rlimit, format_quantity
 
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from .engines_policy import PodmanPolicy
+    from .quadlet import Quadlet
 
 CODES = {
     "podman-container-created": "the container keeps what it was created with, restarts included",
@@ -35,17 +37,26 @@ class Created(NamedTuple):
 
 
 def explain_running(
-    finding: Finding, created: Created, facts: PodmanFacts | None, policy: PodmanPolicy
+    finding: Finding,
+    created: Created,
+    facts: PodmanFacts | None,
+    policy: PodmanPolicy,
+    quadlet: Quadlet | None = None,
 ) -> Finding:
-    """Return the finding with its causes: first what a new container would lack as well."""
+    """Return the finding with its causes: first what a new container would lack as well.
+
+    :param quadlet: The service that makes the container, where Quadlet made that.
+    """
     wanted = finding.requirement
     if finding.status != FAIL:
         return finding
     causes = find_podman_causes(wanted, facts, policy) if facts else ()
     at_start = (created.limits or {}).get(wanted.item)
+    value = at_start and (at_start.soft if wanted.bound == "soft" else at_start.hard)
+    if quadlet and value in (None, finding.observation.value):
+        return finding._replace(causes=explain_quadlet(wanted, quadlet, causes, policy))
     if wanted.item == SHM or at_start is None:
         return finding._replace(causes=(*causes, _blame_creation(wanted.item, created, at_start)))
-    value = at_start.soft if wanted.bound == "soft" else at_start.hard
     if value != finding.observation.value:
         has = finding.observation.value
         text = f"{created.name} was created with {wanted.item} {_show(wanted.item, at_start)}"

@@ -6,8 +6,16 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from .policy_reader import LONGEST_WORD, Limit, join_names, read_limits, read_mapping
+from .policy_reader import (
+    LONGEST_WORD,
+    Limit,
+    join_names,
+    read_limits,
+    read_mapping,
+    read_quantity,
+)
 from .rlimit import ITEMS, RLIMITS, UNLIMITED, format_quantity
+from .slurm_confines import Size
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,6 +32,9 @@ _UNFIT = {
 _LEAST = {"nofile": 1024, "stack": 2**20, "nproc": 64, "as": 2**28, "data": 2**28}
 """What slurmd, and the step that it starts for each job, need themselves."""
 
+_LEAST_MEMORY = 64 * 2**20
+_MOST_CPUS = 2**16
+
 _PARTITION = re.compile(r"[A-Za-z0-9_.+][A-Za-z0-9_.+-]*")
 
 
@@ -32,12 +43,13 @@ class SlurmPolicy(NamedTuple):
 
     ``partitions`` are those in which a job is tried, none for the default one. ``propagate`` are
     the soft limits that jobs may take over from the login that submits them, ``None`` for all but
-    those of ``limits``.
+    those of ``limits``. ``size`` is the memory and the CPUs that a job must get that asks for them.
     """
 
     limits: Mapping[str, Limit]
     partitions: tuple[str, ...] = ()
     propagate: frozenset[str] | None = None
+    size: Size | None = None
 
     @property
     def kept_back(self) -> frozenset[str]:
@@ -64,16 +76,31 @@ def read_jobs(raw: object, problems: list[str]) -> SlurmPolicy | None:
     if "slurm" not in section:
         return None
     path = "jobs.slurm"
-    accepted = ("limits", "partitions", "propagate")
+    accepted = ("limits", "partitions", "propagate", "memory", "cpus")
     slurm = read_mapping(path, section["slurm"], accepted, problems)
     limits = _read_limits(f"{path}.limits", slurm.get("limits", {}), problems)
     partitions = _read_partitions(f"{path}.partitions", slurm.get("partitions", []), problems)
     propagate = None
     if "propagate" in slurm:
         propagate = _read_propagate(f"{path}.propagate", slurm["propagate"], limits, problems)
-    elif not slurm.get("limits"):
+    elif not slurm.get("limits") and not {"memory", "cpus"} & set(slurm):
         problems.append(f"{path}: states neither limits nor propagate, so nothing is required")
-    return SlurmPolicy(limits, partitions, propagate)
+    return SlurmPolicy(limits, partitions, propagate, _read_size(path, slurm, problems))
+
+
+def _read_size(path: str, slurm: Mapping[str, object], problems: list[str]) -> Size | None:
+    """Read what a job must get that asks for it."""
+    memory = cpus = None
+    if "memory" in slurm:
+        memory = read_quantity(f"{path}.memory", slurm["memory"], "bytes", problems)
+        if memory is not None and not _LEAST_MEMORY <= memory < UNLIMITED:
+            least = format_quantity(_LEAST_MEMORY, "bytes")
+            problems.append(f"{path}.memory: a job can ask for {least} or more")
+    if "cpus" in slurm:
+        cpus = read_quantity(f"{path}.cpus", slurm["cpus"], "", problems)
+        if cpus is not None and not 1 <= cpus <= _MOST_CPUS:
+            problems.append(f"{path}.cpus: a job can ask for 1 to {_MOST_CPUS}")
+    return None if memory is cpus is None else Size(memory, cpus)
 
 
 def _read_limits(path: str, raw: object, problems: list[str]) -> dict[str, Limit]:

@@ -10,7 +10,7 @@ import os
 import re
 from typing import NamedTuple
 
-from ..policy.cgroup import find_paths, split_rows
+from ..policy.cgroup import count_cpus, find_paths, split_rows
 from .files import read_text
 
 TYPE_CHECKING = False
@@ -104,14 +104,6 @@ def read_cpuset(cgroup: str, mounts: str, root: str = "/") -> tuple[str, int] | 
             if count:
                 return folder, count
     return None
-
-
-def count_cpus(text: str) -> int:
-    """Return how many CPUs a list such as ``0-3,8`` names."""
-    total = 0
-    for match in re.finditer(r"([0-9]+)(?:-([0-9]+))?", text):
-        total += int(match[2] or match[1]) - int(match[1]) + 1
-    return total
 
 
 def move_to(cgroup: str, path: str) -> str:

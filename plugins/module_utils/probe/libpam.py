@@ -12,6 +12,7 @@ import resource
 from typing import NamedTuple
 
 from ..policy.rlimit import ITEMS, RLIMITS, Rlimit
+from .files import read_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
 ITEM_NUMBERS = {"user": 2, "tty": 3, "rhost": 4, "ruser": 8}
 _SUCCESS, _CONV_ERR = 0, 19
+_LONGEST = 2000
 _ANSWER_SIZE = 2 * ctypes.sizeof(ctypes.c_void_p)  # struct pam_response
 _PROMPTS, _ERROR_MESSAGE = (1, 2), 3
 _MODULE_FOLDERS = (
@@ -30,6 +32,7 @@ _MODULE_FOLDERS = (
     "/usr/lib/security",
     "/lib/security",
 )
+_FALLBACK = "/lib/security"
 
 
 class _Conversation(ctypes.Structure):
@@ -60,25 +63,34 @@ class PamCall(NamedTuple):
 
 
 class PamOutcome(NamedTuple):
-    """What libpam said. ``opens`` is ``None`` where it could not even be asked."""
+    """What libpam said. ``opens`` is ``None`` where it could not even be asked.
+
+    ``cgroup`` is /proc/PID/cgroup of the process that the session was opened in.
+    """
 
     opens: bool | None
     reason: str
     limits: dict[str, Rlimit] | None
+    cgroup: str = ""
 
 
 def find_missing_modules(names: Iterable[str]) -> set[str]:
     """Return the modules of pam.d lines that are not installed; none where that is not known."""
-    folder = _find_module_folder()
-    return {name for name in names if folder and not os.path.exists(os.path.join(folder, name))}
+    return {name for name in names if _find_module_folder() and not _locate(name)}
+
+
+def _locate(name: str) -> str | None:
+    """Return the path of a module. Debian's libpam looks into /lib/security as well."""
+    folders = (_find_module_folder() or "", _FALLBACK)
+    paths = (os.path.join(folder, name) for folder in folders)
+    return next((path for path in paths if os.path.exists(path)), None)
 
 
 def load_modules(names: Iterable[str]) -> None:
     """Load PAM modules into this process, so that its children find them loaded and linked."""
-    folder = _find_module_folder() or ""
     for name in names:
         try:
-            ctypes.CDLL(os.path.join(folder, name))
+            ctypes.CDLL(_locate(name) or name)
         except OSError:
             continue  # What cannot be loaded is libpam's to report.
 
@@ -92,6 +104,14 @@ def read_own_limits() -> dict[str, Rlimit]:
     pairs = ((name, resource.getrlimit(ITEMS[name].resource or 0)) for name in RLIMITS)
     # Python reads the kernel's unsigned numbers as signed ones.
     return {name: Rlimit(*(value % 2**64 for value in pair)) for name, pair in pairs}
+
+
+def _read_own_cgroup() -> str:
+    """Return what a session has made of this process's cgroup, as far as a child may report."""
+    try:
+        return (read_text("/proc/self/cgroup") or "")[:_LONGEST]
+    except OSError:
+        return ""  # The session has no descriptor left.
 
 
 def set_own_limits(limits: Mapping[str, Rlimit]) -> None:
@@ -119,7 +139,8 @@ class Libpam:
 
         :raises OSError: If there is none.
         """
-        self._library = ctypes.CDLL("libpam.so.0")
+        # Modules that name no libraries take its functions from the program, as sshd has them.
+        self._library = ctypes.CDLL("libpam.so.0", ctypes.RTLD_GLOBAL)
         self._library.pam_strerror.restype = ctypes.c_char_p
         self._calloc = ctypes.CDLL(None).calloc
         self._calloc.restype = ctypes.c_void_p
@@ -161,9 +182,9 @@ class Libpam:
         code = self._library.pam_open_session(handle, 0)
         if code != _SUCCESS:
             return PamOutcome(False, f"session refused: {self._describe(handle, code)}", None)
-        limits = read_own_limits()
+        limits, cgroup = read_own_limits(), _read_own_cgroup()
         self._library.pam_close_session(handle, 0)
-        return PamOutcome(True, "", limits)
+        return PamOutcome(True, "", limits, cgroup)
 
     def _describe(self, handle: ctypes.c_void_p, code: int) -> str:
         words = str(self._library.pam_strerror(handle, code).decode("utf-8", "replace"))

@@ -31,10 +31,13 @@ class PamServices(NamedTuple):
 
 
 @contextmanager
-def prepared_services(names: Collection[str], quiet: bool) -> Iterator[PamServices]:
+def prepared_services(
+    names: Collection[str], quiet: bool, besides: Collection[str] = ()
+) -> Iterator[PamServices]:
     """Load libpam and write the quiet services, and remove them in the end.
 
     :param quiet: Where libpam is older than 1.4, the host's own services are used all the same.
+    :param besides: Names of modules that quiet services run although they leave a trace.
     """
     services = PamServices(None, None, {}, {})
     try:
@@ -44,7 +47,7 @@ def prepared_services(names: Collection[str], quiet: bool) -> Iterator[PamServic
             services = services._replace(pam=Libpam())
             if quiet and services.pam and services.pam.reads_folders:
                 services = services._replace(folder=_make_folder())
-            _prepare(names, services)
+            _prepare(names, services, besides)
         except OSError as error:
             services.obstacles.update(dict.fromkeys(names, str(error)))
         yield services
@@ -53,19 +56,19 @@ def prepared_services(names: Collection[str], quiet: bool) -> Iterator[PamServic
             remove_scratch(services.folder)
 
 
-def _prepare(names: Collection[str], services: PamServices) -> None:
+def _prepare(names: Collection[str], services: PamServices, besides: Collection[str]) -> None:
     files = read_pam_files()
     modules: set[str] = set()
     for name in names:
         if find_service_file(name, files) is None:
             services.obstacles[name] = f"no PAM service {name!r} on this host"
         elif services.folder:
-            modules.update(_write_quiet_service(name, files, services))
+            modules.update(_write_quiet_service(name, files, services, besides))
     load_modules(modules)
 
 
 def _write_quiet_service(
-    name: str, files: Mapping[str, str], services: PamServices
+    name: str, files: Mapping[str, str], services: PamServices, besides: Collection[str]
 ) -> tuple[str, ...]:
     """Write the files of one service and return the modules that will run."""
     try:
@@ -74,7 +77,8 @@ def _write_quiet_service(
         services.obstacles[name] = str(error)
         return ()
     path = f"{services.folder}/{name}"
-    stack = quiet_stack(lines, path, find_missing_modules({line.module for line in lines}))
+    missing = find_missing_modules({line.module for line in lines})
+    stack = quiet_stack(lines, path, missing, besides)
     services.skipped[name] = stack.skipped
     for file, text in {path: stack.text, **stack.substacks}.items():
         _write_file(file, text)

@@ -16,7 +16,7 @@ from .session_base import Base, has_locked_password, read_base_limits, read_use_
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from .children import Report
 
@@ -66,7 +66,8 @@ class SessionResult(NamedTuple):
     ``limits`` is ``None`` where that is unknown or no session opens; ``reason`` then says why.
     A single limit that cannot be known is absent from it (``core`` in sudo's sessions).
     ``opens`` is ``None`` where that was not found out. ``how`` says how ``limits`` were measured.
-    ``base`` holds the limits that the session inherited, where they are known.
+    ``base`` holds the limits that the session inherited, where they are known. ``cgroup`` is
+    /proc/PID/cgroup inside of it.
     """
 
     service: str
@@ -76,6 +77,7 @@ class SessionResult(NamedTuple):
     reason: str = ""
     opens: bool | None = None
     base: Mapping[str, Rlimit] | None = None
+    cgroup: str = ""
 
 
 def pick_users(count: int = 1) -> list[str]:
@@ -98,12 +100,14 @@ def measure_sessions(
     mode: str = "quiet",
     default_limits: Mapping[str, Rlimit] | None = None,
     time_limit: float = TIME_LIMIT,
+    besides: Collection[str] = (),
 ) -> list[SessionResult]:
     """Return what fresh sessions get, each inheriting what its real starter would pass on.
 
     :param wanted: Pairs of service and user; the results keep their order.
     :param mode: As in :func:`probe_sessions`.
     :param default_limits: The service manager's defaults, for daemons started on demand.
+    :param besides: Names of PAM modules that run although they leave a trace.
     """
     first = [pair for pair in wanted if pair[0] not in _CALLED_BY_ROOT]
     later = [pair for pair in wanted if pair[0] in _CALLED_BY_ROOT]
@@ -111,7 +115,7 @@ def measure_sessions(
         first.append(_CALLER)
     bases = {service: read_base_limits(service, default_limits) for service, dummy in first}
     with prepared_services(
-        {service for service, dummy in first + later}, mode == "quiet"
+        {service for service, dummy in first + later}, mode == "quiet", besides
     ) as services:
         results = _measure_round(first, bases, services, time_limit)
         if later:
@@ -263,4 +267,5 @@ def _read_report(request: SessionRequest, report: Report, services: PamServices)
     skipped = services.skipped.get(request.service)
     if skipped:
         how += f"; not run: {', '.join(skipped)}"
-    return SessionResult(request.service, request.user, limits, how, outcome.reason, outcome.opens)
+    told = SessionResult(request.service, request.user, limits, how, outcome.reason, outcome.opens)
+    return told._replace(cgroup=outcome.cgroup)

@@ -5,21 +5,25 @@ from __future__ import annotations
 
 import os
 import pwd
+import select
 import signal
+import time
 from functools import partial
 from typing import NamedTuple
 
 from ..policy.proc_limits import parse_proc_limits
 from ..policy.quote import one_line
+from ..policy.slurm_confines import CONFINES, parse_confines
 from .shell import become
 from .slurm import ask, find_program
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
     from subprocess import Popen
 
     from ..policy.rlimit import Rlimit
+    from ..policy.slurm_confines import Confines, Size
 
 WAIT = 10
 """Seconds for which a job waits for room."""
@@ -27,11 +31,29 @@ WAIT = 10
 _SLACK = 20.0  # For the rest: to reach the controller, to start the step, to end.
 _PATIENCE = 3.0
 _MOST_OUTPUT = 65536
+_SMALL = 64 * 2**20
 _MARK = "mlhost-limits:"
-_SCRIPT = f'echo "{_MARK} $SLURM_JOB_ID $SLURMD_NODENAME"; exec cat /proc/self/limits'
+_END = "mlhost-limits-end"
+_FIRST = f'echo "{_MARK} $SLURM_JOB_ID $SLURMD_NODENAME"; cat /proc/self/limits'
+_WAITS = f"echo {_END}; read -r answer"
+# The bounds of its cgroup and of those above it, in version 1 and 2, and the CPUs it may run on.
+_CONFINES = f"""echo "{CONFINES}"
+grep -h -e Cpus_allowed_list -e MemTotal /proc/self/status /proc/meminfo
+while IFS=: read -r number names path; do
+  case $names in
+    "") top=/sys/fs/cgroup ;; memory | cpuset) top=/sys/fs/cgroup/$names ;; *) continue ;;
+  esac
+  level=$top$path
+  while [ ${{#level}} -gt ${{#top}} ]; do
+    for file in memory.max memory.limit_in_bytes cpuset.cpus.effective cpuset.effective_cpus; do
+      [ -r "$level/$file" ] && read -r value < "$level/$file" && echo "$file $value $level"
+    done
+    level=${{level%/*}}
+  done
+done < /proc/self/cgroup"""
 _UNFIT = ("drain", "down", "fail", "maint", "unk", "no_respond", "not_respond", "power", "reboot")
 _OPTIONS = (
-    *("--quiet", "--nodes=1", "--ntasks=1", "--time=1", "--mem=64M", "--input=none"),
+    *("--quiet", "--nodes=1", "--ntasks=1", "--time=1"),
     *("--mpi=none", "--chdir=/"),
 )
 
@@ -48,12 +70,16 @@ class Node(NamedTuple):
 
 
 class Job(NamedTuple):
-    """What a job had; ``limits`` is ``None`` where it did not run, for this reason."""
+    """What a job had; ``limits`` is ``None`` where it did not run, for this reason.
+
+    ``confines`` is what confines it to memory and CPUs, where that was asked for.
+    """
 
     limits: dict[str, Rlimit] | None
     reason: str
     id: str = ""
     node: str = ""
+    confines: Confines | None = None
 
 
 def find_node(slurmd: int | None) -> Node | str:
@@ -103,12 +129,21 @@ def find_hindrance(node: Node, partition: str) -> str:
     return ""
 
 
-def try_job(user: str, limits: Mapping[str, Rlimit], partition: str, node: str) -> Job:
+def try_job(
+    user: str,
+    limits: Mapping[str, Rlimit],
+    partition: str,
+    node: str,
+    size: Size | None = None,
+    meanwhile: Callable[[], None] | None = None,
+) -> Job:
     """Run a job as a user whose login has these limits, and return what it had.
 
     It is given up after some seconds, and nothing of it is left in the queue.
 
     :param node: The node on which it must run; empty for any.
+    :param size: What the job asks for, and is then asked about.
+    :param meanwhile: Is called while the job runs.
     """
     srun = find_program("srun")
     if srun is None:
@@ -116,10 +151,12 @@ def try_job(user: str, limits: Mapping[str, Rlimit], partition: str, node: str) 
     name = f"mlhost-limits-{os.getpid()}-{os.urandom(4).hex()}"
     where = [f"--partition={partition}"] if partition else []
     where += [f"--nodelist={node}"] if node else []
-    words = [srun, *_OPTIONS, f"--immediate={WAIT}", f"--job-name={name}", *where]
+    asked = [*_write_size(size), f"--input={'all' if meanwhile else 'none'}"]
+    words = [srun, *_OPTIONS, *asked, f"--immediate={WAIT}", f"--job-name={name}", *where]
+    script = "; ".join((_FIRST, *[_CONFINES] * bool(size), *[_WAITS] * bool(meanwhile)))
     done = False
     try:
-        job = _run(user, limits, [*words, "/bin/sh", "-c", _SCRIPT])
+        job = _run(user, limits, [*words, "/bin/sh", "-c", script], meanwhile)
         done = job.limits is not None
     finally:
         if not done:
@@ -127,7 +164,19 @@ def try_job(user: str, limits: Mapping[str, Rlimit], partition: str, node: str) 
     return job
 
 
-def _run(user: str, limits: Mapping[str, Rlimit], words: list[str]) -> Job:
+def _write_size(size: Size | None) -> list[str]:
+    """Return the options that ask for so much. Slurm counts memory in MiB."""
+    memory = (size.memory if size else None) or _SMALL
+    cpus = [f"--cpus-per-task={size.cpus}"] if size and size.cpus else []
+    return [f"--mem={-(-memory // 2**20)}M", *cpus]
+
+
+def _run(
+    user: str,
+    limits: Mapping[str, Rlimit],
+    words: list[str],
+    meanwhile: Callable[[], None] | None,
+) -> Job:
     import subprocess  # Needed only where Slurm is; it is slow to import.
 
     entry = pwd.getpwnam(user)
@@ -136,7 +185,7 @@ def _run(user: str, limits: Mapping[str, Rlimit], words: list[str]) -> Job:
     try:
         process = subprocess.Popen(  # noqa: S603 - no shell, and the program is named by its path
             words,
-            stdin=subprocess.DEVNULL,
+            stdin=subprocess.PIPE if meanwhile else subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             cwd="/",
@@ -148,12 +197,31 @@ def _run(user: str, limits: Mapping[str, Rlimit], words: list[str]) -> Job:
         return Job(None, f"no job could be submitted as {user}: {exc}")
     with process:
         try:
+            first = _watch(process, meanwhile) if meanwhile else b""
             out, errors = process.communicate(timeout=WAIT + _SLACK)
         except subprocess.TimeoutExpired:
             return Job(None, f"the job told nothing within {WAIT + _SLACK:.0f} s")
         finally:
             _end(process)
-    return _read(*(one[:_MOST_OUTPUT].decode("utf-8", "replace") for one in (out, errors)))
+    texts = (one[:_MOST_OUTPUT].decode("utf-8", "replace") for one in (first + out, errors))
+    return _read(*texts)
+
+
+def _watch(process: Popen[bytes], meanwhile: Callable[[], None]) -> bytes:
+    """Read what a job prints until it waits, and do something in the meantime.
+
+    It ends when its input does, which is what comes next.
+    """
+    shown, until = b"", time.monotonic() + WAIT + _SLACK
+    descriptor = process.stdout.fileno() if process.stdout else -1
+    while _END.encode() not in shown:
+        ready = select.select([descriptor], [], [], max(until - time.monotonic(), 0))[0]
+        received = os.read(descriptor, _MOST_OUTPUT) if ready else b""
+        if not received:
+            return shown
+        shown += received
+    meanwhile()
+    return shown
 
 
 def _end(process: Popen[bytes]) -> None:
@@ -172,16 +240,23 @@ def _end(process: Popen[bytes]) -> None:
 
 def _read(out: str, errors: str) -> Job:
     """Read what the job printed. srun may end well where its task was never started."""
-    mark, shown = out.partition(_MARK)[1:]
-    first, table = shown.partition("\n")[::2]
-    number, node = [*first.split(), "", ""][:2]
+    number, node, table = _split(out)
+    told, mark, confines = table.partition(_END)[0].partition(CONFINES)
     try:
-        if not mark:
+        if not number:
             raise ValueError("it printed nothing")
-        return Job(parse_proc_limits(table), "", number, node)
+        confined = parse_confines(confines) if mark else None
+        return Job(parse_proc_limits(told), "", number, node, confined)
     except ValueError as exc:
         why = _describe_error(errors) or str(exc)
         return Job(None, f"the job did not run within {WAIT} s: {why}", number, node)
+
+
+def _split(out: str) -> tuple[str, str, str]:
+    """Return the id of a job, its node, and the rest of what it printed."""
+    first, rest = out.partition(_MARK)[2].partition("\n")[::2]
+    number, node = [*first.split(), "", ""][:2]
+    return number, node, rest
 
 
 def _describe_error(errors: str) -> str:

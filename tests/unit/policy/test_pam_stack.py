@@ -339,6 +339,16 @@ def test_debians_sshd_made_quiet() -> None:
     assert (stack.substacks, stack.skipped) == ({}, ())
 
 
+def test_a_module_that_leaves_a_trace_runs_where_it_is_asked_for() -> None:
+    lines = parse_pam_service(
+        "f", "account required pam_slurm_adopt.so a\nsession x pam_systemd.so"
+    )
+    stack = quiet_stack(lines, "/x", besides=("pam_slurm_adopt",))
+    assert stack.text.splitlines()[0] == "account [required] pam_slurm_adopt.so a"
+    assert (stack.modules, stack.skipped) == (("pam_slurm_adopt.so",), ())
+    assert quiet_stack(lines, "/x").skipped == ("pam_slurm_adopt.so",)
+
+
 def test_a_quiet_substack_is_a_file_of_its_own() -> None:
     """Inside a substack jumps and endings stay inside, at any depth, for each kind apart."""
     text = "session substack b\nsession required pam_limits.so\naccount substack b\n"

@@ -7,6 +7,7 @@ import pytest
 from mlhost_limits.policy.policy_reader import Limit, PolicyError
 from mlhost_limits.policy.rlimit import UNLIMITED
 from mlhost_limits.policy.schema import load_policy
+from mlhost_limits.policy.slurm_confines import Size
 from mlhost_limits.policy.slurm_policy import PROPAGATED, SlurmPolicy
 
 L = "jobs.slurm.limits"
@@ -46,6 +47,31 @@ def test_what_runs_owes_the_hard_limits_alone() -> None:
     policy = read({"limits": {"nofile": {"soft": 4096}, "memlock": "1GiB", "core": {"max": 0}}})
     assert policy
     assert policy.of_steps == {"nofile": Limit(hard=4096), "memlock": Limit(hard=2**30)}
+
+
+def test_the_size_of_a_job() -> None:
+    policy = read({"memory": "8GiB", "cpus": 4})
+    assert policy == SlurmPolicy({}, size=Size(8 * 2**30, 4))
+    assert read({"cpus": 2}) == SlurmPolicy({}, size=Size(None, 2))
+
+
+@pytest.mark.parametrize(
+    ("slurm", "problem"),
+    [
+        ({"memory": "1MiB"}, "jobs.slurm.memory: a job can ask for 64MiB or more"),
+        ({"memory": "unlimited"}, "jobs.slurm.memory: a job can ask for 64MiB or more"),
+        ({"cpus": 0}, "jobs.slurm.cpus: a job can ask for 1 to 65536"),
+    ],
+)
+def test_a_size_that_no_job_can_ask_for(slurm: object, problem: str) -> None:
+    assert refusal({"slurm": slurm}) == [problem]
+
+
+def test_a_size_that_is_none() -> None:
+    assert [one.partition(":")[0] for one in refusal({"slurm": {"memory": "x", "cpus": "y"}})] == [
+        "jobs.slurm.memory",
+        "jobs.slurm.cpus",
+    ]
 
 
 @pytest.mark.parametrize("propagate", ["none", []])

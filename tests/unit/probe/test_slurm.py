@@ -8,6 +8,7 @@ import pwd
 from pathlib import Path
 
 import pytest
+from mlhost_limits.policy.slurm_confines import Size
 from mlhost_limits.probe import slurm, slurm_job
 from mlhost_limits.probe.process import read_limits
 from mlhost_limits.probe.slurm import ask, find_program, read_slurm_files, show_config
@@ -104,6 +105,32 @@ def test_a_job_tells_its_limits_and_is_not_cancelled(programs: Path) -> None:
     (call,) = calls(programs)
     assert "--partition=gpu --nodelist=n1 /bin/sh" in call
     assert "--immediate=10" in call
+
+
+def test_a_job_waits_for_what_is_done_meanwhile(programs: Path) -> None:
+    install(programs, "srun", RUNS)
+    seen: list[int] = []
+    job = try_job(ME, {}, "", "", None, lambda: seen.append(len(calls(programs))))
+    assert (job.limits, job.id, seen) == (read_limits("self"), "7", [1])
+    assert "--input=all" in calls(programs)[0]
+
+
+def test_nothing_is_done_meanwhile_where_no_job_runs(programs: Path) -> None:
+    install(programs, "srun", "exit 1")
+    install(programs, "scancel", "")
+    seen: list[int] = []
+    assert try_job(ME, {}, "", "", None, lambda: seen.append(1)).limits is None
+    assert seen == []
+
+
+def test_a_job_tells_what_confines_it(programs: Path) -> None:
+    install(programs, "srun", RUNS)
+    job = try_job(ME, {}, "", "", Size(200 * 2**20 + 1, 2))
+    assert job.limits == read_limits("self")
+    assert job.confines
+    assert job.confines.cpus == len(os.sched_getaffinity(0))
+    assert job.confines.total > 2**20
+    assert "--mem=201M --cpus-per-task=2" in calls(programs)[0]
 
 
 @pytest.mark.parametrize(
