@@ -14,7 +14,14 @@ NOFILE = (f"{PLACE} nofile soft", f"{PLACE} nofile hard")
 
 def quadlet(name: str, line: str, shows: tuple[str, ...], after: str = "") -> Fault:
     """Return a service whose file has one line that gives its container too little."""
-    lines = ("[Container]", "Image=localhost/tiny", "Pull=never", "Exec=/busybox sleep 9999", line)
+    lines = (
+        "[Container]",
+        "Image=localhost/tiny",
+        "Pull=never",
+        "Network=none",
+        "Exec=/busybox sleep 9999",
+        line,
+    )
     culprit = Culprit(words="runs since before") if after else Culprit(FILE, line)
     make = f"{write(FILE, *lines)}; {START}{after}"
     return Fault(f"quadlet: {name}", make, (culprit,), shows, PODMAN, extra="quadlet")
