@@ -79,10 +79,10 @@ class CheckResult(NamedTuple):
         }
 
 
-def check_host(policy: Policy, options: Options) -> CheckResult:
+def check_host(policy: Policy, options: Options, evidence: Evidence | None = None) -> CheckResult:
     """Return every requirement of the policy, judged by what this host does now."""
     findings: list[Finding] = []
-    evidence = Evidence()
+    evidence = evidence or Evidence()
     for name, look in _LOOKS.items():
         if name in options.sections:
             findings += look(policy, options, evidence)
