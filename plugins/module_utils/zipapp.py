@@ -13,6 +13,7 @@ import io
 import marshal
 import os
 import zipfile
+import zlib
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -90,8 +91,8 @@ def is_of(content: bytes, built: bytes) -> bool:
     """
     try:
         with zipfile.ZipFile(io.BytesIO(content)) as old, zipfile.ZipFile(io.BytesIO(built)) as new:
-            return old.testzip() is None and _describe(old, content) == _describe(new, built)
-    except (zipfile.BadZipFile, OSError, KeyError):
+            return _describe(old, content) == _describe(new, built)
+    except (zipfile.BadZipFile, OSError, zlib.error):  # What is damaged cannot be read.
         return False
 
 
