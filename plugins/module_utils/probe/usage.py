@@ -72,15 +72,15 @@ def _read_usage(folder: str, pid: int, tells_size: bool) -> Usage:
     limits = parse_proc_limits(read_proc_file(f"{folder}/limits"))
     if "\nVmLck:" not in status:
         return Usage(process, limits, None, None)
-    locked, pinned = (int(_find_cells(status, label)[0]) for label in ("\nVmLck:", "\nVmPin:"))
-    memory = (locked * _KIB, pinned * _KIB)
+    cells = _find_cells(status, "\nVmLck:")  # VmPin is the next row (task_mem() in task_mmu.c).
+    memory = (int(cells[0]) * _KIB, int(cells[3]) * _KIB)
     return Usage(process, limits, _count_open_files(folder, tells_size), memory)
 
 
 def _find_cells(status: str, label: str) -> list[str]:
-    """Return the first values of a row of /proc/PID/status."""
+    """Return the values of a row of /proc/PID/status, and what follows."""
     start = status.index(label) + len(label)
-    return status[start : start + 64].split(None, 2)
+    return status[start : start + 64].split(None, 4)
 
 
 def _count_open_files(folder: str, tells_size: bool) -> int | None:
