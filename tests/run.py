@@ -94,6 +94,7 @@ def unit_steps() -> list[Step]:
         Step("wheel", ["pytest", "tests/wheel"]),
         Step("page", ["pytest", "tests/page"]),
         Step("fuzz", ["pytest", "tests/fuzz"]),
+        Step("prometheus", ["pytest", "tests/prometheus"]),
         Step("torture", ["pytest", "tests/torture", "-s"]),
         Step("seeds", ["pytest", "tests/seeds"]),
     ]
@@ -116,6 +117,7 @@ def molecule_steps() -> list[Step]:
         Step("molecule services", ["molecule", "test", "--scenario-name", "services"]),
         Step("molecule workspace", ["molecule", "test", "--scenario-name", "workspace"]),
         Step("molecule podman", ["molecule", "test", "--scenario-name", "podman"]),
+        Step("molecule monitor", ["molecule", "test", "--scenario-name", "monitor"]),
     ]
 
 

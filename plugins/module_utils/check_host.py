@@ -80,7 +80,7 @@ class CheckResult(NamedTuple):
         }
 
 
-def check_host(policy: Policy, options: Options) -> CheckResult:
+def check_host(policy: Policy, options: Options, evidence: Evidence | None = None) -> CheckResult:
     """Return every requirement of the policy, judged by what this host does now.
 
     :raises PolicyError: If the policy states nothing for any of the sections: that is never green.
@@ -89,7 +89,7 @@ def check_host(policy: Policy, options: Options) -> CheckResult:
         names = join_names(options.sections)
         raise PolicyError([f"policy: states nothing for {names}, so nothing would be checked"])
     findings: list[Finding] = []
-    evidence = Evidence()
+    evidence = evidence or Evidence()
     for name, look in _LOOKS.items():
         if name in options.sections:
             findings += look(policy, options, evidence)

@@ -19,8 +19,10 @@ from .unit_facts import Seen, World
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
+    from .policy.policy_reader import Limit
+    from .policy.rlimit import Rlimit
     from .policy.schema import ProcessRule
     from .probe.process import Process
 
@@ -45,29 +47,53 @@ def check_processes(
             reason = f"no process with {rule.by} {rule.value} is running"
             yield from judge_limits(place, rule.limits, None, "", reason)
             continue
-        seen = list(_look(rule, chosen, rules, moved))
+        seen = list(_look(rule, chosen, rules, moved, evidence.limits_by_pid))
         yield from _judge_all(rule, seen, place, world)
 
 
 def _look(
-    rule: ProcessRule, chosen: list[Process], rules: tuple[ProcessRule, ...], unit: str
+    rule: ProcessRule,
+    chosen: list[Process],
+    rules: tuple[ProcessRule, ...],
+    unit: str,
+    known: Mapping[int, Mapping[str, Rlimit]],
 ) -> Iterator[Seen]:
-    """Yield each process with what the rule finds, and with what all rules ask of it."""
+    """Yield each process with what the rule finds, and with what all rules ask of it.
+
+    Thousands share a set of limits, which is judged once: :func:`parse_proc_limits` returns the
+    same mapping for all of them.
+    """
+    judged: dict[int, tuple[Mapping[str, Rlimit], list[Finding], bool]] = {}
+    merged: dict[tuple[bool, ...], dict[str, Limit]] = {}
     for process in chosen:
         try:
-            limits = read_limits(process.pid)
+            limits = known.get(process.pid) or read_limits(process.pid)
         except (OSError, ValueError):
             continue  # It ended since it was listed, or is a zombie.
-        how = f"/proc/{process.pid}/limits"
-        place = f"process:{process.pid} ({process.comm})"
-        findings = judge_limits(place, rule.limits, limits, how)
+        if id(limits) not in judged:
+            judged[id(limits)] = _judge(rule, limits)
+        _limits, findings, fails = judged[id(limits)]
         container = ""
-        if any(finding.status == FAIL for finding in findings):
+        if fails:
             container = find_place(process, find_ancestors(process.pid))
-        if container:
-            findings = judge_limits(f"{place} in {container}", rule.limits, limits, how)
-        asked = [one.limits for one in rules if one is rule or _matches(process, one)]
-        yield Seen(process, limits, merge_limits(asked), findings, unit, container)
+            inside = f" in {container}" if container else ""
+            place = f"process:{process.pid} ({process.comm}){inside}"
+            findings = judge_limits(place, rule.limits, limits, f"/proc/{process.pid}/limits")
+        which = tuple(one is rule or _matches(process, one) for one in rules)
+        if which not in merged:
+            merged[which] = merge_limits([one.limits for one, is_in in zip(rules, which) if is_in])
+        yield Seen(process, limits, merged[which], findings, unit, container)
+
+
+def _judge(
+    rule: ProcessRule, limits: Mapping[str, Rlimit]
+) -> tuple[Mapping[str, Rlimit], list[Finding], bool]:
+    """Return what a rule finds in a set of limits, whosever they are, and whether it fails.
+
+    The limits go along, so that their identity is not another's while the findings are kept.
+    """
+    findings = judge_limits("", rule.limits, limits, "")
+    return limits, findings, any(finding.status == FAIL for finding in findings)
 
 
 def _judge_all(rule: ProcessRule, seen: list[Seen], place: str, world: World) -> Iterator[Finding]:

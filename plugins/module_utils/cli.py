@@ -7,22 +7,19 @@ import argparse
 import json
 import sys
 
-from .check_host import check_host
 from .check_options import SECTIONS, SERVICES, Options
-from .cli_training import add_run_options, read_run
-from .explain import ACCEPTED, explain
+from .policy.node_paths import POLICY as NODE_POLICY
 from .policy.policy_reader import PolicyError
 from .policy.profiles import DEFAULT_PROFILE, PROFILES
 from .policy.quote import clean
-from .policy.report import format_links
 from .policy.schema import load_policy, merge
-from .policy.systemd_limits import MANAGER
-from .resolve import format_resolved, resolve_tree
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any
+
+    Commands = argparse._SubParsersAction[argparse.ArgumentParser]
 
 RUN = "training"
 COMPLIES, FALLS_SHORT, REFUSED = 0, 1, 2
@@ -55,8 +52,20 @@ def _complain(text: str) -> None:
 
 
 def _parse_arguments(words: Sequence[str] | None) -> argparse.Namespace:
+    """Read the words. What runs every few minutes has no time for the options of the others."""
+    words = sys.argv[1:] if words is None else words
     parser = argparse.ArgumentParser(prog="mlhost-limits", description=__doc__)
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    _add_node_commands(commands)
+    if words[:1] not in (["monitor"], ["node-health"]):
+        _add_check(commands)
+        _add_others(commands)
+    return parser.parse_args(words)
+
+
+def _add_check(commands: Commands) -> None:
+    from .cli_training import add_run_options
+
     check = commands.add_parser("check", help="measure this host and judge it against a policy")
     check.add_argument("--profile", default=DEFAULT_PROFILE, choices=sorted(PROFILES))
     check.add_argument("--policy", metavar="FILE", help="a policy, merged over the profile")
@@ -70,8 +79,13 @@ def _parse_arguments(words: Sequence[str] | None) -> argparse.Namespace:
     check.add_argument("--json", action="store_true", help="print the findings as JSON")
     add_run_options(check)
     check.set_defaults(run=_check)
+
+
+def _add_others(commands: Commands) -> None:
+    from .policy.systemd_limits import MANAGER
+
     chain = commands.add_parser("explain", help="show who has a say in one limit of one place")
-    chain.add_argument("place", help=f"where, as check names it: {ACCEPTED}")
+    chain.add_argument("place", help="where, as check names it, such as kernel")
     chain.add_argument("item", help="a limit, such as nofile, or a sysctl")
     chain.add_argument("--json", action="store_true", help="print as JSON")
     chain.set_defaults(run=_explain)
@@ -86,10 +100,25 @@ def _parse_arguments(words: Sequence[str] | None) -> argparse.Namespace:
     )
     resolve.add_argument("--json", action="store_true", help="print as JSON")
     resolve.set_defaults(run=_resolve)
-    return parser.parse_args(words)
+
+
+def _add_node_commands(commands: Commands) -> None:
+    """Add what a timer and Slurm run on a node."""
+    monitor = commands.add_parser("monitor", help="check this node for the timer, with metrics")
+    monitor.add_argument(
+        "--policy", metavar="FILE", default=NODE_POLICY, help="default: %(default)s"
+    )
+    monitor.add_argument("--metrics", metavar="FILE", default="", help="a file for node_exporter")
+    monitor.add_argument("--canary", default="never", choices=["auto", "always", "never"])
+    monitor.set_defaults(run=_monitor)
+    health = commands.add_parser("node-health", help="drain this node in Slurm if it falls short")
+    health.set_defaults(run=_tell_slurm)
 
 
 def _check(arguments: argparse.Namespace) -> int:
+    from .check_host import check_host
+    from .cli_training import read_run
+
     given = None if arguments.policy is None else read_policy(arguments.policy)
     run = read_run(arguments)
     if run:
@@ -109,6 +138,22 @@ def _check(arguments: argparse.Namespace) -> int:
     return FALLS_SHORT if result.falls_short(fail_on) else COMPLIES
 
 
+def _monitor(arguments: argparse.Namespace) -> int:
+    from .node_check import look_at_node  # Nobody else needs it.
+
+    look = look_at_node(arguments.policy, arguments.metrics, arguments.canary)
+    _print(look.lines, False)
+    if look.trouble:
+        raise ValueError(look.verdict.failures[0])
+    return FALLS_SHORT if look.verdict.status == "fail" else COMPLIES
+
+
+def _tell_slurm(_arguments: argparse.Namespace) -> int:
+    from .node_health import main as tell_slurm
+
+    return tell_slurm()
+
+
 def _with_run(given: object, run: dict[str, object]) -> object:
     """Return a policy with what the command line says of a run merged in."""
     if given is not None and not isinstance(given, dict):
@@ -119,6 +164,9 @@ def _with_run(given: object, run: dict[str, object]) -> object:
 
 
 def _explain(arguments: argparse.Namespace) -> int:
+    from .explain import explain  # A check needs none of it.
+    from .policy.report import format_links
+
     links = explain(arguments.place, arguments.item)
     lines = format_links(arguments.place, arguments.item, links)
     _print([link._asdict() for link in links] if arguments.json else lines, arguments.json)
@@ -126,6 +174,8 @@ def _explain(arguments: argparse.Namespace) -> int:
 
 
 def _resolve(arguments: argparse.Namespace) -> int:
+    from .resolve import format_resolved, resolve_tree  # A check needs none of it.
+
     stated = resolve_tree(arguments.root, arguments.user, arguments.service, arguments.unit)
     _print(stated if arguments.json else format_resolved(stated), arguments.json)
     return COMPLIES

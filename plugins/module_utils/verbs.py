@@ -6,6 +6,7 @@ from __future__ import annotations
 from .check_host import check_host
 from .check_options import SECTIONS, SERVICES
 from .check_options import Options as CheckOptions
+from .policy.plan_monitor import Monitor
 from .policy.policy_reader import PolicyError
 from .policy.profiles import DEFAULT_PROFILE, PROFILES
 from .policy.schema import load_policy
@@ -54,6 +55,14 @@ PROVISION_ARGUMENTS: dict[str, dict[str, Any]] = {
     "slurm_conf": {"type": "bool", "default": False},
 }
 
+MONITOR_ARGUMENTS: dict[str, dict[str, Any]] = {
+    **_POLICY,
+    "state": {"type": "str", "default": "present", "choices": ["present", "absent"]},
+    "interval": {"type": "str", "default": Monitor().interval},
+    "textfile_directory": {"type": "path", "default": "/var/lib/prometheus/node-exporter"},
+    "canary": {"type": "str", "default": "never", "choices": ["auto", "always", "never"]},
+}
+
 
 def run_check(given: dict[str, Any], check_mode: bool) -> dict[str, Any]:
     """Return what the module ``check`` does; ``failed`` is true where the host falls short."""
@@ -82,6 +91,23 @@ def run_provision(given: dict[str, Any], check_mode: bool) -> dict[str, Any]:
     return {"failed": False, **outcome.as_result()}
 
 
+def run_monitor(given: dict[str, Any], check_mode: bool) -> dict[str, Any]:
+    """Return what the module ``monitor`` does; ``failed`` is true where it is refused."""
+    from .install_monitor import install_monitor  # The other two verbs need none of it.
+
+    wanted = Monitor(
+        textfiles=(given["textfile_directory"] or "").rstrip("/"),
+        interval=given["interval"],
+        canary=given["canary"],
+        absent=given["state"] == "absent",
+    )
+    try:
+        outcome = install_monitor(given["policy"], given["profile"], wanted, check_mode)
+    except (OSError, ValueError) as exc:
+        return _refuse(exc)
+    return {"failed": False, **outcome.as_result()}
+
+
 def _refuse(exc: OSError | ValueError) -> dict[str, Any]:
     problems = exc.problems if isinstance(exc, PolicyError) else [str(exc)]
     return {"changed": False, "failed": True, "msg": "; ".join(problems), "problems": problems}
@@ -90,4 +116,5 @@ def _refuse(exc: OSError | ValueError) -> dict[str, Any]:
 VERBS = {
     "check": (CHECK_ARGUMENTS, run_check),
     "provision": (PROVISION_ARGUMENTS, run_provision),
+    "monitor": (MONITOR_ARGUMENTS, run_monitor),
 }

@@ -11,7 +11,8 @@ short_description: What check and provision send to the target
 version_added: 0.1.0
 author: The mlhost.limits founders (@mlhost)
 description:
-  - Is called by M(mlhost.limits.check) and M(mlhost.limits.provision), and by nobody else.
+  - Is called by M(mlhost.limits.check), M(mlhost.limits.provision) and M(mlhost.limits.monitor),
+    and by nobody else.
   - Runs them from the library that an earlier run has left in C(/run/mlhost-limits/library), which
     only its owner can write. Says so where there is none; it is then called again with the library.
   - In check mode, and where there is no place for it, the library lives as long as the run.
@@ -19,7 +20,7 @@ options:
   verb:
     description: Which module is meant.
     type: str
-    choices: [check, provision]
+    choices: [check, provision, monitor]
     required: true
   digest:
     description: What names the library by its content.
@@ -76,7 +77,7 @@ from ..module_utils.kept import (
 def main():
     module = AnsibleModule(
         argument_spec={
-            "verb": {"type": "str", "required": True, "choices": ["check", "provision"]},
+            "verb": {"type": "str", "required": True, "choices": ["check", "provision", "monitor"]},
             "digest": {"type": "str", "required": True},
             "arguments": {"type": "dict", "default": {}},
             "archive": {"type": "str", "no_log": True},

@@ -13,6 +13,7 @@ from .audit import measure_audit
 from .crowd import measure_crowd
 from .figures import compute_ratios, format_table
 from .memory import measure_peaks
+from .node import measure_node
 from .peers import install_peers
 from .series import measure
 from .target import guest_target, native_target
@@ -43,6 +44,7 @@ def main() -> int:
         native = _measure_native(collections, rounds)
         figures.update({f"native_{name}": value for name, value in native.items()})
         figures.update(measure_crowd())
+        figures.update(measure_node())
         figures.update(measure_training())
         figures.update(measure_audit(rounds))
         _write(figures)

@@ -26,7 +26,7 @@ POLICY = {
 
 def measure_crowd(count: int = PROCESSES) -> dict[str, float]:
     """Return the seconds of processor time of a check beside so many idle processes."""
-    with tempfile.TemporaryDirectory() as folder, _crowd(count):
+    with tempfile.TemporaryDirectory() as folder, hold_crowd(count):
         path = Path(folder)
         (path / "mlhost_limits").symlink_to(LIBRARY)
         (path / "policy.json").write_text(json.dumps(POLICY))
@@ -46,7 +46,7 @@ def measure_crowd(count: int = PROCESSES) -> dict[str, float]:
 
 
 @contextlib.contextmanager
-def _crowd(count: int) -> Iterator[None]:
+def hold_crowd(count: int) -> Iterator[None]:
     """Keep that many processes that do nothing, for the length of a ``with`` block."""
     children: list[int] = []
     try:

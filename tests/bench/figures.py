@@ -36,6 +36,15 @@ _TITLES = {
     "cold_check_vs_ping": "check that starts a container",
 }
 _PAGE = ("cpu_s", "peak_mb", "page_mb")
+_NODE = {
+    "node_look_cpu_s": "a node's own look at 10,000 processes, CPU s",
+    "node_loop_cpu_s": "  a loop in C that only reads the same files",
+    "node_look_vs_loop": "  times that loop",
+    "node_look_mb": "  peak memory, MB",
+    "node_check_cpu_s": "its check of the training profile, CPU s",
+    "node_check_mb": "  peak memory, MB",
+    "node_prolog_cpu_s": "a prolog of Slurm that believes it, CPU s",
+}
 _NOTES = (
     "Medians of {runs} of the whole ansible-playbook, all sides in turn, pipelining on.",
     "Here: a private tree on this machine's kernel, reached by ssh; on both sides",
@@ -68,6 +77,8 @@ def format_table(figures: Mapping[str, float]) -> str:
     if "crowd_check_cpu_s" in figures:
         name = f"check beside {figures['crowd_processes']:.0f} processes, CPU s"
         lines += ["", f"{name:52}{figures['crowd_check_cpu_s']:12.2f}"]
+    if "node_look_cpu_s" in figures:
+        lines += ["", *(f"{name:52}{figures[key]:12.4f}" for key, name in _NODE.items())]
     if "training_import_s" in figures:
         keys = ("training_import_s", "plan_workers_s", "watch_10_percent", "watch_10000_percent")
         lines += ["", *(f"{name:52}{figures[name]:12.4f}" for name in keys)]

@@ -27,7 +27,7 @@ TEMPORARY_PREFIX = ".mlhost-"
 def only_run(path: str = LOCK, patience: float = PATIENCE) -> Iterator[None]:
     """Hold the lock for the length of a ``with`` block; it ends with the process, however it ends.
 
-    :raises OSError: If another run still holds it after *patience* seconds.
+    :raises BlockingIOError: If another run still holds it after *patience* seconds.
     """
     flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
     handle = os.open(path, flags, 0o600)
@@ -48,7 +48,7 @@ def _wait(handle: int, path: str, patience: float) -> None:
         except BlockingIOError:
             if time.monotonic() > deadline:
                 holder = os.pread(handle, 20, 0).decode("ascii", "replace").strip()
-                raise OSError(
+                raise BlockingIOError(
                     f"another run (pid {holder}) holds {path}; waited {patience:.0f} s for it"
                 ) from None
             time.sleep(0.1)

@@ -7,6 +7,7 @@ Source: cgroups(7); ``cg_path_get_unit()`` and its like in cgroup-util.c of syst
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import NamedTuple
 
 _CONTAINER = re.compile(
@@ -30,14 +31,15 @@ class Home(NamedTuple):
     session: str = ""
 
 
+@lru_cache(maxsize=4096)  # Thousands of processes share a few cgroups.
 def find_home(text: str) -> Home:
     """Return where a process lives; nothing for a container's, and for one that no unit holds.
 
     :param text: /proc/PID/cgroup, of version 1, 2 or both.
     """
-    parts = _find_path(text).split("/")
-    if any(_CONTAINER.fullmatch(part) for part in parts):
+    if is_container(text):
         return Home()
+    parts = _find_path(text).split("/")
     for index, part in enumerate(parts):
         manager, session = _USER_MANAGER.fullmatch(part), _SESSION.fullmatch(part)
         if manager:
@@ -49,6 +51,11 @@ def find_home(text: str) -> Home:
         if part.endswith(".service"):
             return Home(part)
     return Home()
+
+
+def is_container(text: str) -> bool:
+    """Tell whether a process lives in a container, by /proc/PID/cgroup."""
+    return any(_CONTAINER.fullmatch(part) for part in _find_path(text).split("/"))
 
 
 def split_rows(text: str) -> list[list[str]]:

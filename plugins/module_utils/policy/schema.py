@@ -123,7 +123,7 @@ def load_policy(policy: object, profile: str, run: bool = False) -> Policy:
         raise PolicyError(["policy: is empty, so nothing would be required; leave it out"])
     problems: list[str] = []
     try:
-        loaded = _read_policy(merge(PROFILES[profile], _with_normal_keys(policy or {})), problems)
+        loaded = _read_policy(merge_profile(policy or {}, profile), problems)
     except RecursionError:
         raise PolicyError(["policy: is nested too deeply to be read"]) from None
     if not problems:
@@ -134,6 +134,11 @@ def load_policy(policy: object, profile: str, run: bool = False) -> Policy:
     if problems:
         raise PolicyError(problems)
     return loaded
+
+
+def merge_profile(policy: Mapping[str, object], profile: str) -> Mapping[str, object]:
+    """Return a policy merged over a profile, as plain data."""
+    return merge(PROFILES[profile], _with_normal_keys(policy))
 
 
 def _find_missing(policy: Policy, told: list[str]) -> list[str]:

@@ -3,8 +3,6 @@
 
 from __future__ import annotations
 
-import hashlib
-
 from .docker import Daemon, read_peer
 from .kernel import read_sysctl
 from .process import read_limits, read_process
@@ -28,6 +26,8 @@ def read_canary_key(daemon: Daemon, config: bytes, address: str = "", proc: str 
     ]
     for parent in filter(None, (daemon.process.pid, pid)):
         facts += [parent, read_process(parent, proc).start, read_limits(parent, proc)]
+    import hashlib  # Slow to import, and only a host with Docker needs it.
+
     return hashlib.sha256(repr(facts).encode()).hexdigest()
 
 

@@ -27,12 +27,15 @@ from .session_base import find_login_daemon, read_use_pam
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from ..policy.declaration import Declaration
     from ..policy.limits_conf import LimitsLine
     from ..policy.pam_limits import Dialect
     from ..policy.rlimit import Rlimit
     from ..policy.session_lines import Unread
     from .docker_evidence import DockerEvidence
+    from .usage import Usage
 
 
 class Evidence:
@@ -102,7 +105,21 @@ class Evidence:
 
     @cached_property
     def processes(self) -> tuple[Process, ...]:
+        if "usages" in self.__dict__:  # They were read already, with all that they hold.
+            return tuple(one.process for one in self.usages)
         return tuple(find_processes())
+
+    @cached_property
+    def usages(self) -> tuple[Usage, ...]:
+        from .usage import find_usages  # Nobody but a look at a whole node asks.
+
+        return tuple(find_usages())
+
+    @cached_property
+    def limits_by_pid(self) -> Mapping[int, Mapping[str, Rlimit]]:
+        """Return the limits of processes, as far as they were read with all others."""
+        seen = self.usages if "usages" in self.__dict__ else ()
+        return {one.process.pid: one.limits for one in seen}
 
     @cached_property
     def nr_open(self) -> int:

@@ -35,7 +35,7 @@ def read_limits(pid: int | str, proc: str = "/proc") -> dict[str, Rlimit]:
     :param pid: A process id, or ``self``.
     :raises OSError: If the process is gone.
     """
-    return parse_proc_limits(_read(f"{proc}/{pid}/limits"))
+    return parse_proc_limits(read_proc_file(f"{proc}/{pid}/limits"))
 
 
 def read_process(pid: int, proc: str = "/proc") -> Process:
@@ -43,13 +43,13 @@ def read_process(pid: int, proc: str = "/proc") -> Process:
 
     :raises OSError: If the process is gone.
     """
-    comm, rest = _read(f"{proc}/{pid}/stat").partition("(")[2].rpartition(")")[::2]
-    cgroup = _read(f"{proc}/{pid}/cgroup").strip()
+    comm, rest = read_proc_file(f"{proc}/{pid}/stat").partition("(")[2].rpartition(")")[::2]
+    cgroup = read_proc_file(f"{proc}/{pid}/cgroup").strip()
     uid = os.stat(f"{proc}/{pid}").st_uid
     return Process(pid, comm, uid, cgroup, int(rest.split()[19]))
 
 
-def _read(path: str) -> str:
+def read_proc_file(path: str) -> str:
     """Return a file of /proc at once: a host has thousands, and Python's own way is slow."""
     handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:

@@ -5,11 +5,13 @@ from __future__ import annotations
 
 import os
 
-_RUN = "/run"
+PARENT = os.environ.get("RUNTIME_DIRECTORY", "/run")
+"""Where such folders are; a hardened service may write nowhere else."""
+
 _PREFIX = "mlhost-limits-"
 
 
-def make_scratch(parent: str = _RUN) -> str:
+def make_scratch(parent: str = PARENT) -> str:
     """Make a folder whose name nobody can guess; its owner is in it, see :func:`find_abandoned`."""
     folder = f"{parent}/{_PREFIX}{os.getpid()}-{os.urandom(8).hex()}"
     os.mkdir(folder, 0o700)
@@ -27,7 +29,7 @@ def remove_scratch(folder: str) -> None:
     os.rmdir(folder)
 
 
-def find_abandoned(parent: str = _RUN) -> list[str]:
+def find_abandoned(parent: str = PARENT) -> list[str]:
     """Return the folders whose process is gone: it was killed."""
     return [
         f"{parent}/{name}"

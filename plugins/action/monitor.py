@@ -1,0 +1,17 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Run the module monitor on a target that keeps the library, which is what it installs."""
+
+from __future__ import annotations
+
+from ..plugin_utils.kept_action import KeptAction
+
+
+class ActionModule(KeptAction):
+    """The action monitor."""
+
+    VERB = "monitor"
+    _supports_async = False
+
+    def _run_whole(self, task_vars):
+        """Bring the library all the same: it is installed for good."""
+        return self._run_kept(task_vars)

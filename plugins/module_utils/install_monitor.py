@@ -1,0 +1,201 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Let a host check itself in one run: read, plan, write, start the timer; and take it back."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from functools import partial
+from typing import NamedTuple
+
+from .apply.host import apply_plans
+from .apply.lock import only_run
+from .apply.systemctl import reload_units, systemctl
+from .policy.edit import Edit
+from .policy.node_paths import POLICY
+from .policy.plan import SectionPlan
+from .policy.plan_monitor import (
+    HEALTH,
+    METRICS,
+    NAME,
+    PROGRAM,
+    SERVICE,
+    TIMER,
+    Monitor,
+    plan_monitor,
+)
+from .policy.policy_reader import PolicyError
+from .policy.schema import load_policy, merge_profile
+from .probe.program import run_program
+from .zipapp import build_zipapp, is_of, read_library
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_UNIT = f"{NAME}.timer"
+_BOOTED = "/run/systemd/system"
+_LARGEST = 64 * 2**20
+_NOTHING = SectionPlan()
+
+
+class Outcome(NamedTuple):
+    """What a run did, or would do in check mode. ``timer`` is its state before and after."""
+
+    edits: tuple[Edit, ...]
+    timer: tuple[str, str]
+
+    def as_result(self) -> dict[str, object]:
+        """Return what a task returns."""
+        return {
+            "changed": bool(self.edits) or self.timer[0] != self.timer[1],
+            "files": [edit.path for edit in self.edits],
+            "diff": list(self._describe()),
+        }
+
+    def _describe(self) -> Iterator[dict[str, str]]:
+        for edit in self.edits:
+            header = {"before_header": edit.path, "after_header": edit.path}
+            yield {**header, "before": _show(edit, edit.before), "after": _show(edit, edit.after)}
+        if self.timer[0] != self.timer[1]:
+            header = {"before_header": _UNIT, "after_header": _UNIT}
+            yield {**header, "before": f"{self.timer[0]}\n", "after": f"{self.timer[1]}\n"}
+
+
+def _show(edit: Edit, content: bytes | None) -> str:
+    if content is None:
+        return ""
+    return f"{len(content)} bytes\n" if edit.hidden else content.decode("utf-8", "replace")
+
+
+def install_monitor(
+    policy: object, profile: str, wanted: Monitor, check_mode: bool = False
+) -> Outcome:
+    """Let this host check itself against a policy, or take that back.
+
+    :raises PolicyError: With every reason to refuse; nothing was written then.
+    :raises OSError: If something could not be written or started; all is as it was then.
+    """
+    if not wanted.absent:
+        wanted = _with_policy(policy, profile, wanted._replace(python=find_python()))
+    if check_mode:
+        return _install(wanted, check_mode)
+    with only_run():
+        return _install(wanted, check_mode)
+
+
+def _with_policy(policy: object, profile: str, wanted: Monitor) -> Monitor:
+    """Return what is wanted, with the text of the whole policy, which was read as any other.
+
+    :raises PolicyError: If it is refused, or there is no such folder.
+    """
+    loaded = load_policy(policy, profile)
+    if wanted.textfiles and not os.path.isdir(wanted.textfiles):
+        raise PolicyError(
+            [
+                f"textfile_directory: {wanted.textfiles} is no directory; install"
+                " prometheus-node-exporter, name the one that it reads, or leave it empty"
+            ]
+        )
+    whole = dict(merge_profile(policy if isinstance(policy, dict) else {}, profile))
+    whole.pop("training", None)  # A run is judged before it starts, not a node every minutes.
+    text = json.dumps(whole, indent=2) + "\n"
+    load_policy(json.loads(text), "none")
+    uses_net = any(key.startswith("net.") for key in loaded.kernel)
+    return wanted._replace(policy=text, uses_net=uses_net)
+
+
+def find_python() -> str:
+    """Return the path by which this Python survives its own upgrades."""
+    general = "/usr/bin/python3"
+    same = os.path.realpath(general) == os.path.realpath(sys.executable)
+    return general if same else sys.executable
+
+
+def _install(wanted: Monitor, check_mode: bool) -> Outcome:
+    paths = [PROGRAM, HEALTH, POLICY, SERVICE, TIMER]
+    paths += [f"{wanted.textfiles}/{METRICS}"] if wanted.textfiles and wanted.absent else []
+    files = {path: content for path in paths for content in [_read(path)] if content is not None}
+    program = b"" if wanted.absent else _build(wanted, files.get(PROGRAM, b""))
+    plan = plan_monitor(wanted, program, files)
+    if plan.problems:
+        raise PolicyError(plan.problems)
+    before = _read_state()
+    after = "absent" if wanted.absent else "enabled, active" if _is_booted() else "enabled"
+    if not check_mode and (plan.edits or before != after):
+        if wanted.absent:
+            _remove(plan, before != "absent")
+        else:
+            apply_plans((_NOTHING, _NOTHING, plan), (), [partial(_start, plan)])
+    return Outcome(plan.edits, (before, after))
+
+
+def _read(path: str) -> bytes | None:
+    try:
+        with open(path, "rb") as file:
+            return file.read(_LARGEST)
+    except FileNotFoundError:
+        return None
+
+
+def _build(wanted: Monitor, old: bytes) -> bytes:
+    """Return the archive to install: the one that is there, where it is the same."""
+    new = build_zipapp(read_library(), wanted.python)
+    return old if is_of(old, new) else new
+
+
+def _is_booted() -> bool:
+    return os.path.isdir(_BOOTED)
+
+
+def _read_state() -> str:
+    """Return whether the timer starts at boot, and whether it runs."""
+    if not os.path.exists(TIMER):
+        return "absent"
+    enabled = _ask("is-enabled")
+    return f"{enabled}, {_ask('is-active')}" if _is_booted() else enabled
+
+
+def _ask(verb: str) -> str:
+    _code, text = run_program(["/usr/bin/systemctl", verb, _UNIT], 30.0)
+    return text.strip().rpartition("\n")[2]
+
+
+def _start(plan: SectionPlan) -> str:
+    """Let systemd know the files, and start the timer; return why that failed, or nothing."""
+    if not _is_booted():
+        return systemctl("enable", "--quiet", _UNIT)
+    trouble = reload_units() or systemctl("enable", "--quiet", _UNIT)
+    if not trouble and any(edit.path == TIMER for edit in plan.edits):
+        return systemctl("restart", _UNIT)
+    return trouble or systemctl("start", _UNIT)
+
+
+def _remove(plan: SectionPlan, is_there: bool) -> None:
+    """Stop what runs and remove the files.
+
+    :raises OSError: If that could not be done; the timer runs again then.
+    """
+    if is_there:
+        _stop()
+    try:
+        apply_plans((_NOTHING, _NOTHING, plan), ())
+    except OSError:
+        _start(_NOTHING)
+        raise
+    if _is_booted():
+        reload_units()
+
+
+def _stop() -> None:
+    """Stop the timer and its service, and forget its link; what is left is removed as files.
+
+    :raises OSError: If it cannot be.
+    """
+    now = ["--now"] if _is_booted() else []
+    trouble = systemctl("disable", "--quiet", *now, _UNIT)
+    if trouble:
+        raise OSError(trouble)
+    if now:
+        systemctl("stop", f"{NAME}.service")

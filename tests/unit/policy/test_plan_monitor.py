@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What lets a node check itself is written once, refused where it is another's, and taken back."""
+
+from __future__ import annotations
+
+import pytest
+from mlhost_limits.policy.edit import HEADER
+from mlhost_limits.policy.node_paths import POLICY
+from mlhost_limits.policy.plan_monitor import (
+    HEALTH,
+    PROGRAM,
+    SERVICE,
+    TIMER,
+    Monitor,
+    plan_monitor,
+)
+
+WANTED = Monitor("{}\n", "/var/lib/node-exporter")
+
+
+def write(wanted: Monitor = WANTED) -> dict[str, bytes]:
+    plan = plan_monitor(wanted, b"program", {})
+    assert not plan.problems
+    return {edit.path: edit.after or b"" for edit in plan.edits}
+
+
+def read(path: str, **changes: object) -> list[str]:
+    return write(WANTED._replace(**changes))[path].decode().splitlines()
+
+
+def test_a_second_run_changes_nothing() -> None:
+    assert plan_monitor(WANTED, b"program", write()).edits == ()
+
+
+def test_what_is_taken_back_is_all_that_was_written() -> None:
+    files = {**write(), "/var/lib/node-exporter/mlhost-limits.prom": b"x"}
+    plan = plan_monitor(WANTED._replace(absent=True), b"", files)
+    assert {edit.path: edit.after for edit in plan.edits} == dict.fromkeys(files)
+    folders = {edit.path for edit in plan.edits if edit.with_folder}
+    assert folders == {PROGRAM, HEALTH, POLICY}
+
+
+def test_programs_can_be_started_and_a_diff_shows_no_archive() -> None:
+    edits = {edit.path: edit for edit in plan_monitor(WANTED, b"program", {}).edits}
+    assert {path for path, edit in edits.items() if edit.mode == 0o755} == {PROGRAM, HEALTH}
+    assert [path for path, edit in edits.items() if edit.hidden] == [PROGRAM]
+
+
+def test_the_service_may_write_the_metrics_and_nothing_else() -> None:
+    lines = read(SERVICE)
+    assert "ReadWritePaths=/var/lib/node-exporter" in lines
+    assert "PrivateNetwork=yes" in lines
+    assert any(
+        line.endswith("--metrics /var/lib/node-exporter/mlhost-limits.prom") for line in lines
+    )
+
+
+def test_without_metrics_it_writes_nowhere() -> None:
+    text = "\n".join(read(SERVICE, textfiles=""))
+    assert "ReadWritePaths" not in text
+    assert "--metrics" not in text
+
+
+def test_sysctls_of_the_network_are_read_where_they_are() -> None:
+    assert "PrivateNetwork=no" in read(SERVICE, uses_net=True)
+
+
+@pytest.mark.parametrize(("canary", "said"), [("never", False), ("auto", True)])
+def test_it_starts_something_only_when_asked(canary: str, said: bool) -> None:
+    assert ("--canary" in "\n".join(read(SERVICE, canary=canary))) == said
+
+
+def test_the_timer_heeds_no_clock() -> None:
+    lines = read(TIMER, interval="30s")
+    assert "OnUnitActiveSec=30s" in lines
+    assert not any("OnCalendar" in line for line in lines)
+
+
+@pytest.mark.parametrize(
+    ("changes", "problem"),
+    [
+        ({"interval": "5min\nUser=x"}, "interval: '5min\\nUser=x' was given; accepted is a time"),
+        ({"interval": ""}, "interval: '' was given; accepted is a time such as 5min"),
+        ({"textfiles": "a"}, "textfile_directory: 'a' was given; accepted is an absolute path"),
+        ({"textfiles": "/a b"}, "textfile_directory: '/a b' was given"),
+        ({"textfiles": "/a/../b"}, "textfile_directory: '/a/../b' was given"),
+        ({"python": "python3"}, "python: 'python3' was given; accepted is the absolute path"),
+    ],
+)
+def test_what_would_break_a_unit_is_refused(changes: dict[str, str], problem: str) -> None:
+    plan = plan_monitor(WANTED._replace(**changes), b"", {})
+    assert len(plan.problems) == 1
+    assert plan.problems[0].startswith(problem)
+    assert not plan.edits
+
+
+def test_a_unit_of_somebody_else_stays() -> None:
+    plan = plan_monitor(WANTED, b"", {SERVICE: b"[Unit]\n", TIMER: HEADER.encode()})
+    assert plan.problems == (f"{SERVICE}: is of somebody else; move it out of the way first",)

@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A kept verdict counts while it is fresh, of the policy in force, and written by who may."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from mlhost_limits.probe.node_state import (
+    FRESH,
+    Verdict,
+    format_state,
+    read_verdict,
+    stamp_policy,
+)
+
+FAILS = Verdict("fail", ("kernel: x", "kernel: y"))
+
+
+@pytest.fixture
+def policy(tmp_path: Path) -> Path:
+    path = tmp_path / "policy.json"
+    path.write_text("{}")
+    return path
+
+
+def keep(policy: Path, verdict: Verdict = FAILS, at: float = 1000.0) -> str:
+    path = policy.with_name("state.json")
+    path.write_text(format_state(verdict, stamp_policy(str(policy)), at))
+    return str(path)
+
+
+def test_a_verdict_is_read_as_it_was_kept(policy: Path) -> None:
+    assert read_verdict(str(policy), keep(policy), 1000.0) == FAILS
+    path = policy.with_name("now.json")
+    path.write_text(format_state(FAILS, stamp_policy(str(policy))))
+    assert read_verdict(str(policy), str(path)) == FAILS
+
+
+@pytest.mark.parametrize(
+    ("age", "counts"), [(0, True), (FRESH, True), (FRESH + 1, False), (-1, False)]
+)
+def test_it_counts_while_it_is_fresh(policy: Path, age: float, counts: bool) -> None:
+    found = read_verdict(str(policy), keep(policy), 1000.0 + age)
+    assert (found == FAILS) == counts
+
+
+def test_one_of_another_policy_does_not_count(policy: Path) -> None:
+    path = keep(policy)
+    policy.write_text('{"kernel": {}}')
+    assert read_verdict(str(policy), path, 1000.0) is None
+    policy.unlink()
+    assert read_verdict(str(policy), path, 1000.0) is None
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", "\xff", '{"at": "x", "policy": []}', "null"])
+def test_what_is_no_verdict_does_not_count(policy: Path, text: str) -> None:
+    path = keep(policy)
+    Path(path).write_bytes(text.encode("latin-1"))
+    assert read_verdict(str(policy), path, 1000.0) is None
+    assert read_verdict(str(policy), f"{path}.none", 1000.0) is None
