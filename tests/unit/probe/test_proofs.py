@@ -127,6 +127,7 @@ def move_one_by_one(old: str, new: str, *, src_dir_fd: int, dst_dir_fd: int) -> 
     PLAIN_MKDIR(new, 0o700, dir_fd=dst_dir_fd)
     source, target = (PLAIN_OPEN(one, os.O_RDONLY, dir_fd=src_dir_fd) for one in (old, new))
     for name in os.listdir(source):
+        time.sleep(0.001)  # Long enough for the reader to have its turn.
         PLAIN_RENAME(name, name, src_dir_fd=source, dst_dir_fd=target)
     os.close(source)
     os.close(target)
