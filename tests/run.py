@@ -122,7 +122,7 @@ def molecule_steps() -> list[Step]:
 
 
 NATIVE = {"lint": lint_steps, "unit": unit_steps}
-ON_GUESTS = {"molecule": molecule_steps, "host": host_steps}
+ON_GUESTS = {"host": host_steps, "molecule": molecule_steps}
 STAGES = {**NATIVE, **ON_GUESTS}
 
 
