@@ -17,6 +17,8 @@ from typing import NamedTuple
 TOP = Path(__file__).parents[1]
 BUILD = TOP / "build"
 LOGS = BUILD / "logs"
+COLLECTION = BUILD / "collections" / "ansible_collections" / "mlhost" / "limits"
+_DOCS = ("antsibull-docs", "lint-collection-docs", "--plugin-docs", "--skip-rstcheck")
 
 GET_PIP = "import ensurepip\n\nensurepip.bootstrap()\n"
 
@@ -49,17 +51,19 @@ def lint_steps() -> list[Step]:
         Step("yamllint", ["yamllint", "--strict", "."]),
         Step("ansible-lint", ["ansible-lint", "--offline"]),
         sanity_step(),
+        Step("reuse", ["reuse", "lint"]),
+        Step("antsibull-docs", [*_DOCS, str(COLLECTION)]),
+        Step("galaxy-importer", ["python", "-m", "tests.importer"]),
     ]
 
 
 def sanity_step() -> Step:
     """Prepare ansible-test: it wants an installed collection outside of a git tree, and pip."""
     tree = Path("/tmp") / f"mlhost-sanity-{os.getuid()}"
-    source = BUILD / "collections" / "ansible_collections" / "mlhost" / "limits"
     target = tree / "ansible_collections" / "mlhost" / "limits"
     shutil.rmtree(tree, ignore_errors=True)
-    if source.is_dir():
-        shutil.copytree(source, target)
+    if COLLECTION.is_dir():
+        shutil.copytree(COLLECTION, target)
     # ansible-test downloads a script that installs pip; the standard library can do so as well.
     cache = Path.home() / ".ansible" / "test" / "cache"
     script = cache / f"get_pip_{find_pip_version().replace('.', '_')}.py"

@@ -103,3 +103,10 @@ def test_a_role_offers_the_choices_of_the_module(module: str) -> None:
             short = name[len(role) + 1 :]
             if short in documented and "choices" in option:
                 assert option["choices"] == documented[short]["choices"]
+
+
+@pytest.mark.parametrize("role", ROLES)
+def test_a_role_describes_itself_in_one_way(role: str) -> None:
+    about = read_yaml(TOP / "roles" / role / "meta" / "main.yml")["galaxy_info"]
+    specs = read_yaml(TOP / "roles" / role / "meta" / "argument_specs.yml")["argument_specs"]
+    assert about["description"] == specs["main"]["short_description"]

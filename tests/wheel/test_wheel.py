@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import subprocess
+import sys
 import venv
 from pathlib import Path
 
@@ -110,3 +111,16 @@ def test_what_cannot_be_explained_is_told(
     assert done.returncode == 2
     assert done.stdout == ""
     assert f"mlhost-limits: {message}" in done.stderr
+
+
+def test_the_wheel_would_be_taken_where_wheels_are_shared(tmp_path: Path) -> None:
+    build = ["pip", "wheel", "--quiet", "--disable-pip-version-check", "--no-deps"]
+    run_checked(sys.executable, "-m", *build, "--wheel-dir", tmp_path, TOP)
+    (wheel,) = tmp_path.glob("*.whl")
+    assert "PASSED" in run_checked(sys.executable, "-m", "twine", "check", "--strict", wheel)
+
+
+def run_checked(*words: object) -> str:
+    done = run(*words)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
