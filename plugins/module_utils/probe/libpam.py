@@ -12,7 +12,6 @@ import resource
 from typing import NamedTuple
 
 from ..policy.rlimit import ITEMS, RLIMITS, Rlimit
-from .files import read_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -107,11 +106,17 @@ def read_own_limits() -> dict[str, Rlimit]:
 
 
 def _read_own_cgroup() -> str:
-    """Return what a session has made of this process's cgroup, as far as a child may report."""
+    """Return what a session has made of this process's cgroup, as far as a child may report.
+
+    It takes no buffer: a session may leave next to no memory.
+    """
     try:
-        return (read_text("/proc/self/cgroup") or "")[:_LONGEST]
+        file = os.open("/proc/self/cgroup", os.O_RDONLY | os.O_CLOEXEC)
     except OSError:
         return ""  # The session has no descriptor left.
+    text = os.read(file, _LONGEST)
+    os.close(file)
+    return text.decode("utf-8", "replace")
 
 
 def set_own_limits(limits: Mapping[str, Rlimit]) -> None:
