@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # One command per intent. Each sets up what it needs; all of it needs root on Debian 12.
-.PHONY: demo test oracle torture faults seeds fuzz audit bench lint unit host molecule collection clean
+.PHONY: demo test oracle torture faults seeds fuzz audit bench docs lint unit host molecule collection clean
 
 VENV := .venv
 BIN := $(CURDIR)/$(VENV)/bin
@@ -44,6 +44,14 @@ fuzz: .setup
 # What is known of the packages that development uses; targets need none.
 audit: .setup
 	@$(BIN)/pip-audit --local
+
+# The pages of docs/, modules and roles as one site: build/site/index.html.
+docs: .setup collection
+	@rm -rf build/docs build/site
+	@cp -r docs build/docs
+	@install -d -m 0755 build/docs/collections
+	@antsibull-docs collection --use-current --squash-hierarchy --dest-dir build/docs/collections mlhost.limits
+	@sphinx-build -q -W --keep-going -b html build/docs build/site
 
 lint unit host molecule: .setup collection
 	@$(BIN)/python -m tests.run $@

@@ -1,0 +1,13 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Build the pages of this folder, and those of modules and roles, as one site: ``make docs``."""
+
+project = "mlhost.limits"
+author = "The mlhost.limits founders"
+extensions = ["myst_parser", "sphinx_antsibull_ext"]
+html_theme = "sphinx_rtd_theme"
+html_title = "mlhost.limits"
+root_doc = "index"
+source_suffix = {".md": "markdown", ".rst": "restructuredtext"}
+myst_heading_anchors = 4
+# Links to files of the repository, and to pages of Ansible, lead out of the site.
+suppress_warnings = ["myst.xref_missing", "myst.header", "ref.ref"]
