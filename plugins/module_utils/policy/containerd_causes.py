@@ -84,7 +84,7 @@ def find_task_causes(
 
 def _describe_age(wanted: Requirement, has: int, task: Task) -> str:
     since = f" runs since {task.since} and" if task.since else ""
-    return f"{task.name}{since} keeps {wanted.item} {wanted.bound} {_show_one(wanted.item, has)}"
+    return f"{task.name}{since} keeps {wanted.item} {_show_one(wanted.item, has)}"
 
 
 def _is_met(wanted: Requirement, value: int) -> bool:
