@@ -52,7 +52,10 @@ class ActionModule(ActionBase):
         words = self.validate_argument_spec(argument_spec=ARGUMENTS)[1]
         try:
             result.update(self._report(words, task_vars or {}))
-        except (OSError, ValueError) as exc:
+        except OSError as exc:
+            told = f"{exc.filename or words['dest']}: {exc.strerror}; no report was changed"
+            raise AnsibleActionFail(told) from exc
+        except ValueError as exc:
             raise AnsibleActionFail(str(exc)) from exc
         return result
 

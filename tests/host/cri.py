@@ -89,7 +89,6 @@ class Cri:
         self.call("StartContainer", field(1, made))
         return made
 
-
     def _wait(self, seconds: float = 60) -> None:
         """Wait until the service answers; after a start of containerd it takes a while."""
         deadline = time.monotonic() + seconds

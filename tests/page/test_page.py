@@ -3,7 +3,10 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -216,3 +219,36 @@ def test_an_old_page_stays_whole_where_the_new_one_cannot_be_written(tmp_path: P
         write_reports(hosts(), tmp_path, "page", ["html", "json"], words)
     assert [one.name for one in tmp_path.iterdir()] == ["page.html"]
     assert (tmp_path / "page.html").read_bytes() == before
+
+
+FULL = """
+import sys
+from pathlib import Path
+from tests.page.browser import list_hosts, write_page
+folder = Path(sys.argv[1])
+page = write_page(list_hosts(3), folder)
+before = page.read_bytes()
+try:
+    write_page(list_hosts(2000), folder)
+except OSError as exc:
+    print(exc.strerror)
+print(page.read_bytes() == before, [one.name for one in folder.iterdir()])
+"""
+
+
+def test_on_a_full_disk_the_old_page_stays_whole(tmp_path: Path) -> None:
+    script = f'mount -t tmpfs -o size=128k tmpfs {tmp_path} && exec "$@"'
+    words = ["unshare", "--mount", "sh", "-c", script, "sh", sys.executable, "-c", FULL, tmp_path]
+    done = subprocess.run(words, capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines() == ["No space left on device", "True ['page.html']"]
+
+
+def test_of_two_reports_at_once_one_is_there_whole(tmp_path: Path) -> None:
+    with ThreadPoolExecutor() as pool:
+        pages = [pool.submit(write_page, list_hosts(count), tmp_path) for count in (30, 40, 50)]
+    texts = {one.result().read_text() for one in pages}
+    assert len(texts) == 1
+    text = texts.pop()
+    assert text.rstrip().endswith("</html>")
+    assert sum(f"{count} hosts, written" in text for count in (30, 40, 50)) == 1
+    assert [one.name for one in tmp_path.iterdir()] == ["page.html"]

@@ -118,3 +118,20 @@ def test_what_cannot_be_read_or_written_is_one_sentence(
     assert told in done.stdout + done.stderr
     assert "Traceback" not in done.stdout + done.stderr
     assert not list(folder.glob("page*"))
+
+
+def test_a_full_disk_is_one_sentence(folder: Path) -> None:
+    results = folder / "results"
+    results.mkdir()
+    finding = {"status": "pass", "place": "kernel", "item": "a" * 200_000, "bound": "value"}
+    (results / "host.json").write_text(json.dumps({"findings": [finding]}))
+    (folder / "small").mkdir()
+    words = f"results={results} dest={folder}/small/page.html"
+    command = ["ansible", "localhost", "-m", "mlhost.limits.report", "-a", words]
+    script = f'mount -t tmpfs -o size=64k tmpfs {folder}/small && exec "$@"'
+    done = subprocess.run(
+        ["unshare", "--mount", "sh", "-c", script, "sh", *command], capture_output=True, text=True
+    )
+    assert done.returncode != 0
+    told = f"{folder}/small/page.html: No space left on device; no report was changed"
+    assert told in done.stdout + done.stderr
