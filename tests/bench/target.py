@@ -66,7 +66,7 @@ def native_target(
 ) -> Iterator[Target]:
     """Hold a login into a tree of the guest's system, run by this machine's own kernel.
 
-    :param addresses: Where its sshd listens, the first of them ``127.0.0.1``.
+    :param addresses: Where its sshd listens; 127.0.0.1 must reach it.
     """
     image = build(_RELEASE)
     tree = folder / "tree"

@@ -110,3 +110,12 @@ def test_a_role_describes_itself_in_one_way(role: str) -> None:
     about = read_yaml(TOP / "roles" / role / "meta" / "main.yml")["galaxy_info"]
     specs = read_yaml(TOP / "roles" / role / "meta" / "argument_specs.yml")["argument_specs"]
     assert about["description"] == specs["main"]["short_description"]
+
+
+@pytest.mark.parametrize("path", sorted(TOP.glob("molecule/*/molecule.yml")), ids=str)
+def test_a_side_effect_of_a_scenario_is_run(path: Path) -> None:
+    """Molecule passes over one in silence that its provisioner does not name."""
+    scenario = read_yaml(path)
+    sequence = scenario["scenario"]["test_sequence"]
+    if any(step.startswith("side_effect") for step in sequence):
+        assert "side_effect" in scenario["provisioner"]["playbooks"]
