@@ -24,6 +24,7 @@ from .policy.report import format_failures, format_report, format_verdict, note_
 from .policy.rlimit import ITEMS, format_quantity
 from .policy.sysctl_conf import parse_sysctl_number
 from .probe.evidence import Evidence
+from .probe.image import is_image, will_boot
 from .probe.kernel import read_sysctl
 from .probe.process import read_limits
 
@@ -88,16 +89,13 @@ def check_host(policy: Policy, options: Options, evidence: Evidence | None = Non
     if options.sections and not any(_is_stated(policy, name) for name in options.sections):
         names = join_names(options.sections)
         raise PolicyError([f"policy: states nothing for {names}, so nothing would be checked"])
-    findings: list[Finding] = []
     evidence = evidence or Evidence()
-    for name, look in _LOOKS.items():
-        if name in options.sections:
-            findings += look(policy, options, evidence)
+    findings = _look(policy, options, evidence)
     if any(cause.at for finding in findings for cause in finding.causes):
         from .writers import name_writers  # Where nothing falls short, nobody asks.
 
         findings = name_writers(findings)
-    own = read_limits("self")
+    own = {} if _is_unbooted(options) else read_limits("self")
     connection = {
         name: ":".join(format_quantity(value, ITEMS[name].unit) for value in pair)
         for name, pair in own.items()
@@ -106,6 +104,23 @@ def check_host(policy: Policy, options: Options, evidence: Evidence | None = Non
     findings, idle = _waive(findings, policy.waivers, options)
     measured = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
     return CheckResult(findings, connection, causes, idle, measured)
+
+
+def _is_unbooted(options: Options) -> bool:
+    return bool(options.root) or (is_image() and will_boot())
+
+
+def _look(policy: Policy, options: Options, evidence: Evidence) -> list[Finding]:
+    """Return what was found on this host, or what the files of an image foretell."""
+    if _is_unbooted(options):
+        from .check_image import check_image  # A host that runs needs none of it.
+
+        return list(check_image(policy, options, options.root or "/"))
+    findings: list[Finding] = []
+    for name, look in _LOOKS.items():
+        if name in options.sections:
+            findings += look(policy, options, evidence)
+    return findings
 
 
 def _waive(

@@ -29,3 +29,5 @@ class Options(NamedTuple):
     services: tuple[str, ...] = SERVICES
     probe: str = "quiet"
     canary: str = "auto"
+    root: str = ""
+    """The tree of an image to judge, in place of this host."""

@@ -14,13 +14,13 @@ from .explain_services import (
 from .policy.finding import FAIL, PASS, Finding, Observation, Requirement, judge, judge_limits
 from .policy.process_causes import format_pair
 from .policy.services_policy import TASKS, find_rule
+from .probe.image import is_booted
 from .probe.pids_max import cut_levels, read_levels
 from .probe.process import read_limits
 from .probe.service_canary import NewService, start_service
 from .probe.services import (
     find_owned,
     find_user_managers,
-    is_booted,
     is_template,
 )
 from .probe.unit import read_unit_files

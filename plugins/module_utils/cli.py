@@ -71,6 +71,7 @@ def _add_check(commands: Commands) -> None:
     check.add_argument("--policy", metavar="FILE", help="a policy, merged over the profile")
     check.add_argument("--user", action="append", help="whose sessions; may be repeated")
     check.add_argument("--service", action="append", help="a PAM service; may be repeated")
+    check.add_argument("--root", metavar="DIR", default="", help="judge the tree of an image")
     check.add_argument("--probe", default="quiet", choices=["quiet", "full", "predict"])
     check.add_argument("--canary", default="auto", choices=["auto", "always", "never"])
     check.add_argument(
@@ -131,6 +132,7 @@ def _check(arguments: argparse.Namespace) -> int:
         services=tuple(arguments.service or SERVICES),
         probe=arguments.probe,
         canary=arguments.canary,
+        root=arguments.root,
     )
     result = check_host(policy, options)
     _print(result.as_result() if arguments.json else result.lines, arguments.json)

@@ -46,14 +46,14 @@ def _explain(finding: Finding, evidence: Evidence) -> Finding:
     wanted = finding.requirement
     if finding.status == UNKNOWN:
         return _explain_unknown(finding)
-    facts = _gather(wanted.item, evidence.boot)
-    later = _foretell(wanted, facts, evidence.boot)
+    facts = gather_key(wanted.item, evidence.boot, read_sysctl(wanted.item))
+    later = foretell_key(wanted, facts, evidence.boot)
     if finding.status == PASS and later != FAIL:
         return finding._replace(outlook=Outlook(after_boot=later))
     from .policy.kernel_causes import find_kernel_causes
 
     facts = _look_closer(facts, evidence)
-    later = _foretell(wanted, facts, evidence.boot)
+    later = foretell_key(wanted, facts, evidence.boot)
     knows = facts.read_only or evidence.boot.applies_files
     causes = find_kernel_causes(wanted, facts) if knows else []
     return finding._replace(causes=tuple(causes), outlook=Outlook(after_boot=later))
@@ -68,16 +68,18 @@ def _explain_unknown(finding: Finding) -> Finding:
     return finding._replace(causes=causes, outlook=Outlook(after_boot=UNKNOWN))
 
 
-def _foretell(wanted: Requirement, facts: KernelFacts, boot: BootEvidence) -> str:
+def foretell_key(wanted: Requirement, facts: KernelFacts, boot: BootEvidence) -> str:
     """Return whether a boot will meet a requirement, as far as this system shows it."""
     if facts.read_only or not boot.applies_files:
         return UNKNOWN
     return judge_forecast(wanted, predict_boot(facts))
 
 
-def _gather(key: str, boot: BootEvidence) -> KernelFacts:
-    """Return what decides a key, less what only an explanation needs."""
-    running = read_sysctl(key)
+def gather_key(key: str, boot: BootEvidence, running: str | None) -> KernelFacts:
+    """Return what decides a key, less what only an explanation needs.
+
+    :param running: Its value now.
+    """
     number = None if running is None else parse_sysctl_number(running)
     module = find_module(key)
     return KernelFacts(
@@ -142,7 +144,7 @@ def trace_kernel(key: str, evidence: Evidence) -> list[Link]:
     from .policy.kernel_lines import cite_line, list_read_lines, list_unread_lines
 
     boot = evidence.boot
-    facts = _gather(key, boot)
+    facts = gather_key(key, boot, read_sysctl(key))
     if facts.running is None:
         raise ValueError(f"this kernel has no sysctl {key!r}")
     facts = facts._replace(real=boot.real, scripts=tuple(find_script_writes(key, boot.all_scripts)))

@@ -16,6 +16,7 @@ from .policy.edit import Edit
 from .policy.node_paths import POLICY
 from .policy.plan import SectionPlan
 from .policy.plan_monitor import (
+    FIRST_BOOT,
     HEALTH,
     METRICS,
     NAME,
@@ -27,15 +28,16 @@ from .policy.plan_monitor import (
 )
 from .policy.policy_reader import PolicyError
 from .policy.schema import load_policy, merge_profile
+from .probe.image import is_booted
 from .probe.program import run_program
 from .zipapp import build_zipapp, is_of, read_library
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
 _UNIT = f"{NAME}.timer"
-_BOOTED = "/run/systemd/system"
+_FIRST_UNIT = os.path.basename(FIRST_BOOT)
 _LARGEST = 64 * 2**20
 _NOTHING = SectionPlan()
 
@@ -114,7 +116,7 @@ def find_python() -> str:
 
 
 def _install(wanted: Monitor, check_mode: bool) -> Outcome:
-    paths = [PROGRAM, HEALTH, POLICY, SERVICE, TIMER]
+    paths = [PROGRAM, HEALTH, POLICY, SERVICE, TIMER, FIRST_BOOT]
     paths += [f"{wanted.textfiles}/{METRICS}"] if wanted.textfiles and wanted.absent else []
     files = {path: content for path in paths for content in [_read(path)] if content is not None}
     program = b"" if wanted.absent else _build(wanted, files.get(PROGRAM, b""))
@@ -122,12 +124,15 @@ def _install(wanted: Monitor, check_mode: bool) -> Outcome:
     if plan.problems:
         raise PolicyError(plan.problems)
     before = _read_state()
-    after = "absent" if wanted.absent else "enabled, active" if _is_booted() else "enabled"
+    after = _want_state(wanted)
     if not check_mode and (plan.edits or before != after):
         if wanted.absent:
             _remove(plan, before != "absent")
         else:
-            apply_plans((_NOTHING, _NOTHING, plan), (), [partial(_start, plan)])
+            if FIRST_BOOT in files and not wanted.first_boot:
+                systemctl("disable", "--quiet", _FIRST_UNIT)
+            units = [_UNIT, _FIRST_UNIT] if wanted.first_boot else [_UNIT]
+            apply_plans((_NOTHING, _NOTHING, plan), (), [partial(_start, plan, units)])
     return Outcome(plan.edits, (before, after))
 
 
@@ -145,8 +150,12 @@ def _build(wanted: Monitor, old: bytes) -> bytes:
     return old if is_of(old, new) else new
 
 
-def _is_booted() -> bool:
-    return os.path.isdir(_BOOTED)
+def _want_state(wanted: Monitor) -> str:
+    """Return the state that is wanted, in the words of :func:`_read_state`."""
+    if wanted.absent:
+        return "absent"
+    timer = "enabled, active" if is_booted() else "enabled"
+    return f"{timer}; at first boot: enabled" if wanted.first_boot else timer
 
 
 def _read_state() -> str:
@@ -154,19 +163,25 @@ def _read_state() -> str:
     if not os.path.exists(TIMER):
         return "absent"
     enabled = _ask("is-enabled")
-    return f"{enabled}, {_ask('is-active')}" if _is_booted() else enabled
+    timer = f"{enabled}, {_ask('is-active')}" if is_booted() else enabled
+    if not os.path.exists(FIRST_BOOT):
+        return timer
+    return f"{timer}; at first boot: {_ask('is-enabled', _FIRST_UNIT)}"
 
 
-def _ask(verb: str) -> str:
-    _code, text = run_program(["/usr/bin/systemctl", verb, _UNIT], 30.0)
+def _ask(verb: str, unit: str = _UNIT) -> str:
+    _code, text = run_program(["/usr/bin/systemctl", verb, unit], 30.0)
     return text.strip().rpartition("\n")[2]
 
 
-def _start(plan: SectionPlan) -> str:
-    """Let systemd know the files, and start the timer; return why that failed, or nothing."""
-    if not _is_booted():
-        return systemctl("enable", "--quiet", _UNIT)
-    trouble = reload_units() or systemctl("enable", "--quiet", _UNIT)
+def _start(plan: SectionPlan, units: Sequence[str]) -> str:
+    """Let systemd know the files, and start the timer; return why that failed, or nothing.
+
+    :param units: What a boot shall start.
+    """
+    if not is_booted():
+        return systemctl("enable", "--quiet", *units)
+    trouble = reload_units() or systemctl("enable", "--quiet", *units)
     if not trouble and any(edit.path == TIMER for edit in plan.edits):
         return systemctl("restart", _UNIT)
     return trouble or systemctl("start", _UNIT)
@@ -182,9 +197,9 @@ def _remove(plan: SectionPlan, is_there: bool) -> None:
     try:
         apply_plans((_NOTHING, _NOTHING, plan), ())
     except OSError:
-        _start(_NOTHING)
+        _start(_NOTHING, [_UNIT])
         raise
-    if _is_booted():
+    if is_booted():
         reload_units()
 
 
@@ -193,8 +208,9 @@ def _stop() -> None:
 
     :raises OSError: If it cannot be.
     """
-    now = ["--now"] if _is_booted() else []
-    trouble = systemctl("disable", "--quiet", *now, _UNIT)
+    now = ["--now"] if is_booted() else []
+    units = [_UNIT, _FIRST_UNIT] if os.path.exists(FIRST_BOOT) else [_UNIT]
+    trouble = systemctl("disable", "--quiet", *now, *units)
     if trouble:
         raise OSError(trouble)
     if now:

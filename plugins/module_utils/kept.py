@@ -20,6 +20,8 @@ import tempfile
 import time
 import zipfile
 
+from .probe.image import is_image
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -65,10 +67,14 @@ def unpack(text: str, digest: str) -> dict[str, bytes]:
 
 
 def find_folder() -> str | None:
-    """Return where this user's libraries are kept: in memory; ``None`` where there is no place."""
+    """Return where this user's libraries are kept: in memory; ``None`` where there is no place.
+
+    An image is no place: what is built holds nothing of how it was built.
+    """
     uid = os.geteuid()
     parent = "/run" if uid == 0 else f"/run/user/{uid}"
-    return f"{parent}/mlhost-limits/library" if os.path.isdir(parent) else None
+    fit = os.path.isdir(parent) and not is_image()
+    return f"{parent}/mlhost-limits/library" if fit else None
 
 
 def find_library(digest: str, folder: str | None) -> str | None:

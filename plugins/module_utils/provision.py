@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import NamedTuple
 
 from .apply.lock import only_run, remove_leftovers, wait_for_packages
@@ -18,6 +19,7 @@ from .policy.session_rules import find_limits
 from .policy.sysctl_conf import SYSCTL_DIRECTORIES
 from .policy.sysctl_writes import find_lowest_nr_open
 from .probe.files import read_limits_files, read_os_release, read_sysctl_files
+from .probe.image import is_image, will_boot
 from .probe.kernel import read_sysctl
 from .probe.leftovers import find_open_sessions
 from .probe.users import read_user
@@ -33,6 +35,7 @@ if TYPE_CHECKING:
     from .policy.schema import Policy
     from .section import Section
 
+_UNBOOTED = "this is an image: files are written, and what they give comes with its first boot"
 _MOST_USERS = 5  # Of a long list, whose sessions are opened before and after a change.
 
 
@@ -90,8 +93,12 @@ def _list_folders(policy: Policy, options: Options) -> list[str]:
 
 
 def _provision(policy: Policy, options: Options) -> Outcome:
-    running = {key: read_sysctl(key) for key in {*policy.kernel, "fs.nr_open"}}
+    image = is_image()
+    if image and not os.path.exists(os.devnull):
+        raise PolicyError([f"{os.devnull}: is missing; programs of an image need its devices"])
+    running = _read_running({*policy.kernel, "fs.nr_open"}, image)
     kernel = _plan_kernel(policy, options, running)
+    kernel = kernel._replace(writes=()) if image else kernel
     sessions = _plan_sessions(policy, options, kernel.nr_open)
     others = list(prepare_others(policy, options, kernel.nr_open))
     plans = (kernel.section, sessions, *(one.plan for one in others))
@@ -101,9 +108,9 @@ def _provision(policy: Policy, options: Options) -> Outcome:
     if problems:
         raise PolicyError(problems)
     rivals = _find_rivals(plans)  # Nothing that may fail comes after the writing.
-    said: tuple[str, ...] = ()
+    said: tuple[str, ...] = (_UNBOOTED,) if image else ()
     if not options.check_mode:
-        said = _write(plans, kernel.writes, others, _find_named_users(policy))
+        said += _write(plans, kernel.writes, others, _find_named_users(policy))
     return Outcome(
         edits=tuple(edit for plan in plans for edit in plan.edits),
         sysctls=(
@@ -114,14 +121,37 @@ def _provision(policy: Policy, options: Options) -> Outcome:
         notes=(*(note for plan in plans for note in plan.notes), *rivals, *said),
         restarted=tuple(unit for one in others for unit in one.restarted),
         restart_required=tuple(unit for one in others for unit in one.restart_required),
-        old_limits=() if options.absent else tuple(_find_old(policy, options, others)),
-        in_effect=tuple(_find_in_effect(policy, options, others)),
+        old_limits=() if options.absent or image else tuple(_find_old(policy, options, others)),
+        in_effect=tuple(_find_in_effect(policy, options, others, image)),
     )
 
 
-def _find_in_effect(policy: Policy, options: Options, others: Iterable[Section]) -> Iterator[str]:
-    """Yield the sections of a check that can be met now, without another restart."""
+def _read_running(keys: Iterable[str], image: bool) -> dict[str, str | None]:
+    """Return the kernel's values: those in force, or those an image's own kernel starts with."""
+    if not image:
+        return {key: read_sysctl(key) for key in keys}
+    from .policy.kernel_boot import foresee_start  # Of no use on a host that runs.
+    from .probe.boot import BootEvidence
+
+    boot = BootEvidence({})
+    raised = (boot.raises_nr_open, boot.raises_file_max)
+    return {key: foresee_start(key, *raised) for key in keys}
+
+
+def _find_in_effect(
+    policy: Policy, options: Options, others: Iterable[Section], image: bool
+) -> Iterator[str]:
+    """Yield the sections of a check that can be met now, without another restart.
+
+    Of an image that will boot, these are the ones whose files say what that boot will give.
+    """
     stated = (("kernel", policy.kernel), ("sessions", policy.sessions))
+    if image:
+        from .check_image import find_foretold
+
+        asked = find_foretold(policy) if will_boot() else ()
+        yield from (name for name in asked if name in options.sections)
+        return
     yield from (name for name, asked in stated if asked and name in options.sections)
     yield from (name for one in others for name in one.in_effect)
 
@@ -150,6 +180,8 @@ def _find_lockouts(
         return
     if "sessions" in options.sections:
         yield from find_session_lockouts(policy, sessions, options.sessions_file)
+    if is_image():
+        return  # What the running kernel needs is of the machine that builds.
     if kernel.writes or kernel.section.edits or kernel.section.problems:
         yield from find_kernel_lockouts(policy, sessions)
 

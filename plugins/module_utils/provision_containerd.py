@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import os
 from functools import partial
 
 from .policy.finding import judge_limits
@@ -11,6 +10,7 @@ from .policy.plan import SectionPlan
 from .policy.plan_containerd import FOLDER, OURS, UNIT, plan_containerd
 from .policy.report import format_failures
 from .probe.containerd import find_containerd
+from .probe.image import is_booted
 from .probe.process import find_processes, read_limits, started_before
 from .probe.unit_sources import read_sources
 from .section import Section
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from .policy.engines_policy import ContainerdPolicy
 
 FOLDERS = (FOLDER,)
-_BOOTED = "/run/systemd/system"
 
 
 def prepare_containerd(
@@ -56,7 +55,7 @@ def _find_settle(edited: bool, restart: bool) -> Callable[[], str] | None:
 
     if restart:
         return partial(restart_unit, UNIT)
-    return reload_units if edited and os.path.isdir(_BOOTED) else None
+    return reload_units if edited and is_booted() else None
 
 
 def _find_old(policy: ContainerdPolicy) -> Iterator[str]:

@@ -24,12 +24,12 @@ from .policy.systemd_limits import MANAGER
 from .policy.unit_model import find_asked, predict_unit
 from .policy.unit_want import is_enough
 from .probe.evidence import Evidence
+from .probe.image import is_booted
 from .probe.process import find_processes, read_limits, read_start_time
 from .probe.services import (
     find_own_unit,
     find_owned,
     find_user_managers,
-    is_booted,
     pick_oldest,
     read_editable,
     read_most_tasks,

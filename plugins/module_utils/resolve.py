@@ -20,7 +20,7 @@ from .policy.pam_limits import (
     resolve_limits,
 )
 from .policy.pam_settings import resolve_settings
-from .policy.pam_stack import DIRECTORIES, find_pam_limits, flatten, read_limits_options
+from .policy.pam_stack import find_pam_limits, flatten, read_limits_options
 from .policy.plan_services import USER_CONF
 from .policy.rlimit import ITEMS, UNLIMITED, format_quantity
 from .policy.services_policy import TASKS
@@ -39,7 +39,6 @@ from .policy.unit_file import Source
 from .policy.unit_model import Files
 from .probe.files import (
     find_hanging_limits_files,
-    list_folder,
     read_bytes,
     read_limits_files,
     read_os_release,
@@ -47,6 +46,7 @@ from .probe.files import (
     read_text,
     under,
 )
+from .probe.tree import read_tree_pam_files, read_tree_user
 from .probe.unit import read_dockerd_flags, read_manager_files, read_unit_files
 
 TYPE_CHECKING = False
@@ -82,7 +82,7 @@ def resolve_tree(
 
 def _resolve_user(root: str, name: str, service: str | None) -> Iterator[dict[str, object]]:
     place = f"session:{name}@{service or 'any'}"
-    user = User("", 2**31, 2**31) if name == "*" else _find_user(root, name)
+    user = User("", 2**31, 2**31) if name == "*" else read_tree_user(root, name)
     reason = _find_hindrance(root, service) if service else ""
     if reason:
         yield {"place": place, "reason": reason}
@@ -127,38 +127,13 @@ def _resolve_kernel(root: str) -> Iterator[dict[str, object]]:
 
 def _find_hindrance(root: str, service: str) -> str:
     """Return why a service's sessions do not read the limits files; or nothing."""
-    files = {
-        f"{folder}/{name}": read_text(f"{folder}/{name}", root) or ""
-        for folder in DIRECTORIES
-        for name in list_folder(folder, root)
-    }
-    found = find_pam_limits(flatten(service, "session", files))
+    found = find_pam_limits(flatten(service, "session", read_tree_pam_files(root)))
     if not found:
         return f"the PAM stack of {service} has no pam_limits, so no limits file counts"
     conf = read_limits_options(found[-1]).conf
     if conf and conf != LIMITS_CONF:
         return f"{found[-1].path}:{found[-1].line} reads {conf} and nothing else"
     return ""
-
-
-def _find_user(root: str, name: str) -> User:
-    """Read a user and the groups from the tree's own passwd and group files.
-
-    :raises ValueError: If there is no such user.
-    """
-    rows = [line.split(":") for line in (read_text("/etc/passwd", root) or "").splitlines()]
-    entry = next((row for row in rows if len(row) >= 4 and row[0] == name), None)
-    if entry is None or not (entry[2].isdigit() and entry[3].isdigit()):
-        raise ValueError(f"{root.rstrip('/')}/etc/passwd: has no user {name!r}")
-    uid, gid = int(entry[2]), int(entry[3])
-    rows = [line.split(":") for line in (read_text("/etc/group", root) or "").splitlines()]
-    mine = [
-        (row[0], int(row[2]))
-        for row in rows
-        if len(row) >= 4 and row[2].isdigit() and (int(row[2]) == gid or name in row[3].split(","))
-    ]
-    names, gids = (frozenset(column) for column in zip(*mine)) if mine else (frozenset(),) * 2
-    return User(name, uid, gid, names, gids)
 
 
 def _resolve_unit(root: str, unit: str) -> Iterator[dict[str, object]]:

@@ -40,6 +40,7 @@ CHECK_ARGUMENTS: dict[str, dict[str, Any]] = {
         "default": "fail",
         "choices": ["fail", "later", "unknown", "never"],
     },
+    "root": {"type": "path", "default": ""},
 }
 PROVISION_ARGUMENTS: dict[str, dict[str, Any]] = {
     **_POLICY,
@@ -61,6 +62,7 @@ MONITOR_ARGUMENTS: dict[str, dict[str, Any]] = {
     "interval": {"type": "str", "default": Monitor().interval},
     "textfile_directory": {"type": "path", "default": "/var/lib/prometheus/node-exporter"},
     "canary": {"type": "str", "default": "never", "choices": ["auto", "always", "never"]},
+    "first_boot": {"type": "bool", "default": False},
 }
 
 
@@ -99,6 +101,7 @@ def run_monitor(given: dict[str, Any], check_mode: bool) -> dict[str, Any]:
         textfiles=(given["textfile_directory"] or "").rstrip("/"),
         interval=given["interval"],
         canary=given["canary"],
+        first_boot=given["first_boot"],
         absent=given["state"] == "absent",
     )
     try:

@@ -98,6 +98,13 @@ options:
     type: str
     choices: [fail, later, unknown, never]
     default: fail
+  root:
+    description:
+      - The tree of an image, which is judged by what its files will give; nothing of it runs. Its
+        findings fail or are unknown until the first boot, with C(after_boot) as the forecast.
+      - In a chroot, or in a container that an image is built in, this is what happens anyway.
+    type: path
+    default: ""
 """
 
 EXAMPLES = r"""
@@ -108,6 +115,10 @@ EXAMPLES = r"""
   mlhost.limits.check:
     users: [alice, slurm]
     fail_on: unknown
+
+- name: Judge the tree of an image that is being built
+  mlhost.limits.check:
+    root: /mnt/image
 
 - name: Check what jobs of Slurm get, and that no login has a say in it
   mlhost.limits.check:

@@ -45,6 +45,12 @@ options:
     type: str
     choices: [auto, always, never]
     default: never
+  first_boot:
+    description:
+      - Whether a check of all places runs once, after the first boot of an image, and leaves its
+        result in C(/var/lib/mlhost-limits/first-boot.json).
+    type: bool
+    default: false
 seealso:
   - module: mlhost.limits.check
 """

@@ -11,9 +11,10 @@ import shutil
 import signal
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 from types import FrameType
 
-from . import guest, image, snapshot
+from . import guest, image, snapshot, tree
 from .cache import HostError, cache_root, discard, say
 from .connection import Host
 
@@ -59,8 +60,14 @@ def _parser() -> argparse.ArgumentParser:
     _add_name(up)
     _add_release(up)
     up.add_argument("--cold", action="store_true", help="boot, do not resume")
+    up.add_argument("--tree", type=Path, metavar="FOLDER", help="boot what unpack made")
     up.add_argument("--json", action="store_true", help="print the host as JSON")
     up.set_defaults(run=_up)
+
+    unpack = commands.add_parser("unpack", help="lay out a host's root tree that nobody booted")
+    unpack.add_argument("folder", type=Path, metavar="FOLDER")
+    _add_release(unpack)
+    unpack.set_defaults(run=_unpack)
 
     ssh = commands.add_parser("ssh", help="log in, or run what follows --")
     _add_name(ssh)
@@ -94,13 +101,18 @@ def _add_release(parser: argparse.ArgumentParser) -> None:
 
 
 def _up(options: argparse.Namespace) -> int:
-    host = guest.start(options.name, options.release, options.cold)
+    host = guest.start(options.name, options.release, options.cold, options.tree)
     say(f"{host.name} is up")
     if options.json:
         print(json.dumps(_facts(host)))
     else:
         print(shlex.join(host.ssh_command()))
         print(host.inventory)
+    return 0
+
+
+def _unpack(options: argparse.Namespace) -> int:
+    tree.unpack(options.release, options.folder)
     return 0
 
 

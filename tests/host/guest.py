@@ -17,6 +17,7 @@ from . import connection, image, process, snapshot
 from .cache import HostError, cache_root, discard, locked, require_space
 from .connection import Host
 from .machine import add_overlay, launch
+from .tree import make_disk
 
 DEFAULT_RELEASE = "bookworm"
 DEFAULT_NAME = "host"
@@ -28,15 +29,24 @@ def _instances() -> Path:
     return cache_root() / "instances"
 
 
-def start(name: str = DEFAULT_NAME, release: str = DEFAULT_RELEASE, cold: bool = False) -> Host:
+def start(
+    name: str = DEFAULT_NAME,
+    release: str = DEFAULT_RELEASE,
+    cold: bool = False,
+    tree: Path | None = None,
+) -> Host:
     """Return a guest that stays until ``stop``; one that already runs is returned.
 
     :param cold: Boot it instead of resuming the snapshot.
+    :param tree: The root tree to boot, which came from this release.
     """
     host = find(name)
     if host is not None and (host.folder / "kept").exists():
         return host
     with _claimed(name) as folder:
+        if tree is not None:
+            make_disk(tree, folder / "root.ext4")
+            add_overlay(folder, folder / "root.ext4", "raw", folder / "qemu.log")
         host = _bring_up(folder, release, cold)
         (folder / "kept").touch()
     return host

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from functools import partial
 
+from ..probe.image import is_image
 from ..probe.session import measure_sessions, pick_users
 from ..probe.shell import find_failing_shells
 from ..probe.users import find_connecting_user
@@ -44,7 +45,7 @@ def apply_plans(
         more, or a daemon does not come back. Everything is as it was then.
     """
     sessions = plans[1]
-    before = _open_sessions(users) if sessions.edits or writes else []
+    before = _open_sessions(users) if (sessions.edits or writes) and not is_image() else []
     undo = apply_sysctls(writes)
     try:
         harm = rehearse(sessions.edits, partial(_find_lost_session, before))

@@ -8,6 +8,7 @@ import os
 import time
 from contextlib import contextmanager
 
+from ..probe.image import is_image
 from ..probe.scratch import find_abandoned, remove_scratch
 from ..probe.writers import find_package_run
 
@@ -35,7 +36,11 @@ def only_run(path: str = LOCK, patience: float = PATIENCE) -> Iterator[None]:
         _wait(handle, path, patience)
         os.ftruncate(handle, 0)
         os.pwrite(handle, b"%d\n" % os.getpid(), 0)
-        yield
+        try:
+            yield
+        finally:
+            if is_image():
+                os.unlink(path)  # What is built holds nothing of how it was built.
     finally:
         os.close(handle)
 

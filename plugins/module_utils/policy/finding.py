@@ -24,6 +24,10 @@ LATER = "later"
 """Passes now, and is predicted to fail after the next restart or boot."""
 
 
+FORETOLD = "foretold from the files"
+"""How an image is looked at, in which nothing runs."""
+
+
 class Requirement(NamedTuple):
     """One bound on one thing in one place.
 

@@ -169,6 +169,15 @@ def find_defaults(
     return tuple(map(str, _DEFAULTS.get(key, ())))
 
 
+def foresee_start(key: str, raises_nr_open: bool | None, raises_file_max: bool) -> str:
+    """Return the least that a key has on a host that nobody configured; 0 where that is not known.
+
+    For an image, whose own kernel does not run yet.
+    """
+    known = find_defaults(key, None, raises_nr_open, raises_file_max)
+    return min(known, key=int, default="0")
+
+
 def predict_boot(facts: KernelFacts) -> Forecast:
     """Return what the key will be after a boot."""
     if _OF_INTERFACE.match(facts.key) or facts.late:

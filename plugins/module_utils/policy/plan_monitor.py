@@ -20,7 +20,10 @@ HEALTH = f"{FOLDER}/node-health"
 NAME = "mlhost-limits-monitor"
 SERVICE = f"/etc/systemd/system/{NAME}.service"
 TIMER = f"/etc/systemd/system/{NAME}.timer"
+FIRST_BOOT = "/etc/systemd/system/mlhost-limits-first-boot.service"
 METRICS = "mlhost-limits.prom"
+
+RESULTS = "/var/lib/mlhost-limits"
 
 _SPAN = re.compile(r"(?:[0-9]+(?:s|sec|min|m|h))+")
 _PATH = re.compile(r"(?:/[A-Za-z0-9_][A-Za-z0-9._-]*)+")
@@ -30,7 +33,7 @@ class Monitor(NamedTuple):
     """What is wanted. ``textfiles`` is the folder that node_exporter reads, empty for none.
 
     ``policy`` is the text of the policy, ``uses_net`` whether it names sysctls of the network,
-    which each network namespace has its own of.
+    which each network namespace has its own of. ``first_boot`` is for a check that runs once.
     """
 
     policy: str = ""
@@ -39,6 +42,7 @@ class Monitor(NamedTuple):
     canary: str = "never"
     python: str = "/usr/bin/python3"
     uses_net: bool = False
+    first_boot: bool = False
     absent: bool = False
 
 
@@ -60,6 +64,9 @@ def plan_monitor(wanted: Monitor, program: bytes, files: Mapping[str, bytes]) ->
             SERVICE: _write_service(wanted).encode(),
             TIMER: _write_timer(wanted).encode(),
         }
+    if wanted.first_boot or FIRST_BOOT in files:
+        shall = wanted.first_boot and not wanted.absent
+        after[FIRST_BOOT] = _write_first_boot(wanted).encode() if shall else None
     edits = tuple(
         Edit(
             path,
@@ -84,7 +91,7 @@ def _find_problems(wanted: Monitor, files: Mapping[str, bytes]) -> Iterator[str]
     for name, value, pattern, accepted in checks:
         if not pattern.fullmatch(value):
             yield f"{name}: {value!r} was given; accepted is {accepted}"
-    for path in (SERVICE, TIMER):
+    for path in (SERVICE, TIMER, FIRST_BOOT):
         if not files.get(path, HEADER.encode()).startswith(HEADER.encode()):
             yield f"{path}: is of somebody else; move it out of the way first"
 
@@ -154,4 +161,17 @@ def _write_service(wanted: Monitor) -> str:
         "TimeoutStartSec=120\nNice=10\n"
         "RuntimeDirectory=mlhost-limits\nRuntimeDirectoryPreserve=yes\n"
         f"{_CONFINED}{writes}PrivateNetwork={network}\n"
+    )
+
+
+def _write_first_boot(wanted: Monitor) -> str:
+    """Return the unit that checks once what an image could only foretell, and keeps the result."""
+    check = f"{wanted.python} -IS {PROGRAM} check --policy {POLICY} --profile none --json"
+    steps = f"{check} > first-boot.new; found=$?; mv first-boot.new first-boot.json; exit $found"
+    return (
+        f"{HEADER}\n[Unit]\nDescription=Check the limits of this host once, at its first boot\n"
+        f"ConditionPathExists=!{RESULTS}/first-boot.json\nAfter=multi-user.target\n\n"
+        f"[Service]\nType=oneshot\nStateDirectory=mlhost-limits\nWorkingDirectory={RESULTS}\n"
+        f"ExecStart=/bin/sh -c '{steps}'\nTimeoutStartSec=300\nUMask=0077\n\n"
+        "[Install]\nWantedBy=multi-user.target\n"
     )

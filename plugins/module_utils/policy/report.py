@@ -3,9 +3,19 @@
 
 from __future__ import annotations
 
-import shlex
+import re
 
-from .finding import FAIL, LATER, PASS, UNKNOWN, WAIVED, Finding, count_statuses, format_observed
+from .finding import (
+    FAIL,
+    FORETOLD,
+    LATER,
+    PASS,
+    UNKNOWN,
+    WAIVED,
+    Finding,
+    count_statuses,
+    format_observed,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -15,6 +25,9 @@ if TYPE_CHECKING:
     from .waivers_policy import Waiver
 
 WIDTH = 80
+_WORD = re.compile(r"""(?:'[^']*'|"(?:[^"\\]|\\.)*"|\\.|[^\s'"\\]|['"\\])+""", re.DOTALL)
+"""A word of a shell with all its quotes: where ``it's`` is quoted, it has several pieces."""
+
 _INDENT, _DEEPER = " " * 5, " " * 10
 _MARKS = {PASS: "ok  ", FAIL: "FAIL", UNKNOWN: "??? ", LATER: "late", WAIVED: "wvd "}
 
@@ -97,7 +110,17 @@ def format_verdict(findings: list[Finding]) -> str:
     late = f" ({counts[LATER]} not after a boot)" if counts[LATER] else ""
     more = f", {counts[WAIVED]} waived" if counts[WAIVED] else ""
     more = more if findings else "; nothing was judged"
-    return f"{counts[PASS]} pass{late}, {counts[FAIL]} fail, {counts[UNKNOWN]} unknown{more}"
+    unknown = f"{counts[UNKNOWN]} unknown{_note_first_boot(findings)}"
+    return f"{counts[PASS]} pass{late}, {counts[FAIL]} fail, {unknown}{more}"
+
+
+def _note_first_boot(findings: list[Finding]) -> str:
+    """Say of an image how much of what is unknown its files are sure to give."""
+    foretold = [one for one in findings if one.observation.how == FORETOLD]
+    if not foretold:
+        return ""
+    good = [one for one in foretold if one.status == UNKNOWN and one.outlook.after_boot == PASS]
+    return f" until the first boot ({len(good)} foretold to pass)"
 
 
 def format_failures(findings: list[Finding]) -> list[str]:
@@ -186,7 +209,7 @@ def format_links(place: str, item: str, links: Iterable[Link]) -> list[str]:
 def _break_command(command: str, start: str) -> list[str]:
     """Break a command at its blanks so that it can still be pasted into a shell."""
     lines, line = [], start
-    for word in shlex.split(_clean(command), posix=False):
+    for word in _WORD.findall(_clean(command)):
         blank = "" if line.isspace() or line == start else " "
         if len(line) + len(blank) + len(word) > WIDTH - 2 and line.strip() and line != start:
             lines.append(f"{line} \\")

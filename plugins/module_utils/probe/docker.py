@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 from ..policy.dockerd_flags import SOCKET_PATH, Flag, parse_flags
 from ..policy.rlimit import UNLIMITED
+from .image import is_chroot
 from .process import Process, read_limits, read_process, read_unit_pids
 
 TYPE_CHECKING = False
@@ -220,6 +221,8 @@ def find_daemon(
     pid_file: str = "/run/docker.pid",
 ) -> Daemon | None:
     """Return the running dockerd, from its unit's cgroup or else from its pid file."""
+    if proc == "/proc" and is_chroot():
+        return None  # What runs is the dockerd of the machine that builds this image.
     pids = read_unit_pids(unit, root=cgroups) or _read_pid_file(pid_file)
     for pid in pids:
         try:

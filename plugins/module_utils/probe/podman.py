@@ -37,15 +37,20 @@ def read_conf_files(user: str = "") -> dict[str, str]:
     :param user: Empty for root, whose own files count since Podman 4.9.
     :raises OSError: If one cannot be read.
     """
-    named = {path: read_text(path) for path in (VENDOR, MAIN)}
-    files = {path: text for path, text in named.items() if text is not None}
-    files.update(read_folder(DROP_INS))
+    files = read_tree_conf_files("/")
     own = _find_own(user)
     if own and (user or _has_own(own)):
         text = read_text(own)
         files.update({} if text is None else {own: text})
         files.update(read_folder(f"{own}.d"))
     return files
+
+
+def read_tree_conf_files(root: str) -> dict[str, str]:
+    """Return the files that Podman reads for everyone, in a tree that will be a host."""
+    named = {path: read_text(path, root) for path in (VENDOR, MAIN)}
+    files = {path: text for path, text in named.items() if text is not None}
+    return {**files, **read_folder(DROP_INS, root)}
 
 
 def _has_own(own: str) -> bool:

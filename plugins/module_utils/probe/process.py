@@ -8,6 +8,7 @@ import time
 from typing import NamedTuple
 
 from ..policy.proc_limits import parse_proc_limits
+from .image import is_chroot
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -74,7 +75,12 @@ def read_parent(pid: int, proc: str = "/proc") -> int:
 
 
 def find_processes(proc: str = "/proc") -> Iterator[Process]:
-    """Yield every process that still exists when it is read, kernel threads included."""
+    """Yield every process that still exists when it is read, kernel threads included.
+
+    In an image there are none of its own: they are of the machine that builds it.
+    """
+    if proc == "/proc" and is_chroot():
+        return
     for name in os.listdir(proc):
         if name.isdigit():
             try:
@@ -92,6 +98,8 @@ def read_unit_pids(
 
     :returns: An empty list where the unit does not run.
     """
+    if root == "/sys/fs/cgroup" and is_chroot():
+        return []
     for base in (root, f"{root}/systemd", f"{root}/unified"):
         try:
             with open(f"{base}/{slice_}/{unit}/cgroup.procs", encoding="ascii") as file:

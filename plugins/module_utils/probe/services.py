@@ -13,6 +13,7 @@ from ..policy.systemd_limits import MANAGER
 from ..policy.unit_file import list_wider_names
 from ..policy.unit_model import Files
 from .files import list_folder, read_text
+from .image import is_image
 from .kernel import read_sysctl
 from .process import read_process
 from .unit import find_unit_names, read_manager_files
@@ -25,12 +26,7 @@ if TYPE_CHECKING:
     from .process import Process
 
 _BASES = (UNITS, "/etc/systemd/system.control")
-_BOOTED = "/run/systemd/system"
-
-
-def is_booted() -> bool:
-    """Tell whether systemd runs this host (sd_booted(3)); in an image it does not."""
-    return os.path.isdir(_BOOTED) and not os.path.islink(_BOOTED)
+_MOST_PIDS = 2**22
 
 
 def list_dropin_folders() -> list[str]:
@@ -70,10 +66,12 @@ def read_most_tasks() -> int:
 
     Source: ``system_tasks_max()``; pid_max itself is never given to a process.
     """
+    if is_image():
+        return _MOST_PIDS  # Of a 64-bit kernel: how many its memory can hold is not known.
     pids, threads = (read_sysctl(f"kernel.{name}") or "" for name in ("pid_max", "threads-max"))
     values = [int(pids) - 1] if pids.isdigit() else []
     values += [int(threads)] if threads.isdigit() else []
-    return min(values, default=2**22)
+    return min(values, default=_MOST_PIDS)
 
 
 def find_owned(

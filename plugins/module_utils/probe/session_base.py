@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from ..policy.declaration import Declaration
 from ..policy.sshd_config import MAIN_FILE, find_includes, find_use_pam
+from .files import under
 from .process import read_limits, read_parent, read_unit_pids
 
 TYPE_CHECKING = False
@@ -158,7 +159,7 @@ def read_use_pam(pid: int, proc: str = "/proc") -> Declaration:
         return Declaration(f"command line of pid {pid}", 0, option[0], option[1].lower())
     chosen = re.search(r" -f ?(/\S+)", command)
     path = chosen[1] if chosen else MAIN_FILE
-    return find_use_pam(_read_sshd_files(path), path) or Declaration(
+    return find_use_pam(read_sshd_files(path), path) or Declaration(
         path, 0, "UsePAM is not set", "no"
     )
 
@@ -172,15 +173,19 @@ def _read_command(pid: int, proc: str) -> str:
         return ""
 
 
-def _read_sshd_files(path: str) -> dict[str, str]:
+def read_sshd_files(path: str, root: str = "/") -> dict[str, str]:
+    """Return a configuration of sshd and the files that it includes, by path."""
     files: dict[str, str] = {}
     waiting = [path]
     while waiting:
         path = waiting.pop()
-        if path not in files and os.path.isfile(path):
-            with open(path, encoding="utf-8", errors="replace") as file:
+        here = under(path, root)
+        if path not in files and os.path.isfile(here):
+            with open(here, encoding="utf-8", errors="replace") as file:
                 files[path] = file.read()
             waiting += [
-                name for pattern in find_includes(files[path], path) for name in glob.glob(pattern)
+                "/" + os.path.relpath(name, root)
+                for pattern in find_includes(files[path], path)
+                for name in glob.glob(root.rstrip("/") + pattern)
             ]
     return files

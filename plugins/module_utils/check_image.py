@@ -1,0 +1,285 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Judge an image, which nobody has booted yet, by what its files will give."""
+
+from __future__ import annotations
+
+import os
+
+from .check_services import NEW, PLACE, SYSTEM
+from .explain_kernel import foretell_key, gather_key
+from .policy.containers_conf import ConfError, order_files, read_conf
+from .policy.docker_causes import find_docker_causes
+from .policy.docker_config import decode_daemon_json
+from .policy.docker_site import Site
+from .policy.docker_world import World, find_obstacles, foretell, pick, predict
+from .policy.dockerd_flags import find_config_path
+from .policy.finding import FAIL, UNKNOWN, Requirement, require_kernel, require_limits
+from .policy.image_forecast import (
+    Forecast,
+    foretell_session,
+    foretell_shm,
+    foretell_unit,
+    tell,
+)
+from .policy.kernel_boot import foresee_start, predict_boot
+from .policy.kernel_causes import find_kernel_causes
+from .policy.pam_limits import User, find_dialect, read_lines
+from .policy.pam_reach import find_bypass, find_hindrances
+from .policy.pam_stack import find_pam_limits, find_service_file, flatten, read_limits_options
+from .policy.podman_causes import PodmanFacts, find_podman_causes, foresee
+from .policy.services_policy import TASKS, find_rule
+from .policy.session_causes import SessionFacts
+from .policy.session_model import Start
+from .policy.session_rules import covers_everyone, find_limits, named_users
+from .policy.shm_mount import FSTAB, SHM
+from .policy.sysctl_writes import find_lowest_nr_open
+from .policy.unit_file import Source
+from .policy.unit_model import Files, Manager, UnitFacts
+from .probe.files import (
+    read_bytes,
+    read_limits_files,
+    read_os_release,
+    read_text,
+    under,
+)
+from .probe.podman import read_tree_conf_files
+from .probe.tree import TreeBoot, read_tree_pam_files, read_tree_use_pam, read_tree_user
+from .probe.unit import read_dockerd_flags, read_manager_files, read_unit_files
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from .check_options import Options
+    from .policy.finding import Finding
+    from .policy.pam_reach import Hindrance
+    from .policy.policy_reader import Limit
+    from .policy.schema import Policy
+
+    Foretold = Iterator[tuple[Requirement, Forecast]]
+
+EVERYONE = User("*", 2**31, 2**31)
+"""Who stands for all users that an image does not have yet."""
+
+FORETOLD = ("kernel", "sessions", "services", "docker", "podman", "shared_memory")
+_NEW_SERVICE = "mlhost-canary-0.service"
+_DOCKERD = ("/usr/bin/dockerd", "/usr/sbin/dockerd", "/usr/local/bin/dockerd")
+_PODMAN = ("/usr/bin/podman", "/usr/local/bin/podman", "/usr/sbin/podman")
+
+
+class Tree:
+    """The files of an image, read once."""
+
+    def __init__(self, root: str) -> None:
+        """:raises NotADirectoryError: If there is no such folder."""
+        if not os.path.isdir(root):
+            raise NotADirectoryError(f"{root}: is no folder")
+        self.root = root
+        self.boot = TreeBoot(root)
+        self.dialect = find_dialect(read_os_release(root))
+        self.lines = tuple(read_lines(read_limits_files(root), self.dialect))
+        self.pam_files = read_tree_pam_files(root)
+        running = {"fs.nr_open": _start_of(self.boot, "fs.nr_open")}
+        self.nr_open = find_lowest_nr_open(self.boot.files, running) or 0
+
+    def has(self, *paths: str) -> bool:
+        """Tell whether the tree has one of these files."""
+        return any(os.path.exists(under(path, self.root)) for path in paths)
+
+
+def _start_of(boot: TreeBoot, key: str) -> str:
+    """Return what a key is before any file is read, or 0."""
+    return foresee_start(key, boot.raises_nr_open, boot.raises_file_max)
+
+
+def check_image(policy: Policy, options: Options, root: str) -> Iterator[Finding]:
+    """Yield a finding for all that a policy asks of a host to come; none of them passes.
+
+    :param root: Its tree; ``/`` where this process runs in it.
+    :raises OSError: If the tree cannot be read.
+    """
+    tree = Tree(root)
+    for name, look in _LOOKS.items():
+        if name in options.sections:
+            for wanted, forecast in look(policy, options, tree):
+                yield tell(wanted, forecast, root)
+    for wanted, forecast in _look_at_rest(policy, options, tree):
+        yield tell(wanted, forecast, root)
+
+
+def find_foretold(policy: Policy) -> list[str]:
+    """Return the sections of a policy of which files say what a boot will give."""
+    return [name for name in FORETOLD if getattr(policy, name) not in (None, (), {})]
+
+
+def _look_at_kernel(policy: Policy, _options: Options, tree: Tree) -> Foretold:
+    for key, value in policy.kernel.items():
+        wanted = require_kernel(key, value)
+        facts = gather_key(key, tree.boot, _start_of(tree.boot, key))
+        status, given = foretell_key(wanted, facts, tree.boot), predict_boot(facts)
+        causes = tuple(find_kernel_causes(wanted, facts)) if status == FAIL else ()
+        value_text = given.values[0] if given.values else None
+        yield wanted, Forecast(status, value_text, given.by, causes, "no file states it")
+
+
+def _look_at_sessions(policy: Policy, options: Options, tree: Tree) -> Foretold:
+    names = named_users(policy.sessions) if options.users is None else list(options.users)
+    names += ["*"] if options.users is None and covers_everyone(policy.sessions) else []
+    for name in dict.fromkeys(names):
+        try:
+            user = EVERYONE if name == "*" else read_tree_user(tree.root, name)
+        except ValueError as exc:
+            wanted = Requirement(f"session:{name}", "all", "value")
+            yield wanted, Forecast(UNKNOWN, reason=str(exc))
+            continue
+        limits = find_limits(policy.sessions, user)
+        for service in options.services:
+            yield from _look_at_session(user, service, limits, tree)
+
+
+def _look_at_session(user: User, service: str, limits: Mapping[str, Limit], tree: Tree) -> Foretold:
+    place = f"session:{user.name}@{service}"
+    trouble = ""
+    hindrances: tuple[Hindrance, ...] = ()
+    if find_service_file(service, tree.pam_files) is None:
+        trouble = f"no PAM service {service!r} in this image"
+    else:
+        try:
+            hindrances = tuple(_find_hindrances(service, tree))
+        except ValueError as exc:
+            trouble = str(exc)
+    start = Start({}, {}, tree.nr_open, tree.dialect.resets)
+    facts = SessionFacts(user, tree.dialect, tree.lines, start, hindrances)
+    for wanted in require_limits(place, limits):
+        if trouble or wanted.bound == "value":
+            yield wanted, Forecast(UNKNOWN, reason=trouble)
+        else:
+            yield wanted, foretell_session(wanted, facts)
+
+
+def _find_hindrances(service: str, tree: Tree) -> Iterator[Hindrance]:
+    """Yield why the limits files do not count for a service of the tree."""
+    if service == "sshd":
+        bypass = find_bypass(read_tree_use_pam(tree.root), "ssh.service")
+        yield from filter(None, [bypass])
+    calls = find_pam_limits(flatten(service, "session", tree.pam_files))
+    named = {read_limits_options(call).conf for call in calls}
+    confs = {path: read_text(path, tree.root) for path in named if path}
+    texts = {path: text for path, text in confs.items() if text is not None}
+    yield from find_hindrances(service, tree.pam_files, (), texts, tree.dialect)
+
+
+def _look_at_services(policy: Policy, _options: Options, tree: Tree) -> Foretold:
+    asked = policy.services
+    if not asked:
+        return
+    rules = [(f"{PLACE}{name}", name, find_rule(asked.units, name, name)) for name in asked.units]
+    rules.append((f"{NEW}{SYSTEM}", "", asked.default))
+    for place, unit, rule in rules:
+        for wanted in require_limits(place, rule.limits):
+            yield wanted, _foretell_unit(wanted, unit, rule.limits[wanted.item], tree)
+    rules.append((f"{NEW}*", "", asked.user_default))
+    for wanted in require_limits(f"{NEW}*", asked.user_default.limits):
+        yield wanted, Forecast(UNKNOWN)
+    for place, _unit, rule in rules:
+        if rule.tasks is not None:
+            yield Requirement(place, TASKS, "value", rule.tasks), Forecast(UNKNOWN)
+    if asked.remove_ipc is not None:
+        yield Requirement("logind", "RemoveIPC", "value"), Forecast(UNKNOWN)
+
+
+def _foretell_unit(wanted: Requirement, unit: str, limit: Limit, tree: Tree) -> Forecast:
+    """Return what a unit gets; without a name, one that states nothing."""
+    conf, conf_dropins = read_manager_files(tree.root)
+    main, dropins = read_unit_files(unit or _NEW_SERVICE, tree.root)
+    main = main if unit else Source(_NEW_SERVICE, "")
+    if main is None or (not main.text and unit):
+        return Forecast(UNKNOWN, reason=f"there is no {unit} in this image, or it is masked")
+    if "PAMName" in main.text:
+        return Forecast(UNKNOWN, reason="PAM has a say in it")
+    files = Files(main, tuple(dropins), conf, tuple(conf_dropins))
+    facts = UnitFacts(unit or _NEW_SERVICE, files, Manager({}, {}, tree.nr_open, at_boot=True))
+    return foretell_unit(wanted, limit, facts)
+
+
+def _look_at_docker(policy: Policy, _options: Options, tree: Tree) -> Foretold:
+    asked = policy.docker
+    if not asked:
+        return
+    wanted = _require_containers("docker", asked.limits, asked.shm_size)
+    if not tree.has(*_DOCKERD):
+        yield from ((one, Forecast(UNKNOWN, reason="no dockerd in this image")) for one in wanted)
+        return
+    flags = tuple(read_dockerd_flags(tree.root))
+    path = find_config_path(flags)
+    content = read_bytes(path, tree.root)
+    text = None if content is None else decode_daemon_json(content, path)
+    world = World(text, path, flags, {}, tree.nr_open)
+    for one in wanted:
+        status = foretell(one, world)
+        causes = tuple(find_docker_causes(one, world, Site(asked))) if status == FAIL else ()
+        given = () if find_obstacles(world) else predict(world, one.item)
+        value = pick(one, given[0]) if given else None
+        yield one, Forecast(status, value, None, causes, "what containerd has decides")
+
+
+def _require_containers(
+    engine: str, limits: Mapping[str, Limit], shm_size: int | None
+) -> list[Requirement]:
+    place = f"new-container:{engine}"
+    wanted = list(require_limits(place, limits))
+    if shm_size is not None:
+        wanted.append(Requirement(place, "shm_size", "value", shm_size, unit="bytes"))
+    return wanted
+
+
+def _look_at_podman(policy: Policy, _options: Options, tree: Tree) -> Foretold:
+    asked = policy.podman
+    if not asked:
+        return
+    wanted = _require_containers("podman", asked.limits, asked.shm_size)
+    if not tree.has(*_PODMAN):
+        yield from ((one, Forecast(UNKNOWN, reason="no podman in this image")) for one in wanted)
+        return
+    files = read_tree_conf_files(tree.root)
+    facts = PodmanFacts((), tree.nr_open)
+    try:
+        facts = facts._replace(
+            stated=tuple(read_conf(path, files[path]) for path in order_files(files))
+        )
+    except ConfError as error:
+        facts = facts._replace(broken=error)
+    for one in wanted:
+        status = foresee(one, facts, tree.nr_open)
+        causes = tuple(find_podman_causes(one, facts, asked)) if status == FAIL else ()
+        yield one, Forecast(status, None, None, causes, "what starts it decides")
+
+
+def _look_at_shm(policy: Policy, _options: Options, tree: Tree) -> Foretold:
+    if policy.shared_memory is not None:
+        size = policy.shared_memory
+        wanted = Requirement(f"path:{SHM}", "size", "value", size, unit="bytes")
+        yield wanted, foretell_shm(size, read_text(FSTAB, tree.root) or "")
+
+
+def _look_at_rest(policy: Policy, options: Options, _tree: Tree) -> Foretold:
+    """Yield that of these, nothing can be said before somebody runs them."""
+    rest: Iterable[tuple[str, object]] = (
+        ("containerd", policy.containerd),
+        ("slurm", policy.slurm),
+        ("processes", policy.processes),
+        ("training", policy.training),
+    )
+    for name, asked in rest:
+        if asked and name in options.sections:
+            yield Requirement(name, "all", "value"), Forecast(UNKNOWN)
+
+
+_LOOKS = {
+    "kernel": _look_at_kernel,
+    "sessions": _look_at_sessions,
+    "services": _look_at_services,
+    "docker": _look_at_docker,
+    "podman": _look_at_podman,
+    "shared_memory": _look_at_shm,
+}

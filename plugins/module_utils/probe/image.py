@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Tell a host that runs from an image that is being built: what runs there is not its own."""
+
+from __future__ import annotations
+
+import os
+from functools import lru_cache
+
+_BOOTED = "/run/systemd/system"
+_FIRST_PID_NAMESPACE = "pid:[4026531836]"  # PROC_PID_INIT_INO of linux/proc_ns.h.
+_INITS = ("/usr/lib/systemd/systemd", "/lib/systemd/systemd", "/usr/sbin/init", "/sbin/init")
+
+
+def is_booted() -> bool:
+    """Tell whether systemd runs this host (sd_booted(3)); in an image it does not."""
+    return os.path.isdir(_BOOTED) and not os.path.islink(_BOOTED) and not is_chroot()
+
+
+@lru_cache(maxsize=None)
+def is_chroot() -> bool:
+    """Tell whether this is a tree of a machine that goes on outside of it.
+
+    What /proc shows there, if it is mounted at all, are the processes and values of that machine.
+    """
+    try:
+        first = os.stat("/proc/1/root/.")
+    except (FileNotFoundError, NotADirectoryError):
+        return True
+    except OSError:
+        return False  # Only root may look; whoever is not builds no image.
+    own = os.stat("/")
+    return (own.st_dev, own.st_ino) != (first.st_dev, first.st_ino)
+
+
+def is_image() -> bool:
+    """Tell whether this is the tree of a host to come, or the container that one is built in."""
+    return is_chroot() or (not is_booted() and _is_container())
+
+
+def will_boot(root: str = "/") -> bool:
+    """Tell whether a tree has a program that starts a host."""
+    return any(os.path.lexists(root.rstrip("/") + path) for path in _INITS)
+
+
+def _is_container() -> bool:
+    try:
+        return os.readlink("/proc/self/ns/pid") != _FIRST_PID_NAMESPACE
+    except OSError:
+        return False

@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Read of a tree that will be a host what the C library and libpam tell of one that runs."""
+
+from __future__ import annotations
+
+from ..policy.declaration import Declaration
+from ..policy.pam_limits import User
+from ..policy.pam_stack import DIRECTORIES
+from ..policy.sshd_config import MAIN_FILE, find_use_pam
+from .boot import BootEvidence
+from .files import list_folder, read_sysctl_files, read_text
+from .session_base import read_sshd_files
+
+
+class TreeBoot(BootEvidence):
+    """What decides sysctls at the first boot of a tree: nothing of the machine that looks."""
+
+    command_line = ""
+    passing: frozenset[str] = frozenset()
+    fresh: frozenset[str] = frozenset()
+
+    def __init__(self, root: str) -> None:
+        super().__init__(read_sysctl_files(root), root)
+
+    def is_read_only(self, key: str) -> bool:
+        """Tell that the host to come may write every key."""
+        del key
+        return False
+
+
+def read_tree_pam_files(root: str) -> dict[str, str]:
+    """Return the text of every service file that libpam may read, by path."""
+    return {
+        f"{folder}/{name}": read_text(f"{folder}/{name}", root) or ""
+        for folder in DIRECTORIES
+        for name in list_folder(folder, root)
+    }
+
+
+def read_tree_use_pam(root: str) -> Declaration:
+    """Return whether sshd puts its sessions through PAM, by the files of a tree.
+
+    :raises ValueError: If sshd would refuse its configuration.
+    """
+    found = find_use_pam(read_sshd_files(MAIN_FILE, root))
+    return found or Declaration(MAIN_FILE, 0, "UsePAM is not set", "no")
+
+
+def read_tree_user(root: str, name: str) -> User:
+    """Read a user and the groups from the tree's own passwd and group files.
+
+    :raises ValueError: If there is no such user.
+    """
+    rows = [line.split(":") for line in (read_text("/etc/passwd", root) or "").splitlines()]
+    entry = next((row for row in rows if len(row) >= 4 and row[0] == name), None)
+    if entry is None or not (entry[2].isdigit() and entry[3].isdigit()):
+        raise ValueError(f"{root.rstrip('/')}/etc/passwd: has no user {name!r}")
+    uid, gid = int(entry[2]), int(entry[3])
+    rows = [line.split(":") for line in (read_text("/etc/group", root) or "").splitlines()]
+    mine = [
+        (row[0], int(row[2]))
+        for row in rows
+        if len(row) >= 4 and row[2].isdigit() and (int(row[2]) == gid or name in row[3].split(","))
+    ]
+    names, gids = (frozenset(column) for column in zip(*mine)) if mine else (frozenset(),) * 2
+    return User(name, uid, gid, names, gids)
