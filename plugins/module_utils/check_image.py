@@ -250,7 +250,7 @@ def _look_at_podman(policy: Policy, _options: Options, tree: Tree) -> Foretold:
     except ConfError as error:
         facts = facts._replace(broken=error)
     for one in wanted:
-        status = foresee(one, facts, tree.nr_open)
+        status = FAIL if facts.broken else foresee(one, facts, tree.nr_open) or UNKNOWN
         causes = tuple(find_podman_causes(one, facts, asked)) if status == FAIL else ()
         yield one, Forecast(status, None, None, causes, "what starts it decides")
 

@@ -7,12 +7,14 @@ import contextlib
 import io
 import json
 import os
+import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
 import yaml
 
-from tests.conftest import load_library
+from tests.conftest import LIBRARY, load_library
 
 load_library()
 
@@ -53,6 +55,42 @@ def test_a_line_of_others_that_will_win_falls_short_by_its_name(tree):
     assert status == 1
     assert "95-vendor.conf:1" in text
     assert f"chroot {tree} sed" in " ".join(text.replace("\\\n", "").split())
+
+
+IN_CONTAINER = """
+mount -t proc proc /proc && mount --bind /proc/sys /proc/sys && mount -o remount,ro,bind /proc/sys
+export PYTHONPATH=/opt/lib PYTHONDONTWRITEBYTECODE=1
+python3 -c 'import json
+from mlhost_limits.verbs import PROVISION_ARGUMENTS, run_provision
+given = {name: entry.get("default") for name, entry in PROVISION_ARGUMENTS.items()}
+print(json.dumps(run_provision(given, False)))'
+"""
+
+
+def test_a_build_container_that_may_not_write_proc_sys_finds_it_done(tree):
+    library = tree / "opt/lib/mlhost_limits"
+    shutil.copytree(LIBRARY, library, ignore=shutil.ignore_patterns("__pycache__"))
+    try:
+        done = subprocess.run(
+            [
+                "unshare",
+                "--mount",
+                "--pid",
+                "--fork",
+                f"--root={tree}",
+                "/bin/sh",
+                "-c",
+                IN_CONTAINER,
+            ],
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+    finally:
+        shutil.rmtree(library.parent)
+    told = json.loads(done.stdout)
+    assert (told["failed"], told["changed"], told["sysctls"]) == (False, False, []), told
+    assert any("this is an image" in note for note in told["notes"])
 
 
 def test_nothing_of_the_building_is_left(tree):

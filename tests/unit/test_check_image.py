@@ -1,0 +1,259 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""An image is judged by its files alone: nothing passes, and what they are sure to lack fails."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from mlhost_limits.check_host import CheckResult, check_host
+from mlhost_limits.check_image import find_foretold
+from mlhost_limits.check_options import Options
+from mlhost_limits.cli import FALLS_SHORT, REFUSED, main
+from mlhost_limits.policy.finding import Finding
+from mlhost_limits.policy.schema import load_policy
+
+OURS = "/etc/security/limits.d/90-mlhost.conf"
+GOOD = (
+    "* soft nofile 65536\n* hard nofile 1048576\n* - memlock unlimited\n"
+    "root soft nofile 65536\nroot hard nofile 1048576\nroot - memlock unlimited\n"
+)
+FILES = {
+    "/etc/os-release": "ID=debian\nVERSION_ID=12\n",
+    "/etc/passwd": "root:x:0:0::/:/bin/sh\nalice:x:1001:1001::/:/bin/sh\n",
+    "/etc/group": "root:x:0:\nalice:x:1001:\n",
+    "/etc/security/limits.conf": "",
+    "/etc/pam.d/sshd": "session required pam_limits.so\n",
+    "/etc/ssh/sshd_config": "Include /etc/ssh/sshd_config.d/*.conf\n",
+    "/etc/ssh/sshd_config.d/a.conf": "UsePAM yes\n",
+    "/usr/lib/systemd/systemd-sysctl": "",
+    "/usr/lib/x86_64-linux-gnu/systemd/libsystemd-shared-252.so": "",
+    "/usr/bin/dockerd": "",
+    "/usr/bin/podman": "",
+}
+SIZE = 8 << 30
+
+
+def lay_out(tree: Path, files: dict[str, str]) -> None:
+    for path, text in {**FILES, **files}.items():
+        target = tree / path.lstrip("/")
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(text)
+
+
+def check(tree: Path, policy: dict[str, object], files: dict[str, str]) -> CheckResult:
+    lay_out(tree, files)
+    options = Options(services=("sshd",), root=str(tree))
+    return check_host(load_policy(policy, "none"), options)
+
+
+def tell(finding: Finding) -> tuple[str, str, str]:
+    """Return what is told of a finding: its status, what a boot gives, and why."""
+    codes = ",".join(cause.code for cause in finding.causes)
+    return finding.status, finding.outlook.after_boot, codes or finding.observation.reason
+
+
+def users(*names: str, **limits: object) -> dict[str, object]:
+    return {"sessions": [{"users": list(names), "limits": limits}]}
+
+
+def units(**rules: object) -> dict[str, object]:
+    return {"services": {"units": {f"{name}.service": rule for name, rule in rules.items()}}}
+
+
+DECIDES = "so the first boot decides"
+NOFILE = {"nofile": {"soft": 65536}}
+UNIT_NOFILE = {"nofile": {"soft": 65536, "hard": 131072}}
+A_UNIT, SYSTEM_CONF = "/etc/systemd/system/a.service", "/etc/systemd/system.conf"
+CASES = {
+    "a limit for root": (
+        users("root", **NOFILE), {OURS: GOOD},
+        ("unknown", "pass", f"foretold nofile soft 65536 by {OURS}:4"),
+    ),
+    "a limit for everyone, whom nobody has met": (
+        users("*", **NOFILE), {OURS: GOOD},
+        ("unknown", "pass", f"foretold nofile soft 65536 by {OURS}:1"),
+    ),
+    "a user of the image": (
+        users("alice", **NOFILE), {OURS: GOOD + "alice soft nofile 512\n"},
+        ("fail", "fail", "pam-user-beats-wildcard"),
+    ),
+    "a user whom it lacks": (
+        users("bob", **NOFILE), {}, ("unknown", "unknown", f"has no user 'bob', {DECIDES}"),
+    ),
+    "what depends on the start": (
+        users("root", memlock="64MiB"), {},
+        ("unknown", "unknown", f"no limits file states memlock soft, {DECIDES}"),
+    ),
+    "what no start can give": (users("root", **NOFILE), {}, ("fail", "fail", "pam-not-stated")),
+    "sshd without PAM": (
+        users("root", **NOFILE), {OURS: GOOD, "/etc/ssh/sshd_config.d/a.conf": ""},
+        ("unknown", "unknown", f"no limits file states nofile soft, {DECIDES}"),
+    ),
+    "a service that it lacks": (
+        users("root", **NOFILE), {"/etc/pam.d/sshd": "@include nowhere\n"},
+        ("unknown", "unknown", DECIDES),
+    ),
+    "another limits file": (
+        users("root", **NOFILE),
+        {
+            "/etc/pam.d/sshd": "session required pam_limits.so conf=/etc/own.conf\n",
+            "/etc/own.conf": "root soft nofile 1000\n",
+            OURS: GOOD,
+        },
+        ("fail", "fail", "pam-limits-elsewhere"),
+    ),
+    "a setting of logins": (
+        users("root", maxlogins=4), {}, ("unknown", "unknown", DECIDES),
+    ),
+    "a sysctl": (
+        {"kernel": {"vm.max_map_count": 262144}},
+        {"/etc/sysctl.d/a.conf": "vm.max_map_count = 262144\n"},
+        ("unknown", "pass", "foretold vm.max_map_count 262144 by /etc/sysctl.d/a.conf:1"),
+    ),
+    "a sysctl that nobody states": (
+        {"kernel": {"vm.max_map_count": 262144}}, {}, ("fail", "fail", "sysctl-not-stated"),
+    ),
+    "a sysctl that the kernel starts with": (
+        {"kernel": {"fs.nr_open": 1048576}}, {},
+        ("unknown", "pass", "foretold fs.nr_open 1048576"),
+    ),
+    "a sysctl of which nothing is known": (
+        {"kernel": {"kernel.threads-max": 1}}, {},
+        ("unknown", "unknown", f"no file states it, {DECIDES}"),
+    ),
+    "a unit": (
+        units(a=UNIT_NOFILE), {A_UNIT: "[Service]\nLimitNOFILE=65536:131072\n"},
+        ("unknown", "pass", f"foretold nofile soft 65536 by {A_UNIT}:2"),
+    ),
+    "a unit with too little": (
+        units(a=UNIT_NOFILE), {A_UNIT: "[Service]\nLimitNOFILE=1024\n"},
+        ("fail", "fail", "unit-stated-too-low"),
+    ),
+    "a unit that states nothing": (
+        units(a={"memlock": "64MiB"}), {A_UNIT: "[Service]\n"},
+        ("unknown", "unknown", f"no file states memlock soft, {DECIDES}"),
+    ),
+    "a unit that has systemd's default": (
+        units(a=UNIT_NOFILE), {A_UNIT: "[Service]\n"}, ("fail", "fail", "unit-not-stated"),
+    ),
+    "a unit that PAM has a say in": (
+        units(a=UNIT_NOFILE), {A_UNIT: "[Service]\nPAMName=login\n"},
+        ("unknown", "unknown", f"PAM has a say in it, {DECIDES}"),
+    ),
+    "a unit that it lacks": (units(a=UNIT_NOFILE), {}, ("unknown", "unknown", DECIDES)),
+    "new services": (
+        {"services": {"default": UNIT_NOFILE}},
+        {SYSTEM_CONF: "[Manager]\nDefaultLimitNOFILE=65536:524288\n"},
+        ("unknown", "pass", f"foretold nofile soft 65536 by {SYSTEM_CONF}:2"),
+    ),
+    "services of users": ({"services": {"user_default": UNIT_NOFILE}}, {}, ("unknown", "unknown", DECIDES)),
+    "tasks": (
+        {"services": {"default": {"tasks": 4096}}}, {}, ("unknown", "unknown", DECIDES),
+    ),
+    "logind": (
+        {"services": {"logind": {"remove_ipc": False}}}, {}, ("unknown", "unknown", DECIDES),
+    ),
+    "Docker": (
+        {"containers": {"docker": {"shm_size": "8GiB"}}},
+        {"/etc/docker/daemon.json": '{"default-shm-size": "8G"}'},
+        ("unknown", "pass", "foretold shm_size 8GiB"),
+    ),
+    "Docker with nothing stated": (
+        {"containers": {"docker": {"shm_size": "8GiB"}}}, {},
+        ("fail", "fail", "docker-shm-not-stated"),
+    ),
+    "Docker that does not start": (
+        {"containers": {"docker": {"shm_size": "8GiB"}}}, {"/etc/docker/daemon.json": "{"},
+        ("fail", "fail", "docker-dockerd-refuses"),
+    ),
+    "what containerd gives": (
+        {"containers": {"docker": {"limits": {"memlock": "64MiB"}}}}, {},
+        ("unknown", "unknown", f"what containerd has decides, {DECIDES}"),
+    ),
+    "Podman": (
+        {"containers": {"podman": {"shm_size": "8GiB"}}},
+        {"/etc/containers/containers.conf": '[containers]\nshm_size = "8589934592"\n'},
+        ("unknown", "pass", "foretold shm_size"),
+    ),
+    "Podman with too little": (
+        {"containers": {"podman": {"shm_size": "8GiB"}}},
+        {"/etc/containers/containers.conf": '[containers]\nshm_size = "1g"\n'},
+        ("fail", "fail", "podman-conf-line"),
+    ),
+    "Podman that stops at its files": (
+        {"containers": {"podman": {"shm_size": "8GiB"}}},
+        {"/etc/containers/containers.conf": "[containers"},
+        ("fail", "fail", "podman-conf-unreadable"),
+    ),
+    "/dev/shm": (
+        {"shared_memory": {"size": "8GiB"}}, {"/etc/fstab": "tmpfs /dev/shm tmpfs size=8g 0 0\n"},
+        ("unknown", "pass", "foretold size 8GiB by /etc/fstab:1"),
+    ),
+    "/dev/shm with too little": (
+        {"shared_memory": {"size": "8GiB"}}, {"/etc/fstab": "tmpfs /dev/shm tmpfs size=1g 0 0\n"},
+        ("fail", "fail", "shm-stated-too-small"),
+    ),
+    "/dev/shm by the memory of the host": (
+        {"shared_memory": {"size": "8GiB"}}, {"/etc/fstab": "tmpfs /dev/shm tmpfs size=90% 0 0\n"},
+        ("unknown", "unknown", f"its size depends on the memory of the host, {DECIDES}"),
+    ),
+    "/dev/shm that nobody states": (
+        {"shared_memory": {"size": "8GiB"}}, {}, ("unknown", "unknown", DECIDES),
+    ),
+    "what runs": (
+        {"processes": [{"user": "root", "limits": {"nofile": 1024}}]}, {},
+        ("unknown", "unknown", f"nothing of an image runs, {DECIDES}"),
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_what_the_files_will_give(name: str, tmp_path: Path) -> None:
+    policy, files, wanted = CASES[name]
+    result = check(tmp_path, policy, files)
+    status, later, why = tell(result.findings[0])
+    assert (status, later) == wanted[:2]
+    assert why.endswith(wanted[2]) or wanted[2] in why.split(",")
+
+
+@pytest.mark.parametrize("engine", ["docker", "podman"])
+def test_an_engine_that_is_not_installed_is_unknown(engine: str, tmp_path: Path) -> None:
+    lay_out(tmp_path, {})
+    (tmp_path / "usr/bin" / {"docker": "dockerd"}.get(engine, engine)).unlink()
+    policy = load_policy({"containers": {engine: {"shm_size": "8GiB"}}}, "none")
+    (finding,) = check_host(policy, Options(root=str(tmp_path))).findings
+    assert finding.status == "unknown"
+    assert "in this image" in finding.observation.reason
+
+
+def test_remedies_are_for_the_tree_and_start_nothing(tmp_path: Path) -> None:
+    policy = {"kernel": {"vm.max_map_count": 262144}}
+    (finding,) = check(tmp_path, policy, {}).findings
+    commands = finding.causes[0].remedy.commands
+    assert commands
+    assert {words[:2] for words in commands} == {("chroot", str(tmp_path))}
+    assert not any("sysctl" in words[2:3] for words in commands)
+
+
+def test_nothing_is_measured_of_the_machine_that_looks(tmp_path: Path) -> None:
+    result = check(tmp_path, users("root", nofile={"soft": 1}), {OURS: GOOD})
+    assert result.connection == {}
+    assert result.lines[-1] == (
+        "0 pass, 0 fail, 1 unknown until the first boot (1 foretold to pass)"
+    )
+
+
+def test_the_sections_that_files_decide_are_named() -> None:
+    policy = load_policy(
+        {"kernel": {"fs.nr_open": 1}, "processes": CASES["what runs"][0]["processes"]}, "none"
+    )
+    assert find_foretold(policy) == ["kernel"]
+
+
+def test_the_command_judges_a_tree(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    lay_out(tmp_path, {})
+    assert main(["check", "--root", str(tmp_path)]) == FALLS_SHORT
+    assert "state it" in capsys.readouterr().out
+    assert main(["check", "--root", str(tmp_path / "none")]) == REFUSED
+    assert "is no folder" in capsys.readouterr().err
