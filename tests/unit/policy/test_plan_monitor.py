@@ -7,6 +7,7 @@ import pytest
 from mlhost_limits.policy.edit import HEADER
 from mlhost_limits.policy.node_paths import POLICY
 from mlhost_limits.policy.plan_monitor import (
+    FIRST_BOOT,
     HEALTH,
     PROGRAM,
     SERVICE,
@@ -97,3 +98,20 @@ def test_what_would_break_a_unit_is_refused(changes: dict[str, str], problem: st
 def test_a_unit_of_somebody_else_stays() -> None:
     plan = plan_monitor(WANTED, b"", {SERVICE: b"[Unit]\n", TIMER: HEADER.encode()})
     assert plan.problems == (f"{SERVICE}: is of somebody else; move it out of the way first",)
+
+
+def test_a_check_at_the_first_boot_is_there_only_when_asked_for() -> None:
+    asked = WANTED._replace(first_boot=True)
+    assert FIRST_BOOT not in write()
+    files = write(asked)
+    assert plan_monitor(asked, b"program", files).edits == ()
+    for other in (WANTED, asked._replace(absent=True)):
+        after = {edit.path: edit.after for edit in plan_monitor(other, b"program", files).edits}
+        assert after[FIRST_BOOT] is None
+
+
+def test_the_first_boot_is_checked_once_and_its_result_is_never_half_written() -> None:
+    lines = read(FIRST_BOOT, first_boot=True)
+    assert "ConditionPathExists=!/var/lib/mlhost-limits/first-boot.json" in lines
+    (start,) = [line for line in lines if line.startswith("ExecStart=")]
+    assert "> first-boot.new; found=$?; mv first-boot.new first-boot.json" in start
