@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -122,8 +122,8 @@ def describe_plain(value: object) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def format_table(columns: tuple[str, ...], rows: list[tuple[str, ...]]) -> list[str]:
-    lines = [columns, ("---",) * len(columns), *rows]
+def format_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+    lines = [columns, ["---"] * len(columns), *rows]
     return ["", *(" ".join(f"| {' | '.join(cells)} |".split()) for cells in lines), ""]
 
 
