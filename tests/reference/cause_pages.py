@@ -20,7 +20,8 @@ _HEAD = re.compile(r'^### <a id="([a-z0-9-]+)"></a>\1$', re.MULTILINE)
 _END = re.compile(r"^#+ ", re.MULTILINE)
 _SHOWN = re.compile(r"^(?:Shown by|Not shown on a host): .*(?:\n.+)*\n?", re.MULTILINE)
 _LINK = re.compile(r"\]\(([a-z-]+\.md)?(#[a-z-]+)?\)")
-_WHY, _FIX, _DEEPER = "     why  ", "     fix  ", " " * 10
+_MARKUP = re.compile(r"[*_`<>\[\]]")
+_FIX, _DEEPER = "     fix  ", " " * 10
 ORPHAN = "---\norphan: true\n---\n"
 """What keeps a page out of the menu."""
 
@@ -61,7 +62,7 @@ def format_cause(code: str, section: Section, example: Mapping[str, Any] | None)
 def _format_example(example: Mapping[str, Any]) -> list[str]:
     name, lines = example["fault"], example["lines"]
     kind = "the run" if name in {run.name for run in RUNS} else "the fault"
-    fix = find_fixes(lines)[example["cause"]]
+    fix = _MARKUP.sub(r"\\\g<0>", find_fixes(lines)[example["cause"]])
     commands = any(line.startswith("     run ") for line in lines)
     last = "Run what stands behind `run` as root." if commands else "No command does that."
     return [
