@@ -21,7 +21,7 @@ _END = re.compile(r"^#+ ", re.MULTILINE)
 _SHOWN = re.compile(r"^(?:Shown by|Not shown on a host): .*(?:\n.+)*\n?", re.MULTILINE)
 _LINK = re.compile(r"\]\(([a-z-]+\.md)?(#[a-z-]+)?\)")
 _MARKUP = re.compile(r"[*_`<>\[\]]")
-_FIX, _DEEPER = "     fix  ", " " * 10
+_FIX, _RUN, _DEEPER = "     fix  ", "     run  ", " " * 10
 ORPHAN = "---\norphan: true\n---\n"
 """What keeps a page out of the menu."""
 
@@ -31,6 +31,13 @@ class Section(NamedTuple):
 
     page: str
     text: str
+
+
+class Fix(NamedTuple):
+    """What a block says is to be done, and whether it has commands for that."""
+
+    text: str
+    has_commands: bool = False
 
 
 def read_sections(folder: Path = DOCS) -> dict[str, Section]:
@@ -62,26 +69,30 @@ def format_cause(code: str, section: Section, example: Mapping[str, Any] | None)
 def _format_example(example: Mapping[str, Any]) -> list[str]:
     name, lines = example["fault"], example["lines"]
     kind = "the run" if name in {run.name for run in RUNS} else "the fault"
-    fix = _MARKUP.sub(r"\\\g<0>", find_fixes(lines)[example["cause"]])
-    commands = any(line.startswith("     run ") for line in lines)
-    last = "Run what stands behind `run` as root." if commands else "No command does that."
+    number, fixes = example["cause"], find_fixes(lines)
+    fix = fixes[number]
+    text = _MARKUP.sub(r"\\\g<0>", fix.text)
+    how = "Run what stands behind `run` as root." if fix.has_commands else "No command does that."
+    more = " The causes below it come next." if number + 1 < len(fixes) else ""
     return [
         f"## Example\n\nWhat a check printed on a host with {kind} `{name}`:\n",
         "\n".join(["```text", *lines, "```"]) + "\n",
-        f"## Fix\n\n{fix[0].upper()}{fix[1:]}. {last}\n",
+        f"## Fix\n\n{text[0].upper()}{text[1:]}. {how}{more}\n",
     ]
 
 
-def find_fixes(lines: list[str]) -> list[str]:
-    """Return what is to be done, a sentence for each cause of a block."""
-    fixes: list[str] = []
+def find_fixes(lines: list[str]) -> list[Fix]:
+    """Return what is to be done about each cause of a block."""
+    fixes: list[Fix] = []
     kind = ""
     for line in lines:
         kind = kind if line.startswith(_DEEPER) else line[: len(_FIX)]
         if line.startswith(_FIX):
-            fixes.append(line[len(_FIX) :])
+            fixes.append(Fix(line[len(_FIX) :]))
         elif kind == _FIX:
-            fixes[-1] += f" {line.strip()}"
+            fixes[-1] = Fix(f"{fixes[-1].text} {line.strip()}")
+        elif line.startswith(_RUN):
+            fixes[-1] = fixes[-1]._replace(has_commands=True)
     return fixes
 
 

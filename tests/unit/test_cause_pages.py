@@ -16,6 +16,7 @@ from tests.faults.runs import RUNS
 from tests.faults.shell import Look
 from tests.reference.cause_pages import (
     DOCS,
+    Fix,
     Section,
     find_fixes,
     format_cause,
@@ -74,7 +75,10 @@ def test_the_block_of_a_cause_is_found_where_it_comes_first() -> None:
     }
     alone = find_examples(Look(findings[:1], REPORT[:12]))
     assert alone["two"] == {"cause": 1, "lines": REPORT[1:12]}
-    assert find_fixes(REPORT[1:12]) == ['make it "65536"; then log in again', "mend it"]
+    assert find_fixes(REPORT[1:12]) == [
+        Fix('make it "65536"; then log in again', has_commands=True),
+        Fix("mend it"),
+    ]
 
 
 def test_what_is_said_of_who_writes_a_file_is_no_cause() -> None:
@@ -117,6 +121,22 @@ def test_a_page_shows_what_was_printed_and_makes_nothing_up(code: str) -> None:
     assert shown in page
     assert page.count("```") == (2 if shown else 0)
     assert ("No check of ours on a host has printed it yet." in page) != bool(shown)
+
+
+def test_a_fix_is_told_with_its_commands_and_what_comes_after_it() -> None:
+    example = {"fault": "shell: ~/.bashrc lowers it", "cause": 0, "lines": REPORT[1:12]}
+    section = SECTIONS["shell-lowers"]
+    first = format_cause("shell-lowers", section, example)
+    assert first.endswith(
+        'Make it "65536"; then log in again. Run what stands behind `run` as root.'
+        " The causes below it come next.\n"
+    )
+    assert "with the fault `shell: ~/.bashrc lowers it`" in first
+    second = format_cause("shell-lowers", section, {**example, "cause": 1})
+    assert second.endswith("Mend it. No command does that.\n")
+    starred = [line.replace("mend it", "state * there") for line in REPORT[1:12]]
+    page = format_cause("shell-lowers", section, {**example, "cause": 1, "lines": starred})
+    assert "State \\* there." in page
 
 
 def test_links_and_reasons_of_a_section_hold_one_folder_below() -> None:
