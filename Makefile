@@ -45,10 +45,11 @@ fuzz: .setup
 audit: .setup
 	@$(BIN)/pip-audit --local
 
-# The pages of docs/, modules and roles as one site: build/site/index.html.
+# The pages of docs/, of every cause, of modules and roles as one site: build/site/index.html.
 docs: .setup collection
 	@rm -rf build/docs build/site
 	@cp -r docs build/docs
+	@python -m tests.reference build/docs
 	@install -d -m 0755 build/docs/collections
 	@antsibull-docs collection --use-current --squash-hierarchy --dest-dir build/docs/collections mlhost.limits
 	@sphinx-build -q -W --keep-going -b html build/docs build/site

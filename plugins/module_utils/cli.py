@@ -90,6 +90,9 @@ def _add_others(commands: Commands) -> None:
     chain.add_argument("item", help="a limit, such as nofile, or a sysctl")
     chain.add_argument("--json", action="store_true", help="print as JSON")
     chain.set_defaults(run=_explain)
+    cause = commands.add_parser("cause", help="say what a code means that a check has named")
+    cause.add_argument("code", help="as --json has it, such as pam-user-beats-wildcard")
+    cause.set_defaults(run=_tell_cause)
     resolve = commands.add_parser("resolve", help="say what the files of a tree will give")
     resolve.add_argument("--root", default="/", metavar="DIR", help="the tree; by default /")
     resolve.add_argument("--user", help="whose limits; by default those of root and of everyone")
@@ -172,6 +175,13 @@ def _explain(arguments: argparse.Namespace) -> int:
     links = explain(arguments.place, arguments.item)
     lines = format_links(arguments.place, arguments.item, links)
     _print([link._asdict() for link in links] if arguments.json else lines, arguments.json)
+    return COMPLIES
+
+
+def _tell_cause(arguments: argparse.Namespace) -> int:
+    from .cause_codes import describe_code  # It loads every rule there is.
+
+    _print(describe_code(arguments.code), False)
     return COMPLIES
 
 

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from tests.host import guest
@@ -13,6 +13,7 @@ from tests.host.snapshot import Snapshot
 
 from .base import POLICY, find_release
 from .codes import find_codes
+from .examples import Example, find_examples
 from .fault import Culprit, Fault, merge_policies
 from .judge import (
     Lines,
@@ -34,8 +35,8 @@ Step = dict[str, Any]
 class Result(NamedTuple):
     """How a trial went.
 
-    ``wrong`` says what was not as it must be, ``steps`` what was done, and ``codes`` which causes
-    were named in any look.
+    ``wrong`` says what was not as it must be, ``steps`` what was done, ``codes`` which causes
+    were named in any look, and ``examples`` what was printed of each.
     """
 
     name: str
@@ -46,6 +47,7 @@ class Result(NamedTuple):
     steps: tuple[Step, ...] = ()
     report: tuple[str, ...] = ()
     codes: tuple[str, ...] = ()
+    examples: Mapping[str, Example] = {}
 
 
 class Story(NamedTuple):
@@ -76,12 +78,21 @@ def try_fault(saved: Snapshot, fault: Fault) -> Result:
         steps=tuple(steps),
         report=tuple(looks[0].report),
         codes=list_codes(looks),
+        examples=list_examples(looks),
     )
 
 
 def list_codes(looks: Iterable[Look]) -> tuple[str, ...]:
     """Return the codes of all looks: what shows after a step is shown by the fault as well."""
     return tuple(sorted({code for look in looks for code in find_codes(look.findings)}))
+
+
+def list_examples(looks: Iterable[Look]) -> dict[str, Example]:
+    """Return what was printed of each cause, when it showed first."""
+    found: dict[str, Example] = {}
+    for look in looks:
+        found = {**find_examples(look), **found}
+    return found
 
 
 def try_pair(saved: Snapshot, pair: Sequence[Fault]) -> Result:

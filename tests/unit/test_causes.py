@@ -7,6 +7,10 @@ import importlib
 import re
 from pathlib import Path
 
+import pytest
+from mlhost_limits import cli
+from mlhost_limits.cause_codes import CODES
+
 from tests.faults.codes import read_sections
 from tests.faults.every import FAULTS
 
@@ -47,3 +51,33 @@ def test_every_code_says_which_fault_shows_it_or_why_none_does() -> None:
     for section in sections:
         assert bool(section.faults) != section.excused, f"{section.code}: Shown by, or Not shown"
         assert set(section.faults) <= names, f"{section.code}: there is no such fault"
+
+
+def test_every_code_is_told_with_its_place() -> None:
+    assert {code: text for code, (_place, text) in CODES.items()} == find_codes()
+    assert all(place for place, _text in CODES.values())
+
+
+def test_a_code_is_explained_and_leads_on(capsys: pytest.CaptureFixture[str]) -> None:
+    for code, (place, text) in CODES.items():
+        assert cli.main(["cause", code]) == 0
+        said = capsys.readouterr().out
+        assert said.startswith(f"{code}: {text}\nin {place}\n")
+    assert cli.main(["cause", "pam-dash-wins"]) == 0
+    assert capsys.readouterr().out.endswith("mlhost-limits explain session:USER@SERVICE ITEM\n")
+
+
+@pytest.mark.parametrize(
+    ("word", "answer"),
+    [
+        ("pam-dash", "near it are pam-dash-wins, pam-dash-loses-hard"),
+        ("pma-dash-wins", "near it are pam-dash-wins"),
+        ("nr-open", "near it are "),
+        ("zzzzzzzz", "a check names them with --json"),
+    ],
+)
+def test_a_word_that_is_no_code_is_refused_with_those_near_it(
+    word: str, answer: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli.main(["cause", word]) == cli.REFUSED
+    assert f"{word!r} is no code of a cause; {answer}" in capsys.readouterr().err

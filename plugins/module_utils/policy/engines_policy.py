@@ -6,16 +6,15 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
+from .policy_keys import CONTAINERD, DOCKER, PODMAN
 from .policy_reader import Limit, read_limits, read_mapping, read_quantity
-from .rlimit import ITEMS, UNLIMITED
+from .rlimit import UNLIMITED
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-CONTAINER_ITEMS = tuple(
-    name for name, item in ITEMS.items() if item.resource is not None and name != "as"
-)
+CONTAINER_ITEMS = DOCKER["limits"].accepted
 _USER = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*\$?")
 
 
@@ -39,7 +38,7 @@ class ContainerdPolicy(NamedTuple):
 def read_podman(raw: object, problems: list[str]) -> PodmanPolicy | None:
     """Return what a policy says of Podman; nothing where it asks for nothing."""
     path = "containers.podman"
-    section = read_mapping(path, raw, ("limits", "shm_size", "users"), problems)
+    section = read_mapping(path, raw, PODMAN, problems)
     limits = read_container_limits(path, section.get("limits", {}), "Podman", problems)
     shm_size = None
     if "shm_size" in section:
@@ -65,7 +64,7 @@ def _read_users(path: str, raw: object, problems: list[str]) -> tuple[str, ...]:
 def read_containerd(raw: object, problems: list[str]) -> ContainerdPolicy | None:
     """Return what a policy says of containerd; nothing where it asks for nothing."""
     path = "containers.containerd"
-    section = read_mapping(path, raw, ("limits",), problems)
+    section = read_mapping(path, raw, CONTAINERD, problems)
     limits = read_container_limits(path, section.get("limits", {}), "a unit", problems)
     return ContainerdPolicy(limits) if limits else None
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
+from .policy_keys import BOUNDS
 from .quote import one_line
 from .rlimit import ITEMS, format_quantity, parse_quantity
 
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
 LONGEST_WORD = 256  # A line of limits.conf past byte 1023 is another line to older builds of PAM.
-_BOUNDS = ("soft", "hard", "max")
+_BOUNDS = tuple(BOUNDS)
 
 
 class PolicyError(ValueError):
@@ -39,7 +40,7 @@ class Limit(NamedTuple):
 
 
 def read_entries(
-    path: str, raw: object, accepted: tuple[str, ...], problems: list[str]
+    path: str, raw: object, accepted: Iterable[str], problems: list[str]
 ) -> list[tuple[str, Mapping[str, object]]]:
     """Return the mappings of a list with their key paths, and report everything else."""
     if not isinstance(raw, list):
@@ -138,7 +139,7 @@ def read_quantity(path: str, raw: object, unit: str, problems: list[str]) -> int
 
 
 def read_mapping(
-    path: str, raw: object, accepted: tuple[str, ...], problems: list[str]
+    path: str, raw: object, accepted: Iterable[str], problems: list[str]
 ) -> Mapping[str, object]:
     if not isinstance(raw, dict):
         problems.append(f"{path}: {name_kind(raw)} was given; a mapping is accepted")

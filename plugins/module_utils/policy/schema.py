@@ -13,6 +13,7 @@ from .engines_policy import (
     read_containerd,
     read_podman,
 )
+from .policy_keys import DOCKER, ENGINES, PROCESS, SECTIONS, SESSION, SHARED_MEMORY, SYSCTL
 from .policy_reader import (
     LONGEST_WORD,
     Limit,
@@ -26,7 +27,7 @@ from .policy_reader import (
     refuse_unknown,
 )
 from .profiles import PROFILES
-from .rlimit import ITEMS, UNLIMITED
+from .rlimit import UNLIMITED
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -37,19 +38,7 @@ if TYPE_CHECKING:
     from .training_policy import Training
     from .waivers_policy import Waiver
 
-SECTIONS = (
-    "sessions",
-    "kernel",
-    "services",
-    "containers",
-    "processes",
-    "shared_memory",
-    "jobs",
-    "training",
-    "waivers",
-)
-_ENGINES = ("docker", "podman", "containerd")
-_SELECTORS = ("user", "name", "unit")
+_SELECTORS = tuple(name for name in PROCESS if name != "limits")
 _DOMAIN = re.compile(r"[^\s#*%@:][^\s#:]*|\*|@[^\s#:]+|@?([0-9]+:[0-9]*|:[0-9]+)")
 _LINE = re.compile(r"[ \t]*[!-~][ -~\t]*")  # The kernel's values are ASCII.
 _SYSCTL_KEY = re.compile(r"[A-Za-z0-9_-]+([./][A-Za-z0-9_:-]+)+")
@@ -197,7 +186,7 @@ def _is_mergeable(below: object, over: Mapping[str, object]) -> bool:
 
 def _read_policy(raw: Mapping[str, object], problems: list[str]) -> Policy:
     refuse_unknown("policy", raw, SECTIONS, problems)
-    containers = read_mapping("containers", raw.get("containers", {}), _ENGINES, problems)
+    containers = read_mapping("containers", raw.get("containers", {}), ENGINES, problems)
     return Policy(
         sessions=_read_sessions(raw.get("sessions", []), problems),
         kernel=_read_kernel(raw.get("kernel", {}), problems),
@@ -247,7 +236,8 @@ def _read_waivers(raw: Mapping[str, object], problems: list[str]) -> tuple[Waive
 
 def _read_sessions(raw: object, problems: list[str]) -> tuple[SessionRule, ...]:
     rules = []
-    for path, entry in read_entries("sessions", raw, ("users", "limits"), problems):
+    items = SESSION["limits"].accepted
+    for path, entry in read_entries("sessions", raw, SESSION, problems):
         users = entry.get("users")
         if not isinstance(users, list) or not users:
             problems.append(f"{path}.users: {users!r} was given; a list of domains is accepted")
@@ -258,7 +248,7 @@ def _read_sessions(raw: object, problems: list[str]) -> tuple[SessionRule, ...]:
                     f"{path}.users: {user!r} is no domain; accepted are a user, '*', '@group',"
                     " and uid or gid ranges as in limits.conf(5)"
                 )
-        limits = read_stated(f"{path}.limits", entry.get("limits"), tuple(ITEMS), problems)
+        limits = read_stated(f"{path}.limits", entry.get("limits"), items, problems)
         rules.append(SessionRule(tuple(str(user) for user in users), limits))
     return tuple(rules)
 
@@ -271,11 +261,10 @@ def _is_domain(user: object) -> bool:
 
 def _read_processes(raw: object, problems: list[str]) -> tuple[ProcessRule, ...]:
     rules = []
-    accepted = (*_SELECTORS, "limits")
-    rlimits = tuple(name for name, item in ITEMS.items() if item.resource is not None)
-    for path, entry in read_entries("processes", raw, accepted, problems):
+    items = PROCESS["limits"].accepted
+    for path, entry in read_entries("processes", raw, PROCESS, problems):
         chosen = [name for name in _SELECTORS if name in entry]
-        limits = read_stated(f"{path}.limits", entry.get("limits"), rlimits, problems)
+        limits = read_stated(f"{path}.limits", entry.get("limits"), items, problems)
         if len(chosen) != 1 or not isinstance(entry[chosen[0]], str):
             problems.append(f"{path}: exactly one of {join_names(_SELECTORS)} is needed, as a text")
         else:
@@ -285,7 +274,7 @@ def _read_processes(raw: object, problems: list[str]) -> tuple[ProcessRule, ...]
 
 def _read_docker(raw: object, problems: list[str]) -> DockerPolicy | None:
     path = "containers.docker"
-    docker = read_mapping(path, raw, ("limits", "shm_size", "builds"), problems)
+    docker = read_mapping(path, raw, DOCKER, problems)
     limits = read_container_limits(path, docker.get("limits", {}), "Docker", problems)
     shm_size = None
     if "shm_size" in docker:
@@ -301,7 +290,7 @@ def _read_docker(raw: object, problems: list[str]) -> DockerPolicy | None:
 
 
 def _read_shared_memory(raw: object, problems: list[str]) -> int | None:
-    section = read_mapping("shared_memory", raw, ("size",), problems)
+    section = read_mapping("shared_memory", raw, SHARED_MEMORY, problems)
     if "size" not in section:
         return None
     size = read_quantity("shared_memory.size", section["size"], "bytes", problems)
@@ -342,7 +331,7 @@ def normal_key(key: str) -> str:
 
 
 def _read_kernel_bounds(path: str, raw: Mapping[str, object], problems: list[str]) -> KernelValue:
-    refuse_unknown(path, raw, ("min", "max", "exact"), problems)
+    refuse_unknown(path, raw, SYSCTL, problems)
     if "exact" in raw:
         exact = raw["exact"]
         text = "" if isinstance(exact, bool) else str(exact)
@@ -350,7 +339,7 @@ def _read_kernel_bounds(path: str, raw: Mapping[str, object], problems: list[str
             problems.append(f"{path}: 'exact' stands alone and takes a number or one line of ASCII")
         return KernelValue(exact=" ".join(text.split()))
     if not raw:
-        problems.append(f"{path}: is empty; accepted are min, max, exact")
+        problems.append(f"{path}: is empty; accepted are {join_names(SYSCTL)}")
     bounds = {name: read_quantity(f"{path}.{name}", raw[name], "bytes", problems) for name in raw}
     low, high = bounds.get("min"), bounds.get("max")
     if low is not None and high is not None and low > high:

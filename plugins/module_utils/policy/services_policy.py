@@ -6,6 +6,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
+from .policy_keys import SERVICES
 from .policy_reader import (
     Limit,
     name_kind,
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 TASKS = "tasks"
 """The one item beside the limits of processes: how many tasks the cgroup of a unit may hold."""
 
-_ACCEPTED = (*RLIMITS, TASKS)
+_ACCEPTED = (*SERVICES["default"].accepted, *SERVICES["default"].below)
 _UNIT = re.compile(r"[A-Za-z0-9:_.\\@-]{1,240}\.(service|slice)")
 _OTHERS = re.compile(r".*\.(socket|timer|path|target|scope|mount|automount|swap|device)", re.DOTALL)
 
@@ -66,11 +67,10 @@ def find_rule(units: Mapping[str, UnitRule], name: str, owner: str) -> UnitRule:
 
 def read_services(raw: object, problems: list[str]) -> ServicesPolicy | None:
     """Read the section ``services``; every violation is added to *problems*."""
-    known = ("default", "user_default", "units", "logind")
-    section = read_mapping("services", raw, known, problems)
+    section = read_mapping("services", raw, SERVICES, problems)
     default, user_default = (
         _read_rule(f"services.{name}", section[name], problems) if name in section else UnitRule()
-        for name in known[:2]
+        for name in ("default", "user_default")
     )
     policy = ServicesPolicy(
         default,
@@ -140,7 +140,7 @@ def _read_tasks(path: str, raw: Mapping[str, object], problems: list[str]) -> in
 
 
 def _read_logind(raw: object, problems: list[str]) -> bool | None:
-    section = read_mapping("services.logind", raw, ("remove_ipc",), problems)
+    section = read_mapping("services.logind", raw, SERVICES["logind"].below, problems)
     value = section.get("remove_ipc")
     if value is not None and not isinstance(value, bool):
         problems.append(f"services.logind.remove_ipc: {quote(value)} was given; true or false")

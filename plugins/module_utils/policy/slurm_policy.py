@@ -6,6 +6,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
+from .policy_keys import JOBS, SLURM
 from .policy_reader import (
     LONGEST_WORD,
     Limit,
@@ -14,14 +15,14 @@ from .policy_reader import (
     read_mapping,
     read_quantity,
 )
-from .rlimit import ITEMS, RLIMITS, UNLIMITED, format_quantity
+from .rlimit import ITEMS, UNLIMITED, format_quantity
 from .slurm_confines import Size
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-PROPAGATED = ("cpu", "fsize", "data", "stack", "core", "rss", "nproc", "nofile", "memlock", "as")
+PROPAGATED = SLURM["propagate"].accepted
 """The limits that Slurm may carry from a login to a job (``slurm_rlimits_info.c``)."""
 
 _UNFIT = {
@@ -31,9 +32,6 @@ _UNFIT = {
 }
 _LEAST = {"nofile": 1024, "stack": 2**20, "nproc": 64, "as": 2**28, "data": 2**28}
 """What slurmd, and the step that it starts for each job, need themselves."""
-
-_LEAST_MEMORY = 64 * 2**20
-_MOST_CPUS = 2**16
 
 _PARTITION = re.compile(r"[A-Za-z0-9_.+][A-Za-z0-9_.+-]*")
 
@@ -72,12 +70,11 @@ class SlurmPolicy(NamedTuple):
 
 def read_jobs(raw: object, problems: list[str]) -> SlurmPolicy | None:
     """Read the section ``jobs``."""
-    section = read_mapping("jobs", raw, ("slurm",), problems)
+    section = read_mapping("jobs", raw, JOBS, problems)
     if "slurm" not in section:
         return None
     path = "jobs.slurm"
-    accepted = ("limits", "partitions", "propagate", "memory", "cpus")
-    slurm = read_mapping(path, section["slurm"], accepted, problems)
+    slurm = read_mapping(path, section["slurm"], SLURM, problems)
     limits = _read_limits(f"{path}.limits", slurm.get("limits", {}), problems)
     partitions = _read_partitions(f"{path}.partitions", slurm.get("partitions", []), problems)
     propagate = None
@@ -93,13 +90,15 @@ def _read_size(path: str, slurm: Mapping[str, object], problems: list[str]) -> S
     memory = cpus = None
     if "memory" in slurm:
         memory = read_quantity(f"{path}.memory", slurm["memory"], "bytes", problems)
-        if memory is not None and not _LEAST_MEMORY <= memory < UNLIMITED:
-            least = format_quantity(_LEAST_MEMORY, "bytes")
-            problems.append(f"{path}.memory: a job can ask for {least} or more")
+        least = SLURM["memory"].least
+        if memory is not None and not least <= memory < UNLIMITED:
+            shown = format_quantity(least, "bytes")
+            problems.append(f"{path}.memory: a job can ask for {shown} or more")
     if "cpus" in slurm:
         cpus = read_quantity(f"{path}.cpus", slurm["cpus"], "", problems)
-        if cpus is not None and not 1 <= cpus <= _MOST_CPUS:
-            problems.append(f"{path}.cpus: a job can ask for 1 to {_MOST_CPUS}")
+        least, most = SLURM["cpus"].least, SLURM["cpus"].most
+        if cpus is not None and not least <= cpus <= most:
+            problems.append(f"{path}.cpus: a job can ask for {least} to {most}")
     return None if memory is cpus is None else Size(memory, cpus)
 
 
@@ -107,7 +106,7 @@ def _read_limits(path: str, raw: object, problems: list[str]) -> dict[str, Limit
     if isinstance(raw, dict):
         problems += [f"{path}.{name}: {why}" for name, why in _UNFIT.items() if name in raw]
         raw = {name: value for name, value in raw.items() if name not in _UNFIT}
-    limits = read_limits(path, raw, tuple(name for name in RLIMITS if name not in _UNFIT), problems)
+    limits = read_limits(path, raw, SLURM["limits"].accepted, problems)
     for name, limit in limits.items():
         problems += [f"{path}.{name}: {why}" for why in _find_harm(name, limit)]
     return limits

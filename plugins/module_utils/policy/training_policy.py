@@ -6,6 +6,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
+from .policy_keys import DEEPSPEED, GPUS, TRAINING
 from .policy_reader import join_names, name_kind, read_mapping, read_quantity
 from .quote import quote
 from .rlimit import UNLIMITED
@@ -13,6 +14,8 @@ from .rlimit import UNLIMITED
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
+
+    from .policy_keys import Key
 
 NEEDS = {
     "descriptors": ("workers", "tensors_per_batch"),
@@ -31,26 +34,11 @@ NEEDS = {
 _ASKED = ("cpus",)
 """Made only where it is asked for: more workers than CPUs wait, and no run dies of it."""
 
-MEANINGS = {
-    "workers": "the number of workers that each rank starts",
-    "tensors_per_batch": "how many tensors one batch holds",
-    "batch_size": "the bytes of one batch",
-    "cache_dir": "the directory of the cache",
-    "output_dir": "the directory that checkpoints go to",
-    "packages": "the packages, each with its version specifier",
-    "python": "the path of the interpreter that will run",
-    "gpus": "the GPUs that the run needs",
-    "deepspeed": "how DeepSpeed spreads the model",
-    "deepspeed.parameters": "the number of the model's parameters",
-    "deepspeed.largest_layer": "the number of parameters of the largest layer",
-}
-
-SHARING = ("file_descriptor", "file_system")
-START_METHODS = ("fork", "spawn", "forkserver")
+SHARING = TRAINING["sharing"].accepted
+START_METHODS = TRAINING["start_method"].accepted
 STAGES = (2, 3)
 SELF = "self"
 
-_SWITCHES = ("offload_optimizer", "offload_parameters", "zero_init")
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}\$?")
 _PACKAGE = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,126}[A-Za-z0-9])?")
 _PLACE = re.compile(
@@ -62,8 +50,6 @@ _PLACES = (
     " new-container:docker, job:slurm"
 )
 _LONGEST_PATH = 4096
-_MOST = 10**6
-_MOST_PARAMETERS = 10**15
 
 
 class DeepSpeed(NamedTuple):
@@ -123,43 +109,30 @@ class Training(NamedTuple):
     place: str = SELF
 
 
-NAMES = Training._fields
-_COUNTS = {
-    # The least that is accepted of each.
-    "workers": 0,
-    "prefetch": 1,
-    "tensors_per_batch": 1,
-    "hold": 0,
-    "base": 0,
-    "ranks_per_node": 1,
-    "dataset_files": 0,
-    "shards": 1,
-    "save_total_limit": 1,
-}
-_WORDS = {"sharing": SHARING, "start_method": START_METHODS}
-
-
 def read_training(raw: object, problems: list[str]) -> Training | None:
     """Read the section ``training``; every violation is added to *problems*."""
     path = "training"
-    section = read_mapping(path, raw, NAMES, problems)
+    section = read_mapping(path, raw, TRAINING, problems)
     if not section:
         return None
     read = {key: _read_key(f"{path}.{key}", key, raw, problems) for key, raw in section.items()}
-    stated = {key: value for key, value in read.items() if value is not None and key in NAMES}
+    stated = {key: value for key, value in read.items() if value is not None}
     run = Training(**stated)._replace(place=_find_place(read))  # type: ignore[arg-type]
     if run.deepspeed and "ranks_per_node" not in stated:
         return run._replace(ranks_per_node=run.deepspeed.gpus_per_node)  # It starts one for each.
     return run
 
 
-def _read_key(path: str, key: str, raw: object, problems: list[str]) -> object:
-    """Return the value of one key, ``None`` where it is refused."""
-    if key in _COUNTS:
-        return _read_count(path, raw, _COUNTS[key], _MOST, problems)
-    if key in _WORDS:
-        return _read_word(path, raw, _WORDS[key], problems)
-    return _READERS[key](path, raw, problems) if key in _READERS else None
+def _read_key(path: str, name: str, raw: object, problems: list[str]) -> object:
+    """Return the value of one key, ``None`` where it is refused or unknown."""
+    key = TRAINING.get(name)
+    if key is None:
+        return None
+    if key.kind == "count":
+        return _read_count(path, raw, key, problems)
+    if key.kind == "word":
+        return _read_word(path, raw, key.accepted, problems)
+    return _READERS[name if name in _READERS else key.kind](path, raw, problems)
 
 
 def _find_place(read: Mapping[str, object]) -> str:
@@ -191,7 +164,7 @@ def find_missing(training: Training) -> list[str]:
             if not _is_given(training, key):
                 lacking.setdefault(key, []).append(check)
     missing = [
-        f"training.{key}: is missing; it is {MEANINGS[key]}, which {_join(checks)} cannot do"
+        f"training.{key}: is missing; it is {_find_meaning(key)}, which {_join(checks)} cannot do"
         " without"
         for key, checks in lacking.items()
     ]
@@ -206,6 +179,12 @@ def _is_given(training: Training, key: str) -> bool:
     if part == "largest_layer" and value and value.stage == 2:
         return True  # Stage 2 gathers no layers.
     return (getattr(value, part) if part and value else value) not in (None, {})
+
+
+def _find_meaning(path: str) -> str:
+    """Return what a key means, or one below it."""
+    name, part = path.partition(".")[::2]
+    return (TRAINING[name].below[part] if part else TRAINING[name]).text
 
 
 def _join(checks: list[str]) -> str:
@@ -223,12 +202,13 @@ def _read_checks(path: str, raw: object, problems: list[str]) -> tuple[str, ...]
     return tuple(name for name in NEEDS if name in raw) or None
 
 
-def _read_count(path: str, raw: object, least: int, most: int, problems: list[str]) -> int | None:
+def _read_count(path: str, raw: object, key: Key, problems: list[str]) -> int | None:
     """Read a whole number; Ansible's command line gives digits, and 7e9 is how people write it."""
     number = _parse_number(raw)
-    if number is None or not least <= number <= most:
+    if number is None or not key.least <= number <= key.most:
         problems.append(
-            f"{path}: {quote(raw)} was given; a whole number from {least} to {most} is accepted"
+            f"{path}: {quote(raw)} was given;"
+            f" a whole number from {key.least} to {key.most} is accepted"
         )
         return None
     return number
@@ -268,7 +248,7 @@ def _read_word(path: str, raw: object, words: tuple[str, ...], problems: list[st
 
 
 def _read_deepspeed(path: str, raw: object, problems: list[str]) -> DeepSpeed:
-    found = dict(_read_stages(path, read_mapping(path, raw, DeepSpeed._fields, problems), problems))
+    found = dict(_read_stages(path, read_mapping(path, raw, DEEPSPEED, problems), problems))
     stated = {key: value for key, value in found.items() if value is not None}
     read = DeepSpeed(**stated)  # type: ignore[arg-type]
     if read.stage not in STAGES:
@@ -281,13 +261,12 @@ def _read_deepspeed(path: str, raw: object, problems: list[str]) -> DeepSpeed:
 def _read_stages(
     path: str, section: Mapping[str, object], problems: list[str]
 ) -> Iterator[tuple[str, int | None]]:
-    for key in DeepSpeed._fields:
-        here = f"{path}.{key}"
-        if key in section and key in _SWITCHES:
-            yield key, _read_switch(here, section[key], problems)
-        elif key in section:
-            most = _MOST_PARAMETERS if key in ("parameters", "largest_layer") else _MOST
-            yield key, _read_count(here, section[key], 1, most, problems)
+    for name, key in DEEPSPEED.items():
+        here = f"{path}.{name}"
+        if name in section and key.kind == "switch":
+            yield name, _read_switch(here, section[name], problems)
+        elif name in section:
+            yield name, _read_count(here, section[name], key, problems)
 
 
 def _read_switch(path: str, raw: object, problems: list[str]) -> bool | None:
@@ -298,10 +277,10 @@ def _read_switch(path: str, raw: object, problems: list[str]) -> bool | None:
 
 
 def _read_gpus(path: str, raw: object, problems: list[str]) -> Gpus:
-    section = read_mapping(path, raw, ("count", "memory"), problems)
+    section = read_mapping(path, raw, GPUS, problems)
     count = memory = None
     if "count" in section:
-        count = _read_count(f"{path}.count", section["count"], 1, _MOST, problems)
+        count = _read_count(f"{path}.count", section["count"], GPUS["count"], problems)
     if "memory" in section:
         memory = _read_size(f"{path}.memory", section["memory"], problems)
     return Gpus(1 if count is None else count, memory)
@@ -337,21 +316,14 @@ def _read_place(path: str, raw: object, problems: list[str]) -> str | None:
 
 
 _READERS: Mapping[str, Callable[[str, object, list[str]], object]] = {
+    # By the kinds of keys, and two mappings by their names.
     "checks": _read_checks,
-    "needs": _read_checks,
-    "batch_size": _read_size,
-    "worker_memory": _read_size,
-    "pinned_buffer": _read_size,
-    "cache_free": _read_size,
-    "deep": _read_switch,
-    "checkpoint_size": _read_size,
-    "cache_dir": _read_path,
-    "output_dir": _read_path,
-    "resume": _read_switch,
-    "python": _read_path,
-    "deepspeed": _read_deepspeed,
-    "gpus": _read_gpus,
-    "packages": _read_packages,
+    "size": _read_size,
+    "switch": _read_switch,
+    "path": _read_path,
     "user": _read_user,
     "place": _read_place,
+    "by name": _read_packages,
+    "deepspeed": _read_deepspeed,
+    "gpus": _read_gpus,
 }

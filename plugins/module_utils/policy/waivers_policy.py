@@ -6,6 +6,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
+from .policy_keys import WAIVER
 from .policy_reader import read_entries
 from .quote import one_line
 
@@ -13,7 +14,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-_KEYS = ("what", "where", "hosts", "why", "until")
 _DAY = re.compile(r"[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])")
 
 
@@ -39,7 +39,7 @@ class Waiver(NamedTuple):
 def read_waivers(raw: object, problems: list[str]) -> tuple[Waiver, ...]:
     """Read the section ``waivers``, and report every violation."""
     waivers = []
-    for path, entry in read_entries("waivers", raw, _KEYS, problems):
+    for path, entry in read_entries("waivers", raw, WAIVER, problems):
         what, where = (_read_text(path, entry, key, problems, "*") for key in ("what", "where"))
         if what == where == "*":
             problems.append(f"{path}: would waive everything; say what or where")

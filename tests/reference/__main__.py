@@ -1,0 +1,30 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Write the page of every key of a policy; with a copy of the docs, the pages of all codes into it."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from tests.conftest import load_library
+
+load_library()
+
+from .cause_pages import write_pages
+from .policy_page import PAGE, format_page
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m tests.reference", description=__doc__)
+    parser.add_argument("copy", nargs="?", type=Path, help="a copy of the docs")
+    copy = parser.parse_args().copy
+    if copy:
+        write_pages(copy)
+    else:
+        PAGE.write_text(format_page(), encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
