@@ -20,7 +20,7 @@ from .rlimit import ITEMS, UNLIMITED, Rlimit, format_quantity
 from .schema import load_policy
 from .services_policy import TASKS
 from .sysctl_conf import SYSCTL_CONF
-from .sysctl_writes import SYSTEMD, resolve_sysctl
+from .sysctl_writes import SYSTEMD
 from .systemd_limits import MANAGER, read_manager_limits, read_unit_limits
 from .tasks_max import read_default_tasks, read_unit_tasks, resolve_tasks
 from .unit_file import Source
@@ -161,13 +161,9 @@ def adopt_kernel(files: Mapping[str, str], procps: Reader, lacking: Iterable[str
     :param procps: How sysctl.conf is read.
     :param lacking: Keys that this kernel has not.
     """
-    lines = SYSTEMD.read(files)
-    found = resolve_sysctl(files, [line.key for line in lines])
-    winners = {bound.winner.place for bound in found.values()}
-    # What counts comes last; all else keeps its order.
-    ranked = sorted(lines, key=lambda line: not line.glob and line.declaration.place in winners)
-    ranked = [*_read_sysctl_conf(files, procps), *ranked]
-    adopted = settle([_weigh(line, lacking) for line in ranked])
+    # Of one sysctl a boot heeds the line that it reads last.
+    lines = [*_read_sysctl_conf(files, procps), *SYSTEMD.read(files)]
+    adopted = settle([_weigh(line, lacking) for line in lines])
     stated = [at for leaf in adopted.section.get("kernel", {}).values() for at in leaf.at]  # type: ignore[attr-defined]
     late = "is read by sysctl -p alone and not at boot; a policy sets it at boot too"
     adopted.left.extend(LeftOut(at, late) for at in stated if at.path == SYSCTL_CONF)
