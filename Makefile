@@ -5,7 +5,7 @@
 VENV := .venv
 BIN := $(CURDIR)/$(VENV)/bin
 COLLECTIONS := $(CURDIR)/build/collections
-SOURCES := $(shell find galaxy.yml meta plugins roles playbooks LICENSES README.md CHANGELOG.md -type f -not -name '*.pyc')
+SOURCES := $(shell find galaxy.yml meta plugins roles playbooks LICENSES README.md CHANGELOG.md changelogs -type f -not -name '*.pyc')
 
 export ANSIBLE_COLLECTIONS_PATH := $(COLLECTIONS)
 export ANSIBLE_HOME := $(CURDIR)/build/ansible

@@ -54,6 +54,7 @@ def lint_steps() -> list[Step]:
         sanity_step(),
         Step("reuse", ["reuse", "lint"]),
         Step("antsibull-docs", [*_DOCS, str(COLLECTION)]),
+        Step("changelog", ["antsibull-changelog", "lint"]),
         Step("galaxy-importer", ["python", "-m", "tests.importer"]),
         Step("docs", ["make", "docs"]),
     ]

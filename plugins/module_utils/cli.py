@@ -104,6 +104,9 @@ def _add_others(commands: Commands) -> None:
     )
     resolve.add_argument("--json", action="store_true", help="print as JSON")
     resolve.set_defaults(run=_resolve)
+    adopt = commands.add_parser("adopt", help="print the policy that a site's own files amount to")
+    adopt.add_argument("--root", default="/", metavar="DIR", help="the tree; by default /")
+    adopt.set_defaults(run=_adopt)
 
 
 def _add_node_commands(commands: Commands) -> None:
@@ -190,6 +193,13 @@ def _resolve(arguments: argparse.Namespace) -> int:
 
     stated = resolve_tree(arguments.root, arguments.user, arguments.service, arguments.unit)
     _print(stated if arguments.json else format_resolved(stated), arguments.json)
+    return COMPLIES
+
+
+def _adopt(arguments: argparse.Namespace) -> int:
+    from .adopt import adopt_tree  # A check needs none of it.
+
+    _print(adopt_tree(arguments.root), False)
     return COMPLIES
 
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from .limits_conf import LimitsLine, parse_limits_conf, parse_value
+from .limits_conf import LimitsLine, parse_limits_conf, parse_setting, parse_value
 from .pam_limits import Dialect
 from .rlimit import ITEMS
 
@@ -85,7 +85,8 @@ def _has_value(line: LimitsLine) -> bool:
     """Tell whether pam_limits heeds an item, or nobody can say what was meant by it."""
     if line.item not in ITEMS:
         return not _find_item(line.item)
-    return parse_value(line.item, line.fields[3]) is not None
+    read = parse_setting if ITEMS[line.item].resource is None else parse_value
+    return read(line.item, line.fields[3]) is not None
 
 
 def _correct(words: list[str]) -> tuple[str, ...]:
