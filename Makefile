@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # One command per intent. Each sets up what it needs; all of it needs root on Debian 12.
-.PHONY: demo test oracle torture faults seeds fuzz audit bench docs lint unit host molecule collection clean
+.PHONY: demo test oracle torture faults seeds fuzz audit bench releases controllers docs lint unit host molecule collection clean
 
 VENV := .venv
 BIN := $(CURDIR)/$(VENV)/bin
@@ -44,6 +44,11 @@ fuzz: .setup
 # What is known of the packages that development uses; targets need none.
 audit: .setup
 	@$(BIN)/pip-audit --local
+
+# The scenario on each Debian release, and the collection run by each ansible-core: both take
+# long, and both write docs/supported.md.
+releases controllers: .setup collection
+	@$(BIN)/python -m tests.releases $@
 
 # The pages of docs/, of every cause, of modules and roles as one site: build/site/index.html.
 docs: .setup collection

@@ -23,7 +23,11 @@ if TYPE_CHECKING:
     from .policy.schema import SessionRule
     from .probe.process import Process
 
-_WAYS = {"sshd": "sshd", "sshd-session": "sshd", "sudo": "sudo", "su": "su", "cron": "cron"}
+_WAYS = {
+    "sshd": "sshd",
+    "sshd-session": "sshd",
+    **{name: name for name in ("sudo", "su", "cron", "crond")},
+}
 """By the name of the process that opened the session, the PAM service."""
 
 

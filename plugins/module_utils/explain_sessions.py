@@ -57,7 +57,7 @@ def explain_sessions(seen: Sequence[Seen], evidence: Evidence) -> Iterator[Findi
                 explained = _explain_closed(finding, facts, result)
             else:
                 explained = _explain(finding, now, booted, (result, shell)) if known else finding
-            yield _for_jobs(explained) if result.service == "cron" else explained
+            yield _for_jobs(explained) if result.service.startswith("cron") else explained
 
 
 def _explain_closed(finding: Finding, facts: SessionFacts, result: SessionResult) -> Finding:

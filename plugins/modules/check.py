@@ -69,7 +69,8 @@ options:
     type: list
     elements: str
   services:
-    description: Ways in, by the names of their PAM services.
+    description:
+      - Ways in, by the names of their PAM services. V(cron) stands for C(crond) on Red Hat as well.
     type: list
     elements: str
     default: [sshd, su, sudo, cron, login]

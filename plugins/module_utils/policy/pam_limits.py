@@ -95,7 +95,9 @@ def find_dialect(os_release: Mapping[str, str]) -> Dialect:
         return _debian(with_1_4, version <= 24)._replace(needs_files=with_1_4)
     if "debian" in family:
         return _debian(version <= 11, version <= 12)
-    return Dialect(1023, needs_files="rhel" in family and version < 10)
+    if "rhel" in family and version >= 10:
+        return Dialect()
+    return Dialect(1023, needs_files="rhel" in family)
 
 
 def _debian(with_1_4: bool, with_buffer: bool) -> Dialect:

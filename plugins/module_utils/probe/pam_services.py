@@ -85,6 +85,16 @@ def _write_quiet_service(
     return stack.modules
 
 
+def name_here(service: str) -> str:
+    """Return the name that a PAM service has on this host: Red Hat calls cron's crond."""
+    renamed = service == "cron" and not _exists("cron") and _exists("crond")
+    return "crond" if renamed else service
+
+
+def _exists(service: str) -> bool:
+    return any(os.path.exists(f"{folder}/{service}") for folder in DIRECTORIES)
+
+
 def read_pam_files() -> dict[str, str]:
     """Return the text of every service file that libpam may read, by path."""
     files = {}

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from ..policy.rlimit import UNLIMITED, Rlimit
 from .children import run_in_children
 from .libpam import Libpam, PamCall, PamOutcome, set_own_limits
-from .pam_services import PamServices, prepared_services
+from .pam_services import PamServices, name_here, prepared_services
 from .session_base import Base, has_locked_password, read_base_limits, read_use_pam, sets_limits
 
 TYPE_CHECKING = False
@@ -104,11 +104,13 @@ def measure_sessions(
 ) -> list[SessionResult]:
     """Return what fresh sessions get, each inheriting what its real starter would pass on.
 
-    :param wanted: Pairs of service and user; the results keep their order.
+    :param wanted: Pairs of service and user; the results keep their order, and have the name that
+        the service has here.
     :param mode: As in :func:`probe_sessions`.
     :param default_limits: The service manager's defaults, for daemons started on demand.
     :param besides: Names of PAM modules that run although they leave a trace.
     """
+    wanted = [(name_here(service), user) for service, user in wanted]
     first = [pair for pair in wanted if pair[0] not in _CALLED_BY_ROOT]
     later = [pair for pair in wanted if pair[0] in _CALLED_BY_ROOT]
     if later and _CALLER not in first:

@@ -29,6 +29,7 @@ CONF_DIRECTORIES = ("/etc", "/run", "/usr/local/lib", "/usr/lib", "/lib")
 _LIBRARIES = (
     "/usr/lib/systemd",
     "/lib/systemd",
+    "/usr/lib64/systemd",
     "/usr/lib/x86_64-linux-gnu/systemd",
     "/usr/lib/aarch64-linux-gnu/systemd",
 )

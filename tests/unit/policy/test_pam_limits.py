@@ -63,7 +63,7 @@ def resolve(
         ({"ID": "linuxmint", "ID_LIKE": "ubuntu debian", "VERSION_ID": "21.3"}, DEBIAN_11),
         ({"ID": "rhel", "ID_LIKE": "fedora", "VERSION_ID": "9.4"}, RED_HAT_9),
         ({"ID": "rocky", "ID_LIKE": "rhel centos fedora", "VERSION_ID": "8.9"}, RED_HAT_9),
-        ({"ID": "rhel", "ID_LIKE": "fedora", "VERSION_ID": "10.0"}, RED_HAT),
+        ({"ID": "rhel", "ID_LIKE": "fedora", "VERSION_ID": "10.0"}, Dialect()),
         ({"ID": "fedora", "VERSION_ID": "8"}, RED_HAT),
         ({}, RED_HAT),
     ],

@@ -17,17 +17,22 @@ pytestmark = pytest.mark.look(
 SEEDS = Path(__file__).parents[2] / "files"
 
 
+@pytest.fixture(scope="module")
+def before(root, read_limits):
+    """Return what a login got before anything was provisioned."""
+    return read_limits(root.file("/root/proc/self/limits").content_string)
+
+
 @pytest.mark.parametrize("user", ["root", "bob"])
 @pytest.mark.parametrize("service", ["sshd", "su", "sudo"])
-def test_a_session_has_the_stock_limits(user, service, measure, root, read_limits):
-    before = read_limits(root.file("/root/proc/self/limits").content_string)
+def test_a_session_has_the_stock_limits(user, service, measure, before):
     seen = measure(f"{user}@{service}")
     assert seen == before
-    assert seen.nofile == ("1024", "1048576")
+    assert seen.nofile.soft == "1024"
 
 
-def test_a_new_container_has_the_stock_limits(contained, container, root):
-    assert contained.nofile == ("1048576", "1048576")
+def test_a_new_container_has_the_stock_limits(contained, container, root, read_limits):
+    assert contained == read_limits(root.file("/root/container").content_string)
     shown = root.check_output("docker exec %s /busybox df -k /dev/shm", container)
     assert shown.splitlines()[-1].split()[1] == str(64 * 2**10)
 
@@ -50,7 +55,7 @@ def test_a_second_run_would_change_nothing(ansible):
     assert (result["files"], result["restarted"], result["changed"]) == ([], [], False)
 
 
-def test_check_says_so(ansible):
+def test_check_says_so(ansible, before):
     """What fails is exactly what the profile asks and stock does not give."""
     wanted = {"users": ["bob"], "services": ["sshd"], "sections": ["sessions"]}
     result = ansible.ansible("mlhost.limits.check", json.dumps(wanted), check=False)
@@ -59,4 +64,7 @@ def test_check_says_so(ansible):
         for finding in result["findings"]
         if finding["status"] == "fail"
     }
-    assert short == {("nofile", "soft"), ("memlock", "soft"), ("memlock", "hard")}
+    expected = {("nofile", "soft"), ("memlock", "soft"), ("memlock", "hard")}
+    if int(before.nofile.hard) < 1048576:  # As from Debian 13 on.
+        expected.add(("nofile", "hard"))
+    assert short == expected
