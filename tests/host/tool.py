@@ -18,7 +18,6 @@ _PATH = f"{os.environ.get('PATH', os.defpath)}:/usr/sbin:/sbin"
 _END_SECONDS = 20  # mmdebstrap removes half a system when it is told to end
 
 _PACKAGE_OF = {
-    "debugfs": "e2fsprogs",
     "mke2fs": "e2fsprogs",
     "qemu-img": "qemu-utils",
     "qemu-system-x86_64": "qemu-system-x86",
