@@ -33,7 +33,8 @@ def find_examples(look: Look) -> dict[str, Example]:
         for block, reasons in blocks:
             if text in reasons:
                 found = (reasons.index(text), len(reasons), block)
-                best[cause["code"]] = min(best.get(cause["code"], found), found)
+                old = best.get(cause["code"], found)  # Of those that are as good, the first.
+                best[cause["code"]] = min(old, found, key=lambda one: one[:2])
     return {code: {"cause": one, "lines": block} for code, (one, _count, block) in best.items()}
 
 

@@ -7,6 +7,8 @@
 from __future__ import annotations
 
 import argparse
+import re
+import shlex
 import sys
 from typing import Any, NamedTuple
 
@@ -21,6 +23,14 @@ PYTHON = "/usr/bin/python3"
 PID = "/run/run-16.pid"
 PACKAGES = "/usr/lib/python3/dist-packages"
 LOADER = {"workers": 16, "tensors_per_batch": 64}
+BREAK = f"""
+import ctypes, os
+fd = os.open("/dev/fuse", os.O_RDWR)
+options = f"fd={{fd}},rootmode=40000,user_id=0,group_id=0".encode()
+ended = ctypes.CDLL(None, use_errno=True).mount(b"shards", b"{CACHE}", b"fuse", 0, options)
+assert ended == 0, os.strerror(ctypes.get_errno())
+"""
+"""A file system whose program ends at once."""
 CORRUPT = f"mkdir {CACHE}; printf cut-short > {CACHE}/embeddings.safetensors"
 
 
@@ -117,6 +127,12 @@ RUNS = (
         ("folder-read-only",),
         {"cache_dir": CACHE},
         tmpfs(CACHE, "ro,size=8M"),
+    ),
+    Run(
+        "a cache whose FUSE program has ended",
+        ("folder-broken",),
+        {"cache_dir": CACHE},
+        f"modprobe fuse; mkdir {CACHE}; python3 -c {shlex.quote(BREAK)}",
     ),
     Run(
         "a small disk for a cache",
@@ -244,13 +260,13 @@ def try_run(shell: Shell, run: Run) -> dict[str, Any]:
 def main() -> int:
     """Make the runs; the status is 0 where each shows its codes."""
     parser = argparse.ArgumentParser(prog="python -m tests.faults.runs", description=__doc__)
-    parser.add_argument("--only", default="", help="a part of the names")
+    parser.add_argument("--only", default="", metavar="REGEX", help="of names")
     only = parser.parse_args().only
     results, wrong = [], 0
     with guest.running(guest.DEFAULT_RELEASE) as host:
         prepare(host)
         with opened(host) as shell:
-            for run in (run for run in RUNS if only in run.name):
+            for run in (run for run in RUNS if re.search(only, run.name)):
                 try:
                     results.append(try_run(shell, run))
                     print(f"shown      {run.name}", flush=True)

@@ -74,9 +74,11 @@ def blame_descriptors(run: Training, needed: int, has: Rlimit, plan: Plan) -> Ca
 
 def blame_file_handles(run: Training, needed: int, used: int, most: int) -> Cause:
     """Say why a run ends with "Too many open files in system"."""
+    one = run.ranks_per_node == 1
+    ranks = _number(run.ranks_per_node, "rank", "ranks")
     text = (
-        f"{run.ranks_per_node} ranks with {_name(run.workers)} each open up to {needed} files,"
-        f" and fs.file-max {most} leaves {max(most - used, 0)}"
+        f"{ranks} with {_name(run.workers)} {'opens' if one else 'each open'}"
+        f" up to {needed} files, and fs.file-max {most} leaves {max(most - used, 0)}"
     )
     return Cause("run-file-handles", text, Remedy(f"allow {used + needed} files on the host"))
 
@@ -96,9 +98,10 @@ def blame_leftovers(paths: tuple[str, ...], size: int) -> Cause:
     """Say what holds shared memory that no process uses."""
     shown = ", ".join(map(one_line, paths[:3]))
     more = f" and {len(paths) - 3} more" if len(paths) > 3 else ""
-    text = f"{shown}{more} take {format_size(size)}, and no process has them mapped or open"
+    take, them = ("takes", "it") if len(paths) == 1 else ("take", "them")
+    text = f"{shown}{more} {take} {format_size(size)}, and no process has {them} mapped or open"
     commands = (("rm", "-f", "--", *paths),) if len(paths) <= 100 else ()
-    return Cause("run-shared-memory-leftovers", text, Remedy("remove them", commands))
+    return Cause("run-shared-memory-leftovers", text, Remedy(f"remove {them}", commands))
 
 
 def blame_memory(run: Training, needed: int, room: Room, plan: Plan) -> Cause:

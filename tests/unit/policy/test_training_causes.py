@@ -76,6 +76,8 @@ def test_files_of_the_host() -> None:
         "2 ranks with 8 workers each open up to 322 files, and fs.file-max 1000 leaves 100"
     )
     assert cause.remedy.text == "allow 1222 files on the host"
+    alone = blame_file_handles(RUN._replace(ranks_per_node=1), 322, 900, 1000)
+    assert alone.text.startswith("1 rank with 8 workers opens up to 322 files, and ")
 
 
 def test_shared_memory() -> None:
@@ -98,6 +100,12 @@ def test_leftovers_are_removed_by_name() -> None:
     assert cause.remedy.commands == (
         ("rm", "-f", "--", "/dev/shm/torch_1_2_0", "/dev/shm/nccl-a\n"),
     )
+
+
+def test_one_leftover_is_told_as_one() -> None:
+    cause = blame_leftovers(("/dev/shm/torch_1",), GIB)
+    assert cause.text == ("/dev/shm/torch_1 takes 1.0 GiB, and no process has it mapped or open")
+    assert cause.remedy.text == "remove it"
 
 
 def test_many_leftovers_are_counted() -> None:
