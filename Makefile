@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # One command per intent. Each sets up what it needs; all of it needs root on Debian 12.
-.PHONY: demo test oracle torture faults seeds fuzz audit bench releases controllers docs lint unit host molecule collection clean
+.PHONY: demo film test oracle torture faults seeds fuzz audit bench releases controllers docs lint unit host molecule collection clean
 
 VENV := .venv
 BIN := $(CURDIR)/$(VENV)/bin
@@ -15,6 +15,10 @@ export PYTHONDONTWRITEBYTECODE := 1
 
 demo: .setup collection
 	@$(BIN)/python -m tests.demo
+
+# The demo again, recorded and drawn for the documentation.
+film: .setup collection
+	@$(BIN)/python -m tests.film
 
 test: .setup collection
 	@$(BIN)/python -m tests.run
