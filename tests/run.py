@@ -45,6 +45,7 @@ def lint_steps() -> list[Step]:
                 "tests/run.py",
                 "tests/demo.py",
                 "tests/bench",
+                "tests/releases",
                 "tests/seeds/__main__.py",
             ],
         ),
