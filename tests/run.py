@@ -46,6 +46,7 @@ def lint_steps() -> list[Step]:
                 "tests/demo.py",
                 "tests/bench",
                 "tests/reference",
+                "tests/releases",
                 "tests/seeds/__main__.py",
             ],
         ),
