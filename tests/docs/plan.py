@@ -73,7 +73,10 @@ def plan_all() -> list[Step]:
 
 
 def plan_document(path: str) -> list[Step]:
-    """Return the steps of a document in the order of its lines."""
+    """Return the steps of a document in the order of its lines.
+
+    :raises ValueError: If nothing is known of a word such as FILE.
+    """
     document = DOCUMENTS.get(path, Document())
     found: list[Command | Block] = list(find_spans((TOP / path).read_text("utf-8"), PROGRAMS))
     for block in read_blocks(path):
@@ -96,7 +99,10 @@ def _plan_item(path: str, document: Document, item: Command | Block) -> Iterator
     for text in expand_options(" ".join(item.text.split()) if item.is_span else item.text):
         key = name_command(text)
         way = document.ways.get(key) or find_stand_in(key) or Way()
-        script = fill(way.instead or text, values) if way.runs else ""
+        try:
+            script = fill(way.instead or text, values) if way.runs else ""
+        except ValueError as exc:
+            raise ValueError(f"{path}:{item.line}: {exc}") from exc
         place = way.place or PROGRAMS.get(item.program, document.place)
         yield Step(path, item.line, key, script, place, way, item.shown)
 

@@ -72,9 +72,19 @@ class Document(NamedTuple):
     """Where programs run that are not ours."""
     changes_machine: bool = False
     """Whether the host is stock no more after it."""
+    has_guests: bool = False
+    """Whether it starts guests itself, in the place of ours."""
     python: str = GUEST
     preamble: str = ""
     """What blocks of Python take for granted."""
+
+
+def somebodys(verb: str) -> Way:
+    """Leave alone the guest that has no name of its own, which may be somebody's."""
+    return Way(
+        instead=f"python3 -m tests.host {verb} --help",
+        reason="the guest without a name may be somebody's; the document names one as well",
+    )
 
 
 FALLS_SHORT = Way(status=1)
@@ -111,7 +121,6 @@ mkdir -p /srv/run
 python3 -c 'import time; time.sleep(300)' /srv/run > /dev/null 2>&1 &
 trap 'kill $!' EXIT
 """
-SOMEBODYS = "the guest of this name may be somebody's"
 NEEDS_TORCH = "needs torch; `make seeds` runs it"
 
 DOCUMENTS: Mapping[str, Document] = {
@@ -208,7 +217,7 @@ dataset, train = [], print
         values={"COMMAND": "id -un"},
         place=DESK,
         python=DESK,
-        changes_machine=True,
+        has_guests=True,
         ways={
             "apt-get install --no-install-recommends $(cat tests/host/packages.txt)": Way(
                 instead="apt-get install --simulate --no-install-recommends"
@@ -216,15 +225,7 @@ dataset, train = [], print
                 reason="it would change this machine",
             ),
             "python3 -m tests.host ssh NAME -u alice -- COMMAND": Way(prints=("alice",)),
-            "python3 -m tests.host up": Way(
-                instead="python3 -m tests.host up NAME", reason=SOMEBODYS
-            ),
-            "python3 -m tests.host ssh": Way(
-                instead="python3 -m tests.host ssh NAME -- true", reason=SOMEBODYS
-            ),
-            "python3 -m tests.host down": Way(
-                instead="python3 -m tests.host down --help", reason=SOMEBODYS
-            ),
+            **{f"python3 -m tests.host {verb}": somebodys(verb) for verb in ("up", "ssh", "down")},
             "python3 -m tests.host clean": Way(before='export MLHOST_CACHE="$PWD/empty"'),
         },
     ),
@@ -237,9 +238,7 @@ dataset, train = [], print
     ),
     "CONTRIBUTING.md": Document(
         ways={
-            "python -m tests.host up": Way(
-                instead="python -m tests.host up NAME", reason=SOMEBODYS
-            ),
+            "python -m tests.host up": somebodys("up"),
         }
     ),
 }
