@@ -121,6 +121,11 @@ mkdir -p /srv/run
 python3 -c 'import time; time.sleep(300)' /srv/run > /dev/null 2>&1 &
 trap 'kill $!' EXIT
 """
+SLURM_CONF = """
+mkdir -p /etc/slurm
+printf 'ClusterName=a\\nNodeName=n CPUs=1\\nPartitionName=gpu Nodes=n\\n' > /etc/slurm/slurm.conf
+trap 'rm -r /etc/slurm' EXIT
+"""
 NEEDS_TORCH = "needs torch; `make seeds` runs it"
 
 DOCUMENTS: Mapping[str, Document] = {
@@ -201,13 +206,11 @@ DOCUMENTS: Mapping[str, Document] = {
             ' --cmdline "-e audit_dest=/srv/reports/limits.html"': Way(status=2, before=RUNNER),
         },
     ),
+    "docs/slurm.md": Document(
+        ways={"mlhost-limits explain job:slurm/gpu memlock": Way(before=SLURM_CONF)},
+    ),
     "docs/training-code.md": Document(
-        preamble="""
-def DataLoader(dataset, num_workers, prefetch_factor):
-    assert num_workers > 0
-
-dataset, train = [], print
-""",
+        preamble="DataLoader, dataset, train = dict, [], print",
         ways={"pip install .": Way(before=OWN_ENVIRONMENT)},
     ),
     "tests/faults/README.md": Document(
