@@ -1,0 +1,247 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What the documents leave to their reader: what words stand for, what is there, what comes of it.
+
+A command that is not named here is run as it stands and must end with 0. In a document, `sh` is
+what is typed, `console` what is typed behind `$ ` and what comes of it, `text` what is printed,
+`ini` settings of others; a block that is a file has its name as a comment in the first line.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+DESK, GUEST = "desk", "guest"
+"""Where commands run: here, in a copy of the project; or on the host, as root."""
+
+FIRST = ("README.md",)
+LAST = ("tests/host/README.md",)
+CHANGELOG = "CHANGELOG.md"
+"""What was, and no instruction."""
+
+PROGRAMS: Mapping[str, str] = {
+    **dict.fromkeys(("ansible", "ansible-builder", "ansible-doc", "ansible-galaxy"), DESK),
+    **dict.fromkeys(("ansible-inventory", "ansible-playbook", "ansible-pull"), DESK),
+    **dict.fromkeys(("ansible-runner", "make", "molecule", "pip", "pytest"), DESK),
+    **dict.fromkeys(("python", "python3"), DESK),
+    "mlhost-limits": GUEST,
+}
+"""Programs whose commands count within sentences as well, with the place where each runs."""
+
+VALUES: Mapping[str, str] = {
+    "FILE": "policy.json",
+    "KEY": "vm.max_map_count",
+    "NAME": "$MACHINE",
+    "P": "training",
+    "U": "alice",
+    "UNIT": "ssh.service",
+}
+"""What placeholders stand for in every document."""
+
+MACHINE: Mapping[str, str] = {"policy.json": '{"kernel": {"vm.max_map_count": 60000}}\n'}
+"""Files where commands run on the host."""
+
+
+class Way(NamedTuple):
+    """How one command is run, where that is not simply as it stands."""
+
+    status: int = 0
+    before: str = ""
+    """Shell that the command's own shell runs first."""
+    after: str = ""
+    """Shell that runs when all is over, in the same folder."""
+    place: str = ""
+    prints: tuple[str, ...] = ()
+    """What is among what it prints; by default the first line that the document shows."""
+    instead: str = ""
+    """What is run in its place, for a reason."""
+    reason: str = ""
+    """Why it is not run as it stands; nothing is run where nothing is in its place."""
+
+    @property
+    def runs(self) -> bool:
+        return bool(self.instead or not self.reason)
+
+
+class Document(NamedTuple):
+    """What is special about one document."""
+
+    values: Mapping[str, str] = {}
+    ways: Mapping[str, Way] = {}
+    place: str = ""
+    """Where programs run that are not ours."""
+    changes_machine: bool = False
+    """Whether the host is stock no more after it."""
+    has_guests: bool = False
+    """Whether it starts guests itself, in the place of ours."""
+    python: str = GUEST
+    preamble: str = ""
+    """What blocks of Python take for granted."""
+
+
+def somebodys(verb: str) -> Way:
+    """Leave alone the guest that has no name of its own, which may be somebody's."""
+    return Way(
+        instead=f"python3 -m tests.host {verb} --help",
+        reason="the guest without a name may be somebody's; the document names one as well",
+    )
+
+
+FALLS_SHORT = Way(status=1)
+"""A stock host does not meet the profile."""
+RED = Way(status=2)
+"""The same, as Ansible says it."""
+OWN_ENVIRONMENT = "python3 -m venv environment && . environment/bin/activate"
+VENDOR = """
+cd /etc/security/limits.d
+printf '# all\\n* soft nofile 65536\\n* hard nofile 1048576\\n' > 90-mlhost.conf
+printf '# of a vendor\\n\\nalice soft nofile 1024\\n' > 95-vendor.conf
+cd -
+"""
+RESULTS = """
+mkdir -p srv/limits
+python3 -m tests.host ssh "$MACHINE" -- mlhost-limits check --json > srv/limits/node1.json || true
+"""
+RUNNER = """
+python3 -m pip install --quiet --target="$PWD/runner" 'ansible-runner>=2.4,<3'
+export PATH="$PWD/runner/bin:$PATH" PYTHONPATH="$PWD/runner"
+mkdir -p project/inventory reports && cp hosts project/inventory/
+"""
+PULLED = """
+sed -i "s|/srv|$PWD/srv|" local.yml
+mkdir -p srv/limits pulled && cp local.yml pulled/ && git -C pulled init --quiet
+git -C pulled add . && git -C pulled -c user.name=a -c user.email=a@localhost commit --quiet -m a
+"""
+WITHOUT_LOCKS = """
+mlhost-limits() { setpriv --bounding-set -ipc_lock /usr/local/bin/mlhost-limits "$@"; }
+ulimit -Sl 64
+"""
+OTHER_RUN = """
+mkdir -p /srv/run
+python3 -c 'import time; time.sleep(300)' /srv/run > /dev/null 2>&1 &
+trap 'kill $!' EXIT
+"""
+SLURM_CONF = """
+mkdir -p /etc/slurm
+printf 'ClusterName=a\\nNodeName=n CPUs=1\\nPartitionName=gpu Nodes=n\\n' > /etc/slurm/slurm.conf
+trap 'rm -r /etc/slurm' EXIT
+"""
+NEEDS_TORCH = "needs torch; `make seeds` runs it"
+
+DOCUMENTS: Mapping[str, Document] = {
+    "README.md": Document(
+        values={"DIR": "/", "S": "sshd", "N": "ssh"},
+        changes_machine=True,
+        ways={
+            "mlhost-limits check": Way(
+                status=1, before=VENDOR, after="rm /etc/security/limits.d/9*.conf"
+            ),
+            "pip install '.[yaml]'": Way(before=OWN_ENVIRONMENT),
+        },
+    ),
+    "docs/audit.md": Document(
+        values={"/srv/limits": "$PWD/srv/limits"},
+        ways={
+            "ansible-playbook mlhost.limits.audit -i hosts": RED,
+            "mlhost-limits check --json": FALLS_SHORT,
+            'ansible localhost -m mlhost.limits.report -a "results=/srv/limits dest=limits.html"': Way(
+                before=RESULTS
+            ),
+        },
+    ),
+    "docs/cases.md": Document(
+        ways={
+            "mlhost-limits check --profile second_me --workers 2 --prefetch 8"
+            " --tensors-per-batch 16": Way(status=1, before="ulimit -Sn 160"),
+            "python load_batches.py --workers 2 ...": Way(reason=NEEDS_TORCH),
+            "mlhost-limits check --profile zero3_offload --parameters 50331648"
+            " --largest-layer 16777216 --gpus-per-node 2 --ranks-per-node 2 --workers 0": Way(
+                status=1, prints=("FAIL process:self: model_states", "required 1296MiB")
+            ),
+            "mlhost-limits check --profile zero3_offload --workers 0 --pinned-buffer 4194304"
+            " --only memory": Way(status=1, before=WITHOUT_LOCKS),
+            "mlhost-limits check --profile webdataset --workers 2 --shards 2"
+            " --cache-dir /srv/cache": Way(
+                status=1, before="mkdir -p /srv/cache; export SLURM_JOB_ID=4711"
+            ),
+            "mlhost-limits check --profile embedding_cache --cache-dir /srv/embeddings": Way(
+                status=1,
+                before="mkdir -p /srv/embeddings; printf 'PK\\3\\4' > /srv/embeddings/sample-0.pt",
+            ),
+            "mlhost-limits check --profile checkpoints --output-dir /srv/run": Way(
+                status=1, before=OTHER_RUN, prints=("FAIL path:/srv/run: other runs pid",)
+            ),
+            "molecule test --scenario-name workspace": Way(
+                instead="molecule list --scenario-name workspace",
+                reason="a scenario with a guest of its own, which is there",
+            ),
+        },
+    ),
+    "docs/causes.md": Document(ways={"mlhost-limits check --json": FALLS_SHORT}),
+    "docs/preflight.md": Document(
+        changes_machine=True,
+        ways={
+            "mlhost-limits check --profile second_me --workers 16 --prefetch 4"
+            " --tensors-per-batch 8 --batch-size 64MiB --output-dir /srv/run-17 --as-user alice": Way(
+                status=1, before="install -d -o alice /srv/run-17"
+            ),
+            "mlhost-limits check --profile second_me --workers 8 --prefetch 4"
+            " --tensors-per-batch 4": Way(
+                status=1,
+                before="ulimit -Sn 160",
+                prints=("FAIL process:self: nofile soft 160, required 161",),
+            ),
+        },
+    ),
+    "docs/recipes.md": Document(
+        values={
+            "DIR": "project",
+            "URL": '"$PWD/pulled"',
+            "/srv/limits": "$PWD/srv/limits",
+            "/srv/reports": "$PWD/reports",
+        },
+        ways={
+            'ansible-pull -U URL -i "$(hostname)," local.yml': Way(before=PULLED),
+            "ansible-runner run DIR -p mlhost.limits.audit"
+            ' --cmdline "-e audit_dest=/srv/reports/limits.html"': Way(status=2, before=RUNNER),
+        },
+    ),
+    "docs/slurm.md": Document(
+        ways={"mlhost-limits explain job:slurm/gpu memlock": Way(before=SLURM_CONF)},
+    ),
+    "docs/training-code.md": Document(
+        preamble="DataLoader, dataset, train = dict, [], print",
+        ways={"pip install .": Way(before=OWN_ENVIRONMENT)},
+    ),
+    "tests/faults/README.md": Document(
+        ways={"python -m tests.faults --list": Way(prints=("pam: ", "docker: "))}
+    ),
+    "tests/host/README.md": Document(
+        values={"COMMAND": "id -un"},
+        place=DESK,
+        python=DESK,
+        has_guests=True,
+        ways={
+            "apt-get install --no-install-recommends $(cat tests/host/packages.txt)": Way(
+                instead="apt-get install --simulate --no-install-recommends"
+                " $(cat tests/host/packages.txt)",
+                reason="it would change this machine",
+            ),
+            "python3 -m tests.host ssh NAME -u alice -- COMMAND": Way(prints=("alice",)),
+            **{f"python3 -m tests.host {verb}": somebodys(verb) for verb in ("up", "ssh", "down")},
+            "python3 -m tests.host clean": Way(before='export MLHOST_CACHE="$PWD/empty"'),
+        },
+    ),
+    "tests/bench/README.md": Document(
+        ways={
+            "mlhost-limits monitor": Way(
+                before="install -D policy.json /etc/mlhost-limits/monitor.json"
+            )
+        }
+    ),
+    "CONTRIBUTING.md": Document(
+        ways={
+            "python -m tests.host up": somebodys("up"),
+        }
+    ),
+}
