@@ -128,7 +128,48 @@ trap 'rm -r /etc/slurm' EXIT
 """
 NEEDS_TORCH = "needs torch; `make seeds` runs it"
 
+TREE = """
+mkdir -p /srv/image/etc /srv/image/usr/bin
+touch /srv/image/usr/bin/dockerd
+cp -a /etc/passwd /etc/group /etc/os-release /etc/security /etc/pam.d /etc/ssh /srv/image/etc/
+"""
+
 DOCUMENTS: Mapping[str, Document] = {
+    "docs/adopt.md": Document(
+        ways={
+            "mlhost-limits adopt --root /srv/image": Way(before=TREE),
+            "mlhost-limits check --profile none --policy policy.yml": Way(
+                before="printf 'kernel:\\n  vm.max_map_count: 1\\n' > policy.yml"
+            ),
+        }
+    ),
+    "docs/image-builds.md": Document(
+        values={"/mnt/image": "/srv/image"},
+        ways={
+            "mlhost-limits check --root /mnt/image": Way(
+                status=1, before=TREE, prints=("unknown until the first boot",)
+            )
+        },
+    ),
+    "tests/releases/README.md": Document(
+        ways={
+            "python3 -m tests.releases releases --only trixie --scenario services"
+            " --scenario podman": Way(
+                instead="python3 -m tests.releases releases --help",
+                reason="hours on hosts of its own",
+                prints=("--only", "--scenario"),
+            ),
+            "python3 -m tests.releases controllers --only newest": Way(
+                instead="python3 -m tests.releases controllers --help",
+                reason="minutes on a host of its own",
+                prints=("--only",),
+            ),
+            "MLHOST_RELEASE=trixie molecule test": Way(
+                instead="MLHOST_RELEASE=trixie molecule list",
+                reason="a scenario with a guest of its own, which is there",
+            ),
+        }
+    ),
     "README.md": Document(
         values={"DIR": "/", "S": "sshd", "N": "ssh"},
         changes_machine=True,
