@@ -53,12 +53,13 @@ def read_sections(folder: Path = DOCS) -> dict[str, Section]:
 def format_cause(code: str, section: Section, example: Mapping[str, Any] | None) -> str:
     """Return the page of one code, for the folder below."""
     place, sentence = CODES[code]
+    where = f"`{place}`" if ":" in place else place
     text = _SHOWN.sub("", section.text).strip()
     return "\n".join(
         [
             ORPHAN,
             f"# {code}\n",
-            f"*{sentence[0].upper()}{sentence[1:]}.* In `{place}`; one of"
+            f"*{sentence[0].upper()}{sentence[1:]}.* In {where}; one of"
             f" [these](../{section.page}#{code}), and of [all](index.md).\n",
             _LINK.sub(lambda link: f"](../{link[1] or section.page}{link[2] or ''})", text) + "\n",
             *(_format_example(example) if example else _format_lack(section)),
@@ -73,7 +74,7 @@ def _format_example(example: Mapping[str, Any]) -> list[str]:
     fix = fixes[number]
     text = _MARKUP.sub(r"\\\g<0>", fix.text)
     how = "Run what stands behind `run` as root." if fix.has_commands else "No command does that."
-    more = " The causes below it come next." if number + 1 < len(fixes) else ""
+    more = " Then go on with the causes below it." if number + 1 < len(fixes) else ""
     return [
         f"## Example\n\nWhat a check printed on a host with {kind} `{name}`:\n",
         "\n".join(["```text", *lines, "```"]) + "\n",

@@ -129,7 +129,7 @@ def test_a_fix_is_told_with_its_commands_and_what_comes_after_it() -> None:
     first = format_cause("shell-lowers", section, example)
     assert first.endswith(
         'Make it "65536"; then log in again. Run what stands behind `run` as root.'
-        " The causes below it come next.\n"
+        " Then go on with the causes below it.\n"
     )
     assert "with the fault `shell: ~/.bashrc lowers it`" in first
     second = format_cause("shell-lowers", section, {**example, "cause": 1})
