@@ -42,6 +42,7 @@ def lint_steps() -> list[Step]:
                 "mypy",
                 "plugins/module_utils",
                 "tests/host",
+                "tests/docs",
                 "tests/run.py",
                 "tests/demo.py",
                 "tests/bench",
