@@ -91,7 +91,8 @@ def run_controllers(names: Sequence[str]) -> Iterator[tuple[bool, dict[str, str]
             results = dict(run_steps(controller, host))
         words = {step: "passed" if good else "failed" for step, good in results.items()}
         print(f"{name}: {words}; {controller.output}/log", flush=True)
-        yield all(results.values()), {**read_versions(controller), **words}
+        row = {"asked for": name, **read_versions(controller), **words}
+        yield all(results.values()), row
 
 
 def install(name: str) -> Controller:
