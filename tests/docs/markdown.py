@@ -12,7 +12,7 @@ _FENCE = re.compile(r"^(?P<indent> *)(?P<mark>`{3,}|~{3,})(?P<language>.*)$")
 _SPAN = re.compile(r"(?<!`)`([^`]+)`(?!`)")
 _COMMENT = re.compile(r"(?:^|\s)#(?=\s|$)")
 _HERE_DOCUMENT = re.compile(r"<<-?\s*(['\"]?)(\w+)\1")
-_OPTIONAL = re.compile(r" \[(?! )([^\[\]]+)\]")
+_OPTIONAL = re.compile(r" \[(?!\{)(?! )([^\[\]]+)\]")
 _PLACEHOLDER = re.compile(r"(?<![\w$-])[A-Z]+(?![\w=(])")
 _FILE_NAME = re.compile(r"# ([\w./-]+\.[a-z]+)\b")
 PROMPT = "$ "
@@ -136,7 +136,7 @@ def find_commands(block: Block) -> list[Command]:
 
 
 def _read_command(line: str, lines: Iterator[tuple[int, str]], number: int) -> str:
-    """Read on until quotes are closed, nothing is continued and a here-document has its end."""
+    """Read on until quotes are closed, nothing is continued, and what was begun has its end."""
     command = strip_comment(line)
     while command is None or command.endswith("\\"):
         following = next(lines, None)
@@ -144,14 +144,21 @@ def _read_command(line: str, lines: Iterator[tuple[int, str]], number: int) -> s
             raise ValueError(f"the command of line {number} has no end")
         line = f"{line}\n{following[1]}"
         command = strip_comment(line)
-    for match in _HERE_DOCUMENT.finditer(command):
-        for _number, inner in lines:
-            command = f"{command}\n{inner}"
-            if inner == match[2]:
-                break
-        else:
-            raise ValueError(f"the command of line {number} has no end")
+    ends = [match[2] for match in _HERE_DOCUMENT.finditer(command)]
+    if command.endswith("{"):  # A function, up to the brace that stands alone.
+        ends.append("}")
+    for end in ends:
+        command = f"{command}\n{_read_until(end, lines, number)}"
     return command
+
+
+def _read_until(end: str, lines: Iterator[tuple[int, str]], number: int) -> str:
+    inner = []
+    for _number, line in lines:
+        inner.append(line)
+        if line == end:
+            return "\n".join(inner)
+    raise ValueError(f"the command of line {number} has no end")
 
 
 def strip_comment(line: str) -> str | None:

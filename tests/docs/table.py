@@ -134,7 +134,39 @@ touch /srv/image/usr/bin/dockerd
 cp -a /etc/passwd /etc/group /etc/os-release /etc/security /etc/pam.d /etc/ssh /srv/image/etc/
 """
 
+TUTORIAL = """
+hosts=$(python3 -m tests.host list --json | python3 -c 'import json, sys
+print(next(one["inventory"] for one in json.load(sys.stdin) if one["instance"] == "tutorial"))')
+check() {
+  ansible all -i "$hosts" -m mlhost.limits.check -a "$*" |
+    python3 -c 'import json, sys; text = sys.stdin.read()
+print("\\n".join(json.JSONDecoder().raw_decode(text[text.index(" => {") + 4:])[0]["report"]))'
+}
+"""
+"""What the reader's shell still knows of the steps before."""
+
 DOCUMENTS: Mapping[str, Document] = {
+    "docs/tutorial.md": Document(
+        place=DESK,
+        has_guests=True,
+        ways={
+            'ansible-playbook -i "$hosts" mlhost.limits.provision --diff -e docker_restart=true': Way(
+                before=TUTORIAL, prints=("changed: [tutorial]",)
+            ),
+            "check profile=training": Way(before=TUTORIAL, prints=("unknown",)),
+            'ansible-playbook -i "$hosts" mlhost.limits.audit': Way(
+                status=2, before=TUTORIAL, prints=("1 host: 1 fail",)
+            ),
+            'check \'{"policy": {"waivers": [{"what": "nofile soft",'
+            ' "where": "session:alice@*",'
+            ' "why": "the vendor mends it in January", "until": "2027-01-31"}]}}\'': Way(
+                before=TUTORIAL, prints=("0 fail, 0 unknown, 5 waived",)
+            ),
+            'ansible-playbook -i "$hosts" mlhost.limits.provision --diff -e state=absent': Way(
+                before=TUTORIAL, prints=("failed=0",)
+            ),
+        },
+    ),
     "docs/adopt.md": Document(
         ways={
             "mlhost-limits adopt --root /srv/image": Way(before=TREE),
