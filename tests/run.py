@@ -116,6 +116,7 @@ def host_steps() -> list[Step]:
         Step("test host", ["pytest", "tests/host", "-s", *others]),
         Step("logins", ["pytest", *logins, "-s"]),
         Step("faults", ["pytest", "tests/faults"]),
+        Step("commands of docs", ["pytest", "tests/docs", "-s"]),
     ]
 
 
@@ -126,6 +127,7 @@ def molecule_steps() -> list[Step]:
         Step("molecule services", ["molecule", "test", "--scenario-name", "services"]),
         Step("molecule workspace", ["molecule", "test", "--scenario-name", "workspace"]),
         Step("molecule podman", ["molecule", "test", "--scenario-name", "podman"]),
+        Step("molecule image", ["molecule", "test", "--scenario-name", "image"]),
         Step("molecule monitor", ["molecule", "test", "--scenario-name", "monitor"]),
     ]
 
