@@ -28,6 +28,7 @@ from .probe.files import (
     read_text,
     under,
 )
+from .probe.image import is_chroot
 from .probe.kernel import read_sysctl, sysctl_path
 from .probe.unit import find_unit_names, read_dockerd_flags, read_manager_files, read_unit_files
 
@@ -66,7 +67,8 @@ def adopt_sections(root: str) -> list[Adopted]:
     nr_open = _find_nr_open(sysctl_files, root)
     procps = find_procps(release)
     keys = list_site_keys(sysctl_files, procps)
-    lacking = [key for key in keys if root == "/" and not os.path.exists(sysctl_path(key))]
+    runs = root == "/" and not is_chroot()
+    lacking = [key for key in keys if runs and not os.path.exists(sysctl_path(key))]
     limits = {path: _without_block(text, path) for path, text in read_limits_files(root).items()}
     limits = _without_ours(limits)
     flags = read_dockerd_flags(root)
@@ -110,7 +112,7 @@ def _read_sysctl_files(root: str) -> dict[str, str]:
 
 def _find_nr_open(files: dict[str, str], root: str) -> int | None:
     """Return the lowest fs.nr_open from now on; of a tree that does not state it, nothing."""
-    if root == "/":
+    if root == "/" and not is_chroot():
         return find_lowest_nr_open(files, {"fs.nr_open": read_sysctl("fs.nr_open")})
     stated = resolve_sysctl(files, ["fs.nr_open"]).get("fs.nr_open")
     return find_number(stated.winner) if stated else None
