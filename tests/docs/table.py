@@ -218,7 +218,7 @@ DOCUMENTS: Mapping[str, Document] = {
             "ansible-playbook mlhost.limits.audit -i hosts": RED,
             "mlhost-limits check --json": FALLS_SHORT,
             'ansible localhost -m mlhost.limits.report -a "results=/srv/limits dest=limits.html"': Way(
-                before=RESULTS
+                status=2, before=RESULTS
             ),
         },
     ),
@@ -254,6 +254,9 @@ DOCUMENTS: Mapping[str, Document] = {
     "docs/preflight.md": Document(
         changes_machine=True,
         ways={
+            'ansible-playbook mlhost.limits.preflight -i hosts -e profile=second_me -e \'{"training":'
+            ' {"workers": 16, "prefetch": 4, "tensors_per_batch": 8, "batch_size": "64MiB",'
+            ' "user": "alice"}}\'': RED,
             "mlhost-limits check --profile second_me --workers 16 --prefetch 4"
             " --tensors-per-batch 8 --batch-size 64MiB --output-dir /srv/run-17 --as-user alice": Way(
                 status=1, before="install -d -o alice /srv/run-17"
@@ -274,6 +277,7 @@ DOCUMENTS: Mapping[str, Document] = {
             "/srv/reports": "$PWD/reports",
         },
         ways={
+            'ansible localhost -m mlhost.limits.report -a "results=/srv/limits dest=limits.html"': RED,
             'ansible-pull -U URL -i "$(hostname)," local.yml': Way(before=PULLED),
             "ansible-runner run DIR -p mlhost.limits.audit"
             ' --cmdline "-e audit_dest=/srv/reports/limits.html"': Way(status=2, before=RUNNER),
