@@ -23,19 +23,20 @@ from .policy.image_forecast import (
 )
 from .policy.kernel_boot import foresee_start, predict_boot
 from .policy.kernel_causes import find_kernel_causes
-from .policy.pam_limits import User, find_dialect, read_lines
+from .policy.pam_limits import User, find_dialect, find_obstacle, read_lines
 from .policy.pam_reach import find_bypass, find_hindrances
 from .policy.pam_stack import find_pam_limits, find_service_file, flatten, read_limits_options
 from .policy.podman_causes import PodmanFacts, find_podman_causes, foresee
 from .policy.services_policy import TASKS, find_rule
 from .policy.session_causes import SessionFacts
 from .policy.session_model import Start
-from .policy.session_rules import covers_everyone, find_limits, named_users
+from .policy.session_rules import covers_everyone, find_limits, named_groups, named_users
 from .policy.shm_mount import FSTAB, SHM
 from .policy.sysctl_writes import find_lowest_nr_open
 from .policy.unit_file import Source
 from .policy.unit_model import Files, Manager, UnitFacts
 from .probe.files import (
+    find_hanging_limits_files,
     read_bytes,
     read_limits_files,
     read_os_release,
@@ -48,7 +49,7 @@ from .probe.unit import read_dockerd_flags, read_manager_files, read_unit_files
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from .check_options import Options
     from .policy.finding import Finding
@@ -58,10 +59,8 @@ if TYPE_CHECKING:
 
     Foretold = Iterator[tuple[Requirement, Forecast]]
 
-EVERYONE = User("*", 2**31, 2**31)
-"""Who stands for all users that an image does not have yet."""
-
 FORETOLD = ("kernel", "sessions", "services", "docker", "podman", "shared_memory")
+_NOBODY = 2**31  # The number of whoever stands for users that an image does not have yet.
 _NEW_SERVICE = "mlhost-canary-0.service"
 _DOCKERD = ("/usr/bin/dockerd", "/usr/sbin/dockerd", "/usr/local/bin/dockerd")
 _PODMAN = ("/usr/bin/podman", "/usr/local/bin/podman", "/usr/sbin/podman")
@@ -77,7 +76,9 @@ class Tree:
         self.root = root
         self.boot = TreeBoot(root)
         self.dialect = find_dialect(read_os_release(root))
-        self.lines = tuple(read_lines(read_limits_files(root), self.dialect))
+        self.limits_files = read_limits_files(root)
+        self.hanging = find_hanging_limits_files(root)
+        self.lines = tuple(read_lines(self.limits_files, self.dialect))
         self.pam_files = read_tree_pam_files(root)
         running = {"fs.nr_open": _start_of(self.boot, "fs.nr_open")}
         self.nr_open = find_lowest_nr_open(self.boot.files, running) or 0
@@ -123,31 +124,45 @@ def _look_at_kernel(policy: Policy, _options: Options, tree: Tree) -> Foretold:
 
 
 def _look_at_sessions(policy: Policy, options: Options, tree: Tree) -> Foretold:
-    names = named_users(policy.sessions) if options.users is None else list(options.users)
-    names += ["*"] if options.users is None and covers_everyone(policy.sessions) else []
-    for name in dict.fromkeys(names):
+    for name in _choose_users(policy) if options.users is None else options.users:
+        place, reason, limits = f"session:{name}", "no rule of the policy is about them", {}
         try:
-            user = EVERYONE if name == "*" else read_tree_user(tree.root, name)
+            user = _STAND_INS.get(name[:1], _read_user)(name, tree)
+            limits = find_limits(policy.sessions, user)
         except ValueError as exc:
-            wanted = Requirement(f"session:{name}", "all", "value")
-            yield wanted, Forecast(UNKNOWN, reason=str(exc))
-            continue
-        limits = find_limits(policy.sessions, user)
-        for service in options.services:
+            reason = str(exc)
+        if not limits:
+            yield Requirement(place, "all", "value"), Forecast(UNKNOWN, reason=reason)
+        for service in options.services if limits else ():
             yield from _look_at_session(user, service, limits, tree)
+
+
+def _choose_users(policy: Policy) -> list[str]:
+    """Return who stands for all that the rules mean; an image may have none of them yet."""
+    groups = [f"@{name}" for name in named_groups(policy.sessions)]
+    everyone = ["*"] if covers_everyone(policy.sessions) else []
+    return list(dict.fromkeys([*named_users(policy.sessions), *groups, *everyone]))
+
+
+def _read_user(name: str, tree: Tree) -> User:
+    return read_tree_user(tree.root, name)
+
+
+_STAND_INS: Mapping[str, Callable[[str, Tree], User]] = {
+    "*": lambda name, _tree: User(name, _NOBODY, _NOBODY),
+    "@": lambda name, _tree: User(name, _NOBODY, _NOBODY, frozenset({name[1:]})),
+}
 
 
 def _look_at_session(user: User, service: str, limits: Mapping[str, Limit], tree: Tree) -> Foretold:
     place = f"session:{user.name}@{service}"
-    trouble = ""
+    missing = find_obstacle(tree.limits_files, tree.hanging, user, tree.dialect)
+    trouble = f"{missing} is missing, and PAM refuses every login" if missing else ""
     hindrances: tuple[Hindrance, ...] = ()
-    if find_service_file(service, tree.pam_files) is None:
-        trouble = f"no PAM service {service!r} in this image"
-    else:
-        try:
-            hindrances = tuple(_find_hindrances(service, tree))
-        except ValueError as exc:
-            trouble = str(exc)
+    try:
+        hindrances = tuple(_find_hindrances(service, tree))
+    except ValueError as exc:
+        trouble = str(exc)
     start = Start({}, {}, tree.nr_open, tree.dialect.resets)
     facts = SessionFacts(user, tree.dialect, tree.lines, start, hindrances)
     for wanted in require_limits(place, limits):
@@ -158,7 +173,14 @@ def _look_at_session(user: User, service: str, limits: Mapping[str, Limit], tree
 
 
 def _find_hindrances(service: str, tree: Tree) -> Iterator[Hindrance]:
-    """Yield why the limits files do not count for a service of the tree."""
+    """Yield why the limits files do not count for a service of the tree.
+
+    :raises ValueError: If there is none of that name, or libpam refuses it.
+    """
+    if service == "cron" and find_service_file(service, tree.pam_files) is None:
+        service = "crond"  # As Red Hat has it.
+    if find_service_file(service, tree.pam_files) is None:
+        raise ValueError(f"no PAM service {service!r} in this image")
     if service == "sshd":
         bypass = find_bypass(read_tree_use_pam(tree.root), "ssh.service")
         yield from filter(None, [bypass])

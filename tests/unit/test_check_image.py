@@ -13,6 +13,7 @@ from mlhost_limits.cli import FALLS_SHORT, REFUSED, main
 from mlhost_limits.policy.finding import Finding
 from mlhost_limits.policy.schema import load_policy
 
+LIMITS_CONF = "/etc/security/limits.conf"
 OURS = "/etc/security/limits.d/90-mlhost.conf"
 GOOD = (
     "* soft nofile 65536\n* hard nofile 1048576\n* - memlock unlimited\n"
@@ -35,7 +36,10 @@ SIZE = 8 << 30
 
 
 def lay_out(tree: Path, files: dict[str, str]) -> None:
+    gone = files.get("-")
     for path, text in {**FILES, **files}.items():
+        if path in ("-", gone):
+            continue
         target = tree / path.lstrip("/")
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_text(text)
@@ -91,8 +95,25 @@ CASES = {
         ("unknown", "unknown", f"no limits file states nofile soft, {DECIDES}"),
     ),
     "a service that it lacks": (
+        users("root", **NOFILE), {"-": "/etc/pam.d/sshd"},
+        ("unknown", "unknown", f"no PAM service 'sshd' in this image, {DECIDES}"),
+    ),
+    "a service that libpam refuses": (
         users("root", **NOFILE), {"/etc/pam.d/sshd": "@include nowhere\n"},
         ("unknown", "unknown", DECIDES),
+    ),
+    "a group": (
+        users("@ml", **NOFILE), {OURS: "@ml soft nofile 65536\n@ml hard nofile 65536\n"},
+        ("unknown", "pass", f"foretold nofile soft 65536 by {OURS}:1"),
+    ),
+    "users by number, of whom none is known": (
+        users("1000:2000", **NOFILE), {OURS: GOOD},
+        ("unknown", "unknown", f"no rule of the policy is about them, {DECIDES}"),
+    ),
+    "a limits file without which nobody logs in": (
+        users("root", **NOFILE),
+        {OURS: GOOD, "/etc/os-release": "ID=debian\nVERSION_ID=11\n", "-": LIMITS_CONF},
+        ("unknown", "unknown", f"PAM refuses every login, {DECIDES}"),
     ),
     "another limits file": (
         users("root", **NOFILE),

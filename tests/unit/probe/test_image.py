@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A host that runs, a tree of one to come, and a container in which one is built are told apart."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from mlhost_limits.probe import image
+
+REAL = os.stat
+
+
+@pytest.fixture(autouse=True)
+def ask_again() -> Iterator[None]:
+    image.is_chroot.cache_clear()
+    yield
+    image.is_chroot.cache_clear()
+
+
+def answer(monkeypatch: pytest.MonkeyPatch, first: object) -> None:
+    """Let the root of process 1 be this: another path, or the error of looking."""
+
+    def stat(path: str) -> os.stat_result:
+        if path != "/proc/1/root/.":
+            return REAL(path)
+        if isinstance(first, OSError):
+            raise first
+        return REAL(str(first))
+
+    monkeypatch.setattr(os, "stat", stat)
+
+
+@pytest.mark.parametrize(
+    ("first", "wanted"),
+    [
+        ("/", False),
+        ("/proc", True),
+        (FileNotFoundError(), True),
+        (NotADirectoryError(), True),
+        (PermissionError(), False),
+    ],
+)
+def test_a_tree_has_another_root_than_process_1(
+    first: object, wanted: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answer(monkeypatch, first)
+    assert image.is_chroot() is wanted
+
+
+@pytest.mark.parametrize(
+    ("namespace", "booted", "wanted"),
+    [
+        ("pid:[4026531836]", False, False),
+        ("pid:[4026532001]", False, True),
+        ("pid:[4026532001]", True, False),
+    ],
+)
+def test_a_container_is_one_unless_systemd_runs_in_it(
+    namespace: str, booted: bool, wanted: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answer(monkeypatch, "/")
+    monkeypatch.setattr(os, "readlink", lambda _path: namespace)
+    monkeypatch.setattr(image, "is_booted", lambda: booted)
+    assert image.is_image() is wanted
+
+
+def test_where_namespaces_cannot_be_told_it_is_a_host(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(_path: str) -> str:
+        raise OSError
+
+    answer(monkeypatch, "/")
+    monkeypatch.setattr(os, "readlink", fail)
+    monkeypatch.setattr(image, "is_booted", lambda: False)
+    assert not image.is_image()
+
+
+def test_a_chroot_in_a_host_that_runs_is_not_booted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os.path, "isdir", lambda _path: True)
+    monkeypatch.setattr(os.path, "islink", lambda _path: False)
+    monkeypatch.setattr(image, "is_chroot", lambda: True)
+    assert not image.is_booted()
+
+
+def test_a_tree_boots_if_it_has_an_init(tmp_path: Path) -> None:
+    assert not image.will_boot(str(tmp_path))
+    (tmp_path / "sbin").mkdir()
+    (tmp_path / "sbin/init").symlink_to("/lib/systemd/systemd")
+    assert image.will_boot(str(tmp_path))
