@@ -26,6 +26,7 @@ from .probe.users import read_user
 from .probe.writers import find_editor
 from .provision_options import Options
 from .provision_others import list_folders, prepare_others
+from .section import Section
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -33,7 +34,6 @@ if TYPE_CHECKING:
 
     from .policy.edit import Edit
     from .policy.schema import Policy
-    from .section import Section
 
 _UNBOOTED = "this is an image: files are written, and what they give comes with its first boot"
 _MOST_USERS = 5  # Of a long list, whose sessions are opened before and after a change.
@@ -101,6 +101,7 @@ def _provision(policy: Policy, options: Options) -> Outcome:
     kernel = kernel._replace(writes=()) if image else kernel
     sessions = _plan_sessions(policy, options, kernel.nr_open)
     others = list(prepare_others(policy, options, kernel.nr_open))
+    others = [Section(one.plan) for one in others] if image else others  # There is nothing to tell.
     plans = (kernel.section, sessions, *(one.plan for one in others))
     problems = [problem for plan in plans for problem in plan.problems]
     problems += _find_lockouts(policy, options, kernel, sessions)

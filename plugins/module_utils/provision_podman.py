@@ -13,6 +13,7 @@ from .policy.plan_podman import PodmanOptions, PodmanState, find_lost, plan_podm
 from .policy.report import format_failures
 from .policy.rlimit import Rlimit
 from .policy.session_rules import find_limits
+from .probe.image import is_image
 from .probe.podman import find_podman, read_conf_files
 from .probe.process import find_processes, read_limits
 from .probe.users import read_user
@@ -43,7 +44,7 @@ def prepare_podman(
     installed = find_podman() is not None
     state = PodmanState(read_conf_files(), installed)
     plan = plan_podman(policy.podman, state, nr_open, PodmanOptions(override, absent))
-    if not plan.edits or plan.problems or not installed:
+    if not plan.edits or plan.problems or not installed or is_image():
         return _make(plan, policy.podman, installed, absent)
     problems = () if absent else tuple(_find_lost(policy, plan.edits, sessions))
     refusal = "" if absent or problems else _try(_find_text(plan.edits))

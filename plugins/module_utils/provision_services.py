@@ -84,10 +84,10 @@ def prepare_services(
     except ValueError as exc:
         return Section(SectionPlan(problems=(str(exc),)))
     plan = plan_services(services, state, nr_open, options.override, absent)
-    refused = find_refusals(options.restart, find_own_unit(), _find_connecting())
-    plan = plan._replace(problems=(*plan.problems, *refused))
     if not is_booted():
         return Section(plan._replace(notes=(*plan.notes, _NOT_BOOTED)))
+    refused = find_refusals(options.restart, find_own_unit(), _find_connecting())
+    plan = plan._replace(problems=(*plan.problems, *refused))
     processes = list(find_processes())
     texts = {edit.path: _decode(edit.after) for edit in plan.edits}
     old = [one for one in _find_running(services, processes) if _is_old(one, texts, absent)]

@@ -7,6 +7,7 @@ from functools import partial
 
 from .policy.plan_shm import plan_shm
 from .policy.shm_mount import FSTAB, SHM
+from .probe.image import is_image
 from .probe.kernel_use import read_meminfo
 from .probe.shm import read_fstab, read_shm_size
 from .section import Section
@@ -21,6 +22,8 @@ def prepare_shm(size: int | None, override: bool, absent: bool) -> Section:
     """
     if size is None:
         return Section()
+    if is_image():  # How much memory the host will have is not known.
+        return Section(plan_shm(size, read_fstab(), 0, override, absent)._replace(notes=()))
     plan = plan_shm(size, read_fstab(), read_meminfo()["MemTotal"], override, absent)
     if absent:
         return Section(plan)

@@ -20,6 +20,7 @@ from .policy.plan_workspace import FSTAB, Workspace, format_mount, is_ours, plan
 from .policy.policy_reader import PolicyError
 from .probe.cache_files import check_files
 from .probe.files import read_text
+from .probe.image import is_image
 from .probe.open_files import find_open_files
 from .probe.workspace import find_ids, read_directory, read_tmpfs_size
 
@@ -100,7 +101,8 @@ def _prepare(wanted: Workspace, quarantine: bool, check_mode: bool) -> Outcome:
 
 def _plan_running(wanted: Workspace, ours: bool) -> Iterator[tuple[str, str, str]]:
     """Yield what is to change of what is there now: what, before, after."""
-    found, size = read_directory(wanted.path), read_tmpfs_size(wanted.path)
+    found = read_directory(wanted.path)
+    size = None if is_image() else read_tmpfs_size(wanted.path)
     if wanted.absent:
         if size is not None and ours:
             yield f"mount of {wanted.path}", f"tmpfs of {size} bytes", "none"
@@ -109,6 +111,8 @@ def _plan_running(wanted: Workspace, ours: bool) -> Iterator[tuple[str, str, str
     asked = (uid, gid, int(wanted.mode, 8))
     if found != asked:
         yield wanted.path, _show(found), _show(asked)
+    if is_image():
+        return  # It is mounted by the first boot.
     whole = None if wanted.size is None else -(-wanted.size // _PAGE) * _PAGE
     if whole is not None and whole != size:
         before = "none" if size is None else f"tmpfs of {size} bytes"

@@ -9,7 +9,9 @@ from functools import cached_property
 
 from ..policy.pam_limits import LIMITS_D, find_dialect, order_files, read_lines
 from ..policy.pam_stack import find_pam_limits, flatten, read_limits_options
+from ..policy.rlimit import RLIMITS, UNLIMITED, Rlimit
 from ..policy.session_lines import find_unread
+from ..policy.sysctl_conf import NR_OPEN_OF_KERNEL
 from ..policy.sysctl_writes import find_lowest_nr_open
 from .boot import BootEvidence
 from .files import (
@@ -19,6 +21,7 @@ from .files import (
     read_sysctl_files,
     read_text,
 )
+from .image import is_chroot
 from .kernel import read_sysctl
 from .libpam import find_missing_modules
 from .pam_services import read_pam_files
@@ -32,7 +35,6 @@ if TYPE_CHECKING:
     from ..policy.declaration import Declaration
     from ..policy.limits_conf import LimitsLine
     from ..policy.pam_limits import Dialect
-    from ..policy.rlimit import Rlimit
     from ..policy.session_lines import Unread
     from .docker_evidence import DockerEvidence
     from .usage import Usage
@@ -123,6 +125,8 @@ class Evidence:
 
     @cached_property
     def nr_open(self) -> int:
+        if is_chroot():
+            return NR_OPEN_OF_KERNEL  # The one that runs is of the machine that builds this image.
         return int(read_sysctl("fs.nr_open") or 0)
 
     @cached_property
@@ -139,6 +143,9 @@ class Evidence:
 
     @cached_property
     def limits_of_pid_1(self) -> dict[str, Rlimit]:
+        if is_chroot():  # Its own first process will have all that it may raise to.
+            most = dict.fromkeys(RLIMITS, Rlimit(UNLIMITED, UNLIMITED))
+            return {**most, "nofile": Rlimit(self.nr_open, self.nr_open)}
         return read_limits(1)
 
     @cached_property

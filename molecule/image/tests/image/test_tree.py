@@ -93,6 +93,62 @@ def test_a_build_container_that_may_not_write_proc_sys_finds_it_done(tree):
     assert any("this is an image" in note for note in told["notes"])
 
 
+NOFILE = {"nofile": {"soft": 65536, "hard": 131072}}
+EVERY_SECTION = {
+    "sessions": [{"users": ["*", "root", "@sudo"], "limits": NOFILE}],
+    "kernel": {"vm.max_map_count": 262144},
+    "services": {"default": NOFILE, "units": {"cron.service": NOFILE}},
+    "containers": {
+        "docker": {"limits": NOFILE, "shm_size": "8GiB"},
+        "podman": {"limits": NOFILE, "shm_size": "8GiB"},
+        "containerd": {"limits": NOFILE},
+    },
+    "jobs": {"slurm": {"limits": {"nofile": 131072}}},
+    "shared_memory": {"size": "8GiB"},
+}
+IN_CHROOT = """
+import json, sys
+from mlhost_limits.verbs import CHECK_ARGUMENTS, PROVISION_ARGUMENTS, run_check, run_provision
+asked = {"policy": json.load(sys.stdin), "profile": "none"}
+def fill(options):
+    return {**{name: one.get("default") for name, one in options.items()}, **asked}
+write = fill(PROVISION_ARGUMENTS)
+told = [run_provision(dict(write), False), run_provision(dict(write), False)]
+told.append(run_check(fill(CHECK_ARGUMENTS), False))
+told.append(run_provision({**write, "state": "absent"}, False))
+print(json.dumps(told))
+"""
+
+
+def test_a_policy_of_every_section_is_written_in_a_chroot_without_proc(tree, tmp_path):
+    bare = tmp_path / "tree"
+    subprocess.run(["cp", "-a", tree, bare], check=True)
+    shutil.copytree(LIBRARY, bare / "opt/mlhost_limits")
+    (bare / "usr/bin/podman").symlink_to("/bin/true")
+    before = {path: path.read_bytes() for path in (bare / "etc").rglob("*.conf")}
+    done = subprocess.run(
+        ["chroot", bare, "env", "PYTHONPATH=/opt", "python3", "-Bc", IN_CHROOT],
+        input=json.dumps(EVERY_SECTION),
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    first, second, found, last = json.loads(done.stdout)
+    assert (first["failed"], first["changed"], first["restarted"]) == (False, True, []), first
+    assert (second["failed"], second["changed"]) == (False, False), second
+    counts = found["summary"]
+    assert (counts["pass"], counts["fail"]) == (0, 0), found["report"]
+    foretold = [one for one in found["findings"] if one["after_boot"] == "pass"]
+    assert len(foretold) > 40, found["report"]
+    assert last["failed"] is False, last
+    # The scenario's own lines were ours too, and are gone with the rest.
+    after = {path: path.read_bytes() for path in (bare / "etc").rglob("*.conf")}
+    assert {path for path in {*before, *after} if before.get(path) != after.get(path)} == {
+        bare / "etc/security/limits.d/90-mlhost.conf",
+        bare / "etc/sysctl.d/90-mlhost.conf",
+    }
+
+
 def test_nothing_of_the_building_is_left(tree):
     left = [path for path in (tree / "run").rglob("*") if "mlhost" in path.name]
     left += list((tree / "etc").rglob(".mlhost-*"))
