@@ -209,6 +209,8 @@ DOCUMENTS: Mapping[str, Document] = {
             "mlhost-limits check": Way(
                 status=1, before=VENDOR, after="rm /etc/security/limits.d/9*.conf"
             ),
+            # The check before it took all limits files away.
+            "mlhost-limits check --profile P --policy FILE --json": FALLS_SHORT,
             "pip install '.[yaml]'": Way(before=OWN_ENVIRONMENT),
         },
     ),
