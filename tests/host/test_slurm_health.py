@@ -22,7 +22,7 @@ import sys
 sys.path.insert(0, "/opt")
 from mlhost_limits.verbs import run_monitor
 given = {{"profile": "none", "policy": {POLICY!r}, "state": "present", "interval": "1h",
-         "textfile_directory": "", "canary": "never"}}
+         "textfile_directory": "", "canary": "never", "first_boot": False}}
 print(run_monitor(given, False))
 """
 REASON = "mlhost-limits: kernel: vm.max_map_count 60000, required 65530"
