@@ -133,22 +133,39 @@ told = []
 resource.setrlimit(resource.RLIMIT_NOFILE, (50, 50))
 watch = watch_descriptors(0.8, 0.01, told.append)
 def fill(number):
-    files = [os.open("/dev/null", os.O_RDONLY) for _file in range(number)]
-    time.sleep(0.2)
-    return files
-with watch:
-    files = fill(40)
-    for file in files:
-        os.close(file)
-    time.sleep(0.2)
-    files = fill(40)
+    return [os.open("/dev/null", os.O_RDONLY) for _file in range(number)]
+def look():
+    watch.look(), watch.look()
+    return len(told)
+files = fill(40)
+counts = [look()]
+for file in files:
+    os.close(file)
+counts.append(look())
+files = fill(40)
+counts.append(look())
 files += fill(50 - len(os.listdir("/proc/self/fd")) + 1)
-watch.look()
-print(json.dumps([len(told), told[0].split("; ")[1]]))
+counts.append(look())
+print(json.dumps([counts, told[0].split("; ")[1]]))
 """
-    count, kinds = run(code)
-    assert count == 2
+    counts, kinds = run(code)
+    assert counts == [1, 1, 2, 2]
     assert re.match(r"most are 4\d files in /dev, ", kinds)
+
+
+def test_a_watch_looks_by_itself() -> None:
+    """A busy machine may keep it waiting, so it is given a minute."""
+    code = """
+import threading
+from mlhost_limits import watch_descriptors
+told = threading.Event()
+resource.setrlimit(resource.RLIMIT_NOFILE, (50, 50))
+with watch_descriptors(0.8, 0.01, lambda _text: told.set()):
+    early = told.is_set()
+    files = [os.open("/dev/null", os.O_RDONLY) for _file in range(40)]
+    print(json.dumps([early, told.wait(60)]))
+"""
+    assert run(code) == [False, True]
 
 
 def test_a_full_table_is_told_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
