@@ -385,24 +385,27 @@ def test_sshd_without_pam_passes_on_its_own_limits(
 
 def test_children_report_or_are_given_up() -> None:
     """One that answers, one that fails, one that ends itself and one that hangs, at once."""
-    start = time.monotonic()
     reports = children.run_in_children(
-        [lambda: [1, "a"], lambda: 1 // 0, lambda: os.kill(os.getpid(), 9), lambda: time.sleep(60)],
-        1.0,
+        [
+            lambda: [1, "a"],
+            lambda: 1 // 0,
+            lambda: os.kill(os.getpid(), 9),
+            lambda: time.sleep(600),
+        ],
+        2.0,
     )
-    assert time.monotonic() - start < 10
     assert reports[0] == children.Report([1, "a"])
     assert [report.problem for report in reports[1:]] == [
         "ended with status 1",
         "killed by signal 9",
-        "no answer within 1 s",
+        "no answer within 2 s",
     ]
 
 
 def test_a_child_that_hangs_does_not_spoil_the_rest() -> None:
     """The time limit ends the wait, and the others' answers count."""
-    reports = children.run_in_children([lambda: time.sleep(60), lambda: 2], 0.5)
-    assert reports == [children.Report(None, "no answer within 0.5 s"), children.Report(2)]
+    reports = children.run_in_children([lambda: time.sleep(600), lambda: 2], 2.0)
+    assert reports == [children.Report(None, "no answer within 2 s"), children.Report(2)]
 
 
 def test_a_child_changes_nothing_in_the_parent() -> None:

@@ -158,7 +158,7 @@ def test_a_job_that_hangs_is_ended_with_all_that_it_started(
     programs: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(slurm_job, "WAIT", 0)
-    monkeypatch.setattr(slurm_job, "_SLACK", 0.3)
+    monkeypatch.setattr(slurm_job, "_SLACK", 2.0)
     monkeypatch.setattr(slurm_job, "_PATIENCE", 0.2)
     install(programs, "srun", f"trap '' TERM; echo $$ > {programs}/pid; while :; do sleep 1; done")
     install(programs, "scancel", "")
