@@ -1,28 +1,19 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Judge running containers, and what a new one would get, against a policy."""
+"""Judge what containers get against a policy, or say that no dockerd runs."""
 
 from __future__ import annotations
 
-import time
-
-from .apply.cache import keep_cached, read_cached
-from .explain_docker import START, SeenContainer, SeenDocker, explain_docker, find_dead
-from .policy.docker_world import SHM
-from .policy.finding import Finding, Observation, Requirement, judge, judge_limits
-from .policy.rlimit import Rlimit
-from .probe.docker import read_container_limits, read_containers
+from .policy.container_findings import judge_container_unknown
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator
 
+    from .policy.finding import Finding
     from .policy.schema import DockerPolicy
-    from .probe.docker import Container
-    from .probe.docker_evidence import DockerEvidence
     from .probe.evidence import Evidence
 
 NEW = "new-container:docker"
-_CACHE = "canary"
 
 
 def check_docker(policy: DockerPolicy, canary: str, evidence: Evidence) -> Iterator[Finding]:
@@ -31,38 +22,19 @@ def check_docker(policy: DockerPolicy, canary: str, evidence: Evidence) -> Itera
     :param canary: ``auto`` reuses a result while nothing that decides it has changed,
         ``always`` measures again, ``never`` leaves a new container unknown.
     """
-    daemon = evidence.docker.daemon
-    if daemon is None:
+    if evidence.docker.daemon is not None:
+        from .check_engine import check_engine  # Long, and many hosts have no Docker.
+
+        yield from check_engine(policy, canary, evidence)
+        return
+    from .apply.docker import find_dockerd
+
+    if find_dockerd() is not None:
+        from .explain_docker import find_dead
+
         dead = find_dead(NEW, policy, evidence)
         yield from [dead] if dead else ()
-        yield from judge_unknown(policy, describe_absence(evidence))
-    else:
-        yield from check_engine(policy, canary, evidence)
-
-
-def check_engine(
-    policy: DockerPolicy, canary: str, evidence: Evidence, engine: str = "docker"
-) -> Iterator[Finding]:
-    """Yield the findings of one daemon that runs.
-
-    :param engine: What its places begin with.
-    """
-    docker, new = evidence.docker, f"new-container:{engine}"
-    try:
-        containers = read_containers(docker.address)
-    except (OSError, ValueError) as exc:
-        # While systemd starts it again and again it is there at times, and hangs up.
-        dead = find_dead(new, policy, evidence) if isinstance(exc, ConnectionError) else None
-        yield from [dead] if dead else ()
-        yield from judge_unknown(policy, str(exc), new)
-        return
-    running = list(look_at_running(policy, containers, engine))
-    if canary == "never":
-        reason = "no container was started (canary: never)"
-        seen = SeenDocker(list(judge_unknown(policy, reason, new)), running=running)
-    else:
-        seen = judge_new(policy, docker, canary == "always", new)._replace(running=running)
-    yield from explain_docker(seen, policy, evidence)
+    yield from judge_container_unknown(NEW, policy, describe_absence(evidence))
 
 
 def describe_absence(evidence: Evidence) -> str:
@@ -72,92 +44,3 @@ def describe_absence(evidence: Evidence) -> str:
 
     what = "but rootless ones " if evidence.docker.rootless else ""
     return f"no dockerd {what}is running on this host until {find_wait(read_service(None))}"
-
-
-def look_at_running(
-    policy: DockerPolicy, containers: Iterable[Container], engine: str = "docker"
-) -> Iterator[SeenContainer]:
-    """Yield the containers that still run when they are looked at, each judged."""
-    for container in containers:
-        place = f"container:{engine}/{container.name}"
-        how = f"/proc/{container.pid}/limits"
-        try:
-            found = read_container_limits(container.pid)
-        except OSError:
-            continue  # It ended since it was listed.
-        findings = judge_limits(place, policy.limits, found.limits, how)
-        findings += _judge_shm(place, policy, found.shm_size, how)
-        yield SeenContainer(container, _with_shm(found.limits, found.shm_size), findings)
-
-
-def _with_shm(limits: dict[str, Rlimit], size: int | None) -> dict[str, Rlimit]:
-    return limits if size is None else {**limits, SHM: Rlimit(size, size)}
-
-
-def judge_new(
-    policy: DockerPolicy, docker: DockerEvidence, fresh: bool, place: str = NEW
-) -> SeenDocker:
-    """Judge what a new container gets, which a canary shows.
-
-    :param fresh: Measure again, even where nothing that decides it has changed.
-    """
-    try:
-        seen = _measure(docker, fresh)
-    except (OSError, ValueError) as exc:
-        return SeenDocker(list(judge_unknown(policy, str(exc), place)))
-    if seen["reason"]:
-        return SeenDocker(list(judge_unknown(policy, str(seen["reason"]), place)))
-    if seen["refusal"]:
-        wanted = Requirement(place, START, "value", exact="a container that starts")
-        return SeenDocker([judge(wanted, Observation(str(seen["refusal"]), "canary container"))])
-    when = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(float(str(seen["when"]))))
-    how = f"canary container of {when}"
-    limits = {name: Rlimit(*pair) for name, pair in dict(seen["limits"]).items()}  # type: ignore[call-overload]
-    size = seen["shm_size"]
-    findings = judge_limits(place, policy.limits, limits, how)
-    findings += _judge_shm(place, policy, size, how)
-    return SeenDocker(findings, _with_shm(limits, size if isinstance(size, int) else None))
-
-
-def _measure(docker: DockerEvidence, fresh: bool) -> dict[str, object]:
-    """Return a canary's result, a kept one where it still holds."""
-    from .probe.canary_key import read_canary_key
-
-    daemon = docker.daemon
-    if daemon is None:
-        raise ValueError("no dockerd is running")
-    name = f"{_CACHE}-{daemon.process.uid}" if daemon.process.uid else _CACHE
-    key = read_canary_key(daemon, docker.read_running_config())
-    kept = None if fresh else read_cached(name, key)
-    if isinstance(kept, dict):
-        return kept
-    from .probe.canary import run_canary  # Long, and seldom needed.
-
-    result = run_canary(docker.address)
-    seen: dict[str, object] = {
-        "when": time.time(),
-        "limits": result.found.limits if result.found else {},
-        "shm_size": result.found.shm_size if result.found else None,
-        "refusal": result.refusal,
-        "reason": result.reason,
-    }
-    if not result.reason:
-        keep_cached(name, key, seen)
-    return seen
-
-
-def _judge_shm(place: str, policy: DockerPolicy, size: object, how: str) -> Iterator[Finding]:
-    if policy.shm_size is None:
-        return
-    wanted = Requirement(place, SHM, "value", policy.shm_size, unit="bytes")
-    if isinstance(size, int):
-        yield judge(wanted, Observation(size, how))
-    else:
-        yield judge(wanted, Observation(None, how, "it has no /dev/shm of its own"))
-
-
-def judge_unknown(policy: DockerPolicy, reason: str, place: str = NEW) -> Iterator[Finding]:
-    yield from judge_limits(place, policy.limits, None, "", reason)
-    if policy.shm_size is not None:
-        wanted = Requirement(place, SHM, "value", policy.shm_size, unit="bytes")
-        yield judge(wanted, Observation(None, "", reason))

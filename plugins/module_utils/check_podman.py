@@ -6,8 +6,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from .explain_podman import explain_podman, gather_podman
-from .policy.finding import FAIL, Finding, Observation, Requirement, judge, judge_limits
-from .policy.podman_causes import SHM, START
+from .policy.container_findings import judge_container, judge_container_unknown
+from .policy.finding import FAIL, Finding, Observation, Requirement, judge
+from .policy.podman_causes import START
 from .policy.podman_running import explain_running
 from .probe.docker import read_container_limits
 from .probe.podman import find_podman
@@ -61,22 +62,22 @@ def check_new(
     if canary == "never":
         reason = "no container was started (canary: never)"
     if reason:
-        yield from _judge_unknown(place, policy, reason)
+        yield from judge_container_unknown(place, policy, reason)
         return
     seen = run_podman_canary(Caller(user, session.limits))
     if seen.refusal:
         wanted = Requirement(place, START, "value", exact="a container that starts")
         findings = [judge(wanted, Observation(seen.refusal, "canary container"))]
     elif seen.found is None:
-        findings = _judge_unknown(place, policy, seen.reason)
+        findings = judge_container_unknown(place, policy, seen.reason)
     else:
         how = (
             f"canary container, from a session through {session.way}"
             if user
             else "canary container"
         )
-        findings = judge_limits(place, policy.limits, seen.found.limits, how)
-        findings += _judge_shm(place, policy, seen.found.shm_size, how)
+        found = seen.found
+        findings = judge_container(place, policy, found.limits, found.shm_size, how)
     facts = gather_podman(user, evidence, session.limits, session.way)
     yield from explain_podman(findings, policy, facts, evidence)
 
@@ -106,8 +107,7 @@ def _look(one: RunningContainer, policy: PodmanPolicy, evidence: Evidence) -> It
         return  # It ended since it was listed.
     user, place = name_owner(one.owner), name_running(one)
     how = f"/proc/{pid}/limits"
-    findings = judge_limits(place, policy.limits, found.limits, how)
-    findings += _judge_shm(place, policy, found.shm_size, how)
+    findings = judge_container(place, policy, found.limits, found.shm_size, how)
     if any(finding.status == FAIL for finding in findings):
         facts = gather_podman(user, evidence, {}, "")
         created, quadlet = read_created(one), find_quadlet(one.process.cgroup)
@@ -124,19 +124,3 @@ def name_running(one: RunningContainer) -> str:
 def name_owner(uid: int) -> str:
     """Return the user whose containers are meant; root's are nobody's."""
     return name_user(uid) if uid else ""
-
-
-def _judge_shm(place: str, policy: PodmanPolicy, size: int | None, how: str) -> list[Finding]:
-    if policy.shm_size is None:
-        return []
-    wanted = Requirement(place, SHM, "value", policy.shm_size, unit="bytes")
-    reason = "" if size is not None else "it has no /dev/shm of its own"
-    return [judge(wanted, Observation(size, how, reason))]
-
-
-def _judge_unknown(place: str, policy: PodmanPolicy, reason: str) -> list[Finding]:
-    findings = judge_limits(place, policy.limits, None, "", reason)
-    if policy.shm_size is not None:
-        wanted = Requirement(place, SHM, "value", policy.shm_size, unit="bytes")
-        findings.append(judge(wanted, Observation(None, "", reason)))
-    return findings

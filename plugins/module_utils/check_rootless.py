@@ -5,7 +5,8 @@ from __future__ import annotations
 
 import copy
 
-from .check_docker import check_engine, judge_unknown
+from .check_engine import check_engine
+from .policy.container_findings import judge_container_unknown
 from .policy.docker_config import read_defaults
 from .policy.docker_flags import read_flag_defaults
 from .policy.docker_rootless import Rootless, explain_rootless
@@ -33,7 +34,7 @@ def check_rootless(policy: DockerPolicy, canary: str, evidence: Evidence) -> Ite
             continue  # It ended since it was seen.
         if not own:
             reason = f"who answers at {one_line(docker.address)} is not uid {process.uid}"
-            yield from judge_unknown(policy, reason, f"new-container:{engine}")
+            yield from judge_container_unknown(f"new-container:{engine}", policy, reason)
             continue
         look = look_with(docker, evidence)
         daemon = Rootless(docker.user, process.pid, limits, _read_stated(docker))

@@ -3,12 +3,13 @@
 
 from __future__ import annotations
 
-from .check_docker import judge_new, look_at_running
+from .check_engine import judge_new, look_at_running
 from .explain_docker import SeenDocker, describe, gather
 from .policy.cause import Link, cite
 from .policy.docker_compose import find_stated as find_line_of
 from .policy.docker_remedies import cite_statement, format_pair
-from .policy.docker_world import SHM, find_obstacles, find_stated, predict
+from .policy.docker_world import find_obstacles, find_stated, predict
+from .policy.engines_policy import SHM
 from .policy.rlimit import RLIMITS
 from .policy.schema import DockerPolicy
 from .probe.docker import read_containers
@@ -39,7 +40,7 @@ def trace_docker(place: str, item: str, evidence: Evidence) -> list[Link]:
         raise ValueError("no dockerd is running on this host")
     new = place == f"new-container:{engine}"
     container = None if new else _find_container(place, engine, evidence.docker.address)
-    seen = judge_new(_NO_POLICY, evidence.docker, False) if new else SeenDocker([])
+    seen = judge_new(_NO_POLICY, evidence.docker, False, place) if new else SeenDocker([])
     scene = gather(seen, _NO_POLICY, evidence)
     if scene is None:
         raise ValueError("daemon.json or the unit of dockerd cannot be understood")

@@ -74,10 +74,11 @@ def _judge_self(
 def _judge_container(
     runner: Runner, policy: DockerPolicy, options: Options, evidence: Evidence
 ) -> list[Finding]:
-    from .check_docker import check_docker, judge_unknown
+    from .check_docker import check_docker
+    from .policy.container_findings import judge_container_unknown
 
     is_new = runner.place == NEW_CONTAINER
     if runner.absence:
-        return list(judge_unknown(policy, runner.absence, runner.place))
+        return judge_container_unknown(runner.place, policy, runner.absence)
     found = check_docker(policy, options.canary if is_new else "never", evidence)
     return [one for one in found if one.requirement.place == runner.label]

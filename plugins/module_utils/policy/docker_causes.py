@@ -22,7 +22,6 @@ from .docker_remedies import (
 )
 from .docker_site import Pending, Site, Tools
 from .docker_world import (
-    SHM,
     World,
     find_obstacles,
     find_stated,
@@ -33,6 +32,7 @@ from .docker_world import (
     predict,
 )
 from .dockerd_flags import CONFIG_PATH
+from .engines_policy import SHM
 from .finding import FAIL, PASS, Requirement
 from .remedy import Remedy
 

@@ -22,7 +22,8 @@ from .docker_remedies import (
     state_in_file,
 )
 from .docker_site import Site
-from .docker_world import SHM, World, find_obstacles
+from .docker_world import World, find_obstacles
+from .engines_policy import SHM
 from .json_text import byte_order_mark, find_member, find_members, is_blank
 from .quote import one_line
 from .remedy import Remedy, append_line, replace_line

@@ -16,7 +16,8 @@ from .docker_config import SHM_KEY, ULIMITS_KEY, read_entries
 from .docker_flags import parse_ulimit
 from .docker_merge import format_ulimit
 from .docker_site import Tools
-from .docker_world import SHM, World, find_obstacles, predict
+from .docker_world import World, find_obstacles, predict
+from .engines_policy import SHM
 from .json_text import find_member, find_members, is_blank, remove_member, set_member
 from .quote import one_line
 from .remedy import Remedy

@@ -13,7 +13,8 @@ from .cause import Cause, Outlook
 from .docker_compose import blame_shm, blame_ulimit
 from .docker_outlook import Scene, blame_defaults, blame_world, find_defaults
 from .docker_remedies import choose_limit, format_pair
-from .docker_world import SHM, find_obstacles, foretell, judge_all
+from .docker_world import find_obstacles, foretell, judge_all
+from .engines_policy import SHM
 from .finding import FAIL, PASS, UNKNOWN, Finding, Requirement
 from .remedy import Remedy
 from .rlimit import UNLIMITED, Rlimit

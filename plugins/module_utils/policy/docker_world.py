@@ -14,6 +14,7 @@ from typing import NamedTuple
 from .docker_config import DockerDefaults, StatedDefault, read_defaults
 from .docker_flags import read_flag_defaults
 from .docker_problems import Problem, find_daemon_json_problems
+from .engines_policy import SHM
 from .finding import FAIL, PASS, UNKNOWN, Observation, judge
 from .rlimit import UNLIMITED, Rlimit
 from .shm_size import DEFAULT_SHM_SIZE
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
     from .dockerd_flags import Flag
     from .finding import Requirement
 
-SHM = "shm_size"
 _SYSTEMD_SOFT = 1024  # Of nofile, where no unit states it (systemd-system.conf(5)).
 _NOTHING = DockerDefaults({})
 

@@ -14,6 +14,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+SHM = "shm_size"
+"""The item of a requirement on the size of a container's /dev/shm."""
+
 CONTAINER_ITEMS = DOCKER["limits"].accepted
 _USER = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*\$?")
 

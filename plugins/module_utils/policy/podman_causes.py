@@ -17,6 +17,7 @@ from .containers_conf import (
     format_entry,
     resolve,
 )
+from .engines_policy import SHM
 from .finding import FAIL, PASS, Observation, judge
 from .remedy import Remedy
 from .rlimit import ITEMS, UNLIMITED, Rlimit, format_quantity
@@ -40,7 +41,6 @@ CODES = {
     "podman-above-session": "the files ask for more than the user's session may have",
 }
 START = "start"
-SHM = "shm_size"
 _SHM_LINE = re.compile(rf"\s*{SHM_KEY}\s*=", re.IGNORECASE)
 _LIMITS_FILE, _SHM_FILE = f"{DROP_INS}/95-limits.conf", f"{DROP_INS}/95-shm.conf"
 

@@ -9,8 +9,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from .cause import Cause, Outlook
+from .engines_policy import SHM
 from .finding import FAIL, Finding
-from .podman_causes import SHM, PodmanFacts, find_podman_causes
+from .podman_causes import PodmanFacts, find_podman_causes
 from .quadlet import explain_quadlet
 from .remedy import Remedy
 from .rlimit import ITEMS, Rlimit, format_quantity

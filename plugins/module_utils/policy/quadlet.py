@@ -15,8 +15,9 @@ from .cause import Cause, cite
 from .cgroup import split_rows
 from .containers_conf import format_entry, parse_entry, parse_size
 from .declaration import Declaration
+from .engines_policy import SHM
 from .finding import PASS, Observation, judge
-from .podman_causes import SHM, choose_pair
+from .podman_causes import choose_pair
 from .remedy import Remedy, replace_line
 from .rlimit import Rlimit
 from .unit_file import scan_unit

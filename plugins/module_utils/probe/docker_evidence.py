@@ -10,7 +10,6 @@ from functools import cached_property
 from glob import glob
 from typing import NamedTuple
 
-from ..policy.docker_compose import Compose
 from ..policy.docker_config import decode_daemon_json
 from ..policy.docker_world import UnitLimit
 from ..policy.dockerd_flags import CONFIG_PATH, Flag, find_config_path, find_socket
@@ -31,6 +30,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
+
+    from ..policy.docker_compose import Compose
 
 _UNIT = "docker.service"
 _STATES = (
@@ -274,6 +275,8 @@ def read_compose(details: Mapping[str, Any]) -> Compose | None:
         return None
     folder = str(labels.get("com.docker.compose.project.working_dir", ""))
     paths = [os.path.join(folder, path) for path in str(named).split(",")]
+    from ..policy.docker_compose import Compose  # Of few containers.
+
     return Compose(str(service), tuple((path, _read_utf8(path)) for path in paths))
 
 

@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A container of either engine is judged by its limits and by the size of its /dev/shm."""
+
+from __future__ import annotations
+
+import pytest
+from mlhost_limits.policy.container_findings import (
+    judge_container,
+    judge_container_unknown,
+    require_container,
+)
+from mlhost_limits.policy.engines_policy import PodmanPolicy
+from mlhost_limits.policy.policy_reader import Limit
+from mlhost_limits.policy.rlimit import Rlimit
+from mlhost_limits.policy.schema import DockerPolicy
+
+LIMITS = {"nofile": Limit(100, 200)}
+POLICIES = [DockerPolicy(LIMITS, 4096), PodmanPolicy(LIMITS, 4096)]
+PLACE = "new-container:x"
+
+
+@pytest.mark.parametrize("asked", POLICIES)
+def test_limits_and_shared_memory_are_demanded(asked: DockerPolicy | PodmanPolicy) -> None:
+    wanted = require_container(PLACE, asked)
+    assert [(one.item, one.bound, one.minimum, one.unit) for one in wanted] == [
+        ("nofile", "soft", 100, ""),
+        ("nofile", "hard", 200, ""),
+        ("shm_size", "value", 4096, "bytes"),
+    ]
+    assert [one.item for one in require_container(PLACE, asked._replace(shm_size=None))] == [
+        "nofile",
+        "nofile",
+    ]
+
+
+@pytest.mark.parametrize("asked", POLICIES)
+@pytest.mark.parametrize(("size", "status"), [(4096, "pass"), (4095, "fail"), (None, "unknown")])
+def test_what_was_seen_is_judged(
+    asked: DockerPolicy | PodmanPolicy, size: int | None, status: str
+) -> None:
+    soft, hard, shm = judge_container(PLACE, asked, {"nofile": Rlimit(99, 200)}, size, "seen")
+    assert (soft.status, hard.status, shm.status) == ("fail", "pass", status)
+    assert {one.observation.how for one in (soft, hard, shm)} == {"seen"}
+    told = "it has no /dev/shm of its own" if size is None else ""
+    assert shm.observation.reason == told
+
+
+@pytest.mark.parametrize("asked", POLICIES)
+def test_what_was_not_seen_is_unknown(asked: DockerPolicy | PodmanPolicy) -> None:
+    findings = judge_container_unknown(PLACE, asked, "why")
+    assert [(one.status, one.observation.reason) for one in findings] == [("unknown", "why")] * 3
