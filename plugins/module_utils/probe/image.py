@@ -8,6 +8,7 @@ from functools import lru_cache
 
 _BOOTED = "/run/systemd/system"
 _FIRST_PID_NAMESPACE = "pid:[4026531836]"  # PROC_PID_INIT_INO of linux/proc_ns.h.
+_SERVERS = ("sshd", "slurmd")  # What opens sessions in a container without systemd.
 _INITS = ("/usr/lib/systemd/systemd", "/lib/systemd/systemd", "/usr/sbin/init", "/sbin/init")
 
 
@@ -33,8 +34,11 @@ def is_chroot() -> bool:
 
 
 def is_image() -> bool:
-    """Tell whether this is the tree of a host to come, or the container that one is built in."""
-    return is_chroot() or (not is_booted() and _is_container())
+    """Tell whether this is the tree of a host to come, or the container that one is built in.
+
+    A container that somebody logs in to, or that jobs are sent to, is a host.
+    """
+    return is_chroot() or (not is_booted() and _is_container() and not _serves_sessions())
 
 
 def will_boot(root: str = "/") -> bool:
@@ -47,3 +51,16 @@ def _is_container() -> bool:
         return os.readlink("/proc/self/ns/pid") != _FIRST_PID_NAMESPACE
     except OSError:
         return False
+
+
+@lru_cache(maxsize=None)
+def _serves_sessions() -> bool:
+    return any(_read_name(name) in _SERVERS for name in os.listdir("/proc") if name.isdigit())
+
+
+def _read_name(pid: str) -> str:
+    try:
+        with open(f"/proc/{pid}/comm") as file:
+            return file.read().strip()
+    except OSError:
+        return ""  # It ended since it was listed.

@@ -15,9 +15,11 @@ REAL = os.stat
 
 @pytest.fixture(autouse=True)
 def ask_again() -> Iterator[None]:
-    image.is_chroot.cache_clear()
+    for one in (image.is_chroot, image._serves_sessions):
+        one.cache_clear()
     yield
-    image.is_chroot.cache_clear()
+    for one in (image.is_chroot, image._serves_sessions):
+        one.cache_clear()
 
 
 def answer(monkeypatch: pytest.MonkeyPatch, first: object) -> None:
@@ -51,20 +53,34 @@ def test_a_tree_has_another_root_than_process_1(
 
 
 @pytest.mark.parametrize(
-    ("namespace", "booted", "wanted"),
+    ("namespace", "booted", "running", "wanted"),
     [
-        ("pid:[4026531836]", False, False),
-        ("pid:[4026532001]", False, True),
-        ("pid:[4026532001]", True, False),
+        ("pid:[4026531836]", False, ["bash"], False),
+        ("pid:[4026532001]", False, ["bash"], True),
+        ("pid:[4026532001]", False, ["tini", "sshd"], False),
+        ("pid:[4026532001]", False, ["slurmd"], False),
+        ("pid:[4026532001]", True, ["systemd"], False),
     ],
 )
-def test_a_container_is_one_unless_systemd_runs_in_it(
-    namespace: str, booted: bool, wanted: bool, monkeypatch: pytest.MonkeyPatch
+def test_a_container_is_one_unless_systemd_or_sessions_run_in_it(
+    namespace: str,
+    booted: bool,
+    running: list[str],
+    wanted: bool,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     answer(monkeypatch, "/")
     monkeypatch.setattr(os, "readlink", lambda _path: namespace)
     monkeypatch.setattr(image, "is_booted", lambda: booted)
+    numbers = [str(number) for number in range(len(running))]
+    monkeypatch.setattr(os, "listdir", lambda _path: [*numbers, "self"])
+    monkeypatch.setattr(image, "_read_name", lambda pid: running[int(pid)])
     assert image.is_image() is wanted
+
+
+def test_a_process_that_ended_has_no_name() -> None:
+    assert image._read_name(str(os.getpid())) == Path("/proc/self/comm").read_text().strip()
+    assert image._read_name("0") == ""
 
 
 def test_where_namespaces_cannot_be_told_it_is_a_host(monkeypatch: pytest.MonkeyPatch) -> None:
