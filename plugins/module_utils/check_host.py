@@ -94,7 +94,7 @@ def check_host(policy: Policy, options: Options, evidence: Evidence | None = Non
     if any(cause.at for finding in findings for cause in finding.causes):
         from .writers import name_writers  # Where nothing falls short, nobody asks.
 
-        findings = name_writers(findings)
+        findings = name_writers(findings, options.root or "/")
     own = {} if _is_unbooted(options) else read_limits("self")
     connection = {
         name: ":".join(format_quantity(value, ITEMS[name].unit) for value in pair)

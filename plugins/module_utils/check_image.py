@@ -3,10 +3,8 @@
 
 from __future__ import annotations
 
-import os
-
-from .check_services import NEW, PLACE, SYSTEM
 from .explain_kernel import foretell_key, gather_key
+from .policy.container_findings import require_container
 from .policy.containers_conf import ConfError, order_files, read_conf
 from .policy.docker_causes import find_docker_causes
 from .policy.docker_config import decode_daemon_json
@@ -18,34 +16,22 @@ from .policy.image_forecast import (
     Forecast,
     foretell_session,
     foretell_shm,
-    foretell_unit,
     tell,
 )
-from .policy.kernel_boot import foresee_start, predict_boot
+from .policy.kernel_boot import predict_boot
 from .policy.kernel_causes import find_kernel_causes
-from .policy.pam_limits import User, find_dialect, find_obstacle, read_lines
+from .policy.pam_limits import User, find_obstacle
 from .policy.pam_reach import find_bypass, find_hindrances
 from .policy.pam_stack import find_pam_limits, find_service_file, flatten, read_limits_options
 from .policy.podman_causes import PodmanFacts, find_podman_causes, foresee
-from .policy.services_policy import TASKS, find_rule
 from .policy.session_causes import SessionFacts
 from .policy.session_model import Start
 from .policy.session_rules import covers_everyone, find_limits, named_groups, named_users
 from .policy.shm_mount import FSTAB, SHM
-from .policy.sysctl_writes import find_lowest_nr_open
-from .policy.unit_file import Source
-from .policy.unit_model import Files, Manager, UnitFacts
-from .probe.files import (
-    find_hanging_limits_files,
-    read_bytes,
-    read_limits_files,
-    read_os_release,
-    read_text,
-    under,
-)
+from .probe.files import read_bytes, read_text
 from .probe.podman import read_tree_conf_files
-from .probe.tree import TreeBoot, read_tree_pam_files, read_tree_use_pam, read_tree_user
-from .probe.unit import read_dockerd_flags, read_manager_files, read_unit_files
+from .probe.tree import Tree, read_tree_use_pam, read_tree_user
+from .probe.unit import read_dockerd_flags
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -61,36 +47,8 @@ if TYPE_CHECKING:
 
 FORETOLD = ("kernel", "sessions", "services", "docker", "podman", "shared_memory")
 _NOBODY = 2**31  # The number of whoever stands for users that an image does not have yet.
-_NEW_SERVICE = "mlhost-canary-0.service"
 _DOCKERD = ("/usr/bin/dockerd", "/usr/sbin/dockerd", "/usr/local/bin/dockerd")
 _PODMAN = ("/usr/bin/podman", "/usr/local/bin/podman", "/usr/sbin/podman")
-
-
-class Tree:
-    """The files of an image, read once."""
-
-    def __init__(self, root: str) -> None:
-        """:raises NotADirectoryError: If there is no such folder."""
-        if not os.path.isdir(root):
-            raise NotADirectoryError(f"{root}: is no folder")
-        self.root = root
-        self.boot = TreeBoot(root)
-        self.dialect = find_dialect(read_os_release(root))
-        self.limits_files = read_limits_files(root)
-        self.hanging = find_hanging_limits_files(root)
-        self.lines = tuple(read_lines(self.limits_files, self.dialect))
-        self.pam_files = read_tree_pam_files(root)
-        running = {"fs.nr_open": _start_of(self.boot, "fs.nr_open")}
-        self.nr_open = find_lowest_nr_open(self.boot.files, running) or 0
-
-    def has(self, *paths: str) -> bool:
-        """Tell whether the tree has one of these files."""
-        return any(os.path.exists(under(path, self.root)) for path in paths)
-
-
-def _start_of(boot: TreeBoot, key: str) -> str:
-    """Return what a key is before any file is read, or 0."""
-    return foresee_start(key, boot.raises_nr_open, boot.raises_file_max)
 
 
 def check_image(policy: Policy, options: Options, root: str) -> Iterator[Finding]:
@@ -116,7 +74,7 @@ def find_foretold(policy: Policy) -> list[str]:
 def _look_at_kernel(policy: Policy, _options: Options, tree: Tree) -> Foretold:
     for key, value in policy.kernel.items():
         wanted = require_kernel(key, value)
-        facts = gather_key(key, tree.boot, _start_of(tree.boot, key))
+        facts = gather_key(key, tree.boot, tree.boot.find_start(key))
         status, given = foretell_key(wanted, facts, tree.boot), predict_boot(facts)
         causes = tuple(find_kernel_causes(wanted, facts)) if status == FAIL else ()
         value_text = given.values[0] if given.values else None
@@ -192,45 +150,19 @@ def _find_hindrances(service: str, tree: Tree) -> Iterator[Hindrance]:
 
 
 def _look_at_services(policy: Policy, _options: Options, tree: Tree) -> Foretold:
-    asked = policy.services
-    if not asked:
-        return
-    rules = [(f"{PLACE}{name}", name, find_rule(asked.units, name, name)) for name in asked.units]
-    rules.append((f"{NEW}{SYSTEM}", "", asked.default))
-    for place, unit, rule in rules:
-        for wanted in require_limits(place, rule.limits):
-            yield wanted, _foretell_unit(wanted, unit, rule.limits[wanted.item], tree)
-    rules.append((f"{NEW}*", "", asked.user_default))
-    for wanted in require_limits(f"{NEW}*", asked.user_default.limits):
-        yield wanted, Forecast(UNKNOWN)
-    for place, _unit, rule in rules:
-        if rule.tasks is not None:
-            yield Requirement(place, TASKS, "value", rule.tasks), Forecast(UNKNOWN)
-    if asked.remove_ipc is not None:
-        yield Requirement("logind", "RemoveIPC", "value"), Forecast(UNKNOWN)
+    if policy.services:
+        from .check_image_services import look_at_services
 
-
-def _foretell_unit(wanted: Requirement, unit: str, limit: Limit, tree: Tree) -> Forecast:
-    """Return what a unit gets; without a name, one that states nothing."""
-    conf, conf_dropins = read_manager_files(tree.root)
-    main, dropins = read_unit_files(unit or _NEW_SERVICE, tree.root)
-    main = main if unit else Source(_NEW_SERVICE, "")
-    if main is None or (not main.text and unit):
-        return Forecast(UNKNOWN, reason=f"there is no {unit} in this image, or it is masked")
-    if "PAMName" in main.text:
-        return Forecast(UNKNOWN, reason="PAM has a say in it")
-    files = Files(main, tuple(dropins), conf, tuple(conf_dropins))
-    facts = UnitFacts(unit or _NEW_SERVICE, files, Manager({}, {}, tree.nr_open, at_boot=True))
-    return foretell_unit(wanted, limit, facts)
+        yield from look_at_services(policy.services, tree)
 
 
 def _look_at_docker(policy: Policy, _options: Options, tree: Tree) -> Foretold:
     asked = policy.docker
     if not asked:
         return
-    wanted = _require_containers("docker", asked.limits, asked.shm_size)
+    wanted = require_container("new-container:docker", asked)
     if not tree.has(*_DOCKERD):
-        yield from ((one, Forecast(UNKNOWN, reason="no dockerd in this image")) for one in wanted)
+        yield from _skip(wanted, "no dockerd in this image")
         return
     flags = tuple(read_dockerd_flags(tree.root))
     path = find_config_path(flags)
@@ -245,23 +177,18 @@ def _look_at_docker(policy: Policy, _options: Options, tree: Tree) -> Foretold:
         yield one, Forecast(status, value, None, causes, "what containerd has decides")
 
 
-def _require_containers(
-    engine: str, limits: Mapping[str, Limit], shm_size: int | None
-) -> list[Requirement]:
-    place = f"new-container:{engine}"
-    wanted = list(require_limits(place, limits))
-    if shm_size is not None:
-        wanted.append(Requirement(place, "shm_size", "value", shm_size, unit="bytes"))
-    return wanted
+def _skip(wanted: Iterable[Requirement], reason: str) -> Foretold:
+    for one in wanted:
+        yield one, Forecast(UNKNOWN, reason=reason)
 
 
 def _look_at_podman(policy: Policy, _options: Options, tree: Tree) -> Foretold:
     asked = policy.podman
     if not asked:
         return
-    wanted = _require_containers("podman", asked.limits, asked.shm_size)
+    wanted = require_container("new-container:podman", asked)
     if not tree.has(*_PODMAN):
-        yield from ((one, Forecast(UNKNOWN, reason="no podman in this image")) for one in wanted)
+        yield from _skip(wanted, "no podman in this image")
         return
     files = read_tree_conf_files(tree.root)
     facts = PodmanFacts((), tree.nr_open)

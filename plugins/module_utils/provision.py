@@ -131,12 +131,10 @@ def _read_running(keys: Iterable[str], image: bool) -> dict[str, str | None]:
     """Return the kernel's values: those in force, or those an image's own kernel starts with."""
     if not image:
         return {key: read_sysctl(key) for key in keys}
-    from .policy.kernel_boot import foresee_start  # Of no use on a host that runs.
-    from .probe.boot import BootEvidence
+    from .probe.boot import BootEvidence  # Of no use on a host that runs.
 
     boot = BootEvidence({})
-    raised = (boot.raises_nr_open, boot.raises_file_max)
-    return {key: foresee_start(key, *raised) for key in keys}
+    return {key: boot.find_start(key) for key in keys}
 
 
 def _find_in_effect(

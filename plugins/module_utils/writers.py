@@ -19,11 +19,14 @@ if TYPE_CHECKING:
 _VENDOR = ("/usr/", "/lib/")
 
 
-def name_writers(findings: Iterable[Finding]) -> list[Finding]:
-    """Return the findings, their causes with the writer of each file at fault."""
+def name_writers(findings: Iterable[Finding], root: str = "/") -> list[Finding]:
+    """Return the findings, their causes with the writer of each file at fault.
+
+    :param root: The tree that the files are of.
+    """
     findings = list(findings)
     at = {cause.at for finding in findings for cause in finding.causes if cause.at}
-    writers = find_writers(at)
+    writers = find_writers(at, root)
     return [
         finding._replace(
             causes=tuple(
@@ -35,22 +38,22 @@ def name_writers(findings: Iterable[Finding]) -> list[Finding]:
     ]
 
 
-def find_writers(lines: Iterable[Declaration]) -> dict[Declaration, str]:
+def find_writers(lines: Iterable[Declaration], root: str = "/") -> dict[Declaration, str]:
     """Return who else writes the file of each line, by its header or by its package."""
     lines = [line for line in lines if line.path.startswith("/")]
-    packages = find_packages({line.path for line in lines})
+    packages = find_packages({line.path for line in lines}, root)
     found = {}
     for line in lines:
-        said = [_read_header(line), packages.get(line.path, "")]
+        said = [_read_header(line, root), packages.get(line.path, "")]
         writer = "; ".join(text for text in said if text)
         if writer:
             found[line] = writer
     return found
 
 
-def _read_header(line: Declaration) -> str:
+def _read_header(line: Declaration, root: str) -> str:
     try:
-        text = read_text(line.path) or ""
+        text = read_text(line.path, root) or ""
     except OSError:
         return ""
     return one_line(find_header(text, line.line))

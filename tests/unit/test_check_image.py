@@ -169,11 +169,47 @@ CASES = {
         ("unknown", "pass", f"foretold nofile soft 65536 by {SYSTEM_CONF}:2"),
     ),
     "services of users": ({"services": {"user_default": UNIT_NOFILE}}, {}, ("unknown", "unknown", DECIDES)),
-    "tasks": (
-        {"services": {"default": {"tasks": 4096}}}, {}, ("unknown", "unknown", DECIDES),
+    "new services with too little": (
+        {"services": {"default": UNIT_NOFILE}}, {SYSTEM_CONF: "[Manager]\nDefaultLimitNOFILE=512\n"},
+        ("fail", "fail", "unit-manager-too-low"),
+    ),
+    "tasks of new services": (
+        {"services": {"default": {"tasks": 4096}}}, {SYSTEM_CONF: "[Manager]\nDefaultTasksMax=4096\n"},
+        ("unknown", "pass", f"foretold tasks 4096 by {SYSTEM_CONF}:2"),
+    ),
+    "tasks that are a share of the host's": (
+        {"services": {"default": {"tasks": 4096}}}, {},
+        ("unknown", "unknown", f"a share of what the host can hold bounds it, {DECIDES}"),
+    ),
+    "tasks of a unit": (
+        units(a={"tasks": 4096}), {A_UNIT: "[Service]\nTasksMax=infinity\n"},
+        ("unknown", "pass", f"foretold tasks unlimited by {A_UNIT}:2"),
+    ),
+    "tasks of a unit in a slice with too little": (
+        units(a={"tasks": 4096}),
+        {
+            A_UNIT: "[Service]\nTasksMax=infinity\nSlice=ml.slice\n",
+            "/etc/systemd/system/ml.slice.d/a.conf": "[Slice]\nTasksMax=9\n",
+        },
+        ("fail", "fail", "tasks-slice-too-low"),
+    ),
+    "tasks of a slice that has no file": (
+        {"services": {"units": {"ml.slice": {"tasks": 4096}}}},
+        {"/etc/systemd/system/ml.slice.d/a.conf": "[Slice]\nTasksMax=4096\n"},
+        ("unknown", "pass", "foretold tasks 4096 by /etc/systemd/system/ml.slice.d/a.conf:2"),
+    ),
+    "tasks of a slice that states nothing": (
+        {"services": {"units": {"ml.slice": {"tasks": 4096}}}},
+        {SYSTEM_CONF: "[Manager]\nDefaultTasksMax=9\n"},
+        ("unknown", "pass", "foretold tasks unlimited"),
     ),
     "logind": (
-        {"services": {"logind": {"remove_ipc": False}}}, {}, ("unknown", "unknown", DECIDES),
+        {"services": {"logind": {"remove_ipc": False}}}, {"/etc/systemd/logind.conf": "[Login]\nRemoveIPC=no\n"},
+        ("unknown", "pass", "foretold RemoveIPC no by /etc/systemd/logind.conf:2"),
+    ),
+    "logind by default": (
+        {"services": {"logind": {"remove_ipc": False}}}, {},
+        ("fail", "fail", "logind-not-stated"),
     ),
     "Docker": (
         {"containers": {"docker": {"shm_size": "8GiB"}}},
@@ -255,6 +291,15 @@ def test_remedies_are_for_the_tree_and_start_nothing(tmp_path: Path) -> None:
     assert commands
     assert {words[:2] for words in commands} == {("chroot", str(tmp_path))}
     assert not any("sysctl" in words[2:3] for words in commands)
+
+
+def test_who_else_writes_a_file_is_told_of_the_tree(tmp_path: Path) -> None:
+    files = {LIMITS_CONF: "# Managed by Puppet\nroot - nofile 9\n"}
+    (tmp_path / "var/lib/dpkg/info").mkdir(parents=True)
+    (tmp_path / "var/lib/dpkg/info/p.list").write_text(f"{LIMITS_CONF}\n")
+    finding = check(tmp_path, users("root", **NOFILE), files).findings[0]
+    said = 'line 1 says "# Managed by Puppet"; a configuration file of package p'
+    assert finding.causes[0].writer == said
 
 
 def test_nothing_is_measured_of_the_machine_that_looks(tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ from mlhost_limits.policy.report import format_reasons
 def puppet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Declaration:
     path = tmp_path / "95-site.conf"
     path.write_text("# Managed by Puppet\n* - nofile 9\n")
-    monkeypatch.setattr(writers, "find_packages", lambda _paths: {"/etc/pack": "package p"})
+    monkeypatch.setattr(writers, "find_packages", lambda _paths, _root: {"/etc/pack": "package p"})
     return Declaration(str(path), 2, "* - nofile 9", 9)
 
 

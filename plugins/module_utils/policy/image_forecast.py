@@ -23,23 +23,29 @@ from .finding import (
     judge,
     observe_limit,
 )
+from .logind_causes import find_logind_causes, format_flag
+from .logind_conf import predict_remove_ipc, read_remove_ipc
 from .quote import one_line
 from .rlimit import RLIMITS, UNLIMITED, Rlimit
 from .session_causes import SessionFacts, find_session_causes, predict_session
 from .session_model import Start
 from .shm_causes import ShmFacts, find_shm_causes
 from .shm_mount import find_lines
+from .tasks_causes import find_tasks_causes, find_tasks_line, predict_all, predict_level
 from .unit_causes import find_unit_causes
 from .unit_model import HIGHEST_DEFAULT, Manager, UnitFacts, predict_unit, rank_statements
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from .pam_limits import Bound
     from .policy_reader import Limit
+    from .tasks_causes import TasksLevel
+    from .unit_model import Files
 
 NEEDS_BOOT = "nothing of an image runs"
+_MOST_TASKS = 2**22  # The highest pid_max of a 64-bit kernel.
 _OF_RUNNING = ("sysctl", "systemctl", "mount")
 """Programs that change what runs: of no use to what does not."""
 
@@ -142,6 +148,25 @@ def _manage(nr_open: int, limit: Rlimit) -> Manager:
     }
     defaults = {**own, "nofile": Rlimit(1024, HIGHEST_DEFAULT)}
     return Manager(defaults, own, nr_open, at_boot=True)
+
+
+def foretell_tasks(wanted: Requirement, levels: Sequence[TasksLevel]) -> Forecast:
+    """Return how many tasks a unit may hold, if that is no share of what the host can hold."""
+    least, most = (predict_all(levels, highest) for highest in (1, _MOST_TASKS))
+    if least != most:
+        return Forecast(UNKNOWN, reason="a share of what the host can hold bounds it")
+    low = min(levels, key=lambda level: predict_level(level, _MOST_TASKS))
+    status = judge(wanted, Observation(most, FORETOLD)).status
+    causes = find_tasks_causes(wanted.minimum or 0, levels, _MOST_TASKS) if status == FAIL else []
+    return Forecast(status, most, find_tasks_line(low), tuple(causes))
+
+
+def foretell_remove_ipc(wanted: bool, files: Files) -> Forecast:
+    """Return whether logind will remove the shared memory of a user who has gone."""
+    ranked, given = read_remove_ipc(files), predict_remove_ipc(files)
+    causes = find_logind_causes(wanted, files, None)
+    status = PASS if given == wanted else FAIL
+    return Forecast(status, format_flag(given), ranked[-1] if ranked else None, causes)
 
 
 def foretell_shm(size: int, fstab: str) -> Forecast:

@@ -28,6 +28,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from .declaration import Declaration
+
     Commands = tuple[tuple[str, ...], ...]
 
 CODES = {
@@ -86,6 +88,13 @@ def find_tasks_causes(wanted: int, levels: Sequence[TasksLevel], highest: int) -
     return causes
 
 
+def find_tasks_line(level: TasksLevel) -> Declaration | None:
+    """Return the line that bounds a unit: its own, or of the default, which slices have not."""
+    own = [] if level.defaults_of else read_unit_tasks(level.kind, level.files)
+    stated = own if own or level.kind == "slice" else read_default_tasks(level.files)
+    return stated[-1] if stated else None
+
+
 def _blame_files(wanted: int, level: TasksLevel, highest: int) -> Cause:
     """Blame the line that bounds a unit, or that there is none."""
     own = [] if level.defaults_of else read_unit_tasks(level.kind, level.files)
@@ -124,8 +133,6 @@ def _blame_cgroup(level: TasksLevel, highest: int) -> Cause:
     )
     who = "new units" if level.defaults_of else level.unit
     text = f"files give {who} {given} tasks, and {level.path} has {has}"
-    own = [] if level.defaults_of else read_unit_tasks(level.kind, level.files)
-    stated = own or read_default_tasks(level.files)
-    at = stated[-1] if stated else None
+    at = find_tasks_line(level)
     remedy = Remedy("let the manager read its files", level.reload)
     return Cause("tasks-not-in-force", text, remedy, at)

@@ -9,6 +9,7 @@ from functools import cached_property
 
 from ..policy.boot_scripts import find_called, is_about_sysctls
 from ..policy.declaration import Declaration
+from ..policy.kernel_boot import foresee_start
 from ..policy.sysctl_conf import SYSCTL_CONF, SYSCTL_DIRECTORIES
 from ..policy.tuned_profile import (
     MAIN_CONF,
@@ -127,6 +128,10 @@ class BootEvidence:
     @cached_property
     def raises_file_max(self) -> bool:
         return (read_systemd_version(self.root) or 0) >= _RAISES_FILE_MAX
+
+    def find_start(self, key: str) -> str:
+        """Return what a key is before any file is read, or 0."""
+        return foresee_start(key, self.raises_nr_open, self.raises_file_max)
 
     @cached_property
     def applies_files(self) -> bool:

@@ -6,24 +6,28 @@ from __future__ import annotations
 import glob
 import os
 
+from .files import under
 from .program import run_program
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
 CONFFILE = "a configuration file of package "
-DPKG = "/var/lib/dpkg/info"
+_DPKG = "/var/lib/dpkg/info"
 _RPM = "/usr/bin/rpm"
 _TIME_LIMIT = 20.0
 _LARGEST = 2**20
 
 
-def find_packages(paths: Iterable[str], dpkg: str = DPKG, rpm: str = _RPM) -> dict[str, str]:
+def find_packages(paths: Iterable[str], root: str = "/", rpm: str = _RPM) -> dict[str, str]:
     """Return, by path, ``package NAME``, or what part of which package else.
 
     Files that no package knows are left out, and all are where the package manager is unknown.
+
+    :param root: The tree whose packages are meant.
     """
+    dpkg = under(_DPKG, root)
     wanted = {path: _names_of(path) for path in paths}
     found: dict[str, str] = {}
     for path, package in _find_in(f"{dpkg}/*.list", wanted, whole_line=True):
@@ -32,7 +36,7 @@ def find_packages(paths: Iterable[str], dpkg: str = DPKG, rpm: str = _RPM) -> di
     for path, package in _find_in(f"{dpkg}/*.postinst", rest, whole_line=False):
         found.setdefault(path, f"the installation script of package {package}")
     if not os.path.isdir(dpkg) and os.access(rpm, os.X_OK):
-        found.update(_ask_rpm(rest, rpm))
+        found.update(_ask_rpm(rest, [rpm, "--root", root]))
     return found
 
 
@@ -59,9 +63,9 @@ def _find_in(
                 yield path, os.path.basename(file).rpartition(".")[0].partition(":")[0]
 
 
-def _ask_rpm(paths: Iterable[str], rpm: str) -> Iterable[tuple[str, str]]:
+def _ask_rpm(paths: Iterable[str], rpm: Sequence[str]) -> Iterable[tuple[str, str]]:
     for path in paths:
-        query = [rpm, "-qf", "--queryformat", "%{NAME}\\n", path]
+        query = [*rpm, "-qf", "--queryformat", "%{NAME}\\n", path]
         code, text = run_program(query, _TIME_LIMIT, with_errors=False)
         if code < 0:
             return

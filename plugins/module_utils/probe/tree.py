@@ -3,13 +3,46 @@
 
 from __future__ import annotations
 
+import os
+
 from ..policy.declaration import Declaration
-from ..policy.pam_limits import User
+from ..policy.pam_limits import User, find_dialect, read_lines
 from ..policy.pam_stack import DIRECTORIES
 from ..policy.sshd_config import MAIN_FILE, find_use_pam
+from ..policy.sysctl_writes import find_lowest_nr_open
 from .boot import BootEvidence
-from .files import list_folder, read_sysctl_files, read_text
+from .files import (
+    find_hanging_limits_files,
+    list_folder,
+    read_limits_files,
+    read_os_release,
+    read_sysctl_files,
+    read_text,
+    under,
+)
 from .session_base import read_sshd_files
+
+
+class Tree:
+    """The files of an image, read once."""
+
+    def __init__(self, root: str) -> None:
+        """:raises NotADirectoryError: If there is no such folder."""
+        if not os.path.isdir(root):
+            raise NotADirectoryError(f"{root}: is no folder")
+        self.root = root
+        self.boot = TreeBoot(root)
+        self.dialect = find_dialect(read_os_release(root))
+        self.limits_files = read_limits_files(root)
+        self.hanging = find_hanging_limits_files(root)
+        self.lines = tuple(read_lines(self.limits_files, self.dialect))
+        self.pam_files = read_tree_pam_files(root)
+        start = {"fs.nr_open": self.boot.find_start("fs.nr_open")}
+        self.nr_open = find_lowest_nr_open(self.boot.files, start) or 0
+
+    def has(self, *paths: str) -> bool:
+        """Tell whether the tree has one of these files."""
+        return any(os.path.exists(under(path, self.root)) for path in paths)
 
 
 class TreeBoot(BootEvidence):

@@ -5,16 +5,24 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from mlhost_limits.probe.file_origin import find_packages
 
 LIMITS, UNIT, MADE = "/etc/security/limits.conf", "/usr/lib/systemd/system/x.service", "/etc/x.conf"
 
 
-def test_dpkg_knows_files_and_what_its_scripts_write(tmp_path: Path) -> None:
-    (tmp_path / "libpam-modules:amd64.list").write_text(f"/.\n/etc\n{LIMITS}\n")
-    (tmp_path / "x.list").write_text(f"/.\n/lib/systemd/system/x.service\n{LIMITS}.d\n")
-    (tmp_path / "maker.postinst").write_text(f"#!/bin/sh\ncat > {MADE} <<END\nEND\n")
-    (tmp_path / "dangling.list").symlink_to(tmp_path / "gone")
+@pytest.fixture
+def dpkg(tmp_path: Path) -> Path:
+    folder = tmp_path / "var/lib/dpkg/info"
+    folder.mkdir(parents=True)
+    return folder
+
+
+def test_dpkg_knows_files_and_what_its_scripts_write(dpkg: Path, tmp_path: Path) -> None:
+    (dpkg / "libpam-modules:amd64.list").write_text(f"/.\n/etc\n{LIMITS}\n")
+    (dpkg / "x.list").write_text(f"/.\n/lib/systemd/system/x.service\n{LIMITS}.d\n")
+    (dpkg / "maker.postinst").write_text(f"#!/bin/sh\ncat > {MADE} <<END\nEND\n")
+    (dpkg / "dangling.list").symlink_to(dpkg / "gone")
     assert find_packages([LIMITS, UNIT, MADE, "/etc/mine"], str(tmp_path)) == {
         LIMITS: "a configuration file of package libpam-modules",
         UNIT: "package x",
@@ -24,13 +32,21 @@ def test_dpkg_knows_files_and_what_its_scripts_write(tmp_path: Path) -> None:
 
 
 def test_rpm_is_asked_where_there_is_no_dpkg(tmp_path: Path) -> None:
-    rpm = tmp_path / "rpm"
-    rpm.write_text('#!/bin/sh\n[ "$4" = /etc/mine ] && exit 1\necho pam\n')
+    rpm, tree = tmp_path / "rpm", str(tmp_path)
+    rpm.write_text(
+        f'#!/bin/sh\n[ "$2" = {tree} ] || exit 1\n[ "$6" = /etc/mine ] && exit 1\necho pam\n'
+    )
     rpm.chmod(0o755)
-    nowhere = str(tmp_path / "nowhere")
-    found = find_packages([LIMITS, "/etc/mine"], nowhere, str(rpm))
+    found = find_packages([LIMITS, "/etc/mine"], tree, str(rpm))
     assert found == {LIMITS: "a configuration file of package pam"}
-    assert find_packages([LIMITS], str(tmp_path), str(rpm)) == {}
-    assert find_packages([LIMITS], nowhere, nowhere) == {}
+    assert find_packages([LIMITS], tree, str(tmp_path / "nowhere")) == {}
     rpm.write_text("no program")
-    assert find_packages([LIMITS], nowhere, str(rpm)) == {}
+    assert find_packages([LIMITS], tree, str(rpm)) == {}
+
+
+def test_rpm_is_not_asked_where_there_is_dpkg(dpkg: Path, tmp_path: Path) -> None:
+    rpm = tmp_path / "rpm"
+    rpm.write_text("#!/bin/sh\necho pam\n")
+    rpm.chmod(0o755)
+    assert dpkg.is_dir()
+    assert find_packages([LIMITS], str(tmp_path), str(rpm)) == {}
