@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 
 from ..probe.kernel import read_sysctl, sysctl_path
@@ -10,6 +11,11 @@ from ..probe.kernel import read_sysctl, sysctl_path
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
+
+_READ_ONLY = (
+    "/proc/sys is read-only here, as in a container: set it on the host that runs the container,"
+    " and leave the section kernel out here"
+)
 
 
 def apply_sysctls(writes: Iterable[tuple[str, str]], proc: str = "/proc") -> list[tuple[str, str]]:
@@ -24,7 +30,8 @@ def apply_sysctls(writes: Iterable[tuple[str, str]], proc: str = "/proc") -> lis
             _write(sysctl_path(key, proc), value)
         except OSError as exc:
             apply_sysctls(undo, proc)
-            raise OSError(f"{key} = {value}: {os.strerror(exc.errno or 0)}") from exc
+            reason = _READ_ONLY if exc.errno == errno.EROFS else os.strerror(exc.errno or 0)
+            raise OSError(f"{key} = {value}: {reason}") from exc
         undo.insert(0, (key, before or ""))
     return undo
 

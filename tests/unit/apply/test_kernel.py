@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from pathlib import Path
 
@@ -59,6 +60,18 @@ def test_a_refused_value_puts_the_earlier_ones_back(
     with pytest.raises(OSError, match=r"^vm\.max_map_count = 9: Invalid argument$"):
         apply_sysctls([("fs.nr_open", "2097152"), ("vm.max_map_count", "9")], str(proc))
     assert values(proc) == before
+
+
+def test_a_container_is_told_where_the_kernel_is_set(
+    proc: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(_handle: int, _content: bytes) -> int:
+        raise OSError(errno.EROFS, "whatever")
+
+    monkeypatch.setattr(kernel.os, "write", refuse)
+    (proc / "sys/vm/no").write_text("4")
+    with pytest.raises(OSError, match=r"^vm\.no = 5: /proc/sys is read-only .* on the host that"):
+        apply_sysctls([("vm.no", "5")], str(proc))
 
 
 def test_a_key_that_is_absent_is_not_made(proc: Path) -> None:
