@@ -22,9 +22,9 @@ from .policy.finding import FAIL, Finding, Observation, Requirement, judge
 from .policy.rlimit import RLIMITS, UNLIMITED, Rlimit
 from .policy.sysctl_conf import find_boot_default, find_number
 from .policy.sysctl_writes import resolve_sysctl
+from .probe.capabilities import may_lock_memory
 from .probe.docker_evidence import (
     UnitRead,
-    may_lock_memory,
     parse_ulimits,
     read_change,
     read_spec_limits,

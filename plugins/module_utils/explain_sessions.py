@@ -12,6 +12,7 @@ from .policy.rlimit import ITEMS, format_quantity
 from .policy.session_causes import SessionFacts, find_session_causes, predict_session
 from .policy.session_model import Start, find_baseline
 from .policy.shell_causes import find_shell_causes
+from .probe.capabilities import may_raise_limits
 from .probe.evidence import Evidence, format_time
 from .probe.process import read_process, read_start_time
 from .probe.session import measure_sessions
@@ -116,6 +117,7 @@ def gather_session(result: SessionResult, evidence: Evidence) -> SessionFacts | 
         evidence.limits_of_pid_1,
         evidence.nr_open,
         evidence.resets_limits(result.service),
+        may_raise_limits(),
     )
     unread = evidence.unread_lines
     lines = evidence.limits_lines
@@ -144,17 +146,8 @@ def trace_session(user: str, service: str, item: str, evidence: Evidence) -> Ite
     facts = gather_session(result, evidence)
     if facts is None:
         raise ValueError(result.reason or f"no session of {user} through {service} is known")
-    start, unit = facts.start, ITEMS[item].unit
-    if item == "nofile":
-        yield Link("kernel", str(start.nr_open), "fs.nr_open, above which no limit goes")
-    since = format_time(read_start_time(read_process(1)))
-    yield Link("process 1", _format(start.of_pid_1[item], unit), "/proc/1/limits", since)
-    yield Link("inherited", _format(start.inherited[item], unit), result.how)
-    for hindrance in facts.hindrances:
-        yield Link("PAM", "", hindrance.cause.text)
-    if start.resets and not facts.hindrances:
-        base = _format(find_baseline(item, start), unit)
-        yield Link("baseline", base, "pam_limits starts over from process 1")
+    unit = ITEMS[item].unit
+    yield from _trace_start(item, facts, result.how)
     yield from _trace_lines(item, facts, evidence)
     yield Link("predicted", _format(predict_session(facts)[item], unit), "what follows from these")
     if result.limits is None or item not in result.limits:
@@ -167,6 +160,23 @@ def trace_session(user: str, service: str, item: str, evidence: Evidence) -> Ite
         yield Link("startup file", str(line.at.value), cite(line.at), since)
     if shell and shell.limits:
         yield Link("shell", _format(shell.limits[item], unit), shell.how)
+
+
+def _trace_start(item: str, facts: SessionFacts, how: str) -> Iterator[Link]:
+    """Yield what a session has before pam_limits reads a line."""
+    start, unit = facts.start, ITEMS[item].unit
+    if item == "nofile":
+        yield Link("kernel", str(start.nr_open), "fs.nr_open, above which no limit goes")
+    since = format_time(read_start_time(read_process(1)))
+    yield Link("process 1", _format(start.of_pid_1[item], unit), "/proc/1/limits", since)
+    yield Link("inherited", _format(start.inherited[item], unit), how)
+    if not start.may_raise:
+        yield Link("capability", "", "CAP_SYS_RESOURCE is missing: no hard limit can be raised")
+    for hindrance in facts.hindrances:
+        yield Link("PAM", "", hindrance.cause.text)
+    if start.resets and not facts.hindrances:
+        base = _format(find_baseline(item, start), unit)
+        yield Link("baseline", base, "pam_limits starts over from process 1")
 
 
 def _trace_lines(item: str, facts: SessionFacts, evidence: Evidence) -> Iterator[Link]:

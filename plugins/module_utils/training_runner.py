@@ -9,9 +9,9 @@ from typing import NamedTuple
 
 from .policy.training_causes import Room
 from .policy.training_policy import SELF
+from .probe.capabilities import may_lock_memory
 from .probe.cgroup_limits import move_to, read_cpuset, read_memory_levels, read_quotas
 from .probe.docker import read_containers
-from .probe.docker_evidence import may_lock_memory
 from .probe.files import read_text
 from .probe.kernel_use import read_kernel_use
 from .probe.process import read_unit_pids

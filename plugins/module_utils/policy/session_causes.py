@@ -24,7 +24,7 @@ from .pam_limits import (
 from .pam_reach import Hindrance
 from .policy_reader import Limit
 from .remedy import Remedy, append_line, comment_out, replace_line
-from .rlimit import ITEMS, Rlimit, format_quantity
+from .rlimit import ITEMS, UNLIMITED, Rlimit, format_quantity
 from .session_lines import Unread
 from .session_model import Start, find_baseline, find_wanted, is_taken, predict_limits
 
@@ -42,6 +42,7 @@ CODES = {
     "pam-soft-alone": "a soft limit without a hard one does not raise the hard one",
     "pam-two-field-line": "a line 'DOMAIN -' takes every limit from whom it matches",
     "pam-above-nr-open": "the kernel refuses a nofile above fs.nr_open, and the old one stays",
+    "pam-may-not-raise": "what opens the session lacks CAP_SYS_RESOURCE, as in a container",
     "pam-root-not-covered": "on this distribution '*' and groups never mean root",
     "pam-file-not-read": "a file that would do is not read, because of its name or kind",
     "pam-line-skipped": "a line that would do cannot be understood, and is skipped",
@@ -119,8 +120,10 @@ def _find_next(wanted: Requirement, facts: SessionFacts) -> tuple[Cause, Session
     if resolution.stopped_by:
         return _blame_stop(resolution.stopped_by, facts)
     asked = find_wanted(wanted.item, resolution, start)
-    if not is_taken(wanted.item, asked, start):
+    if not is_taken(wanted.item, asked, start._replace(may_raise=True)):
         return _blame_nr_open(wanted, asked, resolution, facts)
+    if not is_taken(wanted.item, asked, start):
+        return _blame_capability(wanted.item, asked, resolution, facts)
     bound = resolution.bounds.get((wanted.item, wanted.bound))
     if bound is None:
         return _blame_silence(wanted, facts)
@@ -159,6 +162,27 @@ def _blame_nr_open(
     remedy = Remedy("raise fs.nr_open, now and at boot", (command, *file.commands), _RELOGIN)
     raised = facts.start._replace(nr_open=asked.hard)
     return Cause(code, text, remedy, line), facts._replace(start=raised)
+
+
+def _blame_capability(
+    item: str, asked: Rlimit, resolution: Resolution, facts: SessionFacts
+) -> tuple[Cause, SessionFacts]:
+    """Blame that nobody here may raise a hard limit, whatever the files say."""
+    bound = resolution.bounds.get((item, "hard"))
+    who = cite(bound.winner) if bound else "what process 1 has"
+    kept = _format_pair(item, facts.start.inherited[item])
+    text = (
+        f"{who} is above the hard limit, which nobody without CAP_SYS_RESOURCE may raise: the"
+        f" kernel refuses it, and the session keeps {kept}"
+    )
+    pair = ":".join(str(-1 if value >= UNLIMITED else value) for value in asked)
+    remedy = Remedy(
+        f"start the container with --ulimit {item}={pair}, or with --cap-add SYS_RESOURCE; where"
+        " it is none, let the service that opens the session keep CAP_SYS_RESOURCE"
+    )
+    raised = facts.start._replace(may_raise=True)
+    at = bound.winner if bound else None
+    return Cause("pam-may-not-raise", text, remedy, at), facts._replace(start=raised)
 
 
 def _blame_winner(

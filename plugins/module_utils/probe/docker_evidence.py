@@ -40,7 +40,6 @@ _STATES = (
 )
 _DATA = "/var/lib/docker"
 _FOLDERS = ("/etc/systemd/system", "/run/systemd/system", "/etc/systemd")
-_IPC_LOCK = 14  # CAP_IPC_LOCK of linux/capability.h.
 
 
 class UnitRead(NamedTuple):
@@ -286,16 +285,6 @@ def _read_utf8(path: str) -> str | None:
         return None if content is None else content.decode("utf-8")
     except (OSError, ValueError):
         return None
-
-
-def may_lock_memory(pid: int, proc: str = "/proc") -> bool:
-    """Tell whether a process has CAP_IPC_LOCK, so that memlock does not bind it."""
-    try:
-        with open(f"{proc}/{pid}/status", encoding="utf-8", errors="replace") as file:
-            found = re.search(r"^CapEff:\s*([0-9a-f]+)", file.read(), re.MULTILINE)
-    except OSError:
-        return False
-    return bool(found and int(found[1], 16) >> _IPC_LOCK & 1)
 
 
 def _read_json(path: str) -> dict[str, Any] | None:

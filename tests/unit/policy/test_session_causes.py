@@ -307,3 +307,34 @@ def test_a_file_whose_name_nobody_can_type_is_left_to_a_person() -> None:
     (cause,) = find_session_causes(SOFT, facts)
     assert cause.remedy.commands == ()
     assert "\x1b" not in cause.text
+
+
+def test_who_may_not_raise_a_hard_limit_is_told_so() -> None:
+    """What the kernel refuses stays as it was: no line of a file can help in a container."""
+    facts = gather({OURS: GOOD})
+    confined = facts._replace(start=START._replace(may_raise=False))
+    for wanted in (SOFT, HARD):
+        (cause,) = find_session_causes(wanted, confined)
+        assert cause.code == "pam-may-not-raise"
+        assert cause.at
+        assert cause.at.place == f"{OURS}:2"
+        assert cause.text.endswith("the kernel refuses it, and the session keeps 1024:524288")
+        assert "--ulimit nofile=65536:1048576, or" in cause.remedy.text
+        assert cause.remedy.commands == ()
+
+
+def test_what_is_not_stated_is_told_before() -> None:
+    confined = gather({})._replace(start=START._replace(may_raise=False))
+    wanted = Requirement("session:alice@sshd", "memlock", "hard", UNLIMITED)
+    stated, refused = find_session_causes(wanted, confined)
+    assert (stated.code, refused.code) == ("pam-not-stated", "pam-may-not-raise")
+    assert "--ulimit memlock=1048576:-1, or" in refused.remedy.text
+
+
+def test_what_process_1_has_may_be_out_of_reach() -> None:
+    """On Debian PAM starts over from its limits, which a container's sshd may not have."""
+    confined = gather({})._replace(start=START._replace(may_raise=False))
+    wanted = Requirement("session:alice@sshd", "nofile", "hard", 600000)
+    (cause,) = find_session_causes(wanted, confined)
+    assert (cause.code, cause.at) == ("pam-may-not-raise", None)
+    assert cause.text.startswith("what process 1 has is above the hard limit")

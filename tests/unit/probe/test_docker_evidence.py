@@ -15,7 +15,6 @@ from mlhost_limits.probe.docker import Daemon
 from mlhost_limits.probe.docker_evidence import (
     DockerEvidence,
     find_unit,
-    may_lock_memory,
     parse_ulimits,
     read_change,
     read_compose,
@@ -128,18 +127,6 @@ def test_what_a_container_was_started_with(tmp_path: Path, monkeypatch: pytest.M
     assert read_spec_limits("bare") == {}
     assert read_spec_limits("list") is None
     assert read_spec_limits("beef") is None
-
-
-@pytest.mark.parametrize(
-    ("capabilities", "expected"),
-    [("00000000a80425fb", False), ("000001ffffffffff", True), ("0000000000004000", True)],
-)  # Of a container as Docker makes it, of one that is privileged, of --cap-add IPC_LOCK.
-def test_memlock_binds_without_the_capability(
-    tmp_path: Path, capabilities: str, expected: bool
-) -> None:
-    write(tmp_path, "7/status", f"Name:\tx\nCapPrm:\t0\nCapEff:\t{capabilities}\n")
-    assert may_lock_memory(7, str(tmp_path)) is expected
-    assert not may_lock_memory(8, str(tmp_path))
 
 
 def test_a_file_that_was_put_back_with_its_time_has_changed(tmp_path: Path) -> None:
