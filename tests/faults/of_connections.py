@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from .fault import Culprit, Fault
+from .fault import Culprit, Fault, session
 from .of_leftovers import HIDE, RESTORE
 from .of_limits_files import OURS
 
@@ -16,6 +16,7 @@ OPEN = (
 )
 ANEW = f"ssh -q -S {SOCKET} -O exit localhost; {OPEN}"
 BECOME = "/usr/local/sbin/become"
+CONFINED = "setpriv --bounding-set=-sys_resource"
 KEYS = "/root/.ssh/authorized_keys"
 WRAPPER = 'command="ulimit -Sn 1024; eval \\"$SSH_ORIGINAL_COMMAND\\""'
 
@@ -52,6 +53,15 @@ MORE = [
         (Culprit(words="on the way|lower"),),
         ("^connection",),
         person=f"sed -i '/ulimit/d' {BECOME}",
+        through=f"{BECOME} sh -c",
+    ),
+    # What root of a container has by default.
+    Fault(
+        "connection: root has no capability to raise limits",
+        f"printf '#!/bin/sh\\nexec {CONFINED} \"$@\"\\n' > {BECOME}; chmod +x {BECOME}",
+        (Culprit(words="CAP_SYS_RESOURCE"),),
+        (*session("nofile", bound="hard"), *session("memlock")),
+        person=f"sed -i 's/{CONFINED} //' {BECOME}",
         through=f"{BECOME} sh -c",
     ),
 ]
