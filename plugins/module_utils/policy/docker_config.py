@@ -7,6 +7,7 @@ Go's ``encoding/json`` without a look at the values, and runc refuses them at ea
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import NamedTuple
 
 from .declaration import Declaration
@@ -140,8 +141,11 @@ def read_defaults(text: str, path: str = CONFIG_PATH, version: str = "") -> list
     """
     members = read_members(text, path, version)
     stated = []
-    for entry in read_entries(text, path, members):
-        if not any(fault.stops for fault in find_faults(entry)):
+    counted = read_entries(text, path, members)
+    contested = find_contested(counted)
+    for entry in counted:
+        faults = find_faults(entry, is_sole=entry.item not in contested)
+        if not any(fault.stops for fault in faults):
             value = ":".join(map(format_quantity, entry.limit))
             declaration = Declaration(path, entry.line, entry.text, value)
             stated.append(StatedDefault(entry.name, entry.limit, declaration))
@@ -203,17 +207,25 @@ def _read_entry(text: str, path: str, member: Member) -> Entry:
     return Entry(member.key, member.value, fields, line_of(text, member.start), written)
 
 
-def find_faults(entry: Entry, nr_open: int = UNLIMITED) -> list[Fault]:
+def find_contested(counted: Iterable[Entry]) -> set[str]:
+    """Return what several entries limit, each in its own way."""
+    times = Counter(item for item, _limit in {(entry.item, entry.limit) for entry in counted})
+    return {item for item, count in times.items() if count > 1}
+
+
+def find_faults(entry: Entry, nr_open: int = UNLIMITED, is_sole: bool = True) -> list[Fault]:
     """Return what dockerd refuses in an entry, and what runc refuses at each container's start.
 
     :param nr_open: ``fs.nr_open`` of the host.
+    :param is_sole: Whether no other entry limits the same: runc sets both, in any order, and only
+        the last one counts.
     """
     refused = find_type_faults(entry)
     if refused:
         return refused
     if entry.value is None:
         return [Fault("is null, over which dockerd stumbles: no container starts", "containers")]
-    texts = [*_find_name_faults(entry), *_find_bound_faults(entry, nr_open)]
+    texts = [*_find_name_faults(entry), *_find_bound_faults(entry, nr_open, is_sole)]
     faults = [Fault(f"{text}: no container starts", "containers") for text in texts]
     return faults or _find_doubts(entry)
 
@@ -247,14 +259,14 @@ def _find_name_faults(entry: Entry) -> list[str]:
     return [] if entry.name else [f"Name is {show_value(name)}, runc knows {', '.join(RLIMITS)}"]
 
 
-def _find_bound_faults(entry: Entry, nr_open: int) -> list[str]:
+def _find_bound_faults(entry: Entry, nr_open: int, is_sole: bool) -> list[str]:
     faults = []
     missing = [bound for bound in _BOUNDS if entry.find_field(bound) is None]
     note = f" ({' and '.join(missing)} missing, which dockerd reads as 0)" if missing else ""
     soft, hard = map(format_quantity, entry.limit)
     if entry.limit.soft > entry.limit.hard:
         faults.append(f"soft {soft} is above hard {hard}{note}")
-    elif is_too_low(entry.name, entry.limit):
+    elif is_sole and is_too_low(entry.name, entry.limit):
         faults.append(f"soft {soft} is too low{note}")
     if entry.name == "nofile" and max(entry.limit) > nr_open:
         faults.append(f"{format_quantity(max(entry.limit))} is above fs.nr_open, {nr_open}")

@@ -11,6 +11,7 @@ from .docker_config import (
     SHM_KEY,
     ULIMITS_KEY,
     Entry,
+    find_contested,
     find_faults,
     find_type_faults,
     read_entries,
@@ -170,13 +171,15 @@ def _find_entry_problems(
 ) -> Iterator[Problem]:
     limits: dict[str, Rlimit] = {}
     counted = read_entries(text, path, members)
+    contested = find_contested(counted)
     for entry in walk_entries(text, path, members):
         if entry.item in wanted.ulimits:
             continue
         at = Declaration(path, entry.line, entry.text, "")
         place = f"{at.place}: {ULIMITS_KEY}.{entry.key}"
         counts = entry in counted
-        for fault in find_faults(entry, nr_open) if counts else find_type_faults(entry):
+        sole = entry.item not in contested
+        for fault in find_faults(entry, nr_open, sole) if counts else find_type_faults(entry):
             problem = f"{place}: {fault.text}"
             yield Problem(problem, fault.stops, at, ULIMITS_KEY, entry.key)
         if counts and limits.setdefault(entry.item, entry.limit) != entry.limit:

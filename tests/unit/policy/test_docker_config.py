@@ -349,6 +349,13 @@ PROBLEMS = {
         ulimits(ulimit("nofile", 7, 6)),
         [f"{PATH}:1: {HOLDS}: soft 6 is too low: no container starts"],
     ),
+    "too low, if it wins": (
+        ulimits(ulimit("nofile", 1024, 64), ulimit("NoFile", 1024, 5, "x")),
+        [
+            f"{PATH}:1: default-ulimits.x: soft 5 may be too low for a container to start",
+            f"{PATH}:1: default-ulimits.x: nofile is stated twice, which one wins is chance",
+        ],
+    ),
     "a number beyond all": (
         '{"mtu": 1e999}',
         [f"{PATH}:1:9: 1e999 is beyond every number that Go reads"],
