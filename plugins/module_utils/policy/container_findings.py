@@ -9,12 +9,13 @@ from .finding import Finding, Observation, Requirement, judge, judge_limits, req
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from typing import Union
 
     from .engines_policy import PodmanPolicy
     from .rlimit import Rlimit
     from .schema import DockerPolicy
 
-    Asked = DockerPolicy | PodmanPolicy
+    Asked = Union[DockerPolicy, PodmanPolicy]
 
 
 def require_container(place: str, asked: Asked) -> list[Requirement]:
