@@ -32,6 +32,7 @@ _TIME_LIMIT = 90.0
 _CLEANING_LIMIT = 30.0
 _FOLDER = "/var/tmp"  # noqa: S108 - /run and /tmp may forbid to run programs; the name is random
 _NAME = "mlhost-limits-canary"
+_UNKNOWN = "unknown flag"  # Before 4.0 Podman lacks some of the options.
 _MACHINES = ("x86_64", "aarch64")
 
 
@@ -78,11 +79,8 @@ class _Run:
         self.folder = folder
         self.account = account
         self.caller = caller
-        self.words = [
-            *(program, "--root", f"{folder}/root", "--runroot", f"{folder}/run"),
-            *("--tmpdir", f"{folder}/libpod", "--network-config-dir", f"{folder}/net"),
-            *("--storage-driver", "vfs", "--events-backend", "none"),
-        ]
+        self.program = program
+        self.is_old = False
         self.environment = {
             "HOME": account.pw_dir,
             "USER": account.pw_name,
@@ -112,26 +110,49 @@ class _Run:
                     os.chown(path, self.account.pw_uid, self.account.pw_gid)
 
     def measure(self) -> Canary:
-        pid_file = f"{self.folder}/pid"
-        code, text = self._podman(
-            *("run", "--detach", "--name", _NAME, "--network", "none", "--pidfile", pid_file),
+        code, text = self._start()
+        if code and _UNKNOWN in text:
+            self.is_old = True
+            code, text = self._start()
+        if code:
+            said = _find_error(text)
+            return Canary(None, reason=said) if _UNKNOWN in text else Canary(None, refusal=said)
+        try:
+            return Canary(read_container_limits(self._find_pid()))
+        except (FileNotFoundError, ProcessLookupError):
+            return Canary(None, refusal="the container ended at once")
+
+    def _start(self) -> tuple[int, str]:
+        tell_pid = () if self.is_old else ("--pidfile", f"{self.folder}/pid")
+        return self._podman(
+            *("run", "--detach", "--name", _NAME, "--network", "none", *tell_pid),
             *("--cap-drop", "all", "--security-opt", "no-new-privileges"),
             *("--security-opt", "label=disable", "--log-driver", "none"),
             *("--rootfs", f"{self.folder}/fs", "/pause"),
         )
-        if code:
-            return Canary(None, refusal=_find_error(text))
-        with open(pid_file, encoding="ascii") as file:
-            pid = int(file.read())
-        try:
-            return Canary(read_container_limits(pid))
-        except (FileNotFoundError, ProcessLookupError):
-            return Canary(None, refusal="the container ended at once")
+
+    def _find_pid(self) -> int:
+        """Return the process of the container.
+
+        :raises ProcessLookupError: If it has ended.
+        """
+        if self.is_old:
+            _code, text = self._podman("inspect", "--format", "{{.State.Pid}}", _NAME)
+        else:
+            with open(f"{self.folder}/pid", encoding="ascii") as file:
+                text = file.read()
+        pids = [int(line) for line in text.splitlines() if line.strip().isdigit()]
+        if not pids or pids[-1] == 0:
+            raise ProcessLookupError(text)
+        return pids[-1]
 
     def clean(self) -> None:
         """Remove the container and the folder, whatever became of it."""
         if os.path.exists(f"{self.folder}/root/libpod"):
-            self._podman("rm", "--force", "--time", "0", _NAME)
+            if self.is_old:  # What has no option for it waits ten seconds for an end.
+                self._podman("kill", "--signal", "KILL", _NAME)
+            now = () if self.is_old else ("--time", "0")
+            self._podman("rm", "--force", *now, _NAME)
         for path in ("xdg/libpod/tmp/pause.pid", "libpod/pause.pid"):
             _end(f"{self.folder}/{path}", self.account.pw_uid)
         self._wait()
@@ -152,7 +173,13 @@ class _Run:
 
     def _podman(self, *words: str) -> tuple[int, str]:
         become = partial(_become, self.account, self.caller.limits) if self.caller.user else None
-        return _execute([*self.words, *words], self.environment, become)
+        folder, net = self.folder, "--cni-config-dir" if self.is_old else "--network-config-dir"
+        own = [
+            *(self.program, "--root", f"{folder}/root", "--runroot", f"{folder}/run"),
+            *("--tmpdir", f"{folder}/libpod", net, f"{folder}/net"),
+            *("--storage-driver", "vfs", "--events-backend", "none"),
+        ]
+        return _execute([*own, *words], self.environment, become)
 
 
 def _become(account: pwd.struct_passwd, limits: Mapping[str, Rlimit]) -> None:
