@@ -6,7 +6,7 @@ from __future__ import annotations
 from .policy.cause import Outlook
 from .policy.containers_conf import ConfError, find_unread_keys, order_files, read_conf
 from .policy.declaration import Declaration
-from .policy.finding import FAIL
+from .policy.finding import FAIL, UNKNOWN
 from .policy.podman_causes import (
     PodmanFacts,
     Unread,
@@ -64,6 +64,7 @@ def explain_podman(
         causes: tuple[Cause, ...] = ()
         if finding.status == FAIL:
             causes = find_podman_causes(wanted, facts, policy)
+            boot = boot if causes else UNKNOWN  # It does not do what its files say.
         elif boot == FAIL:
             later = facts._replace(nr_open=find_nr_open_at_boot(evidence))
             causes = find_podman_causes(wanted._replace(item="start"), later, policy)
