@@ -30,7 +30,7 @@ def check_docker(policy: DockerPolicy, canary: str, evidence: Evidence) -> Itera
     from .apply.docker import find_dockerd
 
     if find_dockerd() is not None:
-        from .explain_docker import find_dead
+        from .explain_docker import find_dead  # Long as well.
 
         dead = find_dead(NEW, policy, evidence)
         yield from [dead] if dead else ()

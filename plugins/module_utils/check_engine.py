@@ -87,7 +87,7 @@ def judge_new(policy: DockerPolicy, docker: DockerEvidence, fresh: bool, place: 
     when = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(float(str(seen["when"]))))
     how = f"canary container of {when}"
     limits = {name: Rlimit(*pair) for name, pair in dict(seen["limits"]).items()}  # type: ignore[call-overload]
-    size = int(str(seen["shm_size"])) if seen["shm_size"] is not None else None
+    size = seen["shm_size"] if isinstance(seen["shm_size"], int) else None
     findings = judge_container(place, policy, limits, size, how)
     return SeenDocker(findings, _with_shm(limits, size))
 

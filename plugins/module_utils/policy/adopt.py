@@ -22,7 +22,7 @@ from .services_policy import TASKS
 from .sysctl_conf import SYSCTL_CONF
 from .sysctl_writes import SYSTEMD
 from .systemd_limits import MANAGER, read_manager_limits, read_unit_limits
-from .tasks_max import read_default_tasks, read_unit_tasks, resolve_tasks
+from .tasks_max import MOST, read_default_tasks, read_unit_tasks, resolve_tasks
 from .unit_file import Source
 from .unit_want import declare
 
@@ -217,7 +217,7 @@ def _read_owner(name: str, files: Files, nr_open: int | None) -> Iterator[Candid
 
 def _write_tasks(text: str) -> object:
     """Return a number of tasks; a share of what a host can hold is none, and its reader says so."""
-    few, many = (resolve_tasks(text, highest) for highest in (0, 2**22))
+    few, many = (resolve_tasks(text, highest) for highest in (0, MOST))
     return text if few != many or few is None else write_value(TASKS, few)
 
 

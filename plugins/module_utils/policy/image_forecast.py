@@ -32,6 +32,7 @@ from .session_model import Start
 from .shm_causes import ShmFacts, find_shm_causes
 from .shm_mount import find_lines
 from .tasks_causes import find_tasks_causes, find_tasks_line, predict_all, predict_level
+from .tasks_max import MOST
 from .unit_causes import find_unit_causes
 from .unit_model import HIGHEST_DEFAULT, Manager, UnitFacts, predict_unit, rank_statements
 
@@ -45,7 +46,6 @@ if TYPE_CHECKING:
     from .unit_model import Files
 
 NEEDS_BOOT = "nothing of an image runs"
-_MOST_TASKS = 2**22  # The highest pid_max of a 64-bit kernel.
 _OF_RUNNING = ("sysctl", "systemctl", "mount")
 """Programs that change what runs: of no use to what does not."""
 
@@ -152,12 +152,12 @@ def _manage(nr_open: int, limit: Rlimit) -> Manager:
 
 def foretell_tasks(wanted: Requirement, levels: Sequence[TasksLevel]) -> Forecast:
     """Return how many tasks a unit may hold, if that is no share of what the host can hold."""
-    least, most = (predict_all(levels, highest) for highest in (1, _MOST_TASKS))
+    least, most = (predict_all(levels, highest) for highest in (1, MOST))
     if least != most:
         return Forecast(UNKNOWN, reason="a share of what the host can hold bounds it")
-    low = min(levels, key=lambda level: predict_level(level, _MOST_TASKS))
+    low = min(levels, key=lambda level: predict_level(level, MOST))
     status = judge(wanted, Observation(most, FORETOLD)).status
-    causes = find_tasks_causes(wanted.minimum or 0, levels, _MOST_TASKS) if status == FAIL else []
+    causes = find_tasks_causes(wanted.minimum or 0, levels, MOST) if status == FAIL else []
     return Forecast(status, most, find_tasks_line(low), tuple(causes))
 
 

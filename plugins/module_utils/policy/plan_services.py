@@ -15,7 +15,7 @@ from .service_lockouts import find_service_lockouts
 from .services_policy import TASKS, ServicesPolicy, UnitRule, find_rule
 from .systemd_limits import MANAGER, read_manager_limits, read_unit_limits
 from .tasks_max import KEY as TASKS_MAX
-from .tasks_max import read_default_tasks, read_unit_tasks, resolve_tasks
+from .tasks_max import MOST, read_default_tasks, read_unit_tasks, resolve_tasks
 from .unit_file import Source, order_dropins, scan_unit
 from .unit_lines import format_limit
 from .unit_model import Files
@@ -50,7 +50,7 @@ class ServicesState(NamedTuple):
 
     texts: Mapping[str, str] = {}
     files: Mapping[str, Files] = {}
-    highest: int = 2**22
+    highest: int = MOST
 
 
 class Line(NamedTuple):

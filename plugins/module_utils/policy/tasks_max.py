@@ -31,6 +31,9 @@ SECTIONS = {
 }
 """The kinds of unit that have a cgroup, and the section that holds what it may use."""
 
+MOST = 2**22
+"""The highest pid_max of a 64-bit kernel: no system holds more tasks."""
+
 _SHARE = re.compile(r"([0-9]{1,3})(?:\.([0-9]{1,2}))?([%\u2030\u2031])")
 _DEFAULT_SHARE = 15
 """What systemd gives where nothing states it, in percent (``DEFAULT_TASKS_MAX``)."""
@@ -66,7 +69,7 @@ def _declare(setting: Setting) -> Declaration:
 def is_heeded(value: str) -> bool:
     """Tell whether systemd takes a value; what it does not take leaves the line before in force."""
     try:
-        resolve_tasks(value, 2**22)
+        resolve_tasks(value, MOST)
     except ValueError:
         return False
     return True

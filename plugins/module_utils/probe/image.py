@@ -6,6 +6,8 @@ from __future__ import annotations
 import os
 from functools import lru_cache
 
+from .comm import read_comm
+
 _BOOTED = "/run/systemd/system"
 _FIRST_PID_NAMESPACE = "pid:[4026531836]"  # PROC_PID_INIT_INO of linux/proc_ns.h.
 _SERVERS = ("sshd", "slurmd")  # What opens sessions in a container without systemd.
@@ -55,12 +57,4 @@ def _is_container() -> bool:
 
 @lru_cache(maxsize=None)
 def _serves_sessions() -> bool:
-    return any(_read_name(name) in _SERVERS for name in os.listdir("/proc") if name.isdigit())
-
-
-def _read_name(pid: str) -> str:
-    try:
-        with open(f"/proc/{pid}/comm") as file:
-            return file.read().strip()
-    except OSError:
-        return ""  # It ended since it was listed.
+    return any(read_comm(name) in _SERVERS for name in os.listdir("/proc") if name.isdigit())

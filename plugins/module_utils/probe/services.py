@@ -10,6 +10,7 @@ from ..policy.cgroup import find_home
 from ..policy.logind_conf import LOGIND
 from ..policy.plan_services import TOP, UNITS, USER_CONF
 from ..policy.systemd_limits import MANAGER
+from ..policy.tasks_max import MOST
 from ..policy.unit_file import list_wider_names
 from ..policy.unit_model import Files
 from .files import list_folder, read_text
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
     from .process import Process
 
 _BASES = (UNITS, "/etc/systemd/system.control")
-_MOST_PIDS = 2**22
 
 
 def list_dropin_folders() -> list[str]:
@@ -67,11 +67,11 @@ def read_most_tasks() -> int:
     Source: ``system_tasks_max()``; pid_max itself is never given to a process.
     """
     if is_image():
-        return _MOST_PIDS  # Of a 64-bit kernel: how many its memory can hold is not known.
+        return MOST  # Of a 64-bit kernel: how many its memory can hold is not known.
     pids, threads = (read_sysctl(f"kernel.{name}") or "" for name in ("pid_max", "threads-max"))
     values = [int(pids) - 1] if pids.isdigit() else []
     values += [int(threads)] if threads.isdigit() else []
-    return min(values, default=_MOST_PIDS)
+    return min(values, default=MOST)
 
 
 def find_owned(

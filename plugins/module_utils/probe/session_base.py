@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from ..policy.declaration import Declaration
 from ..policy.sshd_config import MAIN_FILE, find_includes, find_use_pam
+from .comm import read_comm
 from .files import under
 from .process import read_limits, read_parent, read_unit_pids
 
@@ -57,7 +58,7 @@ def read_base_limits(
     if pid is not None:
         try:
             return Base(
-                read_limits(pid, proc), f"inherited from {_read_comm(pid, proc)} (pid {pid})", pid
+                read_limits(pid, proc), f"inherited from {read_comm(pid, proc)} (pid {pid})", pid
             )
         except OSError:
             pass  # It ended between the search and the look.
@@ -112,7 +113,7 @@ def _find_gettys(proc: str) -> Iterator[int]:
             for path in sorted(glob.glob(f"{folder}/system.slice/{glob.escape(slice_)}/*.service")):
                 yield from read_unit_pids(os.path.basename(path), f"system.slice/{slice_}")
     for name in sorted(filter(str.isdigit, os.listdir(proc)), key=int):
-        if _read_comm(int(name), proc) in ("agetty", "getty", "mingetty"):
+        if read_comm(int(name), proc) in ("agetty", "getty", "mingetty"):
             yield int(name)
 
 
@@ -125,17 +126,7 @@ def _read_pid_file(path: str | None, proc: str) -> int | None:
             pid = int(file.read())
     except (OSError, ValueError):
         return None
-    return (
-        pid if _read_comm(pid, proc).startswith(os.path.basename(path)[:-4].rstrip("d")) else None
-    )
-
-
-def _read_comm(pid: int, proc: str) -> str:
-    try:
-        with open(f"{proc}/{pid}/comm", encoding="utf-8", errors="replace") as file:
-            return file.read().strip()
-    except OSError:
-        return ""
+    return pid if read_comm(pid, proc).startswith(os.path.basename(path)[:-4].rstrip("d")) else None
 
 
 def _is_first(pid: int, proc: str) -> bool:

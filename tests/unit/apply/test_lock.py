@@ -21,6 +21,7 @@ getattr(fcntl, sys.argv[2])(file, fcntl.LOCK_EX)
 file.write("4711\\n"); file.flush()
 print("held", flush=True)
 time.sleep(float(sys.argv[3]))
+open(sys.argv[1] + ".left", "w")
 """
 
 
@@ -35,6 +36,7 @@ def hold(path: Path, call: str, seconds: float) -> subprocess.Popen[str]:
 
 def test_a_run_waits_for_another(tmp_path: Path) -> None:
     with hold(tmp_path / "lock", "flock", 0.5) as holder, only_run(str(tmp_path / "lock"), 60):
+        assert (tmp_path / "lock.left").exists()
         assert holder.wait(60) == 0
     assert (tmp_path / "lock").read_text() == f"{os.getpid()}\n"
 

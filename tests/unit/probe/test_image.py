@@ -74,13 +74,8 @@ def test_a_container_is_one_unless_systemd_or_sessions_run_in_it(
     monkeypatch.setattr(image, "is_booted", lambda: booted)
     numbers = [str(number) for number in range(len(running))]
     monkeypatch.setattr(os, "listdir", lambda _path: [*numbers, "self"])
-    monkeypatch.setattr(image, "_read_name", lambda pid: running[int(pid)])
+    monkeypatch.setattr(image, "read_comm", lambda pid: running[int(pid)])
     assert image.is_image() is wanted
-
-
-def test_a_process_that_ended_has_no_name() -> None:
-    assert image._read_name(str(os.getpid())) == Path("/proc/self/comm").read_text().strip()
-    assert image._read_name("0") == ""
 
 
 def test_where_namespaces_cannot_be_told_it_is_a_host(monkeypatch: pytest.MonkeyPatch) -> None:
