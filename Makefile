@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # One command per intent. Each sets up what it needs; all of it needs root on Debian 12.
-.PHONY: demo film test oracle torture faults seeds fuzz audit bench releases controllers docs lint unit host molecule collection clean
+.PHONY: demo film test oracle torture faults hostile seeds fuzz audit bench releases controllers docs lint unit host molecule collection clean
 
 VENV := .venv
 BIN := $(CURDIR)/$(VENV)/bin
@@ -37,6 +37,10 @@ torture: .setup collection
 # Known ways to break a host, alone and in pairs: is the line named, and do the commands mend it?
 faults: .setup
 	@$(BIN)/python -m tests.faults
+
+# A user of the host attacks root's commands: what was read, written, run, drained or held up?
+hostile: .setup
+	@$(BIN)/python -m tests.hostile
 
 # Five failures of training runs with the real libraries: foretold, put right, gone. Some GB.
 seeds: .setup

@@ -42,6 +42,7 @@ def lint_steps() -> list[Step]:
                 "mypy",
                 "plugins/module_utils",
                 "tests/host",
+                "tests/hostile",
                 "tests/docs",
                 "tests/run.py",
                 "tests/demo.py",
@@ -116,6 +117,7 @@ def host_steps() -> list[Step]:
         Step("test host", ["pytest", "tests/host", "-s", *others]),
         Step("logins", ["pytest", *logins, "-s"]),
         Step("faults", ["pytest", "tests/faults"]),
+        Step("hostile", ["pytest", "tests/hostile", "-s"]),
         Step("commands of docs", ["pytest", "tests/docs", "-s"]),
     ]
 

@@ -7,8 +7,8 @@
     fail: "falls short", unchecked: "was not checked", unknown: "could not be seen",
     later: "right now, not after a restart or boot", waived: "waived", pass: "met",
   };
-  const [STATUS, PLACE, ITEM, BOUND, REQUIRED, OBSERVED, HOW, REASON, WAIVER, SESSION, RESTART, BOOT, CAUSES] =
-    Array.from({ length: 13 }, (_, index) => index);
+  const [STATUS, PLACE, ITEM, BOUND, REQUIRED, OBSERVED, HOW, REASON, WAIVER, OWNER, SESSION, RESTART, BOOT, CAUSES] =
+    Array.from({ length: 14 }, (_, index) => index);
   const [NAME, WORST, GROUPS, WHY, MEASURED, NOTE, CELLS] = Array.from({ length: 7 }, (_, index) => index);
   const STEP = 50;
   const byId = (id) => document.getElementById(id);
@@ -199,6 +199,8 @@
     add("Observed", text(finding[OBSERVED]) ?? text(finding[REASON]));
     add("Measured", text(finding[HOW]));
     add("Waiver", text(finding[WAIVER]));
+    const owner = text(finding[OWNER]);
+    if (owner) add("Who", `${owner}'s own file or process; the node is not at fault`);
     const ahead = [["next session", SESSION], ["next restart", RESTART], ["after boot", BOOT]]
       .filter(([, key]) => text(finding[key])).map(([name, key]) => `${name}: ${text(finding[key])}`);
     add("Outlook", ahead.join(", "));
@@ -213,12 +215,14 @@
     if (cause.writer) add("Written by", cause.writer);
     const remedy = cause.remedy || {};
     if (!remedy.text) return;
-    const commands = (remedy.commands || []).map((words) => words.map(quote).join(" ")).join("\n");
+    const commands = (remedy.commands || []).map(write).join("\n");
     const fix = remedy.then ? `${remedy.text}; then ${remedy.then}` : remedy.text;
     add("Fix", fix, ...(commands ? [make("pre", { tabindex: "0" }, commands)] : []));
   }
 
   const quote = (word) => (/^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", `'"'"'`)}'`);
+  const isScript = (words) => words.length === 3 && words[0] === "sh" && words[1] === "-c";
+  const write = (words) => (isScript(words) ? words[2] : words.map(quote).join(" "));
 
   // ---- drift ----------------------------------------------------------------------------------
   function drawDrift() {

@@ -68,7 +68,7 @@ def adopt_sections(root: str) -> list[Adopted]:
     procps = find_procps(release)
     keys = list_site_keys(sysctl_files, procps)
     runs = root == "/" and not is_chroot()
-    lacking = [key for key in keys if runs and not os.path.exists(sysctl_path(key))]
+    lacking = {key for key in keys if runs and not os.path.exists(sysctl_path(key))}
     limits = {path: _without_block(text, path) for path, text in read_limits_files(root).items()}
     limits = _without_ours(limits)
     flags = read_dockerd_flags(root)

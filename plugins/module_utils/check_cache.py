@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 
+from .actor import find_actor
 from .policy.cache_rules import (
     PACKAGES,
     VARIABLES,
@@ -39,6 +40,7 @@ def check_cache(training: Training) -> Iterator[Finding]:
         yield leave_to_container(path, training.place)
         return
     facts = look_at_directory(path, find_user(training))
+    facts = facts._replace(actor=find_actor(facts, [path]))
     yield from judge_folder(facts)
     if facts.state == DIRECTORY:
         yield judge_filesystem(facts)

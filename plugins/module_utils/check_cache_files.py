@@ -7,10 +7,11 @@ import os
 import sys
 import time
 
+from .actor import find_actor
 from .check_cache import find_user, leave_to_container
 from .policy.cache_integrity import CacheFiles, judge_files
 from .policy.folder_facts import DIRECTORY
-from .probe.cache_files import survey_files
+from .probe.cache_survey import survey_there
 from .probe.directory import look_at_directory
 from .probe.open_files import find_open_files
 
@@ -41,12 +42,14 @@ def check_cache_files(training: Training) -> Iterator[Finding]:
         return
     tell = make_progress(path)
     try:
-        survey = survey_files(path, deep, tell)
+        survey = survey_there(path, facts.uid, deep, tell)
     finally:
         if tell is not None:  # What is said next begins on an empty line.
             sys.stderr.write(_EMPTY)
             sys.stderr.flush()
-    yield from judge_files(_describe(path, survey, facts.real_path, deep))
+    seen = _describe(path, survey, facts.real_path, deep)
+    moved = [f"{path}/{name}" for name in ("entry", *(name for name, _why in seen.corrupt))]
+    yield from judge_files(seen._replace(actor=find_actor(facts, moved)))
 
 
 def _describe(path: str, survey: Survey, real_path: str, deep: bool) -> CacheFiles:
@@ -70,6 +73,7 @@ def _describe(path: str, survey: Survey, real_path: str, deep: bool) -> CacheFil
         written,
         deep,
         survey.reason,
+        survey.unfinished,
     )
 
 

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from .explain_units import judge_unit
 from .policy.cause import Outlook
+from .policy.container_owner import own_running
 from .policy.containerd_causes import blame_base, find_task_causes, pick
 from .policy.finding import FAIL, Finding, Observation, Requirement, judge, judge_limits
 from .policy.plan_containerd import UNIT
@@ -18,6 +19,7 @@ from .probe.containerd import (
     run_containerd_canary,
 )
 from .probe.process import read_limits
+from .probe.process_owner import find_maker
 from .probe.running_containers import find_running
 from .unit_facts import Seen, World
 
@@ -69,11 +71,12 @@ def _look(one: RunningContainer, policy: ContainerdPolicy, new: Fresh) -> Iterat
         f"container:{one.container.name}", policy.limits, limits, f"/proc/{pid}/limits"
     )
     failing = any(finding.status == FAIL for finding in findings)
+    owner = find_maker(one) if failing else ""
     task = read_task(one) if failing else None
     for finding in findings:
         wanted, has = finding.requirement, finding.observation.value
         if task is None or finding.status != FAIL or not isinstance(has, int):
-            yield finding
+            yield own_running(finding, owner)
             continue
         fresh = new.limits.get(wanted.item)
         causes = [
@@ -83,7 +86,7 @@ def _look(one: RunningContainer, policy: ContainerdPolicy, new: Fresh) -> Iterat
             if _is_same(other.requirement, wanted)
         ]
         found = find_task_causes(wanted, has, task, causes, pick(wanted, fresh) if fresh else None)
-        yield finding._replace(causes=found)
+        yield own_running(finding._replace(causes=found), owner)
 
 
 def _is_same(one: Requirement, other: Requirement) -> bool:

@@ -23,11 +23,27 @@ if TYPE_CHECKING:
     from .probe.docker_evidence import DockerEvidence
     from .probe.evidence import Evidence
 
-_CACHE = "canary"
+
+class Cache:
+    """Where the result of a canary is kept: in a file of root's, until the next boot."""
+
+    def read(self, key: str) -> object | None:
+        return read_cached(CACHE, key)
+
+    def keep(self, key: str, content: object) -> None:
+        keep_cached(CACHE, key, content)
+
+
+CACHE = "canary"
+_ROOTS = Cache()
 
 
 def check_engine(
-    policy: DockerPolicy, canary: str, evidence: Evidence, engine: str = "docker"
+    policy: DockerPolicy,
+    canary: str,
+    evidence: Evidence,
+    engine: str = "docker",
+    cache: Cache = _ROOTS,
 ) -> Iterator[Finding]:
     """Yield the findings of one daemon that runs.
 
@@ -47,7 +63,8 @@ def check_engine(
         reason = "no container was started (canary: never)"
         seen = SeenDocker(judge_container_unknown(new, policy, reason), running=running)
     else:
-        seen = judge_new(policy, docker, canary == "always", new)._replace(running=running)
+        fresh = canary == "always"
+        seen = judge_new(policy, docker, fresh, new, cache)._replace(running=running)
     yield from explain_docker(seen, policy, evidence)
 
 
@@ -70,13 +87,15 @@ def _with_shm(limits: dict[str, Rlimit], size: int | None) -> dict[str, Rlimit]:
     return limits if size is None else {**limits, SHM: Rlimit(size, size)}
 
 
-def judge_new(policy: DockerPolicy, docker: DockerEvidence, fresh: bool, place: str) -> SeenDocker:
+def judge_new(
+    policy: DockerPolicy, docker: DockerEvidence, fresh: bool, place: str, cache: Cache = _ROOTS
+) -> SeenDocker:
     """Judge what a new container gets, which a canary shows.
 
     :param fresh: Measure again, even where nothing that decides it has changed.
     """
     try:
-        seen = _measure(docker, fresh)
+        seen = _measure(docker, fresh, cache)
     except (OSError, ValueError) as exc:
         return SeenDocker(judge_container_unknown(place, policy, str(exc)))
     if seen["reason"]:
@@ -92,16 +111,15 @@ def judge_new(policy: DockerPolicy, docker: DockerEvidence, fresh: bool, place: 
     return SeenDocker(findings, _with_shm(limits, size))
 
 
-def _measure(docker: DockerEvidence, fresh: bool) -> dict[str, object]:
+def _measure(docker: DockerEvidence, fresh: bool, cache: Cache) -> dict[str, object]:
     """Return a canary's result, a kept one where it still holds."""
     from .probe.canary_key import read_canary_key
 
     daemon = docker.daemon
     if daemon is None:
         raise ValueError("no dockerd is running")
-    name = f"{_CACHE}-{daemon.process.uid}" if daemon.process.uid else _CACHE
     key = read_canary_key(daemon, docker.read_running_config())
-    kept = None if fresh else read_cached(name, key)
+    kept = None if fresh else cache.read(key)
     if isinstance(kept, dict):
         return kept
     from .probe.canary import run_canary  # Long, and seldom needed.
@@ -115,5 +133,5 @@ def _measure(docker: DockerEvidence, fresh: bool) -> dict[str, object]:
         "reason": result.reason,
     }
     if not result.reason:
-        keep_cached(name, key, seen)
+        cache.keep(key, seen)
     return seen

@@ -16,10 +16,13 @@ from .policy.finding import (
     Finding,
     Observation,
     count_statuses,
+    find_unlooked,
     judge,
+    judge_unlooked,
     require_kernel,
 )
 from .policy.policy_reader import PolicyError, join_names
+from .policy.quote import one_line
 from .policy.report import format_failures, format_report, format_verdict, note_workers
 from .policy.rlimit import ITEMS, format_quantity
 from .policy.sysctl_conf import parse_sysctl_number
@@ -36,6 +39,9 @@ if TYPE_CHECKING:
     from .policy.rlimit import Rlimit
     from .policy.schema import Policy
     from .policy.waivers_policy import Waiver
+
+_LONGEST_REASON = 300
+_RUN = "training"
 
 
 class CheckResult(NamedTuple):
@@ -63,8 +69,14 @@ class CheckResult(NamedTuple):
         """Tell whether the host falls short of what counts.
 
         :param fail_on: ``fail``, ``later`` (that, and what will not last), ``unknown`` (both, and
-            what could not be seen) or ``never``.
+            what could not be seen) or ``never``. A section that could not be looked at always
+            counts, but for ``never``.
         """
+        unlooked = fail_on != "never" and bool(find_unlooked(self.findings))
+        return unlooked or self.has_shortfall(fail_on)
+
+    def has_shortfall(self, fail_on: str) -> bool:
+        """Tell whether a finding falls short of what counts; see :meth:`falls_short`."""
         counts = count_statuses(self.findings)
         counting = {"fail": (FAIL,), "later": (FAIL, LATER), "unknown": (FAIL, LATER, UNKNOWN)}
         return any(counts[status] for status in counting.get(fail_on, ()))
@@ -84,43 +96,90 @@ class CheckResult(NamedTuple):
 def check_host(policy: Policy, options: Options, evidence: Evidence | None = None) -> CheckResult:
     """Return every requirement of the policy, judged by what this host does now.
 
+    :func:`check_within` does the same within a time limit.
+
     :raises PolicyError: If the policy states nothing for any of the sections: that is never green.
+    """
+    require_stated(policy, options)
+    evidence = evidence or Evidence()
+    findings: list[Finding] = []
+    if is_unbooted(options):
+        findings += look_at_image(policy, options)
+    else:
+        for name in list_sections(options):
+            findings += look_at_section(name, policy, options, evidence)
+    return conclude(policy, options, *finish_findings(policy, options, findings, evidence))
+
+
+def require_stated(policy: Policy, options: Options) -> None:
+    """Refuse a policy that states nothing for any of the sections.
+
+    :raises PolicyError: If so.
     """
     if options.sections and not any(_is_stated(policy, name) for name in options.sections):
         names = join_names(options.sections)
         raise PolicyError([f"policy: states nothing for {names}, so nothing would be checked"])
-    evidence = evidence or Evidence()
-    findings = _look(policy, options, evidence)
+
+
+def list_sections(options: Options) -> list[str]:
+    """Return the sections to look at, in the order in which they are."""
+    return [name for name in _LOOKS if name in options.sections]
+
+
+def look_at_section(
+    name: str, policy: Policy, options: Options, evidence: Evidence
+) -> Iterator[Finding]:
+    """Yield what was found in one section; that it could not be looked at, if it crashes."""
+    try:
+        yield from _LOOKS[name](policy, options, evidence)
+    except PolicyError:
+        raise
+    except Exception as error:  # One section must not take the others with it.
+        if name == _RUN and isinstance(error, (OSError, ValueError)):
+            raise  # What is asked of a run is wrong: that is told, not judged.
+        kind = "" if isinstance(error, (OSError, ValueError)) else f"{type(error).__name__}: "
+        yield judge_unlooked(name, one_line(f"{kind}{error}")[:_LONGEST_REASON])
+
+
+def look_at_image(policy: Policy, options: Options) -> Iterator[Finding]:
+    """Yield what the files of an image foretell."""
+    from .check_image import check_image  # A host that runs needs none of it.
+
+    yield from check_image(policy, options, options.root or "/")
+
+
+def finish_findings(
+    policy: Policy, options: Options, findings: list[Finding], evidence: Evidence
+) -> tuple[list[Finding], Sequence[Cause]]:
+    """Return the findings with who else writes the files at fault, and why this connection lacks.
+
+    That is no finding: it is what the process that looks was started with.
+    """
     if any(cause.at for finding in findings for cause in finding.causes):
         from .writers import name_writers  # Where nothing falls short, nobody asks.
 
         findings = name_writers(findings, options.root or "/")
-    own = {} if _is_unbooted(options) else read_limits("self")
+    own = {} if is_unbooted(options) else read_limits("self")
+    return findings, _explain_connection(policy, findings, own, evidence)
+
+
+def conclude(
+    policy: Policy, options: Options, findings: list[Finding], causes: Sequence[Cause]
+) -> CheckResult:
+    """Return the result of a look: with its waivers, and the limits of this process."""
+    own = {} if is_unbooted(options) else read_limits("self")
     connection = {
         name: ":".join(format_quantity(value, ITEMS[name].unit) for value in pair)
         for name, pair in own.items()
     }
-    causes = _explain_connection(policy, findings, own, evidence)
     findings, idle = _waive(findings, policy.waivers, options)
     measured = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
     return CheckResult(findings, connection, causes, idle, measured)
 
 
-def _is_unbooted(options: Options) -> bool:
+def is_unbooted(options: Options) -> bool:
+    """Tell whether what is looked at does not run: a tree, or an image that is being built."""
     return bool(options.root) or (is_image() and will_boot())
-
-
-def _look(policy: Policy, options: Options, evidence: Evidence) -> list[Finding]:
-    """Return what was found on this host, or what the files of an image foretell."""
-    if _is_unbooted(options):
-        from .check_image import check_image  # A host that runs needs none of it.
-
-        return list(check_image(policy, options, options.root or "/"))
-    findings: list[Finding] = []
-    for name, look in _LOOKS.items():
-        if name in options.sections:
-            findings += look(policy, options, evidence)
-    return findings
 
 
 def _waive(

@@ -122,7 +122,7 @@ def _look_at_session(user: User, service: str, limits: Mapping[str, Limit], tree
     except ValueError as exc:
         trouble = str(exc)
     start = Start({}, {}, tree.nr_open, tree.dialect.resets)
-    facts = SessionFacts(user, tree.dialect, tree.lines, start, hindrances)
+    facts = SessionFacts(user, tree.dialect, tree.lines_of(user), start, hindrances)
     for wanted in require_limits(place, limits):
         if trouble or wanted.bound == "value":
             yield wanted, Forecast(UNKNOWN, reason=trouble)

@@ -19,6 +19,7 @@ SECTIONS = (
     "training",
 )
 SERVICES = ("sshd", "su", "sudo", "cron", "login")
+TIME_LIMIT = 110.0
 
 
 class Options(NamedTuple):
@@ -31,3 +32,5 @@ class Options(NamedTuple):
     canary: str = "auto"
     root: str = ""
     """The tree of an image to judge, in place of this host."""
+    time_limit: float = TIME_LIMIT
+    """Seconds for all of it; what did not answer by then is unknown."""

@@ -5,13 +5,14 @@ from __future__ import annotations
 
 import os
 
+from .actor import find_actor
 from .check_cache import find_user, leave_to_container
 from .policy.checkpoints import count_copies, judge_checkpoints
 from .policy.finding import UNKNOWN, Finding, Observation, Requirement
 from .policy.folder_facts import DIRECTORY
 from .policy.folder_rules import judge_folder, judge_free, place_of
 from .policy.output_runs import find_runs, judge_runs
-from .probe.directory import ObstacleError, look_at_directory
+from .probe.directory import look_at_directory
 from .probe.output import find_writers, read_checkpoints, read_processes
 
 TYPE_CHECKING = False
@@ -35,14 +36,16 @@ def check_output(training: Training) -> Iterator[Finding]:
         yield leave_to_container(path, training.place)
         return
     facts = look_at_directory(path, find_user(training), _PROOFS)
+    facts = facts._replace(actor=find_actor(facts, [path]))
     yield from judge_folder(facts)
     checkpoints: list[Checkpoint] = []
     if facts.state == DIRECTORY:
         try:
-            checkpoints = read_checkpoints(path)
+            checkpoints = read_checkpoints(path, facts.uid)
             limit, resumes = training.save_total_limit, training.resume
-            yield from judge_checkpoints(path, checkpoints, limit, resumes)
-        except (ObstacleError, OSError) as exc:
+            actor = find_actor(facts, [f"{path}/entry"])
+            yield from judge_checkpoints(path, checkpoints, limit, resumes, actor)
+        except OSError as exc:
             wanted = Requirement(place_of(path), "checkpoints", "value", exact="usable")
             yield Finding(UNKNOWN, wanted, Observation(None, "", f"{path}: {exc}"))
         yield _judge_others(facts)

@@ -7,13 +7,16 @@ from typing import NamedTuple
 
 from .explain_podman import explain_podman, gather_podman
 from .policy.container_findings import judge_container, judge_container_unknown
-from .policy.finding import FAIL, Finding, Observation, Requirement, judge
-from .policy.podman_causes import START
+from .policy.container_owner import own_running
+from .policy.containerd_causes import pick
+from .policy.finding import FAIL, PASS, Finding, Observation, Requirement, judge
+from .policy.podman_causes import START, foresee
 from .policy.podman_running import explain_running
 from .probe.docker import read_container_limits
 from .probe.podman import find_podman
 from .probe.podman_canary import Caller, run_podman_canary
 from .probe.podman_spec import read_created
+from .probe.process_owner import find_maker
 from .probe.quadlet import find_quadlet
 from .probe.running_containers import find_running
 from .probe.session import measure_sessions
@@ -79,7 +82,24 @@ def check_new(
         found = seen.found
         findings = judge_container(place, policy, found.limits, found.shm_size, how)
     facts = gather_podman(user, evidence, session.limits, session.way)
-    yield from explain_podman(findings, policy, facts, evidence)
+    for finding in explain_podman(findings, policy, facts, evidence):
+        yield _own(finding, user, session, evidence) if user else finding
+
+
+def _own(finding: Finding, user: str, session: Session, evidence: Evidence) -> Finding:
+    """Return the finding of a user's new container with whose doing it is.
+
+    It is root's where PAM's session or the files of root alone give too little.
+    """
+    if finding.status == PASS:
+        return finding
+    wanted, pair = finding.requirement, session.limits.get(finding.requirement.item)
+    facts = gather_podman("", evidence, session.limits, session.way)
+    given = foresee(wanted, facts._replace(user=user), evidence.nr_open) if facts else ""
+    if not given and pair:  # What no file states is the session's.
+        given = judge(wanted, Observation(pick(wanted, pair), "")).status
+    is_root_s = finding.status == FAIL and given == FAIL
+    return finding if is_root_s else finding._replace(owner=user)
 
 
 def name_place(user: str) -> str:
@@ -108,11 +128,14 @@ def _look(one: RunningContainer, policy: PodmanPolicy, evidence: Evidence) -> It
     user, place = name_owner(one.owner), name_running(one)
     how = f"/proc/{pid}/limits"
     findings = judge_container(place, policy, found.limits, found.shm_size, how)
+    maker = user
     if any(finding.status == FAIL for finding in findings):
+        maker = find_maker(one)
         facts = gather_podman(user, evidence, {}, "")
         created, quadlet = read_created(one), find_quadlet(one.process.cgroup)
         findings = [explain_running(each, created, facts, policy, quadlet) for each in findings]
-    yield from findings
+    for finding in findings:
+        yield own_running(finding, maker)
 
 
 def name_running(one: RunningContainer) -> str:

@@ -3,15 +3,18 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from functools import lru_cache
 
 from .explain_processes import explain_process, explain_representative
-from .policy.container_process import blame_container
+from .policy.cgroup import find_home, list_units
+from .policy.container_process import MAKER, blame_container
 from .policy.finding import FAIL, PASS, Finding, judge_limits
 from .policy.process_causes import merge_limits
 from .probe.evidence import Evidence
 from .probe.process import read_limits, read_process
 from .probe.process_clues import find_ancestors
+from .probe.process_owner import find_owner, name_owners
 from .probe.running_containers import find_place
 from .probe.systemd_show import show_unit
 from .probe.users import read_user
@@ -26,7 +29,8 @@ if TYPE_CHECKING:
     from .policy.schema import ProcessRule
     from .probe.process import Process
 
-_MOST = 20  # Failing processes listed one by one for each rule; the rest are counted.
+_MOST = 20
+"""Failing processes of root, and of users, listed one by one for each rule; the rest is summed."""
 
 
 def check_processes(
@@ -40,15 +44,19 @@ def check_processes(
     for rule in rules:
         chosen = [process for process in processes if _matches(process, rule)]
         place = f"process:{rule.by}={rule.value}"
-        moved = "" if chosen or rule.by != "unit" else rule.value
-        if moved:
-            chosen = _find_moved(moved)
-        if not chosen:
+        moved = [] if rule.by != "unit" or _holds(rule.value, chosen) else _find_moved(rule.value)
+        seen = list(_look(rule, chosen, rules, "", evidence.limits_by_pid))
+        seen += _look(rule, moved, rules, rule.value, evidence.limits_by_pid)
+        if not seen:
             reason = f"no process with {rule.by} {rule.value} is running"
             yield from judge_limits(place, rule.limits, None, "", reason)
             continue
-        seen = list(_look(rule, chosen, rules, moved, evidence.limits_by_pid))
         yield from _judge_all(rule, seen, place, world)
+
+
+def _holds(unit: str, processes: list[Process]) -> bool:
+    """Tell whether one is in a unit of the system; a user may call cgroups like that."""
+    return any(unit in list_units(process.cgroup) for process in processes)
 
 
 def _look(
@@ -73,8 +81,12 @@ def _look(
         if id(limits) not in judged:
             judged[id(limits)] = _judge(rule, limits)
         _limits, findings, fails = judged[id(limits)]
-        container = ""
+        container = owner = ""
         if fails:
+            try:
+                owner = find_owner(process)
+            except (OSError, ValueError):
+                continue  # It has ended, and nobody can tell whose it was.
             container = find_place(process, find_ancestors(process.pid))
             inside = f" in {container}" if container else ""
             place = f"process:{process.pid} ({process.comm}){inside}"
@@ -82,7 +94,7 @@ def _look(
         which = tuple(one is rule or _matches(process, one) for one in rules)
         if which not in merged:
             merged[which] = merge_limits([one.limits for one, is_in in zip(rules, which) if is_in])
-        yield Seen(process, limits, merged[which], findings, unit, container)
+        yield Seen(process, limits, merged[which], findings, unit, container, owner)
 
 
 def _judge(
@@ -98,14 +110,15 @@ def _judge(
 
 def _judge_all(rule: ProcessRule, seen: list[Seen], place: str, world: World) -> Iterator[Finding]:
     wrong = [one for one in seen if any(finding.status == FAIL for finding in one.findings)]
-    for one in wrong[:_MOST]:
-        if one.container:
-            yield from (blame_container(finding, one.container) for finding in one.findings)
-        else:
-            yield from explain_process(one, world)
-    if len(wrong) > _MOST:
-        reason = f"{len(wrong) - _MOST} more processes of {rule.by} {rule.value} fall short"
-        yield from judge_limits(place, rule.limits, None, "", reason)
+    for group in (_take_turns(wrong, True), _take_turns(wrong, False)):
+        for one in group[:_MOST]:
+            if one.container:
+                owner = one.owner or MAKER
+                yield from (blame_container(each, one.container, owner) for each in one.findings)
+            else:
+                yield from explain_process(one, world)
+        if len(group) > _MOST:
+            yield from _sum_up(group[_MOST:], place, f"{rule.by} {rule.value}")
     if not wrong and seen:
         how = f"/proc/PID/limits, lowest of {len(seen)} processes"
         shown = [
@@ -117,6 +130,34 @@ def _judge_all(rule: ProcessRule, seen: list[Seen], place: str, world: World) ->
             if lowest.status == PASS
         ]
         yield from explain_representative(shown, seen, world)
+
+
+def _take_turns(wrong: list[Seen], of_root: bool) -> list[Seen]:
+    """Return the processes of root, or those of users, each user's first one before any second.
+
+    So nobody who starts many keeps those of others from being told.
+    """
+    turns: Counter[str] = Counter()
+    ranked = []
+    for one in wrong:
+        if bool(one.owner) != of_root:
+            ranked.append((turns[one.owner], one))
+            turns[one.owner] += 1
+    return [one for _turn, one in sorted(ranked, key=lambda pair: pair[0])]
+
+
+def _sum_up(rest: list[Seen], place: str, which: str) -> Iterator[Finding]:
+    """Yield what the processes lack together that are not told one by one."""
+    how = f"/proc/PID/limits, lowest of {len(rest)} more processes of {which} that fall short"
+    for column in zip(*(one.findings for one in rest)):
+        failing = [(one, each) for one, each in zip(rest, column) if each.status == FAIL]
+        if failing:
+            worst = _lowest(tuple(each for _one, each in failing))
+            yield worst._replace(
+                requirement=worst.requirement._replace(place=place),
+                observation=worst.observation._replace(how=how),
+                owner=name_owners([one.owner for one, _each in failing]),
+            )
 
 
 def _lowest(findings: tuple[Finding, ...]) -> Finding:
@@ -136,7 +177,8 @@ def _matches(process: Process, rule: ProcessRule) -> bool:
     if rule.by == "name":
         return process.comm == rule.value[:15]  # The kernel keeps 15 bytes of a name.
     if rule.by == "unit":
-        return any(rule.value in line.split("/") for line in process.cgroup.splitlines())
+        own = find_home(process.cgroup).user_unit
+        return rule.value == own or rule.value in list_units(process.cgroup)
     return process.uid == _find_uid(rule.value)
 
 

@@ -10,6 +10,7 @@ from .explain_services import (
     explain_new_service,
     explain_new_user_service,
     explain_tasks,
+    own_tasks,
 )
 from .policy.finding import FAIL, PASS, Finding, Observation, Requirement, judge, judge_limits
 from .policy.process_causes import format_pair
@@ -17,6 +18,7 @@ from .policy.services_policy import TASKS, find_rule
 from .probe.image import is_booted
 from .probe.pids_max import cut_levels, read_levels
 from .probe.process import read_limits
+from .probe.process_owner import find_owner
 from .probe.service_canary import NewService, start_service
 from .probe.services import (
     find_owned,
@@ -30,12 +32,15 @@ from .unit_facts import Seen, World
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
+    from typing import Tuple
 
     from .policy.rlimit import Rlimit
     from .policy.services_policy import ServicesPolicy, UnitRule
     from .probe.evidence import Evidence
     from .probe.pids_max import Level
     from .probe.process import Process
+
+    Told = Tuple[Finding, Seen]
 
 PLACE, NEW = "service:", "new-service:"
 SYSTEM = "system"
@@ -121,26 +126,41 @@ def _judge_tasks(place: str, tasks: int, levels: Sequence[Level]) -> Finding:
 def _check_running(
     place: str, unit: str, rule: UnitRule, members: Sequence[Process], world: World
 ) -> Iterator[Finding]:
-    """Yield the findings of one service: of all its processes, the one that has least."""
+    """Yield the findings of one service: of root's processes, and of users', who has least.
+
+    A job of cron lives in cron's service, and its user may lower what it has.
+    """
     seen = list(_look(place, unit, rule, members, world))
     if not seen:
         yield from judge_limits(place, rule.limits, None, "", "it ended while it was looked at")
         return
-    worst = [
-        min(zip(column, seen), key=lambda pair: _rank(pair[0]))
-        for column in zip(*(one.findings for one in seen))
+    columns = [list(zip(column, seen)) for column in zip(*(one.findings for one in seen))]
+    for of_root in (True, False):
+        worst = [_find_worst(column, of_root) for column in columns]
+        for one in seen:
+            mine = [finding for finding, who in filter(None, worst) if who is one]
+            yield from explain_process(one._replace(findings=mine), world) if mine else ()
+    fine = [
+        min((finding for finding, _one in column if finding.status == PASS), key=_value)
+        for column in columns
+        if not _find_worst(column, True) and any(one.status == PASS for one, _seen in column)
     ]
-    for one in seen:
-        mine = [finding for finding, owner in worst if owner is one and finding.status == FAIL]
-        yield from explain_process(one._replace(findings=mine), world) if mine else ()
-    fine = [finding for finding, dummy in worst if finding.status == PASS]
     yield from explain_representative(fine, seen, world) if fine else ()
 
 
-def _rank(finding: Finding) -> tuple[bool, int]:
-    """Order findings: what fails first, of equals the lowest."""
+def _find_worst(column: Sequence[Told], of_root: bool) -> Told | None:
+    """Return the lowest of what fails, of root's processes or of users'."""
+    failing = [
+        (finding, one)
+        for finding, one in column
+        if finding.status == FAIL and bool(one.owner) != of_root
+    ]
+    return min(failing, key=lambda pair: _value(pair[0]), default=None)
+
+
+def _value(finding: Finding) -> int:
     value = finding.observation.value
-    return finding.status != FAIL, value if isinstance(value, int) else 0
+    return value if isinstance(value, int) else 0
 
 
 def _look(
@@ -160,7 +180,13 @@ def _look(
             _mention(finding, limits, shown.limits) if shown else finding
             for finding in judge_limits(place, rule.limits, limits, how)
         ]
-        yield Seen(process, limits, rule.limits, findings, unit)
+        owner = ""
+        if any(finding.status == FAIL for finding in findings):
+            try:
+                owner = find_owner(process)
+            except (OSError, ValueError):
+                continue  # It has ended, and nobody can tell whose it was.
+        yield Seen(process, limits, rule.limits, findings, unit, owner=owner)
 
 
 def _mention(finding: Finding, limits: dict[str, Rlimit], shown: dict[str, Rlimit]) -> Finding:
@@ -210,8 +236,9 @@ def _check_new_of_user(rule: UnitRule, canary: str, uid: int, world: World) -> I
     new, reason = _start(canary, uid)
     findings = judge_limits(place, rule.limits, new.limits or None, _describe(new), reason)
     if new.process:
-        seen = Seen(new.process, new.limits, rule.limits, findings)
+        owner = name_user(uid) if uid else ""
+        seen = Seen(new.process, new.limits, rule.limits, findings, owner=owner)
         findings = explain_new_user_service(seen, uid, world)
     yield from findings
     if rule.tasks is not None:
-        yield _judge_new_tasks(place, rule.tasks, new, reason, uid)
+        yield own_tasks(_judge_new_tasks(place, rule.tasks, new, reason, uid), new.levels, uid)

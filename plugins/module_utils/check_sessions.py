@@ -4,22 +4,26 @@
 from __future__ import annotations
 
 from .policy.cause import Outlook
-from .policy.finding import PASS, Finding, Observation, Requirement, judge, judge_limits
+from .policy.finding import PASS, Finding, Observation, Requirement, judge
 from .policy.session_rules import covers_everyone, find_limits, named_groups, named_users
+from .policy.session_verdict import Told, judge_session
 from .probe.session import measure_sessions, pick_users
 from .probe.shell_limits import measure_shells
 from .probe.users import find_connecting_user, find_member, read_user
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Collection, Iterator, Mapping, Sequence
 
     from .explain_sessions import Seen
+    from .policy.policy_reader import Limit
     from .policy.schema import SessionRule
     from .probe.evidence import Evidence
     from .probe.session import SessionResult
+    from .probe.shell_limits import ShellResult
 
 _GOOD = Outlook(PASS, "", PASS)
+_MOST_SAMPLES = 5
 
 
 def check_sessions(
@@ -34,7 +38,10 @@ def check_sessions(
     :param users: By default those who stand for all that the rules mean.
     :param probe: ``quiet``, ``full`` or ``predict``; the last opens none.
     """
-    users = _choose_users(rules) if users is None else users
+    named, sample = {*named_users(rules), *(users or ())}, ""
+    if users is None:
+        users = _choose_users(rules)
+        sample = users[-1] if users and covers_everyone(rules) else ""
     wanted = [(service, user) for user in users for service in services]
     if not users:
         reason = "no user of this host can stand for those that the policy means"
@@ -44,7 +51,9 @@ def check_sessions(
             reason = "no session was opened (probe: predict)"
             yield from _unknown_sessions(f"session:{user}@{service}", rules, reason)
         return
-    seen, unseen = _look(rules, measure_sessions(wanted, probe))
+    results = measure_sessions(wanted, probe)
+    results += _look_further(results, sample, services, probe)
+    seen, unseen = _look(rules, results, named)
     yield from unseen
     passed = all(finding.status == PASS for one in seen for finding in one[1])
     if passed and evidence.nr_open_at_boot == evidence.nr_open:
@@ -57,10 +66,30 @@ def check_sessions(
         yield from explain_sessions(seen, evidence)
 
 
+def _look_further(
+    results: Sequence[SessionResult], sample: str, services: Sequence[str], probe: str
+) -> list[SessionResult]:
+    """Return sessions of another user where none opens of the one who stands for everybody.
+
+    A user may see to that, as by many logins where pam_limits has a ``maxlogins``.
+    """
+    tried = {result.user for result in results}
+    if not sample or any(one.limits is not None for one in results if one.user == sample):
+        return []
+    for user in pick_users(_MOST_SAMPLES):
+        more = [] if user in tried else measure_sessions([(way, user) for way in services], probe)
+        if any(one.limits is not None for one in more):
+            return more
+    return []
+
+
 def _look(
-    rules: tuple[SessionRule, ...], results: Sequence[SessionResult]
+    rules: tuple[SessionRule, ...], results: Sequence[SessionResult], named: Collection[str]
 ) -> tuple[list[Seen], list[Finding]]:
-    """Judge sessions; those of users that the host does not have are unknown."""
+    """Judge sessions; those of users that the host does not have are unknown.
+
+    :param named: Those who are asked for themselves, and do not stand for others.
+    """
     shells = measure_shells(results, _list_items(rules))
     seen: list[Seen] = []
     unseen: list[Finding] = []
@@ -71,11 +100,28 @@ def _look(
             unseen += _unknown_sessions(place, rules, result.reason)
             continue
         shell = shells.get((result.service, result.user))
-        limits, how = (result.limits, result.how) if shell is None else (shell.limits, shell.how)
-        reason = shell.reason if shell else result.reason
-        findings = judge_limits(place, find_limits(rules, account), limits, how, reason)
+        wanted, is_named = find_limits(rules, account), result.user in named
+        findings = judge_measured(place, wanted, result, shell, is_named)
         seen.append((result, findings, shell))
     return seen, unseen
+
+
+def judge_measured(
+    place: str,
+    wanted: Mapping[str, Limit],
+    result: SessionResult,
+    shell: ShellResult | None,
+    is_named: bool = False,
+) -> list[Finding]:
+    """Judge one session, and what the shell then makes of it."""
+    given, own = Told(result.limits, result.how, result.reason), None
+    if shell:
+        first = shell.given
+        given = Told(first.limits, first.how, first.reason) if first else given
+        own = Told(shell.limits, shell.how, shell.reason)
+    account = read_user(result.user)
+    owner = "" if account and account.uid == 0 else result.user
+    return judge_session(place, wanted, given, own, owner, is_named)
 
 
 def _unknown_sessions(place: str, rules: tuple[SessionRule, ...], reason: str) -> Iterator[Finding]:

@@ -27,8 +27,8 @@ from .policy.finding import (
 from .policy.slurm_conf import EXCEPT, PROPAGATE, Propagation, read_shown
 from .policy.slurm_policy import SlurmPolicy
 from .probe.process import read_limits
+from .probe.process_owner import find_owner
 from .probe.session import has_shell, measure_sessions, pick_users
-from .probe.shell_limits import measure_shells
 from .probe.slurm import find_steps
 from .probe.slurm_job import Node, find_hindrance, find_node, try_job
 from .probe.users import find_connecting_user
@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from .explain_slurm import Scene
     from .policy.rlimit import Rlimit
     from .probe.evidence import Evidence
+    from .probe.process import Process
 
 PLACE = "job:slurm"
 _MOST_STEPS = 20  # Of running ones that fall short.
@@ -174,9 +175,13 @@ def _judge_propagation(policy: SlurmPolicy, scene: Scene) -> Iterator[Finding]:
 
 
 def check_steps(policy: SlurmPolicy, evidence: Evidence) -> Iterator[Finding]:
-    """Yield what the steps lack that run here; the first ones, where there are many."""
+    """Yield what the steps lack that run here; the first ones, where there are many.
+
+    Only a process of root is slurmstepd, whose hard limits are those of slurmd; everybody may run
+    a program of that name, one with the set-user-ID bit among them.
+    """
     short = 0
-    steps = list(find_steps(evidence.processes))
+    steps = list(find_steps(one for one in evidence.processes if _is_slurmstepd(one)))
     if not steps:
         return
     try:
@@ -194,6 +199,13 @@ def check_steps(policy: SlurmPolicy, evidence: Evidence) -> Iterator[Finding]:
         short += bool(lacking)
         if short <= _MOST_STEPS:
             yield from explain_step(lacking, step, pid, scene)
+
+
+def _is_slurmstepd(process: Process) -> bool:
+    try:
+        return process.comm == "slurmstepd" and not find_owner(process)
+    except (OSError, ValueError):
+        return False  # It has ended.
 
 
 def find_running(shown: Mapping[str, str]) -> Propagation | None:
@@ -217,7 +229,10 @@ def choose_user(users: Sequence[str] | None) -> str:
 
 
 def open_login(user: str, probe: str) -> Login | str:
-    """Return the session from which a user submits jobs, or why there is none."""
+    """Return the session from which a user submits jobs, or why there is none.
+
+    It is as PAM gives it: what the user's own shell makes of it is the user's affair.
+    """
     try:
         entry = pwd.getpwnam(user)
     except KeyError:
@@ -227,9 +242,7 @@ def open_login(user: str, probe: str) -> Login | str:
     reason = ""
     for way in _WAYS:
         (session,) = measure_sessions([(way, user)], probe)
-        shell = measure_shells([session], list(session.limits or ())).get((way, user))
-        limits = shell.limits if shell else session.limits
-        if limits is not None:
-            return Login(user, f"session:{user}@{way}", limits)
-        reason = reason or (shell.reason if shell else session.reason)
+        if session.limits is not None:
+            return Login(user, f"session:{user}@{way}", session.limits)
+        reason = reason or session.reason
     return f"no session of {user} opens from which a job could be submitted: {reason}"

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from .check_sessions import judge_measured
 from .explain_sessions import explain_sessions
 from .policy.finding import judge_limits
 from .policy.slurm_adoption import (
@@ -56,8 +57,10 @@ def check_login(place: str, login: JobLogin, job: str, scene: Scene) -> Iterator
             yield finding._replace(causes=(cause,) if cause else ())
         return
     shell = measure_shells([seen], list(policy.limits)).get(("sshd", login.user))
-    limits, how = (shell.limits, shell.how) if shell else (seen.limits, seen.how)
     leaving = find_leaving(scene.evidence.pam_files)
-    how += f"; {describe_adoption(seen.cgroup, job, leaving)}"
-    findings = judge_limits(place, policy.limits, limits, how, shell.reason if shell else "")
+    adopted = f"; {describe_adoption(seen.cgroup, job, leaving)}"
+    findings = [
+        one._replace(observation=one.observation._replace(how=one.observation.how + adopted))
+        for one in judge_measured(place, policy.limits, seen, shell)
+    ]
     yield from explain_sessions([(seen, findings, shell)], scene.evidence)

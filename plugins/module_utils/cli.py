@@ -7,7 +7,7 @@ import argparse
 import json
 import sys
 
-from .check_options import SECTIONS, SERVICES, Options
+from .check_options import SECTIONS, SERVICES, TIME_LIMIT, Options
 from .policy.node_paths import POLICY as NODE_POLICY
 from .policy.policy_reader import PolicyError
 from .policy.profiles import DEFAULT_PROFILE, PROFILES
@@ -30,8 +30,8 @@ INTERRUPTED = 130
 def main(words: Sequence[str] | None = None) -> int:
     """Run one command.
 
-    :returns: 0 where the host complies, 1 where it falls short, 2 where the question is refused,
-        130 after Ctrl-C.
+    :returns: 0 where the host complies, 1 where it falls short, 2 where the question is refused
+        or could not be answered whole, 130 after Ctrl-C.
     """
     arguments = _parse_arguments(words)
     try:
@@ -78,6 +78,13 @@ def _add_check(commands: Commands) -> None:
         "--strict", action="store_true", help="what is unknown or will not last fails"
     )
     check.add_argument("--json", action="store_true", help="print the findings as JSON")
+    check.add_argument(
+        "--time-limit",
+        type=float,
+        default=TIME_LIMIT,
+        metavar="SECONDS",
+        help="for the whole check; what did not answer by then is unknown; default: %(default)g",
+    )
     add_run_options(check)
     check.set_defaults(run=_check)
 
@@ -117,20 +124,25 @@ def _add_node_commands(commands: Commands) -> None:
     )
     monitor.add_argument("--metrics", metavar="FILE", default="", help="a file for node_exporter")
     monitor.add_argument("--canary", default="never", choices=["auto", "always", "never"])
+    monitor.add_argument(
+        "--exit-zero", action="store_true", help="end with 0 also where the host falls short"
+    )
     monitor.set_defaults(run=_monitor)
     health = commands.add_parser("node-health", help="drain this node in Slurm if it falls short")
     health.set_defaults(run=_tell_slurm)
 
 
 def _check(arguments: argparse.Namespace) -> int:
-    from .check_host import check_host
+    from .check_within import check_within
     from .cli_training import read_run
+    from .policy.policy_tree import Tree
+    from .policy_file import read_policy
 
-    given = None if arguments.policy is None else read_policy(arguments.policy)
+    given, told = Tree(None) if arguments.policy is None else read_policy(arguments.policy)
     run = read_run(arguments)
     if run:
         given = _with_run(given, run)
-    policy = load_policy(given, arguments.profile, run=True)
+    policy = load_policy(given, arguments.profile, run=True, told=told)
     is_run = bool(run) or (arguments.policy is None and policy.training is not None)
     options = Options(
         sections=(RUN,) if is_run else SECTIONS,
@@ -139,21 +151,25 @@ def _check(arguments: argparse.Namespace) -> int:
         probe=arguments.probe,
         canary=arguments.canary,
         root=arguments.root,
+        time_limit=arguments.time_limit,
     )
-    result = check_host(policy, options)
+    result = check_within(policy, options)
     _print(result.as_result() if arguments.json else result.lines, arguments.json)
     fail_on = "unknown" if arguments.strict else "fail"
-    return FALLS_SHORT if result.falls_short(fail_on) else COMPLIES
+    if not result.falls_short(fail_on):
+        return COMPLIES
+    return FALLS_SHORT if result.has_shortfall(fail_on) else REFUSED
 
 
 def _monitor(arguments: argparse.Namespace) -> int:
     from .node_check import look_at_node  # Nobody else needs it.
 
     look = look_at_node(arguments.policy, arguments.metrics, arguments.canary)
-    _print(look.lines, False)
-    if look.trouble:
+    if look.verdict.status == "error":
         raise ValueError(look.verdict.failures[0])
-    return FALLS_SHORT if look.verdict.status == "fail" else COMPLIES
+    _print(look.lines, False)
+    short = look.verdict.status == "fail" and not arguments.exit_zero
+    return FALLS_SHORT if short else COMPLIES
 
 
 def _tell_slurm(_arguments: argparse.Namespace) -> int:
@@ -189,10 +205,10 @@ def _tell_cause(arguments: argparse.Namespace) -> int:
 
 
 def _resolve(arguments: argparse.Namespace) -> int:
-    from .resolve import format_resolved, resolve_tree  # A check needs none of it.
+    from .resolve import format_entries, format_resolved, resolve_tree  # A check needs none of it.
 
     stated = resolve_tree(arguments.root, arguments.user, arguments.service, arguments.unit)
-    _print(stated if arguments.json else format_resolved(stated), arguments.json)
+    _print(list(format_entries(stated) if arguments.json else format_resolved(stated)), False)
     return COMPLIES
 
 
@@ -207,31 +223,6 @@ def _print(content: Any, as_json: bool) -> None:
     """Write lines for people, or JSON. The rules of Ansible forbid print() in these folders."""
     text = json.dumps(content, indent=2) if as_json else clean("\n".join(content))
     sys.stdout.write(f"{text}\n")
-
-
-def read_policy(path: str) -> object:
-    """Return the policy in a file, JSON or, where PyYAML is installed, YAML.
-
-    :raises ValueError: If it is neither, or empty.
-    """
-    with open(path, encoding="utf-8") as file:
-        text = file.read()
-    if not text.strip():
-        raise ValueError(f"{path}: is empty, so nothing would be required")
-    try:
-        return json.loads(text)
-    except RecursionError:
-        raise ValueError(f"{path}: holds too many nested values") from None
-    except ValueError as exc:
-        not_json = f"{path}: is no JSON ({exc})"
-    try:
-        import yaml
-    except ImportError:
-        raise ValueError(f"{not_json}, and PyYAML is not installed to read YAML") from None
-    try:
-        return yaml.safe_load(text)
-    except yaml.YAMLError as exc:
-        raise ValueError(f"{path}: is neither JSON nor YAML: {' '.join(str(exc).split())}") from exc
 
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@ import time
 from typing import NamedTuple
 
 from .policy.cause import Outlook
+from .policy.container_owner import own_running
 from .policy.docker_outlook import Scene, explain_new, explain_start
 from .policy.docker_site import Pending, Site, Tools
 from .policy.docker_world import (
@@ -68,7 +69,7 @@ def explain_docker(seen: SeenDocker, policy: DockerPolicy, evidence: Evidence) -
     scene = gather(seen, policy, evidence)
     if scene is None:
         for one in seen.running:
-            yield from one.findings
+            yield from map(own_running, one.findings)
         yield from seen.new
         return
     for one in seen.running:
@@ -76,7 +77,7 @@ def explain_docker(seen: SeenDocker, policy: DockerPolicy, evidence: Evidence) -
 
         running = describe(one, evidence.docker)
         for finding in one.findings:
-            yield explain_running(finding, running, scene)
+            yield own_running(explain_running(finding, running, scene))
     for finding in seen.new:
         start = finding.requirement.item == START
         yield explain_start(finding, scene) if start else explain_new(finding, scene)

@@ -6,7 +6,7 @@ from __future__ import annotations
 import os
 from typing import NamedTuple
 
-from .explain_sessions import gather_session
+from .explain_sessions import find_home, gather_session
 from .policy.finding import Requirement
 from .policy.old_session_causes import Login, Server, find_login_cause, raise_login
 from .policy.pam_limits import LIMITS_D
@@ -131,18 +131,24 @@ def _explain(
     shell = measure_shells([result], [item]).get((result.service, result.user))
     if shell and shell.limits and shell.limits[item] != gets:
         gets = boot = shell.limits[item]
-        causes += [] if is_enough(limit, gets) else _blame_shell(item, limit, gets, shell.lines)
+        if not is_enough(limit, gets):
+            causes += _blame_shell(item, limit, gets, (result.user, shell.lines))
     if not causes and is_enough(limit, gets):
         causes = [find_login_cause(item, limit, login, gets)]
     else:
         causes = list(finish(causes, raise_login(item, limit, login)))
-    return Verdict(tuple(causes), gets, boot)
+    return Verdict(tuple(causes), gets, boot, result.limits[item] if result.limits else None)
 
 
-def _blame_shell(item: str, limit: Limit, gets: Rlimit, lines: Sequence[ShellLine]) -> list[Cause]:
+def _blame_shell(
+    item: str, limit: Limit, gets: Rlimit, found: tuple[str, Sequence[ShellLine]]
+) -> list[Cause]:
+    """Blame the lines of a user's shell."""
+    user, lines = found
     is_hard = gets.hard < (limit.hard or 0)
     wanted = Requirement("", item, "hard" if is_hard else "soft", 0)
-    return find_shell_causes(wanted, gets.hard if is_hard else gets.soft, lines)
+    observed = gets.hard if is_hard else gets.soft
+    return find_shell_causes(wanted, observed, lines, user, find_home(user))
 
 
 def _read_login(

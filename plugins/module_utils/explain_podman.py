@@ -48,7 +48,7 @@ def gather_podman(
 def _find_unread(path: str, text: str) -> Iterator[Unread]:
     rows = text.split("\n")
     for line, reason in find_unread_keys(text):
-        yield Unread(Declaration(path, line, rows[line - 1].rstrip("\r"), ""), reason)
+        yield Unread(Declaration(path, line, rows[line - 1], ""), reason)
 
 
 def explain_podman(

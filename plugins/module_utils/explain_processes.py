@@ -25,8 +25,26 @@ def explain_process(seen: Seen, world: World) -> list[Finding]:
     try:
         told, as_session = _judge(seen, world)
     except (OSError, ValueError):
-        return list(seen.findings)  # It ended meanwhile, or its surroundings cannot be read.
-    return [tell(finding, told, as_session) for finding in seen.findings]
+        told, as_session = {}, False  # It ended meanwhile, or its surroundings cannot be read.
+    return [
+        own(tell(finding, told, as_session), seen.owner, told.get(finding.requirement.item))
+        for finding in seen.findings
+    ]
+
+
+def own(finding: Finding, owner: str, verdict: Verdict | None) -> Finding:
+    """Return a finding with whose doing it is: a user's, unless root gives too little already.
+
+    Nobody but root raises a hard limit, so one that is too high is root's.
+    """
+    wanted, value = finding.requirement, finding.observation.value
+    if finding.status != FAIL or not isinstance(value, int):
+        return finding
+    too_high = wanted.maximum is not None and value > wanted.maximum
+    given = verdict.given if verdict else None
+    if too_high or (given is not None and _foretell(wanted, given) == FAIL):
+        return finding
+    return finding._replace(owner=owner)
 
 
 def _judge(seen: Seen, world: World) -> tuple[dict[str, Verdict], bool]:

@@ -3,16 +3,18 @@
 
 from __future__ import annotations
 
-from .explain_processes import tell
-from .explain_units import judge_user_default
+from .explain_processes import own, tell
+from .explain_units import find_given_of_user, judge_user_default
 from .policy.cause import Outlook
 from .policy.finding import FAIL, Observation, judge
 from .policy.new_service_causes import explain_new
+from .policy.process_causes import Verdict
 from .policy.systemd_limits import MANAGER
 from .policy.tasks_causes import TasksLevel, find_tasks_causes, outlive, predict_all
 from .policy.unit_file import list_slices, merge_units
 from .probe.services import read_most_tasks
 from .probe.unit_sources import read_sources
+from .probe.users import name_user
 from .unit_facts import (
     NEW_SERVICE,
     USER_CONF,
@@ -64,7 +66,30 @@ def explain_new_user_service(seen: Seen, uid: int, world: World) -> list[Finding
         told = judge_user_default(seen, uid, world)
     except (KeyError, OSError, ValueError):
         told = {}
-    return [tell(finding, told) for finding in seen.findings]
+    given = find_given_of_user(uid, world)
+    return [
+        own(
+            tell(finding, told),
+            seen.owner,
+            Verdict(given=given.get(finding.requirement.item)),
+        )
+        for finding in seen.findings
+    ]
+
+
+def own_tasks(finding: Finding, levels: Sequence[Level], uid: int) -> Finding:
+    """Return a finding on the tasks of a user's service with whose doing it is.
+
+    A user may write the bounds below the own manager (systemd.resource-control(5), Delegate=), and
+    root has those above.
+    """
+    names = [level.unit for level in levels]
+    manager = f"user@{uid}.service"
+    above = levels[names.index(manager) :] if manager in names else ()
+    least = finding.requirement.minimum or 0
+    if finding.status != FAIL or not uid or any(level.most < least for level in above):
+        return finding
+    return finding._replace(owner=name_user(uid))
 
 
 def explain_idle_unit(

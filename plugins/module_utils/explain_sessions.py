@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import pwd
 from typing import NamedTuple
 
 from .policy.cause import Link, Outlook, cite
@@ -11,6 +12,7 @@ from .policy.pam_reach import Hindrance, find_bypass, find_hindrances
 from .policy.rlimit import ITEMS, format_quantity
 from .policy.session_causes import SessionFacts, find_session_causes, predict_session
 from .policy.session_model import Start, find_baseline
+from .policy.session_rivals import keep_rivals
 from .policy.shell_causes import find_shell_causes
 from .probe.capabilities import may_raise_limits
 from .probe.evidence import Evidence, format_time
@@ -86,12 +88,22 @@ def _explain(
     at_boot = judge(wanted, observe_limit(wanted, booted.limits, "", "")).status
     causes: list[Cause] = []
     if finding.status == FAIL and observed != foretold and shell:
-        causes += find_shell_causes(wanted, observed, shell.lines)
+        lines = shell.lines if finding.owner or shell.given is None else shell.given.lines
+        home = find_home(result.user)
+        causes += find_shell_causes(wanted, observed, lines, result.user, home)
         at_boot = FAIL
     if FAIL in (finding.status, at_boot):
         facts = now.facts if finding.status == FAIL else booted.facts
         causes += find_session_causes(wanted, facts)
     return finding._replace(causes=tuple(causes), outlook=Outlook(finding.status, "", at_boot))
+
+
+def find_home(user: str) -> str:
+    """Return a user's home; nothing for one that the host does not know."""
+    try:
+        return pwd.getpwnam(user).pw_dir
+    except KeyError:
+        return ""
 
 
 def _for_jobs(finding: Finding) -> Finding:
@@ -109,9 +121,13 @@ def gather_session(result: SessionResult, evidence: Evidence) -> SessionFacts | 
     if user is None or result.base is None:
         return None
     try:
-        hindrances = tuple(_find_hindrances(result.service, evidence))
+        found = list(_find_hindrances(result.service, evidence))
     except ValueError:
         return None
+    hindrances = tuple(
+        one._replace(lines=one.lines and keep_rivals(one.lines, user, evidence.dialect))
+        for one in found
+    )
     start = Start(
         result.base,
         evidence.limits_of_pid_1,
@@ -120,7 +136,7 @@ def gather_session(result: SessionResult, evidence: Evidence) -> SessionFacts | 
         may_raise_limits(),
     )
     unread = evidence.unread_lines
-    lines = evidence.limits_lines
+    lines = evidence.lines_of(user)
     return SessionFacts(user, evidence.dialect, lines, start, hindrances, unread)
 
 

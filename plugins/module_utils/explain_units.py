@@ -28,7 +28,12 @@ from .probe.evidence import format_time
 from .probe.process import read_limits, read_start_time
 from .probe.process_clues import can_set_limits, find_ancestors, find_main, find_starters
 from .probe.unit_sources import find_change
-from .unit_facts import gather_user_default, gather_user_unit, list_unit_directories
+from .unit_facts import (
+    gather_user_default,
+    gather_user_unit,
+    list_unit_directories,
+    predict_given,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -75,6 +80,7 @@ def _after_boot(verdict: Verdict) -> Verdict:
 def _judge_all(seen: Seen, scene: Scene, world: World) -> dict[str, Verdict]:
     own = scene.facts.manager.own
     run: Run | None = None
+    given = predict_unit(scene.facts)
     told = {}
     for item, limit in seen.wanted.items():
         if item not in own:
@@ -84,6 +90,7 @@ def _judge_all(seen: Seen, scene: Scene, world: World) -> dict[str, Verdict]:
             run = run or _look_closely(seen, scene, world)
             booted = scene.booted or scene.facts
             verdict = explain_run(item, limit, run, scene.facts, booted)
+        verdict = verdict._replace(given=given[item] if given else Rlimit(0, 0))
         told[item] = verdict if scene.booted else verdict._replace(at_boot=None)
     return told
 
@@ -140,22 +147,27 @@ def judge_user_unit(seen: Seen, unit: str, uid: int, world: World) -> dict[str, 
     """Return what is to be said of a process of a user's service, limit by limit."""
     name = f"user@{uid}.service"
     manager, known = world.find_user_manager(uid), world.find_unit(name)
-    if manager is None or known is None or not unit.endswith(".service"):
+    if known is None or not unit.endswith(".service"):
         return {}
+    given = find_given_of_user(uid, world)
+    told = {item: Verdict(given=pair) for item, pair in given.items()}
+    if manager is None:
+        return told
     try:
         facts = gather_user_unit(unit, uid, read_limits(manager.pid), world.evidence)
         call = _name_caller(uid)
     except (KeyError, OSError, ValueError):
-        return {}
+        return told
     restart: Commands = ((*call, "restart", unit),)
     booted = _under(facts._replace(files=outlive_boot(facts.files)), known[1])
     scene = Scene(facts, booted, ((*call, "daemon-reload"),), restart, uid)
     anew = (known[0], (("systemctl", "restart", name),))
     since = format_time(read_start_time(manager))
-    return {
+    judged = {
         item: _blame_manager(item, seen, scene, anew, since) or verdict
         for item, verdict in _judge_all(seen, scene, world).items()
     }
+    return {item: one._replace(given=given.get(item)) for item, one in judged.items()}
 
 
 def _name_caller(uid: int) -> tuple[str, ...]:
@@ -192,6 +204,15 @@ def judge_user_default(seen: Seen, uid: int, world: World) -> dict[str, Verdict]
         item: bound.get(item) or explain_new(item, limit, seen.limits[item], facts, booted, reload)
         for item, limit in seen.wanted.items()
     }
+
+
+def find_given_of_user(uid: int, world: World) -> dict[str, Rlimit]:
+    """Return what root's files alone give a new service of a user; nothing where that is open."""
+    known = world.find_unit(f"user@{uid}.service")
+    try:
+        return predict_given(uid, known[0], world.evidence) if known else {}
+    except (OSError, ValueError):
+        return {}
 
 
 def _under(facts: UnitFacts, manager: UnitFacts | None) -> UnitFacts | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 from functools import partial
 from typing import NamedTuple
@@ -12,6 +13,7 @@ from typing import NamedTuple
 from .apply.host import apply_plans
 from .apply.lock import only_run
 from .apply.systemctl import reload_units, systemctl
+from .apply.textfile import read_written, remove_written
 from .policy.edit import Edit
 from .policy.node_paths import POLICY
 from .policy.plan import SectionPlan
@@ -39,6 +41,7 @@ if TYPE_CHECKING:
 _UNIT = f"{NAME}.timer"
 _FIRST_UNIT = os.path.basename(FIRST_BOOT)
 _LARGEST = 64 * 2**20
+_WRITES = re.compile(rf"--metrics (/\S+)/{re.escape(METRICS)}(?:\s|$)", re.MULTILINE)
 _NOTHING = SectionPlan()
 
 
@@ -117,15 +120,15 @@ def find_python() -> str:
 
 def _install(wanted: Monitor, check_mode: bool) -> Outcome:
     paths = [PROGRAM, HEALTH, POLICY, SERVICE, TIMER, FIRST_BOOT]
-    paths += [f"{wanted.textfiles}/{METRICS}"] if wanted.textfiles and wanted.absent else []
     files = {path: content for path in paths for content in [_read(path)] if content is not None}
     program = b"" if wanted.absent else _build(wanted, files.get(PROGRAM, b""))
     plan = plan_monitor(wanted, program, files)
     if plan.problems:
         raise PolicyError(plan.problems)
+    metrics = _plan_metrics(wanted, files.get(SERVICE, b""))
     before = _read_state()
     after = _want_state(wanted)
-    if not check_mode and (plan.edits or before != after):
+    if not check_mode and (plan.edits or metrics or before != after):
         if wanted.absent:
             _remove(plan, before != "absent")
         else:
@@ -133,7 +136,22 @@ def _install(wanted: Monitor, check_mode: bool) -> Outcome:
                 systemctl("disable", "--quiet", _FIRST_UNIT)
             units = [_UNIT, _FIRST_UNIT] if wanted.first_boot else [_UNIT]
             apply_plans((_NOTHING, _NOTHING, plan), (), [partial(_start, plan, units)])
-    return Outcome(plan.edits, (before, after))
+        for edit in metrics:
+            remove_written(edit.path)
+    return Outcome((*plan.edits, *metrics), (before, after))
+
+
+def _plan_metrics(wanted: Monitor, service: bytes) -> tuple[Edit, ...]:
+    """Return the removal of metrics that nobody writes any more; their folder may be anybody's.
+
+    :param service: The unit that an earlier run wrote, which names where they are.
+    """
+    match = _WRITES.search(service.decode("utf-8", "replace"))
+    named = {match[1] if match else "", wanted.textfiles if wanted.absent else ""}
+    kept = {"", "" if wanted.absent else wanted.textfiles}
+    paths = [f"{folder}/{METRICS}" for folder in sorted(named - kept)]
+    found = ((path, read_written(path)) for path in paths)
+    return tuple(Edit(path, content, None) for path, content in found if content is not None)
 
 
 def _read(path: str) -> bytes | None:

@@ -14,13 +14,11 @@ import hashlib
 import io
 import os
 import re
-import shutil
 import stat
-import tempfile
-import time
 import zipfile
 
 from .probe.image import is_image
+from .probe.scratch import make_scratch, remove_scratch
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -31,7 +29,6 @@ _FILE = re.compile(r"(?:[a-z_]+/)?[a-z0-9_]+\.py")
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 _NEW = ".new-"
 _MOST = 3  # Of kept ones: a run of an older collection may be going on.
-_STALE = 3600.0  # Seconds after which what is half written was left by a run that was killed.
 
 
 def digest_files(files: Mapping[str, bytes]) -> str:
@@ -102,12 +99,12 @@ def keep_library(files: Mapping[str, bytes], digest: str, folder: str | None) ->
     before = os.umask(0o077)
     try:
         os.makedirs(folder, exist_ok=True)
-        new = tempfile.mkdtemp(prefix=_NEW, dir=folder)
+        new = make_scratch(folder, _NEW)
         _write(files, f"{new}/{PACKAGE}")
         try:
             os.rename(new, f"{folder}/{digest}")
         except OSError:
-            shutil.rmtree(new, ignore_errors=True)  # Another run was faster.
+            remove_scratch(new)  # Another run was faster.
         _forget(folder, digest)
     except OSError:
         return None
@@ -131,11 +128,10 @@ def _write(files: Mapping[str, bytes], top: str) -> None:
 
 
 def _forget(folder: str, current: str) -> None:
-    """Remove what killed runs left half written, and the oldest of other libraries."""
+    """Remove the oldest of other libraries."""
     with os.scandir(folder) as entries:
         ages = {entry.name: entry.stat(follow_symlinks=False).st_mtime for entry in entries}
-    stale = [name for name in ages if name.startswith(_NEW) and time.time() - ages[name] > _STALE]
     others = [name for name in ages if _DIGEST.fullmatch(name) and name != current]
     others.sort(key=lambda name: -ages[name])
-    for name in (*stale, *others[_MOST - 1 :]):
-        shutil.rmtree(f"{folder}/{name}", ignore_errors=True)
+    for name in others[_MOST - 1 :]:
+        remove_scratch(f"{folder}/{name}")

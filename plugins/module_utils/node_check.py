@@ -3,101 +3,135 @@
 
 from __future__ import annotations
 
-import json
 import os
 import time
+from functools import partial
 from typing import NamedTuple
 
 from .apply.lock import only_run
 from .apply.textfile import replace_text
-from .check_host import check_host
 from .check_options import SECTIONS, Options
-from .policy.finding import count_statuses
+from .check_within import check_within
+from .guarded import run_guarded
+from .policy.finding import PASS, find_unlooked
 from .policy.metrics_text import format_metrics
 from .policy.node_load import group_loads
-from .policy.node_metrics import Run, describe_node
-from .policy.report import format_failures, format_report
+from .policy.node_metrics import Run, describe_node, describe_run
+from .policy.node_verdict import judge_node
+from .policy.report import format_report
 from .policy.schema import load_policy
+from .policy_file import read_policy
 from .probe.evidence import Evidence
-from .probe.node_state import FOLDER, STATE, Verdict, format_state, stamp_policy
-from .probe.scratch import PARENT, find_abandoned, remove_scratch
+from .probe.node_state import FOLDER, STATE, Kept, Verdict, format_state, read_kept, stamp_policy
+from .probe.scratch import find_parent, sweep
 from .probe.usage import find_loads, read_files
 from .probe.users import name_user
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from .policy.finding import Finding
-    from .policy.node_load import Group
-
 LOCK = f"{FOLDER}/node.lock"
 PATIENCE = 30.0
+DEADLINE = 80.0
+"""Seconds that a look may take; with the wait for another one, less than systemd's two minutes."""
+
 _RUN = "training"
+_SHARE = 0.8  # Of the deadline, for the look itself.
 
 
 class Look(NamedTuple):
-    """What one look found. ``trouble`` says why the check could not be made to its end."""
+    """What one look found: for people, and what is to be made of it."""
 
-    findings: list[Finding]
-    groups: list[Group]
-    trouble: str
-
-    @property
-    def lines(self) -> list[str]:
-        """What was found, for people."""
-        return format_report(self.findings)
-
-    @property
-    def verdict(self) -> Verdict:
-        """Whether the node falls short, and what is to be said of it."""
-        if self.trouble:
-            return Verdict("error", (f"the check itself failed: {self.trouble}",))
-        counts = count_statuses(self.findings)
-        return Verdict("fail" if counts["fail"] else "pass", tuple(format_failures(self.findings)))
+    lines: list[str]
+    verdict: Verdict
 
 
-def look_at_node(policy_file: str, metrics: str = "", canary: str = "never") -> Look:
+class _Result(NamedTuple):
+    """What the child that looks has to say; all of it fits JSON."""
+
+    lines: list[str]
+    status: str
+    failures: list[str]
+    warnings: list[str]
+    short: list[list[str]]
+    metrics: str
+
+
+def look_at_node(
+    policy_file: str, metrics: str = "", canary: str = "never", seconds: float = DEADLINE
+) -> Look:
     """Check this node, and keep the verdict; and write metrics where a path is given.
 
-    Looks one at a time. Without a policy nothing is written, so that what was there stays.
+    Looks one at a time, each in a child. Where that ends in whatever way before it has looked, the
+    verdict is ``error``, and the metrics tell that and nothing that was true before.
 
-    :raises OSError: If a file cannot be read or written, or another look does not end.
-    :raises ValueError: If the policy is refused.
+    :raises OSError: If a file cannot be written, or another look does not end.
     """
     os.makedirs(FOLDER, 0o755, exist_ok=True)
     with only_run(LOCK, PATIENCE):
-        stamp = stamp_policy(policy_file)
-        policy = load_policy(read_json(policy_file), "none")
-        begun, spent = time.monotonic(), time.process_time()
-        for folder in find_abandoned(PARENT):
-            remove_scratch(folder)
-        evidence = Evidence()
-        usages = evidence.usages
-        findings: list[Finding] = []
-        trouble = ""
-        options = Options(tuple(name for name in SECTIONS if name != _RUN), canary=canary)
-        try:
-            findings = check_host(policy, options, evidence).findings
-        except (OSError, ValueError) as exc:
-            trouble = str(exc)
-        look = Look(findings, group_loads(find_loads(usages)), trouble)
-        run = Run(time.time(), time.monotonic() - begun, time.process_time() - spent, not trouble)
-        replace_text(STATE, format_state(look.verdict, stamp))
-        if metrics:
-            described = describe_node(findings, look.groups, read_files(), run, name_user)
-            replace_text(metrics, format_metrics(described))
-    return look
+        kept, begun = read_kept(policy_file, STATE), time.monotonic()
+        task = partial(_look, policy_file, canary, kept, seconds)
+        value, problem = run_guarded(task, seconds)
+        if problem:
+            text = _describe_failure(time.monotonic() - begun, kept)
+            verdict = Verdict("error", (f"the check could not be made: {problem}",))
+            _keep(format_state(verdict, _stamp(policy_file), kept=kept), metrics, text)
+            return Look([], verdict)
+        found = _Result(*value)
+        verdict = Verdict(found.status, tuple(found.failures), tuple(found.warnings))
+        stamp = _stamp(policy_file)
+        short = tuple((one, two, three) for one, two, three in found.short)
+        state = format_state(verdict, stamp, kept=Kept(time.time(), short, tuple(stamp)))
+        _keep(state, metrics, found.metrics)
+    return Look(found.lines, verdict)
 
 
-def read_json(path: str) -> object:
-    """Return what a file of JSON holds.
-
-    :raises ValueError: If it holds none.
-    """
-    with open(path, encoding="utf-8") as file:
-        text = file.read()
+def _keep(state: str, metrics: str, text: str) -> None:
+    """Write the state, and the metrics even where that fails: they tell the time of this look."""
     try:
-        return json.loads(text)
-    except RecursionError:
-        raise ValueError(f"{path}: holds too many nested values") from None
-    except ValueError as exc:
-        raise ValueError(f"{path}: is no JSON ({exc})") from None
+        replace_text(STATE, state)
+    finally:
+        if metrics:
+            replace_text(metrics, text)
+
+
+def _stamp(policy_file: str) -> list[int]:
+    try:
+        return stamp_policy(policy_file)
+    except OSError:
+        return []  # It belongs to no policy, so that nobody believes it.
+
+
+def _describe_failure(seconds: float, kept: Kept) -> str:
+    run = Run(time.time(), seconds, 0.0, False, kept.success)
+    return format_metrics(describe_run(run))
+
+
+def _look(policy_file: str, canary: str, kept: Kept, seconds: float) -> _Result:
+    """Look at this node. Runs in a child.
+
+    :raises OSError, ValueError: If the policy cannot be read, or the check cannot be made.
+    """
+    begun = time.monotonic()
+    read = read_policy(policy_file, accepts_yaml=False)
+    policy = load_policy(read.root, "none", told=read.problems)
+    sweep(find_parent())
+    evidence = Evidence()
+    usages = evidence.usages
+    sections = tuple(name for name in SECTIONS if name != _RUN)
+    options = Options(sections, canary=canary, time_limit=_SHARE * seconds)
+    findings = check_within(policy, options, evidence).findings
+    judged = judge_node(findings, kept.short)
+    unlooked = find_unlooked(findings)
+    if judged.status == PASS and unlooked:
+        seen = unlooked[0]
+        raise ValueError(f"{seen.requirement.place}: {seen.observation.reason}")
+    now = time.time()
+    run = Run(now, time.monotonic() - begun, time.process_time(), True, now)
+    groups = group_loads(find_loads(usages))
+    metrics = format_metrics(describe_node(findings, groups, read_files(), run, name_user))
+    return _Result(
+        format_report(findings),
+        judged.status,
+        list(judged.failures),
+        list(judged.warnings),
+        [list(key) for key in judged.short],
+        metrics,
+    )

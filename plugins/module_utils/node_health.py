@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Slurm's HealthCheckProgram and Prolog: drain a node that falls short, and give it back.
 
+A node is drained for what root decides alone. What a user did, and what could not be seen, are
+lines on stderr, and neither of them gives a drained node back.
+
 Slurm gives neither arguments. A prolog knows of a job (``SLURM_JOB_ID``), and must be quick: it
 believes the last look at the node where that is fresh and found nothing.
 """
@@ -25,35 +28,58 @@ _LONGEST = 200
 _TIME_LIMIT = 15.0
 
 
-def main(environment: Mapping[str, str] | None = None) -> int:
+def main(environment: Mapping[str, str] | None = None, drain_on_error: bool = False) -> int:
     """Judge this node, and let Slurm know.
 
-    :returns: 0 where it meets its policy, 1 where not; 2 where that could not be found out.
+    Slurm drains a node of itself whose prolog fails. So a prolog fails where root's own doing falls
+    short, and not where the check could not be made, unless that shall drain.
+
+    :param drain_on_error: Whether a check that could not be made drains.
+    :returns: 0 where it meets its policy, 1 where not; 2 where that could not be found out, but
+        for a prolog.
     """
     known = os.environ if environment is None else environment
     is_prolog = "SLURM_JOB_ID" in known
     node = known.get("SLURMD_NODENAME") or os.uname().nodename.split(".")[0]
+    try:
+        return _judge(node, is_prolog, drain_on_error)
+    except BaseException as exc:  # Whatever it is, it says nothing of the node.
+        from .guarded import describe_trouble
+
+        _warn(f"the check could not be made: {describe_trouble(exc)}")
+        return 0 if is_prolog else 2
+
+
+def _judge(node: str, is_prolog: bool, drain_on_error: bool) -> int:
     verdict = read_verdict(POLICY) if is_prolog else None
     if verdict is None or verdict.status != "pass":
-        try:
-            verdict = _look()
-        except BlockingIOError as exc:  # That says nothing of the node.
-            sys.stderr.write(f"mlhost-limits: {exc}\n")
-            return 2
-    if verdict.status != "pass":
+        verdict = _look()
+    for sentence in verdict.warnings:
+        _warn(f"this drains no node: {sentence}")
+    if verdict.status == "fail" or (verdict.status == "error" and drain_on_error):
         reason = _shorten(verdict)
         sys.stdout.write(f"{reason}\n")
         _drain(node, reason)
         return 1 if verdict.status == "fail" else 2
-    if not is_prolog:
+    for sentence in verdict.failures:
+        _warn(sentence)
+    if verdict.status == "error":
+        return 0 if is_prolog else 2
+    if verdict.status == "pass" and not is_prolog:
         _give_back(node)
     return 0
+
+
+def _warn(text: str) -> None:
+    from .policy.quote import one_line
+
+    sys.stderr.write(f"{PREFIX}{one_line(text)}\n")
 
 
 def _look() -> Verdict:
     """Look at this node.
 
-    :raises BlockingIOError: If another look does not end.
+    :raises BlockingIOError: If another look does not end, which drains nothing.
     """
     from .node_check import look_at_node  # Long, and seldom needed by a prolog.
 
@@ -62,7 +88,7 @@ def _look() -> Verdict:
     except BlockingIOError:
         raise
     except (OSError, ValueError) as exc:
-        return Verdict("error", (f"the check itself failed: {exc}",))
+        return Verdict("error", (f"the check could not be made: {exc}",))
 
 
 def _shorten(verdict: Verdict) -> str:

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 
 _UNBOOTED = "this is an image: files are written, and what they give comes with its first boot"
 _MOST_USERS = 5  # Of a long list, whose sessions are opened before and after a change.
+_SECRET_FILES = ("/systemd/", "containers.conf", ".toml")  # They may hold an environment.
 
 
 class Outcome(NamedTuple):
@@ -79,10 +80,9 @@ def provision(policy: Policy, options: Options) -> Outcome:
     if options.check_mode:
         return _provision(policy, options)
     with only_run():
-        left = remove_leftovers(_list_folders(policy, options))
+        said = remove_leftovers(_list_folders(policy, options))
         outcome = _provision(policy, options)
-    notes = [f"{path}: left by a run that was killed, removed" for path in left]
-    return outcome._replace(notes=(*outcome.notes, *notes))
+    return outcome._replace(notes=(*outcome.notes, *said))
 
 
 def _list_folders(policy: Policy, options: Options) -> list[str]:
@@ -254,11 +254,15 @@ def _diff_file(edit: Edit) -> dict[str, str]:
 
 def _show(content: bytes | None, edit: Edit) -> str:
     from .policy.redaction import redact  # Only a change has something to show.
+    from .policy.redaction_json import redact_json
 
     if edit.hidden:
         return f"({len(content)} bytes, not shown)\n" if content else ""
     text = (content or b"").decode("utf-8", "backslashreplace")
-    return redact(text) if edit.secret else text
+    if edit.kind == "json":
+        return redact_json(text)
+    is_line_file = edit.kind or any(part in edit.path for part in _SECRET_FILES)
+    return redact(text) if is_line_file else text
 
 
 def _diff_sysctls(changes: tuple[tuple[str, str, str], ...]) -> Iterator[dict[str, str]]:

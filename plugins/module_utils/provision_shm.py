@@ -18,14 +18,14 @@ FOLDERS = (FSTAB.rpartition("/")[0],)
 def prepare_shm(size: int | None, override: bool, absent: bool) -> Section:
     """Return what the section needs here. What is larger already is left so.
 
-    :param size: The bytes that are wanted at least.
+    :param size: The bytes that are wanted at least; ``None`` where nobody asks any more.
     """
-    if size is None:
+    if size is None and not absent:
         return Section()
     if is_image():  # How much memory the host will have is not known.
         return Section(plan_shm(size, read_fstab(), 0, override, absent)._replace(notes=()))
     plan = plan_shm(size, read_fstab(), read_meminfo()["MemTotal"], override, absent)
-    if absent:
+    if absent or size is None:
         return Section(plan)
     try:
         now = read_shm_size()

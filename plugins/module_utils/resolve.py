@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 
 from .policy.docker_config import decode_daemon_json, read_defaults
@@ -25,7 +26,7 @@ from .policy.plan_services import USER_CONF
 from .policy.rlimit import ITEMS, UNLIMITED, format_quantity
 from .policy.services_policy import TASKS
 from .policy.sysctl_conf import SYSCTL_CONF
-from .policy.sysctl_writes import SYSTEMD, find_procps, resolve_sysctl
+from .policy.sysctl_writes import SYSTEMD, find_procps, resolve_key
 from .policy.systemd_limits import (
     MANAGER,
     Ignored,
@@ -51,15 +52,15 @@ from .probe.unit import read_dockerd_flags, read_manager_files, read_unit_files
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from .policy.declaration import Declaration
 
 
 def resolve_tree(
     root: str, user: str | None, service: str | None, unit: str = MANAGER
-) -> list[dict[str, object]]:
-    """Return every value that the files state, each with its place and what it shadows.
+) -> Iterator[dict[str, object]]:
+    """Yield every value that the files state, each with its place and what it shadows.
 
     :param root: The tree; ``/`` for this host.
     :param user: Whose limits; by default root's and the ordinary user's, for whom ``*`` stands.
@@ -70,14 +71,13 @@ def resolve_tree(
     """
     if not os.path.isdir(root):
         raise ValueError(f"{root}: is no folder")
-    users = [user] if user else ["root", "*"]
-    stated: list[dict[str, object]] = []
-    for name in users:
-        stated += _resolve_user(root, name, service)
-    units = dict.fromkeys([unit, USER_CONF] if unit == MANAGER else [unit])
-    stated += _resolve_kernel(root)
-    stated += [entry for one in units for entry in _resolve_unit(root, one)]
-    return [*stated, *_resolve_logind(root), *_resolve_docker(root)]
+    for name in [user] if user else ["root", "*"]:
+        yield from _resolve_user(root, name, service)
+    yield from _resolve_kernel(root)
+    for one in dict.fromkeys([unit, USER_CONF] if unit == MANAGER else [unit]):
+        yield from _resolve_unit(root, one)
+    yield from _resolve_logind(root)
+    yield from _resolve_docker(root)
 
 
 def _resolve_user(root: str, name: str, service: str | None) -> Iterator[dict[str, object]]:
@@ -112,11 +112,11 @@ def _resolve_kernel(root: str) -> Iterator[dict[str, object]]:
     conf = read_text(SYSCTL_CONF, root)
     files = {**read_sysctl_files(root), **({} if conf is None else {SYSCTL_CONF: conf})}
     readers = (SYSTEMD, find_procps(read_os_release(root)))
-    lines = (line for one in readers for line in one.read(files) if not line.glob)
-    keys = sorted({line.key for line in lines if line.key.strip() == line.key})
-    at_boot, by_procps = (resolve_sysctl(files, keys, one) for one in readers)
-    for key in keys:
-        found = {"at_boot": at_boot.get(key), "by_procps": by_procps.get(key)}
+    indexes = [(one.arrange(files), one) for one in readers]
+    keys = {line.key for index, _reader in indexes for line in index.lines if not line.glob}
+    for key in sorted(key for key in keys if key.strip() == key):
+        at_boot, by_procps = (resolve_key(index, key, one) for index, one in indexes)
+        found = {"at_boot": at_boot, "by_procps": by_procps}
         values = {bound.winner.value if bound else "" for bound in found.values()}
         if len(values) == 1:
             found = {"value": found["at_boot"]}
@@ -225,17 +225,28 @@ def _locate(declaration: Declaration) -> dict[str, object]:
     }
 
 
-def format_resolved(stated: list[dict[str, object]]) -> list[str]:
-    """Return what was resolved as lines for people."""
-    lines = []
+def format_resolved(stated: Iterable[dict[str, object]]) -> Iterator[str]:
+    """Yield what was resolved as lines for people."""
+    entry: dict[str, object] = {}
     for entry in stated:
         if "reason" in entry:
-            lines.append(f"{entry['place']}: {entry['reason']}")
+            yield f"{entry['place']}: {entry['reason']}"
             continue
         kind = "" if entry["bound"] == "value" else f" {entry['bound']}"
-        lines.append(f"{entry['place']} {entry['item']}{kind} = {entry['value']}")
-        lines += [f"     {mark} {text}" for mark, text in _places(entry)]
-    return lines or ["no file in this tree states a limit"]
+        yield f"{entry['place']} {entry['item']}{kind} = {entry['value']}"
+        for mark, text in _places(entry):
+            yield f"     {mark} {text}"
+    if not entry:
+        yield "no file in this tree states a limit"
+
+
+def format_entries(stated: Iterable[dict[str, object]]) -> Iterator[str]:
+    """Yield what was resolved as JSON, piece by piece: its texts are longer than what they say."""
+    last = ""
+    for entry in stated:
+        yield f"{last}," if last else "["
+        last = "  " + json.dumps(entry, indent=2).replace("\n", "\n  ")
+    yield f"{last}\n]" if last else "[]"
 
 
 def _places(entry: dict[str, object]) -> Iterator[tuple[str, str]]:

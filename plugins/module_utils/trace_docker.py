@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from .check_engine import judge_new, look_at_running
 from .explain_docker import SeenDocker, describe, gather
 from .policy.cause import Link, cite
@@ -10,22 +12,27 @@ from .policy.docker_compose import find_stated as find_line_of
 from .policy.docker_remedies import cite_statement, format_pair
 from .policy.docker_world import find_obstacles, find_stated, predict
 from .policy.engines_policy import SHM
+from .policy.packed import pack, unpack
 from .policy.rlimit import RLIMITS
 from .policy.schema import DockerPolicy
 from .probe.docker import read_containers
 from .probe.evidence import format_time
+from .probe.owned import ask_owner
 from .probe.process import read_process, read_start_time
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from typing import Any
 
     from .explain_docker import SeenContainer
     from .policy.docker_outlook import Scene
     from .policy.docker_running import Running
+    from .probe.docker_rootless import RootlessEvidence
     from .probe.evidence import Evidence
 
 _NO_POLICY = DockerPolicy({}, None)
+_TIME_LIMIT = 60.0
 
 
 def trace_docker(place: str, item: str, evidence: Evidence) -> list[Link]:
@@ -35,7 +42,35 @@ def trace_docker(place: str, item: str, evidence: Evidence) -> list[Link]:
     """
     if item not in (*RLIMITS, SHM):
         raise ValueError(f"{item!r} is no limit; accepted are {', '.join((*RLIMITS, SHM))}")
-    engine, evidence = _choose_daemon(place, evidence)
+    for engine, docker in _list_owned(place, evidence):
+        task = partial(_trace_owned, place, item, engine, docker, evidence)
+        told = ask_owner(docker.process.uid, task, _TIME_LIMIT)
+        return list(unpack(told, {Link.__name__: Link}))
+    return _trace(place, item, "docker", evidence)
+
+
+def _list_owned(place: str, evidence: Evidence) -> Iterator[tuple[str, RootlessEvidence]]:
+    """Yield the daemon of a user that a place is named after, and what its places begin with."""
+    if evidence.docker.rootless:
+        from .check_rootless import list_rootless  # On few hosts; it loads what a look imports.
+
+        for engine, docker in list_rootless(evidence):
+            if place.startswith(f"container:{engine}/") or place == f"new-container:{engine}":
+                yield engine, docker
+
+
+def _trace_owned(
+    place: str, item: str, engine: str, docker: RootlessEvidence, evidence: Evidence
+) -> Any:
+    """Return the chain to a container of a user's own daemon. Runs as that user."""
+    from .check_rootless import look_with
+
+    if not docker.is_own:
+        raise ValueError(f"who answers at {docker.address} is not uid {docker.process.uid}")
+    return pack(_trace(place, item, engine, look_with(docker, evidence)))
+
+
+def _trace(place: str, item: str, engine: str, evidence: Evidence) -> list[Link]:
     if evidence.docker.daemon is None:
         raise ValueError("no dockerd is running on this host")
     new = place == f"new-container:{engine}"
@@ -51,18 +86,6 @@ def trace_docker(place: str, item: str, evidence: Evidence) -> list[Link]:
         return [*links, Link("container", format_pair(item, seen.limits[item]), "a canary's")]
     why = str(seen.new[0].observation.value) if seen.new else "it could not be measured"
     return [*links, Link("container", "unknown", why)]
-
-
-def _choose_daemon(place: str, evidence: Evidence) -> tuple[str, Evidence]:
-    """Return what the places of a daemon begin with, and the look at a host that has it."""
-    if evidence.docker.rootless:
-        from .check_rootless import list_rootless, look_with  # On few hosts.
-
-        for engine, docker in list_rootless(evidence):
-            mine = place.startswith(f"container:{engine}/")
-            if docker.is_own and (mine or place == f"new-container:{engine}"):
-                return engine, look_with(docker, evidence)
-    return "docker", evidence
 
 
 def _find_container(place: str, engine: str, address: str) -> SeenContainer:

@@ -6,10 +6,12 @@ from __future__ import annotations
 import os
 import pwd
 import re
+from functools import partial
 from typing import NamedTuple
 
 from .explain_sessions import gather_session
 from .policy.declaration import Declaration
+from .policy.packed import pack, unpack
 from .policy.rlimit import Rlimit
 from .policy.sysctl_conf import find_boot_default, find_number
 from .policy.sysctl_writes import resolve_sysctl
@@ -25,11 +27,15 @@ from .policy.unit_model import (
     Files,
     Manager,
     Pam,
+    Stray,
     UnitFacts,
     find_defaults,
     find_user_defaults,
     outlive_boot,
+    predict_unit,
 )
+from .probe.owned import ask_owner
+from .probe.services import find_user_managers
 from .probe.session import SessionResult, measure_sessions
 from .probe.systemd_show import Shown, show_unit
 from .probe.unit_sources import read_sources
@@ -92,10 +98,9 @@ def gather_user_unit(
     :param own: The limits of that manager.
     :raises ValueError: If that cannot be told.
     """
-    files = read_sources(unit, list_unit_directories(uid), USER_CONF)
-    personal = f"{find_home_folder(uid)}/.config/systemd/{USER_CONF}"
-    if files.main is None or not files.main.text or os.path.exists(personal):
-        raise ValueError(f"{unit} has no file, or {personal} has a say")
+    files = _ask_user(unit, uid)
+    if files.main is None or not files.main.text:
+        raise ValueError(f"{unit} has no file")
     manager = Manager(find_user_defaults(own), own, evidence.nr_open, may_raise=False)
     return UnitFacts(unit, files, manager, folder=USER_FOLDER)
 
@@ -118,13 +123,49 @@ def gather_user_default(uid: int, own: Mapping[str, Rlimit], evidence: Evidence)
     :param own: The limits of that manager.
     :raises OSError, ValueError: If that cannot be told.
     """
-    files = read_sources(NEW_SERVICE, list_unit_directories(uid), USER_CONF)
-    files = files._replace(main=Source(NEW_SERVICE, ""))
+    files = _ask_user(NEW_SERVICE, uid)._replace(main=Source(NEW_SERVICE, ""))
+    manager = Manager(find_user_defaults(own), own, evidence.nr_open, may_raise=False)
+    return UnitFacts(NEW_SERVICE, files, manager, folder=USER_FOLDER, defaults_of=USER_CONF)
+
+
+def predict_given(uid: int, manager: UnitFacts, evidence: Evidence) -> dict[str, Rlimit]:
+    """Return what root's files alone give a service of a user that states nothing.
+
+    What the user wrote, or set for what runs, has no say in it.
+
+    :param manager: What decides user@UID.service.
+    :raises OSError, ValueError: If that cannot be told.
+    """
+    own = predict_unit(manager)
+    if own is None:
+        raise ValueError(f"{manager.name} does not start")
+    folders = list_user_directories(find_home_folder(uid), uid)
+    private = (f"{find_home_folder(uid)}/", f"/run/user/{uid}/")
+    roots = tuple(folder for folder in folders if not folder.startswith(private))
+    files = read_sources(NEW_SERVICE, roots, USER_CONF)._replace(main=Source(NEW_SERVICE, ""))
+    settings = Manager(find_user_defaults(own), own, evidence.nr_open, may_raise=False)
+    given = predict_unit(UnitFacts(NEW_SERVICE, files, settings, defaults_of=USER_CONF))
+    return given or {}
+
+
+def _ask_user(unit: str, uid: int) -> Files:
+    """Return the files of a unit of a user's manager, as that user reads them.
+
+    :raises ValueError: If the user has a user.conf, which has a say of its own.
+    """
+    find_home_folder(uid)
+    told = ask_owner(uid, partial(_read_as_user, unit, uid))
+    files = unpack(told, {kind.__name__: kind for kind in (Files, Source, Stray)})
+    if not isinstance(files, Files):
+        raise ValueError(f"what uid {uid} tells of {unit} cannot be read")
+    return files
+
+
+def _read_as_user(unit: str, uid: int) -> object:
     personal = f"{find_home_folder(uid)}/.config/systemd/{USER_CONF}"
     if os.path.exists(personal):
         raise ValueError(f"{personal} has a say")
-    manager = Manager(find_user_defaults(own), own, evidence.nr_open, may_raise=False)
-    return UnitFacts(NEW_SERVICE, files, manager, folder=USER_FOLDER, defaults_of=USER_CONF)
+    return pack(read_sources(unit, list_unit_directories(uid), USER_CONF))
 
 
 def list_unit_directories(uid: int | None) -> tuple[str, ...]:
@@ -222,7 +263,7 @@ class Seen(NamedTuple):
 
     ``wanted`` is all that the policy asks of it, and ``unit`` the service whose main process it is
     where its cgroup does not say so: PAM may have moved it to a session. ``container`` names the
-    one that it lives in.
+    one that it lives in, and ``owner`` is the user who may have set its limits.
     """
 
     process: Process
@@ -231,6 +272,7 @@ class Seen(NamedTuple):
     findings: Sequence[Finding]
     unit: str = ""
     container: str = ""
+    owner: str = ""
 
 
 class World:
@@ -268,6 +310,4 @@ class World:
 
     def find_user_manager(self, uid: int) -> Process | None:
         """Return the process of a user's service manager."""
-        end = f"/user@{uid}.service/init.scope"
-        managers = (one for one in self.evidence.processes if one.cgroup.endswith(end))
-        return next((one for one in managers if one.comm == "systemd"), None)
+        return find_user_managers(self.evidence.processes).get(uid)

@@ -3,9 +3,9 @@
 
 from __future__ import annotations
 
-from .check_host import check_host
-from .check_options import SECTIONS, SERVICES
+from .check_options import SECTIONS, SERVICES, TIME_LIMIT
 from .check_options import Options as CheckOptions
+from .check_within import check_within
 from .policy.plan_monitor import Monitor
 from .policy.policy_reader import PolicyError
 from .policy.profiles import DEFAULT_PROFILE, PROFILES
@@ -41,6 +41,7 @@ CHECK_ARGUMENTS: dict[str, dict[str, Any]] = {
         "choices": ["fail", "later", "unknown", "never"],
     },
     "root": {"type": "path", "default": ""},
+    "time_limit": {"type": "float", "default": TIME_LIMIT},
 }
 PROVISION_ARGUMENTS: dict[str, dict[str, Any]] = {
     **_POLICY,
@@ -63,6 +64,7 @@ MONITOR_ARGUMENTS: dict[str, dict[str, Any]] = {
     "textfile_directory": {"type": "path", "default": "/var/lib/prometheus/node-exporter"},
     "canary": {"type": "str", "default": "never", "choices": ["auto", "always", "never"]},
     "first_boot": {"type": "bool", "default": False},
+    "drain_on_error": {"type": "bool", "default": False},
 }
 
 
@@ -74,7 +76,7 @@ def run_check(given: dict[str, Any], check_mode: bool) -> dict[str, Any]:
         run = "training" in given["sections"]
         policy = load_policy(given.pop("policy"), given.pop("profile"), run)
         fail_on = given.pop("fail_on")
-        result = check_host(policy, CheckOptions(**given))
+        result = check_within(policy, CheckOptions(**given))
     except (OSError, ValueError) as exc:
         return _refuse(exc)
     failed = result.falls_short(fail_on)
@@ -102,6 +104,7 @@ def run_monitor(given: dict[str, Any], check_mode: bool) -> dict[str, Any]:
         interval=given["interval"],
         canary=given["canary"],
         first_boot=given["first_boot"],
+        drain_on_error=given["drain_on_error"],
         absent=given["state"] == "absent",
     )
     try:

@@ -7,26 +7,33 @@ from typing import NamedTuple
 
 from .apply.host import apply_plans
 from .apply.lock import only_run
+from .apply.quarantine import Aside, quarantine
+from .apply.replace import find_target
 from .apply.workspace import (
     make_directory,
     mount_tmpfs,
-    move_aside,
     remove_directory,
     unmount,
 )
-from .policy.file_verdict import CORRUPT
 from .policy.plan import SectionPlan
-from .policy.plan_workspace import FSTAB, Workspace, format_mount, is_ours, plan_workspace
+from .policy.plan_workspace import (
+    FSTAB,
+    TMPFILES,
+    Workspace,
+    format_mount,
+    has_rule,
+    is_ours,
+    plan_workspace,
+)
 from .policy.policy_reader import PolicyError
-from .probe.cache_files import check_files
 from .probe.files import read_text
 from .probe.image import is_image
-from .probe.open_files import find_open_files
+from .probe.users import name_user
 from .probe.workspace import find_ids, read_directory, read_tmpfs_size
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from .policy.edit import Edit
 
@@ -67,36 +74,49 @@ class Outcome(NamedTuple):
             yield {"before_header": "in place", "after_header": "quarantine", "before": names}
 
 
-def prepare_workspace(wanted: Workspace, quarantine: bool, check_mode: bool) -> Outcome:
+def prepare_workspace(wanted: Workspace, moves: bool, check_mode: bool) -> Outcome:
     """Make a workspace, or take it back.
 
-    :param quarantine: Whether damaged files are moved aside.
+    :param moves: Whether damaged files are moved aside.
     :raises PolicyError: With every reason to refuse; nothing was written then.
     :raises OSError: If something could not be written; the files are put back.
     """
     if check_mode:
-        return _prepare(wanted, quarantine, check_mode)
+        return _prepare(wanted, moves, check_mode)
     with only_run():
-        return _prepare(wanted, quarantine, check_mode)
+        return _prepare(wanted, moves, check_mode)
 
 
-def _prepare(wanted: Workspace, quarantine: bool, check_mode: bool) -> Outcome:
+def _prepare(wanted: Workspace, moves: bool, check_mode: bool) -> Outcome:
     texts = {path: read_text(path) for path in wanted.files}
     files = {path: text for path, text in texts.items() if text is not None}
     plan = plan_workspace(wanted, files)
-    if plan.problems:
-        raise PolicyError(plan.problems)
+    problems = plan.problems or tuple(_find_owner(wanted, files))
+    if problems:
+        raise PolicyError(problems)
     ours = is_ours(files.get(FSTAB), wanted.path)
     running = tuple(_plan_running(wanted, ours))
     if not check_mode and (plan.edits or running):
         empty = SectionPlan()
         apply_plans((empty, empty, plan), (), [lambda: _settle(wanted, running)])
-    damaged = []
-    if quarantine and not wanted.absent and read_directory(wanted.path):
-        damaged = _find_damaged(wanted.path)
-        if damaged and not check_mode:
-            damaged = move_aside(wanted.path, damaged)
-    return Outcome(plan.edits, running, tuple(damaged), plan.notes)
+    aside = Aside((), 0, ())
+    if moves and not wanted.absent and read_directory(wanted.path):
+        aside = quarantine(find_target(wanted.path), check_mode)
+    return Outcome(plan.edits, running, aside.names, (*plan.notes, *aside.notes))
+
+
+def _find_owner(wanted: Workspace, files: Mapping[str, str]) -> Iterator[str]:
+    """Yield why a directory is not for us to take: it is another user's, and we did not make it.
+
+    :raises OSError: If others than root may write on the way to it.
+    """
+    if wanted.absent:
+        return
+    find_target(wanted.path)
+    found, uid = read_directory(wanted.path), find_ids(wanted.owner, wanted.group)[0]
+    if found and found[0] not in (0, uid) and not has_rule(files.get(TMPFILES), wanted.path):
+        name = name_user(found[0])
+        yield f"path: {wanted.path} is {name}'s; name that owner, or another directory"
 
 
 def _plan_running(wanted: Workspace, ours: bool) -> Iterator[tuple[str, str, str]]:
@@ -142,13 +162,3 @@ def _settle(wanted: Workspace, running: tuple[tuple[str, str, str], ...]) -> str
     elif not trouble:
         make_directory(wanted.path, *find_ids(wanted.owner, wanted.group), int(wanted.mode, 8))
     return trouble
-
-
-def _find_damaged(path: str) -> list[str]:
-    """Return the damaged files that nobody is writing."""
-    damaged = [one.path for one in check_files(path) if one.status == CORRUPT]
-    if not damaged:
-        return []
-    start = path.rstrip("/") + "/"
-    written = {one.path[len(start) :] for one in find_open_files(path) if one.writes}
-    return [name for name in damaged if name not in written]

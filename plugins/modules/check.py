@@ -106,6 +106,13 @@ options:
       - In a chroot, or in a container that an image is built in, this is what happens anyway.
     type: path
     default: ""
+  time_limit:
+    description:
+      - Seconds that the whole look may take. A section that did not answer by then is unknown,
+        with that reason, and so is one that crashed; the others stand.
+      - Such a section makes the task fail, unless O(fail_on=never).
+    type: float
+    default: 110.0
 """
 
 EXAMPLES = r"""
@@ -148,6 +155,9 @@ findings:
       (C(writer)) and a C(remedy), whose C(commands) are lists of words to run as root.
     - C(next_session), C(next_restart) and C(after_boot) are C(pass), C(fail), C(unknown), or empty
       where the question has no meaning.
+    - C(owner) is the user whose own file or process decides the value, such as the owner of a start
+      file of a shell; it is empty where root decides. Such a finding counts for O(fail_on) as any
+      other, and never drains a node of Slurm.
   returned: always
   type: list
   elements: dict
@@ -161,6 +171,7 @@ findings:
       how: libpam session of sshd, inherited from sshd (pid 714)
       reason: ""
       waiver: ""
+      owner: ""
       next_session: fail
       next_restart: ""
       after_boot: fail
@@ -181,7 +192,13 @@ findings:
           remedy:
             text: "comment that line out, or set override: true"
             commands:
-              - [sed, -i, --follow-symlinks, 3s/^/# /, /etc/security/limits.d/95-vendor.conf]
+              - - sh
+                - "-c"
+                - >-
+                  f=$(readlink -f /etc/security/limits.d/95-vendor.conf | grep ^/etc/) && [ -f
+                  "$f" ] && [ "$(sed -n '3l 0' "$f")" = 'alice soft nofile 1024$' ] && sed -i
+                  '3s/^/# /' "$f" || ! echo /etc/security/limits.d/95-vendor.conf:3 has changed
+                  since the check: nothing was done. Run the check again. >&2
             then: log in again
 summary:
   description:

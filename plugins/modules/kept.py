@@ -105,7 +105,7 @@ def provided(path, module):
     if path is not None:
         yield path
         return
-    with tempfile.TemporaryDirectory(prefix="mlhost-limits-") as folder:
+    with tempfile.TemporaryDirectory(dir=module.tmpdir) as folder:
         yield write_library(files, folder)
 
 

@@ -51,6 +51,12 @@ options:
         result in C(/var/lib/mlhost-limits/first-boot.json).
     type: bool
     default: false
+  drain_on_error:
+    description:
+      - Whether Slurm drains a node whose check could not be made. By default it does not, because
+        that says nothing of the node; C(node-health) says why on stderr.
+    type: bool
+    default: false
 seealso:
   - module: mlhost.limits.check
 """

@@ -32,7 +32,9 @@ attributes:
   platform: {support: full, platforms: linux, description: Needs Python 3.8 or later.}
 options:
   sections:
-    description: Which parts of the policy to make true.
+    description:
+      - Which parts of the policy to make true. What an earlier run has set in one of them and the
+        policy does not ask for any more is taken back.
     type: list
     elements: str
     choices:
@@ -64,6 +66,8 @@ options:
     description:
       - Whether to make lines ineffective that beat ours with less than the policy asks for.
         They become comments, and are restored when this is V(false) again.
+      - Only files in folders of root's are changed, and only while they hold what this run read;
+        a user's file never is.
     type: bool
     default: false
   sessions_file:

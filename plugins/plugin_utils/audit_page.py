@@ -12,10 +12,12 @@ from shlex import quote
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from ..module_utils.policy.audit import HOST_STATUSES
+from ..module_utils.policy.quote import clean, clean_all
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from typing import Any
 
     from ..module_utils.policy.audit_fleet import CauseGroup, Fleet
 
@@ -49,16 +51,16 @@ class PageText:
         style = (_PLAYBOOKS / "files" / "audit.css").read_text()
         groups = fleet.rank_causes()
         return room.get_template("audit.html.j2").render(
-            title=self._title,
-            written=self._written,
+            title=clean(self._title),
+            written=clean(self._written),
             counts=fleet.count_hosts(),
             total=len(fleet.rows),
-            causes=[_describe(group, fleet) for group in groups],
+            causes=clean_all([_describe(group, fleet) for group in groups]),
             script=script,
             style=style,
             script_hash=_hash(script),
             style_hash=_hash(style),
-            data=_embed(_gather(fleet, groups)),
+            data=_embed(clean_all(_gather(fleet, groups))),
         )
 
 
@@ -107,8 +109,9 @@ def _list_commands(remedy: object) -> Iterator[str]:
     """Yield the commands of a remedy as they are typed into a shell."""
     commands = remedy.get("commands") if isinstance(remedy, dict) else None
     for command in commands if isinstance(commands, list) else []:
-        words = command if isinstance(command, list) else [command]
-        yield " ".join(map(quote, map(str, words)))
+        words = list(map(str, command if isinstance(command, list) else [command]))
+        is_script = words[:2] == ["sh", "-c"] and len(words) == 3
+        yield words[2] if is_script else " ".join(map(quote, words))
 
 
 def _gather(fleet: Fleet, ranked: list[CauseGroup]) -> dict[str, object]:
@@ -126,7 +129,7 @@ def _gather(fleet: Fleet, ranked: list[CauseGroup]) -> dict[str, object]:
         for finding, causes in zip(fleet.findings, fleet.causes_of)
     ]
     causes = [
-        [rank[id(fleet.groups[group])], number(json.dumps(cause))]
+        [rank[id(fleet.groups[group])], number(json.dumps(clean_all(cause)))]
         for cause, group in zip(fleet.causes, fleet.group_of)
     ]
     return {
@@ -158,7 +161,7 @@ def _list_hosts(
         ]
 
 
-def _cell(cells: object, column: int) -> object:
+def _cell(cells: Any, column: int) -> object:
     """Return a finding's number, a list of several, or 0 for none; numbers begin at 1."""
     found = cells[column] if column < len(cells) else ()
     return [number + 1 for number in found] if len(found) > 1 else found[0] + 1 if found else 0

@@ -9,6 +9,8 @@ from ansible.module_utils.parsing.convert_bool import boolean
 from ansible.plugins.action import ActionBase
 
 from ..module_utils.kept import digest_files, pack
+from ..module_utils.policy.policy_json import parse_json
+from ..module_utils.policy.policy_reader import PolicyError
 
 _LIBRARY = Path(__file__).parents[1] / "module_utils"
 _REPORTS = "audit"  # Files of this name serve the controller only.
@@ -27,6 +29,9 @@ class KeptAction(ActionBase):
         """Return the result of the module."""
         result = super().run(tmp, task_vars)
         del tmp  # Ansible no longer uses it.
+        problems = find_second_keys(self._task.args.get("policy"))
+        if problems:
+            return {**result, "failed": True, "msg": "; ".join(problems), "problems": problems}
         keeps = boolean((task_vars or {}).get(_SWITCH, True))
         if self._task.async_val or not keeps:
             done = self._run_whole(task_vars)
@@ -53,6 +58,21 @@ class KeptAction(ActionBase):
             words["archive"] = pack(library)
             done = self._execute_module(module_name=_KEPT, module_args=words, task_vars=task_vars)
         return done
+
+
+def find_second_keys(policy):
+    """Return what is wrong with a policy that was given as JSON in a text, as on a command line.
+
+    Ansible makes a mapping of it, and a key that is stated twice is gone then.
+    """
+    if not isinstance(policy, str):
+        return []
+    try:
+        return list(parse_json(policy, "policy").problems)
+    except PolicyError as exc:
+        return exc.problems
+    except ValueError:
+        return []  # Ansible knows other ways to write a mapping.
 
 
 def read_library():

@@ -6,7 +6,6 @@ A target takes any text, and refuses it with a ValueError of one printable line 
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -24,6 +23,7 @@ from mlhost_limits.policy import (
     pam_stack,
     proc_limits,
     redaction,
+    redaction_json,
     rlimit,
     schema,
     session_lines,
@@ -40,6 +40,7 @@ from mlhost_limits.policy.docker_problems import find_daemon_json_problems
 from mlhost_limits.policy.dockerd_flags import parse_flags
 from mlhost_limits.policy.rlimit import Rlimit
 from mlhost_limits.policy.sysctl_writes import SYSTEMD, find_procps, resolve_sysctl
+from mlhost_limits.policy_file import parse_policy
 
 WANTED = docker_config.DockerDefaults({"nofile": Rlimit(1024, 4096)}, 2**30)
 ALICE = pam_limits.User("alice", 1001, 1001, frozenset({"alice"}), frozenset({1001}))
@@ -100,6 +101,7 @@ def read_daemon_json(text: str) -> None:
     merged = docker_merge.merge_daemon_json(text, WANTED)
     docker_record.undo(merged + " ", docker_record.Record(text, merged, WANTED.ulimits))
     redaction.redact(text)
+    redaction_json.redact_json(text)
 
 
 def read_pam_stack(text: str) -> None:
@@ -119,11 +121,8 @@ def read_slurm_conf(text: str) -> None:
 
 
 def read_policy(text: str) -> None:
-    try:
-        policy = json.loads(text)
-    except RecursionError:
-        return  # The file's reader says so; a policy is data by the time it comes here.
-    schema.load_policy(policy, "none")
+    tree = parse_policy(text, "policy.yml")
+    schema.load_policy(tree.root, "none", told=tree.problems)
 
 
 def edit_block(text: str) -> None:

@@ -22,7 +22,8 @@ import sys
 sys.path.insert(0, "/opt")
 from mlhost_limits.verbs import run_monitor
 given = {{"profile": "none", "policy": {POLICY!r}, "state": "present", "interval": "1h",
-         "textfile_directory": "", "canary": "never", "first_boot": False}}
+         "textfile_directory": "", "canary": "never", "first_boot": False,
+         "drain_on_error": False}}
 print(run_monitor(given, False))
 """
 REASON = "mlhost-limits: kernel: vm.max_map_count 60000, required 65530"
@@ -143,14 +144,64 @@ def test_a_prolog_keeps_a_job_off_a_node_that_falls_short(node: Host) -> None:
     node.ssh("scancel --user=alice", check=False)
 
 
-def test_a_check_that_cannot_be_made_drains_and_says_why(node: Host) -> None:
-    policy = "/etc/mlhost-limits/monitor.json"
-    node.ssh(f"cp {policy} /root/policy.json && truncate -s 20 {policy}")
-    done = node.ssh(f"env -i SLURMD_NODENAME=host {HEALTH}", check=False)
-    state, reason = read_node(node)
-    node.ssh(f"cp /root/policy.json {policy}")
+@pytest.fixture
+def policy(node: Host) -> Iterator[str]:
+    """Hold the path of the policy, which a test may change."""
+    node.ssh(f"cp {POLICY_FILE} /root/policy.json")
+    yield POLICY_FILE
+    node.ssh(f"cp /root/policy.json {POLICY_FILE}")
+
+
+POLICY_FILE = "/etc/mlhost-limits/monitor.json"
+RUN = f"env -i SLURMD_NODENAME=host {HEALTH}"
+FAILED = "mlhost-limits: the check could not be made: "
+
+
+def test_a_check_that_cannot_be_made_drains_nothing_and_says_why(node: Host, policy: str) -> None:
+    set_up(node, f"Prolog={HEALTH}", "PrologFlags=Alloc")
+    node.ssh(f"truncate -s 20 {policy}")
+    done = node.ssh(RUN, check=False)
     assert done.returncode == 2
+    assert done.stderr.startswith(f"{FAILED}{policy}: is no JSON")
+    job = "cd /tmp && srun --quiet --immediate=60 --time=1 --mem=64M echo it ran"
+    assert "it ran" in node.ssh(job, user="alice", timeout=300).stdout
+    assert read_node(node)[0] == "idle"
+
+
+def test_it_drains_where_that_was_asked_for(node: Host, policy: str) -> None:
+    node.ssh(f"sed 's/drain_on_error=False/drain_on_error=True/' {HEALTH} > /root/health")
+    node.ssh(f"truncate -s 20 {policy}")
+    done = node.ssh("env -i SLURMD_NODENAME=host python3 -I /root/health", check=False)
+    assert done.returncode == 2
+    state, reason = read_node(node)
     assert state == "drained"
-    assert reason.startswith(f"mlhost-limits: the check itself failed: {policy}: is no JSON")
-    assert node.ssh(f"env -i SLURMD_NODENAME=host {HEALTH}").returncode == 0
+    assert reason.startswith(f"{FAILED}{policy}: is no JSON")
+    node.ssh(f"cp /root/policy.json {policy}")
+    assert node.ssh(RUN).returncode == 0
+    assert read_node(node)[0] == "idle"
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["ulimit -Sn 100", "ulimit -Sn 100; sleep 1000", "ulimit -Sn 100; echo mlhost-limits:; exit"],
+)
+def test_no_line_of_a_user_drains_a_node_or_gives_one_back(
+    node: Host, policy: str, line: str
+) -> None:
+    asked = {**POLICY, "sessions": [{"users": ["alice"], "limits": {"nofile": {"soft": 1024}}}]}
+    node.ssh(f"cat > {policy}", input=json.dumps(asked))
+    node.ssh("cp .bashrc .bashrc.old; cat > .bashrc", user="alice", input=f"{line}\n")
+    done = node.ssh(RUN, check=False, timeout=300)
+    state = read_node(node)[0]
+    node.ssh("echo '* soft nofile 512' > /etc/security/limits.d/95-low.conf")
+    low = node.ssh(RUN, check=False, timeout=300)
+    drained, reason = read_node(node)
+    node.ssh(
+        "mv /home/alice/.bashrc.old /home/alice/.bashrc; rm /etc/security/limits.d/95-low.conf"
+    )
+    assert (done.returncode, state) == (0, "idle"), done.stderr
+    assert "this drains no node: session:alice@" in done.stderr
+    assert (low.returncode, drained) == (1, "drained")
+    assert "nofile soft 512, required 1024" in reason
+    assert node.ssh(RUN, timeout=300).returncode == 0
     assert read_node(node)[0] == "idle"

@@ -14,6 +14,7 @@ PLUGINS = TOP / "plugins"
 LIBRARY = PLUGINS / "module_utils"
 PURE = {
     "__future__",
+    "bisect",
     "collections",
     "collections.abc",
     "csv",

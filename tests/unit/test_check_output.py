@@ -125,7 +125,7 @@ def test_a_directory_that_is_not_there_is_said_once(top: Path) -> None:
 def test_a_directory_that_cannot_be_read_is_unknown(
     top: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def refuse(_path: str) -> None:
+    def refuse(_path: str, _uid: int) -> None:
         raise PermissionError(13, "Permission denied")
 
     monkeypatch.setattr("mlhost_limits.check_output.read_checkpoints", refuse)
@@ -135,7 +135,7 @@ def test_a_directory_that_cannot_be_read_is_unknown(
 def test_checkpoints_are_read_in_order(top: Path) -> None:
     for number in (1000, 200, 30):
         save(top, number)
-    assert [one.number for one in read_checkpoints(str(top))] == [30, 200, 1000]
+    assert [one.number for one in read_checkpoints(str(top), os.geteuid())] == [30, 200, 1000]
 
 
 def test_processes_are_read(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ from __future__ import annotations
 import os
 
 import pytest
-from mlhost_limits import check_logind, check_services
+from mlhost_limits import check_logind, check_services, explain_services
 from mlhost_limits.policy.finding import FAIL, PASS, UNKNOWN
 from mlhost_limits.policy.policy_reader import Limit
 from mlhost_limits.policy.proc_limits import RLIMITS
@@ -20,6 +20,8 @@ from mlhost_limits.probe.systemd_show import Shown
 
 UNIT = "mlhost-nobody.service"
 RULE = UnitRule({"nofile": Limit(100, 200, 300)}, 50)
+
+OWNERS = {2**22 + 8: "alice", 2**22 + 9: "bob"}
 
 
 def limits(soft: int, hard: int) -> dict[str, Rlimit]:
@@ -42,6 +44,7 @@ def host(monkeypatch: pytest.MonkeyPatch) -> dict[int, dict[str, Rlimit]]:
         return held[pid]
 
     monkeypatch.setattr(check_services, "read_limits", read)
+    monkeypatch.setattr(check_services, "find_owner", lambda one: OWNERS.get(one.pid, ""))
     level = Level(UNIT, "/sys/x/pids.max", 40)
     monkeypatch.setattr(check_services, "read_levels", lambda _cgroup: [level])
     monkeypatch.setattr(check_services, "is_booted", lambda: False)
@@ -81,6 +84,52 @@ def test_too_much_is_worse_than_little(host: dict[int, dict[str, Rlimit]]) -> No
         FAIL,
         301,
     )
+
+
+@pytest.mark.parametrize(
+    ("held", "found"),
+    [
+        ({1: 150, 8: 90}, [(PASS, 150, ""), (FAIL, 90, "alice")]),
+        ({1: 90, 8: 10}, [(FAIL, 90, ""), (FAIL, 10, "alice")]),
+        ({1: 90, 8: 200}, [(FAIL, 90, "")]),
+        ({8: 20, 9: 10}, [(FAIL, 10, "bob")]),
+        ({1: 150, 8: 200}, [(PASS, 150, "")]),
+    ],
+    ids=["the user's", "both", "root's", "users'", "nobody's"],
+)
+def test_a_user_s_process_in_a_service_hides_and_adds_nothing_of_root(
+    host: dict[int, dict[str, Rlimit]], held: dict[int, int], found: list[tuple[str, int, str]]
+) -> None:
+    host.update({2**22 + pid: limits(soft, 200) for pid, soft in held.items()})
+    policy = ServicesPolicy(units={UNIT: UnitRule({"nofile": Limit(100)}, None)})
+    told = check_services.check_services(policy, "never", Evidence())
+    assert sorted((one.status, one.observation.value, one.owner) for one in told) == sorted(found)
+
+
+LEVELS = [
+    Level("x.service", "/x", 5),
+    Level("app.slice", "/a", 300),
+    Level("user@1000.service", "/m", 300),
+    Level("user-1000.slice", "/u", 400),
+]
+
+
+@pytest.mark.parametrize(
+    ("tasks", "levels", "uid", "owner"),
+    [
+        (100, LEVELS, 1000, "1000"),
+        (350, LEVELS, 1000, ""),
+        (100, LEVELS[:2], 1000, "1000"),
+        (100, LEVELS, 0, ""),
+        (5, LEVELS, 1000, ""),
+    ],
+)
+def test_tasks_are_a_user_s_own_below_the_manager(
+    monkeypatch: pytest.MonkeyPatch, tasks: int, levels: list[Level], uid: int, owner: str
+) -> None:
+    monkeypatch.setattr(explain_services, "name_user", str)
+    finding = check_services._judge_tasks("new-service:x", tasks, levels)
+    assert explain_services.own_tasks(finding, levels, uid).owner == owner
 
 
 @pytest.mark.parametrize(

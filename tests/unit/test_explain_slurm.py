@@ -283,3 +283,20 @@ def test_no_login_joins_a_job_that_does_not_run(host: Host) -> None:
     found = [one for one in host.check() if one.requirement.place == f"{PLACE}@ssh"]
     assert {one.status for one in found} == {"unknown"}
     assert [cause for one in found for cause in one.causes] == []
+
+
+def test_a_program_that_calls_itself_slurmstepd_is_no_step(
+    host: Host, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fake, real = Process(5, "slurmstepd", 0, "", 1), Process(6, "slurmstepd", 0, "", 1)
+    owners = {5: "alice", 6: ""}
+    monkeypatch.setattr(check_slurm, "find_owner", lambda one: owners[one.pid])
+    found = [one for one in (fake, real) if check_slurm._is_slurmstepd(one)]
+    assert found == [real]
+    assert not check_slurm._is_slurmstepd(real._replace(comm="python"))
+
+    def end(_process: Process) -> str:
+        raise ProcessLookupError("gone")
+
+    monkeypatch.setattr(check_slurm, "find_owner", end)
+    assert not check_slurm._is_slurmstepd(real)

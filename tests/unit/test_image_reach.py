@@ -15,10 +15,21 @@ from pathlib import Path
 from tests.conftest import load_library
 load_library()
 from tests.unit import test_check_image as images
-tree, reached = "", set()
+tree, reached, inside = "", set(), ""
+really_open = os.open
+def open_below(path, flags, mode=0o777, *, dir_fd=None):
+    global inside
+    inside = "" if dir_fd is None else os.readlink(f"/proc/self/fd/{{dir_fd}}") + "/"
+    try:
+        return really_open(path, flags, mode, dir_fd=dir_fd)
+    finally:
+        inside = ""
+os.open = open_below
 def hear(event, words):
     if tree and event in ("open", "os.listdir", "os.scandir", "subprocess.Popen", "os.posix_spawn"):
-        path = str(words[0])
+        path = inside + str(words[0])
+        if isinstance(words[0], int):
+            path = os.readlink(f"/proc/self/fd/{{words[0]}}")
         module = path.endswith((".py", ".pyc", ".so")) or path in sys.path
         if not path.startswith(tree) and not module and not path.startswith({top!r}):
             reached.add(event + " " + path)

@@ -6,13 +6,15 @@ from __future__ import annotations
 import base64
 import io
 import os
-import time
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from mlhost_limits import kept
+from mlhost_limits.probe.marks import make_mark
+
+from tests.unit.dead import make_dead_mark
 
 FILES = {"__init__.py": b"", "check.py": b"x = 1\n", "policy/schema.py": b"y = 2\n"}
 DIGEST = kept.digest_files(FILES)
@@ -115,12 +117,11 @@ def test_the_oldest_libraries_and_what_killed_runs_left_are_removed(folder: str)
     for number, digest in enumerate(digests):
         kept.keep_library(FILES, digest, folder)
         os.utime(f"{folder}/{digest}", (number, number))
-    old, fresh, foreign = (Path(folder, name) for name in (".new-a", ".new-b", "notes"))
-    for path in (old, fresh, foreign):
-        path.mkdir()
-    os.utime(old, (0, time.time() - 7200))
+    dead, living = f".new-{make_dead_mark()}", f".new-{make_mark()}"
+    for name in (dead, living, ".new-b", "notes"):
+        Path(folder, name).mkdir(mode=0o700)
     kept.keep_library(FILES, DIGEST, folder)
-    assert set(os.listdir(folder)) == {DIGEST, *digests[-2:], ".new-b", "notes"}
+    assert set(os.listdir(folder)) == {DIGEST, *digests[-2:], living, ".new-b", "notes"}
 
 
 def test_users_keep_theirs_apart(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,12 +6,16 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import signal
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from mlhost_limits import cli, node_check, node_health
-from mlhost_limits.policy.node_load import Group
+from mlhost_limits.check_host import CheckResult
+from mlhost_limits.policy.finding import FAIL, PASS, UNKNOWN, Finding, Observation, Requirement
 from mlhost_limits.probe.node_state import Verdict, read_verdict
+from mlhost_limits.probe.users import name_user
 
 SHORT = {"kernel": {"vm.max_map_count": 2147483647}}
 FINE = {"kernel": {"vm.max_map_count": 1}}
@@ -55,22 +59,50 @@ def test_a_look_keeps_its_verdict_and_its_metrics(
     ("policy", "sentence"),
     [
         ('{"kernel": {"fs.fi', "is no JSON (Unterminated string"),
-        ("", "is no JSON (Expecting value"),
-        ("[" * 100000, "holds too many nested values"),
+        ("", "is empty, so nothing would be required"),
+        ("[" * 100000, "is nested deeper than 20 levels"),
         ("{}", "would be required"),
         ({"kernel": {"a.b": "x y"}, "x": 1}, "x: is unknown"),
     ],
 )
-def test_without_a_policy_nothing_is_written(
+def test_without_a_policy_nothing_is_told_but_that(
     folder: Path, policy: object, sentence: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     metrics = folder / "x.prom"
     metrics.write_text("old")
-    words = ["monitor", "--policy", write(folder, policy), "--metrics", str(metrics)]
-    assert cli.main(words) == 2
-    assert sentence in capsys.readouterr().err
-    assert metrics.read_text() == "old"
-    assert not (folder / "node.json").exists()
+    path = write(folder, policy)
+    assert cli.main(["monitor", "--policy", path, "--metrics", str(metrics)]) == 2
+    told = capsys.readouterr()
+    assert sentence in told.err
+    assert (told.err.count("\n"), told.out) == (1, "")
+    assert read_names(metrics) == ABOUT_THE_RUN
+    verdict = read_verdict(path, str(folder / "node.json"))
+    assert verdict
+    assert verdict.status == "error"
+
+
+def read_names(metrics: Path) -> list[str]:
+    lines = metrics.read_text().splitlines()
+    return [line.split()[0].partition("{")[0] for line in lines if line[0] != "#"]
+
+
+ABOUT_THE_RUN = [
+    f"mlhost_limits_last_{name}"
+    for name in (
+        "run_timestamp_seconds",
+        "run_duration_seconds",
+        "run_cpu_seconds",
+        "run_success",
+        "success_timestamp_seconds",
+    )
+]
+
+
+def test_a_policy_that_is_gone_is_an_error_as_well(folder: Path) -> None:
+    path, metrics = folder / "none.json", folder / "x.prom"
+    assert cli.main(["monitor", "--policy", str(path), "--metrics", str(metrics)]) == 2
+    assert "last_run_success 0" in metrics.read_text()
+    assert read_verdict(str(path), str(folder / "node.json")) is None
 
 
 def test_a_second_look_waits_and_then_says_who_is_in_the_way(
@@ -84,29 +116,153 @@ def test_a_second_look_waits_and_then_says_who_is_in_the_way(
     assert cli.main(["monitor", "--policy", path]) == 0
 
 
-def test_a_check_that_breaks_off_is_no_success(
+def recurse(*_arguments: object) -> None:
+    recurse()
+
+
+def run_out(*_arguments: object) -> None:
+    raise MemoryError
+
+
+def leave(*_arguments: object) -> None:
+    raise SystemExit(0)
+
+
+def interrupt(*_arguments: object) -> None:
+    raise KeyboardInterrupt
+
+
+def refuse(*_arguments: object) -> None:
+    raise OSError("the disk is gone\nfor good")
+
+
+def crash(*_arguments: object) -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def vanish(*_arguments: object) -> None:
+    os._exit(0)
+
+
+@pytest.mark.parametrize(
+    ("end", "sentence"),
+    [
+        (refuse, "the disk is gone?for good"),
+        (recurse, "RecursionError maximum recursion depth exceeded"),
+        (run_out, "MemoryError"),
+        (leave, "SystemExit 0"),
+        (interrupt, "KeyboardInterrupt"),
+        (crash, "it was killed by signal 9"),
+        (vanish, "it ended early"),
+    ],
+)
+def test_a_check_that_breaks_off_in_any_way_is_no_success(
+    folder: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    end: Callable[..., None],
+    sentence: str,
+) -> None:
+    path, metrics = write(folder, FINE), folder / "x.prom"
+    words = ["monitor", "--exit-zero", "--policy", path, "--metrics", str(metrics)]
+    assert cli.main(words) == 0
+    success = find_value(metrics, "last_success_timestamp_seconds")
+    assert success == find_value(metrics, "last_run_timestamp_seconds") > 0
+    capsys.readouterr()
+    monkeypatch.setattr(node_check, "check_within", end)
+    assert cli.main(words) == 2
+    told = capsys.readouterr().err
+    assert f"mlhost-limits: the check could not be made: {sentence}" in told
+    assert told.count("\n") == 1
+    assert read_names(metrics) == ABOUT_THE_RUN
+    assert find_value(metrics, "last_run_success") == 0
+    assert find_value(metrics, "last_success_timestamp_seconds") == pytest.approx(success, abs=1)
+    verdict = read_verdict(path, str(folder / "node.json"))
+    assert verdict
+    assert verdict.status == "error"
+
+
+def find_value(metrics: Path, name: str) -> float:
+    (line,) = [
+        one for one in metrics.read_text().splitlines() if one.startswith(f"{PREFIX}{name} ")
+    ]
+    return float(line.split()[1])
+
+
+PREFIX = "mlhost_limits_"
+
+
+def test_a_check_that_does_not_end_is_ended(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(node_check, "check_within", lambda *_: signal.pause())
+    look = node_check.look_at_node(write(folder, FINE), seconds=0.1)
+    assert look.verdict == Verdict(
+        "error", ("the check could not be made: it did not end within 0.1 s",)
+    )
+
+
+def test_where_the_state_cannot_be_kept_the_metrics_are(
     folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def refuse(*_arguments: object) -> None:
-        raise OSError("the disk is gone")
-
-    monkeypatch.setattr(node_check, "check_host", refuse)
-    path, metrics = write(folder, FINE), folder / "x.prom"
-    assert cli.main(["monitor", "--policy", path, "--metrics", str(metrics)]) == 2
-    assert "the check itself failed: the disk is gone" in capsys.readouterr().err
-    text = metrics.read_text()
-    assert "mlhost_limits_last_run_success 0" in text
-    assert "mlhost_limits_worst_process_open_fds{" in text
-    verdict = read_verdict(path, str(folder / "node.json"))
-    assert verdict == Verdict("error", ("the check itself failed: the disk is gone",))
+    monkeypatch.setattr(node_check, "STATE", str(folder / "none" / "node.json"))
+    metrics = folder / "x.prom"
+    words = ["monitor", "--policy", write(folder, FINE), "--metrics", str(metrics)]
+    assert cli.main(words) == 2
+    assert "could not be written" in capsys.readouterr().err
+    assert "last_run_timestamp_seconds" in metrics.read_text()
 
 
 def test_the_groups_of_a_look_are_those_of_this_machine(folder: Path) -> None:
-    look = node_check.look_at_node(write(folder, FINE))
-    assert any(
-        isinstance(group, Group) and group.uid == os.geteuid() and group.fullest
-        for group in look.groups
-    )
+    metrics = folder / "x.prom"
+    node_check.look_at_node(write(folder, FINE), str(metrics))
+    user = name_user(os.geteuid())
+    assert f'mlhost_limits_worst_process_open_fds{{user="{user}"' in metrics.read_text()
+
+
+def find(status: str, owner: str = "", item: str = "nofile") -> Finding:
+    wanted = Requirement("session:alice@sshd", item, "soft", 5)
+    value = None if status == UNKNOWN else 1
+    return Finding(status, wanted, Observation(value, "x", "unseen"), owner=owner)
+
+
+def look(folder: Path, monkeypatch: pytest.MonkeyPatch, *findings: Finding) -> Verdict:
+    result = CheckResult(list(findings), {})
+    monkeypatch.setattr(node_check, "check_within", lambda *_: result)
+    return node_check.look_at_node(str(folder / "policy.json")).verdict
+
+
+def test_what_users_did_is_a_warning(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write(folder, FINE)
+    verdict = look(folder, monkeypatch, find(FAIL, "alice"))
+    assert (verdict.status, verdict.failures, len(verdict.warnings)) == ("pass", (), 1)
+    verdict = look(folder, monkeypatch, find(FAIL, "alice"), find(FAIL))
+    assert (verdict.status, len(verdict.failures), len(verdict.warnings)) == ("fail", 1, 1)
+
+
+def test_what_fell_short_is_not_mended_by_being_unseen(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = write(folder, FINE)
+    assert look(folder, monkeypatch, find(UNKNOWN)).status == "pass"
+    assert look(folder, monkeypatch, find(FAIL)).status == "fail"
+    for _time in range(2):
+        assert look(folder, monkeypatch, find(UNKNOWN), find(PASS, item="x")).status == "unknown"
+    monkeypatch.setattr(node_check, "check_within", refuse)
+    assert node_check.look_at_node(path).verdict.status == "error"
+    Path(path).rename(folder / "moved.json")
+    assert node_check.look_at_node(path).verdict.status == "error"
+    (folder / "moved.json").rename(path)
+    assert look(folder, monkeypatch, find(UNKNOWN)).status == "unknown"
+    assert look(folder, monkeypatch, find(PASS)).status == "pass"
+    assert look(folder, monkeypatch, find(UNKNOWN)).status == "pass"
+
+
+def test_another_policy_owes_nothing_of_the_one_before(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(folder, FINE)
+    assert look(folder, monkeypatch, find(FAIL)).status == "fail"
+    write(folder, SHORT)
+    assert look(folder, monkeypatch, find(UNKNOWN)).status == "pass"
 
 
 @pytest.mark.parametrize(

@@ -34,7 +34,7 @@ def write(tree: Path, path: str, text: str) -> None:
 
 
 def told(tree: Path, user: str | None = None, service: str | None = None) -> list[str]:
-    return format_resolved(resolve_tree(str(tree), user, service))
+    return list(format_resolved(resolve_tree(str(tree), user, service)))
 
 
 def test_root_and_everyone_else_are_told_by_default(tree: Path) -> None:
@@ -177,7 +177,7 @@ CONF = "/etc/systemd/system.conf"
 
 def told_of_unit(tree: Path, unit: str) -> list[str]:
     write(tree, "/etc/security/limits.conf", "")
-    return format_resolved(resolve_tree(str(tree), None, None, unit))
+    return list(format_resolved(resolve_tree(str(tree), None, None, unit)))
 
 
 def test_the_limits_of_a_unit_are_told_with_the_lines_that_systemd_ignores(tree: Path) -> None:
@@ -237,12 +237,12 @@ def test_a_unit_that_gets_no_limits_is_told_with_the_reason(
 )
 def test_a_user_that_is_not_in_the_tree_is_refused(tree: Path, user: str, message: str) -> None:
     with pytest.raises(ValueError, match=f"^{re.escape(message.format(root=tree))}$"):
-        resolve_tree(str(tree), user, None)
+        list(resolve_tree(str(tree), user, None))
 
 
 def test_a_tree_that_is_no_folder_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=f"^{re.escape(str(tmp_path))}/no: is no folder$"):
-        resolve_tree(f"{tmp_path}/no", None, None)
+        list(resolve_tree(f"{tmp_path}/no", None, None))
 
 
 def test_what_users_managers_give_is_told_by_default(tree: Path) -> None:

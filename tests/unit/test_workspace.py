@@ -5,14 +5,16 @@ from __future__ import annotations
 
 import contextlib
 import os
+import subprocess
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from mlhost_limits import workspace as module
+from mlhost_limits.apply.quarantine import move_aside, quarantine
 from mlhost_limits.apply.replace import apply_edits
-from mlhost_limits.apply.workspace import make_directory, move_aside
+from mlhost_limits.apply.workspace import make_directory, remove_directory
 from mlhost_limits.policy.plan_workspace import Workspace
 from mlhost_limits.policy.policy_reader import PolicyError
 from mlhost_limits.probe.workspace import read_directory
@@ -171,3 +173,96 @@ def test_a_quarantine_that_somebody_planted_is_not_used(top: Path) -> None:
     (outside / "x.pt").write_text("untouched")
     assert move_aside(str(cache), ["folder/x.pt"]) == []
     assert (outside / "x.pt").read_text() == "untouched"
+
+
+def test_a_directory_of_another_user_is_not_taken(top: Path) -> None:
+    """What we made may change hands; what somebody else has made stays theirs."""
+    home = top / "home"
+    home.mkdir()
+    os.chown(home, 12, 12)
+    with pytest.raises(PolicyError, match=r"home is .*'s; name that owner, or another directory$"):
+        prepare_workspace(Workspace(str(home)), False, False)
+    assert home.stat().st_uid == 12
+    ours = Workspace(f"{top}/cache", owner="nobody")
+    prepare_workspace(ours, False, False)
+    assert prepare_workspace(ours._replace(owner="root"), False, False).as_result()["changed"]
+    assert (top / "cache").stat().st_uid == 0
+
+
+@pytest.mark.parametrize("moves", [True, False])
+def test_nothing_is_done_where_others_may_write_on_the_way(top: Path, moves: bool) -> None:
+    """The directory itself is as it shall be, and whoever owns the one above may exchange it."""
+    home = top / "home"
+    (home / "cache").mkdir(parents=True)
+    (home / "cache/cut.pt").touch()
+    (home / "cache").chmod(0o1777)
+    os.chown(home, 65534, 65534)
+    for check_mode in (True, False):
+        with pytest.raises(OSError, match="others than root may write to"):
+            prepare_workspace(Workspace(f"{home}/cache"), moves, check_mode)
+    assert os.listdir(home / "cache") == ["cut.pt"]
+    (home / "link").symlink_to(top)
+    (home / "empty").mkdir()
+    remove_directory(f"{home}/link/home/empty")
+    remove_directory(f"{home}/empty")
+    assert (home / "empty").is_dir()
+
+
+def test_a_users_files_are_moved_by_that_user(top: Path) -> None:
+    cache = top / "cache"
+    cache.mkdir()
+    for name in ("cut.pt", "now.pt"):
+        (cache / name).touch()
+    os.chown(cache, 65534, 65534)
+    words = ["sh", "-c", "exec >now.pt; echo >&2; exec sleep 60"]
+    with subprocess.Popen(words, cwd=cache, stderr=subprocess.PIPE) as writer:
+        assert writer.stderr
+        writer.stderr.readline()
+        assert quarantine(str(cache), True) == (("cut.pt",), 1, ())
+        assert quarantine(str(cache), False) == (("cut.pt",), 1, ())
+        writer.kill()
+    assert (cache / ".quarantine").stat().st_uid == 65534
+    os.chown(cache / ".quarantine", 12, 12)
+    note = f"{cache}: nothing was moved: [Errno 13] Permission denied: '.quarantine'"
+    assert quarantine(str(cache), False) == ((), 0, (note,))
+
+
+def test_what_is_others_in_a_directory_of_roots_is_counted(top: Path) -> None:
+    """Whoever plants a quarantine there stops no run, and gets no file."""
+    cache = top / "cache"
+    cache.mkdir()
+    cache.chmod(0o1777)
+    for name in ("cut.pt", "theirs.pt"):
+        (cache / name).touch()
+    (cache / "folder").mkdir()
+    for name in ("theirs.pt", "folder"):
+        os.chown(cache / name, 65534, 65534)
+    note = f"{cache}: 2 files or folders were not looked at; mlhost-limits check says why"
+    assert quarantine(str(cache), False) == (("cut.pt",), 1, (note,))
+    (cache / "cut.pt").touch()
+    os.chown(cache / ".quarantine", 65534, 65534)
+    (said,) = quarantine(str(cache), False).notes
+    assert said.endswith(".quarantine: was made by uid 65534, and is not used")
+    os.chown(cache / ".quarantine", 0, 0)
+    (cache / ".quarantine").chmod(0o770)
+    (said,) = quarantine(str(cache), False).notes
+    assert said.endswith(".quarantine: is open to others, and is not used")
+    assert (cache / "cut.pt").exists()
+
+
+def test_many_names_are_counted_and_not_told(top: Path) -> None:
+    cache = top / "cache"
+    cache.mkdir()
+    for number in range(300):
+        (cache / f"{number}{'n' * 200}.pt").touch()
+    aside = quarantine(str(cache), False)
+    assert aside.number == 300
+    more = 300 - len(aside.names)
+    assert aside.notes == (f"{cache}: {more} more damaged files are not named here",)
+    assert len(os.listdir(cache / ".quarantine")) == 300
+
+
+def test_a_look_that_does_not_end_is_said(top: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mlhost_limits.apply.quarantine.check_files", lambda _path: os._exit(3))
+    said = f"{top}: its files were not looked at: ended with status 3"
+    assert quarantine(str(top), False) == ((), 0, (said,))

@@ -4,14 +4,15 @@
 from __future__ import annotations
 
 import os
-import tempfile
 import time
 from typing import NamedTuple
 
 from ..policy.cgroup import find_home
 from ..policy.docker_service import UNIT, Service
+from ..policy.redaction import redact_message
 from ..probe.docker import ask
 from ..probe.program import last_line, run_program
+from ..probe.scratch import make_scratch, remove_scratch
 from ..probe.unit import read_unit_files
 
 TYPE_CHECKING = False
@@ -47,19 +48,24 @@ def ask_dockerd(content: bytes, flags: Iterable[Flag]) -> Verdict:
     program = find_dockerd()
     if program is None:
         return Verdict()
-    with tempfile.NamedTemporaryFile(prefix="mlhost-", suffix=".json") as file:
-        file.write(content)
-        file.flush()
-        others = [_format(flag) for flag in flags if flag.name not in ("config-file", "validate")]
+    others = [_format(flag) for flag in flags if flag.name not in ("config-file", "validate")]
+    folder = make_scratch()
+    path = f"{folder}/daemon.json"
+    try:
+        with open(path, "wb") as file:
+            file.write(content)
         code, text = run_program(
-            [program, "--validate", "--config-file", file.name, *others], _TIME_LIMIT
+            [program, "--validate", "--config-file", path, *others], _TIME_LIMIT
         )
-        text = text.replace(file.name, "daemon.json")
+    finally:
+        remove_scratch(folder)
+    text = text.replace(path, "daemon.json")
     if code == 0 or "unknown flag: --validate" in text:
         return Verdict()
     if code < 0:
         return Verdict(trouble=last_line(text))
-    return Verdict(f"dockerd refuses the new daemon.json: {last_line(text)}")
+    told = redact_message(last_line(text), content.decode("utf-8", "replace"))
+    return Verdict(f"dockerd refuses the new daemon.json: {told}")
 
 
 def find_trouble() -> str:

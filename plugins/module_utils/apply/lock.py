@@ -9,8 +9,9 @@ import time
 from contextlib import contextmanager
 
 from ..probe.image import is_image
-from ..probe.scratch import find_abandoned, remove_scratch
+from ..probe.scratch import CANARY, PROGRAMS, sweep
 from ..probe.writers import find_package_run
+from .temporary import remove_abandoned
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,8 +21,7 @@ LOCK = "/run/mlhost-limits.lock"
 PATIENCE = 120.0
 """Seconds to wait for another run; the longest part of one is a restart of Docker."""
 
-TEMPORARY_PREFIX = ".mlhost-"
-"""What the names of our temporary files begin with; no daemon reads such a name."""
+_STAYS = "something is mounted in it, or is another user's, so it stays"
 
 
 @contextmanager
@@ -77,24 +77,20 @@ def wait_for_packages(patience: float = PATIENCE) -> None:
 
 
 def remove_leftovers(folders: Iterable[str], root: str = "/") -> list[str]:
-    """Remove the temporary files in these folders, and what killed measurements left in /run.
+    """Remove the temporary files in these folders, and what killed measurements left.
 
-    Whoever holds the lock knows that the files are a killed run's.
-
-    :returns: The paths that are gone.
+    :returns: A sentence for each path that is gone, or that could not be removed whole.
     """
-    found = []
-    for folder in dict.fromkeys(folders):
-        real = root.rstrip("/") + folder
-        try:
-            names = os.listdir(real)
-        except (FileNotFoundError, NotADirectoryError):
-            continue
-        for name in sorted(names):
-            if name.startswith(TEMPORARY_PREFIX):
-                os.unlink(f"{real}/{name}")
-                found.append(f"{folder}/{name}")
-    abandoned = find_abandoned(f"{root.rstrip('/')}/run")
-    for folder in abandoned:
-        remove_scratch(folder)
-    return found + abandoned
+    top = root.rstrip("/")
+    gone = [
+        f"{folder}/{name}"
+        for folder in dict.fromkeys(folders)
+        for name in remove_abandoned(f"{top}{folder}")
+    ]
+    swept = [sweep(f"{top}/run"), sweep(f"{top}{PROGRAMS}", CANARY)]
+    gone += [path for one in swept for path in one.gone]
+    left = [path for one in swept for path in one.left]
+    return [
+        *(f"{path}: left by a run that was killed, removed" for path in gone),
+        *(f"{path}: left by a run that was killed; {_STAYS}" for path in left),
+    ]

@@ -6,18 +6,12 @@ from __future__ import annotations
 import ctypes
 import errno
 import os
-import secrets
 
-from .lock import TEMPORARY_PREFIX
+from .temporary import pick_name
 
 _AT_FDCWD = -100
 _NO_REPLACE, _EXCHANGE = 1, 2
 _UNSUPPORTED = (errno.ENOSYS, errno.EINVAL)  # An old C library or kernel, NFS, some FUSE.
-
-
-def pick_name(path: str) -> str:
-    """Return a name beside *path* that nobody can guess."""
-    return f"{os.path.dirname(path)}/{TEMPORARY_PREFIX}{secrets.token_hex(8)}"
 
 
 def swap(new: str, path: str) -> str:

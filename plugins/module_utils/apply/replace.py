@@ -7,17 +7,19 @@ import contextlib
 import errno
 import os
 import stat
-import tempfile
 from typing import NamedTuple
 
 from ..policy.edit import Edit
 from ..probe.files import follow_links
-from .lock import TEMPORARY_PREFIX
 from .rename import place, swap, take_away
+from .temporary import pick_name
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
+
+
+_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 class _Step(NamedTuple):
@@ -107,19 +109,30 @@ def find_target(path: str, root: str = "/") -> str:
     top = path.split("/")[1]
     if not target.startswith(f"/{top}/"):
         raise OSError(f"{path}: is a symbolic link to {target}, outside of /{top}")
-    _require_own_folders(target, root.rstrip("/"))
+    _require_own_folders(path, target, root.rstrip("/"))
     return root.rstrip("/") + target
 
 
-def _require_own_folders(target: str, root: str) -> None:
-    """Refuse a path on which somebody else could plant a link between two looks."""
-    parts = target.split("/")[1:]
-    for count in range(1, len(parts)):
-        folder = "/" + "/".join(parts[:count])
-        if not os.path.lexists(root + folder):
-            return
-        if not _is_own(root + folder, f"{root}{folder}/{parts[count]}"):
-            raise OSError(f"{target}: others than root may write to {folder}")
+def _require_own_folders(path: str, target: str, root: str) -> None:
+    """Refuse a path on which somebody else could plant a link between two looks, or has.
+
+    Each folder counts that a link on the way leads through.
+    """
+    done, parts = "", path.strip("/").split("/")
+    while parts:
+        part = parts.pop(0)
+        if part in ("", ".", ".."):
+            done = done.rpartition("/")[0] if part == ".." else done
+            continue
+        here = f"{done}/{part}"
+        if done and os.path.lexists(root + done) and not _is_own(root + done, root + here):
+            raise OSError(f"{target}: others than root may write to {done}")
+        if not os.path.islink(root + here):
+            done = here
+            continue
+        link = os.readlink(root + here)
+        done = "" if link.startswith("/") else done
+        parts = [*link.split("/"), *parts]
 
 
 def _is_own(folder: str, entry: str) -> bool:
@@ -211,7 +224,8 @@ def _make_folder(folder: str, made: list[str]) -> None:
 
 
 def _write_temporary(path: str, content: bytes, mode: int) -> str:
-    handle, temporary = tempfile.mkstemp(prefix=TEMPORARY_PREFIX, dir=os.path.dirname(path))
+    temporary = pick_name(path)
+    handle = os.open(temporary, _NEW, 0o600)
     try:
         with os.fdopen(handle, "wb") as file:
             file.write(content)

@@ -1,18 +1,13 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Make the directory of a workspace, mount its tmpfs, and move damaged files of it aside."""
+"""Make the directory of a workspace, and mount its tmpfs."""
 
 from __future__ import annotations
 
 import contextlib
 import os
 
-from ..policy.file_verdict import QUARANTINE
 from ..probe.program import run_program
 from .replace import find_target
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 _TIME_LIMIT = 60.0
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -36,9 +31,9 @@ def make_directory(path: str, uid: int, gid: int, mode: int) -> None:
 
 
 def remove_directory(path: str) -> None:
-    """Remove a directory in which nothing is left."""
+    """Remove a directory in which nothing is left, unless others may write on the way to it."""
     with contextlib.suppress(OSError):
-        os.rmdir(path)
+        os.rmdir(find_target(path))
 
 
 def mount_tmpfs(path: str, options: str, again: bool) -> str:
@@ -56,62 +51,3 @@ def unmount(path: str) -> str:
     """Unmount a directory; return why that failed, or nothing."""
     status, text = run_program(["umount", path], _TIME_LIMIT)
     return f"{path} could not be unmounted: {' '.join(text.split())}" if status else ""
-
-
-def move_aside(path: str, names: Iterable[str]) -> list[str]:
-    """Move files below a directory to its quarantine by rename; nothing is ever removed.
-
-    Every step is relative to an open folder and follows no link, so that whoever may write there
-    cannot lead it elsewhere.
-
-    :returns: The names that were moved; one that is gone meanwhile is not among them.
-    :raises OSError: If the quarantine is somebody else's.
-    """
-    top = os.open(path, _FOLDER)
-    try:
-        aside = _open_quarantine(top)
-        try:
-            return [name for name in names if _move(top, aside, name)]
-        finally:
-            os.close(aside)
-    finally:
-        os.close(top)
-
-
-def _open_quarantine(top: int) -> int:
-    owner = os.fstat(top)
-    with contextlib.suppress(FileExistsError):
-        os.mkdir(QUARANTINE, 0o700, dir_fd=top)
-    aside = os.open(QUARANTINE, _FOLDER, dir_fd=top)
-    found = os.fstat(aside)
-    if found.st_uid not in (os.geteuid(), owner.st_uid):
-        os.close(aside)
-        raise OSError(f"{QUARANTINE}: was made by uid {found.st_uid}, and is not used")
-    return aside
-
-
-def _move(top: int, aside: int, name: str) -> bool:
-    *folders, last = name.split("/")
-    here = os.dup(top)
-    try:
-        for folder in folders:
-            below = os.open(folder, _FOLDER, dir_fd=here)
-            os.close(here)
-            here = below
-        free = name.replace("/", "__")
-        while _is_there(aside, free):
-            free += "~"
-        os.rename(last, free, src_dir_fd=here, dst_dir_fd=aside)
-    except OSError:
-        return False
-    finally:
-        os.close(here)
-    return True
-
-
-def _is_there(folder: int, name: str) -> bool:
-    try:
-        os.stat(name, dir_fd=folder, follow_symlinks=False)
-    except FileNotFoundError:
-        return False
-    return True

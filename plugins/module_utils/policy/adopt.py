@@ -15,9 +15,9 @@ from .docker_flags import read_flag_defaults
 from .json_text import find_member, line_of
 from .logind_conf import LOGIND, read_remove_ipc
 from .plan_services import USER_CONF
-from .policy_reader import PolicyError
+from .quote import one_line
 from .rlimit import ITEMS, UNLIMITED, Rlimit, format_quantity
-from .schema import load_policy
+from .schema import find_problems
 from .services_policy import TASKS
 from .sysctl_conf import SYSCTL_CONF
 from .sysctl_writes import SYSTEMD
@@ -28,7 +28,7 @@ from .unit_want import declare
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterator, Mapping, Sequence
 
     from .dockerd_flags import Flag
     from .sysctl_conf import SysctlLine
@@ -100,13 +100,11 @@ def describe_loss(winner: Declaration) -> str:
 
 def find_refusal(path: Sequence[str], value: object) -> str:
     """Return why no policy holds a value in this place, in its reader's own words; or nothing."""
+    raw: object = value
     for key in reversed(path):
-        value = {key: value}
-    try:
-        load_policy(value, "none")
-    except PolicyError as exc:
-        return "; ".join(dict.fromkeys(problem.partition(": ")[2] for problem in exc.problems))
-    return ""
+        raw = {key: raw}
+    problems = map(one_line, find_problems(raw))  # type: ignore[arg-type]
+    return "; ".join(dict.fromkeys(problem.partition(": ")[2] for problem in problems))
 
 
 def _put(section: dict[str, object], path: tuple[str, ...], leaf: Stated) -> None:
@@ -154,7 +152,9 @@ def _read_sysctl_conf(files: Mapping[str, str], procps: Reader) -> list[SysctlLi
     return [] if linked else procps.parse(text, SYSCTL_CONF)
 
 
-def adopt_kernel(files: Mapping[str, str], procps: Reader, lacking: Iterable[str] = ()) -> Adopted:
+def adopt_kernel(
+    files: Mapping[str, str], procps: Reader, lacking: Collection[str] = ()
+) -> Adopted:
     """Return the sysctls that the site's lines give a boot, or else ``sysctl -p``.
 
     :param files: Text of every file in the folders of sysctl.d(5), and of sysctl.conf, by path.
@@ -170,7 +170,7 @@ def adopt_kernel(files: Mapping[str, str], procps: Reader, lacking: Iterable[str
     return adopted
 
 
-def _weigh(line: SysctlLine, lacking: Iterable[str]) -> Candidate:
+def _weigh(line: SysctlLine, lacking: Collection[str]) -> Candidate:
     reason = ""
     if line.glob:
         reason = "names many sysctls; a policy names each"

@@ -8,6 +8,7 @@ pam_limits.c; see :mod:`.pam_limits`).
 
 from __future__ import annotations
 
+from itertools import groupby
 from typing import NamedTuple
 
 from .adopt import (
@@ -24,7 +25,7 @@ from .lockouts import find_small_limits
 from .pam_limits import declare, read_lines
 from .pam_settings import LOGINS
 from .rlimit import ITEMS, UNLIMITED, format_quantity
-from .schema import load_policy
+from .schema import read_sessions
 from .session_lines import find_unread
 
 TYPE_CHECKING = False
@@ -112,7 +113,7 @@ def _find_reason(line: LimitsLine, host: Host) -> str:
         known = host.dialect.reads_nr_open
         return "means fs.nr_open, and its value is not known here" if known else "is refused by PAM"
     limits = {item: {one.kind: write_value(item, one.value) for one in bounds}}
-    rule = {"users": [line.domain], "limits": limits}
+    rule: dict[str, object] = {"users": [line.domain], "limits": limits}
     if ITEMS[item].resource is None:
         rule["limits"] = {item: write_value(item, value)}
     return (
@@ -122,8 +123,8 @@ def _find_reason(line: LimitsLine, host: Host) -> str:
     )
 
 
-def _find_lockout(rule: object) -> str:
-    problems = find_small_limits(load_policy({"sessions": [rule]}, "none").sessions)
+def _find_lockout(rule: Mapping[str, object]) -> str:
+    problems = find_small_limits(read_sessions([rule], []))
     return "; ".join(problem.partition(": ")[2] for problem in problems)
 
 
@@ -159,17 +160,18 @@ def _find_halves(
     lines: list[LimitsLine], held: Mapping[tuple[str, str, str], Bound]
 ) -> Iterator[LeftOut]:
     """Yield the ``-`` lines whose hard half PAM drops for those whom a stronger line names."""
+    first: dict[tuple[str, int], int] = {}  # The first line of each item and rank.
     for index, line in enumerate(lines):
         bound = held.get((line.domain, line.item, "hard"))
-        if line.fields[1] != "-" or bound is None or bound.at != declare(line, ""):
-            continue
-        for other in lines[:index]:
-            stronger = min(_ranks(other.domain)) < max(_ranks(line.domain))
-            if other.item == line.item and "soft" in other.types and stronger:
-                place = declare(other, "").place
+        if line.fields[1] == "-" and bound is not None and bound.at == declare(line, ""):
+            ranks = range(max(_ranks(line.domain)))
+            stronger = [first[line.item, rank] for rank in ranks if (line.item, rank) in first]
+            if stronger:
+                place = declare(lines[min(stronger)], "").place
                 reason = f"its hard half does not reach whom {place} names; in a policy it does"
                 yield LeftOut(bound.at, reason)
-                break
+        if "soft" in line.types:
+            first.setdefault((line.item, min(_ranks(line.domain))), index)
 
 
 def _place(bounds: Iterable[Bound]) -> list[Rule]:
@@ -234,17 +236,25 @@ def _find_root(bounds: Iterable[Bound], dialect: Dialect) -> Iterator[LeftOut]:
 
 def _write(rules: list[Rule]) -> list[dict[str, object]]:
     """Return the rules as a policy has them; neighbours that say the same are one."""
-    written: list[tuple[list[str], dict[str, Stated]]] = []
-    for rule in rules:
-        limits = {item: _write_limit(item, kinds) for item, kinds in rule.limits.items()}
-        if written and _values(written[-1][1]) == _values(limits):
-            users, same = written[-1]
-            users.append(rule.domain)
-            for item, stated in limits.items():
-                same[item] = stated._replace(at=same[item].at + stated.at)
-        else:
-            written.append(([rule.domain], limits))
-    return [{"users": Stated(users, ()), "limits": limits} for users, limits in written]
+    written = [(rule.domain, _write_limits(rule)) for rule in rules]
+    return [
+        {"users": Stated([domain for domain, _limits in same], ()), "limits": _join(same)}
+        for same in (list(group) for _key, group in groupby(written, lambda one: _values(one[1])))
+    ]
+
+
+def _write_limits(rule: Rule) -> dict[str, Stated]:
+    return {item: _write_limit(item, kinds) for item, kinds in rule.limits.items()}
+
+
+def _join(same: list[tuple[str, dict[str, Stated]]]) -> dict[str, Stated]:
+    """Return the limits that several rules state, with the lines of all."""
+    return {
+        item: same[-1][1][item]._replace(
+            at=tuple(at for _domain, limits in same for at in limits[item].at)
+        )
+        for item in same[-1][1]
+    }
 
 
 def _values(limits: Mapping[str, Stated]) -> dict[str, object]:

@@ -24,7 +24,7 @@ UNCHECKED = "unchecked"
 WORST_FIRST = (FAIL, UNKNOWN, LATER, WAIVED, PASS)
 HOST_STATUSES = (FAIL, UNCHECKED, UNKNOWN, LATER, WAIVED, PASS)
 _STATUSES = (PASS, FAIL, UNKNOWN, WAIVED)
-_TEXTS = ("place", "item", "bound", "required", "how", "reason")
+_TEXTS = ("place", "item", "bound", "required", "how", "reason", "owner")
 _ABSENT = "no result: the check did not run there"
 _NO_RESULT = "is no result of the check"
 

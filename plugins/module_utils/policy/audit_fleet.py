@@ -198,7 +198,7 @@ def _rank(column: Column) -> tuple[int, str, str, bool]:
 
 def _lean(finding: Data, status: str) -> dict[str, object]:
     """Return a finding without its causes; what passes needs no process ids."""
-    keys = ("place", "item", "bound", "required", "observed", "how", "reason", "waiver")
+    keys = ("place", "item", "bound", "required", "observed", "how", "reason", "waiver", "owner")
     ahead = ("next_session", "next_restart", "after_boot")
     kept = {key: finding.get(key) or "" for key in keys + ahead}
     if finding.get("observed") is None:

@@ -10,6 +10,8 @@ from xml.sax.saxutils import escape, quoteattr
 
 from .audit import CHECKED, find_status
 from .finding import FAIL, LATER, UNKNOWN, WAIVED
+from .quote import clean
+from .report import describe_owner
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -34,9 +36,9 @@ _COLUMNS = (
     "line",
     "text",
     "remedy",
+    "owner",
 )
-_FORMULA = re.compile(r"[=+@\t-](?!\d+$)")
-_NOT_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+_FORMULA = re.compile(r"\s*[=+@\uff0b\uff0d\uff1d\uff20-](?!\d+\Z)|[\t\r\n]")
 
 
 class JsonText:
@@ -115,6 +117,8 @@ def _describe_cases(host: HostResult) -> Iterator[str]:
         status = find_status(finding)
         if status == LATER:
             told += ", but not after a restart or a boot"
+        if finding.get("owner"):
+            told += f" ({describe_owner(str(finding['owner']))})"
         if status == WAIVED:
             told = str(finding.get("waiver"))
         yield _describe_case(host.name, name, kinds.get(status, ""), told, "\n".join(causes))
@@ -138,12 +142,17 @@ def _describe_case(host: str, name: str, kind: str, told: str, more: str) -> str
     start = f"<testcase classname={_quote(host)} name={_quote(name)}"
     if not kind:
         return f"{start}/>\n"
-    text = escape(_NOT_XML.sub("?", more))
+    text = escape(clean(more).replace("\t", " "))
     return f"{start}><{kind} message={_quote(told)}>{text}</{kind}></testcase>\n"
 
 
 def _quote(text: str) -> str:
-    return quoteattr(_NOT_XML.sub("?", text))
+    return quoteattr(_flatten(text))
+
+
+def _flatten(text: str) -> str:
+    """Return a text on one line that steers no terminal."""
+    return clean(text).replace("\n", " ").replace("\t", " ")
 
 
 class CsvText:
@@ -177,13 +186,14 @@ def _list_cells(host: str, finding: Mapping[str, object]) -> tuple[object, ...]:
         line.get("line"),
         cause.get("text"),
         _find_remedy(cause) if cause else "",
+        finding.get("owner"),
     )
 
 
 def _format_row(cells: tuple[object, ...]) -> str:
     """Return a line that no spreadsheet takes for a formula."""
     safe = ["" if cell is None else str(cell) for cell in cells]
-    safe = [f"'{cell}" if _FORMULA.match(cell) else cell for cell in safe]
+    safe = [("'" if _FORMULA.match(cell) else "") + _flatten(cell) for cell in safe]
     return str(csv.writer(_Echo(), lineterminator="\n").writerow(safe))
 
 

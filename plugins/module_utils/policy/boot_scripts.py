@@ -13,7 +13,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-_LOADS = re.compile(r"\bsysctl\b[^#;&|]*?\s(?:-[a-oq-z]*p|--load|--system)\b")
+_CALL = re.compile(r"\bsysctl\b[^#;&|]*")
+_LOADS = re.compile(r"\s(?:-[a-oq-z]*p|--load|--system)\b")
 _EXEC = re.compile(r"[ \t]*Exec(?:Start|StartPre|StartPost|Condition)[ \t]*=")
 _CALLED = re.compile(r"(?<![\w/])/(?:etc|opt|root|srv|usr/local)/[\w./-]+")
 _UNITS = (".service", ".conf")
@@ -36,14 +37,28 @@ def find_script_writes(key: str, texts: Mapping[str, str]) -> Iterator[ScriptWri
 
     :param texts: Text of what runs at boot, by path; of units, the whole file.
     """
-    patterns = [re.compile(pattern) for pattern in _describe_writes(key)]
+    by_call, by_echo = map(re.compile, _describe_writes(key))
     for path, text in texts.items():
         for number, line in _list_running(path, text):
-            for match in filter(None, (pattern.search(line) for pattern in patterns)):
-                value = match["value"] if parse_sysctl_number(match["value"]) is not None else ""
-                yield ScriptWrite(Declaration(path, number, line.strip(), value), match[0])
-            if _LOADS.search(line):
-                yield ScriptWrite(Declaration(path, number, line.strip(), ""), loads=True)
+            for written, matched in _find_writes(line, by_call, by_echo):
+                value = written if parse_sysctl_number(written) is not None else ""
+                yield ScriptWrite(Declaration(path, number, line, value), matched)
+            if any(_LOADS.search(call[0]) for call in _CALL.finditer(line)):
+                yield ScriptWrite(Declaration(path, number, line, ""), loads=True)
+
+
+def _find_writes(
+    line: str, by_call: re.Pattern[str], by_echo: re.Pattern[str]
+) -> Iterator[tuple[str, str]]:
+    """Yield each value that a line sets, and the part of the line that does so."""
+    for call in _CALL.finditer(line):
+        found = by_call.search(line, call.start(), call.end())
+        whole = by_call.match(line, found.start()) if found else None  # A value may hold a '#'.
+        if whole:
+            yield whole["value"], line[call.start() : whole.end()]
+    echo = by_echo.search(line)
+    if echo:
+        yield echo["value"], echo[0]
 
 
 def is_about_sysctls(text: str) -> bool:
@@ -73,7 +88,7 @@ def _describe_writes(key: str) -> Iterator[str]:
     """Yield patterns of the two ways to set a key: sysctl(8), and its file."""
     name = "[./]".join(re.escape(part) for part in key.split("."))
     value = r"[\"']?(?P<value>[^\s\"';&|]*)"
-    yield rf"\bsysctl\b[^#;&|]*?[\s\"']{name}\s*=\s*{value}"
+    yield rf"[\s\"']{name}\s*=\s*{value}"
     path = re.escape("/proc/sys/" + key.replace(".", "/"))
     into = r"[\"']?\s*(?:>|\|\s*(?:sudo\s+)?tee)\s*[\"']?"
-    yield rf"\becho\s+(?:-\S+\s+)*{value}{into}{path}(?![\w/.-])"
+    yield rf"\becho\s+(?:-\S+\s+){{0,3}}{value}{into}{path}(?![\w/.-])"

@@ -24,8 +24,9 @@ class CacheFiles(NamedTuple):
     """What was seen of a cache: the files that are not sound, each with the reason.
 
     ``number`` is how many were looked at; the lists may hold fewer files than the counts say.
-    ``reason`` says why the directory was not looked at, ``written`` are those that somebody writes
-    just now, each with the pid.
+    ``reason`` says why the directory was not looked at, ``unfinished`` why not all of it was.
+    ``written`` are those that somebody writes just now, each with the pid. ``actor`` is as whom
+    files may be moved: empty for whoever looks, ``None`` where nobody safely can.
     """
 
     path: str
@@ -39,6 +40,8 @@ class CacheFiles(NamedTuple):
     written: Sequence[tuple[str, int]] = ()
     deep: bool = False
     reason: str = ""
+    unfinished: str = ""
+    actor: str | None = ""
 
 
 def judge_files(files: CacheFiles) -> Iterator[Finding]:
@@ -52,7 +55,7 @@ def judge_files(files: CacheFiles) -> Iterator[Finding]:
     if files.corrupt_count:
         seen = Observation(files.corrupt_count, how)
         yield Finding(FAIL, wanted, seen, (_blame(files),))
-    else:
+    elif not files.unfinished:
         yield Finding(PASS, wanted, Observation(0, how))
     for reason in _find_doubts(files):
         yield Finding(UNKNOWN, wanted, Observation(None, how, reason))
@@ -63,6 +66,8 @@ def judge_files(files: CacheFiles) -> Iterator[Finding]:
 
 
 def _find_doubts(files: CacheFiles) -> Iterator[str]:
+    if files.unfinished:
+        yield files.unfinished
     if files.unknown_count:
         reasons = " or ".join(sorted({reason for _name, reason in files.unknown})[:2])
         names = _name(files.unknown, files.unknown_count)
@@ -87,11 +92,11 @@ def _blame(files: CacheFiles) -> Cause:
     folder = f"{files.path.rstrip('/')}/{QUARANTINE}"
     moves: list[tuple[str, ...]] = [("mkdir", "-p", "-m", "0700", folder)]
     moves += [
-        ("mv", "-n", f"{files.path.rstrip('/')}/{name}", f"{folder}/{name.replace('/', '__')}")
+        ("mv", "-nT", f"{files.path.rstrip('/')}/{name}", f"{folder}/{name.replace('/', '__')}")
         for name, _reason in files.corrupt
         if name.isprintable()
     ][:_MOVED]
     fix = "move them out of the way and let the run make them again"
     if files.corrupt_count > _MOVED:
         fix = f"{fix}; mlhost.limits.workspace with quarantine moves all {files.corrupt_count}"
-    return blame("cache-file-corrupt", f"{told}{more}", fix, *moves)
+    return blame("cache-file-corrupt", f"{told}{more}", fix, *moves, actor=files.actor)

@@ -73,7 +73,7 @@ def locate(declaration: Declaration) -> dict[str, object]:
 
 def cite(declaration: Declaration) -> str:
     """Return ``FILE:LINE "TEXT"``, in one line that a terminal can bear."""
-    text = " ".join(one_line(_decode(declaration.text)).split())
+    text = one_line(" ".join(_decode(declaration.text).split()))
     return f'{one_line(_decode(declaration.place))} "{text}"'
 
 

@@ -53,6 +53,24 @@ def find_home(text: str) -> Home:
     return Home()
 
 
+@lru_cache(maxsize=4096)
+def list_units(text: str) -> tuple[str, ...]:
+    """Return the units of the system's manager that hold a process, the outermost first.
+
+    They are slices, and the service or scope that the path comes to first. Whoever that belongs
+    to may make cgroups below it, of any name.
+
+    :param text: /proc/PID/cgroup.
+    """
+    found = []
+    for part in _find_path(text).split("/"):
+        if part.endswith((".slice", ".service", ".scope")):
+            found.append(part)
+        if part.endswith((".service", ".scope")):
+            break
+    return tuple(found)
+
+
 def is_container(text: str) -> bool:
     """Tell whether a process lives in a container, by /proc/PID/cgroup."""
     return any(_CONTAINER.fullmatch(part) for part in _find_path(text).split("/"))
@@ -71,7 +89,7 @@ def find_paths(text: str) -> dict[str, str]:
 
 def count_cpus(text: str) -> int:
     """Return how many CPUs a list such as ``0-3,8`` names."""
-    pairs = re.findall(r"([0-9]+)(?:-([0-9]+))?", text)
+    pairs = re.findall(r"([0-9]{1,40})(?:-([0-9]{1,40}))?", text)
     return sum(int(last or first) - int(first) + 1 for first, last in pairs)
 
 

@@ -62,19 +62,25 @@ def count_copies(checkpoints: Sequence[Checkpoint], limit: int | None) -> int:
 
 
 def judge_checkpoints(
-    path: str, checkpoints: Sequence[Checkpoint], limit: int | None, resumes: bool | None
+    path: str,
+    checkpoints: Sequence[Checkpoint],
+    limit: int | None,
+    resumes: bool | None,
+    actor: str | None = "",
 ) -> Iterator[Finding]:
     """Yield whether the run can save and resume there.
 
     :param limit: ``save_total_limit``, if any.
     :param resumes: Whether it goes on from the newest checkpoint; ``None`` where nobody said.
+    :param actor: As whom remedies run: empty for whoever looks, ``None`` where nobody safely can.
     """
     wanted = Requirement(place_of(path), "checkpoints", "value", exact="usable")
     folders = sorted(one for one in checkpoints if one.is_directory)
-    causes = [*_find_conflicts(path, checkpoints), *_find_broken(path, folders)]
+    where = Where(path, actor)
+    causes = [*_find_conflicts(where, checkpoints), *_find_broken(where, folders)]
     if limit:
         saved = [one for one in folders if STATE in one.names]
-        causes += _find_stale(path, saved, limit, resumes)
+        causes += _find_stale(where, saved, limit, resumes)
     if causes:
         names = ", ".join(dict.fromkeys(cause.code for cause in causes))
         seen = Observation(f"not usable ({names})", _HOW)
@@ -89,33 +95,41 @@ def judge_checkpoints(
         yield Finding(UNKNOWN, wanted, Observation(None, _HOW, reason))
 
 
-def _move(path: str, one: Checkpoint) -> tuple[str, ...]:
-    """Return the command that moves an entry aside, to a name that no pattern of theirs fits."""
-    folder = path.rstrip("/")
-    return ("mv", "-n", f"{folder}/{one.name}", f"{folder}/aside-{one.name}")
+class Where(NamedTuple):
+    """The output directory, and as whom what it holds may be moved."""
+
+    path: str
+    actor: str | None
+
+    def blame(self, code: str, text: str, fix: str, one: Checkpoint) -> Cause:
+        """Blame an entry, which goes aside to a name that no pattern of theirs fits."""
+        folder = self.path.rstrip("/")
+        move = ("mv", "-nT", f"{folder}/{one.name}", f"{folder}/aside-{one.name}")
+        return blame(code, text, fix, move, actor=self.actor)
 
 
-def _find_conflicts(path: str, checkpoints: Sequence[Checkpoint]) -> Iterator[Cause]:
+def _find_conflicts(where: Where, checkpoints: Sequence[Checkpoint]) -> Iterator[Cause]:
     for one in checkpoints:
         if not one.is_directory:
-            text = f"{path}/{one.name} is no directory, and saving step {one.number} ends there"
-            yield blame("checkpoint-conflict", text, "move it aside", _move(path, one))
+            path = f"{where.path}/{one.name}"
+            text = f"{path} is no directory, and saving step {one.number} ends there"
+            yield where.blame("checkpoint-conflict", text, "move it aside", one)
 
 
-def _find_broken(path: str, folders: Sequence[Checkpoint]) -> Iterator[Cause]:
+def _find_broken(where: Where, folders: Sequence[Checkpoint]) -> Iterator[Cause]:
     """Yield the directories that seem empty and are not, and the newest if it is of no use."""
     for one in folders:
         if one.names and all(name.startswith(".") for name in one.names):
             names = ", ".join(one.names[:3])
             text = (
-                f"{path}/{one.name} holds nothing but hidden files ({names}): a rename onto it"
-                " ends with [Errno 39] Directory not empty, and resuming finds nothing"
+                f"{where.path}/{one.name} holds nothing but hidden files ({names}): a rename onto"
+                " it ends with [Errno 39] Directory not empty, and resuming finds nothing"
             )
-            yield blame("checkpoint-hidden-files", text, "move it aside", _move(path, one))
+            yield where.blame("checkpoint-hidden-files", text, "move it aside", one)
         elif one is folders[-1] and not one.is_complete:
-            text = f"{path}/{one.name}, the newest, {_describe(one)}: resuming ends there"
+            text = f"{where.path}/{one.name}, the newest, {_describe(one)}: resuming ends there"
             fix = "move it aside, so that the one before it is the newest"
-            yield blame("checkpoint-broken", text, fix, _move(path, one))
+            yield where.blame("checkpoint-broken", text, fix, one)
 
 
 def _describe(one: Checkpoint) -> str:
@@ -127,7 +141,7 @@ def _describe(one: Checkpoint) -> str:
 
 
 def _find_stale(
-    path: str, folders: Sequence[Checkpoint], limit: int, resumes: bool | None
+    where: Where, folders: Sequence[Checkpoint], limit: int, resumes: bool | None
 ) -> Iterator[Cause]:
     """Yield the checkpoints of an older run whose numbers are higher: they count as the newest."""
     for one in folders:
@@ -140,8 +154,8 @@ def _find_stale(
         else:
             continue
         text = (
-            f"{path}/{one.name} {told}: with save_total_limit {limit} the"
+            f"{where.path}/{one.name} {told}: with save_total_limit {limit} the"
             " new checkpoints are deleted instead of it, or it is"
         )
         fix = "move it aside, or name another directory"
-        yield blame("checkpoint-stale", text, fix, _move(path, one))
+        yield where.blame("checkpoint-stale", text, fix, one)

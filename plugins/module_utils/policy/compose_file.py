@@ -21,7 +21,7 @@ _MARKS = re.compile(r"^(?:[&!]\S*(?:[ ]+|$))+")  # Anchors and tags before a val
 _BLOCK = re.compile(r"[|>][-+0-9]*[ ]*(?:#.*)?")
 _STRING = re.compile(r"""(?:"(?:[^"\\]|\\.)*"|'(?:[^']|'')*')[ ]*(?:[ ]#.*)?""")
 _TEXT = re.compile(r"""([\[{,:][ ]*)(?:"(?:[^"\\]|\\.)*"|'[^']*')(?=[ ]*[\]},:])""")
-_UNNAMED = re.compile(r""":[ ]+(?:[&!]\S*[ ]+)*["'\[{|>]""")
+_UNNAMED = re.compile(r""":[ ]+(?:[&!]\S*[ ]+){0,3}["'\[{|>]""")
 _ODD = re.compile("[\t\r\x0b\x0c\x85\u2028\u2029\ufeff]")  # Some end a line of YAML.
 _MARKERS = ("---", "...", "%", "? ")
 _ELSEWHERE = ("<<", "extends", "include")
@@ -153,4 +153,5 @@ def _unmark(value: str) -> str:
 
 
 def _strip_comment(value: str) -> str:
-    return re.sub(r"(?:^|[ ]+)#.*", "", value).strip()
+    comment = re.search(r"(?:^|[ ])#", value)
+    return (value[: comment.start()] if comment else value).strip()

@@ -11,11 +11,18 @@ CODES = {
     "process-in-container": "the process lives in a container, whose engine gave it its limits",
 }
 
+MAKER = "the container's maker"
+"""Who decides what root does not of a container that root's engine runs."""
 
-def blame_container(finding: Finding, name: str) -> Finding:
-    """Return a finding of a process in a container with that as its cause."""
+
+def blame_container(finding: Finding, name: str, owner: str = MAKER) -> Finding:
+    """Return a finding of a process in a container with that as its cause.
+
+    :param owner: The user whose process it is, or whoever made the container.
+    """
     if finding.status != FAIL:
         return finding
     text = f"it lives in the container {name}, whose engine decides: no unit and no login does"
     remedy = Remedy(f"give the container more (containers of the policy), and start {name} anew")
-    return finding._replace(causes=(Cause("process-in-container", text, remedy),))
+    cause = Cause("process-in-container", text, remedy)
+    return finding._replace(causes=(cause,), owner=owner)

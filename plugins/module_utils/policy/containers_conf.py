@@ -30,8 +30,8 @@ USERS_MAIN = ".config/containers/containers.conf"
 LIMITS_KEY = "default_ulimits"
 SHM_KEY = "shm_size"
 
-_ULIMIT = re.compile(r"([a-z]+)=([+-]?[0-9]+)(?::([+-]?[0-9]+))?")
-_SIZE = re.compile(r"([0-9]+(?:\.[0-9]+)?) ?([kKmMgGtTpP]?)[iI]?[bB]?")
+_ULIMIT = re.compile(r"([a-z]+)=([+-]?[0-9]{1,40})(?::([+-]?[0-9]{1,40}))?")
+_SIZE = re.compile(r"([0-9]{1,40}(?:\.[0-9]{1,40})?) ?([kKmMgGtTpP]?)[iI]?[bB]?")
 _POWERS = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4, "p": 5}
 
 
@@ -114,7 +114,7 @@ def read_conf(path: str, text: str) -> Stated:
 
 def _declare(path: str, rows: Sequence[str], line: int, value: int | str = "") -> Declaration:
     text = rows[line - 1] if line <= len(rows) else ""
-    return Declaration(path, line, text.rstrip("\r"), value)
+    return Declaration(path, line, text, value)
 
 
 def _read_block(path: str, rows: Sequence[str], node: Node) -> Block:

@@ -10,7 +10,8 @@ class Declaration(NamedTuple):
     """One statement of one value.
 
     ``line`` counts from 1; 0 means that the statement is no line of a file (a command line,
-    the kernel's default). ``text`` is the statement as written, without its line end.
+    the kernel's default). ``text`` is the statement as written, without its line end; where a
+    remedy edits the line, it is the whole line, blanks and comments too.
     ``value`` is in the kernel's unit, or the text where the value is no number.
     """
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from .dockerd_flags import Flag
 
 _NAMES = tuple(name for name in RLIMITS if name != "as")
-_ULIMIT = re.compile(r"([^=]*)=([-+]?[0-9]+)(?::([-+]?[0-9]+))?", re.DOTALL)
+_ULIMIT = re.compile(r"([^=]*)=([-+]?[0-9]{1,40})(?::([-+]?[0-9]{1,40}))?", re.DOTALL)
 
 
 def read_flag_defaults(flags: Iterable[Flag]) -> list[StatedDefault]:

@@ -7,6 +7,7 @@ import re
 import shlex
 
 from .cause import Cause
+from .declaration import Declaration
 from .docker_config import SHM_KEY, ULIMITS_KEY, read_members, walk_entries
 from .docker_flags import declare_flag
 from .docker_remedies import (
@@ -25,6 +26,7 @@ from .docker_site import Site
 from .docker_world import World, find_obstacles
 from .engines_policy import SHM
 from .json_text import byte_order_mark, find_member, find_members, is_blank
+from .line_edit import edit_line
 from .quote import one_line
 from .remedy import Remedy, append_line, replace_line
 from .rlimit import UNLIMITED, Rlimit
@@ -152,13 +154,16 @@ def _mend(problem: Problem, world: World, site: Site) -> Change | None:
     """Put the form of daemon.json right, where what was meant is plain."""
     text, path = world.text or "", world.path
     if is_blank(text):
-        write = ("sh", "-c", f"echo '{{}}' > {shlex.quote(path)}")
+        empty = f"grep -q '[^[:space:]]' {shlex.quote(path)}"
+        told = f"{path} is no longer empty: nothing was done; run the check again"
+        refuse = f"if {empty}; then echo {shlex.quote(told)} >&2; false; else"
+        write = ("sh", "-c", f"{refuse} echo '{{}}' > {shlex.quote(path)}; fi")
         return _mended("write {} there", (write,), "{}", world, site)
     mark = byte_order_mark(text)
     if mark and "byte order mark" in problem.text:
-        strip = "1s/^\\xEF\\xBB\\xBF//"
-        edit = ("sed", "-i", "--follow-symlinks", strip, path)
-        return _mended("take that mark out", (edit,), text[len(mark) :], world, site)
+        first = _declare_row(1, text, path)
+        edit = edit_line(first, "s/^\\xEF\\xBB\\xBF//")
+        return _mended("take that mark out", edit, text[len(mark) :], world, site)
     line = problem.at.line if problem.at else 0
     for number, edited, script, said in _try_commas(text.split("\n"), line):
         mended = "\n".join(edited)
@@ -166,9 +171,15 @@ def _mend(problem: Problem, world: World, site: Site) -> Change | None:
             find_members(mended, path)
         except ValueError:
             continue
-        command = ("sed", "-i", "--follow-symlinks", f"{number}{script}", path)
-        return _mended(f"{said} line {number}", (command,), mended, world, site)
+        edit = edit_line(_declare_row(number, text, path), script)
+        return _mended(f"{said} line {number}", edit, mended, world, site)
     return None
+
+
+def _declare_row(number: int, text: str, path: str) -> Declaration:
+    """Return a line of daemon.json, whose text is UTF-8, as the bytes that it has."""
+    row = text.split("\n")[number - 1].encode("utf-8", "surrogateescape").decode("latin-1")
+    return Declaration(path, number, row, "")
 
 
 def _mended(

@@ -81,6 +81,19 @@ def extend_record(
     return Record(undo(before, record), after, {**kept, **ours})
 
 
+def find_dropped(
+    text: str | None, record: Record, wanted: DockerDefaults, path: str = "JSON"
+) -> set[str]:
+    """Return what is ours, still stands there, and is not asked for any more.
+
+    :raises ValueError: If somebody made it something else than a JSON object.
+    """
+    if text is not None and not is_blank(text):
+        find_members(text, path)
+    asked = set(wanted.ulimits) | ({_SHM} if wanted.shm_size is not None else set())
+    return set() if text is None else set(_find_held(text, record.ours)) - asked
+
+
 def _find_held(text: str, ours: Mapping[str, Rlimit]) -> dict[str, Rlimit]:
     """Return those of our values that still stand there; another value is somebody else's."""
     members = [] if is_blank(text) else find_members(text)

@@ -12,6 +12,7 @@ import re
 import shlex
 from typing import NamedTuple
 
+from .declaration import Declaration
 from .docker_config import SHM_KEY, ULIMITS_KEY, read_entries
 from .docker_flags import parse_ulimit
 from .docker_merge import format_ulimit
@@ -19,6 +20,7 @@ from .docker_site import Tools
 from .docker_world import World, find_obstacles, predict
 from .engines_policy import SHM
 from .json_text import find_member, find_members, is_blank, remove_member, set_member
+from .line_edit import edit_line, find_row, find_top
 from .quote import one_line
 from .remedy import Remedy
 from .rlimit import ITEMS, UNLIMITED, Rlimit, format_quantity
@@ -26,13 +28,14 @@ from .shm_size import format_shm_size
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
-    from .declaration import Declaration
     from .dockerd_flags import Flag
+    from .line_edit import Commands
     from .schema import DockerPolicy
 
 _FLAGS = {ULIMITS_KEY: "default-ulimit", SHM_KEY: "default-shm-size"}
+_TOLD = "has changed since the check, or cannot be: nothing was done; run the check again"
 _PLAIN = re.compile(r"[A-Za-z0-9=:+./-]+")
 
 
@@ -103,7 +106,7 @@ def state(item: str, limit: Rlimit, world: World, tools: Tools) -> Change:
     new = flag._replace(value=written)
     kept = () if same else (flag,)
     after = f"--{new.name} {new.value}"
-    commands = _edit_flag(flag, f"{'' if same else '& '}{after}", tools)
+    commands = _edit_flags([(flag, f"{'' if same else '& '}{after}")], tools)
     text = f"make it {after}" if same else f"add {after}"
     place = world.flags.index(flag)
     edited = (*world.flags[:place], *kept, new, *world.flags[place + 1 :])
@@ -112,7 +115,11 @@ def state(item: str, limit: Rlimit, world: World, tools: Tools) -> Change:
 
 def drop_flags(flags: Sequence[Flag], world: World, tools: Tools) -> Change:
     """Take flags out of the daemon's command line."""
-    edits = [_edit_flag(flag, "", tools) for flag in flags]
+    lines = dict.fromkeys((flag.path, flag.line) for flag in flags)
+    edits = [
+        _edit_flags([(flag, "") for flag in flags if (flag.path, flag.line) == line], tools)
+        for line in lines
+    ]
     commands = tuple(dict.fromkeys(command for edit in edits for command in edit))
     names = ", ".join(dict.fromkeys(f"--{one_line(flag.name)}" for flag in flags))
     others = tuple(flag for flag in world.flags if flag not in flags)
@@ -136,18 +143,27 @@ def item_of(flag: Flag) -> str:
     return parsed[0] if parsed else flag.value.partition("=")[0]
 
 
-def _edit_flag(flag: Flag, after: str, tools: Tools) -> tuple[tuple[str, ...], ...]:
-    """Return the edit of the line that gives a flag, where it stands there word by word."""
-    lines = tools.files.get(flag.path, "").split("\n")
-    if not 0 < flag.line <= len(lines) or not _PLAIN.fullmatch(f"{flag.name}={flag.value}"):
-        return ()
+def _edit_flags(changes: Sequence[tuple[Flag, str]], tools: Tools) -> Commands:
+    """Return the edit of the line that gives flags, where they stand there word by word.
+
+    :param changes: Flags of one line, each with what takes its place.
+    """
+    flag = changes[0][0]
+    at = Declaration(flag.path, flag.line, "", "")
+    whole = find_row(at, tools.files.get(flag.path, ""))
+    scripts = [_write_change(one, after, whole.text) for one, after in changes]
+    script = scripts[0] if len(scripts) == 1 else f"{{{';'.join(scripts)}}}"
+    edit = edit_line(whole, script) if all(scripts) else ()
+    return (*edit, ("systemctl", "daemon-reload")) if edit else ()
+
+
+def _write_change(flag: Flag, after: str, row: str) -> str:
+    """Return the script of sed that changes a flag; nothing where it is not written there so."""
     value = flag.value.replace(".", "\\.")
     pattern = f"--{flag.name}[= ] *{value}\\b"
-    if not flag.path.isprintable() or not re.search(pattern, lines[flag.line - 1]):
-        return ()
-    script = f"{flag.line}s|{pattern if after else ' *' + pattern}|{after}|"
-    edit = ("sed", "-i", "--follow-symlinks", script, flag.path)
-    return (edit, ("systemctl", "daemon-reload"))
+    if not _PLAIN.fullmatch(f"{flag.name}={flag.value}") or not re.search(pattern, row):
+        return ""
+    return f"s|{pattern if after else ' *' + pattern}|{after}|"
 
 
 def state_in_file(item: str, limit: Rlimit, world: World, tools: Tools) -> Change:
@@ -163,7 +179,8 @@ def state_in_file(item: str, limit: Rlimit, world: World, tools: Tools) -> Chang
     if item == SHM:
         value = format_shm_size(limit.hard)
         after = set_member(text, SHM_KEY, value)
-        steps = [f"d[{json.dumps(SHM_KEY)}] = {json.dumps(value)}"]
+        old = next((member.value for member in members if member.key == SHM_KEY), None)
+        steps = [_expect(SHM_KEY, old, value), f"d[{json.dumps(SHM_KEY)}] = {json.dumps(value)}"]
     else:
         after, steps = _put_ulimit(text, item, limit)
     said = f"state {item} {format_pair(item, limit)} in {world.path}"
@@ -179,9 +196,12 @@ def _put_ulimit(text: str, item: str, limit: Rlimit) -> tuple[str, list[str]]:
     block = find_member(members, ULIMITS_KEY)
     if block is None or not isinstance(block.value, dict):
         null = f'd["{ULIMITS_KEY}"] = d["{ULIMITS_KEY}"] or {{}}'
-        return set_member(text, ULIMITS_KEY, {item: value}), [null, step] if block else [step]
+        first = _expect_entry(item, None, value)
+        after = set_member(text, ULIMITS_KEY, {item: value})
+        return after, [first, null, step] if block else [first, step]
     entries = read_entries(text, "", members)
     stray = [entry.key for entry in entries if entry.item == item != entry.key]
+    step = f"{_expect_entry(item, block.value.get(item), value)}; {step}"
     inner = text[block.value_start : block.end]
     for key in stray:
         inner = remove_member(inner, key)
@@ -199,14 +219,16 @@ def drop_entry(key: str, world: World, tools: Tools) -> Change:
     (block,) = [one for one in find_members(text, world.path) if one.key == ULIMITS_KEY]
     inner = remove_member(text[block.value_start : block.end], key)
     after = text[: block.value_start] + inner + text[block.end :]
-    steps = [f'd["{ULIMITS_KEY}"].pop({json.dumps(key)}, None)']
+    old = block.value.get(key) if isinstance(block.value, dict) else None
+    steps = [_expect_entry(key, old), f'd["{ULIMITS_KEY}"].pop({json.dumps(key)}, None)']
     return _change_file("take that entry out", steps, after, world, tools)
 
 
 def drop_key(key: str, world: World, tools: Tools) -> Change:
     """Take a key out of daemon.json."""
     after = remove_member(world.text or "", key)
-    steps = [f"d.pop({json.dumps(key)}, None)"]
+    old = find_member(find_members(world.text or "", world.path), key)
+    steps = [_expect(key, old and old.value), f"d.pop({json.dumps(key)}, None)"]
     return _change_file(f"take {json.dumps(key)} out of {world.path}", steps, after, world, tools)
 
 
@@ -219,7 +241,8 @@ def rename_key(key: str, right: str, world: World, tools: Tools) -> Change:
     (member,) = [one for one in find_members(text, world.path) if one.key == key]
     name_end = text.index(":", member.start + len(key))
     after = text[: member.start] + json.dumps(right) + text[name_end:]
-    steps = [f"d.update({{{json.dumps(right)}: d.pop(k) for k in [{json.dumps(key)}] if k in d}})"]
+    rename = f"d.update({{{json.dumps(right)}: d.pop(k) for k in [{json.dumps(key)}] if k in d}})"
+    steps = [_expect(key, member.value), rename]
     return _change_file(f"call that key {right}", steps, after, world, tools)
 
 
@@ -233,10 +256,44 @@ def _change_file(said: str, steps: Sequence[str], after: str, world: World, tool
         path = shlex.quote(world.path)
         make = f"grep -qs '{{' {path} || echo '{{}}' > {path}"
         commands = [("mkdir", "-p", world.path.rpartition("/")[0]), ("sh", "-c", make)]
-    read = [f"p = {json.dumps(world.path)}", 'd = json.load(open(p, "rb"))']
-    lines = ["import json", *read, *steps, 'json.dump(d, open(p, "w"), indent=2)']
-    commands.append(("python3", "-c", "; ".join(lines)))
+    commands.append(("python3", "-I", "-c", "; ".join(_write_program(world.path, steps))))
     return Change(tools.restart(said, commands), changed)
+
+
+def _expect(key: str, *allowed: object) -> str:
+    """Return the step that ends where a key is no more what it was, nor yet what it becomes."""
+    return f"assert d.get({json.dumps(key)}) in {_list(allowed)}"
+
+
+def _expect_entry(key: str, *allowed: object) -> str:
+    """Return the same for an entry of default-ulimits."""
+    entry = f'(d.get("{ULIMITS_KEY}") or {{}}).get({json.dumps(key)})'
+    return f"assert {entry} in {_list(allowed)}"
+
+
+def _list(values: Iterable[object]) -> str:
+    return f"[{', '.join(map(ascii, (*values, None)))}]"
+
+
+def _write_program(path: str, steps: Sequence[str]) -> Iterator[str]:
+    """Yield the statements that change a file of JSON whole or not at all.
+
+    They run isolated (``-I``): a module beside whoever pastes them is none of Python's.
+    """
+    top, named = find_top(path), json.dumps(path)
+    told = json.dumps(f"{path} {_TOLD}")
+    yield "import json, pathlib, shutil, sys"
+    yield f"sys.excepthook = lambda *_: print({told}, file=sys.stderr)"
+    yield f"p = pathlib.Path({named})" + (".resolve()" if top else "")
+    yield "assert p.is_file() and " + (
+        f'str(p).startswith("{top}")' if top else "not p.is_symlink()"
+    )
+    yield "d = json.loads(p.read_bytes())"
+    yield from steps
+    yield 't = p.with_name(p.name + ".new")'
+    yield "shutil.copy2(str(p), str(t))"
+    yield "t.write_text(json.dumps(d, indent=2))"
+    yield "t.replace(p)"
 
 
 def keep_lines(before: str, after: str) -> str:

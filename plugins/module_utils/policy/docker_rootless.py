@@ -8,6 +8,7 @@ from typing import NamedTuple
 from .cause import Cause, Outlook
 from .docker_remedies import cite_statement, format_pair
 from .finding import FAIL, Finding
+from .line_edit import as_user
 from .quote import one_line
 from .remedy import Remedy
 from .rlimit import Rlimit
@@ -87,7 +88,7 @@ def _blame_cap(item: str, cap: Rlimit, daemon: Rootless) -> Cause:
 def _act_as(cause: Cause, daemon: Rootless) -> Cause:
     """Return a cause whose commands touch a user's files as that user: links lead nowhere else."""
     user = one_line(daemon.user)
-    commands = tuple(("runuser", "-u", user, "--", *words) for words in cause.remedy.commands)
+    commands = tuple(as_user(user, words) for words in cause.remedy.commands)
     then = f"{user} restarts it: systemctl --user restart docker"
     remedy = cause.remedy._replace(commands=commands, then=then if commands else cause.remedy.then)
     return cause._replace(remedy=remedy)

@@ -17,7 +17,8 @@ _NEUTRAL = "#mlhost.limits# "
 class Edit(NamedTuple):
     """The change of one file, as bytes; ``None`` for a file that is not there.
 
-    ``secret`` says that the content may hold credentials, so that a diff must be redacted;
+    ``kind`` is ``json`` or ``lines`` where the content may hold credentials, so that a diff must
+    be redacted;
     ``hidden``, that a diff shows nothing of it; ``with_folder``, that its folder goes with it where
     nothing else is left there.
     """
@@ -26,7 +27,7 @@ class Edit(NamedTuple):
     before: bytes | None
     after: bytes | None
     mode: int = 0o644
-    secret: bool = False
+    kind: str = ""
     hidden: bool = False
     with_folder: bool = False
 

@@ -24,6 +24,9 @@ LATER = "later"
 """Passes now, and is predicted to fail after the next restart or boot."""
 
 
+LOOK = "look"
+"""Stands for an item where a whole section could not be looked at."""
+
 FORETOLD = "foretold from the files"
 """How an image is looked at, in which nothing runs."""
 
@@ -67,7 +70,8 @@ class Finding(NamedTuple):
     """A requirement, judged. ``status`` is pass, fail, unknown or waived; unknown is never a pass.
 
     ``causes`` say why it is not met now or will not be after a boot, what comes first first.
-    ``waiver`` says why it may fall short and until when, or that its time is over.
+    ``waiver`` says why it may fall short and until when, or that its time is over. ``owner`` is
+    the user whose own file or process decides the value; it is empty where root decides.
     """
 
     status: str
@@ -76,6 +80,7 @@ class Finding(NamedTuple):
     causes: tuple[Cause, ...] = ()
     outlook: Outlook = Outlook()
     waiver: str = ""
+    owner: str = ""
 
     @property
     def fails_later(self) -> bool:
@@ -95,6 +100,7 @@ class Finding(NamedTuple):
             "how": seen.how,
             "reason": seen.reason,
             "waiver": self.waiver,
+            "owner": self.owner,
             "causes": [cause.as_dict() for cause in self.causes],
             **self.outlook._asdict(),
         }
@@ -119,6 +125,16 @@ def judge(requirement: Requirement, observation: Observation) -> Finding:
         low, high = requirement.minimum, requirement.maximum
         met = (low is None or value >= low) and (high is None or value <= high)
     return Finding(PASS if met else FAIL, requirement, observation)
+
+
+def judge_unlooked(section: str, reason: str) -> Finding:
+    """Return that a section of the policy could not be looked at: unknown, with the reason."""
+    return judge(Requirement(section, LOOK, "value"), Observation(None, "", reason))
+
+
+def find_unlooked(findings: Iterable[Finding]) -> list[Finding]:
+    """Return the findings that say that a section could not be looked at."""
+    return [one for one in findings if one.requirement.item == LOOK]
 
 
 def require_limits(place: str, limits: Mapping[str, Limit]) -> Iterator[Requirement]:
@@ -163,6 +179,11 @@ def judge_limits(
         judge(requirement, observe_limit(requirement, limits, how, reason))
         for requirement in require_limits(place, wanted)
     ]
+
+
+def is_short_by_root(finding: Finding) -> bool:
+    """Tell whether a finding fails and root decides it: that alone says that a host is bad."""
+    return finding.status == FAIL and not finding.owner
 
 
 def count_statuses(findings: Iterable[Finding]) -> dict[str, int]:

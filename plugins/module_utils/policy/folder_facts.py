@@ -43,10 +43,12 @@ class Proof(NamedTuple):
 class FolderFacts(NamedTuple):
     """A directory as the user who will work in it finds it.
 
-    ``state`` is one of the words above; ``reason`` says of all but :data:`DIRECTORY` what was
-    seen, ``at`` where the way ends. ``free_inodes`` is ``None`` where the file system counts none.
+    ``user`` and ``uid`` are who looked. ``state`` is one of the words above; ``reason`` says of all
+    but :data:`DIRECTORY` what was seen, ``at`` where the way ends. ``free_inodes`` is ``None``
+    where the file system counts none.
     ``real_path`` is the path with its links followed; ``mount`` is where its file system is
-    mounted, ``mount_root`` the directory of that file system which is seen there.
+    mounted, ``mount_root`` the directory of that file system which is seen there. ``actor`` is who
+    may change what is above it: empty for whoever looks, ``None`` where nobody safely can.
     """
 
     path: str
@@ -67,6 +69,8 @@ class FolderFacts(NamedTuple):
     real_path: str = ""
     writing: Proof = Proof("unknown")
     proofs: Mapping[str, Proof] = {}
+    uid: int = -1
+    actor: str | None = ""
 
 
 def find_reach(filesystem: str) -> str:

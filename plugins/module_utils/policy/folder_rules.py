@@ -69,9 +69,10 @@ def judge_writing(facts: FolderFacts) -> Finding:
 
 def _blame_state(facts: FolderFacts) -> Cause:
     """Say what is in the way before the directory."""
-    make = ("install", "-d", "-o", facts.user, "-m", "0750", facts.path)
     if facts.state == ABSENT:
-        return blame("folder-absent", facts.reason, "make it", make)
+        owner = ("install", "-d", "-o", facts.user) if not facts.actor else ("mkdir", "-p")
+        make = (*owner, "-m", "0750", facts.path)
+        return blame("folder-absent", facts.reason, "make it", make, actor=facts.actor)
     if facts.state == NO_DIRECTORY:
         fix = "name a directory elsewhere, or move that out of the way"
         return blame("folder-not-one", facts.reason, fix)
@@ -95,12 +96,14 @@ def _blame_writing(facts: FolderFacts) -> Cause:
         if not _may_be_given_away(facts):
             fix = f"name a directory of {facts.user}'s own"
             return blame("folder-not-writable", text, fix)
-        commands = (
-            ("chown", facts.user, facts.path),
-            ("chmod", "u+rwx", facts.path),
-        )
+        commands = [("chown", facts.user, facts.path), ("chmod", "u+rwx", facts.path)]
         fix = f"give it to {facts.user}, or name a directory elsewhere"
-        return blame("folder-not-writable", text, fix, *commands)
+        actor = facts.actor
+        if facts.owner == facts.user:
+            del commands[0]
+        elif actor:
+            actor = None  # Only root gives away what is root's, and this is in a user's folder.
+        return blame("folder-not-writable", text, fix, *commands, actor=actor)
     if "No space left" in trouble or "quota" in trouble:
         return blame("folder-full", f"{facts.path}: {trouble}", _free_space(facts))
     fix = "see dmesg, mount its file system anew, or name a directory elsewhere"

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 _MOST_BRACES, _MOST_PATTERNS = 16, 4096
+_LONGEST, _LONGEST_PART = 4096, 512  # Characters of a path, and of a pattern of one name in it.
 
 MAGIC = "*?["
 """What makes a text a pattern for both readers of sysctl.d."""
@@ -36,7 +37,7 @@ _MEMBER = re.compile(r"\[:([a-z]+):\]|\\?(.)-\\?(.)|\\?(.)", re.DOTALL)
 
 def is_pattern(text: str) -> bool:
     """Tell whether a text has one of ``* ? [``."""
-    return any(mark in text for mark in MAGIC)
+    return "*" in text or "?" in text or "[" in text
 
 
 def matches_path(pattern: str, path: str) -> bool:
@@ -46,17 +47,33 @@ def matches_path(pattern: str, path: str) -> bool:
 
 
 def _matches_part(pattern: str, text: str) -> bool:
-    return _compile(pattern).fullmatch(text) is not None
+    """Match what stands between the stars, each as early as it can, so that none is tried twice."""
+    if len(pattern) > _LONGEST_PART:
+        return pattern == text
+    (first, width), *later = _compile(pattern)
+    if not later:
+        return first.fullmatch(text) is not None
+    at = width if first.match(text) else len(text) + 1
+    for one, _width in later[:-1]:
+        found = one.search(text, at)
+        at = found.end() if found else len(text) + 1
+    last, width = later[-1]
+    return at + width <= len(text) and last.match(text, len(text) - width) is not None
 
 
 @lru_cache(maxsize=256)
-def _compile(pattern: str) -> re.Pattern[str]:
-    return re.compile("".join(map(_translate, _PIECE.finditer(pattern))), re.DOTALL)
+def _compile(pattern: str) -> tuple[tuple[re.Pattern[str], int], ...]:
+    """Return what stands between the stars of a pattern, and how many characters it matches."""
+    between: list[list[str]] = [[]]
+    for piece in _PIECE.finditer(pattern):
+        if piece["any"]:
+            between.append([])
+        else:
+            between[-1].append(_translate(piece))
+    return tuple((re.compile("".join(one), re.DOTALL), len(one)) for one in between)
 
 
 def _translate(piece: re.Match[str]) -> str:
-    if piece["any"]:
-        return ".*"
     if piece["one"]:
         return "."
     if piece["set"] is not None:
@@ -79,9 +96,10 @@ def expand_braces(pattern: str) -> list[str]:
     """Return the patterns that ``{a,b}`` stands for, as glob(3) with ``GLOB_BRACE``.
 
     Their number doubles with each pair of braces, so what no person writes is cut short: more
-    than 16 pairs stand for themselves, and of the patterns the first 4096 are returned.
+    than 16 pairs, or a text longer than a path, stand for themselves, and of the patterns the
+    first 4096 are returned.
     """
-    if pattern.count("{") > _MOST_BRACES:
+    if pattern.count("{") > _MOST_BRACES or len(pattern) > _LONGEST:
         return [pattern]
     return list(islice(_expand(pattern), _MOST_PATTERNS))
 

@@ -275,9 +275,10 @@ def _expand(facts: KernelFacts, value: str, before: Forecast) -> tuple[str, ...]
 def _apply_scripts(facts: KernelFacts, before: Forecast) -> Forecast:
     """Return what the scripts make of the key."""
     forecast = before
+    loads = any(write.loads for write in facts.scripts)
+    read = predict_reload(facts._replace(files=list_boot_files(facts))) if loads else before
     for write in facts.scripts:
         if write.loads:
-            read = predict_reload(facts._replace(files=list_boot_files(facts)))
             if read.kind == FILE and forecast.values and read.values != forecast.values:
                 forecast = Forecast((*forecast.values, *read.values), forecast.by, forecast.kind)
         elif write.at.value == "":

@@ -31,7 +31,7 @@ def list_lines(facts: KernelFacts) -> tuple[Declaration, ...]:
 
 def list_read_lines(facts: KernelFacts) -> list[Declaration]:
     """Return the lines that concern the key, in the order in which a boot reads them."""
-    found = list_lines(facts)
+    found = set(list_lines(facts))
     every = (line.declaration for line in SYSTEMD.read(list_boot_files(facts)))
     return [line for line in every if line in found]
 

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from .declaration import Declaration
 from .kernel_boot import KernelFacts
+from .line_edit import edit_line, find_row
 from .quote import one_line
 from .remedy import Remedy, append_line, comment_out, replace_line
 from .sysctl_conf import SYSCTL_DIRECTORIES
@@ -33,13 +34,21 @@ def locate_file(at: Declaration, facts: KernelFacts) -> Declaration:
 
 def fix_by_comment(at: Declaration, facts: KernelFacts, value: str) -> Fix:
     """Make a line of a file ineffective; one that must not be edited is overruled instead."""
+    at = _find_whole(at, facts)
     return _edit(comment_out(at), at, facts, f"# {at.text}") or fix_by_stating(facts, value)
 
 
 def fix_by_line(at: Declaration, facts: KernelFacts, value: str) -> Fix:
     """Put the right line in the place of one."""
     line = f"{facts.key} = {value}"
+    at = _find_whole(at, facts)
     return _edit(replace_line(at, line), at, facts, line) or fix_by_stating(facts, value)
+
+
+def _find_whole(at: Declaration, facts: KernelFacts) -> Declaration:
+    """Return a statement with the whole line for its text, where it still stands there."""
+    whole = find_row(at, facts.files.get(at.path, ""))
+    return whole if whole.text.strip() == at.text.strip() else at._replace(line=0)
 
 
 def fix_by_stating(facts: KernelFacts, value: str) -> Fix:
@@ -80,7 +89,7 @@ def fix_by_renaming(path: str, name: str, facts: KernelFacts) -> Fix:
     """Give a file the name under which it is read."""
     others = {one: text for one, text in facts.others.items() if one != path}
     files = {**facts.files, name: facts.others[path]}
-    remedy = Remedy(f"rename the file to {one_line(name)}", (("mv", "-n", path, name),))
+    remedy = Remedy(f"rename the file to {one_line(name)}", (("mv", "-nT", path, name),))
     return Fix(remedy, facts._replace(files=files, others=others))
 
 
@@ -119,11 +128,8 @@ def fix_script(index: int, facts: KernelFacts, value: str) -> Fix:
     scripts = (*facts.scripts[:index], right, *facts.scripts[index + 1 :])
     pattern = re.sub(r"([\\.*\[\]^$|])", r"\\\1", write.matched)
     filling = re.sub(r"([\\&|])", r"\\\1", new)
-    script = f"{at.line}s|{pattern}|{filling}|"
-    command = ("sed", "-i", "--follow-symlinks", script, at.path)
-    editable = at.path.startswith(_EDITABLE) and at.path.isprintable()
-    text = f"have that line set {value}"
-    return Fix(Remedy(text, (command,) if editable else ()), facts._replace(scripts=scripts))
+    commands = edit_line(at, f"s|{pattern}|{filling}|") if at.path.startswith(_EDITABLE) else ()
+    return Fix(Remedy(f"have that line set {value}", commands), facts._replace(scripts=scripts))
 
 
 def _edit(remedy: Remedy, at: Declaration, facts: KernelFacts, line: str) -> Fix | None:
@@ -132,8 +138,6 @@ def _edit(remedy: Remedy, at: Declaration, facts: KernelFacts, line: str) -> Fix
     if held is None or not remedy.commands or not at.path.startswith(_EDITABLE):
         return None
     rows = held.split("\n")
-    if at.line > len(rows) or rows[at.line - 1].strip() != at.text.strip():
-        return None
     rows[at.line - 1] = line
     files = {
         path: "\n".join(rows) if at.path in (path, facts.real.get(path)) else text

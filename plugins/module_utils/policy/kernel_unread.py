@@ -20,7 +20,7 @@ LEFT_BEHIND = ("~", ".disabled", ".new", ".off", ".sample", ".swp")
 _PACKAGE = (".dpkg-", ".ucf-", ".rpm")
 _COMMENT = re.compile(r"[ \t]*[#;][#; \t]*(?P<rest>[a-z][\w./-]*[ \t]*=[ \t]*[^#;]*)")
 _COMMAND = re.compile(r"^(?:\S*\bsysctl\s+(?:-\S+\s+)*|export\s+|set\s+)?-?\s*(?:/?proc/sys/)?")
-_QUANTITY = re.compile(r"([0-9][0-9_,']*)\s*([kmgt]?)(?:i?b)?", re.IGNORECASE)
+_QUANTITY = re.compile(r"([0-9][0-9_,']{0,39})\s*([kmgt]?)(?:i?b)?", re.IGNORECASE)
 _ENDLESS = ("unlimited", "infinity", "max", "-1")
 _MARKS = "\xef\xbb\xbf\ufeff\"' \t\r"  # A byte order mark, as latin-1 and as one; quotes.
 _MOST_EDITS = 2

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
 _SPACES = " \t\n\v\f\r"  # isspace(3) in the C locale
+_ANY_SPACES, _BLANKS = re.compile(f"[{_SPACES}]+"), re.compile("[ \t]+")
 _NUMBER = re.compile(r"[+-]?[0-9]+")
 _INFINITE = ("-1", "-", "unlimited", "infinity")
 
@@ -70,9 +71,9 @@ def _split_fields(content: str, old: bool) -> tuple[str, ...]:
     """Return up to four fields; since 1.6 blanks and tabs alone part them, and the last is the
     rest of the line."""
     if old:
-        words = re.split(f"[{_SPACES}]+", content)[:4]
+        words = _ANY_SPACES.split(content, maxsplit=4)[:4]
     else:
-        words = re.split("[ \t]+", content.rstrip(" \t"), maxsplit=3)
+        words = _BLANKS.split(content.rstrip(" \t"), maxsplit=3)
     return tuple(word for word in words if word)
 
 
@@ -101,7 +102,7 @@ def parse_value(item: str, word: str, nr_open: int = UNLIMITED) -> int | None:
     match = _NUMBER.match(word.lstrip(_SPACES))
     if match is None:
         return None
-    number = _to_integer(match[0])
+    number = to_integer(match[0])
     if item == "nice":
         return 20 - max(-20, min(19, number))
     number = number % 2**64 if abs(number) < 2**64 else UNLIMITED
@@ -128,13 +129,13 @@ def parse_setting(item: str, word: str) -> int | str | None:
     match = _NUMBER.match(word.lstrip(_SPACES))
     if match is None:
         return None
-    number = _to_integer(match[0])
+    number = to_integer(match[0])
     if item == "priority":
         return max(-20, min(19, number))
     return min(number, 2**31 - 1) if number >= 0 else UNLIMITED
 
 
-def _to_integer(text: str) -> int:
+def to_integer(text: str) -> int:
     """Read digits; a number too long for any limit stands for "too large", whatever its length."""
     digits = text.lstrip("+-").lstrip("0")
     magnitude = int(digits or "0") if len(digits) <= 20 else 2**64

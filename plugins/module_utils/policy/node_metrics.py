@@ -12,21 +12,28 @@ from .node_load import MOST_GROUPS
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
+    from typing import Tuple
 
     from .finding import Finding
     from .node_load import Group, Load
+
+    Key = Tuple[str, str, str, str]
 
 STATES = (PASS, LATER, WAIVED, FAIL, UNKNOWN)
 _PREFIX = "mlhost_limits_"
 
 
 class Run(NamedTuple):
-    """One look at a node. ``success`` is false where the check could not be made to its end."""
+    """One look at a node. ``success`` is false where the check could not be made to its end.
+
+    ``succeeded_at`` is when one last could, 0 where none has since the boot.
+    """
 
     at: float
     seconds: float
     cpu_seconds: float
     success: bool
+    succeeded_at: float = 0.0
 
 
 class Files(NamedTuple):
@@ -50,7 +57,7 @@ def describe_node(
     yield from _describe_requirements(findings)
     yield from _describe_groups(groups[:MOST_GROUPS], name_user)
     yield from _describe_totals(groups, files)
-    yield from _describe_run(run)
+    yield from describe_run(run)
 
 
 def _name(text: str) -> str:
@@ -62,17 +69,18 @@ def _state(finding: Finding) -> str:
 
 
 def _describe_requirements(findings: Sequence[Finding]) -> Iterator[Metric]:
-    told: dict[tuple[str, str, str], str] = {}
-    causes: dict[tuple[str, str, str, str], None] = {}
+    told: dict[Key, str] = {}
+    causes: dict[tuple[Key, str], None] = {}
     for finding in findings:
         wanted, state = finding.requirement, _state(finding)
-        key = (wanted.place, wanted.item, wanted.bound)
+        key = (wanted.place, wanted.item, wanted.bound, finding.owner)
         told[key] = max(told.get(key, PASS), state, key=_SEVERITY.index)
-        causes.update(dict.fromkeys((*key, cause.code) for cause in finding.causes))
+        causes.update(dict.fromkeys((key, cause.code) for cause in finding.causes))
     yield Metric(
         _name("requirement_state"),
         "Whether a requirement of the policy is met: 1 for its state, 0 for the others; later "
-        "passes now and will fail after a restart or a boot, waived falls short and may.",
+        "passes now and will fail after a restart or a boot, waived falls short and may; owner is "
+        "the user whose own file or process decides it, where root does not.",
         tuple(
             ({**_label(key), "state": state}, int(state == found))
             for key, found in told.items()
@@ -82,22 +90,25 @@ def _describe_requirements(findings: Sequence[Finding]) -> Iterator[Metric]:
     yield Metric(
         _name("requirement_cause_info"),
         "Why a requirement is not met, or will not be: the code of the cause, always 1.",
-        tuple(({**_label(key[:3]), "code": key[3]}, 1) for key in causes),
+        tuple(({**_label(key), "code": code}, 1) for key, code in causes),
     )
-    states = list(told.values())
-    yield Metric(
-        _name("requirements"),
-        "Requirements of the policy in each state.",
-        tuple(({"state": state}, states.count(state)) for state in STATES),
-    )
+    for name, text, is_owned in (
+        ("requirements", "Requirements that root decides, in each state.", False),
+        ("user_requirements", "Requirements that users decide themselves, in each state.", True),
+    ):
+        states = [state for key, state in told.items() if bool(key[3]) == is_owned]
+        samples = tuple(({"state": state}, states.count(state)) for state in STATES)
+        yield Metric(_name(name), text, samples)
 
 
 _SEVERITY = (PASS, WAIVED, LATER, UNKNOWN, FAIL)
 """Of two findings that bear the same labels, what is worse is told."""
 
 
-def _label(key: Sequence[str]) -> dict[str, str]:
-    return dict(zip(("place", "item", "bound"), key))
+def _label(key: Key) -> dict[str, str]:
+    """Return the labels of a requirement; without an owner, the one of that name is left out."""
+    labels = dict(zip(("place", "item", "bound", "owner"), key))
+    return {name: value for name, value in labels.items() if value or name != "owner"}
 
 
 def _describe_groups(groups: Sequence[Group], name_user: Callable[[int], str]) -> Iterator[Metric]:
@@ -167,11 +178,17 @@ def _describe_totals(groups: Sequence[Group], files: Files | None) -> Iterator[M
         yield Metric(_name(name), text, (({}, value),))
 
 
-def _describe_run(run: Run) -> Iterator[Metric]:
+def describe_run(run: Run) -> Iterator[Metric]:
+    """Yield what is to be said of a look, also where it found nothing out."""
     for name, text, value in (
         ("last_run_timestamp_seconds", "When the node was last looked at.", run.at),
         ("last_run_duration_seconds", "How long that took.", run.seconds),
         ("last_run_cpu_seconds", "Processor time that it took.", run.cpu_seconds),
         ("last_run_success", "Whether the check could be made to its end.", int(run.success)),
+        (
+            "last_success_timestamp_seconds",
+            "When a check was last made to its end; 0 where none was since the boot.",
+            run.succeeded_at,
+        ),
     ):
         yield Metric(_name(name), text, (({}, value),))

@@ -8,10 +8,11 @@ Debian and Ubuntu told apart by :class:`Dialect`.
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import NamedTuple
 
 from .declaration import Declaration
-from .limits_conf import LimitsLine, parse_limits_conf, parse_value
+from .limits_conf import LimitsLine, parse_limits_conf, parse_value, to_integer
 from .rlimit import UNLIMITED
 
 TYPE_CHECKING = False
@@ -72,6 +73,14 @@ class Bound(NamedTuple):
     shadowed: tuple[Declaration, ...] = ()
 
 
+class _Rivals:
+    """The lines that compete for one bound, and the strongest rank among them."""
+
+    def __init__(self) -> None:
+        self.best = _WILDCARD
+        self.entrants: list[tuple[int, Declaration]] = []
+
+
 class Resolution(NamedTuple):
     """What the files give a user: per item and bound (``soft``, ``hard``).
 
@@ -89,7 +98,7 @@ def find_dialect(os_release: Mapping[str, str]) -> Dialect:
     """
     family = (os_release.get("ID", "") + " " + os_release.get("ID_LIKE", "")).split()
     major = re.match(r"[0-9]+", os_release.get("VERSION_ID", ""))
-    version = int(major[0]) if major else 99
+    version = int(major[0][:9]) if major else 99
     if "ubuntu" in family:
         with_1_4 = _UBUNTU_1_4.match(os_release.get("VERSION_ID", "")) is not None
         return _debian(with_1_4, version <= 24)._replace(needs_files=with_1_4)
@@ -121,11 +130,14 @@ def order_files(files: Mapping[str, str]) -> list[str]:
 
 def read_lines(files: Mapping[str, str], dialect: Dialect) -> list[LimitsLine]:
     """Return every entry of the limits files, in the order pam_limits reads them."""
-    return [
-        line
-        for path in order_files(files)
-        for line in parse_limits_conf(files[path], path, dialect.line_length)
-    ]
+    order = order_files(files)
+    return [line for path in order for line in _parse(files[path], path, dialect.line_length)]
+
+
+@lru_cache(maxsize=4)
+def _parse(text: str, path: str, line_length: int) -> list[LimitsLine]:
+    """Keep what was read of a file: whoever asks for one user asks for the next."""
+    return parse_limits_conf(text, path, line_length)
 
 
 def find_obstacle(
@@ -175,7 +187,7 @@ def is_in_group(name: str, user: User) -> bool:
 def _is_in_range(text: str, number: int) -> bool:
     """Read ``min:max``, ``min:`` and ``:exact`` as strtoul(3) does; the last is no maximum."""
     match = _RANGE.fullmatch(text)
-    bounds = [int(word) for word in match.groups() if word] if match else []
+    bounds = [to_integer(word) for word in match.groups() if word] if match else []
     if match is None or not bounds or any(abs(bound) >= 2**64 for bound in bounds):
         return False
     low, high = bounds[0] % _IDS, bounds[-1] % _IDS if match[2] else _IDS
@@ -192,7 +204,7 @@ def resolve_limits(
         reads it.
     """
     unlimited = nr_open if dialect.reads_nr_open else UNLIMITED
-    rivals: dict[tuple[str, str], list[tuple[int, Declaration]]] = {}
+    rivals: dict[tuple[str, str], _Rivals] = {}
     for line in lines:
         if stops_for(line, user):
             return Resolution({}, declare(line, ""))
@@ -202,7 +214,7 @@ def resolve_limits(
         value = parse_value(line.item, line.fields[3], unlimited)
         if value is not None:
             _apply(line, priority, declare(line, value), rivals)
-    return Resolution({key: rank_lines(entrants) for key, entrants in rivals.items()})
+    return Resolution({key: rank_lines(one.entrants) for key, one in rivals.items()})
 
 
 def stops_for(line: LimitsLine, user: User) -> bool:
@@ -221,13 +233,14 @@ def _apply(
     line: LimitsLine,
     priority: int,
     declaration: Declaration,
-    rivals: dict[tuple[str, str], list[tuple[int, Declaration]]],
+    rivals: dict[tuple[str, str], _Rivals],
 ) -> None:
     """Let one line compete for its bounds; a ``-`` line that loses its soft half loses both."""
     for kind in line.types:
-        entrants = rivals.setdefault((line.item, kind), [])
-        lost = any(rank < priority for rank, held in entrants)
-        entrants.append((priority, declaration))
+        others = rivals.setdefault((line.item, kind), _Rivals())
+        lost = others.best < priority
+        others.best = min(others.best, priority)
+        others.entrants.append((priority, declaration))
         if lost:
             return
 
@@ -240,4 +253,4 @@ def rank_lines(entrants: list[tuple[int, Declaration]]) -> Bound:
 
 def declare(line: LimitsLine, value: int | str) -> Declaration:
     """Return a line as the statement of a value."""
-    return Declaration(line.path, line.line, line.text.rstrip("\r"), value)
+    return Declaration(line.path, line.line, line.text, value)

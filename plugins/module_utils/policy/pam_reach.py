@@ -5,14 +5,16 @@ from __future__ import annotations
 
 import re
 import shlex
+from bisect import bisect_left
 from typing import NamedTuple
 
 from .cause import Cause, cite
 from .declaration import Declaration
 from .limits_conf import LimitsLine, parse_limits_conf
+from .line_edit import edit_line, find_row, refuse
 from .pam_limits import LIMITS_CONF, Dialect
 from .pam_stack import PamLine, find_pam_limits, find_service_file, flatten, read_limits_options
-from .remedy import Remedy, append_line, replace_line
+from .remedy import Remedy, append_line, prepend_line, replace_line
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -52,9 +54,7 @@ def find_bypass(use_pam: Declaration, unit: str) -> Hindrance | None:
         remedy = replace_line(use_pam, "UsePAM yes", _RELOGIN)
         text = f"{cite(use_pam)} keeps PAM, and with it every limits file, out of sshd's sessions"
     else:
-        first = ("sed", "-i", "--follow-symlinks", "1i\\UsePAM yes", use_pam.path)
-        named = use_pam.path.startswith("/")
-        remedy = Remedy('state "UsePAM yes"', (first,) if named else (), _RELOGIN)
+        remedy = prepend_line(use_pam.path, "UsePAM yes", _RELOGIN)
         text = f"{use_pam.path}: {use_pam.text}, so that no limits file counts for sshd's sessions"
     remedy = remedy._replace(commands=(*remedy.commands, reload) if remedy.commands else ())
     return Hindrance(Cause("sshd-without-pam", text, remedy, use_pam))
@@ -79,17 +79,17 @@ def find_hindrances(
     if not calls:
         yield Hindrance(_blame_absence(service, files))
         return
-    skippers = [_find_skipper(lines, lines.index(call)) for call in calls]
+    skippers = list(_find_skippers(lines, calls))
     reached = [call for call, skipper in zip(calls, skippers) if skipper is None]
     if not reached and skippers[-1]:
-        yield Hindrance(_blame_skipper(skippers[-1], calls[-1]))
+        yield Hindrance(_blame_skipper(skippers[-1], calls[-1], files))
     last = (reached or calls)[-1]
     conf = read_limits_options(last).conf
     if last.module in missing or (conf is not None and conf not in confs):
-        yield Hindrance(_blame_failure(last, conf))
+        yield Hindrance(_blame_failure(last, conf, files))
     elif conf is not None and conf != LIMITS_CONF:
         read = parse_limits_conf(confs[conf], conf, dialect.line_length)
-        yield Hindrance(_blame_conf(last, conf), tuple(read))
+        yield Hindrance(_blame_conf(last, conf, files), tuple(read))
 
 
 def _declare(line: PamLine) -> Declaration:
@@ -101,58 +101,67 @@ def _blame_absence(service: str, files: Mapping[str, str]) -> Cause:
     path = find_service_file(service, files)
     if path is None:
         text = f"there is no PAM file for {service}, and 'other' does not call pam_limits"
-        target = shlex.quote(f"/etc/pam.d/{service}")
-        line = f"{{ cat /etc/pam.d/other; echo; echo '{_CALL}'; }} > {target}"
+        made = f"/etc/pam.d/{service}"
+        target = shlex.quote(made)
+        line = f"[ ! -e {target} ] && {{ cat /etc/pam.d/other; echo; echo '{_CALL}'; }} > {target}"
+        line += refuse(made, "is there by now: nothing was done.")
         remedy = Remedy("make one: that of 'other', with pam_limits", (("sh", "-c", line),))
         return Cause("pam-service-missing", text, remedy._replace(then=_RELOGIN))
     for number, line in enumerate(files[path].split("\n"), 1):
         if _COMMENTED.fullmatch(line):
             at = Declaration(path, number, line, "pam_limits.so")
             text = f"{cite(at)} is commented out, so that no limits file counts for {service}"
-            script = f"{number}s/^[# \\t]*//"
-            words = ("sed", "-i", "--follow-symlinks", script, path)
-            return Cause("pam-limits-missing", text, Remedy("uncomment it", (words,), _RELOGIN), at)
+            remedy = Remedy("uncomment it", edit_line(at, "s/^[# \\t]*//"), _RELOGIN)
+            return Cause("pam-limits-missing", text, remedy, at)
     at = Declaration(path, 0, "no pam_limits", "")
     text = f"{path} does not call pam_limits, so that no limits file counts for {service}"
     return Cause("pam-limits-missing", text, append_line(path, _CALL, _RELOGIN), at)
 
 
-def _find_skipper(lines: Sequence[PamLine], target: int) -> PamLine | None:
-    """Return the line that keeps libpam from reaching another, as far as that can be read."""
-    for index, line in enumerate(lines[:target]):
-        if line.level:
-            continue
-        jump = _JUMP.search(line.control)
-        ends = line.control.lower() == "sufficient" or "success=done" in line.control
-        if ends or (jump and index + int(jump[1]) >= target):
-            return line
-    return None
+def _find_skippers(lines: Sequence[PamLine], calls: Sequence[PamLine]) -> Iterator[PamLine | None]:
+    """Yield the line that keeps libpam from reaching each call, as far as that can be read."""
+    reach: list[int] = []  # How far the farthest jump of the lines up to each leads.
+    farthest, waiting = -1, list(calls)
+    for index, line in enumerate(lines):
+        if waiting and line is waiting[0]:
+            waiting.pop(0)
+            first = bisect_left(reach, index)
+            yield lines[first] if first < index else None
+        farthest = max(farthest, _measure_jump(index, line, len(lines)))
+        reach.append(farthest)
 
 
-def _blame_skipper(skipper: PamLine, call: PamLine) -> Cause:
+def _measure_jump(index: int, line: PamLine, end: int) -> int:
+    """Return the last line that is not reached after this one; that itself where all are."""
+    if line.level:
+        return -1
+    if line.control.lower() == "sufficient" or "success=done" in line.control:
+        return end
+    jump = _JUMP.search(line.control)
+    return index + int(jump[1][:9]) if jump else -1
+
+
+def _blame_skipper(skipper: PamLine, call: PamLine, files: Mapping[str, str]) -> Cause:
     at = _declare(skipper)
     text = f"{cite(at)} ends the stack or jumps before {call.place} calls pam_limits"
-    script = f"{skipper.line}i\\{_CALL}"
-    words = ("sed", "-i", "--follow-symlinks", script, at.path)
-    remedy = Remedy("call pam_limits before that line", (words,), _RELOGIN)
+    commands = edit_line(find_row(at, files[at.path]), f"i\\{_CALL}")
+    remedy = Remedy("call pam_limits before that line", commands, _RELOGIN)
     return Cause("pam-limits-skipped", text, remedy, at)
 
 
-def _blame_failure(call: PamLine, conf: str | None) -> Cause:
+def _blame_failure(call: PamLine, conf: str | None, files: Mapping[str, str]) -> Cause:
     at = _declare(call)
     reason = f"{conf} is missing" if conf else f"{call.module} is missing"
     mild = call.silent or call.control.lower() in ("optional", "sufficient")
     effect = "the stack goes on without it" if mild else "no session opens"
     text = f"{cite(at)} fails, since {reason}, and {effect}"
-    script = f"{call.line}s|.*|{_CALL}|"
-    words = ("sed", "-i", "--follow-symlinks", script, call.path)
-    return Cause("pam-limits-fails", text, Remedy(f'make it "{_CALL}"', (words,), _RELOGIN), at)
+    remedy = replace_line(find_row(at, files[at.path]), _CALL, _RELOGIN)
+    return Cause("pam-limits-fails", text, remedy, at)
 
 
-def _blame_conf(call: PamLine, conf: str) -> Cause:
+def _blame_conf(call: PamLine, conf: str, files: Mapping[str, str]) -> Cause:
     at = _declare(call)
     text = f"{cite(at)} reads {conf} and neither {LIMITS_CONF} nor limits.d"
-    script = f"{call.line}s/[ \\t]conf=[^ \\t]*//g"
-    command = ("sed", "-i", "--follow-symlinks", script, call.path)
-    remedy = Remedy(f"take {shlex.quote('conf=' + conf)} out of that line", (command,), _RELOGIN)
+    commands = edit_line(find_row(at, files[at.path]), "s/[ \\t]conf=[^ \\t]*//g")
+    remedy = Remedy(f"take {shlex.quote('conf=' + conf)} out of that line", commands, _RELOGIN)
     return Cause("pam-limits-elsewhere", text, remedy, at, ())

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
+from itertools import islice
 from typing import NamedTuple
 
 TYPE_CHECKING = False
@@ -17,6 +18,9 @@ if TYPE_CHECKING:
 
 DIRECTORIES = ("/etc/pam.d", "/usr/lib/pam.d", "/usr/etc/pam.d")
 """Where libpam looks a service up, first match wins (the last one on SUSE only)."""
+
+_MOST_LINES = 200_000
+"""Lines of a stack: what is included may be included many times, and again in there."""
 
 KINDS = ("auth", "account", "password", "session")
 
@@ -221,7 +225,10 @@ def flatten(service: str, kind: str, files: Mapping[str, str]) -> list[PamLine]:
     """
     for name in (service, "other"):
         path = find_service_file(name, files)
-        lines = [] if path is None else list(_expand(path, kind, files, (), 0))
+        found = iter(()) if path is None else _expand(path, kind, files, (), 0)
+        lines = list(islice(found, _MOST_LINES + 1))
+        if len(lines) > _MOST_LINES:
+            raise ValueError(f"{path}: includes more than {_MOST_LINES} lines")
         if lines:
             return lines
     return []

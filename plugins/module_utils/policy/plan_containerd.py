@@ -42,7 +42,7 @@ def plan_containerd(
     """
     before = {one.path: one.text for one in files.dropins if one.path.startswith(f"{FOLDER}/")}
     theirs = restore_all({path: text for path, text in before.items() if path != OURS})
-    if absent:
+    if absent or not _find_wanted(policy):
         return SectionPlan(plan_edits(before, {**theirs, OURS: None}))
     nofile = policy.limits.get("nofile")
     if nofile and nofile.hard is not None and nr_open is not None and nofile.hard > nr_open:

@@ -11,6 +11,7 @@ from .docker_problems import find_daemon_json_problems
 from .docker_record import (
     Record,
     extend_record,
+    find_dropped,
     find_record_path,
     format_record,
     parse_record,
@@ -45,11 +46,12 @@ def plan_docker(
 ) -> SectionPlan:
     """Return the edits of daemon.json and its record; every key that is not ours keeps its bytes.
 
+    What an earlier run has set and the policy does not ask for any more goes back to what it was.
+
     :param nr_open: The lowest fs.nr_open that will be in force.
     """
     wanted = collect_wanted(policy) if policy else DockerDefaults({})
-    if not any(wanted):
-        return SectionPlan()
+    absent = absent or not any(wanted)
     try:
         record = _read_record(state)
         if absent and record is None:
@@ -89,7 +91,10 @@ def _plan_statement(
     record: Record | None,
     nr_open: int,
 ) -> SectionPlan:
-    now = text or ""
+    base, before = text, record
+    if record and find_dropped(text, record, wanted, state.path):
+        base, before = undo(text, record, state.path), None
+    now = base or ""
     problems = find_daemon_json_problems(now, state.path, wanted, state.flags, nr_open)
     reasons = tuple(problem.text for problem in problems if problem.stops)
     if reasons:
@@ -99,8 +104,9 @@ def _plan_statement(
     if state.wait:
         notes += (f"{state.path}: takes effect once {state.wait}",)
     if merged == now:
-        return SectionPlan(notes=notes)
-    extended = extend_record(record, text, merged, find_unstated(now, wanted))
+        edits = () if base == text else _plan_edits(state, base, None)
+        return SectionPlan(edits, notes=notes)
+    extended = extend_record(before, base, merged, find_unstated(now, wanted))
     return SectionPlan(_plan_edits(state, merged, extended), notes=notes)
 
 
@@ -109,7 +115,7 @@ def _plan_edits(state: DockerState, text: str | None, record: Record | None) -> 
     after = None if text is None else text.encode("utf-8")
     kept = None if record is None else format_record(record).encode("ascii")
     path = find_record_path(state.path)
-    file = Edit(state.path, state.content, after, secret=True)
-    memory = Edit(path, state.record, kept, mode=0o600, secret=True, hidden=True)
+    file = Edit(state.path, state.content, after, kind="json")
+    memory = Edit(path, state.record, kept, mode=0o600, kind="json", hidden=True)
     edits = (file, memory) if kept is None else (memory, file)
     return tuple(edit for edit in edits if edit.changes)

@@ -34,6 +34,7 @@ class Monitor(NamedTuple):
 
     ``policy`` is the text of the policy, ``uses_net`` whether it names sysctls of the network,
     which each network namespace has its own of. ``first_boot`` is for a check that runs once.
+    ``drain_on_error`` tells whether Slurm drains a node that could not be checked.
     """
 
     policy: str = ""
@@ -43,6 +44,7 @@ class Monitor(NamedTuple):
     python: str = "/usr/bin/python3"
     uses_net: bool = False
     first_boot: bool = False
+    drain_on_error: bool = False
     absent: bool = False
 
 
@@ -50,7 +52,7 @@ def plan_monitor(wanted: Monitor, program: bytes, files: Mapping[str, bytes]) ->
     """Return the edits that let a node check itself, or that take it back.
 
     :param program: The archive that runs.
-    :param files: The content of each of our files that is there, by path; that of the metrics too.
+    :param files: The content of each of our files that is there, by path.
     """
     problems = tuple(_find_problems(wanted, files))
     if problems:
@@ -101,8 +103,14 @@ def _write_health(wanted: Monitor) -> str:
     return (
         f"#!{wanted.python} -I\n{HEADER}\n"
         "# HealthCheckProgram and Prolog of Slurm: drains this node where it falls short.\n"
-        f'import sys\n\nsys.path.insert(0, "{PROGRAM}")\n'
-        "from mlhost_limits.node_health import main\n\nraise SystemExit(main())\n"
+        "# What goes wrong here says nothing of the node: a prolog that fails would drain it.\n"
+        f'import os\nimport sys\n\nsys.path.insert(0, "{PROGRAM}")\n'
+        "try:\n    from mlhost_limits.node_health import main\n\n"
+        f"    status = main(drain_on_error={wanted.drain_on_error})\n"
+        "except BaseException as exc:\n"
+        '    sys.stderr.write(f"mlhost-limits: the check could not be made: {exc!r}\\n")\n'
+        '    status = 0 if "SLURM_JOB_ID" in os.environ else 2\n'
+        "raise SystemExit(status)\n"
     )
 
 
@@ -127,7 +135,7 @@ ProtectClock=yes
 ProtectHostname=yes
 ProtectKernelLogs=yes
 ProtectKernelModules=yes
-ProtectControlGroups=yes
+# Control groups stay writable: what runs as a user has one of its own below that user's slice.
 RestrictAddressFamilies=AF_UNIX AF_NETLINK
 IPAddressDeny=any
 RestrictNamespaces=yes
@@ -150,15 +158,16 @@ def _write_service(wanted: Monitor) -> str:
     metrics = f" --metrics {wanted.textfiles}/{METRICS}" if wanted.textfiles else ""
     canary = "" if wanted.canary == "never" else f" --canary {wanted.canary}"
     # -S: the library needs nothing that is installed beside Python.
-    words = f"{wanted.python} -IS {PROGRAM} monitor --policy {POLICY}{metrics}{canary}"
+    words = f"{wanted.python} -IS {PROGRAM} monitor --exit-zero --policy {POLICY}{metrics}{canary}"
     writes = f"ReadWritePaths={wanted.textfiles}\n" if wanted.textfiles else ""
     # The policy asks for sysctls of the network, of which a namespace has its own.
     network = "no" if wanted.uses_net else "yes"
     return (
         f"{HEADER}\n[Unit]\nDescription=Check the limits of this host\n\n"
         f"[Service]\nType=oneshot\nExecStart={words}\n"
-        "# 1: the host falls short, which the metrics tell.\nSuccessExitStatus=1\n"
-        "TimeoutStartSec=120\nNice=10\n"
+        "# That the host falls short is told by the metrics. The unit fails where nobody could\n"
+        "# look; where memory runs out, what looks is ended, and the metrics still say so.\n"
+        "OOMPolicy=continue\nTimeoutStartSec=120\nNice=10\n"
         "RuntimeDirectory=mlhost-limits\nRuntimeDirectoryPreserve=yes\n"
         f"{_CONFINED}{writes}PrivateNetwork={network}\n"
     )

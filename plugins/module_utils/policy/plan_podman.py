@@ -54,9 +54,9 @@ def plan_podman(
     :param nr_open: The lowest fs.nr_open that will be in force.
     """
     theirs = restore_all({path: text for path, text in state.files.items() if path != OWN})
-    if options.absent:
-        return SectionPlan(plan_edits(state.files, {**theirs, OWN: None}))
     wanted = collect_wanted(policy)
+    if options.absent or not (wanted or policy.shm_size):
+        return SectionPlan(plan_edits(state.files, {**theirs, OWN: None}))
     problems = list(find_problems(wanted, nr_open))
     try:
         stated = [read_conf(path, theirs[path]) for path in order_files(theirs)]

@@ -152,6 +152,7 @@ def _find_shortfalls(
     own_places = {_place(line) for line in ours}
     lines = read_lines(files, dialect)
     position = {_place(line): index for index, line in enumerate(lines)}
+    whole = {path: text.split("\n") for path, text in files.items()}
     for line in lines:
         if _place(line) in own_places:
             continue
@@ -163,8 +164,8 @@ def _find_shortfalls(
             if (beats and _falls_short(line, own, kinds, refused)) or (
                 _overlaps(line, own.domain, dialect) and _caps(line, own, kinds, ours, refused)
             ):
-                whole = files[line.path].split("\n")[line.line - 1]
-                editable = options.override and len(whole) <= _LONGEST_NEUTRAL_LINE
+                length = len(whole[line.path][line.line - 1])
+                editable = options.override and length <= _LONGEST_NEUTRAL_LINE
                 declaration = Declaration(line.path, line.line, line.text, line.fields[-1])
                 yield Shortfall(declaration, " ".join(own.fields), editable)
                 break
@@ -179,7 +180,8 @@ def _own_lines(files: Mapping[str, str], target: str) -> list[LimitsLine]:
     lines = parse_limits_conf(text, target)
     if target != LIMITS_CONF:
         return lines
-    return [line for line in lines if line.line in find_block_lines(text)]
+    block = find_block_lines(text)
+    return [line for line in lines if line.line in block]
 
 
 def _find_answered(line: LimitsLine, later: list[LimitsLine]) -> set[str]:

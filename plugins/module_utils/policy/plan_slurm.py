@@ -210,5 +210,5 @@ def _describe_leak(who: str, items: list[str], line: str, path: str) -> str:
 
 
 def _edit_conf(path: str, before: str, after: str) -> tuple[Edit, ...]:
-    edit = Edit(path, before.encode("latin-1"), after.encode("latin-1"), secret=True)
+    edit = Edit(path, before.encode("latin-1"), after.encode("latin-1"), kind="lines")
     return (edit,) if edit.changes else ()

@@ -168,6 +168,12 @@ def _set_rule(text: str | None, wanted: Workspace) -> str | None:
     return "\n".join([HEADER, *rules.values(), ""]) if rules else None
 
 
+def has_rule(text: str | None, path: str) -> bool:
+    """Tell whether a rule of ours makes the directory at boot."""
+    rows = [row.split() for row in (text or "").split("\n")]
+    return any(row[:2] == ["d", path] for row in rows)
+
+
 def _find_named(text: str | None) -> str | None:
     """Return the workspace below which a script of ours names directories."""
     match = _NAMED.search(text or "")

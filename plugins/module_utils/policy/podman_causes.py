@@ -19,6 +19,7 @@ from .containers_conf import (
 )
 from .engines_policy import SHM
 from .finding import FAIL, PASS, Observation, judge
+from .line_edit import edit_line, refuse
 from .remedy import Remedy
 from .rlimit import ITEMS, UNLIMITED, Rlimit, format_quantity
 
@@ -213,7 +214,8 @@ def _explain_shm(wanted: Requirement, facts: PodmanFacts) -> tuple[Cause, ...]:
         if unread:
             return (_blame_unread(unread, SHM_KEY),)
         text = f"no file of containers.conf states {SHM_KEY}, so that Podman gives 65536000B"
-        script = f"printf '%s\\n' '[containers]' {shlex.quote(line)} > {_SHM_FILE}"
+        script = f"[ ! -e {_SHM_FILE} ] && printf '%s\\n' '[containers]' {shlex.quote(line)}"
+        script += f" > {_SHM_FILE}" + refuse(_SHM_FILE, "is there by now: nothing was done.")
         remedy = Remedy(f"state it: {line} in {_SHM_FILE}", _make(script))
         return (Cause("podman-not-stated", text, remedy),)
     if _is_met(wanted, int(shm.value)):
@@ -259,17 +261,17 @@ def _insert(entry: str, at: Declaration) -> Remedy:
 
 def _edit(at: Declaration, script: str, text: str) -> Remedy:
     """Edit a line; a file of a package, and one in a home, is left to a person."""
-    if at.path == VENDOR or USERS_MAIN in at.path or not at.path.isprintable():
+    if at.path == VENDOR or USERS_MAIN in at.path:
         return Remedy(text)
-    words = ("sed", "-i", "--follow-symlinks", f"{at.line}{script}", at.path)
-    return Remedy(text, (words,))
+    return Remedy(text, edit_line(at, script))
 
 
 def _state(entry: str) -> Remedy:
     """Add a limit to a drop-in for what nobody states, whether another one stands there or not."""
     made = f"printf '%s\\n' '[containers]' '{LIMITS_KEY} = [' ']' > {_LIMITS_FILE}"
     script = f"[ -e {_LIMITS_FILE} ] || {made}"
-    add = ("sed", "-i", f'2s/\\[/["{entry}", /', _LIMITS_FILE)
+    # Several may be stated one after the other, so that the line is known by how it begins.
+    add = ("sed", "-i", f'/^{LIMITS_KEY} = \\[/s/\\[/["{entry}", /', _LIMITS_FILE)
     return Remedy(f"state it: {entry} in {_LIMITS_FILE}", (*_make(script), add))
 
 

@@ -12,11 +12,13 @@ from typing import NamedTuple
 from .cause import Cause, cite
 from .declaration import Declaration
 from .finding import Requirement
+from .line_edit import edit_line, find_row
 from .policy_reader import Limit
 from .remedy import Remedy
 from .rlimit import ITEMS, UNLIMITED, Rlimit, format_quantity
 from .session_causes import find_session_causes
 from .unit_causes import find_unit_causes
+from .unit_edits import find_source
 from .unit_model import (
     Pam,
     UnitFacts,
@@ -43,7 +45,6 @@ CODES = {
     "unit-pam-decides": "the unit runs through PAM (PAMName=), which sets the limits after systemd",
     "process-changed-by-hand": "the process was changed after its start, and no file says so",
 }
-_EDITABLE = ("/etc/", "/usr/local/", "/opt/", "/srv/")
 # A colon does nothing, and is a command: it may stand wherever one must. The quotes are written as
 # numbers, so that a shell has none to mind.
 _TAKE_OUT = r"s/\<ulimit\( *-[A-Za-z]*\)* *\(\x22[^\x22]*\x22\|[^ ;&|)\x22\x27]*\)/:/g"
@@ -83,12 +84,14 @@ class Run(NamedTuple):
 class Verdict(NamedTuple):
     """Why a limit falls short, and what the next start and that after a boot give.
 
-    ``Rlimit(0, 0)`` stands for a start that fails, and ``None`` for what is not known.
+    ``Rlimit(0, 0)`` stands for a start that fails, and ``None`` for what is not known. ``given``
+    is what root's own files give, before whoever owns the process has a say.
     """
 
     causes: tuple[Cause, ...] = ()
     next_start: Rlimit | None = None
     at_boot: Rlimit | None = None
+    given: Rlimit | None = None
 
 
 _FAILED = Rlimit(0, 0)
@@ -230,10 +233,10 @@ def _blame_starters(item: str, run: Run, facts: UnitFacts) -> list[Cause]:
 
 def _blame_starter(at: Declaration, facts: UnitFacts) -> Cause:
     text = f"{cite(at)} sets the limit after systemd has, each time that {facts.name} starts"
-    commands: Commands = ()
-    if at.path.startswith(_EDITABLE) and "ulimit" in at.text:
-        script = f"{at.line}{_TAKE_OUT}"
-        commands = (("sed", "-i", "--follow-symlinks", script, at.path),)
+    # Of a unit's line the probe knows the key and the value; of a script's, the whole line.
+    source = find_source(at.path, facts)
+    whole = find_row(at, source.text) if source else at
+    commands = edit_line(whole, _TAKE_OUT) if "ulimit" in at.text else ()
     return Cause("unit-start-sets-limit", text, Remedy("take that out", commands), at)
 
 

@@ -17,6 +17,7 @@ from .containers_conf import format_entry, parse_entry, parse_size
 from .declaration import Declaration
 from .engines_policy import SHM
 from .finding import PASS, Observation, judge
+from .line_edit import find_row
 from .podman_causes import choose_pair
 from .remedy import Remedy, replace_line
 from .rlimit import Rlimit
@@ -92,16 +93,16 @@ def read_quadlet(sources: Sequence[Source]) -> dict[str, Stated]:
     :param sources: In the order in which they count.
     """
     settings = [
-        setting
+        (setting, source.text)
         for source in sources
         for setting in scan_unit(source.text, source.path).settings
         if setting.section == "Container"
     ]
     found: dict[str, Stated] = {}
     for keys in (("ShmSize", "Ulimit"), ("PodmanArgs",)):
-        for setting in settings:
+        for setting, text in settings:
             for option, value in _read_options(setting) if setting.key in keys else ():
-                found.update(_read_option(option, value, setting))
+                found.update(_read_option(option, value, (setting, text)))
     return found
 
 
@@ -119,9 +120,17 @@ def _read_options(setting: Setting) -> Iterator[tuple[str, str]]:
         yield option, value if equals else following
 
 
-def _read_option(option: str, value: str, setting: Setting) -> Iterator[tuple[str, Stated]]:
-    text = f"{setting.key}={setting.value}"
-    at = Declaration(setting.path, setting.line, text, value)
+def _read_option(
+    option: str, value: str, stated: tuple[Setting, str]
+) -> Iterator[tuple[str, Stated]]:
+    """Yield what an option of a line states.
+
+    :param stated: The line, and the text of its file.
+    """
+    setting, text = stated
+    at = Declaration(setting.path, setting.line, f"{setting.key}={setting.value}", value)
+    whole = find_row(at, text)
+    at = whole if whole.line else at
     try:
         if option == "--ulimit":
             item, limit = parse_entry(value)
@@ -169,7 +178,7 @@ def _rewrite(wanted: Requirement, stated: Stated, quadlet: Quadlet, policy: Podm
         entry = format_entry(wanted.item, choose_pair(wanted.item, policy, stated.value))
     else:
         entry = str(wanted.minimum)
-    text = stated.at.text.replace(stated.entry, entry)
+    text = stated.at.text.strip().replace(stated.entry, entry)
     remedy = replace_line(stated.at, text)
     commands = (*remedy.commands, *quadlet.restart) if quadlet.restart else ()
     then = _name_restart(quadlet) if not commands else ""

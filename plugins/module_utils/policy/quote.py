@@ -3,11 +3,13 @@
 
 from __future__ import annotations
 
+import re
 import reprlib
 
 _REPR = reprlib.Repr()
 _REPR.maxstring = _REPR.maxother = _REPR.maxlong = 80
 _LONGEST = 1000
+_DOUBTFUL = re.compile("[^ -~\n\t]")
 
 
 def quote(value: object) -> str:
@@ -23,4 +25,13 @@ def one_line(text: str) -> str:
 
 def clean(text: str) -> str:
     """Return a text without what would steer a terminal; line ends and tabs stay."""
-    return "".join(char if char.isprintable() or char in "\n\t" else "?" for char in text)
+    return _DOUBTFUL.sub(lambda one: one[0] if one[0].isprintable() else "?", text)
+
+
+def clean_all(data: object) -> object:
+    """Return plain data with every text in it clean, keys too."""
+    if isinstance(data, dict):
+        return {clean_all(key): clean_all(value) for key, value in data.items()}
+    if isinstance(data, (list, tuple)):
+        return list(map(clean_all, data))
+    return clean(data) if isinstance(data, str) else data

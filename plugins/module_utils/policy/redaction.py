@@ -1,27 +1,143 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Blank out credentials before text is shown."""
+"""Blank out credentials of unit files, environment files, slurm.conf and messages."""
 
 from __future__ import annotations
 
 import re
 
-_STRING = r'"(?:[^"\\\n]|\\.)*"?'
-_SENSITIVE = r"(?:token|secret|passw|passphrase|credential|\bauth\b|api[-_]?key|access[-_]?key)"
-_SECRET_MEMBER = re.compile(
-    rf'("[^"\n]*{_SENSITIVE}[^"\n]*"\s*:\s*)({_STRING}|\[[^\]]*\]?|[^\s"{{\[,}}]+)', re.IGNORECASE
+from .redaction_json import find_hidden
+from .rlimit import RLIMITS
+
+_WORD = re.compile(r"""[ \t\r]+|(?:"(?:[^"\\]|\\.?)*"?|'(?:[^'\\]|\\.?)*'?|[^ \t\r"'])+""")
+_ASSIGNED = re.compile(
+    r"""(?P<lead>[#;"'\[{(,]*)(?P<name>[\w%][\w.%/:-]*?)(?P<mark>\+?=)(?P<value>.*)""", re.DOTALL
 )
-_SECRET_OPTION = re.compile(rf"([\w.-]*{_SENSITIVE}[\w.-]*=)([^\s\"'\\]+)", re.IGNORECASE)
-_USER_PASSWORD = re.compile(
-    r"""(?:([a-z][\w+.-]*:(?:\\?/){2})|[^\s"'/:@]+:)[^\s"']+(?:@|\\u0040)""", re.IGNORECASE
+_FLAG = re.compile(
+    r"""(?P<lead>["']?)(?P<name>--[A-Za-z][\w.-]*|-[A-Za-z])(?P<mark>=?)(?P<value>.*)""", re.DOTALL
 )
+_HARMLESS_VALUE = re.compile(
+    r"""["']?(?:-?\d{1,20}(?:\.\d{1,6})?[kmgtKMGT]?i?[bB]?(?::-?\d{1,20}[kmgtKMGT]?)?|infinity"""
+    r"""|unlimited|yes|no|true|false|on|off|none|all|\$\{?[A-Za-z_]\w*\}?)?["']?[\]},;]*"""
+)
+_NAMES = """
+    TZ PATH LANG LC_ALL GOMAXPROCS TERM SHELL GOGC GODEBUG
+    Description Documentation After Before Wants Requires BindsTo PartOf Conflicts Type Restart
+    RestartSec User Group Slice WantedBy RequiredBy Alias KillMode Delegate NotifyAccess UMask
+    WorkingDirectory EnvironmentFile PIDFile StandardOutput StandardError
+    PropagateResourceLimits PropagateResourceLimitsExcept ClusterName SlurmctldHost NodeName
+    PartitionName Nodes NodeHostname State Features Gres GresTypes Default MaxTime DefaultTime
+    LaunchParameters PrologFlags TaskPlugin ProctrackType SelectType SelectTypeParameters
+    SchedulerType JobAcctGatherType SlurmUser SlurmdUser SlurmdSpoolDir StateSaveLocation
+    SlurmctldPidFile SlurmdPidFile SlurmctldLogFile SlurmdLogFile MpiDefault SwitchType
+    Prolog Epilog TaskProlog TaskEpilog PlugStackConfig AuthType CryptoType
+    AccountingStorageType AccountingStorageHost default_ulimits
+"""
+_STARTS = """
+    ExecStart ExecStartPre ExecStartPost ExecReload ExecStop Environment DOCKER_OPTS OPTIONS
+"""
+_COMMANDS = frozenset(_STARTS.split())
+_FLAGS = """
+    default-ulimit default-shm-size live-restore log-driver log-level storage-driver data-root
+    exec-root cgroup-parent containerd config-file pidfile group host bridge bip mtu ip icc
+    iptables ip6tables default-runtime userns-remap debug experimental selinux-enabled
+"""
+_SHORT = ("-D", "-H", "-b", "-G", "-g", "-l", "-s")
+_LONG = (f"--{name}" for name in _FLAGS.split())
+_KNOWN = frozenset((*_NAMES.split(), *RLIMITS, *_SHORT, *_LONG))
+_ENDLESS = re.compile(r"[^ \t\r\n]{1000,}|[ \t]{1000,}")  # They would take long to search.
+_EMPTY = re.compile(r"[ \t]*(?:\[[\w -]+\])?[ \t]*\r?")
+_SPACED = re.compile(r"^([ \t]*[#;]*[ \t]*[A-Za-z][\w.-]*)[ \t]+(\+?=)[ \t]*")
+_GOES_ON = re.compile(r"[\\,\[{][ \t\r]*$")
+
+_SENSITIVE = "pass|pwd|secret|token|credential|api[-_ ]?key|access[-_ ]?key|private[-_ ]?key"
+_SPOKEN = re.compile(
+    rf"(?<![\w/])([\w.-]*(?:{_SENSITIVE})[\w.-]*[\"']?(?:[ \t]+(?:is|was))?(?:\s*[:=]\s*|[ \t]+))"
+    r"(\"[^\"\n]*\"?|'[^'\n]*'?|[^\s\"']+)",
+    re.IGNORECASE,
+)
+_HEADER = re.compile(
+    r"\b((?:proxy-)?authorization[\"']?\s*[:=]\s*[\"']?|(?:set-)?cookie:\s*|x-[\w-]+:\s*)[^\"'\n]+",
+    re.IGNORECASE,
+)
+_SCHEME = re.compile(r"\b(bearer|basic|digest|negotiate)([ \t]+|%20)[^\s\"']+", re.IGNORECASE)
+_TOKEN = re.compile(
+    r"\b(?:(?:gh[pousr]|github_pat|glpat|xox[a-z]|hf|sk|pk|rk|npm|pypi|dckr_pat|hvs|AIza|ya29)"
+    r"[_.-]?[\w.-]{8,}|A[KS]IA[A-Z0-9]{8,}|eyJ[\w.=-]{8,}|[0-9a-fA-F]{32,}"
+    r"|(?=[\w+]*\d)(?=[\w+]*[a-z])(?=[\w+]*[A-Z])[\w+]{20,}={0,2})"
+)
+_USERINFO = re.compile(
+    r"""(?:([a-z][\w+.-]*:(?:\\?/){2})|[^\s"'/:@=]+:)[^\s"']+(?:@|%40|\\u0040)""", re.IGNORECASE
+)
+_QUERY = re.compile(r"""(\w:\\?/[^\s"'?]*\?)[^\s"']+""")
+_BLOT = "REDACTED"
 
 
 def redact(text: str) -> str:
-    """Blank out credentials in daemon.json or a unit file, for diffs and logs.
+    """Blank out what may be a credential in a file of lines, or in a message.
 
-    Values of keys that name a secret go whole, and whatever stands before the ``@`` of an
-    address. It needs no valid JSON: a broken file is shown as well.
+    Values of unknown names and flags go, unless they are numbers or switches; so does what
+    stands before the ``@`` of an address, and what looks like a token.
     """
-    text = _SECRET_MEMBER.sub(r'\1"REDACTED"', text)
-    text = _SECRET_OPTION.sub(r"\1REDACTED", text)
-    return _USER_PASSWORD.sub(lambda match: f"{match[1] or ''}REDACTED@", text)
+    lines, hot = [], False
+    for line in _ENDLESS.sub(_BLOT, text).split("\n"):
+        shown, hot = _redact_words(line, hot)
+        lines.append(shown)
+    return redact_message("\n".join(lines))
+
+
+def redact_message(text: str, daemon_json: str = "") -> str:
+    """Blank out what looks like a credential, and what is hidden of a daemon.json."""
+    for hidden in sorted(find_hidden(daemon_json), key=len, reverse=True):
+        if len(hidden) > 2:
+            text = text.replace(hidden, _BLOT).replace(repr(hidden)[1:-1], _BLOT)
+    text = _ENDLESS.sub(_BLOT, text)
+    text = _HEADER.sub(rf"\1{_BLOT}", text)
+    text = _SCHEME.sub(rf"\1\2{_BLOT}", text)
+    text = _SPOKEN.sub(_hide_spoken, text)
+    text = _USERINFO.sub(lambda match: f"{match[1] or ''}{_BLOT}@", text)
+    text = _QUERY.sub(rf"\1{_BLOT}", text)
+    return _TOKEN.sub(_BLOT, text)
+
+
+def _hide_spoken(match: re.Match[str]) -> str:
+    return match[0] if _BLOT in match[2] else f"{match[1]}{_BLOT}"
+
+
+def _redact_words(line: str, hot: bool) -> tuple[str, bool]:
+    """Return a line as it may be shown, and whether the next one goes on with a secret."""
+    if _EMPTY.fullmatch(line):
+        return line, False
+    joined = _SPACED.sub(r"\1\2", line)
+    shown, hot = _redact_each(joined, hot)
+    is_open = _GOES_ON.search(line) is not None or line.count('"') % 2 == 1
+    return (line if shown == joined else shown), is_open and (hot or "Environment" in line)
+
+
+def _redact_each(line: str, hot: bool) -> tuple[str, bool]:
+    """Return words as they may be shown, and whether the last one is hidden.
+
+    A word behind a hidden one is hidden, unless it has a harmless name itself.
+    """
+    words = []
+    for word in _WORD.findall(line):
+        if word.strip(" \t\\\r"):
+            word, hot = _redact_word(word, hot)
+        words.append(word)
+    return "".join(words), hot
+
+
+def _redact_word(word: str, hot: bool) -> tuple[str, bool]:
+    named = _FLAG.fullmatch(word) or _ASSIGNED.fullmatch(word)
+    start = named.start("value") if named else 0
+    head, value = word[:start], word[start:]
+    is_plain = _HARMLESS_VALUE.fullmatch(value) is not None
+    if not named:
+        return (word if is_plain or not hot else _BLOT), hot
+    name = named["name"]
+    if name in _COMMANDS:
+        quote = value[0] if value[:1] in ("'", '"') and name != "Environment" else ""
+        shown, hot = _redact_each(value[len(quote) :], name == "Environment")
+        return head + quote + shown, hot
+    is_known = name in _KNOWN and not re.search(r"[ \t]", head + value.rstrip())
+    hot = not is_known if name.startswith("-") else not (is_known or is_plain)
+    return head + (value if is_known or is_plain else _BLOT), hot

@@ -6,6 +6,8 @@ from __future__ import annotations
 import shlex
 from typing import NamedTuple
 
+from .line_edit import edit_line, prepend, write_row
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from .declaration import Declaration
@@ -42,29 +44,31 @@ class Remedy(NamedTuple):
         ]
 
 
-def comment_out(at: Declaration, then: str = "", instead: str = "", mark: str = "# ") -> Remedy:
+def comment_out(
+    at: Declaration, then: str = "", instead: str = "", mark: str = "# ", user: str = ""
+) -> Remedy:
     """Make a line of a file ineffective, in place, so that the numbers of the others stay.
 
+    :param at: The statement, with the whole line for its text.
     :param instead: Another way out, for the sentence.
     :param mark: What begins a comment.
+    :param user: Whose file it is; empty for root's.
     """
     text = f"comment that line out{', or ' if instead else ''}{instead}"
-    return Remedy(text, _edit(at, f"{at.line}s/^/{mark}/"), then)
+    return Remedy(text, edit_line(at, f"s/^/{mark}/", user), then)
 
 
 def replace_line(at: Declaration, text: str, then: str = "") -> Remedy:
-    """Put another text in the place of a line."""
-    return Remedy(f'make it "{text}"', _edit(at, f"{at.line}c\\{text}"), then)
+    """Put another text in the place of a line, which is the text of the statement."""
+    return Remedy(f'make it "{text}"', edit_line(at, write_row(text)), then)
+
+
+def prepend_line(path: str, text: str, then: str = "") -> Remedy:
+    """Add a line before all others of a file."""
+    return Remedy(f'state "{text}"', prepend(path, text), then)
 
 
 def append_line(path: str, text: str, then: str = "") -> Remedy:
     """Add a line to the end of a file, which is made where it is absent."""
     line = f"echo {shlex.quote(text)} >> {shlex.quote(path)}"
     return Remedy(f'state it: "{text}" in {path}', ((*_SHELL, line),), then)
-
-
-def _edit(at: Declaration, script: str) -> tuple[tuple[str, ...], ...]:
-    """Return the edit of a line; a name that cannot be typed is left to a person."""
-    if not at.line or not at.path.isprintable():
-        return ()
-    return (("sed", "-i", "--follow-symlinks", script, at.path),)

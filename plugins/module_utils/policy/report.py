@@ -86,7 +86,7 @@ def _mark(finding: Finding) -> str:
 
 def _explain(status: str, group: list[Finding]) -> dict[str, tuple[str, ...]]:
     """Return what is told of a place, each with its reasons; what has the same ones, together."""
-    plain = not any(one.causes or one.waiver for one in group)
+    plain = not any(one.causes or one.waiver or one.owner for one in group)
     if status == PASS or (status == UNKNOWN and plain):
         return {_describe(status, group): ()}
     alike: dict[tuple[str, ...], list[Finding]] = {}
@@ -111,7 +111,14 @@ def format_verdict(findings: list[Finding]) -> str:
     more = f", {counts[WAIVED]} waived" if counts[WAIVED] else ""
     more = more if findings else "; nothing was judged"
     unknown = f"{counts[UNKNOWN]} unknown{_note_first_boot(findings)}"
-    return f"{counts[PASS]} pass{late}, {counts[FAIL]} fail, {unknown}{more}"
+    fail = f"{counts[FAIL]} fail{_note_owners(findings)}"
+    return f"{counts[PASS]} pass{late}, {fail}, {unknown}{more}"
+
+
+def _note_owners(findings: list[Finding]) -> str:
+    """Say how much of what fails is users' own doing."""
+    own = sum(one.status == FAIL and bool(one.owner) for one in findings)
+    return f" ({own} by users' own files or processes)" if own else ""
 
 
 def _note_first_boot(findings: list[Finding]) -> str:
@@ -124,9 +131,19 @@ def _note_first_boot(findings: list[Finding]) -> str:
 
 
 def format_failures(findings: list[Finding]) -> list[str]:
-    """Return one sentence for each place that falls short."""
-    failed = _by_place([finding for finding in findings if finding.status == FAIL])
-    return [f"{place}: {_describe(FAIL, group)}" for place, group in failed.items()]
+    """Return one sentence for each place that falls short, what root decides first."""
+    failed = [finding for finding in findings if finding.status == FAIL]
+    owners = dict.fromkeys(["", *(finding.owner for finding in failed)])
+    return [
+        f"{place}: {_describe(FAIL, group)}{f' ({describe_owner(owner)})' if owner else ''}"
+        for owner in owners
+        for place, group in _by_place([one for one in failed if one.owner == owner]).items()
+    ]
+
+
+def describe_owner(owner: str) -> str:
+    """Return whose doing a finding is that root does not decide."""
+    return f"{owner}'s own file or process; the node is not at fault"
 
 
 def _describe(status: str, group: list[Finding]) -> str:
@@ -178,6 +195,8 @@ def format_reasons(finding: Finding) -> list[str]:
     lines = _wrap(finding.waiver, "     note ", _DEEPER) if finding.waiver else []
     if finding.status == WAIVED:
         return lines
+    if finding.owner:
+        lines += _wrap(describe_owner(finding.owner), "     who  ", _DEEPER)
     for cause in finding.causes:
         remedy = cause.remedy
         then = f"; then {remedy.then}" if remedy.then else ""

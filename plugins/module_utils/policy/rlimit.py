@@ -19,7 +19,7 @@ UNLIMITED_WORDS = ("unlimited", "infinity", "-1")
 _BINARY_UNITS = {"": 1, "B": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40}
 _TIME_UNITS = {"": 1, "s": 1, "min": 60, "h": 3600}
 _COUNT_UNITS = {"": 1}
-_QUANTITY = re.compile(r"([0-9]+) ?([A-Za-z]*)")
+_QUANTITY = re.compile(r"(0|[1-9][0-9]{0,39}) ?([A-Za-z]*)")
 
 
 class Rlimit(NamedTuple):
@@ -75,7 +75,8 @@ def parse_quantity(value: object, unit: str) -> int:
     """Read a limit as a policy states it and return it in the kernel's unit.
 
     :param value: A whole number, a number with a unit (``8GiB``, ``10min``), or a word for
-        "no limit". Decimal units (``KB``) are refused: people mean two things by them.
+        "no limit". Decimal units (``KB``) and leading zeros are refused: people mean two things
+        by them.
     :param unit: ``bytes``, ``seconds`` or empty, as in :class:`Item`.
     :raises ValueError: With what was seen and what is accepted.
 

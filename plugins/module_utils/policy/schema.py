@@ -26,12 +26,13 @@ from .policy_reader import (
     read_stated,
     refuse_unknown,
 )
+from .policy_shape import find_misshapes, find_unfit_texts
 from .profiles import PROFILES
 from .rlimit import UNLIMITED
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from .services_policy import ServicesPolicy
     from .slurm_policy import SlurmPolicy
@@ -95,13 +96,16 @@ class Policy(NamedTuple):
     waivers: tuple[Waiver, ...] = ()
 
 
-def load_policy(policy: object, profile: str, run: bool = False) -> Policy:
+def load_policy(
+    policy: object, profile: str, run: bool = False, told: Iterable[str] = ()
+) -> Policy:
     """Merge *policy* over the named profile and check the result.
 
     Mappings merge key by key, lists and values replace, ``null`` removes what the profile says.
 
     :param policy: A mapping, or ``None`` for the profile as it is.
     :param run: Whether a run is meant to be judged, so that all it needs must be stated.
+    :param told: What is wrong with it and no longer seen in its values, such as a second key.
     :raises PolicyError: With every violation, each with its key path.
     """
     if profile not in PROFILES:
@@ -110,19 +114,26 @@ def load_policy(policy: object, profile: str, run: bool = False) -> Policy:
         raise PolicyError([f"policy: {name_kind(policy)} was given; a mapping is accepted"])
     if policy == {}:
         raise PolicyError(["policy: is empty, so nothing would be required; leave it out"])
-    problems: list[str] = []
-    try:
-        loaded = _read_policy(merge_profile(policy or {}, profile), problems)
-    except RecursionError:
-        raise PolicyError(["policy: is nested too deeply to be read"]) from None
+    misshapes = find_misshapes(policy)
+    if misshapes:
+        raise PolicyError([*told, *misshapes])
+    problems = [*told, *_find_second_names(policy or {})]
+    loaded = _read_policy(merge_profile(policy or {}, profile), problems)
     if not problems:
-        problems += _find_clashes(loaded)
+        problems += [*_find_clashes(loaded), *find_unfit_texts(policy)]
     problems += _find_missing(loaded, problems) if run else []
     if not problems and loaded._replace(waivers=()) == Policy():
         problems.append("policy: is empty, so nothing would be required")
     if problems:
         raise PolicyError(problems)
     return loaded
+
+
+def find_problems(raw: Mapping[str, object]) -> list[str]:
+    """Return what is wrong with the values of a small policy that we wrote ourselves."""
+    problems = find_misshapes(raw)
+    _read_policy(raw, problems)
+    return problems
 
 
 def merge_profile(policy: Mapping[str, object], profile: str) -> Mapping[str, object]:
@@ -151,6 +162,16 @@ def _find_clashes(policy: Policy) -> Iterator[str]:
     for path, section, unit in others:
         if section and section.limits and unit in units:
             yield f"services.units.{unit}: {path} states it as well; one of them is accepted"
+
+
+def _find_second_names(policy: Mapping[str, object]) -> Iterator[str]:
+    """Yield the sysctls that are stated under two spellings: one value would be lost."""
+    kernel = policy.get("kernel")
+    names: dict[object, object] = {}
+    for key in kernel if isinstance(kernel, dict) else ():
+        first = names.setdefault(_normal(key), key)
+        if first != key:
+            yield f"kernel.{key}: states the same as kernel.{first}; one of them is accepted"
 
 
 def _with_normal_keys(policy: Mapping[str, object]) -> Mapping[str, object]:
@@ -188,7 +209,7 @@ def _read_policy(raw: Mapping[str, object], problems: list[str]) -> Policy:
     refuse_unknown("policy", raw, SECTIONS, problems)
     containers = read_mapping("containers", raw.get("containers", {}), ENGINES, problems)
     return Policy(
-        sessions=_read_sessions(raw.get("sessions", []), problems),
+        sessions=read_sessions(raw.get("sessions", []), problems),
         kernel=_read_kernel(raw.get("kernel", {}), problems),
         docker=_read_docker(containers.get("docker", {}), problems),
         podman=read_podman(containers.get("podman", {}), problems),
@@ -234,7 +255,8 @@ def _read_waivers(raw: Mapping[str, object], problems: list[str]) -> tuple[Waive
     return read_waivers(raw["waivers"], problems)
 
 
-def _read_sessions(raw: object, problems: list[str]) -> tuple[SessionRule, ...]:
+def read_sessions(raw: object, problems: list[str]) -> tuple[SessionRule, ...]:
+    """Read the section ``sessions``; every violation is added to *problems*."""
     rules = []
     items = SESSION["limits"].accepted
     for path, entry in read_entries("sessions", raw, SESSION, problems):

@@ -13,6 +13,7 @@ from .cause import Cause, cite
 from .declaration import Declaration
 from .finding import Requirement
 from .limits_conf import LimitsLine, format_limits, parse_limits_conf, parse_value
+from .line_edit import edit_line
 from .pam_limits import (
     Bound,
     Dialect,
@@ -275,7 +276,7 @@ def _blame_unread(entry: Unread, facts: SessionFacts) -> tuple[Cause, SessionFac
         added = parse_limits_conf(entry.instead, at.path)
     else:
         folder = at.path.rpartition("/")[0]
-        command = ("mv", "-n", at.path, f"{folder}/{entry.name}")
+        command = ("mv", "-nT", at.path, f"{folder}/{entry.name}")
         remedy = Remedy(f"rename the file to {entry.name}", (command,), _RELOGIN)
         cause = Cause("pam-file-not-read", text, remedy, at)
         added = [one.line for one in facts.unread if one.line.path == at.path]
@@ -295,9 +296,8 @@ def _blame_dash(dash: LimitsLine, facts: SessionFacts) -> tuple[Cause, SessionFa
     at = _declare(dash)
     text = f"{cite(at)} loses its hard half with its soft half to a line before it"
     fields = (dash.fields[0], "hard", *dash.fields[2:])
-    added = f"{at.line}a\\{' '.join(fields)}"
-    command = ("sed", "-i", "--follow-symlinks", added, at.path)
-    remedy = Remedy(f'add "{" ".join(fields)}" below it', (command,), _RELOGIN)
+    added = " ".join(fields)
+    remedy = Remedy(f'add "{added}" below it', edit_line(at, f"a\\{added}"), _RELOGIN)
     index = facts.lines.index(dash) + 1
     lines = (*facts.lines[:index], dash._replace(fields=fields), *facts.lines[index:])
     return Cause("pam-dash-loses-hard", text, remedy, at), facts._replace(lines=lines)

@@ -57,6 +57,7 @@ _WORDS = {
 }
 _CALL = re.compile(r"(?:^|[\s;&|({])(ulimit|limit)\s+([^;&|)}#]+)")
 _SOURCE = re.compile(r"(?:^|[\s;&|({])(?:\.|source)\s+[\"']?([$~/][^\s;&|\"')}]*)")
+_WHOLE = re.compile("[0-9]{1,40}")
 _COMMENT = re.compile(r"(?:^|\s)#.*")
 _BOURNE = {
     LOGIN: (
@@ -73,6 +74,14 @@ _C = {
     LOGIN: ("/etc/csh.login", "/etc/profile.d/*.csh", "~/.login"),
     INTERACTIVE: ("/etc/csh.cshrc", "~/.tcshrc", "~/.cshrc"),
 }
+OF_ROOT = tuple(
+    path
+    for kinds in (_BOURNE, _Z, _C)
+    for paths in kinds.values()
+    for path in paths
+    if path.startswith("/etc/")
+)
+"""The startup files of all users, as patterns."""
 
 
 class ShellLine(NamedTuple):
@@ -95,7 +104,7 @@ def list_startup_files(shell: str) -> tuple[str, ...]:
 def find_sourced(text: str, home: str) -> list[str]:
     """Return the files that a startup file reads, as far as their names are plain."""
     found = []
-    for line in text.splitlines():
+    for line in text.split("\n"):
         for path in _SOURCE.findall(_COMMENT.sub("", line)):
             plain = re.sub(r"^(~|\$HOME|\$\{HOME\})(?=/)", home, path)
             if plain.startswith("/") and "$" not in plain:
@@ -105,11 +114,11 @@ def find_sourced(text: str, home: str) -> list[str]:
 
 def find_shell_limits(text: str, path: str) -> Iterator[ShellLine]:
     """Yield every statement that sets a limit; one that only shows it is none."""
-    for number, line in enumerate(text.splitlines(), 1):
+    for number, line in enumerate(text.split("\n"), 1):
         for command, arguments in _CALL.findall(_COMMENT.sub("", line)):
             read = _read_ulimit if command == "ulimit" else _read_limit
             for item, bounds, value in read(arguments.split()):
-                yield ShellLine(item, bounds, Declaration(path, number, line.strip(), value))
+                yield ShellLine(item, bounds, Declaration(path, number, line, value))
 
 
 def _read_ulimit(words: list[str]) -> Iterator[tuple[str, tuple[str, ...], int | str]]:
@@ -146,4 +155,4 @@ def _read_value(item: str, word: str) -> int | str:
     if word in ("unlimited", "infinity"):
         return UNLIMITED
     plain = item in ("cpu", "msgqueue", "nice", "rtprio", "rttime")
-    return int(word) * (1 if plain else ITEMS[item].scale) if word.isdecimal() else word
+    return int(word) * (1 if plain else ITEMS[item].scale) if _WHOLE.fullmatch(word) else word

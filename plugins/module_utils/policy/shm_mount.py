@@ -11,7 +11,7 @@ from .rlimit import UNLIMITED
 SHM = "/dev/shm"  # noqa: S108 - the kernel's, and no file of ours
 FSTAB = "/etc/fstab"
 PAGE = 4096
-_SIZE = re.compile(r"(0[xX][0-9a-fA-F]+|[0-9]+)([kKmMgGtTpPeE]?)(%?)")
+_SIZE = re.compile(r"(0[xX][0-9a-fA-F]{1,40}|[0-9]{1,40})([kKmMgGtTpPeE]?)(%?)")
 _ESCAPE = re.compile(r"\\([0-7]{3})")
 _LINE = re.compile(r"\s*([^\s#]\S*)\s+(\S+)\s+\S+\s+(\S+)")
 
@@ -27,7 +27,7 @@ def find_lines(text: str, memory: int) -> list[Declaration]:
         target = _ESCAPE.sub(lambda code: chr(int(code[1], 8)), match[2]) if match else ""
         if match and target.rstrip("/") == SHM:
             size = _read_size(match[3], memory)
-            found.append(Declaration(FSTAB, number, row.strip(), size))
+            found.append(Declaration(FSTAB, number, row, size))
     return found
 
 

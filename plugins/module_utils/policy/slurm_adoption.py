@@ -72,11 +72,12 @@ def blame_flags(shown: Mapping[str, str], facts: ConfFacts) -> Cause | None:
     text = f"{_FLAGS}={','.join([*has, _CONTAIN])}"
     who = f"{cite(line)} lacks" if line else f"no {_FLAGS} in {facts.path} states"
     why = f"{who} {_CONTAIN}, so that jobs have no step that a login is adopted into"
+    reconfigure = ("scontrol", "reconfigure")
     remedy = replace_line(line, text) if line else append_line(facts.path, text)
+    remedy = remedy._replace(commands=(*remedy.commands, reconfigure) if remedy.commands else ())
     if line and _CONTAIN.lower() in [word.lower() for word in has]:
-        remedy = Remedy("let Slurm read it")
+        remedy = Remedy("let Slurm read it", (reconfigure,))
         why = f"{cite(line)} was not read yet: jobs have no step that a login is adopted into"
-    remedy = remedy._replace(commands=(*remedy.commands, ("scontrol", "reconfigure")))
     if facts.served:
         remedy = Remedy(f'state "{text}" in slurm.conf of the controller, then reconfigure')
     return Cause("slurm-not-contained", why, remedy, line)

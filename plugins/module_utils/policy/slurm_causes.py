@@ -115,10 +115,14 @@ def _blame_login(item: str, facts: JobFacts, conf: ConfFacts) -> Cause:
         text = f"no line of {conf.path} says otherwise, so jobs take over soft limits of logins,"
         text += f" and {whose}"
         return Cause("slurm-login-decides", text, find_remedy(None, conf))
-    does = "leaves the limit out" if line.text.lower().startswith(EXCEPT.lower()) else "says so"
+    does = "leaves the limit out" if _is_except(line) else "says so"
     text = f"jobs take over soft limits of logins: {cite(line)} {does}, and {whose}"
     code = "slurm-except-lacks" if "out" in does else "slurm-propagates"
     return Cause(code, text, find_remedy(line, conf), line)
+
+
+def _is_except(line: Declaration) -> bool:
+    return line.text.lower().lstrip().startswith(EXCEPT.lower())
 
 
 def find_remedy(line: Declaration | None, conf: ConfFacts) -> Remedy:
@@ -132,7 +136,7 @@ def find_remedy(line: Declaration | None, conf: ConfFacts) -> Remedy:
     else:
         script = f"printf '\\n%s\\n' {shlex.quote(text)} >> {shlex.quote(conf.path)}"
         remedy = Remedy(f'state it: "{text}" in {conf.path}', (("sh", "-c", script),))
-    commands = (*remedy.commands, RECONFIGURE)
+    commands = (*remedy.commands, RECONFIGURE) if remedy.commands else ()
     return remedy._replace(text=f"{remedy.text} on every node", commands=commands)
 
 
@@ -157,7 +161,7 @@ def blame_propagation(
     if line is None:
         text = f"no line of {conf.path} says otherwise, so jobs take over {names} of logins"
         return Cause("slurm-login-decides", text, find_remedy(None, conf))
-    excepts = line.text.lower().startswith(EXCEPT.lower())
+    excepts = _is_except(line)
     code = "slurm-except-lacks" if excepts else "slurm-propagates"
     text = f"{cite(line)} lets jobs take over {names} of logins"
     return Cause(code, text, find_remedy(line, conf), line)

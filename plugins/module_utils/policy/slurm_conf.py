@@ -33,6 +33,8 @@ _WHOLE_LINES = frozenset(("nodename", "partitionname", "downnodes", "frontendnam
 _TRUE, _FALSE = ("yes", "up", "true", "1"), ("no", "down", "false", "0")
 _NAMES = {name.upper(): name for name in PROPAGATED}
 _DEEPEST = 16
+_MOST_LINES = 500_000
+"""Lines that are read, those of a file each time that it is included."""
 
 
 class SlurmConf(NamedTuple):
@@ -68,14 +70,19 @@ def parse_slurm_conf(files: Mapping[str, str], main: str) -> SlurmConf:
     faults: list[Declaration] = []
     missing: list[str] = []
     waiting = [(0, main, _join_lines(files.get(main, "")))]
+    left = _MOST_LINES
     while waiting:
         depth, path, lines = waiting[-1]
-        number, line = next(lines, (0, ""))
+        number, line, whole = next(lines, (0, "", ""))
         if not number:
             waiting.pop()
             continue
         included = _INCLUDE.match(line)
-        at = Declaration(path, number, line.strip(), "")
+        at = Declaration(path, number, whole, "")
+        left -= 1
+        if not left:
+            faults.append(at._replace(value="too much is included to be read"))
+            break
         if included:
             inner = _locate(included[1], path, stated)
             if inner not in files:
@@ -109,8 +116,8 @@ def _locate(name: str, path: str, stated: Mapping[str, Sequence[Declaration]]) -
     return name if name.startswith("/") else f"{path.rpartition('/')[0]}/{name}"
 
 
-def _join_lines(text: str) -> Iterator[tuple[int, str]]:
-    """Yield each line that says something, with the number of its first row.
+def _join_lines(text: str) -> Iterator[tuple[int, str, str]]:
+    """Yield each line that says something, with the number of its first row and all its rows.
 
     A comment ends a row; a backslash before the end, blanks or a comment joins the next one.
     """
@@ -128,7 +135,7 @@ def _join_lines(text: str) -> Iterator[tuple[int, str]]:
             joined += row
         line = re.sub(r"\\(.?)", r"\1", joined)
         if line.strip():
-            yield first, line
+            yield first, line, "\n".join(rows[first - 1 : number])
         first, joined = number + 1, ""
 
 

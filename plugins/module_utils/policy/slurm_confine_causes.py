@@ -115,7 +115,7 @@ def blame_conf(asked: int, total: int, around: Surroundings) -> list[Cause]:
         )
         text = f"{cite(line)} leaves a job {percent:g} % of {of}"
         remedy = replace_line(line, f"{key}=100")
-        commands = (*remedy.commands, _RECONFIGURE)
+        commands = (*remedy.commands, _RECONFIGURE) if remedy.commands else ()
         remedy = remedy._replace(text=f"{remedy.text} on every node", commands=commands)
         if around.served:
             remedy = Remedy(f'state "{key}=100" in cgroup.conf of the controller, then reconfigure')

@@ -62,9 +62,9 @@ def parse_confines(text: str) -> Confines:
         row = _ROW.fullmatch(line.strip())
         if row and row[1].startswith("cpuset."):
             cpus.append(Level(row[3], count_cpus(row[2])))
-        elif row and row[2].isdigit() and int(row[2]) < _ENDLESS:
+        elif row and row[2].isdigit() and int(row[2][:40]) < _ENDLESS:
             memory.append(Level(row[3], int(row[2])))
     allowed = re.search(r"^Cpus_allowed_list:\s*(\S+)", text, re.MULTILINE)
-    total = re.search(r"^MemTotal:\s*([0-9]+) kB", text, re.MULTILINE)
+    total = re.search(r"^MemTotal:\s*([0-9]{1,40}) kB", text, re.MULTILINE)
     count = count_cpus(allowed[1]) if allowed else 0
     return Confines(tuple(memory), tuple(cpus), count, int(total[1]) * 1024 if total else 0)

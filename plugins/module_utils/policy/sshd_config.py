@@ -7,9 +7,10 @@ Format: sshd_config(5); ``process_server_config_line_depth()`` in OpenSSH's ``se
 from __future__ import annotations
 
 import re
-from fnmatch import fnmatchcase
+from itertools import count
 
 from .declaration import Declaration
+from .glob_pattern import is_pattern, matches_path
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -17,7 +18,9 @@ if TYPE_CHECKING:
 
 MAIN_FILE = "/etc/ssh/sshd_config"
 
-_KEYWORD = re.compile(r'[ \t\f]*("?)([A-Za-z0-9]+)\1[ \t\f]*=?[ \t\f]*(.*?)[ \t\f\r]*')
+_KEYWORD = re.compile(r'[ \t\f]*("?)([A-Za-z0-9]+)\1[ \t\f]*=?[ \t\f]*(.*)')
+_MOST_LINES = 500_000
+"""Lines that are read by way of includes, of which each may be read many times."""
 _WORD = re.compile(r"""#.*|(?:"[^"]*"|'[^']*'|[^ \t\f"'])+""")
 
 
@@ -43,16 +46,20 @@ def find_use_pam(files: Mapping[str, str], path: str = MAIN_FILE) -> Declaration
     :param files: Text by absolute path of the main file and of everything it includes.
     :raises ValueError: If sshd would refuse the value, or files include each other in a loop.
     """
-    return next(_find_all(files, path, ()), None)
+    return next(_find_all(files, path, (), count(1)), None)
 
 
-def _find_all(files: Mapping[str, str], path: str, trail: tuple[str, ...]) -> Iterator[Declaration]:
+def _find_all(
+    files: Mapping[str, str], path: str, trail: tuple[str, ...], read: Iterator[int]
+) -> Iterator[Declaration]:
     if path in trail:
         raise ValueError(f"{path}: includes itself, by way of {', '.join(trail)}")
     for keyword, line, words in _read_lines(path, files.get(path, "")):
+        if next(read, 0) > _MOST_LINES:
+            raise ValueError(f"{line.place}: too much is included to be read")
         if keyword == "include":
             for included in _match_files(files, words):
-                yield from _find_all(files, included, (*trail, path))
+                yield from _find_all(files, included, (*trail, path), read)
         elif keyword == "usepam":
             yield line._replace(value=_parse_flag(line, words))
 
@@ -60,10 +67,11 @@ def _find_all(files: Mapping[str, str], path: str, trail: tuple[str, ...]) -> It
 def _match_files(files: Mapping[str, str], patterns: list[str]) -> Iterator[str]:
     """Expand as glob(3) does: a star stays within its directory and passes over dot files."""
     for pattern in patterns:
-        for path in sorted(files):
-            names, globs = path.split("/"), pattern.split("/")
-            shown = not names[-1].startswith(".") or globs[-1].startswith(".")
-            if shown and len(names) == len(globs) and all(map(fnmatchcase, names, globs)):
+        hidden = pattern.rpartition("/")[2].startswith(".")
+        plain = [pattern] if pattern in files else []
+        for path in sorted(files) if is_pattern(pattern) else plain:
+            shown = hidden or not path.rpartition("/")[2].startswith(".")
+            if shown and matches_path(pattern, path):
                 yield path
 
 
@@ -74,7 +82,7 @@ def _read_lines(path: str, text: str) -> Iterator[tuple[str, Declaration, list[s
     """
     everyone = True
     for number, line in enumerate(text.split("\n"), 1):
-        match = _KEYWORD.fullmatch(line)
+        match = _KEYWORD.fullmatch(line.rstrip(" \t\f\r"))
         if match is None:
             continue
         keyword, words = match[2].lower(), _split_words(match[3])
@@ -83,7 +91,7 @@ def _read_lines(path: str, text: str) -> Iterator[tuple[str, Declaration, list[s
         elif keyword == "include":
             words = [word if word.startswith("/") else f"/etc/ssh/{word}" for word in words]
         if everyone:
-            yield keyword, Declaration(path, number, line.strip(), ""), words
+            yield keyword, Declaration(path, number, line, ""), words
 
 
 def _split_words(text: str) -> list[str]:
@@ -95,6 +103,7 @@ def _parse_flag(line: Declaration, words: list[str]) -> str:
     value = words[0].lower() if words else ""
     if value not in ("yes", "no"):
         raise ValueError(
-            f"{line.place}: {line.text!r}: sshd accepts yes or no, and does not start with this"
+            f"{line.place}: {line.text.strip()!r}: sshd accepts yes or no, and does not start with"
+            " this"
         )
     return value

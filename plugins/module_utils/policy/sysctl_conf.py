@@ -41,6 +41,7 @@ _DEPRECATED = ("base_reachable_time", "retrans_time")  # procps 3 leaves them al
 _SWAP = str.maketrans("./", "/.")
 _BLANK = " \t\n\r"
 _SPACE = " \t\n\v\f\r"
+_NUMBER = re.compile(r"(0[xX][0-9a-fA-F]{1,39}|0[0-7]{0,39}|[1-9][0-9]{0,39})(?![^ \t\n\0])")
 
 
 class SysctlLine(NamedTuple):
@@ -65,7 +66,7 @@ class SysctlLine(NamedTuple):
     def declaration(self) -> Declaration:
         """Return the value as a number where it is one and nothing else."""
         text = self.value or ""
-        number = None if re.search(r"\s", text) else parse_sysctl_number(text)
+        number = None if len(text.split(None, 1)) != 1 else parse_sysctl_number(text)
         return Declaration(self.path, self.line, self.text, text if number is None else number)
 
 
@@ -84,7 +85,9 @@ def order_files(files: Mapping[str, str], procps: bool = False) -> list[str]:
 def parse_sysctl_conf(text: str, path: str) -> list[SysctlLine]:
     """Return every line that systemd-sysctl heeds; it ignores the others."""
     found = []
-    for number, raw in enumerate(split_lines(text), start=1):
+    lines, rows = split_lines(text), text.split("\n")
+    rows = rows if len(rows) == len(lines) else lines
+    for number, (raw, row) in enumerate(zip(lines, rows), start=1):
         line = raw.strip(_BLANK)
         key, equals, value = line.partition("=")
         excludes = not equals and key.startswith("-")
@@ -93,7 +96,7 @@ def parse_sysctl_conf(text: str, path: str) -> list[SysctlLine]:
         name = simplify(with_slashes(key[key.startswith("-") :].strip(_BLANK)))
         stated = None if excludes else value.strip(_BLANK)
         if name:
-            found.append(SysctlLine(path, number, line, name, stated, is_pattern(name)))
+            found.append(SysctlLine(path, number, row, name, stated, is_pattern(name)))
     return found
 
 
@@ -133,19 +136,21 @@ def parse_procps3_conf(text: str, path: str) -> list[SysctlLine]:
 
 def with_slashes(key: str) -> str:
     """Return the name of a key's file: the first separator says which of the two separates."""
-    first = re.search(r"[./]", key)
-    return key.translate(_SWAP) if first and first[0] == "." else key
+    dot, slash = key.find("."), key.find("/")
+    return key.translate(_SWAP) if dot >= 0 and (slash < 0 or dot < slash) else key
 
 
 def simplify(name: str) -> str:
     """Drop empty parts and single dots from the name of a file."""
+    if "//" not in name and "/." not in name and name[:1] not in "/." and name[-1] != "/":
+        return name  # Nearly every one.
     return "/".join(part for part in name.split("/") if part not in ("", "."))
 
 
 def parse_sysctl_number(text: str) -> int | None:
     """Read a value as the kernel's parser does: it stops at the first blank, and a leading zero
     makes a number octal (``proc_get_long()`` in kernel/sysctl.c)."""
-    match = re.match(r"(0[xX][0-9a-fA-F]{1,39}|0[0-7]{0,39}|[1-9][0-9]{0,39})(?![^ \t\n\0])", text)
+    match = _NUMBER.match(text)
     if match is None:
         return None
     base = 16 if match[0][:2] in ("0x", "0X") else 8 if match[0][0] == "0" else 10

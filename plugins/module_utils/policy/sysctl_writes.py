@@ -7,12 +7,11 @@ Sources: ``apply_all()`` in sysctl.c of systemd; ``write_setting_list()`` and
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import NamedTuple
 
-from .glob_pattern import expand_braces, matches_path
 from .pam_limits import Bound
 from .sysctl_conf import (
-    SysctlLine,
     find_boot_default,
     find_number,
     order_files,
@@ -20,52 +19,40 @@ from .sysctl_conf import (
     parse_procps_conf,
     parse_sysctl_conf,
     parse_sysctl_number,
-    simplify,
     with_slashes,
 )
+from .sysctl_index import Index
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from .sysctl_conf import SysctlLine
 
-def _list_writes_of_systemd(lines: Sequence[SysctlLine], name: str) -> list[SysctlLine]:
+
+def _list_writes_of_systemd(index: Index, name: str) -> list[SysctlLine]:
     """Return the lines that are written to a file, in this order.
 
     Of one spelling only the last line counts, at the place of the first of those that state the
     same. A pattern leaves alone what another line names, be it only to exclude it.
     """
-    options: dict[str, SysctlLine] = {}
-    for line in lines:
-        if line.name in options and options[line.name].value != line.value:
-            del options[line.name]
-        options[line.name] = line  # Where it states the same, it keeps the old one's place.
-    if name in options:
-        return [options[name]] if options[name].value is not None else []
-    return [line for line in options.values() if line.value is not None and _covers(line, name)]
+    named = index.find_named(name)[-1:] or list(filter(None, [index.find_pattern(name)]))
+    return [line for line in named or index.find_last_patterns(name) if line.value is not None]
 
 
-def _covers(line: SysctlLine, name: str) -> bool:
-    return line.glob and any(matches_path(simplify(one), name) for one in expand_braces(line.name))
-
-
-def _list_writes_of_procps(lines: Sequence[SysctlLine], name: str) -> list[SysctlLine]:
+def _list_writes_of_procps(index: Index, name: str) -> list[SysctlLine]:
     """Return the lines that are written to a file, in this order: every line that names it.
 
     A pattern leaves alone what another line names, be it only to exclude it. Names are compared
     as they are spelled. Patterns that exclude do nothing up to 4.0.4.
     """
-    spellings = {line.name for line in lines}
-    return [
-        line
-        for line in lines
-        if line.value is not None
-        and (
-            matches_path(simplify(line.name), name) and _spell(line.name, name) not in spellings
-            if line.glob
-            else _resolve_path(line.name) == name
-        )
+    covering = [
+        number
+        for number in index.whole.find(name)
+        if _spell(index.lines[number].name, name) not in index.spellings
     ]
+    numbers = sorted([*covering, *index.find_resolved(name)])
+    return [index.lines[one] for one in numbers if index.lines[one].value is not None]
 
 
 def _spell(pattern: str, name: str) -> str:
@@ -74,26 +61,31 @@ def _spell(pattern: str, name: str) -> str:
     return "/".join(part if part in ("", ".") else next(parts) for part in pattern.split("/"))
 
 
-def _resolve_path(name: str) -> str:
-    """Return the file below /proc/sys that a path leads to; a slash ends that of a folder."""
-    parts: list[str] = []
-    for part in simplify(name).split("/"):
-        parts = parts[:-1] if part == ".." else [*parts, part]
-    return "/".join(parts) + "/" * name.endswith(("/", "/."))
-
-
 class Reader(NamedTuple):
     """A program that reads sysctl.d: how it reads a file, and what it then writes."""
 
     name: str
     parse: Callable[[str, str], list[SysctlLine]]
-    list_writes: Callable[[Sequence[SysctlLine], str], list[SysctlLine]]
+    list_writes: Callable[[Index, str], list[SysctlLine]]
     is_procps: bool = True
 
     def read(self, files: Mapping[str, str]) -> list[SysctlLine]:
         """Return the lines of all files that count, in the order in which they are read."""
         order = order_files(files, self.is_procps)
         return [line for path in order for line in self.parse(files[path], path)]
+
+    def arrange(self, files: Mapping[str, str]) -> Index:
+        """Return the same lines by what they name."""
+        order = order_files(files, self.is_procps)
+        return _arrange(self.parse, tuple((path, files[path]) for path in order))
+
+
+@lru_cache(maxsize=2)
+def _arrange(
+    parse: Callable[[str, str], list[SysctlLine]], files: tuple[tuple[str, str], ...]
+) -> Index:
+    """Keep what was made of files: a check asks for key after key."""
+    return Index([line for path, text in files for line in parse(text, path)])
 
 
 SYSTEMD = Reader("systemd", parse_sysctl_conf, _list_writes_of_systemd, is_procps=False)
@@ -112,7 +104,7 @@ def find_procps(os_release: Mapping[str, str]) -> Reader:
     """Return the procps of a distribution; an unknown one is taken for new."""
     oldest = _OLDEST_WITH_PROCPS_4.get(os_release.get("ID", ""), 0)
     major = os_release.get("VERSION_ID", "").partition(".")[0]
-    return PROCPS_3 if major.isdigit() and int(major) < oldest else PROCPS
+    return PROCPS_3 if major.isdigit() and int(major[:9]) < oldest else PROCPS
 
 
 def resolve_sysctl(
@@ -128,24 +120,27 @@ def resolve_sysctl(
 
     :param is_taken: Whether the kernel takes a value for a key; by default it takes all.
     """
-    lines = reader.read(files)
-    found = {}
-    for key in keys:
-        name = with_slashes(key)
-        writes = reader.list_writes(lines, name)
-        taken = [one for one in writes if is_taken is None or is_taken(key, one.value or "")]
-        ranked = _rank(lines, name)
-        excluding = [line for line in ranked if line.value is None]
-        for winner in (taken or writes or excluding)[-1:]:
-            shadowed = tuple(line.declaration for line in ranked if line is not winner)
-            found[key] = Bound(winner.declaration, shadowed)
-    return found
+    index = reader.arrange(files)
+    found = ((key, resolve_key(index, key, reader, is_taken)) for key in keys)
+    return {key: bound for key, bound in found if bound}
 
 
-def _rank(lines: Sequence[SysctlLine], name: str) -> list[SysctlLine]:
-    """Return the lines that concern a file, strongest last: a name beats every pattern."""
-    named = [line for line in lines if not line.glob and simplify(line.name) == name]
-    return [line for line in lines if _covers(line, name)] + named
+def resolve_key(
+    index: Index,
+    key: str,
+    reader: Reader = SYSTEMD,
+    is_taken: Callable[[str, str], bool] | None = None,
+) -> Bound | None:
+    """Return the winning line of one key, as :func:`resolve_sysctl` does of several."""
+    name = with_slashes(key)
+    writes = reader.list_writes(index, name)
+    taken = [one for one in writes if is_taken is None or is_taken(key, one.value or "")]
+    ranked = [*index.find_covering(name), *index.find_named(name)]
+    last = (taken or writes or [line for line in ranked if line.value is None])[-1:]
+    if not last:
+        return None
+    shadowed = tuple(line.declaration for line in ranked if line is not last[0])
+    return Bound(last[0].declaration, shadowed)
 
 
 def find_lowest_nr_open(files: Mapping[str, str], running: Mapping[str, str | None]) -> int | None:

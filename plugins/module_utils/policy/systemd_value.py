@@ -21,6 +21,7 @@ _COUNT = re.compile(
     r"|\+?(?P<octal>0[0-7]*)|\+?(?P<ten>[1-9][0-9]*)|(?P<nothing>-0+))"
 )
 _BASES = {"two": 2, "eight": 8, "sixteen": 16, "octal": 8, "ten": 10, "nothing": 10}
+_LONGEST = 1000  # Characters of a value.
 _SIZE = re.compile(r"[ \t\n\v\f\r]*\+?([0-9]+)(?:\.([0-9]*))?[ \t\n\r]*")
 _SIZE_UNITS = (*"EPTGMKB", "")
 _SPAN = re.compile(r"[\v\f]*(?:\+?([0-9]+)(?:\.([0-9]+))?|\.([0-9]+))")
@@ -92,6 +93,8 @@ def _accepted(name: str) -> str:
 def _parse_bound(name: str, text: str) -> int:
     if text == "infinity" and name != "nice":
         return UNLIMITED
+    if len(text) > _LONGEST:
+        raise ValueError(text[:_LONGEST])
     if name in ("cpu", "rttime"):
         number = _parse_time(text, "s" if name == "cpu" else "us")
         return number if number == UNLIMITED or name == "rttime" else -(-number // 10**6)

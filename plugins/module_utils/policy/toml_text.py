@@ -110,6 +110,14 @@ class _Reader:
     def __init__(self, text: str) -> None:
         self.text = text
         self.at = 0
+        self.counted = (0, 1)
+
+    def count(self, position: int) -> int:
+        """Return the line of a position, at or behind the one asked for last."""
+        last, line = self.counted
+        line += self.text.count("\n", last, position)
+        self.counted = (position, line)
+        return line
 
     def read(self) -> Iterator[Entry]:
         table: tuple[str, ...] | None = ()
@@ -160,7 +168,7 @@ class _Reader:
     def _read_value(self, depth: int) -> Node:
         if depth > _DEEPEST:
             raise self._fail("values too deep in each other")
-        line = _count(self.text, self.at)
+        line = self.count(self.at)
         value = self._read_plain()
         if value is None:
             if self._take("["):
@@ -169,7 +177,7 @@ class _Reader:
                 value = self._read_inline(depth)
             else:
                 raise self._fail("no value")
-        return Node(value, line, _count(self.text, self.at))
+        return Node(value, line, self.count(self.at))
 
     def _read_plain(self) -> object:
         text = self._read_text(_LONG_BASIC, _LONG_LITERAL, _BASIC, _LITERAL)
@@ -187,7 +195,7 @@ class _Reader:
             match = self._match(form)
             if match is not None:
                 if form in (_BASIC, _LONG_BASIC):
-                    line = _count(self.text, start)
+                    line = self.count(start)
                     return _ESCAPE.sub(partial(_unescape, line), match[1])
                 return match[1]
         return None
@@ -252,8 +260,9 @@ def find_key(entries: Sequence[Entry], *keys: str) -> Entry | None:
     :raises TomlError: If it is stated twice, which not every release reads alike, or is a table.
     """
     wanted = tuple(key.lower() for key in keys)
-    found = [one for one in entries if tuple(key.lower() for key in one.keys) == wanted]
-    inside = [one for one in entries if _starts(one, wanted) and one not in found]
+    below = [one for one in entries if _starts(one, wanted)]
+    found = [one for one in below if len(one.keys) == len(wanted)]
+    inside = [one for one in below if len(one.keys) > len(wanted)]
     if inside:
         raise TomlError(inside[0].node.line, f"{keys[-1]} is a table")
     if len(found) > 1:

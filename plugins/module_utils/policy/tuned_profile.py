@@ -53,8 +53,7 @@ def find_includes(text: str) -> list[str]:
     """Return the profiles that a profile stands on, in their order."""
     for option in _read_options(text, ""):
         if (option.section, option.name) == ("main", "include"):
-            names = re.split(r"\s*[,;]\s*", str(option.at.value))
-            return [name.lstrip("-") for name in names if name]
+            return [name.lstrip("-") for name in _split(str(option.at.value)) if name]
     return []
 
 
@@ -71,7 +70,7 @@ def merge_profiles(profiles: Sequence[tuple[str, str]]) -> dict[str, Declaration
             sections.setdefault(option.section, {})[option.name] = option.at
         for section, options in sections.items():
             old = {} if _is(options.get("replace"), _ON) else units.get(section, {})
-            dropped = re.split(r"\s*[,;]\s*", _value(options.get("drop")))
+            dropped = set(_split(_value(options.get("drop"))))
             kept = {name: at for name, at in old.items() if name not in dropped}
             units[section] = {**kept, **options}
     found: dict[str, Declaration] = {}
@@ -112,9 +111,13 @@ def _read_options(text: str, path: str, section: str = "") -> list[_Option]:
         name, equals, value = line.partition("=")
         # An indented line goes on with the value before it.
         if equals and not line.startswith((" ", "\t", ";")):
-            at = Declaration(path, number, raw.strip(), value.strip().strip("\"'"))
+            at = Declaration(path, number, raw, value.strip().strip("\"'"))
             found[section, name.strip()] = _Option(section, name.strip(), at)
     return list(found.values())
+
+
+def _split(text: str) -> list[str]:
+    return [word.strip() for word in re.split("[,;]", text)]
 
 
 def _value(at: Declaration | None) -> str:

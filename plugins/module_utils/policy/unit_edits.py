@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from .cause import Cause
 from .declaration import Declaration
+from .line_edit import find_row
 from .remedy import Remedy, comment_out, replace_line
 from .systemd_limits import SECTIONS
 from .unit_file import Source
@@ -39,12 +40,27 @@ def is_ours(path: str) -> bool:
 
 def silence(at: Declaration, facts: UnitFacts) -> tuple[Remedy, UnitFacts]:
     """Comment a line out."""
-    return comment_out(at), _edit(facts, at.path, {at.line: ""})
+    return comment_out(_find_whole(at, facts)), _edit(facts, at.path, {at.line: ""})
 
 
 def rewrite(at: Declaration, text: str, facts: UnitFacts) -> tuple[Remedy, UnitFacts]:
     """Put another text in the place of a line."""
-    return replace_line(at, text), _edit(facts, at.path, {at.line: text})
+    remedy = replace_line(_find_whole(at, facts), text)
+    return remedy, _edit(facts, at.path, {at.line: text})
+
+
+def _find_whole(at: Declaration, facts: UnitFacts) -> Declaration:
+    """Return a statement with the whole line for its text; systemd reads one without its blanks."""
+    source = find_source(at.path, facts)
+    return find_row(at, source.text if source else "")
+
+
+def find_source(path: str, facts: UnitFacts) -> Source | None:
+    """Return a file of a unit or of its manager."""
+    files = facts.files
+    mains = [one for one in (files.main, files.manager) if one]
+    sources = (*mains, *files.dropins, *files.manager_dropins)
+    return next((one for one in sources if one.path == path), None)
 
 
 def state(text: str, facts: UnitFacts) -> tuple[Remedy, UnitFacts]:
@@ -122,7 +138,7 @@ def move(source: Source, path: str, facts: UnitFacts) -> tuple[Remedy, UnitFacts
     else:
         files = files._replace(dropins=(moved, *files.dropins), strays=strays)
     folder = path.rpartition("/")[0]
-    commands = (("mkdir", "-p", folder), ("mv", "-n", source.path, path))
+    commands = (("mkdir", "-p", folder), ("mv", "-nT", source.path, path))
     same = source.path.rpartition("/")[0] == folder
     remedy = Remedy(f"move it to {path}", commands[same:] if source.path.isprintable() else ())
     return remedy, facts._replace(files=files)

@@ -133,20 +133,20 @@ def _is_utf8(line: str) -> bool:
 def _join_lines(text: str) -> list[tuple[int, str]]:
     """Join continued lines with a space; comments are dropped, inside a continuation too."""
     joined: list[tuple[int, str]] = []
-    pending, start, marked = "", 0, False
+    pending: list[str] = []
+    start, marked = 0, False
     for number, line in enumerate(split_lines(text), 1):
         if line.lstrip(_BLANK)[:1] in ("#", ";"):
             continue
         if not marked and line.startswith(_MARK):  # Wherever the first one stands.
             line, marked = line[len(_MARK) :], True
         start = start if pending else number
-        pending += line
         if (len(line) - len(line.rstrip("\\"))) % 2:
-            pending = pending[:-1] + " "
+            pending.append(line[:-1] + " ")
             continue
-        joined.append((start, pending.strip(_BLANK)))
-        pending = ""
-    return [*joined, (start, pending.strip(_BLANK))]
+        joined.append((start, "".join([*pending, line]).strip(_BLANK)))
+        pending = []
+    return [*joined, (start, "".join(pending).strip(_BLANK))]
 
 
 def list_dropin_folders(
@@ -244,15 +244,19 @@ def merge_units(main: Source | None, dropins: Iterable[Source]) -> list[Setting]
     """
     if main is None or not main.text:
         return []
-    merged: list[Setting] = []
-    for source in (main, *order_dropins(dropins)):
-        for setting in parse_unit(source.text, source.path):
-            if not setting.value and _LIST_KEY.fullmatch(setting.key):
-                same = (setting.section, setting.key)
-                merged = [other for other in merged if (other.section, other.key) != same]
-            else:
-                merged.append(setting)
-    return merged
+    settings = [
+        setting
+        for source in (main, *order_dropins(dropins))
+        for setting in parse_unit(source.text, source.path)
+    ]
+    reset = {
+        (one.section, one.key): number
+        for number, one in enumerate(settings)
+        if not one.value and _LIST_KEY.fullmatch(one.key)
+    }
+    return [
+        one for number, one in enumerate(settings) if number > reset.get((one.section, one.key), -1)
+    ]
 
 
 def split_words(value: str) -> list[str]:
@@ -302,12 +306,13 @@ def parse_environment_file(text: str, path: str = "") -> list[Setting]:
     """Return the assignments of an ``EnvironmentFile=``, quotes and escapes taken away."""
     text = re.sub(r"\r\n?", "\n", text[len(_MARK) * text.startswith(_MARK) :])
     text = re.sub(r"^[ \t]*[#;].*$", "", text, flags=re.MULTILINE)
-    return [
-        Setting(
-            "", match[1], _read_assigned(match[2]), path, text.count("\n", 0, match.start(1)) + 1
-        )
-        for match in _ASSIGNMENT.finditer(text)
-    ]
+    found = []
+    line, last = 1, 0
+    for match in _ASSIGNMENT.finditer(text):
+        line += text.count("\n", last, match.start(1))
+        last = match.start(1)
+        found.append(Setting("", match[1], _read_assigned(match[2]), path, line))
+    return found
 
 
 def _read_assigned(raw: str) -> str:

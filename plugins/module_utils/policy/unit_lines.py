@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from .unit_file import Source
 
 _LINE = re.compile(r"(#?)[#; \t]*([A-Za-z_-]+)[ \t]*([=: \t])[ \t]*(.*?)[ \t\r]*")
-_QUANTITY = re.compile(r"([0-9][0-9_,]*)([eE][0-9]{1,2})? ?([kKmMgGtT]?)(?:i?[bB])?")
+_QUANTITY = re.compile(r"([0-9][0-9_,]{0,39})([eE][0-9]{1,2})? ?([kKmMgGtT]?)(?:i?[bB])?")
 _ENDLESS = ("unlimited", "infinity", "infinite", "inf", "max", "-1", "-")
 _FACTORS = {"": 1, "k": 2**10, "m": 2**20, "g": 2**30, "t": 2**40}
 _SYNONYMS = {"openfiles": "nofile", "nfile": "nofile", "maxopenfiles": "nofile"}

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from .cause import Cause, cite
 from .policy_reader import Limit
-from .remedy import Remedy
+from .remedy import Remedy, replace_line
 from .rlimit import Rlimit
 from .unit_edits import Repair
 from .unit_lines import format_limit
@@ -76,7 +76,7 @@ def _raise_nr_open(code: str, text: str, value: int, facts: UnitFacts) -> Repair
     commands: tuple[tuple[str, ...], ...] = (("sysctl", "-w", f"fs.nr_open={value}"),)
     if line and line.path.startswith("/etc/") and int(line.value) < value:
         at, text = line, f"{text}; {cite(line)} sets that"
-        commands += (("sed", "-i", "--follow-symlinks", f"{line.line}c\\{setting}", line.path),)
+        commands += replace_line(line, setting).commands
     else:
         commands += (("sh", "-c", f"printf '\\n{setting}\\n' >> {_SYSCTL_FILE}"),)
     remedy = Remedy(f"raise fs.nr_open to {value}, now and at boot", commands)

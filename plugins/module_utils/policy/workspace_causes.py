@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from .cause import Cause
+from .line_edit import as_user
 from .quote import one_line
 from .remedy import Remedy
 
@@ -39,8 +40,23 @@ CODES = {
 }
 
 
-def blame(code: str, text: str, fix: str, *commands: tuple[str, ...], then: str = "") -> Cause:
-    """Return a cause; a command that names what cannot be typed is left to a person."""
+def blame(
+    code: str,
+    text: str,
+    fix: str,
+    *commands: tuple[str, ...],
+    then: str = "",
+    actor: str | None = "",
+) -> Cause:
+    """Return a cause; a command that names what cannot be typed is left to a person.
+
+    :param actor: As whom the commands run: empty for whoever looks, ``None`` where nobody safely
+        can.
+    """
     if not all(word.isprintable() for words in commands for word in words):
         commands = ()
+    if actor is None:
+        commands = ()
+    elif actor:
+        commands = tuple(as_user(actor, words) for words in commands)
     return Cause(code, one_line(text), Remedy(one_line(fix), commands, then))

@@ -2,7 +2,7 @@
 """Look at every file of a cache, one after the other, however many there are.
 
 Links to directories are not followed, those to files are, once what they lead to is known to be a
-file. Nothing is opened for writing.
+file. Nothing is opened for writing. Root looks at what is root's, and says of all else whose it is.
 """
 
 from __future__ import annotations
@@ -24,9 +24,11 @@ from ..policy.file_verdict import (
     find_owner,
     is_temporary,
 )
+from ..policy.folder_facts import ABSENT
 from ..policy.pt_file import check_pt
 from ..policy.safetensors_file import check_safetensors
 from .directory import ObstacleError, open_directory
+from .users import name_user
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -34,6 +36,7 @@ if TYPE_CHECKING:
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+_LOOK = os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC
 _DEEPEST = 64
 _MOST = 1000
 _NAMED = 5
@@ -49,14 +52,22 @@ class Checked(NamedTuple):
     reason: str = ""
 
 
+class LateError(BaseException):
+    """The time for a look is over; what was seen until then counts."""
+
+
 class Survey(NamedTuple):
-    """What was seen of a directory: how many files of each state, and the first of each."""
+    """What was seen of a directory: how many files of each state, and the first of each.
+
+    ``reason`` says why it could not be looked at, ``unfinished`` why not all of it was.
+    """
 
     counts: dict[str, int]
     corrupt: list[Checked]
     unknown: list[Checked]
     leftover: list[Checked]
     reason: str = ""
+    unfinished: str = ""
 
     @property
     def number(self) -> int:
@@ -74,7 +85,7 @@ def survey_files(
     """
     counts = {SOUND: 0, CORRUPT: 0, UNSEEN: 0, LEFTOVER: 0}
     lists: dict[str, list[Checked]] = {CORRUPT: [], UNSEEN: [], LEFTOVER: []}
-    reason, told = "", time.monotonic()
+    reason, unfinished, told = "", "", time.monotonic()
     try:
         for checked in check_files(path, deep):
             counts[checked.status] += 1
@@ -88,7 +99,9 @@ def survey_files(
         raise KeyboardInterrupt(_describe(path, counts, lists[CORRUPT])) from None
     except ObstacleError as obstacle:
         reason = obstacle.reason
-    return Survey(counts, lists[CORRUPT], lists[UNSEEN], lists[LEFTOVER], reason)
+    except LateError as late:
+        unfinished = f"{sum(counts.values())} files were looked at {late}; the others were not"
+    return Survey(counts, lists[CORRUPT], lists[UNSEEN], lists[LEFTOVER], reason, unfinished)
 
 
 def _describe(path: str, counts: dict[str, int], corrupt: list[Checked]) -> str:
@@ -138,6 +151,10 @@ class _Folder:
             self.handle = os.open(name, _FOLDER, dir_fd=parent)
         except OSError as exc:
             raise ObstacleError("", name, f"cannot be read: {exc.strerror}") from None
+        whose = _find_stranger(self.handle)
+        if whose:
+            os.close(self.handle)
+            raise ObstacleError("", name, whose)
         self.below = below
         self.entries = os.scandir(self.handle)
 
@@ -162,16 +179,29 @@ def _check_entry(folder: int, entry: os.DirEntry[str], deep: bool) -> Checked | 
         if handle is None:
             return None
         try:
-            verdict = _check_file(handle, kind, deep)
+            whose = _find_stranger(handle)
+            verdict = Verdict(UNSEEN, whose) if whose else _check_file(handle, kind, deep)
         finally:
             os.close(handle)
+    except ObstacleError as obstacle:
+        return Checked(entry.name, UNSEEN, obstacle.reason)
     except FileNotFoundError:
         if entry.is_symlink():
             return Checked(entry.name, CORRUPT, "is a link that leads nowhere")
         return None  # Somebody removed it meanwhile.
     except OSError as exc:
         return Checked(entry.name, UNSEEN, f"cannot be read: {exc.strerror}")
+    except MemoryError:
+        return Checked(entry.name, UNSEEN, "needs more memory to be looked at than there is")
     return Checked(entry.name, *verdict)
+
+
+def _find_stranger(handle: int) -> str:
+    """Return whose an open file or folder is, where this is root and it is not root's."""
+    owner = os.fstat(handle).st_uid
+    if os.geteuid() or not owner:
+        return ""
+    return f"is {name_user(owner)}'s, and only that user looks at it"
 
 
 def _open_file(folder: int, entry: os.DirEntry[str]) -> int | None:
@@ -180,13 +210,41 @@ def _open_file(folder: int, entry: os.DirEntry[str]) -> int | None:
         return os.open(entry.name, _FILE, dir_fd=folder)
     if not entry.is_symlink():
         return None
-    target = os.open(entry.name, os.O_PATH | os.O_CLOEXEC, dir_fd=folder)
+    target = _follow(folder, entry.name)
     try:
         if not stat.S_ISREG(os.fstat(target).st_mode):
             return None
-        return os.open(f"/proc/self/fd/{target}", os.O_RDONLY | os.O_CLOEXEC)
+        return os.open(f"/proc/self/fd/{target}", _FILE & ~os.O_NOFOLLOW)
     finally:
         os.close(target)
+
+
+def _follow(folder: int, name: str) -> int:
+    """Open what a link leads to without touching it; root follows links of root alone."""
+    if os.geteuid():
+        return os.open(name, os.O_PATH | os.O_CLOEXEC, dir_fd=folder)
+    link = os.open(name, _LOOK, dir_fd=folder)
+    try:
+        whose = _find_stranger(link)
+        if whose:
+            raise ObstacleError("", name, whose)
+        target = os.path.join(os.readlink(f"/proc/self/fd/{folder}"), os.readlink("", dir_fd=link))
+    finally:
+        os.close(link)
+    above = _open_way(os.path.dirname(target))
+    try:
+        return os.open(os.path.basename(target), _LOOK, dir_fd=above)
+    finally:
+        os.close(above)
+
+
+def _open_way(path: str) -> int:
+    try:
+        return open_directory(path)
+    except ObstacleError as obstacle:
+        if obstacle.state == ABSENT:
+            raise FileNotFoundError(path) from None
+        raise
 
 
 def check_open_file(handle: int, name: str) -> Verdict | None:
@@ -204,6 +262,14 @@ def _check_file(handle: int, kind: str, deep: bool) -> Verdict:
         return check_safetensors(read, length)
     verdict = check_pt(read, length)
     return _check_sums(handle) if deep and verdict.status == SOUND else verdict
+
+
+def load_archives() -> None:
+    """Load what unpacks archives, for a process that will not be able to read Python's files."""
+    import zipfile  # noqa: F401 - needed only where all is read
+    import zlib  # noqa: F401
+
+    "".encode("cp437")  # The names in an archive are written so.
 
 
 def _check_sums(handle: int) -> Verdict:

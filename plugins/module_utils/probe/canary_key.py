@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from .docker import Daemon, read_peer
+from .docker import Daemon, find_listener
 from .kernel import read_sysctl
 from .process import read_limits, read_process
 
@@ -33,7 +33,7 @@ def read_canary_key(daemon: Daemon, config: bytes, address: str = "", proc: str 
 
 def find_containerd(daemon: Daemon, address: str = "") -> int | None:
     """Return the process of the containerd that a daemon uses; ``None`` where none answers."""
-    return next(filter(None, map(read_peer, _containerd_sockets(daemon, address))), None)
+    return next(filter(None, map(find_listener, _containerd_sockets(daemon, address))), None)
 
 
 def _containerd_sockets(daemon: Daemon, address: str) -> list[str]:

@@ -7,6 +7,8 @@ import os
 import re
 from functools import lru_cache
 
+from .door import read_kernel_text
+
 _IPC_LOCK, _SYS_RESOURCE = 14, 24  # Of linux/capability.h.
 _EVERYONE = ["0", "0", "4294967295"]
 
@@ -26,8 +28,7 @@ def may_raise_limits(proc: str = "/proc") -> bool:
     if os.geteuid() != 0:
         return True
     try:
-        with open(f"{proc}/self/uid_map", encoding="ascii") as file:
-            own = file.read().split() != _EVERYONE
+        own = read_kernel_text(f"{proc}/self/uid_map").split() != _EVERYONE
     except OSError:
         own = False
     return not own and _has(_SYS_RESOURCE, "self", proc)
@@ -35,8 +36,8 @@ def may_raise_limits(proc: str = "/proc") -> bool:
 
 def _has(capability: int, pid: str, proc: str) -> bool:
     try:
-        with open(f"{proc}/{pid}/status", encoding="utf-8", errors="replace") as file:
-            found = re.search(r"^CapEff:\s*([0-9a-f]+)", file.read(), re.MULTILINE)
+        text = read_kernel_text(f"{proc}/{pid}/status")
+        found = re.search(r"^CapEff:\s*([0-9a-f]+)", text, re.MULTILINE)
     except OSError:
         return False
     return bool(found and int(found[1], 16) >> capability & 1)

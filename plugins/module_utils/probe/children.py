@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 _GRACE = 1.0  # Seconds that a killed child gets; one that waits for a dead disk does not end.
 _HANDLED = (signal.SIGALRM, signal.SIGCHLD, signal.SIGHUP, signal.SIGINT, signal.SIGTERM)
+_MOST = 2**20
+_AT_ONCE = 65536
 
 
 class Report(NamedTuple):
@@ -28,39 +30,57 @@ class Report(NamedTuple):
     problem: str = ""
 
 
-def run_in_children(tasks: Sequence[Callable[[], object]], time_limit: float) -> list[Report]:
+class _Child:
+    """One running child, and what it has said so far over its own pipe."""
+
+    def __init__(self, pid: int, reader: int) -> None:
+        self.pid, self.reader = pid, reader
+        self.said = b""
+        self.ended = False
+
+    def listen(self, most: int) -> bool:
+        """Take what the child says now. Return whether it has said all."""
+        part = os.read(self.reader, _AT_ONCE)
+        self.said += part
+        self.ended = not part or part.endswith(b"\n") or len(self.said) > most
+        return self.ended
+
+
+def run_in_children(
+    tasks: Sequence[Callable[[], object]], time_limit: float, most: int = _MOST
+) -> list[Report]:
     """Run every task in a child of its own, all at once, and return what they return, in order.
 
-    :param tasks: Each returns something small (4 KB) that JSON can carry.
+    :param tasks: Each returns something that JSON can carry.
     :param time_limit: Seconds until children that have not reported are killed.
+    :param most: How many bytes of JSON a child may answer with.
     """
-    reader, writer = os.pipe()
     null = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
-    pids: list[int] = []
-    values: dict[int, Any] = {}
-    ended = False
+    children: list[_Child] = []
     try:
-        for index, task in enumerate(tasks):
-            pid = os.fork()
-            if pid == 0:
-                _run_child(index, task, writer, null)
-            pids.append(pid)
-        os.close(writer)
-        writer = null
-        ended = _collect(reader, len(tasks), time.monotonic() + time_limit, values)
+        for task in tasks:
+            children.append(_start(task, null, [child.reader for child in children]))
+        _listen(children, time.monotonic() + time_limit, most)
     finally:
-        for descriptor in sorted({reader, writer, null}):
+        os.close(null)
+        for child in children:
+            os.close(child.reader)
+        problems = [_end_child(child.pid, child.ended, time_limit) for child in children]
+    return [_read_answer(child, problem, most) for child, problem in zip(children, problems)]
+
+
+def _start(task: Callable[[], object], null: int, others: Sequence[int]) -> _Child:
+    reader, writer = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        for descriptor in (reader, *others):
             os.close(descriptor)
-        problems = [
-            _end_child(pid, ended or index in values, time_limit) for index, pid in enumerate(pids)
-        ]
-    return [
-        Report(values.get(index), "" if index in values else problem)
-        for index, problem in enumerate(problems)
-    ]
+        _run_child(task, writer, null)
+    os.close(writer)
+    return _Child(pid, reader)
 
 
-def _run_child(index: int, task: Callable[[], object], writer: int, null: int) -> NoReturn:
+def _run_child(task: Callable[[], object], writer: int, null: int) -> NoReturn:
     """Run one task detached from terminal and standard streams, and never return."""
     status = 1
     try:
@@ -71,26 +91,43 @@ def _run_child(index: int, task: Callable[[], object], writer: int, null: int) -
             os.dup2(null, stream)
         for number in _HANDLED:
             signal.signal(number, signal.SIG_DFL)
-        os.write(writer, json.dumps([index, task()]).encode() + b"\n")
+        write_all(writer, json.dumps(task()).encode() + b"\n")
         status = 0
     finally:
         os._exit(status)
 
 
-def _collect(reader: int, count: int, deadline: float, values: dict[int, Any]) -> bool:
-    """Read reports into ``values`` until all are there. Return whether all children are done."""
+def write_all(descriptor: int, content: bytes) -> None:
+    """Write to a pipe, however often it takes."""
+    while content:
+        content = content[os.write(descriptor, content) :]
+
+
+def _listen(children: Sequence[_Child], deadline: float, most: int) -> None:
+    """Hear every child until all have said what they have to say, or until the deadline."""
     poller = select.poll()
-    poller.register(reader, select.POLLIN)
-    pending = b""
-    while len(values) < count:
-        if not poller.poll(max(0.0, deadline - time.monotonic()) * 1000):
-            return False
-        received = os.read(reader, 65536)
-        if not received:
-            break
-        *lines, pending = (pending + received).split(b"\n")
-        values.update(json.loads(line) for line in lines)
-    return True
+    waiting = {child.reader: child for child in children}
+    for reader in waiting:
+        poller.register(reader, select.POLLIN)
+    while waiting:
+        ready = poller.poll(max(0.0, deadline - time.monotonic()) * 1000)
+        if not ready:
+            return
+        for reader, _event in ready:
+            if waiting[reader].listen(most):
+                poller.unregister(reader)
+                del waiting[reader]
+
+
+def _read_answer(child: _Child, problem: str, most: int) -> Report:
+    if len(child.said) > most:
+        return Report(None, f"its answer is longer than {most} bytes")
+    if not child.said.endswith(b"\n"):
+        return Report(None, problem)
+    try:
+        return Report(json.loads(child.said))
+    except (ValueError, RecursionError):
+        return Report(None, "its answer is not JSON")
 
 
 def _end_child(pid: int, done: bool, time_limit: float) -> str:

@@ -3,11 +3,12 @@
 
 from __future__ import annotations
 
+from .door import read_kernel_text
+
 
 def read_comm(pid: int | str, proc: str = "/proc") -> str:
     """Return what /proc/PID/comm says, and nothing of a process that has ended."""
     try:
-        with open(f"{proc}/{pid}/comm", encoding="utf-8", errors="replace") as file:
-            return file.read().strip()
+        return read_kernel_text(f"{proc}/{pid}/comm").strip()
     except OSError:
         return ""

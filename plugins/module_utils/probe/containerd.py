@@ -5,18 +5,18 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
-import tempfile
-from glob import glob
 
 from ..policy.containerd_causes import Task
 from ..policy.containerd_conf import CONFIG, BaseSpec, find_base_spec, read_spec_rlimits
 from .canary import Canary, build_program
+from .daemons import is_daemon, is_in_unit
 from .docker import read_container_limits
+from .door import find_paths
 from .evidence import format_time
 from .files import read_text
 from .process import Process
 from .program import last_line, run_program
+from .scratch import CANARY, PROGRAMS, make_scratch, remove_scratch
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -27,16 +27,17 @@ if TYPE_CHECKING:
 
 _CTR = "/usr/bin/ctr"
 NAMESPACE = "mlhost-limits"
+UNIT = "containerd.service"
 _NAME = "canary"
-_FOLDER = "/var/tmp"  # noqa: S108 - /run and /tmp may forbid to run programs; the name is random
 _TIME_LIMIT = 60.0
 _STATES = "/run/containerd/io.containerd.runtime.v*"
 
 
 def find_containerd(processes: Iterable[Process]) -> Process | None:
     """Return the containerd of this host's own; not one that runs in a container or for Docker."""
-    running = (one for one in processes if one.comm == "containerd")
-    return next((one for one in running if "containerd.service" in one.cgroup), None)
+    running = (one for one in processes if one.comm == "containerd" and one.uid == 0)
+    own = (one for one in running if is_in_unit(one.cgroup, (UNIT,)))
+    return next((one for one in own if is_daemon(one.pid, "containerd", (UNIT,))), None)
 
 
 def read_base_spec() -> BaseSpec | None:
@@ -59,7 +60,7 @@ def read_task(one: RunningContainer) -> Task:
     """Return what is known of how a running container was started."""
     container = one.container
     name = container.name.partition("/")[2]
-    for path in glob(f"{_STATES}/*/{glob_escape(container.id)}/config.json"):
+    for path in find_paths(f"{_STATES}/*/{glob_escape(container.id)}/config.json"):
         try:
             spec = read_spec_rlimits(read_text(path) or "")
             return Task(name, spec, format_time(os.stat(path).st_mtime), bool(container.pod))
@@ -83,7 +84,7 @@ def run_containerd_canary(limits: Mapping[str, Rlimit]) -> Canary:
     machine = os.uname().machine
     if machine not in ("x86_64", "aarch64"):
         return Canary(None, reason=f"there is no canary program for {machine}")
-    folder = tempfile.mkdtemp(prefix="mlhost-canary-", dir=_FOLDER)
+    folder = make_scratch(PROGRAMS, CANARY)
     try:
         _write(folder, machine, limits)
         return _measure(folder)
@@ -94,7 +95,7 @@ def run_containerd_canary(limits: Mapping[str, Rlimit]) -> Canary:
         _ctr("task", "delete", "--force", _NAME)
         _ctr("container", "delete", _NAME)
         _ctr("namespace", "remove", NAMESPACE)
-        shutil.rmtree(folder, ignore_errors=True)
+        remove_scratch(folder)
 
 
 def _write(folder: str, machine: str, limits: Mapping[str, Rlimit]) -> None:

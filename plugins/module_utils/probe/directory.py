@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Look at a directory as the user who will work in it, within a time limit.
 
-Everything happens in children that became that user. Each opens what it touches relative to the
-directory and in a folder of its own with a name that nobody can guess, and follows no link that
-somebody else made: whoever may write there cannot lead root elsewhere.
+Everything happens in children that became that user. Root becomes the user whose the directory is,
+where nobody else is named: what a user can exchange is nothing for root to touch. Each child opens
+what it touches relative to the directory and in a folder of its own, and follows no link that
+somebody else made.
 """
 
 from __future__ import annotations
@@ -12,9 +13,7 @@ import errno
 import os
 import pwd
 import re
-import secrets
 import stat
-from contextlib import contextmanager
 from functools import partial
 
 from ..policy.finding import FAIL, PASS, UNKNOWN
@@ -29,20 +28,29 @@ from ..policy.folder_facts import (
     FolderFacts,
     Proof,
 )
+from .as_user import leave_root
 from .children import run_in_children
 from .files import read_text
-from .proofs import PROOFS, empty
-from .shell import become
+from .keeper import find_account, find_keeper
+from .proofs import PROOFS
+from .trial_folder import (
+    SwappedError,
+    pick_trial_name,
+    remove_dead_trials,
+    remove_trial,
+    trial_folder,
+)
 from .users import name_user
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Sequence
+
+    from .children import Report
 
 TIME_LIMIT = 10.0
 """Seconds; a healthy mount answers in milliseconds, a hung one never."""
 
-PREFIX = ".mlhost-probe-"
 _MOST_LINKS = 40  # As the kernel's MAXSYMLINKS.
 _WALK = os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC
 _CREATE = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -62,26 +70,27 @@ def look_at_directory(
     proofs: Sequence[str] = tuple(PROOFS),
     seconds: float = TIME_LIMIT,
 ) -> FolderFacts:
-    """Return what a user finds there; ``None`` for whoever this process is.
+    """Return what a user finds there.
 
+    :param user: ``None`` for whoever this process is; for root, whose the directory is.
     :param proofs: Which operations two processes shall try against each other there.
     """
     entry, reason = _find_entry(user)
     if entry is None:
         return FolderFacts(path, user or "", UNKNOWN_STATE, reason)
-    who = None if entry.pw_uid == os.geteuid() else entry
-    names = [PREFIX + secrets.token_hex(8) for number in range(len(proofs) + 1)]
+    uid = entry.pw_uid
+    names = [pick_trial_name() for number in range(len(proofs) + 1)]
     trials = [_write_a_file, *(PROOFS[name] for name in proofs)]
-    tasks: list[Callable[[], object]] = [partial(_as_user, who, partial(_look, path))]
+    tasks: list[Callable[[], object]] = [partial(_as_user, uid, path, partial(_look, path))]
     tasks += [
-        partial(_as_user, who, partial(_try, path, name, trial))
+        partial(_as_user, uid, path, partial(_try, path, name, trial))
         for name, trial in zip(names, trials)
     ]
     look, writing, *rest = run_in_children(tasks, seconds)
     late = [name for name, report in zip(names, (writing, *rest)) if report.problem]
     if late and not look.problem:  # Slow rather than dead: what was killed left its folder.
-        run_in_children([partial(_as_user, who, partial(_clean, path, late))], seconds)
-    facts = FolderFacts(path, entry.pw_name, UNKNOWN_STATE, f"{path}: {look.problem}")
+        run_in_children([partial(_as_user, uid, path, partial(_clean, path, late))], seconds)
+    facts = FolderFacts(path, entry.pw_name, UNKNOWN_STATE, f"{path}: {look.problem}", uid=uid)
     if look.value is not None:
         facts = facts._replace(**look.value)
     answers = [Proof(*one.value) if one.value else Proof(UNKNOWN, one.problem) for one in rest]
@@ -100,26 +109,34 @@ def _find_entry(user: str | None) -> tuple[pwd.struct_passwd | None, str]:
     return entry, ""
 
 
-def _as_user(who: pwd.struct_passwd | None, task: Callable[[], object]) -> object:
+def run_there(uid: int, path: str, task: Callable[[], object], seconds: float) -> Report:
+    """Run something in a child that is a user, or, for root, whose the directory is."""
+    return run_in_children([partial(_as_user, uid, path, task)], seconds)[0]
+
+
+def _as_user(uid: int, path: str, task: Callable[[], object]) -> object:
     """Become somebody, for good, before anything is touched. Runs in a child."""
-    if who is not None:
-        become(who)
+    uid = uid or find_keeper(path)
+    if uid != os.geteuid():
+        leave_root(find_account(uid), {})
     return task()
 
 
 def _look(path: str) -> dict[str, object]:
     """Return the fields of the facts that one look gives."""
+    who = {"user": name_user(os.geteuid()), "uid": os.geteuid()}
     try:
         folder = open_directory(path)
     except ObstacleError as obstacle:
-        return {"state": obstacle.state, "at": obstacle.at, "reason": obstacle.reason}
+        return {**who, "state": obstacle.state, "at": obstacle.at, "reason": obstacle.reason}
     try:
         sizes, found = os.statvfs(folder), os.fstat(folder)
     except OSError as exc:
         reason = f"{path}: [Errno {exc.errno}] {exc.strerror}"
-        return {"state": BROKEN, "at": path, "reason": reason}
+        return {**who, "state": BROKEN, "at": path, "reason": reason}
     mount = _find_mount(folder)
     return {
+        **who,
         "state": DIRECTORY,
         "reason": "",
         "owner": name_user(found.st_uid),
@@ -139,10 +156,13 @@ def _look(path: str) -> dict[str, object]:
 def _try(path: str, name: str, trial: Callable[[int], str]) -> tuple[str, str]:
     """Try one thing in a folder of our own; return the status and what went wrong."""
     try:
-        with _private_folder(open_directory(path), name) as folder:
+        parent = open_directory(path)
+        if trial is _write_a_file:
+            remove_dead_trials(parent)
+        with trial_folder(parent, name) as folder:
             trouble = trial(folder)
-    except ObstacleError as obstacle:
-        return UNKNOWN, obstacle.reason
+    except (ObstacleError, SwappedError) as obstacle:
+        return UNKNOWN, str(obstacle)
     except OSError as exc:
         return FAIL, f"[Errno {exc.errno}] {exc.strerror}"
     return (FAIL, trouble) if trouble else (PASS, "")
@@ -156,27 +176,6 @@ def _write_a_file(folder: int) -> str:
     return ""
 
 
-@contextmanager
-def _private_folder(parent: int, name: str) -> Iterator[int]:
-    """Make a folder that only this user can use, and remove it with all that is in it."""
-    os.mkdir(name, 0o700, dir_fd=parent)
-    try:
-        flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-        folder = os.open(name, flags, dir_fd=parent)
-        owner = os.fstat(folder).st_uid
-        if owner != os.geteuid():
-            where = "was swapped, or this file system takes root for somebody else"
-            raise ObstacleError(
-                BROKEN, name, f"the folder that was made belongs to uid {owner}: it {where}"
-            )
-        try:
-            yield folder
-        finally:
-            empty(folder)
-    finally:
-        os.rmdir(name, dir_fd=parent)
-
-
 def _clean(path: str, names: Sequence[str]) -> None:
     """Remove the folders of trials that were killed."""
     try:
@@ -184,12 +183,7 @@ def _clean(path: str, names: Sequence[str]) -> None:
     except ObstacleError:
         return
     for name in names:
-        try:
-            flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-            empty(os.open(name, flags, dir_fd=parent))
-            os.rmdir(name, dir_fd=parent)
-        except OSError:  # It was not made.
-            continue
+        remove_trial(parent, name)
 
 
 def open_directory(path: str) -> int:

@@ -9,13 +9,16 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import socket
-import sys
 import time
 from typing import NamedTuple
 
 from ..policy.dockerd_flags import SOCKET_PATH, Flag, parse_flags
 from ..policy.rlimit import UNLIMITED
+from .daemons import is_daemon
+from .door import connect, read_kernel_file, read_peer
+from .files import read_text
 from .image import is_chroot
 from .process import Process, read_limits, read_process, read_unit_pids
 
@@ -27,6 +30,11 @@ if TYPE_CHECKING:
     from ..policy.rlimit import Rlimit
 
 DEFAULT_SOCKET = SOCKET_PATH
+_LONGEST = 32 * 2**20
+_LONGEST_MESSAGE = 2000
+_ID = re.compile(r"[\w.-]{1,128}", re.ASCII)
+_ONE_ANSWER = 10.0
+_PATIENCE = 2.0
 
 
 class EngineError(ValueError):
@@ -109,17 +117,29 @@ def exchange(
 
 
 def _talk(address: str, request: bytes, deadline: float) -> bytes:
-    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
-        connection.settimeout(max(deadline - time.monotonic(), 0.01))
-        connection.connect(address)
+    with connect(address, deadline) as connection:
+        _allow(connection, deadline)
         connection.sendall(request)
-        answer = b""
+        answer = bytearray()
         while True:
-            connection.settimeout(max(deadline - time.monotonic(), 0.01))
+            _allow(connection, deadline)
             part = connection.recv(65536)
             if not part:
-                return answer
+                return bytes(answer)
             answer += part
+            if len(answer) > _LONGEST:
+                raise ValueError(f"{address}: an answer is longer than {_LONGEST} bytes")
+
+
+def _allow(connection: socket.socket, deadline: float) -> None:
+    """Let the next step take what is left of the time.
+
+    :raises socket.timeout: If nothing is.
+    """
+    left = deadline - time.monotonic()
+    if left <= 0:
+        raise socket.timeout
+    connection.settimeout(left)
 
 
 def _parse_answer(answer: bytes, address: str) -> bytes:
@@ -136,8 +156,8 @@ def _parse_answer(answer: bytes, address: str) -> bytes:
 def _parse_message(body: bytes) -> str:
     try:
         return str(json.loads(body)["message"]).strip()
-    except (ValueError, KeyError, TypeError):
-        return body.decode("utf-8", "replace").strip()
+    except (ValueError, KeyError, TypeError, RecursionError):
+        return body[:_LONGEST_MESSAGE].decode("utf-8", "replace").strip()
 
 
 def ask(
@@ -151,7 +171,10 @@ def ask(
     """Send JSON, return JSON; ``None`` for an empty answer. Raises as :func:`exchange` does."""
     body = b"" if content is None else json.dumps(content).encode()
     answer = exchange(method, path, body, address=address, timeout=timeout)
-    return json.loads(answer) if answer.strip() else None
+    try:
+        return json.loads(answer) if answer.strip() else None
+    except RecursionError:
+        raise ValueError(f"{address}: an answer holds too many nested values") from None
 
 
 def read_versions(address: str = DEFAULT_SOCKET, timeout: float = 10.0) -> tuple[str, str]:
@@ -173,21 +196,26 @@ def read_live_restore(address: str = DEFAULT_SOCKET, timeout: float = 10.0) -> b
     return isinstance(answer, dict) and answer.get("LiveRestoreEnabled") is True
 
 
-def read_containers(address: str = DEFAULT_SOCKET, timeout: float = 10.0) -> list[Container]:
+def read_containers(address: str = DEFAULT_SOCKET, timeout: float = 30.0) -> list[Container]:
     """Return the running containers; one that ends while they are read is left out.
 
+    :param timeout: For all of them together, in seconds.
+    :raises OSError: If the time is over before all have been told.
     :raises ValueError: If who answers is no engine.
     """
     try:
-        return list(_read_containers(address, timeout))
+        return list(_read_containers(address, time.monotonic() + timeout))
     except (KeyError, TypeError, AttributeError) as error:
         raise ValueError(f"{address} does not answer as Docker does: {error!r}") from None
 
 
-def _read_containers(address: str, timeout: float) -> Iterator[Container]:
-    for entry in ask("GET", "/containers/json", address=address, timeout=timeout):
+def _read_containers(address: str, deadline: float) -> Iterator[Container]:
+    for entry in ask("GET", "/containers/json", address=address, timeout=_left(deadline, address)):
+        if not _ID.fullmatch(entry["Id"]):
+            raise ValueError(f"{address}: a container has the id {entry['Id']!r:.99}")
+        path = f"/containers/{entry['Id']}/json"
         try:
-            state = ask("GET", f"/containers/{entry['Id']}/json", address=address, timeout=timeout)
+            state = ask("GET", path, address=address, timeout=_left(deadline, address))
         except EngineError as error:
             if error.status == 404:
                 continue
@@ -195,6 +223,13 @@ def _read_containers(address: str, timeout: float) -> Iterator[Container]:
         if state["State"]["Pid"]:
             name = state["Name"].lstrip("/")
             yield Container(entry["Id"], name, int(state["State"]["Pid"]), entry["Image"], state)
+
+
+def _left(deadline: float, address: str) -> float:
+    left = deadline - time.monotonic()
+    if left <= 0:
+        raise TimeoutError(f"{address}: did not tell of all containers in time")
+    return min(left, _ONE_ANSWER)
 
 
 def read_container_limits(pid: int, proc: str = "/proc") -> ContainerLimits:
@@ -225,36 +260,32 @@ def find_daemon(
         return None  # What runs is the dockerd of the machine that builds this image.
     pids = read_unit_pids(unit, root=cgroups) or _read_pid_file(pid_file)
     for pid in pids:
+        if not is_daemon(pid, "dockerd", (unit,), proc):
+            continue
         try:
             process = read_process(pid, proc)
-            with open(f"{proc}/{pid}/cmdline", encoding="utf-8", errors="surrogateescape") as file:
-                words = file.read().rstrip("\0").split("\0")
+            words = os.fsdecode(read_kernel_file(f"{proc}/{pid}/cmdline")).rstrip("\0").split("\0")
         except OSError:
             continue
-        if process.comm == "dockerd":
-            path = f"/proc/{pid}/cmdline"
-            return Daemon(process, parse_flags((word, path, 0) for word in words[1:]))
+        path = f"/proc/{pid}/cmdline"
+        return Daemon(process, parse_flags((word, path, 0) for word in words[1:]))
     return None
 
 
 def _read_pid_file(path: str) -> list[int]:
     try:
-        with open(path, encoding="ascii") as file:
-            return [int(file.read())]
+        return [int(read_text(path) or "")]
     except (OSError, ValueError):
         return []
 
 
-def read_peer(address: str) -> int | None:
+def find_listener(address: str) -> int | None:
     """Return the process that listens on a Unix socket; ``None`` where nobody does.
 
     A socket that systemd opened belongs to process 1.
     """
     try:
-        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
-            connection.settimeout(2.0)
-            connection.connect(address)
-            peer = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12)
-            return int.from_bytes(peer[:4], sys.byteorder)
+        with connect(address, time.monotonic() + _PATIENCE) as connection:
+            return read_peer(connection)[0]
     except OSError:
         return None

@@ -7,7 +7,6 @@ import json
 import os
 import re
 from functools import cached_property
-from glob import glob
 from typing import NamedTuple
 
 from ..policy.docker_config import decode_daemon_json
@@ -22,6 +21,7 @@ from ..policy.systemd_limits import (
 )
 from .canary_key import find_containerd
 from .docker import Daemon, find_daemon, read_live_restore, read_versions
+from .door import find_paths
 from .files import read_bytes, read_text
 from .process import Process, find_processes, read_process
 from .unit import UnitFiles, read_dockerd_flags, read_manager_files, read_unit_files
@@ -62,7 +62,7 @@ class DockerEvidence:
 
         Where there is one for all, others are looked for only if a socket says so.
         """
-        if self.daemon and not glob("/run/user/*/docker.sock"):
+        if self.daemon and not find_paths("/run/user/*/docker.sock"):
             return ()
         return tuple(one for one in find_processes() if one.comm == "dockerd" and one.uid)
 
@@ -253,7 +253,8 @@ def read_spec_limits(identity: str) -> dict[str, Rlimit] | None:
 
     They stand in the specification that containerd gave runc.
     """
-    found = [path for state in _STATES for path in glob(f"{state}/moby/{identity}/config.json")]
+    patterns = (f"{state}/moby/{identity}/config.json" for state in _STATES)
+    found = [path for pattern in patterns for path in find_paths(pattern)]
     spec = _read_json(found[0]) if found else None
     if spec is None:
         return None

@@ -1,18 +1,16 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Read what a user's own dockerd runs with, without following a link that the user made.
-
-What such a daemon tells of files is never opened: it is the user's word.
-"""
+"""Read what a user's own dockerd runs with: in a child that is that user, and for no other."""
 
 from __future__ import annotations
 
 import os
-import stat
 from functools import cached_property
 
 from ..policy.dockerd_flags import find_config_path, parse_flags
-from .docker import Daemon, read_peer
+from .docker import Daemon, find_listener
 from .docker_evidence import DockerEvidence
+from .door import read_kernel_file
+from .files import LARGEST, read_bytes
 from .process import read_process
 from .users import name_user
 
@@ -24,9 +22,6 @@ if TYPE_CHECKING:
     from ..policy.docker_compose import Compose
     from ..policy.rlimit import Rlimit
     from .process import Process
-
-_LARGEST = 2 * 2**20
-_FOLDER = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW
 
 
 class RootlessEvidence(DockerEvidence):
@@ -44,9 +39,8 @@ class RootlessEvidence(DockerEvidence):
         return dict(word.partition("=")[::2] for word in self._read_words("environ"))
 
     def _read_words(self, name: str) -> list[str]:
-        path = f"{self._proc}/{self.process.pid}/{name}"
-        with open(path, encoding="utf-8", errors="surrogateescape") as file:
-            return file.read().rstrip("\0").split("\0")
+        content = read_kernel_file(f"{self._proc}/{self.process.pid}/{name}", LARGEST)
+        return os.fsdecode(content).rstrip("\0").split("\0")
 
     @cached_property
     def daemon(self) -> Daemon | None:
@@ -72,7 +66,7 @@ class RootlessEvidence(DockerEvidence):
     @property
     def is_own(self) -> bool:
         """Tell whether the user is who answers at the socket."""
-        return self._belongs(read_peer(self.address))
+        return self._belongs(find_listener(self.address))
 
     def _belongs(self, pid: int | None) -> bool:
         try:
@@ -90,7 +84,7 @@ class RootlessEvidence(DockerEvidence):
 
     @cached_property
     def config(self) -> str | None:
-        content = read_owned(self.config_path, self.process.uid)
+        content = read_bytes(self.config_path)
         return None if content is None else content.decode("utf-8")
 
     def read_running_config(self) -> bytes:
@@ -105,7 +99,7 @@ class RootlessEvidence(DockerEvidence):
         """Return the user's containerd, or else dockerd, which starts it with its own limits."""
         given = {flag.name: flag.value for flag in self.running_flags}
         folder = given.get("exec-root") or f"{self._run_folder}/docker"
-        pid = read_peer(given.get("containerd") or f"{folder}/containerd/containerd.sock")
+        pid = find_listener(given.get("containerd") or f"{folder}/containerd/containerd.sock")
         return read_process(pid, self._proc) if pid and self._belongs(pid) else self.process
 
     @cached_property
@@ -117,27 +111,3 @@ class RootlessEvidence(DockerEvidence):
 
     def read_compose(self, _details: Mapping[str, Any]) -> Compose | None:
         return None
-
-
-def read_owned(path: str, uid: int) -> bytes | None:
-    """Return a user's file; ``None`` where it is absent.
-
-    :raises OSError: If a link leads to it, or it is another's.
-    """
-    folder = os.open("/", _FOLDER)
-    try:
-        *folders, name = [part for part in path.split("/") if part]
-        for part in folders:
-            below = os.open(part, _FOLDER, dir_fd=folder)
-            os.close(folder)
-            folder = below
-        file = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=folder)
-    except FileNotFoundError:
-        return None
-    finally:
-        os.close(folder)
-    with os.fdopen(file, "rb") as stream:
-        found = os.fstat(file)
-        if not stat.S_ISREG(found.st_mode) or found.st_uid != uid or found.st_size > _LARGEST:
-            raise OSError(f"{path}: is no file of uid {uid}")
-        return stream.read()

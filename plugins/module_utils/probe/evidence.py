@@ -11,6 +11,7 @@ from ..policy.pam_limits import LIMITS_D, find_dialect, order_files, read_lines
 from ..policy.pam_stack import find_pam_limits, flatten, read_limits_options
 from ..policy.rlimit import RLIMITS, UNLIMITED, Rlimit
 from ..policy.session_lines import find_unread
+from ..policy.session_rivals import keep_rivals
 from ..policy.sysctl_conf import NR_OPEN_OF_KERNEL
 from ..policy.sysctl_writes import find_lowest_nr_open
 from .boot import BootEvidence
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
 
     from ..policy.declaration import Declaration
     from ..policy.limits_conf import LimitsLine
-    from ..policy.pam_limits import Dialect
+    from ..policy.pam_limits import Dialect, User
     from ..policy.session_lines import Unread
     from .docker_evidence import DockerEvidence
     from .usage import Usage
@@ -56,15 +57,26 @@ class Evidence:
         return tuple(read_lines(self.limits_files, self.dialect))
 
     @cached_property
+    def _lines_of(self) -> dict[User, tuple[LimitsLine, ...]]:
+        return {}
+
+    def lines_of(self, user: User) -> tuple[LimitsLine, ...]:
+        """Return those of the lines that can decide something for a user."""
+        if user not in self._lines_of:
+            self._lines_of[user] = keep_rivals(self.limits_lines, user, self.dialect)
+        return self._lines_of[user]
+
+    @cached_property
     def unread_lines(self) -> tuple[Unread, ...]:
         """Return the lines that somebody meant for pam_limits and that it passes over."""
         paths = (f"{LIMITS_D}/{name}" for name in list_folder(LIMITS_D))
+        read = dict.fromkeys(order_files(self.limits_files))
         others = {
             path: read_text(path) or ""
             for path in paths
-            if path not in order_files(self.limits_files) and os.path.isfile(path)
+            if path not in read and os.path.isfile(path)
         }
-        files = {path: self.limits_files[path] for path in order_files(self.limits_files)}
+        files = {path: self.limits_files[path] for path in read}
         return tuple(find_unread(files, others, self.dialect))
 
     @cached_property

@@ -3,9 +3,9 @@
 
 from __future__ import annotations
 
-import glob
 import os
 
+from .door import find_paths, open_file, read_handle
 from .files import under
 from .program import run_program
 
@@ -51,10 +51,9 @@ def _names_of(path: str) -> list[bytes]:
 def _find_in(
     pattern: str, wanted: dict[str, list[bytes]], whole_line: bool
 ) -> Iterable[tuple[str, str]]:
-    for file in sorted(glob.glob(pattern)) if wanted else ():
+    for file in find_paths(pattern) if wanted else ():
         try:
-            with open(file, "rb") as opened:
-                content = b"\n" + opened.read(_LARGEST)
+            content = b"\n" + read_handle(open_file(file), _LARGEST, file)
         except OSError:
             continue
         for path, names in wanted.items():

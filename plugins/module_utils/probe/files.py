@@ -8,12 +8,16 @@ import stat
 
 from ..policy.pam_limits import LIMITS_CONF, LIMITS_D
 from ..policy.sysctl_conf import SYSCTL_DIRECTORIES
+from .door import NoFileError, open_file, open_folder, read_handle, read_kernel_file
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-_LARGEST = 2 * 2**20  # A configuration file larger than this is a mistake or an attack.
+LARGEST = 2 * 2**20
+"""Bytes; a configuration file larger than this is a mistake or an attack."""
+
+_KERNEL = ("/proc/", "/sys/")
 
 
 def read_text(path: str, root: str = "/") -> str | None:
@@ -28,25 +32,22 @@ def read_text(path: str, root: str = "/") -> str | None:
 
 
 def read_bytes(path: str, root: str = "/") -> bytes | None:
-    """Return a file's content; ``None`` where it is absent. A named pipe is empty.
+    """Return a file's content; ``None`` where it is absent. A named pipe is empty, unopened.
 
-    :raises OSError: If it cannot be read or is larger than 2 MiB.
+    :raises OSError: If it cannot be read, is larger than 2 MiB, or is not root's to its end.
     """
     try:
-        with open(under(path, root), "rb", opener=_open_at_once) as file:
-            content = file.read(_LARGEST + 1)
+        if root == "/" and path.startswith(_KERNEL):
+            return read_kernel_file(path, LARGEST)
+        return read_handle(open_file(path, root), LARGEST, path)
     except (FileNotFoundError, NotADirectoryError):
         return None
     except IsADirectoryError:
         return b""
-    if len(content) > _LARGEST:
-        raise OSError(f"{path}: is larger than {_LARGEST} bytes")
-    return content
-
-
-def _open_at_once(path: str, flags: int) -> int:
-    """Open a file without waiting for somebody to write into a named pipe."""
-    return os.open(path, flags | os.O_NONBLOCK)
+    except NoFileError as exc:
+        if exc.is_empty:
+            return b""
+        raise
 
 
 def read_folder(folder: str, root: str = "/", suffix: str = ".conf") -> dict[str, str]:
@@ -60,11 +61,18 @@ def read_folder(folder: str, root: str = "/", suffix: str = ".conf") -> dict[str
 
 
 def list_folder(folder: str, root: str = "/") -> list[str]:
-    """Return the names in a folder, sorted; none where it is absent."""
+    """Return the names in a folder, sorted; none where it is absent.
+
+    :raises OSError: If it cannot be read, or is not root's to its end.
+    """
     try:
-        return sorted(os.listdir(under(folder, root)))
+        handle = open_folder(folder, root)
     except (FileNotFoundError, NotADirectoryError):
         return []
+    try:
+        return sorted(os.listdir(handle))
+    finally:
+        os.close(handle)
 
 
 def under(path: str, root: str) -> str:

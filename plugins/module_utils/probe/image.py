@@ -7,6 +7,8 @@ import os
 from functools import lru_cache
 
 from .comm import read_comm
+from .daemons import is_daemon
+from .door import list_pids
 
 _BOOTED = "/run/systemd/system"
 _FIRST_PID_NAMESPACE = "pid:[4026531836]"  # PROC_PID_INIT_INO of linux/proc_ns.h.
@@ -57,4 +59,5 @@ def _is_container() -> bool:
 
 @lru_cache(maxsize=None)
 def _serves_sessions() -> bool:
-    return any(read_comm(name) in _SERVERS for name in os.listdir("/proc") if name.isdigit())
+    named = [(pid, read_comm(pid)) for pid in list_pids()]
+    return any(is_daemon(pid, comm) for pid, comm in named if comm in _SERVERS)

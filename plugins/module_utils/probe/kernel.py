@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from .door import read_kernel_file
+
 
 def sysctl_path(key: str, proc: str = "/proc") -> str:
     """Return the file of a key with dots; a slash inside stands for a dot of a name."""
@@ -15,7 +17,6 @@ def read_sysctl(key: str, proc: str = "/proc") -> str | None:
     :raises OSError: If the key is there and cannot be read.
     """
     try:
-        with open(sysctl_path(key, proc), encoding="ascii", errors="replace") as file:
-            return file.read().strip()
+        return read_kernel_file(sysctl_path(key, proc)).decode("ascii", "replace").strip()
     except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
         return None

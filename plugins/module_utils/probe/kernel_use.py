@@ -3,9 +3,9 @@
 
 from __future__ import annotations
 
-import os
-
 from ..policy.kernel_lockouts import KernelUse
+from .comm import read_comm
+from .door import list_pids, read_kernel_text
 from .process import read_limits
 
 TYPE_CHECKING = False
@@ -20,14 +20,14 @@ def read_kernel_use(nofiles: Iterable[tuple[int, str]] = (), proc: str = "/proc"
     """
     memory = read_meminfo(proc)
     return KernelUse(
-        tasks=int(_read(f"{proc}/loadavg").split()[3].partition("/")[2]),
-        files=int(_read(f"{proc}/sys/fs/file-nr").split()[0]),
+        tasks=int(read_kernel_text(f"{proc}/loadavg").split()[3].partition("/")[2]),
+        files=int(read_kernel_text(f"{proc}/sys/fs/file-nr").split()[0]),
         memory=memory.get("MemTotal", 0),
         available=memory.get("MemAvailable", 0),
         swap=memory.get("SwapTotal", 0),
         committed=memory.get("Committed_AS", 0),
         commit_limit=memory.get("CommitLimit", 0),
-        strict=_read(f"{proc}/sys/vm/overcommit_memory").strip() == "2",
+        strict=read_kernel_text(f"{proc}/sys/vm/overcommit_memory").strip() == "2",
         huge_page=memory.get("Hugepagesize", 0),
         huge_pages=memory.get("HugePages_Total", 0),
         nofiles=tuple(nofiles),
@@ -37,10 +37,10 @@ def read_kernel_use(nofiles: Iterable[tuple[int, str]] = (), proc: str = "/proc"
 def find_largest_nofile(proc: str = "/proc") -> tuple[int, str]:
     """Return the largest hard limit on open files of all processes, and one that has it."""
     found = []
-    for name in filter(str.isdigit, os.listdir(proc)):
+    for pid in list_pids(proc):
         try:
-            hard = read_limits(name, proc)["nofile"].hard
-            found.append((hard, -int(name), _read(f"{proc}/{name}/comm").strip()))
+            hard = read_limits(pid, proc)["nofile"].hard
+            found.append((hard, -pid, read_comm(pid, proc)))
         except OSError:
             continue  # It ended between the listing and the look.
     hard, pid, comm = max(found, default=(0, 0, "nobody"))
@@ -50,13 +50,8 @@ def find_largest_nofile(proc: str = "/proc") -> tuple[int, str]:
 def read_meminfo(proc: str = "/proc") -> dict[str, int]:
     """Return /proc/meminfo with sizes in bytes and counts as they are."""
     found = {}
-    for line in _read(f"{proc}/meminfo").splitlines():
+    for line in read_kernel_text(f"{proc}/meminfo").splitlines():
         name, value = line.partition(":")[::2]
         number, unit = (*value.split(), "")[:2]
         found[name] = int(number) * (1024 if unit == "kB" else 1)
     return found
-
-
-def _read(path: str) -> str:
-    with open(path, encoding="ascii", errors="replace") as file:
-        return file.read()

@@ -3,12 +3,12 @@
 
 from __future__ import annotations
 
-import glob
 import os
 import pwd
 import re
 from typing import NamedTuple
 
+from .door import find_paths, read_kernel_text
 from .process import read_limits
 
 TYPE_CHECKING = False
@@ -34,7 +34,7 @@ def find_open_sessions(proc: str = "/proc") -> Iterator[OpenSession]:
     """Yield every session that logind knows, by the cgroup it made for it."""
     for root in _ROOTS:
         for pattern in _SCOPES:
-            for folder in sorted(glob.glob(f"{root}/user.slice/user-*.slice/{pattern}")):
+            for folder in find_paths(f"{root}/user.slice/user-*.slice/{pattern}"):
                 session = _read_session(folder, proc)
                 if session:
                     yield session
@@ -43,8 +43,7 @@ def find_open_sessions(proc: str = "/proc") -> Iterator[OpenSession]:
 def _read_session(folder: str, proc: str) -> OpenSession | None:
     match = re.search(r"/user-([0-9]+)\.slice/([^/]+)", folder)
     try:
-        with open(f"{folder}/cgroup.procs", encoding="ascii") as file:
-            pid = min(map(int, file), default=0)
+        pid = min(map(int, read_kernel_text(f"{folder}/cgroup.procs").split()), default=0)
         limits = read_limits(pid, proc)
     except (OSError, ValueError):
         return None  # It ended, or holds nothing any more.

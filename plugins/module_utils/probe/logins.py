@@ -8,6 +8,7 @@ import pwd
 
 from ..policy.lockouts import Logins
 from ..policy.pam_stack import find_pam_limits, flatten, read_limits_options
+from .door import list_pids, read_kernel_text
 from .pam_services import read_pam_files
 from .session import has_shell
 from .users import find_connecting_user, read_user
@@ -54,10 +55,10 @@ def count_tasks(proc: str = "/proc") -> dict[int, int]:
     The owner of /proc/PID would not do: it is root where a program may not be traced.
     """
     counts: dict[int, int] = {}
-    for name in filter(str.isdigit, os.listdir(proc)):
+    for pid in list_pids(proc):
         try:
-            with open(f"{proc}/{name}/status", encoding="utf-8", errors="replace") as file:
-                fields = dict(line.partition(":")[::2] for line in file)
+            text = read_kernel_text(f"{proc}/{pid}/status")
+            fields = dict(line.partition(":")[::2] for line in text.splitlines())
             uid = int(fields["Uid"].split()[0])
             counts[uid] = counts.get(uid, 0) + int(fields["Threads"])
         except (OSError, KeyError):

@@ -7,6 +7,7 @@ import os
 
 from ..policy.cache_rules import Neighbours
 from ..policy.folder_facts import DIRECTORY
+from .door import list_pids
 from .files import read_text
 
 TYPE_CHECKING = False
@@ -37,7 +38,7 @@ def find_sharers(facts: FolderFacts, proc: str = "/proc") -> Iterator[int]:
     wanted = (facts.device, (facts.mount_root.rstrip("/") + below) or "/")
     own = _read_mounts(f"{proc}/self")
     seen = {_find_namespace(f"{proc}/self")}
-    for pid in sorted(int(name) for name in os.listdir(proc) if name.isdigit()):
+    for pid in sorted(list_pids(proc)):
         space = _find_namespace(f"{proc}/{pid}")
         if space in seen or not space:
             continue

@@ -11,6 +11,12 @@ import os
 import time
 from typing import NamedTuple
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Tuple
+
+    Key = Tuple[str, str, str]
+
 FOLDER = "/run/mlhost-limits"
 STATE = f"{FOLDER}/node.json"
 FRESH = 900.0
@@ -18,36 +24,81 @@ FRESH = 900.0
 
 
 class Verdict(NamedTuple):
-    """``status`` is pass, fail, or error where the check could not be made; ``failures`` are
-    sentences, one for each place."""
+    """What is to be made of a look at a node.
+
+    ``status`` is ``pass``; ``fail`` where root's own doing falls short; ``unknown`` where that did
+    and can no longer be seen; or ``error`` where the check could not be made. ``failures`` are
+    sentences, one for each place, and ``warnings`` those about what users did themselves.
+    """
 
     status: str
-    failures: tuple[str, ...]
+    failures: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
 
 
-def format_state(verdict: Verdict, stamp: list[int], now: float | None = None) -> str:
+class Kept(NamedTuple):
+    """What the next look must know of those before it.
+
+    ``success`` is when one was last made to its end, in seconds since 1970, 0 for never. ``short``
+    are place, item and bound of what root's doing lacks and nobody has seen mended, by the policy
+    that is stamped so.
+    """
+
+    success: float = 0.0
+    short: tuple[Key, ...] = ()
+    of_policy: tuple[int, ...] = ()
+
+
+def format_state(
+    verdict: Verdict, stamp: list[int], now: float | None = None, kept: Kept | None = None
+) -> str:
     """Return the text that keeps a verdict.
 
     The time is that since boot, which nobody sets: a clock that jumps makes no verdict fresh.
     """
     at = _now() if now is None else now
-    kept = {"status": verdict.status, "failures": verdict.failures, "policy": stamp, "at": at}
-    return json.dumps(kept) + "\n"
+    more = (kept or Kept())._asdict()
+    told = {"status": verdict.status, "failures": verdict.failures, "policy": stamp, "at": at}
+    return json.dumps({**told, **more}) + "\n"
 
 
 def read_verdict(policy: str, state: str = STATE, now: float | None = None) -> Verdict | None:
     """Return the last verdict, unless it is old, is of another policy, or could be another's."""
     try:
-        with open(state, encoding="utf-8") as file:
-            if os.fstat(file.fileno()).st_uid not in (0, os.geteuid()):
-                return None
-            kept = json.load(file)
+        kept = _read(state)
         age = (_now() if now is None else now) - kept["at"]
         if kept["policy"] != stamp_policy(policy) or not 0 <= age <= FRESH:
             return None
         return Verdict(str(kept["status"]), tuple(map(str, kept["failures"])))
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return None
+
+
+def read_kept(policy: str, state: str = STATE) -> Kept:
+    """Return what earlier looks have left, however old; what fell short, of this policy alone."""
+    try:
+        kept = _read(state)
+        success = float(kept["success"])
+        short = tuple((str(one), str(two), str(three)) for one, two, three in kept["short"])
+        of_policy = tuple(map(int, kept["of_policy"]))
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        return Kept()
+    try:
+        is_same = list(of_policy) == stamp_policy(policy)
+    except OSError:
+        is_same = True  # There is none at the moment, which mends nothing.
+    return Kept(success, short if is_same else (), of_policy)
+
+
+def _read(path: str) -> Any:
+    """Return what a state holds.
+
+    :raises OSError, ValueError: If it cannot be read, or could be another's.
+    """
+    with open(path, encoding="utf-8") as file:
+        if os.fstat(file.fileno()).st_uid not in (0, os.geteuid()):
+            raise ValueError(f"{path}: is another's")
+        return json.load(file)
 
 
 def stamp_policy(path: str) -> list[int]:

@@ -7,6 +7,7 @@ import os
 import re
 from typing import NamedTuple
 
+from .door import list_kernel_folder, list_pids
 from .files import read_text
 
 TYPE_CHECKING = False
@@ -30,11 +31,11 @@ def find_open_files(folder: str, proc: str = "/proc") -> Iterator[OpenFile]:
     What belongs to another user is seen by root alone.
     """
     start = folder.rstrip("/") + "/"
-    for name in os.listdir(proc):
-        if not name.isdigit() or int(name) == os.getpid():
+    for name in list_pids(proc):
+        if name == os.getpid():
             continue
         try:
-            handles = os.listdir(f"{proc}/{name}/fd")
+            handles = list_kernel_folder(f"{proc}/{name}/fd")
         except OSError:
             continue  # It ended, or is somebody else's.
         for handle in handles:

@@ -13,14 +13,17 @@ import pwd
 import re
 from functools import partial
 
+from .as_user import Errand, ask_user, find_person, name_person
+from .door import ForeignError, open_file, walk
+from .files import list_folder
 from .program import run_program
-from .shell import become
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
 _TIME_LIMIT = 10.0
+_MOST_FOLDERS = 100
 _MOST = 65536  # Bytes of a METADATA; its head holds the version, a description follows.
 _ASK = """
 import json, os, site, sys
@@ -45,26 +48,56 @@ def read_versions(
 ) -> dict[str, str]:
     """Return the versions of those packages that are installed, by the names asked for.
 
-    :param user: Who will run it; ``None`` for whoever this process is.
+    :param user: Who will run it; ``None`` for whoever this process is, or, for root, for whose the
+        interpreter is.
     :raises OSError: If the interpreter does not say where its packages are.
     """
-    entry = None if user is None else pwd.getpwnam(user)
-    who = None if entry is None or entry.pw_uid == os.geteuid() else partial(become, entry)
-    if who is not None and os.geteuid() != 0:
-        raise OSError(f"{python}: only root can start it as {user}")
+    person = _find_person(python, user)
+    asked = sorted(names)
+    if person.pw_uid == os.geteuid():
+        return _read_versions(python, person, asked, seconds)
+    if os.geteuid() != 0:
+        raise OSError(f"{python}: only root can start it as {name_person(person)}")
+    import subprocess  # noqa: F401 - a child that became a user may not reach Python's own files
+
+    task = partial(_read_versions, python, person, asked, seconds)
+    report = ask_user(Errand(person, task, seconds=2 * seconds))
+    if report.problem:
+        raise OSError(report.problem)
+    return {str(name): str(version) for name, version in report.value.items()}
+
+
+def _find_person(python: str, user: str | None) -> pwd.struct_passwd:
+    """Return who starts the interpreter: root never starts what is not root's."""
+    if user is not None:
+        return pwd.getpwnam(user)
+    try:
+        with walk(python):
+            pass
+    except ForeignError as error:
+        if error.uid:
+            return find_person(error.uid)
+        raise
+    except (FileNotFoundError, NotADirectoryError):
+        pass
+    return find_person(os.geteuid())
+
+
+def _read_versions(
+    python: str, person: pwd.struct_passwd, names: Iterable[str], seconds: float
+) -> dict[str, str]:
     words = [python, "-I", "-S", "-c", _ASK]
-    status, text = run_program(words, seconds, with_errors=False, environment={}, become=who)
+    status, text = run_program(words, seconds, with_errors=False, environment={})
     try:
         folders, below = json.loads(text) if status == 0 else ((), "")
         folders = [str(folder) for folder in folders]
-    except (ValueError, TypeError):
+    except (ValueError, TypeError, RecursionError):
         status = 1
     if status:
         why = text if status < 0 else "it does not say where its packages are"
         raise OSError(f"{python} could not be asked: {why}")
-    home = (entry or pwd.getpwuid(os.geteuid())).pw_dir
-    users = [f"{home}/.local/{below}"] if below else []
-    return find_versions([*users, *folders], names)
+    users = [f"{person.pw_dir}/.local/{below}"] if below else []
+    return find_versions([*users, *folders[:_MOST_FOLDERS]], names)
 
 
 def find_versions(folders: Iterable[str], names: Iterable[str]) -> dict[str, str]:
@@ -81,7 +114,7 @@ def _list_packages(folder: str, wanted: Iterable[str]) -> dict[str, str]:
     """Return the versions of the wanted packages in one folder, by their normal names."""
     found = {}
     try:
-        entries = sorted(os.listdir(folder))
+        entries = list_folder(folder)
     except OSError:
         return {}
     for entry in entries:
@@ -96,8 +129,7 @@ def _read_version(info: str) -> str:
     """Return what the metadata say; nothing where they cannot be read."""
     for name in ("METADATA", "PKG-INFO"):
         try:
-            flags = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC
-            handle = os.open(f"{info}/{name}", flags)
+            handle = open_file(f"{info}/{name}")
         except OSError:
             continue
         try:

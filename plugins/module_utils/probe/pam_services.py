@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from typing import NamedTuple
 
 from ..policy.pam_stack import DIRECTORIES, find_service_file, flatten, quiet_stack
+from .files import list_folder, read_bytes
 from .libpam import Libpam, find_missing_modules, load_modules
 from .scratch import make_scratch, remove_scratch
 
@@ -98,11 +99,11 @@ def _exists(service: str) -> bool:
 def read_pam_files() -> dict[str, str]:
     """Return the text of every service file that libpam may read, by path."""
     files = {}
-    for folder in filter(os.path.isdir, DIRECTORIES):
-        for entry in os.scandir(folder):
-            if entry.is_file():
-                with open(entry.path, encoding="utf-8", errors="surrogateescape") as file:
-                    files[entry.path] = file.read()
+    for folder in DIRECTORIES:
+        for name in list_folder(folder):
+            content = read_bytes(f"{folder}/{name}")
+            if content is not None and os.path.isfile(f"{folder}/{name}"):
+                files[f"{folder}/{name}"] = content.decode("utf-8", "surrogateescape")
     return files
 
 

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from ..policy.cgroup import find_paths
 from ..policy.rlimit import UNLIMITED
+from .door import read_kernel_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -39,8 +40,7 @@ def _read(base: str, path: str) -> Iterator[Level]:
     while path.strip("/"):
         file = f"{base}{path}/pids.max"
         try:
-            with open(file, encoding="ascii") as opened:
-                text = opened.read().strip()
+            text = read_kernel_text(file).strip()
         except OSError:
             text = ""  # The controller is not passed on as far down as that.
         if text == "max" or text.isdigit():
@@ -49,6 +49,9 @@ def _read(base: str, path: str) -> Iterator[Level]:
 
 
 def cut_levels(levels: list[Level], unit: str) -> list[Level]:
-    """Return the levels from a unit's own cgroup upward."""
-    names = [level.unit for level in levels]
-    return levels[names.index(unit) :] if unit in names else []
+    """Return the levels from a unit's own cgroup upward.
+
+    It is the highest of that name: who owns it may make others below.
+    """
+    found = [index for index, level in enumerate(levels) if level.unit == unit]
+    return levels[found[-1] :] if found else []

@@ -6,9 +6,11 @@ from __future__ import annotations
 import os
 import pwd
 import re
+from functools import partial
 
 from ..policy.containers_conf import DROP_INS, MAIN, USERS_MAIN, VENDOR
 from .files import read_folder, read_text
+from .owned import ask_owner
 from .program import run_program
 
 _PROGRAMS = ("/usr/bin/podman", "/usr/local/bin/podman", "/usr/sbin/podman")
@@ -39,11 +41,17 @@ def read_conf_files(user: str = "") -> dict[str, str]:
     """
     files = read_tree_conf_files("/")
     own = _find_own(user)
-    if own and (user or _has_own(own)):
-        text = read_text(own)
-        files.update({} if text is None else {own: text})
-        files.update(read_folder(f"{own}.d"))
+    if own and user:
+        told = ask_owner(pwd.getpwnam(user).pw_uid, partial(_read_own, own))
+        files.update({str(path): str(text) for path, text in told.items()})
+    elif own and _has_own(own):
+        files.update(_read_own(own))
     return files
+
+
+def _read_own(own: str) -> dict[str, str]:
+    text = read_text(own)
+    return {**({} if text is None else {own: text}), **read_folder(f"{own}.d")}
 
 
 def read_tree_conf_files(root: str) -> dict[str, str]:

@@ -16,21 +16,25 @@ import time
 from functools import partial
 from typing import NamedTuple
 
-from ..policy.rlimit import ITEMS, UNLIMITED
+from ..policy.rlimit import Rlimit
+from .as_user import Errand, ask_user
 from .canary import Canary, build_program
-from .docker import read_container_limits
+from .docker import ContainerLimits, read_container_limits
+from .door import list_pids, read_kernel_file
 from .podman import find_podman
 from .running_containers import read_words
+from .scratch import CANARY, PROGRAMS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
-
-    from ..policy.rlimit import Rlimit
+    from typing import Any
 
 _TIME_LIMIT = 90.0
+_WHOLE_LIMIT = 150.0
 _CLEANING_LIMIT = 30.0
-_FOLDER = "/var/tmp"  # noqa: S108 - /run and /tmp may forbid to run programs; the name is random
+_LONGEST = 500
+_FOLDER = PROGRAMS
 _NAME = "mlhost-limits-canary"
 _UNKNOWN = "unknown flag"  # Before 4.0 Podman lacks some of the options.
 _MACHINES = ("x86_64", "aarch64")
@@ -46,6 +50,9 @@ class Caller(NamedTuple):
 def run_podman_canary(caller: Caller = Caller(), conf: str = "") -> Canary:  # noqa: B008
     """Start a container as the caller would get it, read its limits, remove it.
 
+    A user's is started, looked at and removed by a child that is that user, so that nothing of
+    root's is ever in a folder of theirs; what it tells is that user's word.
+
     :param conf: The text of a configuration in the place of every file's.
     """
     program, machine = find_podman(), os.uname().machine
@@ -54,15 +61,54 @@ def run_podman_canary(caller: Caller = Caller(), conf: str = "") -> Canary:  # n
     if machine not in _MACHINES:
         return Canary(None, reason=f"there is no canary program for {machine}")
     try:
-        account = pwd.getpwnam(caller.user or "root")
-        folder = tempfile.mkdtemp(prefix="mlhost-canary-", dir=_FOLDER)
+        person = pwd.getpwnam(caller.user or "root")
     except KeyError:
         return Canary(None, reason=f"there is no user {caller.user}")
+    if not caller.user:
+        return _try(program, person, conf)
+    import subprocess  # noqa: F401 - a child that became a user may not reach Python's own files
+
+    task = partial(_try_as_user, program, person, conf)
+    report = ask_user(
+        Errand(person, task, limits=caller.limits, seconds=_WHOLE_LIMIT, gains_rights=True)
+    )
+    if report.problem:
+        reason = f"no container of {caller.user} could be tried: {report.problem}"
+        return Canary(None, reason=reason)
+    return _read(report.value)
+
+
+def _try_as_user(program: str, person: pwd.struct_passwd, conf: str) -> list[object]:
+    """Return a canary as JSON carries it. Runs as the user."""
+    seen = _try(program, person, conf)
+    found = [seen.found.limits, seen.found.shm_size] if seen.found else None
+    return [found, seen.reason, seen.refusal]
+
+
+def _read(told: Any) -> Canary:
+    """Read what a user's child tells.
+
+    :returns: A canary that says why, where that has another form.
+    """
+    try:
+        found, reason, refusal = told
+        if found is None:
+            return Canary(None, str(reason)[:_LONGEST], str(refusal or "")[:_LONGEST])
+        limits = {str(name): Rlimit(*map(int, pair)) for name, pair in found[0].items()}
+        size = None if found[1] is None else int(found[1])
+    except (TypeError, ValueError, AttributeError, IndexError):
+        return Canary(None, reason="what was told of a new container cannot be read")
+    return Canary(ContainerLimits(limits, size))
+
+
+def _try(program: str, person: pwd.struct_passwd, conf: str) -> Canary:
+    try:
+        folder = tempfile.mkdtemp(prefix=CANARY, dir=_FOLDER)  # Podman bears no longer name.
     except OSError as error:
         return Canary(None, reason=str(error))
-    run = _Run(program, folder, account, caller)
+    run = _Run(program, folder, person)
     try:
-        run.prepare(machine, conf)
+        run.prepare(os.uname().machine, conf)
         return run.measure()
     except OSError as error:
         return Canary(None, reason=str(error))
@@ -73,23 +119,20 @@ def run_podman_canary(caller: Caller = Caller(), conf: str = "") -> Canary:  # n
 class _Run:
     """One container, with all that belongs to it in one folder."""
 
-    def __init__(
-        self, program: str, folder: str, account: pwd.struct_passwd, caller: Caller
-    ) -> None:
+    def __init__(self, program: str, folder: str, person: pwd.struct_passwd) -> None:
         self.folder = folder
-        self.account = account
-        self.caller = caller
         self.program = program
         self.is_old = False
+        self.is_users = os.geteuid() != 0
         self.environment = {
-            "HOME": account.pw_dir,
-            "USER": account.pw_name,
-            "LOGNAME": account.pw_name,
+            "HOME": person.pw_dir,
+            "USER": person.pw_name,
+            "LOGNAME": person.pw_name,
             "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
             "LANG": "C.UTF-8",
             "PODMAN_IGNORE_CGROUPSV1_WARNING": "1",
         }
-        if caller.user:
+        if self.is_users:
             self.environment["XDG_RUNTIME_DIR"] = f"{folder}/xdg"
 
     def prepare(self, machine: str, conf: str) -> None:
@@ -104,10 +147,6 @@ class _Run:
             with open(f"{self.folder}/containers.conf", "w", encoding="latin-1") as text:
                 text.write(conf)
             self.environment["CONTAINERS_CONF"] = f"{self.folder}/containers.conf"
-        if self.caller.user:
-            for base, folders, files in os.walk(self.folder):
-                for path in (base, *(os.path.join(base, name) for name in (*folders, *files))):
-                    os.chown(path, self.account.pw_uid, self.account.pw_gid)
 
     def measure(self) -> Canary:
         code, text = self._start()
@@ -154,53 +193,38 @@ class _Run:
             now = () if self.is_old else ("--time", "0")
             self._podman("rm", "--force", *now, _NAME)
         for path in ("xdg/libpod/tmp/pause.pid", "libpod/pause.pid"):
-            _end(f"{self.folder}/{path}", self.account.pw_uid)
+            _end(f"{self.folder}/{path}")
         self._wait()
-        with open("/proc/self/mounts", encoding="utf-8", errors="surrogateescape") as file:
-            points = [line.split(" ")[1] for line in file]
-        for point in reversed([point for point in points if point.startswith(self.folder)]):
-            _execute(["/usr/bin/umount", "-l", point], {}, None)
+        for point in reversed([one for one in _list_mounts() if one.startswith(self.folder)]):
+            _execute(["/usr/bin/umount", "-l", point], {})
         shutil.rmtree(self.folder, ignore_errors=True)
+        if self.is_users and os.path.isdir(self.folder):  # Some of it is of the user's other ids.
+            _execute([self.program, "unshare", "rm", "-rf", self.folder], self.environment)
 
     def _wait(self) -> None:
         """Wait for what the container's monitor runs after its end, which writes to the folder."""
         deadline = time.monotonic() + _CLEANING_LIMIT
         while time.monotonic() < deadline:
-            pids = [int(name) for name in os.listdir("/proc") if name.isdigit()]
-            if not any(self.folder in word for pid in pids for word in read_words(pid)):
+            if not any(self.folder in word for pid in list_pids() for word in read_words(pid)):
                 return
             time.sleep(0.05)
 
     def _podman(self, *words: str) -> tuple[int, str]:
-        become = partial(_become, self.account, self.caller.limits) if self.caller.user else None
         folder, net = self.folder, "--cni-config-dir" if self.is_old else "--network-config-dir"
         own = [
             *(self.program, "--root", f"{folder}/root", "--runroot", f"{folder}/run"),
             *("--tmpdir", f"{folder}/libpod", net, f"{folder}/net"),
             *("--storage-driver", "vfs", "--events-backend", "none"),
         ]
-        return _execute([*own, *words], self.environment, become)
+        return _execute([*own, *words], self.environment)
 
 
-def _become(account: pwd.struct_passwd, limits: Mapping[str, Rlimit]) -> None:
-    """Turn a child into a user's process with the limits of that user's session."""
-    import resource
-
-    for name, limit in limits.items():
-        number = ITEMS[name].resource
-        if number is not None:
-            soft, hard = (
-                resource.RLIM_INFINITY if bound == UNLIMITED else bound for bound in limit
-            )
-            resource.setrlimit(number, (soft, hard))
-    os.initgroups(account.pw_name, account.pw_gid)
-    os.setgid(account.pw_gid)
-    os.setuid(account.pw_uid)
+def _list_mounts() -> list[str]:
+    text = os.fsdecode(read_kernel_file("/proc/self/mounts"))
+    return [line.split(" ")[1] for line in text.splitlines()]
 
 
-def _execute(
-    words: list[str], environment: Mapping[str, str], become: partial[None] | None
-) -> tuple[int, str]:
+def _execute(words: list[str], environment: Mapping[str, str]) -> tuple[int, str]:
     import subprocess  # Slow to import.
 
     # The monitor keeps what it inherits open, so that a pipe would never end.
@@ -214,7 +238,6 @@ def _execute(
                 stdout=said,
                 stderr=said,
                 timeout=_TIME_LIMIT,
-                preexec_fn=become,
                 check=False,
             )
         except subprocess.TimeoutExpired:
@@ -232,12 +255,12 @@ def _find_error(text: str) -> str:
     return (errors or lines or ["podman says nothing"])[-1].replace('\\"', '"')
 
 
-def _end(path: str, uid: int) -> None:
-    """End the process that holds a user's namespaces for Podman; the user wrote that file."""
+def _end(path: str) -> None:
+    """End the process that holds namespaces for Podman; as a user, only what is that user's."""
     try:
         with open(path, encoding="ascii") as file:
-            pid = int(file.read())
-        if os.stat(f"/proc/{pid}").st_uid == uid:
+            pid = int(file.read(_LONGEST))
+        if os.stat(f"/proc/{pid}").st_uid == os.geteuid() and pid > 1:
             os.kill(pid, signal.SIGKILL)
     except (OSError, ValueError):
         return

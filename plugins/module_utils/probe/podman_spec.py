@@ -5,12 +5,14 @@ from __future__ import annotations
 
 import json
 import os
+from functools import partial
 
 from ..policy.container_cgroup import read_monitor
 from ..policy.podman_running import Created
 from ..policy.rlimit import RLIMITS, Rlimit
 from .evidence import format_time
 from .files import read_bytes
+from .owned import ask_owner
 from .process import read_parent
 from .running_containers import read_words
 
@@ -21,19 +23,24 @@ if TYPE_CHECKING:
 
 def read_created(one: RunningContainer) -> Created:
     """Return what is known of how a container was created."""
-    pid = one.process.pid
     try:
-        monitor = read_monitor(read_words(read_parent(pid)))
+        monitor = read_monitor(read_words(read_parent(one.process.pid)))
         path = f"{monitor.bundle if monitor else ''}/config.json"
-        content = json.loads(read_bytes(path) or b"")
-        entries = content["process"].get("rlimits") or ()
+        read = partial(_read, path)
+        text, changed = ask_owner(one.owner, read) if one.owner else read()
+        entries = json.loads(text)["process"].get("rlimits") or ()
         names = {f"RLIMIT_{name.upper()}": name for name in RLIMITS}
         limits = {
             names[entry["type"]]: Rlimit(int(entry["soft"]), int(entry["hard"]))
             for entry in entries
             if entry["type"] in names
         }
-        since = format_time(os.stat(path).st_mtime)
-    except (OSError, ValueError, KeyError, TypeError, IndexError, AttributeError):
+        since = format_time(float(changed))
+    except (OSError, ValueError, KeyError, TypeError, IndexError, AttributeError, RecursionError):
         return Created(one.container.name.partition("/")[2])
     return Created(one.container.name.partition("/")[2], limits, since)
+
+
+def _read(path: str) -> tuple[str, float]:
+    """Return a file and when it was last changed, in seconds since the epoch."""
+    return (read_bytes(path) or b"").decode("utf-8"), os.stat(path).st_mtime

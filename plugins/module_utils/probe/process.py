@@ -8,6 +8,7 @@ import time
 from typing import NamedTuple
 
 from ..policy.proc_limits import parse_proc_limits
+from .door import list_pids, read_kernel_file
 from .image import is_chroot
 
 TYPE_CHECKING = False
@@ -15,9 +16,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from ..policy.rlimit import Rlimit
-
-
-_AT_ONCE = 65536
 
 
 class Process(NamedTuple):
@@ -52,17 +50,7 @@ def read_process(pid: int, proc: str = "/proc") -> Process:
 
 def read_proc_file(path: str) -> str:
     """Return a file of /proc at once: a host has thousands, and Python's own way is slow."""
-    handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        content = os.read(handle, _AT_ONCE)
-        while len(content) % _AT_ONCE == 0 and content:
-            more = os.read(handle, _AT_ONCE)
-            if not more:
-                break
-            content += more
-    finally:
-        os.close(handle)
-    return content.decode("utf-8", "replace")
+    return read_kernel_file(path).decode("utf-8", "replace")
 
 
 def read_parent(pid: int, proc: str = "/proc") -> int:
@@ -70,8 +58,7 @@ def read_parent(pid: int, proc: str = "/proc") -> int:
 
     :raises OSError: If the process is gone.
     """
-    with open(f"{proc}/{pid}/stat", encoding="utf-8", errors="replace") as file:
-        return int(file.read().rpartition(")")[2].split()[1])
+    return int(read_proc_file(f"{proc}/{pid}/stat").rpartition(")")[2].split()[1])
 
 
 def find_processes(proc: str = "/proc") -> Iterator[Process]:
@@ -81,12 +68,11 @@ def find_processes(proc: str = "/proc") -> Iterator[Process]:
     """
     if proc == "/proc" and is_chroot():
         return
-    for name in os.listdir(proc):
-        if name.isdigit():
-            try:
-                yield read_process(int(name), proc)
-            except OSError:
-                continue  # It ended between the listing and the look.
+    for pid in list_pids(proc):
+        try:
+            yield read_process(pid, proc)
+        except OSError:
+            continue  # It ended between the listing and the look.
 
 
 def read_unit_pids(
@@ -102,8 +88,7 @@ def read_unit_pids(
         return []
     for base in (root, f"{root}/systemd", f"{root}/unified"):
         try:
-            with open(f"{base}/{slice_}/{unit}/cgroup.procs", encoding="ascii") as file:
-                return sorted(int(line) for line in file)
+            return sorted(map(int, read_proc_file(f"{base}/{slice_}/{unit}/cgroup.procs").split()))
         except OSError:
             continue
     return []
@@ -120,6 +105,5 @@ def started_before(process: Process, path: str, proc: str = "/proc") -> bool:
 
 def read_start_time(process: Process, proc: str = "/proc") -> float:
     """Return when a process started, in seconds since the epoch."""
-    with open(f"{proc}/uptime", encoding="ascii") as file:
-        uptime = float(file.read().split()[0])
+    uptime = float(read_proc_file(f"{proc}/uptime").split()[0])
     return time.time() - uptime + process.start / os.sysconf("SC_CLK_TCK")

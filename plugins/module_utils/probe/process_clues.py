@@ -3,15 +3,17 @@
 
 from __future__ import annotations
 
-import mmap
 import os
 import re
+from functools import partial
 from typing import NamedTuple
 
 from ..policy.declaration import Declaration
 from ..policy.shell_limits import ShellLine, find_shell_limits
 from ..policy.unit_file import Setting, split_words
+from .door import open_file, read_kernel_file
 from .files import read_text
+from .owned import ask_owner, read_as_owner
 from .process import Process, read_parent, read_process
 
 TYPE_CHECKING = False
@@ -25,6 +27,9 @@ _SERVERS = ("tmux: server", "screen")
 _DEFAULTS = re.compile(r"/etc/(?:default|sysconfig)/[\w.-]+")
 _PRLIMIT = re.compile(r"\bprlimit\b.*?--([a-z]+)=([0-9]+)")
 _MOST = 64
+_AT_ONCE = 2**20
+_LARGEST = 2**28
+_LONGEST_NAME = 64
 
 
 class Login(NamedTuple):
@@ -81,29 +86,42 @@ def find_terminal_server(process: Process, ancestors: Sequence[Process]) -> Proc
 def can_set_limits(pid: int, proc: str = "/proc") -> bool:
     """Tell whether a program holds the name of a call that sets limits; its script, if it is one's.
 
-    Where it cannot be read, it may.
+    A user's is looked at by a child that is that user. Where it cannot be read, it may.
     """
     try:
-        name = os.path.basename(os.readlink(f"{proc}/{pid}/exe"))
-        if not _INTERPRETERS.fullmatch(name):
-            return _mentions(f"{proc}/{pid}/exe", _CALLS)
-        with open(f"{proc}/{pid}/cmdline", encoding="utf-8", errors="surrogateescape") as file:
-            words = file.read().split("\0")
-        cwd = os.readlink(f"{proc}/{pid}/cwd")
-        paths = [os.path.join(cwd, word) for word in words[1:] if word and word[0] != "-"]
-        inline = _WORDS.search("\0".join(words[1:]).encode("utf-8", "surrogateescape"))
-        scripts = [path for path in paths if os.path.isfile(path)]
-        return bool(inline) or any(_mentions(path, _WORDS) for path in scripts)
+        uid = os.stat(f"{proc}/{pid}").st_uid
+        task = partial(_can_set_limits, pid, proc)
+        return bool(ask_owner(uid, task) if uid and os.geteuid() == 0 else task())
     except OSError:
         return True
 
 
-def _mentions(path: str, names: re.Pattern[bytes]) -> bool:
-    with open(path, "rb") as file:
-        if not os.fstat(file.fileno()).st_size:
-            return False
-        with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
-            return names.search(content) is not None
+def _can_set_limits(pid: int, proc: str) -> bool:
+    name = os.path.basename(os.readlink(f"{proc}/{pid}/exe"))
+    if not _INTERPRETERS.fullmatch(name):
+        return _mentions(os.open(f"{proc}/{pid}/exe", os.O_RDONLY | os.O_CLOEXEC), _CALLS)
+    words = os.fsdecode(read_kernel_file(f"{proc}/{pid}/cmdline")).split("\0")
+    cwd = os.readlink(f"{proc}/{pid}/cwd")
+    paths = [os.path.join(cwd, word) for word in words[1:] if word and word[0] != "-"]
+    inline = _WORDS.search("\0".join(words[1:]).encode("utf-8", "surrogateescape"))
+    scripts = [path for path in paths if os.path.isfile(path)]
+    return bool(inline) or any(_mentions(open_file(path), _WORDS) for path in scripts[:_MOST])
+
+
+def _mentions(handle: int, names: re.Pattern[bytes]) -> bool:
+    """Tell whether an open file holds one of these names; read in parts, for it may shrink."""
+    seen, left = b"", _LARGEST
+    try:
+        while left > 0:
+            part = os.read(handle, _AT_ONCE)
+            if not part:
+                return False
+            if names.search(seen[-_LONGEST_NAME:] + part):
+                return True
+            seen, left = part, left - len(part)
+        return True  # It is too large to tell.
+    finally:
+        os.close(handle)
 
 
 def find_starters(settings: Sequence[Setting]) -> Iterator[ShellLine]:
@@ -116,25 +134,27 @@ def find_starters(settings: Sequence[Setting]) -> Iterator[ShellLine]:
             yield line._replace(at=at._replace(value=line.at.value))
         for item, soft in _PRLIMIT.findall(setting.value):
             yield ShellLine(item, ("soft", "hard"), at._replace(value=int(soft)))
-        for path in _find_scripts(setting.value):
-            yield from find_shell_limits(read_text(path) or "", path)
+        for path, text in _find_scripts(setting.value):
+            yield from find_shell_limits(text, path)
 
 
-def _find_scripts(command: str) -> Iterator[str]:
+def _find_scripts(command: str) -> Iterator[tuple[str, str]]:
     """Yield the script that a command line runs, and the settings file that it reads."""
     try:
         words = [word.lstrip("-@:+!|") for word in split_words(command)]
     except ValueError:
         return
     for path in words[:3]:
-        if path.startswith("/") and _is_script(path):
-            yield path
-            yield from dict.fromkeys(_DEFAULTS.findall(read_text(path) or ""))
+        text = _read_script(path) if path.startswith("/") else ""
+        if text.startswith("#!"):
+            yield path, text
+            for named in dict.fromkeys(_DEFAULTS.findall(text)):
+                yield named, _read_script(named)
 
 
-def _is_script(path: str) -> bool:
+def _read_script(path: str) -> str:
+    """Return a file, as its owner may read it; nothing where it cannot be or is too large."""
     try:
-        with open(path, "rb") as file:
-            return file.read(2) == b"#!"
+        return read_as_owner(path) or ""
     except OSError:
-        return False
+        return ""

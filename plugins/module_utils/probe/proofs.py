@@ -204,15 +204,3 @@ def _exists(folder: int, name: str) -> bool:
     except FileNotFoundError:
         return False
     return True
-
-
-def empty(folder: int) -> None:
-    """Remove all that is in an open folder of ours; links are removed and not followed."""
-    for name in os.listdir(folder):
-        try:
-            os.unlink(name, dir_fd=folder)
-        except IsADirectoryError:
-            inner = os.open(name, _FOLDER, dir_fd=folder)
-            empty(inner)
-            os.close(inner)
-            os.rmdir(name, dir_fd=folder)

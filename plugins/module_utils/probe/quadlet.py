@@ -3,9 +3,12 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from ..policy.quadlet import Quadlet, find_service, find_source, read_quadlet
 from ..policy.unit_file import Source
 from .files import list_folder, read_text
+from .owned import ask_owner
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,12 +23,22 @@ def find_quadlet(cgroup: str) -> Quadlet | None:
     unit, uid = find_service(cgroup)
     if not unit:
         return None
-    top = "/run/systemd" if uid is None else f"/run/user/{uid}/systemd"
     try:
-        path = find_source(read_text(f"{top}/generator/{unit}") or "")
-        return Quadlet(unit, uid, read_quadlet(list(_read_sources(path)))) if path else None
-    except OSError:
+        sources = _read_all(unit, "/run/systemd") if uid is None else _ask_owner(unit, uid)
+        return Quadlet(unit, uid, read_quadlet(sources)) if sources else None
+    except (OSError, ValueError):
         return None
+
+
+def _ask_owner(unit: str, uid: int) -> list[Source]:
+    """Return the sources of a user's own service, as that user reads them."""
+    told = ask_owner(uid, partial(_read_all, unit, f"/run/user/{uid}/systemd"))
+    return [Source(str(path), str(text)) for path, text in told]
+
+
+def _read_all(unit: str, top: str) -> list[Source]:
+    path = find_source(read_text(f"{top}/generator/{unit}") or "")
+    return list(_read_sources(path)) if path else []
 
 
 def _read_sources(path: str) -> Iterator[Source]:

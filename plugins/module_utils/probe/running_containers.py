@@ -7,6 +7,8 @@ import os
 from typing import NamedTuple
 
 from ..policy.container_cgroup import Container, locate
+from .daemons import is_daemon
+from .door import read_kernel_file
 from .process import Process, read_parent
 
 TYPE_CHECKING = False
@@ -31,7 +33,7 @@ def find_running(processes: Iterable[Process], proc: str = "/proc") -> list[Runn
     :param processes: All that run on this host.
     """
     processes = list(processes)
-    monitors = {one.pid: one for one in processes if one.comm in _MONITORS}
+    monitors = {one.pid: one for one in processes if _is_monitor(one)}
     found: dict[tuple[str, str], RunningContainer] = {}
     for process in sorted(processes, key=lambda one: one.start) if monitors else ():
         monitor = monitors.get(_find_parent(process.pid, proc))
@@ -47,16 +49,21 @@ def find_running(processes: Iterable[Process], proc: str = "/proc") -> list[Runn
 
 def find_place(process: Process, ancestors: Iterable[Process], proc: str = "/proc") -> str:
     """Return the name of the container that a process lives in; nothing on the host itself."""
-    monitors = (one for one in ancestors if one.comm in _MONITORS)
+    monitors = (one for one in ancestors if _is_monitor(one) and one.uid in (0, process.uid))
     container = locate(process.cgroup, [read_words(one.pid, proc) for one in monitors])
     return container.name if container else ""
+
+
+def _is_monitor(process: Process) -> bool:
+    """Tell whether a process watches a container; a user's own is that user's word."""
+    named = process.comm in _MONITORS
+    return named and (process.uid != 0 or is_daemon(process.pid, process.comm))
 
 
 def read_words(pid: int, proc: str = "/proc") -> list[str]:
     """Return the command line of a process; nothing where it is gone."""
     try:
-        with open(f"{proc}/{pid}/cmdline", "rb") as file:
-            return os.fsdecode(file.read()).rstrip("\0").split("\0")
+        return os.fsdecode(read_kernel_file(f"{proc}/{pid}/cmdline")).rstrip("\0").split("\0")
     except OSError:
         return []
 

@@ -1,38 +1,129 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""A folder for one measurement, which only root can look into and which outlives nobody."""
+"""A folder for one measurement, which only its user can look into and which outlives nobody.
+
+What a killed run left is removed by the next one that makes such a folder beside it. A folder is
+ours if its whole name is of our form and its process is gone, and if it is a real folder of this
+user's that is closed to others. All else that has such a name is left alone without a word.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import os
+import stat
+from functools import partial
+from itertools import islice
+from typing import NamedTuple
 
-PARENT = os.environ.get("RUNTIME_DIRECTORY", "/run")
-"""Where such folders are; a hardened service may write nowhere else."""
+from .marks import is_abandoned, make_mark
+from .removal import open_own_folder, remove_folder
 
-_PREFIX = "mlhost-limits-"
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+LIMITS, CANARY = "mlhost-limits-", "mlhost-canary-"
+"""What the names begin with: of what is measured by files, and of what is measured by programs."""
+
+PROGRAMS = "/var/tmp"  # noqa: S108 - /run and /tmp may forbid to run programs; the name is random
+_RUN = "/run"
+_MOST_NAMES = 20_000
+_MOST_USERS, _MOST_EACH = 16, 16
+_NOBODY = 65534
+_TIME_LIMIT = 10.0
 
 
-def make_scratch(parent: str = PARENT) -> str:
-    """Make a folder whose name nobody can guess; its owner is in it, see :func:`find_abandoned`."""
-    folder = f"{parent}/{_PREFIX}{os.getpid()}-{os.urandom(8).hex()}"
+class Swept(NamedTuple):
+    """The paths of what dead runs had left: what is gone, and what could not be removed whole."""
+
+    gone: list[str]
+    left: list[str]
+
+
+def find_parent() -> str:
+    """Return where such folders are: a hardened service may write nowhere but in its own."""
+    own = os.environ.get("RUNTIME_DIRECTORY", "").partition(":")[0]
+    if not own.startswith(f"{_RUN}/"):
+        return _RUN
+    try:
+        found = os.lstat(own)
+    except OSError:
+        return _RUN
+    closed = found.st_uid == os.geteuid() and not found.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+    return own if stat.S_ISDIR(found.st_mode) and closed else _RUN
+
+
+def make_scratch(parent: str = "", prefix: str = LIMITS) -> str:
+    """Make a folder whose name nobody can guess, once what dead runs left there is removed.
+
+    :param parent: Where; by default what :func:`find_parent` says.
+    """
+    parent = parent or find_parent()
+    sweep(parent, prefix)
+    folder = f"{parent}/{prefix}{make_mark()}"
     os.mkdir(folder, 0o700)
     return folder
 
 
-def remove_scratch(folder: str) -> None:
-    """Remove a folder of :func:`make_scratch` with all that is in it."""
-    with os.scandir(folder) as entries:
-        for entry in list(entries):
-            if entry.is_dir(follow_symlinks=False):
-                remove_scratch(entry.path)
-            else:
-                os.unlink(entry.path)
-    os.rmdir(folder)
+def remove_scratch(folder: str) -> bool:
+    """Remove a folder of :func:`make_scratch` with all that is in it; tell whether it is gone."""
+    parent, name = os.path.split(folder)
+    return bool(_remove(parent, [name]).gone)
 
 
-def find_abandoned(parent: str = PARENT) -> list[str]:
-    """Return the folders whose process is gone: it was killed."""
+def sweep(parent: str, prefix: str = LIMITS) -> Swept:
+    """Remove the folders that dead runs left; those of other users as these users themselves."""
+    owned: dict[int, list[str]] = {}
+    with contextlib.suppress(OSError), os.scandir(parent) as entries:
+        for entry in islice(entries, _MOST_NAMES):
+            if not entry.name.startswith(prefix):
+                continue
+            found = entry.stat(follow_symlinks=False)
+            if is_abandoned(entry.name[len(prefix) :], found.st_ctime):
+                owned.setdefault(found.st_uid, []).append(entry.name)
+    me = os.geteuid()
+    own = _remove(parent, sorted(owned.pop(me, ())))
+    theirs = _remove_as_users(owned, parent) if me == 0 and owned else []
+    return Swept([*own.gone, *theirs], own.left)
+
+
+def _remove(parent: str, names: Iterable[str]) -> Swept:
+    """Remove those folders that are this user's own."""
+    swept = Swept([], [])
+    try:
+        above = os.open(parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    except OSError:
+        return swept
+    try:
+        for name in names:
+            folder = open_own_folder(name, above)
+            if folder is not None:
+                done = remove_folder(name, above, folder)
+                (swept.gone if done else swept.left).append(f"{parent}/{name}")
+                os.close(folder)
+    finally:
+        os.close(above)
+    return swept
+
+
+def _remove_as_users(owned: dict[int, list[str]], parent: str) -> list[str]:
+    """Remove folders in children that became their owners, who can only harm themselves."""
+    from .children import run_in_children  # A killed canary of a user is rare.
+
+    some = sorted(owned.items())[:_MOST_USERS]
+    tasks = [partial(_remove_as, uid, parent, names[:_MOST_EACH]) for uid, names in some]
+    reports = run_in_children(tasks, _TIME_LIMIT)
+    known = [names[:_MOST_EACH] for _uid, names in some]
     return [
         f"{parent}/{name}"
-        for name in sorted(os.listdir(parent))
-        if name.startswith(_PREFIX) and not os.path.exists(f"/proc/{name.split('-')[2]}")
+        for names, report in zip(known, reports)
+        for name in names
+        if isinstance(report.value, list) and f"{parent}/{name}" in report.value
     ]
+
+
+def _remove_as(uid: int, parent: str, names: list[str]) -> list[str]:
+    os.setgroups([])
+    os.setgid(_NOBODY)
+    os.setuid(uid)
+    return _remove(parent, names).gone

@@ -4,16 +4,14 @@
 from __future__ import annotations
 
 import os
-import pwd
 import re
 import time
-from functools import partial
 from typing import NamedTuple
 
+from .as_user import Errand, find_person, run_as_user
 from .pids_max import Level, read_levels
 from .process import Process, read_limits, read_process
-from .program import last_line, run_program
-from .shell import become
+from .program import NEVER_RAN, last_line, run_program
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,6 +22,7 @@ if TYPE_CHECKING:
 UNIT = "mlhost-canary-{}.service"
 _TIME_LIMIT = 20.0
 _SLEEP = "30"
+_MOST = 65536
 _PROGRAM = ("/usr/bin/sleep", "/bin/sleep")
 
 
@@ -62,7 +61,7 @@ def _look(unit: str, uid: int | None) -> NewService:
         try:
             process = read_process(int(match[1])) if match else None
             # Until it is that program, it is a copy of the manager with limits on their way.
-            if process and process.comm == "sleep" and unit in process.cgroup:
+            if process and process.comm == "sleep" and _is_of(process, unit, uid):
                 levels = tuple(read_levels(process.cgroup))
                 return NewService(process, read_limits(process.pid), levels)
         except OSError:
@@ -71,22 +70,36 @@ def _look(unit: str, uid: int | None) -> NewService:
     return NewService(reason=f"a service that was started did not show up as {unit}")
 
 
+def _is_of(process: Process, unit: str, uid: int | None) -> bool:
+    """Tell whether a process is of a unit of the system's, or of that user's manager."""
+    place = "/system.slice/" if uid is None else f"/user@{uid}.service/"
+    whose = 0 if uid is None else uid
+    lines = process.cgroup.splitlines()
+    return process.uid == whose and any(
+        place in line and line.endswith(f"/{unit}") for line in lines
+    )
+
+
 def run_systemd(
     program: str, words: Sequence[str], uid: int | None = None, time_limit: float = _TIME_LIMIT
 ) -> tuple[int, str]:
     """Run systemctl or systemd-run, for a user's manager as that user; return status and text."""
     environment = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL": "C"}
-    enter: partial[None] | None = None
-    if uid is not None:
-        try:
-            entry = pwd.getpwuid(uid)
-        except KeyError:
-            return 1, f"there is no user {uid}"
-        environment["XDG_RUNTIME_DIR"] = f"/run/user/{uid}"
-        bus = f"/run/user/{uid}/bus"
-        if os.path.exists(bus):
-            environment["DBUS_SESSION_BUS_ADDRESS"] = f"unix:path={bus}"
-        words = ["--user", *words]
-        enter = partial(become, entry)
     command = [f"/usr/bin/{program}", *words]
-    return run_program(command, time_limit, environment=environment, become=enter)
+    if uid is None:
+        return run_program(command, time_limit, environment=environment)
+    environment["XDG_RUNTIME_DIR"] = f"/run/user/{uid}"
+    bus = f"/run/user/{uid}/bus"
+    if os.path.exists(bus):
+        environment["DBUS_SESSION_BUS_ADDRESS"] = f"unix:path={bus}"
+    command.insert(1, "--user")
+    errand = Errand(
+        find_person(uid), words=command, environment=environment, seconds=time_limit, most=_MOST
+    )
+    try:
+        done = run_as_user(errand)
+    except OSError as error:
+        return NEVER_RAN, str(error)
+    if done.late:
+        return NEVER_RAN, f"{command[0]} did not end within {time_limit:.0f} s"
+    return done.status, done.said

@@ -6,7 +6,7 @@ from __future__ import annotations
 import os
 import re
 
-from ..policy.cgroup import find_home
+from ..policy.cgroup import find_home, list_units
 from ..policy.logind_conf import LOGIND
 from ..policy.plan_services import TOP, UNITS, USER_CONF
 from ..policy.systemd_limits import MANAGER
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
     from .process import Process
 
+_MANAGER = re.compile(r"^[^@]*/user@([0-9]+)\.service/init\.scope$", re.MULTILINE)
 _BASES = (UNITS, "/etc/systemd/system.control")
 
 
@@ -100,18 +101,19 @@ def _list_units(process: Process) -> Iterator[str]:
     home = find_home(process.cgroup)
     if home.unit and not home.user_unit:
         yield home.unit
-    above = (row.partition("/user@")[0] for row in process.cgroup.splitlines())
-    parts = (part for row in above for part in row.split("/")[1:])
-    yield from dict.fromkeys(part for part in parts if part.endswith(".slice"))
+    yield from (unit for unit in list_units(process.cgroup) if unit.endswith(".slice"))
 
 
 def find_user_managers(processes: Iterable[Process]) -> dict[int, Process]:
-    """Return the service managers of users that run, by uid."""
-    found = {}
+    """Return the service managers of users that run, by uid.
+
+    A user may make cgroups below the own manager, of any name, and call a process as they like.
+    """
+    found: dict[int, Process] = {}
     for process in processes:
-        match = re.search(r"/user@([0-9]+)\.service/init\.scope$", process.cgroup, re.MULTILINE)
-        if match and process.comm == "systemd":
-            found[int(match[1])] = process
+        match = _MANAGER.search(process.cgroup)
+        if match and process.comm == "systemd" and process.uid == int(match[1]):
+            found.setdefault(process.uid, process)
     return found
 
 

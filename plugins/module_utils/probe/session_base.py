@@ -6,13 +6,14 @@ from __future__ import annotations
 import glob
 import os
 import re
-import shutil
 from typing import NamedTuple
 
 from ..policy.declaration import Declaration
 from ..policy.sshd_config import MAIN_FILE, find_includes, find_use_pam
 from .comm import read_comm
-from .files import under
+from .daemons import is_daemon, is_roots
+from .door import find_paths, list_pids, open_file, read_handle, read_kernel_file
+from .files import read_text, under
 from .process import read_limits, read_parent, read_unit_pids
 
 TYPE_CHECKING = False
@@ -30,6 +31,8 @@ _PID_FILES = {
 _UNITS = {"sshd": ("ssh.service", "sshd.service"), "cron": ("cron.service", "crond.service")}
 _UNITS["crond"] = _UNITS["cron"]
 _CGROUPS = ("/sys/fs/cgroup", "/sys/fs/cgroup/systemd", "/sys/fs/cgroup/unified")
+_FOLDERS = ("/usr/bin", "/usr/sbin", "/bin", "/sbin")
+_LARGEST = 64 * 2**20
 _GETTY_SLICES = ("system-getty.slice", "system-serial\\x2dgetty.slice")
 
 
@@ -72,7 +75,8 @@ def find_login_daemon(service: str, proc: str = "/proc") -> int | None:
     if service == "login":
         return next(_find_gettys(proc), None)
     for unit in _UNITS.get(service, (f"{service}.service",)):
-        pids = read_unit_pids(unit)
+        # Without logind, sessions live on in their daemon's unit, of whichever user.
+        pids = [pid for pid in read_unit_pids(unit) if is_roots(pid, proc)]
         if pids:
             return next((pid for pid in pids if _is_first(pid, proc)), pids[0])
     return _read_pid_file(_PID_FILES.get(service), proc)
@@ -81,7 +85,11 @@ def find_login_daemon(service: str, proc: str = "/proc") -> int | None:
 def is_installed(service: str) -> bool:
     """Tell whether a host has the program that opens sessions of a service."""
     program = service.partition("-")[0]
-    return find_login_daemon(service) is not None or shutil.which(program) is not None
+    return find_login_daemon(service) is not None or _is_there(program)
+
+
+def _is_there(program: str) -> bool:
+    return any(os.access(f"{folder}/{program}", os.X_OK) for folder in _FOLDERS)
 
 
 def sets_limits(program: str) -> bool:
@@ -89,10 +97,9 @@ def sets_limits(program: str) -> bool:
 
     Looks for the name of the library call among those the program asks the linker for.
     """
-    for folder in ("/usr/bin", "/usr/sbin", "/bin", "/sbin"):
+    for folder in _FOLDERS:
         try:
-            with open(f"{folder}/{program}", "rb") as file:
-                return b"setrlimit" in file.read()
+            return b"setrlimit" in read_handle(open_file(f"{folder}/{program}"), _LARGEST, program)
         except OSError:
             continue
     return False
@@ -101,8 +108,8 @@ def sets_limits(program: str) -> bool:
 def has_locked_password(user: str, path: str = "/etc/shadow") -> bool:
     """Tell whether shadow(5) marks a password as locked, as sshd asks where PAM is off."""
     try:
-        with open(path, encoding="utf-8", errors="replace") as file:
-            return any(line.startswith(f"{user}:!") for line in file)
+        lines = (read_text(path) or "").encode("latin-1").decode("utf-8", "replace").split("\n")
+        return any(line.startswith(f"{user}:!") for line in lines)
     except OSError:
         return False
 
@@ -110,11 +117,13 @@ def has_locked_password(user: str, path: str = "/etc/shadow") -> bool:
 def _find_gettys(proc: str) -> Iterator[int]:
     for slice_ in _GETTY_SLICES:
         for folder in _CGROUPS:
-            for path in sorted(glob.glob(f"{folder}/system.slice/{glob.escape(slice_)}/*.service")):
+            here = f"{folder}/system.slice/{glob.escape(slice_)}/*.service"
+            for path in find_paths(here):
                 yield from read_unit_pids(os.path.basename(path), f"system.slice/{slice_}")
-    for name in sorted(filter(str.isdigit, os.listdir(proc)), key=int):
-        if read_comm(int(name), proc) in ("agetty", "getty", "mingetty"):
-            yield int(name)
+    for name in sorted(list_pids(proc)):
+        comm = read_comm(name, proc)
+        if comm in ("agetty", "getty", "mingetty") and is_daemon(name, comm, (), proc):
+            yield name
 
 
 def _read_pid_file(path: str | None, proc: str) -> int | None:
@@ -122,11 +131,12 @@ def _read_pid_file(path: str | None, proc: str) -> int | None:
     if path is None:
         return None
     try:
-        with open(path, encoding="ascii") as file:
-            pid = int(file.read())
+        pid = int(read_text(path) or "")
     except (OSError, ValueError):
         return None
-    return pid if read_comm(pid, proc).startswith(os.path.basename(path)[:-4].rstrip("d")) else None
+    stem = os.path.basename(path)[:-4].rstrip("d")
+    comm = read_comm(pid, proc)
+    return pid if comm.startswith(stem) and is_daemon(pid, comm, (), proc) else None
 
 
 def _is_first(pid: int, proc: str) -> bool:
@@ -158,8 +168,8 @@ def read_use_pam(pid: int, proc: str = "/proc") -> Declaration:
 def _read_command(pid: int, proc: str) -> str:
     """Return the title of the process; sshd keeps its arguments in it."""
     try:
-        with open(f"{proc}/{pid}/cmdline", encoding="utf-8", errors="replace") as file:
-            return file.read().replace("\0", " ")
+        content = read_kernel_file(f"{proc}/{pid}/cmdline")
+        return content.decode("utf-8", "replace").replace("\0", " ")
     except OSError:
         return ""
 
@@ -170,13 +180,12 @@ def read_sshd_files(path: str, root: str = "/") -> dict[str, str]:
     waiting = [path]
     while waiting:
         path = waiting.pop()
-        here = under(path, root)
-        if path not in files and os.path.isfile(here):
-            with open(here, encoding="utf-8", errors="replace") as file:
-                files[path] = file.read()
+        if path not in files and os.path.isfile(under(path, root)):
+            text = (read_text(path, root) or "").encode("latin-1")
+            files[path] = text.decode("utf-8", "replace")
             waiting += [
                 "/" + os.path.relpath(name, root)
                 for pattern in find_includes(files[path], path)
-                for name in glob.glob(root.rstrip("/") + pattern)
+                for name in find_paths(root.rstrip("/") + pattern)
             ]
     return files

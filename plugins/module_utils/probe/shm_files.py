@@ -5,10 +5,13 @@ from __future__ import annotations
 
 import os
 import re
+import stat
 from typing import NamedTuple
 
 from ..policy.rlimit import UNLIMITED
 from ..policy.shm_mount import SHM
+from .children import run_in_children
+from .door import list_kernel_folder, list_pids, read_kernel_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -17,6 +20,7 @@ if TYPE_CHECKING:
 _OURS = re.compile(r"(torch_[0-9]+_|nccl-)[ -~]*")
 _NAMED = re.compile(r"/(torch_[0-9]|nccl-)")
 _MOST = 10000
+_TIME_LIMIT = 10.0
 
 
 class Leftover(NamedTuple):
@@ -48,29 +52,34 @@ def find_leftovers(folder: str = SHM, proc: str = "/proc") -> list[Leftover]:
     """
     found: dict[int, Leftover] = {}
     try:
-        with os.scandir(folder) as entries:
-            for entry in entries:
-                if _OURS.fullmatch(entry.name) and entry.is_file(follow_symlinks=False):
-                    seen = entry.stat(follow_symlinks=False)
-                    if os.geteuid() in (0, seen.st_uid) and len(found) < _MOST:
-                        found[seen.st_ino] = Leftover(entry.path, seen.st_size)
+        for name in filter(_OURS.fullmatch, list_kernel_folder(folder)):
+            seen = os.lstat(f"{folder}/{name}")
+            mine = stat.S_ISREG(seen.st_mode) and os.geteuid() in (0, seen.st_uid)
+            if mine and len(found) < _MOST:
+                found[seen.st_ino] = Leftover(f"{folder}/{name}", seen.st_size)
     except OSError:
         return []
-    used = set(_find_used(proc)) if found else set()
+    if not found:
+        return []
+    # A process can keep whoever reads what it has mapped waiting, so that a child does it.
+    report = run_in_children([lambda: sorted(set(_find_used(proc)))], _TIME_LIMIT)[0]
+    if report.problem:
+        return []
+    used = set(report.value)
     left = [one for inode, one in found.items() if inode not in used]
     return sorted(left, key=lambda one: (-one.size, one.path))
 
 
 def _find_used(proc: str) -> Iterator[int]:
     """Yield the inodes of such files that some process has mapped or open."""
-    for pid in filter(str.isdigit, os.listdir(proc)):
+    for pid in list_pids(proc):
         try:
-            with open(f"{proc}/{pid}/maps", encoding="utf-8", errors="replace") as file:
-                yield from (int(row.split(None, 5)[4]) for row in file if _NAMED.search(row))
-            with os.scandir(f"{proc}/{pid}/fd") as handles:
-                for handle in handles:
-                    if _NAMED.search(os.readlink(handle.path)):
-                        yield os.stat(handle.path).st_ino
+            rows = read_kernel_text(f"{proc}/{pid}/maps").splitlines()
+            yield from (int(row.split(None, 5)[4]) for row in rows if _NAMED.search(row))
+            for name in list_kernel_folder(f"{proc}/{pid}/fd"):
+                handle = f"{proc}/{pid}/fd/{name}"
+                if _NAMED.search(os.readlink(handle)):
+                    yield os.stat(handle).st_ino
         except OSError:
             continue  # It ended, or is another user's, whose files do not count either.
 

@@ -8,6 +8,8 @@ import re
 from typing import NamedTuple
 
 from ..policy.slurm_conf import SLURM_CONF, SlurmConf, parse_slurm_conf
+from .daemons import is_daemon
+from .door import read_kernel_file
 from .files import read_text
 from .process import Process, find_processes
 
@@ -54,22 +56,15 @@ def find_program(name: str) -> str | None:
 
 def find_slurmd() -> Process | None:
     """Return the daemon that starts jobs here: of several that bear the name, the oldest."""
-    found = [one for one in find_processes() if one.comm == "slurmd" and _has_program(one.pid)]
+    named = (one for one in find_processes() if one.comm == "slurmd" and one.uid == 0)
+    found = [one for one in named if is_daemon(one.pid, "slurmd", ("slurmd.service",))]
     return min(found, key=lambda one: (one.start, one.pid), default=None)
-
-
-def _has_program(pid: int) -> bool:
-    """Tell whether a process still runs one: what has ended and waits to be seen does not."""
-    try:
-        return bool(os.readlink(f"/proc/{pid}/exe"))
-    except OSError:
-        return False
 
 
 def find_steps(processes: Iterable[Process]) -> Iterator[tuple[str, int]]:
     """Yield each step of a job that runs here, as ``JOB.STEP``, with its slurmstepd."""
     for process in processes:
-        if process.comm == "slurmstepd":
+        if process.comm == "slurmstepd" and is_daemon(process.pid, "slurmstepd"):
             step = _STEP.search(_read_command(process.pid)[0])
             if step:  # Another one, which holds a cgroup, belongs to no job.
                 yield step[1], process.pid
@@ -94,13 +89,17 @@ def read_slurm_files(slurmd: Process | None) -> SlurmFiles:
 def _read_command(pid: int) -> tuple[str, str]:
     """Return the command line of a process, and the slurm.conf that its environment names."""
     try:
-        with open(f"/proc/{pid}/cmdline", encoding="utf-8", errors="replace") as file:
-            words = file.read().replace("\0", " ")
-        with open(f"/proc/{pid}/environ", encoding="utf-8", errors="replace") as file:
-            settings = dict(one.split("=", 1) for one in file.read().split("\0") if "=" in one)
+        words = _read(pid, "cmdline").replace("\0", " ")
+        settings = dict(
+            one.split("=", 1) for one in _read(pid, "environ").split("\0") if "=" in one
+        )
     except OSError:
         return "", ""
     return words, settings.get("SLURM_CONF", "")
+
+
+def _read(pid: int, name: str) -> str:
+    return read_kernel_file(f"/proc/{pid}/{name}").decode("utf-8", "replace")
 
 
 def _read_conf(path: str) -> tuple[dict[str, str], SlurmConf]:

@@ -14,7 +14,9 @@ from typing import NamedTuple
 from ..policy.proc_limits import parse_proc_limits
 from ..policy.quote import one_line
 from ..policy.slurm_confines import CONFINES, parse_confines
-from .shell import become
+from .as_user import leave_root
+from .cgroup_cage import Cage
+from .door import read_kernel_text
 from .slurm import ask, find_program
 
 TYPE_CHECKING = False
@@ -105,8 +107,7 @@ def find_node(slurmd: int | None) -> Node | str:
 def _find_node_name(pid: int) -> str:
     """Return the name that slurmd was given, or that of the host."""
     try:
-        with open(f"/proc/{pid}/cmdline", encoding="utf-8", errors="replace") as file:
-            words = file.read().split("\0")
+        words = read_kernel_text(f"/proc/{pid}/cmdline").split("\0")
     except OSError:
         words = []
     for word, following in zip(words, [*words[1:], ""]):
@@ -182,6 +183,7 @@ def _run(
     entry = pwd.getpwnam(user)
     names = {"HOME": entry.pw_dir, "USER": user, "LOGNAME": user}
     path = f"{os.path.dirname(words[0])}:/usr/bin:/bin"
+    cage = Cage(entry.pw_uid)
     try:
         process = subprocess.Popen(  # noqa: S603 - no shell, and the program is named by its path
             words,
@@ -191,9 +193,10 @@ def _run(
             cwd="/",
             env={**names, "SHELL": "/bin/sh", "PATH": path, "LC_ALL": "C"},
             start_new_session=True,
-            preexec_fn=partial(become, entry, limits),
+            preexec_fn=partial(_become, entry, limits, cage),
         )
     except (OSError, subprocess.SubprocessError) as exc:
+        cage.end()
         return Job(None, f"no job could be submitted as {user}: {exc}")
     with process:
         try:
@@ -203,8 +206,14 @@ def _run(
             return Job(None, f"the job told nothing within {WAIT + _SLACK:.0f} s")
         finally:
             _end(process)
+            cage.end()
     texts = (one[:_MOST_OUTPUT].decode("utf-8", "replace") for one in (first + out, errors))
     return _read(*texts)
+
+
+def _become(entry: pwd.struct_passwd, limits: Mapping[str, Rlimit], cage: Cage) -> None:
+    cage.enter()
+    leave_root(entry, limits)
 
 
 def _watch(process: Popen[bytes], meanwhile: Callable[[], None]) -> bytes:

@@ -8,6 +8,7 @@ import os
 from ..policy.declaration import Declaration
 from ..policy.pam_limits import User, find_dialect, read_lines
 from ..policy.pam_stack import DIRECTORIES
+from ..policy.session_rivals import keep_rivals
 from ..policy.sshd_config import MAIN_FILE, find_use_pam
 from ..policy.sysctl_writes import find_lowest_nr_open
 from .boot import BootEvidence
@@ -21,6 +22,10 @@ from .files import (
     under,
 )
 from .session_base import read_sshd_files
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ..policy.limits_conf import LimitsLine
 
 
 class Tree:
@@ -36,9 +41,16 @@ class Tree:
         self.limits_files = read_limits_files(root)
         self.hanging = find_hanging_limits_files(root)
         self.lines = tuple(read_lines(self.limits_files, self.dialect))
+        self._lines_of: dict[User, tuple[LimitsLine, ...]] = {}
         self.pam_files = read_tree_pam_files(root)
         start = {"fs.nr_open": self.boot.find_start("fs.nr_open")}
         self.nr_open = find_lowest_nr_open(self.boot.files, start) or 0
+
+    def lines_of(self, user: User) -> tuple[LimitsLine, ...]:
+        """Return those of the lines that can decide something for a user."""
+        if user not in self._lines_of:
+            self._lines_of[user] = keep_rivals(self.lines, user, self.dialect)
+        return self._lines_of[user]
 
     def has(self, *paths: str) -> bool:
         """Tell whether the tree has one of these files."""

@@ -19,6 +19,7 @@ from ..policy.unit_file import (
     parse_environment,
     parse_environment_file,
 )
+from .door import list_links
 from .files import list_folder, read_text, under
 
 TYPE_CHECKING = False
@@ -134,8 +135,7 @@ def _find_aliases(unit: str, root: str, directories: Sequence[str]) -> list[str]
 def _list_links(folder: str, root: str) -> list[str]:
     """Return the names of the links in a folder, sorted, without a look at each file."""
     try:
-        with os.scandir(under(folder, root)) as entries:
-            return sorted(entry.name for entry in entries if entry.is_symlink())
+        return list_links(folder, root)
     except (FileNotFoundError, NotADirectoryError):
         return []
 

@@ -12,6 +12,7 @@ from typing import NamedTuple
 from ..policy.node_load import Load
 from ..policy.node_metrics import Files
 from ..policy.proc_limits import parse_proc_limits
+from .door import list_kernel_folder, list_pids
 from .process import Process, read_proc_file
 
 TYPE_CHECKING = False
@@ -39,12 +40,11 @@ class Usage(NamedTuple):
 def find_usages(proc: str = "/proc") -> Iterator[Usage]:
     """Yield every process that still exists when it is read, threads of the kernel included."""
     tells_size = _tells_size(proc)
-    for name in os.listdir(proc):
-        if name.isdigit():
-            try:
-                yield _read_usage(f"{proc}/{name}", int(name), tells_size)
-            except (OSError, ValueError):
-                continue  # It ended between the listing and the look.
+    for pid in list_pids(proc):
+        try:
+            yield _read_usage(f"{proc}/{pid}", pid, tells_size)
+        except (OSError, ValueError):
+            continue  # It ended between the listing and the look.
 
 
 def _tells_size(proc: str) -> bool:
@@ -52,7 +52,7 @@ def _tells_size(proc: str) -> bool:
 
     Before, it is 0; and this process has at least one open.
     """
-    handle = os.open("/", os.O_RDONLY | os.O_CLOEXEC)
+    handle = os.dup(0)
     try:
         return os.stat(f"{proc}/self/fd").st_size > 0
     except OSError:
@@ -87,7 +87,7 @@ def _count_open_files(folder: str, tells_size: bool) -> int | None:
     try:
         if tells_size:
             return os.stat(f"{folder}/fd").st_size
-        return len(os.listdir(f"{folder}/fd"))
+        return len(list_kernel_folder(f"{folder}/fd"))
     except PermissionError:
         return None
 

@@ -8,6 +8,7 @@ import os
 import pwd
 
 from ..policy.pam_limits import User
+from .door import read_kernel_text
 
 
 def read_user(name: str) -> User | None:
@@ -51,8 +52,7 @@ def find_connecting_user() -> str | None:
     name = os.environ.get("SUDO_USER", "")
     if not name:
         try:
-            with open("/proc/self/loginuid", encoding="ascii") as file:
-                name = pwd.getpwuid(int(file.read())).pw_name
+            name = pwd.getpwuid(int(read_kernel_text("/proc/self/loginuid"))).pw_name
         except (OSError, KeyError, ValueError, OverflowError):
             return None
     return name if name != "root" else None

@@ -8,6 +8,8 @@ import os
 import pwd
 import stat
 
+from .door import read_kernel_text
+
 
 def find_ids(owner: str, group: str) -> tuple[int, int]:
     """Return the numbers of a user and a group.
@@ -36,8 +38,8 @@ def read_directory(path: str) -> tuple[int, int, int] | None:
 
 def read_tmpfs_size(path: str) -> int | None:
     """Return the size of the tmpfs that is mounted on a directory; ``None`` where none is."""
-    with open("/proc/self/mounts", encoding="utf-8", errors="replace") as file:
-        kinds = [line.split()[2] for line in file if line.split()[1] == path]
+    lines = read_kernel_text("/proc/self/mounts").splitlines()
+    kinds = [line.split()[2] for line in lines if line.split()[1] == path]
     if not kinds or kinds[-1] != "tmpfs":
         return None
     found = os.statvfs(path)

@@ -7,6 +7,8 @@ import fcntl
 import os
 import struct
 
+from .door import open_file
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -42,9 +44,14 @@ def _find_holder(path: str) -> int:
     """Ask who holds a lock, without taking it (F_GETLK)."""
     question = struct.pack(_FLOCK, fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0)
     try:
-        with open(path, "rb") as file:
-            answer = fcntl.fcntl(file.fileno(), fcntl.F_GETLK, question)
+        handle = open_file(path)
     except OSError:
         return 0  # No such package manager here, or nothing that we may read.
+    try:
+        answer = fcntl.fcntl(handle, fcntl.F_GETLK, question)
+    except OSError:
+        return 0
+    finally:
+        os.close(handle)
     kind, _whence, _start, _length, pid = struct.unpack(_FLOCK, answer)
     return 0 if kind == fcntl.F_UNLCK else int(pid)

@@ -15,7 +15,11 @@ import pytest
 from mlhost_limits.apply import rename, replace
 from mlhost_limits.apply.lock import remove_leftovers
 from mlhost_limits.apply.replace import apply_edits, commit_edits, find_target, revert_edits
+from mlhost_limits.apply.temporary import remove_abandoned
 from mlhost_limits.policy.edit import Edit
+from mlhost_limits.probe.marks import make_mark
+
+from tests.unit.dead import make_dead_mark
 
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="owners and mounts are root's to change")
 
@@ -175,18 +179,66 @@ def test_a_folder_that_others_may_write_to_is_refused(root: Path, mode: int) -> 
     assert tree(root) == {}
 
 
+@needs_root
+@pytest.mark.parametrize("name", ["/home/alice/.bashrc", "/home/alice/.config/made/here"])
+def test_a_users_file_is_never_edited_as_root(root: Path, name: str) -> None:
+    """Nor is anything made there, whether the content is what the plan saw or not."""
+    home = root / "home/alice"
+    home.mkdir(parents=True)
+    (home / ".bashrc").write_bytes(b"ulimit -n 64\n")
+    os.chown(home, 65534, 65534)
+    before = tree(root)
+    with pytest.raises(OSError, match=rf"^{name}: others than root may write to /home/alice$"):
+        apply_edits([Edit(name, b"ulimit -n 64\n", b"")], str(root))
+    assert tree(root) == before
+    assert sorted(path.name for path in home.iterdir()) == [".bashrc"]
+
+
+@needs_root
+def test_a_link_that_a_user_put_in_place_of_a_folder_is_refused(root: Path) -> None:
+    """A folder on the way that is a user's leads root nowhere, wherever its links lead."""
+    shared = root / "etc/shared"
+    (root / "etc/secret").write_bytes(b"root's")
+    shared.mkdir()
+    (shared / "a").symlink_to("/etc/secret")
+    (root / "etc/long").symlink_to("shared/a")
+    os.chown(shared, 65534, 65534)
+    for path in ("/etc/shared/a", "/etc/long"):
+        with pytest.raises(OSError, match=r"^/etc/secret: others than root may write to /etc/sh"):
+            apply_edits([Edit(path, b"root's", b"")], str(root))
+    assert (root / "etc/secret").read_bytes() == b"root's"
+
+
 def test_leftovers_of_a_killed_run_are_removed(root: Path) -> None:
-    (root / "etc/.mlhost-0a").write_bytes(b"half")
-    (root / "etc/mlhost.conf").write_bytes(b"whole")
-    dead = subprocess.Popen(["true"])
-    dead.wait()
-    for owner in (os.getpid(), dead.pid):
-        (root / f"run/mlhost-limits-{owner}-0a").mkdir(parents=True)
-        (root / f"run/mlhost-limits-{owner}-0a/su").write_bytes(b"account")
-    gone = ["/etc/.mlhost-0a", f"{root}/run/mlhost-limits-{dead.pid}-0a"]
-    assert remove_leftovers(["/etc", "/etc", "/gone"], str(root)) == gone
-    kept = [root / "etc/mlhost.conf", root / f"run/mlhost-limits-{os.getpid()}-0a/su"]
-    assert list(tree(root)) == list(map(str, kept))
+    (root / "var/tmp").mkdir(parents=True)
+    dead, canary, living = make_dead_mark(), make_dead_mark(), make_mark()
+    kept = [".mlhost-notes", f".mlhost-{living}", "mlhost.conf"]
+    for name in (f".mlhost-{dead}", *kept):
+        (root / "etc" / name).write_bytes(b"half")
+    (root / f"etc/.mlhost-{make_dead_mark()}").mkdir()
+    folders = [f"run/mlhost-limits-{dead}", f"var/tmp/mlhost-canary-{canary}"]
+    for folder in (*folders, f"run/mlhost-limits-{living}"):
+        (root / folder).mkdir(mode=0o700)
+        (root / folder / "su").write_bytes(b"account")
+    gone = [f"/etc/.mlhost-{dead}", *(f"{root}/{folder}" for folder in folders)]
+    said = [f"{path}: left by a run that was killed, removed" for path in gone]
+    assert remove_leftovers(["/etc", "/etc", "/gone"], str(root)) == said
+    left = [*(f"etc/{name}" for name in kept), f"run/mlhost-limits-{living}/su"]
+    assert sorted(tree(root)) == sorted(f"{root}/{name}" for name in left)
+    assert remove_leftovers(["/etc"], str(root)) == []
+
+
+@needs_root
+def test_only_what_root_made_counts_where_others_may_write(root: Path) -> None:
+    """A name of ours proves nothing in such a folder; in a closed one nobody else can give it."""
+    theirs, ours = make_dead_mark(), make_dead_mark()
+    for mark, owner in ((theirs, 12), (ours, 0)):
+        (root / f"etc/.mlhost-{mark}").write_bytes(b"")
+        os.chown(root / f"etc/.mlhost-{mark}", owner, owner)
+    (root / "etc").chmod(0o775)
+    assert remove_abandoned(str(root / "etc")) == [f".mlhost-{ours}"]
+    (root / "etc").chmod(0o755)
+    assert remove_abandoned(str(root / "etc")) == [f".mlhost-{theirs}"]
 
 
 @needs_root

@@ -14,6 +14,8 @@ from mlhost_limits.policy.policy_reader import Limit
 from mlhost_limits.policy.rlimit import UNLIMITED, Rlimit
 from mlhost_limits.policy.schema import DockerPolicy
 
+from .pasted import move_top
+
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
@@ -86,11 +88,11 @@ def carry_out(cause: Cause, folder: Path, files: Mapping[str, str]) -> dict[str,
     for path, text in files.items():
         (folder / path.rpartition("/")[2]).write_text(text)
     for words in cause.remedy.commands:
-        if words[0] in ("sed", "python3") or " > " in words[-1]:
+        if words[0] == "python3" or " > " in words[-1] or "sed -i" in words[-1]:
             moved = words
             for path in files:
                 moved = tuple(
                     word.replace(path, str(folder / path.rpartition("/")[2])) for word in moved
                 )
-            subprocess.run(moved, check=True)
+            subprocess.run([move_top(word, folder) for word in moved], check=True)
     return {path: (folder / path.rpartition("/")[2]).read_text() for path in files}

@@ -6,6 +6,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -15,6 +16,7 @@ from mlhost_limits.policy.audit import HostResult, read_host
 from mlhost_limits.policy.audit_fleet import Fleet
 from mlhost_limits.policy.audit_formats import CsvText, JsonText, JunitText
 
+from plugins.plugin_utils.audit_files import write_reports
 from tests.bench.fleet import simulate
 
 DOCS = Path(__file__).parents[3] / "docs"
@@ -34,7 +36,7 @@ def find(status: str, **more: object) -> dict[str, object]:
 
 FINDINGS = [
     find("pass", observed="-5"),
-    find("fail", causes=[CAUSE]),
+    find("fail", causes=[CAUSE], owner="bob"),
     find("unknown", observed=None, reason="no Docker"),
     find("pass", after_boot="fail", causes=[{"text": "no line states it"}]),
     find("waived", waiver="waived until 2026-12-31: known"),
@@ -88,7 +90,8 @@ def test_junit_has_a_suite_for_each_host() -> None:
     assert counts == [["5", "2", "1", "1"], ["1", "0", "1", "0"], ["1", "0", "1", "0"]]
     failure = suites[0].find("testcase/failure")
     assert failure is not None
-    assert failure.get("message") == "has 1, required 5"
+    whose = "bob's own file or process; the node is not at fault"
+    assert failure.get("message") == f"has 1, required 5 ({whose})"
     assert "mend it" in str(failure.text)
     assert [one.get("message") for one in suites[0].iter("error")] == ["no Docker, required 5"]
     assert [one.get("message") for one in suites[1].iter("error")] == ["unreachable: no route"]
@@ -108,13 +111,52 @@ def test_csv_has_a_line_for_each_finding() -> None:
     ]
     assert (lines[1]["file"], lines[1]["line"], lines[1]["remedy"]) == ("/etc/a", "3", "mend it")
     assert lines[0]["observed"] == "-5"
+    assert [line["owner"] for line in lines[:2]] == ["", "bob"]
 
 
 @pytest.mark.parametrize("text", ["=1+1", "+cmd|x", "-2+3", "@SUM(A1)", "\t=1"])
 def test_csv_holds_no_formula(text: str) -> None:
     host = read_host(text, {"unreachable": True, "msg": "m"})
     (line,) = list(csv.DictReader(io.StringIO(write(CsvText(), [host]))))
-    assert line["host"] == f"'{text}"
+    assert line["host"] == f"'{text}".replace("\t", " ")
+
+
+ODD = "".join(map(chr, [*range(32), *range(127, 160)])) + "\u202a\u202e\u2066\u2069\u200f\ud800"
+
+
+@pytest.mark.parametrize("format_name", ["html", "junit", "csv"])
+def test_no_control_character_is_written(format_name: str, tmp_path: Path) -> None:
+    """What a host says steers no terminal, through the writer of the files."""
+    cause = {
+        "code": f"c{ODD}",
+        "text": f"t{ODD}",
+        "at": {"file": ODD, "line": 3, "text": ODD},
+        "writer": ODD,
+        "remedy": {"text": ODD, "then": ODD, "commands": [["a", ODD]]},
+    }
+    odd = dict.fromkeys(("place", "item", "bound", "required", "reason", "owner"), f"x{ODD}")
+    findings = [find(status, **{**odd, "causes": [cause]}) for status in ("fail", "unknown")]
+    hosts = [
+        HostResult(f"h{ODD}", "checked", "", (f"g{ODD}",), findings, ODD, ODD),
+        HostResult(f"i{ODD}", "crashed", ODD),
+    ]
+    words = {"title": ODD, "written": ODD}
+    _, (path,) = write_reports(hosts, tmp_path, "audit", [format_name], words)
+    text = Path(path).read_bytes().decode("utf-8")
+    assert not set(text) & (set(ODD) - set("\n\t"))
+    assert not re.search(r"\\u(?:00[01][0-8b-f]|007f|00[89]|20[26]|d8)", text)
+    assert "\\ud800" not in text
+
+
+@pytest.mark.parametrize(
+    "start", ["=", "+", "-", "@", "\t", "\r", "\n", "\r=", " =", "\uff1d", "\0="]
+)
+def test_csv_marks_every_start_of_a_formula(start: str) -> None:
+    host = HostResult("a", "crashed", f"{start}1+1\n=2")
+    text = write(CsvText(), [host])
+    (line,) = list(csv.DictReader(io.StringIO(text)))
+    assert line["reason"][0] in "'?"
+    assert text.count("\n") == 2
 
 
 def test_causes_that_are_no_list_are_none() -> None:

@@ -20,6 +20,14 @@ def test_a_sound_cache_passes() -> None:
     assert look(deep=True)[0].observation.how == "all bytes of 30 files"
 
 
+def test_a_look_that_did_not_end_passes_nothing() -> None:
+    reason = "30 files were looked at in 60 s; the others were not"
+    (finding,) = look(unfinished=reason)
+    assert (finding.status, finding.observation.reason) == ("unknown", reason)
+    found = look(unfinished=reason, corrupt=[("a.pt", "is empty")], corrupt_count=1)
+    assert [one.status for one in found] == ["fail", "unknown"]
+
+
 def test_damaged_files_are_named_and_moved() -> None:
     (finding,) = look(corrupt=[("a.pt", "is empty"), ("b/c d.pt", "ends")], corrupt_count=2)
     cause = finding.causes[0]
@@ -27,8 +35,8 @@ def test_damaged_files_are_named_and_moved() -> None:
     assert cause.text == "a.pt is empty; b/c d.pt ends"
     assert cause.remedy.lines == [
         "mkdir -p -m 0700 /c/.quarantine",
-        "mv -n /c/a.pt /c/.quarantine/a.pt",
-        "mv -n '/c/b/c d.pt' '/c/.quarantine/b__c d.pt'",
+        "mv -nT /c/a.pt /c/.quarantine/a.pt",
+        "mv -nT '/c/b/c d.pt' '/c/.quarantine/b__c d.pt'",
     ]
 
 

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import pytest
-from mlhost_limits.policy.cgroup import Home, find_home
+from mlhost_limits.policy.cgroup import Home, find_home, list_units
 
 NONE = Home()
 
@@ -43,3 +43,20 @@ NONE = Home()
 )
 def test_the_home_of_a_process(text: str, home: Home) -> None:
     assert find_home(text) == home
+
+
+OWN = "/user.slice/user-1000.slice/user@1000.service"
+
+
+@pytest.mark.parametrize(
+    ("path", "units"),
+    [
+        ("/system.slice/x.service/slurmd.service", "system.slice x.service"),
+        (f"{OWN}/slurmd.service", "user.slice user-1000.slice user@1000.service"),
+        ("/system.slice/docker-ab.scope/slurmd.service", "system.slice docker-ab.scope"),
+        ("/kubepods.slice/a/slurmd.service", "kubepods.slice slurmd.service"),
+        ("/", ""),
+    ],
+)
+def test_what_a_unit_makes_below_itself_is_no_unit(path: str, units: str) -> None:
+    assert list_units(f"0::{path}") == tuple(units.split())

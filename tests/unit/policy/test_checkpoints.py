@@ -71,19 +71,19 @@ def test_the_newest_must_be_whole(newest: Checkpoint, text: str) -> None:
     (finding,) = judge_checkpoints("/out", [whole(100), newest], None, None)
     (cause,) = finding.causes
     assert (cause.code, cause.text) == ("checkpoint-broken", text)
-    assert cause.remedy.lines == ["mv -n /out/checkpoint-200 /out/aside-checkpoint-200"]
+    assert cause.remedy.lines == ["mv -nT /out/checkpoint-200 /out/aside-checkpoint-200"]
 
 
 def test_a_file_of_that_name_and_hidden_files_are_named() -> None:
     assert look(Checkpoint(50, False), Checkpoint(100, True, (".x",)), whole(200)) == [
-        "checkpoint-conflict mv -n /out/checkpoint-50 /out/aside-checkpoint-50",
-        "checkpoint-hidden-files mv -n /out/checkpoint-100 /out/aside-checkpoint-100",
+        "checkpoint-conflict mv -nT /out/checkpoint-50 /out/aside-checkpoint-50",
+        "checkpoint-hidden-files mv -nT /out/checkpoint-100 /out/aside-checkpoint-100",
     ]
 
 
 def test_a_stale_checkpoint_with_a_higher_number_is_named() -> None:
     old = whole(900, 10.0)
-    moved = "checkpoint-stale mv -n /out/checkpoint-900 /out/aside-checkpoint-900"
+    moved = "checkpoint-stale mv -nT /out/checkpoint-900 /out/aside-checkpoint-900"
     assert look(whole(100, 20.0), old) == ["pass"]
     assert look(whole(100, 20.0), old, limit=1) == [moved]
     assert look(whole(100, 10.5), old, limit=1, resumes=True) == ["pass"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import pytest
 from mlhost_limits.policy.cause import Cause
-from mlhost_limits.policy.container_process import blame_container
+from mlhost_limits.policy.container_process import MAKER, blame_container
 from mlhost_limits.policy.containerd_causes import Task, blame_base, find_task_causes
 from mlhost_limits.policy.containerd_conf import BaseSpec, find_base_spec, read_spec_rlimits
 from mlhost_limits.policy.declaration import Declaration
@@ -151,7 +151,6 @@ def test_a_pods_specification_is_no_choice_of_its_own() -> None:
 
 def test_a_process_in_a_container_is_its_engines() -> None:
     low, enough = (judge(WANTED, Observation(value, "")) for value in (9, 65536))
-    assert [one.code for one in blame_container(low, "podman/web").causes] == [
-        "process-in-container"
-    ]
+    blamed = blame_container(low, "podman/web")
+    assert ([one.code for one in blamed.causes], blamed.owner) == (["process-in-container"], MAKER)
     assert blame_container(enough, "podman/web") == enough

@@ -94,7 +94,7 @@ def test_an_entry_knows_its_line() -> None:
     assert stated.block
     assert (stated.block.at.line, stated.block.end) == (2, 5)
     assert [one.at.place for one in stated.block.ulimits] == [f"{MAIN}:3", f"{MAIN}:4"]
-    assert stated.block.ulimits[1].at.text == '  "nofile=65"'
+    assert stated.block.ulimits[1].at.text == '  "nofile=65"\r'
 
 
 @pytest.mark.parametrize(

@@ -43,6 +43,7 @@ from .docker_scene import (
     make_site,
     make_world,
 )
+from .pasted import edit
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -343,9 +344,9 @@ def test_a_low_nr_open_is_raised(line: Declaration | None, flagged: bool) -> Non
     assert cause.code == "docker-above-nr-open"
     first, second = cause.remedy.commands
     assert first == ("sysctl", "-w", "fs.nr_open=1048576")
-    assert second[-1] == (
-        line.path if line else "echo 'fs.nr_open = 1048576' >> /etc/sysctl.d/95-site.conf"
-    )
+    added = "echo 'fs.nr_open = 1048576' >> /etc/sysctl.d/95-site.conf"
+    script = "c\\fs.nr_open = 1048576"
+    assert second == (edit(line.path, 7, line.text, script) if line else ("sh", "-c", added))
 
 
 def test_what_the_policy_does_not_know_goes() -> None:

@@ -97,6 +97,120 @@ def test_what_was_there_comes_back_byte_for_byte(
     assert run(both, policy, absent=True) == (before, False)
 
 
+@settings(max_examples=300)
+@given(CONTENTS, ASKED, ASKED, st.data())
+def test_what_a_policy_drops_goes_back(
+    content: bytes | None, earlier: DockerPolicy, policy: DockerPolicy, data: st.DataObject
+) -> None:
+    """A run after another policy leaves what it would leave without that one; a third nothing."""
+    policy = data.draw(
+        st.sampled_from(
+            [
+                policy,
+                policy._replace(shm_size=None),
+                policy._replace(limits={}),
+                earlier._replace(shm_size=None),
+                earlier._replace(limits=dict(list(earlier.limits.items())[:1])),
+            ]
+        )
+    )
+    before = start(content)
+    once, refused = run(before, earlier)
+    direct, refused_too = run(before, policy)
+    if refused or refused_too:
+        return
+    twice, refused = run(once, policy)
+    assert not refused
+    assert read_meaning(twice) == read_meaning(direct)
+    assert run(twice, policy) == (twice, False)
+    assert run(twice, policy, absent=True) == (before, False)
+
+
+def read_meaning(files: Files) -> object:
+    """Return what daemon.json states, and what stands there besides, however it is written."""
+    content = files.get(CONFIG_PATH)
+    if content is None:
+        return None
+    others = {**read_pairs(content)}
+    for key in ("default-ulimits", "default-shm-size"):
+        others.pop(key, None)
+    stated = collect_defaults(read_defaults(content.decode()))
+    return dict(stated.ulimits), stated.shm_size, others
+
+
+DROPPED = {
+    "the size": (PROFILE, PROFILE._replace(shm_size=None)),
+    "a limit": (PROFILE, PROFILE._replace(limits={"nofile": PROFILE.limits["nofile"]})),
+    "all limits": (PROFILE, PROFILE._replace(limits={})),
+    "a limit but for its maximum": (PROFILE, PROFILE._replace(limits={"nofile": Limit(max=9)})),
+    "all": (PROFILE, DockerPolicy({}, None)),
+}
+
+
+@pytest.mark.parametrize(("earlier", "policy"), DROPPED.values(), ids=DROPPED.keys())
+@pytest.mark.parametrize(
+    "content",
+    [
+        None,
+        b"",
+        b"{}",
+        b'{"default-shm-size": "1G", "mtu": 1}',
+        b'{"default-ulimits": {"memlock": {"Name": "memlock", "Hard": 24, "Soft": 24}}}',
+    ],
+)
+@pytest.mark.parametrize("edited", [True, False])
+def test_what_is_dropped_is_what_it_was(
+    content: bytes | None, earlier: DockerPolicy, policy: DockerPolicy, edited: bool
+) -> None:
+    """Also where somebody else has changed the file in between."""
+    expected = read_pairs(run(start(content), policy)[0].get(CONFIG_PATH, b""))
+    files = run(start(content), earlier)[0]
+    if edited:
+        text = files[CONFIG_PATH].decode()
+        files[CONFIG_PATH] = set_member(text, "log-level", "warn").encode()
+        expected["log-level"] = "warn"
+    after, refused = run(files, policy)
+    assert not refused
+    assert after != files
+    assert read_pairs(after.get(CONFIG_PATH, b"")) == expected
+    assert run(after, policy) == (after, False)
+    left = run(after, earlier, absent=True)[0]
+    if not edited:
+        assert left == start(content)
+    assert RECORD not in left
+
+
+def test_a_size_of_somebody_else_is_not_dropped() -> None:
+    """What somebody changed after us is theirs, and stays when the policy lets go of it."""
+    files = run({}, PROFILE)[0]
+    files[CONFIG_PATH] = files[CONFIG_PATH].replace(b'"8G"', b'"9G"')
+    assert b'"9G"' in files[CONFIG_PATH]
+    after = run(files, PROFILE._replace(shm_size=None))[0]
+    assert after == files
+    after = run(files, DockerPolicy({"core": Limit(1, 1)}, None))[0]
+    assert read_pairs(after[CONFIG_PATH]) == {
+        "default-ulimits": {"core": {"Name": "core", "Hard": 1, "Soft": 1}},
+        "default-shm-size": "9G",
+    }
+
+
+@pytest.mark.parametrize("left", [{}, {CONFIG_PATH: b""}])
+def test_a_file_that_is_gone_has_nothing_to_drop(left: Files) -> None:
+    files = {**run({}, PROFILE)[0]}
+    policy = PROFILE._replace(shm_size=None)
+    after, refused = run({RECORD: files[RECORD], **left}, policy)
+    assert not refused
+    assert states(after, policy)
+    assert run(after, policy) == (after, False)
+
+
+def test_a_file_that_is_broken_by_now_is_named() -> None:
+    files = run({}, PROFILE)[0]
+    state = DockerState(b"{", record=files[RECORD])
+    (problem,) = plan_docker(PROFILE._replace(shm_size=None), state, None, False).problems
+    assert problem.startswith(f"{CONFIG_PATH}:1:2: Expecting")
+
+
 @pytest.mark.parametrize("content", CORPUS.values(), ids=CORPUS.keys())
 def test_files_of_real_hosts_come_back(content: bytes) -> None:
     """None of them is refused."""

@@ -9,6 +9,7 @@ from mlhost_limits.policy.declaration import Declaration
 from mlhost_limits.policy.docker_config import StatedDefault
 from mlhost_limits.policy.docker_rootless import Rootless, explain_rootless
 from mlhost_limits.policy.finding import Finding, Observation, Requirement, judge
+from mlhost_limits.policy.line_edit import as_user
 from mlhost_limits.policy.remedy import Remedy
 from mlhost_limits.policy.rlimit import Rlimit
 
@@ -42,7 +43,7 @@ def test_what_caps_it_comes_alone(finding: Finding, codes: list[str]) -> None:
 def test_commands_act_as_the_user() -> None:
     """A link in the user's home leads root nowhere; what only a person can do stays as it is."""
     edit, ask = explain_rootless(find(65536, 1024), DAEMON).causes
-    assert edit.remedy.commands == (("runuser", "-u", "alice", "--", "python3", "-c", "1"),)
+    assert edit.remedy.commands == (as_user("alice", ("python3", "-c", "1")),)
     assert edit.remedy.then == "alice restarts it: systemctl --user restart docker"
     assert ask == ASK
     (cap,) = explain_rootless(find(1048576, 1024), DAEMON).causes

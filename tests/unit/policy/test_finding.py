@@ -15,6 +15,7 @@ from mlhost_limits.policy.finding import (
     Observation,
     Requirement,
     count_statuses,
+    is_short_by_root,
     judge,
     judge_limits,
     observe_limit,
@@ -151,3 +152,12 @@ def test_a_finding_as_data(
     assert (data["required"], data["observed"]) == words
     assert (data["place"], data["item"], data["bound"]) == requirement[:3]
     assert (data["how"], data["reason"]) == ("how", "why")
+
+
+@pytest.mark.parametrize(
+    ("status", "owner", "short"),
+    [(FAIL, "", True), (FAIL, "bob", False), (PASS, "", False), (UNKNOWN, "", False)],
+)
+def test_a_host_is_bad_by_what_root_decides_alone(status: str, owner: str, short: bool) -> None:
+    finding = judge(Requirement("kernel", "x", "value", 1), Observation(1, ""))
+    assert is_short_by_root(finding._replace(status=status, owner=owner)) is short

@@ -16,6 +16,7 @@ from mlhost_limits.policy.kernel_lockouts import KernelUse
 from mlhost_limits.policy.kernel_running import blame_absence
 
 from .kernel_world import APPLIER, MAPS, PROFILE, World
+from .pasted import edit
 
 D, RUN, LIB = "/etc/sysctl.d", "/run/sysctl.d", "/usr/lib/sysctl.d"
 OURS, CONF, LINK = f"{D}/90-mlhost.conf", "/etc/sysctl.conf", f"{D}/99-sysctl.conf"
@@ -320,7 +321,7 @@ def test_of_many_low_files_each_is_named(tmp_path: Path) -> None:
     assert [cause.at and cause.at.path for cause in causes] == [
         f"{D}/{number}.conf" for number in range(98, 90, -1)
     ]
-    assert [cause.remedy.commands[-1][0] for cause in causes] == ["sed"] * 7 + ["sysctl"]
+    assert [cause.remedy.commands[-1][0] for cause in causes] == ["sh"] * 7 + ["sysctl"]
 
 
 def test_no_more_than_a_dozen_causes(tmp_path: Path) -> None:
@@ -501,7 +502,7 @@ def test_a_cause_as_data(tmp_path: Path) -> None:
         "remedy": {
             "text": "comment that line out, and set the running value",
             "commands": [
-                ["sed", "-i", "--follow-symlinks", "1s/^/# /", CONF],
+                list(edit(CONF, 1, f"{MAPS} = 9 # Bj\xc3\xb6rn", "s/^/# /")),
                 ["sysctl", "-w", f"{MAPS}=262144"],
             ],
             "then": "",

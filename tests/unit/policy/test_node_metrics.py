@@ -68,6 +68,17 @@ def test_of_two_that_bear_one_name_the_worse_is_told(statuses: list[str], told: 
     assert f'requirements{{state="{told}"}} 1' in describe(findings)
 
 
+def test_what_users_decide_is_told_and_counted_apart() -> None:
+    told = describe([find(FAIL), find(FAIL, owner="bob"), find(PASS, owner='a"l')])
+    where = 'place="kernel",item="vm.max_map_count",bound="value"'
+    assert f'requirement_state{{{where},state="fail"}} 1' in told
+    assert f'requirement_state{{{where},owner="bob",state="fail"}} 1' in told
+    assert f'requirement_state{{{where},owner="a\\"l",state="pass"}} 1' in told
+    assert 'requirements{state="fail"} 1' in told
+    assert 'requirements{state="pass"} 0' in told
+    assert 'user_requirements{state="fail"} 1' in told
+
+
 def test_the_code_of_a_cause_is_told_once() -> None:
     causes = (Cause("sysctl-not-stated", "text", Remedy("fix")),) * 2
     labels = 'place="kernel",item="vm.max_map_count",bound="value",code="sysctl-not-stated"'
@@ -111,3 +122,4 @@ def test_the_run_is_told(success: bool, value: int) -> None:
     assert f"last_run_success {value}" in told
     assert "last_run_timestamp_seconds 1700000000.5" in told
     assert "last_run_duration_seconds 2.0" in told
+    assert "last_success_timestamp_seconds 0.0" in told

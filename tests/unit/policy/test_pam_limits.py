@@ -270,7 +270,7 @@ def test_a_winner_knows_what_it_shadows_strongest_last() -> None:
     text = "alice soft nofile 1\n@ml soft nofile 2\n* soft nofile 3\nalice soft nofile 4\r\n"
     found = resolve_limits(read_lines({LIMITS_CONF: text}, DEBIAN_12), ALICE, DEBIAN_12)
     bound = found.bounds["nofile", "soft"]
-    assert (bound.winner.place, bound.winner.text) == (f"{LIMITS_CONF}:4", "alice soft nofile 4")
+    assert (bound.winner.place, bound.winner.text) == (f"{LIMITS_CONF}:4", "alice soft nofile 4\r")
     assert [one.value for one in bound.shadowed] == [3, 2, 1]
 
 

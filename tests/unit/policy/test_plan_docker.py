@@ -43,7 +43,7 @@ def plan(
 def after(content: bytes | None, planned: SectionPlan) -> bytes | None:
     assert not planned.problems
     for edit in planned.edits:
-        assert edit.secret
+        assert edit.kind
         if edit.path == CONFIG_PATH:
             assert edit.before == content
             return edit.after

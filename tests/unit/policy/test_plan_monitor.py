@@ -3,6 +3,10 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+from pathlib import Path
+
 import pytest
 from mlhost_limits.policy.edit import HEADER
 from mlhost_limits.policy.node_paths import POLICY
@@ -69,6 +73,48 @@ def test_sysctls_of_the_network_are_read_where_they_are() -> None:
 @pytest.mark.parametrize(("canary", "said"), [("never", False), ("auto", True)])
 def test_it_starts_something_only_when_asked(canary: str, said: bool) -> None:
     assert ("--canary" in "\n".join(read(SERVICE, canary=canary))) == said
+
+
+def test_the_unit_fails_by_every_status_but_0() -> None:
+    """Python ends with 1 where it crashes, as check does where a host falls short."""
+    lines = read(SERVICE)
+    assert not any("SuccessExitStatus" in line for line in lines)
+    assert any("monitor --exit-zero --policy" in line for line in lines)
+    assert "OOMPolicy=continue" in lines
+
+
+@pytest.mark.parametrize(("asked", "word"), [(True, "True"), (False, "False")])
+def test_slurm_drains_a_node_that_cannot_be_checked_only_where_asked(
+    asked: bool, word: str
+) -> None:
+    assert f"    status = main(drain_on_error={word})" in read(HEALTH, drain_on_error=asked)
+
+
+@pytest.mark.parametrize(
+    ("library", "job", "status"),
+    [
+        ("", "", 2),
+        ("", "7", 0),
+        ("def main(**_): return 1", "7", 1),
+        ("def main(**_): return 2", "", 2),
+        ("def main(**_): raise MemoryError", "7", 0),
+        ("def main(**_): raise MemoryError", "", 2),
+    ],
+)
+def test_a_program_that_cannot_start_fails_no_prolog(
+    tmp_path: Path, library: str, job: str, status: int
+) -> None:
+    text = "\n".join(read(HEALTH)).replace(PROGRAM, str(tmp_path))
+    package = tmp_path / "mlhost_limits"
+    package.mkdir()
+    (package / "__init__.py").touch()
+    if library:
+        (package / "node_health.py").write_text(library)
+    names = {"SLURM_JOB_ID": job} if job else {}
+    words = [sys.executable, "-I", "-c", text]
+    done = subprocess.run(words, env=names, capture_output=True, text=True)
+    assert done.returncode == status
+    assert "Traceback" not in done.stderr
 
 
 def test_the_timer_heeds_no_clock() -> None:

@@ -53,7 +53,7 @@ def after(files: dict[str, str], planned: SectionPlan) -> dict[str, str]:
     result = dict(files)
     for edit in planned.edits:
         assert (edit.before or b"").decode() == files.get(edit.path, "")
-        assert edit.secret == (edit.path == C)
+        assert edit.kind == ("lines" if edit.path == C else "")
         if edit.after is None:
             del result[edit.path]
         else:

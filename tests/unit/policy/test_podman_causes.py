@@ -26,6 +26,8 @@ from mlhost_limits.policy.podman_running import Created, explain_running
 from mlhost_limits.policy.policy_reader import Limit
 from mlhost_limits.policy.rlimit import UNLIMITED, Rlimit
 
+from .pasted import find_scripts
+
 C = "[containers]\n"
 SITE = f"{DROP_INS}/50-site.conf"
 HOME = "/home/alice/.config/containers/containers.conf"
@@ -92,7 +94,7 @@ def test_a_line_is_blamed(
 ) -> None:
     (cause,) = blame(wanted, files)
     assert (cause.code, cause.at.place if cause.at else "") == (code, place)
-    assert [words[-2] for words in cause.remedy.commands] == ([script] if script else [])
+    assert find_scripts(cause.remedy.commands) == ([script] if script else [])
 
 
 def test_what_nobody_states_is_put_into_a_drop_in() -> None:
@@ -134,7 +136,7 @@ def test_more_than_the_kernel_allows_starts_nothing() -> None:
     files = {SITE: C + 'default_ulimits = ["nofile=-1"]'}
     (cause,) = blame(START, files)
     assert cause.code == "podman-above-nr-open"
-    assert cause.remedy.commands[0][3] == "2s/nofile=-1/nofile=65536:1048576/"
+    assert find_scripts(cause.remedy.commands) == ["2s/nofile=-1/nofile=65536:1048576/"]
     assert foresee(START, facts(files), 1048576) == "fail"
     assert foresee(SOFT, facts(files), 1048576) == "fail"
 

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import re
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -26,6 +25,7 @@ from mlhost_limits.policy.session_model import Start
 from mlhost_limits.policy.shell_limits import ShellLine
 from mlhost_limits.policy.unit_model import Pam, UnitFacts
 
+from .pasted import paste
 from .unit_world import MANAGER, PID_1, UNIT, D, service, unit
 
 WANTED = Limit(65536, 131072)
@@ -36,6 +36,7 @@ FILES_LOW = unit({UNIT: service("LimitNOFILE=1024:4096")})
 RELOAD, RESTART = (("systemctl", "daemon-reload"),), (("systemctl", "restart", "x.service"),)
 T1, T2 = Moment(100, "10:00"), Moment(200, "11:00")
 NEVER = Moment(0, "")
+SCRIPT = "/etc/x/start"
 
 
 def nofile(pair: Rlimit) -> dict[str, Rlimit]:
@@ -190,10 +191,14 @@ def starter(text: str, value: int | str, path: str = UNIT, item: str = "nofile")
 def test_what_a_unit_starts_may_set_the_limit(value: int | str) -> None:
     text = f"ExecStart=/bin/sh -c 'ulimit -n {value}; exec x'"
     others = (starter("ulimit -l 5", 5, item="memlock"), starter("ulimit -n 9", 9))
-    verdict = explain(RUN._replace(starters=(starter(text, value), *others)))
+    facts = unit({UNIT: service(LINE, f"{text} ")})
+    verdict = explain(RUN._replace(starters=(starter(text, value), *others)), facts)
     (cause,) = verdict.causes
     assert (cause.code, cause.at) == ("unit-start-sets-limit", starter(text, value).at)
+    assert len(cause.remedy.commands) == 3
     assert cause.remedy.commands[-2:] == (*RELOAD, *RESTART)
+    assert f"ulimit -n {value}" in cause.remedy.commands[0][2]
+    assert " $' ]" in cause.remedy.commands[0][2], "the whole line, with the blank at its end"
     assert (verdict.next_start, verdict.at_boot) == (LOW, LOW)
 
 
@@ -224,11 +229,12 @@ def test_files_and_what_they_start_may_both_be_at_fault() -> None:
     ],
 )
 def test_a_limit_is_taken_out_of_a_line_of_shell(line: str, left: str, tmp_path: Path) -> None:
-    (cause,) = explain(RUN._replace(starters=(starter(line, 1024),))).causes
+    (cause,) = explain(RUN._replace(starters=(starter(line, 1024, SCRIPT),))).causes
     (words, *_others) = cause.remedy.commands
-    file = tmp_path / "script"
+    file = tmp_path / SCRIPT[1:]
+    file.parent.mkdir(parents=True)
     file.write_text(f"one\ntwo\n{line}\n")
-    subprocess.run([*words[:-1], str(file)], check=True)
+    paste(words, tmp_path)
     assert file.read_text() == f"one\ntwo\n{left}\n"
 
 

@@ -20,6 +20,8 @@ from mlhost_limits.policy.remedy import Remedy
 from mlhost_limits.policy.rlimit import UNLIMITED, Rlimit
 from mlhost_limits.policy.unit_file import Source
 
+from .pasted import find_scripts
+
 FILE = "/etc/containers/systemd/web.container"
 POLICY = PodmanPolicy({"nofile": Limit(65536, 1048576)}, 2**30, ())
 NOFILE = Requirement("container:podman/web", "nofile", "hard", 1048576)
@@ -115,7 +117,7 @@ def test_a_line_that_gives_too_little_is_written_right(
     assert cause.at
     assert cause.at.place == f"{FILE}:2"
     edit, *rest = cause.remedy.commands
-    assert edit[-2] == f"2c\\{written}"
+    assert find_scripts([edit]) == [f"2c\\{written}"]
     assert rest == [("systemctl", "daemon-reload"), ("systemctl", "restart", "web.service")]
 
 

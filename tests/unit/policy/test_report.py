@@ -3,6 +3,9 @@
 
 from __future__ import annotations
 
+import subprocess
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -21,6 +24,8 @@ from mlhost_limits.policy.policy_reader import Limit
 from mlhost_limits.policy.remedy import Remedy
 from mlhost_limits.policy.report import format_failures, format_links, format_report, format_verdict
 from mlhost_limits.policy.rlimit import UNLIMITED, Rlimit
+
+from .pasted import edit, move
 
 WANTED = {"nofile": Limit(65536, 1048576), "memlock": Limit(UNLIMITED, UNLIMITED)}
 GOOD = {"nofile": Rlimit(65536, 1048576), "memlock": Rlimit(UNLIMITED, UNLIMITED)}
@@ -74,8 +79,24 @@ def sysctl(value: int | str | None, reason: str = "", **wanted: object) -> Findi
                 "0 pass, 2 fail, 1 unknown",
             ],
         ),
+        (
+            [
+                sysctl(5, minimum=6),
+                sysctl(4, minimum=6)._replace(owner="bob"),
+                sysctl(None, "gone", minimum=1)._replace(owner="bob"),
+                sysctl(7, minimum=6)._replace(owner="bob"),
+            ],
+            [
+                "FAIL kernel: vm.x 5, required 6",
+                "FAIL kernel: vm.x 4, required 6",
+                "     who  bob's own file or process; the node is not at fault",
+                "???  kernel: gone",
+                "     who  bob's own file or process; the node is not at fault",
+                "1 pass, 2 fail (1 by users' own files or processes), 1 unknown",
+            ],
+        ),
     ],
-    ids=["nothing", "met", "short", "unseen", "alike", "sysctls"],
+    ids=["nothing", "met", "short", "unseen", "alike", "sysctls", "owned"],
 )  # fmt: skip
 def test_the_report(findings: list[Finding], lines: list[str]) -> None:
     assert format_report(findings) == lines
@@ -88,7 +109,7 @@ CAUSE = Cause(
     Remedy(
         "comment that line out, or set override: true",
         (
-            ("sed", "-i", "--follow-symlinks", "3s/^/# /", "/etc/security/limits.d/95-vendor.conf"),
+            edit("/etc/security/limits.d/95-vendor.conf", 3, "alice soft nofile 1024", "s/^/# /"),
             ("sh", "-c", "echo 'a b' >> /etc/x"),
         ),
         "log in again",
@@ -108,12 +129,30 @@ def test_what_falls_short_is_told_with_cause_and_remedy() -> None:
         '          (user) beats /etc/security/limits.d/90-mlhost.conf:2 "* soft nofile',
         '          65536" (wildcard)',
         "     fix  comment that line out, or set override: true; then log in again",
-        "     run  sed -i --follow-symlinks '3s/^/# /' \\",
-        "            /etc/security/limits.d/95-vendor.conf",
+        "     run  f=$(readlink -f /etc/security/limits.d/95-vendor.conf | grep ^/etc/) \\",
+        '            && [ -f "$f" ] && [ "$(sed -n \'3l 0\' "$f")" = \\',
+        "            'alice soft nofile 1024$' ] && sed -i '3s/^/# /' \"$f\" || ! echo \\",
+        "            /etc/security/limits.d/95-vendor.conf:3 has changed since the \\",
+        "            check: nothing was done. Run the check again. >&2",
         "          echo 'a b' >> /etc/x",
         "     next session: fail   after boot: fail",
         "0 pass, 1 fail, 0 unknown",
     ]
+
+
+@pytest.mark.parametrize("shell", ["dash", "bash"])
+def test_what_is_broken_at_blanks_works_as_it_is_printed(shell: str, tmp_path: Path) -> None:
+    path = tmp_path / "etc/security/limits.d/95-vendor.conf"
+    path.parent.mkdir(parents=True)
+    path.write_text("a\nb\nalice soft nofile 1024\nc\n")
+    findings = [finding._replace(causes=(CAUSE,)) for finding in look("session:alice@sshd", BAD)]
+    report = "\n".join(format_report(findings[:1]))
+    printed = report.partition("     run  ")[2].partition("          echo")[0]
+    for status, said in ((0, 0), (1, 1)):
+        (line,) = move([f"true; {printed}"], tmp_path)
+        done = subprocess.run([shell, "-c", line], capture_output=True, text=True)
+        assert (done.returncode, len(done.stderr.splitlines())) == (status, said)
+    assert path.read_text() == "a\nb\n# alice soft nofile 1024\nc\n"
 
 
 def test_what_will_not_last_is_told_although_it_passes() -> None:
@@ -237,3 +276,11 @@ def test_a_run_is_told_how_many_workers_fit() -> None:
     assert len(format_report([judge(wanted, Observation(7, "x"))])) == 2
     alone = judge(Requirement("process:self", "workers", "value", 1), Observation(1, "nofile 1"))
     assert format_report([alone])[1] == "note at most 1 worker fits: nofile 1"
+
+
+def test_what_root_decides_is_told_before_the_doing_of_users() -> None:
+    own = sysctl(4, minimum=6)._replace(owner="bob")
+    assert format_failures([own, sysctl(5, minimum=6)]) == [
+        "kernel: vm.x 5, required 6",
+        "kernel: vm.x 4, required 6 (bob's own file or process; the node is not at fault)",
+    ]

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -21,6 +20,8 @@ from mlhost_limits.policy.session_causes import (
 )
 from mlhost_limits.policy.session_lines import find_unread
 from mlhost_limits.policy.session_model import Start
+
+from .pasted import edit, paste
 
 CONF, D = "/etc/security/limits.conf", "/etc/security/limits.d"
 OURS = f"{D}/90-mlhost.conf"
@@ -191,11 +192,7 @@ def find_files(folder: Path) -> list[Path]:
 def run(words: tuple[str, ...], folder: Path) -> None:
     """Run a command with its paths moved into a folder."""
     (folder / "etc/sysctl.d").mkdir(exist_ok=True)
-    moved = [
-        word.replace("/etc/", f"{folder}/etc/") if word.startswith(("/etc/", "echo ")) else word
-        for word in words
-    ]
-    subprocess.run(moved, check=True)
+    paste(words, folder)
 
 
 LEFT_ALONE = {
@@ -296,7 +293,9 @@ def test_a_cause_as_data() -> None:
         "writer": "",
         "remedy": {
             "text": "comment that line out, or set override: true",
-            "commands": [["sed", "-i", "--follow-symlinks", "1s/^/# /", f"{D}/95.conf"]],
+            "commands": [
+                list(edit(f"{D}/95.conf", 1, "alice soft nofile 9 # Bj\xc3\xb6rn", "s/^/# /"))
+            ],
             "then": "log in again",
         },
     }

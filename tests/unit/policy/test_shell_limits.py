@@ -4,10 +4,16 @@
 from __future__ import annotations
 
 import pytest
+from mlhost_limits.policy.declaration import Declaration
 from mlhost_limits.policy.finding import Requirement
 from mlhost_limits.policy.rlimit import UNLIMITED
-from mlhost_limits.policy.shell_causes import CODES, find_shell_causes
-from mlhost_limits.policy.shell_limits import find_shell_limits, find_sourced, list_startup_files
+from mlhost_limits.policy.shell_causes import find_shell_causes
+from mlhost_limits.policy.shell_limits import (
+    ShellLine,
+    find_shell_limits,
+    find_sourced,
+    list_startup_files,
+)
 
 FILE = "/etc/profile.d/z.sh"
 BOTH = ("soft", "hard")
@@ -40,7 +46,7 @@ BOTH = ("soft", "hard")
 def test_what_sets_a_limit(line: str, found: list[tuple[str, tuple[str, ...], object]]) -> None:
     read = list(find_shell_limits(f"\n{line}\n", FILE))
     assert [(one.item, one.bounds, one.at.value) for one in read] == found
-    assert all((one.at.place, one.at.text) == (f"{FILE}:2", line.strip()) for one in read)
+    assert all((one.at.place, one.at.text) == (f"{FILE}:2", line) for one in read)
 
 
 def test_files_that_files_read() -> None:
@@ -69,7 +75,44 @@ LINES = list(
 @pytest.mark.parametrize(("observed", "lines"), [(512, [2]), (7, [1, 2, 4])])
 def test_who_is_to_blame(observed: int, lines: list[int]) -> None:
     """The line that states what was seen; where none does, each that sets the limit."""
-    wanted = Requirement("session:a@sshd", "nofile", "soft", 65536)
-    causes = find_shell_causes(wanted, observed, LINES)
+    causes = find_shell_causes(WANTED, observed, LINES, "a", "/home/a")
     assert [cause.at.line for cause in causes if cause.at] == lines
-    assert {cause.code for cause in causes} == set(CODES)
+    assert {cause.code for cause in causes} == {"shell-lowers"}
+    assert all("env -i" not in cause.remedy.lines[0] for cause in causes)
+
+
+WANTED = Requirement("session:a@sshd", "nofile", "soft", 65536)
+
+
+@pytest.mark.parametrize("home", ["/home/a", "/home/a/"])
+def test_in_a_users_home_the_remedy_runs_as_that_user(home: str) -> None:
+    (line,) = find_shell_limits("ulimit -n 512", "/home/a/.bashrc")
+    (cause,) = find_shell_causes(WANTED, 512, [line], "a", home)
+    assert cause.remedy.lines[0].startswith("env -i /sbin/runuser -P -u a -- sh -c ")
+
+
+@pytest.mark.parametrize(
+    ("path", "text", "home"),
+    [
+        ("/home/b/.bashrc", "ulimit -n 512", "/home/a"),
+        ("/home/abc", "ulimit -n 512", "/home/a"),
+        ("/home/a/../b/.bashrc", "ulimit -n 512", "/home/a"),
+        ("/etc/profile.d/../passwd.sh", "ulimit -n 512", "/home/a"),
+        ("/etc/cron.d/job", "ulimit -n 512", "/home/a"),
+        ("/etc/passwd", "root:x:0:0::/root:/bin/sh", "/home/a"),
+        ("/etc/profile", "umask 022", "/home/a"),
+        ("/opt/site/env.sh", "ulimit -n 512", "/home/a"),
+        ("/home/a/.bashrc", "ulimit -n 512", ""),
+    ],
+)
+def test_root_edits_no_file_that_a_user_named(path: str, text: str, home: str) -> None:
+    """A user's child says where its shell reads: what it says of root's files is a claim."""
+    line = ShellLine("nofile", BOTH, Declaration(path, 1, text, 512))
+    (cause,) = find_shell_causes(WANTED, 512, [line], "a", home)
+    assert cause.remedy.commands == ()
+    assert cause.remedy.text == "comment that line out"
+
+
+def test_lines_are_counted_as_an_editor_counts_them() -> None:
+    (line,) = find_shell_limits("a\x0b\x0cb\x85\nulimit -n 5\r\n", FILE)
+    assert (line.at.line, line.at.text) == (2, "ulimit -n 5\r")

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -29,6 +28,8 @@ from mlhost_limits.policy.slurm_causes import (
 )
 from mlhost_limits.policy.slurm_conf import parse_slurm_conf, read_propagation
 from mlhost_limits.policy.slurm_model import JobFacts, JobPam, predict_job
+
+from .pasted import paste
 
 C = "/etc/slurm/slurm.conf"
 KEPT_BACK = ("memlock", "nofile")
@@ -101,14 +102,15 @@ def test_what_hands_on_the_limit_is_named(text: str, code: str, line: int, words
 
 @pytest.mark.parametrize("text", [fault[0] for fault in FAULTS.values()], ids=FAULTS)
 def test_the_remedy_works_as_printed(text: str, tmp_path: Path) -> None:
-    path = tmp_path / "slurm.conf"
+    path = tmp_path / "etc/slurm.conf"
+    path.parent.mkdir()
     path.write_text(text)
-    facts = conf(text, str(path))
+    facts = conf(text, "/etc/slurm.conf")
     line = read_propagation(facts.conf).line
     *edits, last = find_remedy(line, facts).commands
     assert last == ("scontrol", "reconfigure")
     for words in edits:
-        subprocess.run(words, check=True)
+        paste(words, tmp_path)
     after = parse_slurm_conf({str(path): path.read_text()}, str(path))
     assert not after.faults
     assert not read_propagation(after).items & set(KEPT_BACK)

@@ -90,7 +90,7 @@ def test_a_missing_include_is_told() -> None:
 )
 def test_lines_on_which_slurm_gives_up(line: str, rest: str) -> None:
     (fault,) = parse_slurm_conf({C: f"\n{line}\n", "/etc/slurm/a.conf": ""}, C).faults
-    assert fault == (C, 2, line.strip(), f"{rest} is more than a key and its value")
+    assert fault == (C, 2, line, f"{rest} is more than a key and its value")
 
 
 @pytest.mark.parametrize("value", ["memlock", "all", "none", "FOO", "CPU;CORE"])
@@ -103,7 +103,7 @@ def test_names_that_slurm_does_not_know(value: str) -> None:
 def test_where_a_line_stands() -> None:
     conf = parse_slurm_conf({C: "A=1\nPropagate\\\nResourceLimits=\\\nNONE\nB=2\n"}, C)
     line = conf.find("PropagateResourceLimits")
-    assert line == (C, 2, "PropagateResourceLimits=NONE", "NONE")
+    assert line == (C, 2, "Propagate\\\nResourceLimits=\\\nNONE", "NONE")
     assert conf.find("b") == (C, 5, "B=2", "2")
     assert conf.find("c") is None
 

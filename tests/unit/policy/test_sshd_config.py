@@ -42,7 +42,7 @@ Subsystem\tsftp\t/usr/lib/openssh/sftp-server
 def test_the_first_statement_counts(text: str, line: int, value: str) -> None:
     """Keyword and value in any case, ``=``, quotes and comments as sshd takes them."""
     found = find_use_pam({MAIN_FILE: text})
-    assert found == Declaration(MAIN_FILE, line, text.split("\n")[line - 1].strip(), value)
+    assert found == Declaration(MAIN_FILE, line, text.split("\n")[line - 1], value)
 
 
 @pytest.mark.parametrize(

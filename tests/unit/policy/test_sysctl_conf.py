@@ -62,10 +62,15 @@ def test_an_assignment_knows_its_place() -> None:
     text = "# note\n; note\n\nfs.file-max 5\n  -fs/file-max =  5 # five \r\n"
     lines = parse_sysctl_conf(text, "/x")
     assert [tuple(line) for line in lines] == [
-        ("/x", 5, "-fs/file-max =  5 # five", "fs/file-max", "5 # five", False)
+        ("/x", 5, "  -fs/file-max =  5 # five \r", "fs/file-max", "5 # five", False)
     ]
     assert lines[0].key == "fs.file-max"
     assert lines[0].declaration.place == "/x:5"
+
+
+def test_where_systemd_ends_a_line_and_nobody_else_it_has_the_text_that_systemd_reads() -> None:
+    (line,) = parse_sysctl_conf("# a\rfs.file-max = 5\n", "/x")
+    assert (line.line, line.text) == (2, "fs.file-max = 5")
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,6 @@ The remedies are carried out on real files, by the shell, and the files read aga
 
 from __future__ import annotations
 
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -19,6 +18,7 @@ from mlhost_limits.policy.unit_file import Source
 from mlhost_limits.policy.unit_model import Manager, Stray, UnitFacts, predict_unit
 from mlhost_limits.policy.unit_want import find_target, is_enough
 
+from .pasted import edit, paste
 from .unit_world import (
     CONF,
     CONF_D,
@@ -257,8 +257,7 @@ def follow(causes: list[Cause], files: dict[str, str], root: Path) -> None:
     for cause in causes:
         assert cause.remedy.commands
         for words in cause.remedy.commands:
-            moved = [word.replace("/etc/systemd", f"{root}/etc/systemd") for word in words]
-            subprocess.run(moved, check=True)
+            paste(words, root)
 
 
 @pytest.mark.parametrize(
@@ -279,7 +278,7 @@ def test_a_cause_says_what_it_beats() -> None:
     (cause,) = find_unit_causes("nofile", WANTED, unit(files))
     assert cause.text == f'{D}/90.conf:3 "{LOW}" beats {UNIT}:2 "{GOOD}"'
     assert [one.place for one in cause.shadows] == [f"{UNIT}:2"]
-    assert cause.remedy.lines == [f"sed -i --follow-symlinks '3s/^/# /' {D}/90.conf"]
+    assert cause.remedy.lines == [edit(f"{D}/90.conf", 3, LOW, "s/^/# /")[2]]
 
 
 def test_too_much_is_named_as_well() -> None:
@@ -344,7 +343,7 @@ def test_a_file_that_is_not_read_is_moved(path: str, better: str) -> None:
     assert (cause.code, place(cause)) == ("unit-dropin-not-read", path)
     assert cause.text == f"systemd does not read {path}: for a reason"
     made = [("mkdir", "-p", D)] if "x.service.d/a.conf" in path and path != f"{D}/a.cfg" else []
-    moved = [("mv", "-n", path, better)]
+    moved = [("mv", "-nT", path, better)]
     assert list(cause.remedy.commands) == [*(made if not path.startswith(D) else []), *moved]
 
 
@@ -352,7 +351,7 @@ def test_a_manager_s_file_that_is_not_read_is_moved() -> None:
     path = f"{CONF_D}/a"
     stray = Stray(Source(path, manager(f"Default{GOOD}")), "for a reason", f"{path}.conf")
     (cause,) = find_unit_causes("nofile", WANTED, unit({UNIT: service()}, strays=(stray,)))
-    assert cause.remedy.commands == (("mv", "-n", path, f"{path}.conf"),)
+    assert cause.remedy.commands == (("mv", "-nT", path, f"{path}.conf"),)
 
 
 def test_a_broken_unit_of_a_package_is_left_to_its_package() -> None:
@@ -389,8 +388,8 @@ def test_the_line_that_lowers_nr_open_is_at_fault() -> None:
     (cause,) = explain(service(GOOD), low(100000), line=line)
     assert place(cause) == "/etc/sysctl.d/50.conf:3"
     assert cause.text.endswith('; /etc/sysctl.d/50.conf:3 "fs.nr_open = 100000" sets that')
-    sed = ("sed", "-i", "--follow-symlinks", "3c\\fs.nr_open = 131072", line.path)
-    assert cause.remedy.commands == (("sysctl", "-w", "fs.nr_open=131072"), sed)
+    lasting = edit(line.path, 3, line.text, "c\\fs.nr_open = 131072")
+    assert cause.remedy.commands == (("sysctl", "-w", "fs.nr_open=131072"), lasting)
 
 
 @pytest.mark.parametrize(("path", "value"), [("/usr/lib/sysctl.d/50.conf", 9), ("/etc/x", 200000)])

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from mlhost_limits.policy import folder_facts
 from mlhost_limits.policy.folder_facts import FolderFacts, Proof
-from mlhost_limits.probe import directory, proofs
+from mlhost_limits.probe import directory, proofs, trial_folder
 from mlhost_limits.probe.directory import look_at_directory
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="becoming somebody else is root's")
@@ -97,7 +97,7 @@ def test_a_link_of_root_or_of_the_user_is_followed(top: Path) -> None:
         assert facts.real_path == str(cache)
 
 
-def test_root_does_not_follow_a_link_that_a_user_planted(top: Path) -> None:
+def test_a_link_that_a_user_planted_is_followed_as_that_user(top: Path) -> None:
     """Who may write to a folder above the cache cannot let root write elsewhere."""
     outside = make(top / "outside")
     before = snapshot(outside)
@@ -107,6 +107,9 @@ def test_root_does_not_follow_a_link_that_a_user_planted(top: Path) -> None:
         os.lchown(home / link, NOBODY, NOBODY)
     for path in ("home/cache", "home/way/outside"):
         facts = look_at_directory(f"{top}/{path}", None)
+        assert (facts.user, facts.uid, facts.state) == ("nobody", NOBODY, "a directory")
+        assert facts.writing == Proof("fail", "[Errno 13] Permission denied")
+        facts = look_at_directory(f"{top}/{path}", "daemon")
         assert facts.state == folder_facts.FOREIGN_LINK
         assert "is a link of nobody" in facts.reason
     assert snapshot(outside) == before
@@ -117,10 +120,9 @@ def test_links_planted_inside_lead_nowhere(top: Path, monkeypatch: pytest.Monkey
     outside = make(top / "outside")
     (outside / "victim").write_text("untouched")
     before = snapshot(outside)
-    cache = make(top / "cache", NOBODY, 0o777)
+    cache = make(top / "cache", 0, 0o777)
     names = ["lock", "file", "new", "0", "0-1", "done-0", "secret"]
-    monkeypatch.setattr(directory, "PREFIX", "")
-    monkeypatch.setattr(directory.secrets, "token_hex", lambda _size: "secret")
+    monkeypatch.setattr(directory, "pick_trial_name", lambda: "secret")
     for name in names:
         (cache / name).symlink_to(outside if name in ("secret", "new") else outside / "victim")
     facts = look_at_directory(str(cache), None)
@@ -135,31 +137,31 @@ def test_a_folder_that_is_swapped_for_a_link_is_not_entered(
 ) -> None:
     """Somebody wins the race between the making of our folder and its opening."""
     outside = make(top / "outside")
-    cache = make(top / "cache", NOBODY, 0o777)
+    cache = make(top / "cache", 0, 0o777)
     before = snapshot(outside)
     plain = os.mkdir
 
     def swap(name: str, mode: int = 0o777, *, dir_fd: int | None = None) -> None:
-        if name.startswith(directory.PREFIX):
+        if name.startswith(trial_folder.PREFIX):
             os.symlink(outside, name, dir_fd=dir_fd)
         else:
             plain(name, mode, dir_fd=dir_fd)
 
     monkeypatch.setattr(directory.os, "mkdir", swap)
     facts = look_at_directory(str(cache), None)
-    assert facts.writing.status == "fail"
+    assert facts.writing.status == "unknown"
     assert snapshot(outside) == before
 
 
 def test_a_folder_that_is_swapped_for_one_of_somebody_else_is_not_used(
     top: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    cache = make(top / "cache", NOBODY, 0o777)
+    cache = make(top / "cache", 0, 0o777)
     plain = os.mkdir
 
     def swap(name: str, mode: int = 0o777, *, dir_fd: int | None = None) -> None:
         plain(name, mode, dir_fd=dir_fd)
-        os.chown(name, NOBODY, NOBODY, dir_fd=dir_fd)
+        os.chown(name, NOBODY, NOBODY, dir_fd=dir_fd, follow_symlinks=False)
 
     monkeypatch.setattr(directory.os, "mkdir", swap)
     facts = look_at_directory(str(cache), None)

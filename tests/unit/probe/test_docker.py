@@ -29,10 +29,10 @@ from mlhost_limits.probe.docker import (
     ask,
     exchange,
     find_daemon,
+    find_listener,
     read_container_limits,
     read_containers,
     read_live_restore,
-    read_peer,
     read_versions,
 )
 from mlhost_limits.probe.process import read_limits, read_process
@@ -218,7 +218,7 @@ def test_a_missing_daemon_is_said(tmp_path: Path) -> None:
         listener.bind(address)
         with pytest.raises(ConnectionRefusedError, match=r"nobody listens, Docker is not running$"):
             exchange("GET", "/", address=address)
-        assert read_peer(address) is None
+        assert find_listener(address) is None
         listener.listen(1)
         with pytest.raises(TimeoutError, match=f"^{address}: no answer to GET /x in 0.1 s$"):
             exchange("GET", "/x?a=b", address=address, timeout=0.1)
@@ -249,7 +249,7 @@ def test_a_forbidden_socket_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_peer_is_the_listening_process(engine: Engine) -> None:
     """The process behind a socket is the one that listens on it."""
-    assert read_peer(engine.address) == os.getpid()
+    assert find_listener(engine.address) == os.getpid()
 
 
 def test_running_containers(engine: Engine) -> None:

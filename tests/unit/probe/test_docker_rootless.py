@@ -8,8 +8,7 @@ import pwd
 import socket
 from pathlib import Path
 
-import pytest
-from mlhost_limits.probe.docker_rootless import RootlessEvidence, read_owned
+from mlhost_limits.probe.docker_rootless import RootlessEvidence
 from mlhost_limits.probe.process import read_process
 
 ME = os.getuid()
@@ -57,20 +56,3 @@ def test_the_user_must_be_who_answers(tmp_path: Path) -> None:
         assert found.containerd == read_process(os.getpid(), str(tmp_path))
         (tmp_path / str(os.getpid()) / "stat").unlink()
         assert not found.is_own
-
-
-def test_a_file_is_read_without_links(tmp_path: Path) -> None:
-    """Neither a link to a file nor one on the way, nor another's file, nor a pipe."""
-    (tmp_path / "real").mkdir()
-    file = tmp_path / "real" / "daemon.json"
-    file.write_text("{}")
-    assert read_owned(str(file), ME) == b"{}"
-    assert read_owned(str(tmp_path / "none" / "daemon.json"), ME) is None
-    (tmp_path / "link").symlink_to("real")
-    (tmp_path / "real" / "other").symlink_to("daemon.json")
-    os.mkfifo(tmp_path / "real" / "pipe")
-    for path in ("link/daemon.json", "real/other", "real/pipe"):
-        with pytest.raises(OSError, match=r"Not a directory|Too many levels|is no file of uid"):
-            read_owned(str(tmp_path / path), ME)
-    with pytest.raises(OSError, match="is no file of uid"):
-        read_owned(str(file), ME + 1)

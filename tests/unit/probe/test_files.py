@@ -56,7 +56,7 @@ def test_a_folder_is_an_empty_file(tmp_path: Path) -> None:
 
 
 def test_a_file_beyond_reason_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(files, "_LARGEST", 5)
+    monkeypatch.setattr(files, "LARGEST", 5)
     write(tmp_path, "/a", "12345")
     write(tmp_path, "/b", "123456")
     assert read_text("/a", str(tmp_path)) == "12345"

@@ -6,6 +6,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from mlhost_limits.probe import image
@@ -25,9 +26,9 @@ def ask_again() -> Iterator[None]:
 def answer(monkeypatch: pytest.MonkeyPatch, first: object) -> None:
     """Let the root of process 1 be this: another path, or the error of looking."""
 
-    def stat(path: str) -> os.stat_result:
+    def stat(path: str, **options: Any) -> os.stat_result:
         if path != "/proc/1/root/.":
-            return REAL(path)
+            return REAL(path, **options)
         if isinstance(first, OSError):
             raise first
         return REAL(str(first))
@@ -75,6 +76,7 @@ def test_a_container_is_one_unless_systemd_or_sessions_run_in_it(
     numbers = [str(number) for number in range(len(running))]
     monkeypatch.setattr(os, "listdir", lambda _path: [*numbers, "self"])
     monkeypatch.setattr(image, "read_comm", lambda pid: running[int(pid)])
+    monkeypatch.setattr(image, "is_daemon", lambda pid, name: running[pid] == name)
     assert image.is_image() is wanted
 
 

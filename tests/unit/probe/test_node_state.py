@@ -8,8 +8,10 @@ from pathlib import Path
 import pytest
 from mlhost_limits.probe.node_state import (
     FRESH,
+    Kept,
     Verdict,
     format_state,
+    read_kept,
     read_verdict,
     stamp_policy,
 )
@@ -59,3 +61,26 @@ def test_what_is_no_verdict_does_not_count(policy: Path, text: str) -> None:
     Path(path).write_bytes(text.encode("latin-1"))
     assert read_verdict(str(policy), path, 1000.0) is None
     assert read_verdict(str(policy), f"{path}.none", 1000.0) is None
+    assert read_kept(str(policy), path) == Kept()
+
+
+KEY = ("kernel", "fs.file-max", "value")
+
+
+def test_what_the_next_look_must_know_is_kept_however_old(policy: Path) -> None:
+    path, stamp = policy.with_name("state.json"), stamp_policy(str(policy))
+    kept = Kept(7.5, (KEY,), tuple(stamp))
+    path.write_text(format_state(Verdict("error"), [], -1e9, kept))
+    assert read_kept(str(policy), str(path)) == kept
+    policy.rename(policy.with_name("gone"))
+    assert read_kept(str(policy), str(path)) == kept
+    policy.write_text("{} ")
+    assert read_kept(str(policy), str(path)) == kept._replace(short=())
+
+
+def test_what_another_wrote_is_not_believed(policy: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = keep(policy)
+    monkeypatch.setattr("os.geteuid", lambda: 4711)
+    if Path(path).stat().st_uid:
+        assert read_verdict(str(policy), path, 1000.0) is None
+        assert read_kept(str(policy), path) == Kept()

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from mlhost_limits.policy.rlimit import UNLIMITED
-from mlhost_limits.probe.pids_max import cut_levels, read_levels
+from mlhost_limits.probe.pids_max import Level, cut_levels, read_levels
 
 PATH = "user.slice/user-1000.slice/user@1000.service/app.slice"
 V1 = f"12:pids:/{PATH}\n11:cpu,cpuacct:/x\n1:name=systemd:/{PATH}/y.service\n0::/{PATH}/y.service\n"
@@ -32,3 +32,10 @@ def test_every_level_that_has_a_bound(tmp_path: Path, text: str, base: str) -> N
 @pytest.mark.parametrize("text", ["", "0::/\n", "3:cpu:/x\n", f"0::/{PATH}\n"])
 def test_where_nothing_bounds_it(tmp_path: Path, text: str) -> None:
     assert read_levels(text, str(tmp_path)) == []
+
+
+def test_a_unit_is_the_highest_of_its_name() -> None:
+    """Whoever owns it may make cgroups below, of any name and bound."""
+    levels = [Level("user.slice", "/fake", 5), Level("x", "/x", 7), Level("user.slice", "/real", 9)]
+    assert cut_levels(levels, "user.slice") == levels[2:]
+    assert cut_levels(levels, "y") == []

@@ -13,8 +13,8 @@ from mlhost_limits.probe.services import (
 )
 
 
-def process(pid: int, path: str, comm: str = "x") -> Process:
-    return Process(pid, comm, 0, f"0::{path}", pid)
+def process(pid: int, path: str, comm: str = "x", uid: int = 0) -> Process:
+    return Process(pid, comm, uid, f"0::{path}", pid)
 
 
 USER = "/user.slice/user-1000.slice/user@1000.service"
@@ -23,7 +23,7 @@ PROCESSES = [
     process(8, "/system.slice/trainer.service/sub"),
     process(7, "/system.slice/system-worker.slice/worker@1.service"),
     process(6, "/system.slice/docker.service/docker/0123456789abcdef"),
-    process(5, f"{USER}/init.scope", "systemd"),
+    process(5, f"{USER}/init.scope", "systemd", 1000),
     process(4, f"{USER}/init.scope", "(sd-pam)"),
     process(3, f"{USER}/app.slice/worker@2.service"),
     process(2, "/user.slice/user-0.slice/session-1.scope"),
@@ -57,8 +57,34 @@ def test_each_running_unit_belongs_to_the_narrowest_name(
 
 
 def test_managers_of_users() -> None:
-    assert {uid: one.pid for uid, one in find_user_managers(PROCESSES).items()} == {1000: 5}
+    """Another user's group of the same name, or another's process, is nobody's manager."""
+    inner = process(12, f"{USER}/user@1001.service/init.scope", "systemd", 1000)
+    outer = process(13, "/user.slice/user-1002.slice/user@1002.service/init.scope", "systemd", 9)
+    found = find_user_managers([inner, outer, *PROCESSES])
+    assert {uid: one.pid for uid, one in found.items()} == {1000: 5}
     assert pick_oldest(PROCESSES).pid == 2
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        f"{USER}/mine/user@0.service/init.scope",
+        f"{USER}/mine/user@1000.service/init.scope",
+        f"{USER}/app.slice/x@1.service/user@1001.service/init.scope",
+        "/user.slice/user-1001.slice/user@1001.service/init.scope",
+    ],
+)
+def test_a_user_passes_no_process_off_as_a_manager(path: str) -> None:
+    fake = process(12, path, "systemd")._replace(uid=1000)
+    assert find_user_managers([fake]) == {}
+
+
+@pytest.mark.parametrize(
+    "path", [f"{USER}/system.slice", "/system.slice/docker-0123456789ab.scope/system.slice"]
+)
+def test_a_slice_is_one_of_the_system_s_own(path: str) -> None:
+    made = process(12, path.replace("system.slice/d", "a.slice/d"))
+    assert find_owned(["system.slice"], [made]) == {"system.slice": {}}
 
 
 def test_names_that_stand_for_many() -> None:

@@ -429,6 +429,17 @@ def write_process(proc: Path, pid: int, comm: str, cmdline: str = "") -> None:
     (folder / "cmdline").write_text(cmdline)
     (folder / "stat").write_text(f"{pid} ({comm}) S 1 1 1")
     (folder / "limits").write_text(Path("/proc/self/limits").read_text())
+    (folder / "status").write_text("Uid:\t0\t0\t0\t0\n")
+    (folder / "cgroup").write_text("0::/system.slice/x.service\n")
+    name_program(proc, pid, comm)
+
+
+def name_program(proc: Path, pid: int, name: str) -> None:
+    """Let a process run a program of root's with this name."""
+    (proc / name).touch(0o755)
+    exe = proc / str(pid) / "exe"
+    exe.unlink(missing_ok=True)
+    exe.symlink_to(proc / name)
 
 
 def test_a_getty_stands_for_logins_at_the_console(
@@ -458,6 +469,8 @@ def test_a_pid_file_that_names_another_process_is_not_believed(
         default, "inherited from the service manager's defaults"
     )
     (tmp_path / "7" / "comm").write_text("sshd\n")
+    assert session_base.read_base_limits("sshd", proc=str(tmp_path)) == Base(None, nothing)
+    name_program(tmp_path, 7, "sshd")
     assert (
         session_base.read_base_limits("sshd", default, str(tmp_path)).how
         == "inherited from sshd (pid 7)"

@@ -5,10 +5,16 @@ from __future__ import annotations
 
 import os
 import pwd
+import shutil
+import tempfile
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from mlhost_limits.policy.declaration import Declaration
+from mlhost_limits.policy.shell_limits import ShellLine
+from mlhost_limits.probe import shell_limits
 from mlhost_limits.probe.process import find_processes, read_limits
 from mlhost_limits.probe.session import SessionResult
 from mlhost_limits.probe.shell_limits import measure_shells
@@ -26,8 +32,19 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def open_session(service: str = "sshd") -> SessionResult:
-    return SessionResult(service, USER, read_limits("self"), "libpam session", opens=True)
+@pytest.fixture
+def alice(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """Give a user without rights a home and bash."""
+    home = Path(tempfile.mkdtemp())
+    os.chown(home, 54321, 54321)
+    entry = pwd.struct_passwd(["alice", "x", 54321, 54321, "", str(home), "/bin/bash"])
+    monkeypatch.setattr(pwd, "getpwnam", lambda _user: entry)
+    yield home
+    shutil.rmtree(home)
+
+
+def open_session(service: str = "sshd", user: str = USER) -> SessionResult:
+    return SessionResult(service, user, read_limits("self"), "libpam session", opens=True)
 
 
 def test_a_shell_that_sets_nothing_is_not_started(home: Path) -> None:
@@ -85,4 +102,67 @@ def test_a_shell_that_does_not_start_tells_nothing(home: Path) -> None:
     (home / ".bashrc").write_text("ulimit -n 500\nexit 3\n")
     result = measure_shells([open_session("su")], ["nofile"])["su", USER]
     assert result.limits is None
-    assert result.reason == "the shell of root, which sets limits, told nothing: it ended early"
+    assert result.reason == "the start files of root's shell give no session: it ended early"
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("ulimit -n 500; exit 3", "it ended early"),
+        ("ulimit -n 500; kill -9 $$", "it ended early"),
+        ("ulimit -n 500; echo mlhost-limits:; echo nonsense; exit", "it told no limits"),
+        ("ulimit -n 500; echo mlhost-limits:; seq 40; exit", "it told no limits"),
+    ],
+)
+def test_a_shell_of_a_user_that_tells_nothing_gives_no_session(
+    alice: Path, text: str, problem: str
+) -> None:
+    (alice / ".bashrc").write_text(text)
+    result = measure_shells([open_session("su", "alice")], ["nofile"])["su", "alice"]
+    assert result.limits is None
+    assert result.reason == f"the start files of alice's shell give no session: {problem}"
+
+
+def test_what_a_shell_would_never_end_to_read_is_said_and_not_opened(alice: Path) -> None:
+    os.mkfifo(alice / ".profile")
+    result = measure_shells([open_session("sshd", "alice")], ["nofile"])["sshd", "alice"]
+    reason = f"the start files of alice's shell give no session: {alice}/.profile is a FIFO"
+    assert result == shell_limits.ShellResult(None, reason, ())
+
+
+@pytest.mark.parametrize("target", ["/dev/null", "/nowhere", ".bashrc", "/etc"])
+def test_a_start_file_that_ends_at_once_is_nothing_strange(alice: Path, target: str) -> None:
+    (alice / ".bashrc").symlink_to(target)
+    assert measure_shells([open_session("su", "alice")], ["nofile"]) == {}
+
+
+def test_a_device_and_a_file_without_end_are_strange(alice: Path) -> None:
+    (alice / ".bashrc").symlink_to("/dev/zero")
+    session = open_session("su", "alice")
+    assert "is a device" in measure_shells([session], ["nofile"])["su", "alice"].reason
+    (alice / ".bashrc").unlink()
+    with (alice / ".bashrc").open("wb") as file:
+        file.truncate(2**40)
+    assert "is larger than" in measure_shells([session], ["nofile"])["su", "alice"].reason
+
+
+def test_what_all_share_is_measured_as_nobody(alice: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (alice / ".bashrc").write_text("ulimit -Sn 50\n")
+    line = ShellLine("nofile", ("soft",), Declaration("/etc/profile", 1, "ulimit -n 70", 70))
+    monkeypatch.setattr(shell_limits, "_find_shared", lambda *_: iter([line]))
+    session = open_session("su", "alice")
+    result = measure_shells([session], ["nofile"])["su", "alice"]
+    assert result.limits
+    assert result.limits["nofile"].soft == 50
+    assert result.given
+    assert session.limits
+    assert result.given.limits == session.limits
+    assert result.given.lines == (line,)
+    assert result.given.how.endswith("then the interactive shell of nobody")
+
+
+def test_only_files_of_root_are_what_all_share() -> None:
+    found = shell_limits._find_lines(
+        ["/home/alice/x", "/etc/../home/alice/x", "/dev/zero"], "/", ["nofile"], [], ("/etc/",)
+    )
+    assert list(found) == []

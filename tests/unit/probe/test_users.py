@@ -3,9 +3,7 @@
 
 from __future__ import annotations
 
-import builtins
 import grp
-import io
 import os
 import pwd
 
@@ -82,14 +80,14 @@ def test_one_member_of_a_group(group: str, member: str | None) -> None:
 def test_the_user_behind_this_process(
     monkeypatch: pytest.MonkeyPatch, sudo: str | None, loginuid: str | None, name: str | None
 ) -> None:
-    def open_loginuid(path: str, **_how: str) -> io.StringIO:
+    def read_loginuid(path: str) -> str:
         assert path == "/proc/self/loginuid"
         if loginuid is None:
             raise FileNotFoundError(path)
-        return io.StringIO(loginuid)
+        return loginuid
 
     if sudo:
         monkeypatch.setenv("SUDO_USER", sudo)
-    monkeypatch.setattr(builtins, "open", open_loginuid)
+    monkeypatch.setattr(users, "read_kernel_text", read_loginuid)
     assert find_connecting_user() == name
     assert users.read_user("no") is None

@@ -81,7 +81,7 @@ def test_the_confined_service_sees_what_root_sees(root: Host) -> None:
     ],
     ids=["truncated", "missing"],
 )
-def test_without_a_policy_the_last_metrics_stay_whole(
+def test_without_a_policy_the_unit_is_red_and_no_metric_is_old(
     root: Host, whole: str, harm: str, sentence: str
 ) -> None:
     root.check_output(harm)
@@ -89,7 +89,20 @@ def test_without_a_policy_the_last_metrics_stay_whole(
     assert done.rc == 2
     assert sentence in done.stderr
     assert len(done.stderr.splitlines()) == 1
-    assert root.check_output(f"cat {METRICS}") == whole
+    metrics = root.check_output(f"cat {METRICS}")
+    assert "mlhost_limits_last_run_success 0" in metrics.splitlines()
+    assert "requirement" not in metrics
+    assert read_success(metrics) == pytest.approx(read_success(whole), abs=600)
+    assert root.run(f"systemctl start {UNIT}.service").rc != 0
+    assert UNIT in root.check_output("systemctl --failed --no-legend")
+    root.check_output(f"cp -p /root/policy.json {POLICY} && systemctl start {UNIT}.service")
+    assert UNIT not in root.check_output("systemctl --failed --no-legend")
+
+
+def read_success(metrics: str) -> float:
+    name = "mlhost_limits_last_success_timestamp_seconds "
+    (line,) = [line for line in metrics.splitlines() if line.startswith(name)]
+    return float(line.split()[1])
 
 
 @pytest.mark.look(LOOK)

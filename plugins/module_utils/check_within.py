@@ -1,0 +1,228 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Check a host within a time limit: a section that hangs or crashes leaves the others standing.
+
+The look runs in a child, which tells of each finding as it is made. A child that comes to no end
+is ended, and another goes on with the sections that are left; what did not answer is unknown.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import pickle
+import select
+import signal
+import struct
+import time
+from typing import NamedTuple
+
+from .check_host import (
+    CheckResult,
+    conclude,
+    finish_findings,
+    is_unbooted,
+    list_sections,
+    look_at_image,
+    look_at_section,
+    require_stated,
+)
+from .policy.finding import judge_unlooked
+from .policy.policy_reader import PolicyError
+from .probe.evidence import Evidence
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, NoReturn
+
+    from .check_options import Options
+    from .policy.finding import Finding
+    from .policy.schema import Policy
+
+_GRACE = 3.0  # Seconds in which a look that is ended may put away what it made.
+_LEAST = 1.0
+_RESERVE = 0.04  # Of the whole time, for each section that is still to come.
+_HEAD = struct.Struct("!I")
+_MOST = 64 * 2**20
+_END, _SECTION, _FINDING, _DONE, _REFUSED, _INTERRUPTED = range(6)
+_IMAGE = "image"
+_AFTER_ALL = "after all sections"  # Who wrote a file at fault; why the connection has less.
+
+
+class _Told(NamedTuple):
+    """What one child told: where it was when it ended, and the result if it came to one."""
+
+    section: str
+    result: Any = None
+
+
+def check_within(policy: Policy, options: Options, evidence: Evidence | None = None) -> CheckResult:
+    """Return what :func:`check_host` does, within ``options.time_limit`` seconds.
+
+    :raises OSError: If no process can be started to look.
+    :raises ValueError: If the time limit is none, or the policy states nothing for any section.
+    """
+    if not 0 < options.time_limit < math.inf:
+        raise ValueError(f"time_limit: {options.time_limit!r} is not a number of seconds above 0")
+    require_stated(policy, options)
+    watch = _Watch(policy, options, evidence or Evidence())
+    findings, causes = watch.run()
+    return conclude(policy, options, findings, causes)
+
+
+class _Watch:
+    """One check, and the children that make it one after the other."""
+
+    def __init__(self, policy: Policy, options: Options, evidence: Evidence) -> None:
+        self.policy, self.options, self.evidence = policy, options, evidence
+        self.deadline = time.monotonic() + options.time_limit
+        self.waiting = [_IMAGE] if is_unbooted(options) else list_sections(options)
+        self.findings: list[Finding] = []
+
+    def run(self) -> tuple[list[Finding], Any]:
+        while self.waiting:
+            told = self._run_child()
+            if told.result is not None:
+                return told.result  # type: ignore[no-any-return]
+            self.waiting = self.waiting[self.waiting.index(told.section) + 1 :]
+        return self.findings, ()
+
+    def _run_child(self) -> _Told:
+        reader, writer = os.pipe()
+        pid = os.fork()
+        if pid == 0:
+            os.close(reader)
+            self._look(writer)
+        os.close(writer)
+        try:
+            return self._hear(reader, pid)
+        except KeyboardInterrupt as interrupt:
+            said = str(interrupt) or _hear_interrupt(reader)  # Ctrl-C reaches both.
+            raise KeyboardInterrupt(said) from None
+        finally:
+            os.close(reader)
+            _end(pid)
+
+    def _hear(self, reader: int, pid: int) -> _Told:
+        """Take what a child tells, until it ends or its time is over."""
+        section, until = self.waiting[0], self._limit_section(self.waiting[0])
+        while True:
+            kind, content = _receive(reader, until)
+            if kind == _SECTION:
+                section, until = content, self._limit_section(content)
+            elif kind == _FINDING:
+                self.findings.append(content)
+            elif kind == _DONE:
+                return _Told(section, content)
+            elif kind == _REFUSED:
+                raise PolicyError(content) if isinstance(content, list) else ValueError(content)
+            elif kind == _INTERRUPTED:
+                raise KeyboardInterrupt(content)
+            else:
+                return self._take_over(pid, section, late=time.monotonic() >= until)
+
+    def _take_over(self, pid: int, section: str, late: bool) -> _Told:
+        """End a child that told no more, and say what of its look is missing."""
+        status = _end(pid)
+        if section == _AFTER_ALL:
+            return _Told(section, (self.findings, ()))
+        reason = f"the look was ended by signal {status & 127}"
+        if late:
+            reason = f"the look was not done in time (time limit {self.options.time_limit:g} s)"
+        elif not status & 127:
+            reason = "the look ended without an answer"
+        self.findings.append(judge_unlooked(section, reason))
+        return _Told(section)
+
+    def _limit_section(self, section: str) -> float:
+        """Return when a section is given up: each that comes after it has some time left then."""
+        after = self.waiting[self.waiting.index(section) + 1 :] if section in self.waiting else []
+        left = self.deadline - time.monotonic() - len(after) * self.options.time_limit * _RESERVE
+        return time.monotonic() + max(left, _LEAST)
+
+    def _look(self, writer: int) -> NoReturn:
+        """Make the look, and tell of it. Runs in a child."""
+        try:
+            signal.signal(signal.SIGTERM, _leave)
+            self._tell_all(writer)
+        except PolicyError as error:
+            _tell(writer, _REFUSED, list(error.problems))
+        except (OSError, ValueError) as error:
+            _tell(writer, _REFUSED, str(error))
+        except KeyboardInterrupt as interrupt:
+            _tell(writer, _INTERRUPTED, str(interrupt))
+        finally:
+            os._exit(0)
+
+    def _tell_all(self, writer: int) -> None:
+        findings = list(self.findings)
+        for section in self.waiting:
+            _tell(writer, _SECTION, section)
+            for finding in self._look_at(section):
+                findings.append(finding)
+                _tell(writer, _FINDING, finding)
+        _tell(writer, _SECTION, _AFTER_ALL)
+        finished = finish_findings(self.policy, self.options, findings, self.evidence)
+        _tell(writer, _DONE, finished)
+
+    def _look_at(self, section: str) -> Any:
+        if section == _IMAGE:
+            return look_at_image(self.policy, self.options)
+        return look_at_section(section, self.policy, self.options, self.evidence)
+
+
+def _leave(_number: int, _frame: object) -> NoReturn:
+    raise SystemExit(1)  # What was made is put away on the way out.
+
+
+def _tell(writer: int, kind: int, content: object) -> None:
+    body = pickle.dumps((kind, content))
+    message = _HEAD.pack(len(body)) + body
+    while message:
+        message = message[os.write(writer, message) :]
+
+
+def _receive(reader: int, until: float) -> tuple[int, Any]:
+    """Return one message of our own child's; :data:`_END` where none comes in time, or ever."""
+    head = _read(reader, _HEAD.size, until)
+    size = _HEAD.unpack(head)[0] if head else 0
+    body = _read(reader, size, until) if 0 < size <= _MOST else b""
+    return pickle.loads(body) if body else (_END, None)  # noqa: S301 - it comes from our own child
+
+
+def _hear_interrupt(reader: int) -> str:
+    """Return what the look says of how far it came when it was interrupted, if it does."""
+    kind, content = _SECTION, ""
+    until = time.monotonic() + _LEAST
+    while kind not in (_END, _INTERRUPTED):
+        kind, content = _receive(reader, until)
+    return str(content or "")
+
+
+def _read(reader: int, size: int, until: float) -> bytes:
+    content = b""
+    poller = select.poll()
+    poller.register(reader, select.POLLIN)
+    while len(content) < size:
+        if not poller.poll(max(0.0, until - time.monotonic()) * 1000):
+            return b""
+        part = os.read(reader, size - len(content))
+        if not part:
+            return b""
+        content += part
+    return content
+
+
+def _end(pid: int) -> int:
+    """End a child, gently at first, and return its status; one that cannot be ended is left."""
+    for number, patience in ((signal.SIGTERM, _GRACE), (signal.SIGKILL, 1.0)):
+        until = time.monotonic() + patience
+        while time.monotonic() < until:
+            try:
+                done, status = os.waitpid(pid, os.WNOHANG)
+            except ChildProcessError:
+                return 0  # It was seen to end before.
+            if done:
+                return status
+            os.kill(pid, number)
+            time.sleep(0.02)
+    return int(signal.SIGKILL)

@@ -1,0 +1,39 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Say which user may have set the limits of a process, by what the kernel keeps of it.
+
+Everybody may lower the limits of their own processes at any time (setrlimit(2)), so what such a
+process has proves nothing of the host. A program with the set-user-ID bit runs with the limits of
+its caller, who also chooses its name: so an effective uid of 0 is not enough. Source:
+credentials(7), proc_pid_status(5), pam_loginuid(8), user@.service(5).
+"""
+
+from __future__ import annotations
+
+import re
+
+from .cgroup import split_rows
+
+_UIDS = re.compile(r"^Uid:((?:\s+[0-9]+){4})$", re.MULTILINE)
+_USER_UNIT = re.compile(r"/user(?:-([0-9]+)\.slice|@([0-9]+)\.service)(?=/|$)")
+_UNSET = 2**32 - 1
+
+
+def find_owning_uid(status: str, cgroup: str, loginuid: str) -> int:
+    """Return the user who may have set the limits of a process; 0 where only root may have.
+
+    :param status: /proc/PID/status.
+    :param cgroup: /proc/PID/cgroup. Only root moves a process out of a user's slice.
+    :param loginuid: /proc/PID/loginuid: who logged in, or whose job of cron it is; empty where the
+        kernel keeps none.
+    :raises ValueError: If the status names no users.
+    """
+    found = _UIDS.search(status)
+    if found is None:
+        raise ValueError("/proc/PID/status names no users")
+    uids = [int(word) for word in found[1].split()]
+    for _dummy, names, path in split_rows(cgroup):
+        if names in ("name=systemd", ""):
+            uids += [int(one or other) for one, other in _USER_UNIT.findall(path)]
+    if loginuid.isdecimal() and int(loginuid) != _UNSET:
+        uids.append(int(loginuid))
+    return next((uid for uid in uids if uid), 0)

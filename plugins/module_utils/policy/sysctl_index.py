@@ -1,0 +1,162 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Find the lines of sysctl.d(5) that concern a key without a look at all the others."""
+
+from __future__ import annotations
+
+from .glob_pattern import expand_braces, is_pattern, matches_path
+from .sysctl_conf import simplify
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from .sysctl_conf import SysctlLine
+
+_MOST_PATTERNS = 200_000
+_MOST_TESTS = 2_000_000
+"""How many patterns, braces expanded, and how often a name is held against one: more than any
+host has by far."""
+
+
+class Index:
+    """Lines in the order in which they are read, by the names that they state.
+
+    :raises ValueError: If they hold more patterns than anybody compares.
+    """
+
+    def __init__(self, lines: Sequence[SysctlLine]) -> None:
+        self.lines = lines
+        self.spellings = {line.name for line in lines}
+        self.patterns = self.whole = Patterns(expands=True)
+        if any("{" in line.name for line in lines):
+            self.whole = Patterns(expands=False)
+        self._simple, self._resolved = _Chain(), _Chain()
+        for number, line in enumerate(lines):
+            if line.glob:
+                self.patterns.put(number, line)
+                if self.whole is not self.patterns:
+                    self.whole.put(number, line)
+            else:
+                self._simple.put(simplify(line.name), number)
+                self._resolved.put(resolve_path(line.name), number)
+        self._ranks = _rank_patterns(lines)
+
+    def find_named(self, name: str) -> list[SysctlLine]:
+        """Return the lines that name a file."""
+        return [self.lines[number] for number in self._simple.list(name)]
+
+    def find_resolved(self, name: str) -> list[int]:
+        """Return the numbers of the lines whose path leads to a file."""
+        return self._resolved.list(name)
+
+    def find_covering(self, name: str) -> list[SysctlLine]:
+        """Return the lines whose pattern covers a file."""
+        return [self.lines[number] for number in self.patterns.find(name)]
+
+    def find_last_patterns(self, name: str) -> list[SysctlLine]:
+        """Return those that cover a file and count: of one spelling the last, at the place of
+        the first of those that state the same."""
+        last = {line.name: self._ranks[line.name] for line in self.find_covering(name)}
+        return [self.lines[number] for _place, number in sorted(last.values())]
+
+    def find_pattern(self, name: str) -> SysctlLine | None:
+        """Return the last line that spells a pattern like this."""
+        found = self._ranks.get(name)
+        return self.lines[found[1]] if found else None
+
+
+def _rank_patterns(lines: Sequence[SysctlLine]) -> dict[str, tuple[int, int]]:
+    """Return the place of each spelling of a pattern, and the number of its last line."""
+    ranks: dict[str, tuple[int, int]] = {}
+    for number, line in enumerate(lines):
+        if line.glob:
+            place, old = ranks.get(line.name, (number, number))
+            ranks[line.name] = (place if lines[old].value == line.value else number, number)
+    return ranks
+
+
+class _Chain:
+    """Numbers by a text, without a list for each text."""
+
+    def __init__(self) -> None:
+        self._last: dict[str, int] = {}
+        self._before: dict[int, int] = {}
+
+    def put(self, key: str, number: int) -> None:
+        before = self._last.get(key)
+        if before is not None:
+            self._before[number] = before
+        self._last[key] = number
+
+    def list(self, key: str) -> list[int]:
+        """Return the numbers in the order in which they were put."""
+        found = []
+        number = self._last.get(key)
+        while number is not None:
+            found.append(number)
+            number = self._before.get(number)
+        return found[::-1]
+
+
+class Patterns:
+    """Patterns by their plain parts, so that a name meets only those that share them."""
+
+    def __init__(self, expands: bool) -> None:
+        self._expands = expands
+        self._masks: dict[int, dict[tuple[int, ...], dict[tuple[str, ...], list[int]]]] = {}
+        self._known: list[tuple[int, list[str]]] = []
+        self._tests = 0
+
+    def put(self, number: int, line: SysctlLine) -> None:
+        """Keep the pattern of a line."""
+        for choice in expand_braces(line.name) if self._expands else [line.name]:
+            if len(self._known) == _MOST_PATTERNS:
+                raise ValueError(f"{line.path}:{line.line}: is one pattern too many to be compared")
+            parts = simplify(choice).split("/")
+            mask = tuple(place for place, part in enumerate(parts) if not is_pattern(part))
+            plain = tuple(parts[place] for place in mask)
+            by_mask = self._masks.setdefault(len(parts), {})
+            by_mask.setdefault(mask, {}).setdefault(plain, []).append(len(self._known))
+            self._known.append((number, parts))
+
+    def find(self, name: str) -> list[int]:
+        """Return the numbers of the lines whose pattern matches a name.
+
+        :raises ValueError: If too many had to be compared, for this name and those before it.
+        """
+        return sorted({self._known[one][0] for one in self._find(name)}) if self._known else []
+
+    def _find(self, name: str) -> Iterator[int]:
+        wanted = name.split("/")
+        for mask, known in self._masks.get(len(wanted), {}).items():
+            near = known.get(tuple(wanted[place] for place in mask), ())
+            self._tests += 1 + len(near)
+            if self._tests > _MOST_TESTS:
+                raise ValueError("the files of sysctl.d hold more patterns than can be compared")
+            for one in near:
+                parts = self._known[one][1]
+                if all(map(_may_match, parts, wanted)) and matches_path("/".join(parts), name):
+                    yield one
+
+
+def _may_match(pattern: str, text: str) -> bool:
+    """Tell at little cost that a part does not match: most differ before the first mark."""
+    for place, char in enumerate(pattern):
+        if char in "*?[\\":
+            return True
+        if text[place : place + 1] != char:
+            return False
+    return len(pattern) == len(text)
+
+
+def resolve_path(name: str) -> str:
+    """Return the file below /proc/sys that a path leads to; a slash ends that of a folder."""
+    if ".." not in name:
+        return simplify(name) + "/" * name.endswith(("/", "/."))
+    parts: list[str] = []
+    for part in simplify(name).split("/"):
+        if part == "..":
+            del parts[-1:]
+        else:
+            parts.append(part)
+    return "/".join(parts) + "/" * name.endswith(("/", "/."))

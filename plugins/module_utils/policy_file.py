@@ -1,0 +1,147 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Read the file of a policy, JSON or, where PyYAML is installed, YAML.
+
+Of YAML only the parser is used. What a scalar means is said here: ``true``, ``false``, ``null``
+and whole decimal numbers are themselves, and everything else is the text that stands there. So
+YAML 1.1 does not turn ``1:30:00`` into 5400, ``010`` into 8 or ``no`` into false.
+"""
+
+from __future__ import annotations
+
+import re
+
+from .policy.policy_json import parse_json
+from .policy.policy_reader import PolicyError
+from .policy.policy_tree import (
+    CLOSE,
+    LIST,
+    MAPPING,
+    MERGE,
+    SCALAR,
+    Event,
+    build_tree,
+    decode_policy,
+    read_number,
+    refuse,
+)
+from .policy.quote import quote
+from .probe.policy_file import read_policy_file
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+
+    from .policy.policy_tree import Tree
+
+_NUMBER = re.compile(r"[+-]?(0|[1-9][0-9]*)")
+_WORDS = {"null": None, "~": None, "": None, "true": True, "false": False}
+_KINDS = {"MappingStartEvent": MAPPING, "SequenceStartEvent": LIST}
+_ENDS = ("MappingEndEvent", "SequenceEndEvent")
+_DIRECTIVE = re.compile("^%", re.MULTILINE)
+
+
+def read_policy(path: str, accepts_yaml: bool = True) -> Tree:
+    """Return the policy in a file, and the problems that its values no longer show.
+
+    :raises ValueError: If it is no policy at all: no regular file, neither JSON nor YAML, empty,
+        too deep or too long. Each in one sentence, with the line where there is one.
+    """
+    return parse_policy(decode_policy(read_policy_file(path), path), path, accepts_yaml)
+
+
+def parse_policy(text: str, path: str, accepts_yaml: bool = True) -> Tree:
+    """Return the policy in a text; see :func:`read_policy`."""
+    try:
+        tree = parse_json(text, path)
+    except PolicyError:
+        raise
+    except ValueError as exc:
+        if not accepts_yaml:
+            raise ValueError(f"{path}: is no JSON ({exc})") from None
+        tree = _parse_yaml(text, path, str(exc))
+    if tree.root is None:
+        raise ValueError(f"{path}: is empty, so nothing would be required")
+    return tree
+
+
+def _parse_yaml(text: str, path: str, not_json: str) -> Tree:
+    try:
+        import yaml
+    except ImportError:
+        raise ValueError(
+            f"{path}: is no JSON ({not_json}), and PyYAML is not installed to read YAML"
+        ) from None
+    directive = _DIRECTIVE.search(text)
+    if directive:
+        refuse(path, text.count("\n", 0, directive.start()) + 1, "a directive is not accepted")
+    try:
+        return build_tree(_Steps(path).read(yaml.parse(text, yaml.SafeLoader)), path)
+    except yaml.MarkedYAMLError as exc:
+        mark = exc.problem_mark or exc.context_mark
+        told = " ".join(filter(None, (exc.context, exc.problem)))
+        line = mark.line + 1 if mark else 1
+        raise ValueError(f"{path}:{line}: is neither JSON nor YAML: {told}") from None
+    except (yaml.YAMLError, OverflowError) as exc:  # An escape as "\UFFFFFFFF" overflows.
+        raise ValueError(f"{path}: is neither JSON nor YAML: {exc}") from None
+
+
+class _Steps:
+    """Turns what PyYAML's parser yields into steps; what an alias names is stepped again."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self.done: list[Event] = []
+        self.open: list[tuple[str, int]] = []
+        self.anchors: dict[str, tuple[int, int]] = {}
+        self.documents = 0
+
+    def read(self, found: Iterator[Any]) -> Iterator[Event]:
+        """Yield one step after the other, each kept for an alias that may name it."""
+        for event in found:
+            for step in self._take(event, type(event).__name__, event.start_mark.line + 1):
+                self.done.append(step)
+                yield step
+            self._close(type(event).__name__)
+
+    def _take(self, event: Any, kind: str, line: int) -> Iterator[Event]:
+        if getattr(event, "tag", None) is not None:
+            refuse(self.path, line, f"the tag {quote(event.tag)} is not accepted")
+        if kind == "DocumentStartEvent":
+            self.documents += 1
+            if self.documents > 1:
+                refuse(self.path, line, "begins a second document; one is accepted")
+        elif kind == "AliasEvent":
+            yield from self._repeat(event.anchor, line)
+        elif kind == "ScalarEvent":
+            self.open.append((event.anchor or "", len(self.done)))
+            yield self._read_scalar(event, line)
+        elif kind in _KINDS:
+            self.open.append((event.anchor or "", len(self.done)))
+            yield Event(_KINDS[kind], line)
+        elif kind in _ENDS:
+            yield Event(CLOSE, line)
+
+    def _close(self, kind: str) -> None:
+        """Remember where the steps of what has an anchor stand, once it is whole."""
+        if kind in _ENDS or kind == "ScalarEvent":
+            anchor, start = self.open.pop()
+            self.anchors[anchor] = start, len(self.done)
+
+    def _repeat(self, anchor: str, line: int) -> Iterator[Event]:
+        if anchor not in self.anchors:
+            refuse(self.path, line, f"*{anchor} names nothing that is whole before it")
+        for index in range(*self.anchors[anchor]):
+            yield self.done[index]
+
+    def _read_scalar(self, event: Any, line: int) -> Event:
+        """Return a scalar; only what is not quoted can be something else than a text."""
+        text = event.value
+        if event.style is not None:
+            return Event(SCALAR, line, text, text)
+        if text == MERGE:
+            return Event(MERGE, line, text, text)
+        if _NUMBER.fullmatch(text):
+            return Event(SCALAR, line, read_number(text, self.path, line), text)
+        value = _WORDS.get(text.lower() if text.istitle() or text.isupper() else text, text)
+        return Event(SCALAR, line, value, text)

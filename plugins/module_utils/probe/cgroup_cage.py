@@ -1,0 +1,136 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""A control group for what runs as a user: bounded, below that user's slice, ended as a whole.
+
+Source: cgroups(7), and the kernel's cgroup-v2 document for ``cgroup.kill`` (Linux 5.14).
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from contextlib import suppress
+
+from .door import list_kernel_folder, read_kernel_file
+from .marks import is_abandoned, make_mark
+from .scratch import LIMITS
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+_TOP = "/sys/fs/cgroup"
+_V1 = ("systemd", "pids", "memory")
+_BOUNDS = {
+    "pids.max": "512",
+    "memory.max": str(2**31),
+    "memory.swap.max": "0",
+    "memory.limit_in_bytes": str(2**31),
+}
+"""What one child of a user may take: tasks, and bytes of memory."""
+
+_PATIENCE = 5.0
+
+
+class Cage:
+    """One control group, one folder in each hierarchy; none where they cannot be written."""
+
+    def __init__(self, uid: int, top: str = _TOP) -> None:
+        """Make the group, below the user's slice where there is one."""
+        self.folders: list[str] = []
+        name = f"{LIMITS}{make_mark()}"
+        for base in _list_hierarchies(top):
+            slices = (f"{base}/user.slice/user-{uid}.slice", f"{base}/user.slice")
+            parent = next((path for path in slices if os.path.isdir(path)), None)
+            if parent:
+                _remove_abandoned(parent)
+                with suppress(OSError):
+                    os.mkdir(f"{parent}/{name}", 0o755)
+                    self.folders.append(f"{parent}/{name}")
+        for folder in self.folders:
+            for file, value in _BOUNDS.items():
+                _write(f"{folder}/{file}", value)
+
+    def enter(self) -> None:
+        """Move this process into the group."""
+        for folder in self.folders:
+            _write(f"{folder}/cgroup.procs", "0")
+
+    def end(self, reaps: bool = False) -> None:
+        """End every process of the group, and remove it.
+
+        :param reaps: Whether this process has no other children than those in it.
+        """
+        deadline = time.monotonic() + _PATIENCE
+        for folder in self.folders:
+            _write(f"{folder}/pids.max", "0")  # Nothing can be started any more.
+            _write(f"{folder}/cgroup.kill", "1")
+        while time.monotonic() < deadline:
+            pids = {pid for folder in self.folders for pid in _read_pids(folder)}
+            for pid in pids:
+                with suppress(OSError):
+                    os.kill(pid, signal.SIGKILL)
+            if not pids:
+                break
+            if reaps:
+                _reap()
+            time.sleep(0.002)
+        for folder in self.folders:
+            _remove(folder, deadline)
+
+
+def _remove_abandoned(parent: str) -> None:
+    """End and remove the groups of runs that were killed."""
+    for name in list_kernel_folder(parent):
+        folder = f"{parent}/{name}"
+        mark = name[len(LIMITS) :] if name.startswith(LIMITS) else ""
+        with suppress(OSError):
+            if mark and is_abandoned(mark, os.stat(folder).st_ctime):
+                _write(f"{folder}/cgroup.kill", "1")
+                for pid in _read_pids(folder):
+                    os.kill(pid, signal.SIGKILL)
+                _remove(folder, time.monotonic() + 1.0)
+
+
+def _remove(folder: str, deadline: float) -> None:
+    """Remove a group; the kernel lets it go a moment after its last process."""
+    while True:
+        try:
+            os.rmdir(folder)
+        except FileNotFoundError:
+            return
+        except OSError:
+            if time.monotonic() > deadline:
+                return
+            time.sleep(0.002)
+        else:
+            return
+
+
+def _list_hierarchies(top: str) -> Sequence[str]:
+    if os.path.exists(f"{top}/cgroup.controllers"):
+        return (top,)
+    return [path for path in (f"{top}/{name}" for name in _V1) if os.path.isdir(path)]
+
+
+def _read_pids(folder: str) -> list[int]:
+    try:
+        return [int(line) for line in read_kernel_file(f"{folder}/cgroup.procs").split()]
+    except (OSError, ValueError):
+        return []
+
+
+def _write(path: str, text: str) -> None:
+    """Write a file of the kernel's; a controller that is not there bounds nothing."""
+    with suppress(OSError):
+        handle = os.open(path, os.O_WRONLY | os.O_CLOEXEC)
+        try:
+            os.write(handle, text.encode("ascii"))
+        finally:
+            os.close(handle)
+
+
+def _reap() -> None:
+    with suppress(ChildProcessError):
+        while os.waitpid(-1, os.WNOHANG)[0]:
+            pass

@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Remove a folder of ours with all that is in it, by descriptor, so that no name leads elsewhere.
+
+No link is followed and no mount point crossed, no folder of somebody else is entered, and there is
+an end to how much is removed. What does not fit is left where it is, and is no error.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import stat
+from itertools import islice
+
+from .door import read_kernel_text
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+OPEN_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_DEEPEST = 32
+_MOST = 100_000
+_OTHERS = stat.S_IRWXG | stat.S_IRWXO
+_MOUNT_ID = re.compile(r"^mnt_id:\s*([0-9]+)", re.MULTILINE)
+
+
+def open_own_folder(name: str, parent: int) -> int | None:
+    """Open a folder that is this user's and closed to all others; ``None`` if it is not that."""
+    try:
+        folder = os.open(name, OPEN_FOLDER, dir_fd=parent)
+    except OSError:
+        return None
+    found = os.fstat(folder)
+    if found.st_uid == os.geteuid() and not found.st_mode & _OTHERS:
+        return folder
+    os.close(folder)
+    return None
+
+
+def remove_folder(name: str, parent: int, folder: int) -> bool:
+    """Remove an open folder of ours and its name; return whether that is done.
+
+    A name that leads to another folder by now is left alone.
+    """
+    if not empty_folder(folder) or not is_same(name, parent, folder):
+        return False
+    try:
+        os.rmdir(name, dir_fd=parent)  # Whatever has its name by now, what is lost is empty.
+    except OSError:
+        return False
+    return True
+
+
+def is_same(name: str, parent: int, folder: int) -> bool:
+    """Tell whether a name still leads to an open folder."""
+    try:
+        found = os.stat(name, dir_fd=parent, follow_symlinks=False)
+    except OSError:
+        return False
+    return os.path.samestat(found, os.fstat(folder))
+
+
+def empty_folder(folder: int) -> bool:
+    """Remove what is in an open folder of ours; return whether nothing is left in it."""
+    return _empty(folder, find_mount(folder), iter(range(_MOST)), _DEEPEST)
+
+
+def find_mount(folder: int) -> tuple[int, str]:
+    """Return what tells the mount of an open file from every other, a bind mount's too."""
+    try:
+        match = _MOUNT_ID.search(read_kernel_text(f"/proc/self/fdinfo/{folder}"))
+    except OSError:
+        match = None
+    return os.fstat(folder).st_dev, match[1] if match else ""
+
+
+def _empty(folder: int, mount: tuple[int, str], budget: Iterator[int], depth: int) -> bool:
+    with os.scandir(folder) as entries:
+        names = [entry.name for entry in islice(entries, _MOST)]
+    done = True
+    for name in names:
+        if next(budget, None) is None:
+            return False
+        try:
+            os.unlink(name, dir_fd=folder)
+        except IsADirectoryError:
+            done = _remove_inner(name, folder, mount, budget, depth) and done
+        except FileNotFoundError:
+            continue
+        except OSError:
+            done = False  # Something is mounted on it, or it is immutable.
+    return done
+
+
+def _remove_inner(
+    name: str, parent: int, mount: tuple[int, str], budget: Iterator[int], depth: int
+) -> bool:
+    """Remove a folder in a folder of ours, unless it is another mount's or another user's."""
+    folder = None
+    with contextlib.suppress(OSError):
+        folder = os.open(name, OPEN_FOLDER, dir_fd=parent)
+    if folder is None:
+        return False
+    try:
+        own = os.fstat(folder).st_uid == os.geteuid() and find_mount(folder) == mount
+        if depth == 0 or not own or not _empty(folder, mount, budget, depth - 1):
+            return False
+        os.rmdir(name, dir_fd=parent)
+    except OSError:
+        return False
+    finally:
+        os.close(folder)
+    return True

@@ -1,0 +1,246 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What a user can make of /proc, of cgroups, of buses, and of what a host has little of."""
+
+from __future__ import annotations
+
+from .attack import Attack
+
+_STAY = "\nready()\nstay()\n"
+
+
+def _hang(name: str, verb: str, setup: str = "") -> Attack:
+    program = f"""
+fuse(HOME + "/point", 99)
+fork(lambda: stopped_memory("{name}", HOME + "/point/file"))
+time.sleep(1){_STAY}"""
+    return Attack(
+        f"{name}: a command line that is never handed out", "deep /proc", verb, program, setup
+    )
+
+
+_ALL: tuple[Attack, ...] = (
+    _hang("dockerd", "check"),
+    _hang("slurmd", "check slurm", "systemctl stop slurmd"),
+    _hang("slurmstepd", "check slurm"),
+    _hang("conmon", "check podman"),
+    _hang("containerd-shim", "check containerd"),
+    _hang("python3", "preflight output", "install -d -o mallory /home/mallory/output"),
+    Attack(
+        "2,000 processes with names of every byte",
+        "deep /proc",
+        "check processes",
+        """
+for number in range(1500):
+    name = bytes([1 + number % 255]) + b") R 1 (\\n\\x1b" + bytes([255, 254])
+    fork(lambda name=name: set_name(name))"""
+        + _STAY,
+    ),
+    Attack(
+        "2,000 processes with names of every byte (monitor)",
+        "deep /proc",
+        "monitor",
+        """
+for number in range(1500):
+    name = bytes([1 + number % 255]) + b") R 1 (\\n\\x1b" + bytes([255, 254])
+    fork(lambda name=name: set_name(name))"""
+        + _STAY,
+    ),
+    Attack(
+        "processes that come and go",
+        "deep /proc",
+        "check",
+        """
+def churn():
+    while True:
+        pid = os.fork()
+        if not pid:
+            set_name("dockerd")
+            os._exit(0)
+        os.waitpid(pid, 0)
+for number in range(4):
+    fork(churn)"""
+        + _STAY,
+    ),
+    Attack(
+        "1,500 threads",
+        "deep /proc",
+        "check processes",
+        """
+threading.stack_size(65536)
+for number in range(1500):
+    threading.Thread(target=time.sleep, args=(9999,), daemon=True).start()"""
+        + _STAY,
+    ),
+    Attack(
+        "60,000 descriptors",
+        "deep /proc",
+        "preflight output",
+        """
+import resource
+os.makedirs(HOME + "/output", exist_ok=True)
+hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+handle = os.open("/dev/null", os.O_RDONLY)
+for number in range(60_000):
+    os.dup(handle)"""
+        + _STAY,
+    ),
+    Attack(
+        "50,000 mappings of files that pass for a loader's",
+        "deep /proc",
+        "preflight shm",
+        """
+import mmap
+handle = os.open("/dev/shm/torch_1_x", os.O_RDWR | os.O_CREAT)
+os.ftruncate(handle, 8192)
+kept = [mmap.mmap(handle, 4096, offset=4096 * (n % 2)) for n in range(50_000)]"""
+        + _STAY,
+    ),
+    Attack(
+        "a mapping whose file shrinks",
+        "truncated files",
+        "preflight deep",
+        """
+os.makedirs(HOME + "/cache", exist_ok=True)
+def shrink():
+    path = HOME + "/cache/model.safetensors"
+    while True:
+        put(path, (10**6).to_bytes(8, "little") + b'{"a":' + b" " * 10**6)
+        os.truncate(path, 9)
+fork(shrink)"""
+        + _STAY,
+    ),
+    Attack(
+        "cgroups with names of every byte, of containers and of units of root's",
+        "names",
+        "check processes",
+        """
+put(HOME + "/settle.py", '''
+import sys; sys.path.insert(0, "/opt/hostile"); from tricks import *; import resource
+with open("/proc/self/cgroup") as file:
+    base = "/sys/fs/cgroup" + file.read().strip().partition("::")[2]
+for name in ("docker-" + "a" * 64 + ".scope", "libpod-" + "b" * 64 + ".scope", "x" + chr(11) + "0::",
+             chr(27) + "]0;x" + chr(7), "trainer.service", "ssh.service", "docker.service",
+             "user@0.service", "kubepods-pod1.slice"):
+    path = os.path.join(base, name)
+    os.makedirs(path, exist_ok=True)
+    def settle(path=path):
+        resource.setrlimit(resource.RLIMIT_NOFILE, (100, 100))
+        with open(path + "/cgroup.procs", "w") as file:
+            file.write(str(os.getpid()))
+    fork(settle)
+stay()
+''')
+unit("settle.service", "/usr/bin/python3 /home/mallory/settle.py", "Delegate=yes")
+time.sleep(3)"""
+        + _STAY,
+    ),
+    Attack(
+        "a fake root of a user namespace that bears daemons' names",
+        "user namespaces",
+        "check",
+        r"""
+fake_root("for n in dockerd slurmd containerd conmon slurmstepd; do "
+          "cp /bin/sleep /home/mallory/$n; /home/mallory/$n 9999 & done; wait")
+time.sleep(2)"""
+        + _STAY,
+    ),
+    Attack(
+        "a fake root with a /proc, a /run and a /etc of its own",
+        "user namespaces",
+        "preflight",
+        """
+os.makedirs(HOME + "/cache", exist_ok=True)
+fake_root("mount -t tmpfs x /run; mount --bind /home/mallory/cache /mnt; touch /run/docker.sock; sleep 9999")
+time.sleep(1)"""
+        + _STAY,
+    ),
+    Attack(
+        "300 mount namespaces with 200 mounts each",
+        "user namespaces",
+        "preflight by root",
+        """
+os.makedirs(HOME + "/cache", exist_ok=True)
+for number in range(60):
+    fake_root("i=0; while [ $i -lt 200 ]; do mount -t tmpfs x /mnt; i=$((i+1)); done; exec sleep 9999")
+time.sleep(20)"""
+        + _STAY,
+    ),
+    Attack(
+        "the user's bus never answers",
+        "D-Bus",
+        "check podman",
+        "listen(RUN + '/bus', lambda client, asked: time.sleep(9999))" + _STAY,
+    ),
+    Attack(
+        "sockets of the user's manager never answer",
+        "notify sockets",
+        "check podman",
+        """
+for name in ("systemd/private", "systemd/notify", "bus", "podman/podman.sock"):
+    listen(RUN + "/" + name, lambda client, asked: time.sleep(9999))"""
+        + _STAY,
+    ),
+    Attack(
+        "the user's keys are all used up",
+        "quotas",
+        "check",
+        """
+for number in range(1000):
+    tricks._libc.syscall(248, b"user", f"k{number}".encode(), b"x" * 90, 90, ctypes.c_long(-4))
+rc(TELL)"""
+        + _STAY,
+    ),
+    Attack(
+        "the user may start no more processes",
+        "quotas",
+        "check",
+        """
+rc(TELL)
+for number in range(5000):
+    try:
+        fork(lambda: None)
+    except OSError:
+        break"""
+        + _STAY,
+        "systemctl set-property --runtime user-1001.slice TasksMax=60",
+    ),
+    Attack(
+        "/dev/shm is full, and has files of our names",
+        "shared memory",
+        "preflight shm",
+        """
+for number in range(300):
+    put(f"/dev/shm/torch_1_x{number}; touch $(id -u)>root", b"x" * 1000)
+os.mkfifo("/dev/shm/torch_1_fifo")
+link("/etc/shadow", "/dev/shm/torch_1_link")
+try:
+    put("/dev/shm/full", b"x" * (600 << 20))
+except OSError:
+    pass"""
+        + _STAY,
+    ),
+    Attack(
+        "folders of our names in /tmp and /var/tmp",
+        "clean-up",
+        "provision",
+        """
+for top in ("/tmp", "/var/tmp", "/dev/shm"):
+    for name in ("mlhost-limits-1-x", "mlhost-limits-9999999-x", "mlhost-canary-x", "mlhost-limits.lock", ".mlhost-x"):
+        link("/srv/canary", f"{top}/{name}")"""
+        + _STAY,
+    ),
+    Attack(
+        "links of our names in /var/tmp beside a canary",
+        "clean-up",
+        "check podman",
+        """
+for number in range(1, 99999, 97):
+    link("/srv/canary", f"/var/tmp/mlhost-limits-{number}-x")
+link("/srv/canary", "/var/tmp/mlhost-canary-x")"""
+        + _STAY,
+    ),
+)
+ATTACKS: tuple[Attack, ...] = tuple(
+    one._replace(program=f"import tricks\n{one.program}") for one in _ALL
+)

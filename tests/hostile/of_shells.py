@@ -1,0 +1,231 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Start files of shells that root has to run, in every shell of Debian."""
+
+from __future__ import annotations
+
+from .attack import Attack
+
+KIND = "start files"
+_STAY = "\nready()\nstay()\n"
+
+
+def _rc(name: str, text: str, verb: str = "check", guard: str = "") -> Attack:
+    """Return an attack of bash's start files; ``text`` is a line of Python."""
+    return Attack(name, KIND, verb, text + _STAY, guard=guard)
+
+
+def _shell(shell: str, names: str, limit: str, text: str = "TELL") -> Attack:
+    program = f'rc({text}, {names}, limit="{limit}"){_STAY}'
+    return Attack(f"{shell}: reads root's keys", KIND, "check", program, shell=f"/usr/bin/{shell}")
+
+
+_UNDONE = "rm -f /etc/security/limits.d/*mlhost*\n"
+"""What makes root provision something, and try the shells before."""
+_LEAVE = "setsid sh -c 'sleep 7777 & exit 0' >/dev/null 2>&1 </dev/null &"
+
+ATTACKS = (
+    _rc("bash: reads root's keys", "rc(TELL)"),
+    _rc("bash: reads root's keys (explain)", "rc(TELL)", "explain session"),
+    Attack(
+        "zsh: reads root's keys (provision)",
+        KIND,
+        "provision",
+        "rc(TELL, '.zshenv')" + _STAY,
+        _UNDONE,
+        "/usr/bin/zsh",
+    ),
+    Attack(
+        "zsh: reads root's keys (check mode)",
+        KIND,
+        "provision check mode",
+        "rc(TELL, '.zshenv')" + _STAY,
+        _UNDONE,
+        "/usr/bin/zsh",
+    ),
+    _rc("bash: reads root's keys (monitor)", "rc(TELL)", "monitor"),
+    _rc("bash: reads root's keys (full probe)", "rc(TELL)", "check full"),
+    _rc("bash: reads root's keys (job)", "rc(TELL)", "check slurm"),
+    Attack(
+        "dash: reads root's keys",
+        KIND,
+        "check",
+        f"rc(TELL, '.profile'){_STAY}",
+        shell="/bin/dash",
+    ),
+    _shell("zsh", "'.zshenv', '.zshrc', '.zprofile'", "ulimit -n 1000"),
+    _shell("ksh", "'.profile', '.kshrc'", "ulimit -n 1000"),
+    Attack(
+        "tcsh: reads root's keys",
+        KIND,
+        "check",
+        "put(HOME + '/tell.sh', TELL)\n"
+        f"rc('sh ' + HOME + '/tell.sh', '.tcshrc', '.login', limit='limit descriptors 1000'){_STAY}",
+        shell="/usr/bin/tcsh",
+    ),
+    Attack(
+        "fish: reads root's keys",
+        KIND,
+        "check",
+        "put(HOME + '/tell.sh', TELL)\n"
+        "put(HOME + '/.config/fish/config.fish', 'sh ~/tell.sh')\n"
+        f"rc('', '.profile', '.bashrc'){_STAY}",
+        shell="/usr/bin/fish",
+    ),
+    Attack(
+        "a shell of the user's own",
+        KIND,
+        "check",
+        f"put(HOME + '/shell', '#!/bin/sh' + chr(10) + TELL, 0o755)\nrc(''){_STAY}",
+        shell="/home/mallory/shell",
+    ),
+    _rc("bash: leaves a process (double fork, setsid)", f'rc("""({_LEAVE})""")'),
+    _rc(
+        "bash: leaves a process that no signal ends",
+        "rc(\"(trap '' TERM HUP INT; setsid sh -c 'sleep 7776' &)\")",
+    ),
+    _rc("bash: leaves 300 processes", 'rc("for i in $(seq 300); do (setsid sleep 7775 &); done")'),
+    _rc("bash: sleeps", 'rc("sleep 1000")'),
+    _rc("bash: prints without end", 'rc("cat /dev/zero")'),
+    _rc("bash: prints lines without end", 'rc("yes mlhost-limits:")'),
+    _rc(
+        "bash: forges the marker and limits",
+        """rc("for i in 1 2; do echo mlhost-limits:; sed 's/1048576/99/' /proc/self/limits; done")""",
+    ),
+    _rc(
+        "bash: answers with JSON of its own",
+        """rc('for fd in 1 2 3 4 5 6 7 8; do for index in 0 1 2 3; do '
+   'echo "[$index, {}]" >&$fd; done 2>/dev/null; done')""",
+    ),
+    _rc(
+        "bash: writes to every descriptor it finds",
+        """rc('for n in /proc/$$/fd/* /proc/$PPID/fd/*; do echo "[0, null]" > $n; done 2>/dev/null')""",
+    ),
+    _rc(
+        "bash: takes 600 MB",
+        """rc("python3 -c 'x = bytearray(600 << 20); import time; time.sleep(30)'")""",
+    ),
+    _rc("bash: stops every process of its own", 'rc("kill -STOP -1")'),
+    _rc("bash: stops its parent", 'rc("kill -STOP $PPID; kill -STOP 0")'),
+    _rc(
+        "bash: types into root's terminal",
+        """put(HOME + '/type.py', '''
+import fcntl, termios, os
+for name in ("/dev/tty", 0, 1, 2):
+    try:
+        handle = os.open(name, os.O_RDWR) if isinstance(name, str) else name
+        for letter in "touch /root/canary/typed" + chr(10):
+            fcntl.ioctl(handle, termios.TIOCSTI, letter)
+    except OSError:
+        pass
+''')
+rc("python3 ~/type.py")""",
+        "check at a terminal",
+    ),
+    _rc(
+        "a start file of 1.9 MB in long lines",
+        """rc("ulimit -n 1000 " + "x" * 600_000 + chr(10) + "ulimit -n 999 " + "y" * 600_000)""",
+    ),
+    _rc(
+        "start files whose answer is longer than a pipe writes at once",
+        """put(HOME + '/.bashrc', ''.join(f"ulimit -n {n} # {'z' * 9000}" + chr(10) for n in range(12)))
+put(HOME + '/.profile', 'ulimit -n 1000')""",
+    ),
+    Attack(
+        "start files of two users, longer than a pipe writes at once",
+        KIND,
+        "check",
+        """put(HOME + '/.bashrc', ''.join(f"ulimit -n {n} # {'z' * 150000}" + chr(10) for n in range(12)))"""
+        + _STAY,
+        """for n in 1 2 3 4 5 6 7 8 9 10 11; do
+printf 'ulimit -n 100000 # %0150000d\\n' 7; done > /home/alice/.bashrc; chown alice: /home/alice/.bashrc""",
+        rounds=4,
+    ),
+    _rc(
+        "a start file that no line ends",
+        "sparse(HOME + '/.bashrc', 2 * 2**20 - 1)\nput(HOME + '/.profile', 'ulimit -n 1000')",
+    ),
+    _rc("a start file of 1 TB", "sparse(HOME + '/.bashrc', 2**40)"),
+    _rc(
+        "a start file that is a FIFO", "os.unlink(HOME + '/.bashrc')\nos.mkfifo(HOME + '/.bashrc')"
+    ),
+    _rc(
+        "a start file on a file system that never answers",
+        "fuse(HOME + '/point', 99)\nrc('. ~/point/file')",
+    ),
+    _rc(
+        "a home that never answers",
+        "put(HOME + '/.profile', 'ulimit -n 1000')\nfuse(HOME + '/.config', 1)",
+        "check podman",
+    ),
+    _rc(
+        "a start file that changes while it is read",
+        """rc('')
+pid = fork(lambda: [put(HOME + '/.bashrc', 'ulimit -n 1' * (n % 9999)) for n in range(10**9)])""",
+    ),
+    _rc(
+        "a start file with the bytes of a terminal",
+        r"""put(HOME + '/.bashrc', b'ulimit -n 1000 # \x1b]0;evil\x07\x1b[2J\x00\x9b31m')""",
+        "check as text",
+        "clean",
+    ),
+    _rc(
+        "a start file with markup, for the audit",
+        r"""put(HOME + '/.bashrc', b'ulimit -n 1000 # </script><script>evil()</script>\x1b[2J\x00')""",
+        "audit",
+    ),
+    Attack(
+        "a variable file of PAM that is a FIFO",
+        KIND,
+        "check full",
+        "os.mkfifo(HOME + '/.pam_environment')" + _STAY,
+    ),
+    Attack(
+        "a variable file of PAM that is a link to /etc/shadow",
+        KIND,
+        "check full",
+        "link(SHADOW, HOME + '/.pam_environment')" + _STAY,
+    ),
+    Attack(
+        "stops whatever root runs as the user",
+        KIND,
+        "check",
+        """rc('sleep 1')
+def stop():
+    own = {os.getpid(), os.getppid()}
+    while True:
+        for name in filter(str.isdigit, os.listdir("/proc")):
+            try:
+                if os.stat("/proc/" + name).st_uid == 1001 and int(name) not in own:
+                    with open(f"/proc/{name}/cgroup") as file:
+                        if "user-1001" not in file.read():
+                            os.kill(int(name), signal.SIGSTOP)
+            except OSError:
+                continue
+fork(stop)
+ready()
+stay()
+""",
+    ),
+    Attack(
+        "kills and confines whatever root runs as the user",
+        KIND,
+        "check",
+        """import resource
+rc('sleep 1')
+def confine():
+    own = {os.getpid(), os.getppid()}
+    while True:
+        for name in filter(str.isdigit, os.listdir("/proc")):
+            try:
+                if os.stat("/proc/" + name).st_uid == 1001 and int(name) not in own:
+                    resource.prlimit(int(name), resource.RLIMIT_NOFILE, (0, 0))
+                    resource.prlimit(int(name), resource.RLIMIT_FSIZE, (0, 0))
+                    os.kill(int(name), signal.SIGXFSZ)
+            except (OSError, ValueError):
+                continue
+fork(confine)
+ready()
+stay()
+""",
+    ),
+)

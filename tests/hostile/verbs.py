@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What root runs beside an attack, by name: the words of each command on the guest."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+FOLDER = "/root/hostile"
+_CLI = ("python3", "/root/hostile/command.py")
+_ALONE = (*_CLI, "check", "--json", "--profile", "none", "--policy")
+_CHECK = (*_CLI, "check", "--json", "--canary", "never", "--policy")
+_CACHE = ("--cache-dir", "/home/mallory/cache")
+_OUTPUT = ("--output-dir", "/home/mallory/output")
+_LOCAL = ("check", "--json", "--profile")
+_NODE_POLICY = f"{FOLDER}/node.json"
+
+VERBS: Mapping[str, tuple[str, ...]] = {
+    "check": (*_CHECK, f"{FOLDER}/sessions.json"),
+    "check engines": (*_CLI, "check", "--json", "--policy", f"{FOLDER}/sessions.json"),
+    "check as text": (*_CLI, "check", "--canary", "never", "--policy", f"{FOLDER}/sessions.json"),
+    "check at a terminal": (
+        *("script", "-qec", " ".join((*_CHECK, f"{FOLDER}/sessions.json"))),
+        "/dev/null",
+    ),
+    "check full": (*_CHECK, f"{FOLDER}/sessions.json", "--probe", "full"),
+    "check podman": (*_ALONE, f"{FOLDER}/podman.json"),
+    "check slurm": (*_ALONE, f"{FOLDER}/slurm.json"),
+    "check containerd": (*_ALONE, f"{FOLDER}/containerd.json"),
+    "check processes": (*_ALONE, f"{FOLDER}/processes.json"),
+    "preflight": (*_CLI, *_LOCAL, "webdataset", *_CACHE, "--as-user", "mallory"),
+    "preflight by root": (*_CLI, *_LOCAL, "webdataset", *_CACHE),
+    "preflight deep": (*_CLI, *_LOCAL, "embedding_cache", *_CACHE, "--deep"),
+    "preflight output": (*_CLI, *_LOCAL, "checkpoints", *_OUTPUT),
+    "preflight shm": (
+        *_CLI,
+        *("check", "--json", "--profile", "none", "--workers", "2", "--batch-size", "4GiB"),
+        *("--only", "shared_memory"),
+    ),
+    "explain session": (*_CLI, "explain", "session:mallory@sshd", "nofile"),
+    "explain docker": (*_CLI, "explain", "new-container:docker", "nofile"),
+    "explain podman": (*_CLI, "explain", "new-container:podman/mallory", "nofile"),
+    "explain slurm": (*_CLI, "explain", "job:slurm", "nofile"),
+    "monitor": (*_CLI, "monitor", "--policy", _NODE_POLICY, "--metrics", f"{FOLDER}/node.prom"),
+    "node-health": (
+        "env",
+        "-i",
+        "SLURMD_NODENAME=host",
+        "/usr/local/lib/mlhost-limits/node-health",
+    ),
+    "provision": ("python3", f"{FOLDER}/provision_once.py"),
+    "provision override": ("python3", f"{FOLDER}/provision_once.py", "override"),
+    "provision check mode": ("python3", f"{FOLDER}/provision_once.py", "check"),
+    "workspace": ("python3", f"{FOLDER}/workspace_once.py", "/home/mallory/cache"),
+    "audit": ("python3", f"{FOLDER}/audit_once.py", f"{FOLDER}/sessions.json"),
+}

@@ -1,0 +1,32 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A running container is its maker's doing, unless the engine gives a new one too little as well."""
+
+from __future__ import annotations
+
+import pytest
+from mlhost_limits.policy.cause import Cause
+from mlhost_limits.policy.container_owner import own_running
+from mlhost_limits.policy.container_process import MAKER
+from mlhost_limits.policy.finding import Observation, Requirement, judge
+from mlhost_limits.policy.remedy import Remedy
+
+WANTED = Requirement("container:docker/web", "nofile", "soft", 5)
+
+
+@pytest.mark.parametrize(
+    ("codes", "user", "owner"),
+    [
+        ("", "", MAKER),
+        ("docker-changed-inside", "", MAKER),
+        ("docker-default-too-low docker-container-older", "", ""),
+        ("containerd-base-spec", "", ""),
+        ("docker-default-too-low", "alice", "alice"),
+        ("", "alice", "alice"),
+    ],
+)
+def test_whose_doing_it_is(codes: str, user: str, owner: str) -> None:
+    causes = tuple(Cause(code, "text", Remedy("mend it")) for code in codes.split())
+    failing = judge(WANTED, Observation(1, ""))._replace(causes=causes)
+    assert own_running(failing, user).owner == owner
+    fine = judge(WANTED, Observation(9, ""))
+    assert own_running(fine, user) == fine

@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Before its keys are read, a policy that Ansible or Python gave is small, flat and readable."""
+
+from __future__ import annotations
+
+import pytest
+from mlhost_limits.policy.policy_reader import PolicyError
+from mlhost_limits.policy.schema import load_policy
+
+LOOP: list[object] = []
+LOOP.append(LOOP)
+WIDE = [0] * 1000
+FINE = {"sessions": [{"users": ["alice"], "limits": {"nofile": 5}}]}
+WAIVER = {"what": "nofile", "where": "kernel", "why": "it is borne", "until": "2030-01-01"}
+
+
+def refusal(policy: object) -> list[str]:
+    try:
+        load_policy(policy, "none")
+    except PolicyError as exc:
+        return exc.problems
+    return []
+
+
+@pytest.mark.parametrize(
+    ("policy", "problem"),
+    [
+        ({"a": LOOP}, f"a{'[0]' * 20}: is nested deeper than 20 levels"),
+        ({"a": [WIDE] * 1000}, "policy: holds more than 100000 values"),
+        ({"a": {"k" * 300: 1}}, "a: a key has 300 characters; 256 are accepted"),
+        ({"k" * 300: 1}, "policy: a key has 300 characters; 256 are accepted"),
+        ({"a": [10**40]}, "a[0]: a number has more than 40 digits"),
+        ({"a": -(10**5000)}, "a: a number has more than 40 digits"),
+        ({"a": float("inf")}, "a: inf is no number"),
+        ({"a": float("nan")}, "a: nan is no number"),
+        ({"a": "x" * 70000}, "a: has 70000 characters; at most 65536 are accepted"),
+    ],
+)
+def test_what_no_policy_can_be_is_refused(policy: object, problem: str) -> None:
+    assert refusal(policy) == [problem]
+
+
+def test_no_more_than_a_hundred_are_told() -> None:
+    assert len(refusal({"a": [10**50] * 1000})) == 100
+
+
+@pytest.mark.parametrize("char", ["\0", "\x1b", "\x7f", "\x9b", "\u202e", "\u2066", "\ud800"])
+def test_a_text_without_a_rule_of_its_own_holds_no_unfit_character(char: str) -> None:
+    code = f"holds the character U+{ord(char):04X}"
+    assert refusal({**FINE, "waivers": [{**WAIVER, "why": f"a{char}"}]}) == [
+        f"waivers[0].why: {code}"
+    ]
+    assert refusal({**FINE, "waivers": [{**WAIVER, "hosts": ["a", char]}]}) == [
+        f"waivers[0].hosts[1]: {code}"
+    ]
+    assert refusal({**FINE, f"a{char}": None}) == [f"policy.a?: {code}"]
+    assert refusal({**FINE, 5: None}) == []
+
+
+def test_lines_tabs_and_the_bytes_of_a_path_are_fit() -> None:
+    assert refusal({**FINE, "waivers": [{**WAIVER, "why": "a\tb\nc\r\n\u00e9\udcff"}]}) == []

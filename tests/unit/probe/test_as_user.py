@@ -1,0 +1,176 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What runs as a user is that user, keeps nothing of root's, and ends with all that it started."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import pwd
+import signal
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from mlhost_limits.policy.rlimit import Rlimit
+from mlhost_limits.probe import as_user
+from mlhost_limits.probe.as_user import Errand, ask_user, ask_users, describe_person, run_as_user
+from mlhost_limits.probe.children import run_in_children
+from mlhost_limits.probe.owned import read_as_owner
+
+pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="becoming somebody else is root's")
+NOBODY = pwd.getpwnam("nobody")
+KEYCTL, ADD_KEY = 250, 248
+
+
+def test_it_is_the_user_before_it_touches_anything() -> None:
+    def look() -> list[object]:
+        rows = Path("/proc/self/status").read_text().splitlines()
+        told = dict(row.split(":\t", 1) for row in rows if ":\t" in row)
+        return [told["Uid"], told["Gid"], told["Groups"].split(), told["CapEff"], told["CapPrm"],
+                told["NoNewPrivs"], os.getsid(0) == os.getpid()]  # fmt: skip
+
+    ids = "\t".join(["65534"] * 4)
+    expected = [ids, ids, ["65534"], "0" * 16, "0" * 16, "1", True]
+    assert ask_user(Errand(NOBODY, look)).value == expected
+
+
+def test_it_has_no_descriptor_of_roots() -> None:
+    secret = os.open("/etc/shadow", os.O_RDONLY)
+    os.set_inheritable(secret, True)
+    listed = "for fd in /proc/self/fd/*; do readlink $fd; done"
+    said = run_as_user(Errand(NOBODY, words=["/bin/sh", "-c", listed])).said
+    os.close(secret)
+    assert "/dev/null" in said
+    assert "shadow" not in said
+
+    def look() -> list[str]:
+        paths = [f"/proc/self/fd/{name}" for name in os.listdir("/proc/self/fd")]
+        return [os.readlink(path) for path in paths if os.path.lexists(path)]
+
+    kinds = {path.partition(":")[0] for path in ask_user(Errand(NOBODY, look)).value}
+    assert kinds <= {"/dev/null", "pipe"}
+
+
+@pytest.mark.skipif(os.uname().machine != "x86_64", reason="the numbers of calls are x86's")
+def test_roots_keyring_is_not_at_hand() -> None:
+    """A key that root holds is found by root's child, and not by the user's."""
+    libc = ctypes.CDLL(None, use_errno=True)
+
+    def search() -> bool:
+        return libc.syscall(KEYCTL, 10, -3, b"user", b"mlhost-test", 0) > 0
+
+    def compare() -> list[object]:
+        libc.syscall(KEYCTL, 1, None)
+        if libc.syscall(ADD_KEY, b"user", b"mlhost-test", b"x", 1, -3) < 0:
+            return []
+        return [search(), ask_user(Errand(NOBODY, search)).value]
+
+    found = run_in_children([compare], 60.0)[0].value
+    if not found:
+        pytest.skip("this kernel gives no keys here")
+    assert found == [True, False]
+
+
+def test_where_no_keyring_can_be_had_nothing_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(as_user, "_KEYCTL", {})
+    assert ask_user(Errand(NOBODY, lambda: 1)).value is None
+    assert run_as_user(Errand(NOBODY, words=["/bin/echo", "ran"])).said == ""
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        "sleep 4711 & exit 0",
+        "(setsid sh -c 'sleep 4711 & sleep 4711' &) ; exit 0",
+        "for i in 1 2 3 4 5; do (setsid setsid sh -c 'trap \"\" TERM HUP; sleep 4711' &) ; done",
+    ],
+)
+def test_all_that_came_of_it_is_ended(script: str) -> None:
+    run_as_user(Errand(NOBODY, words=["/bin/sh", "-c", script], environment={"PATH": "/bin"}))
+    assert list_sleepers() == []
+
+
+def list_sleepers() -> list[str]:
+    found = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            if b"sleep\x004711" in (folder / "cmdline").read_bytes():
+                found.append(folder.name)
+        except OSError:
+            continue
+    return found
+
+
+def flood() -> object:
+    return "x" * 5000
+
+
+@pytest.mark.parametrize(
+    ("task", "problem"),
+    [
+        (lambda: time.sleep(600), "no answer within 1 s"),
+        (lambda: os.kill(os.getpid(), signal.SIGSTOP), "no answer within 1 s"),
+        (lambda: os.kill(os.getpid(), signal.SIGKILL), "killed by signal 9"),
+        (lambda: os._exit(3), "ended with status 3"),
+        (lambda: Path("/etc/shadow").read_text(), "[Errno 13] Permission denied: '/etc/shadow'"),
+        (flood, "no answer within 1 s"),
+    ],
+)
+def test_a_child_that_tells_nothing(task: Callable[[], object], problem: str) -> None:
+    report = ask_user(Errand(NOBODY, task, seconds=1.0, most=4096))
+    assert (report.value, report.problem) == (None, problem)
+
+
+@pytest.mark.parametrize("said", [b"", b"[" * 100_000 + b"\n", b"[1]\n", b'{"value": 1}\n', b"x\n"])
+def test_an_answer_in_another_form_is_none(said: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(as_user, "_do", lambda _task: said.decode().rstrip("\n"))
+    assert ask_user(Errand(NOBODY, lambda: 1)).value is None
+    assert ask_user(Errand(NOBODY, lambda: 1)).problem
+
+
+def test_errands_of_many_are_done_at_once_and_kept_apart() -> None:
+    """Answers longer than a pipe takes at once do not mix."""
+    errands = [Errand(NOBODY, lambda one=one: str(one) * 20_000) for one in range(6)]
+    assert [report.value for report in ask_users(errands)] == [
+        str(one) * 20_000 for one in range(6)
+    ]
+
+
+def test_a_program_gets_its_limits_its_environment_and_an_end() -> None:
+    words = ["-sh", "-c", "ulimit -n; echo $HOME; echo $0; exit 3"]
+    environment = describe_person(NOBODY)
+    limits = {"nofile": Rlimit(77, 99)}
+    errand = Errand(NOBODY, words=words, program="/bin/sh", environment=environment, limits=limits)
+    assert run_as_user(errand) == (3, f"77\n{NOBODY.pw_dir}\n-sh\n", False)
+    assert run_as_user(Errand(NOBODY, words=["/bin/sleep", "99"], seconds=0.3)).late
+    assert run_as_user(Errand(NOBODY, words=["/usr/bin/yes"], most=500)).late
+
+
+def test_a_file_is_read_as_its_owner(tmp_path: Path) -> None:
+    """A user's link to what only root may read leads nowhere."""
+    for path in (tmp_path, tmp_path.parent, tmp_path.parents[1]):
+        path.chmod(0o755)
+    own, link = tmp_path / "own", tmp_path / "link"
+    own.write_text("mine")
+    link.symlink_to("/etc/shadow")
+    for path in (tmp_path, own, link):
+        os.chown(path, NOBODY.pw_uid, NOBODY.pw_gid, follow_symlinks=False)
+    assert read_as_owner(str(own)) == "mine"
+    assert read_as_owner(f"{tmp_path}/none") is None
+    with pytest.raises(OSError, match="Permission denied"):
+        read_as_owner(str(link))
+    own.chmod(0o666)
+    os.chown(own, 0, 0)
+    os.chown(tmp_path, 0, 0)
+    with pytest.raises(OSError, match="can be changed by others than root"):
+        read_as_owner(str(own))
+
+
+def test_who_is_not_root_looks_as_nobody_else() -> None:
+
+    def look() -> str:
+        os.setuid(1)
+        return ask_user(Errand(NOBODY, lambda: 1)).problem
+
+    assert run_in_children([look], 60.0)[0].value == "only root can look as nobody"

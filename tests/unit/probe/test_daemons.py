@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A daemon is who its unit says: a name, a title or a control group of a user's proves nothing."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from mlhost_limits.probe.daemons import is_daemon, is_in_unit, is_roots
+
+UNIT = "0::/system.slice/slurmd.service"
+
+
+def write(
+    proc: Path,
+    uids: str = "0\t0\t0\t0",
+    program: str = "slurmd",
+    cgroup: str = UNIT,
+    mode: int = 0o755,
+    owner: int = 0,
+) -> None:
+    folder = proc / "7"
+    folder.mkdir()
+    (folder / "status").write_text(f"Name:\tslurmd\nUid:\t{uids}\nGid:\t0\n")
+    (folder / "cgroup").write_text(f"{cgroup}\n")
+    (proc / program).touch()
+    (proc / program).chmod(mode)
+    os.chown(proc / program, owner, 0)
+    (folder / "exe").symlink_to(proc / program)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="gives files away")
+@pytest.mark.parametrize(
+    ("change", "wanted"),
+    [
+        ({}, True),
+        ({"program": "slurmd-wrapped"}, True),
+        ({"cgroup": "1:name=systemd:/system.slice/slurmd.service"}, True),
+        ({"cgroup": "0::/hpc.slice/hpc-jobs.slice/slurmd.service"}, True),
+        ({"uids": "1000\t1000\t1000\t1000"}, False),
+        ({"uids": "1000\t0\t0\t0"}, False),
+        ({"program": "passwd"}, False),
+        ({"program": "xslurmd"}, False),
+        ({"owner": 1000}, False),
+        ({"mode": 0o777}, False),
+        ({"cgroup": "0::/user.slice/user-1000.slice/user@1000.service/slurmd.service"}, False),
+        ({"cgroup": "0::/machine.slice/slurmd.service"}, False),
+        ({"cgroup": "0::/system.slice/docker-0.scope/slurmd.service"}, False),
+        ({"cgroup": "0::/system.slice/other.service"}, False),
+        ({"cgroup": "0::/"}, False),
+    ],
+)
+def test_who_is_believed(tmp_path: Path, change: dict[str, object], wanted: bool) -> None:
+    write(tmp_path, **change)  # type: ignore[arg-type]
+    assert is_daemon(7, "slurmd", ("slurmd.service",), str(tmp_path)) is wanted
+
+
+def test_without_systemd_it_lives_where_we_do(tmp_path: Path) -> None:
+    write(tmp_path, cgroup="0::/")
+    for name in ("7", "self"):
+        (tmp_path / name / "ns").mkdir(parents=True)
+        (tmp_path / name / "ns/mnt").symlink_to("mnt:[1]")
+    assert is_daemon(7, "slurmd", ("slurmd.service",), str(tmp_path))
+    (tmp_path / "7/ns/mnt").unlink()
+    (tmp_path / "7/ns/mnt").symlink_to("mnt:[2]")
+    assert not is_daemon(7, "slurmd", ("slurmd.service",), str(tmp_path))
+
+
+def test_what_has_ended_is_nobody(tmp_path: Path) -> None:
+    assert not is_daemon(7, "slurmd", (), str(tmp_path))
+    assert not is_roots(7, str(tmp_path))
+
+
+def test_any_unit_of_the_system_is_one() -> None:
+    assert is_in_unit("0::/system.slice/x.service")
+    assert is_in_unit("0::/init.scope")
+    assert not is_in_unit("0::/user.slice/user-0.slice/session-1.scope")

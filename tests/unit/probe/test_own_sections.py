@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What an earlier run has made is found by its files, also where no policy speaks of it now."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from mlhost_limits import provision_others
+from mlhost_limits.policy.containers_conf import OWN
+from mlhost_limits.policy.docker_record import find_record_path
+from mlhost_limits.policy.dockerd_flags import CONFIG_PATH
+from mlhost_limits.policy.plan_containerd import OURS
+from mlhost_limits.policy.plan_services import USER_CONF, find_target
+from mlhost_limits.policy.plan_slurm import DROP_IN
+from mlhost_limits.policy.schema import DockerPolicy, Policy
+from mlhost_limits.policy.shm_mount import FSTAB
+from mlhost_limits.policy.slurm_conf import SLURM_CONF
+from mlhost_limits.probe.own_sections import find_own_sections
+from mlhost_limits.provision_options import SECTIONS, Options
+from mlhost_limits.section import Section
+
+BLOCK = "x\n# BEGIN mlhost.limits\ny\n# END mlhost.limits\n"
+MADE = {
+    "services": [find_target("x.service"), find_target("system.conf"), find_target(USER_CONF)],
+    "containerd": [OURS],
+    "docker": [find_record_path(CONFIG_PATH), find_record_path("/opt/docker.json")],
+    "podman": [OWN],
+    "slurm": [DROP_IN, SLURM_CONF],
+    "shared_memory": [FSTAB],
+}
+
+
+@pytest.mark.parametrize(
+    ("section", "path"), [(name, path) for name, paths in MADE.items() for path in paths]
+)
+def test_a_file_of_ours_tells_of_its_section(tmp_path: Path, section: str, path: str) -> None:
+    assert find_own_sections(str(tmp_path)) == set()
+    for file, text in ((SLURM_CONF, "x\n"), (FSTAB, "x\n"), (path, BLOCK)):
+        (tmp_path / file.lstrip("/")).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / file.lstrip("/")).write_text(text)
+    assert find_own_sections(str(tmp_path)) == {section}
+
+
+@pytest.mark.parametrize("made", [True, False])
+def test_a_section_that_nobody_asks_for_any_more_is_taken_back(
+    monkeypatch: pytest.MonkeyPatch, made: bool
+) -> None:
+    asked: dict[str, bool] = {}
+
+    def prepare(name: str) -> object:
+        def note(_policy: Policy, options: Options, _nr_open: int | None) -> Section:
+            asked[name] = options.absent
+            return Section(in_effect=(name,))
+
+        return note
+
+    own = set(SECTIONS) if made else set()
+    monkeypatch.setattr("mlhost_limits.probe.own_sections.find_own_sections", lambda: own)
+    preparers = {name: prepare(name) for name in provision_others._PREPARE}
+    monkeypatch.setattr(provision_others, "_PREPARE", preparers)
+    options = Options(sections=tuple(name for name in SECTIONS if name != "podman"))
+    policy = Policy(docker=DockerPolicy({}, 2**30))
+    sections = list(provision_others.prepare_others(policy, options, None))
+    others = dict.fromkeys(("services", "containerd", "slurm", "shared_memory"), True)
+    assert asked == {**(others if made else {}), "docker": False}
+    assert [name for one in sections for name in one.in_effect] == ["docker"]
+
+
+def test_what_is_taken_back_asks_for_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a host without any file of ours that changes nothing."""
+    monkeypatch.setattr("mlhost_limits.probe.own_sections.find_own_sections", lambda: set(SECTIONS))
+    for section in provision_others.prepare_others(Policy(), Options(check_mode=True), None):
+        assert section.plan.edits == ()
+        assert section.plan.problems == ()
+        assert list(section.find_old()) == []

@@ -1,0 +1,145 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A section that hangs, crashes or is killed is unknown, and the others stand."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from mlhost_limits import check_host, check_within
+from mlhost_limits.check_options import Options
+from mlhost_limits.policy.finding import LOOK, Finding, Observation, Requirement, judge
+from mlhost_limits.policy.schema import load_policy
+
+POLICY = load_policy({"kernel": {"fs.nr_open": 1}}, "none")
+NAMES = ("kernel", "sessions", "docker")
+
+
+def good(name: str) -> Callable[..., Iterator[Finding]]:
+    def look(*_words: Any) -> Iterator[Finding]:
+        yield judge(Requirement(name, "x", "value", 1), Observation(2, ""))
+
+    return look
+
+
+def bad(name: str, end: Callable[[], object]) -> Callable[..., Iterator[Finding]]:
+    def look(*words: Any) -> Iterator[Finding]:
+        yield from good(name)(*words)
+        end()
+
+    return look
+
+
+def nest() -> object:
+    return nest()
+
+
+def check(
+    monkeypatch: pytest.MonkeyPatch, end: Callable[[], object], seconds: float = 60.0
+) -> list[tuple[str, str, str, str]]:
+    looks = {name: good(name) for name in NAMES}
+    looks["sessions"] = bad("sessions", end)
+    monkeypatch.setattr(check_host, "_LOOKS", looks)
+    result = check_within.check_within(POLICY, Options(sections=NAMES, time_limit=seconds))
+    return [
+        (one.requirement.place, one.requirement.item, one.status, one.observation.reason)
+        for one in result.findings
+    ]
+
+
+FINE = [("kernel", "x", "pass", ""), ("sessions", "x", "pass", ""), ("docker", "x", "pass", "")]
+
+
+def test_all_that_answers_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert check(monkeypatch, lambda: None) == FINE
+
+
+@pytest.mark.parametrize(
+    ("end", "seconds", "reason"),
+    [
+        (lambda: time.sleep(600), 2.0, "the look was not done in time (time limit 2 s)"),
+        (lambda: signal.pause(), 2.0, "the look was not done in time (time limit 2 s)"),
+        (lambda: os.kill(os.getpid(), 9), 60.0, "the look was ended by signal 9"),
+        (lambda: os._exit(3), 60.0, "the look ended without an answer"),
+        (nest, 60.0, "RecursionError: maximum recursion depth exceeded"),
+        (lambda: {}["no"], 60.0, "KeyError: 'no'"),
+        (lambda: os.listdir("/no"), 60.0, "[Errno 2] No such file or directory: '/no'"),
+    ],
+    ids=["sleeps", "pauses", "killed", "exits", "nests", "crashes", "reads"],
+)
+def test_a_section_that_does_not_answer_leaves_the_others(
+    monkeypatch: pytest.MonkeyPatch, end: Callable[[], object], seconds: float, reason: str
+) -> None:
+    unlooked = ("sessions", LOOK, "unknown", reason)
+    seen = check(monkeypatch, end, seconds)
+    assert [one[:3] for one in seen] == [one[:3] for one in (*FINE[:2], unlooked, FINE[2])]
+    assert seen[2][3].startswith(reason)
+
+
+def test_a_look_that_ignores_its_end_is_killed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(check_within, "_GRACE", 0.2)
+
+    def stay() -> None:
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        time.sleep(600)
+
+    assert len(check(monkeypatch, stay, 1.0)) == 4
+    with pytest.raises(ChildProcessError):
+        os.waitpid(-1, os.WNOHANG)
+
+
+def test_what_was_made_is_put_away(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
+    """A look that is ended in time leaves what its ``finally`` removes to nobody."""
+
+    def make() -> None:
+        (tmp_path / "made").touch()
+        try:
+            time.sleep(600)
+        finally:
+            (tmp_path / "made").unlink()
+
+    check(monkeypatch, make, 1.0)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_look_that_cannot_be_made_is_not_green(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(check_host, "_LOOKS", {"kernel": bad("kernel", nest)})
+    result = check_within.check_within(POLICY, Options(sections=("kernel",)))
+    assert [result.falls_short(one) for one in ("fail", "later", "unknown", "never")] == [
+        True, True, True, False,
+    ]  # fmt: skip
+    assert not result.has_shortfall("fail")
+
+
+def test_a_refused_question_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_words: Any) -> Iterator[Finding]:
+        raise ValueError("no such run")
+        yield
+
+    monkeypatch.setattr(check_host, "_LOOKS", {"training": refuse})
+    policy = load_policy({"training": {"workers": 1}}, "none", True)
+    with pytest.raises(ValueError, match=r"^no such run$"):
+        check_within.check_within(policy, Options(sections=("training",)))
+
+
+@pytest.mark.parametrize("seconds", [0.0, -1.0, float("nan"), float("inf")])
+def test_a_time_limit_is_a_number_of_seconds(seconds: float) -> None:
+    with pytest.raises(ValueError, match=r"^time_limit: .* is not a number of seconds above 0$"):
+        check_within.check_within(POLICY, Options(time_limit=seconds))
+
+
+def test_an_interrupt_ends_the_look(monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupt() -> None:
+        time.sleep(0.5)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    threading.Thread(target=interrupt).start()
+    with pytest.raises(KeyboardInterrupt):
+        check(monkeypatch, lambda: time.sleep(600))
+    with pytest.raises(ChildProcessError):
+        os.waitpid(-1, os.WNOHANG)
