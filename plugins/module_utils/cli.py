@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import argparse
+import gc
 import json
 import sys
 
@@ -207,6 +208,7 @@ def _tell_cause(arguments: argparse.Namespace) -> int:
 def _resolve(arguments: argparse.Namespace) -> int:
     from .resolve import format_entries, format_resolved, resolve_tree  # A check needs none of it.
 
+    gc.disable()  # Nothing here refers to itself; of 10^6 lines, looking takes a third of the time.
     stated = resolve_tree(arguments.root, arguments.user, arguments.service, arguments.unit)
     _print(list(format_entries(stated) if arguments.json else format_resolved(stated)), False)
     return COMPLIES

@@ -25,7 +25,7 @@ from .policy.pam_stack import find_pam_limits, flatten, read_limits_options
 from .policy.plan_services import USER_CONF
 from .policy.rlimit import ITEMS, UNLIMITED, format_quantity
 from .policy.services_policy import TASKS
-from .policy.sysctl_conf import SYSCTL_CONF
+from .policy.sysctl_conf import SYSCTL_CONF, spell_key
 from .policy.sysctl_writes import SYSTEMD, find_procps, resolve_key
 from .policy.systemd_limits import (
     MANAGER,
@@ -113,9 +113,12 @@ def _resolve_kernel(root: str) -> Iterator[dict[str, object]]:
     files = {**read_sysctl_files(root), **({} if conf is None else {SYSCTL_CONF: conf})}
     readers = (SYSTEMD, find_procps(read_os_release(root)))
     indexes = [(one.arrange(files), one) for one in readers]
-    keys = {line.key for index, _reader in indexes for line in index.lines if not line.glob}
+    alike = indexes[0][0].is_read_like(indexes[1][0])
+    named = {line.name for index, _reader in indexes for line in index.lines if not line.glob}
+    keys = {spell_key(name) for name in named}
     for key in sorted(key for key in keys if key.strip() == key):
-        at_boot, by_procps = (resolve_key(index, key, one) for index, one in indexes)
+        bounds = [resolve_key(index, key, one) for index, one in indexes[: 1 if alike else 2]]
+        at_boot, by_procps = bounds[0], bounds[-1]
         found = {"at_boot": at_boot, "by_procps": by_procps}
         values = {bound.winner.value if bound else "" for bound in found.values()}
         if len(values) == 1:

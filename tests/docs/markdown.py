@@ -189,7 +189,8 @@ def fill(command: str, values: Mapping[str, str]) -> str:
 
     :raises ValueError: If a word in capitals is left that nothing is known of.
     """
-    unknown = set(_PLACEHOLDER.findall(command)) - set(values)
+    ends = {match[2] for match in _HERE_DOCUMENT.finditer(command)}
+    unknown = set(_PLACEHOLDER.findall(command)) - set(values) - ends
     if unknown:
         raise ValueError(f"what stands for {', '.join(sorted(unknown))}?")
     if not values:

@@ -295,6 +295,9 @@ DOCUMENTS: Mapping[str, Document] = {
     "tests/faults/README.md": Document(
         ways={"python -m tests.faults --list": Way(prints=("pam: ", "docker: "))}
     ),
+    "tests/hostile/README.md": Document(
+        preamble="from tests.hostile.attack import Attack", place=DESK, python=DESK
+    ),
     "tests/host/README.md": Document(
         values={"COMMAND": "id -un"},
         place=DESK,

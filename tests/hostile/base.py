@@ -58,7 +58,7 @@ sys.path.insert(0, "/opt")
 from mlhost_limits.verbs import run_monitor
 given = {"profile": "training", "policy": json.load(open("/root/hostile/node.json")),
          "state": "present", "interval": "1h", "textfile_directory": "", "canary": "never",
-         "first_boot": False}
+         "first_boot": False, "drain_on_error": False}
 print(run_monitor(given, False))
 """
 PREPARE = f"""
@@ -86,13 +86,13 @@ tar -C /bin -c busybox | podman import - tiny
 sh /opt/start_slurm.sh
 """
 FINISH = f"""
+set -e
 python3 {FOLDER}/provision_once.py
 systemctl reset-failed docker.service
 python3 /opt/install.py
-systemctl stop mlhost-limits.timer mlhost-limits-monitor.timer 2>/dev/null
-env -i SLURMD_NODENAME=host /usr/local/lib/mlhost-limits/node-health
-scontrol update nodename=host state=resume 2>/dev/null
-true
+systemctl stop mlhost-limits-monitor.timer
+env -i SLURMD_NODENAME=host /usr/local/lib/mlhost-limits/node-health || true
+scontrol update nodename=host state=resume 2>/dev/null || true
 """
 
 

@@ -24,22 +24,28 @@ class Index:
     :raises ValueError: If they hold more patterns than anybody compares.
     """
 
-    def __init__(self, lines: Sequence[SysctlLine]) -> None:
+    def __init__(self, lines: tuple[SysctlLine, ...]) -> None:
         self.lines = lines
         self.spellings = {line.name for line in lines}
         self.patterns = self.whole = Patterns(expands=True)
         if any("{" in line.name for line in lines):
             self.whole = Patterns(expands=False)
-        self._simple, self._resolved = _Chain(), _Chain()
+        self._simple, self._elsewhere = _Chain(), _Chain()
+        self._leads_elsewhere: set[int] = set()
         for number, line in enumerate(lines):
             if line.glob:
                 self.patterns.put(number, line)
                 if self.whole is not self.patterns:
                     self.whole.put(number, line)
             else:
-                self._simple.put(simplify(line.name), number)
-                self._resolved.put(resolve_path(line.name), number)
+                name = simplify(line.name)
+                self._simple.put(name, number)
+                leads_to = resolve_path(line.name)
+                if leads_to != name:
+                    self._elsewhere.put(leads_to, number)
+                    self._leads_elsewhere.add(number)
         self._ranks = _rank_patterns(lines)
+        self._is_plain = not self._ranks and not self._leads_elsewhere
 
     def find_named(self, name: str) -> list[SysctlLine]:
         """Return the lines that name a file."""
@@ -47,7 +53,22 @@ class Index:
 
     def find_resolved(self, name: str) -> list[int]:
         """Return the numbers of the lines whose path leads to a file."""
-        return self._resolved.list(name)
+        here = [one for one in self._simple.list(name) if one not in self._leads_elsewhere]
+        return sorted([*here, *self._elsewhere.list(name)])
+
+    def find_only(self, name: str) -> SysctlLine | None:
+        """Return the line that names a file where no other does, and no pattern covers any."""
+        number = self._simple.find_only(name) if self._is_plain else None
+        return None if number is None else self.lines[number]
+
+    def is_read_like(self, other: Index) -> bool:
+        """Tell whether every reader makes the same of both: lines that name one file each, and
+        assign a value."""
+        return (
+            self._is_plain
+            and self.lines == other.lines
+            and all(line.value is not None for line in self.lines)
+        )
 
     def find_covering(self, name: str) -> list[SysctlLine]:
         """Return the lines whose pattern covers a file."""
@@ -88,6 +109,11 @@ class _Chain:
             self._before[number] = before
         self._last[key] = number
 
+    def find_only(self, key: str) -> int | None:
+        """Return the number where there is one alone."""
+        number = self._last.get(key)
+        return None if number in self._before else number
+
     def list(self, key: str) -> list[int]:
         """Return the numbers in the order in which they were put."""
         found = []
@@ -103,8 +129,9 @@ class Patterns:
 
     def __init__(self, expands: bool) -> None:
         self._expands = expands
-        self._masks: dict[int, dict[tuple[int, ...], dict[tuple[str, ...], list[int]]]] = {}
-        self._known: list[tuple[int, list[str]]] = []
+        self._masks: dict[int, dict[tuple[int, ...], dict[str, list[int]]]] = {}
+        self._known: list[str] = []
+        self._numbers: list[int] = []
         self._tests = 0
 
     def put(self, number: int, line: SysctlLine) -> None:
@@ -114,28 +141,29 @@ class Patterns:
                 raise ValueError(f"{line.path}:{line.line}: is one pattern too many to be compared")
             parts = simplify(choice).split("/")
             mask = tuple(place for place, part in enumerate(parts) if not is_pattern(part))
-            plain = tuple(parts[place] for place in mask)
+            plain = "/".join([parts[place] for place in mask])
             by_mask = self._masks.setdefault(len(parts), {})
             by_mask.setdefault(mask, {}).setdefault(plain, []).append(len(self._known))
-            self._known.append((number, parts))
+            self._known.append("/".join(parts))
+            self._numbers.append(number)
 
     def find(self, name: str) -> list[int]:
         """Return the numbers of the lines whose pattern matches a name.
 
         :raises ValueError: If too many had to be compared, for this name and those before it.
         """
-        return sorted({self._known[one][0] for one in self._find(name)}) if self._known else []
+        return sorted({self._numbers[one] for one in self._find(name)}) if self._known else []
 
     def _find(self, name: str) -> Iterator[int]:
         wanted = name.split("/")
         for mask, known in self._masks.get(len(wanted), {}).items():
-            near = known.get(tuple(wanted[place] for place in mask), ())
+            near = known.get("/".join([wanted[place] for place in mask]), ())
             self._tests += 1 + len(near)
             if self._tests > _MOST_TESTS:
                 raise ValueError("the files of sysctl.d hold more patterns than can be compared")
             for one in near:
-                parts = self._known[one][1]
-                if all(map(_may_match, parts, wanted)) and matches_path("/".join(parts), name):
+                pattern = self._known[one]
+                if all(map(_may_match, pattern.split("/"), wanted)) and matches_path(pattern, name):
                     yield one
 
 

@@ -85,7 +85,10 @@ def _arrange(
     parse: Callable[[str, str], list[SysctlLine]], files: tuple[tuple[str, str], ...]
 ) -> Index:
     """Keep what was made of files: a check asks for key after key."""
-    return Index([line for path, text in files for line in parse(text, path)])
+    return _index(tuple(line for path, text in files for line in parse(text, path)))
+
+
+_index = lru_cache(maxsize=2)(Index)  # Both programs read most files alike.
 
 
 SYSTEMD = Reader("systemd", parse_sysctl_conf, _list_writes_of_systemd, is_procps=False)
@@ -133,6 +136,9 @@ def resolve_key(
 ) -> Bound | None:
     """Return the winning line of one key, as :func:`resolve_sysctl` does of several."""
     name = with_slashes(key)
+    only = index.find_only(name)
+    if only and only.value is not None:
+        return Bound(only.declaration)
     writes = reader.list_writes(index, name)
     taken = [one for one in writes if is_taken is None or is_taken(key, one.value or "")]
     ranked = [*index.find_covering(name), *index.find_named(name)]

@@ -131,12 +131,19 @@ def resolve_unit_limits(manager: Reading, unit: Reading) -> Iterator[tuple[str, 
     statements = [*manager.statements, *unit.statements]
     for item in dict.fromkeys(LIMIT_KEYS.values()):
         ranked = [statement for statement in statements if statement.item == item]
-        for kind in ("soft", "hard") if ranked else ():
-            declared = [_declare(statement, kind) for statement in ranked]
-            yield item, kind, Bound(declared[-1], tuple(declared[:-1]))
+        if ranked:
+            soft = [_declare(statement) for statement in ranked]
+            hard = [
+                one
+                if one.value == statement.limit.hard
+                else one._replace(value=statement.limit.hard)
+                for one, statement in zip(soft, ranked)
+            ]
+            yield item, "soft", Bound(soft[-1], tuple(soft[:-1]))
+            yield item, "hard", Bound(hard[-1], tuple(hard[:-1]))
 
 
-def _declare(statement: Statement, kind: str) -> Declaration:
+def _declare(statement: Statement) -> Declaration:
     setting = statement.setting
     text = f"{setting.key}={setting.value}"
-    return Declaration(setting.path, setting.line, text, getattr(statement.limit, kind))
+    return Declaration(setting.path, setting.line, text, statement.limit.soft)

@@ -8,6 +8,7 @@ Sources: ``rlimit_parse()``, ``parse_size()``, ``parse_time()``, ``safe_atollu_f
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 from .rlimit import ITEMS, RLIMITS, UNLIMITED, Rlimit
 
@@ -44,6 +45,7 @@ _MICROSECONDS = {
 """The first unit that a text starts with counts, so that their order matters."""
 
 
+@lru_cache(maxsize=64)
 def parse_limit_setting(key: str, value: str) -> Rlimit:
     """Read ``LimitNOFILE=1024:4096`` and its like into the kernel's unit.
 
@@ -68,6 +70,8 @@ def parse_limit_setting(key: str, value: str) -> Rlimit:
 
 def _split_bounds(value: str) -> list[str]:
     """Return one or two bounds; a backslash goes and takes the meaning of what follows it."""
+    if "\\" not in value and ":" not in value:
+        return [value]
     pieces = re.findall(r"\\.|[^\\]", value, re.DOTALL)
     bounds = [""]
     for piece in pieces:

@@ -15,7 +15,7 @@ from .systemd_text import split_lines
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 UNIT_DIRECTORIES = (
     "/etc/systemd/system.control",
@@ -94,6 +94,7 @@ def parse_unit(text: str, path: str) -> list[Setting]:
 def scan_unit(text: str, path: str) -> Scan:
     """Return every assignment up to a line that systemd cannot bear (``parse_line()``)."""
     settings: list[Setting] = []
+    names: dict[str, str] = {}
     section = ""
     for number, line in _join_lines(text):
         fault = _find_fault(line)
@@ -104,9 +105,9 @@ def scan_unit(text: str, path: str) -> Scan:
             continue
         key, equals, value = line.partition("=")
         if equals and key:
-            settings.append(
-                Setting(section, key.rstrip(_BLANK), value.lstrip(_BLANK), path, number)
-            )
+            key = key.rstrip(_BLANK)
+            key = names.setdefault(key, key)  # One text for the many that are alike.
+            settings.append(Setting(section, key, value.lstrip(_BLANK), path, number))
     return Scan(settings)
 
 
@@ -130,9 +131,8 @@ def _is_utf8(line: str) -> bool:
     return not any(0xFDD0 <= ord(char) <= 0xFDEF or ord(char) & 0xFFFE == 0xFFFE for char in text)
 
 
-def _join_lines(text: str) -> list[tuple[int, str]]:
+def _join_lines(text: str) -> Iterator[tuple[int, str]]:
     """Join continued lines with a space; comments are dropped, inside a continuation too."""
-    joined: list[tuple[int, str]] = []
     pending: list[str] = []
     start, marked = 0, False
     for number, line in enumerate(split_lines(text), 1):
@@ -144,9 +144,9 @@ def _join_lines(text: str) -> list[tuple[int, str]]:
         if (len(line) - len(line.rstrip("\\"))) % 2:
             pending.append(line[:-1] + " ")
             continue
-        joined.append((start, "".join([*pending, line]).strip(_BLANK)))
+        yield start, "".join([*pending, line]).strip(_BLANK)
         pending = []
-    return [*joined, (start, "".join(pending).strip(_BLANK))]
+    yield start, "".join(pending).strip(_BLANK)
 
 
 def list_dropin_folders(

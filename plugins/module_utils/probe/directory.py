@@ -80,11 +80,13 @@ def look_at_directory(
         return FolderFacts(path, user or "", UNKNOWN_STATE, reason)
     uid = entry.pw_uid
     names = [pick_trial_name() for number in range(len(proofs) + 1)]
-    trials = [_write_a_file, *(PROOFS[name] for name in proofs)]
-    tasks: list[Callable[[], object]] = [partial(_as_user, uid, path, partial(_look, path))]
+    tasks: list[Callable[[], object]] = [
+        partial(_as_user, uid, path, partial(_look, path)),
+        partial(_write, uid, path, names[0]),
+    ]
     tasks += [
-        partial(_as_user, uid, path, partial(_try, path, name, trial))
-        for name, trial in zip(names, trials)
+        partial(_as_user, uid, path, partial(_try, path, name, PROOFS[proof]))
+        for name, proof in zip(names[1:], proofs)
     ]
     look, writing, *rest = run_in_children(tasks, seconds)
     late = [name for name, report in zip(names, (writing, *rest)) if report.problem]
@@ -120,6 +122,15 @@ def _as_user(uid: int, path: str, task: Callable[[], object]) -> object:
     if uid != os.geteuid():
         leave_root(find_account(uid), {})
     return task()
+
+
+def _write(uid: int, path: str, name: str) -> object:
+    """Write there as the user; a root that lacks capabilities may not do what the owner may."""
+    may_write = uid != os.geteuid() or os.access(path, os.W_OK | os.X_OK, effective_ids=True)
+    found = _as_user(uid, path, partial(_try, path, name, _write_a_file))
+    if may_write or found != (PASS, ""):
+        return found
+    return FAIL, f"[Errno {errno.EACCES}] {os.strerror(errno.EACCES)}"
 
 
 def _look(path: str) -> dict[str, object]:

@@ -14,7 +14,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-LARGEST = 2 * 2**20
+LARGEST = 8 * 2**20
 """Bytes; a configuration file larger than this is a mistake or an attack."""
 
 _KERNEL = ("/proc/", "/sys/")
@@ -25,7 +25,7 @@ def read_text(path: str, root: str = "/") -> str | None:
 
     A link that hangs counts as absent. A folder counts as empty, as the C library reads it.
 
-    :raises OSError: If it cannot be read or is larger than 2 MiB.
+    :raises OSError: If it cannot be read or is larger than 8 MiB.
     """
     content = read_bytes(path, root)
     return None if content is None else content.decode("latin-1")
@@ -34,7 +34,7 @@ def read_text(path: str, root: str = "/") -> str | None:
 def read_bytes(path: str, root: str = "/") -> bytes | None:
     """Return a file's content; ``None`` where it is absent. A named pipe is empty, unopened.
 
-    :raises OSError: If it cannot be read, is larger than 2 MiB, or is not root's to its end.
+    :raises OSError: If it cannot be read, is larger than 8 MiB, or is not root's to its end.
     """
     try:
         if root == "/" and path.startswith(_KERNEL):
