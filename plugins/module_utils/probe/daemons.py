@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 _UIDS = re.compile(rb"^Uid:\t0\t0\t0\t0$", re.MULTILINE)
 _DELETED = " (deleted)"
+_LONGEST_COMM = 15
 _OTHERS_SLICES = ("user.slice", "machine.slice")
 
 
@@ -33,16 +34,26 @@ def is_daemon(pid: int, program: str, units: Sequence[str] = (), proc: str = "/p
     if not is_roots(pid, proc):
         return False
     try:
-        name = os.path.basename(os.readlink(f"{folder}/exe").replace(_DELETED, ""))
-        found = os.stat(f"{folder}/exe")
         cgroup = os.fsdecode(read_kernel_file(f"{folder}/cgroup"))
+        runs_it = _runs_program(folder, program)
     except OSError:
         return False
+    return runs_it and (is_in_unit(cgroup, units) or _shares_files(folder, proc))
+
+
+def _runs_program(folder: str, program: str) -> bool:
+    """Tell whether a process of root's runs a program of root's; only root can see which."""
+    try:
+        name = os.path.basename(os.readlink(f"{folder}/exe").replace(_DELETED, ""))
+        found = os.stat(f"{folder}/exe")
+    except PermissionError:
+        if os.geteuid() == 0:
+            return False
+        name = os.fsdecode(read_kernel_file(f"{folder}/comm")).rstrip("\n")
+        return name == program[:_LONGEST_COMM]
     if name != program and not name.startswith(f"{program}-"):
         return False
-    if found.st_uid != 0 or found.st_mode & stat.S_IWOTH or _is_of_group(found):
-        return False
-    return is_in_unit(cgroup, units) or _shares_files(folder, proc)
+    return found.st_uid == 0 and not found.st_mode & stat.S_IWOTH and not _is_of_group(found)
 
 
 def is_roots(pid: int, proc: str = "/proc") -> bool:

@@ -76,3 +76,22 @@ def test_any_unit_of_the_system_is_one() -> None:
     assert is_in_unit("0::/system.slice/x.service")
     assert is_in_unit("0::/init.scope")
     assert not is_in_unit("0::/user.slice/user-0.slice/session-1.scope")
+
+
+@pytest.mark.parametrize(
+    ("user", "comm", "wanted"),
+    [(0, "slurmd", False), (1000, "slurmd", True), (1000, "sshd", False)],
+)
+def test_who_is_not_root_believes_the_unit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, user: int, comm: str, wanted: bool
+) -> None:
+    """The kernel shows the program of a process of root's to root alone."""
+    write(tmp_path)
+    (tmp_path / "7/comm").write_text(f"{comm}\n")
+
+    def refuse(path: str) -> str:
+        raise PermissionError(13, "Permission denied", path)
+
+    monkeypatch.setattr(os, "readlink", refuse)
+    monkeypatch.setattr(os, "geteuid", lambda: user)
+    assert is_daemon(7, "slurmd", ("slurmd.service",), str(tmp_path)) is wanted
