@@ -20,6 +20,7 @@ LOGS = BUILD / "logs"
 COLLECTION = BUILD / "collections" / "ansible_collections" / "mlhost" / "limits"
 _DOCS = ("antsibull-docs", "lint-collection-docs", "--plugin-docs", "--skip-rstcheck")
 
+_SLOWEST = 10
 GET_PIP = "import ensurepip\n\nensurepip.bootstrap()\n"
 
 
@@ -134,12 +135,20 @@ def molecule_steps() -> list[Step]:
     ]
 
 
-NATIVE = {"lint": lint_steps, "unit": unit_steps}
+NATIVE = {"unit": unit_steps, "lint": lint_steps}
 ON_GUESTS = {"host": host_steps, "molecule": molecule_steps}
 STAGES = {**NATIVE, **ON_GUESTS}
 
 
-def run_step(step: Step) -> bool:
+class Result(NamedTuple):
+    """How a step ended, after how many seconds."""
+
+    name: str
+    passed: bool
+    seconds: float
+
+
+def run_step(step: Step) -> Result:
     """Run one command with its output in a log; print the result and, if it failed, the log."""
     LOGS.mkdir(parents=True, exist_ok=True)
     log = LOGS / f"{step.name.replace(' ', '-')}.log"
@@ -162,7 +171,7 @@ def run_step(step: Step) -> bool:
     if not passed:
         lines += text.splitlines()[-200:]
     print("\n".join(lines), flush=True)
-    return passed
+    return Result(step.name, passed, seconds)
 
 
 def summarise(text: str) -> str:
@@ -178,14 +187,17 @@ def main(names: list[str]) -> int:
     if unknown:
         print(f"no stage {', '.join(unknown)}; accepted are {', '.join(STAGES)}")
         return 2
-    results: list[bool] = []
+    done: list[Result] = []
     for stages in (NATIVE, ON_GUESTS):
         steps = [step for name in names or STAGES if name in stages for step in STAGES[name]()]
-        # An emulated guest keeps one core busy, and there are two.
-        with ThreadPoolExecutor(2 if stages is ON_GUESTS else 1) as pool:
-            results += pool.map(run_step, steps)
-    print(f"{results.count(True)} passed, {results.count(False)} failed")
-    return 0 if all(results) else 1
+        # A guest, or a step without one, keeps one core busy, and there are two.
+        with ThreadPoolExecutor(2) as pool:
+            done += pool.map(run_step, steps)
+    slowest = sorted(done, key=lambda one: one.seconds, reverse=True)[:_SLOWEST]
+    print("slowest: " + ", ".join(f"{one.name} {one.seconds:.0f} s" for one in slowest))
+    failed = sum(not one.passed for one in done)
+    print(f"{len(done) - failed} passed, {failed} failed")
+    return 1 if failed else 0
 
 
 if __name__ == "__main__":

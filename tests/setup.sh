@@ -26,14 +26,4 @@ if [ -n "$missing" ]; then
         exit 1
     fi
 fi
-stamp=$venv/installed
-if ! cmp -s requirements-dev.txt "$stamp"; then
-    say "Installing Python packages into $venv (half a minute)"
-    mkdir -p build
-    python3 -m venv --clear "$venv"
-    if ! "$venv/bin/pip" install --disable-pip-version-check -r requirements-dev.txt > build/pip.log 2>&1; then
-        say "pip could not install them; see build/pip.log."
-        exit 1
-    fi
-    cp requirements-dev.txt "$stamp"
-fi
+exec sh tests/venv.sh "$venv"

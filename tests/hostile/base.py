@@ -90,7 +90,8 @@ set -e
 python3 {FOLDER}/provision_once.py
 systemctl reset-failed docker.service
 python3 /opt/install.py
-systemctl stop mlhost-limits-monitor.timer
+systemctl stop "*.timer"
+systemctl stop man-db.service 2>/dev/null || true
 env -i SLURMD_NODENAME=host /usr/local/lib/mlhost-limits/node-health || true
 scontrol update nodename=host state=resume 2>/dev/null || true
 """

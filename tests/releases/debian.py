@@ -43,4 +43,6 @@ def read_versions(release: str) -> dict[str, str]:
 
 def run_scenario(release: str, scenario: str) -> bool:
     words = ["molecule", "test", "--scenario-name", scenario]
-    return run_step(Step(f"{release} {scenario}", words, environment={"MLHOST_RELEASE": release}))
+    return run_step(
+        Step(f"{release} {scenario}", words, environment={"MLHOST_RELEASE": release})
+    ).passed

@@ -110,7 +110,9 @@ def list_holders() -> list[tuple[str, set[str]]]:
     return [*found, ("sessions[].limits.nofile", set(BOUNDS))]
 
 
-@pytest.mark.parametrize(("path", "names"), list_holders(), ids=lambda one: str(one)[:40])
+@pytest.mark.parametrize(
+    ("path", "names"), list_holders(), ids=[path for path, _ in list_holders()]
+)
 def test_the_reference_has_the_keys_that_the_readers_accept(path: str, names: set[str]) -> None:
     assert find_accepted(path) == names
 

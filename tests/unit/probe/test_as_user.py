@@ -149,8 +149,9 @@ def test_a_program_gets_its_limits_its_environment_and_an_end() -> None:
 
 def test_a_file_is_read_as_its_owner(tmp_path: Path) -> None:
     """A user's link to what only root may read leads nowhere."""
-    for path in (tmp_path, tmp_path.parent, tmp_path.parents[1]):
-        path.chmod(0o755)
+    for path in (tmp_path, *tmp_path.parents):
+        if "pytest-of" in str(path):
+            path.chmod(0o755)
     own, link = tmp_path / "own", tmp_path / "link"
     own.write_text("mine")
     link.symlink_to("/etc/shadow")
