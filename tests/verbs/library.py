@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The one file of these tests that knows where the library's modules lie.
+
+Everything else calls what stands here. When files of the library move, this file changes alone.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import io
+import json
+import pkgutil
+from typing import Any
+
+import mlhost_limits
+from mlhost_limits import adopt as adopt_module
+from mlhost_limits import cli, node_health, verbs
+from mlhost_limits.apply import host as proof
+from mlhost_limits.apply import services as restarts
+from mlhost_limits.apply import slurm as of_slurm
+from mlhost_limits.explain import explain as explain_place
+from mlhost_limits.probe.session import SessionResult
+
+PACKAGE = "mlhost_limits"
+Given = dict[str, Any]
+Told = dict[str, Any]
+
+
+def load_all() -> None:
+    """Load every module once, so that no run need load any."""
+    for found in pkgutil.walk_packages(mlhost_limits.__path__, f"{PACKAGE}."):
+        importlib.import_module(found.name)
+
+
+def hurry() -> None:
+    """Let a service that was restarted count as up after a moment, and not after seconds."""
+    restarts._SETTLED = of_slurm._SETTLED = 0.2
+
+
+def provision(check_mode: bool = False, **given: Any) -> Told:
+    """Return what the module ``provision`` returns; what is not given has its default."""
+    return _call("provision", given, check_mode)
+
+
+def check(**given: Any) -> Told:
+    """Return what the module ``check`` returns."""
+    return _call("check", given, False)
+
+
+def monitor(check_mode: bool = False, **given: Any) -> Told:
+    """Return what the module ``monitor`` returns."""
+    return _call("monitor", given, check_mode)
+
+
+def _call(verb: str, given: Given, check_mode: bool) -> Told:
+    arguments, run = verbs.VERBS[verb]
+    defaults = {name: told.get("default") for name, told in arguments.items()}
+    words = json.loads(json.dumps({**defaults, "profile": "none", **given}))
+    told: Told = run(words, check_mode)
+    return told
+
+
+def explain(place: str, item: str) -> list[Told] | str:
+    """Return the links of one limit of one place, or why there are none."""
+    try:
+        return [link._asdict() for link in explain_place(place, item)]
+    except (OSError, ValueError) as error:
+        return str(error)
+
+
+def adopt(root: str) -> list[str]:
+    """Return the policy that a tree's own files amount to, as lines of YAML."""
+    lines: list[str] = adopt_module.adopt_tree(root)
+    return lines
+
+
+def command(*words: str) -> Told:
+    """Return how the command ended and what it wrote."""
+    out, errors = io.StringIO(), io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(errors):
+        status = cli.main(list(words))
+    return {"status": status, "out": out.getvalue(), "errors": errors.getvalue()}
+
+
+def tell_slurm(environment: dict[str, str], drain_on_error: bool = False) -> Told:
+    """Return how the program that Slurm runs on a node ended and what it wrote."""
+    out, errors = io.StringIO(), io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(errors):
+        status = node_health.main(environment, drain_on_error)
+    return {"status": status, "out": out.getvalue(), "errors": errors.getvalue()}
+
+
+__all__ = [
+    "PACKAGE",
+    "SessionResult",
+    "adopt",
+    "check",
+    "command",
+    "explain",
+    "hurry",
+    "load_all",
+    "monitor",
+    "proof",
+    "provision",
+    "tell_slurm",
+]
