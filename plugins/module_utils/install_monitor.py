@@ -16,7 +16,7 @@ from .apply.systemctl import reload_units, systemctl
 from .apply.textfile import read_written, remove_written
 from .policy.edit import Edit
 from .policy.node_paths import POLICY
-from .policy.plan import SectionPlan
+from .policy.plan import HostPlan, SectionPlan
 from .policy.plan_monitor import (
     FIRST_BOOT,
     HEALTH,
@@ -135,7 +135,7 @@ def _install(wanted: Monitor, check_mode: bool) -> Outcome:
             if FIRST_BOOT in files and not wanted.first_boot:
                 systemctl("disable", "--quiet", _FIRST_UNIT)
             units = [_UNIT, _FIRST_UNIT] if wanted.first_boot else [_UNIT]
-            apply_plans((_NOTHING, _NOTHING, plan), (), [partial(_start, plan, units)])
+            apply_plans(HostPlan(others=(plan,)), (), [partial(_start, plan, units)])
         for edit in metrics:
             remove_written(edit.path)
     return Outcome((*plan.edits, *metrics), (before, after))
@@ -213,7 +213,7 @@ def _remove(plan: SectionPlan, is_there: bool) -> None:
     if is_there:
         _stop()
     try:
-        apply_plans((_NOTHING, _NOTHING, plan), ())
+        apply_plans(HostPlan(others=(plan,)), ())
     except OSError:
         _start(_NOTHING, [_UNIT])
         raise

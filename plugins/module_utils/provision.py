@@ -10,7 +10,7 @@ from .apply.lock import only_run, remove_leftovers, wait_for_packages
 from .lockouts import find_kernel_lockouts, find_session_lockouts
 from .policy.finding import judge_limits
 from .policy.pam_limits import LIMITS_CONF, find_dialect
-from .policy.plan import SectionPlan
+from .policy.plan import HostPlan, SectionPlan
 from .policy.plan_kernel import KernelOptions, KernelPlan, plan_kernel
 from .policy.plan_sessions import SessionsOptions, plan_sessions
 from .policy.policy_reader import PolicyError
@@ -102,7 +102,8 @@ def _provision(policy: Policy, options: Options) -> Outcome:
     sessions = _plan_sessions(policy, options, kernel.nr_open)
     others = list(prepare_others(policy, options, kernel.nr_open))
     others = [Section(one.plan) for one in others] if image else others  # There is nothing to tell.
-    plans = (kernel.section, sessions, *(one.plan for one in others))
+    plan = HostPlan(kernel.section, sessions, tuple(one.plan for one in others))
+    plans = plan.sections
     problems = [problem for plan in plans for problem in plan.problems]
     problems += _find_lockouts(policy, options, kernel, sessions)
     problems += _find_editors(plans)
@@ -111,9 +112,9 @@ def _provision(policy: Policy, options: Options) -> Outcome:
     rivals = _find_rivals(plans)  # Nothing that may fail comes after the writing.
     said: tuple[str, ...] = (_UNBOOTED,) if image else ()
     if not options.check_mode:
-        said += _write(plans, kernel.writes, others, _find_named_users(policy))
+        said += _write(plan, kernel.writes, others, _find_named_users(policy))
     return Outcome(
-        edits=tuple(edit for plan in plans for edit in plan.edits),
+        edits=plan.edits,
         sysctls=(
             *((key, running[key] or "", value) for key, value in kernel.writes),
             *(change for one in others for change in one.running),
@@ -203,7 +204,7 @@ def _find_rivals(plans: Sequence[SectionPlan]) -> list[str]:
 
 
 def _write(
-    plans: Sequence[SectionPlan],
+    plan: HostPlan,
     writes: tuple[tuple[str, str], ...],
     others: Iterable[Section],
     users: Sequence[str],
@@ -212,15 +213,14 @@ def _write(
 
     :returns: What is worth saying of the host as it was before.
     """
-    edits = [edit for plan in plans for edit in plan.edits]
     settles = [one.settle for one in others if one.settle]
-    if not writes and not settles and not edits:
+    if not writes and not settles and not plan.edits:
         return ()
     from .apply.host import apply_plans
 
-    if any(edit.of_others for edit in edits):
+    if any(edit.of_others for edit in plan.edits):
         wait_for_packages()
-    return apply_plans(plans, writes, settles, users)
+    return apply_plans(plan, writes, settles, users)
 
 
 def _find_named_users(policy: Policy) -> list[str]:

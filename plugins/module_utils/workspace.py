@@ -15,7 +15,7 @@ from .apply.workspace import (
     remove_directory,
     unmount,
 )
-from .policy.plan import SectionPlan
+from .policy.plan import HostPlan
 from .policy.plan_workspace import (
     FSTAB,
     TMPFILES,
@@ -97,8 +97,7 @@ def _prepare(wanted: Workspace, moves: bool, check_mode: bool) -> Outcome:
     ours = is_ours(files.get(FSTAB), wanted.path)
     running = tuple(_plan_running(wanted, ours))
     if not check_mode and (plan.edits or running):
-        empty = SectionPlan()
-        apply_plans((empty, empty, plan), (), [lambda: _settle(wanted, running)])
+        apply_plans(HostPlan(others=(plan,)), (), [lambda: _settle(wanted, running)])
     aside = Aside((), 0, ())
     if moves and not wanted.absent and read_directory(wanted.path):
         aside = quarantine(find_target(wanted.path), check_mode)

@@ -17,7 +17,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from ..policy.plan import SectionPlan
+    from ..policy.plan import HostPlan
     from ..probe.session import SessionResult
     from .replace import Changes
 
@@ -28,12 +28,12 @@ _SERVICES = ("sshd", "su", "sudo", "cron", "login")
 
 
 def apply_plans(
-    plans: Sequence[SectionPlan],
+    plan: HostPlan,
     writes: tuple[tuple[str, str], ...],
     settles: Sequence[Settle] = (),
     users: Sequence[str] = (),
 ) -> tuple[str, ...]:
-    """Write the plans of the kernel, of sessions, and of all else, in this order.
+    """Write the plans of a host in their order, and prove that logins go on.
 
     Running values rise first, so that fs.nr_open is up before a nofile may reach for it.
 
@@ -44,14 +44,13 @@ def apply_plans(
     :raises OSError: If something could not be written, a session that opened does not open any
         more, or a daemon does not come back. Everything is as it was then.
     """
-    sessions = plans[1]
-    before = _open_sessions(users) if (sessions.edits or writes) and not is_image() else []
+    before = _open_sessions(users) if (plan.sessions.edits or writes) and not is_image() else []
     undo = apply_sysctls(writes)
     try:
-        harm = rehearse(sessions.edits, partial(_find_lost_session, before))
+        harm = rehearse(plan.sessions.edits, partial(_find_lost_session, before))
         if harm:
             raise OSError(f"{harm}; nothing was written")
-        changes = apply_edits([edit for plan in plans for edit in plan.edits])
+        changes = apply_edits(plan.edits)
         _prove(changes, before, settles)
     except BaseException:
         apply_sysctls(undo)

@@ -34,6 +34,22 @@ class SectionPlan(NamedTuple):
     notes: tuple[str, ...] = ()
 
 
+class HostPlan(NamedTuple):
+    """The plans of one run, in the order of writing; those of sessions are proved by logins."""
+
+    kernel: SectionPlan = SectionPlan()
+    sessions: SectionPlan = SectionPlan()
+    others: tuple[SectionPlan, ...] = ()
+
+    @property
+    def sections(self) -> tuple[SectionPlan, ...]:
+        return (self.kernel, self.sessions, *self.others)
+
+    @property
+    def edits(self) -> tuple[Edit, ...]:
+        return tuple(edit for section in self.sections for edit in section.edits)
+
+
 def plan_edits(before: Mapping[str, str], after: Mapping[str, str | None]) -> tuple[Edit, ...]:
     """Return one edit for each file whose text differs; files are held as latin-1.
 
