@@ -11,11 +11,13 @@ import importlib
 import io
 import json
 import pkgutil
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import mlhost_limits
 from mlhost_limits import adopt as adopt_module
 from mlhost_limits import cli, node_health, verbs
+from mlhost_limits import provision as provisioning
 from mlhost_limits.apply import host as proof
 from mlhost_limits.apply import services as restarts
 from mlhost_limits.apply import slurm as of_slurm
@@ -41,6 +43,25 @@ def hurry() -> None:
 def provision(check_mode: bool = False, **given: Any) -> Told:
     """Return what the module ``provision`` returns; what is not given has its default."""
     return _call("provision", given, check_mode)
+
+
+def record_sessions(note: Callable[[Sequence[tuple[str, str]]], bool]) -> None:
+    """Stand for the opening of sessions where a run proves that logins go on.
+
+    :param note: It is told of the sessions, and returns whether they open.
+    """
+
+    def measure(wanted: Sequence[tuple[str, str]], *_rest: Any) -> list[Any]:
+        opens = note(wanted)
+        reason = "" if opens else "as the test wants it"
+        return [SessionResult(*pair, None, "", reason, opens) for pair in wanted]
+
+    proof.measure_sessions = measure
+
+
+def refuse_nothing() -> None:
+    """Stand for a way to lock a host that no refusal knows."""
+    provisioning._find_lockouts = lambda *_given: ()
 
 
 def check(**given: Any) -> Told:
@@ -93,7 +114,6 @@ def tell_slurm(environment: dict[str, str], drain_on_error: bool = False) -> Tol
 
 __all__ = [
     "PACKAGE",
-    "SessionResult",
     "adopt",
     "check",
     "command",
@@ -101,7 +121,8 @@ __all__ = [
     "hurry",
     "load_all",
     "monitor",
-    "proof",
     "provision",
+    "record_sessions",
+    "refuse_nothing",
     "tell_slurm",
 ]

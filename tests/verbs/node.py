@@ -62,9 +62,14 @@ class Node:
         write_tree(self.folder, {path: text})
 
     def read(self) -> State:
-        """Return every file that a run may write, by its path on the host."""
+        """Return every file that a run may write, by its path on the host.
+
+        What stands for a value of the kernel keeps the end of a longer one that was there before.
+        """
         return {
-            f"/{path.relative_to(self.folder)}": path.read_bytes()
+            f"/{path.relative_to(self.folder)}": path.read_bytes().split(b"\n")[0]
+            if path.is_relative_to(self.folder / "proc")
+            else path.read_bytes()
             for name in _KEPT
             for path in sorted((self.folder / name).rglob("*"))
             if path.is_file() and not path.is_symlink()
