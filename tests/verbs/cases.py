@@ -87,7 +87,7 @@ class Case(NamedTuple):
     places: tuple[tuple[str, str], ...] = ()
 
 
-_SLURM_TOOLS = ("scontrol", "sinfo", "srun", "scancel")
+SLURM_TOOLS = ("scontrol", "sinfo", "srun", "scancel")
 _NOFILE = {"nofile": {"soft": 900, "hard": 1000}}
 
 CASES = {
@@ -157,9 +157,22 @@ CASES = {
     ),
     "slurm": Case(
         {"jobs": {"slurm": {"limits": {"nofile": 2000}, "memory": "64MiB", "cpus": 1}}},
-        Setting((SSHD, *_of_slurm(old=True)), _SLURM_TOOLS),
-        Setting((SSHD, *_of_slurm(old=False)), _SLURM_TOOLS),
+        Setting((SSHD, *_of_slurm(old=True)), SLURM_TOOLS),
+        Setting((SSHD, *_of_slurm(old=False)), SLURM_TOOLS),
         {"slurm_restart": True, "slurm_conf": True},
         (("job:slurm", "nofile"), ("job:slurm/batch", "nofile"), ("job:slurm@ssh", "nofile")),
     ),
 }
+
+
+def _join(policies: list[dict[str, Any]]) -> dict[str, Any]:
+    """Return one policy of all sections."""
+    whole: dict[str, Any] = {}
+    for policy in policies:
+        for key, value in policy.items():
+            whole[key] = {**whole.get(key, {}), **value} if isinstance(value, dict) else value
+    return whole
+
+
+WHOLE = _join([case.policy for case in CASES.values()])
+"""All sections at once."""

@@ -24,6 +24,7 @@ SYSTEM = {
     "/etc/hosts": "127.0.0.1 localhost node1\n",
     "/etc/ssh/sshd_config": "UsePAM yes\n",
     **{f"/etc/pam.d/{name}": _SESSION for name in ("sshd", "su", "sudo", "cron", "login")},
+    "/etc/pam.d/systemd-user": "session required pam_limits.so\n",
     "/etc/pam.d/other": "auth required pam_deny.so\naccount required pam_deny.so\n",
 }
 LIMITS = {
@@ -50,6 +51,7 @@ SERVICES = {
 _ID = "ab12" * 16
 _STATE = f"/var/lib/docker/containers/{_ID}"
 CONTAINERS = {
+    "/var/lib/prometheus/node-exporter/apt.prom": "apt_upgrades_pending 0\n",
     "/run/stand-ins/containers.json": json.dumps(
         {
             "list": [{"Id": _ID, "Image": "trainer:1"}],

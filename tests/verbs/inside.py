@@ -10,6 +10,7 @@ from __future__ import annotations
 import ctypes
 import os
 import resource
+import shutil
 import struct
 import subprocess
 import sys
@@ -18,6 +19,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 STAND_INS = Path(__file__).with_name("stand_ins")
+INSTALLED = "local/lib/mlhost-limits"
 SLEEP = "/usr/bin/sleep"
 _NEWNS, _NEWCGROUP, _NEWUTS, _NEWIPC, _NEWPID = 0x20000, 0x2000000, 0x4000000, 0x8000000, 0x20000000
 _BIND, _REC, _PRIVATE = 0x1000, 0x4000, 0x40000
@@ -121,11 +123,20 @@ def build(folder: Path, setting: Setting) -> None:
         path = Path("/run/stand-ins", name)
         path.touch() if name == "calls" else path.mkdir(exist_ok=True)
         path.chmod(0o777 if name != "calls" else 0o666)
+    shutil.rmtree("/run/systemd", ignore_errors=True)
     if setting.booted:
-        os.makedirs("/run/systemd/system", exist_ok=True)
+        os.makedirs("/run/systemd/system")
     for name, pair in LIMITS.items():
         _limit(name, pair)
     _forgo_raising()
+
+
+def keep_programs(folder: Path) -> None:
+    """Keep what a run has installed: the host's /usr goes with the run."""
+    kept = folder / "files_of_usr" / INSTALLED
+    shutil.rmtree(kept, ignore_errors=True)
+    if os.path.isdir(f"/usr/{INSTALLED}"):
+        shutil.copytree(f"/usr/{INSTALLED}", kept)
 
 
 def name_process(name: str) -> None:

@@ -101,7 +101,11 @@ def command(*words: str) -> Told:
     out, errors = io.StringIO(), io.StringIO()
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(errors):
         status = cli.main(list(words))
-    return {"status": status, "out": out.getvalue(), "errors": errors.getvalue()}
+    return {
+        "status": status,
+        "out": out.getvalue().splitlines(),
+        "errors": errors.getvalue().splitlines(),
+    }
 
 
 def tell_slurm(environment: dict[str, str], drain_on_error: bool = False) -> Told:
@@ -109,7 +113,11 @@ def tell_slurm(environment: dict[str, str], drain_on_error: bool = False) -> Tol
     out, errors = io.StringIO(), io.StringIO()
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(errors):
         status = node_health.main(environment, drain_on_error)
-    return {"status": status, "out": out.getvalue(), "errors": errors.getvalue()}
+    return {
+        "status": status,
+        "out": out.getvalue().splitlines(),
+        "errors": errors.getvalue().splitlines(),
+    }
 
 
 __all__ = [

@@ -15,6 +15,7 @@ import contextlib
 import json
 import os
 import shutil
+import signal
 import sys
 import time
 import traceback
@@ -28,7 +29,7 @@ from .inside import Setting
 from .library import PACKAGE, hurry, load_all
 
 State = dict[str, bytes]
-_KEPT = ("etc", "var/lib", "proc")
+_KEPT = ("etc", "var/lib", "proc", f"files_of_usr/{inside.INSTALLED}")
 load_all()
 hurry()
 _CACHED = [
@@ -139,6 +140,7 @@ def _be_first(folder: Path, task: Callable[[], Any], setting: Setting, writer: i
         inside.show(pid, {"cgroup": "0::/user.slice/user-0.slice/session-1.scope\n"})
         while os.wait()[0] != pid:
             pass  # As a first process, it has the orphans of all others.
+        inside.keep_programs(Path("/mnt"))
     except BaseException:
         _tell(writer, {"error": traceback.format_exc()})
     finally:
@@ -162,6 +164,7 @@ def _prepare() -> None:
     """Forget what the library learned of the machine, and let coverage follow."""
     os.environ.update(TZ="UTC", LC_ALL="C", PATH="/usr/sbin:/usr/bin:/sbin:/bin")
     time.tzset()
+    sys.executable = "/opt/python/bin/python3"  # Of whichever this is; it may be told.
     for cached in _CACHED:
         cached.cache_clear()
     _follow_coverage()
@@ -190,12 +193,14 @@ def _follow_coverage() -> None:
         Coverage(name, data_suffix=suffix, branch=branch, source=source).start()
 
     def save_and_leave(status: int) -> None:
-        with contextlib.suppress(Exception):
+        try:
+            signal.signal(signal.SIGTERM, signal.SIG_IGN)  # Who waits for it grows impatient.
             current = Coverage.current()
             assert current
             current.stop()
             current.save()
-        leave(status)
+        finally:
+            leave(status)
 
     count()
     os.register_at_fork(after_in_child=count)

@@ -3,13 +3,18 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from .cases import CASES
-from .walk import Walk, walk
+from . import library
+from .cases import CASES, LOGINS, SLURM_TOOLS, WHOLE
+from .files import HOST, USR
+from .inside import Setting
+from .node import Node, write_tree
+from .walk import Walk, settle, walk
 
 Record = Callable[[Path], Any]
 
@@ -24,4 +29,140 @@ def _record_section(name: str, folder: Path) -> Any:
     return record_walk(walk(name, folder))
 
 
-RECORDS: dict[str, Record] = {name: partial(_record_section, name) for name in CASES}
+_POLICIES = {
+    "/etc/whole.json": json.dumps(WHOLE),
+    "/etc/kernel.json": json.dumps(CASES["kernel"].policy),
+    "/etc/nothing.json": "{}",
+    "/etc/broken.json": '{"kernel": {"vm.max_map_count": "many"}, "sesions": []}',
+}
+
+
+def record_trees(folder: Path) -> Any:
+    """Return what is told of a tree that nobody runs: what it gives, and its policy."""
+    node = Node(folder, _POLICIES)
+    write_tree(folder / "srv/tree", {**HOST, **{f"usr/{path}": USR[path] for path in USR}})
+    write_tree(folder / "srv/tree", {"usr/bin/dockerd": "", "usr/bin/podman": ""})
+    tree, lines = "/srv/tree", [line.split() for line in _OF_TREES]
+    return {
+        " ".join(words): settle(node.run(partial(library.command, *words, "--root", tree)))
+        for words in lines
+    }
+
+
+_OF_TREES = (
+    "resolve",
+    "resolve --json",
+    "resolve --user alice --service sshd --unit jobs.service",
+    "resolve --user nobody --service none",
+    "resolve --user who",
+    "resolve --unit containerd.service --json",
+    "adopt",
+    "check --json",
+    "check --strict --user alice --service cron",
+    "check --policy /etc/whole.json",
+    "check --policy /etc/nothing.json",
+)
+
+
+def record_commands(folder: Path) -> Any:
+    """Return what the command tells on a host that runs."""
+    node = Node(folder, _POLICIES)
+    return {
+        words: settle(node.run(partial(library.command, *words.split()), LOGINS))
+        for words in _OF_HOST
+    }
+
+
+_OF_HOST = (
+    "resolve --user alice",
+    "adopt",
+    "adopt --root /nowhere",
+    "explain kernel vm.max_map_count",
+    "explain kernel vm.max_map_count --json",
+    "explain nowhere nofile",
+    "cause pam-user-beats-wildcard",
+    "cause nothing-of-ours",
+    "check --policy /etc/kernel.json",
+    "check --policy /etc/kernel.json --strict --json",
+    "check --policy /etc/broken.json",
+    "check --user alice --service su --canary never",
+)
+
+
+def record_image(folder: Path) -> Any:
+    """Return what provisioning gives in an image that is being built, and its check."""
+    node, setting = Node(folder), Setting(programs=("dockerd", "podman"), booted=False)
+    words: dict[str, Any] = {"policy": WHOLE, "override": True, "slurm_conf": True}
+    steps: dict[str, Callable[[], Any]] = {
+        "asked": partial(library.provision, True, **words),
+        "present": partial(library.provision, **words),
+        "again": partial(library.provision, **words),
+        "check": partial(library.check, policy=WHOLE),
+        "absent": partial(library.provision, state="absent", **words),
+    }
+    return {name: settle(node.run(task, setting)) for name, task in steps.items()}
+
+
+def record_monitor(folder: Path) -> Any:
+    """Return what it takes to let a host check itself, what it finds, and the way back."""
+    node = Node(folder)
+    words: dict[str, Any] = {"policy": CASES["kernel"].policy, "first_boot": True}
+    fewer: dict[str, Any] = {
+        "policy": CASES["kernel"].policy,
+        "textfile_directory": "",
+        "drain_on_error": True,
+    }
+    steps: dict[str, Callable[[], Any]] = {
+        "asked": partial(library.monitor, True, **words),
+        "present": partial(library.monitor, **words),
+        "again": partial(library.monitor, **words),
+        "look": look_at_node,
+        "fewer": partial(library.monitor, **fewer),
+        "absent": partial(library.monitor, state="absent", **words),
+        "absent again": partial(library.monitor, state="absent", **words),
+        "no folder": partial(library.monitor, **{**words, "textfile_directory": "/nowhere"}),
+        "refused": partial(library.monitor, **{**words, "interval": "soon"}),
+        "without systemd": partial(library.monitor, policy=words["policy"]),
+    }
+    told = {}
+    for name, task in steps.items():
+        setting = Setting(LOGINS.daemons, SLURM_TOOLS, booted=name != "without systemd")
+        result = node.run(task, setting)
+        for diff in result.get("diff", []):
+            if diff["after_header"].endswith(".prom"):
+                diff["before"] = ""  # It tells times.
+        told[name] = {"told": settle(result), "calls": node.read_calls()}
+    return told
+
+
+def look_at_node() -> Any:
+    """Return what the timer's command tells, and the metrics that do not vary."""
+    metrics = "/var/lib/prometheus/node-exporter/mlhost-limits.prom"
+    first = library.command("monitor", "--metrics", metrics)
+    health = [library.tell_slurm(known) for known in ({}, {"SLURM_JOB_ID": "7"})]
+    refused = library.command("monitor", "--policy", "/etc/nothing.json", "--exit-zero")
+    lines = Path(metrics).read_text(encoding="utf-8").splitlines()
+    kept = [line for line in lines if line.startswith("mlhost_limits_requirement")]
+    return {"monitor": first, "node-health": health, "refused": refused, "metrics": kept}
+
+
+def record_processes(folder: Path) -> Any:
+    """Return what is found of processes by their name, their unit and their user."""
+    limits = {"nofile": {"soft": 3000, "max": 4000}, "memlock": "1MiB"}
+    chosen = ({"unit": "jobs.service"}, {"user": "alice"}, {"name": "sshd"}, {"name": "none"})
+    policy = {"processes": [{**one, "limits": limits} for one in chosen]}
+    case, node = CASES["services"], Node(folder)
+    told = node.run(partial(library.check, policy=policy), case.before)
+    places = ("process:40", "process:50", "process:30", "process:99", "service:ssh.service")
+    chains = node.run(lambda: {one: library.explain(one, "nofile") for one in places}, case.before)
+    return settle({"check": told, "explain": chains})
+
+
+RECORDS: dict[str, Record] = {
+    "monitor": record_monitor,
+    "processes": record_processes,
+    **{name: partial(_record_section, name) for name in CASES},
+    "trees": record_trees,
+    "commands": record_commands,
+    "image": record_image,
+}

@@ -15,6 +15,7 @@ from .node import Node, State
 Told = dict[str, Any]
 _TIME = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\dZ?")
 _PID = re.compile(r"(pid |/proc/|canary-|limits-)[1-9]\d{2,}")
+_SIZE = re.compile(r"\b\d{5,} bytes")
 _MARK = re.compile(r"(mlhost-(?:canary|limits)-)[0-9a-f.-]{6,}\w*")
 
 
@@ -85,5 +86,5 @@ def settle(told: Any) -> Any:
         return [settle(value) for value in told]
     if isinstance(told, str):
         text = _MARK.sub(r"\1MARK", _TIME.sub("TIME", told))
-        return _PID.sub(r"\1PID", text)
+        return _SIZE.sub("SIZE bytes", _PID.sub(r"\1PID", text))
     return told
