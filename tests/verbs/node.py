@@ -57,6 +57,7 @@ class Node:
         write_tree(folder / "files_of_usr", USR)
         write_tree(folder / "cgroup", CGROUPS)
         os.chown(folder / "home/alice", 1000, 1000)
+        (folder / "var/tmp").chmod(0o1777)
 
     def write(self, path: str, text: str) -> None:
         """Write a file of the host."""

@@ -14,7 +14,9 @@ from .cases import CASES, LOGINS, SLURM_TOOLS, WHOLE
 from .files import HOST, USR
 from .inside import Setting
 from .node import Node, write_tree
+from .refusals import REFUSALS
 from .walk import Walk, settle, walk
+from .worlds import WORLDS
 
 Record = Callable[[Path], Any]
 
@@ -158,7 +160,29 @@ def record_processes(folder: Path) -> Any:
     return settle({"check": told, "explain": chains})
 
 
+def record_worlds(folder: Path) -> Any:
+    """Return what is told of each host on which something is amiss."""
+    told = {}
+    for number, (name, world) in enumerate(WORLDS.items()):
+        node = Node(folder / str(number), world.files)
+        told[name] = settle(node.run(world.ask, world.setting))
+    return told
+
+
+def record_refusals(folder: Path) -> Any:
+    """Return why each run fails that must; ``test_refusals`` looks at them one by one."""
+    told = {}
+    for number, (name, one) in enumerate(REFUSALS.items()):
+        node = Node(folder / str(number), one.files)
+        words = {"policy": one.policy, **one.given}
+        result = node.run(partial(library.provision, **words), one.setting)
+        told[name] = settle(result.get("problems", result))
+    return told
+
+
 RECORDS: dict[str, Record] = {
+    "refusals": record_refusals,
+    "worlds": record_worlds,
     "monitor": record_monitor,
     "processes": record_processes,
     **{name: partial(_record_section, name) for name in CASES},

@@ -16,7 +16,7 @@ Told = dict[str, Any]
 _TIME = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\dZ?")
 _PID = re.compile(r"(pid |/proc/|canary-|limits-)[1-9]\d{2,}")
 _SIZE = re.compile(r"\b\d{5,} bytes")
-_MARK = re.compile(r"(mlhost-(?:canary|limits)-)[0-9a-f.-]{6,}\w*")
+_MARK = re.compile(r"(/(?:run|var/tmp)/mlhost-(?:canary|limits)-)[\w.-]+")
 
 
 class Step(NamedTuple):

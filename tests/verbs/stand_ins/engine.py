@@ -108,7 +108,7 @@ def start() -> int:
     try:
         with open("/etc/docker/daemon.json", encoding="utf-8") as file:
             stated = json.load(file).get("default-ulimits", {})
-    except FileNotFoundError:
+    except (FileNotFoundError, ValueError):
         stated = {}
     pid = os.fork()
     if pid == 0:
