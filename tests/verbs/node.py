@@ -150,13 +150,15 @@ def _be_first(folder: Path, task: Callable[[], Any], setting: Setting, writer: i
 
 def _work(task: Callable[[], Any], writer: int) -> None:
     """Run the task and tell of it. Never returns."""
+    me = os.getpid()
     try:
         inside.name_process("python3")
         _prepare()
         time.sleep(0.001)
         _tell(writer, {"value": task()})
     except BaseException:
-        _tell(writer, {"error": traceback.format_exc()})
+        if os.getpid() == me:  # And not a child that was ended while it counted lines.
+            _tell(writer, {"error": traceback.format_exc()})
     finally:
         os._exit(0)
 
