@@ -37,6 +37,7 @@ def _state(
     size: int, text: str | None, memory: int, override: bool
 ) -> tuple[str | None, tuple[Shortfall, ...]]:
     """Return the text of fstab that gives a size, and the lines of others that are too low."""
+    remove_block(text or "", FSTAB)  # Half a block is refused, by its file.
     own = find_block_lines(text or "")
     lines = [line for line in find_lines(text or "", memory) if line.line not in own]
     low = list(takewhile(lambda line: int(line.value) < size, lines))

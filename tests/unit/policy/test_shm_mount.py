@@ -120,3 +120,13 @@ def test_the_chain() -> None:
     assert [link.value for link in links] == ["4GiB", "2GiB", "100MiB", "3GiB", "1GiB"]
     assert isinstance(links[3], Link)
     assert "not read" in links[3].source
+
+
+def test_half_a_block_of_ours_is_refused_by_its_file() -> None:
+    text = "# BEGIN mlhost.limits\ntmpfs /dev/shm tmpfs rw 0 0\n"
+    plan = plan_shm(2**30, text, 2**30, override=False, absent=False)
+    assert not plan.edits
+    assert plan.problems == (
+        "/etc/fstab: '# BEGIN mlhost.limits' and '# END mlhost.limits' must stand there once"
+        " each, in order",
+    )
