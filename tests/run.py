@@ -45,6 +45,7 @@ def lint_steps() -> list[Step]:
                 "tests/host",
                 "tests/hostile",
                 "tests/docs",
+                "tests/verbs",
                 "tests/run.py",
                 "tests/demo.py",
                 "tests/bench",
@@ -101,6 +102,7 @@ def unit_steps() -> list[Step]:
     ]
     return [
         Step("unit tests", ["pytest", "tests/unit", *coverage]),
+        Step("verbs", ["pytest", "tests/verbs"]),
         Step("oracle", ["pytest", "tests/oracle", "-s"]),
         Step("wheel", ["pytest", "tests/wheel"]),
         Step("page", ["pytest", "tests/page"]),
