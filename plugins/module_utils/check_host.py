@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from .policy.schema import Policy
     from .policy.waivers_policy import Waiver
 
+_SHARE_OF_A_USER = 0.3  # Of the time limit: the most that one user's container may take of it.
 _LONGEST_REASON = 300
 _RUN = "training"
 
@@ -270,7 +271,8 @@ def _check_podman(policy: Policy, options: Options, evidence: Evidence) -> Itera
     if policy.podman:
         from .check_podman import check_podman
 
-        yield from check_podman(policy.podman, options.canary, evidence)
+        seconds = options.time_limit * _SHARE_OF_A_USER
+        yield from check_podman(policy.podman, options.canary, evidence, seconds)
 
 
 def _check_containerd(policy: Policy, options: Options, evidence: Evidence) -> Iterator[Finding]:

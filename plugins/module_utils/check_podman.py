@@ -43,20 +43,23 @@ class Session(NamedTuple):
     reason: str = ""
 
 
-def check_podman(policy: PodmanPolicy, canary: str, evidence: Evidence) -> Iterator[Finding]:
+def check_podman(
+    policy: PodmanPolicy, canary: str, evidence: Evidence, seconds: float
+) -> Iterator[Finding]:
     """Yield the findings of every running container, and of a new one of root and of each user.
 
     :param canary: ``never`` leaves a new container unknown.
+    :param seconds: How long the trial of one user's container may take: each holds up the others.
     """
     for one in find_running(evidence.processes):
         if one.container.engine == "podman":
             yield from _look(one, policy, evidence)
     for user in ("", *policy.users):
-        yield from check_new(policy, user, canary, evidence)
+        yield from check_new(policy, user, canary, evidence, seconds)
 
 
 def check_new(
-    policy: PodmanPolicy, user: str, canary: str, evidence: Evidence
+    policy: PodmanPolicy, user: str, canary: str, evidence: Evidence, seconds: float
 ) -> Iterator[Finding]:
     """Yield the findings of a new container of root, or of a user's own."""
     place = name_place(user)
@@ -67,7 +70,7 @@ def check_new(
     if reason:
         yield from judge_container_unknown(place, policy, reason)
         return
-    seen = run_podman_canary(Caller(user, session.limits))
+    seen = run_podman_canary(Caller(user, session.limits), seconds=seconds)
     if seen.refusal:
         wanted = Requirement(place, START, "value", exact="a container that starts")
         findings = [judge(wanted, Observation(seen.refusal, "canary container"))]

@@ -125,6 +125,7 @@ def prepare(host: Host, revision: str = "") -> None:
     with TemporaryDirectory(prefix="mlhost-plugins-") as folder:
         plugins = TOP / "plugins" if not revision else _unpack(revision, Path(folder))
         _send(host, plugins, "/opt/ansible_collections/mlhost/limits/plugins")
+    _send(host, TOP / "playbooks", "/opt/ansible_collections/mlhost/limits/playbooks")
     host.ssh(
         "rm -rf /opt/mlhost_limits && ln -s ansible_collections/mlhost/limits/plugins/module_utils"
         f" /opt/mlhost_limits && mkdir -p {FOLDER} /opt/hostile && chmod 0700 {FOLDER}"

@@ -47,13 +47,18 @@ class Caller(NamedTuple):
     limits: Mapping[str, Rlimit] = {}
 
 
-def run_podman_canary(caller: Caller = Caller(), conf: str = "") -> Canary:  # noqa: B008
+def run_podman_canary(
+    caller: Caller = Caller(),  # noqa: B008
+    conf: str = "",
+    seconds: float = _WHOLE_LIMIT,
+) -> Canary:
     """Start a container as the caller would get it, read its limits, remove it.
 
     A user's is started, looked at and removed by a child that is that user, so that nothing of
     root's is ever in a folder of theirs; what it tells is that user's word.
 
     :param conf: The text of a configuration in the place of every file's.
+    :param seconds: How long a user's child may take for all of it.
     """
     program, machine = find_podman(), os.uname().machine
     if program is None:
@@ -70,7 +75,7 @@ def run_podman_canary(caller: Caller = Caller(), conf: str = "") -> Canary:  # n
 
     task = partial(_try_as_user, program, person, conf)
     report = ask_user(
-        Errand(person, task, limits=caller.limits, seconds=_WHOLE_LIMIT, gains_rights=True)
+        Errand(person, task, limits=caller.limits, seconds=seconds, gains_rights=True)
     )
     if report.problem:
         reason = f"no container of {caller.user} could be tried: {report.problem}"

@@ -54,7 +54,7 @@ def test_a_line_of_others_that_will_win_falls_short_by_its_name(tree):
         vendor.unlink()
     assert status == 1
     assert "95-vendor.conf:1" in text
-    assert f"chroot {tree} sed" in " ".join(text.replace("\\\n", "").split())
+    assert f"chroot {tree} sh -c" in " ".join(text.replace("\\\n", "").split())
 
 
 IN_CONTAINER = """
