@@ -142,6 +142,12 @@ class _Watch:
     def _look(self, writer: int) -> NoReturn:
         """Make the look, and tell of it. Runs in a child."""
         try:
+            self._look_and_tell(writer)
+        finally:
+            os._exit(0)
+
+    def _look_and_tell(self, writer: int) -> None:
+        try:
             signal.signal(signal.SIGTERM, _leave)
             self._tell_all(writer)
         except PolicyError as error:
@@ -150,8 +156,8 @@ class _Watch:
             _tell(writer, _REFUSED, str(error))
         except KeyboardInterrupt as interrupt:
             _tell(writer, _INTERRUPTED, str(interrupt))
-        finally:
-            os._exit(0)
+        finally:  # Who ends it sends that more than once, and no exception may leave this child.
+            signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM, signal.SIGINT})
 
     def _tell_all(self, writer: int) -> None:
         findings = list(self.findings)
@@ -171,6 +177,7 @@ class _Watch:
 
 
 def _leave(_number: int, _frame: object) -> NoReturn:
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)  # It is sent until we have ended.
     raise SystemExit(1)  # What was made is put away on the way out.
 
 

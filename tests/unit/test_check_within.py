@@ -8,6 +8,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -143,3 +144,20 @@ def test_an_interrupt_ends_the_look(monkeypatch: pytest.MonkeyPatch) -> None:
         check(monkeypatch, lambda: time.sleep(600))
     with pytest.raises(ChildProcessError):
         os.waitpid(-1, os.WNOHANG)
+
+
+def test_no_exception_leaves_a_look_that_is_told_to_end_again_and_again(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """What is put away takes longer than the pause between two signals."""
+    put_away = tmp_path / "put-away"
+
+    def look() -> None:
+        try:
+            time.sleep(600)
+        finally:
+            time.sleep(0.3)
+            put_away.touch()
+
+    check(monkeypatch, look, 1.0)
+    assert put_away.exists()
