@@ -165,6 +165,7 @@ sys.exit(main(["check", "--profile", "embedding_cache", "--only", "cache_integri
 """
 
 
+@pytest.mark.slow
 def test_ctrl_c_at_a_terminal_ends_a_long_look_at_once(crowd: Path) -> None:
     """It shows how far it has come until then, and says in one sentence what it has seen."""
     pid, terminal = pty.fork()

@@ -60,6 +60,7 @@ def test_a_sound_output_passes(top: Path) -> None:
     assert not list(check_output(Training()))
 
 
+@pytest.mark.slow
 def test_every_truncation_of_the_newest_is_seen(top: Path) -> None:
     save(top, 50)
     folder = save(top, 100)
@@ -98,6 +99,7 @@ def test_room_is_needed_for_every_copy(top: Path) -> None:
     assert codes(found) == ["folder-full"]
 
 
+@pytest.mark.slow
 def test_another_run_is_seen_and_this_one_is_not(top: Path) -> None:
     words = f"import time; f=open('{top}/log','w'); print(1, flush=True); time.sleep(60)"
     outside = ["setsid", "--fork", sys.executable, "-c", words]

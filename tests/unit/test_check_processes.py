@@ -75,6 +75,7 @@ def host(monkeypatch: pytest.MonkeyPatch) -> Host:
 
 
 @pytest.mark.parametrize(("owner", "times"), [("alice", 21), ("alice", 5000), ("", 20)])
+@pytest.mark.slow
 def test_root_s_process_is_told_however_many_users_have(host: Host, owner: str, times: int) -> None:
     host.add((10, 200), "alice", times=times)
     host.add((20, 200), owner="")

@@ -73,6 +73,7 @@ def test_all_that_answers_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
     ],
     ids=["sleeps", "pauses", "killed", "exits", "nests", "crashes", "reads"],
 )
+@pytest.mark.slow
 def test_a_section_that_does_not_answer_leaves_the_others(
     monkeypatch: pytest.MonkeyPatch, end: Callable[[], object], seconds: float, reason: str
 ) -> None:
@@ -146,6 +147,7 @@ def test_an_interrupt_ends_the_look(monkeypatch: pytest.MonkeyPatch) -> None:
         os.waitpid(-1, os.WNOHANG)
 
 
+@pytest.mark.slow
 def test_no_exception_leaves_a_look_that_is_told_to_end_again_and_again(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 TOP = Path(__file__).parents[2]
 CODE = """
 import os, sys
@@ -49,6 +51,7 @@ print(number, *reached, sep="\\n")
 """
 
 
+@pytest.mark.slow
 def test_nothing_outside_of_the_tree_is_read(tmp_path: Path) -> None:
     code = CODE.format(top=str(TOP), folder=str(tmp_path))
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)

@@ -134,6 +134,7 @@ def test_a_name_in_a_finding_cannot_steer_the_terminal(word: str) -> None:
     assert all(line.isprintable() for line in format_report([finding]))
 
 
+@pytest.mark.slow
 def test_no_shell_is_ever_asked() -> None:
     """Programs are started with a list of words; the shell's ways in are not used at all."""
     for path in PLUGINS.rglob("*.py"):

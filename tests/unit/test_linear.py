@@ -38,6 +38,7 @@ def count_calls(tree: Path) -> int:
 
 
 @pytest.mark.parametrize("name", FILES)
+@pytest.mark.slow
 def test_calls_grow_with_the_lines(name: str, tmp_path: Path) -> None:
     path, make = FILES[name]
     _warm, none, few, many = (

@@ -125,6 +125,7 @@ def test_what_is_nested_without_end_is_refused(path: Path, content: str) -> None
     ],
     ids=["laughs", "merges", "json", "yaml", "aliases"],
 )
+@pytest.mark.slow
 def test_what_holds_values_without_end_is_refused(path: Path, content: str, line: int) -> None:
     (told,) = load(path, content)  # type: ignore[misc]
     assert told == f"F:{line}: holds more than 100000 values"

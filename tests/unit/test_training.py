@@ -101,6 +101,7 @@ def test_what_a_run_cannot_be_is_refused(call: object) -> None:
         call(prefetch=-1)
 
 
+@pytest.mark.slow
 def test_a_run_that_would_die_does_not_start() -> None:
     code = """
 from mlhost_limits import check

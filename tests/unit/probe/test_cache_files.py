@@ -178,6 +178,7 @@ print(survey.number, len(survey.corrupt), resource.getrusage(resource.RUSAGE_SEL
 """
 
 
+@pytest.mark.slow
 def test_many_files_do_not_fill_the_memory(tmp_path: Path) -> None:
     """Links to one inode stand for a million files; the growth is that of the lists alone."""
     (tmp_path / "0.pt").write_bytes(b"")

@@ -82,6 +82,7 @@ def test_root_opens_what_is_roots(cache: Path) -> None:
     assert cache_survey.survey_files(str(cache)).reason == STRANGE
 
 
+@pytest.mark.slow
 def test_a_look_that_takes_too_long_tells_what_it_saw(
     cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -124,6 +125,7 @@ def test_names_have_an_end(cache: Path) -> None:
     assert 1 <= len(survey.corrupt) < 20
 
 
+@pytest.mark.slow
 def test_files_that_are_made_to_hurt_end_in_time(cache: Path) -> None:
     """Pipes, sparse files without an end, archives that state what they do not have."""
     os.mkfifo(cache / "pipe.pt")

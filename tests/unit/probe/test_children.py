@@ -12,6 +12,7 @@ from mlhost_limits.probe import children
 from mlhost_limits.probe.children import run_in_children
 
 
+@pytest.mark.slow
 def test_a_child_that_cannot_be_killed_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
     """Signals that have no effect stand for a process that waits for a dead disk."""
     spared: list[int] = []

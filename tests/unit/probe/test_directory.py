@@ -180,6 +180,7 @@ def test_who_is_not_root_cannot_look_as_another(top: Path, monkeypatch: pytest.M
     assert look_at_directory(str(top), "root").reason == "only root can look as root"
 
 
+@pytest.mark.slow
 def test_a_hung_mount_is_unknown_after_the_time_limit(
     top: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -189,6 +190,7 @@ def test_a_hung_mount_is_unknown_after_the_time_limit(
     assert {proof.status for proof in facts.proofs.values()} == {"unknown"}
 
 
+@pytest.mark.slow
 def test_one_operation_that_hangs_leaves_the_others_and_no_folder(
     top: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

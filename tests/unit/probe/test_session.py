@@ -541,6 +541,7 @@ LINES = st.lists(
     max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 @given(a=LINES, b=LINES, c=LINES)
+@pytest.mark.slow
 def test_the_quiet_stack_decides_as_the_real_one(
     tmp_path_factory: pytest.TempPathFactory, a: list[str], b: list[str], c: list[str]
 ) -> None:

@@ -72,6 +72,7 @@ def count_kept(cache: Path) -> int:
     ("owner", "mode", "of_victim"),
     [(NOBODY, 0o755, 0), (NOBODY, 0o755, 12), (0, 0o777, 0), (12, 0o777, 0), (12, 0o777, 12)],
 )
+@pytest.mark.slow
 def test_an_exchanged_folder_costs_nobody_a_file(
     top: Path, owner: int, mode: int, of_victim: int
 ) -> None:
@@ -140,6 +141,7 @@ def test_what_killed_trials_left_is_removed_by_the_next(top: Path) -> None:
 
 @pytest.mark.parametrize("of_victim", [0, NOBODY, 12])
 @pytest.mark.parametrize("user", [None, "root", "nobody"])
+@pytest.mark.slow
 def test_an_exchange_at_the_worst_moment_costs_nobody_a_file(
     top: Path, monkeypatch: pytest.MonkeyPatch, user: str | None, of_victim: int
 ) -> None:
