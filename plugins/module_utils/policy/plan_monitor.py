@@ -26,7 +26,7 @@ METRICS = "mlhost-limits.prom"
 RESULTS = "/var/lib/mlhost-limits"
 
 _SPAN = re.compile(r"(?:[0-9]+(?:s|sec|min|m|h))+")
-_PATH = re.compile(r"(?:/[A-Za-z0-9_][A-Za-z0-9._-]*)+")
+_PATH = re.compile(r"(?:/(?!\.{1,2}(?:/|$))[A-Za-z0-9._][A-Za-z0-9._-]*)+")
 
 
 class Monitor(NamedTuple):

@@ -9,6 +9,7 @@ import time
 from typing import NamedTuple
 
 from .as_user import Errand, find_person, run_as_user
+from .image import is_booted
 from .pids_max import Level, read_levels
 from .process import Process, read_limits, read_process
 from .program import NEVER_RAN, last_line, run_program
@@ -40,6 +41,8 @@ def start_service(uid: int | None = None) -> NewService:
 
     It is gone when this returns; should we be killed, it ends by itself.
     """
+    if not is_booted():
+        return NewService(reason="systemd does not run here, so no service can be started")
     unit = UNIT.format(os.getpid())
     program = next((path for path in _PROGRAM if os.path.exists(path)), "sleep")
     words = ["--quiet", "--collect", f"--unit={unit}", "--description=mlhost-limits check"]

@@ -117,6 +117,11 @@ def test_a_program_that_cannot_start_fails_no_prolog(
     assert "Traceback" not in done.stderr
 
 
+def test_python_may_lie_in_a_hidden_folder() -> None:
+    lines = read(SERVICE, python="/srv/.venv/bin/..python")
+    assert any(line.startswith("ExecStart=/srv/.venv/bin/..python ") for line in lines)
+
+
 def test_the_timer_heeds_no_clock() -> None:
     lines = read(TIMER, interval="30s")
     assert "OnUnitActiveSec=30s" in lines
@@ -131,6 +136,7 @@ def test_the_timer_heeds_no_clock() -> None:
         ({"textfiles": "a"}, "textfile_directory: 'a' was given; accepted is an absolute path"),
         ({"textfiles": "/a b"}, "textfile_directory: '/a b' was given"),
         ({"textfiles": "/a/../b"}, "textfile_directory: '/a/../b' was given"),
+        ({"textfiles": "/a/."}, "textfile_directory: '/a/.' was given"),
         ({"python": "python3"}, "python: 'python3' was given; accepted is the absolute path"),
     ],
 )
