@@ -34,6 +34,7 @@ VERBS: Mapping[str, tuple[str, ...]] = {
     "preflight shm": (
         *_CLI,
         *("check", "--json", "--profile", "none", "--workers", "2", "--batch-size", "4GiB"),
+        *("--tensors-per-batch", "8"),
         *("--only", "shared_memory"),
     ),
     "explain session": (*_CLI, "explain", "session:mallory@sshd", "nofile"),
