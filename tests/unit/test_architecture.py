@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import ast
 import re
+from functools import lru_cache
 from pathlib import Path
 
 import pytest
@@ -51,6 +52,7 @@ def room_of(path: Path) -> str:
     return "top" if path.parent == LIBRARY else path.parent.name
 
 
+@lru_cache(maxsize=None)
 def parse(path: Path) -> ast.Module:
     return ast.parse(path.read_text(encoding="utf-8"))
 
@@ -66,6 +68,7 @@ def imported_modules(path: Path) -> set[str]:
     return found
 
 
+@lru_cache(maxsize=None)
 def imported_files(path: Path) -> set[Path]:
     """Return the files of ours that a file imports."""
     found = set()
