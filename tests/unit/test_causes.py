@@ -58,6 +58,7 @@ def test_every_code_is_told_with_its_place() -> None:
     assert all(place for place, _text in CODES.values())
 
 
+@pytest.mark.slow
 def test_a_code_is_explained_and_leads_on(capsys: pytest.CaptureFixture[str]) -> None:
     for code, (place, text) in CODES.items():
         assert cli.main(["cause", code]) == 0

@@ -70,6 +70,7 @@ def test_a_cache_that_is_a_file_fails_without_more(top: Path) -> None:
     assert told(found) == {"directory": "fail", "free space": "unknown"}
 
 
+@pytest.mark.slow
 def test_the_variables_of_this_process_count(top: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("WDS_CACHE", str(top))
     assert told(look(cache_dir=str(top)))["WDS_CACHE"] == "unknown"

@@ -13,6 +13,7 @@ from mlhost_limits.policy.proc_limits import RLIMITS
 from mlhost_limits.policy.rlimit import UNLIMITED, Rlimit
 from mlhost_limits.policy.services_policy import ServicesPolicy, UnitRule
 from mlhost_limits.policy.unit_model import Files
+from mlhost_limits.probe import service_canary
 from mlhost_limits.probe.evidence import Evidence
 from mlhost_limits.probe.pids_max import Level
 from mlhost_limits.probe.process import Process
@@ -47,7 +48,7 @@ def host(monkeypatch: pytest.MonkeyPatch) -> dict[int, dict[str, Rlimit]]:
     monkeypatch.setattr(check_services, "find_owner", lambda one: OWNERS.get(one.pid, ""))
     level = Level(UNIT, "/sys/x/pids.max", 40)
     monkeypatch.setattr(check_services, "read_levels", lambda _cgroup: [level])
-    monkeypatch.setattr(check_services, "is_booted", lambda: False)
+    monkeypatch.setattr(service_canary, "is_booted", lambda: False)
     shown = Shown(limits(100, 200), 1, False, 0.0)
     monkeypatch.setattr("mlhost_limits.unit_facts.show_unit", lambda _unit: shown)
     return held

@@ -83,6 +83,7 @@ def test_a_section_that_does_not_answer_leaves_the_others(
     assert seen[2][3].startswith(reason)
 
 
+@pytest.mark.slow
 def test_a_look_that_ignores_its_end_is_killed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(check_within, "_GRACE", 0.2)
 
@@ -95,6 +96,7 @@ def test_a_look_that_ignores_its_end_is_killed(monkeypatch: pytest.MonkeyPatch) 
         os.waitpid(-1, os.WNOHANG)
 
 
+@pytest.mark.slow
 def test_what_was_made_is_put_away(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
     """A look that is ended in time leaves what its ``finally`` removes to nobody."""
 
@@ -135,6 +137,7 @@ def test_a_time_limit_is_a_number_of_seconds(seconds: float) -> None:
         check_within.check_within(POLICY, Options(time_limit=seconds))
 
 
+@pytest.mark.slow
 def test_an_interrupt_ends_the_look(monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupt() -> None:
         time.sleep(0.5)

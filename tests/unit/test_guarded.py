@@ -38,6 +38,7 @@ def test_a_child_that_is_left_behind_is_not_waited_for(tmp_path: Path) -> None:
     os.kill(int(left.read_text()), signal.SIGKILL)
 
 
+@pytest.mark.slow
 def test_a_task_that_is_late_may_take_back_what_it_began(tmp_path: Path) -> None:
     begun = tmp_path / "begun"
 

@@ -156,6 +156,7 @@ def vanish(*_arguments: object) -> None:
         (vanish, "it ended early"),
     ],
 )
+@pytest.mark.slow
 def test_a_check_that_breaks_off_in_any_way_is_no_success(
     folder: Path,
     monkeypatch: pytest.MonkeyPatch,

@@ -154,6 +154,7 @@ print(json.dumps([counts, told[0].split("; ")[1]]))
     assert re.match(r"most are 4\d files in /dev, ", kinds)
 
 
+@pytest.mark.slow
 def test_a_watch_looks_by_itself() -> None:
     """A busy machine may keep it waiting, so it is given a minute."""
     code = """
@@ -226,6 +227,7 @@ def test_before_linux_6_2_the_folder_is_listed(tmp_path: Path) -> None:
     assert watch.find_kinds(str(tmp_path)) == [("files in /dev", 1)]
 
 
+@pytest.mark.slow
 def test_nothing_beyond_the_standard_library_is_imported() -> None:
     code = """
 import sys

@@ -67,6 +67,7 @@ def test_an_older_manager_is_executed_anew(systemd: Systemd) -> None:
         ("b.service", "b.service does not stay up after its restart (failed); see journalctl -u b.service"),
     ],
 )  # fmt: skip
+@pytest.mark.slow
 def test_one_that_breaks_ends_the_run_and_is_restarted_with_the_old_files(
     systemd: Systemd, broken: str, told: str
 ) -> None:

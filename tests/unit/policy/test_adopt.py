@@ -330,6 +330,7 @@ def test_nothing_is_no_policy() -> None:
     st.text(max_size=12),
     st.text(alphabet=st.characters(categories=("L", "N", "P", "S")), max_size=9),
 )
+@pytest.mark.slow
 def test_no_text_breaks_out_of_the_yaml(comment: str, text: str) -> None:
     at = AT._replace(path=comment, text=comment)
     section = {"kernel": {"a": Stated({"exact": text}, (at,)), "b": Stated(text, (at,))}}

@@ -68,6 +68,7 @@ def test_json_is_a_document_of_its_own() -> None:
     assert document["causes"][0]["statuses"] == {"fail": 1}
 
 
+@pytest.mark.slow
 def test_json_keeps_to_its_schema() -> None:
     schema = json.loads((DOCS / "audit.schema.json").read_text())
     hosts = [read_host(name, result) for name, result in simulate(250)]

@@ -117,6 +117,7 @@ FILES = [
 @pytest.mark.parametrize(
     ("text", "wanted", "codes", "line"), [case[1:] for case in FILES], ids=[one[0] for one in FILES]
 )
+@pytest.mark.slow
 def test_the_line_of_a_file_is_named_and_mended(
     text: str | None, wanted: Requirement, codes: list[str], line: int, tmp_path: Path
 ) -> None:

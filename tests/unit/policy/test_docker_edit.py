@@ -70,6 +70,7 @@ def test_the_key_is_changed_and_the_file_keeps_its_mode(tmp_path: Path) -> None:
         None,
     ],
 )
+@pytest.mark.slow
 def test_a_file_that_is_another_now_is_left_alone(
     path: str, text: str | None, tmp_path: Path
 ) -> None:
@@ -83,6 +84,7 @@ def test_a_file_that_is_another_now_is_left_alone(
 
 @pytest.mark.parametrize("path", [PATH, HOME])
 @pytest.mark.parametrize("kind", ["link", "FIFO", "directory"])
+@pytest.mark.slow
 def test_what_is_no_plain_file_is_left_alone(path: str, kind: str, tmp_path: Path) -> None:
     folder, outside = tmp_path / "docker", tmp_path / "outside.json"
     folder.mkdir()

@@ -117,6 +117,7 @@ def flood() -> object:
         (flood, "no answer within 1 s"),
     ],
 )
+@pytest.mark.slow
 def test_a_child_that_tells_nothing(task: Callable[[], object], problem: str) -> None:
     report = ask_user(Errand(NOBODY, task, seconds=1.0, most=4096))
     assert (report.value, report.problem) == (None, problem)

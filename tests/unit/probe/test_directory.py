@@ -235,6 +235,7 @@ def test_a_file_system_is_told_by_its_name(top: Path, kind: str) -> None:
         subprocess.run(["umount", "-R", str(top / "point")], check=True)
 
 
+@pytest.mark.slow
 def test_a_full_and_a_read_only_file_system_are_seen(top: Path) -> None:
     point = make(top / "point")
     mount("-t", "tmpfs", "none", "-o", "size=16k", str(point))
@@ -252,6 +253,7 @@ def test_a_full_and_a_read_only_file_system_are_seen(top: Path) -> None:
 
 
 @pytest.mark.parametrize("is_there", [True, False])
+@pytest.mark.slow
 def test_a_file_system_whose_server_is_silent_or_gone_ends_in_time(
     top: Path, is_there: bool
 ) -> None:

@@ -115,6 +115,7 @@ def remove_first(old: str, new: str, *, src_dir_fd: int, dst_dir_fd: int) -> Non
 
 
 @pytest.mark.parametrize("rename", [copy_over, remove_first])
+@pytest.mark.slow
 def test_a_rename_in_steps_is_seen(
     rename: Callable[..., None], folder: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -134,6 +135,7 @@ def move_one_by_one(old: str, new: str, *, src_dir_fd: int, dst_dir_fd: int) -> 
     os.rmdir(old, dir_fd=src_dir_fd)
 
 
+@pytest.mark.slow
 def test_a_directory_that_is_moved_file_by_file_is_seen(
     folder: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -150,6 +150,7 @@ def test_what_a_dead_run_left_as_a_user_is_removed_as_that_user(open_folder: Pat
 
 
 @needs_root
+@pytest.mark.slow
 def test_baits_of_a_user_hold_nothing_up(open_folder: Path) -> None:
     for uid in range(60000, 60040):
         for _number in range(40):

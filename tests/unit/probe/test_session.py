@@ -402,6 +402,7 @@ def test_children_report_or_are_given_up() -> None:
     ]
 
 
+@pytest.mark.slow
 def test_a_child_that_hangs_does_not_spoil_the_rest() -> None:
     """The time limit ends the wait, and the others' answers count."""
     reports = children.run_in_children([lambda: time.sleep(600), lambda: 2], 2.0)

@@ -154,6 +154,7 @@ def test_a_job_that_does_not_run_is_cancelled_by_its_name(
     assert cancelled == f"scancel --quiet --{name[6:]} --user={ME}"
 
 
+@pytest.mark.slow
 def test_a_job_that_hangs_is_ended_with_all_that_it_started(
     programs: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
