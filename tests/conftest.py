@@ -4,9 +4,11 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 import sys
 from pathlib import Path
 
+import pytest
 from hypothesis import settings
 
 LIBRARY = Path(__file__).parents[1] / "plugins" / "module_utils"
@@ -27,3 +29,12 @@ load_library()
 settings.register_profile("patient", deadline=None)  # Other work on the machine is no failure.
 settings.register_profile("quick", deadline=None, max_examples=10)
 settings.load_profile("patient")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Leave out what only root can do."""
+    if os.geteuid() != 0:
+        skip = pytest.mark.skip(reason="needs root")
+        for item in items:
+            if item.get_closest_marker("root"):
+                item.add_marker(skip)

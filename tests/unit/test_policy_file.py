@@ -218,6 +218,7 @@ def test_what_is_no_policy_is_refused_in_one_sentence(
     assert load(path, content) == [refusal]
 
 
+@pytest.mark.root
 def test_a_file_that_is_none_is_refused_at_once(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -235,6 +236,7 @@ def test_a_file_that_is_none_is_refused_at_once(
     assert capsys.readouterr().err == f"mlhost-limits: {large}: is larger than 1 MiB\n"
 
 
+@pytest.mark.root
 def test_the_policy_of_a_node_is_read_as_strictly(
     path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -40,6 +40,7 @@ def install(program: Path, text: str) -> None:
         ('echo "$*" | sed "s/ .*json / FILE /"; exit 1', "--validate FILE --debug --group=g"),
     ],
 )
+@pytest.mark.root
 def test_what_dockerd_says_is_its_verdict(program: Path, lines: str, refusal: str) -> None:
     install(program, f"#!/bin/sh\n{lines}\n")
     said = f"dockerd refuses the new daemon.json: {refusal}" if refusal else ""
@@ -56,6 +57,7 @@ def test_what_dockerd_says_is_its_verdict(program: Path, lines: str, refusal: st
         ("#!/bin/sh\nexec sleep 60\n", "did not end within 0 s"),
     ],
 )
+@pytest.mark.root
 def test_a_program_that_does_not_run_has_no_verdict(
     program: Path, monkeypatch: pytest.MonkeyPatch, text: str, trouble: str
 ) -> None:

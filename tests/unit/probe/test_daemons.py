@@ -56,6 +56,7 @@ def test_who_is_believed(tmp_path: Path, change: dict[str, object], wanted: bool
     assert is_daemon(7, "slurmd", ("slurmd.service",), str(tmp_path)) is wanted
 
 
+@pytest.mark.root
 def test_without_systemd_it_lives_where_we_do(tmp_path: Path) -> None:
     write(tmp_path, cgroup="0::/")
     for name in ("7", "self"):
@@ -82,6 +83,7 @@ def test_any_unit_of_the_system_is_one() -> None:
     ("user", "comm", "wanted"),
     [(0, "slurmd", False), (1000, "slurmd", True), (1000, "sshd", False)],
 )
+@pytest.mark.root
 def test_who_is_not_root_believes_the_unit(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, user: int, comm: str, wanted: bool
 ) -> None:

@@ -341,6 +341,7 @@ def fake_dockerd(tmp_path: Path) -> Iterator[int]:
         process.kill()
 
 
+@pytest.mark.root
 def test_daemon_is_found_by_cgroup_or_pid_file(tmp_path: Path, fake_dockerd: int) -> None:
     """The daemon is the process of that name in its unit, or the one of the pid file."""
     place = f"/proc/{fake_dockerd}/cmdline"

@@ -98,6 +98,7 @@ def test_a_login_host_does_not_know_a_partition() -> None:
     assert find_hindrance(Node("", {}), "x") == "no job was tried in partition x: it is unknown"
 
 
+@pytest.mark.root
 def test_a_job_tells_its_limits_and_is_not_cancelled(programs: Path) -> None:
     install(programs, "srun", RUNS)
     job = try_job(ME, {}, "gpu", "n1")
@@ -107,6 +108,7 @@ def test_a_job_tells_its_limits_and_is_not_cancelled(programs: Path) -> None:
     assert "--immediate=10" in call
 
 
+@pytest.mark.root
 def test_a_job_waits_for_what_is_done_meanwhile(programs: Path) -> None:
     install(programs, "srun", RUNS)
     seen: list[int] = []
@@ -123,6 +125,7 @@ def test_nothing_is_done_meanwhile_where_no_job_runs(programs: Path) -> None:
     assert seen == []
 
 
+@pytest.mark.root
 def test_a_job_tells_what_confines_it(programs: Path) -> None:
     install(programs, "srun", RUNS)
     job = try_job(ME, {}, "", "", Size(200 * 2**20 + 1, 2))
@@ -141,6 +144,7 @@ def test_a_job_tells_what_confines_it(programs: Path) -> None:
         ("echo mlhost-limits: 7 n1; echo 'Max cpu time  none'", "no row 'Max cpu time'"),
     ],
 )
+@pytest.mark.root
 def test_a_job_that_does_not_run_is_cancelled_by_its_name(
     programs: Path, script: str, reason: str
 ) -> None:
