@@ -163,4 +163,6 @@ def is_attackers(place: str, owners: Mapping[str, str]) -> bool:
     process = re.match(r"process:([0-9]+)", place)
     if process and owners.get(process[1]) == str(UID):
         return True
+    if place == "path:/dev/shm":
+        return True  # What the attacker keeps there takes from everybody, which is to be told.
     return USER in place or str(UID) in re.split(r"\W", place)
