@@ -94,7 +94,15 @@ def _look(
         which = tuple(one is rule or _matches(process, one) for one in rules)
         if which not in merged:
             merged[which] = merge_limits([one.limits for one, is_in in zip(rules, which) if is_in])
-        yield Seen(process, limits, merged[which], findings, unit, container, owner)
+        is_named_by_user = not unit and not _is_roots_choice(process, rule)
+        yield Seen(
+            process, limits, merged[which], findings, unit, container, owner, is_named_by_user
+        )
+
+
+def _is_roots_choice(process: Process, rule: ProcessRule) -> bool:
+    """Tell whether a rule does not mean a unit, or the unit is the system's; users name theirs."""
+    return rule.by != "unit" or rule.value in list_units(process.cgroup)
 
 
 def _judge(

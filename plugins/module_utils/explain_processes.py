@@ -26,8 +26,9 @@ def explain_process(seen: Seen, world: World) -> list[Finding]:
         told, as_session = _judge(seen, world)
     except (OSError, ValueError):
         told, as_session = {}, False  # It ended meanwhile, or its surroundings cannot be read.
+    given = {} if seen.is_named_by_user else told
     return [
-        own(tell(finding, told, as_session), seen.owner, told.get(finding.requirement.item))
+        own(tell(finding, told, as_session), seen.owner, given.get(finding.requirement.item))
         for finding in seen.findings
     ]
 

@@ -273,6 +273,8 @@ class Seen(NamedTuple):
     unit: str = ""
     container: str = ""
     owner: str = ""
+    is_named_by_user: bool = False
+    """Whether it was chosen by the name of a unit in a user's own manager."""
 
 
 class World:

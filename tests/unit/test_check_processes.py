@@ -71,6 +71,7 @@ def host(monkeypatch: pytest.MonkeyPatch) -> Host:
     cause = Cause("unit-not-stated", "nobody says", Remedy("say it"))
     judged = lambda *_: {"nofile": Verdict((cause,), None, None, made.given)}  # noqa: E731
     monkeypatch.setattr(explain_processes, "judge_unit", judged)
+    monkeypatch.setattr(explain_processes, "judge_user_unit", judged)
     return made
 
 
@@ -128,6 +129,14 @@ def test_a_user_s_process_is_root_s_doing_where_root_gives_too_little(
     host.add(pair, "alice")
     host.given = given
     assert [one.owner for one in host.check() if one.status == FAIL] == [owner]
+
+
+def test_a_unit_that_a_user_named_like_one_of_root_s_is_the_user_s(host: Host) -> None:
+    """Whatever root gives to all of their services: the name is the user's doing."""
+    host.add((50, 300), "alice", f"{OWN}/app.slice/slurmd.service")
+    host.given = Rlimit(50, 300)
+    assert host.count(BY_UNIT) == {(FAIL, "alice"): 1}
+    assert host.count() == {(FAIL, ""): 1}
 
 
 def test_a_process_that_ends_meanwhile_counts_for_nobody(host: Host) -> None:
