@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import re
+from typing import NamedTuple
 
 from .redaction_json import find_hidden
 from .rlimit import RLIMITS
@@ -18,6 +19,10 @@ _FLAG = re.compile(
 _HARMLESS_VALUE = re.compile(
     r"""["']?(?:-?\d{1,20}(?:\.\d{1,6})?[kmgtKMGT]?i?[bB]?(?::-?\d{1,20}[kmgtKMGT]?)?|infinity"""
     r"""|unlimited|yes|no|true|false|on|off|none|all|\$\{?[A-Za-z_]\w*\}?)?["']?[\]},;]*"""
+)
+_HARMLESS_WORD = re.compile(
+    r"""["']?(?:[-@:+!|]*\.{0,2}/[\w./@%+-]*|(?:fd|unix|tcp)://[\w./:-]*|[;|&>]{1,2}"""
+    r"""|exec|ulimit|sh|bash|sysctl|dockerd|slurmd|sleep|true|false|infinity)["';]*"""
 )
 _NAMES = """
     TZ PATH LANG LC_ALL GOMAXPROCS TERM SHELL GOGC GODEBUG
@@ -72,15 +77,28 @@ _QUERY = re.compile(r"""(\w:\\?/[^\s"'?]*\?)[^\s"']+""")
 _BLOT = "REDACTED"
 
 
+class _State(NamedTuple):
+    """What came before a word: one that is hidden, or the start of a command or of a list."""
+
+    is_hot: bool = False
+    is_command: bool = False
+
+    def shows(self, word: str) -> bool:
+        """Tell whether a word without a name may be shown."""
+        return not self.is_hot and (
+            not self.is_command or _HARMLESS_WORD.fullmatch(word) is not None
+        )
+
+
 def redact(text: str) -> str:
     """Blank out what may be a credential in a file of lines, or in a message.
 
     Values of unknown names and flags go, unless they are numbers or switches; so does what
     stands before the ``@`` of an address, and what looks like a token.
     """
-    lines, hot = [], False
+    lines, state = [], _State()
     for line in _ENDLESS.sub(_BLOT, text).split("\n"):
-        shown, hot = _redact_words(line, hot)
+        shown, state = _redact_words(line, state)
         lines.append(shown)
     return redact_message("\n".join(lines))
 
@@ -103,41 +121,42 @@ def _hide_spoken(match: re.Match[str]) -> str:
     return match[0] if _BLOT in match[2] else f"{match[1]}{_BLOT}"
 
 
-def _redact_words(line: str, hot: bool) -> tuple[str, bool]:
-    """Return a line as it may be shown, and whether the next one goes on with a secret."""
+def _redact_words(line: str, before: _State) -> tuple[str, _State]:
+    """Return a line as it may be shown, and what the next one goes on with."""
     if _EMPTY.fullmatch(line):
-        return line, False
+        return line, _State()
     joined = _SPACED.sub(r"\1\2", line)
-    shown, hot = _redact_each(joined, hot)
+    shown, after = _redact_each(joined, before)
     is_open = _GOES_ON.search(line) is not None or line.count('"') % 2 == 1
-    return (line if shown == joined else shown), is_open and (hot or "Environment" in line)
+    return (line if shown == joined else shown), after if is_open else _State()
 
 
-def _redact_each(line: str, hot: bool) -> tuple[str, bool]:
-    """Return words as they may be shown, and whether the last one is hidden.
+def _redact_each(line: str, state: _State) -> tuple[str, _State]:
+    """Return words as they may be shown, and the state behind the last one.
 
     A word behind a hidden one is hidden, unless it has a harmless name itself.
     """
     words = []
     for word in _WORD.findall(line):
         if word.strip(" \t\\\r"):
-            word, hot = _redact_word(word, hot)
+            word, state = _redact_word(word, state)
         words.append(word)
-    return "".join(words), hot
+    return "".join(words), state
 
 
-def _redact_word(word: str, hot: bool) -> tuple[str, bool]:
+def _redact_word(word: str, state: _State) -> tuple[str, _State]:
     named = _FLAG.fullmatch(word) or _ASSIGNED.fullmatch(word)
     start = named.start("value") if named else 0
     head, value = word[:start], word[start:]
     is_plain = _HARMLESS_VALUE.fullmatch(value) is not None
     if not named:
-        return (word if is_plain or not hot else _BLOT), hot
+        return (word if is_plain or state.shows(word) else _BLOT), state
     name = named["name"]
     if name in _COMMANDS:
-        quote = value[0] if value[:1] in ("'", '"') and name != "Environment" else ""
-        shown, hot = _redact_each(value[len(quote) :], name == "Environment")
-        return head + quote + shown, hot
+        is_list = name == "Environment"
+        quote = value[0] if value[:1] in ("'", '"') and not is_list else ""
+        shown, state = _redact_each(value[len(quote) :], _State(is_list, True))
+        return head + quote + shown, state
     is_known = name in _KNOWN and not re.search(r"[ \t]", head + value.rstrip())
     hot = not is_known if name.startswith("-") else not (is_known or is_plain)
-    return head + (value if is_known or is_plain else _BLOT), hot
+    return head + (value if is_known or is_plain else _BLOT), state._replace(is_hot=hot)

@@ -112,6 +112,14 @@ LINE_SECRETS = [
     f"ExecStart=/usr/bin/dockerd --icc=false --x '{S} z",
     f'Environment="TZ=a {S}"',
     f"Environment=A=x\\\n{S}",
+    f"Environment=TZ=UTC {S}",
+    f"Environment=TZ=UTC \\\n {S}",
+    f"ExecStart=@/bin/x {S}",
+    f"ExecStart=/bin/x --icc=false {S}",
+    f"ExecStart=/bin/x \\\n --icc=false \\\n {S}",
+    f"ExecStart=/bin/x 7 '{S}'",
+    f"DOCKER_OPTS='--icc=false {S}'",
+    f'OPTIONS="{S}"',
 ]
 TOKENS = [
     TOKEN,
