@@ -11,7 +11,6 @@ import sys
 from collections.abc import Iterable, Iterator
 from functools import partial
 from pathlib import Path
-from types import FrameType
 from typing import Any
 
 from tests.host.snapshot import Snapshot
@@ -19,7 +18,7 @@ from tests.host.snapshot import Snapshot
 from .base import saved_host
 from .codes import count_codes, find_broken_words, find_unexcused
 from .every import FAULTS, PAIRS, SEED, choose_pairs
-from .lanes import in_lanes
+from .lanes import in_lanes, leave
 from .quiet import QUIET_HOSTS, Quiet, try_quiet
 from .trial import Result, try_fault, try_pair
 
@@ -65,11 +64,6 @@ def main() -> int:
     finally:
         status = report(single, double, calm, whole=not given.only)
     return status
-
-
-def leave(number: int, _frame: FrameType | None) -> None:
-    """Unwind when told to end, so that the guest goes and the base host is removed."""
-    sys.exit(128 + number)
 
 
 def parse_arguments() -> argparse.Namespace:

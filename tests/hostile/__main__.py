@@ -15,10 +15,9 @@ from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 from threading import Lock
-from types import FrameType
 from typing import Any, NamedTuple
 
-from tests.faults.lanes import in_lanes
+from tests.faults.lanes import in_lanes, leave
 from tests.host.cache import HostError
 from tests.host.snapshot import Snapshot
 
@@ -69,11 +68,6 @@ def main() -> int:
         finally:
             status = report(rows, given)
     return status
-
-
-def leave(number: int, _frame: FrameType | None) -> None:
-    """Unwind when told to end, so that the guests go."""
-    sys.exit(128 + number)
 
 
 def parse_arguments() -> argparse.Namespace:

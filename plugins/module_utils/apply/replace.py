@@ -118,21 +118,13 @@ def _require_own_folders(path: str, target: str, root: str) -> None:
 
     Each folder counts that a link on the way leads through.
     """
-    done, parts = "", path.strip("/").split("/")
-    while parts:
-        part = parts.pop(0)
-        if part in ("", ".", ".."):
-            done = done.rpartition("/")[0] if part == ".." else done
-            continue
-        here = f"{done}/{part}"
-        if done and os.path.lexists(root + done) and not _is_own(root + done, root + here):
-            raise OSError(f"{target}: others than root may write to {done}")
-        if not os.path.islink(root + here):
-            done = here
-            continue
-        link = os.readlink(root + here)
-        done = "" if link.startswith("/") else done
-        parts = [*link.split("/"), *parts]
+
+    def require(folder: str, entry: str) -> None:
+        here = root + folder
+        if folder and os.path.lexists(here) and not _is_own(here, f"{here}/{entry}"):
+            raise OSError(f"{target}: others than root may write to {folder}")
+
+    follow_links(path, root, require)
 
 
 def _is_own(folder: str, entry: str) -> bool:

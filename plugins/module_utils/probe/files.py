@@ -12,12 +12,13 @@ from .door import NoFileError, open_file, open_folder, read_handle, read_kernel_
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 LARGEST = 8 * 2**20
 """Bytes; a configuration file larger than this is a mistake or an attack."""
 
 _KERNEL = ("/proc/", "/sys/")
+_MOST_LINKS = 40
 
 
 def read_text(path: str, root: str = "/") -> str | None:
@@ -80,11 +81,15 @@ def under(path: str, root: str) -> str:
     return path if root == "/" else root.rstrip("/") + follow_links(path, root)
 
 
-def follow_links(path: str, root: str = "/", links: int = 40) -> str:
+def follow_links(
+    path: str, root: str = "/", visit: Callable[[str, str], None] | None = None
+) -> str:
     """Return the path in the tree that *path* means; an absolute link starts at *root*.
 
+    :param visit: Called with each folder on the way, links followed, and the entry taken there.
     :raises OSError: If the links form a loop.
     """
+    links = _MOST_LINKS
     done, parts = "", path.strip("/").split("/")
     while parts:
         part = parts.pop(0)
@@ -92,6 +97,8 @@ def follow_links(path: str, root: str = "/", links: int = 40) -> str:
             done = done.rpartition("/")[0] if part == ".." else done
             continue
         here = f"{root.rstrip('/')}{done}/{part}"
+        if visit:
+            visit(done, part)
         if not os.path.islink(here):
             done = f"{done}/{part}"
             continue
