@@ -52,7 +52,6 @@ def renamed(name: str, path: str) -> Fault:
     )
 
 
-EVERYBODY = (*session("nofile"), *session("nofile", user="root"))
 ALICE = session("nofile", bound="soft")
 HARD = (*session("nofile", bound="soft"), *session("nofile", bound="hard"))
 MEMLOCK = session("memlock")

@@ -22,15 +22,6 @@ def type_into():
         time.sleep(0.02)
 fork(type_into)
 """
-_MONITOR = """
-import resource
-def contain():
-    resource.setrlimit(resource.RLIMIT_NOFILE, (100, 100))
-    set_name("conmon")
-    tricks.own_argv("conmon", b"\\0".join([b"conmon", b"-c", b"f" * 64, *words]))
-    fork(lambda: None)
-import tricks
-"""
 
 
 def _conmon(name: str, words: str, before: str = "", kind: str = "fake daemons") -> Attack:

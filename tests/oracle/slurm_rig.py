@@ -67,7 +67,6 @@ FILES = {
     "nsswitch.conf": "passwd: files\ngroup: files\nhosts: files\n",
 }
 SHOWN = (PROPAGATE, EXCEPT, USE_PAM, "MailDomain", "TaskProlog", "TaskEpilog")
-RARE = ("rss", "nice", "rtprio", "rttime", "locks", "sigpending", "msgqueue")
 """Limits that Slurm sets itself, or that it does not carry."""
 
 TRIED = {

@@ -14,9 +14,6 @@ if TYPE_CHECKING:
 _MOST_BRACES, _MOST_PATTERNS = 16, 4096
 _LONGEST, _LONGEST_PART = 4096, 512  # Characters of a path, and of a pattern of one name in it.
 
-MAGIC = "*?["
-"""What makes a text a pattern for both readers of sysctl.d."""
-
 _CLASSES = {
     "alnum": "a-zA-Z0-9",
     "alpha": "a-zA-Z",

@@ -7,7 +7,7 @@ from functools import partial
 
 from .as_user import Errand, ask_user, find_person
 from .door import ForeignError
-from .files import LARGEST, list_folder, read_text
+from .files import LARGEST, read_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -31,21 +31,6 @@ def read_as_owner(path: str) -> str | None:
             raise
         told = ask_owner(error.uid, partial(read_text, path))
         return told if told is None else str(told)
-
-
-def read_folder_as(uid: int, folder: str, suffix: str) -> dict[str, str]:
-    """Return the files of a user's folder with this ending, by path.
-
-    :raises OSError: If they cannot be read.
-    """
-    told = ask_owner(uid, partial(_read_folder, folder, suffix))
-    return {str(path): str(text) for path, text in told.items()}
-
-
-def _read_folder(folder: str, suffix: str) -> dict[str, str]:
-    paths = [f"{folder}/{name}" for name in list_folder(folder) if name.endswith(suffix)]
-    texts = {path: read_text(path) for path in paths}
-    return {path: text for path, text in texts.items() if text is not None}
 
 
 def ask_owner(uid: int, task: Callable[[], object], seconds: float = _TIME_LIMIT) -> Any:

@@ -16,7 +16,6 @@ RELOAD = (("systemctl", "daemon-reload"),)
 STOCK, ENOUGH = Rlimit(1024, 524288), Rlimit(1024, 1048576)
 WANTED = Limit(1024, 1048576)
 RIGHT = manager("DefaultLimitNOFILE=1024:1048576")
-RUN_CONF = "/run/systemd/system.conf.d/a.conf"
 
 
 def new(files: dict[str, str]) -> UnitFacts:
