@@ -288,6 +288,19 @@ def with_many(host: Host, make: str, least: int, count: str, words: str = _CHECK
     }
 
 
+def with_many_containers(host: Host) -> Figures:
+    """Check a host whose dockerd has 1,000 containers; each must have a finding."""
+    program = Path(__file__).parent / "on_guest" / "many_containers.py"
+    host.ssh("cat > /root/many.py", input=program.read_text())
+    count = "ls -d /sys/fs/cgroup/system.slice/docker-0*.scope | wc -l"
+    figures = with_many(host, _MANY_CONTAINERS, 1000, count)
+    text = do(host, _CHECK)[1]
+    places = {one.split()[0] for one in read_places(text) if one.startswith("container:")}
+    if len(places) < 1000:
+        figures["problems"].append(f"only {len(places)} containers are judged")
+    return {**figures, "judged": len(places)}
+
+
 def podman_from_end_to_end(host: Host) -> Figures:
     """Compare what the check says of a user's new container with a container that the user starts."""
     status, text = do(host, " ".join(VERBS["check podman"]), 300)
@@ -329,6 +342,27 @@ for n in $(seq 5000); do printf '[Service]\\nExecStart=/bin/true\\nLimitNOFILE=1
 systemctl daemon-reload
 """
 _CONTAINERS = "for n in $(seq 40); do docker run -d --network none tiny /busybox sleep 9999; done"
+# Its program is called dockerd and is root's, as the check asks of a daemon.
+_MANY_CONTAINERS = r"""
+docker run -d --name first --network none tiny /busybox sleep 9999
+python3 - <<'END' > /root/kept.json
+import json, sys
+sys.path.insert(0, "/opt")
+from mlhost_limits.probe.docker import ask
+row = ask("GET", "/containers/json")[0]
+print(json.dumps({"version": ask("GET", "/version"), "info": ask("GET", "/info"), "row": row,
+                  "details": ask("GET", "/containers/" + row["Id"] + "/json")}))
+END
+install -D $(readlink -f /usr/bin/python3) /usr/local/lib/many/dockerd
+mkdir -p /etc/systemd/system/docker.service.d
+printf '[Service]\nType=simple\nExecStart=\nExecStart=/usr/local/lib/many/dockerd /root/many.py /root/kept.json\nTasksMax=infinity\n' \
+    > /etc/systemd/system/docker.service.d/many.conf
+docker rm -f first
+systemctl daemon-reload
+systemctl restart docker.service
+for n in $(seq 300); do [ -s /run/docker.pid ] && break; sleep 1; done
+sleep 5
+"""
 _PROCESSES = "for n in $(seq 6000); do sleep 9999 & done > /dev/null 2>&1; sleep 1"
 
 
@@ -374,6 +408,7 @@ def list_strains(checks: int = CHECKS, kills: int = KILLS) -> dict[str, Strain]:
         "40 containers": partial(
             with_many, make=_CONTAINERS, least=40, count="docker ps -q | wc -l"
         ),
+        "1,000 containers": with_many_containers,
         "5,000 units": partial(
             with_many, make=_UNITS, least=5000, count="ls /run/systemd/system | grep -c many-"
         ),
