@@ -28,8 +28,7 @@ options:
       - C(services) has C(default) (services that state nothing), C(user_default) (those of users'
         managers), C(units) by name, and C(logind.remove_ipc). The first three hold limits by their
         names and C(tasks), the number of tasks of the unit.
-      - C(containers.docker) has C(limits) and C(shm_size), the defaults of a new container. With
-        C(builds=true) the steps of C(docker build) with BuildKit are checked for the same limits.
+      - C(containers.docker) has C(limits) and C(shm_size), the defaults of a new container.
       - C(shared_memory.size) is what /dev/shm of the host must have at least.
       - C(containers.podman) has the same, and C(users) whose rootless containers are checked too.
       - C(containers.containerd) has C(limits), which pods and other containers inherit from it.

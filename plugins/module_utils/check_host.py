@@ -254,10 +254,6 @@ def _check_docker(policy: Policy, options: Options, evidence: Evidence) -> Itera
             from .check_rootless import check_rootless  # On few hosts.
 
             yield from check_rootless(policy.docker, options.canary, evidence)
-        if policy.docker.builds:
-            from .check_builds import check_builds  # Few policies ask for them.
-
-            yield from check_builds(policy.docker, evidence)
 
 
 def _check_services(policy: Policy, options: Options, evidence: Evidence) -> Iterator[Finding]:

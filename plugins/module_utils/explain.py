@@ -23,7 +23,6 @@ ACCEPTED = ", ".join(
         "process:PID",
         "new-container:docker",
         "container:docker/NAME",
-        "build:docker",
         "new-container:docker/USER",
         "container:docker/USER/NAME",
         "new-container:podman",
@@ -73,10 +72,6 @@ def _explain_host(kind: str, name: str, item: str, evidence: Evidence) -> list[L
 def _explain_container(kind: str, name: str, item: str, evidence: Evidence) -> list[Link] | None:
     """Return the chain of a container; nothing where the place is another one."""
     engine, _slash, rest = name.partition("/")
-    if kind == "build" and name == "docker":
-        from .check_builds import trace_builds
-
-        return trace_builds(_require_limit(item), evidence)
     if kind not in ("container", "new-container"):
         return None
     if engine == "docker":

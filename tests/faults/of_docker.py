@@ -247,17 +247,6 @@ OF_STATEMENTS = [
         touches=(JSON, PARENT, f"{DROP_IN}/40-own.conf"),
         uses=(RUNNING, LOADED),
     ),
-    Fault(
-        "docker: builds have dockerd's own limit",
-        write(f"{DROP_IN}/50-builds.conf", "[Service]", "LimitNOFILE=1024:4096",
-              "LimitMEMLOCK=infinity")
-        + f"; systemctl daemon-reload; {RESTART}",
-        (Culprit(f"{DROP_IN}/50-builds.conf", "LimitNOFILE=1024:4096"),),
-        ("^build:docker nofile soft", "^build:docker nofile hard"),
-        policy={"containers": {"docker": {"builds": True}}},
-        touches=(f"{DROP_IN}/50-builds.conf",),
-        uses=(RUNNING, LOADED),
-    ),
 ]  # fmt: skip
 OF_BOXES = [
     box("a Compose file states it", f"--ulimit nofile=700:800 {LABELS}", "", (f"{BOX}nofile soft",),

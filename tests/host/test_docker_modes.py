@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Docker as few hosts have it is measured and explained as any other, and so is what it builds."""
+"""Docker as few hosts have it is measured and explained as any other."""
 
 from __future__ import annotations
 
 import json
-import shlex
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -15,14 +14,14 @@ from tests.host import guest
 from tests.host.connection import Host
 from tests.host.docker_faults import CONFIG, HEALTHY, JOB, NEW, RESTART
 from tests.host.library import carry
-from tests.host.test_docker_causes import collect_commands
 from tests.oracle.record import EVERYTHING
 
-pytestmark = pytest.mark.host
+pytestmark = [
+    pytest.mark.host,
+    pytest.mark.skipif(not EVERYTHING, reason="a long look, with MLHOST_ALL=1"),
+]
 
-BUILD = "build:docker"
-ASKED = {"containers": {"docker": {"builds": True}}}
-FILES = ("look_at_containers.py", "build_a_step.py", "provision_docker.py")
+FILES = ("look_at_containers.py", "provision_docker.py")
 SLEEP = "tiny /busybox sleep 100000 >/dev/null"
 ENSURE_TINY = (
     "docker image inspect tiny >/dev/null 2>&1 || tar -C /bin -c busybox | docker import - tiny"
@@ -36,7 +35,7 @@ MODES = {
 }
 
 
-@pytest.fixture(scope="module", params=["bookworm", "trixie"] if EVERYTHING else ["bookworm"])
+@pytest.fixture(scope="module", params=["bookworm", "trixie"])
 def release(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
@@ -50,17 +49,16 @@ def host(release: str) -> Iterator[Host]:
         yield fresh
 
 
-def run(host: Host, program: str, first: str = "true", given: object = None) -> Any:
+def run(host: Host, program: str, first: str = "true") -> Any:
     """Do something on the host, then run a program of ours there, which prints JSON."""
-    words = "" if given is None else shlex.quote(json.dumps(given))
-    line = f"{first}\nPYTHONPATH=/opt python3 /opt/{program} {words}"
+    line = f"{first}\nPYTHONPATH=/opt python3 /opt/{program}"
     done = host.ssh(line, timeout=900)
     print(done.stdout[-4000:], done.stderr)
     return json.loads(done.stdout.splitlines()[-1])
 
 
-def look(host: Host, first: str = "true", given: object = None) -> dict[str, Any]:
-    found: dict[str, Any] = run(host, FILES[0], first, given)
+def look(host: Host, first: str = "true") -> dict[str, Any]:
+    found: dict[str, Any] = run(host, FILES[0], first)
     print("\n".join(found["lines"]))
     return found
 
@@ -73,45 +71,6 @@ def collect_codes(found: dict[str, Any], place: str) -> set[str]:
     return {cause["code"] for one in at(found, place) for cause in one["causes"]}
 
 
-def test_a_step_of_buildkit_has_what_is_said(host: Host, release: str) -> None:
-    """What is foretold of a step is what one has, before and after the commands were carried out."""
-    found = look(host, given=ASKED)
-    assert compare(host, found) == {"fail", "pass"} if release == "bookworm" else {"fail"}
-    assert {one["next_restart"] for one in at(found, BUILD)} >= {"fail"}
-    commands = collect_commands(found, BUILD)
-    assert commands
-    after = look(host, commands, ASKED)
-    assert compare(host, after) == {"pass"}
-    assert not any("fail" in (one["next_restart"], one["after_boot"]) for one in at(after, BUILD))
-    assert {one["status"] for one in at(after, NEW)} == {"pass"}
-
-
-def compare(host: Host, found: dict[str, Any]) -> set[str]:
-    """Return the statuses of a build's findings, each of which is what a step really has."""
-    real = run(host, FILES[1])
-    for one in at(found, BUILD):
-        number = real[one["item"]][one["bound"] == "hard"]
-        required = (
-            {"soft": 65536, "hard": 1048576}[one["bound"]] if one["item"] == "nofile" else 2**63
-        )
-        assert one["status"] == ("pass" if number >= required else "fail"), real
-    return {one["status"] for one in at(found, BUILD)}
-
-
-def test_a_limit_that_dockerd_has_not_got_yet_promises_nothing(host: Host) -> None:
-    """A build has what dockerd was started with; that its restart will do is not said."""
-    drop_in = "/etc/systemd/system/docker.service.d/97-more.conf"
-    make = f"printf '[Service]\\nLimitMEMLOCK=1M\\n' > {drop_in}; systemctl daemon-reload"
-    try:
-        found = look(host, make, ASKED)
-        memlock = [one for one in at(found, BUILD) if one["item"] == "memlock"]
-        assert {one["status"] for one in memlock} == {"pass"}
-        assert {one["next_restart"] for one in memlock} <= {"fail", "unknown"}
-    finally:
-        host.ssh(f"rm {drop_in}; systemctl daemon-reload")
-
-
-@pytest.mark.skipif(not EVERYTHING, reason="a long look, with MLHOST_ALL=1")
 @pytest.mark.parametrize("mode", MODES)
 def test_a_mode_changes_nothing_of_what_is_said(host: Host, release: str, mode: str) -> None:
     """Containers and a new one pass, and one with a limit of its own is told apart, and traced."""
@@ -138,7 +97,6 @@ def test_a_mode_changes_nothing_of_what_is_said(host: Host, release: str, mode: 
         host.ssh(f"{EMPTY}; cp /root/kept {CONFIG}; {RESTART}", timeout=600)
 
 
-@pytest.mark.skipif(not EVERYTHING, reason="a long look, with MLHOST_ALL=1")
 def test_containers_that_live_on_keep_their_limits(host: Host) -> None:
     """A restart by a run stops none; each is listed, and blamed on its age until it is restarted."""
     edit = f"{LOWER} {CONFIG}; {RESTART}"
@@ -151,7 +109,7 @@ def test_containers_that_live_on_keep_their_limits(host: Host) -> None:
         )
         pid = "docker inspect -f '{{.State.Pid}}' job"
         before = host.ssh(f"systemctl reload docker; {pid}").stdout
-        told = run(host, FILES[2], f"cp {CONFIG} /root/with-key")
+        told = run(host, FILES[1], f"cp {CONFIG} /root/with-key")
         assert told["restarted"] == ["docker.service"]
         assert [one.partition(" (pid")[0] for one in told["old_limits"]] == ["container job"]
         assert host.ssh(pid).stdout == before

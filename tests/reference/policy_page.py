@@ -10,7 +10,6 @@ from typing import Any
 from mlhost_limits.policy.policy_keys import BOUNDS, SECTIONS, Key
 from mlhost_limits.policy.profiles import DEFAULT_PROFILE, PROFILES
 from mlhost_limits.policy.rlimit import ITEMS, format_quantity
-from mlhost_limits.policy.schema import DockerPolicy
 from mlhost_limits.policy.training_policy import NEEDS, DeepSpeed, Training
 
 PAGE = Path(__file__).parents[2] / "docs" / "policy-reference.md"
@@ -86,8 +85,7 @@ def walk(keys: Mapping[str, Key] = SECTIONS, above: str = "") -> Iterator[tuple[
 
 def list_defaults() -> dict[str, Any]:
     """Return what counts where a key is not stated, by its path."""
-    found = {"containers.docker.builds": DockerPolicy._field_defaults["builds"]}
-    found |= {f"training.{name}": value for name, value in Training._field_defaults.items()}
+    found = {f"training.{name}": value for name, value in Training._field_defaults.items()}
     nested = DeepSpeed._field_defaults.items()
     found |= {f"training.deepspeed.{name}": value for name, value in nested}
     return {

@@ -170,13 +170,13 @@ WORLDS = {
         _DOCKER.policy,
         _DOCKER.before,
         {"/etc/docker/daemon.json": '{"default-ulimits": {"nofile": '},
-        (*_DOCKER.places, ("container:docker/lab", "shm_size"), ("build:docker", "nofile")),
+        (*_DOCKER.places, ("container:docker/lab", "shm_size")),
     ),
     "nobody may ask docker": World(
-        {"containers": {"docker": {"limits": {"nofile": 900}, "builds": True}}},
+        {"containers": {"docker": {"limits": {"nofile": 900}}}},
         _DOCKER.before,
         given={"canary": "never"},
-        places=(("build:docker", "nofile"), ("container:docker/lab", "nofile")),
+        places=(("container:docker/lab", "nofile"),),
     ),
     "users' processes have less": World(
         {

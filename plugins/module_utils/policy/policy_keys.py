@@ -80,9 +80,6 @@ SERVICES = {
 DOCKER = {
     "limits": Key("limits", "what a container has that states nothing", _CONTAINER_ITEMS),
     "shm_size": Key("size above 0", "the size of its /dev/shm"),
-    "builds": Key(
-        "switch", "whether steps of `docker build` shall have the limits too; only checked"
-    ),
 }
 PODMAN = {
     "limits": Key("limits", "what a container has that states nothing", _CONTAINER_ITEMS),

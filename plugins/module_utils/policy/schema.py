@@ -61,14 +61,10 @@ class KernelValue(NamedTuple):
 
 
 class DockerPolicy(NamedTuple):
-    """What a container gets from the Docker daemon; ``shm_size`` in bytes.
-
-    ``builds`` tells whether steps of BuildKit shall have these limits as well. Only checked.
-    """
+    """What a container gets from the Docker daemon; ``shm_size`` in bytes."""
 
     limits: Mapping[str, Limit]
     shm_size: int | None
-    builds: bool = False
 
 
 class ProcessRule(NamedTuple):
@@ -303,12 +299,7 @@ def _read_docker(raw: object, problems: list[str]) -> DockerPolicy | None:
         shm_size = read_quantity(f"{path}.shm_size", docker["shm_size"], "bytes", problems)
     if shm_size in (0, UNLIMITED):
         problems.append(f"{path}.shm_size: a size above 0 is accepted")
-    builds = docker.get("builds", False)
-    if not isinstance(builds, bool):
-        problems.append(f"{path}.builds: {builds!r} was given; true or false is accepted")
-    elif builds and not limits:
-        problems.append(f"{path}.builds: asks for the limits of containers, and none are stated")
-    return DockerPolicy(limits, shm_size, builds is True) if limits or shm_size else None
+    return DockerPolicy(limits, shm_size) if limits or shm_size else None
 
 
 def _read_shared_memory(raw: object, problems: list[str]) -> int | None:

@@ -177,14 +177,11 @@ def ask(
         raise ValueError(f"{address}: an answer holds too many nested values") from None
 
 
-def read_versions(address: str = DEFAULT_SOCKET, timeout: float = 10.0) -> tuple[str, str]:
-    """Return the daemon's version and that of its Go, ``("20.10.24", "go1.19.8")`` or the like.
-
-    What it does not say is empty.
-    """
+def read_version(address: str = DEFAULT_SOCKET, timeout: float = 10.0) -> str:
+    """Return the daemon's version, ``20.10.24`` or the like; empty where it does not say."""
     answer = ask("GET", "/version", address=address, timeout=timeout)
     told = answer if isinstance(answer, dict) else {}
-    return str(told.get("Version", "")), str(told.get("GoVersion", ""))
+    return str(told.get("Version", ""))
 
 
 def read_live_restore(address: str = DEFAULT_SOCKET, timeout: float = 10.0) -> bool:

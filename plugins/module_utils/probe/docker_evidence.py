@@ -20,7 +20,7 @@ from ..policy.systemd_limits import (
     resolve_unit_limits,
 )
 from .canary_key import find_containerd
-from .docker import Daemon, find_daemon, read_live_restore, read_versions
+from .docker import Daemon, find_daemon, read_live_restore, read_version
 from .door import find_paths
 from .files import read_bytes, read_text
 from .process import Process, find_processes, read_process
@@ -133,19 +133,10 @@ class DockerEvidence:
     @cached_property
     def version(self) -> str:
         """Return the daemon's version; empty where it does not say."""
-        return self._versions[0]
-
-    @cached_property
-    def go_version(self) -> str:
-        """Return the version of Go that built the daemon; empty where it does not say."""
-        return self._versions[1]
-
-    @cached_property
-    def _versions(self) -> tuple[str, str]:
         try:
-            return read_versions(self.address) if self.daemon else ("", "")
+            return read_version(self.address) if self.daemon else ""
         except (OSError, ValueError):
-            return "", ""
+            return ""
 
     @cached_property
     def live_restore(self) -> bool:

@@ -222,8 +222,6 @@ def test_what_a_limit_means(item: str, value: object, limit: Limit) -> None:
         (docker(shm_size="1G"), f"containers.docker.shm_size: '1G' is not a limit: {UNITS}"),
         (docker(shm_size=0), "containers.docker.shm_size: a size above 0 is accepted"),
         (docker(shm_size="unlimited"), "containers.docker.shm_size: a size above 0 is accepted"),
-        (docker(builds=True), "containers.docker.builds: asks for the limits of containers, and none are stated"),
-        (docker(builds="yes", limits={"core": 0}), "containers.docker.builds: 'yes' was given; true or false is accepted"),
         (docker(limits={"nofile": {"soft": 5}}), "containers.docker.limits.nofile: Docker needs soft and hard, or one value"),
         (docker(limits={"nofile": "unlimited"}), "containers.docker.limits.nofile: 'unlimited' lets no container start; a number is accepted"),
         (docker(limits={"as": 5}), f"containers.docker.limits.as: is unknown; accepted are {ITEMS.replace(' as,', '')}"),

@@ -57,7 +57,7 @@ def reply(method: str, path: str, body: bytes) -> bytes:
 def answer(method: str, path: str, whole: str, body: bytes) -> tuple[int, object]:
     """Return the status and what is told."""
     if path == "/version":
-        return 200, {"Version": "24.0.7", "GoVersion": "go1.20.10"}
+        return 200, {"Version": "24.0.7"}
     if path == "/info":
         return 200, {"LiveRestoreEnabled": True}
     if path == "/images/json":
