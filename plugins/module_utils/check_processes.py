@@ -117,7 +117,11 @@ def _judge(
 
 
 def _judge_all(rule: ProcessRule, seen: list[Seen], place: str, world: World) -> Iterator[Finding]:
-    wrong = [one for one in seen if any(finding.status == FAIL for finding in one.findings)]
+    wrong: list[Seen] = []
+    rest: list[Seen] = []
+    for one in seen:
+        fails = any(finding.status == FAIL for finding in one.findings)
+        (wrong if fails else rest).append(one)
     for group in (_take_turns(wrong, True), _take_turns(wrong, False)):
         for one in group[:_MOST]:
             if one.container:
@@ -127,17 +131,17 @@ def _judge_all(rule: ProcessRule, seen: list[Seen], place: str, world: World) ->
                 yield from explain_process(one, world)
         if len(group) > _MOST:
             yield from _sum_up(group[_MOST:], place, f"{rule.by} {rule.value}")
-    if not wrong and seen:
-        how = f"/proc/PID/limits, lowest of {len(seen)} processes"
+    if rest and all(one.owner for one in wrong):  # What users start hides nothing of root's.
+        how = f"/proc/PID/limits, lowest of {len(rest)} {'other ' if wrong else ''}processes"
         shown = [
             lowest._replace(
                 requirement=lowest.requirement._replace(place=place),
                 observation=lowest.observation._replace(how=how),
             )
-            for lowest in map(_lowest, zip(*(one.findings for one in seen)))
+            for lowest in map(_lowest, zip(*(one.findings for one in rest)))
             if lowest.status == PASS
         ]
-        yield from explain_representative(shown, seen, world)
+        yield from explain_representative(shown, rest, world)
 
 
 def _take_turns(wrong: list[Seen], of_root: bool) -> list[Seen]:

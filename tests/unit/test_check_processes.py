@@ -185,3 +185,11 @@ def test_those_that_have_enough_are_told_by_the_lowest(host: Host) -> None:
     host.add((150, 200))
     host.add((120, 200), "alice")
     assert host.count() == {(PASS, ""): 1}
+
+
+def test_what_a_user_starts_does_not_hide_that_root_s_have_enough(host: Host) -> None:
+    host.add((150, 200))
+    host.add((10, 200), "alice")
+    assert host.count() == {(FAIL, "alice"): 1, (PASS, ""): 1}
+    host.add((10, 200))
+    assert host.count() == {(FAIL, "alice"): 1, (FAIL, ""): 1}

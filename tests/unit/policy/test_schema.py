@@ -69,12 +69,6 @@ def test_the_profile_for_training() -> None:
     )
 
 
-def test_builds_are_looked_at_only_where_that_is_asked() -> None:
-    for builds in (True, False):
-        policy = load_policy(docker(builds=builds, limits={"core": 0}), "none")
-        assert policy.docker == DockerPolicy({"core": Limit(0, 0)}, None, builds)
-
-
 @pytest.mark.parametrize("profile", [name for name in PROFILES if name != "none"])
 def test_every_profile_is_a_policy(profile: str) -> None:
     assert load_policy(None, profile) != Policy()
