@@ -7,40 +7,34 @@ import os
 import time
 from typing import NamedTuple
 
-from .check_options import SECTIONS, Options
-from .explain_kernel import explain_kernel
+from .places import PLACES, SECTIONS
 from .policy.finding import (
     FAIL,
     LATER,
     UNKNOWN,
     Finding,
-    Observation,
     count_statuses,
     find_unlooked,
-    judge,
     judge_unlooked,
-    require_kernel,
 )
 from .policy.policy_reader import PolicyError, join_names
 from .policy.quote import one_line
 from .policy.report import format_failures, format_report, format_verdict, note_workers
 from .policy.rlimit import ITEMS, format_quantity
-from .policy.sysctl_conf import parse_sysctl_number
 from .probe.evidence import Evidence
 from .probe.image import is_image, will_boot
-from .probe.kernel import read_sysctl
 from .probe.process import read_limits
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
+    from .check_options import Options
     from .policy.cause import Cause
     from .policy.rlimit import Rlimit
     from .policy.schema import Policy
     from .policy.waivers_policy import Waiver
 
-_SHARE_OF_A_USER = 0.3  # Of the time limit: the most that one user's container may take of it.
 _LONGEST_REASON = 300
 _RUN = "training"
 
@@ -117,22 +111,26 @@ def require_stated(policy: Policy, options: Options) -> None:
 
     :raises PolicyError: If so.
     """
-    if options.sections and not any(_is_stated(policy, name) for name in options.sections):
-        names = join_names(options.sections)
+    stated = [place.name for place in PLACES if place.is_stated(policy)]
+    asked = [name for name in SECTIONS if options.wants(name)]
+    if asked and not any(name in stated for name in asked):
+        names = join_names(asked)
         raise PolicyError([f"policy: states nothing for {names}, so nothing would be checked"])
 
 
 def list_sections(options: Options) -> list[str]:
     """Return the sections to look at, in the order in which they are."""
-    return [name for name in _LOOKS if name in options.sections]
+    return [name for name in SECTIONS if options.wants(name)]
 
 
 def look_at_section(
     name: str, policy: Policy, options: Options, evidence: Evidence
 ) -> Iterator[Finding]:
     """Yield what was found in one section; that it could not be looked at, if it crashes."""
+    place = PLACES[SECTIONS.index(name)]
     try:
-        yield from _LOOKS[name](policy, options, evidence)
+        if place.is_stated(policy):
+            yield from place.check(place.find_asked(policy), options, evidence)
     except PolicyError:
         raise
     except Exception as error:  # One section must not take the others with it.
@@ -192,13 +190,9 @@ def _waive(
     from .policy.waivers import find_idle, waive
 
     host = os.uname().nodename
-    whole = set(options.sections) == set(SECTIONS)
+    whole = all(map(options.wants, SECTIONS))
     idle = list(find_idle(findings, waivers, host)) if whole else []
     return waive(findings, waivers, host, time.strftime("%Y-%m-%d")), idle
-
-
-def _is_stated(policy: Policy, section: str) -> bool:
-    return getattr(policy, "slurm" if section == "slurm_steps" else section) not in (None, (), {})
 
 
 def _explain_connection(
@@ -215,115 +209,3 @@ def _explain_connection(
     from .explain_connection import explain_connection  # Seldom needed.
 
     return explain_connection(policy.sessions, findings, own, evidence)
-
-
-def _check_kernel(policy: Policy, _options: Options, evidence: Evidence) -> Iterator[Finding]:
-    yield from explain_kernel(list(_judge_kernel(policy)), evidence)
-
-
-def _judge_kernel(policy: Policy) -> Iterator[Finding]:
-    for key, value in policy.kernel.items():
-        how = "/proc/sys"
-        try:
-            text = read_sysctl(key)
-            reason = "" if text is not None else "this kernel has no such sysctl"
-        except OSError as exc:
-            text, reason = None, f"cannot be read: {exc.strerror}"
-        seen: int | str | None = text
-        if text is not None and value.exact is None:
-            number = parse_sysctl_number(text)
-            seen = text if number is None else number
-        yield judge(require_kernel(key, value), Observation(seen, how, reason))
-
-
-def _check_sessions(policy: Policy, options: Options, evidence: Evidence) -> Iterator[Finding]:
-    if policy.sessions:
-        from .check_sessions import check_sessions
-
-        yield from check_sessions(
-            policy.sessions, options.users, options.services, options.probe, evidence
-        )
-
-
-def _check_docker(policy: Policy, options: Options, evidence: Evidence) -> Iterator[Finding]:
-    if policy.docker:
-        from .check_docker import check_docker
-
-        yield from check_docker(policy.docker, options.canary, evidence)
-        if evidence.docker.rootless:
-            from .check_rootless import check_rootless  # On few hosts.
-
-            yield from check_rootless(policy.docker, options.canary, evidence)
-
-
-def _check_services(policy: Policy, options: Options, evidence: Evidence) -> Iterator[Finding]:
-    if policy.services:
-        from .check_services import check_services
-
-        yield from check_services(policy.services, options.canary, evidence, options.probe)
-
-
-def _check_podman(policy: Policy, options: Options, evidence: Evidence) -> Iterator[Finding]:
-    if policy.podman:
-        from .check_podman import check_podman
-
-        seconds = options.time_limit * _SHARE_OF_A_USER
-        yield from check_podman(policy.podman, options.canary, evidence, seconds)
-
-
-def _check_containerd(policy: Policy, options: Options, evidence: Evidence) -> Iterator[Finding]:
-    if policy.containerd:
-        from .check_containerd import check_containerd
-
-        yield from check_containerd(policy.containerd, options.canary, evidence)
-
-
-def _check_processes(policy: Policy, options: Options, evidence: Evidence) -> Iterator[Finding]:
-    if policy.processes:
-        from .check_processes import check_processes
-
-        yield from check_processes(policy.processes, evidence, options.probe)
-
-
-def _check_shm(policy: Policy, _options: Options, _evidence: Evidence) -> Iterator[Finding]:
-    if policy.shared_memory is not None:
-        from .check_shm import check_shm
-
-        yield check_shm(policy.shared_memory)
-
-
-def _check_slurm(policy: Policy, options: Options, evidence: Evidence) -> Iterator[Finding]:
-    if policy.slurm:
-        from .check_slurm import check_slurm
-
-        asks = options.canary != "never"
-        yield from check_slurm(policy.slurm, options.users, asks, options.probe, evidence)
-
-
-def _check_steps(policy: Policy, _options: Options, evidence: Evidence) -> Iterator[Finding]:
-    if policy.slurm:
-        from .check_slurm import check_steps
-
-        yield from check_steps(policy.slurm, evidence)
-
-
-def _check_training(policy: Policy, options: Options, evidence: Evidence) -> Iterator[Finding]:
-    if policy.training:
-        from .check_training import check_training
-
-        yield from check_training(policy.training, options, evidence)
-
-
-_LOOKS = {
-    "kernel": _check_kernel,
-    "sessions": _check_sessions,
-    "services": _check_services,
-    "docker": _check_docker,
-    "podman": _check_podman,
-    "containerd": _check_containerd,
-    "processes": _check_processes,
-    "shared_memory": _check_shm,
-    "slurm": _check_slurm,
-    "slurm_steps": _check_steps,
-    "training": _check_training,
-}

@@ -5,19 +5,6 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-SECTIONS = (
-    "kernel",
-    "sessions",
-    "services",
-    "containerd",
-    "docker",
-    "podman",
-    "slurm",
-    "slurm_steps",
-    "shared_memory",
-    "processes",
-    "training",
-)
 SERVICES = ("sshd", "su", "sudo", "cron", "login")
 TIME_LIMIT = 110.0
 
@@ -25,7 +12,8 @@ TIME_LIMIT = 110.0
 class Options(NamedTuple):
     """How a host is looked at."""
 
-    sections: tuple[str, ...] = SECTIONS
+    sections: tuple[str, ...] | None = None
+    """``None`` for every one."""
     users: tuple[str, ...] | None = None
     services: tuple[str, ...] = SERVICES
     probe: str = "quiet"
@@ -34,3 +22,7 @@ class Options(NamedTuple):
     """The tree of an image to judge, in place of this host."""
     time_limit: float = TIME_LIMIT
     """Seconds for all of it; what did not answer by then is unknown."""
+
+    def wants(self, name: str) -> bool:
+        """Tell whether a section is asked for."""
+        return self.sections is None or name in self.sections

@@ -12,7 +12,10 @@ from .probe.shm import read_fstab, read_shm_size
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from .policy.cause import Link
+    from .policy.image_forecast import Forecast
 
 PLACE = f"path:{SHM}"
 
@@ -29,6 +32,17 @@ def check_shm(size: int) -> Finding:
     return finding._replace(
         causes=tuple(find_shm_causes(size, facts)), outlook=Outlook(after_boot=later)
     )
+
+
+def foresee_shm(size: int | None, root: str) -> Iterator[tuple[Requirement, Forecast]]:
+    """Yield what the fstab of a tree will give."""
+    from .policy.image_forecast import foretell_shm  # A host that runs needs none of it.
+    from .policy.shm_mount import FSTAB
+    from .probe.files import read_text
+
+    if size is not None:
+        wanted = Requirement(PLACE, "size", "value", size, unit="bytes")
+        yield wanted, foretell_shm(size, read_text(FSTAB, root) or "")
 
 
 def gather_shm() -> ShmFacts:

@@ -8,7 +8,7 @@ import gc
 import json
 import sys
 
-from .check_options import SECTIONS, SERVICES, TIME_LIMIT, Options
+from .check_options import SERVICES, TIME_LIMIT, Options
 from .policy.node_paths import POLICY as NODE_POLICY
 from .policy.policy_reader import PolicyError
 from .policy.profiles import DEFAULT_PROFILE, PROFILES
@@ -146,7 +146,7 @@ def _check(arguments: argparse.Namespace) -> int:
     policy = load_policy(given, arguments.profile, run=True, told=told)
     is_run = bool(run) or (arguments.policy is None and policy.training is not None)
     options = Options(
-        sections=(RUN,) if is_run else SECTIONS,
+        sections=(RUN,) if is_run else None,
         users=arguments.user,
         services=tuple(arguments.service or SERVICES),
         probe=arguments.probe,
@@ -206,7 +206,8 @@ def _tell_cause(arguments: argparse.Namespace) -> int:
 
 
 def _resolve(arguments: argparse.Namespace) -> int:
-    from .resolve import format_entries, format_resolved, resolve_tree  # A check needs none of it.
+    from .policy.resolved import format_entries, format_resolved  # A check needs none of it.
+    from .resolve import resolve_tree
 
     gc.disable()  # Nothing here refers to itself; of 10^6 lines, looking takes a third of the time.
     stated = resolve_tree(arguments.root, arguments.user, arguments.service, arguments.unit)

@@ -7,7 +7,7 @@ import os
 
 from .policy.boot_scripts import find_script_writes
 from .policy.cause import Link, Outlook, cite
-from .policy.finding import FAIL, PASS, UNKNOWN
+from .policy.finding import FAIL, PASS, UNKNOWN, Observation, judge, require_kernel
 from .policy.kernel_boot import (
     KernelFacts,
     find_defaults,
@@ -24,13 +24,34 @@ from .probe.kernel import read_sysctl, sysctl_path
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from .policy.declaration import Declaration
     from .policy.finding import Finding, Requirement
     from .policy.limits_conf import LimitsLine
+    from .policy.schema import KernelValue
     from .probe.boot import BootEvidence
     from .probe.evidence import Evidence
+
+
+def check_kernel(asked: Mapping[str, KernelValue], evidence: Evidence) -> Iterator[Finding]:
+    """Yield what each sysctl is now, why it falls short, and what a boot will make of it."""
+    yield from explain_kernel(list(_judge_kernel(asked)), evidence)
+
+
+def _judge_kernel(asked: Mapping[str, KernelValue]) -> Iterator[Finding]:
+    for key, value in asked.items():
+        how = "/proc/sys"
+        try:
+            text = read_sysctl(key)
+            reason = "" if text is not None else "this kernel has no such sysctl"
+        except OSError as exc:
+            text, reason = None, f"cannot be read: {exc.strerror}"
+        seen: int | str | None = text
+        if text is not None and value.exact is None:
+            number = parse_sysctl_number(text)
+            seen = text if number is None else number
+        yield judge(require_kernel(key, value), Observation(seen, how, reason))
 
 
 def explain_kernel(findings: Sequence[Finding], evidence: Evidence) -> Iterator[Finding]:

@@ -10,9 +10,10 @@ from typing import NamedTuple
 
 from .apply.lock import only_run
 from .apply.textfile import replace_text
-from .check_options import SECTIONS, Options
+from .check_options import Options
 from .check_within import check_within
 from .guarded import run_guarded
+from .places import SECTIONS
 from .policy.finding import PASS, find_unlooked
 from .policy.metrics_text import format_metrics
 from .policy.node_load import group_loads

@@ -25,7 +25,7 @@ from .probe.leftovers import find_open_sessions
 from .probe.users import read_user
 from .probe.writers import find_editor
 from .provision_options import Options
-from .provision_others import list_folders, prepare_others
+from .provision_others import find_foretold, list_folders, prepare_others
 from .section import Section
 
 TYPE_CHECKING = False
@@ -147,25 +147,23 @@ def _find_in_effect(
     """
     stated = (("kernel", policy.kernel), ("sessions", policy.sessions))
     if image:
-        from .check_image import find_foretold
-
-        asked = find_foretold(policy) if will_boot() else ()
-        yield from (name for name in asked if name in options.sections)
+        if will_boot():
+            yield from (name for name in find_foretold(policy) if options.wants(name))
         return
-    yield from (name for name, asked in stated if asked and name in options.sections)
+    yield from (name for name, asked in stated if asked and options.wants(name))
     yield from (name for one in others for name in one.in_effect)
 
 
 def _plan_kernel(policy: Policy, options: Options, running: Mapping[str, str | None]) -> KernelPlan:
     files = read_sysctl_files()
-    if "kernel" not in options.sections:
+    if not options.wants("kernel"):
         return KernelPlan(SectionPlan(), nr_open=find_lowest_nr_open(files, running))
     chosen = KernelOptions(options.kernel_file, options.override, options.absent)
     return plan_kernel(policy.kernel, files, running, chosen)
 
 
 def _plan_sessions(policy: Policy, options: Options, nr_open: int | None) -> SectionPlan:
-    if "sessions" not in options.sections:
+    if not options.wants("sessions"):
         return SectionPlan()
     dialect = find_dialect(read_os_release())
     chosen = SessionsOptions(options.sessions_file, options.override, options.absent)
@@ -178,7 +176,7 @@ def _find_lockouts(
     """Yield why this host could not be entered afterwards, or cannot be now."""
     if options.absent:
         return
-    if "sessions" in options.sections:
+    if options.wants("sessions"):
         yield from find_session_lockouts(policy, sessions, options.sessions_file)
     if is_image():
         return  # What the running kernel needs is of the machine that builds.
@@ -231,7 +229,7 @@ def _find_named_users(policy: Policy) -> list[str]:
 
 def _find_old(policy: Policy, options: Options, others: Iterable[Section]) -> Iterator[str]:
     """Yield what goes on with less than the policy asks for until it ends."""
-    if "sessions" in options.sections:
+    if options.wants("sessions"):
         for session in find_open_sessions():
             user = read_user(session.user)
             wanted = find_limits(policy.sessions, user) if user else {}

@@ -5,33 +5,26 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from .policy.plan_kernel import KernelOptions
-from .policy.plan_sessions import SessionsOptions
-
-SECTIONS = (
-    "kernel",
-    "sessions",
-    "services",
-    "containerd",
-    "docker",
-    "podman",
-    "slurm",
-    "shared_memory",
-)
-"""In the order of writing: fs.nr_open must be up before a nofile may use it."""
+from .policy.pam_limits import DROP_IN as SESSIONS_FILE
+from .policy.sysctl_conf import DROP_IN as KERNEL_FILE
 
 
 class Options(NamedTuple):
     """How a policy is made true."""
 
-    sections: tuple[str, ...] = SECTIONS
+    sections: tuple[str, ...] | None = None
+    """``None`` for every one."""
     absent: bool = False
     override: bool = False
-    sessions_file: str = SessionsOptions().target
-    kernel_file: str = KernelOptions().target
+    sessions_file: str = SESSIONS_FILE
+    kernel_file: str = KERNEL_FILE
     services_restart: tuple[str, ...] = ()
     docker_restart: bool = False
     containerd_restart: bool = False
     slurm_restart: bool = False
     slurm_conf: bool = False
     check_mode: bool = False
+
+    def wants(self, name: str) -> bool:
+        """Tell whether a section is asked for."""
+        return self.sections is None or name in self.sections

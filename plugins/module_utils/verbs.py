@@ -3,15 +3,14 @@
 
 from __future__ import annotations
 
-from .check_options import SECTIONS, SERVICES, TIME_LIMIT
+from .check_options import SERVICES, TIME_LIMIT
 from .check_options import Options as CheckOptions
 from .check_within import check_within
-from .policy.plan_monitor import Monitor
+from .places import PROVISIONED, SECTIONS
+from .policy.node_paths import INTERVAL
 from .policy.policy_reader import PolicyError
 from .policy.profiles import DEFAULT_PROFILE, PROFILES
 from .policy.schema import load_policy
-from .provision import provision
-from .provision_options import SECTIONS as PROVISIONED
 from .provision_options import Options as ProvisionOptions
 
 TYPE_CHECKING = False
@@ -60,7 +59,7 @@ PROVISION_ARGUMENTS: dict[str, dict[str, Any]] = {
 MONITOR_ARGUMENTS: dict[str, dict[str, Any]] = {
     **_POLICY,
     "state": {"type": "str", "default": "present", "choices": ["present", "absent"]},
-    "interval": {"type": "str", "default": Monitor().interval},
+    "interval": {"type": "str", "default": INTERVAL},
     "textfile_directory": {"type": "path", "default": "/var/lib/prometheus/node-exporter"},
     "canary": {"type": "str", "default": "never", "choices": ["auto", "always", "never"]},
     "first_boot": {"type": "bool", "default": False},
@@ -85,6 +84,8 @@ def run_check(given: dict[str, Any], check_mode: bool) -> dict[str, Any]:
 
 def run_provision(given: dict[str, Any], check_mode: bool) -> dict[str, Any]:
     """Return what the module ``provision`` does; ``failed`` is true where it is refused."""
+    from .provision import provision  # A check needs none of it.
+
     given = dict(given)
     try:
         policy = load_policy(given.pop("policy"), given.pop("profile"))
@@ -98,6 +99,7 @@ def run_provision(given: dict[str, Any], check_mode: bool) -> dict[str, Any]:
 def run_monitor(given: dict[str, Any], check_mode: bool) -> dict[str, Any]:
     """Return what the module ``monitor`` does; ``failed`` is true where it is refused."""
     from .install_monitor import install_monitor  # The other two verbs need none of it.
+    from .policy.plan_monitor import Monitor
 
     wanted = Monitor(
         textfiles=(given["textfile_directory"] or "").rstrip("/"),

@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import ast
 import re
+import subprocess
+import sys
 from functools import lru_cache
 from pathlib import Path
 
@@ -93,6 +95,38 @@ def test_no_file_imports_itself_in_a_roundabout_way() -> None:
         assert free, f"these import each other: {sorted(map(name_of, waiting))}"
         for path in free:
             del waiting[path]
+
+
+PLACES = sorted(LIBRARY.glob("*_place.py"))
+
+
+def test_only_the_registry_knows_the_places() -> None:
+    registry = LIBRARY / "places.py"
+    assert set(PLACES) <= imported_files(registry)
+    assert not [path for path in FILES if path != registry and imported_files(path) & set(PLACES)]
+
+
+@pytest.mark.parametrize("path", PLACES, ids=name_of)
+def test_a_place_loads_nothing_before_it_is_asked(path: Path) -> None:
+    """Outside of its methods, but for what a type checker alone reads."""
+    loaded = [node for node in parse(path).body if isinstance(node, (ast.Import, ast.ImportFrom))]
+    names = {node.module if isinstance(node, ast.ImportFrom) else "re" for node in loaded}
+    assert names <= {"__future__", "place", "re"}
+
+
+def test_a_verb_loads_what_it_needs_and_no_more() -> None:
+    """Of files and of lines before anything is asked; a place more costs one small file."""
+    program = (
+        "import sys; from tests.conftest import load_library; load_library();"
+        "import mlhost_limits.verbs;"
+        "print(*(one.__file__ for name, one in sys.modules.items()"
+        " if name.startswith('mlhost_limits') and getattr(one, '__file__', None)))"
+    )
+    words = [sys.executable, "-c", program]
+    done = subprocess.run(words, cwd=TOP, capture_output=True, check=True, text=True)
+    paths = done.stdout.split()
+    assert len(paths) <= 66
+    assert sum(len(Path(path).read_text(encoding="utf-8").splitlines()) for path in paths) <= 8000
 
 
 @pytest.mark.parametrize("path", sorted((LIBRARY / "policy").glob("*.py")), ids=name_of)

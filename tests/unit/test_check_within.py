@@ -14,8 +14,9 @@ from typing import Any
 import pytest
 from mlhost_limits import check_host, check_within
 from mlhost_limits.check_options import Options
+from mlhost_limits.place import Place
 from mlhost_limits.policy.finding import LOOK, Finding, Observation, Requirement, judge
-from mlhost_limits.policy.schema import load_policy
+from mlhost_limits.policy.schema import Policy, load_policy
 
 POLICY = load_policy({"kernel": {"fs.nr_open": 1}}, "none")
 NAMES = ("kernel", "sessions", "docker")
@@ -36,6 +37,26 @@ def bad(name: str, end: Callable[[], object]) -> Callable[..., Iterator[Finding]
     return look
 
 
+class MadeUp(Place[Any]):
+    """A place that every policy states, and whose check is what a test gives."""
+
+    def __init__(self, name: str, look: Callable[..., Iterator[Finding]]) -> None:
+        self.name, self.check = name, look  # type: ignore[method-assign]
+
+    def is_stated(self, _policy: Policy) -> bool:
+        return True
+
+    def find_asked(self, _policy: Policy) -> object:
+        return None
+
+
+def use_places(
+    monkeypatch: pytest.MonkeyPatch, looks: dict[str, Callable[..., Iterator[Finding]]]
+) -> None:
+    monkeypatch.setattr(check_host, "PLACES", tuple(map(MadeUp, looks, looks.values())))
+    monkeypatch.setattr(check_host, "SECTIONS", tuple(looks))
+
+
 def nest() -> object:
     return nest()
 
@@ -45,7 +66,7 @@ def check(
 ) -> list[tuple[str, str, str, str]]:
     looks = {name: good(name) for name in NAMES}
     looks["sessions"] = bad("sessions", end)
-    monkeypatch.setattr(check_host, "_LOOKS", looks)
+    use_places(monkeypatch, looks)
     result = check_within.check_within(POLICY, Options(sections=NAMES, time_limit=seconds))
     return [
         (one.requirement.place, one.requirement.item, one.status, one.observation.reason)
@@ -112,7 +133,7 @@ def test_what_was_made_is_put_away(monkeypatch: pytest.MonkeyPatch, tmp_path: An
 
 
 def test_a_look_that_cannot_be_made_is_not_green(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(check_host, "_LOOKS", {"kernel": bad("kernel", nest)})
+    use_places(monkeypatch, {"kernel": bad("kernel", nest)})
     result = check_within.check_within(POLICY, Options(sections=("kernel",)))
     assert [result.falls_short(one) for one in ("fail", "later", "unknown", "never")] == [
         True, True, True, False,
@@ -125,7 +146,7 @@ def test_a_refused_question_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
         raise ValueError("no such run")
         yield
 
-    monkeypatch.setattr(check_host, "_LOOKS", {"training": refuse})
+    use_places(monkeypatch, {"training": refuse})
     policy = load_policy({"training": {"workers": 1}}, "none", True)
     with pytest.raises(ValueError, match=r"^no such run$"):
         check_within.check_within(policy, Options(sections=("training",)))

@@ -13,9 +13,9 @@ from mlhost_limits.policy.docker_merge import merge_daemon_json
 from mlhost_limits.policy.finding import Observation, judge, require_limits
 from mlhost_limits.policy.json_text import find_members
 from mlhost_limits.policy.limits_conf import parse_limits_conf
-from mlhost_limits.policy.pam_limits import Dialect
+from mlhost_limits.policy.pam_limits import DROP_IN, Dialect
 from mlhost_limits.policy.plan_kernel import KernelOptions, plan_kernel
-from mlhost_limits.policy.plan_sessions import DROP_IN, SessionsOptions, plan_sessions
+from mlhost_limits.policy.plan_sessions import SessionsOptions, plan_sessions
 from mlhost_limits.policy.policy_reader import Limit, PolicyError
 from mlhost_limits.policy.report import format_report
 from mlhost_limits.policy.rlimit import Rlimit

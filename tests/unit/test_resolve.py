@@ -7,7 +7,8 @@ import re
 from pathlib import Path
 
 import pytest
-from mlhost_limits.resolve import format_resolved, resolve_tree
+from mlhost_limits.policy.resolved import format_resolved
+from mlhost_limits.resolve import resolve_tree
 
 FILES = {
     "/etc/os-release": "ID=debian\nVERSION_ID=12\n",

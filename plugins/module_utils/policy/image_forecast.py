@@ -38,7 +38,7 @@ from .unit_model import HIGHEST_DEFAULT, Manager, UnitFacts, predict_unit, rank_
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from .pam_limits import Bound
     from .policy_reader import Limit
@@ -58,6 +58,12 @@ class Forecast(NamedTuple):
     by: Declaration | None = None
     causes: tuple[Cause, ...] = ()
     reason: str = ""
+
+
+def skip(wanted: Iterable[Requirement], reason: str) -> Iterator[tuple[Requirement, Forecast]]:
+    """Yield that nothing can be said, and why."""
+    for one in wanted:
+        yield one, Forecast(UNKNOWN, reason=reason)
 
 
 def tell(wanted: Requirement, forecast: Forecast, root: str = "/") -> Finding:

@@ -39,11 +39,10 @@ from .kernel_remedy import (
 )
 from .kernel_running import blame_container, blame_running, find_exhaustion
 from .kernel_unread import Unread, find_unread
-from .plan_kernel import DROP_IN
 from .quote import one_line
 from .remedy import Remedy
 from .schema import KernelValue
-from .sysctl_conf import parse_sysctl_number
+from .sysctl_conf import DROP_IN, parse_sysctl_number
 
 CODES = {
     "sysctl-later-file-wins": "of two files of sysctl.d, that of the later name counts",

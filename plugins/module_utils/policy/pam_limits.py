@@ -27,6 +27,7 @@ _IDS = 2**32  # uid_t and gid_t hold what is left of a longer number.
 
 LIMITS_CONF = "/etc/security/limits.conf"
 LIMITS_D = "/etc/security/limits.d"
+DROP_IN = f"{LIMITS_D}/90-mlhost.conf"
 
 
 class Dialect(NamedTuple):

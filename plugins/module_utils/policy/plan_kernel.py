@@ -8,6 +8,7 @@ from typing import NamedTuple
 from .edit import HEADER
 from .plan import SectionPlan, Shortfall, neutralise_all, plan_edits, restore_all
 from .sysctl_conf import (
+    DROP_IN,
     FILE_MAX_OF_SYSTEMD,
     NR_OPEN_OF_SYSTEMD,
     find_boot_default,
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
     from .pam_limits import Bound
     from .schema import KernelValue
 
-DROP_IN = "/etc/sysctl.d/90-mlhost.conf"
 _OF_SYSTEMD = (FILE_MAX_OF_SYSTEMD, NR_OPEN_OF_SYSTEMD)
 _FOLDER = "/etc/sysctl.d/"
 _WRITABLE = ("/etc/", "/run/", "/usr/local/")

@@ -7,7 +7,7 @@ import re
 from typing import NamedTuple
 
 from .edit import HEADER, Edit
-from .node_paths import POLICY
+from .node_paths import INTERVAL, POLICY
 from .plan import SectionPlan
 
 TYPE_CHECKING = False
@@ -39,7 +39,7 @@ class Monitor(NamedTuple):
 
     policy: str = ""
     textfiles: str = ""
-    interval: str = "5min"
+    interval: str = INTERVAL
     canary: str = "never"
     python: str = "/usr/bin/python3"
     uses_net: bool = False

@@ -9,7 +9,7 @@ from .declaration import Declaration
 from .edit import HEADER, find_block_lines, remove_block, set_block
 from .limits_conf import LimitsLine, format_limits, parse_limits_conf, parse_value
 from .lockouts import find_small_lines
-from .pam_limits import LIMITS_CONF, LIMITS_D, Dialect, User, rank_domain, read_lines
+from .pam_limits import DROP_IN, LIMITS_CONF, LIMITS_D, Dialect, User, rank_domain, read_lines
 from .plan import SectionPlan, Shortfall, neutralise_all, plan_edits, restore_all
 from .rlimit import UNLIMITED
 
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from .policy_reader import Limit
     from .schema import SessionRule
 
-DROP_IN = f"{LIMITS_D}/90-mlhost.conf"
 _LONGEST_NEUTRAL_LINE = 1000  # PAM 1.5.3 and older read what follows byte 1023 as a new line.
 
 

@@ -30,6 +30,7 @@ SYSCTL_DIRECTORIES = (
 """Where a file of the same name hides those of the folders after it."""
 
 SYSCTL_CONF = "/etc/sysctl.conf"
+DROP_IN = "/etc/sysctl.d/90-mlhost.conf"
 """Read by procps alone, after every other file."""
 
 FILE_MAX_OF_SYSTEMD = 2**63 - 1

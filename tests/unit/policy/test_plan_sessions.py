@@ -9,6 +9,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from mlhost_limits.policy.edit import HEADER
 from mlhost_limits.policy.pam_limits import (
+    DROP_IN,
     LIMITS_CONF,
     LIMITS_D,
     Dialect,
@@ -17,7 +18,7 @@ from mlhost_limits.policy.pam_limits import (
     resolve_limits,
 )
 from mlhost_limits.policy.plan import SectionPlan
-from mlhost_limits.policy.plan_sessions import DROP_IN, SessionsOptions, plan_sessions
+from mlhost_limits.policy.plan_sessions import SessionsOptions, plan_sessions
 from mlhost_limits.policy.policy_reader import Limit
 from mlhost_limits.policy.rlimit import UNLIMITED
 from mlhost_limits.policy.schema import SessionRule

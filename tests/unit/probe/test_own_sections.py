@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from mlhost_limits import provision_others
+from mlhost_limits.places import PLACES, PROVISIONED
 from mlhost_limits.policy.containers_conf import OWN
 from mlhost_limits.policy.docker_record import find_record_path
 from mlhost_limits.policy.dockerd_flags import CONFIG_PATH
@@ -17,7 +18,7 @@ from mlhost_limits.policy.schema import DockerPolicy, Policy
 from mlhost_limits.policy.shm_mount import FSTAB
 from mlhost_limits.policy.slurm_conf import SLURM_CONF
 from mlhost_limits.probe.own_sections import find_own_sections
-from mlhost_limits.provision_options import SECTIONS, Options
+from mlhost_limits.provision_options import Options
 from mlhost_limits.section import Section
 
 BLOCK = "x\n# BEGIN mlhost.limits\ny\n# END mlhost.limits\n"
@@ -55,11 +56,11 @@ def test_a_section_that_nobody_asks_for_any_more_is_taken_back(
 
         return note
 
-    own = set(SECTIONS) if made else set()
+    own = set(PROVISIONED) if made else set()
     monkeypatch.setattr("mlhost_limits.probe.own_sections.find_own_sections", lambda: own)
-    preparers = {name: prepare(name) for name in provision_others._PREPARE}
-    monkeypatch.setattr(provision_others, "_PREPARE", preparers)
-    options = Options(sections=tuple(name for name in SECTIONS if name != "podman"))
+    for place in PLACES:
+        monkeypatch.setattr(type(place), "prepare", staticmethod(prepare(place.name)))
+    options = Options(sections=tuple(name for name in PROVISIONED if name != "podman"))
     policy = Policy(docker=DockerPolicy({}, 2**30))
     sections = list(provision_others.prepare_others(policy, options, None))
     others = dict.fromkeys(("services", "containerd", "slurm", "shared_memory"), True)
@@ -69,7 +70,9 @@ def test_a_section_that_nobody_asks_for_any_more_is_taken_back(
 
 def test_what_is_taken_back_asks_for_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     """On a host without any file of ours that changes nothing."""
-    monkeypatch.setattr("mlhost_limits.probe.own_sections.find_own_sections", lambda: set(SECTIONS))
+    monkeypatch.setattr(
+        "mlhost_limits.probe.own_sections.find_own_sections", lambda: set(PROVISIONED)
+    )
     for section in provision_others.prepare_others(Policy(), Options(check_mode=True), None):
         assert section.plan.edits == ()
         assert section.plan.problems == ()

@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""containerd: what pods and other containers inherit."""
+
+from __future__ import annotations
+
+from .place import Place
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from .check_options import Options as CheckOptions
+    from .place import Codes
+    from .policy.cause import Link
+    from .policy.engines_policy import ContainerdPolicy
+    from .policy.finding import Finding
+    from .policy.schema import Policy
+    from .probe.evidence import Evidence
+    from .provision_options import Options as ProvisionOptions
+    from .section import Section
+
+
+class Containerd(Place["ContainerdPolicy"]):
+    """``containers.containerd`` of a policy."""
+
+    name = "containerd"
+    names = ("new-container:containerd",)
+    is_provisioned = True
+
+    def check(
+        self, asked: ContainerdPolicy, options: CheckOptions, evidence: Evidence
+    ) -> Iterable[Finding]:
+        from .check_containerd import check_containerd
+
+        return check_containerd(asked, options.canary, evidence)
+
+    def list_folders(self) -> Iterable[str]:
+        from .provision_containerd import FOLDERS
+
+        return FOLDERS
+
+    def prepare(self, policy: Policy, options: ProvisionOptions, nr_open: int | None) -> Section:
+        from .policy.engines_policy import ContainerdPolicy
+        from .provision_containerd import prepare_containerd
+
+        wanted = policy.containerd or ContainerdPolicy({})
+        how = (options.absent, options.override, options.containerd_restart)
+        return prepare_containerd(wanted, nr_open, *how)
+
+    def explain(self, kind: str, name: str, item: str, evidence: Evidence) -> Sequence[Link] | None:
+        if f"{kind}:{name}" not in self.names:
+            return None
+        from .trace_podman import trace_containerd
+
+        return trace_containerd(item, evidence)
+
+    def codes(self) -> Codes:
+        from .policy.containerd_causes import CODES
+
+        return ((self.names[0], CODES),)

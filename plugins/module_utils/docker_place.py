@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Docker: what its containers have, root's and rootless ones."""
+
+from __future__ import annotations
+
+from .place import Place
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from .check_options import Options as CheckOptions
+    from .place import Codes, Foretold
+    from .policy.adopt import Adopted
+    from .policy.cause import Link
+    from .policy.finding import Finding
+    from .policy.resolved import Query
+    from .policy.schema import DockerPolicy, Policy
+    from .probe.evidence import Evidence
+    from .probe.tree import Tree
+    from .provision_options import Options as ProvisionOptions
+    from .section import Section
+
+
+class Docker(Place["DockerPolicy"]):
+    """``containers.docker`` of a policy."""
+
+    name = "docker"
+    names = (
+        "new-container:docker",
+        "container:docker/NAME",
+        "new-container:docker/USER",
+        "container:docker/USER/NAME",
+    )
+    is_provisioned = True
+
+    def check(
+        self, asked: DockerPolicy, options: CheckOptions, evidence: Evidence
+    ) -> Iterable[Finding]:
+        from .check_docker import check_docker
+
+        yield from check_docker(asked, options.canary, evidence)
+        if evidence.docker.rootless:
+            from .check_rootless import check_rootless  # On few hosts.
+
+            yield from check_rootless(asked, options.canary, evidence)
+
+    def foresee(self, asked: DockerPolicy, options: CheckOptions, tree: Tree) -> Foretold | None:
+        from .docker_image import foresee_docker
+
+        return foresee_docker(asked, tree)
+
+    def list_folders(self) -> Iterable[str]:
+        from .provision_docker import FOLDERS
+
+        return FOLDERS
+
+    def prepare(self, policy: Policy, options: ProvisionOptions, nr_open: int | None) -> Section:
+        from .policy.schema import DockerPolicy
+        from .provision_docker import prepare_docker
+
+        wanted = policy.docker or DockerPolicy({}, None)
+        return prepare_docker(wanted, nr_open, options.absent, options.docker_restart)
+
+    def explain(self, kind: str, name: str, item: str, evidence: Evidence) -> Sequence[Link] | None:
+        if kind not in ("container", "new-container") or name.partition("/")[0] != self.name:
+            return None
+        from .trace_docker import trace_docker
+
+        return trace_docker(f"{kind}:{name}", item, evidence)
+
+    def resolve(self, root: str, query: Query) -> Iterator[dict[str, object]]:
+        from .docker_resolve import resolve_docker
+
+        return resolve_docker(root)
+
+    def adopt(self, root: str) -> Adopted | None:
+        from .docker_adopt import adopt_tree_docker
+
+        return adopt_tree_docker(root)
+
+    def codes(self) -> Codes:
+        from .policy.docker_causes import CODES
+        from .policy.docker_compose import CODES as COMPOSE
+        from .policy.docker_obstacles import CODES as OBSTACLES
+        from .policy.docker_rootless import CODES as ROOTLESS
+        from .policy.docker_running import CODES as RUNNING
+
+        new, running, rootless = self.names[:3]
+        return (
+            (new, CODES),
+            (new, OBSTACLES),
+            (rootless, ROOTLESS),
+            (running, RUNNING),
+            (running, COMPOSE),
+        )

@@ -1,0 +1,26 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Make the kernel of a policy of a site's sysctl files."""
+
+from __future__ import annotations
+
+import os
+
+from .policy.adopt import adopt_kernel, list_site_keys
+from .policy.sysctl_writes import find_procps
+from .probe.files import read_os_release
+from .probe.image import is_chroot
+from .probe.kernel import sysctl_path
+from .probe.site_files import read_site_sysctls
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from .policy.adopt import Adopted
+
+
+def adopt_tree_kernel(root: str) -> Adopted:
+    """Return the sysctls that the site's files set; on a host, those that its kernel has."""
+    files, procps = read_site_sysctls(root), find_procps(read_os_release(root))
+    runs = root == "/" and not is_chroot()
+    keys = list_site_keys(files, procps)
+    lacking = {key for key in keys if runs and not os.path.exists(sysctl_path(key))}
+    return adopt_kernel(files, procps, lacking)

@@ -1,0 +1,29 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Foretell the sysctls of an image from its files."""
+
+from __future__ import annotations
+
+from .explain_kernel import foretell_key, gather_key
+from .policy.finding import FAIL, require_kernel
+from .policy.image_forecast import Forecast
+from .policy.kernel_boot import predict_boot
+from .policy.kernel_causes import find_kernel_causes
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from .place import Foretold
+    from .policy.schema import KernelValue
+    from .probe.tree import Tree
+
+
+def foresee_kernel(asked: Mapping[str, KernelValue], tree: Tree) -> Foretold:
+    """Yield what a boot will make of each sysctl."""
+    for key, value in asked.items():
+        wanted = require_kernel(key, value)
+        facts = gather_key(key, tree.boot, tree.boot.find_start(key))
+        status, given = foretell_key(wanted, facts, tree.boot), predict_boot(facts)
+        causes = tuple(find_kernel_causes(wanted, facts)) if status == FAIL else ()
+        value_text = given.values[0] if given.values else None
+        yield wanted, Forecast(status, value_text, given.by, causes, "no file states it")

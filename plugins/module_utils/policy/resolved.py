@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""What files state, value by value, as data and as text."""
+
+from __future__ import annotations
+
+import json
+from typing import NamedTuple
+
+from .rlimit import UNLIMITED, format_quantity
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from .declaration import Declaration
+    from .pam_limits import Bound
+
+
+class Query(NamedTuple):
+    """Of whom and of what the values are asked.
+
+    ``user`` is ``None`` for root and the ordinary user, for whom ``*`` stands; ``service`` is the
+    PAM service whose stack must hold pam_limits, ``None`` where none is asked; ``unit`` is one of
+    systemd's, or system.conf for all units, of the users' managers too.
+    """
+
+    user: str | None
+    service: str | None
+    unit: str
+
+
+def describe(place: str, item: str, kind: str, bound: Bound, unit: str) -> dict[str, object]:
+    """Return one value with who states it, and what that beats."""
+    return {
+        "place": place,
+        "item": item,
+        "bound": kind,
+        "value": _format(bound.winner, unit, item),
+        "declared": _locate(bound.winner),
+        "shadows": [_locate(one) for one in bound.shadowed],
+    }
+
+
+def _format(declaration: Declaration, unit: str, item: str) -> str:
+    value = declaration.value
+    if item == "nofile" and value == UNLIMITED:
+        return "the value of fs.nr_open"
+    return value if isinstance(value, str) else format_quantity(value, unit)
+
+
+def _locate(declaration: Declaration) -> dict[str, object]:
+    return {
+        "file": declaration.path,
+        "line": declaration.line,
+        "text": declaration.text.strip(),
+    }
+
+
+def format_resolved(stated: Iterable[dict[str, object]]) -> Iterator[str]:
+    """Yield what was resolved as lines for people."""
+    entry: dict[str, object] = {}
+    for entry in stated:
+        if "reason" in entry:
+            yield f"{entry['place']}: {entry['reason']}"
+            continue
+        kind = "" if entry["bound"] == "value" else f" {entry['bound']}"
+        yield f"{entry['place']} {entry['item']}{kind} = {entry['value']}"
+        for mark, text in _places(entry):
+            yield f"     {mark} {text}"
+    if not entry:
+        yield "no file in this tree states a limit"
+
+
+def format_entries(stated: Iterable[dict[str, object]]) -> Iterator[str]:
+    """Yield what was resolved as JSON, piece by piece: its texts are longer than what they say."""
+    last = ""
+    for entry in stated:
+        yield f"{last}," if last else "["
+        last = "  " + json.dumps(entry, indent=2).replace("\n", "\n  ")
+    yield f"{last}\n]" if last else "[]"
+
+
+def _places(entry: dict[str, object]) -> Iterator[tuple[str, str]]:
+    for mark, places in (("by     ", [entry["declared"]]), ("shadows", entry["shadows"])):
+        for place in places:  # type: ignore[attr-defined]
+            yield mark, f'{place["file"]}:{place["line"]} "{place["text"]}"'
