@@ -138,7 +138,7 @@ def _look_closely(seen: Seen, scene: Scene, world: World) -> Run:
         scene.restart,
         shown.limits if shown else None,
         stale,
-        tuple(find_starters(settings)),
+        tuple(find_starters(settings, scene.uid)),
         can_set_limits(process.pid) or can_set_limits(main.pid),
     )
 

@@ -26,5 +26,5 @@ def resolve_tree(
     if not os.path.isdir(root):
         raise ValueError(f"{root}: is no folder")
     query = Query(user, service, unit)
-    for place in PLACES:
+    for place in sorted(PLACES, key=lambda one: one.name != "sessions"):  # What most ask for.
         yield from place.resolve(root, query)

@@ -131,14 +131,16 @@ def _read_answer(child: _Child, problem: str, most: int) -> Report:
 
 
 def _end_child(pid: int, done: bool, time_limit: float) -> str:
-    """Reap a child, killing it and its own children unless it is done. Return what went wrong."""
+    """Reap a child, killing it and its own children unless it is done. Return what went wrong.
+
+    One that has answered may be a user's, who can stop it before it ends.
+    """
     try:
-        late = not (done or os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT))
-        if late:
+        ended, status = _wait_a_little(pid) if done else os.waitpid(pid, os.WNOHANG)
+        if not ended:
             _kill(pid)
             _wait_a_little(pid)
             return f"no answer within {time_limit:g} s"
-        status = os.waitpid(pid, 0)[1]
     except ChildProcessError:
         return "its end was not seen"  # The caller ignores SIGCHLD.
     return (
@@ -146,11 +148,14 @@ def _end_child(pid: int, done: bool, time_limit: float) -> str:
     )
 
 
-def _wait_a_little(pid: int) -> None:
-    """Reap a killed child; one that not even SIGKILL ends now is left to process 1."""
+def _wait_a_little(pid: int) -> tuple[int, int]:
+    """Reap a child; one that not even SIGKILL ends now is left to process 1."""
     deadline = time.monotonic() + _GRACE
-    while os.waitpid(pid, os.WNOHANG) == (0, 0) and time.monotonic() < deadline:
-        time.sleep(0.01)
+    while True:
+        found = os.waitpid(pid, os.WNOHANG)
+        if found != (0, 0) or time.monotonic() >= deadline:
+            return found
+        time.sleep(0.001)
 
 
 def _kill(pid: int) -> None:

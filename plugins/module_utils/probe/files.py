@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import re
 import stat
 
 from ..policy.pam_limits import LIMITS_CONF, LIMITS_D
@@ -17,7 +18,12 @@ if TYPE_CHECKING:
 LARGEST = 8 * 2**20
 """Bytes; a configuration file larger than this is a mistake or an attack."""
 
-_KERNEL = ("/proc/", "/sys/")
+_KERNEL = re.compile(
+    r"/proc/(?:cmdline|stat|self/mountinfo|self/fdinfo/[0-9]+|[0-9]+/cgroup)"
+    r"|/sys/(?:(?!\.\.?/)[^/]+/)*(?!\.\.?$)[^/]+"
+)
+"""What the kernel makes, without a link that leads out; of all else the owner is asked for."""
+
 _MOST_LINKS = 40
 
 
@@ -38,7 +44,7 @@ def read_bytes(path: str, root: str = "/") -> bytes | None:
     :raises OSError: If it cannot be read, is larger than 8 MiB, or is not root's to its end.
     """
     try:
-        if root == "/" and path.startswith(_KERNEL):
+        if root == "/" and _KERNEL.fullmatch(path):
             return read_kernel_file(path, LARGEST)
         return read_handle(open_file(path, root), LARGEST, path)
     except (FileNotFoundError, NotADirectoryError):

@@ -124,8 +124,11 @@ def _mentions(handle: int, names: re.Pattern[bytes]) -> bool:
         os.close(handle)
 
 
-def find_starters(settings: Sequence[Setting]) -> Iterator[ShellLine]:
-    """Yield what a unit's command lines set with ulimit, and the scripts that they name."""
+def find_starters(settings: Sequence[Setting], uid: int | None = None) -> Iterator[ShellLine]:
+    """Yield what a unit's command lines set with ulimit, and the scripts that they name.
+
+    :param uid: Whose unit it is, where it is not the system's: the scripts are read as that user.
+    """
     for setting in settings:
         if setting.section != "Service" or setting.key != "ExecStart":
             continue
@@ -134,27 +137,29 @@ def find_starters(settings: Sequence[Setting]) -> Iterator[ShellLine]:
             yield line._replace(at=at._replace(value=line.at.value))
         for item, soft in _PRLIMIT.findall(setting.value):
             yield ShellLine(item, ("soft", "hard"), at._replace(value=int(soft)))
-        for path, text in _find_scripts(setting.value):
+        for path, text in _find_scripts(setting.value, uid):
             yield from find_shell_limits(text, path)
 
 
-def _find_scripts(command: str) -> Iterator[tuple[str, str]]:
+def _find_scripts(command: str, uid: int | None) -> Iterator[tuple[str, str]]:
     """Yield the script that a command line runs, and the settings file that it reads."""
     try:
         words = [word.lstrip("-@:+!|") for word in split_words(command)]
     except ValueError:
         return
     for path in words[:3]:
-        text = _read_script(path) if path.startswith("/") else ""
+        text = _read_script(path, uid) if path.startswith("/") else ""
         if text.startswith("#!"):
             yield path, text
             for named in dict.fromkeys(_DEFAULTS.findall(text)):
-                yield named, _read_script(named)
+                yield named, _read_script(named, uid)
 
 
-def _read_script(path: str) -> str:
+def _read_script(path: str, uid: int | None) -> str:
     """Return a file, as its owner may read it; nothing where it cannot be or is too large."""
     try:
-        return read_as_owner(path) or ""
+        if uid is None or os.geteuid() != 0:
+            return read_as_owner(path) or ""
+        return str(ask_owner(uid, partial(read_text, path)) or "")
     except OSError:
         return ""

@@ -29,3 +29,19 @@ def test_a_killed_child_is_reaped() -> None:
     run_in_children([lambda: time.sleep(60)], 0.1)
     with pytest.raises(ChildProcessError):
         os.waitpid(-1, os.WNOHANG)
+
+
+def test_a_child_that_stops_once_it_has_answered_holds_nobody_up(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It may be a user's process by then, whom that user can stop."""
+    write = children.write_all
+
+    def write_and_stop(descriptor: int, content: bytes) -> None:
+        write(descriptor, content)
+        os.kill(os.getpid(), signal.SIGSTOP)
+
+    monkeypatch.setattr(children, "write_all", write_and_stop)
+    assert children.run_in_children([lambda: 1], 60.0) == [children.Report(1)]
+    with pytest.raises(ChildProcessError):
+        os.waitpid(-1, os.WNOHANG)

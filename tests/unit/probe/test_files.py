@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from pathlib import Path
 
@@ -183,3 +184,35 @@ def test_files_that_pam_cannot_open_are_told(tmp_path: Path) -> None:
         (f"{LIMITS_D}/c.conf", "is a link to /nfs/c, which cannot be opened"),
         (f"{LIMITS_D}/d.conf", "is a link to d.conf, which cannot be opened"),
     ]
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/proc/../dev/full",
+        "/sys/../dev/full",
+        "/sys/kernel/../../dev/full",
+        "/proc/self/root/dev/full",
+        "/proc/1/root/etc/passwd",
+        "/proc/self/cwd/x",
+        "/proc/self/fd/0",
+        "/proc/kmsg",
+        "/proc/self/mountinfo/../root",
+    ],
+)
+def test_no_way_leads_through_proc_past_the_door(
+    path: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever names a path to root chooses no device, and no link is followed unseen."""
+
+    def refuse(asked: str, *_words: object) -> bytes:
+        raise AssertionError(asked)
+
+    monkeypatch.setattr(files, "read_kernel_file", refuse)
+    with contextlib.suppress(OSError):
+        files.read_bytes(path)
+
+
+def test_what_the_kernel_tells_is_read_as_it_is() -> None:
+    assert "self" not in (files.read_text("/proc/self/mountinfo") or "self")[:4]
+    assert files.read_text("/proc/cmdline") is not None
