@@ -4,16 +4,18 @@
 from __future__ import annotations
 
 import os
+from functools import partial
 
 from .actor import find_actor
 from .check_cache import find_user, leave_to_container
 from .policy.checkpoints import count_copies, judge_checkpoints
 from .policy.finding import UNKNOWN, Finding, Observation, Requirement
-from .policy.folder_facts import DIRECTORY
+from .policy.folder_facts import DIRECTORY, may_work_there
 from .policy.folder_rules import judge_folder, judge_free, place_of
 from .policy.output_runs import find_runs, judge_runs
 from .probe.directory import look_at_directory
 from .probe.output import find_writers, read_checkpoints, read_processes
+from .probe.process_owner import name_owners
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -55,6 +57,8 @@ def check_output(training: Training) -> Iterator[Finding]:
 
 
 def _judge_others(facts: FolderFacts) -> Finding:
-    writers = find_writers(facts.real_path)
-    runs = list(find_runs(facts.real_path, read_processes(), writers, os.getpid()))
-    return judge_runs(facts.path, runs, os.geteuid() == 0 or not facts.mode & _OTHERS)
+    writers, may_work = find_writers(facts.real_path), partial(may_work_there, facts)
+    runs = list(find_runs(facts.real_path, read_processes(), writers, os.getpid(), may_work))
+    of_run = ("", "root", facts.user)
+    owner = name_owners(["" if run.user in of_run else run.user for run in runs])
+    return judge_runs(facts.path, runs, os.geteuid() == 0 or not facts.mode & _OTHERS, owner)

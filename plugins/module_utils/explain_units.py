@@ -7,6 +7,7 @@ import pwd
 from typing import NamedTuple
 
 from .explain_logins import find_session_change
+from .policy.line_edit import as_user
 from .policy.new_service_causes import explain_new
 from .policy.old_session_causes import START_AGAIN, blame_user_manager
 from .policy.policy_reader import Limit
@@ -37,6 +38,8 @@ from .unit_facts import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from .policy.process_causes import Commands
     from .unit_facts import Seen, World
 
@@ -158,9 +161,9 @@ def judge_user_unit(seen: Seen, unit: str, uid: int, world: World) -> dict[str, 
         call = _name_caller(uid)
     except (KeyError, OSError, ValueError):
         return told
-    restart: Commands = ((*call, "restart", unit),)
+    restart: Commands = (call("restart", unit),)
     booted = _under(facts._replace(files=outlive_boot(facts.files)), known[1])
-    scene = Scene(facts, booted, ((*call, "daemon-reload"),), restart, uid)
+    scene = Scene(facts, booted, (call("daemon-reload"),), restart, uid)
     anew = (known[0], (("systemctl", "restart", name),))
     since = format_time(read_start_time(manager))
     judged = {
@@ -170,13 +173,13 @@ def judge_user_unit(seen: Seen, unit: str, uid: int, world: World) -> dict[str, 
     return {item: one._replace(given=given.get(item)) for item, one in judged.items()}
 
 
-def _name_caller(uid: int) -> tuple[str, ...]:
-    """Return the words by which root calls a user's service manager.
+def _name_caller(uid: int) -> Callable[..., tuple[str, ...]]:
+    """Return what makes the command by which root calls a user's service manager.
 
     :raises KeyError: If there is no such user.
     """
-    bus = ("runuser", "-u", pwd.getpwuid(uid).pw_name, "--", "env")
-    return (*bus, f"XDG_RUNTIME_DIR=/run/user/{uid}", "systemctl", "--user")
+    user, bus = pwd.getpwuid(uid).pw_name, ("env", f"XDG_RUNTIME_DIR=/run/user/{uid}")
+    return lambda *words: as_user(user, (*bus, "systemctl", "--user", *words))
 
 
 def judge_user_default(seen: Seen, uid: int, world: World) -> dict[str, Verdict]:
@@ -190,7 +193,7 @@ def judge_user_default(seen: Seen, uid: int, world: World) -> dict[str, Verdict]
         return {}
     own = read_limits(manager.pid)
     facts = gather_user_default(uid, own, world.evidence)
-    reload: Commands = ((*_name_caller(uid), "daemon-reload"),)
+    reload: Commands = (_name_caller(uid)("daemon-reload"),)
     booted = _under(facts._replace(files=outlive_boot(facts.files)), known[1])
     scene = Scene(facts, booted, reload, (), uid)
     anew = (known[0], (("systemctl", "restart", name),))

@@ -102,7 +102,8 @@ def find_alien_runs(seen: Seen) -> Iterator[str]:
     """Yield what ran as root's: in root's slice, with root's login id, or with root's keys."""
     yield from (f"left outside of the user's slice: {line}" for line in seen["strays"])
     for one in seen["loot"]:
-        if one.get("loginuid") == "0":
+        # In a user namespace the user's own login id is told as that of the namespace's root.
+        if one.get("loginuid") == "0" and one.get("map", _WHOLE) == _WHOLE:
             yield "a start file ran with root's login id"
         if one.get("cgroup") and SLICE not in one["cgroup"]:
             yield f"a start file ran in {one['cgroup']}"

@@ -73,6 +73,16 @@ class FolderFacts(NamedTuple):
     actor: str | None = ""
 
 
+def may_work_there(facts: FolderFacts, user: str) -> bool:
+    """Tell whether a user's process can be one that works in a directory.
+
+    Whatever a process calls itself and its folders: who may not write there is no run in it.
+
+    :param user: Whose the process is; empty for root's.
+    """
+    return user in ("", "root", facts.user, facts.owner) or bool(facts.mode & 0o022)
+
+
 def find_reach(filesystem: str) -> str:
     """Return whether a file system is local or on the network; nothing where its name tells not."""
     if filesystem in _NETWORK:

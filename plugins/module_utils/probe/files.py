@@ -19,7 +19,7 @@ LARGEST = 8 * 2**20
 """Bytes; a configuration file larger than this is a mistake or an attack."""
 
 _KERNEL = re.compile(
-    r"/proc/(?:cmdline|stat|self/mountinfo|self/fdinfo/[0-9]+|[0-9]+/cgroup)"
+    r"/proc/(?:cmdline|stat|(?:self|[0-9]+)/(?!(?:root|cwd|exe)$)(?:[a-z_]+|fdinfo/[0-9]+))"
     r"|/sys/(?:(?!\.\.?/)[^/]+/)*(?!\.\.?$)[^/]+"
 )
 """What the kernel makes, without a link that leads out; of all else the owner is asked for."""

@@ -6,9 +6,11 @@ from __future__ import annotations
 import os
 
 from ..policy.cache_rules import Neighbours
-from ..policy.folder_facts import DIRECTORY
+from ..policy.folder_facts import DIRECTORY, may_work_there
 from .door import list_pids
 from .files import read_text
+from .process import read_process
+from .process_owner import find_owner
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
 
 _MARKS = ("/.dockerenv", "/run/.containerenv")
 _JOB = "SLURM_JOB_ID"
+_NOBODY = "?"
 
 
 def find_neighbours(facts: FolderFacts) -> Neighbours:
@@ -44,8 +47,16 @@ def find_sharers(facts: FolderFacts, proc: str = "/proc") -> Iterator[int]:
             continue
         seen.add(space)
         mounts = _read_mounts(f"{proc}/{pid}")
-        if mounts.get("/") != own.get("/") and wanted in mounts.values():
+        is_there = mounts.get("/") != own.get("/") and wanted in mounts.values()
+        if is_there and may_work_there(facts, _find_owner(pid, proc)):
             yield pid
+
+
+def _find_owner(pid: int, proc: str) -> str:
+    try:
+        return find_owner(read_process(pid, proc), proc)
+    except (OSError, ValueError, IndexError):
+        return _NOBODY  # It has ended, or nobody can tell whose it is.
 
 
 def _find_namespace(process: str) -> int:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import re
 import stat
 from functools import partial
 from itertools import islice
@@ -16,6 +17,7 @@ from .directory import ObstacleError, open_directory, run_there
 from .door import list_pids
 from .files import read_text
 from .open_files import find_open_files
+from .users import name_user
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,6 +27,7 @@ _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _FILE = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC
 _LOOK = os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC
 _TIME_LIMIT = 30.0
+_UID = re.compile(r"^Uid:\s+([0-9]+)", re.MULTILINE)
 _MOST_NAMES = 100_000
 _MOST_CHECKPOINTS = 1000
 _TOLD = 8  # Names of a checkpoint that are passed on, and damaged files.
@@ -144,13 +147,15 @@ def read_processes(proc: str = "/proc") -> dict[int, Process]:
         try:
             text = read_text(f"{proc}/{entry}/stat") or ""
             line = read_text(f"{proc}/{entry}/cmdline") or ""
+            uid = _UID.search(read_text(f"{proc}/{entry}/status") or "")
         except OSError:
             continue
         head, _mark, rest = text.rpartition(")")
         if head:
             name, words = head.partition("(")[2], tuple(line.split("\0"))
             folder = _read_folder(f"{proc}/{entry}/cwd")
-            found[int(entry)] = Process(int(rest.split()[1]), name, words, folder)
+            user = name_user(int(uid[1])) if uid else ""
+            found[int(entry)] = Process(int(rest.split()[1]), name, words, folder, user)
     return found
 
 

@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 import os
+import pwd
+import re
 import shlex
 import subprocess
 import tempfile
@@ -14,6 +16,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from mlhost_limits.explain_units import _name_caller
 from mlhost_limits.policy import line_edit
 from mlhost_limits.policy.declaration import Declaration
 from mlhost_limits.policy.line_edit import (
@@ -316,3 +319,19 @@ def test_a_user_sees_none_of_roots_variables_and_terminals() -> None:
     assert len(seen) == 3
     assert mine not in seen
     assert seen[2] == "0"
+
+
+def test_there_is_one_way_to_run_something_as_a_user() -> None:
+    """Every other one would leave root's variables and root's terminal in that user's hands."""
+    library = Path(line_edit.__file__).parents[1]
+    named = {
+        path.name
+        for path in library.rglob("*.py")
+        if re.search(r'"(?:/\w+)*/?runuser\b', path.read_text(encoding="utf-8"))
+    }
+    of_logins = {"explain_logins.py", "session.py"}  # What they call so is a service of PAM.
+    assert named - of_logins - {"unit_facts.py"} == {"line_edit.py"}
+    (shell, _option, line) = _name_caller(os.getuid())("restart", "x.service")
+    user = pwd.getpwuid(os.getuid()).pw_name
+    start = f"env -i /sbin/runuser -P -u {user} -- env XDG_RUNTIME_DIR=/run/user/{os.getuid()}"
+    assert (shell, line) == ("sh", f"{start} systemctl --user restart x.service >&2")

@@ -21,6 +21,14 @@ def find(pid: int, process: Process, writers: dict[int, str] | None = None) -> l
     return list(find_runs("/out", {**FAMILY, pid: process}, writers or {}, 40))
 
 
+def test_who_may_not_write_there_is_no_run_whatever_it_is_called() -> None:
+    words = ("python3", "train.py", "/out/x")
+    family = {**FAMILY, 90: Process(1, "python3", words, "/out", "mallory")}
+    assert [run.user for run in find_runs("/out", family, {}, 40)] == ["mallory"]
+    assert not list(find_runs("/out", family, {}, 40, lambda user: user != "mallory"))
+    assert list(find_runs("/out", family, {90: "/out/x"}, 40, lambda _user: False))
+
+
 def test_the_run_that_asks_is_no_other_run() -> None:
     assert not list(find_runs("/out", FAMILY, {40: "/out/log", 41: "/out/log", 50: "/out/x"}, 40))
 

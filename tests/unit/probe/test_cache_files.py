@@ -215,3 +215,31 @@ def test_processes_that_cannot_be_seen_are_left_out(tmp_path: Path) -> None:
     (tmp_path / "12" / "fdinfo").mkdir()
     (tmp_path / "12" / "fdinfo" / "2").write_text("pos:\t0\nflags:\t0100002\n")
     assert list(find_open_files("/data/", str(tmp_path))) == [(12, "/data/x", True)]
+
+
+@pytest.mark.parametrize(
+    ("device", "held", "counts"),
+    [("8:1", "x", True), ("8:1", "other", False), ("0:9", "x", False), ("", "x", False)],
+    ids=["the file", "another file", "another file system", "no such mount"],
+)
+def test_a_path_of_somebody_with_mounts_of_their_own_proves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, device: str, held: str, counts: bool
+) -> None:
+    """A tmpfs over /tmp makes any path: what is open must be the very file."""
+    folder, proc = tmp_path / "data", tmp_path / "proc"
+    folder.mkdir()
+    for name in ("x", "other"):
+        (folder / name).write_text("")
+    for process, row in (("self", "1 0 8:1 / / rw"), ("12", f"7 0 {device} / / rw")):
+        (proc / process / "ns").mkdir(parents=True)
+        (proc / process / "ns" / "mnt").write_text("")
+        (proc / process / "mountinfo").write_text(f"{row}\n" if device else "")
+    (proc / "12" / "fd").mkdir()
+    (proc / "12" / "fdinfo").mkdir()
+    (proc / "12" / "fd" / "2").symlink_to(folder / held)
+    (proc / "12" / "fdinfo" / "2").write_text("flags:\t0100002\nmnt_id:\t7\n")
+    told = str(folder / "x")
+    read = os.readlink
+    monkeypatch.setattr(os, "readlink", lambda path: told if "/fd/" in str(path) else read(path))
+    found = [one.path for one in find_open_files(str(folder), str(proc))]
+    assert found == ([told] if counts else [])

@@ -24,7 +24,9 @@ FACTS = FolderFacts(
 )
 
 
-def make_process(proc: Path, name: str, mounts: str, space: Path | None = None) -> Path:
+def make_process(
+    proc: Path, name: str, mounts: str, space: Path | None = None, uid: int = 0
+) -> Path:
     """Make a process of a /proc; processes of one mount namespace share a file."""
     folder = proc / name / "ns"
     folder.mkdir(parents=True)
@@ -33,6 +35,9 @@ def make_process(proc: Path, name: str, mounts: str, space: Path | None = None) 
     else:
         (folder / "mnt").write_text("")
     (proc / name / "mountinfo").write_text(mounts)
+    (proc / name / "stat").write_text(f"{name} (x) S 1 " + "0 " * 30)
+    (proc / name / "status").write_text("Uid:" + f"\t{uid}" * 4 + "\n")
+    (proc / name / "cgroup").write_text("0::/system.slice/x.scope\n")
     return folder / "mnt"
 
 
@@ -51,6 +56,16 @@ def test_containers_that_share_the_directory_are_found(tmp_path: Path) -> None:
     whole = FACTS._replace(real_path="/data")
     assert list(find_sharers(whole, str(tmp_path))) == [300]
     assert not list(find_sharers(FACTS._replace(state="absent"), str(tmp_path)))
+
+
+def test_a_user_s_own_namespaces_share_nothing_that_the_user_may_not_write(tmp_path: Path) -> None:
+    make_process(tmp_path, "self", HOST)
+    exact = CONTAINER.format(root=r"/my\040cache")
+    make_process(tmp_path, "100", exact)
+    make_process(tmp_path, "200", exact, uid=54321)
+    assert list(find_sharers(FACTS._replace(mode=0o755), str(tmp_path))) == [100]
+    for facts in (FACTS._replace(mode=0o1777), FACTS._replace(user="54321")):
+        assert list(find_sharers(facts, str(tmp_path))) == [100, 200]
 
 
 def test_the_job_is_that_of_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
