@@ -151,7 +151,10 @@ def _read(report: Report, errand: Errand) -> Report:
 def _keep(errand: Errand) -> tuple[int, str, bool]:
     """Start the child, hear it to its end, end all that came of it. Runs in a child, as root."""
     _prctl(_PR_SET_CHILD_SUBREAPER, 1)
-    cage = Cage(errand.person.pw_uid) if os.geteuid() == 0 else None
+    try:
+        cage = Cage(errand.person.pw_uid) if os.geteuid() == 0 else None
+    except OSError as error:
+        return _FAILED, _refuse(errand, error), False
     reader, writer = os.pipe()
     pid = os.fork()
     if pid == 0:
@@ -241,7 +244,11 @@ def _be_the_child(errand: Errand, writer: int, cage: Cage | None) -> NoReturn:
     try:
         os.setsid()
         if os.geteuid() == 0:
-            _leave_root(errand, cage)
+            try:
+                _leave_root(errand, cage)
+            except (OSError, ValueError) as error:
+                write_all(writer, _refuse(errand, error).encode())
+                raise
         os.umask(0o022)
         if errand.task is None:
             _become_program(errand, writer)
@@ -291,6 +298,12 @@ def find_person(uid: int) -> pwd.struct_passwd:
         return pwd.getpwuid(uid)
     except KeyError:
         return pwd.struct_passwd(("", "x", uid, _NO_GROUP, "", "/", "/bin/sh"))
+
+
+def _refuse(errand: Errand, error: OSError | ValueError) -> str:
+    """Return what is answered where the child cannot become the user."""
+    text = f"{error}\n"
+    return text if errand.words else json.dumps({"value": None, "problem": str(error)}) + "\n"
 
 
 def _do(task: Callable[[], object] | None) -> str:

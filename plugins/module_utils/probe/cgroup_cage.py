@@ -6,6 +6,7 @@ Source: cgroups(7), and the kernel's cgroup-v2 document for ``cgroup.kill`` (Lin
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import time
@@ -30,31 +31,55 @@ _BOUNDS = {
 """What one child of a user may take: tasks, and bytes of memory."""
 
 _PATIENCE = 5.0
+_CLOSED = (errno.EROFS, errno.EACCES, errno.EPERM)  # As in containers; no user brings that about.
 
 
 class Cage:
-    """One control group, one folder in each hierarchy; none where they cannot be written."""
+    """One control group, one folder in each hierarchy; none where nobody may write them."""
 
     def __init__(self, uid: int, top: str = _TOP) -> None:
-        """Make the group, below the user's slice where there is one."""
+        """Make the group, below the user's slice where there is one.
+
+        :raises OSError: If there are slices, and no group can be made: a user can use up all that
+            there may be.
+        """
         self.folders: list[str] = []
-        name = f"{LIMITS}{make_mark()}"
+        self._name = f"{LIMITS}{make_mark()}"
         for base in _list_hierarchies(top):
             slices = (f"{base}/user.slice/user-{uid}.slice", f"{base}/user.slice")
-            parent = next((path for path in slices if os.path.isdir(path)), None)
-            if parent:
-                _remove_abandoned(parent)
-                with suppress(OSError):
-                    os.mkdir(f"{parent}/{name}", 0o755)
-                    self.folders.append(f"{parent}/{name}")
+            parents = [path for path in slices if os.path.isdir(path)]
+            folder = self._make_below(parents) if parents else ""
+            if folder:
+                self.folders.append(folder)
         for folder in self.folders:
             for file, value in _BOUNDS.items():
                 _write(f"{folder}/{file}", value)
 
-    def enter(self) -> None:
-        """Move this process into the group."""
+    def _make_below(self, parents: Sequence[str]) -> str:
+        """Return the folder of the group below the first of these that takes it."""
+        trouble = OSError()
+        for parent in parents:
+            _remove_abandoned(parent)
+            try:
+                os.mkdir(f"{parent}/{self._name}", 0o755)
+            except OSError as error:
+                trouble = error  # systemd takes a slice away once it is empty.
+            else:
+                return f"{parent}/{self._name}"
+        if trouble.errno in _CLOSED:
+            return ""
+        raise OSError(f"could not be confined to a control group: {trouble.strerror}")
+
+    def enter(self, own: str = "/proc/self/cgroup") -> None:
+        """Move this process into the group.
+
+        :raises OSError: If it is not in it afterwards.
+        """
         for folder in self.folders:
             _write(f"{folder}/cgroup.procs", "0")
+        rows = os.fsdecode(read_kernel_file(own)).splitlines() if self.folders else []
+        if sum(row.endswith(f"/{self._name}") for row in rows) < len(self.folders):
+            raise OSError("could not be confined to a control group")
 
     def end(self, reaps: bool = False) -> None:
         """End every process of the group, and remove it.

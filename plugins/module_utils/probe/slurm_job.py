@@ -33,6 +33,7 @@ WAIT = 10
 _SLACK = 20.0  # For the rest: to reach the controller, to start the step, to end.
 _PATIENCE = 3.0
 _MOST_OUTPUT = 65536
+_AT_ONCE = 65536
 _SMALL = 64 * 2**20
 _MARK = "mlhost-limits:"
 _END = "mlhost-limits-end"
@@ -183,7 +184,10 @@ def _run(
     entry = pwd.getpwnam(user)
     names = {"HOME": entry.pw_dir, "USER": user, "LOGNAME": user}
     path = f"{os.path.dirname(words[0])}:/usr/bin:/bin"
-    cage = Cage(entry.pw_uid)
+    try:
+        cage = Cage(entry.pw_uid)
+    except OSError as exc:
+        return Job(None, f"no job could be submitted as {user}: {exc}")
     try:
         process = subprocess.Popen(  # noqa: S603 - no shell, and the program is named by its path
             words,
@@ -201,14 +205,13 @@ def _run(
     with process:
         try:
             first = _watch(process, meanwhile) if meanwhile else b""
-            out, errors = process.communicate(timeout=WAIT + _SLACK)
-        except subprocess.TimeoutExpired:
+            out, errors = _hear(process)
+        except (subprocess.TimeoutExpired, TimeoutError):
             return Job(None, f"the job told nothing within {WAIT + _SLACK:.0f} s")
         finally:
             _end(process)
             cage.end()
-    texts = (one[:_MOST_OUTPUT].decode("utf-8", "replace") for one in (first + out, errors))
-    return _read(*texts)
+    return _read(*(bytes(one).decode("utf-8", "replace") for one in (first + out, errors)))
 
 
 def _become(entry: pwd.struct_passwd, limits: Mapping[str, Rlimit], cage: Cage) -> None:
@@ -224,13 +227,40 @@ def _watch(process: Popen[bytes], meanwhile: Callable[[], None]) -> bytes:
     shown, until = b"", time.monotonic() + WAIT + _SLACK
     descriptor = process.stdout.fileno() if process.stdout else -1
     while _END.encode() not in shown:
-        ready = select.select([descriptor], [], [], max(until - time.monotonic(), 0))[0]
-        received = os.read(descriptor, _MOST_OUTPUT) if ready else b""
-        if not received:
-            return shown
+        left = until - time.monotonic()
+        ready = select.select([descriptor], [], [], left)[0] if left > 0 else []
+        received = os.read(descriptor, _AT_ONCE) if ready else b""
         shown += received
+        if not received or len(shown) > _MOST_OUTPUT:
+            return shown
     meanwhile()
     return shown
+
+
+def _hear(process: Popen[bytes]) -> tuple[bytes, bytes]:
+    """Return the beginning of what a program prints until it ends; it may print without end.
+
+    :raises TimeoutError, subprocess.TimeoutExpired: If it does not end in time.
+    """
+    if process.stdin:
+        process.stdin.close()
+    until = time.monotonic() + WAIT + _SLACK
+    streams = [one for one in (process.stdout, process.stderr) if one]
+    kept = {one.fileno(): bytearray() for one in streams}
+    waiting = list(kept)
+    while waiting:
+        left = until - time.monotonic()
+        ready = select.select(waiting, [], [], left)[0] if left > 0 else []
+        if not ready:
+            raise TimeoutError
+        for handle in ready:
+            part = os.read(handle, _AT_ONCE)
+            kept[handle] += part[: _MOST_OUTPUT - len(kept[handle])]
+            if not part:
+                waiting.remove(handle)
+    process.wait(max(until - time.monotonic(), 0.0))
+    out, errors = kept.values()
+    return bytes(out), bytes(errors)
 
 
 def _end(process: Popen[bytes]) -> None:

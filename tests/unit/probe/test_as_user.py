@@ -75,7 +75,8 @@ def test_roots_keyring_is_not_at_hand() -> None:
 def test_where_no_keyring_can_be_had_nothing_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(as_user, "_KEYCTL", {})
     assert ask_user(Errand(NOBODY, lambda: 1)).value is None
-    assert run_as_user(Errand(NOBODY, words=["/bin/echo", "ran"])).said == ""
+    done = run_as_user(Errand(NOBODY, words=["/bin/echo", "ran"]))
+    assert (done.status, done.said.split()[0]) == (127, "root's")
 
 
 @pytest.mark.parametrize(
@@ -176,3 +177,14 @@ def test_who_is_not_root_looks_as_nobody_else() -> None:
         return ask_user(Errand(NOBODY, lambda: 1)).problem
 
     assert run_in_children([look], 60.0)[0].value == "only root can look as nobody"
+
+
+def test_where_no_group_can_be_had_nothing_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(_uid: int) -> None:
+        raise OSError("could not be confined to a control group: full")
+
+    monkeypatch.setattr(as_user, "Cage", refuse)
+    told = "could not be confined to a control group: full"
+    assert ask_user(Errand(NOBODY, lambda: 1)) == (None, told)
+    done = run_as_user(Errand(NOBODY, words=["/bin/echo", "ran"]))
+    assert (done.status, done.said) == (127, f"{told}\n")
