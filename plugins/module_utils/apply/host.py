@@ -47,11 +47,11 @@ def apply_plans(
     before = _open_sessions(users) if (plan.sessions.edits or writes) and not is_image() else []
     undo = apply_sysctls(writes)
     try:
-        harm = rehearse(plan.sessions.edits, partial(_find_lost_session, before))
+        harm = rehearse(plan.sessions.edits, partial(_find_lost_session, before, users))
         if harm:
             raise OSError(f"{harm}; nothing was written")
         changes = apply_edits(plan.edits)
-        _prove(changes, before, settles)
+        _prove(changes, partial(_find_lost_session, before, users), settles)
     except BaseException:
         apply_sysctls(undo)
         raise
@@ -59,14 +59,14 @@ def apply_plans(
     return tuple(_describe_closed(before))
 
 
-def _prove(changes: Changes, before: Sequence[SessionResult], settles: Sequence[Settle]) -> None:
+def _prove(changes: Changes, find_lost: Callable[[], str], settles: Sequence[Settle]) -> None:
     """Open every session again and settle the daemons; put the files back if one is lost.
 
     :raises OSError: With what was lost.
     """
     settled: list[Settle] = []
     try:
-        lost = _find_lost_session(before)
+        lost = find_lost()
         for settle in settles:
             if not lost:
                 settled.append(settle)
@@ -83,10 +83,9 @@ def _prove(changes: Changes, before: Sequence[SessionResult], settles: Sequence[
 
 def _open_sessions(users: Sequence[str]) -> list[SessionResult]:
     """Open a session of everyone who must keep a way in, in every way."""
-    connecting = filter(None, [find_connecting_user()])
-    everyone = dict.fromkeys(["root", *connecting, *pick_users(1), *users])
+    everyone = dict.fromkeys([*_list_known(users), *pick_users(1)])
     wanted = [(service, user) for user in everyone for service in _SERVICES]
-    results = _add_shells(measure_sessions(wanted))
+    results = _add_shells(measure_sessions(wanted), _find_strangers(users))
     unknown = [result.reason for result in results if _is_unknown(result)]
     if unknown and all(result.opens is None for result in results):
         raise OSError(
@@ -96,15 +95,24 @@ def _open_sessions(users: Sequence[str]) -> list[SessionResult]:
     return results
 
 
+def _list_known(users: Sequence[str]) -> list[str]:
+    return ["root", *filter(None, [find_connecting_user()]), *users]
+
+
+def _find_strangers(users: Sequence[str]) -> list[str]:
+    """Return who stands for all ordinary users: nobody asked what that one wants of this host."""
+    return [user for user in pick_users(1) if user not in _list_known(users)]
+
+
 def _is_unknown(result: SessionResult) -> bool:
     """Tell whether a session could exist here, and it was not found out whether it opens."""
     return result.opens is None and not result.reason.startswith(_NOT_HERE)
 
 
-def _find_lost_session(before: Sequence[SessionResult]) -> str:
+def _find_lost_session(before: Sequence[SessionResult], users: Sequence[str]) -> str:
     """Return which session that opened before does not open any more, and why; or nothing."""
     wanted = [(result.service, result.user) for result in before if result.opens]
-    for result in _add_shells(measure_sessions(wanted)):
+    for result in _add_shells(measure_sessions(wanted), _find_strangers(users)):
         if not result.opens:
             return (
                 f"a session of {result.user} through {result.service} would not open any more"
@@ -113,10 +121,11 @@ def _find_lost_session(before: Sequence[SessionResult]) -> str:
     return ""
 
 
-def _add_shells(results: Sequence[SessionResult]) -> list[SessionResult]:
+def _add_shells(results: Sequence[SessionResult], strangers: Sequence[str]) -> list[SessionResult]:
     """Return the results, those as closed in which the user's shell does not start."""
     tried = {_shell_key(result): result for result in results if result.opens and result.limits}
-    failures = find_failing_shells([(one.user, one.limits or {}) for one in tried.values()])
+    sessions = [(one.user, one.limits or {}) for one in tried.values()]
+    failures = find_failing_shells(sessions, strangers)
     reasons = {key: reason for key, reason in zip(tried, failures) if reason}
     return [
         result._replace(opens=False, reason=reasons[_shell_key(result)])

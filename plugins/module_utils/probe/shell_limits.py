@@ -25,7 +25,7 @@ from ..policy.shell_limits import (
 from .as_user import Errand, ask_users
 from .door import find_paths
 from .files import read_text
-from .shell import find_shell, start_shell
+from .shell import NO_HOME, find_nobody, find_shell, start_shell
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -45,8 +45,6 @@ _TIME_LIMIT = 10.0
 _MOST = 10
 _LONGEST = 3000
 _DEEPEST = 3  # Files that read files that read files.
-_NOBODY = 65534
-_NO_HOME = "/nonexistent"
 _SHARED = ("/etc/", "/usr/")  # Where root alone writes.
 _MARK = "mlhost-limits:"
 _PRINT = f"echo {_MARK}; exec /bin/cat /proc/self/limits"
@@ -90,18 +88,13 @@ def measure_shells(
         lines = tuple(dict.fromkeys([*own, *shared]))
         given = None
         if shared and entry.pw_uid:
-            given = _measure(session, _find_nobody(entry), shared)
+            given = _measure(session, find_nobody(entry), shared)
         if trouble:
             found[session.service, session.user] = ShellResult(None, trouble, lines, given=given)
         elif lines:
             measured = _measure(session, entry, lines)
             found[session.service, session.user] = measured._replace(given=given)
     return found
-
-
-def _find_nobody(entry: pwd.struct_passwd) -> pwd.struct_passwd:
-    """Return a user of whom nobody has a process or a file, with the shell of another."""
-    return pwd.struct_passwd(["nobody", "x", _NOBODY, _NOBODY, "", _NO_HOME, entry.pw_shell])
 
 
 def _read_report(report: Report, user: str) -> tuple[list[ShellLine], str]:
@@ -134,7 +127,7 @@ def _find_shared(shell: str, items: Collection[str]) -> Iterator[ShellLine]:
     """Yield the lines of startup files that all users share, and root wrote."""
     patterns = [one for one in list_startup_files(shell) if one.startswith("/")]
     paths = [path for pattern in patterns for path in find_paths(pattern)]
-    yield from _find_lines(paths, _NO_HOME, items, [], _SHARED)
+    yield from _find_lines(paths, NO_HOME, items, [], _SHARED)
 
 
 def _find_lines(

@@ -4,6 +4,10 @@
 from __future__ import annotations
 
 import os
+import pwd
+import shutil
+import tempfile
+from pathlib import Path
 
 import pytest
 from mlhost_limits.policy.rlimit import Rlimit
@@ -32,3 +36,25 @@ def test_a_shell_does_not_start_under_too_little(limits: dict[str, Rlimit]) -> N
 
 def test_a_shell_that_is_none_is_seen() -> None:
     assert find_failing_shells([("nobody", {})]) == ["/usr/sbin/nologin ends with an error"]
+
+
+@pytest.mark.root
+def test_who_stands_for_everybody_decides_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A user whose own files end the shell would undo whatever root writes."""
+    folder = Path(tempfile.mkdtemp(dir="/var/tmp"))
+    shell = folder / "sh"
+    shell.write_text('#!/bin/sh\n[ "$(id -u)" != 54321 ]\n')
+    for path, mode in ((folder, 0o755), (shell, 0o755)):
+        path.chmod(mode)
+    entry = pwd.struct_passwd(("mallory", "x", 54321, 54321, "", "/nonexistent", str(shell)))
+    monkeypatch.setattr("mlhost_limits.probe.shell.pwd.getpwnam", lambda _name: entry)
+    session = ("mallory", read_own_limits())
+    try:
+        assert find_failing_shells([session]) == [f"{shell} ends with an error"]
+        assert find_failing_shells([session], ["mallory"]) == [""]
+        broken = {**read_own_limits(), "nofile": Rlimit(0, 0)}
+        assert find_failing_shells([("mallory", broken)], ["mallory"]) != [""]
+    finally:
+        shutil.rmtree(folder)
