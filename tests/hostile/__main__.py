@@ -153,25 +153,32 @@ def tell(rows: Iterable[Row]) -> Iterator[Row]:
 
 def record(rows: Iterable[Row], given: argparse.Namespace) -> None:
     """Keep what was shown of each attack; one that did nothing keeps an older row."""
-    shown = json.loads(SHOWN.read_text()) if SHOWN.exists() else {}
+    shown = read_shown()
     guards = {attack.name: attack.guard for attack in ATTACKS}
     for row in rows:
         harms = {name: lines[:2] for name, lines in row.seen.items() if lines}
         guard = guards[row.name] if given.guard_out == "own" else given.guard_out
-        if harms or row.name not in shown:
+        if harms:
             old = {"against": given.against, "guard_out": guard, "seconds": row.seconds}
             shown[row.name] = {"kind": row.kind, "verb": row.verb, **old, "did": harms}
     SHOWN.write_text(json.dumps(dict(sorted(shown.items())), indent=1) + "\n")
+
+
+def read_shown() -> dict[str, Any]:
+    shown: dict[str, Any] = json.loads(SHOWN.read_text()) if SHOWN.exists() else {}
+    return shown
 
 
 def report(rows: list[Row], given: argparse.Namespace) -> int:
     """Write the figures and what they are made of; return the exit status."""
     totals = {name: sum(bool(row.seen[name]) for row in rows) for name in TOTALS}
     not_made = [row.name for row in rows if row.problem]
+    shown = sum(row.name in read_shown() for row in rows)
     old = json.loads(given.output.read_text()) if given.output.exists() else {}
     content: dict[str, Any] = {
         **{name: old[name] for name in ("strains",) if name in old},
         "attacks": len(rows),
+        "shown": shown,
         **totals,
         "not_made": not_made,
         "against": given.against,
@@ -183,7 +190,8 @@ def report(rows: list[Row], given: argparse.Namespace) -> int:
     if given.record:
         record(rows, given)
     figures = ", ".join(f"{count} {name}" for name, count in totals.items())
-    print(f"hostile: {len(rows)} attacks, {figures}, {len(not_made)} not made; {given.output}")
+    how = f"{shown} of them shown to work without a guard, {figures}, {len(not_made)} not made"
+    print(f"hostile: {len(rows)} attacks, {how}; {given.output}")
     return 1 if any(totals.values()) or not_made or not rows else 0
 
 
