@@ -210,7 +210,8 @@ class _Run:
         """Wait for what the container's monitor runs after its end, which writes to the folder."""
         deadline = time.monotonic() + _CLEANING_LIMIT
         while time.monotonic() < deadline:
-            if not any(self.folder in word for pid in list_pids() for word in read_words(pid)):
+            own = [pid for pid in list_pids() if self.is_users or _is_roots(pid)]
+            if not any(self.folder in word for pid in own for word in read_words(pid)):
                 return
             time.sleep(0.05)
 
@@ -222,6 +223,14 @@ class _Run:
             *("--storage-driver", "vfs", "--events-backend", "none"),
         ]
         return _execute([*own, *words], self.environment)
+
+
+def _is_roots(pid: int) -> bool:
+    """Tell whose a process is: anybody may write our folder on a command line."""
+    try:
+        return os.stat(f"/proc/{pid}").st_uid == 0
+    except OSError:
+        return False
 
 
 def _list_mounts() -> list[str]:
