@@ -5,8 +5,9 @@ It is the way of ``tests/torture/world.py``, a private /etc in mount namespaces,
 its /etc, /run, /var/lib, /home, /proc/sys, cgroups and programs are all made up, so that a run
 tells the same everywhere. A run forks, so what the library loads is loaded once.
 
-Coverage: a run, and each process that it forks, goes on counting in a file of its own beside that
-of pytest-cov, which takes them all in at the end. Nothing need be set; ``--cov=mlhost_limits``.
+Coverage: a run, and each process that it forks, goes on counting in a file of its own, in a folder
+of the host where every user may write. They are moved beside that of pytest-cov, which takes them
+all in at the end. Nothing need be set; ``--cov=mlhost_limits``.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ from .library import PACKAGE, hurry, load_all
 
 State = dict[str, bytes]
 _KEPT = ("etc", "var/lib", "proc", f"files_of_usr/{inside.INSTALLED}")
+_COUNTED = "/run/stand-ins/coverage"
 load_all()
 hurry()
 _CACHED = [
@@ -100,6 +102,7 @@ class Node:
         with os.fdopen(reader, "rb") as file:
             answer = file.read()
         os.waitpid(pid, 0)
+        _take_coverage(self.folder)
         told = json.loads(answer or b'{"error": "the run ended without an answer"}')
         assert "error" not in told, told["error"]
         return told["value"]
@@ -178,12 +181,28 @@ def _tell(writer: int, told: dict[str, Any]) -> None:
         file.write(json.dumps(told).encode())
 
 
+def _is_counted() -> bool:
+    """Tell whether pytest counts lines."""
+    return "coverage" in sys.modules and sys.modules["coverage"].Coverage.current() is not None
+
+
+def _take_coverage(folder: Path) -> None:
+    """Move what a run counted to where pytest-cov looks for it."""
+    if not _is_counted():
+        return
+    target = Path(sys.modules["coverage"].Coverage.current().config.data_file).parent
+    for path in (folder / _COUNTED.lstrip("/")).glob("*"):
+        shutil.move(path, target)
+
+
 def _follow_coverage() -> None:
     """Count lines in this process and its children too, if pytest counts them."""
-    if "coverage" not in sys.modules or sys.modules["coverage"].Coverage.current() is None:
+    if not _is_counted():
         return
     from coverage import Coverage
 
+    os.makedirs(_COUNTED, exist_ok=True)
+    Path(_COUNTED).chmod(0o1777)
     leave = os._exit
 
     def count() -> None:
@@ -192,7 +211,7 @@ def _follow_coverage() -> None:
         before.stop()
         branch, source = before.config.branch, before.config.source
         suffix = f"verbs.{os.getpid()}.{time.monotonic_ns()}"
-        name = before.config.data_file
+        name = f"{_COUNTED}/{os.path.basename(before.config.data_file)}"
         Coverage(name, data_suffix=suffix, branch=branch, source=source).start()
 
     def save_and_leave(status: int) -> None:
