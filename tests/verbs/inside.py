@@ -218,14 +218,14 @@ def _become(one: Daemon) -> None:
     try:
         for name, pair in one.limits.items():
             _limit(name, pair)
-        if one.uid:
+        if one.uid and not one.socket:
             os.setgroups([])
             os.setgid(one.uid)
             os.setuid(one.uid)
         os.closerange(3, 64)
         path, home = f"/usr/sbin/{one.name}", {"PYTHONHOME": sys.base_prefix}
-        if one.socket:
-            words = [path, "-S", str(STAND_INS / "engine.py"), one.socket]
+        if one.socket:  # It becomes its user once it has loaded what that one may not read.
+            words = [path, "-S", str(STAND_INS / "engine.py"), one.socket, str(one.uid)]
             libraries = {"LD_LIBRARY_PATH": f"{sys.base_prefix}/lib"}
             os.execve(path, words, {**home, **libraries, "PATH": "/usr/bin"})
         os.execve(path, [one.words[0] if one.words else path, "600"], {})

@@ -6,6 +6,7 @@ A container is a process that sleeps, with the limits that daemon.json states.
 
 from __future__ import annotations
 
+import ctypes
 import json
 import os
 import re
@@ -17,11 +18,18 @@ import sys
 HERE = "/run/stand-ins"
 CANARY: dict[str, dict[str, object]] = {}
 IMAGES: dict[str, dict[str, object]] = {}
+FILES = {
+    0: ("/etc/docker/daemon.json", f"{HERE}/containers.json"),
+    1000: ("/home/alice/.config/docker/daemon.json", f"{HERE}/containers-of-alice.json"),
+}
+"""The settings of each user's daemon, and its containers."""
 
 
-def main(path: str) -> None:
+def main(path: str, uid: int) -> None:
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     os.makedirs(os.path.dirname(path), exist_ok=True)
+    if uid:
+        become(uid, os.path.dirname(path))
     listener = socket.socket(socket.AF_UNIX)
     listener.bind(f"{path}.new")
     listener.listen(8)
@@ -32,6 +40,16 @@ def main(path: str) -> None:
             request = read_request(connection)
             if request:
                 connection.sendall(reply(*request))
+
+
+def become(uid: int, folder: str) -> None:
+    """Be a user, and let /proc be that user's: prctl(2), PR_SET_DUMPABLE."""
+    libc = ctypes.CDLL(None)
+    os.chown(folder, uid, uid)
+    os.setgroups([])
+    os.setgid(uid)
+    os.setuid(uid)
+    libc.prctl(4, 1, 0, 0, 0)
 
 
 def read_request(connection: socket.socket) -> tuple[str, str, bytes] | None:
@@ -83,41 +101,63 @@ def answer_containers(method: str, path: str, whole: str, body: bytes) -> tuple[
         CANARY["c"] = {"Id": "cafe", "Names": ["/c"], "Labels": labels, "State": "created"}
         return 201, {"Id": "cafe"}
     if path == "/containers/cafe/start":
-        CANARY["c"]["State"], CANARY["c"]["pid"] = "running", start()
-        return 204, None
+        return start_canary()
     if path == "/containers/cafe/json":
         return 200, {"State": {"Pid": CANARY["c"]["pid"]}, "Name": "/c"}
     if path in ("/containers/cafe/kill", "/containers/cafe"):
-        os.kill(int(str(CANARY.pop("c")["pid"])), signal.SIGKILL)
+        end_canary()
         return 200, {}
     name = path.split("/")[2]
     found = [one for one in read_running("details") if one["Id"] == name]
     return (200, found[0]) if found else (404, {"message": "no such container"})
 
 
+def start_canary() -> tuple[int, object]:
+    """Start it with what is stated, unless that is more than this daemon may give."""
+    stated = read_stated()
+    for number, (_soft, hard) in stated.items():
+        if hard > resource.getrlimit(number)[1]:
+            return 400, {"message": f"error setting rlimit type {number}: operation not permitted"}
+    CANARY["c"]["State"], CANARY["c"]["pid"] = "running", start(stated)
+    return 204, None
+
+
+def end_canary() -> None:
+    pid = CANARY.pop("c").get("pid")
+    if pid:
+        os.kill(int(str(pid)), signal.SIGKILL)
+
+
 def read_running(key: str) -> list[dict[str, object]]:
     try:
-        with open(f"{HERE}/containers.json", encoding="utf-8") as file:
+        with open(FILES[os.getuid()][1], encoding="utf-8") as file:
             return list(json.load(file)[key])
     except FileNotFoundError:
         return []
 
 
-def start() -> int:
-    """Start a process with what daemon.json states."""
+def read_stated() -> dict[int, tuple[int, int]]:
+    """Return the limits that daemon.json states, by the numbers of setrlimit(2)."""
     try:
-        with open("/etc/docker/daemon.json", encoding="utf-8") as file:
+        with open(FILES[os.getuid()][0], encoding="utf-8") as file:
             stated = json.load(file).get("default-ulimits", {})
     except (FileNotFoundError, ValueError):
         stated = {}
+    return {
+        getattr(resource, f"RLIMIT_{name.upper()}"): (int(limit["Soft"]), int(limit["Hard"]))
+        for name, limit in stated.items()
+    }
+
+
+def start(stated: dict[int, tuple[int, int]]) -> int:
+    """Start a process with these limits."""
     pid = os.fork()
     if pid == 0:
-        for name, limit in stated.items():
-            number = getattr(resource, f"RLIMIT_{name.upper()}")
-            resource.setrlimit(number, (int(limit["Soft"]), int(limit["Hard"])))
+        for number, pair in stated.items():
+            resource.setrlimit(number, pair)
         os.execv("/usr/bin/sleep", ["sleep", "30"])
     return pid
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(sys.argv[1], int(sys.argv[2]))
