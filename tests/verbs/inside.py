@@ -123,9 +123,10 @@ def build(folder: Path, setting: Setting) -> None:
         path = Path("/run/stand-ins", name)
         path.touch() if name == "calls" else path.mkdir(exist_ok=True)
         path.chmod(0o777 if name != "calls" else 0o666)
-    shutil.rmtree("/run/systemd", ignore_errors=True)
     if setting.booted:
-        os.makedirs("/run/systemd/system")
+        os.makedirs("/run/systemd/system", exist_ok=True)
+    else:
+        shutil.rmtree("/run/systemd", ignore_errors=True)
     for name, pair in LIMITS.items():
         _limit(name, pair)
     _forgo_raising()

@@ -16,7 +16,8 @@ from .inside import Setting
 from .node import Node, write_tree
 from .refusals import REFUSALS
 from .walk import Walk, settle, walk
-from .worlds import WORLDS
+from .worlds import WORLDS, World
+from .worlds_logins import WORLDS_OF_LOGINS
 
 Record = Callable[[Path], Any]
 
@@ -160,10 +161,10 @@ def record_processes(folder: Path) -> Any:
     return settle({"check": told, "explain": chains})
 
 
-def record_worlds(folder: Path) -> Any:
+def record_worlds(worlds: dict[str, World], folder: Path) -> Any:
     """Return what is told of each host on which something is amiss."""
     told = {}
-    for number, (name, world) in enumerate(WORLDS.items()):
+    for number, (name, world) in enumerate(worlds.items()):
         node = Node(folder / str(number), world.files)
         told[name] = settle(node.run(world.ask, world.setting))
     return told
@@ -182,7 +183,8 @@ def record_refusals(folder: Path) -> Any:
 
 RECORDS: dict[str, Record] = {
     "refusals": record_refusals,
-    "worlds": record_worlds,
+    "worlds": partial(record_worlds, WORLDS),
+    "logins": partial(record_worlds, WORLDS_OF_LOGINS),
     "monitor": record_monitor,
     "processes": record_processes,
     **{name: partial(_record_section, name) for name in CASES},
