@@ -17,6 +17,7 @@ from .node import Node, write_tree
 from .refusals import REFUSALS
 from .walk import Walk, settle, walk
 from .worlds import WORLDS, World
+from .worlds_jobs import WORLDS_OF_JOBS
 from .worlds_logins import WORLDS_OF_LOGINS
 
 Record = Callable[[Path], Any]
@@ -184,6 +185,7 @@ def record_refusals(folder: Path) -> Any:
 RECORDS: dict[str, Record] = {
     "refusals": record_refusals,
     "worlds": partial(record_worlds, WORLDS),
+    "jobs": partial(record_worlds, WORLDS_OF_JOBS),
     "logins": partial(record_worlds, WORLDS_OF_LOGINS),
     "monitor": record_monitor,
     "processes": record_processes,
