@@ -19,6 +19,7 @@ from .walk import Walk, settle, walk
 from .worlds import WORLDS, World
 from .worlds_jobs import WORLDS_OF_JOBS
 from .worlds_logins import WORLDS_OF_LOGINS
+from .worlds_units import WORLDS_OF_UNITS
 
 Record = Callable[[Path], Any]
 
@@ -187,6 +188,7 @@ RECORDS: dict[str, Record] = {
     "worlds": partial(record_worlds, WORLDS),
     "jobs": partial(record_worlds, WORLDS_OF_JOBS),
     "logins": partial(record_worlds, WORLDS_OF_LOGINS),
+    "units": partial(record_worlds, WORLDS_OF_UNITS),
     "monitor": record_monitor,
     "processes": record_processes,
     **{name: partial(_record_section, name) for name in CASES},
