@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from .explain_processes import own, tell
-from .explain_units import find_given_of_user, judge_user_default
+from .explain_units import find_given_of_user, judge_user_default, name_caller
 from .policy.cause import Outlook
 from .policy.finding import FAIL, Observation, judge
 from .policy.new_service_causes import explain_new
@@ -21,7 +21,7 @@ from .unit_facts import (
     USER_FOLDER,
     foresee_boot,
     gather_default,
-    list_unit_directories,
+    read_user_sources,
 )
 
 TYPE_CHECKING = False
@@ -143,10 +143,10 @@ def gather_levels(levels: Sequence[Level], uid: int | None) -> list[TasksLevel]:
     for level in levels:
         inside = inside and level.unit != f"user@{uid}.service"
         one = TasksLevel(level.unit, read_sources(level.unit), level.most, level.path)
-        if inside:
-            folders = list_unit_directories(uid)
-            files = read_sources(level.unit, folders, USER_CONF)
-            one = one._replace(files=files, folder=USER_FOLDER)
+        if inside and uid is not None:
+            files = read_user_sources(level.unit, uid)
+            reload: Commands = (name_caller(uid)("daemon-reload"),)
+            one = one._replace(files=files, folder=USER_FOLDER, reload=reload)
         if level.unit.startswith(NEW_SERVICE.partition("-0")[0]):
             one = one._replace(defaults_of=USER_CONF if inside else MANAGER)
         known.append(one)

@@ -158,7 +158,7 @@ def judge_user_unit(seen: Seen, unit: str, uid: int, world: World) -> dict[str, 
         return told
     try:
         facts = gather_user_unit(unit, uid, read_limits(manager.pid), world.evidence)
-        call = _name_caller(uid)
+        call = name_caller(uid)
     except (KeyError, OSError, ValueError):
         return told
     restart: Commands = (call("restart", unit),)
@@ -173,7 +173,7 @@ def judge_user_unit(seen: Seen, unit: str, uid: int, world: World) -> dict[str, 
     return {item: one._replace(given=given.get(item)) for item, one in judged.items()}
 
 
-def _name_caller(uid: int) -> Callable[..., tuple[str, ...]]:
+def name_caller(uid: int) -> Callable[..., tuple[str, ...]]:
     """Return what makes the command by which root calls a user's service manager.
 
     :raises KeyError: If there is no such user.
@@ -193,7 +193,7 @@ def judge_user_default(seen: Seen, uid: int, world: World) -> dict[str, Verdict]
         return {}
     own = read_limits(manager.pid)
     facts = gather_user_default(uid, own, world.evidence)
-    reload: Commands = (_name_caller(uid)("daemon-reload"),)
+    reload: Commands = (name_caller(uid)("daemon-reload"),)
     booted = _under(facts._replace(files=outlive_boot(facts.files)), known[1])
     scene = Scene(facts, booted, reload, (), uid)
     anew = (known[0], (("systemctl", "restart", name),))

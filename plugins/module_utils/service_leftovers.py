@@ -8,12 +8,11 @@ from .policy.finding import judge_limits
 from .policy.report import format_failures
 from .policy.services_policy import find_rule
 from .policy.systemd_limits import read_unit_limits
-from .policy.unit_file import UNIT_DIRECTORIES
 from .policy.unit_want import is_enough
 from .probe.process import find_processes, read_limits
 from .probe.services import find_owned, find_user_managers, pick_oldest
 from .probe.unit import read_unit_files
-from .unit_facts import list_unit_directories
+from .unit_facts import read_user_sources
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,6 +20,7 @@ if TYPE_CHECKING:
 
     from .policy.policy_reader import Limit
     from .policy.services_policy import ServicesPolicy
+    from .policy.unit_file import Source
     from .probe.process import Process
 
     Limits = Mapping[str, Limit]
@@ -104,11 +104,18 @@ def find_user_services(processes: Sequence[Process], uid: int) -> dict[str, Proc
 def leave_stated(wanted: Limits, unit: str, uid: int | None) -> Limits:
     """Return what a default says of a unit: of what the unit itself states it says nothing."""
     try:
-        folders = UNIT_DIRECTORIES if uid is None else list_unit_directories(uid)
-        main, dropins = read_unit_files(unit, "/", folders)
+        main, dropins = _read_files(unit, uid)
     except (OSError, ValueError, RecursionError):
         return {}
     if main is None:
         return {}
     stated = {one.item for one in read_unit_limits("service", main, dropins).statements}
     return {item: limit for item, limit in wanted.items() if item not in stated}
+
+
+def _read_files(unit: str, uid: int | None) -> tuple[Source | None, Sequence[Source]]:
+    """Return the file of a unit and its drop-ins, those of a user's as that user reads them."""
+    if uid is None:
+        return read_unit_files(unit)
+    files = read_user_sources(unit, uid)
+    return files.main, files.dropins

@@ -98,7 +98,7 @@ def gather_user_unit(
     :param own: The limits of that manager.
     :raises ValueError: If that cannot be told.
     """
-    files = _ask_user(unit, uid)
+    files = read_user_sources(unit, uid)
     if files.main is None or not files.main.text:
         raise ValueError(f"{unit} has no file")
     manager = Manager(find_user_defaults(own), own, evidence.nr_open, may_raise=False)
@@ -123,7 +123,7 @@ def gather_user_default(uid: int, own: Mapping[str, Rlimit], evidence: Evidence)
     :param own: The limits of that manager.
     :raises OSError, ValueError: If that cannot be told.
     """
-    files = _ask_user(NEW_SERVICE, uid)._replace(main=Source(NEW_SERVICE, ""))
+    files = read_user_sources(NEW_SERVICE, uid)._replace(main=Source(NEW_SERVICE, ""))
     manager = Manager(find_user_defaults(own), own, evidence.nr_open, may_raise=False)
     return UnitFacts(NEW_SERVICE, files, manager, folder=USER_FOLDER, defaults_of=USER_CONF)
 
@@ -148,10 +148,10 @@ def predict_given(uid: int, manager: UnitFacts, evidence: Evidence) -> dict[str,
     return given or {}
 
 
-def _ask_user(unit: str, uid: int) -> Files:
+def read_user_sources(unit: str, uid: int) -> Files:
     """Return the files of a unit of a user's manager, as that user reads them.
 
-    :raises ValueError: If the user has a user.conf, which has a say of its own.
+    :raises OSError, ValueError: If they cannot be told: the user has a user.conf, which has a say.
     """
     find_home_folder(uid)
     told = ask_owner(uid, partial(_read_as_user, unit, uid))

@@ -98,8 +98,12 @@ USR = {
     "lib/systemd/libsystemd-shared-252.so": "",
     "lib/sysctl.d/50-default.conf": "kernel.sysrq = 0x01b6\n",
 }
+_OF_ALICE = "/user.slice/user-1000.slice/user@1000.service"
 CGROUPS = {
     "/system.slice/jobs.service/pids.max": "400\n",
     "/system.slice/pids.max": "max\n",
     "/system.slice/mlhost-canary-100.service/pids.max": "300\n",
+    f"{_OF_ALICE}/pids.max": "max\n",
+    f"{_OF_ALICE}/app.slice/pids.max": "350\n",
+    f"{_OF_ALICE}/app.slice/mlhost-canary-100.service/pids.max": "max\n",
 }

@@ -255,6 +255,7 @@ def _disguise(one: Daemon) -> None:
     if one.words:
         told["cmdline"] = "".join(f"{word}\0" for word in one.words)
     show(one.pid, told)
+    os.chown(f"/run/stand-ins/{one.pid}-cgroup", one.uid, one.uid)  # The user's own may move it.
     procs = Path(f"/sys/fs/cgroup{one.cgroup}")
     if one.cgroup != "/":
         procs.mkdir(parents=True, exist_ok=True)

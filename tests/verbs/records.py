@@ -20,6 +20,7 @@ from .worlds import WORLDS, World
 from .worlds_jobs import WORLDS_OF_JOBS
 from .worlds_logins import WORLDS_OF_LOGINS
 from .worlds_units import WORLDS_OF_UNITS
+from .worlds_users import WORLDS_OF_USERS
 
 Record = Callable[[Path], Any]
 
@@ -189,6 +190,7 @@ RECORDS: dict[str, Record] = {
     "jobs": partial(record_worlds, WORLDS_OF_JOBS),
     "logins": partial(record_worlds, WORLDS_OF_LOGINS),
     "units": partial(record_worlds, WORLDS_OF_UNITS),
+    "users": partial(record_worlds, WORLDS_OF_USERS),
     "monitor": record_monitor,
     "processes": record_processes,
     **{name: partial(_record_section, name) for name in CASES},

@@ -12,7 +12,7 @@ from .inside import Daemon, Setting
 
 
 class World(NamedTuple):
-    """One host, and what is asked of it: a check, and chains of places."""
+    """One host, and what is asked of it: a check, chains of places, and perhaps provisioning."""
 
     policy: dict[str, Any]
     setting: Setting = Setting()
@@ -21,6 +21,8 @@ class World(NamedTuple):
     given: dict[str, Any] = {}
     own: str = ""
     """What the process that looks is called; its soft nofile is 500 then."""
+    options: dict[str, Any] | None = None
+    """What provisioning is given besides the policy, if it is asked for in the end."""
 
     def ask(self) -> dict[str, Any]:
         """Return what is told. Runs on the host."""
@@ -29,7 +31,10 @@ class World(NamedTuple):
             resource.setrlimit(resource.RLIMIT_NOFILE, (500, 4096))
         told = {"check": library.check(policy=self.policy, **self.given)}
         chains = {f"{place} {item}": library.explain(place, item) for place, item in self.places}
-        return {**told, "explain": chains}
+        told["explain"] = chains
+        if self.options is not None:
+            told["provision"] = library.provision(policy=self.policy, **self.options)
+        return told
 
 
 _HERE = "/run/stand-ins"

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from mlhost_limits.explain_units import _name_caller
+from mlhost_limits.explain_units import name_caller
 from mlhost_limits.policy import line_edit
 from mlhost_limits.policy.declaration import Declaration
 from mlhost_limits.policy.line_edit import (
@@ -331,7 +331,7 @@ def test_there_is_one_way_to_run_something_as_a_user() -> None:
     }
     of_logins = {"explain_logins.py", "session.py"}  # What they call so is a service of PAM.
     assert named - of_logins - {"unit_facts.py"} == {"line_edit.py"}
-    (shell, _option, line) = _name_caller(os.getuid())("restart", "x.service")
+    (shell, _option, line) = name_caller(os.getuid())("restart", "x.service")
     user = pwd.getpwuid(os.getuid()).pw_name
     start = f"env -i /sbin/runuser -P -u {user} -- env XDG_RUNTIME_DIR=/run/user/{os.getuid()}"
     assert (shell, line) == ("sh", f"{start} systemctl --user restart x.service >&2")
