@@ -242,11 +242,13 @@ def _blame_manager(
         pair = (format_pair(item, has), format_pair(item, later[item]))
         cause = blame_user_manager(manager.name, pair, since, restart)
         return Verdict((cause,), now[item], at_boot)
+    needed = Limit(hard=max(limit.soft or 0, limit.hard or 0))
+    above = find_start_causes(item, needed, manager)
+    if not above and is_enough(needed, scene.facts.manager.own[item]):
+        return None  # The service alone asks for too little.
     nr_open = scene.facts.manager.nr_open
     free = dict.fromkeys(scene.facts.manager.own, Rlimit(UNLIMITED, UNLIMITED))
     free["nofile"] = Rlimit(nr_open, nr_open)
     freed = scene.facts.manager._replace(own=free, may_raise=True)
     causes = find_unit_causes(item, limit, scene.facts._replace(manager=freed))
-    needed = Limit(hard=max(limit.soft or 0, limit.hard or 0))
-    causes += find_start_causes(item, needed, manager)
-    return Verdict(finish(causes, (*_RELOAD, *restart), START_AGAIN), now[item], at_boot)
+    return Verdict(finish([*causes, *above], (*_RELOAD, *restart), START_AGAIN), now[item], at_boot)
