@@ -3,8 +3,7 @@
 
 from __future__ import annotations
 
-import calendar
-import time
+from datetime import datetime
 from typing import NamedTuple
 
 from .policy.cause import Outlook
@@ -209,6 +208,6 @@ def describe(seen: SeenContainer, docker: DockerEvidence) -> Running:
 def _read_time(text: str) -> str:
     """Return the engine's time, which is UTC, as every other time here is written."""
     try:
-        return format_time(calendar.timegm(time.strptime(text[:19], "%Y-%m-%dT%H:%M:%S")))
+        return format_time(datetime.fromisoformat(f"{text[:19]}+00:00").timestamp())
     except ValueError:
         return ""

@@ -19,6 +19,7 @@ from .walk import Walk, settle, walk
 from .worlds import WORLDS, World
 from .worlds_jobs import WORLDS_OF_JOBS
 from .worlds_logins import WORLDS_OF_LOGINS
+from .worlds_rootless import WORLDS_OF_ROOTLESS
 from .worlds_units import WORLDS_OF_UNITS
 from .worlds_users import WORLDS_OF_USERS
 
@@ -189,6 +190,7 @@ RECORDS: dict[str, Record] = {
     "worlds": partial(record_worlds, WORLDS),
     "jobs": partial(record_worlds, WORLDS_OF_JOBS),
     "logins": partial(record_worlds, WORLDS_OF_LOGINS),
+    "rootless": partial(record_worlds, WORLDS_OF_ROOTLESS),
     "units": partial(record_worlds, WORLDS_OF_UNITS),
     "users": partial(record_worlds, WORLDS_OF_USERS),
     "monitor": record_monitor,
