@@ -9,6 +9,7 @@ import time
 
 from .actor import find_actor
 from .check_cache import find_user, leave_to_container
+from .check_options import TIME_LIMIT
 from .policy.cache_integrity import CacheFiles, judge_files
 from .policy.folder_facts import DIRECTORY
 from .probe.cache_survey import survey_there
@@ -27,9 +28,14 @@ if TYPE_CHECKING:
 _EMPTY = "\r\x1b[K"
 """What a terminal empties its line on."""
 
+_SHARE = 0.7  # So that what else is asked of a run is told, however long a user's files take.
 
-def check_cache_files(training: Training) -> Iterator[Finding]:
-    """Yield what is wrong with the files below the cache directory."""
+
+def check_cache_files(training: Training, time_limit: float = TIME_LIMIT) -> Iterator[Finding]:
+    """Yield what is wrong with the files below the cache directory.
+
+    :param time_limit: That of the whole check, in seconds: a user's files may take a share of it.
+    """
     path, deep = training.cache_dir, training.deep
     if path is None:
         return
@@ -42,7 +48,7 @@ def check_cache_files(training: Training) -> Iterator[Finding]:
         return
     tell = make_progress(path)
     try:
-        survey = survey_there(path, facts.uid, deep, tell)
+        survey = survey_there(path, facts.uid, deep, tell, time_limit * _SHARE)
     finally:
         if tell is not None:  # What is said next begins on an empty line.
             sys.stderr.write(_EMPTY)

@@ -227,7 +227,7 @@ def _check_cache(survey: Survey) -> Iterator[Finding]:
 def _check_cache_integrity(survey: Survey) -> Iterator[Finding]:
     from .check_cache_files import check_cache_files
 
-    yield from check_cache_files(survey.run)
+    yield from check_cache_files(survey.run, survey.options.time_limit)
 
 
 def _check_output(survey: Survey) -> Iterator[Finding]:

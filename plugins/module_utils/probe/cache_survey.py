@@ -27,15 +27,21 @@ _MOST_BYTES = 20_000  # Of the names in each list, so that an answer has an end.
 
 
 def survey_there(
-    path: str, uid: int, deep: bool = False, tell: Callable[[int], None] | None = None
+    path: str,
+    uid: int,
+    deep: bool = False,
+    tell: Callable[[int], None] | None = None,
+    most: float = DEEP_LIMIT,
 ) -> Survey:
     """Look at all files below a directory as a user; for root, as whose the directory is.
 
     Whoever looks at what is their own needs no child, and is told how far the look has come.
+
+    :param most: How many seconds a child may take, if that is less than it would.
     """
     if uid == os.geteuid():
         return survey_files(path, deep, tell)
-    seconds = DEEP_LIMIT if deep else TIME_LIMIT
+    seconds = min(most, DEEP_LIMIT if deep else TIME_LIMIT)
     if deep:
         load_archives()
     report = run_there(uid, path, partial(_survey, path, deep, seconds), seconds + _GRACE)

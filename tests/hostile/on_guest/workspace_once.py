@@ -17,7 +17,7 @@ from mlhost_limits.workspace import prepare_workspace
 
 wanted = Workspace(sys.argv[1], "mallory", "mallory", "0755")
 try:
-    done = prepare_workspace(wanted, quarantine=True, check_mode=False)
+    done = prepare_workspace(wanted, True, check_mode=False)
 except (OSError, ValueError) as exc:
     print(f"refused: {exc}")
     raise SystemExit(1) from None

@@ -6,13 +6,14 @@ from __future__ import annotations
 import os
 import struct
 import tempfile
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from mlhost_limits.check_cache_files import check_cache_files
 from mlhost_limits.policy.training_policy import Training
-from mlhost_limits.probe import cache_survey
+from mlhost_limits.probe import cache_files, cache_survey
 from mlhost_limits.probe.cache_files import check_files
 from mlhost_limits.probe.cache_survey import survey_there
 from mlhost_limits.probe.output import read_checkpoints
@@ -54,6 +55,16 @@ def test_a_user_sees_what_a_user_may(cache: Path) -> None:
     assert survey.unknown == [("out.safetensors", "unknown", "cannot be read: Permission denied")]
     (one,) = [one for one in check_cache_files(Training(cache_dir=str(cache))) if one.causes]
     assert "cut.pt" in one.causes[0].text
+
+
+def test_a_user_s_files_take_a_share_of_the_time(
+    cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One archive may say that it is endless: what else is asked of the run is told all the same."""
+    monkeypatch.setattr(cache_files, "_check_file", lambda *_words: time.sleep(60))
+    training = Training(cache_dir=str(cache), deep=True)
+    told = [one.observation.reason for one in check_cache_files(training, 1.0)]
+    assert any("0 files were looked at in 0.7 s; the others were not" in one for one in told), told
 
 
 def test_root_opens_what_is_roots(cache: Path) -> None:
