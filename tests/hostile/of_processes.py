@@ -26,21 +26,21 @@ _ALL: tuple[Attack, ...] = (
     _hang("containerd-shim", "check containerd"),
     _hang("python3", "preflight output", "install -d -o mallory /home/mallory/output"),
     Attack(
-        "2,000 processes with names of every byte",
+        "500 processes with names of every byte",
         "deep /proc",
         "check processes",
         """
-for number in range(1500):
+for number in range(500):
     name = bytes([1 + number % 255]) + b") R 1 (\\n\\x1b" + bytes([255, 254])
     fork(lambda name=name: set_name(name))"""
         + _STAY,
     ),
     Attack(
-        "2,000 processes with names of every byte (monitor)",
+        "500 processes with names of every byte (monitor)",
         "deep /proc",
         "monitor",
         """
-for number in range(1500):
+for number in range(500):
     name = bytes([1 + number % 255]) + b") R 1 (\\n\\x1b" + bytes([255, 254])
     fork(lambda name=name: set_name(name))"""
         + _STAY,
@@ -215,7 +215,9 @@ for number in range(300):
 os.mkfifo("/dev/shm/torch_1_fifo")
 link("/etc/shadow", "/dev/shm/torch_1_link")
 try:
-    put("/dev/shm/full", b"x" * (600 << 20))
+    with open("/dev/shm/full", "wb") as file:
+        while True:
+            file.write(bytes(1 << 20))
 except OSError:
     pass"""
         + _STAY,
