@@ -10,6 +10,7 @@ PR_SET_CHILD_SUBREAPER, and ``audit_set_loginuid()`` of the kernel for loginuid.
 
 from __future__ import annotations
 
+import codecs
 import ctypes
 import errno
 import json
@@ -52,6 +53,10 @@ _PATIENCE = 5.0
 _STEP = 20  # Milliseconds between two looks whether a child has ended.
 _FAILED = 127
 _NO_GROUP = 65534
+_ENDLESS = (RecursionError, MemoryError)
+_CODECS = ("ascii", "latin-1", "utf-8")
+"""What is needed on the way: a child may not read the files of a Python that root keeps at home."""
+
 _PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 
@@ -96,6 +101,8 @@ def ask_users(errands: Sequence[Errand]) -> list[Report]:
     strange = next((one.person for one in errands if me not in (0, one.person.pw_uid)), None)
     if strange:
         return [Report(None, f"only root can look as {name_person(strange)}")] * len(errands)
+    for name in _CODECS:
+        codecs.lookup(name)
     longest = max(errand.seconds for errand in errands)
     most = max(errand.most for errand in errands)
     tasks = [partial(_keep, errand) for errand in errands]
@@ -309,7 +316,7 @@ def _refuse(errand: Errand, error: OSError | ValueError) -> str:
 def _do(task: Callable[[], object] | None) -> str:
     try:
         return json.dumps({"value": task() if task else None, "problem": ""})
-    except (OSError, ValueError, RecursionError, MemoryError, KeyError, TypeError) as error:
+    except (OSError, ValueError, LookupError, TypeError, ImportError, *_ENDLESS) as error:
         return json.dumps({"value": None, "problem": str(error) or type(error).__name__})
 
 
