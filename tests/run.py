@@ -100,7 +100,7 @@ def unit_steps() -> list[Step]:
         "--cov-report=term-missing:skip-covered",
     ]
     return [
-        Step("unit tests", ["pytest", "tests/unit", *coverage]),
+        Step("unit tests", ["pytest", "tests/unit", "-n", "2", *coverage]),
         Step("verbs", ["pytest", "tests/verbs"]),
         Step("oracle", ["pytest", "tests/oracle", "-s"]),
         Step("wheel", ["pytest", "tests/wheel"]),
