@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.oracle.record import EVERYTHING
+
 from . import guest, process, recipe, tool
 from .cache import HostError, cache_root, produce
 from .connection import Host
@@ -74,6 +76,7 @@ def test_two_guests_are_two_machines(host: Host) -> None:
         assert host.ssh("test -e /only-here", check=False).returncode == 1
 
 
+@pytest.mark.skipif(not EVERYTHING, reason="a long look, with MLHOST_ALL=1")
 def test_a_guest_comes_back_from_a_reboot() -> None:
     with guest.running() as host:
         boot = "cat /proc/sys/kernel/random/boot_id"

@@ -26,13 +26,10 @@ from .verbs import VERBS
 
 BY_NAME = {attack.name: attack for attack in ATTACKS}
 SHARE = (
-    "containers.conf is a link to /etc/shadow",
     "links in the folder of Podman's canary",
-    "bash: reads root's keys",
     "start files of two users, longer than a pipe writes at once",
     "dockerd: an answer that never ends",
     "slurmd: -f names /etc/shadow",
-    "folders of root's own in a cache, exchanged at once",
     "one line of a start file drains the node",
 )
 
