@@ -8,7 +8,9 @@ import re
 import shutil
 import subprocess
 import sys
+import threading
 import time
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from importlib.util import find_spec
 from pathlib import Path
@@ -21,6 +23,7 @@ COLLECTION = BUILD / "collections" / "ansible_collections" / "mlhost" / "limits"
 _DOCS = ("antsibull-docs", "lint-collection-docs", "--plugin-docs", "--skip-rstcheck")
 
 _SLOWEST = 10
+_LOG_LINES = 200
 GET_PIP = "import ensurepip\n\nensurepip.bootstrap()\n"
 
 
@@ -149,8 +152,9 @@ STAGES = {
     "host": host_steps,
     "molecule": molecule_steps,
 }
-NATIVE = ("unit", "lint")
 HOSTS = ("bookworm", "bookworm+slurm", "bookworm+podman", "bookworm+hostile")
+LANES = 2
+"""A guest keeps one core busy, and so do most of the others."""
 
 
 class Result(NamedTuple):
@@ -161,8 +165,12 @@ class Result(NamedTuple):
     seconds: float
 
 
-def run_step(step: Step) -> Result:
-    """Run one command with its output in a log; print the result and, if it failed, the log."""
+def run_step(step: Step, failed: threading.Event | None = None) -> Result:
+    """Run one command with its output in a log; print the result and, if it failed, the log.
+
+    :param failed: Set by the first step that fails; good news is not told from then on.
+    """
+    failed = failed or threading.Event()
     LOGS.mkdir(parents=True, exist_ok=True)
     log = LOGS / f"{step.name.replace(' ', '-')}.log"
     start = time.monotonic()
@@ -176,15 +184,16 @@ def run_step(step: Step) -> Result:
             stderr=subprocess.STDOUT,
             check=False,
         )
-    seconds = time.monotonic() - start
+    result = Result(step.name, done.returncode == 0, time.monotonic() - start)
     text = log.read_text(errors="replace")
-    passed = done.returncode == 0
-    verdict = "ok  " if passed else "FAIL"
-    lines = [f"{step.name:<22}{verdict} {seconds:5.0f} s  {summarise(text)}"]
-    if not passed:
-        lines += text.splitlines()[-200:]
-    print("\n".join(lines), flush=True)
-    return Result(step.name, passed, seconds)
+    lines = [f"{step.name:<22}{'ok  ' if result.passed else 'FAIL'} {result.seconds:5.0f} s"]
+    lines[0] = f"{lines[0]}  {summarise(text)}".rstrip()
+    if not result.passed:
+        failed.set()
+        lines += text.splitlines()[-_LOG_LINES:]
+    if not (result.passed and failed.is_set()):
+        print("\n".join(lines), flush=True)
+    return result
 
 
 def summarise(text: str) -> str:
@@ -194,21 +203,25 @@ def summarise(text: str) -> str:
     return "; ".join(line[:70] for line in counts[-2:])
 
 
+def list_steps(stages: Sequence[str]) -> list[Step]:
+    """Return the steps of some stages in their order; the test hosts are made beside the first."""
+    steps = [step for name in stages for step in STAGES[name]()]
+    return [image_step(), *steps] if {"host", "molecule"} & set(stages) else steps
+
+
+def run_steps(steps: Sequence[Step]) -> list[Result]:
+    failed = threading.Event()
+    with ThreadPoolExecutor(LANES) as pool:
+        return list(pool.map(lambda step: run_step(step, failed), steps))
+
+
 def main(names: list[str]) -> int:
     """Run the stages, all by default; the last line has the form that machines look for."""
     unknown = [name for name in names if name not in STAGES]
     if unknown:
         print(f"no stage {', '.join(unknown)}; accepted are {', '.join(STAGES)}")
         return 2
-    chosen = names or list(STAGES)
-    guests = [step for name in chosen if name not in NATIVE for step in STAGES[name]()]
-    native = [step for name in chosen if name == "unit" for step in STAGES[name]()]
-    native += [image_step()] if guests else []
-    native += [step for name in chosen if name == "lint" for step in STAGES[name]()]
-    with ThreadPoolExecutor(2) as pool:
-        done = list(pool.map(run_step, native))
-    # Two guests beside each other take thrice as long each.
-    done += map(run_step, guests)
+    done = run_steps(list_steps(names or list(STAGES)))
     slowest = sorted(done, key=lambda one: one.seconds, reverse=True)[:_SLOWEST]
     print("slowest: " + ", ".join(f"{one.name} {one.seconds:.0f} s" for one in slowest))
     failed = sum(not one.passed for one in done)

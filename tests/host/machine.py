@@ -20,13 +20,21 @@ QEMU = "qemu-system-x86_64"
 PORT_TRIES = 10
 _SOCKET_PATH_MAX = 107  # sun_path of unix(7), less its final null byte
 
-# A snapshot only resumes on the machine it was taken on, so all of this goes into its
-# name. The small translation buffer keeps many guests in memory at once.
-MACHINE = (
-    "-nodefaults -no-user-config -display none -machine pc -smp 2 -m 1024 -rtc base=utc "
+# The small translation buffer keeps many guests in memory at once.
+_MACHINE = (
+    "-nodefaults -no-user-config -display none -machine pc -m 1024 -rtc base=utc "
     "-accel tcg,thread=multi,tb-size=256"
 )
+# Emulated processors wait for each other: two guests with two each take more than twice as long
+# beside each other on two cores, with one each hardly longer. Jobs share a node, attackers race.
+_TWO_PROCESSORS = ("+slurm", "+hostile")
 KERNEL_LINE = "root=/dev/vda rw console=ttyS0 quiet net.ifnames=0 fsck.mode=skip"
+
+
+def list_machine(image: Image) -> list[str]:
+    """Return the words for an image's hardware; a snapshot resumes only on the one it was taken on."""
+    count = 2 if any(part in image.folder.name for part in _TWO_PROCESSORS) else 1
+    return [*_MACHINE.split(), "-smp", str(count)]
 
 
 def command_line(image: Image, folder: Path, port: int, incoming: Path | None) -> list[str]:
@@ -35,7 +43,7 @@ def command_line(image: Image, folder: Path, port: int, incoming: Path | None) -
     :param port: Where the guest's sshd is to be reached on this machine.
     :param incoming: A saved state to resume from; without one the guest boots.
     """
-    words = [QEMU, *MACHINE.split()]
+    words = [QEMU, *list_machine(image)]
     words += ["-kernel", str(image.kernel), "-initrd", str(image.initrd)]
     words += ["-append", KERNEL_LINE]
     # A full disk on this side must be an error in the guest, not a guest that halts.

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from .cache import produce, require_space, say
 from .connection import Host, wait_until_settled, write_files
 from .image import Image
-from .machine import KERNEL_LINE, MACHINE, QEMU, add_overlay, launch, save_state
+from .machine import KERNEL_LINE, QEMU, add_overlay, launch, list_machine, save_state
 from .tool import require_program
 
 _SNAPSHOT_GIB = 2
@@ -42,7 +42,7 @@ def take(image: Image) -> Snapshot:
     """Return the snapshot of an image, taking it if the cache does not hold it."""
     require_program(QEMU)
     version = subprocess.run([QEMU, "--version"], capture_output=True, text=True, check=True).stdout
-    inputs = repr((version, MACHINE, KERNEL_LINE, _WARM_UP))
+    inputs = repr((version, list_machine(image), KERNEL_LINE, _WARM_UP))
     name = hashlib.sha256(inputs.encode()).hexdigest()[:12]
     target = image.folder / f"booted-{name}"
     return Snapshot(produce(target, "booting", lambda to: _boot_and_save(to, image)))

@@ -32,6 +32,8 @@ PASSING = (
     *(
         "/etc/.pwd.lock",
         "/tmp/root-has-read",
+        "/tmp/systemd-private-",
+        "/var/tmp/systemd-private-",
         "/root/hostile",
         "/root/.cache",
         "/home/alice/.cache",
