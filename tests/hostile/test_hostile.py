@@ -27,9 +27,7 @@ from .verbs import VERBS
 BY_NAME = {attack.name: attack for attack in ATTACKS}
 SHARE = (
     "links in the folder of Podman's canary",
-    "start files of two users, longer than a pipe writes at once",
     "dockerd: an answer that never ends",
-    "slurmd: -f names /etc/shadow",
     "one line of a start file drains the node",
 )
 
