@@ -182,7 +182,11 @@ def test_it_drains_where_that_was_asked_for(node: Host, policy: str) -> None:
     assert read_node(node)[0] == "idle"
 
 
-LINES = ["ulimit -Sn 100; sleep 1000", "ulimit -Sn 100", "ulimit -Sn 100; echo mlhost-limits:; exit"]
+LINES = [
+    "ulimit -Sn 100; sleep 1000",
+    "ulimit -Sn 100",
+    "ulimit -Sn 100; echo mlhost-limits:; exit",
+]
 
 
 @pytest.mark.parametrize("line", LINES if EVERYTHING else LINES[:1])
