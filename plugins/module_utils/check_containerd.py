@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from .policy.containerd_conf import BaseSpec
-    from .policy.engines_policy import ContainerdPolicy
+    from .policy.containerd_policy import ContainerdPolicy
     from .policy.rlimit import Rlimit
     from .probe.evidence import Evidence
     from .probe.process import Process

@@ -9,8 +9,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from .policy.docker_policy import DockerPolicy
     from .policy.finding import Finding
-    from .policy.schema import DockerPolicy
     from .probe.evidence import Evidence
 
 NEW = "new-container:docker"

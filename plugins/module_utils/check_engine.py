@@ -17,8 +17,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from .policy.docker_policy import DockerPolicy
     from .policy.finding import Finding
-    from .policy.schema import DockerPolicy
     from .probe.docker import Container
     from .probe.docker_evidence import DockerEvidence
     from .probe.evidence import Evidence

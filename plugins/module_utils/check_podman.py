@@ -26,7 +26,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from .policy.engines_policy import PodmanPolicy
+    from .policy.podman_policy import PodmanPolicy
     from .policy.rlimit import Rlimit
     from .probe.evidence import Evidence
     from .probe.running_containers import RunningContainer

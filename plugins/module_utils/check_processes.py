@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from .policy.policy_reader import Limit
+    from .policy.processes_policy import ProcessRule
     from .policy.rlimit import Rlimit
-    from .policy.schema import ProcessRule
     from .probe.process import Process
 
 _MOST = 20

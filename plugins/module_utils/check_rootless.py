@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from .policy.docker_config import StatedDefault
-    from .policy.schema import DockerPolicy
+    from .policy.docker_policy import DockerPolicy
     from .probe.children import Report
     from .probe.evidence import Evidence
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from .explain_sessions import Seen
     from .policy.policy_reader import Limit
-    from .policy.schema import SessionRule
+    from .policy.sessions_policy import SessionRule
     from .probe.evidence import Evidence
     from .probe.session import SessionResult
     from .probe.shell_limits import ShellResult

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from .check_options import Options as CheckOptions
     from .place import Codes
     from .policy.cause import Link
-    from .policy.engines_policy import ContainerdPolicy
+    from .policy.containerd_policy import ContainerdPolicy
     from .policy.finding import Finding
     from .policy.schema import Policy
     from .probe.evidence import Evidence
@@ -40,7 +40,7 @@ class Containerd(Place["ContainerdPolicy"]):
         return FOLDERS
 
     def prepare(self, policy: Policy, options: ProvisionOptions, nr_open: int | None) -> Section:
-        from .policy.engines_policy import ContainerdPolicy
+        from .policy.containerd_policy import ContainerdPolicy
         from .provision_containerd import prepare_containerd
 
         wanted = policy.containerd or ContainerdPolicy({})

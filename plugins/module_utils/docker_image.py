@@ -17,7 +17,7 @@ from .probe.unit import read_dockerd_flags
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from .place import Foretold
-    from .policy.schema import DockerPolicy
+    from .policy.docker_policy import DockerPolicy
     from .probe.tree import Tree
 
 _DOCKERD = ("/usr/bin/dockerd", "/usr/sbin/dockerd", "/usr/local/bin/dockerd")

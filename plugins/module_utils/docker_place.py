@@ -13,9 +13,10 @@ if TYPE_CHECKING:
     from .place import Codes, Foretold
     from .policy.adopt import Adopted
     from .policy.cause import Link
+    from .policy.docker_policy import DockerPolicy
     from .policy.finding import Finding
     from .policy.resolved import Query
-    from .policy.schema import DockerPolicy, Policy
+    from .policy.schema import Policy
     from .probe.evidence import Evidence
     from .probe.tree import Tree
     from .provision_options import Options as ProvisionOptions
@@ -56,7 +57,7 @@ class Docker(Place["DockerPolicy"]):
         return FOLDERS
 
     def prepare(self, policy: Policy, options: ProvisionOptions, nr_open: int | None) -> Section:
-        from .policy.schema import DockerPolicy
+        from .policy.docker_policy import DockerPolicy
         from .provision_docker import prepare_docker
 
         wanted = policy.docker or DockerPolicy({}, None)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from .policy.finding import Finding
     from .policy.rlimit import Rlimit
-    from .policy.schema import SessionRule
+    from .policy.sessions_policy import SessionRule
     from .probe.process import Process
 
 _WAYS = {

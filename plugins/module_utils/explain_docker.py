@@ -37,8 +37,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
+    from .policy.docker_policy import DockerPolicy
     from .policy.docker_running import Running
-    from .policy.schema import DockerPolicy
     from .probe.docker import Container
     from .probe.docker_evidence import DockerEvidence
     from .probe.evidence import Evidence

@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 
     from .policy.declaration import Declaration
     from .policy.finding import Finding, Requirement
+    from .policy.kernel_policy import KernelValue
     from .policy.limits_conf import LimitsLine
-    from .policy.schema import KernelValue
     from .probe.boot import BootEvidence
     from .probe.evidence import Evidence
 

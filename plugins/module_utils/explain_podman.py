@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from .policy.cause import Cause
-    from .policy.engines_policy import PodmanPolicy
     from .policy.finding import Finding
+    from .policy.podman_policy import PodmanPolicy
     from .policy.rlimit import Rlimit
     from .probe.evidence import Evidence
 

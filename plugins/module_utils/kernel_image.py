@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from .place import Foretold
-    from .policy.schema import KernelValue
+    from .policy.kernel_policy import KernelValue
     from .probe.tree import Tree
 
 

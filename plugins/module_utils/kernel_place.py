@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from .policy.adopt import Adopted
     from .policy.cause import Link
     from .policy.finding import Finding
+    from .policy.kernel_policy import KernelValue
     from .policy.resolved import Query
-    from .policy.schema import KernelValue
     from .probe.evidence import Evidence
     from .probe.tree import Tree
 

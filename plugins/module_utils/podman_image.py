@@ -13,7 +13,7 @@ from .probe.podman import read_tree_conf_files
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from .place import Foretold
-    from .policy.engines_policy import PodmanPolicy
+    from .policy.podman_policy import PodmanPolicy
     from .probe.tree import Tree
 
 _PODMAN = ("/usr/bin/podman", "/usr/local/bin/podman", "/usr/sbin/podman")

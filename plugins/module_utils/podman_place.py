@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     from .check_options import Options as CheckOptions
     from .place import Codes, Foretold
     from .policy.cause import Link
-    from .policy.engines_policy import PodmanPolicy
     from .policy.finding import Finding
+    from .policy.podman_policy import PodmanPolicy
     from .policy.schema import Policy
     from .probe.evidence import Evidence
     from .probe.tree import Tree
@@ -54,7 +54,7 @@ class Podman(Place["PodmanPolicy"]):
         return FOLDERS
 
     def prepare(self, policy: Policy, options: ProvisionOptions, nr_open: int | None) -> Section:
-        from .policy.engines_policy import PodmanPolicy
+        from .policy.podman_policy import PodmanPolicy
         from .provision_podman import prepare_podman
 
         policy = policy._replace(podman=policy.podman or PodmanPolicy({}))

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from .place import Codes
     from .policy.cause import Link
     from .policy.finding import Finding
-    from .policy.schema import ProcessRule
+    from .policy.processes_policy import ProcessRule
     from .probe.evidence import Evidence
 
 _PROCESS = re.compile(r"([0-9]+)(?: .*)?")

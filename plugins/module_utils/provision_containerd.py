@@ -19,7 +19,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from .policy.engines_policy import ContainerdPolicy
+    from .policy.containerd_policy import ContainerdPolicy
 
 FOLDERS = (FOLDER,)
 

@@ -22,8 +22,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from .policy.docker_policy import DockerPolicy
     from .policy.plan import SectionPlan
-    from .policy.schema import DockerPolicy
     from .probe.docker import Container, Daemon
 
 FOLDERS = tuple(path.rpartition("/")[0] for path in (CONFIG_PATH, find_record_path(CONFIG_PATH)))

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from .policy.edit import Edit
-    from .policy.engines_policy import PodmanPolicy
     from .policy.plan import SectionPlan
+    from .policy.podman_policy import PodmanPolicy
     from .policy.schema import Policy
 
 FOLDERS = (DROP_INS, DROP_INS.rpartition("/")[0])

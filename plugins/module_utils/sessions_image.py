@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from .place import Foretold
     from .policy.pam_reach import Hindrance
     from .policy.policy_reader import Limit
-    from .policy.schema import SessionRule
+    from .policy.sessions_policy import SessionRule
 
 _NOBODY = 2**31  # The number of whoever stands for users that an image does not have yet.
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from .policy.cause import Link
     from .policy.finding import Finding
     from .policy.resolved import Query
-    from .policy.schema import SessionRule
+    from .policy.sessions_policy import SessionRule
     from .probe.evidence import Evidence
     from .probe.tree import Tree
 

@@ -9,12 +9,12 @@ from .check_engine import judge_new, look_at_running
 from .explain_docker import SeenDocker, describe, gather
 from .policy.cause import Link, cite
 from .policy.docker_compose import find_stated as find_line_of
+from .policy.docker_policy import DockerPolicy
 from .policy.docker_remedies import cite_statement, format_pair
 from .policy.docker_world import find_obstacles, find_stated, predict
 from .policy.engines_policy import SHM
 from .policy.packed import pack, unpack
 from .policy.rlimit import RLIMITS
-from .policy.schema import DockerPolicy
 from .probe.docker import read_containers
 from .probe.evidence import format_time
 from .probe.owned import ask_owner

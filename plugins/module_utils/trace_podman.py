@@ -7,7 +7,8 @@ from .check_containerd import measure_new
 from .check_podman import name_owner, name_running, open_session
 from .explain_podman import gather_podman
 from .policy.cause import Link, cite
-from .policy.engines_policy import SHM, ContainerdPolicy
+from .policy.containerd_policy import ContainerdPolicy
+from .policy.engines_policy import SHM
 from .policy.plan_containerd import UNIT
 from .policy.process_causes import format_pair
 from .policy.rlimit import RLIMITS

@@ -5,9 +5,10 @@ from __future__ import annotations
 
 import os
 
+from .policy.docker_policy import DockerPolicy
 from .policy.finding import FAIL, Finding, judge_limits
-from .policy.schema import DockerPolicy, SessionRule
 from .policy.services_policy import ServicesPolicy, UnitRule
+from .policy.sessions_policy import SessionRule
 from .policy.slurm_policy import SlurmPolicy
 from .policy.training_policy import SELF
 from .probe.process import read_limits, read_process

@@ -7,7 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from mlhost_limits.policy.policy_keys import BOUNDS, SECTIONS, Key
+from mlhost_limits.policy.keys import BOUNDS, Key
+from mlhost_limits.policy.policy_keys import SECTIONS
 from mlhost_limits.policy.profiles import DEFAULT_PROFILE, PROFILES
 from mlhost_limits.policy.rlimit import ITEMS, format_quantity
 from mlhost_limits.policy.training_policy import NEEDS, DeepSpeed, Training

@@ -11,9 +11,9 @@ from mlhost_limits.policy.finding import FAIL, PASS, UNKNOWN, Finding
 from mlhost_limits.policy.policy_reader import Limit
 from mlhost_limits.policy.proc_limits import RLIMITS
 from mlhost_limits.policy.process_causes import Verdict
+from mlhost_limits.policy.processes_policy import ProcessRule
 from mlhost_limits.policy.remedy import Remedy
 from mlhost_limits.policy.rlimit import UNLIMITED, Rlimit
-from mlhost_limits.policy.schema import ProcessRule
 from mlhost_limits.probe.evidence import Evidence
 from mlhost_limits.probe.process import Process
 

@@ -11,6 +11,7 @@ from mlhost_limits import check_logind, training_limits, training_runner, traini
 from mlhost_limits import check_training as subject
 from mlhost_limits.check_host import check_host
 from mlhost_limits.check_options import Options
+from mlhost_limits.policy.docker_policy import DockerPolicy
 from mlhost_limits.policy.finding import (
     FAIL,
     PASS,
@@ -23,8 +24,9 @@ from mlhost_limits.policy.finding import (
 from mlhost_limits.policy.pam_limits import User
 from mlhost_limits.policy.policy_reader import Limit, PolicyError
 from mlhost_limits.policy.rlimit import UNLIMITED, Rlimit
-from mlhost_limits.policy.schema import DockerPolicy, Policy, SessionRule
+from mlhost_limits.policy.schema import Policy
 from mlhost_limits.policy.services_policy import ServicesPolicy, UnitRule
+from mlhost_limits.policy.sessions_policy import SessionRule
 from mlhost_limits.policy.slurm_policy import SlurmPolicy
 from mlhost_limits.policy.training_causes import Room
 from mlhost_limits.policy.training_policy import NEEDS, DeepSpeed, Gpus, Training

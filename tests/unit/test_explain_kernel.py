@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from mlhost_limits import explain_kernel as explain
 from mlhost_limits.policy.finding import Finding, Observation, judge, require_kernel
-from mlhost_limits.policy.schema import KernelValue
+from mlhost_limits.policy.kernel_policy import KernelValue
 from mlhost_limits.probe.boot import BootEvidence
 from mlhost_limits.probe.evidence import Evidence
 from mlhost_limits.probe.files import read_sysctl_files

@@ -6,9 +6,9 @@ from __future__ import annotations
 import pytest
 from mlhost_limits import explain_podman
 from mlhost_limits.policy.containers_conf import read_conf
-from mlhost_limits.policy.engines_policy import PodmanPolicy
 from mlhost_limits.policy.finding import Observation, Requirement, judge
 from mlhost_limits.policy.podman_causes import PodmanFacts
+from mlhost_limits.policy.podman_policy import PodmanPolicy
 from mlhost_limits.probe.evidence import Evidence
 
 SIZE = 2**30

@@ -7,10 +7,12 @@ import pytest
 from mlhost_limits import lockouts
 from mlhost_limits.lockouts import find_kernel_lockouts, find_session_lockouts
 from mlhost_limits.policy.edit import Edit
+from mlhost_limits.policy.kernel_policy import KernelValue
 from mlhost_limits.policy.pam_limits import LIMITS_CONF, LIMITS_D
 from mlhost_limits.policy.plan import SectionPlan
 from mlhost_limits.policy.policy_reader import Limit
-from mlhost_limits.policy.schema import KernelValue, Policy, SessionRule
+from mlhost_limits.policy.schema import Policy
+from mlhost_limits.policy.sessions_policy import SessionRule
 from mlhost_limits.probe import kernel_use, logins
 
 CORE = Policy(sessions=(SessionRule(("*",), {"core": Limit(0, 0)}),))

@@ -8,7 +8,8 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
-from mlhost_limits.policy.policy_keys import BOUNDS, SECTIONS, Key
+from mlhost_limits.policy.keys import BOUNDS, Key
+from mlhost_limits.policy.policy_keys import SECTIONS
 from mlhost_limits.policy.policy_reader import PolicyError
 from mlhost_limits.policy.schema import load_policy
 

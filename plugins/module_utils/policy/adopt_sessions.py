@@ -25,8 +25,8 @@ from .lockouts import find_small_limits
 from .pam_limits import declare, read_lines
 from .pam_settings import LOGINS
 from .rlimit import ITEMS, UNLIMITED, format_quantity
-from .schema import read_sessions
 from .session_lines import find_unread
+from .sessions_policy import read_sessions
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

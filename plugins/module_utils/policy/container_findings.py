@@ -11,9 +11,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Union
 
-    from .engines_policy import PodmanPolicy
+    from .docker_policy import DockerPolicy
+    from .podman_policy import PodmanPolicy
     from .rlimit import Rlimit
-    from .schema import DockerPolicy
 
     Asked = Union[DockerPolicy, PodmanPolicy]
 

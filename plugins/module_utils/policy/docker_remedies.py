@@ -30,9 +30,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
+    from .docker_policy import DockerPolicy
     from .dockerd_flags import Flag
     from .line_edit import Commands
-    from .schema import DockerPolicy
 
 _FLAGS = {ULIMITS_KEY: "default-ulimit", SHM_KEY: "default-shm-size"}
 _TOLD = "has changed since the check, or cannot be: nothing was done; run the check again"

@@ -12,9 +12,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from .declaration import Declaration
+    from .docker_policy import DockerPolicy
     from .docker_world import Parent, UnitLimit
     from .dockerd_flags import Flag
-    from .schema import DockerPolicy
 
 
 class Tools(NamedTuple):

@@ -13,9 +13,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     from .cause import Cause
+    from .kernel_policy import KernelValue
     from .policy_reader import Limit
     from .rlimit import Rlimit
-    from .schema import KernelValue
 
 PASS, FAIL, UNKNOWN = "pass", "fail", "unknown"
 WAIVED = "waived"

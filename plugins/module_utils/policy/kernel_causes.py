@@ -25,6 +25,7 @@ from .kernel_boot import (
 )
 from .kernel_lines import cite_line, compare_lines, find_rivals, find_value, list_lines
 from .kernel_lockouts import find_locking_values
+from .kernel_policy import KernelValue
 from .kernel_remedy import (
     Fix,
     fix_by_comment,
@@ -41,7 +42,6 @@ from .kernel_running import blame_container, blame_running, find_exhaustion
 from .kernel_unread import Unread, find_unread
 from .quote import one_line
 from .remedy import Remedy
-from .schema import KernelValue
 from .sysctl_conf import DROP_IN, parse_sysctl_number
 
 CODES = {

@@ -14,7 +14,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from .schema import KernelValue
+    from .kernel_policy import KernelValue
 
 _MIB = 2**20
 _SPARE_TASKS, _SPARE_FILES = 1024, 8192

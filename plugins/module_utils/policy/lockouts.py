@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from .limits_conf import LimitsLine
     from .policy_reader import Limit
-    from .schema import SessionRule
+    from .sessions_policy import SessionRule
 
 
 class Floor(NamedTuple):

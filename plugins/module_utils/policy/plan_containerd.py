@@ -19,7 +19,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from .engines_policy import ContainerdPolicy
+    from .containerd_policy import ContainerdPolicy
     from .systemd_limits import Statement
     from .unit_model import Files
 

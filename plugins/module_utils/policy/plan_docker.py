@@ -24,7 +24,7 @@ from .rlimit import UNLIMITED, Rlimit
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from .schema import DockerPolicy
+    from .docker_policy import DockerPolicy
 
 
 class DockerState(NamedTuple):

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from .declaration import Declaration
+    from .kernel_policy import KernelValue
     from .pam_limits import Bound
-    from .schema import KernelValue
 
 _OF_SYSTEMD = (FILE_MAX_OF_SYSTEMD, NR_OPEN_OF_SYSTEMD)
 _FOLDER = "/etc/sysctl.d/"

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from .containers_conf import Stated
-    from .engines_policy import PodmanPolicy
+    from .podman_policy import PodmanPolicy
 
 
 class PodmanState(NamedTuple):

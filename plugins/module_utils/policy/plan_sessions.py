@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from .policy_reader import Limit
-    from .schema import SessionRule
+    from .sessions_policy import SessionRule
 
 _LONGEST_NEUTRAL_LINE = 1000  # PAM 1.5.3 and older read what follows byte 1023 as a new line.
 

@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 
     from .containers_conf import ConfError, Defaults, Stated, Ulimit
     from .declaration import Declaration
-    from .engines_policy import PodmanPolicy
     from .finding import Requirement
+    from .podman_policy import PodmanPolicy
 
 CODES = {
     "podman-conf-unreadable": "a file of containers.conf cannot be read, and Podman stops at it",

@@ -20,7 +20,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from .engines_policy import PodmanPolicy
+    from .podman_policy import PodmanPolicy
     from .quadlet import Quadlet
 
 CODES = {

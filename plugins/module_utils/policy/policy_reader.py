@@ -6,7 +6,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from .policy_keys import BOUNDS
+from .keys import BOUNDS
 from .quote import one_line
 from .rlimit import ITEMS, format_quantity, parse_quantity
 

@@ -27,8 +27,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from .engines_policy import PodmanPolicy
     from .finding import Requirement
+    from .podman_policy import PodmanPolicy
     from .unit_file import Setting, Source
 
 CODES = {

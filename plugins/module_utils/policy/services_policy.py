@@ -6,7 +6,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from .policy_keys import SERVICES
+from .keys import Key
 from .policy_reader import (
     Limit,
     name_kind,
@@ -26,7 +26,35 @@ if TYPE_CHECKING:
 TASKS = "tasks"
 """The one item beside the limits of processes: how many tasks the cgroup of a unit may hold."""
 
-_ACCEPTED = (*SERVICES["default"].accepted, *SERVICES["default"].below)
+_TASKS = {"tasks": Key("tasks", "how many processes and threads its cgroup may hold")}
+KEYS = {
+    "default": Key("rule", "services that state nothing", RLIMITS, below=_TASKS),
+    "user_default": Key(
+        "rule", "services of users' managers that state nothing", RLIMITS, below=_TASKS
+    ),
+    "units": Key(
+        "by name",
+        "units by their names",
+        below={
+            "UNIT": Key(
+                "rule",
+                "a service, a template, or a slice, which has tasks alone",
+                RLIMITS,
+                below=_TASKS,
+            )
+        },
+    ),
+    "logind": Key(
+        "mapping",
+        "logind.conf",
+        below={
+            "remove_ipc": Key(
+                "switch", "whether the shared memory of a user goes with the last login"
+            )
+        },
+    ),
+}
+_ACCEPTED = (*KEYS["default"].accepted, *KEYS["default"].below)
 _UNIT = re.compile(r"[A-Za-z0-9:_.\\@-]{1,240}\.(service|slice)")
 _OTHERS = re.compile(r".*\.(socket|timer|path|target|scope|mount|automount|swap|device)", re.DOTALL)
 
@@ -67,7 +95,7 @@ def find_rule(units: Mapping[str, UnitRule], name: str, owner: str) -> UnitRule:
 
 def read_services(raw: object, problems: list[str]) -> ServicesPolicy | None:
     """Read the section ``services``; every violation is added to *problems*."""
-    section = read_mapping("services", raw, SERVICES, problems)
+    section = read_mapping("services", raw, KEYS, problems)
     default, user_default = (
         _read_rule(f"services.{name}", section[name], problems) if name in section else UnitRule()
         for name in ("default", "user_default")
@@ -140,7 +168,7 @@ def _read_tasks(path: str, raw: Mapping[str, object], problems: list[str]) -> in
 
 
 def _read_logind(raw: object, problems: list[str]) -> bool | None:
-    section = read_mapping("services.logind", raw, SERVICES["logind"].below, problems)
+    section = read_mapping("services.logind", raw, KEYS["logind"].below, problems)
     value = section.get("remove_ipc")
     if value is not None and not isinstance(value, bool):
         problems.append(f"services.logind.remove_ipc: {quote(value)} was given; true or false")

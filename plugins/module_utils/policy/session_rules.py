@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
     from .pam_limits import User
     from .policy_reader import Limit
-    from .schema import SessionRule
+    from .sessions_policy import SessionRule
 
 _STRICT = Dialect(wildcard_root=False)
 

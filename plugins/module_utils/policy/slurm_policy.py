@@ -6,7 +6,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from .policy_keys import JOBS, SLURM
+from .keys import Key
 from .policy_reader import (
     LONGEST_WORD,
     Limit,
@@ -15,13 +15,32 @@ from .policy_reader import (
     read_mapping,
     read_quantity,
 )
-from .rlimit import ITEMS, UNLIMITED, format_quantity
+from .rlimit import ITEMS, RLIMITS, UNLIMITED, format_quantity
 from .slurm_confines import Size
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+_JOB_ITEMS = tuple(name for name in RLIMITS if name not in ("cpu", "fsize", "rss"))
+_PROPAGATED = ("cpu", "fsize", "data", "stack", "core", "rss", "nproc", "nofile", "memlock", "as")
+SLURM = {
+    "limits": Key("limits", "what a job has", _JOB_ITEMS),
+    "partitions": Key("partitions", "in which a job is tried; else in the default one"),
+    "propagate": Key(
+        "propagate",
+        "the soft limits that a login may decide; else all but those of `limits`",
+        _PROPAGATED,
+    ),
+    "memory": Key("size", "what a job gets that asks for as much; only checked", least=64 * 2**20),
+    "cpus": Key(
+        "count",
+        "how many CPUs a job gets that asks for as many; only checked",
+        least=1,
+        most=2**16,
+    ),
+}
+JOBS = {"slurm": Key("mapping", "jobs of Slurm", below=SLURM)}
 PROPAGATED = SLURM["propagate"].accepted
 """The limits that Slurm may carry from a login to a job (``slurm_rlimits_info.c``)."""
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from .policy_keys import WAIVER
+from .keys import Key
 from .policy_reader import read_entries
 from .quote import one_line
 
@@ -14,6 +14,15 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+WAIVER = {
+    "what": Key(
+        "pattern", "an item (`nofile`, `fs.*`), or with its bound (`nofile hard`); else `*`"
+    ),
+    "where": Key("pattern", "a place, as findings name it; else `*`, but not both"),
+    "hosts": Key("patterns", "names of hosts, with or without the domain; else every host"),
+    "why": Key("text", "the reason; needed"),
+    "until": Key("day", "the last day that it holds; needed"),
+}
 _DAY = re.compile(r"[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])")
 
 

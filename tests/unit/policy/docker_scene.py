@@ -6,13 +6,13 @@ from __future__ import annotations
 import subprocess
 from typing import TYPE_CHECKING
 
+from mlhost_limits.policy.docker_policy import DockerPolicy
 from mlhost_limits.policy.docker_site import Site, Tools
 from mlhost_limits.policy.docker_world import World
 from mlhost_limits.policy.dockerd_flags import Flag
 from mlhost_limits.policy.finding import Requirement
 from mlhost_limits.policy.policy_reader import Limit
 from mlhost_limits.policy.rlimit import UNLIMITED, Rlimit
-from mlhost_limits.policy.schema import DockerPolicy
 
 from .pasted import move_top
 

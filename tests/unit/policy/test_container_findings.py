@@ -9,10 +9,10 @@ from mlhost_limits.policy.container_findings import (
     judge_container_unknown,
     require_container,
 )
-from mlhost_limits.policy.engines_policy import PodmanPolicy
+from mlhost_limits.policy.docker_policy import DockerPolicy
+from mlhost_limits.policy.podman_policy import PodmanPolicy
 from mlhost_limits.policy.policy_reader import Limit
 from mlhost_limits.policy.rlimit import Rlimit
-from mlhost_limits.policy.schema import DockerPolicy
 
 LIMITS = {"nofile": Limit(100, 200)}
 POLICIES = [DockerPolicy(LIMITS, 4096), PodmanPolicy(LIMITS, 4096)]

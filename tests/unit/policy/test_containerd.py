@@ -8,8 +8,8 @@ from mlhost_limits.policy.cause import Cause
 from mlhost_limits.policy.container_process import MAKER, blame_container
 from mlhost_limits.policy.containerd_causes import Task, blame_base, find_task_causes
 from mlhost_limits.policy.containerd_conf import BaseSpec, find_base_spec, read_spec_rlimits
+from mlhost_limits.policy.containerd_policy import ContainerdPolicy
 from mlhost_limits.policy.declaration import Declaration
-from mlhost_limits.policy.engines_policy import ContainerdPolicy
 from mlhost_limits.policy.finding import Observation, Requirement, judge
 from mlhost_limits.policy.plan import SectionPlan
 from mlhost_limits.policy.plan_containerd import FOLDER, OURS, plan_containerd

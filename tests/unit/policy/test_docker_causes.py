@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from mlhost_limits.policy.declaration import Declaration
 from mlhost_limits.policy.docker_causes import blame_pending, find_docker_causes
+from mlhost_limits.policy.docker_policy import DockerPolicy
 from mlhost_limits.policy.docker_site import Pending, Tools
 from mlhost_limits.policy.docker_world import (
     Parent,
@@ -22,7 +23,6 @@ from mlhost_limits.policy.finding import FAIL, PASS, UNKNOWN, Requirement
 from mlhost_limits.policy.policy_reader import Limit
 from mlhost_limits.policy.remedy import Remedy
 from mlhost_limits.policy.rlimit import UNLIMITED, Rlimit
-from mlhost_limits.policy.schema import DockerPolicy
 
 from .docker_scene import (
     HARD,

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from mlhost_limits.policy.docker_compose import Compose
 from mlhost_limits.policy.docker_outlook import Scene, explain_new, explain_start
+from mlhost_limits.policy.docker_policy import DockerPolicy
 from mlhost_limits.policy.docker_running import Running, explain_running
 from mlhost_limits.policy.docker_site import Pending
 from mlhost_limits.policy.docker_world import Parent
 from mlhost_limits.policy.finding import FAIL, PASS, UNKNOWN, Finding, Observation, judge
 from mlhost_limits.policy.rlimit import UNLIMITED, Rlimit
-from mlhost_limits.policy.schema import DockerPolicy
 
 from .docker_scene import (
     HEALTHY,

@@ -7,8 +7,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 import pytest
+from mlhost_limits.policy.containerd_policy import ContainerdPolicy
 from mlhost_limits.policy.containers_conf import DROP_INS
-from mlhost_limits.policy.engines_policy import ContainerdPolicy, PodmanPolicy
+from mlhost_limits.policy.kernel_policy import KernelValue
 from mlhost_limits.policy.pam_limits import LIMITS_CONF, LIMITS_D, Dialect
 from mlhost_limits.policy.plan import SectionPlan
 from mlhost_limits.policy.plan_containerd import FOLDER, plan_containerd
@@ -19,9 +20,10 @@ from mlhost_limits.policy.plan_sessions import SessionsOptions, plan_sessions
 from mlhost_limits.policy.plan_shm import plan_shm
 from mlhost_limits.policy.plan_slurm import SlurmOptions, SlurmState, plan_slurm
 from mlhost_limits.policy.plan_workspace import FSTAB, Workspace, plan_workspace
+from mlhost_limits.policy.podman_policy import PodmanPolicy
 from mlhost_limits.policy.policy_reader import Limit
-from mlhost_limits.policy.schema import KernelValue, SessionRule
 from mlhost_limits.policy.services_policy import ServicesPolicy, UnitRule
+from mlhost_limits.policy.sessions_policy import SessionRule
 from mlhost_limits.policy.slurm_policy import SlurmPolicy
 from mlhost_limits.policy.unit_file import Source
 from mlhost_limits.policy.unit_model import Files, UnitFacts

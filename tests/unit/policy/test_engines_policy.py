@@ -4,7 +4,8 @@
 from __future__ import annotations
 
 import pytest
-from mlhost_limits.policy.engines_policy import ContainerdPolicy, PodmanPolicy
+from mlhost_limits.policy.containerd_policy import ContainerdPolicy
+from mlhost_limits.policy.podman_policy import PodmanPolicy
 from mlhost_limits.policy.policy_reader import Limit, PolicyError
 from mlhost_limits.policy.schema import load_policy
 

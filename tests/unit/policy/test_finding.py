@@ -22,9 +22,9 @@ from mlhost_limits.policy.finding import (
     require_kernel,
     require_limits,
 )
+from mlhost_limits.policy.kernel_policy import KernelValue
 from mlhost_limits.policy.policy_reader import Limit
 from mlhost_limits.policy.rlimit import UNLIMITED, Rlimit
-from mlhost_limits.policy.schema import KernelValue
 
 PLACE = "session:alice@sshd"
 OBSERVED = {"nofile": Rlimit(1024, 1048576), "memlock": Rlimit(UNLIMITED, UNLIMITED)}

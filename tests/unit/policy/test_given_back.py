@@ -9,11 +9,12 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from mlhost_limits.policy.edit import Edit
+from mlhost_limits.policy.kernel_policy import KernelValue
 from mlhost_limits.policy.pam_limits import DROP_IN, LIMITS_CONF, Dialect
 from mlhost_limits.policy.plan_kernel import KernelOptions, plan_kernel
 from mlhost_limits.policy.plan_sessions import SessionsOptions, plan_sessions
 from mlhost_limits.policy.policy_reader import Limit
-from mlhost_limits.policy.schema import KernelValue, SessionRule
+from mlhost_limits.policy.sessions_policy import SessionRule
 
 from tests.unit.policy.limits_files import LIMITS, SYSCTLS
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import pytest
 from mlhost_limits.policy.kernel_lockouts import KernelUse, find_locking_values
-from mlhost_limits.policy.schema import KernelValue
+from mlhost_limits.policy.kernel_policy import KernelValue
 
 MIB, GIB = 2**20, 2**30
 USE = KernelUse(

@@ -7,12 +7,12 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 from mlhost_limits.policy.edit import HEADER
+from mlhost_limits.policy.kernel_policy import KernelValue
 from mlhost_limits.policy.plan_kernel import (
     KernelOptions,
     KernelPlan,
     plan_kernel,
 )
-from mlhost_limits.policy.schema import KernelValue
 from mlhost_limits.policy.sysctl_conf import (
     DROP_IN,
     find_boot_default,

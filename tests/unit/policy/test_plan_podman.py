@@ -12,9 +12,9 @@ from mlhost_limits.policy.containers_conf import (
     read_conf,
     resolve,
 )
-from mlhost_limits.policy.engines_policy import PodmanPolicy
 from mlhost_limits.policy.plan import SectionPlan
 from mlhost_limits.policy.plan_podman import PodmanOptions, PodmanState, find_lost, plan_podman
+from mlhost_limits.policy.podman_policy import PodmanPolicy
 from mlhost_limits.policy.policy_reader import Limit
 from mlhost_limits.policy.rlimit import UNLIMITED, Rlimit
 

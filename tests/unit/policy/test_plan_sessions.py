@@ -21,8 +21,8 @@ from mlhost_limits.policy.plan import SectionPlan
 from mlhost_limits.policy.plan_sessions import SessionsOptions, plan_sessions
 from mlhost_limits.policy.policy_reader import Limit
 from mlhost_limits.policy.rlimit import UNLIMITED
-from mlhost_limits.policy.schema import SessionRule
 from mlhost_limits.policy.session_rules import find_limits
+from mlhost_limits.policy.sessions_policy import SessionRule
 
 DEBIAN = Dialect(1023, wildcard_root=False)
 RED_HAT = Dialect(1023)

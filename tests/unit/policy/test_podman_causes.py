@@ -14,7 +14,6 @@ from mlhost_limits.policy.containers_conf import (
     read_conf,
 )
 from mlhost_limits.policy.declaration import Declaration
-from mlhost_limits.policy.engines_policy import PodmanPolicy
 from mlhost_limits.policy.finding import Finding, Observation, Requirement, judge
 from mlhost_limits.policy.podman_causes import (
     PodmanFacts,
@@ -22,6 +21,7 @@ from mlhost_limits.policy.podman_causes import (
     find_podman_causes,
     foresee,
 )
+from mlhost_limits.policy.podman_policy import PodmanPolicy
 from mlhost_limits.policy.podman_running import Created, explain_running
 from mlhost_limits.policy.policy_reader import Limit
 from mlhost_limits.policy.rlimit import UNLIMITED, Rlimit

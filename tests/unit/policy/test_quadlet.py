@@ -5,8 +5,9 @@ from __future__ import annotations
 
 import pytest
 from mlhost_limits.policy.cause import Cause
-from mlhost_limits.policy.engines_policy import SHM, PodmanPolicy
+from mlhost_limits.policy.engines_policy import SHM
 from mlhost_limits.policy.finding import FAIL, Finding, Observation, Requirement
+from mlhost_limits.policy.podman_policy import PodmanPolicy
 from mlhost_limits.policy.podman_running import Created, explain_running
 from mlhost_limits.policy.policy_reader import Limit
 from mlhost_limits.policy.quadlet import (

@@ -6,13 +6,13 @@ from __future__ import annotations
 import pytest
 from mlhost_limits.policy.pam_limits import User
 from mlhost_limits.policy.policy_reader import Limit
-from mlhost_limits.policy.schema import SessionRule
 from mlhost_limits.policy.session_rules import (
     covers_everyone,
     find_limits,
     named_groups,
     named_users,
 )
+from mlhost_limits.policy.sessions_policy import SessionRule
 
 ROOT = User("root", 0, 0, frozenset({"root"}), frozenset({0}))
 ALICE = User("alice", 1001, 2001, frozenset({"ml"}), frozenset({2001}))

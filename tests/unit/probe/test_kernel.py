@@ -6,7 +6,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from mlhost_limits.policy.schema import normal_key
+from mlhost_limits.policy.kernel_policy import normal_key
 from mlhost_limits.probe.kernel import read_sysctl, sysctl_path
 
 

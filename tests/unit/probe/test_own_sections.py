@@ -9,12 +9,13 @@ import pytest
 from mlhost_limits import provision_others
 from mlhost_limits.places import PLACES, PROVISIONED
 from mlhost_limits.policy.containers_conf import OWN
+from mlhost_limits.policy.docker_policy import DockerPolicy
 from mlhost_limits.policy.docker_record import find_record_path
 from mlhost_limits.policy.dockerd_flags import CONFIG_PATH
 from mlhost_limits.policy.plan_containerd import OURS
 from mlhost_limits.policy.plan_services import USER_CONF, find_target
 from mlhost_limits.policy.plan_slurm import DROP_IN
-from mlhost_limits.policy.schema import DockerPolicy, Policy
+from mlhost_limits.policy.schema import Policy
 from mlhost_limits.policy.shm_mount import FSTAB
 from mlhost_limits.policy.slurm_conf import SLURM_CONF
 from mlhost_limits.probe.own_sections import find_own_sections
