@@ -12,7 +12,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from .policy.adopt import Adopted, LeftOut
+    from .policy.adopted import Adopted, LeftOut
 
 
 def adopt_tree(root: str) -> list[str]:

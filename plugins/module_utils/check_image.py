@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from .places import PLACES
 from .policy.finding import UNKNOWN, Requirement
-from .policy.image_forecast import Forecast, tell
+from .policy.forecast import Forecast, tell
 from .probe.tree import Tree
 
 TYPE_CHECKING = False

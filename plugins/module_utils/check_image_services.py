@@ -5,9 +5,10 @@ from __future__ import annotations
 
 from .check_services import NEW, PLACE, SYSTEM
 from .policy.finding import UNKNOWN, Requirement, require_limits
-from .policy.image_forecast import Forecast, foretell_remove_ipc, foretell_tasks, foretell_unit
+from .policy.forecast import Forecast
 from .policy.logind_causes import format_flag
 from .policy.logind_conf import KEY, LOGIND
+from .policy.services_forecast import foretell_remove_ipc, foretell_tasks, foretell_unit
 from .policy.services_policy import TASKS, find_rule
 from .policy.systemd_limits import MANAGER
 from .policy.tasks_causes import TasksLevel

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from .policy.cause import Link
-    from .policy.image_forecast import Forecast
+    from .policy.forecast import Forecast
 
 PLACE = f"path:{SHM}"
 
@@ -36,7 +36,7 @@ def check_shm(size: int) -> Finding:
 
 def foresee_shm(size: int | None, root: str) -> Iterator[tuple[Requirement, Forecast]]:
     """Yield what the fstab of a tree will give."""
-    from .policy.image_forecast import foretell_shm  # A host that runs needs none of it.
+    from .policy.shm_forecast import foretell_shm
     from .policy.shm_mount import FSTAB
     from .probe.files import read_text
 

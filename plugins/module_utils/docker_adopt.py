@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from .policy.adopt import adopt_docker
+from .policy.docker_adopted import adopt_docker
 from .policy.docker_config import decode_daemon_json
 from .policy.dockerd_flags import find_config_path
 from .probe.files import read_bytes
@@ -12,7 +12,7 @@ from .probe.unit import read_dockerd_flags
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from .policy.adopt import Adopted
+    from .policy.adopted import Adopted
 
 
 def adopt_tree_docker(root: str) -> Adopted:

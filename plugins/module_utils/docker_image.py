@@ -10,7 +10,7 @@ from .policy.docker_site import Site
 from .policy.docker_world import World, find_obstacles, foretell, pick, predict
 from .policy.dockerd_flags import find_config_path
 from .policy.finding import FAIL
-from .policy.image_forecast import Forecast, skip
+from .policy.forecast import Forecast, skip
 from .probe.files import read_bytes
 from .probe.unit import read_dockerd_flags
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import os
 
-from .policy.adopt import adopt_kernel, list_site_keys
+from .policy.kernel_adopted import adopt_kernel, list_site_keys
 from .policy.sysctl_writes import find_procps
 from .probe.files import read_os_release
 from .probe.image import is_chroot
@@ -14,7 +14,7 @@ from .probe.site_files import read_site_sysctls
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from .policy.adopt import Adopted
+    from .policy.adopted import Adopted
 
 
 def adopt_tree_kernel(root: str) -> Adopted:

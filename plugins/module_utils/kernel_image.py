@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from .explain_kernel import foretell_key, gather_key
 from .policy.finding import FAIL, require_kernel
-from .policy.image_forecast import Forecast
+from .policy.forecast import Forecast
 from .policy.kernel_boot import predict_boot
 from .policy.kernel_causes import find_kernel_causes
 

@@ -13,10 +13,10 @@ if TYPE_CHECKING:
     from typing import Any
 
     from .check_options import Options as CheckOptions
-    from .policy.adopt import Adopted
+    from .policy.adopted import Adopted
     from .policy.cause import Link
     from .policy.finding import Finding, Requirement
-    from .policy.image_forecast import Forecast
+    from .policy.forecast import Forecast
     from .policy.resolved import Query
     from .policy.schema import Policy
     from .probe.evidence import Evidence

@@ -6,7 +6,7 @@ from __future__ import annotations
 from .policy.container_findings import require_container
 from .policy.containers_conf import ConfError, order_files, read_conf
 from .policy.finding import FAIL, UNKNOWN
-from .policy.image_forecast import Forecast, skip
+from .policy.forecast import Forecast, skip
 from .policy.podman_causes import PodmanFacts, find_podman_causes, foresee
 from .probe.podman import read_tree_conf_files
 

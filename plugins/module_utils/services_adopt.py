@@ -5,10 +5,10 @@ from __future__ import annotations
 
 import os
 
-from .policy.adopt import adopt_services
 from .policy.edit import HEADER
 from .policy.logind_conf import LOGIND
 from .policy.plan_services import USER_CONF
+from .policy.services_adopted import adopt_services
 from .policy.systemd_limits import MANAGER
 from .policy.tasks_max import SECTIONS as KINDS
 from .policy.unit_model import Files
@@ -20,7 +20,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from .policy.adopt import Adopted
+    from .policy.adopted import Adopted
     from .policy.unit_file import Source
     from .probe.unit import UnitFiles
 

@@ -11,7 +11,7 @@ from .probe.site_files import drop_ours, find_nr_open
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from .policy.adopt import Adopted
+    from .policy.adopted import Adopted
 
 
 def adopt_tree_sessions(root: str) -> Adopted:

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
     from .check_options import Options as CheckOptions
     from .place import Codes, Foretold
-    from .policy.adopt import Adopted
+    from .policy.adopted import Adopted
     from .policy.cause import Link
     from .policy.finding import Finding
     from .policy.resolved import Query

@@ -11,15 +11,7 @@ from __future__ import annotations
 from itertools import groupby
 from typing import NamedTuple
 
-from .adopt import (
-    Adopted,
-    LeftOut,
-    Stated,
-    describe_loss,
-    find_excess,
-    find_refusal,
-    write_value,
-)
+from .adopted import Adopted, LeftOut, Stated, describe_loss, find_excess, find_refusal, write_value
 from .limits_conf import parse_setting, parse_value
 from .lockouts import find_small_limits
 from .pam_limits import declare, read_lines

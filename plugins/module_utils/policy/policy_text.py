@@ -6,7 +6,7 @@ from __future__ import annotations
 import json
 import re
 
-from .adopt import Stated
+from .adopted import Stated
 from .cause import cite
 from .quote import one_line
 
@@ -14,7 +14,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from .adopt import LeftOut
+    from .adopted import LeftOut
     from .declaration import Declaration
 
 _PLAIN = re.compile(r"[A-Za-z_@][A-Za-z0-9_.@/-]*|[0-9]+(B|s|[KMGT]iB)")

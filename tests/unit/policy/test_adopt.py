@@ -9,19 +9,14 @@ import pytest
 import yaml
 from hypothesis import given
 from hypothesis import strategies as st
-from mlhost_limits.policy.adopt import (
-    Adopted,
-    LeftOut,
-    Stated,
-    adopt_docker,
-    adopt_kernel,
-    adopt_services,
-    list_site_keys,
-)
+from mlhost_limits.policy.adopted import Adopted, LeftOut, Stated
 from mlhost_limits.policy.declaration import Declaration
+from mlhost_limits.policy.docker_adopted import adopt_docker
 from mlhost_limits.policy.dockerd_flags import parse_flags
+from mlhost_limits.policy.kernel_adopted import adopt_kernel, list_site_keys
 from mlhost_limits.policy.policy_text import format_policy, plain
 from mlhost_limits.policy.schema import load_policy
+from mlhost_limits.policy.services_adopted import adopt_services
 from mlhost_limits.policy.sysctl_writes import PROCPS, resolve_sysctl
 from mlhost_limits.policy.unit_file import Source
 from mlhost_limits.policy.unit_model import Files

@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Judge what an image's files will give: what they are sure to give, whatever the host will be.
+
+Nothing of an image is measured, so nothing passes: what its files give is unknown until the first
+boot, with the forecast as its outlook. What they are sure not to give falls short now.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from .cause import Cause, Outlook
+from .declaration import Declaration
+from .finding import (
+    FAIL,
+    FORETOLD,
+    PASS,
+    UNKNOWN,
+    Finding,
+    Observation,
+    Requirement,
+    format_observed,
+)
+from .quote import one_line
+from .rlimit import UNLIMITED, Rlimit
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from .pam_limits import Bound
+
+
+NEEDS_BOOT = "nothing of an image runs"
+_OF_RUNNING = ("sysctl", "systemctl", "mount")
+"""Programs that change what runs: of no use to what does not."""
+
+
+class Forecast(NamedTuple):
+    """What the files give; ``value`` is ``None`` where they do not say, and ``by`` who says so."""
+
+    status: str
+    value: int | str | None = None
+    by: Declaration | None = None
+    causes: tuple[Cause, ...] = ()
+    reason: str = ""
+
+
+def skip(wanted: Iterable[Requirement], reason: str) -> Iterator[tuple[Requirement, Forecast]]:
+    """Yield that nothing can be said, and why."""
+    for one in wanted:
+        yield one, Forecast(UNKNOWN, reason=reason)
+
+
+def tell(wanted: Requirement, forecast: Forecast, root: str = "/") -> Finding:
+    """Return the finding of one forecast: it falls short, or the first boot will show.
+
+    :param root: The tree that was read; remedies are for it, and not for the host that looks.
+    """
+    outlook = Outlook(after_boot=forecast.status)
+    if forecast.status == FAIL:
+        causes = tuple(_fit(cause, root) for cause in forecast.causes)
+        return Finding(FAIL, wanted, Observation(forecast.value, FORETOLD), causes, outlook)
+    told = f"{forecast.reason or NEEDS_BOOT}, so the first boot decides"
+    if forecast.status == PASS:
+        told = _describe(wanted, forecast)
+    return Finding(UNKNOWN, wanted, Observation(None, FORETOLD, told), (), outlook)
+
+
+def _describe(wanted: Requirement, forecast: Forecast) -> str:
+    """Return ``foretold nofile soft 65536 by FILE:LINE``."""
+    words = ["foretold", wanted.item]
+    words += [wanted.bound] if wanted.bound != "value" else []
+    words += [] if forecast.value is None else [format_observed(forecast.value, wanted.unit)]
+    words += [f"by {forecast.by.place}"] if forecast.by else []
+    return one_line(" ".join(words))
+
+
+def _fit(cause: Cause, root: str) -> Cause:
+    """Return a cause whose commands change the files of the tree, and nothing that runs."""
+    enter = () if root == "/" else ("chroot", root)
+    commands = tuple(
+        (*enter, *words) for words in cause.remedy.commands if words[0] not in _OF_RUNNING
+    )
+    return cause._replace(remedy=cause.remedy._replace(commands=commands, then="build it again"))
+
+
+def conclude(
+    status: str, value: int | str | None, bound: Bound | None, causes: tuple[Cause, ...]
+) -> Forecast:
+    return Forecast(status, value, bound.winner if bound else None, causes)
+
+
+def list_extremes() -> tuple[Rlimit, Rlimit]:
+    """Return the least and the most that anything starts from."""
+    return Rlimit(0, 0), Rlimit(UNLIMITED, UNLIMITED)
