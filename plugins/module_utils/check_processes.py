@@ -8,9 +8,10 @@ from functools import lru_cache
 
 from .explain_processes import explain_process, explain_representative
 from .policy.cgroup import find_home, list_units
-from .policy.container_process import MAKER, blame_container
+from .policy.container_process import blame_container
 from .policy.finding import FAIL, PASS, Finding, judge_limits
 from .policy.process_causes import merge_limits
+from .policy.process_owner import MAKER
 from .probe.evidence import Evidence
 from .probe.process import read_limits, read_process
 from .probe.process_clues import find_ancestors

@@ -19,12 +19,9 @@ from .probe.pids_max import cut_levels, read_levels
 from .probe.process import read_limits
 from .probe.process_owner import find_owner
 from .probe.service_canary import NewService, start_service
-from .probe.services import (
-    find_owned,
-    find_user_managers,
-    is_template,
-)
+from .probe.services import find_owned, is_template
 from .probe.unit import read_unit_files
+from .probe.user_managers import find_user_managers
 from .probe.users import name_user
 from .unit_facts import Seen, World
 

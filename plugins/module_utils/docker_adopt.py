@@ -6,9 +6,9 @@ from __future__ import annotations
 from .policy.docker_adopted import adopt_docker
 from .policy.docker_config import decode_daemon_json
 from .policy.dockerd_flags import find_config_path
+from .probe.dockerd_unit import read_dockerd_flags
 from .probe.files import read_bytes
 from .probe.site_files import find_nr_open
-from .probe.unit import read_dockerd_flags
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -11,8 +11,8 @@ from .policy.docker_world import World, find_obstacles, foretell, pick, predict
 from .policy.dockerd_flags import find_config_path
 from .policy.finding import FAIL
 from .policy.forecast import Forecast, skip
+from .probe.dockerd_unit import read_dockerd_flags
 from .probe.files import read_bytes
-from .probe.unit import read_dockerd_flags
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -3,14 +3,14 @@
 
 from __future__ import annotations
 
+from .policy.declaration import Bound
 from .policy.docker_config import decode_daemon_json, read_defaults
 from .policy.docker_flags import read_flag_defaults
 from .policy.dockerd_flags import find_config_path
-from .policy.pam_limits import Bound
 from .policy.resolved import describe
 from .policy.rlimit import ITEMS
+from .probe.dockerd_unit import read_dockerd_flags
 from .probe.files import read_bytes
-from .probe.unit import read_dockerd_flags
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ import os
 
 from .policy.boot_scripts import find_script_writes
 from .policy.cause import Link, Outlook, cite
-from .policy.finding import FAIL, PASS, UNKNOWN, Observation, judge, require_kernel
+from .policy.finding import FAIL, PASS, UNKNOWN, Observation, judge
 from .policy.kernel_boot import (
     KernelFacts,
     find_defaults,
@@ -16,6 +16,7 @@ from .policy.kernel_boot import (
     judge_forecast,
     predict_boot,
 )
+from .policy.kernel_policy import require_kernel
 from .policy.limits_conf import parse_value
 from .policy.rlimit import UNLIMITED
 from .policy.sysctl_conf import parse_sysctl_conf, parse_sysctl_number

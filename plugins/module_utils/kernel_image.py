@@ -4,10 +4,11 @@
 from __future__ import annotations
 
 from .explain_kernel import foretell_key, gather_key
-from .policy.finding import FAIL, require_kernel
+from .policy.finding import FAIL
 from .policy.forecast import Forecast
 from .policy.kernel_boot import predict_boot
 from .policy.kernel_causes import find_kernel_causes
+from .policy.kernel_policy import require_kernel
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -6,7 +6,8 @@ from __future__ import annotations
 from .policy.resolved import describe
 from .policy.sysctl_conf import SYSCTL_CONF, spell_key
 from .policy.sysctl_writes import SYSTEMD, find_procps, resolve_key
-from .probe.files import read_os_release, read_sysctl_files, read_text
+from .probe.files import read_os_release, read_text
+from .probe.sysctl_files import read_sysctl_files
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -7,7 +7,8 @@ from .policy.limits_conf import parse_limits_conf, parse_value
 from .policy.lockouts import find_login_lockouts, find_small_limits
 from .policy.pam_limits import LIMITS_CONF, find_dialect
 from .policy.rlimit import UNLIMITED
-from .probe.files import find_broken_files, read_limits_files, read_os_release
+from .probe.files import read_os_release
+from .probe.limits_files import find_broken_files, read_limits_files
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

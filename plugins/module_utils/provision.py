@@ -18,10 +18,12 @@ from .policy.report import format_failures
 from .policy.session_rules import find_limits
 from .policy.sysctl_conf import SYSCTL_DIRECTORIES
 from .policy.sysctl_writes import find_lowest_nr_open
-from .probe.files import read_limits_files, read_os_release, read_sysctl_files
+from .probe.files import read_os_release
 from .probe.image import is_image, will_boot
 from .probe.kernel import read_sysctl
 from .probe.leftovers import find_open_sessions
+from .probe.limits_files import read_limits_files
+from .probe.sysctl_files import read_sysctl_files
 from .probe.users import read_user
 from .probe.writers import find_editor
 from .provision_options import Options

@@ -13,9 +13,9 @@ from .policy.finding import judge_limits
 from .policy.plan_docker import DockerState, plan_docker
 from .policy.report import format_failures
 from .probe.docker import find_daemon, read_container_limits, read_containers
+from .probe.dockerd_unit import read_dockerd_flags
 from .probe.files import read_bytes
 from .probe.process import started_before
-from .probe.unit import read_dockerd_flags
 from .section import Section
 
 TYPE_CHECKING = False

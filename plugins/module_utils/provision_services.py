@@ -29,7 +29,6 @@ from .probe.process import find_processes, read_limits, read_start_time
 from .probe.services import (
     find_own_unit,
     find_owned,
-    find_user_managers,
     pick_oldest,
     read_editable,
     read_most_tasks,
@@ -37,6 +36,7 @@ from .probe.services import (
 )
 from .probe.systemd_show import read_loaded_at, show_unit
 from .probe.unit_sources import find_change
+from .probe.user_managers import find_user_managers
 from .probe.users import find_connecting_user
 from .section import Section
 from .service_leftovers import find_old_managers, find_old_services

@@ -10,8 +10,9 @@ from .policy.services_policy import find_rule
 from .policy.systemd_limits import read_unit_limits
 from .policy.unit_want import is_enough
 from .probe.process import find_processes, read_limits
-from .probe.services import find_owned, find_user_managers, pick_oldest
+from .probe.services import find_owned, pick_oldest
 from .probe.unit import read_unit_files
+from .probe.user_managers import find_user_managers
 from .unit_facts import read_user_sources
 
 TYPE_CHECKING = False

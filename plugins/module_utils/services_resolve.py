@@ -3,9 +3,9 @@
 
 from __future__ import annotations
 
+from .policy.declaration import Bound
 from .policy.logind_conf import KEY as REMOVE_IPC
 from .policy.logind_conf import LOGIND, read_remove_ipc
-from .policy.pam_limits import Bound
 from .policy.plan_services import USER_CONF
 from .policy.resolved import describe
 from .policy.rlimit import ITEMS

@@ -6,7 +6,8 @@ from __future__ import annotations
 from .policy.adopt_sessions import Host, adopt_sessions
 from .policy.edit import find_block_lines, remove_block
 from .policy.pam_limits import LIMITS_D, find_dialect, order_files
-from .probe.files import list_folder, read_limits_files, read_os_release, read_text
+from .probe.files import list_folder, read_os_release, read_text
+from .probe.limits_files import read_limits_files
 from .probe.site_files import drop_ours, find_nr_open
 
 TYPE_CHECKING = False

@@ -5,13 +5,14 @@ from __future__ import annotations
 
 from .policy.finding import UNKNOWN, Requirement, require_limits
 from .policy.forecast import Forecast
-from .policy.pam_limits import User, find_obstacle
+from .policy.pam_limits import find_obstacle
 from .policy.pam_reach import find_bypass, find_hindrances
 from .policy.pam_stack import find_pam_limits, find_service_file, flatten, read_limits_options
 from .policy.session_causes import SessionFacts
 from .policy.session_forecast import foretell_session
 from .policy.session_model import Start
 from .policy.session_rules import covers_everyone, find_limits, named_groups, named_users
+from .policy.user import User
 from .probe.files import read_text
 from .probe.tree import Tree, read_tree_use_pam, read_tree_user
 

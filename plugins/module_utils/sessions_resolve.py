@@ -5,24 +5,14 @@ from __future__ import annotations
 
 import os
 
-from .policy.pam_limits import (
-    LIMITS_CONF,
-    User,
-    find_dialect,
-    find_obstacle,
-    read_lines,
-    resolve_limits,
-)
+from .policy.pam_limits import LIMITS_CONF, find_dialect, find_obstacle, read_lines, resolve_limits
 from .policy.pam_settings import resolve_settings
 from .policy.pam_stack import find_pam_limits, flatten, read_limits_options
 from .policy.resolved import describe
 from .policy.rlimit import ITEMS, UNLIMITED
-from .probe.files import (
-    find_hanging_limits_files,
-    read_limits_files,
-    read_os_release,
-    under,
-)
+from .policy.user import User
+from .probe.files import read_os_release, under
+from .probe.limits_files import find_hanging_limits_files, read_limits_files
 from .probe.tree import read_tree_pam_files, read_tree_user
 
 TYPE_CHECKING = False

@@ -15,7 +15,8 @@ from .policy.tasks_max import find_default, read_default_tasks, read_unit_tasks
 from .probe.pids_max import cut_levels, read_levels
 from .probe.process import read_limits
 from .probe.service_canary import start_service
-from .probe.services import find_owned, find_user_managers, read_most_tasks
+from .probe.services import find_owned, read_most_tasks
+from .probe.user_managers import find_user_managers
 from .trace_processes import trace_files, trace_one
 from .unit_facts import gather_default, gather_user_default
 

@@ -35,10 +35,10 @@ from .policy.unit_model import (
     predict_unit,
 )
 from .probe.owned import ask_owner
-from .probe.services import find_user_managers
 from .probe.session import SessionResult, measure_sessions
 from .probe.systemd_show import Shown, show_unit
 from .probe.unit_sources import read_sources
+from .probe.user_managers import find_user_managers
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from mlhost_limits.policy.rlimit import Rlimit
-from mlhost_limits.probe.libpam import read_own_limits, set_own_limits
+from mlhost_limits.probe.own_limits import read_own_limits, set_own_limits
 
 from tests.oracle.limits_files import GROUP, LOGGED_IN, PASSWD
 

@@ -22,7 +22,8 @@ if find_spec("mlhost_limits") is None:  # On a guest it is installed.
 
 from mlhost_limits.policy.sysctl_conf import SYSCTL_CONF
 from mlhost_limits.policy.sysctl_writes import SYSTEMD, Reader, find_procps, resolve_sysctl
-from mlhost_limits.probe.files import read_os_release, read_sysctl_files, read_text
+from mlhost_limits.probe.files import read_os_release, read_text
+from mlhost_limits.probe.sysctl_files import read_sysctl_files
 
 from tests.oracle.sysctl_trees import (
     BASES,

@@ -17,7 +17,9 @@ from mlhost_limits.policy.plan_services import ServicesState, plan_services
 from mlhost_limits.policy.plan_sessions import SessionsOptions, plan_sessions
 from mlhost_limits.policy.schema import Policy, load_policy
 from mlhost_limits.policy.unit_model import Files
-from mlhost_limits.probe.files import read_limits_files, read_os_release, read_sysctl_files
+from mlhost_limits.probe.files import read_os_release
+from mlhost_limits.probe.limits_files import read_limits_files
+from mlhost_limits.probe.sysctl_files import read_sysctl_files
 from mlhost_limits.probe.unit import read_manager_files, read_unit_files
 from mlhost_limits.resolve import resolve_tree
 

@@ -6,11 +6,11 @@ from __future__ import annotations
 import pytest
 from mlhost_limits import check_processes, explain_processes
 from mlhost_limits.policy.cause import Cause
-from mlhost_limits.policy.container_process import MAKER
 from mlhost_limits.policy.finding import FAIL, PASS, UNKNOWN, Finding
 from mlhost_limits.policy.policy_reader import Limit
 from mlhost_limits.policy.proc_limits import RLIMITS
 from mlhost_limits.policy.process_causes import Verdict
+from mlhost_limits.policy.process_owner import MAKER
 from mlhost_limits.policy.processes_policy import ProcessRule
 from mlhost_limits.policy.remedy import Remedy
 from mlhost_limits.policy.rlimit import UNLIMITED, Rlimit

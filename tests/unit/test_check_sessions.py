@@ -8,11 +8,11 @@ from collections.abc import Sequence
 import pytest
 from mlhost_limits import check_sessions
 from mlhost_limits.policy.finding import Finding
-from mlhost_limits.policy.pam_limits import User
 from mlhost_limits.policy.policy_reader import Limit
 from mlhost_limits.policy.proc_limits import RLIMITS
 from mlhost_limits.policy.rlimit import UNLIMITED, Rlimit
 from mlhost_limits.policy.sessions_policy import SessionRule
+from mlhost_limits.policy.user import User
 from mlhost_limits.probe.evidence import Evidence
 from mlhost_limits.probe.session import SessionResult
 from mlhost_limits.probe.shell_limits import ShellResult

@@ -21,7 +21,6 @@ from mlhost_limits.policy.finding import (
     Requirement,
     judge_limits,
 )
-from mlhost_limits.policy.pam_limits import User
 from mlhost_limits.policy.policy_reader import Limit, PolicyError
 from mlhost_limits.policy.rlimit import UNLIMITED, Rlimit
 from mlhost_limits.policy.schema import Policy
@@ -30,6 +29,7 @@ from mlhost_limits.policy.sessions_policy import SessionRule
 from mlhost_limits.policy.slurm_policy import SlurmPolicy
 from mlhost_limits.policy.training_causes import Room
 from mlhost_limits.policy.training_policy import NEEDS, DeepSpeed, Gpus, Training
+from mlhost_limits.policy.user import User
 from mlhost_limits.probe.evidence import Evidence
 from mlhost_limits.probe.systemd_show import Bounds
 from mlhost_limits.training_runner import Cpus, Runner

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 from mlhost_limits import explain_kernel as explain
-from mlhost_limits.policy.finding import Finding, Observation, judge, require_kernel
-from mlhost_limits.policy.kernel_policy import KernelValue
+from mlhost_limits.policy.finding import Finding, Observation, judge
+from mlhost_limits.policy.kernel_policy import KernelValue, require_kernel
 from mlhost_limits.probe.boot import BootEvidence
 from mlhost_limits.probe.evidence import Evidence
-from mlhost_limits.probe.files import read_sysctl_files
+from mlhost_limits.probe.sysctl_files import read_sysctl_files
 
 MAPS = "vm.max_map_count"
 GOOD = {"etc/sysctl.d/90-a.conf": f"{MAPS} = 262144\n"}

@@ -15,7 +15,8 @@ from typing import NamedTuple
 
 from ..policy.file_verdict import CORRUPT, QUARANTINE, UNSEEN
 from ..probe.cache_files import check_files
-from ..probe.directory import ObstacleError, run_there
+from ..probe.directory import run_there
+from ..probe.open_directory import ObstacleError
 from ..probe.open_files import find_open_files
 from ..probe.removal import OPEN_FOLDER
 

@@ -8,7 +8,7 @@ import os
 import stat
 from contextlib import contextmanager
 
-from ..probe.directory import ObstacleError, open_directory
+from ..probe.open_directory import ObstacleError, open_directory
 from .temporary import pick_bare_name, remove_abandoned
 
 TYPE_CHECKING = False

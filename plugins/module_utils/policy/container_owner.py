@@ -3,8 +3,8 @@
 
 from __future__ import annotations
 
-from .container_process import MAKER
 from .finding import FAIL, Finding
+from .process_owner import MAKER
 
 _OF_MAKER = {
     "containerd-changed-inside",

@@ -5,14 +5,12 @@ from __future__ import annotations
 
 from .cause import Cause
 from .finding import FAIL, Finding
+from .process_owner import MAKER
 from .remedy import Remedy
 
 CODES = {
     "process-in-container": "the process lives in a container, whose engine gave it its limits",
 }
-
-MAKER = "the container's maker"
-"""Who decides what root does not of a container that root's engine runs."""
 
 
 def blame_container(finding: Finding, name: str, owner: str = MAKER) -> Finding:

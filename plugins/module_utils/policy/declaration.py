@@ -5,6 +5,10 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    pass
+
 
 class Declaration(NamedTuple):
     """One statement of one value.
@@ -24,3 +28,10 @@ class Declaration(NamedTuple):
     def place(self) -> str:
         """Return ``file:line``, the way compilers name a place."""
         return f"{self.path}:{self.line}" if self.line else self.path
+
+
+class Bound(NamedTuple):
+    """The line that wins one bound of one item, and those it shadows, strongest last."""
+
+    winner: Declaration
+    shadowed: tuple[Declaration, ...] = ()

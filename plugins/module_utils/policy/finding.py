@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     from .cause import Cause
-    from .kernel_policy import KernelValue
     from .policy_reader import Limit
     from .rlimit import Rlimit
 
@@ -148,11 +147,6 @@ def require_limits(place: str, limits: Mapping[str, Limit]) -> Iterator[Requirem
             yield Requirement(place, name, "soft", limit.soft, unit=unit)
         if limit.hard is not None or limit.max is not None:
             yield Requirement(place, name, "hard", limit.hard, limit.max, unit=unit)
-
-
-def require_kernel(key: str, value: KernelValue) -> Requirement:
-    """Return what a policy demands of one sysctl."""
-    return Requirement("kernel", key, "value", value.minimum, value.maximum, value.exact)
 
 
 def observe_limit(

@@ -28,7 +28,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from .pam_limits import Bound
+    from .declaration import Bound
 
 
 NEEDS_BOOT = "nothing of an image runs"

@@ -6,6 +6,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
+from .finding import Requirement
 from .keys import Key
 from .policy_reader import join_names, name_kind, read_quantity, refuse_unknown
 from .rlimit import UNLIMITED
@@ -13,6 +14,7 @@ from .rlimit import UNLIMITED
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
+
 
 SYSCTL = {
     "min": Key("number", "the least value that passes; a lower one is raised"),
@@ -101,3 +103,8 @@ def with_normal_keys(policy: Mapping[str, object]) -> Mapping[str, object]:
 
 def _normal(key: object) -> object:
     return normal_key(key) if isinstance(key, str) else key
+
+
+def require_kernel(key: str, value: KernelValue) -> Requirement:
+    """Return what a policy demands of one sysctl."""
+    return Requirement("kernel", key, "value", value.minimum, value.maximum, value.exact)

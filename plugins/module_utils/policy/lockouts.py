@@ -9,9 +9,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from .limits_conf import parse_value
-from .pam_limits import User
 from .rlimit import ITEMS, format_quantity
 from .session_rules import find_limits
+from .user import User
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -11,9 +11,10 @@ import re
 from functools import lru_cache
 from typing import NamedTuple
 
-from .declaration import Declaration
+from .declaration import Bound, Declaration
 from .limits_conf import LimitsLine, parse_limits_conf, parse_value, to_integer
 from .rlimit import UNLIMITED
+from .user import User
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -52,26 +53,6 @@ class Dialect(NamedTuple):
         """Tell whether sessions start over from the limits of process 1, as Debian's patch had
         it before 1.7.0."""
         return self.line_length > 0 and not self.wildcard_root
-
-
-class User(NamedTuple):
-    """What pam_limits asks of a user.
-
-    ``groups`` and ``gids`` hold every group that the system knows by name, the primary one too.
-    """
-
-    name: str
-    uid: int
-    gid: int
-    groups: frozenset[str] = frozenset()
-    gids: frozenset[int] = frozenset()
-
-
-class Bound(NamedTuple):
-    """The line that wins one bound of one item, and those it shadows, strongest last."""
-
-    winner: Declaration
-    shadowed: tuple[Declaration, ...] = ()
 
 
 class _Rivals:

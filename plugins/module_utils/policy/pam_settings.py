@@ -7,14 +7,16 @@ last line that matches counts, whoever it names; logins have ranks as limits do.
 
 from __future__ import annotations
 
+from .declaration import Bound
 from .limits_conf import parse_setting
-from .pam_limits import Bound, declare, is_in_group, rank_domain, rank_lines, stops_for
+from .pam_limits import declare, is_in_group, rank_domain, rank_lines, stops_for
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from .declaration import Declaration
     from .limits_conf import LimitsLine
-    from .pam_limits import Dialect, User
+    from .pam_limits import Dialect
+    from .user import User
 
 LOGINS = ("maxlogins", "maxsyslogins")
 _ANY_TYPE = (*LOGINS, "nonewprivs")

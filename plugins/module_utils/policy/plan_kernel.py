@@ -21,9 +21,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from .declaration import Declaration
+    from .declaration import Bound, Declaration
     from .kernel_policy import KernelValue
-    from .pam_limits import Bound
 
 _OF_SYSTEMD = (FILE_MAX_OF_SYSTEMD, NR_OPEN_OF_SYSTEMD)
 _FOLDER = "/etc/sysctl.d/"

@@ -9,9 +9,10 @@ from .declaration import Declaration
 from .edit import HEADER, find_block_lines, remove_block, set_block
 from .limits_conf import LimitsLine, format_limits, parse_limits_conf, parse_value
 from .lockouts import find_small_lines
-from .pam_limits import DROP_IN, LIMITS_CONF, LIMITS_D, Dialect, User, rank_domain, read_lines
+from .pam_limits import DROP_IN, LIMITS_CONF, LIMITS_D, Dialect, rank_domain, read_lines
 from .plan import SectionPlan, Shortfall, neutralise_all, plan_edits, restore_all
 from .rlimit import UNLIMITED
+from .user import User
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

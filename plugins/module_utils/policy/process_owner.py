@@ -13,6 +13,9 @@ import re
 
 from .cgroup import split_rows
 
+MAKER = "the container's maker"
+"""Who decides what root does not of a container that root's engine runs."""
+
 _UIDS = re.compile(r"^Uid:((?:\s+[0-9]+){4})$", re.MULTILINE)
 _USER_UNIT = re.compile(r"/user(?:-([0-9]+)\.slice|@([0-9]+)\.service)(?=/|$)")
 _UNSET = 2**32 - 1

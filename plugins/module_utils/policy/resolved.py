@@ -12,8 +12,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from .declaration import Declaration
-    from .pam_limits import Bound
+    from .declaration import Bound, Declaration
 
 
 class Query(NamedTuple):

@@ -10,24 +10,18 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from .cause import Cause, cite
-from .declaration import Declaration
+from .declaration import Bound, Declaration
 from .finding import Requirement
 from .limits_conf import LimitsLine, format_limits, parse_limits_conf, parse_value
 from .line_edit import edit_line
-from .pam_limits import (
-    Bound,
-    Dialect,
-    Resolution,
-    User,
-    rank_domain,
-    resolve_limits,
-)
+from .pam_limits import Dialect, Resolution, rank_domain, resolve_limits
 from .pam_reach import Hindrance
 from .policy_reader import Limit
 from .remedy import Remedy, append_line, comment_out, replace_line
 from .rlimit import ITEMS, UNLIMITED, Rlimit, format_quantity
 from .session_lines import Unread
 from .session_model import Start, find_baseline, find_wanted, is_taken, predict_limits
+from .user import User
 
 CODES = {
     "pam-user-beats-wildcard": "a line for a user or a range of uids beats one for everyone",

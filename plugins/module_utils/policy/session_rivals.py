@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from .limits_conf import LimitsLine
-    from .pam_limits import Dialect, User
+    from .pam_limits import Dialect
+    from .user import User
 
 FEW = 2000
 """Lines that are all kept: more than any host of people states."""

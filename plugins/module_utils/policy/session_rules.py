@@ -9,9 +9,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from .pam_limits import User
     from .policy_reader import Limit
     from .sessions_policy import SessionRule
+    from .user import User
 
 _STRICT = Dialect(wildcard_root=False)
 

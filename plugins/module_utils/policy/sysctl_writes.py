@@ -10,7 +10,7 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import NamedTuple
 
-from .pam_limits import Bound
+from .declaration import Bound
 from .sysctl_conf import (
     find_boot_default,
     find_number,

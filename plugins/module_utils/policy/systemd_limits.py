@@ -9,8 +9,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from .declaration import Declaration
-from .pam_limits import Bound
+from .declaration import Bound, Declaration
 from .systemd_value import LIMIT_KEYS, parse_limit_setting
 from .unit_file import Setting, Source, order_dropins, scan_unit
 

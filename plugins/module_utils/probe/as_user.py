@@ -26,7 +26,7 @@ from typing import NamedTuple
 from .cgroup_cage import Cage
 from .children import Report, run_in_children, write_all
 from .door import list_kernel_folder, list_pids, read_kernel_file
-from .libpam import set_own_limits
+from .own_limits import set_own_limits
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -27,7 +27,7 @@ from ..policy.file_verdict import (
 from ..policy.folder_facts import ABSENT
 from ..policy.pt_file import check_pt
 from ..policy.safetensors_file import check_safetensors
-from .directory import ObstacleError, open_directory
+from .open_directory import ObstacleError, open_directory
 from .users import name_user
 
 TYPE_CHECKING = False

@@ -21,10 +21,11 @@ from ..policy.systemd_limits import (
 )
 from .canary_key import find_containerd
 from .docker import Daemon, find_daemon, read_live_restore, read_version
+from .dockerd_unit import read_dockerd_flags
 from .door import find_paths
 from .files import read_bytes, read_text
 from .process import Process, find_processes, read_process
-from .unit import UnitFiles, read_dockerd_flags, read_manager_files, read_unit_files
+from .unit import UnitFiles, read_manager_files, read_unit_files
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -15,19 +15,15 @@ from ..policy.session_rivals import keep_rivals
 from ..policy.sysctl_conf import NR_OPEN_OF_KERNEL
 from ..policy.sysctl_writes import find_lowest_nr_open
 from .boot import BootEvidence
-from .files import (
-    list_folder,
-    read_limits_files,
-    read_os_release,
-    read_sysctl_files,
-    read_text,
-)
+from .files import list_folder, read_os_release, read_text
 from .image import is_chroot
 from .kernel import read_sysctl
 from .libpam import find_missing_modules
+from .limits_files import read_limits_files
 from .pam_services import read_pam_files
 from .process import Process, find_processes, read_limits
 from .session_base import find_login_daemon, read_use_pam
+from .sysctl_files import read_sysctl_files
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -35,8 +31,9 @@ if TYPE_CHECKING:
 
     from ..policy.declaration import Declaration
     from ..policy.limits_conf import LimitsLine
-    from ..policy.pam_limits import Dialect, User
+    from ..policy.pam_limits import Dialect
     from ..policy.session_lines import Unread
+    from ..policy.user import User
     from .docker_evidence import DockerEvidence
     from .usage import Usage
 

@@ -5,15 +5,12 @@ from __future__ import annotations
 
 import os
 import re
-import stat
 
-from ..policy.pam_limits import LIMITS_CONF, LIMITS_D
-from ..policy.sysctl_conf import SYSCTL_DIRECTORIES
 from .door import NoFileError, open_file, open_folder, read_handle, read_kernel_file
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
 LARGEST = 8 * 2**20
 """Bytes; a configuration file larger than this is a mistake or an attack."""
@@ -115,58 +112,6 @@ def follow_links(
         done = "" if target.startswith("/") else done
         parts = [*target.split("/"), *parts]
     return done
-
-
-def read_limits_files(root: str = "/") -> dict[str, str]:
-    """Return limits.conf and every file of limits.d that pam_limits may read, by path."""
-    main = read_text(LIMITS_CONF, root)
-    return {**({} if main is None else {LIMITS_CONF: main}), **read_folder(LIMITS_D, root)}
-
-
-def find_broken_files(strict: bool, root: str = "/") -> Iterator[tuple[str, str]]:
-    """Yield the limits files on which PAM stops every login, each with the reason.
-
-    :param strict: Whether PAM refuses sessions where it cannot open a file (before 1.5.3).
-    """
-    names = [name for name in list_folder(LIMITS_D, root) if _is_read(name)]
-    for path in (LIMITS_CONF, *(f"{LIMITS_D}/{name}" for name in names)):
-        try:
-            mode = os.stat(under(path, root)).st_mode
-        except OSError:
-            if strict:
-                yield path, _describe_missing(root.rstrip("/") + path)
-            continue
-        if stat.S_ISFIFO(mode):
-            yield path, "is a named pipe, on which every login waits"
-
-
-def _is_read(name: str) -> bool:
-    return name.endswith(".conf") and not name.startswith(".")
-
-
-def _describe_missing(path: str) -> str:
-    if os.path.islink(path):
-        return f"is a link to {os.readlink(path)}, which cannot be opened"
-    return "is missing"
-
-
-def find_hanging_limits_files(root: str = "/") -> list[str]:
-    """Return the links of limits.d that lead nowhere and that pam_limits would try to read."""
-    broken = [path for path, reason in find_broken_files(True, root) if path != LIMITS_CONF]
-    return [path for path in broken if os.path.islink(root.rstrip("/") + path)]
-
-
-def read_sysctl_files(root: str = "/") -> dict[str, str]:
-    """Return every file in the folders of sysctl.d(5), by path.
-
-    A link that hangs is empty here: it hides its namesakes all the same.
-    """
-    return {
-        f"{folder}/{name}": read_text(f"{folder}/{name}", root) or ""
-        for folder in SYSCTL_DIRECTORIES
-        for name in list_folder(folder, root)
-        if name.endswith(".conf")
-    }
 
 
 def read_os_release(root: str = "/") -> dict[str, str]:

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import ctypes
 import os
-import resource
 from typing import NamedTuple
 
-from ..policy.rlimit import ITEMS, RLIMITS, Rlimit
+from ..policy.rlimit import Rlimit
+from .own_limits import read_own_limits
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -98,13 +98,6 @@ def _find_module_folder() -> str | None:
     return next((path for path in _MODULE_FOLDERS if os.path.exists(f"{path}/pam_permit.so")), None)
 
 
-def read_own_limits() -> dict[str, Rlimit]:
-    """Return the limits of this process."""
-    pairs = ((name, resource.getrlimit(ITEMS[name].resource or 0)) for name in RLIMITS)
-    # Python reads the kernel's unsigned numbers as signed ones.
-    return {name: Rlimit(*(value % 2**64 for value in pair)) for name, pair in pairs}
-
-
 def _read_own_cgroup() -> str:
     """Return what a session has made of this process's cgroup, as far as a child may report.
 
@@ -117,23 +110,6 @@ def _read_own_cgroup() -> str:
     text = os.read(file, _LONGEST)
     os.close(file)
     return text.decode("utf-8", "replace")
-
-
-def set_own_limits(limits: Mapping[str, Rlimit]) -> None:
-    """Give this process the limits of another.
-
-    :raises ValueError: If the kernel refuses one.
-    """
-    own = read_own_limits()
-    for name, wanted in limits.items():
-        if own[name] != wanted:
-            soft, hard = (value - 2**64 if value >= 2**63 else value for value in wanted)
-            try:
-                resource.setrlimit(ITEMS[name].resource or 0, (soft, hard))
-            except (OSError, ValueError) as error:
-                raise ValueError(
-                    f"{name} {soft}:{hard} cannot be inherited here: {error}"
-                ) from None
 
 
 class Libpam:

@@ -13,9 +13,10 @@ from ..policy.checkpoints import STATE, Checkpoint, find_number
 from ..policy.file_verdict import CORRUPT
 from ..policy.output_runs import Process
 from .cache_files import check_open_file
-from .directory import ObstacleError, open_directory, run_there
+from .directory import run_there
 from .door import list_pids
 from .files import read_text
+from .open_directory import ObstacleError, open_directory
 from .open_files import find_open_files
 from .users import name_user
 

@@ -3,8 +3,7 @@
 
 from __future__ import annotations
 
-from ..policy.container_process import MAKER
-from ..policy.process_owner import find_owning_uid
+from ..policy.process_owner import MAKER, find_owning_uid
 from .process import Process, read_parent, read_proc_file, read_process
 from .users import name_user
 

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import os
-import re
 
 from ..policy.cgroup import find_home, list_units
 from ..policy.logind_conf import LOGIND
@@ -26,7 +25,6 @@ if TYPE_CHECKING:
 
     from .process import Process
 
-_MANAGER = re.compile(r"^[^@]*/user@([0-9]+)\.service/init\.scope$", re.MULTILINE)
 _BASES = (UNITS, "/etc/systemd/system.control")
 
 
@@ -102,19 +100,6 @@ def _list_units(process: Process) -> Iterator[str]:
     if home.unit and not home.user_unit:
         yield home.unit
     yield from (unit for unit in list_units(process.cgroup) if unit.endswith(".slice"))
-
-
-def find_user_managers(processes: Iterable[Process]) -> dict[int, Process]:
-    """Return the service managers of users that run, by uid.
-
-    A user may make cgroups below the own manager, of any name, and call a process as they like.
-    """
-    found: dict[int, Process] = {}
-    for process in processes:
-        match = _MANAGER.search(process.cgroup)
-        if match and process.comm == "systemd" and process.uid == int(match[1]):
-            found.setdefault(process.uid, process)
-    return found
 
 
 def find_own_unit() -> str:

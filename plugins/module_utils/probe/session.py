@@ -10,7 +10,8 @@ from typing import NamedTuple
 
 from ..policy.rlimit import UNLIMITED, Rlimit
 from .children import run_in_children
-from .libpam import Libpam, PamCall, PamOutcome, set_own_limits
+from .libpam import Libpam, PamCall, PamOutcome
+from .own_limits import set_own_limits
 from .pam_services import PamServices, name_here, prepared_services
 from .session_base import Base, has_locked_password, read_base_limits, read_use_pam, sets_limits
 

@@ -6,9 +6,10 @@ from __future__ import annotations
 from ..policy.edit import HEADER
 from ..policy.sysctl_conf import SYSCTL_CONF, find_number
 from ..policy.sysctl_writes import find_lowest_nr_open, resolve_sysctl
-from .files import read_sysctl_files, read_text
+from .files import read_text
 from .image import is_chroot
 from .kernel import read_sysctl
+from .sysctl_files import read_sysctl_files
 
 
 def drop_ours(files: dict[str, str]) -> dict[str, str]:

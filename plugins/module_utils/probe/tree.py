@@ -6,22 +6,17 @@ from __future__ import annotations
 import os
 
 from ..policy.declaration import Declaration
-from ..policy.pam_limits import User, find_dialect, read_lines
+from ..policy.pam_limits import find_dialect, read_lines
 from ..policy.pam_stack import DIRECTORIES
 from ..policy.session_rivals import keep_rivals
 from ..policy.sshd_config import MAIN_FILE, find_use_pam
 from ..policy.sysctl_writes import find_lowest_nr_open
+from ..policy.user import User
 from .boot import BootEvidence
-from .files import (
-    find_hanging_limits_files,
-    list_folder,
-    read_limits_files,
-    read_os_release,
-    read_sysctl_files,
-    read_text,
-    under,
-)
+from .files import list_folder, read_os_release, read_text, under
+from .limits_files import find_hanging_limits_files, read_limits_files
 from .session_base import read_sshd_files
+from .sysctl_files import read_sysctl_files
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

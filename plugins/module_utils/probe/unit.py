@@ -8,7 +8,6 @@ import re
 from fnmatch import fnmatchcase
 from typing import NamedTuple
 
-from ..policy.dockerd_flags import Flag, find_flags
 from ..policy.systemd_limits import MANAGER
 from ..policy.unit_file import (
     UNIT_DIRECTORIES,
@@ -16,8 +15,6 @@ from ..policy.unit_file import (
     Source,
     list_dropin_folders,
     merge_units,
-    parse_environment,
-    parse_environment_file,
 )
 from .door import list_links
 from .files import list_folder, read_text, under
@@ -161,24 +158,6 @@ def _is_there(path: str, root: str, directories: Sequence[str]) -> bool:
 
 def _read_source(path: str, root: str) -> Source:
     return Source(path, read_text(path, root) or "")  # /dev/null may be missing from the tree.
-
-
-def read_dockerd_flags(root: str = "/", unit: str = "docker.service") -> list[Flag]:
-    """Return the flags that the unit's files give dockerd at its next start, with their places.
-
-    :raises ValueError: If a line cannot be split into words.
-    """
-    settings = [setting for setting in read_unit(unit, root) if setting.section == "Service"]
-    environment = {}
-    for setting in settings:
-        if setting.key == "Environment":
-            environment.update({entry.key: entry for entry in parse_environment(setting)})
-    for setting in settings:
-        if setting.key == "EnvironmentFile":
-            for path in _find_files(setting.value.lstrip("-"), root):
-                assigned = parse_environment_file(read_text(path, root) or "", path)
-                environment.update({entry.key: entry for entry in assigned})
-    return find_flags(settings, environment)
 
 
 def _find_files(pattern: str, root: str) -> list[str]:

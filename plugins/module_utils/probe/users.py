@@ -7,7 +7,7 @@ import grp
 import os
 import pwd
 
-from ..policy.pam_limits import User
+from ..policy.user import User
 from .door import read_kernel_text
 
 

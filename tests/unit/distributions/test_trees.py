@@ -17,7 +17,9 @@ from mlhost_limits.policy.schema import load_policy
 from mlhost_limits.policy.systemd_limits import MANAGER
 from mlhost_limits.policy.unit_model import Files
 from mlhost_limits.probe import pam_services
-from mlhost_limits.probe.files import read_limits_files, read_os_release, read_sysctl_files
+from mlhost_limits.probe.files import read_os_release
+from mlhost_limits.probe.limits_files import read_limits_files
+from mlhost_limits.probe.sysctl_files import read_sysctl_files
 from mlhost_limits.probe.unit import read_manager_files
 
 from tests.unit.distributions.trees import TREES, plant, write

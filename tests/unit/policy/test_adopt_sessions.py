@@ -12,7 +12,6 @@ from mlhost_limits.policy.pam_limits import (
     LIMITS_CONF,
     LIMITS_D,
     Dialect,
-    User,
     read_lines,
     resolve_limits,
 )
@@ -21,6 +20,7 @@ from mlhost_limits.policy.policy_text import plain
 from mlhost_limits.policy.rlimit import RLIMITS
 from mlhost_limits.policy.schema import Policy, load_policy
 from mlhost_limits.policy.session_rules import find_limits
+from mlhost_limits.policy.user import User
 
 DEBIAN = Dialect(1023, wildcard_root=False, unknown=("rttime",))
 RED_HAT = Dialect(1023)

@@ -6,8 +6,8 @@ from __future__ import annotations
 import pytest
 from mlhost_limits.policy.cause import Cause
 from mlhost_limits.policy.container_owner import own_running
-from mlhost_limits.policy.container_process import MAKER
 from mlhost_limits.policy.finding import Observation, Requirement, judge
+from mlhost_limits.policy.process_owner import MAKER
 from mlhost_limits.policy.remedy import Remedy
 
 WANTED = Requirement("container:docker/web", "nofile", "soft", 5)

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import pytest
 from mlhost_limits.policy.cause import Cause
-from mlhost_limits.policy.container_process import MAKER, blame_container
+from mlhost_limits.policy.container_process import blame_container
 from mlhost_limits.policy.containerd_causes import Task, blame_base, find_task_causes
 from mlhost_limits.policy.containerd_conf import BaseSpec, find_base_spec, read_spec_rlimits
 from mlhost_limits.policy.containerd_policy import ContainerdPolicy
@@ -14,6 +14,7 @@ from mlhost_limits.policy.finding import Observation, Requirement, judge
 from mlhost_limits.policy.plan import SectionPlan
 from mlhost_limits.policy.plan_containerd import FOLDER, OURS, plan_containerd
 from mlhost_limits.policy.policy_reader import Limit
+from mlhost_limits.policy.process_owner import MAKER
 from mlhost_limits.policy.remedy import Remedy
 from mlhost_limits.policy.rlimit import UNLIMITED, Rlimit
 from mlhost_limits.policy.unit_file import Source

@@ -19,10 +19,9 @@ from mlhost_limits.policy.finding import (
     judge,
     judge_limits,
     observe_limit,
-    require_kernel,
     require_limits,
 )
-from mlhost_limits.policy.kernel_policy import KernelValue
+from mlhost_limits.policy.kernel_policy import KernelValue, require_kernel
 from mlhost_limits.policy.policy_reader import Limit
 from mlhost_limits.policy.rlimit import UNLIMITED, Rlimit
 

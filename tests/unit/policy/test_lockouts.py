@@ -12,10 +12,10 @@ from mlhost_limits.policy.lockouts import (
     find_small_limits,
     find_small_lines,
 )
-from mlhost_limits.policy.pam_limits import User
 from mlhost_limits.policy.policy_reader import Limit
 from mlhost_limits.policy.rlimit import UNLIMITED
 from mlhost_limits.policy.sessions_policy import SessionRule
+from mlhost_limits.policy.user import User
 
 MIB = 2**20
 ALICE = User("alice", 1000, 1000, frozenset({"alice", "ml"}), frozenset({1000}))

@@ -9,12 +9,11 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from mlhost_limits.policy.declaration import Bound
 from mlhost_limits.policy.pam_limits import (
     LIMITS_CONF,
     LIMITS_D,
-    Bound,
     Dialect,
-    User,
     find_dialect,
     find_obstacle,
     order_files,
@@ -22,6 +21,7 @@ from mlhost_limits.policy.pam_limits import (
     read_lines,
     resolve_limits,
 )
+from mlhost_limits.policy.user import User
 
 DEBIAN_11 = Dialect(1023, False, False, ("rttime", "nonewprivs"), True)
 DEBIAN_12 = Dialect(1023, False, True, ("rttime",), True)

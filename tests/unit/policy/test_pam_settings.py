@@ -7,9 +7,10 @@
 from __future__ import annotations
 
 import pytest
-from mlhost_limits.policy.pam_limits import LIMITS_CONF, Dialect, User, read_lines
+from mlhost_limits.policy.pam_limits import LIMITS_CONF, Dialect, read_lines
 from mlhost_limits.policy.pam_settings import resolve_settings
 from mlhost_limits.policy.rlimit import UNLIMITED
+from mlhost_limits.policy.user import User
 
 DEBIAN_11 = Dialect(1023, False, False, ("rttime", "nonewprivs"))
 DEBIAN_12 = Dialect(1023, False, True, ("rttime",))

@@ -13,7 +13,6 @@ from mlhost_limits.policy.pam_limits import (
     LIMITS_CONF,
     LIMITS_D,
     Dialect,
-    User,
     read_lines,
     resolve_limits,
 )
@@ -23,6 +22,7 @@ from mlhost_limits.policy.policy_reader import Limit
 from mlhost_limits.policy.rlimit import UNLIMITED
 from mlhost_limits.policy.session_rules import find_limits
 from mlhost_limits.policy.sessions_policy import SessionRule
+from mlhost_limits.policy.user import User
 
 DEBIAN = Dialect(1023, wildcard_root=False)
 RED_HAT = Dialect(1023)

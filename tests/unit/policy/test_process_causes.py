@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from mlhost_limits.policy.declaration import Declaration
-from mlhost_limits.policy.pam_limits import Dialect, User, read_lines
+from mlhost_limits.policy.pam_limits import Dialect, read_lines
 from mlhost_limits.policy.policy_reader import Limit
 from mlhost_limits.policy.process_causes import (
     Moment,
@@ -24,6 +24,7 @@ from mlhost_limits.policy.session_causes import SessionFacts
 from mlhost_limits.policy.session_model import Start
 from mlhost_limits.policy.shell_limits import ShellLine
 from mlhost_limits.policy.unit_model import Pam, UnitFacts
+from mlhost_limits.policy.user import User
 
 from .pasted import paste
 from .unit_world import MANAGER, PID_1, UNIT, D, service, unit

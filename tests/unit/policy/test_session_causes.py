@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from mlhost_limits.policy.cause import Cause
 from mlhost_limits.policy.finding import Requirement
-from mlhost_limits.policy.pam_limits import Dialect, User, read_lines
+from mlhost_limits.policy.pam_limits import Dialect, read_lines
 from mlhost_limits.policy.pam_reach import Hindrance
 from mlhost_limits.policy.remedy import Remedy
 from mlhost_limits.policy.rlimit import RLIMITS, UNLIMITED, Rlimit
@@ -20,6 +20,7 @@ from mlhost_limits.policy.session_causes import (
 )
 from mlhost_limits.policy.session_lines import find_unread
 from mlhost_limits.policy.session_model import Start
+from mlhost_limits.policy.user import User
 
 from .pasted import edit, paste
 

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import pytest
-from mlhost_limits.policy.pam_limits import User
 from mlhost_limits.policy.policy_reader import Limit
 from mlhost_limits.policy.session_rules import (
     covers_everyone,
@@ -13,6 +12,7 @@ from mlhost_limits.policy.session_rules import (
     named_users,
 )
 from mlhost_limits.policy.sessions_policy import SessionRule
+from mlhost_limits.policy.user import User
 
 ROOT = User("root", 0, 0, frozenset({"root"}), frozenset({0}))
 ALICE = User("alice", 1001, 2001, frozenset({"ml"}), frozenset({2001}))

@@ -9,7 +9,7 @@ import pytest
 from mlhost_limits.policy.cause import Cause
 from mlhost_limits.policy.declaration import Declaration
 from mlhost_limits.policy.finding import Requirement
-from mlhost_limits.policy.pam_limits import Dialect, User, read_lines
+from mlhost_limits.policy.pam_limits import Dialect, read_lines
 from mlhost_limits.policy.policy_reader import Limit
 from mlhost_limits.policy.rlimit import RLIMITS, UNLIMITED, Rlimit
 from mlhost_limits.policy.session_causes import SessionFacts
@@ -28,6 +28,7 @@ from mlhost_limits.policy.slurm_causes import (
 )
 from mlhost_limits.policy.slurm_conf import parse_slurm_conf, read_propagation
 from mlhost_limits.policy.slurm_model import JobFacts, JobPam, predict_job
+from mlhost_limits.policy.user import User
 
 from .pasted import paste
 

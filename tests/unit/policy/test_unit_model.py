@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import pytest
 from mlhost_limits.policy.declaration import Declaration
-from mlhost_limits.policy.pam_limits import Dialect, User, read_lines
+from mlhost_limits.policy.pam_limits import Dialect, read_lines
 from mlhost_limits.policy.rlimit import Rlimit
 from mlhost_limits.policy.session_causes import SessionFacts
 from mlhost_limits.policy.session_model import Start
@@ -15,6 +15,7 @@ from mlhost_limits.policy.unit_model import (
     outlive_boot,
     predict_unit,
 )
+from mlhost_limits.policy.user import User
 
 from .unit_world import CONF, MANAGER, MIB, PID_1, RUN_D, UNIT, D, manager, service, unit
 

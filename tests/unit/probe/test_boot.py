@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from mlhost_limits.probe.boot import BootEvidence
-from mlhost_limits.probe.files import read_sysctl_files
+from mlhost_limits.probe.sysctl_files import read_sysctl_files
 
 UNITS = "etc/systemd/system"
 KEY = "vm.max_map_count"

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from mlhost_limits.probe import cache_files
 from mlhost_limits.probe.cache_files import check_files, survey_files
-from mlhost_limits.probe.directory import ObstacleError
+from mlhost_limits.probe.open_directory import ObstacleError
 from mlhost_limits.probe.open_files import find_open_files
 
 from tests.unit.policy.archives import make_pt, make_safetensors

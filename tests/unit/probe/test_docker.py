@@ -35,8 +35,9 @@ from mlhost_limits.probe.docker import (
     read_live_restore,
     read_version,
 )
+from mlhost_limits.probe.dockerd_unit import read_dockerd_flags
 from mlhost_limits.probe.process import read_limits, read_process
-from mlhost_limits.probe.unit import read_dockerd_flags, read_unit
+from mlhost_limits.probe.unit import read_unit
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

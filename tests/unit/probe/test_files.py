@@ -11,17 +11,16 @@ import pytest
 from mlhost_limits.policy.pam_limits import LIMITS_CONF, LIMITS_D
 from mlhost_limits.probe import files
 from mlhost_limits.probe.files import (
-    find_broken_files,
     follow_links,
     list_folder,
     read_bytes,
     read_folder,
-    read_limits_files,
     read_os_release,
-    read_sysctl_files,
     read_text,
     under,
 )
+from mlhost_limits.probe.limits_files import find_broken_files, read_limits_files
+from mlhost_limits.probe.sysctl_files import read_sysctl_files
 
 
 def write(root: Path, path: str, content: bytes | str = "") -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from mlhost_limits.policy.container_cgroup import Container
-from mlhost_limits.policy.container_process import MAKER
+from mlhost_limits.policy.process_owner import MAKER
 from mlhost_limits.probe.process import read_process
 from mlhost_limits.probe.process_owner import find_maker, find_owner, name_owners
 from mlhost_limits.probe.running_containers import RunningContainer

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from mlhost_limits.policy.rlimit import Rlimit
-from mlhost_limits.probe.libpam import read_own_limits
+from mlhost_limits.probe.own_limits import read_own_limits
 from mlhost_limits.probe.shell import find_failing_shells
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="becoming somebody else is root's")

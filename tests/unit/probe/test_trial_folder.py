@@ -13,8 +13,9 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from mlhost_limits.probe.directory import look_at_directory, open_directory
+from mlhost_limits.probe.directory import look_at_directory
 from mlhost_limits.probe.marks import make_mark
+from mlhost_limits.probe.open_directory import open_directory
 from mlhost_limits.probe.removal import OPEN_FOLDER
 from mlhost_limits.probe.trial_folder import (
     PREFIX,

@@ -8,7 +8,7 @@ import os
 import pwd
 
 import pytest
-from mlhost_limits.policy.pam_limits import User
+from mlhost_limits.policy.user import User
 from mlhost_limits.probe import users
 from mlhost_limits.probe.users import find_connecting_user, find_member, read_user
 
