@@ -28,6 +28,7 @@ MAY_OPEN = {
             "probe/cache_files.py",
             "probe/directory.py",
             "probe/keeper.py",
+            "probe/open_directory.py",
             "probe/output.py",
             "probe/proofs.py",
             "probe/trial_folder.py",

@@ -48,7 +48,6 @@ if TYPE_CHECKING:
 TIME_LIMIT = 10.0
 """Seconds; a healthy mount answers in milliseconds, a hung one never."""
 
-_MOST_LINKS = 40  # As the kernel's MAXSYMLINKS.
 _CREATE = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 

@@ -14,12 +14,13 @@ from ..policy.folder_facts import (
     FOREIGN_LINK,
     NO_DIRECTORY,
 )
-from .directory import _MOST_LINKS
 from .users import name_user
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     pass
+
+_MOST_LINKS = 40  # As the kernel's MAXSYMLINKS.
 
 _WALK = os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC
 
