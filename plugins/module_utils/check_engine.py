@@ -11,7 +11,8 @@ from .policy.container_findings import judge_container, judge_container_unknown
 from .policy.engines_policy import SHM
 from .policy.finding import Observation, Requirement, judge
 from .policy.rlimit import Rlimit
-from .probe.docker import read_container_limits, read_containers
+from .probe.container_limits import read_container_limits
+from .probe.docker import read_containers
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

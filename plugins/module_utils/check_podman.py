@@ -12,7 +12,7 @@ from .policy.containerd_causes import pick
 from .policy.finding import FAIL, PASS, Finding, Observation, Requirement, judge
 from .policy.podman_causes import START, foresee
 from .policy.podman_running import explain_running
-from .probe.docker import read_container_limits
+from .probe.container_limits import read_container_limits
 from .probe.podman import find_podman
 from .probe.podman_canary import Caller, run_podman_canary
 from .probe.podman_spec import read_created

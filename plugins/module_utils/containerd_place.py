@@ -50,7 +50,7 @@ class Containerd(Place["ContainerdPolicy"]):
     def explain(self, kind: str, name: str, item: str, evidence: Evidence) -> Sequence[Link] | None:
         if f"{kind}:{name}" not in self.names:
             return None
-        from .trace_podman import trace_containerd
+        from .trace_containerd import trace_containerd
 
         return trace_containerd(item, evidence)
 

@@ -12,7 +12,8 @@ from .policy.dockerd_flags import CONFIG_PATH, find_config_path, find_socket
 from .policy.finding import judge_limits
 from .policy.plan_docker import DockerState, plan_docker
 from .policy.report import format_failures
-from .probe.docker import find_daemon, read_container_limits, read_containers
+from .probe.container_limits import read_container_limits
+from .probe.docker import find_daemon, read_containers
 from .probe.dockerd_unit import read_dockerd_flags
 from .probe.files import read_bytes
 from .probe.process import started_before

@@ -3,24 +3,19 @@
 
 from __future__ import annotations
 
-from .check_containerd import measure_new
 from .check_podman import name_owner, name_running, open_session
 from .explain_podman import gather_podman
 from .policy.cause import Link, cite
-from .policy.containerd_policy import ContainerdPolicy
 from .policy.engines_policy import SHM
-from .policy.plan_containerd import UNIT
 from .policy.process_causes import format_pair
 from .policy.rlimit import RLIMITS
-from .probe.containerd import read_base_spec
-from .probe.docker import read_container_limits
+from .probe.container_limits import read_container_limits
 from .probe.evidence import format_time
 from .probe.podman_canary import Caller, run_podman_canary
 from .probe.podman_spec import read_created
 from .probe.process import read_limits, read_start_time
 from .probe.quadlet import find_quadlet
 from .probe.running_containers import find_running
-from .trace_processes import trace_unit
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -125,19 +120,3 @@ def _trace_files(item: str, facts: PodmanFacts, evidence: Evidence) -> Iterator[
             yield Link("stated", str(one.shm.value), cite(one.shm) + beaten, since)
     for lost in facts.unread:
         yield Link("no effect", "", f"{cite(lost.at)}: {lost.reason}")
-
-
-def trace_containerd(item: str, evidence: Evidence) -> list[Link]:
-    """Return the chain of one limit of a new container of containerd, as a pod's.
-
-    :raises OSError, ValueError: If a file cannot be read.
-    """
-    links = trace_unit(UNIT, item, evidence)
-    base = read_base_spec()
-    if base and item in base.limits:
-        links.append(Link("base spec", format_pair(item, base.limits[item]), cite(base.at)))
-    seen = measure_new(ContainerdPolicy({}), "always", evidence)
-    if item in seen.limits:
-        return [*links, Link("container", format_pair(item, seen.limits[item]), "a canary's")]
-    why = str(seen.findings[0].observation.value) if seen.findings else "it could not be measured"
-    return [*links, Link("container", "unknown", why)]

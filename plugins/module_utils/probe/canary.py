@@ -10,20 +10,14 @@ from __future__ import annotations
 
 import json
 import os
-import struct
 import time
 from typing import NamedTuple
 from urllib.parse import quote
 
 from .canary_key import read_boot_id
-from .docker import (
-    DEFAULT_SOCKET,
-    ContainerLimits,
-    EngineError,
-    ask,
-    exchange,
-    read_container_limits,
-)
+from .canary_program import _CODE, Canary, build_program
+from .container_limits import ContainerLimits, read_container_limits
+from .docker import DEFAULT_SOCKET, EngineError, ask, exchange
 from .process import read_process
 
 TYPE_CHECKING = False
@@ -38,31 +32,6 @@ _PAUSE = 0.02
 _FAILURES = (OSError, ValueError, KeyError, TypeError, AttributeError)
 """Of an exchange; the last three where who answers is no engine."""
 _PROGRAM = "pause"
-_ADDRESS = 0x400000
-_HEADERS = 120  # The ELF header's 64 bytes and one program header's 56.
-_SLEEP = (120).to_bytes(8, "little") + bytes(8)  # A struct timespec; longer than the time limit.
-_CODE = {
-    # nanosleep(timespec after the code, NULL); exit(0)
-    "x86_64": (62, bytes.fromhex("488d3d0e00000031f66a23580f056a3c5831ff0f05")),
-    "aarch64": (
-        183,
-        bytes.fromhex("00010010010080d2a80c80d2010000d4000080d2a80b80d2010000d41f2003d5"),
-    ),
-}
-
-
-class Canary(NamedTuple):
-    """What a new container gets, or why it is not known.
-
-    ``refusal`` is the engine's own message where it does not start containers: a finding.
-    ``reason`` says why nothing could be measured: unknown. Both are empty after a measurement.
-    ``leftovers`` names what could not be taken away.
-    """
-
-    found: ContainerLimits | None
-    refusal: str = ""
-    reason: str = ""
-    leftovers: str = ""
 
 
 class _Client(NamedTuple):
@@ -238,22 +207,6 @@ def _remove(client: _Client, entry: Any) -> None:
         if error.status not in (404, 409):  # Gone, or held by what is being removed.
             raise
     time.sleep(_PAUSE)
-
-
-def build_program(machine: str) -> bytes:
-    """Return a static ELF program that sleeps for two minutes and exits: elf(5).
-
-    :param machine: As ``uname -m`` names it: ``x86_64`` or ``aarch64``.
-    """
-    number, code = _CODE[machine]
-    size = _HEADERS + len(code) + len(_SLEEP)
-    file_header = struct.pack(
-        "<16sHHIQQQIHHHHHH",
-        *(b"\x7fELF\x02\x01\x01", 2, number, 1, _ADDRESS + _HEADERS),
-        *(64, 0, 0, 64, 56, 1, 0, 0, 0),
-    )
-    segment = struct.pack("<IIQQQQQQ", 1, 5, 0, _ADDRESS, _ADDRESS, size, size, 0x10000)
-    return file_header + segment + code + _SLEEP
 
 
 def build_tar(program: bytes) -> bytes:

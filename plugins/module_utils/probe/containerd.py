@@ -8,9 +8,9 @@ import os
 
 from ..policy.containerd_causes import Task
 from ..policy.containerd_conf import CONFIG, BaseSpec, find_base_spec, read_spec_rlimits
-from .canary import Canary, build_program
+from .canary_program import Canary, build_program
+from .container_limits import read_container_limits
 from .daemons import is_daemon, is_in_unit
-from .docker import read_container_limits
 from .door import find_paths
 from .evidence import format_time
 from .files import read_text

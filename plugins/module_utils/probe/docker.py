@@ -15,19 +15,17 @@ import time
 from typing import NamedTuple
 
 from ..policy.dockerd_flags import SOCKET_PATH, Flag, parse_flags
-from ..policy.rlimit import UNLIMITED
 from .daemons import is_daemon
 from .door import connect, read_kernel_file, read_peer
 from .files import read_text
 from .image import is_chroot
-from .process import Process, read_limits, read_process, read_unit_pids
+from .process import Process, read_process, read_unit_pids
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from typing import Any
 
-    from ..policy.rlimit import Rlimit
 
 DEFAULT_SOCKET = SOCKET_PATH
 _LONGEST = 32 * 2**20
@@ -56,17 +54,6 @@ class Container(NamedTuple):
     pid: int
     image: str
     details: Mapping[str, Any] = {}
-
-
-class ContainerLimits(NamedTuple):
-    """What a container has.
-
-    ``shm_size`` is in bytes; ``None`` where /dev/shm is no mount, ``UNLIMITED`` where its tmpfs
-    has no size: statfs(2) says 0 blocks then.
-    """
-
-    limits: dict[str, Rlimit]
-    shm_size: int | None
 
 
 class Daemon(NamedTuple):
@@ -227,23 +214,6 @@ def _left(deadline: float, address: str) -> float:
     if left <= 0:
         raise TimeoutError(f"{address}: did not tell of all containers in time")
     return min(left, _ONE_ANSWER)
-
-
-def read_container_limits(pid: int, proc: str = "/proc") -> ContainerLimits:
-    """Return the limits and the /dev/shm of the container whose first process is *pid*.
-
-    :raises OSError: If the process is gone, or the caller is not root.
-    """
-    limits = read_limits(pid, proc)
-    device = f"{proc}/{pid}/root/dev"
-    try:
-        mounted = os.stat(f"{device}/shm").st_dev != os.stat(device).st_dev
-    except FileNotFoundError:
-        return ContainerLimits(limits, None)
-    if not mounted:
-        return ContainerLimits(limits, None)
-    size = os.statvfs(f"{device}/shm")
-    return ContainerLimits(limits, size.f_blocks * size.f_frsize or UNLIMITED)
 
 
 def find_daemon(

@@ -18,8 +18,8 @@ from typing import NamedTuple
 
 from ..policy.rlimit import Rlimit
 from .as_user import Errand, ask_user
-from .canary import Canary, build_program
-from .docker import ContainerLimits, read_container_limits
+from .canary_program import Canary, build_program
+from .container_limits import ContainerLimits, read_container_limits
 from .door import list_pids, read_kernel_file
 from .podman import find_podman
 from .running_containers import read_words

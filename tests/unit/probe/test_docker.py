@@ -20,8 +20,10 @@ import pytest
 from mlhost_limits.policy.dockerd_flags import Flag
 from mlhost_limits.policy.rlimit import UNLIMITED
 from mlhost_limits.probe import canary
-from mlhost_limits.probe.canary import LABEL, Canary, build_program, build_tar, run_canary
+from mlhost_limits.probe.canary import LABEL, build_tar, run_canary
 from mlhost_limits.probe.canary_key import read_canary_key
+from mlhost_limits.probe.canary_program import Canary, build_program
+from mlhost_limits.probe.container_limits import read_container_limits
 from mlhost_limits.probe.docker import (
     Container,
     Daemon,
@@ -30,7 +32,6 @@ from mlhost_limits.probe.docker import (
     exchange,
     find_daemon,
     find_listener,
-    read_container_limits,
     read_containers,
     read_live_restore,
     read_version,
