@@ -15,8 +15,8 @@ from .policy.cache_rules import (
     judge_variables,
 )
 from .policy.finding import UNKNOWN, Finding, Observation, Requirement
-from .policy.folder_facts import DIRECTORY
 from .policy.folder_rules import judge_folder, judge_free, place_of
+from .policy.folder_states import DIRECTORY
 from .probe.directory import look_at_directory
 from .probe.neighbours import find_neighbours
 from .probe.packages import read_versions

@@ -11,7 +11,7 @@ from .actor import find_actor
 from .check_cache import find_user, leave_to_container
 from .check_options import TIME_LIMIT
 from .policy.cache_integrity import CacheFiles, judge_files
-from .policy.folder_facts import DIRECTORY
+from .policy.folder_states import DIRECTORY
 from .probe.cache_survey import survey_there
 from .probe.directory import look_at_directory
 from .probe.open_files import find_open_files

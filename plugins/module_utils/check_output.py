@@ -10,8 +10,9 @@ from .actor import find_actor
 from .check_cache import find_user, leave_to_container
 from .policy.checkpoints import count_copies, judge_checkpoints
 from .policy.finding import UNKNOWN, Finding, Observation, Requirement
-from .policy.folder_facts import DIRECTORY, may_work_there
+from .policy.folder_facts import may_work_there
 from .policy.folder_rules import judge_folder, judge_free, place_of
+from .policy.folder_states import DIRECTORY
 from .policy.output_runs import find_runs, judge_runs
 from .probe.directory import look_at_directory
 from .probe.output import find_writers, read_checkpoints, read_processes

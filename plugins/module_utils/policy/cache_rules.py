@@ -7,8 +7,9 @@ import re
 from typing import NamedTuple
 
 from .finding import FAIL, PASS, UNKNOWN, Finding, Observation, Requirement
-from .folder_facts import DIRECTORY, LOCAL, find_reach
+from .folder_facts import LOCAL, find_reach
 from .folder_rules import place_of
+from .folder_states import DIRECTORY
 from .pep440 import parse_version
 from .workspace_causes import blame
 

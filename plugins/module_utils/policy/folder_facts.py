@@ -9,13 +9,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-DIRECTORY = "a directory"
-ABSENT = "absent"
-NO_DIRECTORY = "no directory"
-CLOSED = "closed"
-FOREIGN_LINK = "a link of somebody else"
-BROKEN = "broken"
-UNKNOWN_STATE = "unknown"
 
 NETWORK, LOCAL = "network", "local"
 _NETWORK_NAMES = (

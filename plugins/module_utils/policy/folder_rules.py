@@ -4,15 +4,8 @@
 from __future__ import annotations
 
 from .finding import FAIL, PASS, UNKNOWN, Finding, Observation, Requirement
-from .folder_facts import (
-    ABSENT,
-    BROKEN,
-    CLOSED,
-    DIRECTORY,
-    NO_DIRECTORY,
-    FolderFacts,
-    Proof,
-)
+from .folder_facts import FolderFacts, Proof
+from .folder_states import ABSENT, BROKEN, CLOSED, DIRECTORY, NO_DIRECTORY
 from .rlimit import format_quantity
 from .workspace_causes import blame
 

@@ -24,7 +24,7 @@ from ..policy.file_verdict import (
     find_owner,
     is_temporary,
 )
-from ..policy.folder_facts import ABSENT
+from ..policy.folder_states import ABSENT
 from ..policy.pt_file import check_pt
 from ..policy.safetensors_file import check_safetensors
 from .open_directory import ObstacleError, open_directory

@@ -17,13 +17,8 @@ import stat
 from functools import partial
 
 from ..policy.finding import FAIL, PASS, UNKNOWN
-from ..policy.folder_facts import (
-    BROKEN,
-    DIRECTORY,
-    UNKNOWN_STATE,
-    FolderFacts,
-    Proof,
-)
+from ..policy.folder_facts import FolderFacts, Proof
+from ..policy.folder_states import BROKEN, DIRECTORY, UNKNOWN_STATE
 from .as_user import leave_root
 from .children import run_in_children
 from .files import read_text

@@ -6,7 +6,8 @@ from __future__ import annotations
 import os
 
 from ..policy.cache_rules import Neighbours
-from ..policy.folder_facts import DIRECTORY, may_work_there
+from ..policy.folder_facts import may_work_there
+from ..policy.folder_states import DIRECTORY
 from .door import list_pids
 from .files import read_text
 from .process import read_process

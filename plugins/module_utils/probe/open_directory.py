@@ -7,13 +7,7 @@ import errno
 import os
 import stat
 
-from ..policy.folder_facts import (
-    ABSENT,
-    BROKEN,
-    CLOSED,
-    FOREIGN_LINK,
-    NO_DIRECTORY,
-)
+from ..policy.folder_states import ABSENT, BROKEN, CLOSED, FOREIGN_LINK, NO_DIRECTORY
 from .users import name_user
 
 TYPE_CHECKING = False
