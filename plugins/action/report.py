@@ -9,9 +9,9 @@ from pathlib import Path
 from ansible.errors import AnsibleActionFail
 from ansible.plugins.action import ActionBase
 
-from ..module_utils.policy.audit import UNCHECKED, read_host
-from ..module_utils.policy.audit_fleet import Fleet, summarize
-from ..module_utils.policy.finding import FAIL, LATER, UNKNOWN
+from ..module_utils.core.finding import FAIL, LATER, UNKNOWN
+from ..module_utils.fleet import UNCHECKED, read_host
+from ..module_utils.fleet_view import Fleet, summarize
 from ..plugin_utils.audit_files import ENDINGS, read_results, write_reports
 
 ARGUMENTS = {

@@ -5,14 +5,14 @@ from __future__ import annotations
 
 import os
 
+from .core.policy_text import format_policy
 from .places import PLACES
-from .policy.policy_text import format_policy
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from .policy.adopted import Adopted, LeftOut
+    from .core.adopted import Adopted, LeftOut
 
 
 def adopt_tree(root: str) -> list[str]:

@@ -16,7 +16,7 @@ import struct
 import time
 from typing import NamedTuple
 
-from .check_host import (
+from .check import (
     CheckResult,
     conclude,
     finish_findings,
@@ -26,17 +26,17 @@ from .check_host import (
     look_at_section,
     require_stated,
 )
-from .policy.finding import judge_unlooked
-from .policy.policy_reader import PolicyError
-from .probe.evidence import Evidence
+from .core.finding import judge_unlooked
+from .core.reader import PolicyError
+from .sessions.evidence import Evidence
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, NoReturn
 
-    from .check_options import Options
-    from .policy.finding import Finding
-    from .policy.schema import Policy
+    from .core.check_options import Options
+    from .core.finding import Finding
+    from .schema import Policy
 
 _GRACE = 3.0  # Seconds in which a look that is ended may put away what it made.
 _LEAST = 1.0

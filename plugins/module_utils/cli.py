@@ -8,12 +8,12 @@ import gc
 import json
 import sys
 
-from .check_options import SERVICES, TIME_LIMIT, Options
-from .policy.node_paths import POLICY as NODE_POLICY
-from .policy.policy_reader import PolicyError
-from .policy.profiles import DEFAULT_PROFILE, PROFILES
-from .policy.quote import clean
-from .policy.schema import load_policy, merge
+from .core.check_options import SERVICES, TIME_LIMIT, Options
+from .core.profiles import DEFAULT_PROFILE, PROFILES
+from .core.quote import clean
+from .core.reader import PolicyError
+from .node.paths import POLICY as NODE_POLICY
+from .schema import load_policy, merge
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ def _parse_arguments(words: Sequence[str] | None) -> argparse.Namespace:
 
 
 def _add_check(commands: Commands) -> None:
-    from .cli_training import add_run_options
+    from .training.options import add_run_options
 
     check = commands.add_parser("check", help="measure this host and judge it against a policy")
     check.add_argument("--profile", default=DEFAULT_PROFILE, choices=sorted(PROFILES))
@@ -91,7 +91,7 @@ def _add_check(commands: Commands) -> None:
 
 
 def _add_others(commands: Commands) -> None:
-    from .policy.systemd_limits import MANAGER
+    from .systemd.limits import MANAGER
 
     chain = commands.add_parser("explain", help="show who has a say in one limit of one place")
     chain.add_argument("place", help="where, as check names it, such as kernel")
@@ -135,9 +135,9 @@ def _add_node_commands(commands: Commands) -> None:
 
 def _check(arguments: argparse.Namespace) -> int:
     from .check_within import check_within
-    from .cli_training import read_run
-    from .policy.policy_tree import Tree
+    from .core.policy_tree import Tree
     from .policy_file import read_policy
+    from .training.options import read_run
 
     given, told = Tree(None) if arguments.policy is None else read_policy(arguments.policy)
     run = read_run(arguments)
@@ -163,7 +163,7 @@ def _check(arguments: argparse.Namespace) -> int:
 
 
 def _monitor(arguments: argparse.Namespace) -> int:
-    from .node_check import look_at_node  # Nobody else needs it.
+    from .node.check import look_at_node  # Nobody else needs it.
 
     look = look_at_node(arguments.policy, arguments.metrics, arguments.canary)
     if look.verdict.status == "error":
@@ -174,7 +174,7 @@ def _monitor(arguments: argparse.Namespace) -> int:
 
 
 def _tell_slurm(_arguments: argparse.Namespace) -> int:
-    from .node_health import main as tell_slurm
+    from .node.health import main as tell_slurm
 
     return tell_slurm()
 
@@ -189,8 +189,8 @@ def _with_run(given: object, run: dict[str, object]) -> object:
 
 
 def _explain(arguments: argparse.Namespace) -> int:
+    from .core.report import format_links
     from .explain import explain  # A check needs none of it.
-    from .policy.report import format_links
 
     links = explain(arguments.place, arguments.item)
     lines = format_links(arguments.place, arguments.item, links)
@@ -206,7 +206,7 @@ def _tell_cause(arguments: argparse.Namespace) -> int:
 
 
 def _resolve(arguments: argparse.Namespace) -> int:
-    from .policy.resolved import format_entries, format_resolved  # A check needs none of it.
+    from .core.resolved import format_entries, format_resolved  # A check needs none of it.
     from .resolve import resolve_tree
 
     gc.disable()  # Nothing here refers to itself; of 10^6 lines, looking takes a third of the time.

@@ -4,11 +4,11 @@
 from __future__ import annotations
 
 from .places import EXPLAINED, PLACES
-from .probe.evidence import Evidence
+from .sessions.evidence import Evidence
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from .policy.cause import Link
+    from .core.cause import Link
 
 
 def explain(place: str, item: str) -> list[Link]:

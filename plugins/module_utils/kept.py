@@ -17,8 +17,8 @@ import re
 import stat
 import zipfile
 
-from .probe.image import is_image
-from .probe.scratch import make_scratch, remove_scratch
+from .host.image import is_image
+from .host.scratch import make_scratch, remove_scratch
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

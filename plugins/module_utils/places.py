@@ -3,22 +3,22 @@
 
 from __future__ import annotations
 
-from .containerd_place import Containerd
-from .docker_place import Docker
-from .kernel_place import Kernel
-from .podman_place import Podman
-from .processes_place import Processes
-from .services_place import Services
-from .sessions_place import Sessions
-from .shm_place import SharedMemory
-from .slurm_place import Slurm, Steps
-from .training_place import Training
+from .containerd.place import Containerd
+from .docker.place import Docker
+from .kernel.place import Kernel
+from .podman.place import Podman
+from .processes.place import Processes
+from .services.place import Services
+from .sessions.place import Sessions
+from .shared_memory.place import SharedMemory
+from .slurm.place import Slurm, Steps
+from .training.place import Training
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from .place import Place
+    from .core.place import Place
 
 PLACES: tuple[Place[Any], ...] = (
     Kernel(),

@@ -10,9 +10,8 @@ from __future__ import annotations
 
 import re
 
-from .policy.policy_json import parse_json
-from .policy.policy_reader import PolicyError
-from .policy.policy_tree import (
+from .core.policy_json import parse_json
+from .core.policy_tree import (
     CLOSE,
     LIST,
     MAPPING,
@@ -24,15 +23,16 @@ from .policy.policy_tree import (
     read_number,
     refuse,
 )
-from .policy.quote import quote
-from .probe.policy_file import read_policy_file
+from .core.quote import quote
+from .core.reader import PolicyError
+from .host.policy_file import read_policy_file
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
 
-    from .policy.policy_tree import Tree
+    from .core.policy_tree import Tree
 
 _NUMBER = re.compile(r"[+-]?(0|[1-9][0-9]*)")
 _WORDS = {"null": None, "~": None, "": None, "true": True, "false": False}

@@ -6,36 +6,36 @@ from __future__ import annotations
 import os
 from typing import NamedTuple
 
-from .apply.lock import only_run, remove_leftovers, wait_for_packages
-from .lockouts import find_kernel_lockouts, find_session_lockouts
-from .policy.finding import judge_limits
-from .policy.pam_limits import LIMITS_CONF, find_dialect
-from .policy.plan import HostPlan, SectionPlan
-from .policy.plan_kernel import KernelOptions, KernelPlan, plan_kernel
-from .policy.plan_sessions import SessionsOptions, plan_sessions
-from .policy.policy_reader import PolicyError
-from .policy.report import format_failures
-from .policy.session_rules import find_limits
-from .policy.sysctl_conf import SYSCTL_DIRECTORIES
-from .policy.sysctl_writes import find_lowest_nr_open
-from .probe.files import read_os_release
-from .probe.image import is_image, will_boot
-from .probe.kernel import read_sysctl
-from .probe.leftovers import find_open_sessions
-from .probe.limits_files import read_limits_files
-from .probe.sysctl_files import read_sysctl_files
-from .probe.users import read_user
-from .probe.writers import find_editor
+from .core.finding import judge_limits
+from .core.plan import HostPlan, SectionPlan
+from .core.reader import PolicyError
+from .core.report import format_failures
+from .core.section import Section
+from .host.files import read_os_release
+from .host.image import is_image, will_boot
+from .host.users import read_user
+from .host.writers import find_editor
+from .kernel.files_read import read_sysctl_files
+from .kernel.plan import KernelOptions, KernelPlan, plan_kernel
+from .kernel.read import read_sysctl
+from .kernel.sysctl_conf import SYSCTL_DIRECTORIES
+from .kernel.sysctl_writes import find_lowest_nr_open
 from .provision_options import Options
 from .provision_others import find_foretold, list_folders, prepare_others
-from .section import Section
+from .sessions.leftovers_read import find_open_sessions
+from .sessions.limits_read import read_limits_files
+from .sessions.pam_limits import LIMITS_CONF, find_dialect
+from .sessions.plan import SessionsOptions, plan_sessions
+from .sessions.provision import find_kernel_lockouts, find_session_lockouts
+from .sessions.rules import find_limits
+from .write.lock import only_run, remove_leftovers, wait_for_packages
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from .policy.edit import Edit
-    from .policy.schema import Policy
+    from .core.edit import Edit
+    from .schema import Policy
 
 _UNBOOTED = "this is an image: files are written, and what they give comes with its first boot"
 _MOST_USERS = 5  # Of a long list, whose sessions are opened before and after a change.
@@ -134,7 +134,7 @@ def _read_running(keys: Iterable[str], image: bool) -> dict[str, str | None]:
     """Return the kernel's values: those in force, or those an image's own kernel starts with."""
     if not image:
         return {key: read_sysctl(key) for key in keys}
-    from .probe.boot import BootEvidence  # Of no use on a host that runs.
+    from .kernel.boot_read import BootEvidence  # Of no use on a host that runs.
 
     boot = BootEvidence({})
     return {key: boot.find_start(key) for key in keys}
@@ -198,7 +198,7 @@ def _find_rivals(plans: Sequence[SectionPlan]) -> list[str]:
     """Return who else writes the files that we change, or that beat ours."""
     if not any(plan.edits or plan.shortfalls for plan in plans):
         return []
-    from .writers import describe_rivals
+    from .host.rivals import describe_rivals
 
     return list(describe_rivals(plans))
 
@@ -216,7 +216,7 @@ def _write(
     settles = [one.settle for one in others if one.settle]
     if not writes and not settles and not plan.edits:
         return ()
-    from .apply.host import apply_plans
+    from .sessions.settle import apply_plans
 
     if any(edit.of_others for edit in plan.edits):
         wait_for_packages()
@@ -253,8 +253,8 @@ def _diff_file(edit: Edit) -> dict[str, str]:
 
 
 def _show(content: bytes | None, edit: Edit) -> str:
-    from .policy.redaction import redact  # Only a change has something to show.
-    from .policy.redaction_json import redact_json
+    from .core.redaction import redact  # Only a change has something to show.
+    from .core.redaction_json import redact_json
 
     if edit.hidden:
         return f"({len(content)} bytes, not shown)\n" if content else ""

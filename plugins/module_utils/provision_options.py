@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from .policy.pam_limits import DROP_IN as SESSIONS_FILE
-from .policy.sysctl_conf import DROP_IN as KERNEL_FILE
+from .kernel.sysctl_conf import DROP_IN as KERNEL_FILE
+from .sessions.pam_limits import DROP_IN as SESSIONS_FILE
 
 
 class Options(NamedTuple):

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from .place import Place
+from .core.place import Place
 from .places import PLACES
 
 TYPE_CHECKING = False
@@ -11,9 +11,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
 
-    from .policy.schema import Policy
+    from .core.section import Section
     from .provision_options import Options
-    from .section import Section
+    from .schema import Policy
 
 _FIRST = ("kernel", "sessions")
 """What :mod:`provision` plans itself: all others depend on them."""
@@ -30,7 +30,7 @@ def prepare_others(policy: Policy, options: Options, nr_open: int | None) -> Ite
 
     :param nr_open: The lowest fs.nr_open that will be in force.
     """
-    from .probe.own_sections import find_own_sections
+    from .own_sections import find_own_sections
 
     made = find_own_sections()
     for place in _list_others():

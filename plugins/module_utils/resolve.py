@@ -5,9 +5,9 @@ from __future__ import annotations
 
 import os
 
+from .core.resolved import Query
 from .places import PLACES
-from .policy.resolved import Query
-from .policy.systemd_limits import MANAGER
+from .systemd.limits import MANAGER
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -3,15 +3,15 @@
 
 from __future__ import annotations
 
-from .check_options import SERVICES, TIME_LIMIT
-from .check_options import Options as CheckOptions
 from .check_within import check_within
+from .core.check_options import SERVICES, TIME_LIMIT
+from .core.check_options import Options as CheckOptions
+from .core.profiles import DEFAULT_PROFILE, PROFILES
+from .core.reader import PolicyError
+from .node.paths import INTERVAL
 from .places import PROVISIONED, SECTIONS
-from .policy.node_paths import INTERVAL
-from .policy.policy_reader import PolicyError
-from .policy.profiles import DEFAULT_PROFILE, PROFILES
-from .policy.schema import load_policy
 from .provision_options import Options as ProvisionOptions
+from .schema import load_policy
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -98,8 +98,8 @@ def run_provision(given: dict[str, Any], check_mode: bool) -> dict[str, Any]:
 
 def run_monitor(given: dict[str, Any], check_mode: bool) -> dict[str, Any]:
     """Return what the module ``monitor`` does; ``failed`` is true where it is refused."""
-    from .install_monitor import install_monitor  # The other two verbs need none of it.
-    from .policy.plan_monitor import Monitor
+    from .node.plan import Monitor
+    from .node.provision import install_monitor  # The other two verbs need none of it.
 
     wanted = Monitor(
         textfiles=(given["textfile_directory"] or "").rstrip("/"),

@@ -129,10 +129,10 @@ problems:
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ..module_utils.policy.plan_workspace import VARIABLES, Workspace
-from ..module_utils.policy.policy_reader import PolicyError
-from ..module_utils.policy.rlimit import parse_quantity
-from ..module_utils.workspace import prepare_workspace
+from ..module_utils.core.reader import PolicyError
+from ..module_utils.core.rlimit import parse_quantity
+from ..module_utils.workspace.plan import VARIABLES, Workspace
+from ..module_utils.workspace.provision import prepare_workspace
 
 
 def read_workspace(given: dict) -> Workspace:

@@ -9,9 +9,9 @@ import tempfile
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from ..module_utils.policy.audit import GARBLED, HostResult, read_host
-from ..module_utils.policy.audit_fleet import Fleet
-from ..module_utils.policy.audit_formats import FORMAT, VERSION, CsvText, JsonText, JunitText
+from ..module_utils.fleet import GARBLED, HostResult, read_host
+from ..module_utils.fleet_formats import FORMAT, VERSION, CsvText, JsonText, JunitText
+from ..module_utils.fleet_view import Fleet
 from .audit_page import PageText
 
 TYPE_CHECKING = False

@@ -11,15 +11,15 @@ from shlex import quote
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from ..module_utils.policy.audit import HOST_STATUSES
-from ..module_utils.policy.quote import clean, clean_all
+from ..module_utils.core.quote import clean, clean_all
+from ..module_utils.fleet import HOST_STATUSES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from typing import Any
 
-    from ..module_utils.policy.audit_fleet import CauseGroup, Fleet
+    from ..module_utils.fleet_view import CauseGroup, Fleet
 
 _PLAYBOOKS = Path(__file__).parents[2] / "playbooks"
 _NAMED = 50

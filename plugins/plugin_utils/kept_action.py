@@ -8,9 +8,9 @@ from pathlib import Path
 from ansible.module_utils.parsing.convert_bool import boolean
 from ansible.plugins.action import ActionBase
 
+from ..module_utils.core.policy_json import parse_json
+from ..module_utils.core.reader import PolicyError
 from ..module_utils.kept import digest_files, pack
-from ..module_utils.policy.policy_json import parse_json
-from ..module_utils.policy.policy_reader import PolicyError
 
 _LIBRARY = Path(__file__).parents[1] / "module_utils"
 _REPORTS = "audit"  # Files of this name serve the controller only.

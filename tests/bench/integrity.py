@@ -28,7 +28,7 @@ def main() -> int:
         parser.add_argument(f"--{name}", type=int, default=default)
     given = parser.parse_args()
     load_library()
-    from mlhost_limits.probe.cache_files import survey_files
+    from mlhost_limits.training.cache_read import survey_files
 
     with tempfile.TemporaryDirectory(dir=given.folder) as name:
         _fill(Path(name), given.files, given.size)

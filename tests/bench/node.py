@@ -23,12 +23,12 @@ _LOOP = Path(__file__).with_name("read_processes.c")
 _BUILD = """
 import sys
 sys.path.insert(0, sys.argv[1])
-from mlhost_limits.zipapp import build_zipapp, read_library
+from mlhost_limits.node.zipapp import build_zipapp, read_library
 with open(sys.argv[2], "wb") as file:
     file.write(build_zipapp(read_library(), sys.executable))
 """
 _PROFILE = (
-    "import json, mlhost_limits.policy.profiles as p; print(json.dumps(p.PROFILES['training']))"
+    "import json, mlhost_limits.core.profiles as p; print(json.dumps(p.PROFILES['training']))"
 )
 _RULES = {"processes": [{"user": "root", "limits": {"nofile": {"soft": 64}, "memlock": "4KiB"}}]}
 

@@ -20,7 +20,10 @@ spec = importlib.util.spec_from_file_location(
     "mlhost_limits", {path!r}, submodule_search_locations=[{folder!r}])
 sys.modules["mlhost_limits"] = module = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(module)
-from mlhost_limits import check, plan_workers, raise_soft_limits, watch_descriptors
+from mlhost_limits import check
+from mlhost_limits import plan_workers
+from mlhost_limits import raise_soft_limits
+from mlhost_limits import watch_descriptors
 """
 _IMPORT = _LOAD + "print(time.process_time() - begin)"
 _PLAN = _LOAD + "plan_workers(tensors_per_batch=8)\nprint(time.process_time() - begin)"

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 import yaml
-from mlhost_limits.policy.schema import SECTIONS, load_policy
+from mlhost_limits.schema import SECTIONS, load_policy
 
 from .markdown import PROMPT, SHELL, Block, find_indented
 from .plan import TOP, find_documents, read_blocks

@@ -9,38 +9,26 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from mlhost_limits.policy import (
-    boot_scripts,
-    compose_file,
-    docker_config,
-    docker_flags,
-    docker_merge,
-    docker_record,
-    edit,
-    limits_conf,
-    pam_limits,
-    pam_reach,
-    pam_stack,
-    proc_limits,
-    redaction,
-    redaction_json,
-    rlimit,
-    schema,
-    session_lines,
-    shell_limits,
-    shm_size,
-    slurm_conf,
-    sshd_config,
-    sysctl_conf,
-    systemd_value,
-    tuned_profile,
-    unit_file,
-)
-from mlhost_limits.policy.docker_problems import find_daemon_json_problems
-from mlhost_limits.policy.dockerd_flags import parse_flags
-from mlhost_limits.policy.rlimit import Rlimit
-from mlhost_limits.policy.sysctl_writes import SYSTEMD, find_procps, resolve_sysctl
+from mlhost_limits import schema
+from mlhost_limits.core import edit, proc_limits, redaction, redaction_json, rlimit
+from mlhost_limits.core.rlimit import Rlimit
+from mlhost_limits.docker import compose_file
+from mlhost_limits.docker import daemon_json as docker_config
+from mlhost_limits.docker import flags as docker_flags
+from mlhost_limits.docker import merge as docker_merge
+from mlhost_limits.docker import record as docker_record
+from mlhost_limits.docker.dockerd_flags import parse_flags
+from mlhost_limits.docker.problems import find_daemon_json_problems
+from mlhost_limits.kernel import boot_scripts, sysctl_conf, tuned_profile
+from mlhost_limits.kernel.sysctl_writes import SYSTEMD, find_procps, resolve_sysctl
 from mlhost_limits.policy_file import parse_policy
+from mlhost_limits.sessions import limits_conf, pam_limits, pam_stack, shell_limits, sshd_config
+from mlhost_limits.sessions import reach as pam_reach
+from mlhost_limits.sessions import unread as session_lines
+from mlhost_limits.shared_memory import size as shm_size
+from mlhost_limits.slurm import slurm_conf
+from mlhost_limits.systemd import unit_file
+from mlhost_limits.systemd import values as systemd_value
 
 WANTED = docker_config.DockerDefaults({"nofile": Rlimit(1024, 4096)}, 2**30)
 ALICE = pam_limits.User("alice", 1001, 1001, frozenset({"alice"}), frozenset({1001}))

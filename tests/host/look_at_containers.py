@@ -7,9 +7,9 @@ import json
 import sys
 import time
 
-from mlhost_limits.check_host import check_host
-from mlhost_limits.check_options import Options
-from mlhost_limits.policy.schema import load_policy
+from mlhost_limits.check import check_host
+from mlhost_limits.core.check_options import Options
+from mlhost_limits.schema import load_policy
 
 started = time.perf_counter()
 result = check_host(load_policy(None, "training"), Options(sections=("docker",)))

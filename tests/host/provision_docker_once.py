@@ -10,10 +10,10 @@ import json
 import subprocess
 import sys
 
-from mlhost_limits.check_host import check_host
-from mlhost_limits.check_options import Options as Look
-from mlhost_limits.policy.schema import load_policy
+from mlhost_limits.check import check_host
+from mlhost_limits.core.check_options import Options as Look
 from mlhost_limits.provision import Options, provision
+from mlhost_limits.schema import load_policy
 
 POLICY = load_policy(None, "training")
 

@@ -23,7 +23,7 @@ PREPARE = f"""
 tar -C /bin -c busybox | docker import - tiny
 cp /etc/default/docker /root/default
 PYTHONPATH=/opt python3 -c '
-from mlhost_limits.policy.schema import load_policy
+from mlhost_limits.schema import load_policy
 from mlhost_limits.provision import provision
 from mlhost_limits.provision_options import Options
 provision(load_policy(None, "training"), Options(docker_restart=True))

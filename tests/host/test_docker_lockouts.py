@@ -29,8 +29,8 @@ FLAG = "--default-ulimit=nofile=1024:4096"
 # Provisions each set of files in turn, and puts back what was there: one start of Python for all.
 REFUSE = r"""
 import glob, json, os, sys
-from mlhost_limits.policy.policy_reader import PolicyError
-from mlhost_limits.policy.schema import load_policy
+from mlhost_limits.core.reader import PolicyError
+from mlhost_limits.schema import load_policy
 from mlhost_limits.provision import provision
 from mlhost_limits.provision_options import Options
 

@@ -41,8 +41,8 @@ PREPARE = r"""
 cat > /opt/refuse.py <<'END'
 import json, sys
 sys.path.insert(0, "/opt")
-from mlhost_limits.policy.policy_reader import PolicyError
-from mlhost_limits.policy.schema import load_policy
+from mlhost_limits.core.reader import PolicyError
+from mlhost_limits.schema import load_policy
 from mlhost_limits.provision import provision
 from mlhost_limits.provision_options import Options
 options = Options(check_mode="--check" in sys.argv)

@@ -26,7 +26,7 @@ PREPARE = r"""
 cat > /opt/measure.py <<'END'
 import json, sys
 sys.path.insert(0, "/opt")
-from mlhost_limits.probe.session import measure_sessions
+from mlhost_limits.sessions.measure import measure_sessions
 wanted, mode = json.loads(sys.argv[1]), sys.argv[2]
 print(json.dumps([one[:6] for one in measure_sessions([tuple(pair) for pair in wanted], mode)]))
 END

@@ -19,7 +19,7 @@ START = Path(__file__).with_name("start_slurm.sh")
 DROP_INS = "/etc/systemd/system/slurmd.service.d"
 PROVISION = """
 import json, sys
-from mlhost_limits.policy.schema import load_policy
+from mlhost_limits.schema import load_policy
 from mlhost_limits.provision import Options, provision
 policy = load_policy(json.load(open("/opt/policy.json")), "none")
 options = Options(sections=("slurm",), slurm_restart=True, slurm_conf=True)

@@ -348,7 +348,7 @@ docker run -d --name first --network none tiny /busybox sleep 9999
 python3 - <<'END' > /root/kept.json
 import json, sys
 sys.path.insert(0, "/opt")
-from mlhost_limits.probe.docker import ask
+from mlhost_limits.docker.api_read import ask
 row = ask("GET", "/containers/json")[0]
 print(json.dumps({"version": ask("GET", "/version"), "info": ask("GET", "/info"), "row": row,
                   "details": ask("GET", "/containers/" + row["Id"] + "/json")}))

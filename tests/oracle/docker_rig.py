@@ -14,8 +14,8 @@ import subprocess
 import sys
 import time
 
-from mlhost_limits.probe.canary import run_canary
-from mlhost_limits.probe.docker import exchange
+from mlhost_limits.docker.api_read import exchange
+from mlhost_limits.docker.measure import run_canary
 
 FOLDER = "/run/oracle"
 SOCKET = f"{FOLDER}/docker.sock"

@@ -18,14 +18,14 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from mlhost_limits.policy.pam_limits import find_dialect, find_obstacle, read_lines
-from mlhost_limits.policy.user import User
-from mlhost_limits.probe.children import run_in_children
-from mlhost_limits.probe.files import read_os_release
-from mlhost_limits.probe.libpam import Libpam, PamCall, load_modules
-from mlhost_limits.probe.limits_files import find_hanging_limits_files, read_limits_files
-from mlhost_limits.probe.own_limits import read_own_limits, set_own_limits
-from mlhost_limits.probe.users import read_user
+from mlhost_limits.core.user import User
+from mlhost_limits.host.children import run_in_children
+from mlhost_limits.host.files import read_os_release
+from mlhost_limits.host.own_limits import read_own_limits, set_own_limits
+from mlhost_limits.host.users import read_user
+from mlhost_limits.sessions.libpam_measure import Libpam, PamCall, load_modules
+from mlhost_limits.sessions.limits_read import find_hanging_limits_files, read_limits_files
+from mlhost_limits.sessions.pam_limits import find_dialect, find_obstacle, read_lines
 
 from tests.oracle.limits_files import HANGING, LIMITS_CONF, LIMITS_D, USERS, Files, make_files
 from tests.oracle.pam_prediction import Session, identify, predict, predict_untouched, read_kernel

@@ -14,8 +14,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NoReturn
 
-from mlhost_limits.policy.rlimit import Rlimit
-from mlhost_limits.probe.own_limits import read_own_limits, set_own_limits
+from mlhost_limits.core.rlimit import Rlimit
+from mlhost_limits.host.own_limits import read_own_limits, set_own_limits
 
 from tests.oracle.limits_files import GROUP, LOGGED_IN, PASSWD
 

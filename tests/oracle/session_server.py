@@ -6,7 +6,7 @@ from __future__ import annotations
 import json
 import sys
 
-from mlhost_limits.probe.session import measure_sessions
+from mlhost_limits.sessions.measure import measure_sessions
 
 from tests.oracle.pam_rig import write_files
 

@@ -25,9 +25,10 @@ if find_spec("mlhost_limits") is None:
 
     load_library()
 
-from mlhost_limits.policy.proc_limits import parse_proc_limits
-from mlhost_limits.policy.rlimit import ITEMS, UNLIMITED, Rlimit
-from mlhost_limits.policy.slurm_conf import (
+from mlhost_limits.core.proc_limits import parse_proc_limits
+from mlhost_limits.core.rlimit import ITEMS, UNLIMITED, Rlimit
+from mlhost_limits.slurm.model import JobFacts, predict_job
+from mlhost_limits.slurm.slurm_conf import (
     EXCEPT,
     PROPAGATE,
     USE_PAM,
@@ -35,7 +36,6 @@ from mlhost_limits.policy.slurm_conf import (
     read_propagation,
     read_use_pam,
 )
-from mlhost_limits.policy.slurm_model import JobFacts, predict_job
 
 from tests.oracle.slurm_files import make_conf
 from tests.oracle.userland import mount, mount_root, run_inside

@@ -20,10 +20,10 @@ if find_spec("mlhost_limits") is None:  # On a guest it is installed.
 
     load_library()
 
-from mlhost_limits.policy.sysctl_conf import SYSCTL_CONF
-from mlhost_limits.policy.sysctl_writes import SYSTEMD, Reader, find_procps, resolve_sysctl
-from mlhost_limits.probe.files import read_os_release, read_text
-from mlhost_limits.probe.sysctl_files import read_sysctl_files
+from mlhost_limits.host.files import read_os_release, read_text
+from mlhost_limits.kernel.files_read import read_sysctl_files
+from mlhost_limits.kernel.sysctl_conf import SYSCTL_CONF
+from mlhost_limits.kernel.sysctl_writes import SYSTEMD, Reader, find_procps, resolve_sysctl
 
 from tests.oracle.sysctl_trees import (
     BASES,

@@ -25,18 +25,18 @@ if find_spec("mlhost_limits") is None:  # On a guest it is installed.
 
     load_library()
 
-from mlhost_limits.policy.proc_limits import parse_proc_limits
-from mlhost_limits.policy.rlimit import RLIMITS, UNLIMITED, Rlimit
-from mlhost_limits.policy.services_policy import TASKS
-from mlhost_limits.policy.systemd_limits import (
+from mlhost_limits.core.proc_limits import parse_proc_limits
+from mlhost_limits.core.rlimit import RLIMITS, UNLIMITED, Rlimit
+from mlhost_limits.services.policy import TASKS
+from mlhost_limits.services.tasks_max import predict_default, predict_tasks
+from mlhost_limits.systemd.limits import (
     Reading,
     read_manager_limits,
     read_unit_limits,
     resolve_unit_limits,
 )
-from mlhost_limits.policy.tasks_max import predict_default, predict_tasks
-from mlhost_limits.policy.unit_model import Files as UnitFiles
-from mlhost_limits.probe.unit import read_manager_files, read_unit_files
+from mlhost_limits.systemd.model import Files as UnitFiles
+from mlhost_limits.systemd.unit_read import read_manager_files, read_unit_files
 
 from tests.oracle.systemd_files import (
     BASES,

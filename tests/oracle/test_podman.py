@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from mlhost_limits.policy.containers_conf import MAIN, ConfError, order_files, read_conf, resolve
-from mlhost_limits.policy.rlimit import UNLIMITED
+from mlhost_limits.core.rlimit import UNLIMITED
+from mlhost_limits.podman.containers_conf import MAIN, ConfError, order_files, read_conf, resolve
 
 from tests.host import image
 from tests.oracle.podman_rig import FOLDER

@@ -7,11 +7,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from mlhost_limits.policy.keys import BOUNDS, Key
-from mlhost_limits.policy.policy_keys import SECTIONS
-from mlhost_limits.policy.profiles import DEFAULT_PROFILE, PROFILES
-from mlhost_limits.policy.rlimit import ITEMS, format_quantity
-from mlhost_limits.policy.training_policy import NEEDS, DeepSpeed, Training
+from mlhost_limits.core.keys import BOUNDS, Key
+from mlhost_limits.core.profiles import DEFAULT_PROFILE, PROFILES
+from mlhost_limits.core.rlimit import ITEMS, format_quantity
+from mlhost_limits.policy_keys import SECTIONS
+from mlhost_limits.training.policy import NEEDS, DeepSpeed, Training
 
 PAGE = Path(__file__).parents[2] / "docs" / "policy-reference.md"
 COMMAND = "python -m tests.reference"

@@ -53,8 +53,8 @@ def try_rule() -> dict[str, Any]:
 
 def find(setting: Setting) -> tuple[int, int]:
     """Return the product's floor of a node and of a GPU."""
-    from mlhost_limits.policy.deepspeed_floor import find_floor
-    from mlhost_limits.policy.training_policy import DeepSpeed
+    from mlhost_limits.training.deepspeed_floor import find_floor
+    from mlhost_limits.training.policy import DeepSpeed
 
     floor = find_floor(DeepSpeed(*setting))
     return floor.node, floor.gpu

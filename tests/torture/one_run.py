@@ -12,9 +12,9 @@ import json
 import sys
 
 from mlhost_limits import provision as provision_module
-from mlhost_limits.policy.policy_reader import PolicyError
-from mlhost_limits.policy.schema import load_policy
-from mlhost_limits.probe.session import measure_sessions
+from mlhost_limits.core.reader import PolicyError
+from mlhost_limits.schema import load_policy
+from mlhost_limits.sessions.measure import measure_sessions
 
 POLICY = {
     "kernel": {"vm.max_map_count": 262144},

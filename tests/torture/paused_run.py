@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable
 
 import one_run
-from mlhost_limits.apply import replace
+from mlhost_limits.write import replace
 
 STEPS = ("_write_temporary", "swap", "place", "take_away", "_sync_folder", "_discard")
 

@@ -7,7 +7,7 @@ import os
 import re
 from collections.abc import Callable
 
-from mlhost_limits.probe.marks import make_mark
+from mlhost_limits.host.marks import make_mark
 
 
 def run_in_dead(make: Callable[[], str]) -> str:

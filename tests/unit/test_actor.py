@@ -10,13 +10,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from mlhost_limits import actor
-from mlhost_limits.actor import find_actor, is_roots
-from mlhost_limits.check_cache_files import check_cache_files
-from mlhost_limits.check_output import check_output
-from mlhost_limits.policy.cause import Cause
-from mlhost_limits.policy.folder_facts import FolderFacts
-from mlhost_limits.policy.training_policy import Training
+from mlhost_limits.core.cause import Cause
+from mlhost_limits.training import actor
+from mlhost_limits.training.actor import find_actor, is_roots
+from mlhost_limits.training.files_check import check_cache_files
+from mlhost_limits.training.folder_facts import FolderFacts
+from mlhost_limits.training.output_check import check_output
+from mlhost_limits.training.policy import Training
 
 NOBODY = 65534
 ROOT_ONLY = pytest.mark.skipif(os.geteuid() != 0, reason="only root gives a folder away")

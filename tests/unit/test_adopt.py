@@ -8,20 +8,20 @@ from pathlib import Path
 import pytest
 import yaml
 from mlhost_limits.cli import COMPLIES, REFUSED, main
-from mlhost_limits.policy.edit import HEADER
-from mlhost_limits.policy.pam_limits import LIMITS_CONF, find_dialect
-from mlhost_limits.policy.plan import SectionPlan
-from mlhost_limits.policy.plan_docker import DockerState, plan_docker
-from mlhost_limits.policy.plan_kernel import KernelOptions, plan_kernel
-from mlhost_limits.policy.plan_services import ServicesState, plan_services
-from mlhost_limits.policy.plan_sessions import SessionsOptions, plan_sessions
-from mlhost_limits.policy.schema import Policy, load_policy
-from mlhost_limits.policy.unit_model import Files
-from mlhost_limits.probe.files import read_os_release
-from mlhost_limits.probe.limits_files import read_limits_files
-from mlhost_limits.probe.sysctl_files import read_sysctl_files
-from mlhost_limits.probe.unit import read_manager_files, read_unit_files
+from mlhost_limits.core.edit import HEADER
+from mlhost_limits.core.plan import SectionPlan
+from mlhost_limits.docker.plan import DockerState, plan_docker
+from mlhost_limits.host.files import read_os_release
+from mlhost_limits.kernel.files_read import read_sysctl_files
+from mlhost_limits.kernel.plan import KernelOptions, plan_kernel
 from mlhost_limits.resolve import resolve_tree
+from mlhost_limits.schema import Policy, load_policy
+from mlhost_limits.services.plan import ServicesState, plan_services
+from mlhost_limits.sessions.limits_read import read_limits_files
+from mlhost_limits.sessions.pam_limits import LIMITS_CONF, find_dialect
+from mlhost_limits.sessions.plan import SessionsOptions, plan_sessions
+from mlhost_limits.systemd.model import Files
+from mlhost_limits.systemd.unit_read import read_manager_files, read_unit_files
 
 UNITS = ("docker.service", "slurmd.service", "user-.slice", "own.service")
 FILES = {

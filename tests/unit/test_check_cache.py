@@ -15,10 +15,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from mlhost_limits.check_cache import check_cache, find_user
-from mlhost_limits.check_cache_files import check_cache_files, make_progress
-from mlhost_limits.policy.finding import Finding
-from mlhost_limits.policy.training_policy import Training
+from mlhost_limits.core.finding import Finding
+from mlhost_limits.training.cache_check import check_cache, find_user
+from mlhost_limits.training.files_check import check_cache_files, make_progress
+from mlhost_limits.training.policy import Training
 
 from tests.unit.policy.archives import make_pt
 
@@ -78,7 +78,7 @@ def test_the_variables_of_this_process_count(top: Path, monkeypatch: pytest.Monk
     assert told(found)["WDS_CACHE"] == "unknown"
     site = top / "lib"
     monkeypatch.setattr(
-        "mlhost_limits.check_cache.read_versions", lambda *_words: {"webdataset": "1"}
+        "mlhost_limits.training.cache_check.read_versions", lambda *_words: {"webdataset": "1"}
     )
     assert told(look(cache_dir=str(top), python=f"{site}/python"))["WDS_CACHE"] == "pass"
     assert "WDS_CACHE" not in told(look(cache_dir=str(top), place="session:root@sshd"))

@@ -6,12 +6,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from mlhost_limits.check_host import CheckResult, check_host
-from mlhost_limits.check_options import Options
+from mlhost_limits.check import CheckResult, check_host
 from mlhost_limits.cli import FALLS_SHORT, REFUSED, main
-from mlhost_limits.policy.finding import Finding
-from mlhost_limits.policy.schema import load_policy
+from mlhost_limits.core.check_options import Options
+from mlhost_limits.core.finding import Finding
 from mlhost_limits.provision_others import find_foretold
+from mlhost_limits.schema import load_policy
 
 LIMITS_CONF = "/etc/security/limits.conf"
 OURS = "/etc/security/limits.d/90-mlhost.conf"

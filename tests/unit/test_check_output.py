@@ -11,10 +11,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from mlhost_limits.check_output import check_output
-from mlhost_limits.policy.finding import Finding
-from mlhost_limits.policy.training_policy import Training
-from mlhost_limits.probe.output import read_checkpoints, read_processes
+from mlhost_limits.core.finding import Finding
+from mlhost_limits.training.output_check import check_output
+from mlhost_limits.training.output_read import read_checkpoints, read_processes
+from mlhost_limits.training.policy import Training
 
 from tests.unit.policy.archives import make_pt, make_safetensors
 
@@ -130,7 +130,7 @@ def test_a_directory_that_cannot_be_read_is_unknown(
     def refuse(_path: str, _uid: int) -> None:
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr("mlhost_limits.check_output.read_checkpoints", refuse)
+    monkeypatch.setattr("mlhost_limits.training.output_check.read_checkpoints", refuse)
     assert look(top)["checkpoints"].status == "unknown"
 
 

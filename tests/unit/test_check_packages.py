@@ -6,11 +6,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from mlhost_limits import check_gpus as module
-from mlhost_limits.check_gpus import check_gpus
-from mlhost_limits.check_packages import check_packages
-from mlhost_limits.policy.training_policy import Gpus, Training
-from mlhost_limits.probe.gpus import read_gpus
+from mlhost_limits.training import gpus_check as module
+from mlhost_limits.training.gpus_check import check_gpus
+from mlhost_limits.training.gpus_read import read_gpus
+from mlhost_limits.training.packages_check import check_packages
+from mlhost_limits.training.policy import Gpus, Training
 
 TWO = """0, GPU-a, NVIDIA A100, 81920, 4, Enabled, Disabled
 1, GPU-b, NVIDIA A100, 81920, 4, Enabled, Disabled"""

@@ -4,18 +4,19 @@
 from __future__ import annotations
 
 import pytest
-from mlhost_limits import check_processes, explain_processes
-from mlhost_limits.policy.cause import Cause
-from mlhost_limits.policy.finding import FAIL, PASS, UNKNOWN, Finding
-from mlhost_limits.policy.policy_reader import Limit
-from mlhost_limits.policy.proc_limits import RLIMITS
-from mlhost_limits.policy.process_causes import Verdict
-from mlhost_limits.policy.process_owner import MAKER
-from mlhost_limits.policy.processes_policy import ProcessRule
-from mlhost_limits.policy.remedy import Remedy
-from mlhost_limits.policy.rlimit import UNLIMITED, Rlimit
-from mlhost_limits.probe.evidence import Evidence
-from mlhost_limits.probe.process import Process
+from mlhost_limits.core.cause import Cause
+from mlhost_limits.core.finding import FAIL, PASS, UNKNOWN, Finding
+from mlhost_limits.core.proc_limits import RLIMITS
+from mlhost_limits.core.process_owner import MAKER
+from mlhost_limits.core.reader import Limit
+from mlhost_limits.core.remedy import Remedy
+from mlhost_limits.core.rlimit import UNLIMITED, Rlimit
+from mlhost_limits.host.process import Process
+from mlhost_limits.processes import check as check_processes
+from mlhost_limits.processes import diagnose as explain_processes
+from mlhost_limits.processes.causes import Verdict
+from mlhost_limits.processes.policy import ProcessRule
+from mlhost_limits.sessions.evidence import Evidence
 
 UNIT = "/system.slice/slurmd.service"
 OWN = "/user.slice/user-1000.slice/user@1000.service"
@@ -64,7 +65,7 @@ def host(monkeypatch: pytest.MonkeyPatch) -> Host:
             raise ProcessLookupError(process.pid)
         return made.owners[process.pid]
 
-    monkeypatch.setattr("mlhost_limits.probe.evidence.find_processes", lambda: made.processes)
+    monkeypatch.setattr("mlhost_limits.sessions.evidence.find_processes", lambda: made.processes)
     monkeypatch.setattr(check_processes, "read_limits", read)
     monkeypatch.setattr(check_processes, "find_owner", find)
     monkeypatch.setattr(check_processes, "_find_moved", lambda _unit: [])

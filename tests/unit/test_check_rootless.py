@@ -7,14 +7,14 @@ import os
 from typing import Any
 
 import pytest
-from mlhost_limits import check_rootless
-from mlhost_limits.policy.dockerd_flags import Flag
-from mlhost_limits.policy.finding import Observation, Requirement, judge
-from mlhost_limits.policy.schema import load_policy
-from mlhost_limits.probe.docker_evidence import DockerEvidence
-from mlhost_limits.probe.docker_rootless import RootlessEvidence
-from mlhost_limits.probe.evidence import Evidence
-from mlhost_limits.probe.process import read_process
+from mlhost_limits.core.finding import Observation, Requirement, judge
+from mlhost_limits.docker import rootless_check as check_rootless
+from mlhost_limits.docker.dockerd_flags import Flag
+from mlhost_limits.docker.read import DockerEvidence
+from mlhost_limits.docker.rootless_read import RootlessEvidence
+from mlhost_limits.host.process import read_process
+from mlhost_limits.schema import load_policy
+from mlhost_limits.sessions.evidence import Evidence
 
 POLICY: Any = load_policy(None, "training").docker
 

@@ -6,18 +6,20 @@ from __future__ import annotations
 import os
 
 import pytest
-from mlhost_limits import check_logind, check_services, explain_services
-from mlhost_limits.policy.finding import FAIL, PASS, UNKNOWN
-from mlhost_limits.policy.policy_reader import Limit
-from mlhost_limits.policy.proc_limits import RLIMITS
-from mlhost_limits.policy.rlimit import UNLIMITED, Rlimit
-from mlhost_limits.policy.services_policy import ServicesPolicy, UnitRule
-from mlhost_limits.policy.unit_model import Files
-from mlhost_limits.probe import service_canary
-from mlhost_limits.probe.evidence import Evidence
-from mlhost_limits.probe.pids_max import Level
-from mlhost_limits.probe.process import Process
-from mlhost_limits.probe.systemd_show import Shown
+from mlhost_limits.core.finding import FAIL, PASS, UNKNOWN
+from mlhost_limits.core.proc_limits import RLIMITS
+from mlhost_limits.core.reader import Limit
+from mlhost_limits.core.rlimit import UNLIMITED, Rlimit
+from mlhost_limits.host.process import Process
+from mlhost_limits.services import check as check_services
+from mlhost_limits.services import diagnose as explain_services
+from mlhost_limits.services import logind_check as check_logind
+from mlhost_limits.services import measure as service_canary
+from mlhost_limits.services.policy import ServicesPolicy, UnitRule
+from mlhost_limits.services.tasks_read import Level
+from mlhost_limits.sessions.evidence import Evidence
+from mlhost_limits.systemd.manager_read import Shown
+from mlhost_limits.systemd.model import Files
 
 UNIT = "mlhost-nobody.service"
 RULE = UnitRule({"nofile": Limit(100, 200, 300)}, 50)
@@ -35,7 +37,7 @@ def host(monkeypatch: pytest.MonkeyPatch) -> dict[int, dict[str, Rlimit]]:
     """Return what processes of our unit have, by pid, for a test to fill in."""
     held: dict[int, dict[str, Rlimit]] = {}
     monkeypatch.setattr(
-        "mlhost_limits.probe.evidence.find_processes",
+        "mlhost_limits.sessions.evidence.find_processes",
         lambda: [Process(pid, "x", 0, f"0::/system.slice/{UNIT}", pid) for pid in held],
     )
 
@@ -50,7 +52,7 @@ def host(monkeypatch: pytest.MonkeyPatch) -> dict[int, dict[str, Rlimit]]:
     monkeypatch.setattr(check_services, "read_levels", lambda _cgroup: [level])
     monkeypatch.setattr(service_canary, "is_booted", lambda: False)
     shown = Shown(limits(100, 200), 1, False, 0.0)
-    monkeypatch.setattr("mlhost_limits.unit_facts.show_unit", lambda _unit: shown)
+    monkeypatch.setattr("mlhost_limits.systemd.read.show_unit", lambda _unit: shown)
     return held
 
 

@@ -6,16 +6,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import pytest
-from mlhost_limits import check_sessions
-from mlhost_limits.policy.finding import Finding
-from mlhost_limits.policy.policy_reader import Limit
-from mlhost_limits.policy.proc_limits import RLIMITS
-from mlhost_limits.policy.rlimit import UNLIMITED, Rlimit
-from mlhost_limits.policy.sessions_policy import SessionRule
-from mlhost_limits.policy.user import User
-from mlhost_limits.probe.evidence import Evidence
-from mlhost_limits.probe.session import SessionResult
-from mlhost_limits.probe.shell_limits import ShellResult
+from mlhost_limits.core.finding import Finding
+from mlhost_limits.core.proc_limits import RLIMITS
+from mlhost_limits.core.reader import Limit
+from mlhost_limits.core.rlimit import UNLIMITED, Rlimit
+from mlhost_limits.core.user import User
+from mlhost_limits.sessions import check as check_sessions
+from mlhost_limits.sessions.evidence import Evidence
+from mlhost_limits.sessions.measure import SessionResult
+from mlhost_limits.sessions.policy import SessionRule
+from mlhost_limits.sessions.shell_limits_measure import ShellResult
 
 USERS = {"root": 0, "alice": 1000, "bob": 1001, "carol": 1002}
 EVERYONE = SessionRule(("*",), {"nofile": Limit(100)})

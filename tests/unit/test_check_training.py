@@ -7,12 +7,9 @@ import importlib
 from types import SimpleNamespace
 
 import pytest
-from mlhost_limits import check_logind, training_limits, training_runner, training_survey
-from mlhost_limits import check_training as subject
-from mlhost_limits.check_host import check_host
-from mlhost_limits.check_options import Options
-from mlhost_limits.policy.docker_policy import DockerPolicy
-from mlhost_limits.policy.finding import (
+from mlhost_limits.check import check_host
+from mlhost_limits.core.check_options import Options
+from mlhost_limits.core.finding import (
     FAIL,
     PASS,
     UNKNOWN,
@@ -21,18 +18,24 @@ from mlhost_limits.policy.finding import (
     Requirement,
     judge_limits,
 )
-from mlhost_limits.policy.policy_reader import Limit, PolicyError
-from mlhost_limits.policy.rlimit import UNLIMITED, Rlimit
-from mlhost_limits.policy.schema import Policy
-from mlhost_limits.policy.services_policy import ServicesPolicy, UnitRule
-from mlhost_limits.policy.sessions_policy import SessionRule
-from mlhost_limits.policy.slurm_policy import SlurmPolicy
-from mlhost_limits.policy.training_causes import Room
-from mlhost_limits.policy.training_policy import NEEDS, DeepSpeed, Gpus, Training
-from mlhost_limits.policy.user import User
-from mlhost_limits.probe.evidence import Evidence
-from mlhost_limits.probe.systemd_show import Bounds
-from mlhost_limits.training_runner import Cpus, Runner
+from mlhost_limits.core.reader import Limit, PolicyError
+from mlhost_limits.core.rlimit import UNLIMITED, Rlimit
+from mlhost_limits.core.user import User
+from mlhost_limits.docker.policy import DockerPolicy
+from mlhost_limits.schema import Policy
+from mlhost_limits.services import logind_check as check_logind
+from mlhost_limits.services.policy import ServicesPolicy, UnitRule
+from mlhost_limits.sessions.evidence import Evidence
+from mlhost_limits.sessions.policy import SessionRule
+from mlhost_limits.slurm.policy import SlurmPolicy
+from mlhost_limits.systemd.manager_read import Bounds
+from mlhost_limits.training import check as subject
+from mlhost_limits.training import limits_check as training_limits
+from mlhost_limits.training import runner_read as training_runner
+from mlhost_limits.training import survey as training_survey
+from mlhost_limits.training.causes import Room
+from mlhost_limits.training.policy import NEEDS, DeepSpeed, Gpus, Training
+from mlhost_limits.training.runner_read import Cpus, Runner
 
 MIB, GIB = 2**20, 2**30
 RUN = Training(workers=8, prefetch=4, tensors_per_batch=4, batch_size=MIB)
@@ -111,7 +114,7 @@ def test_soft_and_hard_are_told_apart(host: SimpleNamespace) -> None:
 def test_too_few_files_for_the_whole_host(
     host: SimpleNamespace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from mlhost_limits import explain_kernel
+    from mlhost_limits.kernel import diagnose as explain_kernel
 
     monkeypatch.setattr(explain_kernel, "explain_kernel", lambda findings, *_asked: findings)
     host.file_max = 1100
@@ -375,7 +378,7 @@ def test_named_files_are_lost_at_the_last_logout(
 def test_a_process_that_falls_short_is_explained_where_probes_may_look(
     probe: str, host: SimpleNamespace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from mlhost_limits import explain_processes
+    from mlhost_limits.processes import diagnose as explain_processes
 
     asked = []
     monkeypatch.setattr(
@@ -416,7 +419,7 @@ def test_what_a_run_names_is_looked_at(
 def test_a_gpu_holds_the_model_states_at_least(
     memory: int | None, least: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from mlhost_limits import check_gpus
+    from mlhost_limits.training import gpus_check as check_gpus
 
     asked: list[Training] = []
     monkeypatch.setattr(check_gpus, "check_gpus", lambda run: asked.append(run) or [PASSED])

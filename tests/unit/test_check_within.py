@@ -12,11 +12,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from mlhost_limits import check_host, check_within
-from mlhost_limits.check_options import Options
-from mlhost_limits.place import Place
-from mlhost_limits.policy.finding import LOOK, Finding, Observation, Requirement, judge
-from mlhost_limits.policy.schema import Policy, load_policy
+from mlhost_limits import check as check_host
+from mlhost_limits import check_within
+from mlhost_limits.core.check_options import Options
+from mlhost_limits.core.finding import LOOK, Finding, Observation, Requirement, judge
+from mlhost_limits.core.place import Place
+from mlhost_limits.schema import Policy, load_policy
 
 POLICY = load_policy({"kernel": {"fs.nr_open": 1}}, "none")
 NAMES = ("kernel", "sessions", "docker")

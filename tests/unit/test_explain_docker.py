@@ -9,18 +9,19 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from mlhost_limits import explain_docker, trace_docker
-from mlhost_limits.apply import docker
-from mlhost_limits.explain_docker import SeenContainer, SeenDocker, describe, find_dead, gather
-from mlhost_limits.policy.docker_compose import Compose
-from mlhost_limits.policy.dockerd_flags import Flag
-from mlhost_limits.policy.finding import FAIL, Observation, Requirement, judge
-from mlhost_limits.policy.rlimit import UNLIMITED, Rlimit
-from mlhost_limits.policy.schema import load_policy
-from mlhost_limits.probe.docker import Container, Daemon
-from mlhost_limits.probe.docker_evidence import DockerEvidence, UnitRead
-from mlhost_limits.probe.evidence import Evidence
-from mlhost_limits.probe.process import read_limits, read_process
+from mlhost_limits.core.finding import FAIL, Observation, Requirement, judge
+from mlhost_limits.core.rlimit import UNLIMITED, Rlimit
+from mlhost_limits.docker import diagnose as explain_docker
+from mlhost_limits.docker import explain as trace_docker
+from mlhost_limits.docker import settle as docker
+from mlhost_limits.docker.api_read import Container, Daemon
+from mlhost_limits.docker.compose import Compose
+from mlhost_limits.docker.diagnose import SeenContainer, SeenDocker, describe, find_dead, gather
+from mlhost_limits.docker.dockerd_flags import Flag
+from mlhost_limits.docker.read import DockerEvidence, UnitRead
+from mlhost_limits.host.process import read_limits, read_process
+from mlhost_limits.schema import load_policy
+from mlhost_limits.sessions.evidence import Evidence
 
 POLICY: Any = load_policy(None, "training").docker
 NEW = "new-container:docker"

@@ -7,12 +7,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from mlhost_limits import explain_kernel as explain
-from mlhost_limits.policy.finding import Finding, Observation, judge
-from mlhost_limits.policy.kernel_policy import KernelValue, require_kernel
-from mlhost_limits.probe.boot import BootEvidence
-from mlhost_limits.probe.evidence import Evidence
-from mlhost_limits.probe.sysctl_files import read_sysctl_files
+from mlhost_limits.core.finding import Finding, Observation, judge
+from mlhost_limits.kernel import diagnose as explain
+from mlhost_limits.kernel.boot_read import BootEvidence
+from mlhost_limits.kernel.files_read import read_sysctl_files
+from mlhost_limits.kernel.policy import KernelValue, require_kernel
+from mlhost_limits.sessions.evidence import Evidence
 
 MAPS = "vm.max_map_count"
 GOOD = {"etc/sysctl.d/90-a.conf": f"{MAPS} = 262144\n"}
@@ -112,7 +112,7 @@ def test_files_that_cannot_be_read_leave_the_boot_unknown(
     def refuse(*_words: object) -> None:
         raise PermissionError("no")
 
-    monkeypatch.setattr("mlhost_limits.probe.evidence.BootEvidence", refuse)
+    monkeypatch.setattr("mlhost_limits.sessions.evidence.BootEvidence", refuse)
     assert tell(ask(evidence, "1")) == ("fail", [], "unknown")
 
 
@@ -123,7 +123,7 @@ def test_a_slip_in_a_key_is_found(look: Look) -> None:
 
 
 def test_nr_open_is_not_lowered_below_what_limits_files_state(look: Look) -> None:
-    from mlhost_limits.policy.limits_conf import parse_limits_conf
+    from mlhost_limits.sessions.limits_conf import parse_limits_conf
 
     evidence = look(SYSTEMD, {"fs.nr_open": "1048576"})
     text = "* hard nofile 1048570\n* - nofile unlimited\n* hard nproc 5\nbad\n* hard nofile x\n"

@@ -4,12 +4,12 @@
 from __future__ import annotations
 
 import pytest
-from mlhost_limits import explain_podman
-from mlhost_limits.policy.containers_conf import read_conf
-from mlhost_limits.policy.finding import Observation, Requirement, judge
-from mlhost_limits.policy.podman_causes import PodmanFacts
-from mlhost_limits.policy.podman_policy import PodmanPolicy
-from mlhost_limits.probe.evidence import Evidence
+from mlhost_limits.core.finding import Observation, Requirement, judge
+from mlhost_limits.podman import diagnose as explain_podman
+from mlhost_limits.podman.causes import PodmanFacts
+from mlhost_limits.podman.containers_conf import read_conf
+from mlhost_limits.podman.policy import PodmanPolicy
+from mlhost_limits.sessions.evidence import Evidence
 
 SIZE = 2**30
 WANTED = Requirement("new-container:podman", "shm_size", "value", SIZE, unit="bytes")

@@ -6,20 +6,21 @@ from __future__ import annotations
 import os
 
 import pytest
-from mlhost_limits import explain_logins, explain_processes
-from mlhost_limits.explain_logins import Way, find_job, find_login
-from mlhost_limits.explain_processes import explain_process, explain_representative
-from mlhost_limits.policy.cause import Cause, Outlook
-from mlhost_limits.policy.finding import judge_limits
-from mlhost_limits.policy.policy_reader import Limit
-from mlhost_limits.policy.process_causes import Verdict
-from mlhost_limits.policy.remedy import Remedy
-from mlhost_limits.policy.rlimit import Rlimit
-from mlhost_limits.probe.evidence import Evidence
-from mlhost_limits.probe.process import Process
-from mlhost_limits.probe.process_clues import Login
-from mlhost_limits.probe.users import name_user
-from mlhost_limits.unit_facts import Seen, World, _find_switch
+from mlhost_limits.core.cause import Cause, Outlook
+from mlhost_limits.core.finding import judge_limits
+from mlhost_limits.core.reader import Limit
+from mlhost_limits.core.remedy import Remedy
+from mlhost_limits.core.rlimit import Rlimit
+from mlhost_limits.host.process import Process
+from mlhost_limits.host.users import name_user
+from mlhost_limits.processes import diagnose as explain_processes
+from mlhost_limits.processes import logins_read as explain_logins
+from mlhost_limits.processes.causes import Verdict
+from mlhost_limits.processes.diagnose import explain_process, explain_representative
+from mlhost_limits.processes.logins_read import Way, find_job, find_login
+from mlhost_limits.processes.read import Login
+from mlhost_limits.sessions.evidence import Evidence
+from mlhost_limits.systemd.read import Seen, World, _find_switch
 
 WANTED = {"nofile": Limit(65536, 131072)}
 GOOD, LOW = Rlimit(65536, 131072), Rlimit(1024, 131072)

@@ -6,22 +6,24 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import pytest
-from mlhost_limits import check_slurm, check_slurm_logins, explain_slurm
-from mlhost_limits.check_slurm import PLACE, Login
-from mlhost_limits.policy.cause import Cause
-from mlhost_limits.policy.finding import Finding
-from mlhost_limits.policy.policy_reader import Limit
-from mlhost_limits.policy.process_causes import Verdict
-from mlhost_limits.policy.remedy import Remedy
-from mlhost_limits.policy.rlimit import RLIMITS, UNLIMITED, Rlimit
-from mlhost_limits.policy.slurm_conf import parse_slurm_conf
-from mlhost_limits.policy.slurm_confines import Confines, Level, Size
-from mlhost_limits.policy.slurm_policy import SlurmPolicy
-from mlhost_limits.probe.evidence import Evidence
-from mlhost_limits.probe.process import Process
-from mlhost_limits.probe.session import SessionResult
-from mlhost_limits.probe.slurm import SlurmFiles
-from mlhost_limits.probe.slurm_job import Job, Node
+from mlhost_limits.core.cause import Cause
+from mlhost_limits.core.finding import Finding
+from mlhost_limits.core.reader import Limit
+from mlhost_limits.core.remedy import Remedy
+from mlhost_limits.core.rlimit import RLIMITS, UNLIMITED, Rlimit
+from mlhost_limits.host.process import Process
+from mlhost_limits.processes.causes import Verdict
+from mlhost_limits.sessions.evidence import Evidence
+from mlhost_limits.sessions.measure import SessionResult
+from mlhost_limits.slurm import check as check_slurm
+from mlhost_limits.slurm import diagnose as explain_slurm
+from mlhost_limits.slurm import logins_check as check_slurm_logins
+from mlhost_limits.slurm.check import PLACE, Login
+from mlhost_limits.slurm.confines import Confines, Level, Size
+from mlhost_limits.slurm.measure import Job, Node
+from mlhost_limits.slurm.policy import SlurmPolicy
+from mlhost_limits.slurm.read import SlurmFiles
+from mlhost_limits.slurm.slurm_conf import parse_slurm_conf
 
 C = "/etc/slurm/slurm.conf"
 NO_LIMIT = Rlimit(UNLIMITED, UNLIMITED)

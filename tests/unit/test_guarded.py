@@ -9,9 +9,9 @@ import time
 from pathlib import Path
 
 import pytest
-from mlhost_limits import guarded
-from mlhost_limits.guarded import describe_trouble, run_guarded
-from mlhost_limits.policy.policy_reader import PolicyError
+from mlhost_limits.core.reader import PolicyError
+from mlhost_limits.host import guarded
+from mlhost_limits.host.guarded import describe_trouble, run_guarded
 
 
 def test_what_a_task_returns_comes_back_however_long_it_is() -> None:

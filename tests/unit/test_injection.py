@@ -8,20 +8,20 @@ import ast
 from pathlib import Path
 
 import pytest
-from mlhost_limits.policy.docker_config import DockerDefaults
-from mlhost_limits.policy.docker_merge import merge_daemon_json
-from mlhost_limits.policy.finding import Observation, judge, require_limits
-from mlhost_limits.policy.json_text import find_members
-from mlhost_limits.policy.limits_conf import parse_limits_conf
-from mlhost_limits.policy.pam_limits import DROP_IN, Dialect
-from mlhost_limits.policy.plan_kernel import KernelOptions, plan_kernel
-from mlhost_limits.policy.plan_sessions import SessionsOptions, plan_sessions
-from mlhost_limits.policy.policy_reader import Limit, PolicyError
-from mlhost_limits.policy.report import format_report
-from mlhost_limits.policy.rlimit import Rlimit
-from mlhost_limits.policy.schema import load_policy
-from mlhost_limits.policy.sysctl_conf import parse_sysctl_conf
-from mlhost_limits.probe.kernel import sysctl_path
+from mlhost_limits.core.finding import Observation, judge, require_limits
+from mlhost_limits.core.json_text import find_members
+from mlhost_limits.core.reader import Limit, PolicyError
+from mlhost_limits.core.report import format_report
+from mlhost_limits.core.rlimit import Rlimit
+from mlhost_limits.docker.daemon_json import DockerDefaults
+from mlhost_limits.docker.merge import merge_daemon_json
+from mlhost_limits.kernel.plan import KernelOptions, plan_kernel
+from mlhost_limits.kernel.read import sysctl_path
+from mlhost_limits.kernel.sysctl_conf import parse_sysctl_conf
+from mlhost_limits.schema import load_policy
+from mlhost_limits.sessions.limits_conf import parse_limits_conf
+from mlhost_limits.sessions.pam_limits import DROP_IN, Dialect
+from mlhost_limits.sessions.plan import SessionsOptions, plan_sessions
 
 PLUGINS = Path(__file__).parents[2] / "plugins"
 WORDS = (

@@ -12,11 +12,11 @@ from pathlib import Path
 
 import pytest
 from mlhost_limits import kept
-from mlhost_limits.probe.marks import make_mark
+from mlhost_limits.host.marks import make_mark
 
 from tests.unit.dead import make_dead_mark
 
-FILES = {"__init__.py": b"", "check.py": b"x = 1\n", "policy/schema.py": b"y = 2\n"}
+FILES = {"__init__.py": b"", "check.py": b"x = 1\n", "schema.py": b"y = 2\n"}
 DIGEST = kept.digest_files(FILES)
 
 
@@ -33,7 +33,7 @@ def test_the_digest_tells_names_and_contents_apart() -> None:
     others = [
         {**FILES, "check.py": b"x = 2\n"},
         {**FILES, "check2.py": b""},
-        {"__init__.py": b"", "chec.py": b"x = 1\n", "policy/schema.py": b"y = 2\n"},
+        {"__init__.py": b"", "chec.py": b"x = 1\n", "schema.py": b"y = 2\n"},
     ]
     assert len({DIGEST, *map(kept.digest_files, others)}) == 4
 

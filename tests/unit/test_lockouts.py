@@ -4,16 +4,17 @@
 from __future__ import annotations
 
 import pytest
-from mlhost_limits import lockouts
-from mlhost_limits.lockouts import find_kernel_lockouts, find_session_lockouts
-from mlhost_limits.policy.edit import Edit
-from mlhost_limits.policy.kernel_policy import KernelValue
-from mlhost_limits.policy.pam_limits import LIMITS_CONF, LIMITS_D
-from mlhost_limits.policy.plan import SectionPlan
-from mlhost_limits.policy.policy_reader import Limit
-from mlhost_limits.policy.schema import Policy
-from mlhost_limits.policy.sessions_policy import SessionRule
-from mlhost_limits.probe import kernel_use, logins
+from mlhost_limits.core.edit import Edit
+from mlhost_limits.core.plan import SectionPlan
+from mlhost_limits.core.reader import Limit
+from mlhost_limits.kernel import use_read as kernel_use
+from mlhost_limits.kernel.policy import KernelValue
+from mlhost_limits.schema import Policy
+from mlhost_limits.sessions import logins_read as logins
+from mlhost_limits.sessions import provision as lockouts
+from mlhost_limits.sessions.pam_limits import LIMITS_CONF, LIMITS_D
+from mlhost_limits.sessions.policy import SessionRule
+from mlhost_limits.sessions.provision import find_kernel_lockouts, find_session_lockouts
 
 CORE = Policy(sessions=(SessionRule(("*",), {"core": Limit(0, 0)}),))
 DROP_IN = f"{LIMITS_D}/90-mlhost.conf"

@@ -21,66 +21,66 @@ STARTERS = {
     "os.execv", "os.execvp", "os.posix_spawn", "os.fork",
 }  # fmt: skip
 MAY_OPEN = {
-    "probe/door.py": "the door itself",
+    "host/door.py": "the door itself",
     # What runs as the user whose the directory is, inside of folders that it holds open.
     **dict.fromkeys(
         (
-            "probe/cache_files.py",
-            "probe/directory.py",
-            "probe/keeper.py",
-            "probe/open_directory.py",
-            "probe/output.py",
-            "probe/proofs.py",
-            "probe/trial_folder.py",
-            "apply/quarantine.py",
-            "apply/workspace.py",
+            "training/cache_read.py",
+            "training/folder_measure.py",
+            "host/keeper.py",
+            "host/open_directory.py",
+            "training/output_read.py",
+            "training/proofs_measure.py",
+            "host/trial_folder.py",
+            "workspace/quarantine.py",
+            "workspace/settle.py",
         ),
         "folders of users, by descriptor",
     ),
     # What writes or removes files of ours, in folders of root's or of this run.
     **dict.fromkeys(
         (
-            "apply/docker.py",
-            "apply/kernel.py",
-            "apply/lock.py",
-            "apply/rehearsal.py",
-            "apply/replace.py",
-            "apply/slurm.py",
-            "apply/temporary.py",
-            "apply/textfile.py",
+            "docker/settle.py",
+            "kernel/settle.py",
+            "write/lock.py",
+            "sessions/rehearsal.py",
+            "write/replace.py",
+            "slurm/settle.py",
+            "write/temporary.py",
+            "write/textfile.py",
             "kept.py",
             "node_health.py",
-            "probe/cgroup_cage.py",
-            "probe/containerd.py",
-            "probe/pam_services.py",
-            "probe/podman_canary.py",
-            "probe/removal.py",
-            "probe/scratch.py",
+            "host/cgroup_cage.py",
+            "containerd/measure.py",
+            "sessions/pam_read.py",
+            "podman/measure.py",
+            "host/removal.py",
+            "host/scratch.py",
         ),
         "files of ours",
     ),
-    "probe/own_sections.py": "the names of our own records",
-    "probe/policy_file.py": "the policy that the caller names, by descriptor",
+    "own_sections.py": "the names of our own records",
+    "host/policy_file.py": "the policy that the caller names, by descriptor",
     "install_monitor.py": "the files that it has written",
-    "probe/node_state.py": "the state that it has written, of root's alone",
-    "probe/as_user.py": "the audit identity of this very process",
-    "probe/children.py": "/dev/null",
-    "probe/files.py": "a folder that the door has opened",
-    "probe/libpam.py": "the control group of this very process, in a session without memory",
-    "probe/process_clues.py": "the program of a process, as that process's user",
+    "node/state_read.py": "the state that it has written, of root's alone",
+    "host/as_user.py": "the audit identity of this very process",
+    "host/children.py": "/dev/null",
+    "host/files.py": "a folder that the door has opened",
+    "sessions/libpam_measure.py": "the control group of this very process, in a session without memory",
+    "processes/read.py": "the program of a process, as that process's user",
     "watch.py": "the descriptors of this very process",
     "zipapp.py": "the library's own files",
 }
 MAY_START = {
     "check_within.py": "the look, which is this library",
     "guarded.py": "a task of this library",
-    "probe/as_user.py": "a user's child",
-    "probe/children.py": "a task of this library",
-    "probe/podman_canary.py": "podman, as whose container it is",
-    "probe/program.py": "a program by its path",
-    "probe/proofs.py": "a second process of the same trial",
-    "probe/slurm.py": "programs of Slurm, as root",
-    "probe/slurm_job.py": "srun, as the user",
+    "host/as_user.py": "a user's child",
+    "host/children.py": "a task of this library",
+    "podman/measure.py": "podman, as whose container it is",
+    "host/program.py": "a program by its path",
+    "training/proofs_measure.py": "a second process of the same trial",
+    "slurm/read.py": "programs of Slurm, as root",
+    "slurm/measure.py": "srun, as the user",
 }
 FILES = sorted(path for path in LIBRARY.rglob("*.py") if "policy" not in path.parts)
 
@@ -101,7 +101,7 @@ def name_of(path: Path) -> str:
 def test_only_who_is_named_opens_or_starts(path: Path) -> None:
     for names, allowed in ((OPENERS, MAY_OPEN), (STARTERS, MAY_START)):
         found = list(find_calls(path, names))
-        if name_of(path) in ("probe/docker.py", "probe/session_base.py", "probe/canary_key.py"):
+        if name_of(path) in ("docker/api_read.py", "sessions/base_read.py", "docker/canary_key.py"):
             found = [one for one in found if not one.endswith(": connect")]  # The door's.
         assert not found or name_of(path) in allowed, found
 

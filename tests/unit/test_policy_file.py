@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 from mlhost_limits import cli
-from mlhost_limits.policy.policy_reader import PolicyError
-from mlhost_limits.policy.schema import load_policy
+from mlhost_limits.core.reader import PolicyError
 from mlhost_limits.policy_file import read_policy
+from mlhost_limits.schema import load_policy
 
 ALICE = "sessions:\n- users: [alice]\n  limits: "
 LAUGHS = "a: &a [x, x, x, x, x, x, x, x, x, x]\n" + "".join(

@@ -8,10 +8,10 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
-from mlhost_limits.policy.keys import BOUNDS, Key
-from mlhost_limits.policy.policy_keys import SECTIONS
-from mlhost_limits.policy.policy_reader import PolicyError
-from mlhost_limits.policy.schema import load_policy
+from mlhost_limits.core.keys import BOUNDS, Key
+from mlhost_limits.core.reader import PolicyError
+from mlhost_limits.policy_keys import SECTIONS
+from mlhost_limits.schema import load_policy
 
 from tests.reference.policy_page import (
     HOLDERS,

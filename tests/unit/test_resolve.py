@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 
 import pytest
-from mlhost_limits.policy.resolved import format_resolved
+from mlhost_limits.core.resolved import format_resolved
 from mlhost_limits.resolve import resolve_tree
 
 FILES = {

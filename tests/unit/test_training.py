@@ -13,7 +13,8 @@ from pathlib import Path
 
 import mlhost_limits
 import pytest
-from mlhost_limits import training, watch
+from mlhost_limits.training import library as training
+from mlhost_limits.training import watch
 
 TOP = Path(__file__).parents[2]
 START = """
@@ -231,7 +232,10 @@ def test_before_linux_6_2_the_folder_is_listed(tmp_path: Path) -> None:
 def test_nothing_beyond_the_standard_library_is_imported() -> None:
     code = """
 import sys
-from mlhost_limits import check, plan_workers, raise_soft_limits, watch_descriptors
+from mlhost_limits import check
+from mlhost_limits import plan_workers
+from mlhost_limits import raise_soft_limits
+from mlhost_limits import watch_descriptors
 names = {name.partition(".")[0] for name in sys.modules} - sys.stdlib_module_names
 print(json.dumps(sorted(names - {"mlhost_limits", "tests", "hypothesis", "__main__"})))
 """

@@ -11,14 +11,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from mlhost_limits import workspace as module
-from mlhost_limits.apply.quarantine import move_aside, quarantine
-from mlhost_limits.apply.replace import apply_edits
-from mlhost_limits.apply.workspace import make_directory, remove_directory
-from mlhost_limits.policy.plan_workspace import Workspace
-from mlhost_limits.policy.policy_reader import PolicyError
-from mlhost_limits.probe.workspace import read_directory
-from mlhost_limits.workspace import prepare_workspace
+from mlhost_limits.core.reader import PolicyError
+from mlhost_limits.workspace import provision as module
+from mlhost_limits.workspace.plan import Workspace
+from mlhost_limits.workspace.provision import prepare_workspace
+from mlhost_limits.workspace.quarantine import move_aside, quarantine
+from mlhost_limits.workspace.read import read_directory
+from mlhost_limits.workspace.settle import make_directory, remove_directory
+from mlhost_limits.write.replace import apply_edits
 
 from tests.unit.policy.archives import make_pt
 
@@ -34,7 +34,7 @@ def top(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
         (tree / "etc").mkdir(parents=True)
         monkeypatch.setattr(module, "read_text", lambda path: read(tree, path))
         monkeypatch.setattr(
-            "mlhost_limits.apply.host.apply_edits", lambda edits: apply_edits(edits, str(tree))
+            "mlhost_limits.sessions.settle.apply_edits", lambda edits: apply_edits(edits, str(tree))
         )
         monkeypatch.setattr(module, "only_run", contextlib.nullcontext)
         yield Path(name)
@@ -263,6 +263,8 @@ def test_many_names_are_counted_and_not_told(top: Path) -> None:
 
 
 def test_a_look_that_does_not_end_is_said(top: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mlhost_limits.apply.quarantine.check_files", lambda _path: os._exit(3))
+    monkeypatch.setattr(
+        "mlhost_limits.workspace.provision.quarantine.check_files", lambda _path: os._exit(3)
+    )
     said = f"{top}: its files were not looked at: ended with status 3"
     assert quarantine(str(top), False) == ((), 0, (said,))

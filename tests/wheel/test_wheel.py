@@ -29,8 +29,8 @@ def run(*words: object) -> subprocess.CompletedProcess[str]:
 
 
 def test_the_installed_library_is_the_file_ansible_ships(command: Path) -> None:
-    code = "import mlhost_limits.policy.schema as s; print(open(s.__file__).read(), end='')"
-    shipped = (TOP / "plugins/module_utils/policy/schema.py").read_text()
+    code = "import mlhost_limits.schema as s; print(open(s.__file__).read(), end='')"
+    shipped = (TOP / "plugins/module_utils/schema.py").read_text()
     assert run(command.parent / "python", "-c", code).stdout == shipped
 
 

@@ -12,9 +12,9 @@ from command import take_out  # type: ignore[import-not-found]
 
 take_out()
 
-from mlhost_limits.policy.schema import load_policy
 from mlhost_limits.provision import provision
 from mlhost_limits.provision_options import Options
+from mlhost_limits.schema import load_policy
 
 with open("/root/hostile/whole.json", encoding="ascii") as file:
     given = json.load(file)

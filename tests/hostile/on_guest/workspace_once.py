@@ -12,8 +12,8 @@ from command import take_out  # type: ignore[import-not-found]
 
 take_out()
 
-from mlhost_limits.policy.plan_workspace import Workspace
-from mlhost_limits.workspace import prepare_workspace
+from mlhost_limits.workspace.plan import Workspace
+from mlhost_limits.workspace.provision import prepare_workspace
 
 wanted = Workspace(sys.argv[1], "mallory", "mallory", "0755")
 try:

@@ -8,7 +8,7 @@ import stat
 from pathlib import Path
 
 import pytest
-from mlhost_limits.apply.cache import keep_cached, read_cached
+from mlhost_limits.write.cache import keep_cached, read_cached
 
 
 def test_what_is_kept_comes_back(tmp_path: Path) -> None:

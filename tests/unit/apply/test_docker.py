@@ -6,9 +6,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from mlhost_limits.apply import docker
-from mlhost_limits.apply.docker import Verdict, ask_dockerd, find_dockerd, find_trouble
-from mlhost_limits.policy.dockerd_flags import Flag
+from mlhost_limits.docker import settle as docker
+from mlhost_limits.docker.dockerd_flags import Flag
+from mlhost_limits.docker.settle import Verdict, ask_dockerd, find_dockerd, find_trouble
 
 FLAGS = [
     Flag("debug", "", "/u", 3),

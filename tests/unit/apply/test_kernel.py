@@ -8,9 +8,9 @@ import os
 from pathlib import Path
 
 import pytest
-from mlhost_limits.apply import kernel
-from mlhost_limits.apply.kernel import apply_sysctls
-from mlhost_limits.probe.kernel import read_sysctl
+from mlhost_limits.kernel import settle as kernel
+from mlhost_limits.kernel.read import read_sysctl
+from mlhost_limits.kernel.settle import apply_sysctls
 
 
 @pytest.fixture

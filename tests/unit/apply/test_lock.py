@@ -10,9 +10,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from mlhost_limits.apply import lock
-from mlhost_limits.apply.lock import only_run, wait_for_packages
-from mlhost_limits.probe.writers import find_editor, find_package_run
+from mlhost_limits.host.writers import find_editor, find_package_run
+from mlhost_limits.write import lock
+from mlhost_limits.write.lock import only_run, wait_for_packages
 
 HOLD = """
 import fcntl, sys, time

@@ -12,12 +12,12 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from mlhost_limits.apply import rename, replace
-from mlhost_limits.apply.lock import remove_leftovers
-from mlhost_limits.apply.replace import apply_edits, commit_edits, find_target, revert_edits
-from mlhost_limits.apply.temporary import remove_abandoned
-from mlhost_limits.policy.edit import Edit
-from mlhost_limits.probe.marks import make_mark
+from mlhost_limits.core.edit import Edit
+from mlhost_limits.host.marks import make_mark
+from mlhost_limits.write import rename, replace
+from mlhost_limits.write.lock import remove_leftovers
+from mlhost_limits.write.replace import apply_edits, commit_edits, find_target, revert_edits
+from mlhost_limits.write.temporary import remove_abandoned
 
 from tests.unit.dead import make_dead_mark
 

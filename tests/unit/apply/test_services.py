@@ -4,8 +4,8 @@
 from __future__ import annotations
 
 import pytest
-from mlhost_limits.apply import services
-from mlhost_limits.apply.services import Settling
+from mlhost_limits.services import settle as services
+from mlhost_limits.services.settle import Settling
 
 
 class Systemd:

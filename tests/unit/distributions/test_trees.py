@@ -8,19 +8,19 @@ from pathlib import Path
 import pytest
 import yaml
 from mlhost_limits import cli
-from mlhost_limits.policy.pam_limits import find_dialect
-from mlhost_limits.policy.plan import SectionPlan
-from mlhost_limits.policy.plan_kernel import KernelOptions, plan_kernel
-from mlhost_limits.policy.plan_services import ServicesState, plan_services
-from mlhost_limits.policy.plan_sessions import SessionsOptions, plan_sessions
-from mlhost_limits.policy.schema import load_policy
-from mlhost_limits.policy.systemd_limits import MANAGER
-from mlhost_limits.policy.unit_model import Files
-from mlhost_limits.probe import pam_services
-from mlhost_limits.probe.files import read_os_release
-from mlhost_limits.probe.limits_files import read_limits_files
-from mlhost_limits.probe.sysctl_files import read_sysctl_files
-from mlhost_limits.probe.unit import read_manager_files
+from mlhost_limits.core.plan import SectionPlan
+from mlhost_limits.host.files import read_os_release
+from mlhost_limits.kernel.files_read import read_sysctl_files
+from mlhost_limits.kernel.plan import KernelOptions, plan_kernel
+from mlhost_limits.schema import load_policy
+from mlhost_limits.services.plan import ServicesState, plan_services
+from mlhost_limits.sessions import pam_read as pam_services
+from mlhost_limits.sessions.limits_read import read_limits_files
+from mlhost_limits.sessions.pam_limits import find_dialect
+from mlhost_limits.sessions.plan import SessionsOptions, plan_sessions
+from mlhost_limits.systemd.limits import MANAGER
+from mlhost_limits.systemd.model import Files
+from mlhost_limits.systemd.unit_read import read_manager_files
 
 from tests.unit.distributions.trees import TREES, plant, write
 

@@ -6,13 +6,13 @@ from __future__ import annotations
 import subprocess
 from typing import TYPE_CHECKING
 
-from mlhost_limits.policy.docker_policy import DockerPolicy
-from mlhost_limits.policy.docker_site import Site, Tools
-from mlhost_limits.policy.docker_world import World
-from mlhost_limits.policy.dockerd_flags import Flag
-from mlhost_limits.policy.finding import Requirement
-from mlhost_limits.policy.policy_reader import Limit
-from mlhost_limits.policy.rlimit import UNLIMITED, Rlimit
+from mlhost_limits.core.finding import Requirement
+from mlhost_limits.core.reader import Limit
+from mlhost_limits.core.rlimit import UNLIMITED, Rlimit
+from mlhost_limits.docker.dockerd_flags import Flag
+from mlhost_limits.docker.model import World
+from mlhost_limits.docker.policy import DockerPolicy
+from mlhost_limits.docker.site import Site, Tools
 
 from .pasted import move_top
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-    from mlhost_limits.policy.cause import Cause
+    from mlhost_limits.core.cause import Cause
 
 PATH = "/etc/docker/daemon.json"
 UNIT = "/etc/systemd/system/docker.service.d/site.conf"

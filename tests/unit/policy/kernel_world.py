@@ -10,11 +10,11 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from mlhost_limits.policy.boot_scripts import find_script_writes
-from mlhost_limits.policy.declaration import Declaration
-from mlhost_limits.policy.kernel_boot import KernelFacts, find_module
-from mlhost_limits.policy.sysctl_conf import SYSCTL_CONF, SYSCTL_DIRECTORIES, parse_sysctl_conf
-from mlhost_limits.policy.tuned_profile import MAIN_CONF, Tuned, merge_profiles, read_reapply
+from mlhost_limits.core.declaration import Declaration
+from mlhost_limits.kernel.boot_scripts import find_script_writes
+from mlhost_limits.kernel.model import KernelFacts, find_module
+from mlhost_limits.kernel.sysctl_conf import SYSCTL_CONF, SYSCTL_DIRECTORIES, parse_sysctl_conf
+from mlhost_limits.kernel.tuned_profile import MAIN_CONF, Tuned, merge_profiles, read_reapply
 
 MAPS = "vm.max_map_count"
 KEYS = (MAPS, "fs.nr_open", "fs.file-max", "net.nf_conntrack_max")

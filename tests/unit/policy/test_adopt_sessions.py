@@ -6,21 +6,21 @@ from __future__ import annotations
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
-from mlhost_limits.policy.adopt_sessions import Host, adopt_sessions
-from mlhost_limits.policy.limits_conf import format_limits
-from mlhost_limits.policy.pam_limits import (
+from mlhost_limits.core.policy_text import plain
+from mlhost_limits.core.rlimit import RLIMITS
+from mlhost_limits.core.user import User
+from mlhost_limits.schema import Policy, load_policy
+from mlhost_limits.sessions.adopted import Host, adopt_sessions
+from mlhost_limits.sessions.limits_conf import format_limits
+from mlhost_limits.sessions.pam_limits import (
     LIMITS_CONF,
     LIMITS_D,
     Dialect,
     read_lines,
     resolve_limits,
 )
-from mlhost_limits.policy.pam_settings import resolve_settings
-from mlhost_limits.policy.policy_text import plain
-from mlhost_limits.policy.rlimit import RLIMITS
-from mlhost_limits.policy.schema import Policy, load_policy
-from mlhost_limits.policy.session_rules import find_limits
-from mlhost_limits.policy.user import User
+from mlhost_limits.sessions.pam_settings import resolve_settings
+from mlhost_limits.sessions.rules import find_limits
 
 DEBIAN = Dialect(1023, wildcard_root=False, unknown=("rttime",))
 RED_HAT = Dialect(1023)

@@ -4,9 +4,9 @@
 from __future__ import annotations
 
 import pytest
-from mlhost_limits.policy import audit
-from mlhost_limits.policy.audit import HostResult, find_status, read_host
-from mlhost_limits.policy.finding import FAIL, LATER, PASS, UNKNOWN, WAIVED
+from mlhost_limits import fleet as audit
+from mlhost_limits.core.finding import FAIL, LATER, PASS, UNKNOWN, WAIVED
+from mlhost_limits.fleet import HostResult, find_status, read_host
 
 NOW = "2026-11-30T12:00:00Z"
 MET = {"status": "pass", "place": "kernel", "item": "fs.file-max", "bound": "value", "causes": []}

@@ -4,8 +4,8 @@
 from __future__ import annotations
 
 import pytest
-from mlhost_limits.policy.audit import HostResult, read_host
-from mlhost_limits.policy.audit_fleet import Column, Fleet, share_place, summarize
+from mlhost_limits.fleet import HostResult, read_host
+from mlhost_limits.fleet_view import Column, Fleet, share_place, summarize
 
 LINE = {"file": "/etc/security/limits.d/95.conf", "line": 3, "text": "alice soft nofile 1024"}
 

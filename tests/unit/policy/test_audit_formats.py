@@ -12,9 +12,9 @@ from xml.etree import ElementTree
 
 import jsonschema
 import pytest
-from mlhost_limits.policy.audit import HostResult, read_host
-from mlhost_limits.policy.audit_fleet import Fleet
-from mlhost_limits.policy.audit_formats import CsvText, JsonText, JunitText
+from mlhost_limits.fleet import HostResult, read_host
+from mlhost_limits.fleet_formats import CsvText, JsonText, JunitText
+from mlhost_limits.fleet_view import Fleet
 
 from plugins.plugin_utils.audit_files import write_reports
 from tests.bench.fleet import simulate

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import pytest
-from mlhost_limits.policy.boot_scripts import find_called, find_script_writes
+from mlhost_limits.kernel.boot_scripts import find_called, find_script_writes
 
 KEY = "vm.max_map_count"
 RC, UNIT, CRON = "/etc/rc.local", "/etc/systemd/system/x.service", "/etc/cron.d/x"

@@ -4,14 +4,14 @@
 from __future__ import annotations
 
 import pytest
-from mlhost_limits.policy.cache_rules import (
+from mlhost_limits.training.cache_rules import (
     Neighbours,
     judge_filesystem,
     judge_shards,
     judge_unique,
     judge_variables,
 )
-from mlhost_limits.policy.folder_facts import FolderFacts
+from mlhost_limits.training.folder_facts import FolderFacts
 
 SOUND = FolderFacts(
     "/scratch/cache",

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import pytest
-from mlhost_limits.policy.cgroup import Home, find_home, list_units
+from mlhost_limits.core.cgroup import Home, find_home, list_units
 
 NONE = Home()
 

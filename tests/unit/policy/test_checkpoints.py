@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import pytest
-from mlhost_limits.policy.checkpoints import (
+from mlhost_limits.training.checkpoints import (
     STATE,
     Checkpoint,
     count_copies,

@@ -3,10 +3,10 @@
 
 from __future__ import annotations
 
-from mlhost_limits.policy.connection_causes import CODES, Connection, find_connection_causes
-from mlhost_limits.policy.finding import judge_limits
-from mlhost_limits.policy.policy_reader import Limit
-from mlhost_limits.policy.rlimit import RLIMITS, Rlimit
+from mlhost_limits.core.finding import judge_limits
+from mlhost_limits.core.reader import Limit
+from mlhost_limits.core.rlimit import RLIMITS, Rlimit
+from mlhost_limits.sessions.connection_causes import CODES, Connection, find_connection_causes
 
 FILE = "/etc/security/limits.d/90-mlhost.conf"
 SHORT = judge_limits(

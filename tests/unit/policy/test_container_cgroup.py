@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import pytest
-from mlhost_limits.policy.container_cgroup import (
+from mlhost_limits.containers.cgroup import (
     Container,
     Monitor,
     find_container,

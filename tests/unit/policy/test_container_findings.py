@@ -4,15 +4,15 @@
 from __future__ import annotations
 
 import pytest
-from mlhost_limits.policy.container_findings import (
+from mlhost_limits.containers.findings import (
     judge_container,
     judge_container_unknown,
     require_container,
 )
-from mlhost_limits.policy.docker_policy import DockerPolicy
-from mlhost_limits.policy.podman_policy import PodmanPolicy
-from mlhost_limits.policy.policy_reader import Limit
-from mlhost_limits.policy.rlimit import Rlimit
+from mlhost_limits.core.reader import Limit
+from mlhost_limits.core.rlimit import Rlimit
+from mlhost_limits.docker.policy import DockerPolicy
+from mlhost_limits.podman.policy import PodmanPolicy
 
 LIMITS = {"nofile": Limit(100, 200)}
 POLICIES = [DockerPolicy(LIMITS, 4096), PodmanPolicy(LIMITS, 4096)]

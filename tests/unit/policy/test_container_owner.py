@@ -4,11 +4,11 @@
 from __future__ import annotations
 
 import pytest
-from mlhost_limits.policy.cause import Cause
-from mlhost_limits.policy.container_owner import own_running
-from mlhost_limits.policy.finding import Observation, Requirement, judge
-from mlhost_limits.policy.process_owner import MAKER
-from mlhost_limits.policy.remedy import Remedy
+from mlhost_limits.core.cause import Cause
+from mlhost_limits.core.container_owner import own_running
+from mlhost_limits.core.finding import Observation, Requirement, judge
+from mlhost_limits.core.process_owner import MAKER
+from mlhost_limits.core.remedy import Remedy
 
 WANTED = Requirement("container:docker/web", "nofile", "soft", 5)
 

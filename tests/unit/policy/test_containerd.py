@@ -4,21 +4,21 @@
 from __future__ import annotations
 
 import pytest
-from mlhost_limits.policy.cause import Cause
-from mlhost_limits.policy.container_process import blame_container
-from mlhost_limits.policy.containerd_causes import Task, blame_base, find_task_causes
-from mlhost_limits.policy.containerd_conf import BaseSpec, find_base_spec, read_spec_rlimits
-from mlhost_limits.policy.containerd_policy import ContainerdPolicy
-from mlhost_limits.policy.declaration import Declaration
-from mlhost_limits.policy.finding import Observation, Requirement, judge
-from mlhost_limits.policy.plan import SectionPlan
-from mlhost_limits.policy.plan_containerd import FOLDER, OURS, plan_containerd
-from mlhost_limits.policy.policy_reader import Limit
-from mlhost_limits.policy.process_owner import MAKER
-from mlhost_limits.policy.remedy import Remedy
-from mlhost_limits.policy.rlimit import UNLIMITED, Rlimit
-from mlhost_limits.policy.unit_file import Source
-from mlhost_limits.policy.unit_model import Files
+from mlhost_limits.containerd.causes import Task, blame_base, find_task_causes
+from mlhost_limits.containerd.containerd_conf import BaseSpec, find_base_spec, read_spec_rlimits
+from mlhost_limits.containerd.plan import FOLDER, OURS, plan_containerd
+from mlhost_limits.containerd.policy import ContainerdPolicy
+from mlhost_limits.containers.process import blame_container
+from mlhost_limits.core.cause import Cause
+from mlhost_limits.core.declaration import Declaration
+from mlhost_limits.core.finding import Observation, Requirement, judge
+from mlhost_limits.core.plan import SectionPlan
+from mlhost_limits.core.process_owner import MAKER
+from mlhost_limits.core.reader import Limit
+from mlhost_limits.core.remedy import Remedy
+from mlhost_limits.core.rlimit import UNLIMITED, Rlimit
+from mlhost_limits.systemd.model import Files
+from mlhost_limits.systemd.unit_file import Source
 
 POLICY = ContainerdPolicy(
     {"nofile": Limit(65536, 1048576), "memlock": Limit(UNLIMITED, UNLIMITED), "core": Limit(max=0)}

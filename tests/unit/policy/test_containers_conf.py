@@ -4,7 +4,8 @@
 from __future__ import annotations
 
 import pytest
-from mlhost_limits.policy.containers_conf import (
+from mlhost_limits.core.rlimit import UNLIMITED
+from mlhost_limits.podman.containers_conf import (
     DROP_INS,
     MAIN,
     OWN,
@@ -15,7 +16,6 @@ from mlhost_limits.policy.containers_conf import (
     read_conf,
     resolve,
 )
-from mlhost_limits.policy.rlimit import UNLIMITED
 
 C = "[containers]\n"
 

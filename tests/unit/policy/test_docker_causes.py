@@ -7,11 +7,13 @@ import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from mlhost_limits.policy.declaration import Declaration
-from mlhost_limits.policy.docker_causes import blame_pending, find_docker_causes
-from mlhost_limits.policy.docker_policy import DockerPolicy
-from mlhost_limits.policy.docker_site import Pending, Tools
-from mlhost_limits.policy.docker_world import (
+from mlhost_limits.core.declaration import Declaration
+from mlhost_limits.core.finding import FAIL, PASS, UNKNOWN, Requirement
+from mlhost_limits.core.reader import Limit
+from mlhost_limits.core.remedy import Remedy
+from mlhost_limits.core.rlimit import UNLIMITED, Rlimit
+from mlhost_limits.docker.causes import blame_pending, find_docker_causes
+from mlhost_limits.docker.model import (
     Parent,
     UnitLimit,
     foretell,
@@ -19,10 +21,8 @@ from mlhost_limits.policy.docker_world import (
     inherit_at_start,
     is_met,
 )
-from mlhost_limits.policy.finding import FAIL, PASS, UNKNOWN, Requirement
-from mlhost_limits.policy.policy_reader import Limit
-from mlhost_limits.policy.remedy import Remedy
-from mlhost_limits.policy.rlimit import UNLIMITED, Rlimit
+from mlhost_limits.docker.policy import DockerPolicy
+from mlhost_limits.docker.site import Pending, Tools
 
 from .docker_scene import (
     HARD,

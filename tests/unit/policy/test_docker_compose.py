@@ -4,8 +4,8 @@
 from __future__ import annotations
 
 import pytest
-from mlhost_limits.policy.cause import Cause
-from mlhost_limits.policy.docker_compose import Compose, blame_shm, blame_ulimit
+from mlhost_limits.core.cause import Cause
+from mlhost_limits.docker.compose import Compose, blame_shm, blame_ulimit
 
 FILE = """\
 services:

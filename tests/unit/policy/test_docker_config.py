@@ -10,27 +10,27 @@ from collections.abc import Iterable
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from mlhost_limits.policy.declaration import Declaration
-from mlhost_limits.policy.docker_config import (
+from mlhost_limits.core.declaration import Declaration
+from mlhost_limits.core.json_text import find_members
+from mlhost_limits.core.redaction_json import redact_json
+from mlhost_limits.core.rlimit import RLIMITS, UNLIMITED, Rlimit
+from mlhost_limits.docker.daemon_json import (
     DockerDefaults,
     StatedDefault,
     collect_defaults,
     decode_daemon_json,
     read_defaults,
 )
-from mlhost_limits.policy.docker_merge import merge_daemon_json
-from mlhost_limits.policy.docker_problems import find_daemon_json_problems
-from mlhost_limits.policy.dockerd_flags import (
+from mlhost_limits.docker.dockerd_flags import (
     Flag,
     find_config_path,
     find_flags,
     find_socket,
     parse_flags,
 )
-from mlhost_limits.policy.json_text import find_members
-from mlhost_limits.policy.redaction_json import redact_json
-from mlhost_limits.policy.rlimit import RLIMITS, UNLIMITED, Rlimit
-from mlhost_limits.policy.unit_file import Setting, parse_environment_file, parse_unit
+from mlhost_limits.docker.merge import merge_daemon_json
+from mlhost_limits.docker.problems import find_daemon_json_problems
+from mlhost_limits.systemd.unit_file import Setting, parse_environment_file, parse_unit
 
 QUIET = settings(deadline=None)  # A busy machine is no failure.
 

@@ -9,9 +9,9 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from mlhost_limits.policy.docker_remedies import drop_key, state_in_file
-from mlhost_limits.policy.docker_site import Tools
-from mlhost_limits.policy.rlimit import Rlimit
+from mlhost_limits.core.rlimit import Rlimit
+from mlhost_limits.docker.remedies import drop_key, state_in_file
+from mlhost_limits.docker.site import Tools
 
 from .docker_scene import PATH, make_world
 from .pasted import move_top

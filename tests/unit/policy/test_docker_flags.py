@@ -4,11 +4,11 @@
 from __future__ import annotations
 
 import pytest
-from mlhost_limits.policy.declaration import Declaration
-from mlhost_limits.policy.docker_config import StatedDefault
-from mlhost_limits.policy.docker_flags import find_flag_problems, parse_ulimit, read_flag_defaults
-from mlhost_limits.policy.dockerd_flags import Flag
-from mlhost_limits.policy.rlimit import UNLIMITED, Rlimit
+from mlhost_limits.core.declaration import Declaration
+from mlhost_limits.core.rlimit import UNLIMITED, Rlimit
+from mlhost_limits.docker.daemon_json import StatedDefault
+from mlhost_limits.docker.dockerd_flags import Flag
+from mlhost_limits.docker.flags import find_flag_problems, parse_ulimit, read_flag_defaults
 
 
 @pytest.mark.parametrize(

@@ -6,14 +6,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from mlhost_limits.policy.docker_compose import Compose
-from mlhost_limits.policy.docker_outlook import Scene, explain_new, explain_start
-from mlhost_limits.policy.docker_policy import DockerPolicy
-from mlhost_limits.policy.docker_running import Running, explain_running
-from mlhost_limits.policy.docker_site import Pending
-from mlhost_limits.policy.docker_world import Parent
-from mlhost_limits.policy.finding import FAIL, PASS, UNKNOWN, Finding, Observation, judge
-from mlhost_limits.policy.rlimit import UNLIMITED, Rlimit
+from mlhost_limits.core.finding import FAIL, PASS, UNKNOWN, Finding, Observation, judge
+from mlhost_limits.core.rlimit import UNLIMITED, Rlimit
+from mlhost_limits.docker.compose import Compose
+from mlhost_limits.docker.model import Parent
+from mlhost_limits.docker.outlook import Scene, explain_new, explain_start
+from mlhost_limits.docker.policy import DockerPolicy
+from mlhost_limits.docker.running import Running, explain_running
+from mlhost_limits.docker.site import Pending
 
 from .docker_scene import (
     HEALTHY,
@@ -30,8 +30,8 @@ from .docker_scene import (
 )
 
 if TYPE_CHECKING:
-    from mlhost_limits.policy.docker_world import World
-    from mlhost_limits.policy.finding import Requirement
+    from mlhost_limits.core.finding import Requirement
+    from mlhost_limits.docker.model import World
 
 GIB = 2**30
 GOOD = {

@@ -10,14 +10,14 @@ import re
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from mlhost_limits.policy.docker_config import collect_defaults, read_defaults
-from mlhost_limits.policy.docker_policy import DockerPolicy
-from mlhost_limits.policy.docker_record import Record, find_record_path, format_record, parse_record
-from mlhost_limits.policy.dockerd_flags import CONFIG_PATH
-from mlhost_limits.policy.json_text import find_members, set_member
-from mlhost_limits.policy.plan_docker import DockerState, collect_wanted, plan_docker
-from mlhost_limits.policy.policy_reader import Limit
-from mlhost_limits.policy.rlimit import UNLIMITED, Rlimit
+from mlhost_limits.core.json_text import find_members, set_member
+from mlhost_limits.core.reader import Limit
+from mlhost_limits.core.rlimit import UNLIMITED, Rlimit
+from mlhost_limits.docker.daemon_json import collect_defaults, read_defaults
+from mlhost_limits.docker.dockerd_flags import CONFIG_PATH
+from mlhost_limits.docker.plan import DockerState, collect_wanted, plan_docker
+from mlhost_limits.docker.policy import DockerPolicy
+from mlhost_limits.docker.record import Record, find_record_path, format_record, parse_record
 
 from tests.oracle.docker_cases import make_case
 from tests.unit.policy.daemon_json import CORPUS

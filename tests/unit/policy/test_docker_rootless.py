@@ -4,14 +4,14 @@
 from __future__ import annotations
 
 import pytest
-from mlhost_limits.policy.cause import Cause, Outlook
-from mlhost_limits.policy.declaration import Declaration
-from mlhost_limits.policy.docker_config import StatedDefault
-from mlhost_limits.policy.docker_rootless import Rootless, explain_rootless
-from mlhost_limits.policy.finding import Finding, Observation, Requirement, judge
-from mlhost_limits.policy.line_edit import as_user
-from mlhost_limits.policy.remedy import Remedy
-from mlhost_limits.policy.rlimit import Rlimit
+from mlhost_limits.core.cause import Cause, Outlook
+from mlhost_limits.core.declaration import Declaration
+from mlhost_limits.core.finding import Finding, Observation, Requirement, judge
+from mlhost_limits.core.line_edit import as_user
+from mlhost_limits.core.remedy import Remedy
+from mlhost_limits.core.rlimit import Rlimit
+from mlhost_limits.docker.daemon_json import StatedDefault
+from mlhost_limits.docker.rootless import Rootless, explain_rootless
 
 PLACE = "new-container:docker/alice"
 DAEMON = Rootless("alice", 4711, {"nofile": Rlimit(1024, 524288)})

@@ -7,26 +7,26 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 import pytest
-from mlhost_limits.policy.containerd_policy import ContainerdPolicy
-from mlhost_limits.policy.containers_conf import DROP_INS
-from mlhost_limits.policy.kernel_policy import KernelValue
-from mlhost_limits.policy.pam_limits import LIMITS_CONF, LIMITS_D, Dialect
-from mlhost_limits.policy.plan import SectionPlan
-from mlhost_limits.policy.plan_containerd import FOLDER, plan_containerd
-from mlhost_limits.policy.plan_kernel import KernelOptions, plan_kernel
-from mlhost_limits.policy.plan_podman import PodmanOptions, PodmanState, plan_podman
-from mlhost_limits.policy.plan_services import ServicesState, plan_services
-from mlhost_limits.policy.plan_sessions import SessionsOptions, plan_sessions
-from mlhost_limits.policy.plan_shm import plan_shm
-from mlhost_limits.policy.plan_slurm import SlurmOptions, SlurmState, plan_slurm
-from mlhost_limits.policy.plan_workspace import FSTAB, Workspace, plan_workspace
-from mlhost_limits.policy.podman_policy import PodmanPolicy
-from mlhost_limits.policy.policy_reader import Limit
-from mlhost_limits.policy.services_policy import ServicesPolicy, UnitRule
-from mlhost_limits.policy.sessions_policy import SessionRule
-from mlhost_limits.policy.slurm_policy import SlurmPolicy
-from mlhost_limits.policy.unit_file import Source
-from mlhost_limits.policy.unit_model import Files, UnitFacts
+from mlhost_limits.containerd.plan import FOLDER, plan_containerd
+from mlhost_limits.containerd.policy import ContainerdPolicy
+from mlhost_limits.core.plan import SectionPlan
+from mlhost_limits.core.reader import Limit
+from mlhost_limits.kernel.plan import KernelOptions, plan_kernel
+from mlhost_limits.kernel.policy import KernelValue
+from mlhost_limits.podman.containers_conf import DROP_INS
+from mlhost_limits.podman.plan import PodmanOptions, PodmanState, plan_podman
+from mlhost_limits.podman.policy import PodmanPolicy
+from mlhost_limits.services.plan import ServicesState, plan_services
+from mlhost_limits.services.policy import ServicesPolicy, UnitRule
+from mlhost_limits.sessions.pam_limits import LIMITS_CONF, LIMITS_D, Dialect
+from mlhost_limits.sessions.plan import SessionsOptions, plan_sessions
+from mlhost_limits.sessions.policy import SessionRule
+from mlhost_limits.shared_memory.plan import plan_shm
+from mlhost_limits.slurm.plan import SlurmOptions, SlurmState, plan_slurm
+from mlhost_limits.slurm.policy import SlurmPolicy
+from mlhost_limits.systemd.model import Files, UnitFacts
+from mlhost_limits.systemd.unit_file import Source
+from mlhost_limits.workspace.plan import FSTAB, Workspace, plan_workspace
 
 from .unit_world import MANAGER
 

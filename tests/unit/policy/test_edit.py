@@ -8,7 +8,7 @@ import re
 import pytest
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
-from mlhost_limits.policy.edit import (
+from mlhost_limits.core.edit import (
     HEADER,
     Edit,
     find_block_lines,

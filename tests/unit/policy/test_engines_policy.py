@@ -4,10 +4,10 @@
 from __future__ import annotations
 
 import pytest
-from mlhost_limits.policy.containerd_policy import ContainerdPolicy
-from mlhost_limits.policy.podman_policy import PodmanPolicy
-from mlhost_limits.policy.policy_reader import Limit, PolicyError
-from mlhost_limits.policy.schema import load_policy
+from mlhost_limits.containerd.policy import ContainerdPolicy
+from mlhost_limits.core.reader import Limit, PolicyError
+from mlhost_limits.podman.policy import PodmanPolicy
+from mlhost_limits.schema import load_policy
 
 NOFILE = {"nofile": {"soft": 1024, "hard": 4096}}
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from mlhost_limits.policy.finding import (
+from mlhost_limits.core.finding import (
     FAIL,
     LATER,
     PASS,
@@ -21,9 +21,9 @@ from mlhost_limits.policy.finding import (
     observe_limit,
     require_limits,
 )
-from mlhost_limits.policy.kernel_policy import KernelValue, require_kernel
-from mlhost_limits.policy.policy_reader import Limit
-from mlhost_limits.policy.rlimit import UNLIMITED, Rlimit
+from mlhost_limits.core.reader import Limit
+from mlhost_limits.core.rlimit import UNLIMITED, Rlimit
+from mlhost_limits.kernel.policy import KernelValue, require_kernel
 
 PLACE = "session:alice@sshd"
 OBSERVED = {"nofile": Rlimit(1024, 1048576), "memlock": Rlimit(UNLIMITED, UNLIMITED)}

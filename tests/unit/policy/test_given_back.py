@@ -8,13 +8,13 @@ from collections.abc import Iterable
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
-from mlhost_limits.policy.edit import Edit
-from mlhost_limits.policy.kernel_policy import KernelValue
-from mlhost_limits.policy.pam_limits import DROP_IN, LIMITS_CONF, Dialect
-from mlhost_limits.policy.plan_kernel import KernelOptions, plan_kernel
-from mlhost_limits.policy.plan_sessions import SessionsOptions, plan_sessions
-from mlhost_limits.policy.policy_reader import Limit
-from mlhost_limits.policy.sessions_policy import SessionRule
+from mlhost_limits.core.edit import Edit
+from mlhost_limits.core.reader import Limit
+from mlhost_limits.kernel.plan import KernelOptions, plan_kernel
+from mlhost_limits.kernel.policy import KernelValue
+from mlhost_limits.sessions.pam_limits import DROP_IN, LIMITS_CONF, Dialect
+from mlhost_limits.sessions.plan import SessionsOptions, plan_sessions
+from mlhost_limits.sessions.policy import SessionRule
 
 from tests.unit.policy.limits_files import LIMITS, SYSCTLS
 

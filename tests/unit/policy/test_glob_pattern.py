@@ -8,7 +8,7 @@ from fnmatch import fnmatchcase
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from mlhost_limits.policy.glob_pattern import expand_braces, is_pattern, matches_path
+from mlhost_limits.kernel.glob_pattern import expand_braces, is_pattern, matches_path
 
 
 @pytest.mark.parametrize(

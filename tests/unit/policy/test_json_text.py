@@ -9,7 +9,7 @@ import re
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
-from mlhost_limits.policy.json_text import (
+from mlhost_limits.core.json_text import (
     Member,
     byte_order_mark,
     find_member,

@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from mlhost_limits.policy.finding import FAIL, PASS, UNKNOWN, Requirement
-from mlhost_limits.policy.kernel_boot import (
+from mlhost_limits.core.finding import FAIL, PASS, UNKNOWN, Requirement
+from mlhost_limits.kernel.lines import list_read_lines, list_unread_lines
+from mlhost_limits.kernel.model import (
     Forecast,
     find_defaults,
     find_module,
@@ -16,8 +17,7 @@ from mlhost_limits.policy.kernel_boot import (
     judge_forecast,
     predict_boot,
 )
-from mlhost_limits.policy.kernel_lines import list_read_lines, list_unread_lines
-from mlhost_limits.policy.sysctl_conf import FILE_MAX_OF_SYSTEMD, NR_OPEN_OF_SYSTEMD
+from mlhost_limits.kernel.sysctl_conf import FILE_MAX_OF_SYSTEMD, NR_OPEN_OF_SYSTEMD
 
 from .kernel_world import MAPS, PROFILE, World
 

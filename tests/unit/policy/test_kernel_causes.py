@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
-from mlhost_limits.policy.declaration import Declaration
-from mlhost_limits.policy.edit import HEADER
-from mlhost_limits.policy.finding import PASS, Requirement
-from mlhost_limits.policy.kernel_boot import judge_forecast, judge_value, predict_boot
-from mlhost_limits.policy.kernel_causes import CODES, find_kernel_causes
-from mlhost_limits.policy.kernel_lockouts import KernelUse
-from mlhost_limits.policy.kernel_running import blame_absence
+from mlhost_limits.core.declaration import Declaration
+from mlhost_limits.core.edit import HEADER
+from mlhost_limits.core.finding import PASS, Requirement
+from mlhost_limits.kernel.causes import CODES, find_kernel_causes
+from mlhost_limits.kernel.causes_now import blame_absence
+from mlhost_limits.kernel.lockouts import KernelUse
+from mlhost_limits.kernel.model import judge_forecast, judge_value, predict_boot
 
 from .kernel_world import APPLIER, MAPS, PROFILE, World
 from .pasted import edit

@@ -4,8 +4,8 @@
 from __future__ import annotations
 
 import pytest
-from mlhost_limits.policy.kernel_lockouts import KernelUse, find_locking_values
-from mlhost_limits.policy.kernel_policy import KernelValue
+from mlhost_limits.kernel.lockouts import KernelUse, find_locking_values
+from mlhost_limits.kernel.policy import KernelValue
 
 MIB, GIB = 2**20, 2**30
 USE = KernelUse(

@@ -6,8 +6,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from mlhost_limits.policy.finding import Requirement
-from mlhost_limits.policy.kernel_unread import find_unread
+from mlhost_limits.core.finding import Requirement
+from mlhost_limits.kernel.unread import find_unread
 
 from .kernel_world import MAPS, World
 

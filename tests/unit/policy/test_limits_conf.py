@@ -8,14 +8,14 @@ import re
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from mlhost_limits.policy.limits_conf import (
+from mlhost_limits.core.reader import Limit
+from mlhost_limits.core.rlimit import ITEMS, RLIMITS, UNLIMITED
+from mlhost_limits.sessions.limits_conf import (
     format_limits,
     parse_limits_conf,
     parse_setting,
     parse_value,
 )
-from mlhost_limits.policy.policy_reader import Limit
-from mlhost_limits.policy.rlimit import ITEMS, RLIMITS, UNLIMITED
 
 PATH = "/etc/security/limits.conf"
 OLD = 1023  # The buffer of PAM 1.5.3 and older; 0 stands for 1.6 and later.

@@ -16,10 +16,9 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from mlhost_limits.explain_units import name_caller
-from mlhost_limits.policy import line_edit
-from mlhost_limits.policy.declaration import Declaration
-from mlhost_limits.policy.line_edit import (
+from mlhost_limits.core import line_edit
+from mlhost_limits.core.declaration import Declaration
+from mlhost_limits.core.line_edit import (
     as_user,
     edit_line,
     find_row,
@@ -27,6 +26,7 @@ from mlhost_limits.policy.line_edit import (
     show_row,
     write_row,
 )
+from mlhost_limits.processes.units import name_caller
 
 SHELLS = ("dash", "bash")
 HOSTILE = (

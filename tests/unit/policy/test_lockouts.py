@@ -4,18 +4,18 @@
 from __future__ import annotations
 
 import pytest
-from mlhost_limits.policy.limits_conf import parse_limits_conf
-from mlhost_limits.policy.lockouts import (
+from mlhost_limits.core.reader import Limit
+from mlhost_limits.core.rlimit import UNLIMITED
+from mlhost_limits.core.user import User
+from mlhost_limits.sessions.limits_conf import parse_limits_conf
+from mlhost_limits.sessions.lockouts import (
     FLOORS,
     Logins,
     find_login_lockouts,
     find_small_limits,
     find_small_lines,
 )
-from mlhost_limits.policy.policy_reader import Limit
-from mlhost_limits.policy.rlimit import UNLIMITED
-from mlhost_limits.policy.sessions_policy import SessionRule
-from mlhost_limits.policy.user import User
+from mlhost_limits.sessions.policy import SessionRule
 
 MIB = 2**20
 ALICE = User("alice", 1000, 1000, frozenset({"alice", "ml"}), frozenset({1000}))

@@ -4,10 +4,10 @@
 from __future__ import annotations
 
 import pytest
-from mlhost_limits.policy.logind_causes import RELOAD, find_logind_causes
-from mlhost_limits.policy.logind_conf import predict_remove_ipc
-from mlhost_limits.policy.unit_file import Source
-from mlhost_limits.policy.unit_model import Files
+from mlhost_limits.services.logind_causes import RELOAD, find_logind_causes
+from mlhost_limits.services.logind_conf import predict_remove_ipc
+from mlhost_limits.systemd.model import Files
+from mlhost_limits.systemd.unit_file import Source
 
 CONF, CONF_D = "/etc/systemd/logind.conf", "/etc/systemd/logind.conf.d"
 

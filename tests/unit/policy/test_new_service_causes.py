@@ -4,11 +4,11 @@
 from __future__ import annotations
 
 import pytest
-from mlhost_limits.policy.new_service_causes import explain_new
-from mlhost_limits.policy.policy_reader import Limit
-from mlhost_limits.policy.rlimit import Rlimit
-from mlhost_limits.policy.unit_file import Source, list_slices, parse_unit
-from mlhost_limits.policy.unit_model import UnitFacts, outlive_boot
+from mlhost_limits.core.reader import Limit
+from mlhost_limits.core.rlimit import Rlimit
+from mlhost_limits.services.causes import explain_new
+from mlhost_limits.systemd.model import UnitFacts, outlive_boot
+from mlhost_limits.systemd.unit_file import Source, list_slices, parse_unit
 
 from tests.unit.policy.unit_world import CONF, CONF_D, WIDE_D, manager, service, unit
 

@@ -4,8 +4,8 @@
 from __future__ import annotations
 
 import pytest
-from mlhost_limits.policy.node_load import Load, group_loads, name_unit
-from mlhost_limits.policy.rlimit import UNLIMITED
+from mlhost_limits.core.rlimit import UNLIMITED
+from mlhost_limits.node.load import Load, group_loads, name_unit
 
 SSHD = "0::/system.slice/ssh.service"
 

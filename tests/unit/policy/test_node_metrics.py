@@ -6,8 +6,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import pytest
-from mlhost_limits.policy.cause import Cause, Outlook
-from mlhost_limits.policy.finding import (
+from mlhost_limits.core.cause import Cause, Outlook
+from mlhost_limits.core.finding import (
     FAIL,
     LATER,
     PASS,
@@ -17,11 +17,11 @@ from mlhost_limits.policy.finding import (
     Observation,
     Requirement,
 )
-from mlhost_limits.policy.metrics_text import format_metrics
-from mlhost_limits.policy.node_load import MOST_GROUPS, Load, group_loads
-from mlhost_limits.policy.node_metrics import STATES, Files, Run, describe_node
-from mlhost_limits.policy.remedy import Remedy
-from mlhost_limits.policy.rlimit import UNLIMITED
+from mlhost_limits.core.remedy import Remedy
+from mlhost_limits.core.rlimit import UNLIMITED
+from mlhost_limits.node.load import MOST_GROUPS, Load, group_loads
+from mlhost_limits.node.metrics import STATES, Files, Run, describe_node
+from mlhost_limits.node.metrics_text import format_metrics
 
 RUN = Run(1700000000.5, 2.0, 0.5, True)
 KERNEL = Requirement("kernel", "vm.max_map_count", "value", 65530)

@@ -4,8 +4,8 @@
 from __future__ import annotations
 
 import pytest
-from mlhost_limits.policy.finding import FAIL, PASS, UNKNOWN, Finding, Observation, Requirement
-from mlhost_limits.policy.node_verdict import judge_node
+from mlhost_limits.core.finding import FAIL, PASS, UNKNOWN, Finding, Observation, Requirement
+from mlhost_limits.node.verdict import judge_node
 
 KEY = ("kernel", "fs.file-max", "value")
 

@@ -12,8 +12,8 @@ import contextlib
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from mlhost_limits.policy.finding import Finding
-from mlhost_limits.policy.nvidia_smi import (
+from mlhost_limits.core.finding import Finding
+from mlhost_limits.training.nvidia_smi import (
     Gpu,
     GpuProcess,
     choose_visible,

@@ -3,17 +3,17 @@
 
 from __future__ import annotations
 
-from mlhost_limits.policy.declaration import Declaration
-from mlhost_limits.policy.old_session_causes import (
+from mlhost_limits.core.declaration import Declaration
+from mlhost_limits.core.reader import Limit
+from mlhost_limits.core.rlimit import Rlimit
+from mlhost_limits.processes.causes import Moment
+from mlhost_limits.processes.old_session_causes import (
     Login,
     Server,
     blame_user_manager,
     find_login_cause,
     raise_login,
 )
-from mlhost_limits.policy.policy_reader import Limit
-from mlhost_limits.policy.process_causes import Moment
-from mlhost_limits.policy.rlimit import Rlimit
 
 WANTED, FRESH = Limit(65536, 131072), Rlimit(65536, 1048576)
 LOW = {"nofile": Rlimit(1024, 4096)}

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import pytest
-from mlhost_limits.policy.output_runs import Process, Run, find_runs, judge_runs
+from mlhost_limits.training.output_runs import Process, Run, find_runs, judge_runs
 
 TRAIN = ("python", "train.py", "--output_dir=/out")
 FAMILY = {

@@ -6,8 +6,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from mlhost_limits.policy.finding import Observation, Requirement, judge
-from mlhost_limits.policy.packed import pack, unpack
+from mlhost_limits.core.finding import Observation, Requirement, judge
+from mlhost_limits.core.packed import pack, unpack
 
 KINDS = {"Requirement": Requirement, "Observation": Observation}
 

@@ -9,8 +9,9 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from mlhost_limits.policy.declaration import Bound
-from mlhost_limits.policy.pam_limits import (
+from mlhost_limits.core.declaration import Bound
+from mlhost_limits.core.user import User
+from mlhost_limits.sessions.pam_limits import (
     LIMITS_CONF,
     LIMITS_D,
     Dialect,
@@ -21,7 +22,6 @@ from mlhost_limits.policy.pam_limits import (
     read_lines,
     resolve_limits,
 )
-from mlhost_limits.policy.user import User
 
 DEBIAN_11 = Dialect(1023, False, False, ("rttime", "nonewprivs"), True)
 DEBIAN_12 = Dialect(1023, False, True, ("rttime",), True)

@@ -6,9 +6,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from mlhost_limits.policy.declaration import Declaration
-from mlhost_limits.policy.pam_limits import Dialect
-from mlhost_limits.policy.pam_reach import CODES, Hindrance, find_bypass, find_hindrances
+from mlhost_limits.core.declaration import Declaration
+from mlhost_limits.sessions.pam_limits import Dialect
+from mlhost_limits.sessions.reach import CODES, Hindrance, find_bypass, find_hindrances
 
 from .pasted import find_scripts, paste
 

@@ -7,10 +7,10 @@
 from __future__ import annotations
 
 import pytest
-from mlhost_limits.policy.pam_limits import LIMITS_CONF, Dialect, read_lines
-from mlhost_limits.policy.pam_settings import resolve_settings
-from mlhost_limits.policy.rlimit import UNLIMITED
-from mlhost_limits.policy.user import User
+from mlhost_limits.core.rlimit import UNLIMITED
+from mlhost_limits.core.user import User
+from mlhost_limits.sessions.pam_limits import LIMITS_CONF, Dialect, read_lines
+from mlhost_limits.sessions.pam_settings import resolve_settings
 
 DEBIAN_11 = Dialect(1023, False, False, ("rttime", "nonewprivs"))
 DEBIAN_12 = Dialect(1023, False, True, ("rttime",))

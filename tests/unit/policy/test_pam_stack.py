@@ -8,7 +8,7 @@ import re
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from mlhost_limits.policy.pam_stack import (
+from mlhost_limits.sessions.pam_stack import (
     LimitsOptions,
     PamLine,
     find_pam_limits,

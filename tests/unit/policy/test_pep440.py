@@ -6,7 +6,7 @@ from __future__ import annotations
 import itertools
 
 import pytest
-from mlhost_limits.policy.pep440 import parse_specifier, parse_version, satisfies
+from mlhost_limits.training.pep440 import parse_specifier, parse_version, satisfies
 
 TEXT = (
     "0 1 1.0 1.0.0 1.0.1 1.1 1.2 1.10 2 2.0.dev0 1!1.0 1!0.5 1.0a1 1.0.a.1 1.0alpha1 1.0b2 1.0rc1 "

@@ -7,14 +7,14 @@ from __future__ import annotations
 import json
 
 import pytest
-from mlhost_limits.policy.docker_config import DockerDefaults
-from mlhost_limits.policy.docker_policy import DockerPolicy
-from mlhost_limits.policy.docker_record import Record, format_record
-from mlhost_limits.policy.dockerd_flags import CONFIG_PATH
-from mlhost_limits.policy.plan import SectionPlan
-from mlhost_limits.policy.plan_docker import DockerState, collect_wanted, plan_docker
-from mlhost_limits.policy.policy_reader import Limit
-from mlhost_limits.policy.rlimit import UNLIMITED, Rlimit
+from mlhost_limits.core.plan import SectionPlan
+from mlhost_limits.core.reader import Limit
+from mlhost_limits.core.rlimit import UNLIMITED, Rlimit
+from mlhost_limits.docker.daemon_json import DockerDefaults
+from mlhost_limits.docker.dockerd_flags import CONFIG_PATH
+from mlhost_limits.docker.plan import DockerState, collect_wanted, plan_docker
+from mlhost_limits.docker.policy import DockerPolicy
+from mlhost_limits.docker.record import Record, format_record
 
 POLICY = DockerPolicy(
     {"nofile": Limit(65536, 1048576), "memlock": Limit(UNLIMITED, UNLIMITED)}, 2**30

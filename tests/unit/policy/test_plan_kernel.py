@@ -6,20 +6,20 @@ from __future__ import annotations
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
-from mlhost_limits.policy.edit import HEADER
-from mlhost_limits.policy.kernel_policy import KernelValue
-from mlhost_limits.policy.plan_kernel import (
+from mlhost_limits.core.edit import HEADER
+from mlhost_limits.kernel.plan import (
     KernelOptions,
     KernelPlan,
     plan_kernel,
 )
-from mlhost_limits.policy.sysctl_conf import (
+from mlhost_limits.kernel.policy import KernelValue
+from mlhost_limits.kernel.sysctl_conf import (
     DROP_IN,
     find_boot_default,
     find_number,
     parse_sysctl_number,
 )
-from mlhost_limits.policy.sysctl_writes import find_lowest_nr_open, resolve_sysctl
+from mlhost_limits.kernel.sysctl_writes import find_lowest_nr_open, resolve_sysctl
 
 FILE_MAX, NR_OPEN, MAPS, PIDS = "fs.file-max", "fs.nr_open", "vm.max_map_count", "kernel.pid_max"
 SYSTEMD = {FILE_MAX: "9223372036854775807", NR_OPEN: "1048576", MAPS: "65530", PIDS: "32768"}

@@ -8,9 +8,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from mlhost_limits.policy.edit import HEADER
-from mlhost_limits.policy.node_paths import POLICY
-from mlhost_limits.policy.plan_monitor import (
+from mlhost_limits.core.edit import HEADER
+from mlhost_limits.node.paths import POLICY
+from mlhost_limits.node.plan import (
     FIRST_BOOT,
     HEALTH,
     PROGRAM,

@@ -4,7 +4,10 @@
 from __future__ import annotations
 
 import pytest
-from mlhost_limits.policy.containers_conf import (
+from mlhost_limits.core.plan import SectionPlan
+from mlhost_limits.core.reader import Limit
+from mlhost_limits.core.rlimit import UNLIMITED, Rlimit
+from mlhost_limits.podman.containers_conf import (
     DROP_INS,
     MAIN,
     OWN,
@@ -12,11 +15,8 @@ from mlhost_limits.policy.containers_conf import (
     read_conf,
     resolve,
 )
-from mlhost_limits.policy.plan import SectionPlan
-from mlhost_limits.policy.plan_podman import PodmanOptions, PodmanState, find_lost, plan_podman
-from mlhost_limits.policy.podman_policy import PodmanPolicy
-from mlhost_limits.policy.policy_reader import Limit
-from mlhost_limits.policy.rlimit import UNLIMITED, Rlimit
+from mlhost_limits.podman.plan import PodmanOptions, PodmanState, find_lost, plan_podman
+from mlhost_limits.podman.policy import PodmanPolicy
 
 C = "[containers]\n"
 LATER = f"{DROP_INS}/95-site.conf"

@@ -7,19 +7,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import pytest
-from mlhost_limits.policy.edit import HEADER
-from mlhost_limits.policy.plan import SectionPlan
-from mlhost_limits.policy.plan_services import (
+from mlhost_limits.core.edit import HEADER
+from mlhost_limits.core.plan import SectionPlan
+from mlhost_limits.core.reader import Limit
+from mlhost_limits.core.rlimit import UNLIMITED
+from mlhost_limits.services.plan import (
     ServicesState,
     apply_texts,
     find_target,
     plan_services,
 )
-from mlhost_limits.policy.policy_reader import Limit
-from mlhost_limits.policy.rlimit import UNLIMITED
-from mlhost_limits.policy.services_policy import ServicesPolicy, UnitRule
-from mlhost_limits.policy.unit_file import Source
-from mlhost_limits.policy.unit_model import Files
+from mlhost_limits.services.policy import ServicesPolicy, UnitRule
+from mlhost_limits.systemd.model import Files
+from mlhost_limits.systemd.unit_file import Source
 
 SYSTEM_D, USER_D = "/etc/systemd/system.conf.d", "/etc/systemd/user.conf.d"
 LOGIND_D = "/etc/systemd/logind.conf.d"

@@ -7,8 +7,12 @@ from __future__ import annotations
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
-from mlhost_limits.policy.edit import HEADER
-from mlhost_limits.policy.pam_limits import (
+from mlhost_limits.core.edit import HEADER
+from mlhost_limits.core.plan import SectionPlan
+from mlhost_limits.core.reader import Limit
+from mlhost_limits.core.rlimit import UNLIMITED
+from mlhost_limits.core.user import User
+from mlhost_limits.sessions.pam_limits import (
     DROP_IN,
     LIMITS_CONF,
     LIMITS_D,
@@ -16,13 +20,9 @@ from mlhost_limits.policy.pam_limits import (
     read_lines,
     resolve_limits,
 )
-from mlhost_limits.policy.plan import SectionPlan
-from mlhost_limits.policy.plan_sessions import SessionsOptions, plan_sessions
-from mlhost_limits.policy.policy_reader import Limit
-from mlhost_limits.policy.rlimit import UNLIMITED
-from mlhost_limits.policy.session_rules import find_limits
-from mlhost_limits.policy.sessions_policy import SessionRule
-from mlhost_limits.policy.user import User
+from mlhost_limits.sessions.plan import SessionsOptions, plan_sessions
+from mlhost_limits.sessions.policy import SessionRule
+from mlhost_limits.sessions.rules import find_limits
 
 DEBIAN = Dialect(1023, wildcard_root=False)
 RED_HAT = Dialect(1023)

@@ -5,14 +5,14 @@ and can be taken back."""
 from __future__ import annotations
 
 import pytest
-from mlhost_limits.policy.edit import HEADER
-from mlhost_limits.policy.plan import SectionPlan
-from mlhost_limits.policy.plan_slurm import DROP_IN, SlurmOptions, SlurmState, plan_slurm
-from mlhost_limits.policy.policy_reader import Limit
-from mlhost_limits.policy.rlimit import UNLIMITED
-from mlhost_limits.policy.slurm_policy import SlurmPolicy
-from mlhost_limits.policy.unit_file import Source
-from mlhost_limits.policy.unit_model import Files, UnitFacts
+from mlhost_limits.core.edit import HEADER
+from mlhost_limits.core.plan import SectionPlan
+from mlhost_limits.core.reader import Limit
+from mlhost_limits.core.rlimit import UNLIMITED
+from mlhost_limits.slurm.plan import DROP_IN, SlurmOptions, SlurmState, plan_slurm
+from mlhost_limits.slurm.policy import SlurmPolicy
+from mlhost_limits.systemd.model import Files, UnitFacts
+from mlhost_limits.systemd.unit_file import Source
 
 from .unit_world import MANAGER
 

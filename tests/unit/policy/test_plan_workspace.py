@@ -6,8 +6,8 @@ from __future__ import annotations
 import subprocess
 
 import pytest
-from mlhost_limits.policy.edit import HEADER
-from mlhost_limits.policy.plan_workspace import (
+from mlhost_limits.core.edit import HEADER
+from mlhost_limits.workspace.plan import (
     FSTAB,
     PROFILE,
     TMPFILES,

@@ -4,8 +4,18 @@
 from __future__ import annotations
 
 import pytest
-from mlhost_limits.policy.cause import Cause
-from mlhost_limits.policy.containers_conf import (
+from mlhost_limits.core.cause import Cause
+from mlhost_limits.core.declaration import Declaration
+from mlhost_limits.core.finding import Finding, Observation, Requirement, judge
+from mlhost_limits.core.reader import Limit
+from mlhost_limits.core.rlimit import UNLIMITED, Rlimit
+from mlhost_limits.podman.causes import (
+    PodmanFacts,
+    Unread,
+    find_podman_causes,
+    foresee,
+)
+from mlhost_limits.podman.containers_conf import (
     DROP_INS,
     MAIN,
     VENDOR,
@@ -13,18 +23,8 @@ from mlhost_limits.policy.containers_conf import (
     find_unread_keys,
     read_conf,
 )
-from mlhost_limits.policy.declaration import Declaration
-from mlhost_limits.policy.finding import Finding, Observation, Requirement, judge
-from mlhost_limits.policy.podman_causes import (
-    PodmanFacts,
-    Unread,
-    find_podman_causes,
-    foresee,
-)
-from mlhost_limits.policy.podman_policy import PodmanPolicy
-from mlhost_limits.policy.podman_running import Created, explain_running
-from mlhost_limits.policy.policy_reader import Limit
-from mlhost_limits.policy.rlimit import UNLIMITED, Rlimit
+from mlhost_limits.podman.policy import PodmanPolicy
+from mlhost_limits.podman.running import Created, explain_running
 
 from .pasted import find_scripts
 

@@ -4,8 +4,8 @@
 from __future__ import annotations
 
 import pytest
-from mlhost_limits.policy.policy_reader import PolicyError
-from mlhost_limits.policy.schema import load_policy
+from mlhost_limits.core.reader import PolicyError
+from mlhost_limits.schema import load_policy
 
 LOOP: list[object] = []
 LOOP.append(LOOP)

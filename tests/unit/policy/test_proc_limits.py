@@ -7,8 +7,8 @@ import re
 from pathlib import Path
 
 import pytest
-from mlhost_limits.policy.proc_limits import parse_proc_limits
-from mlhost_limits.policy.rlimit import RLIMITS, UNLIMITED, Rlimit
+from mlhost_limits.core.proc_limits import parse_proc_limits
+from mlhost_limits.core.rlimit import RLIMITS, UNLIMITED, Rlimit
 
 DEBIAN_12 = """\
 Limit                     Soft Limit           Hard Limit           Units     

@@ -7,10 +7,11 @@ import re
 from pathlib import Path
 
 import pytest
-from mlhost_limits.policy.declaration import Declaration
-from mlhost_limits.policy.pam_limits import Dialect, read_lines
-from mlhost_limits.policy.policy_reader import Limit
-from mlhost_limits.policy.process_causes import (
+from mlhost_limits.core.declaration import Declaration
+from mlhost_limits.core.reader import Limit
+from mlhost_limits.core.rlimit import UNLIMITED, Rlimit
+from mlhost_limits.core.user import User
+from mlhost_limits.processes.causes import (
     Moment,
     Run,
     Verdict,
@@ -19,12 +20,11 @@ from mlhost_limits.policy.process_causes import (
     finish,
     merge_limits,
 )
-from mlhost_limits.policy.rlimit import UNLIMITED, Rlimit
-from mlhost_limits.policy.session_causes import SessionFacts
-from mlhost_limits.policy.session_model import Start
-from mlhost_limits.policy.shell_limits import ShellLine
-from mlhost_limits.policy.unit_model import Pam, UnitFacts
-from mlhost_limits.policy.user import User
+from mlhost_limits.sessions.causes import SessionFacts
+from mlhost_limits.sessions.model import Start
+from mlhost_limits.sessions.pam_limits import Dialect, read_lines
+from mlhost_limits.sessions.shell_limits import ShellLine
+from mlhost_limits.systemd.model import Pam, UnitFacts
 
 from .pasted import paste
 from .unit_world import MANAGER, PID_1, UNIT, D, service, unit

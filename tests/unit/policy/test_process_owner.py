@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import pytest
-from mlhost_limits.policy.process_owner import find_owning_uid
+from mlhost_limits.core.process_owner import find_owning_uid
 
 ROOT, ALICE, SETUID = "0\t0\t0\t0", "1000\t1000\t1000\t1000", "1000\t0\t0\t0"
 DAEMON = "0::/system.slice/cron.service"

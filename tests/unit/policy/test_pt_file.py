@@ -9,8 +9,8 @@ import zipfile
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from mlhost_limits.policy.file_verdict import Verdict
-from mlhost_limits.policy.pt_file import check_pt
+from mlhost_limits.training.file_verdict import Verdict
+from mlhost_limits.training.pt_file import check_pt
 
 from .archives import make_pt
 

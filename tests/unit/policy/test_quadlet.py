@@ -4,22 +4,22 @@
 from __future__ import annotations
 
 import pytest
-from mlhost_limits.policy.cause import Cause
-from mlhost_limits.policy.engines_policy import SHM
-from mlhost_limits.policy.finding import FAIL, Finding, Observation, Requirement
-from mlhost_limits.policy.podman_policy import PodmanPolicy
-from mlhost_limits.policy.podman_running import Created, explain_running
-from mlhost_limits.policy.policy_reader import Limit
-from mlhost_limits.policy.quadlet import (
+from mlhost_limits.containers.policy import SHM
+from mlhost_limits.core.cause import Cause
+from mlhost_limits.core.finding import FAIL, Finding, Observation, Requirement
+from mlhost_limits.core.reader import Limit
+from mlhost_limits.core.remedy import Remedy
+from mlhost_limits.core.rlimit import UNLIMITED, Rlimit
+from mlhost_limits.podman.policy import PodmanPolicy
+from mlhost_limits.podman.quadlet import (
     Quadlet,
     explain_quadlet,
     find_service,
     find_source,
     read_quadlet,
 )
-from mlhost_limits.policy.remedy import Remedy
-from mlhost_limits.policy.rlimit import UNLIMITED, Rlimit
-from mlhost_limits.policy.unit_file import Source
+from mlhost_limits.podman.running import Created, explain_running
+from mlhost_limits.systemd.unit_file import Source
 
 from .pasted import find_scripts
 

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import pytest
-from mlhost_limits.policy.quote import clean, one_line, quote
+from mlhost_limits.core.quote import clean, one_line, quote
 
 
 @pytest.mark.parametrize(

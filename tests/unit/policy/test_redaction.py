@@ -8,8 +8,8 @@ import json
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from mlhost_limits.policy.redaction import redact, redact_message
-from mlhost_limits.policy.redaction_json import find_hidden, redact_json
+from mlhost_limits.core.redaction import redact, redact_message
+from mlhost_limits.core.redaction_json import find_hidden, redact_json
 
 S = "hunter2Xy"
 TOKEN = "ghp_0123456789abcdefABCDEF0123456789abcd"

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from mlhost_limits.policy.cause import Cause, Link, Outlook
-from mlhost_limits.policy.finding import (
+from mlhost_limits.core.cause import Cause, Link, Outlook
+from mlhost_limits.core.finding import (
     FAIL,
     PASS,
     UNKNOWN,
@@ -20,10 +20,10 @@ from mlhost_limits.policy.finding import (
     judge,
     judge_limits,
 )
-from mlhost_limits.policy.policy_reader import Limit
-from mlhost_limits.policy.remedy import Remedy
-from mlhost_limits.policy.report import format_failures, format_links, format_report, format_verdict
-from mlhost_limits.policy.rlimit import UNLIMITED, Rlimit
+from mlhost_limits.core.reader import Limit
+from mlhost_limits.core.remedy import Remedy
+from mlhost_limits.core.report import format_failures, format_links, format_report, format_verdict
+from mlhost_limits.core.rlimit import UNLIMITED, Rlimit
 
 from .pasted import edit, move
 

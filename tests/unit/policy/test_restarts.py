@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import pytest
-from mlhost_limits.policy.restarts import find_refusals, order_restarts
+from mlhost_limits.systemd.restarts import find_refusals, order_restarts
 
 OWN = "ansible-pull.service"
 

@@ -9,7 +9,7 @@ import resource
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from mlhost_limits.policy.rlimit import (
+from mlhost_limits.core.rlimit import (
     ITEMS,
     RLIMITS,
     UNLIMITED,

@@ -6,8 +6,8 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from mlhost_limits.policy.file_verdict import Verdict
-from mlhost_limits.policy.safetensors_file import check_safetensors
+from mlhost_limits.training.file_verdict import Verdict
+from mlhost_limits.training.safetensors_file import check_safetensors
 
 from .archives import make_safetensors
 

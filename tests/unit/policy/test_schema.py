@@ -8,14 +8,14 @@ import re
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from mlhost_limits.policy.docker_policy import DockerPolicy
-from mlhost_limits.policy.kernel_policy import KernelValue, normal_key
-from mlhost_limits.policy.policy_reader import Limit, PolicyError
-from mlhost_limits.policy.processes_policy import ProcessRule
-from mlhost_limits.policy.profiles import DEFAULT_PROFILE, PROFILES
-from mlhost_limits.policy.rlimit import UNLIMITED
-from mlhost_limits.policy.schema import SECTIONS, Policy, load_policy, merge
-from mlhost_limits.policy.sessions_policy import SessionRule
+from mlhost_limits.core.profiles import DEFAULT_PROFILE, PROFILES
+from mlhost_limits.core.reader import Limit, PolicyError
+from mlhost_limits.core.rlimit import UNLIMITED
+from mlhost_limits.docker.policy import DockerPolicy
+from mlhost_limits.kernel.policy import KernelValue, normal_key
+from mlhost_limits.processes.policy import ProcessRule
+from mlhost_limits.schema import SECTIONS, Policy, load_policy, merge
+from mlhost_limits.sessions.policy import SessionRule
 
 KNOWN = ", ".join(SECTIONS)
 UNITS = "accepted are a whole number (with B, KiB, MiB, GiB, TiB) or 'unlimited'"

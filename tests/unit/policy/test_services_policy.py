@@ -4,11 +4,11 @@
 from __future__ import annotations
 
 import pytest
-from mlhost_limits.policy.policy_reader import Limit, PolicyError
-from mlhost_limits.policy.rlimit import UNLIMITED
-from mlhost_limits.policy.schema import load_policy
-from mlhost_limits.policy.service_lockouts import find_service_lockouts
-from mlhost_limits.policy.services_policy import ServicesPolicy, UnitRule, find_rule
+from mlhost_limits.core.reader import Limit, PolicyError
+from mlhost_limits.core.rlimit import UNLIMITED
+from mlhost_limits.schema import load_policy
+from mlhost_limits.services.lockouts import find_service_lockouts
+from mlhost_limits.services.policy import ServicesPolicy, UnitRule, find_rule
 
 ALL = UnitRule({"memlock": Limit(UNLIMITED, UNLIMITED)}, 32768)
 

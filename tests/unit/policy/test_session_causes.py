@@ -6,21 +6,21 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from mlhost_limits.policy.cause import Cause
-from mlhost_limits.policy.finding import Requirement
-from mlhost_limits.policy.pam_limits import Dialect, read_lines
-from mlhost_limits.policy.pam_reach import Hindrance
-from mlhost_limits.policy.remedy import Remedy
-from mlhost_limits.policy.rlimit import RLIMITS, UNLIMITED, Rlimit
-from mlhost_limits.policy.session_causes import (
+from mlhost_limits.core.cause import Cause
+from mlhost_limits.core.finding import Requirement
+from mlhost_limits.core.remedy import Remedy
+from mlhost_limits.core.rlimit import RLIMITS, UNLIMITED, Rlimit
+from mlhost_limits.core.user import User
+from mlhost_limits.sessions.causes import (
     CODES,
     SessionFacts,
     find_session_causes,
     predict_session,
 )
-from mlhost_limits.policy.session_lines import find_unread
-from mlhost_limits.policy.session_model import Start
-from mlhost_limits.policy.user import User
+from mlhost_limits.sessions.model import Start
+from mlhost_limits.sessions.pam_limits import Dialect, read_lines
+from mlhost_limits.sessions.reach import Hindrance
+from mlhost_limits.sessions.unread import find_unread
 
 from .pasted import edit, paste
 

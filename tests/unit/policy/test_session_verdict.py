@@ -4,10 +4,10 @@
 from __future__ import annotations
 
 import pytest
-from mlhost_limits.policy.finding import Finding
-from mlhost_limits.policy.policy_reader import Limit
-from mlhost_limits.policy.rlimit import UNLIMITED, Rlimit
-from mlhost_limits.policy.session_verdict import Told, judge_session
+from mlhost_limits.core.finding import Finding
+from mlhost_limits.core.reader import Limit
+from mlhost_limits.core.rlimit import UNLIMITED, Rlimit
+from mlhost_limits.sessions.verdict import Told, judge_session
 
 PLACE = "session:alice@sshd"
 WANTED = {"nofile": Limit(100, 200, 300)}

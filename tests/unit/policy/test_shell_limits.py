@@ -4,11 +4,11 @@
 from __future__ import annotations
 
 import pytest
-from mlhost_limits.policy.declaration import Declaration
-from mlhost_limits.policy.finding import Requirement
-from mlhost_limits.policy.rlimit import UNLIMITED
-from mlhost_limits.policy.shell_causes import find_shell_causes
-from mlhost_limits.policy.shell_limits import (
+from mlhost_limits.core.declaration import Declaration
+from mlhost_limits.core.finding import Requirement
+from mlhost_limits.core.rlimit import UNLIMITED
+from mlhost_limits.sessions.shell_causes import find_shell_causes
+from mlhost_limits.sessions.shell_limits import (
     ShellLine,
     find_shell_limits,
     find_sourced,

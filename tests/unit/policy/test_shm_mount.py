@@ -4,16 +4,16 @@
 from __future__ import annotations
 
 import pytest
-from mlhost_limits.policy.cause import Link
-from mlhost_limits.policy.plan_shm import plan_shm
-from mlhost_limits.policy.rlimit import UNLIMITED
-from mlhost_limits.policy.shm_causes import (
+from mlhost_limits.core.cause import Link
+from mlhost_limits.core.rlimit import UNLIMITED
+from mlhost_limits.shared_memory.causes import (
     ShmFacts,
     find_shm_causes,
     predict_shm,
     trace_shm,
 )
-from mlhost_limits.policy.shm_mount import FSTAB, find_lines, format_line, parse_tmpfs_size
+from mlhost_limits.shared_memory.model import FSTAB, find_lines, format_line, parse_tmpfs_size
+from mlhost_limits.shared_memory.plan import plan_shm
 
 MIB, GIB = 2**20, 2**30
 MEMORY = 4 * GIB

@@ -4,15 +4,15 @@
 from __future__ import annotations
 
 import pytest
-from mlhost_limits.policy.slurm_adoption import (
+from mlhost_limits.slurm.adoption import (
     blame_flags,
     describe_adoption,
     find_adopting,
     find_leaving,
     is_adopted,
 )
-from mlhost_limits.policy.slurm_causes import ConfFacts
-from mlhost_limits.policy.slurm_conf import parse_slurm_conf
+from mlhost_limits.slurm.causes import ConfFacts
+from mlhost_limits.slurm.slurm_conf import parse_slurm_conf
 
 C = "/etc/slurm/slurm.conf"
 SSHD, COMMON = "/etc/pam.d/sshd", "/etc/pam.d/common-session"

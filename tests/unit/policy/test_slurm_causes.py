@@ -6,15 +6,16 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from mlhost_limits.policy.cause import Cause
-from mlhost_limits.policy.declaration import Declaration
-from mlhost_limits.policy.finding import Requirement
-from mlhost_limits.policy.pam_limits import Dialect, read_lines
-from mlhost_limits.policy.policy_reader import Limit
-from mlhost_limits.policy.rlimit import RLIMITS, UNLIMITED, Rlimit
-from mlhost_limits.policy.session_causes import SessionFacts
-from mlhost_limits.policy.session_model import Start
-from mlhost_limits.policy.slurm_causes import (
+from mlhost_limits.core.cause import Cause
+from mlhost_limits.core.declaration import Declaration
+from mlhost_limits.core.finding import Requirement
+from mlhost_limits.core.reader import Limit
+from mlhost_limits.core.rlimit import RLIMITS, UNLIMITED, Rlimit
+from mlhost_limits.core.user import User
+from mlhost_limits.sessions.causes import SessionFacts
+from mlhost_limits.sessions.model import Start
+from mlhost_limits.sessions.pam_limits import Dialect, read_lines
+from mlhost_limits.slurm.causes import (
     ConfFacts,
     blame_age,
     blame_hand,
@@ -26,9 +27,8 @@ from mlhost_limits.policy.slurm_causes import (
     is_slurmd_short,
     need_of_slurmd,
 )
-from mlhost_limits.policy.slurm_conf import parse_slurm_conf, read_propagation
-from mlhost_limits.policy.slurm_model import JobFacts, JobPam, predict_job
-from mlhost_limits.policy.user import User
+from mlhost_limits.slurm.model import JobFacts, JobPam, predict_job
+from mlhost_limits.slurm.slurm_conf import parse_slurm_conf, read_propagation
 
 from .pasted import paste
 

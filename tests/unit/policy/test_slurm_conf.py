@@ -4,7 +4,8 @@
 from __future__ import annotations
 
 import pytest
-from mlhost_limits.policy.slurm_conf import (
+from mlhost_limits.slurm.policy import PROPAGATED
+from mlhost_limits.slurm.slurm_conf import (
     Propagation,
     parse_slurm_conf,
     read_propagation,
@@ -12,7 +13,6 @@ from mlhost_limits.policy.slurm_conf import (
     read_use_pam,
     write_propagation,
 )
-from mlhost_limits.policy.slurm_policy import PROPAGATED
 
 C = "/etc/slurm/slurm.conf"
 ALL = frozenset(PROPAGATED)

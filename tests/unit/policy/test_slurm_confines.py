@@ -4,9 +4,8 @@
 from __future__ import annotations
 
 import pytest
-from mlhost_limits.policy.rlimit import UNLIMITED
-from mlhost_limits.policy.slurm_conf import parse_slurm_conf
-from mlhost_limits.policy.slurm_confine_causes import (
+from mlhost_limits.core.rlimit import UNLIMITED
+from mlhost_limits.slurm.confine_causes import (
     Asked,
     Surroundings,
     blame_conf,
@@ -14,9 +13,10 @@ from mlhost_limits.policy.slurm_confine_causes import (
     name_unit,
     predict_memory,
 )
-from mlhost_limits.policy.slurm_confines import Confines, Level, parse_confines
-from mlhost_limits.policy.unit_file import Source
-from mlhost_limits.policy.unit_model import Files
+from mlhost_limits.slurm.confines import Confines, Level, parse_confines
+from mlhost_limits.slurm.slurm_conf import parse_slurm_conf
+from mlhost_limits.systemd.model import Files
+from mlhost_limits.systemd.unit_file import Source
 
 MIB = 2**20
 CONF = "/etc/slurm/cgroup.conf"

@@ -4,11 +4,11 @@
 from __future__ import annotations
 
 import pytest
-from mlhost_limits.policy.policy_reader import Limit, PolicyError
-from mlhost_limits.policy.rlimit import UNLIMITED
-from mlhost_limits.policy.schema import load_policy
-from mlhost_limits.policy.slurm_confines import Size
-from mlhost_limits.policy.slurm_policy import PROPAGATED, SlurmPolicy
+from mlhost_limits.core.reader import Limit, PolicyError
+from mlhost_limits.core.rlimit import UNLIMITED
+from mlhost_limits.schema import load_policy
+from mlhost_limits.slurm.confines import Size
+from mlhost_limits.slurm.policy import PROPAGATED, SlurmPolicy
 
 L = "jobs.slurm.limits"
 NAMES = ", ".join(PROPAGATED)

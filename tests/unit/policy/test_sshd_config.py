@@ -6,8 +6,8 @@ from __future__ import annotations
 import re
 
 import pytest
-from mlhost_limits.policy.declaration import Declaration
-from mlhost_limits.policy.sshd_config import MAIN_FILE, find_includes, find_use_pam
+from mlhost_limits.core.declaration import Declaration
+from mlhost_limits.sessions.sshd_config import MAIN_FILE, find_includes, find_use_pam
 
 DEBIAN_12 = """\
 # This is the sshd server system-wide configuration file.

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from mlhost_limits.policy.sysctl_conf import (
+from mlhost_limits.kernel.sysctl_conf import (
     SYSCTL_DIRECTORIES,
     SysctlLine,
     find_boot_default,

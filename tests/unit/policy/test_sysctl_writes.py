@@ -9,8 +9,8 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from mlhost_limits.policy.sysctl_conf import SYSCTL_CONF, parse_sysctl_number
-from mlhost_limits.policy.sysctl_writes import (
+from mlhost_limits.kernel.sysctl_conf import SYSCTL_CONF, parse_sysctl_number
+from mlhost_limits.kernel.sysctl_writes import (
     PROCPS,
     PROCPS_3,
     SYSTEMD,

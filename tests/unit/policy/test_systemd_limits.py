@@ -7,15 +7,15 @@ The expectations were measured with systemd 247, 252 and 257.
 from __future__ import annotations
 
 import pytest
-from mlhost_limits.policy.rlimit import UNLIMITED
-from mlhost_limits.policy.systemd_limits import (
+from mlhost_limits.core.rlimit import UNLIMITED
+from mlhost_limits.systemd.limits import (
     Ignored,
     Reading,
     read_manager_limits,
     read_unit_limits,
     resolve_unit_limits,
 )
-from mlhost_limits.policy.unit_file import Source
+from mlhost_limits.systemd.unit_file import Source
 
 MAIN, DROPIN, CONF = "/usr/lib/u.service", "/etc/u.service.d/a.conf", "/etc/system.conf"
 NOTHING = Reading([], [])

@@ -6,8 +6,8 @@ from __future__ import annotations
 import re
 
 import pytest
-from mlhost_limits.policy.rlimit import UNLIMITED, Rlimit
-from mlhost_limits.policy.systemd_value import parse_limit_setting
+from mlhost_limits.core.rlimit import UNLIMITED, Rlimit
+from mlhost_limits.systemd.values import parse_limit_setting
 
 LIMITS = {
     "LimitNOFILE": [

@@ -3,15 +3,15 @@
 
 from __future__ import annotations
 
-from mlhost_limits.policy.rlimit import UNLIMITED
-from mlhost_limits.policy.tasks_causes import (
+from mlhost_limits.core.rlimit import UNLIMITED
+from mlhost_limits.services.tasks_causes import (
     TasksLevel,
     find_tasks_causes,
     outlive,
     predict_all,
 )
-from mlhost_limits.policy.unit_file import Source
-from mlhost_limits.policy.unit_model import Files
+from mlhost_limits.systemd.model import Files
+from mlhost_limits.systemd.unit_file import Source
 
 ALL = 10000
 D = "/etc/systemd/system/x.service.d"

@@ -4,16 +4,16 @@
 from __future__ import annotations
 
 import pytest
-from mlhost_limits.policy.rlimit import UNLIMITED
-from mlhost_limits.policy.tasks_max import (
+from mlhost_limits.core.rlimit import UNLIMITED
+from mlhost_limits.services.tasks_max import (
     is_heeded,
     predict_default,
     predict_tasks,
     read_unit_tasks,
     resolve_tasks,
 )
-from mlhost_limits.policy.unit_file import Source
-from mlhost_limits.policy.unit_model import Files
+from mlhost_limits.systemd.model import Files
+from mlhost_limits.systemd.unit_file import Source
 
 ALL = 20000
 

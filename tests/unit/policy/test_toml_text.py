@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import pytest
-from mlhost_limits.policy.toml_text import Node, Scalar, TomlError, find_key, read_toml
+from mlhost_limits.core.toml_text import Node, Scalar, TomlError, find_key, read_toml
 
 
 def plain(node: object) -> object:

@@ -4,9 +4,8 @@
 from __future__ import annotations
 
 import pytest
-from mlhost_limits.policy.deepspeed_floor import Floor
-from mlhost_limits.policy.rlimit import Rlimit
-from mlhost_limits.policy.training_causes import (
+from mlhost_limits.core.rlimit import Rlimit
+from mlhost_limits.training.causes import (
     Room,
     blame_cpus,
     blame_descriptors,
@@ -18,8 +17,9 @@ from mlhost_limits.policy.training_causes import (
     blame_shared_memory,
     blame_workers,
 )
-from mlhost_limits.policy.training_policy import DeepSpeed, Training
-from mlhost_limits.policy.training_rules import Bound, Plan
+from mlhost_limits.training.deepspeed_floor import Floor
+from mlhost_limits.training.loader import Bound, Plan
+from mlhost_limits.training.policy import DeepSpeed, Training
 
 MIB, GIB = 2**20, 2**30
 RUN = Training(workers=8, prefetch=4, tensors_per_batch=4, batch_size=MIB, ranks_per_node=2)

@@ -4,9 +4,9 @@
 from __future__ import annotations
 
 import pytest
-from mlhost_limits.policy.policy_reader import PolicyError
-from mlhost_limits.policy.schema import load_policy
-from mlhost_limits.policy.training_policy import (
+from mlhost_limits.core.reader import PolicyError
+from mlhost_limits.schema import load_policy
+from mlhost_limits.training.policy import (
     DeepSpeed,
     Gpus,
     Training,

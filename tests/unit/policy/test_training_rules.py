@@ -6,10 +6,9 @@ from __future__ import annotations
 import itertools
 
 import pytest
-from mlhost_limits.policy.deepspeed_floor import Floor, find_floor
-from mlhost_limits.policy.rlimit import UNLIMITED
-from mlhost_limits.policy.training_policy import DeepSpeed, Training
-from mlhost_limits.policy.training_rules import (
+from mlhost_limits.core.rlimit import UNLIMITED
+from mlhost_limits.training.deepspeed_floor import Floor, find_floor
+from mlhost_limits.training.loader import (
     Bound,
     bound_by_cpus,
     bound_by_descriptors,
@@ -21,6 +20,7 @@ from mlhost_limits.policy.training_rules import (
     format_size,
     plan_workers,
 )
+from mlhost_limits.training.policy import DeepSpeed, Training
 
 MIB, GIB = 2**20, 2**30
 

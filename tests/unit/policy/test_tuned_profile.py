@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import pytest
-from mlhost_limits.policy.tuned_profile import find_includes, merge_profiles, read_reapply
+from mlhost_limits.kernel.tuned_profile import find_includes, merge_profiles, read_reapply
 
 # From /usr/lib/tuned/throughput-performance/tuned.conf of Debian 12, shortened.
 THROUGHPUT = """#

@@ -9,14 +9,14 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from mlhost_limits.policy.cause import Cause
-from mlhost_limits.policy.declaration import Declaration
-from mlhost_limits.policy.policy_reader import Limit
-from mlhost_limits.policy.rlimit import UNLIMITED, Rlimit
-from mlhost_limits.policy.unit_causes import find_unit_causes
-from mlhost_limits.policy.unit_file import Source
-from mlhost_limits.policy.unit_model import Manager, Stray, UnitFacts, predict_unit
-from mlhost_limits.policy.unit_want import find_target, is_enough
+from mlhost_limits.core.cause import Cause
+from mlhost_limits.core.declaration import Declaration
+from mlhost_limits.core.reader import Limit
+from mlhost_limits.core.rlimit import UNLIMITED, Rlimit
+from mlhost_limits.systemd.causes import find_unit_causes
+from mlhost_limits.systemd.model import Manager, Stray, UnitFacts, predict_unit
+from mlhost_limits.systemd.unit_file import Source
+from mlhost_limits.systemd.want import find_target, is_enough
 
 from .pasted import edit, paste
 from .unit_world import (

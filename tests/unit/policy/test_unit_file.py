@@ -9,7 +9,7 @@ import shlex
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from mlhost_limits.policy.unit_file import (
+from mlhost_limits.systemd.unit_file import (
     Setting,
     Source,
     expand_word,

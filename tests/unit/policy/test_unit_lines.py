@@ -4,9 +4,9 @@
 from __future__ import annotations
 
 import pytest
-from mlhost_limits.policy.rlimit import UNLIMITED, Rlimit
-from mlhost_limits.policy.unit_file import Source
-from mlhost_limits.policy.unit_lines import find_item, find_slips, format_limit, read_meant
+from mlhost_limits.core.rlimit import UNLIMITED, Rlimit
+from mlhost_limits.systemd.unit_file import Source
+from mlhost_limits.systemd.unread import find_item, find_slips, format_limit, read_meant
 
 PATH = "/etc/systemd/system/x.service"
 

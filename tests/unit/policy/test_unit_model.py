@@ -4,18 +4,18 @@
 from __future__ import annotations
 
 import pytest
-from mlhost_limits.policy.declaration import Declaration
-from mlhost_limits.policy.pam_limits import Dialect, read_lines
-from mlhost_limits.policy.rlimit import Rlimit
-from mlhost_limits.policy.session_causes import SessionFacts
-from mlhost_limits.policy.session_model import Start
-from mlhost_limits.policy.unit_model import (
+from mlhost_limits.core.declaration import Declaration
+from mlhost_limits.core.rlimit import Rlimit
+from mlhost_limits.core.user import User
+from mlhost_limits.sessions.causes import SessionFacts
+from mlhost_limits.sessions.model import Start
+from mlhost_limits.sessions.pam_limits import Dialect, read_lines
+from mlhost_limits.systemd.model import (
     Pam,
     find_user_defaults,
     outlive_boot,
     predict_unit,
 )
-from mlhost_limits.policy.user import User
 
 from .unit_world import CONF, MANAGER, MIB, PID_1, RUN_D, UNIT, D, manager, service, unit
 

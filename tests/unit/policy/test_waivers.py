@@ -6,8 +6,8 @@ from __future__ import annotations
 import datetime
 
 import pytest
-from mlhost_limits.policy.cause import Outlook
-from mlhost_limits.policy.finding import (
+from mlhost_limits.core.cause import Outlook
+from mlhost_limits.core.finding import (
     FAIL,
     PASS,
     UNKNOWN,
@@ -18,11 +18,11 @@ from mlhost_limits.policy.finding import (
     count_statuses,
     judge,
 )
-from mlhost_limits.policy.policy_reader import PolicyError
-from mlhost_limits.policy.report import format_report
-from mlhost_limits.policy.schema import load_policy
-from mlhost_limits.policy.waivers import find_idle, waive
-from mlhost_limits.policy.waivers_policy import Waiver, read_waivers
+from mlhost_limits.core.reader import PolicyError
+from mlhost_limits.core.report import format_report
+from mlhost_limits.core.waivers import find_idle, waive
+from mlhost_limits.core.waivers_policy import Waiver, read_waivers
+from mlhost_limits.schema import load_policy
 
 TODAY = "2026-06-15"
 PLACE = "container:docker/legacy-7"

@@ -5,9 +5,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from mlhost_limits.policy.rlimit import RLIMITS, UNLIMITED, Rlimit
-from mlhost_limits.policy.unit_file import Source
-from mlhost_limits.policy.unit_model import Files, Manager, Stray, UnitFacts, find_defaults
+from mlhost_limits.core.rlimit import RLIMITS, UNLIMITED, Rlimit
+from mlhost_limits.systemd.model import Files, Manager, Stray, UnitFacts, find_defaults
+from mlhost_limits.systemd.unit_file import Source
 
 UNIT = "/etc/systemd/system/x.service"
 D = f"{UNIT}.d"

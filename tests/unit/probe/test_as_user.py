@@ -12,11 +12,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from mlhost_limits.policy.rlimit import Rlimit
-from mlhost_limits.probe import as_user
-from mlhost_limits.probe.as_user import Errand, ask_user, ask_users, describe_person, run_as_user
-from mlhost_limits.probe.children import run_in_children
-from mlhost_limits.probe.owned import read_as_owner
+from mlhost_limits.core.rlimit import Rlimit
+from mlhost_limits.host import as_user
+from mlhost_limits.host.as_user import Errand, ask_user, ask_users, describe_person, run_as_user
+from mlhost_limits.host.children import run_in_children
+from mlhost_limits.host.owned import read_as_owner
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="becoming somebody else is root's")
 NOBODY = pwd.getpwnam("nobody")

@@ -7,8 +7,8 @@ import os
 from pathlib import Path
 
 import pytest
-from mlhost_limits.probe.boot import BootEvidence
-from mlhost_limits.probe.sysctl_files import read_sysctl_files
+from mlhost_limits.kernel.boot_read import BootEvidence
+from mlhost_limits.kernel.files_read import read_sysctl_files
 
 UNITS = "etc/systemd/system"
 KEY = "vm.max_map_count"
@@ -172,7 +172,7 @@ def test_a_crontab_that_only_root_may_read_is_left_out(
 
     tree.write("etc/crontab", f"@reboot root sysctl -w {KEY}=1\n")
     boot = tree.look()
-    monkeypatch.setattr("mlhost_limits.probe.boot.read_text", refuse)
+    monkeypatch.setattr("mlhost_limits.kernel.boot_read.read_text", refuse)
     assert boot.scripts == {}
 
 

@@ -11,10 +11,10 @@ import zipfile
 from pathlib import Path
 
 import pytest
-from mlhost_limits.probe import cache_files
-from mlhost_limits.probe.cache_files import check_files, survey_files
-from mlhost_limits.probe.open_directory import ObstacleError
-from mlhost_limits.probe.open_files import find_open_files
+from mlhost_limits.host.open_directory import ObstacleError
+from mlhost_limits.training import cache_read as cache_files
+from mlhost_limits.training.cache_read import check_files, survey_files
+from mlhost_limits.training.open_files_read import find_open_files
 
 from tests.unit.policy.archives import make_pt, make_safetensors
 
@@ -170,7 +170,7 @@ def test_ctrl_c_ends_it_at_once_and_says_what_was_seen(
 MANY = """
 import os, resource, sys
 import tests.conftest
-from mlhost_limits.probe.cache_files import survey_files
+from mlhost_limits.training.cache_read import survey_files
 survey_files("/none")
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 survey = survey_files(sys.argv[1])

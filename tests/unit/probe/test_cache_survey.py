@@ -11,12 +11,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from mlhost_limits.check_cache_files import check_cache_files
-from mlhost_limits.policy.training_policy import Training
-from mlhost_limits.probe import cache_files, cache_survey
-from mlhost_limits.probe.cache_files import check_files
-from mlhost_limits.probe.cache_survey import survey_there
-from mlhost_limits.probe.output import read_checkpoints
+from mlhost_limits.training import cache_read as cache_files
+from mlhost_limits.training import survey_measure as cache_survey
+from mlhost_limits.training.cache_read import check_files
+from mlhost_limits.training.files_check import check_cache_files
+from mlhost_limits.training.output_read import read_checkpoints
+from mlhost_limits.training.policy import Training
+from mlhost_limits.training.survey_measure import survey_there
 
 from tests.unit.policy.archives import make_pt, make_safetensors
 

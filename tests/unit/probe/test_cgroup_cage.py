@@ -8,7 +8,7 @@ import os
 from pathlib import Path
 
 import pytest
-from mlhost_limits.probe.cgroup_cage import Cage
+from mlhost_limits.host.cgroup_cage import Cage
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from mlhost_limits.probe.cgroup_limits import (
+from mlhost_limits.training.cgroup_read import (
     MemoryLevel,
     Quota,
     count_cpus,

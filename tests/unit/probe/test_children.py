@@ -8,8 +8,8 @@ import signal
 import time
 
 import pytest
-from mlhost_limits.probe import children
-from mlhost_limits.probe.children import run_in_children
+from mlhost_limits.host import children
+from mlhost_limits.host.children import run_in_children
 
 
 @pytest.mark.slow

@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 
 import pytest
-from mlhost_limits.probe.daemons import is_daemon, is_in_unit, is_roots
+from mlhost_limits.host.daemons import is_daemon, is_in_unit, is_roots
 
 UNIT = "0::/system.slice/slurmd.service"
 

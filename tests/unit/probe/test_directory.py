@@ -12,10 +12,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from mlhost_limits.policy import folder_facts
-from mlhost_limits.policy.folder_facts import FolderFacts, Proof
-from mlhost_limits.probe import directory, proofs, trial_folder
-from mlhost_limits.probe.directory import look_at_directory
+from mlhost_limits.host import trial_folder
+from mlhost_limits.training import folder_facts
+from mlhost_limits.training import folder_measure as directory
+from mlhost_limits.training import proofs_measure as proofs
+from mlhost_limits.training.folder_facts import FolderFacts, Proof
+from mlhost_limits.training.folder_measure import look_at_directory
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="becoming somebody else is root's")
 NOBODY = 65534

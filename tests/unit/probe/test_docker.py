@@ -17,14 +17,11 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
-from mlhost_limits.policy.dockerd_flags import Flag
-from mlhost_limits.policy.rlimit import UNLIMITED
-from mlhost_limits.probe import canary
-from mlhost_limits.probe.canary import LABEL, build_tar, run_canary
-from mlhost_limits.probe.canary_key import read_canary_key
-from mlhost_limits.probe.canary_program import Canary, build_program
-from mlhost_limits.probe.container_limits import read_container_limits
-from mlhost_limits.probe.docker import (
+from mlhost_limits.containers.canary import Canary, build_program
+from mlhost_limits.containers.limits_read import read_container_limits
+from mlhost_limits.core.rlimit import UNLIMITED
+from mlhost_limits.docker import measure as canary
+from mlhost_limits.docker.api_read import (
     Container,
     Daemon,
     EngineError,
@@ -36,9 +33,12 @@ from mlhost_limits.probe.docker import (
     read_live_restore,
     read_version,
 )
-from mlhost_limits.probe.dockerd_unit import read_dockerd_flags
-from mlhost_limits.probe.process import read_limits, read_process
-from mlhost_limits.probe.unit import read_unit
+from mlhost_limits.docker.canary_key import read_canary_key
+from mlhost_limits.docker.dockerd_flags import Flag
+from mlhost_limits.docker.measure import LABEL, build_tar, run_canary
+from mlhost_limits.docker.unit_read import read_dockerd_flags
+from mlhost_limits.host.process import read_limits, read_process
+from mlhost_limits.systemd.unit_read import read_unit
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -225,7 +225,7 @@ def test_a_lost_connection_is_said(monkeypatch: pytest.MonkeyPatch, error: type[
     def talk(*_: object) -> bytes:
         raise error(104, "x")
 
-    monkeypatch.setattr("mlhost_limits.probe.docker._talk", talk)
+    monkeypatch.setattr("mlhost_limits.docker.api_read._talk", talk)
     with pytest.raises(ConnectionError, match=r"^/s: the daemon hung up on GET /$"):
         exchange("GET", "/", address="/s")
 
@@ -236,7 +236,7 @@ def test_a_forbidden_socket_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     def talk(*_: object) -> bytes:
         raise PermissionError(13, "x")
 
-    monkeypatch.setattr("mlhost_limits.probe.docker._talk", talk)
+    monkeypatch.setattr("mlhost_limits.docker.api_read._talk", talk)
     with pytest.raises(PermissionError, match=r"^/s: permission denied, Docker answers root only$"):
         exchange("GET", "/", address="/s")
 

@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from mlhost_limits.probe import door
-from mlhost_limits.probe.children import run_in_children
-from mlhost_limits.probe.door import ForeignError, NoFileError, connect, open_file, open_folder
+from mlhost_limits.host import door
+from mlhost_limits.host.children import run_in_children
+from mlhost_limits.host.door import ForeignError, NoFileError, connect, open_file, open_folder
 
 NOBODY = 65534
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="whom to trust is a question for root")

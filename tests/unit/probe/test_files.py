@@ -8,9 +8,8 @@ import os
 from pathlib import Path
 
 import pytest
-from mlhost_limits.policy.pam_limits import LIMITS_CONF, LIMITS_D
-from mlhost_limits.probe import files
-from mlhost_limits.probe.files import (
+from mlhost_limits.host import files
+from mlhost_limits.host.files import (
     follow_links,
     list_folder,
     read_bytes,
@@ -19,8 +18,9 @@ from mlhost_limits.probe.files import (
     read_text,
     under,
 )
-from mlhost_limits.probe.limits_files import find_broken_files, read_limits_files
-from mlhost_limits.probe.sysctl_files import read_sysctl_files
+from mlhost_limits.kernel.files_read import read_sysctl_files
+from mlhost_limits.sessions.limits_read import find_broken_files, read_limits_files
+from mlhost_limits.sessions.pam_limits import LIMITS_CONF, LIMITS_D
 
 
 def write(root: Path, path: str, content: bytes | str = "") -> None:

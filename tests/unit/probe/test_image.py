@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from mlhost_limits.probe import image
+from mlhost_limits.host import image
 
 REAL = os.stat
 

@@ -6,8 +6,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from mlhost_limits.policy.kernel_policy import normal_key
-from mlhost_limits.probe.kernel import read_sysctl, sysctl_path
+from mlhost_limits.kernel.policy import normal_key
+from mlhost_limits.kernel.read import read_sysctl, sysctl_path
 
 
 @pytest.mark.parametrize(

@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from mlhost_limits.policy.kernel_lockouts import KernelUse
-from mlhost_limits.probe.kernel_use import find_largest_nofile, read_kernel_use
+from mlhost_limits.kernel.lockouts import KernelUse
+from mlhost_limits.kernel.use_read import find_largest_nofile, read_kernel_use
 
 # A booted Debian 12 with 1 GiB, shortened.
 MEMINFO = """\

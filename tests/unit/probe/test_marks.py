@@ -10,8 +10,8 @@ import time
 from pathlib import Path
 
 import pytest
-from mlhost_limits.probe import marks
-from mlhost_limits.probe.marks import is_abandoned, make_mark
+from mlhost_limits.host import marks
+from mlhost_limits.host.marks import is_abandoned, make_mark
 
 from tests.unit.dead import make_dead_mark, of_another_boot, of_another_space, use_again
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from mlhost_limits.probe.node_state import (
+from mlhost_limits.node.state_read import (
     FRESH,
     Kept,
     Verdict,

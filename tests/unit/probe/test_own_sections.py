@@ -7,20 +7,20 @@ from pathlib import Path
 
 import pytest
 from mlhost_limits import provision_others
+from mlhost_limits.containerd.plan import OURS
+from mlhost_limits.core.section import Section
+from mlhost_limits.docker.dockerd_flags import CONFIG_PATH
+from mlhost_limits.docker.policy import DockerPolicy
+from mlhost_limits.docker.record import find_record_path
+from mlhost_limits.own_sections import find_own_sections
 from mlhost_limits.places import PLACES, PROVISIONED
-from mlhost_limits.policy.containers_conf import OWN
-from mlhost_limits.policy.docker_policy import DockerPolicy
-from mlhost_limits.policy.docker_record import find_record_path
-from mlhost_limits.policy.dockerd_flags import CONFIG_PATH
-from mlhost_limits.policy.plan_containerd import OURS
-from mlhost_limits.policy.plan_services import USER_CONF, find_target
-from mlhost_limits.policy.plan_slurm import DROP_IN
-from mlhost_limits.policy.schema import Policy
-from mlhost_limits.policy.shm_mount import FSTAB
-from mlhost_limits.policy.slurm_conf import SLURM_CONF
-from mlhost_limits.probe.own_sections import find_own_sections
+from mlhost_limits.podman.containers_conf import OWN
 from mlhost_limits.provision_options import Options
-from mlhost_limits.section import Section
+from mlhost_limits.schema import Policy
+from mlhost_limits.services.plan import USER_CONF, find_target
+from mlhost_limits.shared_memory.model import FSTAB
+from mlhost_limits.slurm.plan import DROP_IN
+from mlhost_limits.slurm.slurm_conf import SLURM_CONF
 
 BLOCK = "x\n# BEGIN mlhost.limits\ny\n# END mlhost.limits\n"
 MADE = {
@@ -58,7 +58,7 @@ def test_a_section_that_nobody_asks_for_any_more_is_taken_back(
         return note
 
     own = set(PROVISIONED) if made else set()
-    monkeypatch.setattr("mlhost_limits.probe.own_sections.find_own_sections", lambda: own)
+    monkeypatch.setattr("mlhost_limits.own_sections.find_own_sections", lambda: own)
     for place in PLACES:
         monkeypatch.setattr(type(place), "prepare", staticmethod(prepare(place.name)))
     options = Options(sections=tuple(name for name in PROVISIONED if name != "podman"))
@@ -71,9 +71,7 @@ def test_a_section_that_nobody_asks_for_any_more_is_taken_back(
 
 def test_what_is_taken_back_asks_for_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     """On a host without any file of ours that changes nothing."""
-    monkeypatch.setattr(
-        "mlhost_limits.probe.own_sections.find_own_sections", lambda: set(PROVISIONED)
-    )
+    monkeypatch.setattr("mlhost_limits.own_sections.find_own_sections", lambda: set(PROVISIONED))
     for section in provision_others.prepare_others(Policy(), Options(check_mode=True), None):
         assert section.plan.edits == ()
         assert section.plan.problems == ()

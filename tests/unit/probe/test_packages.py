@@ -10,8 +10,8 @@ import tempfile
 from pathlib import Path
 
 import pytest
-from mlhost_limits.probe import packages
-from mlhost_limits.probe.packages import find_versions, read_versions
+from mlhost_limits.training import packages_read as packages
+from mlhost_limits.training.packages_read import find_versions, read_versions
 
 
 def install(folder: Path, name: str, version: str, metadata: str | None = None) -> None:

@@ -7,9 +7,9 @@ import os
 from pathlib import Path
 
 import pytest
-from mlhost_limits.probe import podman_canary
-from mlhost_limits.probe.podman_canary import run_podman_canary
-from mlhost_limits.probe.process import read_limits
+from mlhost_limits.host.process import read_limits
+from mlhost_limits.podman import measure as podman_canary
+from mlhost_limits.podman.measure import run_podman_canary
 
 OLD = """#!/bin/sh
 echo "$*" >> {top}/said

@@ -8,8 +8,8 @@ import time
 from pathlib import Path
 
 import pytest
-from mlhost_limits.policy.rlimit import RLIMITS
-from mlhost_limits.probe.process import (
+from mlhost_limits.core.rlimit import RLIMITS
+from mlhost_limits.host.process import (
     Process,
     find_processes,
     read_limits,

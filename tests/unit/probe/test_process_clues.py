@@ -10,9 +10,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from mlhost_limits.policy.unit_file import Setting
-from mlhost_limits.probe.process import Process
-from mlhost_limits.probe.process_clues import (
+from mlhost_limits.host.process import Process
+from mlhost_limits.processes.read import (
     Login,
     can_set_limits,
     find_ancestors,
@@ -21,6 +20,7 @@ from mlhost_limits.probe.process_clues import (
     find_terminal_server,
     read_login,
 )
+from mlhost_limits.systemd.unit_file import Setting
 
 # Captured on Debian 12, systemd 252.
 SESSION = """\

@@ -11,8 +11,8 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from mlhost_limits.probe import proofs
-from mlhost_limits.probe.children import run_in_children
+from mlhost_limits.host.children import run_in_children
+from mlhost_limits.training import proofs_measure as proofs
 
 PLAIN_OPEN, PLAIN_RENAME, PLAIN_MKDIR = os.open, os.rename, os.mkdir
 

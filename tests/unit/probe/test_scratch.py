@@ -10,10 +10,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from mlhost_limits.probe import removal, scratch
-from mlhost_limits.probe.marks import make_mark
-from mlhost_limits.probe.removal import OPEN_FOLDER, empty_folder, open_own_folder
-from mlhost_limits.probe.scratch import CANARY, LIMITS, make_scratch, remove_scratch, sweep
+from mlhost_limits.host import removal, scratch
+from mlhost_limits.host.marks import make_mark
+from mlhost_limits.host.removal import OPEN_FOLDER, empty_folder, open_own_folder
+from mlhost_limits.host.scratch import CANARY, LIMITS, make_scratch, remove_scratch, sweep
 
 from tests.unit.dead import make_dead_mark, run_in_dead
 

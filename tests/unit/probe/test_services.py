@@ -4,9 +4,9 @@
 from __future__ import annotations
 
 import pytest
-from mlhost_limits.probe.process import Process
-from mlhost_limits.probe.services import find_owned, is_template, pick_oldest
-from mlhost_limits.probe.user_managers import find_user_managers
+from mlhost_limits.host.process import Process
+from mlhost_limits.host.user_managers import find_user_managers
+from mlhost_limits.services.read import find_owned, is_template, pick_oldest
 
 
 def process(pid: int, path: str, comm: str = "x", uid: int = 0) -> Process:

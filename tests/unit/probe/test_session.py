@@ -14,12 +14,21 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from mlhost_limits.policy.pam_stack import flatten, quiet_stack
-from mlhost_limits.policy.rlimit import UNLIMITED, Rlimit
-from mlhost_limits.probe import children, libpam, pam_services, session, session_base
-from mlhost_limits.probe.libpam import Libpam, PamCall
-from mlhost_limits.probe.session import SessionRequest, measure_sessions, pick_users, probe_sessions
-from mlhost_limits.probe.session_base import Base
+from mlhost_limits.core.rlimit import UNLIMITED, Rlimit
+from mlhost_limits.host import children
+from mlhost_limits.sessions import base_read as session_base
+from mlhost_limits.sessions import libpam_measure as libpam
+from mlhost_limits.sessions import measure as session
+from mlhost_limits.sessions import pam_read as pam_services
+from mlhost_limits.sessions.base_read import Base
+from mlhost_limits.sessions.libpam_measure import Libpam, PamCall
+from mlhost_limits.sessions.measure import (
+    SessionRequest,
+    measure_sessions,
+    pick_users,
+    probe_sessions,
+)
+from mlhost_limits.sessions.pam_stack import flatten, quiet_stack
 
 HERE = "inherited from the test"
 GREEN = "account required pam_permit.so\n"

@@ -10,9 +10,9 @@ import tempfile
 from pathlib import Path
 
 import pytest
-from mlhost_limits.policy.rlimit import Rlimit
-from mlhost_limits.probe.own_limits import read_own_limits
-from mlhost_limits.probe.shell import find_failing_shells
+from mlhost_limits.core.rlimit import Rlimit
+from mlhost_limits.host.own_limits import read_own_limits
+from mlhost_limits.sessions.shell_measure import find_failing_shells
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="becoming somebody else is root's")
 
@@ -49,7 +49,7 @@ def test_who_stands_for_everybody_decides_nothing(
     for path, mode in ((folder, 0o755), (shell, 0o755)):
         path.chmod(mode)
     entry = pwd.struct_passwd(("mallory", "x", 54321, 54321, "", "/nonexistent", str(shell)))
-    monkeypatch.setattr("mlhost_limits.probe.shell.pwd.getpwnam", lambda _name: entry)
+    monkeypatch.setattr("mlhost_limits.sessions.shell_measure.pwd.getpwnam", lambda _name: entry)
     session = ("mallory", read_own_limits())
     try:
         assert find_failing_shells([session]) == [f"{shell} ends with an error"]

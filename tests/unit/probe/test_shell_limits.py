@@ -12,12 +12,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from mlhost_limits.policy.declaration import Declaration
-from mlhost_limits.policy.shell_limits import ShellLine
-from mlhost_limits.probe import shell_limits
-from mlhost_limits.probe.process import find_processes, read_limits
-from mlhost_limits.probe.session import SessionResult
-from mlhost_limits.probe.shell_limits import measure_shells
+from mlhost_limits.core.declaration import Declaration
+from mlhost_limits.host.process import find_processes, read_limits
+from mlhost_limits.sessions import shell_limits_measure as shell_limits
+from mlhost_limits.sessions.measure import SessionResult
+from mlhost_limits.sessions.shell_limits import ShellLine
+from mlhost_limits.sessions.shell_limits_measure import measure_shells
 
 USER = "root"
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="becoming a user needs root")

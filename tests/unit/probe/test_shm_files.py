@@ -7,7 +7,7 @@ import mmap
 from pathlib import Path
 
 import pytest
-from mlhost_limits.probe.shm_files import find_folder, find_leftovers, read_free, sum_sizes
+from mlhost_limits.training.shm_read import find_folder, find_leftovers, read_free, sum_sizes
 
 
 def test_only_what_nobody_uses_is_left_behind(tmp_path: Path) -> None:

@@ -8,11 +8,12 @@ import pwd
 from pathlib import Path
 
 import pytest
-from mlhost_limits.policy.slurm_confines import Size
-from mlhost_limits.probe import slurm, slurm_job
-from mlhost_limits.probe.process import read_limits
-from mlhost_limits.probe.slurm import ask, find_program, read_slurm_files, show_config
-from mlhost_limits.probe.slurm_job import Node, find_hindrance, find_node, try_job
+from mlhost_limits.host.process import read_limits
+from mlhost_limits.slurm import measure as slurm_job
+from mlhost_limits.slurm import read as slurm
+from mlhost_limits.slurm.confines import Size
+from mlhost_limits.slurm.measure import Node, find_hindrance, find_node, try_job
+from mlhost_limits.slurm.read import ask, find_program, read_slurm_files, show_config
 
 ME = pwd.getpwuid(os.getuid()).pw_name
 RUNS = """while [ "$1" != /bin/sh ]; do shift; done; SLURM_JOB_ID=7 SLURMD_NODENAME=n1 exec "$@" """

@@ -6,7 +6,7 @@ from __future__ import annotations
 import subprocess
 
 import pytest
-from mlhost_limits.probe import slurm_job
+from mlhost_limits.slurm import measure as slurm_job
 
 
 def start(script: str) -> subprocess.Popen[bytes]:

@@ -6,9 +6,9 @@ from __future__ import annotations
 import subprocess
 
 import pytest
-from mlhost_limits.policy.rlimit import RLIMITS, UNLIMITED, Rlimit
-from mlhost_limits.probe import systemd_show
-from mlhost_limits.probe.systemd_show import show_bounds, show_unit
+from mlhost_limits.core.rlimit import RLIMITS, UNLIMITED, Rlimit
+from mlhost_limits.systemd import manager_read as systemd_show
+from mlhost_limits.systemd.manager_read import show_bounds, show_unit
 
 # Captured on Debian 12, systemd 252, shortened to one line for each kind.
 LIMITS = "".join(f"Limit{name.upper()}=infinity\nLimit{name.upper()}Soft=5\n" for name in RLIMITS)

@@ -13,17 +13,17 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from mlhost_limits.probe.directory import look_at_directory
-from mlhost_limits.probe.marks import make_mark
-from mlhost_limits.probe.open_directory import open_directory
-from mlhost_limits.probe.removal import OPEN_FOLDER
-from mlhost_limits.probe.trial_folder import (
+from mlhost_limits.host.marks import make_mark
+from mlhost_limits.host.open_directory import open_directory
+from mlhost_limits.host.removal import OPEN_FOLDER
+from mlhost_limits.host.trial_folder import (
     PREFIX,
     SwappedError,
     pick_trial_name,
     remove_dead_trials,
     trial_folder,
 )
+from mlhost_limits.training.folder_measure import look_at_directory
 
 from tests.unit import swapper
 from tests.unit.dead import make_dead_mark

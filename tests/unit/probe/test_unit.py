@@ -6,7 +6,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from mlhost_limits.probe.unit import read_manager_files, read_unit_files
+from mlhost_limits.systemd.unit_read import read_manager_files, read_unit_files
 
 ETC, LIB = "/etc/systemd/system", "/usr/lib/systemd/system"
 

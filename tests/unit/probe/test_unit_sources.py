@@ -7,8 +7,8 @@ import os
 from pathlib import Path
 
 import pytest
-from mlhost_limits.probe import unit_sources
-from mlhost_limits.probe.unit_sources import find_change, read_sources
+from mlhost_limits.systemd import sources_read as unit_sources
+from mlhost_limits.systemd.sources_read import find_change, read_sources
 
 LINE = "[Service]\nLimitNOFILE=5\n"
 

@@ -13,9 +13,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from mlhost_limits.policy.node_load import Load
-from mlhost_limits.probe import usage
-from mlhost_limits.probe.process import read_process
+from mlhost_limits.host.process import read_process
+from mlhost_limits.node import usage_read as usage
+from mlhost_limits.node.load import Load
 
 
 def find(pid: int) -> usage.Usage:

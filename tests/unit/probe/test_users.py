@@ -8,9 +8,9 @@ import os
 import pwd
 
 import pytest
-from mlhost_limits.policy.user import User
-from mlhost_limits.probe import users
-from mlhost_limits.probe.users import find_connecting_user, find_member, read_user
+from mlhost_limits.core.user import User
+from mlhost_limits.host import users
+from mlhost_limits.host.users import find_connecting_user, find_member, read_user
 
 PASSWD = {
     name: pwd.struct_passwd((name, "x", uid, gid, "", "/", "/bin/sh"))

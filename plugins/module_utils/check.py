@@ -1,0 +1,211 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Measure a host against a policy in one run: every place is looked at, and each is judged."""
+
+from __future__ import annotations
+
+import os
+import time
+from typing import NamedTuple
+
+from .core.finding import (
+    FAIL,
+    LATER,
+    UNKNOWN,
+    Finding,
+    count_statuses,
+    find_unlooked,
+    judge_unlooked,
+)
+from .core.quote import one_line
+from .core.reader import PolicyError, join_names
+from .core.report import format_failures, format_report, format_verdict, note_workers
+from .core.rlimit import ITEMS, format_quantity
+from .host.image import is_image, will_boot
+from .host.process import read_limits
+from .places import PLACES, SECTIONS
+from .sessions.evidence import Evidence
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from .core.cause import Cause
+    from .core.check_options import Options
+    from .core.rlimit import Rlimit
+    from .core.waivers_policy import Waiver
+    from .schema import Policy
+
+_LONGEST_REASON = 300
+_RUN = "training"
+
+
+class CheckResult(NamedTuple):
+    """The findings, and the limits of the process that looked."""
+
+    findings: list[Finding]
+    connection: dict[str, str]
+    connection_causes: Sequence[Cause] = ()
+    idle_waivers: Sequence[Waiver] = ()
+    measured: str = ""
+    """When, as ``2026-11-30T12:00:00Z``."""
+
+    @property
+    def message(self) -> str:
+        """How many findings of each status, what falls short, and how many workers fit."""
+        told = (format_failures(self.findings), note_workers(self.findings))
+        return "\n".join([format_verdict(self.findings), *(line for part in told for line in part)])
+
+    @property
+    def lines(self) -> list[str]:
+        """The findings for people, at most 80 columns wide."""
+        return format_report(self.findings, self.connection_causes, self.idle_waivers)
+
+    def falls_short(self, fail_on: str) -> bool:
+        """Tell whether the host falls short of what counts.
+
+        :param fail_on: ``fail``, ``later`` (that, and what will not last), ``unknown`` (both, and
+            what could not be seen) or ``never``. A section that could not be looked at always
+            counts, but for ``never``.
+        """
+        unlooked = fail_on != "never" and bool(find_unlooked(self.findings))
+        return unlooked or self.has_shortfall(fail_on)
+
+    def has_shortfall(self, fail_on: str) -> bool:
+        """Tell whether a finding falls short of what counts; see :meth:`falls_short`."""
+        counts = count_statuses(self.findings)
+        counting = {"fail": (FAIL,), "later": (FAIL, LATER), "unknown": (FAIL, LATER, UNKNOWN)}
+        return any(counts[status] for status in counting.get(fail_on, ()))
+
+    def as_result(self) -> dict[str, object]:
+        return {
+            "findings": [finding.as_dict() for finding in self.findings],
+            "summary": count_statuses(self.findings),
+            "report": self.lines,
+            "connection": self.connection,
+            "connection_causes": [cause.as_dict() for cause in self.connection_causes],
+            "measured": self.measured,
+            "idle_waivers": [waiver.describe() for waiver in self.idle_waivers],
+        }
+
+
+def check_host(policy: Policy, options: Options, evidence: Evidence | None = None) -> CheckResult:
+    """Return every requirement of the policy, judged by what this host does now.
+
+    :func:`check_within` does the same within a time limit.
+
+    :raises PolicyError: If the policy states nothing for any of the sections: that is never green.
+    """
+    require_stated(policy, options)
+    evidence = evidence or Evidence()
+    findings: list[Finding] = []
+    if is_unbooted(options):
+        findings += look_at_image(policy, options)
+    else:
+        for name in list_sections(options):
+            findings += look_at_section(name, policy, options, evidence)
+    return conclude(policy, options, *finish_findings(policy, options, findings, evidence))
+
+
+def require_stated(policy: Policy, options: Options) -> None:
+    """Refuse a policy that states nothing for any of the sections.
+
+    :raises PolicyError: If so.
+    """
+    stated = [place.name for place in PLACES if place.is_stated(policy)]
+    asked = [name for name in SECTIONS if options.wants(name)]
+    if asked and not any(name in stated for name in asked):
+        names = join_names(asked)
+        raise PolicyError([f"policy: states nothing for {names}, so nothing would be checked"])
+
+
+def list_sections(options: Options) -> list[str]:
+    """Return the sections to look at, in the order in which they are."""
+    return [name for name in SECTIONS if options.wants(name)]
+
+
+def look_at_section(
+    name: str, policy: Policy, options: Options, evidence: Evidence
+) -> Iterator[Finding]:
+    """Yield what was found in one section; that it could not be looked at, if it crashes."""
+    place = PLACES[SECTIONS.index(name)]
+    try:
+        if place.is_stated(policy):
+            yield from place.check(place.find_asked(policy), options, evidence)
+    except PolicyError:
+        raise
+    except Exception as error:  # One section must not take the others with it.
+        if name == _RUN and isinstance(error, (OSError, ValueError)):
+            raise  # What is asked of a run is wrong: that is told, not judged.
+        kind = "" if isinstance(error, (OSError, ValueError)) else f"{type(error).__name__}: "
+        yield judge_unlooked(name, one_line(f"{kind}{error}")[:_LONGEST_REASON])
+
+
+def look_at_image(policy: Policy, options: Options) -> Iterator[Finding]:
+    """Yield what the files of an image foretell."""
+    from .image import check_image  # A host that runs needs none of it.
+
+    yield from check_image(policy, options, options.root or "/")
+
+
+def finish_findings(
+    policy: Policy, options: Options, findings: list[Finding], evidence: Evidence
+) -> tuple[list[Finding], Sequence[Cause]]:
+    """Return the findings with who else writes the files at fault, and why this connection lacks.
+
+    That is no finding: it is what the process that looks was started with.
+    """
+    if any(cause.at for finding in findings for cause in finding.causes):
+        from .host.rivals import name_writers  # Where nothing falls short, nobody asks.
+
+        findings = name_writers(findings, options.root or "/")
+    own = {} if is_unbooted(options) else read_limits("self")
+    return findings, _explain_connection(policy, findings, own, evidence)
+
+
+def conclude(
+    policy: Policy, options: Options, findings: list[Finding], causes: Sequence[Cause]
+) -> CheckResult:
+    """Return the result of a look: with its waivers, and the limits of this process."""
+    own = {} if is_unbooted(options) else read_limits("self")
+    connection = {
+        name: ":".join(format_quantity(value, ITEMS[name].unit) for value in pair)
+        for name, pair in own.items()
+    }
+    findings, idle = _waive(findings, policy.waivers, options)
+    measured = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+    return CheckResult(findings, connection, causes, idle, measured)
+
+
+def is_unbooted(options: Options) -> bool:
+    """Tell whether what is looked at does not run: a tree, or an image that is being built."""
+    return bool(options.root) or (is_image() and will_boot())
+
+
+def _waive(
+    findings: list[Finding], waivers: tuple[Waiver, ...], options: Options
+) -> tuple[list[Finding], list[Waiver]]:
+    """Return the findings with what the policy lets pass, and the waivers that nothing needs."""
+    if not waivers:
+        return findings, []
+    from .core.waivers import find_idle, waive
+
+    host = os.uname().nodename
+    whole = all(map(options.wants, SECTIONS))
+    idle = list(find_idle(findings, waivers, host)) if whole else []
+    return waive(findings, waivers, host, time.strftime("%Y-%m-%d")), idle
+
+
+def _explain_connection(
+    policy: Policy, findings: list[Finding], own: Mapping[str, Rlimit], evidence: Evidence
+) -> Sequence[Cause]:
+    """Return why this connection has less than a fresh session; that is no finding."""
+    rules = [limit for rule in policy.sessions for limit in rule.limits.items()]
+    if not any(
+        limit.soft is not None and own[item].soft < limit.soft
+        for item, limit in rules
+        if item in own
+    ):
+        return ()
+    from .sessions.connection import explain_connection  # Seldom needed.
+
+    return explain_connection(policy.sessions, findings, own, evidence)

@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Say why containers of containerd, pods among them, have less than a policy asks."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from ..core.cause import Cause, cite
+from ..core.finding import PASS, Observation, judge
+from ..core.remedy import Remedy
+from ..core.rlimit import ITEMS, Rlimit, format_quantity
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from ..core.finding import Requirement
+    from .containerd_conf import BaseSpec
+
+CODES = {
+    "containerd-base-spec": "the specification that config.toml names for pods states it",
+    "containerd-own-spec": "the container was started with a limit of its own",
+    "containerd-container-older": "the container is older than the limits, and keeps what it had",
+    "containerd-changed-inside": "the limit was changed after the start, from inside or by prlimit",
+}
+
+
+class Task(NamedTuple):
+    """A running container; ``spec`` are the limits that it was started with, where it has some."""
+
+    name: str
+    spec: Mapping[str, Rlimit] | None
+    since: str = ""
+    in_pod: bool = False
+
+
+def pick(wanted: Requirement, limit: Rlimit) -> int:
+    """Return the bound that is asked for."""
+    return limit.soft if wanted.bound == "soft" else limit.hard
+
+
+def blame_base(wanted: Requirement, base: BaseSpec | None) -> Cause | None:
+    """Blame the specification that pods are started with, where it states too little."""
+    limit = base.limits.get(wanted.item) if base else None
+    if base is None or limit is None or _is_met(wanted, pick(wanted, limit)):
+        return None
+    text = (
+        f"{cite(base.at)}: pods get {wanted.item} {_show(wanted.item, limit)} from {base.path},"
+        " whatever containerd's unit gives"
+    )
+    remedy = Remedy(
+        f"state {wanted.describe()} or nothing in process.rlimits of {base.path},"
+        " and restart containerd",
+        (),
+        "pods that run keep what they have",
+    )
+    return Cause("containerd-base-spec", text, remedy, base.at)
+
+
+def find_task_causes(
+    wanted: Requirement, has: int, task: Task, new: Sequence[Cause], fresh: int | None
+) -> tuple[Cause, ...]:
+    """Return why a running container has too little.
+
+    :param new: Why a new one has too little as well.
+    :param fresh: What a new one has, where that was measured.
+    """
+    stated = (task.spec or {}).get(wanted.item)
+    again = Remedy(f"start {task.name} anew: a running container keeps what it started with")
+    if stated is not None and pick(wanted, stated) != has:
+        text = f"{task.name} was started with {wanted.item} {_show(wanted.item, stated)}, and has"
+        text += f" {wanted.bound} {_show_one(wanted.item, has)} now: something changed it"
+        return (Cause("containerd-changed-inside", text, again),)
+    if stated is not None and not task.in_pod:
+        text = f"{task.name} was started with {wanted.item} {_show(wanted.item, stated)} of its own"
+        remedy = Remedy(f"start {task.name} with more: nerdctl run --ulimit, or its specification")
+        return (Cause("containerd-own-spec", text, remedy),)
+    if new:
+        return (*new, Cause("containerd-container-older", _describe_age(wanted, has, task), again))
+    if fresh is not None and _is_met(wanted, fresh):
+        return (Cause("containerd-container-older", _describe_age(wanted, has, task), again),)
+    return ()
+
+
+def _describe_age(wanted: Requirement, has: int, task: Task) -> str:
+    since = f" runs since {task.since} and" if task.since else ""
+    return f"{task.name}{since} keeps {wanted.item} {_show_one(wanted.item, has)}"
+
+
+def _is_met(wanted: Requirement, value: int) -> bool:
+    return judge(wanted, Observation(value, "")).status == PASS
+
+
+def _show(item: str, limit: Rlimit) -> str:
+    return ":".join(_show_one(item, bound) for bound in limit)
+
+
+def _show_one(item: str, value: int) -> str:
+    return format_quantity(value, ITEMS[item].unit)

@@ -1,0 +1,143 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Read what containers of containerd inherit, and what a new one like a pod's would get."""
+
+from __future__ import annotations
+
+import json
+import os
+
+from ..containers.canary import Canary, build_program
+from ..containers.limits_read import read_container_limits
+from ..host.daemons import is_daemon, is_in_unit
+from ..host.door import find_paths
+from ..host.files import read_text
+from ..host.process import Process
+from ..host.program import last_line, run_program
+from ..host.scratch import CANARY, PROGRAMS, make_scratch, remove_scratch
+from ..sessions.evidence import format_time
+from .causes import Task
+from .containerd_conf import CONFIG, BaseSpec, find_base_spec, read_spec_rlimits
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from ..containers.read import RunningContainer
+    from ..core.rlimit import Rlimit
+
+_CTR = "/usr/bin/ctr"
+NAMESPACE = "mlhost-limits"
+UNIT = "containerd.service"
+_NAME = "canary"
+_TIME_LIMIT = 60.0
+_STATES = "/run/containerd/io.containerd.runtime.v*"
+
+
+def find_containerd(processes: Iterable[Process]) -> Process | None:
+    """Return the containerd of this host's own; not one that runs in a container or for Docker."""
+    running = (one for one in processes if one.comm == "containerd" and one.uid == 0)
+    own = (one for one in running if is_in_unit(one.cgroup, (UNIT,)))
+    return next((one for one in own if is_daemon(one.pid, "containerd", (UNIT,))), None)
+
+
+def read_base_spec() -> BaseSpec | None:
+    """Return the specification that pods are started with, if config.toml names one.
+
+    :raises OSError, ValueError: If it cannot be read.
+    """
+    text = read_text(CONFIG)
+    at = find_base_spec(text) if text else None
+    if at is None:
+        return None
+    path = str(at.value)
+    spec = read_text(path)
+    if spec is None:
+        raise ValueError(f"{path}, which {at.place} names, is absent")
+    return BaseSpec(path, read_spec_rlimits(spec), at)
+
+
+def read_task(one: RunningContainer) -> Task:
+    """Return what is known of how a running container was started."""
+    container = one.container
+    name = container.name.partition("/")[2]
+    for path in find_paths(f"{_STATES}/*/{glob_escape(container.id)}/config.json"):
+        try:
+            spec = read_spec_rlimits(read_text(path) or "")
+            return Task(name, spec, format_time(os.stat(path).st_mtime), bool(container.pod))
+        except (OSError, ValueError):
+            break
+    return Task(name, None, "", bool(container.pod))
+
+
+def glob_escape(name: str) -> str:
+    """Return a name with what a pattern would take for its own."""
+    return "".join(f"[{char}]" if char in "*?[" else char for char in name)
+
+
+def run_containerd_canary(limits: Mapping[str, Rlimit]) -> Canary:
+    """Start a container as the kubelet would get it, read its limits, remove it.
+
+    :param limits: What the base specification states; everything else is inherited.
+    """
+    if not os.access(_CTR, os.X_OK):
+        return Canary(None, reason="there is no ctr, the client that comes with containerd")
+    machine = os.uname().machine
+    if machine not in ("x86_64", "aarch64"):
+        return Canary(None, reason=f"there is no canary program for {machine}")
+    folder = make_scratch(PROGRAMS, CANARY)
+    try:
+        _write(folder, machine, limits)
+        return _measure(folder)
+    except (OSError, ValueError) as error:
+        return Canary(None, reason=str(error))
+    finally:
+        _ctr("task", "kill", "--signal", "KILL", _NAME)
+        _ctr("task", "delete", "--force", _NAME)
+        _ctr("container", "delete", _NAME)
+        _ctr("namespace", "remove", NAMESPACE)
+        remove_scratch(folder)
+
+
+def _write(folder: str, machine: str, limits: Mapping[str, Rlimit]) -> None:
+    """Write the specification, and the file system with its one program."""
+    for name in ("fs", "fs/proc"):
+        os.mkdir(f"{folder}/{name}", 0o755)
+    with open(f"{folder}/fs/pause", "wb") as file:
+        file.write(build_program(machine))
+    os.chmod(f"{folder}/fs/pause", 0o755)  # noqa: S103 - a program is run by everyone
+    rlimits = [
+        {"type": f"RLIMIT_{name.upper()}", "soft": limit.soft, "hard": limit.hard}
+        for name, limit in limits.items()
+    ]
+    spaces = [{"type": name} for name in ("pid", "mount", "ipc", "uts", "network")]
+    spec = {
+        "ociVersion": "1.0.2",
+        "process": {
+            "user": {"uid": 0, "gid": 0},
+            "args": ["/pause"],
+            "cwd": "/",
+            "noNewPrivileges": True,
+            "rlimits": rlimits,
+        },
+        "root": {"path": f"{folder}/fs", "readonly": True},
+        "mounts": [{"destination": "/proc", "type": "proc", "source": "proc"}],
+        "linux": {"namespaces": spaces, "cgroupsPath": f"/{NAMESPACE}/{_NAME}"},
+    }
+    with open(f"{folder}/spec.json", "w", encoding="ascii") as text:
+        json.dump(spec, text)
+
+
+def _measure(folder: str) -> Canary:
+    code, said = _ctr("run", "--detach", "--config", f"{folder}/spec.json", _NAME)
+    if code:
+        return Canary(None, refusal=last_line(said))
+    code, said = _ctr("task", "list")
+    rows = [line.split() for line in said.splitlines()]
+    pids = [int(row[1]) for row in rows if len(row) > 2 and row[0] == _NAME and row[1].isdigit()]
+    if not pids:
+        return Canary(None, refusal="the container ended at once")
+    return Canary(read_container_limits(pids[0]))
+
+
+def _ctr(*words: str) -> tuple[int, str]:
+    return run_program([_CTR, "--namespace", NAMESPACE, *words], _TIME_LIMIT)

@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Plan the drop-in of containerd's unit, from which containers inherit what nobody else states.
+
+Kubernetes has no limits in its interface: a pod has those of containerd, handed down by the shim,
+unless ``base_runtime_spec`` states others.
+"""
+
+from __future__ import annotations
+
+from ..core.edit import HEADER
+from ..core.plan import SectionPlan, Shortfall, neutralise_all, plan_edits, restore_all
+from ..core.rlimit import Rlimit, format_quantity
+from ..systemd.limits import read_unit_limits
+from ..systemd.unit_file import Source
+from ..systemd.unread import format_limit
+from ..systemd.want import declare, is_enough
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from ..systemd.limits import Statement
+    from ..systemd.model import Files
+    from .policy import ContainerdPolicy
+
+UNIT = "containerd.service"
+FOLDER = f"/etc/systemd/system/{UNIT}.d"
+OURS = f"{FOLDER}/90-mlhost-containers.conf"
+
+
+def plan_containerd(
+    policy: ContainerdPolicy,
+    files: Files,
+    nr_open: int | None,
+    override: bool = False,
+    absent: bool = False,
+) -> SectionPlan:
+    """Return the edits of our drop-in, and of lines of others where they are to be ineffective.
+
+    :param files: All that systemd reads of the unit.
+    :param nr_open: The lowest fs.nr_open that will be in force.
+    """
+    before = {one.path: one.text for one in files.dropins if one.path.startswith(f"{FOLDER}/")}
+    theirs = restore_all({path: text for path, text in before.items() if path != OURS})
+    if absent or not _find_wanted(policy):
+        return SectionPlan(plan_edits(before, {**theirs, OURS: None}))
+    nofile = policy.limits.get("nofile")
+    if nofile and nofile.hard is not None and nr_open is not None and nofile.hard > nr_open:
+        problem = (
+            f"containers.containerd.limits.nofile: {format_quantity(nofile.hard)} is above"
+            f" fs.nr_open {nr_open}, to which systemd would cut it"
+        )
+        return SectionPlan(problems=(problem,))
+    ours = format_drop_in(policy)
+    texts: dict[str, str | None] = {**theirs, OURS: ours}
+    beaten = list(_find_beaten(policy, _replace(files, {**theirs, OURS: ours})))
+    lifted = override and beaten
+    if lifted:
+        editable = [declare(one) for one in beaten if one.setting.path in theirs]
+        texts.update(neutralise_all(theirs, editable))
+    shortfalls = tuple(
+        Shortfall(
+            declare(one),
+            _format_line(one.item, _find_wanted(policy)[one.item]),
+            bool(lifted) and one.setting.path in theirs,
+        )
+        for one in beaten
+    )
+    notes = () if files.main else (f"{OURS}: takes effect once containerd is installed",)
+    return SectionPlan(plan_edits(before, texts), (), shortfalls, notes)
+
+
+def format_drop_in(policy: ContainerdPolicy) -> str:
+    lines = [_format_line(item, limit) for item, limit in sorted(_find_wanted(policy).items())]
+    return "\n".join([HEADER, "[Service]", *lines]) + "\n"
+
+
+def _find_wanted(policy: ContainerdPolicy) -> dict[str, Rlimit]:
+    return {
+        item: Rlimit(limit.soft, limit.hard)
+        for item, limit in policy.limits.items()
+        if limit.soft is not None and limit.hard is not None
+    }
+
+
+def _format_line(item: str, limit: Rlimit) -> str:
+    return f"Limit{item.upper()}={format_limit(item, limit)}"
+
+
+def _replace(files: Files, texts: Mapping[str, str]) -> Files:
+    """Return the files as they will be with these drop-ins in our folder."""
+    others = [one for one in files.dropins if not one.path.startswith(f"{FOLDER}/")]
+    # Where two folders hold files of one name, the stronger folder's are first.
+    mine = [Source(path, text) for path, text in texts.items()]
+    above = [one for one in others if one.path.startswith("/etc/systemd/system.control/")]
+    below = [one for one in others if one not in above]
+    return files._replace(dropins=(*above, *mine, *below))
+
+
+def _find_beaten(policy: ContainerdPolicy, files: Files) -> Iterator[Statement]:
+    """Yield the statements of others that count and give less than the policy asks for."""
+    if files.main is None:
+        return
+    reading = read_unit_limits("service", files.main, files.dropins)
+    for item in _find_wanted(policy):
+        last = [one for one in reading.statements if one.item == item][-1]
+        if last.setting.path != OURS and not is_enough(policy.limits[item], last.limit):
+            yield last

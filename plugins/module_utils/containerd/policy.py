@@ -1,0 +1,30 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""What a policy says of what containers inherit from containerd."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from ..containers.policy import CONTAINER_ITEMS, read_container_limits
+from ..core.keys import Key
+from ..core.reader import Limit, read_mapping
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+KEYS = {"limits": Key("limits", "what pods and `ctr` containers inherit", CONTAINER_ITEMS)}
+
+
+class ContainerdPolicy(NamedTuple):
+    """What containers inherit from containerd: those of Kubernetes, of ctr and of nerdctl."""
+
+    limits: Mapping[str, Limit]
+
+
+def read_containerd(raw: object, problems: list[str]) -> ContainerdPolicy | None:
+    """Return what a policy says of containerd; nothing where it asks for nothing."""
+    path = "containers.containerd"
+    section = read_mapping(path, raw, KEYS, problems)
+    limits = read_container_limits(path, section.get("limits", {}), "a unit", problems)
+    return ContainerdPolicy(limits) if limits else None

@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""What containers inherit from containerd: a drop-in of its unit, and a restart where allowed."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from ..core.finding import judge_limits
+from ..core.plan import SectionPlan
+from ..core.report import format_failures
+from ..core.section import Section
+from ..host.image import is_booted
+from ..host.process import find_processes, read_limits, started_before
+from ..systemd.sources_read import read_sources
+from .measure import find_containerd
+from .plan import FOLDER, OURS, UNIT, plan_containerd
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from .policy import ContainerdPolicy
+
+FOLDERS = (FOLDER,)
+
+
+def prepare_containerd(
+    policy: ContainerdPolicy, nr_open: int | None, absent: bool, override: bool, may_restart: bool
+) -> Section:
+    """Return what containerd's section needs here.
+
+    :param nr_open: The lowest fs.nr_open that will be in force.
+    :param may_restart: Whether containerd is restarted where it must be.
+    """
+    try:
+        files = read_sources(UNIT)
+    except ValueError as error:
+        return Section(SectionPlan(problems=(str(error),)))
+    plan = plan_containerd(policy, files, nr_open, override, absent)
+    process = find_containerd(find_processes())
+    old = bool(plan.edits) or (process is not None and started_before(process, OURS))
+    needed = (UNIT,) if process is not None and old else ()
+    return Section(
+        plan,
+        restarted=needed if may_restart else (),
+        restart_required=() if may_restart else needed,
+        settle=_find_settle(bool(plan.edits), bool(needed) and may_restart),
+        find_old=tuple if absent else partial(_find_old, policy),
+        in_effect=("containerd",) if process and (may_restart or not needed) else (),
+    )
+
+
+def _find_settle(edited: bool, restart: bool) -> Callable[[], str] | None:
+    from ..write.systemctl import reload_units, restart_unit
+
+    if restart:
+        return partial(restart_unit, UNIT)
+    return reload_units if edited and is_booted() else None
+
+
+def _find_old(policy: ContainerdPolicy) -> Iterator[str]:
+    """Yield running containers that have less than the policy asks for."""
+    from ..containers.read import find_running
+
+    for one in find_running(find_processes()):
+        if one.container.engine in ("containerd", "cri-o"):
+            pid = one.process.pid
+            try:
+                limits = read_limits(pid)
+            except (OSError, ValueError):
+                continue  # It ended since it was listed.
+            place = f"container {one.container.name} (pid {pid})"
+            how = f"/proc/{pid}/limits"
+            yield from format_failures(judge_limits(place, policy.limits, limits, how))

@@ -1,0 +1,42 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Read the limits that a container really has, from the host."""
+
+from __future__ import annotations
+
+import os
+from typing import NamedTuple
+
+from ..core.rlimit import UNLIMITED
+from ..host.process import read_limits
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ..core.rlimit import Rlimit
+
+
+class ContainerLimits(NamedTuple):
+    """What a container has.
+
+    ``shm_size`` is in bytes; ``None`` where /dev/shm is no mount, ``UNLIMITED`` where its tmpfs
+    has no size: statfs(2) says 0 blocks then.
+    """
+
+    limits: dict[str, Rlimit]
+    shm_size: int | None
+
+
+def read_container_limits(pid: int, proc: str = "/proc") -> ContainerLimits:
+    """Return the limits and the /dev/shm of the container whose first process is *pid*.
+
+    :raises OSError: If the process is gone, or the caller is not root.
+    """
+    limits = read_limits(pid, proc)
+    device = f"{proc}/{pid}/root/dev"
+    try:
+        mounted = os.stat(f"{device}/shm").st_dev != os.stat(device).st_dev
+    except FileNotFoundError:
+        return ContainerLimits(limits, None)
+    if not mounted:
+        return ContainerLimits(limits, None)
+    size = os.statvfs(f"{device}/shm")
+    return ContainerLimits(limits, size.f_blocks * size.f_frsize or UNLIMITED)

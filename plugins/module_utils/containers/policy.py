@@ -1,0 +1,27 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Read what a policy says of containers, whichever engine makes them."""
+
+from __future__ import annotations
+
+from ..core.reader import Limit, read_limits
+from ..core.rlimit import RLIMITS, UNLIMITED
+
+SHM = "shm_size"
+"""The item of a requirement on the size of a container's /dev/shm."""
+
+CONTAINER_ITEMS = tuple(name for name in RLIMITS if name != "as")
+
+
+def read_container_limits(
+    path: str, raw: object, engine: str, problems: list[str]
+) -> dict[str, Limit]:
+    """Return limits of which each has both bounds, and a number of files."""
+    limits = read_limits(f"{path}.limits", raw, CONTAINER_ITEMS, problems)
+    for name, limit in limits.items():
+        if (limit.soft is None) != (limit.hard is None):
+            problems.append(f"{path}.limits.{name}: {engine} needs soft and hard, or one value")
+    if limits.get("nofile", Limit()).hard == UNLIMITED:
+        problems.append(
+            f"{path}.limits.nofile: 'unlimited' lets no container start; a number is accepted"
+        )
+    return limits

@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Find the containers that run on a host, of any engine, by their monitors and their cgroups."""
+
+from __future__ import annotations
+
+import os
+from typing import NamedTuple
+
+from ..host.daemons import is_daemon
+from ..host.door import read_kernel_file
+from ..host.process import Process, read_parent
+from .cgroup import Container, locate
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+_MONITORS = ("conmon", "containerd-shim")  # The kernel keeps 15 bytes of a name.
+_MOST = 64
+
+
+class RunningContainer(NamedTuple):
+    """A container and its first process; ``owner`` is the uid of whoever started it."""
+
+    container: Container
+    process: Process
+    owner: int
+
+
+def find_running(processes: Iterable[Process], proc: str = "/proc") -> list[RunningContainer]:
+    """Return every container that a monitor of this host watches, by its first process.
+
+    :param processes: All that run on this host.
+    """
+    processes = list(processes)
+    monitors = {one.pid: one for one in processes if _is_monitor(one)}
+    found: dict[tuple[str, str], RunningContainer] = {}
+    for process in sorted(processes, key=lambda one: one.start) if monitors else ():
+        monitor = monitors.get(_find_parent(process.pid, proc))
+        if monitor is None or process.pid in monitors:
+            continue
+        container = locate(process.cgroup, [read_words(monitor.pid, proc)])
+        if container:
+            # A command that enters a container later has a monitor too, and is no first process.
+            key = (container.engine, container.id)
+            found.setdefault(key, RunningContainer(container, process, monitor.uid))
+    return list(found.values())
+
+
+def find_place(process: Process, ancestors: Iterable[Process], proc: str = "/proc") -> str:
+    """Return the name of the container that a process lives in; nothing on the host itself."""
+    monitors = (one for one in ancestors if _is_monitor(one) and one.uid in (0, process.uid))
+    container = locate(process.cgroup, [read_words(one.pid, proc) for one in monitors])
+    return container.name if container else ""
+
+
+def _is_monitor(process: Process) -> bool:
+    """Tell whether a process watches a container; a user's own is that user's word."""
+    named = process.comm in _MONITORS
+    return named and (process.uid != 0 or is_daemon(process.pid, process.comm))
+
+
+def read_words(pid: int, proc: str = "/proc") -> list[str]:
+    """Return the command line of a process; nothing where it is gone."""
+    try:
+        return os.fsdecode(read_kernel_file(f"{proc}/{pid}/cmdline")).rstrip("\0").split("\0")
+    except OSError:
+        return []
+
+
+def _find_parent(pid: int, proc: str) -> int:
+    try:
+        return read_parent(pid, proc)
+    except (OSError, ValueError, IndexError):
+        return 0

@@ -1,0 +1,258 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Read what a Docker daemon runs with, and the limits its containers really have.
+
+The daemon is asked over its own socket: the ``docker`` command is slow to start and may be
+missing. Unit files are read as files, so a host that is not booted can be read as well.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import socket
+import time
+from typing import NamedTuple
+
+from ..host.daemons import is_daemon
+from ..host.door import connect, read_kernel_file, read_peer
+from ..host.files import read_text
+from ..host.image import is_chroot
+from ..host.process import Process, read_process, read_unit_pids
+from .dockerd_flags import SOCKET_PATH, Flag, parse_flags
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from typing import Any
+
+
+DEFAULT_SOCKET = SOCKET_PATH
+_LONGEST = 32 * 2**20
+_LONGEST_MESSAGE = 2000
+_ID = re.compile(r"[\w.-]{1,128}", re.ASCII)
+_ONE_ANSWER = 10.0
+_PATIENCE = 2.0
+
+
+class EngineError(ValueError):
+    """The daemon's own refusal. ``status`` is that of HTTP."""
+
+    def __init__(self, status: int, message: str) -> None:
+        super().__init__(message)
+        self.status = status
+
+
+class Container(NamedTuple):
+    """A running container. ``pid`` is its first process, as the host counts.
+
+    ``details`` is the engine's own description, as it answers.
+    """
+
+    id: str
+    name: str
+    pid: int
+    image: str
+    details: Mapping[str, Any] = {}
+
+
+class Daemon(NamedTuple):
+    """The running daemon and the flags on its command line."""
+
+    process: Process
+    flags: list[Flag]
+
+
+def exchange(
+    method: str,
+    path: str,
+    body: bytes = b"",
+    *,
+    kind: str = "application/json",
+    address: str = DEFAULT_SOCKET,
+    timeout: float = 10.0,
+) -> bytes:
+    """Send one HTTP/1.0 request to the daemon and return the body of its answer.
+
+    Where systemd holds the socket, a request starts a stopped daemon: see :func:`find_daemon`.
+
+    :param kind: The media type of *body*.
+    :param timeout: For the whole exchange, in seconds.
+    :raises EngineError: With the daemon's message, if it refuses.
+    :raises OSError: If the socket is missing, closed to us, or silent.
+    """
+    what = f"{method} {path.partition('?')[0]}"
+    head = (
+        f"{method} {path} HTTP/1.0\r\nHost: docker\r\n"
+        f"Content-Type: {kind}\r\nContent-Length: {len(body)}\r\n\r\n"
+    )
+    try:
+        answer = _talk(address, head.encode("ascii") + body, time.monotonic() + timeout)
+    except FileNotFoundError:
+        raise FileNotFoundError(f"{address} does not exist: Docker is not running here") from None
+    except ConnectionRefusedError:
+        raise ConnectionRefusedError(f"{address}: nobody listens, Docker is not running") from None
+    except PermissionError:
+        raise PermissionError(f"{address}: permission denied, Docker answers root only") from None
+    except (ConnectionResetError, BrokenPipeError):
+        answer = b""
+    except socket.timeout:
+        raise TimeoutError(f"{address}: no answer to {what} in {timeout:.3g} s") from None
+    if not answer:
+        raise ConnectionError(f"{address}: the daemon hung up on {what}")
+    return _parse_answer(answer, address)
+
+
+def _talk(address: str, request: bytes, deadline: float) -> bytes:
+    with connect(address, deadline) as connection:
+        _allow(connection, deadline)
+        connection.sendall(request)
+        answer = bytearray()
+        while True:
+            _allow(connection, deadline)
+            part = connection.recv(65536)
+            if not part:
+                return bytes(answer)
+            answer += part
+            if len(answer) > _LONGEST:
+                raise ValueError(f"{address}: an answer is longer than {_LONGEST} bytes")
+
+
+def _allow(connection: socket.socket, deadline: float) -> None:
+    """Let the next step take what is left of the time.
+
+    :raises socket.timeout: If nothing is.
+    """
+    left = deadline - time.monotonic()
+    if left <= 0:
+        raise socket.timeout
+    connection.settimeout(left)
+
+
+def _parse_answer(answer: bytes, address: str) -> bytes:
+    head, body = answer.partition(b"\r\n\r\n")[::2]
+    words = head.split(None, 2)
+    if len(words) < 2 or not words[0].startswith(b"HTTP/") or not words[1].isdigit():
+        raise ValueError(f"{address} does not speak HTTP: it answered {answer[:40]!r}")
+    status = int(words[1])
+    if status >= 400:
+        raise EngineError(status, _parse_message(body) or f"HTTP status {status}")
+    return body
+
+
+def _parse_message(body: bytes) -> str:
+    try:
+        return str(json.loads(body)["message"]).strip()
+    except (ValueError, KeyError, TypeError, RecursionError):
+        return body[:_LONGEST_MESSAGE].decode("utf-8", "replace").strip()
+
+
+def ask(
+    method: str,
+    path: str,
+    content: object = None,
+    *,
+    address: str = DEFAULT_SOCKET,
+    timeout: float = 10.0,
+) -> Any:
+    """Send JSON, return JSON; ``None`` for an empty answer. Raises as :func:`exchange` does."""
+    body = b"" if content is None else json.dumps(content).encode()
+    answer = exchange(method, path, body, address=address, timeout=timeout)
+    try:
+        return json.loads(answer) if answer.strip() else None
+    except RecursionError:
+        raise ValueError(f"{address}: an answer holds too many nested values") from None
+
+
+def read_version(address: str = DEFAULT_SOCKET, timeout: float = 10.0) -> str:
+    """Return the daemon's version, ``20.10.24`` or the like; empty where it does not say."""
+    answer = ask("GET", "/version", address=address, timeout=timeout)
+    told = answer if isinstance(answer, dict) else {}
+    return str(told.get("Version", ""))
+
+
+def read_live_restore(address: str = DEFAULT_SOCKET, timeout: float = 10.0) -> bool:
+    """Tell whether the daemon as it runs lets containers go on while it restarts.
+
+    Its files say nothing of that: it takes the key over when it is told to read them again.
+    """
+    answer = ask("GET", "/info", address=address, timeout=timeout)
+    return isinstance(answer, dict) and answer.get("LiveRestoreEnabled") is True
+
+
+def read_containers(address: str = DEFAULT_SOCKET, timeout: float = 30.0) -> list[Container]:
+    """Return the running containers; one that ends while they are read is left out.
+
+    :param timeout: For all of them together, in seconds.
+    :raises OSError: If the time is over before all have been told.
+    :raises ValueError: If who answers is no engine.
+    """
+    try:
+        return list(_read_containers(address, time.monotonic() + timeout))
+    except (KeyError, TypeError, AttributeError) as error:
+        raise ValueError(f"{address} does not answer as Docker does: {error!r}") from None
+
+
+def _read_containers(address: str, deadline: float) -> Iterator[Container]:
+    for entry in ask("GET", "/containers/json", address=address, timeout=_left(deadline, address)):
+        if not _ID.fullmatch(entry["Id"]):
+            raise ValueError(f"{address}: a container has the id {entry['Id']!r:.99}")
+        path = f"/containers/{entry['Id']}/json"
+        try:
+            state = ask("GET", path, address=address, timeout=_left(deadline, address))
+        except EngineError as error:
+            if error.status == 404:
+                continue
+            raise
+        if state["State"]["Pid"]:
+            name = state["Name"].lstrip("/")
+            yield Container(entry["Id"], name, int(state["State"]["Pid"]), entry["Image"], state)
+
+
+def _left(deadline: float, address: str) -> float:
+    left = deadline - time.monotonic()
+    if left <= 0:
+        raise TimeoutError(f"{address}: did not tell of all containers in time")
+    return min(left, _ONE_ANSWER)
+
+
+def find_daemon(
+    unit: str = "docker.service",
+    proc: str = "/proc",
+    cgroups: str = "/sys/fs/cgroup",
+    pid_file: str = "/run/docker.pid",
+) -> Daemon | None:
+    """Return the running dockerd, from its unit's cgroup or else from its pid file."""
+    if proc == "/proc" and is_chroot():
+        return None  # What runs is the dockerd of the machine that builds this image.
+    pids = read_unit_pids(unit, root=cgroups) or _read_pid_file(pid_file)
+    for pid in pids:
+        if not is_daemon(pid, "dockerd", (unit,), proc):
+            continue
+        try:
+            process = read_process(pid, proc)
+            words = os.fsdecode(read_kernel_file(f"{proc}/{pid}/cmdline")).rstrip("\0").split("\0")
+        except OSError:
+            continue
+        path = f"/proc/{pid}/cmdline"
+        return Daemon(process, parse_flags((word, path, 0) for word in words[1:]))
+    return None
+
+
+def _read_pid_file(path: str) -> list[int]:
+    try:
+        return [int(read_text(path) or "")]
+    except (OSError, ValueError):
+        return []
+
+
+def find_listener(address: str) -> int | None:
+    """Return the process that listens on a Unix socket; ``None`` where nobody does.
+
+    A socket that systemd opened belongs to process 1.
+    """
+    try:
+        with connect(address, time.monotonic() + _PATIENCE) as connection:
+            return read_peer(connection)[0]
+    except OSError:
+        return None

@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Judge what containers get against a policy, or say that no dockerd runs."""
+
+from __future__ import annotations
+
+from ..containers.findings import judge_container_unknown
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from ..core.finding import Finding
+    from ..sessions.evidence import Evidence
+    from .policy import DockerPolicy
+
+NEW = "new-container:docker"
+
+
+def check_docker(policy: DockerPolicy, canary: str, evidence: Evidence) -> Iterator[Finding]:
+    """Yield the findings of every running container and of a new one.
+
+    :param canary: ``auto`` reuses a result while nothing that decides it has changed,
+        ``always`` measures again, ``never`` leaves a new container unknown.
+    """
+    if evidence.docker.daemon is not None:
+        from .engine_check import check_engine  # Long, and many hosts have no Docker.
+
+        yield from check_engine(policy, canary, evidence)
+        return
+    from .settle import find_dockerd
+
+    if find_dockerd() is not None:
+        from .diagnose import find_dead  # Long as well.
+
+        dead = find_dead(NEW, policy, evidence)
+        yield from [dead] if dead else ()
+    yield from judge_container_unknown(NEW, policy, describe_absence(evidence))
+
+
+def describe_absence(evidence: Evidence) -> str:
+    """Say that no dockerd runs, and what there is of it."""
+    from .service import find_wait
+    from .settle import read_service
+
+    what = "but rootless ones " if evidence.docker.rootless else ""
+    return f"no dockerd {what}is running on this host until {find_wait(read_service(None))}"

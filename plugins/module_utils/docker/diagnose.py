@@ -1,0 +1,213 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Say why containers fall short, and what they will have after a restart and a boot."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import NamedTuple
+
+from ..core.cause import Outlook
+from ..core.container_owner import own_running
+from ..core.finding import FAIL, Finding, Observation, Requirement, judge
+from ..core.rlimit import RLIMITS, UNLIMITED, Rlimit
+from ..host.capabilities import may_lock_memory
+from ..host.process import read_limits, read_start_time
+from ..kernel.sysctl_conf import find_boot_default, find_number
+from ..kernel.sysctl_writes import resolve_sysctl
+from ..sessions.evidence import format_time
+from .model import (
+    Parent,
+    World,
+    find_obstacles,
+    find_stated,
+    inherit,
+    inherit_at_start,
+)
+from .outlook import Scene, explain_new, explain_start
+from .read import (
+    UnitRead,
+    parse_ulimits,
+    read_change,
+    read_spec_limits,
+    read_unit_stated,
+)
+from .site import Pending, Site, Tools
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from ..sessions.evidence import Evidence
+    from .api_read import Container
+    from .policy import DockerPolicy
+    from .read import DockerEvidence
+    from .running import Running
+
+START = "start"
+"""The item of the finding that no container starts."""
+
+
+class SeenContainer(NamedTuple):
+    """A running container, its limits with that of /dev/shm among them, and its findings."""
+
+    container: Container
+    limits: Mapping[str, Rlimit]
+    findings: Sequence[Finding]
+
+
+class SeenDocker(NamedTuple):
+    """The findings of one look; ``limits`` are those of a new container, empty if not measured."""
+
+    new: Sequence[Finding]
+    limits: Mapping[str, Rlimit] = {}
+    running: Sequence[SeenContainer] = ()
+
+
+def explain_docker(seen: SeenDocker, policy: DockerPolicy, evidence: Evidence) -> Iterator[Finding]:
+    """Yield the findings with their causes, and with what comes next."""
+    scene = gather(seen, policy, evidence)
+    if scene is None:
+        for one in seen.running:
+            yield from map(own_running, one.findings)
+        yield from seen.new
+        return
+    for one in seen.running:
+        from .running import explain_running  # Where containers run.
+
+        running = describe(one, evidence.docker)
+        for finding in one.findings:
+            yield own_running(explain_running(finding, running, scene))
+    for finding in seen.new:
+        start = finding.requirement.item == START
+        yield explain_start(finding, scene) if start else explain_new(finding, scene)
+
+
+def find_dead(place: str, policy: DockerPolicy, evidence: Evidence) -> Finding | None:
+    """Return the finding that dockerd cannot start, where it does not run and files say why."""
+    world = _read_world(evidence, evidence.nr_open)
+    if world is None:
+        return None
+    stoppers = [one for one in find_obstacles(world) if one.stops == "dockerd"]
+    if not stoppers:
+        return None
+    from .causes import find_docker_causes
+    from .settle import find_dockerd  # Long, and seldom needed.
+
+    if find_dockerd() is None:
+        return None
+    docker = evidence.docker
+    site = Site(policy, Tools(docker.restarted_by, False, docker.flag_files))
+    wanted = Requirement(place, START, "value", exact="a container that starts")
+    finding = judge(wanted, Observation("no dockerd", stoppers[0].text))
+    causes = tuple(find_docker_causes(wanted, world, site))
+    return finding._replace(causes=causes, outlook=Outlook("", FAIL, FAIL))
+
+
+def gather(seen: SeenDocker, policy: DockerPolicy, evidence: Evidence) -> Scene | None:
+    """Return all that decides what containers get, or nothing where that is not known."""
+    docker, daemon = evidence.docker, evidence.docker.daemon
+    world = _read_world(evidence, evidence.nr_open)
+    if world is None or daemon is None:
+        return None
+    parent = _read_parent(docker)
+    line = resolve_sysctl(evidence.sysctl_files, ["fs.nr_open"]).get("fs.nr_open")
+    stated = find_number(line.winner) if line else None
+    nr_open = stated or find_boot_default("fs.nr_open", evidence.nr_open) or evidence.nr_open
+    started, changed = read_start_time(daemon.process), docker.config_changed
+    late = format_time(changed) if changed > started else ""
+    pending = Pending(format_time(started), late, docker.running_flags)
+    stops = bool(seen.running) and not docker.live_restore
+    tools = Tools(docker.restarted_by, stops, docker.flag_files)
+    foreign = docker.unit and not (parent and parent.unit == docker.unit)
+    own = read_unit_stated(docker.unit, True).stated if foreign else {}
+    site = Site(policy, tools, parent, own, line.winner if line else None, docker.usual_config)
+    refused = any(one.requirement.item == START for one in seen.new)
+    now = {item: inherit(parent, item) for item in RLIMITS} if parent else {}
+    later = {item: inherit_at_start(parent, item, nr_open) for item in RLIMITS} if parent else {}
+    boot = world._replace(base=later, nr_open=nr_open)
+    return _pin(Scene(world._replace(base=now), boot, site, pending, seen.limits, refused))
+
+
+def _pin(scene: Scene) -> Scene:
+    """Of the limits that a new container may inherit, keep the one that was measured."""
+    if scene.differs or find_obstacles(scene.restart):
+        return scene
+    base = scene.restart.base
+    measured = {
+        item: (limit,)
+        for item, limit in scene.seen.items()
+        if limit in base.get(item, (limit,)) and not find_stated(scene.restart, item)
+    }
+    parent = scene.site.parent
+    lasting = {} if parent is None or parent.changed else measured
+    restart = scene.restart._replace(base={**base, **measured})
+    boot = scene.boot._replace(base={**scene.boot.base, **lasting})
+    return scene._replace(restart=restart, boot=boot)
+
+
+def _read_world(evidence: Evidence, nr_open: int) -> World | None:
+    """Return what the next dockerd will find; nothing where its files cannot be understood."""
+    docker = evidence.docker
+    try:
+        world = World(docker.config, docker.config_path, docker.flags, {}, nr_open or UNLIMITED)
+    except (OSError, ValueError):
+        return None
+    if find_obstacles(world):  # Some releases mind what others do not.
+        world = world._replace(version=docker.version)
+    return world
+
+
+def _read_parent(docker: DockerEvidence) -> Parent | None:
+    process = docker.containerd
+    if process is None:
+        return None
+    unit = docker.containerd_unit
+    read = read_unit_stated(unit) if unit else UnitRead({}, ())
+    started = read_start_time(process)
+    try:
+        limits = read_limits(process.pid)
+    except OSError:
+        return None
+    return Parent(
+        process.pid,
+        unit,
+        limits,
+        format_time(started),
+        read.stated,
+        any(read_change(path) > started for path in read.paths),
+    )
+
+
+def describe(seen: SeenContainer, docker: DockerEvidence) -> Running:
+    """Return what is known of a running container."""
+    from .running import Running
+
+    container = seen.container
+    details = container.details
+    host = details.get("HostConfig", {})
+    mounts = [str(mount.get("Destination")) for mount in details.get("Mounts") or ()]
+    mounts += list(host.get("Tmpfs") or ())
+    policy = host.get("RestartPolicy") or {}
+    return Running(
+        container.name,
+        seen.limits,
+        parse_ulimits(host.get("Ulimits")),
+        docker.read_own_ulimits(details),
+        read_spec_limits(container.id),
+        _read_time(str(details.get("State", {}).get("StartedAt", ""))),
+        int(host.get("ShmSize") or 0),
+        str(host.get("IpcMode") or ""),
+        any(path.rstrip("/") == "/dev/shm" for path in mounts),  # noqa: S108 - no file of ours
+        policy.get("Name") in ("always", "unless-stopped"),
+        bool(host.get("AutoRemove")),
+        not may_lock_memory(container.pid),
+        docker.read_compose(details),
+    )
+
+
+def _read_time(text: str) -> str:
+    """Return the engine's time, which is UTC, as every other time here is written."""
+    try:
+        return format_time(datetime.fromisoformat(f"{text[:19]}+00:00").timestamp())
+    except ValueError:
+        return ""

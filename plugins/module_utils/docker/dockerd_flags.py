@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Read the flags of dockerd: what its unit gives it, and what follows for its files."""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from ..systemd.unit_file import Setting
+
+CONFIG_PATH = "/etc/docker/daemon.json"
+SOCKET_PATH = "/var/run/docker.sock"
+
+_SHORT_FLAGS = {
+    "b": "bridge",
+    "D": "debug",
+    "G": "group",
+    "g": "data-root",
+    "H": "host",
+    "l": "log-level",
+    "p": "pidfile",
+    "s": "storage-driver",
+}
+
+
+class Flag(NamedTuple):
+    """A flag of dockerd without its dashes, and where it is given; line 0 is no line of a file."""
+
+    name: str
+    value: str
+    path: str
+    line: int
+
+    @property
+    def place(self) -> str:
+        """Return ``file:line``, the way compilers name a place."""
+        return f"{self.path}:{self.line}" if self.line else self.path
+
+
+def parse_flags(words: Iterable[tuple[str, str, int]]) -> list[Flag]:
+    """Read flags as dockerd does: ``--name=value``, ``--name value``, ``-H value``, ``-Hvalue``.
+
+    :param words: Each with its path and line. The program's own name is not among them.
+    """
+    flags: list[Flag] = []
+    for word, path, line in words:
+        while re.match("-D[^=]", word):  # A switch takes no value: -DH means -D -H.
+            flags.append(Flag("debug", "", path, line))
+            word = f"-{word[2:]}"
+        if word.startswith("--"):
+            name, value = word[2:].partition("=")[::2]
+        elif word.startswith("-") and word[1:2] in _SHORT_FLAGS:
+            name, value = _SHORT_FLAGS[word[1]], word[2:].lstrip("=")
+        else:
+            if flags and not flags[-1].value:
+                flags[-1] = flags[-1]._replace(value=word)
+            continue
+        flags.append(Flag(name, value, path, line))
+    return flags
+
+
+def find_flags(settings: Iterable[Setting], environment: Mapping[str, Setting]) -> list[Flag]:
+    """Return the flags that a unit gives dockerd: those of ``ExecStart=``, variables expanded.
+
+    A flag that comes out of a variable has the place where the variable is set.
+
+    :param settings: Of the section ``Service``, drop-ins merged in.
+    """
+    from ..systemd.unit_file import (  # Long; a running daemon needs none of it.
+        expand_word,
+        split_words,
+    )
+
+    starts = [setting for setting in settings if setting.key == "ExecStart"]
+    values = {name: setting.value for name, setting in environment.items()}
+    words = []
+    for start in starts[-1:]:
+        for word in split_words(start.value.replace("%%", "%"))[1:]:
+            used = re.search(r"\$\{?(\w+)", word)
+            origin = environment.get(used[1], start) if used else start
+            words += [(part, origin.path, origin.line) for part in expand_word(word, values)]
+    return parse_flags(words)
+
+
+def find_socket(flags: Iterable[Flag], docker_host: str = "") -> str:
+    """Return the Unix socket of the daemon: ``DOCKER_HOST``, the first ``-H``, the default."""
+    hosts = [docker_host, *(flag.value for flag in flags if flag.name == "host")]
+    prefix = "unix://"
+    paths = (host[len(prefix) :] for host in hosts if host.startswith(prefix))
+    return next((path for path in paths if path), SOCKET_PATH)
+
+
+def find_config_path(flags: Iterable[Flag]) -> str:
+    """Return the path of daemon.json: the last ``--config-file``, or the default."""
+    return [CONFIG_PATH, *(flag.value for flag in flags if flag.name == "config-file")][-1]

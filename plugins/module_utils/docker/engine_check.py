@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Judge the running containers of one dockerd, and what a new one would get."""
+
+from __future__ import annotations
+
+import time
+
+from ..containers.findings import judge_container, judge_container_unknown
+from ..containers.limits_read import read_container_limits
+from ..containers.policy import SHM
+from ..core.finding import Observation, Requirement, judge
+from ..core.rlimit import Rlimit
+from ..write.cache import keep_cached, read_cached
+from .api_read import read_containers
+from .diagnose import START, SeenContainer, SeenDocker, explain_docker, find_dead
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from ..core.finding import Finding
+    from ..sessions.evidence import Evidence
+    from .api_read import Container
+    from .policy import DockerPolicy
+    from .read import DockerEvidence
+
+
+class Cache:
+    """Where the result of a canary is kept: in a file of root's, until the next boot."""
+
+    def read(self, key: str) -> object | None:
+        return read_cached(CACHE, key)
+
+    def keep(self, key: str, content: object) -> None:
+        keep_cached(CACHE, key, content)
+
+
+CACHE = "canary"
+_ROOTS = Cache()
+
+
+def check_engine(
+    policy: DockerPolicy,
+    canary: str,
+    evidence: Evidence,
+    engine: str = "docker",
+    cache: Cache = _ROOTS,
+) -> Iterator[Finding]:
+    """Yield the findings of one daemon that runs.
+
+    :param engine: What its places begin with.
+    """
+    docker, new = evidence.docker, f"new-container:{engine}"
+    try:
+        containers = read_containers(docker.address)
+    except (OSError, ValueError) as exc:
+        # While systemd starts it again and again it is there at times, and hangs up.
+        dead = find_dead(new, policy, evidence) if isinstance(exc, ConnectionError) else None
+        yield from [dead] if dead else ()
+        yield from judge_container_unknown(new, policy, str(exc))
+        return
+    running = list(look_at_running(policy, containers, engine))
+    if canary == "never":
+        reason = "no container was started (canary: never)"
+        seen = SeenDocker(judge_container_unknown(new, policy, reason), running=running)
+    else:
+        fresh = canary == "always"
+        seen = judge_new(policy, docker, fresh, new, cache)._replace(running=running)
+    yield from explain_docker(seen, policy, evidence)
+
+
+def look_at_running(
+    policy: DockerPolicy, containers: Iterable[Container], engine: str = "docker"
+) -> Iterator[SeenContainer]:
+    """Yield the containers that still run when they are looked at, each judged."""
+    for container in containers:
+        place = f"container:{engine}/{container.name}"
+        how = f"/proc/{container.pid}/limits"
+        try:
+            found = read_container_limits(container.pid)
+        except OSError:
+            continue  # It ended since it was listed.
+        findings = judge_container(place, policy, found.limits, found.shm_size, how)
+        yield SeenContainer(container, _with_shm(found.limits, found.shm_size), findings)
+
+
+def _with_shm(limits: dict[str, Rlimit], size: int | None) -> dict[str, Rlimit]:
+    return limits if size is None else {**limits, SHM: Rlimit(size, size)}
+
+
+def judge_new(
+    policy: DockerPolicy, docker: DockerEvidence, fresh: bool, place: str, cache: Cache = _ROOTS
+) -> SeenDocker:
+    """Judge what a new container gets, which a canary shows.
+
+    :param fresh: Measure again, even where nothing that decides it has changed.
+    """
+    try:
+        seen = _measure(docker, fresh, cache)
+    except (OSError, ValueError) as exc:
+        return SeenDocker(judge_container_unknown(place, policy, str(exc)))
+    if seen["reason"]:
+        return SeenDocker(judge_container_unknown(place, policy, str(seen["reason"])))
+    if seen["refusal"]:
+        wanted = Requirement(place, START, "value", exact="a container that starts")
+        return SeenDocker([judge(wanted, Observation(str(seen["refusal"]), "canary container"))])
+    when = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(float(str(seen["when"]))))
+    how = f"canary container of {when}"
+    limits = {name: Rlimit(*pair) for name, pair in dict(seen["limits"]).items()}  # type: ignore[call-overload]
+    size = seen["shm_size"] if isinstance(seen["shm_size"], int) else None
+    findings = judge_container(place, policy, limits, size, how)
+    return SeenDocker(findings, _with_shm(limits, size))
+
+
+def _measure(docker: DockerEvidence, fresh: bool, cache: Cache) -> dict[str, object]:
+    """Return a canary's result, a kept one where it still holds."""
+    from .canary_key import read_canary_key
+
+    daemon = docker.daemon
+    if daemon is None:
+        raise ValueError("no dockerd is running")
+    key = read_canary_key(daemon, docker.read_running_config())
+    kept = None if fresh else cache.read(key)
+    if isinstance(kept, dict):
+        return kept
+    from .measure import run_canary  # Long, and seldom needed.
+
+    result = run_canary(docker.address)
+    seen: dict[str, object] = {
+        "when": time.time(),
+        "limits": result.found.limits if result.found else {},
+        "shm_size": result.found.shm_size if result.found else None,
+        "refusal": result.refusal,
+        "reason": result.reason,
+    }
+    if not result.reason:
+        cache.keep(key, seen)
+    return seen

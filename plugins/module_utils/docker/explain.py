@@ -1,0 +1,156 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Show the chain from the kernel to a container's limit, link by link."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from ..containers.policy import SHM
+from ..core.cause import Link, cite
+from ..core.packed import pack, unpack
+from ..core.rlimit import RLIMITS
+from ..host.owned import ask_owner
+from ..host.process import read_process, read_start_time
+from ..sessions.evidence import format_time
+from .api_read import read_containers
+from .compose import find_stated as find_line_of
+from .diagnose import SeenDocker, describe, gather
+from .engine_check import judge_new, look_at_running
+from .model import find_obstacles, find_stated, predict
+from .policy import DockerPolicy
+from .remedies import cite_statement, format_pair
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+
+    from ..sessions.evidence import Evidence
+    from .diagnose import SeenContainer
+    from .outlook import Scene
+    from .rootless_read import RootlessEvidence
+    from .running import Running
+
+_NO_POLICY = DockerPolicy({}, None)
+_TIME_LIMIT = 60.0
+
+
+def trace_docker(place: str, item: str, evidence: Evidence) -> list[Link]:
+    """Return the chain from the kernel to a new container, or to a running one by its name.
+
+    :raises ValueError: If there is no such place or item, or the files cannot be understood.
+    """
+    if item not in (*RLIMITS, SHM):
+        raise ValueError(f"{item!r} is no limit; accepted are {', '.join((*RLIMITS, SHM))}")
+    for engine, docker in _list_owned(place, evidence):
+        task = partial(_trace_owned, place, item, engine, docker, evidence)
+        told = ask_owner(docker.process.uid, task, _TIME_LIMIT)
+        return list(unpack(told, {Link.__name__: Link}))
+    return _trace(place, item, "docker", evidence)
+
+
+def _list_owned(place: str, evidence: Evidence) -> Iterator[tuple[str, RootlessEvidence]]:
+    """Yield the daemon of a user that a place is named after, and what its places begin with."""
+    if evidence.docker.rootless:
+        from .rootless_check import list_rootless  # On few hosts; it loads what a look imports.
+
+        for engine, docker in list_rootless(evidence):
+            if place.startswith(f"container:{engine}/") or place == f"new-container:{engine}":
+                yield engine, docker
+
+
+def _trace_owned(
+    place: str, item: str, engine: str, docker: RootlessEvidence, evidence: Evidence
+) -> Any:
+    """Return the chain to a container of a user's own daemon. Runs as that user."""
+    from .rootless_check import look_with
+
+    if not docker.is_own:
+        raise ValueError(f"who answers at {docker.address} is not uid {docker.process.uid}")
+    return pack(_trace(place, item, engine, look_with(docker, evidence)))
+
+
+def _trace(place: str, item: str, engine: str, evidence: Evidence) -> list[Link]:
+    if evidence.docker.daemon is None:
+        raise ValueError("no dockerd is running on this host")
+    new = place == f"new-container:{engine}"
+    container = None if new else _find_container(place, engine, evidence.docker.address)
+    seen = judge_new(_NO_POLICY, evidence.docker, False, place) if new else SeenDocker([])
+    scene = gather(seen, _NO_POLICY, evidence)
+    if scene is None:
+        raise ValueError("daemon.json or the unit of dockerd cannot be understood")
+    links = [*_trace_base(item, scene, evidence), *_trace_stated(item, scene, evidence)]
+    if container:
+        return [*links, *_trace_container(item, container, evidence)]
+    if item in seen.limits:
+        return [*links, Link("container", format_pair(item, seen.limits[item]), "a canary's")]
+    why = str(seen.new[0].observation.value) if seen.new else "it could not be measured"
+    return [*links, Link("container", "unknown", why)]
+
+
+def _find_container(place: str, engine: str, address: str) -> SeenContainer:
+    for one in look_at_running(_NO_POLICY, read_containers(address), engine):
+        if place == f"container:{engine}/{one.container.name}":
+            return one
+    accepted = f"new-container:{engine}, container:{engine}/NAME"
+    raise ValueError(f"{place!r} is no place to explain; accepted are {accepted}")
+
+
+def _trace_base(item: str, scene: Scene, evidence: Evidence) -> Iterator[Link]:
+    """Yield what there is before dockerd has its say."""
+    parent = scene.site.parent
+    if item == "nofile":
+        yield Link("kernel", str(evidence.nr_open), "fs.nr_open, above which no container starts")
+    if parent is None or item == SHM:
+        return
+    stated = parent.stated.get(item)
+    if stated:
+        since = evidence.find_change(stated.at.path)
+        yield Link(
+            "containerd's unit", format_pair(item, stated.limit), cite_statement(stated.at), since
+        )
+    else:
+        yield Link("containerd's unit", "", f"no file of {parent.unit or 'it'} states it")
+    source = f"/proc/{parent.pid}/limits, inherited where nobody states another"
+    yield Link("containerd", format_pair(item, parent.limits[item]), source, parent.since)
+
+
+def _trace_stated(item: str, scene: Scene, evidence: Evidence) -> Iterator[Link]:
+    """Yield what dockerd's files state, and what follows at its next start."""
+    obstacles = find_obstacles(scene.restart)
+    for problem in obstacles:
+        yield Link("obstacle", "", problem.text)
+    if not obstacles:
+        for default in find_stated(scene.restart, item):
+            at = default.declaration
+            since = evidence.find_change(at.path)
+            yield Link("stated", format_pair(item, default.limit), cite_statement(at), since)
+        foretold = " or ".join(format_pair(item, one) for one in predict(scene.restart, item))
+        yield Link("predicted", foretold or "unknown", "from dockerd's next start on")
+    changed = scene.pending.changed
+    what = f"it has not read {scene.restart.path}, changed {changed}" if changed else "it read that"
+    yield Link("dockerd", "", what, scene.pending.since)
+
+
+def _trace_container(item: str, seen: SeenContainer, evidence: Evidence) -> Iterator[Link]:
+    """Yield what a container has of its own, what it was started with, and what it has."""
+    running, pid = describe(seen, evidence.docker), seen.container.pid
+    if item == SHM:
+        cited = _cite_compose(running, "shm_size")
+        what = f"fixed when it was created (ipc {running.ipc or 'unknown'}){cited}"
+        yield Link("--shm-size", str(running.shm_size), what)
+    elif running.own and item in running.own:
+        source = f"{running.name}'s own{_cite_compose(running, 'ulimits', item, 'soft')}"
+        yield Link("--ulimit", format_pair(item, running.own[item]), source)
+    if running.at_start and item in running.at_start:
+        started = format_pair(item, running.at_start[item])
+        yield Link("started with", started, "the specification for runc", running.since)
+    since = format_time(read_start_time(read_process(pid)))
+    value = format_pair(item, seen.limits[item]) if item in seen.limits else "unknown"
+    yield Link("container", value, f"/proc/{pid}/limits", since)
+
+
+def _cite_compose(running: Running, *keys: str) -> str:
+    """Return the line of a Compose file that a container has something from, as it is now."""
+    at = find_line_of(running.compose, *keys).at if running.compose else None
+    return f", by {cite(at)}" if at else ""

@@ -1,0 +1,42 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Foretell the containers of Docker in an image from its files."""
+
+from __future__ import annotations
+
+from ..containers.findings import require_container
+from ..core.finding import FAIL
+from ..core.forecast import Forecast, skip
+from ..host.files import read_bytes
+from .causes import find_docker_causes
+from .daemon_json import decode_daemon_json
+from .dockerd_flags import find_config_path
+from .model import World, find_obstacles, foretell, pick, predict
+from .site import Site
+from .unit_read import read_dockerd_flags
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ..core.place import Foretold
+    from ..sessions.tree_read import Tree
+    from .policy import DockerPolicy
+
+_DOCKERD = ("/usr/bin/dockerd", "/usr/sbin/dockerd", "/usr/local/bin/dockerd")
+
+
+def foresee_docker(asked: DockerPolicy, tree: Tree) -> Foretold:
+    """Yield what a new container will have by daemon.json and the flags of dockerd."""
+    wanted = require_container("new-container:docker", asked)
+    if not tree.has(*_DOCKERD):
+        yield from skip(wanted, "no dockerd in this image")
+        return
+    flags = tuple(read_dockerd_flags(tree.root))
+    path = find_config_path(flags)
+    content = read_bytes(path, tree.root)
+    text = None if content is None else decode_daemon_json(content, path)
+    world = World(text, path, flags, {}, tree.nr_open)
+    for one in wanted:
+        status = foretell(one, world)
+        causes = tuple(find_docker_causes(one, world, Site(asked))) if status == FAIL else ()
+        given = () if find_obstacles(world) else predict(world, one.item)
+        value = pick(one, given[0]) if given else None
+        yield one, Forecast(status, value, None, causes, "what containerd has decides")

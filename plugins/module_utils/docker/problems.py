@@ -1,0 +1,205 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Say what would stop dockerd, or every container, before daemon.json is written."""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from ..core.declaration import Declaration
+from ..core.json_text import byte_order_mark, find_member, is_blank, line_of
+from ..core.rlimit import UNLIMITED
+from ..shared_memory.size import TOO_LARGE
+from .daemon_json import (
+    SHM_KEY,
+    ULIMITS_KEY,
+    Entry,
+    find_contested,
+    find_faults,
+    find_type_faults,
+    read_entries,
+    read_members,
+    read_shm_size,
+    show_value,
+    walk_entries,
+)
+from .flags import declare_flag, find_flag_problems
+from .merge import format_ulimit
+from .version import is_before_23
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Iterator
+
+    from ..core.json_text import Member
+    from ..core.rlimit import Rlimit
+    from .daemon_json import DockerDefaults
+    from .dockerd_flags import Flag
+
+_MISSPELT = re.compile(r"(default)?[-_]?((u?limits?)|shm[-_]?size)", re.IGNORECASE)
+
+# Objects that dockerd takes as one option; of any other the members count as options of their own.
+_WHOLE = ("builder", "features", "log-opts", "proxies", "runtimes", ULIMITS_KEY)
+_FLAG_KEYS = {
+    "add-runtime": "",  # The one key that may stand in both places.
+    "authorization-plugin": "authorization-plugins",
+    "cdi-spec-dir": "cdi-spec-dirs",
+    "cluster-store-opt": "cluster-store-opts",
+    "default-address-pool": "default-address-pools",
+    "default-network-opt": "default-network-opts",
+    "default-ulimit": ULIMITS_KEY,
+    "dns-opt": "dns-opts",
+    "exec-opt": "exec-opts",
+    "host": "hosts",
+    "insecure-registry": "insecure-registries",
+    "label": "labels",
+    "log-opt": "log-opts",
+    "node-generic-resource": "node-generic-resources",
+    "registry-mirror": "registry-mirrors",
+    "storage-opt": "storage-opts",
+}
+
+
+class Problem(NamedTuple):
+    """One sentence; ``stops`` is ``dockerd``, ``containers``, or nothing: it is only in doubt.
+
+    ``at`` is the statement that is wrong, ``None`` for what is only wanted. ``key`` is the key of
+    daemon.json that it is about, and ``entry`` the one inside it, where there is one.
+    """
+
+    text: str
+    stops: str
+    at: Declaration | None = None
+    key: str = ""
+    entry: str = ""
+
+
+def find_daemon_json_problems(
+    text: str,
+    path: str,
+    wanted: DockerDefaults,
+    flags: Iterable[Flag] = (),
+    nr_open: int = UNLIMITED,
+    version: str = "",
+) -> list[Problem]:
+    """Return what of the limits would stop dockerd, or every container, with *wanted* merged in.
+
+    With nothing wanted it judges the file as it stands. Other keys are judged by their form
+    alone: JSON, and no flag beside them.
+
+    :param flags: What the daemon's unit gives it, see :mod:`.dockerd_flags`.
+    :param nr_open: ``fs.nr_open`` of the host.
+    :param version: The daemon's; an unknown one is taken for the strictest.
+    """
+    flags = list(flags)
+    problems = [
+        Problem(f"{ULIMITS_KEY}.{item}: {fault.text}", fault.stops)
+        for item, limit in wanted.ulimits.items()
+        for fault in find_faults(_expect_entry(item, limit), nr_open)
+    ]
+    problems += [Problem(*fault) for fault in find_flag_problems(flags, nr_open)]
+    problems += _find_text_problems(text, path, wanted, version)
+    try:
+        members = read_members(text, path, version)
+    except ValueError as error:
+        where = re.match(re.escape(path) + ":([0-9]+):", str(error))
+        at = Declaration(path, int(where[1]) if where else 0, "", "")
+        return [*problems, Problem(str(error), "dockerd", at)]
+    problems += _find_key_problems(text, path, members, wanted)
+    problems += _find_entry_problems(text, path, members, wanted, nr_open)
+    keys = set(flatten_keys(members))
+    keys |= {key for key, value in zip((ULIMITS_KEY, SHM_KEY), wanted) if value}
+    return [*problems, *_find_conflicts(keys, path, flags)]
+
+
+def _expect_entry(item: str, limit: Rlimit) -> Entry:
+    value = format_ulimit(item, limit)
+    fields = tuple((name.lower(), bound) for name, bound in value.items())
+    return Entry(item, value, fields, 0, "")
+
+
+def _find_text_problems(
+    text: str, path: str, wanted: DockerDefaults, version: str
+) -> Iterator[Problem]:
+    if is_before_23(version) is False:
+        return
+    if byte_order_mark(text):
+        problem = f"{path}:1: dockerd before 23.0 refuses a byte order mark"
+        yield Problem(problem, "dockerd", Declaration(path, 1, "", ""))
+    if is_blank(text) and not any(wanted):
+        problem = f"{path}: dockerd before 23.0 refuses an empty file, {{}} is accepted"
+        yield Problem(problem, "dockerd", Declaration(path, 0, "", ""))
+
+
+def _find_key_problems(
+    text: str, path: str, members: list[Member], wanted: DockerDefaults
+) -> Iterator[Problem]:
+    for member in members:
+        written = text[member.start : member.end]
+        at = Declaration(path, line_of(text, member.start), written, "")
+        place = f"{at.place}: {member.key}"
+        if member.key == ULIMITS_KEY:
+            if not isinstance(member.value, dict) and member.value is not None:
+                seen = show_value(member.value)
+                problem = f"{place}: dockerd takes an object, not {seen}"
+                yield Problem(problem, "dockerd", at, ULIMITS_KEY)
+        elif member.key == SHM_KEY:
+            if wanted.shm_size is None:
+                size = read_shm_size(text, member)
+                last = member is find_member(members, SHM_KEY)
+                yield from _find_size_problems(at, member.value, size, last)
+        elif _MISSPELT.fullmatch(member.key) and member.value != {}:
+            right = SHM_KEY if "shm" in member.key.lower() else ULIMITS_KEY
+            problem = f"{place}: dockerd does not know this key, {right} is meant"
+            yield Problem(problem, "dockerd", at, member.key)
+
+
+def _find_size_problems(
+    at: Declaration, value: object, size: int | None, counts: bool
+) -> Iterator[Problem]:
+    place, seen = f"{at.place}: {SHM_KEY}", show_value(value)
+    if size is None:
+        problem = f"{place}: {seen} is no size, dockerd takes a string such as '8G'"
+        yield Problem(problem, "dockerd", at, SHM_KEY)
+    elif size == TOO_LARGE and counts:
+        problem = f"{place}: {seen} is too large: no container starts"
+        yield Problem(problem, "containers", at, SHM_KEY)
+
+
+def _find_entry_problems(
+    text: str, path: str, members: list[Member], wanted: DockerDefaults, nr_open: int
+) -> Iterator[Problem]:
+    limits: dict[str, Rlimit] = {}
+    counted = read_entries(text, path, members)
+    contested = find_contested(counted)
+    for entry in walk_entries(text, path, members):
+        if entry.item in wanted.ulimits:
+            continue
+        at = Declaration(path, entry.line, entry.text, "")
+        place = f"{at.place}: {ULIMITS_KEY}.{entry.key}"
+        counts = entry in counted
+        sole = entry.item not in contested
+        for fault in find_faults(entry, nr_open, sole) if counts else find_type_faults(entry):
+            problem = f"{place}: {fault.text}"
+            yield Problem(problem, fault.stops, at, ULIMITS_KEY, entry.key)
+        if counts and limits.setdefault(entry.item, entry.limit) != entry.limit:
+            problem = f"{place}: {entry.item} is stated twice, which one wins is chance"
+            yield Problem(problem, "", at, ULIMITS_KEY, entry.key)
+
+
+def flatten_keys(members: Iterable[Member]) -> Iterator[str]:
+    """Yield the options that dockerd sees: members of an object it does not know among them."""
+    for member in members:
+        if isinstance(member.value, dict) and member.key not in _WHOLE:
+            yield from member.value
+        else:
+            yield member.key
+
+
+def _find_conflicts(keys: Collection[str], path: str, flags: Iterable[Flag]) -> Iterator[Problem]:
+    for flag in flags:
+        key = _FLAG_KEYS.get(flag.name, flag.name)
+        if key in keys:
+            text = f"{flag.place}: --{flag.name} and {key} in {path} exclude each other,"
+            problem = f"{text} dockerd does not start with both"
+            yield Problem(problem, "dockerd", declare_flag(flag), key)

@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""What the defaults of Docker's containers need on this host: daemon.json, and a restart."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import NamedTuple
+
+from ..containers.limits_read import read_container_limits
+from ..core.finding import judge_limits
+from ..core.report import format_failures
+from ..core.section import Section
+from ..host.files import read_bytes
+from ..host.process import started_before
+from .api_read import find_daemon, read_containers
+from .dockerd_flags import CONFIG_PATH, find_config_path, find_socket
+from .plan import DockerState, plan_docker
+from .record import find_record_path
+from .service import Service, find_hindrance, find_wait
+from .unit_read import read_dockerd_flags
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from ..core.plan import SectionPlan
+    from .api_read import Container, Daemon
+    from .policy import DockerPolicy
+
+FOLDERS = tuple(path.rpartition("/")[0] for path in (CONFIG_PATH, find_record_path(CONFIG_PATH)))
+
+
+class Docker(NamedTuple):
+    """The Docker of this host: its files, and the daemon if it runs."""
+
+    state: DockerState
+    daemon: Daemon | None
+    service: Service
+    address: str
+
+
+def prepare_docker(
+    policy: DockerPolicy, nr_open: int | None, absent: bool, may_restart: bool
+) -> Section:
+    """Return what Docker's section needs here.
+
+    :param nr_open: The lowest fs.nr_open that will be in force.
+    :param may_restart: Whether the daemon is restarted where it must be.
+    """
+    docker = _read_docker()
+    plan = plan_docker(policy, docker.state, nr_open, absent)
+    if not plan.problems:
+        plan = _ask(docker, plan)
+    needs = _needs_restart(docker, plan)
+    if needs and may_restart and not plan.problems:
+        plan = plan._replace(problems=tuple(_find_hindrances(docker)))
+    needed = (docker.service.unit or "dockerd",) if needs else ()
+    settled = may_restart or not needed
+    return Section(
+        plan,
+        restarted=needed if may_restart else (),
+        restart_required=() if may_restart else needed,
+        settle=partial(_restart, docker) if needed and may_restart else None,
+        find_old=tuple if absent else partial(_find_old, docker, policy),
+        in_effect=("docker",) if docker.daemon and settled else (),
+    )
+
+
+def _restart(docker: Docker) -> str:
+    from .settle import restart_docker
+
+    return restart_docker(docker.address, docker.service.unit)
+
+
+def _read_docker() -> Docker:
+    from .settle import read_service
+
+    daemon = find_daemon()
+    service = read_service(daemon)
+    flags = tuple(read_dockerd_flags(unit=service.unit)) if service.unit else ()
+    flags = flags or (tuple(daemon.flags) if daemon else ())
+    path = find_config_path(flags)
+    record = read_bytes(find_record_path(path))
+    state = DockerState(read_bytes(path), path, flags, find_wait(service), record)
+    return Docker(state, daemon, service, find_socket(flags))
+
+
+def _find_hindrances(docker: Docker) -> Iterator[str]:
+    """Yield why the daemon cannot be restarted, before anything is written that needs it."""
+    from .settle import find_trouble
+
+    hindrance = find_hindrance(docker.service._replace(trouble=find_trouble()))
+    if hindrance:
+        yield f"{docker.state.path}: needs a restart, and {hindrance}"
+
+
+def _ask(docker: Docker, plan: SectionPlan) -> SectionPlan:
+    """Return the plan with what the daemon itself says of a changed daemon.json."""
+    from .settle import ask_dockerd
+
+    for edit in plan.edits:
+        if edit.after is None or edit.path != docker.state.path:
+            continue
+        verdict = ask_dockerd(edit.after, docker.state.flags)
+        if verdict.refusal:
+            return plan._replace(problems=(verdict.refusal,))
+        if verdict.trouble:
+            note = f"{edit.path}: dockerd could not be asked whether it takes it"
+            plan = plan._replace(notes=(*plan.notes, f"{note} ({verdict.trouble})"))
+    return plan
+
+
+def _needs_restart(docker: Docker, plan: SectionPlan) -> bool:
+    """Tell whether the daemon runs with an older configuration than it shall have."""
+    if docker.daemon is None:
+        return False
+    path = docker.state.path
+    edited = any(edit.path == path for edit in plan.edits)
+    return edited or started_before(docker.daemon.process, path)
+
+
+def _find_old(docker: Docker, policy: DockerPolicy) -> Iterator[str]:
+    """Yield running containers that have less than the policy asks for."""
+    if docker.daemon is None:
+        return
+    for container in _running_containers(docker.address):
+        how = f"/proc/{container.pid}/limits"
+        limits = read_container_limits(container.pid).limits
+        place = f"container {container.name} (pid {container.pid})"
+        yield from format_failures(judge_limits(place, policy.limits, limits, how))
+
+
+def _running_containers(address: str) -> list[Container]:
+    try:
+        return read_containers(address)
+    except (OSError, ValueError):
+        return []  # The daemon went away between two looks; check says so where it matters.

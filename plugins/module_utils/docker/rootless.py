@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Say what a user's own dockerd cannot give, and let remedies of its files act as that user."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from ..core.cause import Cause, Outlook
+from ..core.finding import FAIL, Finding
+from ..core.line_edit import as_user
+from ..core.quote import one_line
+from ..core.remedy import Remedy
+from ..core.rlimit import Rlimit
+from .remedies import cite_statement, format_pair
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from .daemon_json import StatedDefault
+
+CODES = {
+    "docker-rootless-capped": "a user's dockerd can give no container more than it has itself",
+}
+
+
+class Rootless(NamedTuple):
+    """A user's own dockerd, and the limits of its process: the hard ones cap every container.
+
+    ``stated`` is what its daemon.json and its flags state.
+    """
+
+    user: str
+    pid: int
+    limits: Mapping[str, Rlimit] = {}
+    stated: Sequence[StatedDefault] = ()
+
+
+def explain_rootless(finding: Finding, daemon: Rootless) -> Finding:
+    """Return a finding of a user's own dockerd or of its container, what caps it said first."""
+    causes = [_act_as(cause, daemon) for cause in finding.causes]
+    wanted = finding.requirement
+    if wanted.exact is not None:  # That a container starts at all.
+        above = [_blame_default(default, daemon) for default in _find_above(daemon)]
+        return finding._replace(causes=(*causes, *above))
+    cap = daemon.limits.get(wanted.item)
+    if finding.status != FAIL or wanted.minimum is None or cap is None:
+        return finding._replace(causes=tuple(causes))
+    if cap.hard < wanted.minimum:
+        outlook = Outlook("", FAIL, finding.outlook.after_boot and "unknown")
+        return finding._replace(causes=(_blame_cap(wanted.item, cap, daemon),), outlook=outlook)
+    return finding._replace(causes=tuple(causes))
+
+
+def _find_above(daemon: Rootless) -> list[StatedDefault]:
+    """Return the defaults that dockerd may not set, with which no container starts."""
+    caps = daemon.limits
+    return [
+        one for one in daemon.stated if one.name in caps and one.limit.hard > caps[one.name].hard
+    ]
+
+
+def _blame_default(default: StatedDefault, daemon: Rootless) -> Cause:
+    item, at, user = default.name, default.declaration, one_line(daemon.user)
+    most = format_pair(item, Rlimit(*[daemon.limits[item].hard] * 2))
+    text = (
+        f"{cite_statement(at)} asks for more than the {item} {most} that dockerd of {user} (pid"
+        f" {daemon.pid}) may give"
+    )
+    remedy = Remedy(f"state at most {most} there, or raise {item} for sessions of {user}")
+    return Cause("docker-rootless-capped", text, remedy, at)
+
+
+def _blame_cap(item: str, cap: Rlimit, daemon: Rootless) -> Cause:
+    user = one_line(daemon.user)
+    text = (
+        f"dockerd of {user} (pid {daemon.pid}) has {item} {format_pair(item, cap)} itself, and no"
+        " container of it can have more"
+    )
+    remedy = Remedy(
+        f"raise {item} for sessions of {user} (the check of processes names the line of its user"
+        " manager)",
+        then=f"systemctl restart user@$(id -u {user}), which ends all that {user} runs",
+    )
+    return Cause("docker-rootless-capped", text, remedy)
+
+
+def _act_as(cause: Cause, daemon: Rootless) -> Cause:
+    """Return a cause whose commands touch a user's files as that user: links lead nowhere else."""
+    user = one_line(daemon.user)
+    commands = tuple(as_user(user, words) for words in cause.remedy.commands)
+    then = f"{user} restarts it: systemctl --user restart docker"
+    remedy = cause.remedy._replace(commands=commands, then=then if commands else cause.remedy.then)
+    return cause._replace(remedy=remedy)

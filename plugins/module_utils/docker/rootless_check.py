@@ -1,0 +1,179 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Judge the containers of users' own dockerds against a policy.
+
+A child that is the user looks at each, and asks its daemon. What it tells is that user's word, and
+counts for places that have that user's name and for nothing else.
+"""
+
+from __future__ import annotations
+
+import copy
+import hashlib
+import subprocess
+from functools import partial
+
+from ..containers.findings import judge_container_unknown
+from ..core.cause import Cause, Outlook
+from ..core.declaration import Declaration
+from ..core.finding import FAIL, PASS, UNKNOWN, Finding, Observation, Requirement
+from ..core.packed import pack, unpack
+from ..core.quote import one_line
+from ..core.remedy import Remedy
+from ..host.as_user import Errand, ask_users, find_person
+from ..host.process import read_limits
+from ..write.cache import keep_entry, pick, read_entry
+from .canary_key import read_canary_key
+from .causes import find_docker_causes
+from .daemon_json import read_defaults
+from .engine_check import CACHE, Cache, check_engine
+from .flags import read_flag_defaults
+from .measure import run_canary
+from .rootless import Rootless, explain_rootless
+from .rootless_read import RootlessEvidence
+from .running import explain_running
+from .settle import find_dockerd
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+
+    from ..host.children import Report
+    from ..sessions.evidence import Evidence
+    from .daemon_json import StatedDefault
+    from .policy import DockerPolicy
+
+_KINDS = {
+    kind.__name__: kind
+    for kind in (Finding, Requirement, Observation, Cause, Outlook, Remedy, Declaration)
+}
+_LOADED = (
+    *(find_dockerd, find_docker_causes, explain_running, run_canary, read_canary_key),
+    *(hashlib, subprocess),
+)
+"""What a look imports on its way: a user's child may not read the files that it lies in."""
+
+_TIME_LIMIT = 60.0
+_MOST = 64
+
+
+def check_rootless(policy: DockerPolicy, canary: str, evidence: Evidence) -> Iterator[Finding]:
+    """Yield the findings of every rootless daemon, its places named after its user."""
+    engines = list(list_rootless(evidence))
+    errands = [
+        Errand(
+            find_person(docker.process.uid),
+            partial(
+                _look, policy, canary, engine, docker, evidence, _HandedOver(docker.process.uid)
+            ),
+            seconds=_TIME_LIMIT,
+        )
+        for engine, docker in engines[:_MOST]
+    ]
+    reports = ask_users(errands)
+    for (engine, docker), report in zip(engines, reports):
+        for finding in _read(report, policy, engine, docker.process.uid):
+            yield finding._replace(owner=docker.user)
+    for engine, docker in engines[_MOST:]:
+        reason = f"no more than {_MOST} users' own dockerds are looked at"
+        for finding in judge_container_unknown(f"new-container:{engine}", policy, reason):
+            yield finding._replace(owner=docker.user)
+
+
+class _HandedOver(Cache):
+    """What was kept of a user's canary, as root read it; root keeps what is new."""
+
+    def __init__(self, uid: int) -> None:
+        self.entry = read_entry(f"{CACHE}-{uid}")
+        self.is_new = False
+
+    def read(self, key: str) -> object | None:
+        return pick(self.entry, key)
+
+    def keep(self, key: str, content: object) -> None:
+        self.entry, self.is_new = {"key": key, "content": content}, True
+
+
+def _look(
+    policy: DockerPolicy,
+    canary: str,
+    engine: str,
+    docker: RootlessEvidence,
+    evidence: Evidence,
+    cache: _HandedOver,
+) -> Any:
+    """Return the findings of one daemon, and what its canary keeps. Runs as its user."""
+    look = look_with(docker, evidence)
+    findings = list(_judge(policy, canary, engine, docker, look, cache))
+    return [pack(findings), cache.entry if cache.is_new else None]
+
+
+def _judge(
+    policy: DockerPolicy,
+    canary: str,
+    engine: str,
+    docker: RootlessEvidence,
+    evidence: Evidence,
+    cache: Cache,
+) -> Iterator[Finding]:
+    process = docker.process
+    limits = read_limits(process.pid)
+    if not docker.is_own:
+        reason = f"who answers at {one_line(docker.address)} is not uid {process.uid}"
+        yield from judge_container_unknown(f"new-container:{engine}", policy, reason)
+        return
+    daemon = Rootless(docker.user, process.pid, limits, _read_stated(docker))
+    for finding in check_engine(policy, canary, evidence, engine, cache):
+        yield explain_rootless(finding, daemon)
+
+
+def _read(report: Report, policy: DockerPolicy, engine: str, uid: int) -> Iterator[Finding]:
+    """Yield what a user's child tells of that user's own places."""
+    try:
+        if report.problem:
+            raise ValueError(report.problem)
+        told, kept = report.value
+        findings = unpack(told, _KINDS)
+        if not all(_is_about(one, engine) for one in findings):
+            raise ValueError("it speaks of what is not the user's")
+    except (TypeError, ValueError, AttributeError) as error:
+        reason = f"the user's own dockerd could not be looked at: {one_line(str(error))}"
+        yield from judge_container_unknown(f"new-container:{engine}", policy, reason)
+        return
+    if kept:
+        keep_entry(f"{CACHE}-{uid}", kept)
+    yield from findings
+
+
+def _is_about(finding: object, engine: str) -> bool:
+    if not isinstance(finding, Finding) or finding.status not in (PASS, FAIL, UNKNOWN):
+        return False
+    place = finding.requirement.place
+    return place == f"new-container:{engine}" or place.startswith(f"container:{engine}/")
+
+
+def list_rootless(evidence: Evidence) -> Iterator[tuple[str, RootlessEvidence]]:
+    """Yield a rootless daemon of each user, the oldest, after what its places begin with."""
+    oldest: dict[int, Any] = {}
+    for process in sorted(evidence.docker.rootless, key=lambda one: one.start):
+        oldest.setdefault(process.uid, process)
+    for process in oldest.values():
+        docker = RootlessEvidence(process)
+        yield f"docker/{one_line(docker.user)}", docker
+
+
+def look_with(docker: RootlessEvidence, evidence: Evidence) -> Evidence:
+    """Return the same look at a host, with a user's own Docker for that of all."""
+    look = copy.copy(evidence)
+    look.docker = docker
+    return look
+
+
+def _read_stated(docker: RootlessEvidence) -> list[StatedDefault]:
+    """Return the defaults that a daemon's file and flags state; none where they are unclear."""
+    try:
+        text = docker.config
+        stated = read_defaults(text, docker.config_path, docker.version) if text else []
+        return [*stated, *read_flag_defaults(docker.flags)]
+    except (OSError, ValueError):
+        return []

@@ -1,0 +1,126 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Read what one host of a fleet returned; whatever is no result says so and is never left out."""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from .core.finding import FAIL, LATER, PASS, UNKNOWN, WAIVED
+from .core.quote import one_line
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+CHECKED, UNREACHABLE, CRASHED, GARBLED, MISSING = (
+    "checked",
+    "unreachable",
+    "crashed",
+    "garbled",
+    "missing",
+)
+UNCHECKED = "unchecked"
+WORST_FIRST = (FAIL, UNKNOWN, LATER, WAIVED, PASS)
+HOST_STATUSES = (FAIL, UNCHECKED, UNKNOWN, LATER, WAIVED, PASS)
+_STATUSES = (PASS, FAIL, UNKNOWN, WAIVED)
+_TEXTS = ("place", "item", "bound", "required", "how", "reason", "owner")
+_ABSENT = "no result: the check did not run there"
+_NO_RESULT = "is no result of the check"
+
+
+class HostResult(NamedTuple):
+    """What is known of one host: ``state``, and where that is not ``checked`` the ``reason``.
+
+    ``findings`` are as :meth:`Finding.as_dict` gives them. ``note`` says what is odd about its
+    clock.
+    """
+
+    name: str
+    state: str
+    reason: str = ""
+    groups: tuple[str, ...] = ()
+    findings: Sequence[Mapping[str, object]] = ()
+    measured: str = ""
+    note: str = ""
+
+    @property
+    def status(self) -> str:
+        """The worst of its findings; unknown where nothing was asked of it."""
+        if self.state != CHECKED:
+            return UNCHECKED
+        found = {find_status(finding) for finding in self.findings}
+        return next((status for status in WORST_FIRST if status in found), UNKNOWN)
+
+
+def find_status(finding: Mapping[str, object]) -> str:
+    """Return the status of a finding as plain data; one that will not last is ``later``."""
+    status = str(finding["status"])
+    ahead = (finding.get(key) for key in ("next_session", "next_restart", "after_boot"))
+    return LATER if status == PASS and FAIL in ahead else status
+
+
+def read_host(name: str, result: object, groups: tuple[str, ...] = (), now: str = "") -> HostResult:
+    """Return a host by what its check returned, whatever that is.
+
+    :param result: As Ansible registers it, or as ``mlhost-limits check --json`` prints it.
+    :param now: The time here, as ``2026-11-30T12:00:00Z``, to tell of a clock that is ahead.
+    """
+    if result is None:
+        return HostResult(name, MISSING, _ABSENT, groups)
+    if not isinstance(result, dict):
+        return HostResult(name, GARBLED, f"{_cut(repr(result))} {_NO_RESULT}", groups)
+    if result.get("unreachable"):
+        return HostResult(name, UNREACHABLE, _find_reason(result, "cannot be reached"), groups)
+    if "findings" not in result:
+        return HostResult(name, CRASHED, _find_reason(result, _ABSENT), groups)
+    problem = _find_garbled(result["findings"])
+    if problem:
+        return HostResult(name, GARBLED, problem, groups)
+    measured = str(result.get("measured") or "")
+    note = _judge_clock(measured, now)
+    return HostResult(name, CHECKED, "", groups, result["findings"], measured, note)
+
+
+def _find_reason(result: Mapping[str, object], otherwise: str) -> str:
+    """Return what went wrong in a line; a crash of Python says it in the last, others first."""
+    text = str(result.get("msg") or otherwise)
+    lines = str(result.get("module_stderr") or result.get("exception") or "").strip().splitlines()
+    told = lines[-1 if "Traceback" in lines[0] else 0] if lines else ""
+    return _cut(text if told in text else f"{text}: {told}")
+
+
+def _find_garbled(findings: object) -> str:
+    """Return what keeps findings from being read, or nothing."""
+    if not isinstance(findings, list):
+        return f"its findings are {_cut(repr(findings))}; a list is accepted"
+    for index, finding in enumerate(findings):
+        where = f"finding {index + 1} of {len(findings)}"
+        if not isinstance(finding, dict) or finding.get("status") not in _STATUSES:
+            return f"{where} has no status: {_cut(repr(finding))}"
+        wrong = [key for key in _TEXTS if not isinstance(finding.get(key, ""), str)]
+        causes = finding.get("causes", [])
+        if wrong or not isinstance(causes, list) or not all(map(_is_cause, causes)):
+            return f"{where} is garbled: {_cut(repr(finding))}"
+    return ""
+
+
+def _is_cause(cause: object) -> bool:
+    if not isinstance(cause, dict) or not isinstance(cause.get("text"), str):
+        return False
+    remedy, at = cause.get("remedy", {}), cause.get("at")
+    return isinstance(remedy, dict) and (at is None or isinstance(at, dict))
+
+
+def _judge_clock(measured: str, now: str) -> str:
+    """Return what is odd about a time; both sort as texts."""
+    if measured and not re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", measured):
+        return f"its time {_cut(measured)!r} is none"
+    if measured and now and measured[:15] > now[:15]:  # Ten minutes apart at most.
+        return f"its clock is ahead: it says {measured}"
+    return ""
+
+
+def _cut(text: str) -> str:
+    text = one_line(text.strip().replace("\n", " "))
+    return text if len(text) <= 300 else f"{text[:299]}…"

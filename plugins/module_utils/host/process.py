@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Read limits and identity of running processes from /proc."""
+
+from __future__ import annotations
+
+import os
+import time
+from typing import NamedTuple
+
+from ..core.proc_limits import parse_proc_limits
+from .door import list_pids, read_kernel_file
+from .image import is_chroot
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from ..core.rlimit import Rlimit
+
+
+class Process(NamedTuple):
+    """What tells one process from another. ``start`` is in clock ticks since boot."""
+
+    pid: int
+    comm: str
+    uid: int
+    cgroup: str
+    start: int
+
+
+def read_limits(pid: int | str, proc: str = "/proc") -> dict[str, Rlimit]:
+    """Return the limits of one process, by limits.conf name, in the kernel's unit.
+
+    :param pid: A process id, or ``self``.
+    :raises OSError: If the process is gone.
+    """
+    return parse_proc_limits(read_proc_file(f"{proc}/{pid}/limits"))
+
+
+def read_process(pid: int, proc: str = "/proc") -> Process:
+    """Return the identity of one process.
+
+    :raises OSError: If the process is gone.
+    """
+    comm, rest = read_proc_file(f"{proc}/{pid}/stat").partition("(")[2].rpartition(")")[::2]
+    cgroup = read_proc_file(f"{proc}/{pid}/cgroup").strip()
+    uid = os.stat(f"{proc}/{pid}").st_uid
+    return Process(pid, comm, uid, cgroup, int(rest.split()[19]))
+
+
+def read_proc_file(path: str) -> str:
+    """Return a file of /proc at once: a host has thousands, and Python's own way is slow."""
+    return read_kernel_file(path).decode("utf-8", "replace")
+
+
+def read_parent(pid: int, proc: str = "/proc") -> int:
+    """Return the parent of a process.
+
+    :raises OSError: If the process is gone.
+    """
+    return int(read_proc_file(f"{proc}/{pid}/stat").rpartition(")")[2].split()[1])
+
+
+def find_processes(proc: str = "/proc") -> Iterator[Process]:
+    """Yield every process that still exists when it is read, kernel threads included.
+
+    In an image there are none of its own: they are of the machine that builds it.
+    """
+    if proc == "/proc" and is_chroot():
+        return
+    for pid in list_pids(proc):
+        try:
+            yield read_process(pid, proc)
+        except OSError:
+            continue  # It ended between the listing and the look.
+
+
+def read_unit_pids(
+    unit: str, slice_: str = "system.slice", root: str = "/sys/fs/cgroup"
+) -> list[int]:
+    """Return the processes of a systemd service from its cgroup, lowest first.
+
+    Works on cgroup v2 and on v1, where systemd keeps its own hierarchy under ``systemd``.
+
+    :returns: An empty list where the unit does not run.
+    """
+    if root == "/sys/fs/cgroup" and is_chroot():
+        return []
+    for base in (root, f"{root}/systemd", f"{root}/unified"):
+        try:
+            return sorted(map(int, read_proc_file(f"{base}/{slice_}/{unit}/cgroup.procs").split()))
+        except OSError:
+            continue
+    return []
+
+
+def started_before(process: Process, path: str, proc: str = "/proc") -> bool:
+    """Tell whether a process started before a file was last changed; no file, no change."""
+    try:
+        changed = os.stat(path).st_mtime
+    except OSError:
+        return False
+    return read_start_time(process, proc) < changed
+
+
+def read_start_time(process: Process, proc: str = "/proc") -> float:
+    """Return when a process started, in seconds since the epoch."""
+    uptime = float(read_proc_file(f"{proc}/uptime").split()[0])
+    return time.time() - uptime + process.start / os.sysconf("SC_CLK_TCK")

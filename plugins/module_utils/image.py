@@ -1,0 +1,39 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Judge an image, which nobody has booted yet, by what its files will give."""
+
+from __future__ import annotations
+
+from .core.finding import UNKNOWN, Requirement
+from .core.forecast import Forecast, tell
+from .places import PLACES
+from .sessions.tree_read import Tree
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from .core.check_options import Options
+    from .core.finding import Finding
+    from .schema import Policy
+
+
+def check_image(policy: Policy, options: Options, root: str) -> Iterator[Finding]:
+    """Yield a finding for all that a policy asks of a host to come; none of them passes.
+
+    Of what files do not tell, nothing can be said before somebody runs it.
+
+    :param root: Its tree; ``/`` where this process runs in it.
+    :raises OSError: If the tree cannot be read.
+    """
+    tree = Tree(root)
+    rest = []
+    for place in PLACES:
+        if not options.wants(place.name) or not place.is_stated(policy):
+            continue
+        foretold = place.foresee(place.find_asked(policy), options, tree)
+        if foretold is None:
+            rest.append((Requirement(place.name, "all", "value"), Forecast(UNKNOWN)))
+        for wanted, forecast in foretold or ():
+            yield tell(wanted, forecast, root)
+    for wanted, forecast in rest:
+        yield tell(wanted, forecast, root)

@@ -1,0 +1,323 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Read what sets sysctls at boot besides the files of sysctl.d, and when that last happened."""
+
+from __future__ import annotations
+
+import os
+import re
+from functools import cached_property
+
+from ..core.declaration import Declaration
+from ..host.files import follow_links, list_folder, read_os_release, read_text, under
+from .boot_scripts import find_called, is_about_sysctls
+from .model import foresee_start
+from .read import sysctl_path
+from .sysctl_conf import SYSCTL_CONF, SYSCTL_DIRECTORIES
+from .tuned_profile import (
+    MAIN_CONF,
+    PROFILE_FOLDERS,
+    Tuned,
+    find_includes,
+    merge_profiles,
+    read_reapply,
+)
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+APPLIER = "systemd-sysctl.service"
+
+_RAISES_NR_OPEN = {"debian": 13, "ubuntu": 25}  # From this release on, as upstream does.
+_RAISES_FILE_MAX = 240  # The first version of systemd.
+_UNITS = "/etc/systemd/system"
+_UNITS_OF_PACKAGES = "/usr/lib/systemd/system"
+_OF_PACKAGES = ("/usr/lib/", "/lib/")
+_LIBRARY = re.compile(r"libsystemd-shared-(\d+)")
+_CRONTABS = ("/etc/crontab", "/var/spool/cron/crontabs/root", "/var/spool/cron/root")
+_RC_LOCAL = ("/etc/rc.local", "/etc/rc.d/rc.local")
+_SCRIPT_FOLDERS = (
+    "/etc/cron.hourly",
+    "/etc/cron.daily",
+    "/etc/cron.weekly",
+    "/etc/network/if-up.d",
+)
+_LARGEST_SCRIPT = 2**16
+_EARLY = "systemd-tmpfiles-setup.service"  # Starts after the files of sysctl.d were applied.
+_BOOTING = 30  # Seconds that this takes at most, where no trace is left of it.
+
+
+class BootEvidence:
+    """What decides sysctls at boot. Every property is read when it is first asked for, and kept."""
+
+    def __init__(self, sysctl_files: Mapping[str, str], root: str = "/") -> None:
+        """Take the files of sysctl.d(5) that were read.
+
+        :param root: The tree that they were read from.
+        """
+        conf = read_text(SYSCTL_CONF, root)
+        self.root = root
+        self.files = {**sysctl_files, **({} if conf is None else {SYSCTL_CONF: conf})}
+
+    @cached_property
+    def others(self) -> dict[str, str]:
+        """Return the files in the folders of sysctl.d(5) that are not named ``*.conf``."""
+        paths = (
+            f"{folder}/{name}"
+            for folder in SYSCTL_DIRECTORIES
+            for name in list_folder(folder, self.root)
+        )
+        return {
+            path: read_text(path, self.root) or ""
+            for path in paths
+            if path not in self.files and os.path.isfile(under(path, self.root))
+        }
+
+    @cached_property
+    def real(self) -> dict[str, str]:
+        """Return where those files lie that are links, or in a folder that is one."""
+        paths = {path: follow_links(path, self.root) for path in (*self.files, *self.others)}
+        return {path: real for path, real in paths.items() if real != path}
+
+    @cached_property
+    def passing(self) -> frozenset[str]:
+        """Return the files in /run that are none that a boot makes."""
+        made = [path for path in self.files if path.startswith("/run/")]
+        return find_changed(made, read_early_time(self.root), self.root)
+
+    @cached_property
+    def fresh(self) -> frozenset[str]:
+        """Return the files that changed since systemd last applied them."""
+        return find_changed(self.files, read_apply_time(self.root), self.root)
+
+    @cached_property
+    def command_line(self) -> str:
+        return read_text("/proc/cmdline", self.root) or ""
+
+    @cached_property
+    def stop(self) -> Declaration | None:
+        return find_stop(self.command_line, self.root)
+
+    @cached_property
+    def tuned(self) -> Tuned | None:
+        return read_tuned(self.root)
+
+    @cached_property
+    def scripts(self) -> dict[str, str]:
+        return read_boot_scripts(self.root)
+
+    @cached_property
+    def all_scripts(self) -> dict[str, str]:
+        return read_boot_scripts(self.root, of_packages=True)
+
+    @cached_property
+    def modules(self) -> frozenset[str]:
+        return read_module_loads(self.root)
+
+    @cached_property
+    def os_release(self) -> dict[str, str]:
+        return read_os_release(self.root)
+
+    @cached_property
+    def raises_nr_open(self) -> bool | None:
+        """Tell whether systemd raises fs.nr_open here; ``None`` where that is not known."""
+        first = _RAISES_NR_OPEN.get(self.os_release.get("ID", ""))
+        major = self.os_release.get("VERSION_ID", "").partition(".")[0]
+        return int(major) >= first if first and major.isdigit() else None
+
+    @cached_property
+    def raises_file_max(self) -> bool:
+        return (read_systemd_version(self.root) or 0) >= _RAISES_FILE_MAX
+
+    def find_start(self, key: str) -> str:
+        """Return what a key is before any file is read, or 0."""
+        return foresee_start(key, self.raises_nr_open, self.raises_file_max)
+
+    @cached_property
+    def applies_files(self) -> bool:
+        """Tell whether this system has systemd's reader of sysctl.d."""
+        readers = ("/usr/lib/systemd/systemd-sysctl", "/lib/systemd/systemd-sysctl")
+        return any(os.path.exists(under(path, self.root)) for path in readers)
+
+    def is_read_only(self, key: str) -> bool:
+        """Tell whether a key cannot be written from here, as in a container."""
+        try:
+            return bool(os.statvfs(sysctl_path(key)).f_flag & os.ST_RDONLY)
+        except OSError:
+            return False
+
+
+def read_boot_time(root: str = "/") -> float:
+    """Return when the kernel started, by its clock of today; 0 where that is hidden."""
+    text = read_text("/proc/stat", root) or ""
+    found = re.search(r"^btime (\d+)$", text, re.MULTILINE)
+    return float(found[1]) if found else 0.0
+
+
+def read_apply_time(root: str = "/") -> float:
+    """Return when the files of sysctl.d were last applied by systemd, or the time of the boot."""
+    return max(read_boot_time(root), _read_start_time(APPLIER, root) or 0)
+
+
+def read_early_time(root: str = "/") -> float:
+    """Return when the boot had applied the files of sysctl.d: what was there then, it made."""
+    return _read_start_time(_EARLY, root) or read_boot_time(root) + _BOOTING
+
+
+def _read_start_time(unit: str, root: str) -> float | None:
+    """Return when a unit that is active was started: systemd then makes a link of its name."""
+    try:
+        return os.lstat(f"{under('/run/systemd/units', root)}/invocation:{unit}").st_mtime
+    except OSError:
+        return None
+
+
+def find_changed(paths: Iterable[str], since: float, root: str = "/") -> frozenset[str]:
+    """Return the files of which the content or the name changed after a time."""
+    return frozenset(path for path in paths if _read_change_time(path, root) > since)
+
+
+def _read_change_time(path: str, root: str) -> float:
+    try:
+        return os.stat(under(path, root)).st_ctime
+    except OSError:
+        return 0.0  # Gone, or a link that hangs.
+
+
+def find_stop(command_line: str, root: str = "/") -> Declaration | None:
+    """Return what keeps systemd-sysctl from running at boot."""
+    for word in command_line.split():
+        name, value = word.partition("=")[::2]
+        if name == "systemd.mask" and value in (APPLIER, APPLIER[: -len(".service")]):
+            return Declaration("/proc/cmdline", 0, word, value)
+    path = f"{_UNITS}/{APPLIER}"
+    here = f"{under(_UNITS, root)}/{APPLIER}"
+    if not os.path.lexists(here) or (read_text(path, root) or "").strip():
+        return None
+    target = f"a link to {os.readlink(here)}" if os.path.islink(here) else "an empty file"
+    return Declaration(path, 0, target, "")
+
+
+def read_systemd_version(root: str = "/") -> int | None:
+    """Return the version of systemd, by the name of its library."""
+    folders = ("/usr/lib/systemd", f"/usr/lib/{os.uname().machine}-linux-gnu/systemd")
+    for folder in (*folders, "/lib/systemd"):
+        for name in list_folder(folder, root):
+            found = _LIBRARY.match(name)
+            if found:
+                return int(found[1])
+    return None
+
+
+def read_module_loads(root: str = "/") -> frozenset[str]:
+    """Return the modules that are loaded before the files are read (modules-load.d(5))."""
+    folders = ("/etc/modules-load.d", "/run/modules-load.d", "/usr/lib/modules-load.d")
+    texts = [
+        read_text(f"{folder}/{name}", root) or ""
+        for folder in folders
+        for name in list_folder(folder, root)
+        if name.endswith(".conf")
+    ]
+    lines = (line.strip() for text in texts for line in text.split("\n"))
+    return frozenset(line.replace("-", "_") for line in lines)
+
+
+def read_tuned(root: str = "/") -> Tuned | None:
+    """Return what tuned sets, where it starts at boot or runs now."""
+    names = [
+        name
+        for file in ("active_profile", "post_loaded_profile")
+        for name in (read_text(f"/etc/tuned/{file}", root) or "").split()
+    ]
+    enabled = bool(names) and "tuned.service" in _list_wanted(root)
+    if not names or not (enabled or os.path.exists(under("/run/tuned/tuned.pid", root))):
+        return None
+    profiles: dict[str, str] = {}
+    for name in names:
+        _read_profile(name, profiles, root)
+    switch = read_reapply(read_text(MAIN_CONF, root) or "")
+    return Tuned(merge_profiles(list(profiles.items())), switch is None, switch, enabled)
+
+
+def _read_profile(name: str, profiles: dict[str, str], root: str) -> None:
+    """Add a profile after those that it stands on."""
+    for folder in PROFILE_FOLDERS:
+        path = f"{folder}/{os.path.basename(name)}/tuned.conf"
+        text = read_text(path, root)
+        if text is not None:
+            if path not in profiles:
+                profiles[path] = text
+                for other in find_includes(text):
+                    _read_profile(other, profiles, root)
+                profiles[path] = profiles.pop(path)
+            return
+
+
+def read_boot_scripts(root: str = "/", of_packages: bool = False) -> dict[str, str]:
+    """Return the text of what runs at boot and is about sysctls, by path.
+
+    :param of_packages: Whether the units that packages bring are read as well.
+    """
+    found: dict[str, str] = {}
+    for path in _list_scripts(root, of_packages):
+        text = _read(path, root)
+        for called in find_called(path, text):
+            found.update(_read_called(called, root))
+        if is_about_sysctls(text):
+            found[path] = text
+    return found
+
+
+def _read(path: str, root: str) -> str:
+    """Return a script; one that only root may read says nothing to others."""
+    try:
+        return read_text(path, root) or ""
+    except PermissionError:
+        return ""
+
+
+def _read_called(path: str, root: str) -> dict[str, str]:
+    """Return a script that another names, if it is one."""
+    here = under(path, root)
+    if not os.path.isfile(here) or os.path.getsize(here) > _LARGEST_SCRIPT:
+        return {}
+    text = _read(path, root)
+    return {path: text} if text.startswith("#!") and is_about_sysctls(text) else {}
+
+
+def _list_scripts(root: str, of_packages: bool) -> Iterator[str]:
+    wanted = _list_wanted(root)
+    for folder in (_UNITS_OF_PACKAGES, _UNITS) if of_packages else (_UNITS,):
+        for name in list_folder(folder, root):
+            path = f"{folder}/{name}"
+            if name.endswith(".service.d"):
+                drop_ins = list_folder(path, root)
+                yield from (f"{path}/{one}" for one in drop_ins if one.endswith(".conf"))
+            elif _is_started(name, wanted) and _is_own(path, folder, root):
+                yield path
+    yield from (f"/etc/cron.d/{name}" for name in list_folder("/etc/cron.d", root))
+    yield from _CRONTABS
+    scripts = [f"{folder}/{one}" for folder in _SCRIPT_FOLDERS for one in list_folder(folder, root)]
+    yield from (one for one in (*_RC_LOCAL, *scripts) if os.access(under(one, root), os.X_OK))
+
+
+def _is_started(name: str, wanted: frozenset[str]) -> bool:
+    """Tell whether a service is started at boot, or by a timer that is."""
+    stem, dot, kind = name.rpartition(".")
+    return kind == "service" and (name in wanted or f"{stem}{dot}timer" in wanted)
+
+
+def _is_own(path: str, folder: str, root: str) -> bool:
+    """Tell whether a unit lies where it is listed, and is no link to that of a package."""
+    return folder == _UNITS_OF_PACKAGES or not follow_links(path, root).startswith(_OF_PACKAGES)
+
+
+def _list_wanted(root: str) -> frozenset[str]:
+    """Return the units that something wants at boot."""
+    return frozenset(
+        unit
+        for folder in (_UNITS, _UNITS_OF_PACKAGES)
+        for name in list_folder(folder, root)
+        if name.endswith((".wants", ".requires"))
+        for unit in list_folder(f"{folder}/{name}", root)
+    )

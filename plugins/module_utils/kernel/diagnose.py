@@ -1,0 +1,193 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Say why sysctls fall short, now or after a boot, and show who has a say in one."""
+
+from __future__ import annotations
+
+import os
+
+from ..core.cause import Link, Outlook, cite
+from ..core.finding import FAIL, PASS, UNKNOWN, Observation, judge
+from ..core.rlimit import UNLIMITED
+from ..sessions.limits_conf import parse_value
+from .boot_scripts import find_script_writes
+from .model import (
+    KernelFacts,
+    find_defaults,
+    find_module,
+    find_start,
+    judge_forecast,
+    predict_boot,
+)
+from .policy import require_kernel
+from .read import read_sysctl, sysctl_path
+from .sysctl_conf import parse_sysctl_conf, parse_sysctl_number
+from .sysctl_writes import find_procps
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from ..core.declaration import Declaration
+    from ..core.finding import Finding, Requirement
+    from ..sessions.evidence import Evidence
+    from ..sessions.limits_conf import LimitsLine
+    from .boot_read import BootEvidence
+    from .policy import KernelValue
+
+
+def check_kernel(asked: Mapping[str, KernelValue], evidence: Evidence) -> Iterator[Finding]:
+    """Yield what each sysctl is now, why it falls short, and what a boot will make of it."""
+    yield from explain_kernel(list(_judge_kernel(asked)), evidence)
+
+
+def _judge_kernel(asked: Mapping[str, KernelValue]) -> Iterator[Finding]:
+    for key, value in asked.items():
+        how = "/proc/sys"
+        try:
+            text = read_sysctl(key)
+            reason = "" if text is not None else "this kernel has no such sysctl"
+        except OSError as exc:
+            text, reason = None, f"cannot be read: {exc.strerror}"
+        seen: int | str | None = text
+        if text is not None and value.exact is None:
+            number = parse_sysctl_number(text)
+            seen = text if number is None else number
+        yield judge(require_kernel(key, value), Observation(seen, how, reason))
+
+
+def explain_kernel(findings: Sequence[Finding], evidence: Evidence) -> Iterator[Finding]:
+    """Yield the findings with their causes, and with what a boot will make of them."""
+    for finding in findings:
+        try:
+            yield _explain(finding, evidence)
+        except OSError:  # What may not be read is not known.
+            yield finding._replace(outlook=Outlook(after_boot=UNKNOWN))
+
+
+def _explain(finding: Finding, evidence: Evidence) -> Finding:
+    wanted = finding.requirement
+    if finding.status == UNKNOWN:
+        return _explain_unknown(finding)
+    facts = gather_key(wanted.item, evidence.boot, read_sysctl(wanted.item))
+    later = foretell_key(wanted, facts, evidence.boot)
+    if finding.status == PASS and later != FAIL:
+        return finding._replace(outlook=Outlook(after_boot=later))
+    from .causes import find_kernel_causes
+
+    facts = _look_closer(facts, evidence)
+    later = foretell_key(wanted, facts, evidence.boot)
+    knows = facts.read_only or evidence.boot.applies_files
+    causes = find_kernel_causes(wanted, facts) if knows else []
+    return finding._replace(causes=tuple(causes), outlook=Outlook(after_boot=later))
+
+
+def _explain_unknown(finding: Finding) -> Finding:
+    key, causes = finding.requirement.item, finding.causes
+    if finding.observation.value is None and read_sysctl(key) is None:
+        from .causes_now import blame_absence
+
+        causes = (blame_absence(key),)
+    return finding._replace(causes=causes, outlook=Outlook(after_boot=UNKNOWN))
+
+
+def foretell_key(wanted: Requirement, facts: KernelFacts, boot: BootEvidence) -> str:
+    """Return whether a boot will meet a requirement, as far as this system shows it."""
+    if facts.read_only or not boot.applies_files:
+        return UNKNOWN
+    return judge_forecast(wanted, predict_boot(facts))
+
+
+def gather_key(key: str, boot: BootEvidence, running: str | None) -> KernelFacts:
+    """Return what decides a key, less what only an explanation needs.
+
+    :param running: Its value now.
+    """
+    number = None if running is None else parse_sysctl_number(running)
+    module = find_module(key)
+    return KernelFacts(
+        key=key,
+        running=running,
+        files=boot.files,
+        others={},
+        real={},
+        passing=boot.passing,
+        defaults=find_defaults(key, number, boot.raises_nr_open, boot.raises_file_max),
+        command_line=boot.command_line,
+        tuned=boot.tuned,
+        scripts=tuple(find_script_writes(key, boot.scripts)),
+        stopped_by=boot.stop,
+        late="" if module in boot.modules else module,
+        procps=find_procps(boot.os_release),
+        read_only=boot.is_read_only(key),
+    )
+
+
+def _look_closer(facts: KernelFacts, evidence: Evidence) -> KernelFacts:
+    """Return all that decides a key, and what a change of it may endanger."""
+    from .use_read import find_largest_nofile, read_kernel_use
+
+    boot, key = evidence.boot, facts.key
+    nofiles = []
+    if key == "fs.nr_open":
+        nofiles = [find_largest_nofile(), *_list_nofiles(evidence.limits_lines)]
+    use = read_kernel_use(nofiles)
+    stated = {
+        line.key for path, text in boot.files.items() for line in parse_sysctl_conf(text, path)
+    }
+    return facts._replace(
+        others=boot.others,
+        real=boot.real,
+        fresh=boot.fresh,
+        scripts=tuple(find_script_writes(key, boot.all_scripts)),
+        unknown_keys=frozenset(one for one in stated if not _exists(one)),
+        open_files=use.files,
+        use=use,
+    )
+
+
+def _exists(key: str) -> bool:
+    return os.path.exists(sysctl_path(key))
+
+
+def _list_nofiles(lines: Iterable[LimitsLine]) -> Iterator[tuple[int, str]]:
+    """Yield every nofile that a limits file states: above fs.nr_open, PAM may refuse it."""
+    for line in lines:
+        if line.types and line.item == "nofile":
+            value = parse_value("nofile", line.fields[3])
+            if value is not None and value < UNLIMITED:
+                yield value, f"{line.path}:{line.line}"
+
+
+def trace_kernel(key: str, evidence: Evidence) -> list[Link]:
+    """Return all that has a say in a key, in the order of their words, and the running value.
+
+    :raises ValueError: If this kernel has no such key.
+    """
+    from .lines import cite_line, list_read_lines, list_unread_lines
+
+    boot = evidence.boot
+    facts = gather_key(key, boot, read_sysctl(key))
+    if facts.running is None:
+        raise ValueError(f"this kernel has no sysctl {key!r}")
+    facts = facts._replace(real=boot.real, scripts=tuple(find_script_writes(key, boot.all_scripts)))
+    forecast = predict_boot(facts)
+    start = find_start(facts)
+    links = [Link("default", " or ".join(facts.defaults) or "unknown", "where nothing states it")]
+    if start.by is not None:
+        links.append(Link("command line", str(start.by.value), cite(start.by)))
+    if facts.stopped_by is not None:
+        links.append(Link("no files", "", cite(facts.stopped_by)))
+    links += [_link("file", line, facts, evidence) for line in list_read_lines(facts)]
+    if facts.tuned and key in facts.tuned.lines:
+        links.append(_link("tuned", facts.tuned.lines[key], facts, evidence))
+    links += [_link("script", write.at, facts, evidence) for write in facts.scripts]
+    unread = [_link("not at boot", line, facts, evidence) for line in list_unread_lines(facts)]
+    who = cite_line(forecast.by, facts) if forecast.by else "the default"
+    at_boot = Link("after boot", " or ".join(forecast.values) or "unknown", f"by {who}")
+    return [*links, *unread, at_boot, Link("running", facts.running or "", sysctl_path(key))]
+
+
+def _link(name: str, line: Declaration, facts: KernelFacts, evidence: Evidence) -> Link:
+    from .lines import cite_line
+
+    return Link(name, str(line.value), cite_line(line, facts), evidence.find_change(line.path))

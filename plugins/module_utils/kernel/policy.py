@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""What a policy says of the kernel: sysctls by their names."""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from ..core.finding import Requirement
+from ..core.keys import Key
+from ..core.reader import join_names, name_kind, read_quantity, refuse_unknown
+from ..core.rlimit import UNLIMITED
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+
+SYSCTL = {
+    "min": Key("number", "the least value that passes; a lower one is raised"),
+    "max": Key("number", "the highest value that passes; only checked"),
+    "exact": Key("line", "the text that it must have, alone"),
+}
+KEYS = {"SYSCTL": Key("number or mapping", "the least value that passes", below=SYSCTL)}
+_LINE = re.compile(r"[ \t]*[!-~][ -~\t]*")  # The kernel's values are ASCII.
+_SYSCTL_KEY = re.compile(r"[A-Za-z0-9_-]+([./][A-Za-z0-9_:-]+)+")
+
+
+class KernelValue(NamedTuple):
+    """A sysctl: a minimum and a maximum, or the exact text it must have."""
+
+    minimum: int | None = None
+    maximum: int | None = None
+    exact: str | None = None
+
+
+def read_kernel(raw: object, problems: list[str]) -> dict[str, KernelValue]:
+    """Read the section ``kernel``; every violation is added to *problems*."""
+    if not isinstance(raw, dict):
+        problems.append(f"kernel: {name_kind(raw)} was given; a mapping is accepted")
+        return {}
+    values: dict[str, KernelValue] = {}
+    for key, value in raw.items():
+        path = f"kernel.{key}"
+        if not isinstance(key, str) or not _SYSCTL_KEY.fullmatch(key):
+            problems.append(f"{path}: {key!r} is no sysctl; accepted are names as fs.file-max")
+        elif isinstance(value, dict):
+            values[normal_key(key)] = _read_kernel_bounds(path, value, problems)
+        else:
+            minimum = read_quantity(path, value, "bytes", problems)
+            values[normal_key(key)] = KernelValue(minimum=minimum)
+        if values.get(normal_key(str(key)), KernelValue()).minimum == UNLIMITED:
+            problems.append(f"{path}: a sysctl has no 'unlimited'; a whole number is accepted")
+    return values
+
+
+def normal_key(key: str) -> str:
+    """Return a sysctl's name with dots, as sysctl(8) prints it.
+
+    The first separator decides (sysctl.d(5)): after a slash, slashes separate and dots are
+    part of a name, as in ``net/ipv4/conf/eth0.100/forwarding``.
+    """
+    first = re.search(r"[./]", key)
+    if first is None or first[0] == ".":
+        return key
+    return key.lstrip("/").translate(str.maketrans("./", "/."))
+
+
+def _read_kernel_bounds(path: str, raw: Mapping[str, object], problems: list[str]) -> KernelValue:
+    refuse_unknown(path, raw, SYSCTL, problems)
+    if "exact" in raw:
+        exact = raw["exact"]
+        text = "" if isinstance(exact, bool) else str(exact)
+        if len(raw) > 1 or not isinstance(exact, (int, str)) or not _LINE.fullmatch(text):
+            problems.append(f"{path}: 'exact' stands alone and takes a number or one line of ASCII")
+        return KernelValue(exact=" ".join(text.split()))
+    if not raw:
+        problems.append(f"{path}: is empty; accepted are {join_names(SYSCTL)}")
+    bounds = {name: read_quantity(f"{path}.{name}", raw[name], "bytes", problems) for name in raw}
+    low, high = bounds.get("min"), bounds.get("max")
+    if low is not None and high is not None and low > high:
+        problems.append(f"{path}: min {low} is above max {high}")
+    return KernelValue(low, high)
+
+
+def find_second_names(policy: Mapping[str, object]) -> Iterator[str]:
+    """Yield the sysctls that are stated under two spellings: one value would be lost."""
+    kernel = policy.get("kernel")
+    names: dict[object, object] = {}
+    for key in kernel if isinstance(kernel, dict) else ():
+        first = names.setdefault(_normal(key), key)
+        if first != key:
+            yield f"kernel.{key}: states the same as kernel.{first}; one of them is accepted"
+
+
+def with_normal_keys(policy: Mapping[str, object]) -> Mapping[str, object]:
+    """Spell the names of sysctls in one way, so that they meet those of a profile."""
+    kernel = policy.get("kernel")
+    if not isinstance(kernel, dict):
+        return policy
+    return {**policy, "kernel": {_normal(key): value for key, value in kernel.items()}}
+
+
+def _normal(key: object) -> object:
+    return normal_key(key) if isinstance(key, str) else key
+
+
+def require_kernel(key: str, value: KernelValue) -> Requirement:
+    """Return what a policy demands of one sysctl."""
+    return Requirement("kernel", key, "value", value.minimum, value.maximum, value.exact)

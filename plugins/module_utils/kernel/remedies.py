@@ -1,0 +1,146 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Write what a sysctl must become, as commands and in thought: the files that they leave."""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from ..core.declaration import Declaration
+from ..core.line_edit import edit_line, find_row
+from ..core.quote import one_line
+from ..core.remedy import Remedy, append_line, comment_out, replace_line
+from .model import KernelFacts
+from .sysctl_conf import SYSCTL_DIRECTORIES
+from .sysctl_writes import resolve_sysctl
+
+FOLDER = "/etc/sysctl.d"
+_EDITABLE = ("/etc/", "/usr/local/")
+_SITE_NAMES = ("95-site.conf", "99-zz-site.conf", "zz-site.conf", "zzzz-site.conf")
+_MODULES_FOLDER = "/etc/modules-load.d"
+
+
+class Fix(NamedTuple):
+    """A remedy, and the facts as they are once it was carried out."""
+
+    remedy: Remedy
+    facts: KernelFacts
+
+
+def locate_file(at: Declaration, facts: KernelFacts) -> Declaration:
+    """Return a statement by the file that holds it, where it was read through a link."""
+    return at._replace(path=facts.real.get(at.path, at.path))
+
+
+def fix_by_comment(at: Declaration, facts: KernelFacts, value: str) -> Fix:
+    """Make a line of a file ineffective; one that must not be edited is overruled instead."""
+    at = _find_whole(at, facts)
+    return _edit(comment_out(at), at, facts, f"# {at.text}") or fix_by_stating(facts, value)
+
+
+def fix_by_line(at: Declaration, facts: KernelFacts, value: str) -> Fix:
+    """Put the right line in the place of one."""
+    line = f"{facts.key} = {value}"
+    at = _find_whole(at, facts)
+    return _edit(replace_line(at, line), at, facts, line) or fix_by_stating(facts, value)
+
+
+def _find_whole(at: Declaration, facts: KernelFacts) -> Declaration:
+    """Return a statement with the whole line for its text, where it still stands there."""
+    whole = find_row(at, facts.files.get(at.path, ""))
+    return whole if whole.text.strip() == at.text.strip() else at._replace(line=0)
+
+
+def fix_by_stating(facts: KernelFacts, value: str) -> Fix:
+    """Add a line to a file of /etc/sysctl.d that is read after those that state the key."""
+    last = max((path.rpartition("/")[2] for path in facts.files), default="")
+    names = [name for name in _SITE_NAMES if _is_free(name, facts)]
+    fixes = [_append(name, facts, value) for name in (*names, f"{last[:-5]}.site.conf")]
+    return next((fix for fix in fixes if _is_heeded(fix.facts, value)), fixes[-1])
+
+
+def _append(name: str, facts: KernelFacts, value: str) -> Fix:
+    path, line = f"{FOLDER}/{name}", f"{facts.key} = {value}"
+    text = facts.files.get(path, "")
+    remedy = append_line(path, line)
+    if not any(one.startswith(f"{FOLDER}/") for one in (*facts.files, *facts.others)):
+        remedy = remedy._replace(commands=(("mkdir", "-p", FOLDER), *remedy.commands))
+    if text and not text.endswith("\n"):
+        remedy = remedy._replace(commands=(("sed", "-i", "$a\\", path), *remedy.commands))
+        text += "\n"
+    return Fix(remedy, facts._replace(files={**facts.files, path: f"{text}{line}\n"}))
+
+
+def _is_heeded(facts: KernelFacts, value: str) -> bool:
+    """Tell whether a value is what the files give."""
+    bound = resolve_sysctl(facts.files, [facts.key]).get(facts.key)
+    return bound is not None and facts.normalise(bound.winner.value) == facts.normalise(value)
+
+
+def _is_free(name: str, facts: KernelFacts) -> bool:
+    """Tell whether a file would be ours to add to, and would hide no other."""
+    paths = [f"{folder}/{name}" for folder in SYSCTL_DIRECTORIES]
+    if any(path in facts.files for path in paths[1:]):
+        return False
+    return paths[0] not in facts.files or bool(facts.files[paths[0]].strip())
+
+
+def fix_by_renaming(path: str, name: str, facts: KernelFacts) -> Fix:
+    """Give a file the name under which it is read."""
+    others = {one: text for one, text in facts.others.items() if one != path}
+    files = {**facts.files, name: facts.others[path]}
+    remedy = Remedy(f"rename the file to {one_line(name)}", (("mv", "-nT", path, name),))
+    return Fix(remedy, facts._replace(files=files, others=others))
+
+
+def fix_by_loading(facts: KernelFacts) -> Fix:
+    """Have a module loaded before the files are read."""
+    file = f"{_MODULES_FOLDER}/{facts.late}.conf"
+    remedy = append_line(file, facts.late)
+    text = f"load {facts.late} before the files are read, with {file}"
+    return Fix(remedy._replace(text=text), facts._replace(late=""))
+
+
+def fix_by_unmasking(facts: KernelFacts) -> Fix:
+    """Let systemd-sysctl run at boot."""
+    at = facts.stopped_by
+    unmask = ("systemctl", "unmask", "systemd-sysctl.service")
+    by_unit = at is not None and at.path.startswith("/etc/")
+    text = "unmask it" if by_unit else "take that word off the kernel command line"
+    remedy = Remedy(text, (unmask,) if by_unit else ())
+    return Fix(remedy, facts._replace(stopped_by=None))
+
+
+def fix_by_switch(switch: Declaration, facts: KernelFacts) -> Fix:
+    """Let tuned write what the files state once more after its own."""
+    remedy = replace_line(switch, "reapply_sysctl = 1")
+    remedy = remedy._replace(text='make it "reapply_sysctl = 1", so that the files win')
+    tuned = facts.tuned and facts.tuned._replace(reapplies=True, switch=None)
+    return Fix(remedy, facts._replace(tuned=tuned))
+
+
+def fix_script(index: int, facts: KernelFacts, value: str) -> Fix:
+    """Change the value that a script sets; a file of a package is left to a person."""
+    write = facts.scripts[index]
+    at = write.at
+    new = f"{write.matched[: -len(str(at.value))]}{value}"
+    right = write._replace(at=at._replace(value=value))
+    scripts = (*facts.scripts[:index], right, *facts.scripts[index + 1 :])
+    pattern = re.sub(r"([\\.*\[\]^$|])", r"\\\1", write.matched)
+    filling = re.sub(r"([\\&|])", r"\\\1", new)
+    commands = edit_line(at, f"s|{pattern}|{filling}|") if at.path.startswith(_EDITABLE) else ()
+    return Fix(Remedy(f"have that line set {value}", commands), facts._replace(scripts=scripts))
+
+
+def _edit(remedy: Remedy, at: Declaration, facts: KernelFacts, line: str) -> Fix | None:
+    """Return a remedy with what it leaves, if the line is one that may be edited by number."""
+    held = facts.files.get(at.path)
+    if held is None or not remedy.commands or not at.path.startswith(_EDITABLE):
+        return None
+    rows = held.split("\n")
+    rows[at.line - 1] = line
+    files = {
+        path: "\n".join(rows) if at.path in (path, facts.real.get(path)) else text
+        for path, text in facts.files.items()
+    }
+    return Fix(remedy, facts._replace(files=files))

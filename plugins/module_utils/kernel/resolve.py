@@ -1,0 +1,35 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Say what the files of a tree state for the kernel."""
+
+from __future__ import annotations
+
+from ..core.resolved import describe
+from ..host.files import read_os_release, read_text
+from .files_read import read_sysctl_files
+from .sysctl_conf import SYSCTL_CONF, spell_key
+from .sysctl_writes import SYSTEMD, find_procps, resolve_key
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+def resolve_kernel(root: str) -> Iterator[dict[str, object]]:
+    """Yield each sysctl at boot, and what ``sysctl --system`` makes of it where that differs."""
+    conf = read_text(SYSCTL_CONF, root)
+    files = {**read_sysctl_files(root), **({} if conf is None else {SYSCTL_CONF: conf})}
+    readers = (SYSTEMD, find_procps(read_os_release(root)))
+    indexes = [(one.arrange(files), one) for one in readers]
+    alike = indexes[0][0].is_read_like(indexes[1][0])
+    named = {line.name for index, _reader in indexes for line in index.lines if not line.glob}
+    keys = {spell_key(name) for name in named}
+    for key in sorted(key for key in keys if key.strip() == key):
+        bounds = [resolve_key(index, key, one) for index, one in indexes[: 1 if alike else 2]]
+        at_boot, by_procps = bounds[0], bounds[-1]
+        found = {"at_boot": at_boot, "by_procps": by_procps}
+        values = {bound.winner.value if bound else "" for bound in found.values()}
+        if len(values) == 1:
+            found = {"value": found["at_boot"]}
+        for kind, bound in found.items():
+            if bound and bound.winner.value != "":  # "-key" alone assigns nothing.
+                yield describe("kernel", key, kind, bound, "")

@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Read how much of what the kernel limits is in use now."""
+
+from __future__ import annotations
+
+from ..host.comm import read_comm
+from ..host.door import list_pids, read_kernel_text
+from ..host.process import read_limits
+from .lockouts import KernelUse
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+
+def read_kernel_use(nofiles: Iterable[tuple[int, str]] = (), proc: str = "/proc") -> KernelUse:
+    """Return what is in use.
+
+    :param nofiles: Hard limits on open files, each with whose it is.
+    """
+    memory = read_meminfo(proc)
+    return KernelUse(
+        tasks=int(read_kernel_text(f"{proc}/loadavg").split()[3].partition("/")[2]),
+        files=int(read_kernel_text(f"{proc}/sys/fs/file-nr").split()[0]),
+        memory=memory.get("MemTotal", 0),
+        available=memory.get("MemAvailable", 0),
+        swap=memory.get("SwapTotal", 0),
+        committed=memory.get("Committed_AS", 0),
+        commit_limit=memory.get("CommitLimit", 0),
+        strict=read_kernel_text(f"{proc}/sys/vm/overcommit_memory").strip() == "2",
+        huge_page=memory.get("Hugepagesize", 0),
+        huge_pages=memory.get("HugePages_Total", 0),
+        nofiles=tuple(nofiles),
+    )
+
+
+def find_largest_nofile(proc: str = "/proc") -> tuple[int, str]:
+    """Return the largest hard limit on open files of all processes, and one that has it."""
+    found = []
+    for pid in list_pids(proc):
+        try:
+            hard = read_limits(pid, proc)["nofile"].hard
+            found.append((hard, -pid, read_comm(pid, proc)))
+        except OSError:
+            continue  # It ended between the listing and the look.
+    hard, pid, comm = max(found, default=(0, 0, "nobody"))
+    return hard, f"{comm} (pid {-pid})"
+
+
+def read_meminfo(proc: str = "/proc") -> dict[str, int]:
+    """Return /proc/meminfo with sizes in bytes and counts as they are."""
+    found = {}
+    for line in read_kernel_text(f"{proc}/meminfo").splitlines():
+        name, value = line.partition(":")[::2]
+        number, unit = (*value.split(), "")[:2]
+        found[name] = int(number) * (1024 if unit == "kB" else 1)
+    return found

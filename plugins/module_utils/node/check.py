@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Look at this node without a controller: check it, sum up its processes, keep what was found."""
+
+from __future__ import annotations
+
+import os
+import time
+from functools import partial
+from typing import NamedTuple
+
+from ..check_within import check_within
+from ..core.check_options import Options
+from ..core.finding import PASS, find_unlooked
+from ..core.report import format_report
+from ..host.guarded import run_guarded
+from ..host.scratch import find_parent, sweep
+from ..host.users import name_user
+from ..places import SECTIONS
+from ..policy_file import read_policy
+from ..schema import load_policy
+from ..sessions.evidence import Evidence
+from ..write.lock import only_run
+from ..write.textfile import replace_text
+from .load import group_loads
+from .metrics import Run, describe_node, describe_run
+from .metrics_text import format_metrics
+from .state_read import FOLDER, STATE, Kept, Verdict, format_state, read_kept, stamp_policy
+from .usage_read import find_loads, read_files
+from .verdict import judge_node
+
+LOCK = f"{FOLDER}/node.lock"
+PATIENCE = 30.0
+DEADLINE = 80.0
+"""Seconds that a look may take; with the wait for another one, less than systemd's two minutes."""
+
+_RUN = "training"
+_SHARE = 0.8  # Of the deadline, for the look itself.
+
+
+class Look(NamedTuple):
+    """What one look found: for people, and what is to be made of it."""
+
+    lines: list[str]
+    verdict: Verdict
+
+
+class _Result(NamedTuple):
+    """What the child that looks has to say; all of it fits JSON."""
+
+    lines: list[str]
+    status: str
+    failures: list[str]
+    warnings: list[str]
+    short: list[list[str]]
+    metrics: str
+
+
+def look_at_node(
+    policy_file: str, metrics: str = "", canary: str = "never", seconds: float = DEADLINE
+) -> Look:
+    """Check this node, and keep the verdict; and write metrics where a path is given.
+
+    Looks one at a time, each in a child. Where that ends in whatever way before it has looked, the
+    verdict is ``error``, and the metrics tell that and nothing that was true before.
+
+    :raises OSError: If a file cannot be written, or another look does not end.
+    """
+    os.makedirs(FOLDER, 0o755, exist_ok=True)
+    with only_run(LOCK, PATIENCE):
+        kept, begun = read_kept(policy_file, STATE), time.monotonic()
+        task = partial(_look, policy_file, canary, kept, seconds)
+        value, problem = run_guarded(task, seconds)
+        if problem:
+            text = _describe_failure(time.monotonic() - begun, kept)
+            verdict = Verdict("error", (f"the check could not be made: {problem}",))
+            _keep(format_state(verdict, _stamp(policy_file), kept=kept), metrics, text)
+            return Look([], verdict)
+        found = _Result(*value)
+        verdict = Verdict(found.status, tuple(found.failures), tuple(found.warnings))
+        stamp = _stamp(policy_file)
+        short = tuple((one, two, three) for one, two, three in found.short)
+        state = format_state(verdict, stamp, kept=Kept(time.time(), short, tuple(stamp)))
+        _keep(state, metrics, found.metrics)
+    return Look(found.lines, verdict)
+
+
+def _keep(state: str, metrics: str, text: str) -> None:
+    """Write the state, and the metrics even where that fails: they tell the time of this look."""
+    try:
+        replace_text(STATE, state)
+    finally:
+        if metrics:
+            replace_text(metrics, text)
+
+
+def _stamp(policy_file: str) -> list[int]:
+    try:
+        return stamp_policy(policy_file)
+    except OSError:
+        return []  # It belongs to no policy, so that nobody believes it.
+
+
+def _describe_failure(seconds: float, kept: Kept) -> str:
+    run = Run(time.time(), seconds, 0.0, False, kept.success)
+    return format_metrics(describe_run(run))
+
+
+def _look(policy_file: str, canary: str, kept: Kept, seconds: float) -> _Result:
+    """Look at this node. Runs in a child.
+
+    :raises OSError, ValueError: If the policy cannot be read, or the check cannot be made.
+    """
+    begun = time.monotonic()
+    read = read_policy(policy_file, accepts_yaml=False)
+    policy = load_policy(read.root, "none", told=read.problems)
+    sweep(find_parent())
+    evidence = Evidence()
+    usages = evidence.usages
+    sections = tuple(name for name in SECTIONS if name != _RUN)
+    options = Options(sections, canary=canary, time_limit=_SHARE * seconds)
+    findings = check_within(policy, options, evidence).findings
+    judged = judge_node(findings, kept.short)
+    unlooked = find_unlooked(findings)
+    if judged.status == PASS and unlooked:
+        seen = unlooked[0]
+        raise ValueError(f"{seen.requirement.place}: {seen.observation.reason}")
+    now = time.time()
+    run = Run(now, time.monotonic() - begun, time.process_time(), True, now)
+    groups = group_loads(find_loads(usages))
+    metrics = format_metrics(describe_node(findings, groups, read_files(), run, name_user))
+    return _Result(
+        format_report(findings),
+        judged.status,
+        list(judged.failures),
+        list(judged.warnings),
+        [list(key) for key in judged.short],
+        metrics,
+    )

@@ -1,0 +1,235 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Let a host check itself in one run: read, plan, write, start the timer; and take it back."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import sys
+from functools import partial
+from typing import NamedTuple
+
+from ..core.edit import Edit
+from ..core.plan import HostPlan, SectionPlan
+from ..core.reader import PolicyError
+from ..host.image import is_booted
+from ..host.program import run_program
+from ..schema import load_policy, merge_profile
+from ..sessions.settle import apply_plans
+from ..write.lock import only_run
+from ..write.systemctl import reload_units, systemctl
+from ..write.textfile import read_written, remove_written
+from .paths import POLICY
+from .plan import (
+    FIRST_BOOT,
+    HEALTH,
+    METRICS,
+    NAME,
+    PROGRAM,
+    SERVICE,
+    TIMER,
+    Monitor,
+    plan_monitor,
+)
+from .zipapp import build_zipapp, is_of, read_library
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+_UNIT = f"{NAME}.timer"
+_FIRST_UNIT = os.path.basename(FIRST_BOOT)
+_LARGEST = 64 * 2**20
+_WRITES = re.compile(rf"--metrics (/\S+)/{re.escape(METRICS)}(?:\s|$)", re.MULTILINE)
+_NOTHING = SectionPlan()
+
+
+class Outcome(NamedTuple):
+    """What a run did, or would do in check mode. ``timer`` is its state before and after."""
+
+    edits: tuple[Edit, ...]
+    timer: tuple[str, str]
+
+    def as_result(self) -> dict[str, object]:
+        """Return what a task returns."""
+        return {
+            "changed": bool(self.edits) or self.timer[0] != self.timer[1],
+            "files": [edit.path for edit in self.edits],
+            "diff": list(self._describe()),
+        }
+
+    def _describe(self) -> Iterator[dict[str, str]]:
+        for edit in self.edits:
+            header = {"before_header": edit.path, "after_header": edit.path}
+            yield {**header, "before": _show(edit, edit.before), "after": _show(edit, edit.after)}
+        if self.timer[0] != self.timer[1]:
+            header = {"before_header": _UNIT, "after_header": _UNIT}
+            yield {**header, "before": f"{self.timer[0]}\n", "after": f"{self.timer[1]}\n"}
+
+
+def _show(edit: Edit, content: bytes | None) -> str:
+    if content is None:
+        return ""
+    return f"{len(content)} bytes\n" if edit.hidden else content.decode("utf-8", "replace")
+
+
+def install_monitor(
+    policy: object, profile: str, wanted: Monitor, check_mode: bool = False
+) -> Outcome:
+    """Let this host check itself against a policy, or take that back.
+
+    :raises PolicyError: With every reason to refuse; nothing was written then.
+    :raises OSError: If something could not be written or started; all is as it was then.
+    """
+    if not wanted.absent:
+        wanted = _with_policy(policy, profile, wanted._replace(python=find_python()))
+    if check_mode:
+        return _install(wanted, check_mode)
+    with only_run():
+        return _install(wanted, check_mode)
+
+
+def _with_policy(policy: object, profile: str, wanted: Monitor) -> Monitor:
+    """Return what is wanted, with the text of the whole policy, which was read as any other.
+
+    :raises PolicyError: If it is refused, or there is no such folder.
+    """
+    loaded = load_policy(policy, profile)
+    if wanted.textfiles and not os.path.isdir(wanted.textfiles):
+        raise PolicyError(
+            [
+                f"textfile_directory: {wanted.textfiles} is no directory; install"
+                " prometheus-node-exporter, name the one that it reads, or leave it empty"
+            ]
+        )
+    whole = dict(merge_profile(policy if isinstance(policy, dict) else {}, profile))
+    whole.pop("training", None)  # A run is judged before it starts, not a node every minutes.
+    text = json.dumps(whole, indent=2) + "\n"
+    load_policy(json.loads(text), "none")
+    uses_net = any(key.startswith("net.") for key in loaded.kernel)
+    return wanted._replace(policy=text, uses_net=uses_net)
+
+
+def find_python() -> str:
+    """Return the path by which this Python survives its own upgrades."""
+    general = "/usr/bin/python3"
+    same = os.path.realpath(general) == os.path.realpath(sys.executable)
+    return general if same else sys.executable
+
+
+def _install(wanted: Monitor, check_mode: bool) -> Outcome:
+    paths = [PROGRAM, HEALTH, POLICY, SERVICE, TIMER, FIRST_BOOT]
+    files = {path: content for path in paths for content in [_read(path)] if content is not None}
+    program = b"" if wanted.absent else _build(wanted, files.get(PROGRAM, b""))
+    plan = plan_monitor(wanted, program, files)
+    if plan.problems:
+        raise PolicyError(plan.problems)
+    metrics = _plan_metrics(wanted, files.get(SERVICE, b""))
+    before = _read_state()
+    after = _want_state(wanted)
+    if not check_mode and (plan.edits or metrics or before != after):
+        if wanted.absent:
+            _remove(plan, before != "absent")
+        else:
+            if FIRST_BOOT in files and not wanted.first_boot:
+                systemctl("disable", "--quiet", _FIRST_UNIT)
+            units = [_UNIT, _FIRST_UNIT] if wanted.first_boot else [_UNIT]
+            apply_plans(HostPlan(others=(plan,)), (), [partial(_start, plan, units)])
+        for edit in metrics:
+            remove_written(edit.path)
+    return Outcome((*plan.edits, *metrics), (before, after))
+
+
+def _plan_metrics(wanted: Monitor, service: bytes) -> tuple[Edit, ...]:
+    """Return the removal of metrics that nobody writes any more; their folder may be anybody's.
+
+    :param service: The unit that an earlier run wrote, which names where they are.
+    """
+    match = _WRITES.search(service.decode("utf-8", "replace"))
+    named = {match[1] if match else "", wanted.textfiles if wanted.absent else ""}
+    kept = {"", "" if wanted.absent else wanted.textfiles}
+    paths = [f"{folder}/{METRICS}" for folder in sorted(named - kept)]
+    found = ((path, read_written(path)) for path in paths)
+    return tuple(Edit(path, content, None) for path, content in found if content is not None)
+
+
+def _read(path: str) -> bytes | None:
+    try:
+        with open(path, "rb") as file:
+            return file.read(_LARGEST)
+    except FileNotFoundError:
+        return None
+
+
+def _build(wanted: Monitor, old: bytes) -> bytes:
+    """Return the archive to install: the one that is there, where it is the same."""
+    new = build_zipapp(read_library(), wanted.python)
+    return old if is_of(old, new) else new
+
+
+def _want_state(wanted: Monitor) -> str:
+    """Return the state that is wanted, in the words of :func:`_read_state`."""
+    if wanted.absent:
+        return "absent"
+    timer = "enabled, active" if is_booted() else "enabled"
+    return f"{timer}; at first boot: enabled" if wanted.first_boot else timer
+
+
+def _read_state() -> str:
+    """Return whether the timer starts at boot, and whether it runs."""
+    if not os.path.exists(TIMER):
+        return "absent"
+    enabled = _ask("is-enabled")
+    timer = f"{enabled}, {_ask('is-active')}" if is_booted() else enabled
+    if not os.path.exists(FIRST_BOOT):
+        return timer
+    return f"{timer}; at first boot: {_ask('is-enabled', _FIRST_UNIT)}"
+
+
+def _ask(verb: str, unit: str = _UNIT) -> str:
+    _code, text = run_program(["/usr/bin/systemctl", verb, unit], 30.0)
+    return text.strip().rpartition("\n")[2]
+
+
+def _start(plan: SectionPlan, units: Sequence[str]) -> str:
+    """Let systemd know the files, and start the timer; return why that failed, or nothing.
+
+    :param units: What a boot shall start.
+    """
+    if not is_booted():
+        return systemctl("enable", "--quiet", *units)
+    trouble = reload_units() or systemctl("enable", "--quiet", *units)
+    if not trouble and any(edit.path == TIMER for edit in plan.edits):
+        return systemctl("restart", _UNIT)
+    return trouble or systemctl("start", _UNIT)
+
+
+def _remove(plan: SectionPlan, is_there: bool) -> None:
+    """Stop what runs and remove the files.
+
+    :raises OSError: If that could not be done; the timer runs again then.
+    """
+    if is_there:
+        _stop()
+    try:
+        apply_plans(HostPlan(others=(plan,)), ())
+    except OSError:
+        _start(_NOTHING, [_UNIT])
+        raise
+    if is_booted():
+        reload_units()
+
+
+def _stop() -> None:
+    """Stop the timer and its service, and forget its link; what is left is removed as files.
+
+    :raises OSError: If it cannot be.
+    """
+    now = ["--now"] if is_booted() else []
+    units = [_UNIT, _FIRST_UNIT] if os.path.exists(FIRST_BOOT) else [_UNIT]
+    trouble = systemctl("disable", "--quiet", *now, *units)
+    if trouble:
+        raise OSError(trouble)
+    if now:
+        systemctl("stop", f"{NAME}.service")

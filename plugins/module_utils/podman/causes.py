@@ -1,0 +1,279 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Say why a new container of Podman has less than a policy asks, or does not start at all."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from typing import NamedTuple
+
+from ..containers.policy import SHM
+from ..core.cause import Cause, cite
+from ..core.finding import FAIL, PASS, Observation, judge
+from ..core.line_edit import edit_line, refuse
+from ..core.remedy import Remedy
+from ..core.rlimit import ITEMS, UNLIMITED, Rlimit, format_quantity
+from .containers_conf import (
+    DROP_INS,
+    LIMITS_KEY,
+    SHM_KEY,
+    USERS_MAIN,
+    VENDOR,
+    format_entry,
+    resolve,
+)
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from ..core.declaration import Declaration
+    from ..core.finding import Requirement
+    from .containers_conf import ConfError, Defaults, Stated, Ulimit
+    from .policy import PodmanPolicy
+
+CODES = {
+    "podman-conf-unreadable": "a file of containers.conf cannot be read, and Podman stops at it",
+    "podman-conf-line": "a line of containers.conf gives containers something else",
+    "podman-list-replaced": "a later file's list of limits leaves out what an earlier one states",
+    "podman-key-unknown": "a line means to state it under a key or in a section Podman passes over",
+    "podman-not-stated": "no file of containers.conf states it",
+    "podman-above-nr-open": "the files ask for more than fs.nr_open, so that no container starts",
+    "podman-above-session": "the files ask for more than the user's session may have",
+}
+START = "start"
+_SHM_LINE = re.compile(rf"\s*{SHM_KEY}\s*=", re.IGNORECASE)
+_LIMITS_FILE, _SHM_FILE = f"{DROP_INS}/95-limits.conf", f"{DROP_INS}/95-shm.conf"
+
+
+class Unread(NamedTuple):
+    """A line that Podman passes over, with the reason."""
+
+    at: Declaration
+    reason: str
+
+
+class PodmanFacts(NamedTuple):
+    """What decides the containers of one user: root, where ``user`` is empty.
+
+    ``session`` are the limits of the session from which a rootless one is started, ``{}`` where
+    they are not known; ``way`` is how that session was opened.
+    """
+
+    stated: tuple[Stated, ...]
+    nr_open: int
+    broken: ConfError | None = None
+    unread: tuple[Unread, ...] = ()
+    user: str = ""
+    session: Mapping[str, Rlimit] = {}
+    way: str = ""
+
+    @property
+    def defaults(self) -> Defaults:
+        return resolve(self.stated)
+
+
+def find_podman_causes(
+    wanted: Requirement, facts: PodmanFacts, policy: PodmanPolicy
+) -> tuple[Cause, ...]:
+    """Return what keeps a new container from what is asked; nothing where the files would do."""
+    if facts.broken:
+        return (_blame_broken(facts.broken),)
+    if wanted.item == START:
+        return tuple(_find_stoppers(facts, policy))
+    if wanted.item == SHM:
+        return _explain_shm(wanted, facts)
+    return _explain_limit(wanted, facts, policy)
+
+
+def foresee(wanted: Requirement, facts: PodmanFacts, nr_open: int) -> str:
+    """Return whether a new container will meet this under another fs.nr_open; empty if unknown.
+
+    Only what the files state is foretold: what they do not is the caller's.
+    """
+    if facts.broken:
+        return ""
+    given = facts.defaults
+    starts = not find_stopping(facts._replace(nr_open=nr_open))
+    if wanted.item == START:
+        return PASS if starts else FAIL
+    value = _find_given(wanted, given)
+    if value is None:
+        return ""
+    return judge(wanted, Observation(value if starts else 0, "")).status
+
+
+def _find_given(wanted: Requirement, given: Defaults) -> int | None:
+    if wanted.item == SHM:
+        return int(given.shm.value) if given.shm else None
+    ulimit = given.ulimits.get(wanted.item)
+    if ulimit is None:
+        return None
+    return ulimit.limit.soft if wanted.bound == "soft" else ulimit.limit.hard
+
+
+def _is_met(wanted: Requirement, value: int) -> bool:
+    return judge(wanted, Observation(value, "")).status == PASS
+
+
+def _blame_broken(error: ConfError) -> Cause:
+    text = f"{cite(error.at)}: {error.reason}" if error.at.text else str(error)
+    remedy = Remedy("make it what containers.conf(5) accepts, or take the line out")
+    return Cause("podman-conf-unreadable", text, remedy, error.at)
+
+
+def find_stopping(facts: PodmanFacts) -> dict[str, Ulimit]:
+    """Return the entries on account of which no container starts."""
+    ceilings = {item: limit.hard for item, limit in facts.session.items()}
+    ceilings["nofile"] = min(ceilings.get("nofile", UNLIMITED), facts.nr_open)
+    return {
+        item: ulimit
+        for item, ulimit in sorted(facts.defaults.ulimits.items())
+        if ulimit.limit.hard > ceilings.get(item, UNLIMITED)
+    }
+
+
+def _find_stoppers(facts: PodmanFacts, policy: PodmanPolicy) -> list[Cause]:
+    """Return why no container starts."""
+    causes = []
+    for item, ulimit in find_stopping(facts).items():
+        asked, name = ulimit.limit.hard, format_quantity(ulimit.limit.hard, ITEMS[item].unit)
+        if item == "nofile" and asked > facts.nr_open:
+            text = f"{cite(ulimit.at)} asks for more than fs.nr_open, {facts.nr_open}"
+            target = choose_pair(item, policy, ulimit.limit, facts.nr_open)
+            causes.append(Cause("podman-above-nr-open", text, _rewrite(ulimit, target), ulimit.at))
+        else:
+            has = format_quantity(facts.session[item].hard, ITEMS[item].unit)
+            text = (
+                f"{cite(ulimit.at)} asks for {name}, and a session of {facts.user} through"
+                f" {facts.way} may have {has}: only root raises it"
+            )
+            remedy = Remedy(
+                f"give that session {item} {name} (sessions of the policy)", (), "log in again"
+            )
+            causes.append(Cause("podman-above-session", text, remedy, ulimit.at))
+    return causes
+
+
+def choose_pair(item: str, policy: PodmanPolicy, given: Rlimit, most: int = UNLIMITED) -> Rlimit:
+    """Return what a policy asks of a limit, what is given where it asks for nothing."""
+    asked = policy.limits.get(item)
+    soft = given.soft if asked is None or asked.soft is None else asked.soft
+    hard = given.hard if asked is None or asked.hard is None else asked.hard
+    if asked is not None and asked.max is not None:
+        hard = min(hard, asked.max)
+    hard = min(hard, most)
+    return Rlimit(min(soft, hard), hard)
+
+
+def _explain_limit(
+    wanted: Requirement, facts: PodmanFacts, policy: PodmanPolicy
+) -> tuple[Cause, ...]:
+    given, item = facts.defaults, wanted.item
+    winner, value = given.ulimits.get(item), _find_given(wanted, given)
+    earlier = _find_earlier(wanted, facts.stated)
+    if winner is not None and value is not None:
+        if _is_met(wanted, value):
+            return ()
+        target = choose_pair(item, policy, winner.limit)
+        whose = f" (of {facts.user or 'root'}'s own)" if USERS_MAIN in winner.at.path else ""
+        text = f"{cite(winner.at)} gives new containers {format_entry(item, winner.limit)}{whose}"
+        shadows = tuple(one.at for one in earlier)
+        return (Cause("podman-conf-line", text, _rewrite(winner, target), winner.at, shadows),)
+    target = choose_pair(item, policy, Rlimit(0, UNLIMITED if item != "nofile" else facts.nr_open))
+    if given.block is not None and earlier:
+        text = f"{cite(given.block.at)} replaces the list that states {item}, and leaves it out"
+        remedy = _insert(format_entry(item, target), given.block.at)
+        shadows = tuple(one.at for one in earlier)
+        return (Cause("podman-list-replaced", text, remedy, given.block.at, shadows),)
+    unread = _find_unread(item, facts.unread) or _find_open_list(facts.unread)
+    if unread:
+        return (_blame_unread(unread, LIMITS_KEY),)
+    at = given.block.at if given.block else None
+    text = f"no file of containers.conf states {item}, so that whoever starts a container decides"
+    entry = format_entry(item, target)
+    return (Cause("podman-not-stated", text, _insert(entry, at) if at else _state(entry)),)
+
+
+def _find_earlier(wanted: Requirement, stated: Sequence[Stated]) -> list[Ulimit]:
+    """Return the entries that would do and lose, the strongest last."""
+    return [
+        ulimit
+        for one in stated[:-1]
+        for ulimit in (one.block.ulimits if one.block else ())
+        if ulimit.item == wanted.item
+        and _is_met(wanted, ulimit.limit.soft if wanted.bound == "soft" else ulimit.limit.hard)
+    ]
+
+
+def _explain_shm(wanted: Requirement, facts: PodmanFacts) -> tuple[Cause, ...]:
+    shm = facts.defaults.shm
+    line = f'{SHM_KEY} = "{wanted.minimum}"'
+    if shm is None:
+        unread = _find_unread("shm", facts.unread)
+        if unread:
+            return (_blame_unread(unread, SHM_KEY),)
+        text = f"no file of containers.conf states {SHM_KEY}, so that Podman gives 65536000B"
+        script = f"[ ! -e {_SHM_FILE} ] && printf '%s\\n' '[containers]' {shlex.quote(line)}"
+        script += f" > {_SHM_FILE}" + refuse(_SHM_FILE, "is there by now: nothing was done.")
+        remedy = Remedy(f"state it: {line} in {_SHM_FILE}", _make(script))
+        return (Cause("podman-not-stated", text, remedy),)
+    if _is_met(wanted, int(shm.value)):
+        return ()
+    text = f"{cite(shm)} gives new containers a /dev/shm of {shm.value} bytes"
+    text += ": Podman counts by the thousand"
+    remedy = Remedy(f"make it {line}")
+    if _SHM_LINE.match(shm.text):
+        script = f's/^\\([^=]*=\\).*/\\1 "{wanted.minimum}"/'
+        remedy = _edit(shm, script, remedy.text)
+    return (Cause("podman-conf-line", text, remedy, shm),)
+
+
+def _find_unread(word: str, unread: Sequence[Unread]) -> Unread | None:
+    return next((one for one in unread if word in one.at.text.lower()), None)
+
+
+def _find_open_list(unread: Sequence[Unread]) -> Unread | None:
+    """Return the key of a list that goes on in rows which nobody has read."""
+    texts = ((one, one.at.text.lower()) for one in unread)
+    return next((one for one, text in texts if "ulimit" in text and "]" not in text), None)
+
+
+def _blame_unread(one: Unread, key: str) -> Cause:
+    text = f"{cite(one.at)} has no effect: {one.reason}"
+    name = one.at.text.partition("=")[0].strip().strip("\"'")
+    remedy = Remedy(f"state {key} in the section [containers]")
+    if "no key" in one.reason and "." not in name:
+        remedy = _edit(one.at, f"s/^\\([ \\t]*\\)[^=]*=/\\1{key} =/", f"call it {key}")
+    return Cause("podman-key-unknown", text, remedy, one.at)
+
+
+def _rewrite(ulimit: Ulimit, target: Rlimit) -> Remedy:
+    old, new = str(ulimit.at.value), format_entry(ulimit.item, target)
+    if old not in ulimit.at.text:
+        return Remedy(f"make it {new}")
+    return _edit(ulimit.at, f"s/{old}/{new}/".replace("+", "\\+"), f"make it {new}")
+
+
+def _insert(entry: str, at: Declaration) -> Remedy:
+    return _edit(at, f's/\\[\\([^[]*\\)$/["{entry}", \\1/', f"add {entry} to that list")
+
+
+def _edit(at: Declaration, script: str, text: str) -> Remedy:
+    """Edit a line; a file of a package, and one in a home, is left to a person."""
+    if at.path == VENDOR or USERS_MAIN in at.path:
+        return Remedy(text)
+    return Remedy(text, edit_line(at, script))
+
+
+def _state(entry: str) -> Remedy:
+    """Add a limit to a drop-in for what nobody states, whether another one stands there or not."""
+    made = f"printf '%s\\n' '[containers]' '{LIMITS_KEY} = [' ']' > {_LIMITS_FILE}"
+    script = f"[ -e {_LIMITS_FILE} ] || {made}"
+    # Several may be stated one after the other, so that the line is known by how it begins.
+    add = ("sed", "-i", f'/^{LIMITS_KEY} = \\[/s/\\[/["{entry}", /', _LIMITS_FILE)
+    return Remedy(f"state it: {entry} in {_LIMITS_FILE}", (*_make(script), add))
+
+
+def _make(script: str) -> tuple[tuple[str, ...], ...]:
+    return (("mkdir", "-p", DROP_INS), ("sh", "-c", script))

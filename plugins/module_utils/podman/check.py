@@ -1,0 +1,152 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Judge Podman's running containers, and what a new one would get, against a policy."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from ..containerd.causes import pick
+from ..containers.findings import judge_container, judge_container_unknown
+from ..containers.limits_read import read_container_limits
+from ..containers.read import find_running
+from ..core.container_owner import own_running
+from ..core.finding import FAIL, PASS, Finding, Observation, Requirement, judge
+from ..host.process_owner import find_maker
+from ..host.users import name_user
+from ..sessions.measure import measure_sessions
+from .causes import START, foresee
+from .diagnose import explain_podman, gather_podman
+from .measure import Caller, run_podman_canary
+from .quadlet_read import find_quadlet
+from .read import find_podman
+from .running import explain_running
+from .spec_read import read_created
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from ..containers.read import RunningContainer
+    from ..core.rlimit import Rlimit
+    from ..sessions.evidence import Evidence
+    from .policy import PodmanPolicy
+
+NEW = "new-container:podman"
+_WAYS = ("sshd", "login", "su")
+
+
+class Session(NamedTuple):
+    """What a user's session gives, through which way; ``reason`` says why that is not known."""
+
+    limits: Mapping[str, Rlimit] = {}
+    way: str = ""
+    reason: str = ""
+
+
+def check_podman(
+    policy: PodmanPolicy, canary: str, evidence: Evidence, seconds: float
+) -> Iterator[Finding]:
+    """Yield the findings of every running container, and of a new one of root and of each user.
+
+    :param canary: ``never`` leaves a new container unknown.
+    :param seconds: How long the trial of one user's container may take: each holds up the others.
+    """
+    for one in find_running(evidence.processes):
+        if one.container.engine == "podman":
+            yield from _look(one, policy, evidence)
+    for user in ("", *policy.users):
+        yield from check_new(policy, user, canary, evidence, seconds)
+
+
+def check_new(
+    policy: PodmanPolicy, user: str, canary: str, evidence: Evidence, seconds: float
+) -> Iterator[Finding]:
+    """Yield the findings of a new container of root, or of a user's own."""
+    place = name_place(user)
+    session = open_session(user)
+    reason = session.reason or ("" if find_podman() else "podman is not installed on this host")
+    if canary == "never":
+        reason = "no container was started (canary: never)"
+    if reason:
+        yield from judge_container_unknown(place, policy, reason)
+        return
+    seen = run_podman_canary(Caller(user, session.limits), seconds=seconds)
+    if seen.refusal:
+        wanted = Requirement(place, START, "value", exact="a container that starts")
+        findings = [judge(wanted, Observation(seen.refusal, "canary container"))]
+    elif seen.found is None:
+        findings = judge_container_unknown(place, policy, seen.reason)
+    else:
+        how = (
+            f"canary container, from a session through {session.way}"
+            if user
+            else "canary container"
+        )
+        found = seen.found
+        findings = judge_container(place, policy, found.limits, found.shm_size, how)
+    facts = gather_podman(user, evidence, session.limits, session.way)
+    for finding in explain_podman(findings, policy, facts, evidence):
+        yield _own(finding, user, session, evidence) if user else finding
+
+
+def _own(finding: Finding, user: str, session: Session, evidence: Evidence) -> Finding:
+    """Return the finding of a user's new container with whose doing it is.
+
+    It is root's where PAM's session or the files of root alone give too little.
+    """
+    if finding.status == PASS:
+        return finding
+    wanted, pair = finding.requirement, session.limits.get(finding.requirement.item)
+    facts = gather_podman("", evidence, session.limits, session.way)
+    given = foresee(wanted, facts._replace(user=user), evidence.nr_open) if facts else ""
+    if not given and pair:  # What no file states is the session's.
+        given = judge(wanted, Observation(pick(wanted, pair), "")).status
+    is_root_s = finding.status == FAIL and given == FAIL
+    return finding if is_root_s else finding._replace(owner=user)
+
+
+def name_place(user: str) -> str:
+    """Return the place of a new container of root, or of a user's own."""
+    return f"{NEW}/{user}" if user else NEW
+
+
+def open_session(user: str) -> Session:
+    """Return the limits from which a user's containers start; root's are its caller's."""
+    if not user:
+        return Session()
+    results = measure_sessions([(way, user) for way in _WAYS])
+    for result in results:
+        if result.limits is not None:
+            return Session(result.limits, result.service)
+    return Session(reason=f"no session of {user} could be opened: {results[0].reason}")
+
+
+def _look(one: RunningContainer, policy: PodmanPolicy, evidence: Evidence) -> Iterator[Finding]:
+    """Yield the findings of a running container, with why it falls short."""
+    pid = one.process.pid
+    try:
+        found = read_container_limits(pid)
+    except OSError:
+        return  # It ended since it was listed.
+    user, place = name_owner(one.owner), name_running(one)
+    how = f"/proc/{pid}/limits"
+    findings = judge_container(place, policy, found.limits, found.shm_size, how)
+    maker = user
+    if any(finding.status == FAIL for finding in findings):
+        maker = find_maker(one)
+        facts = gather_podman(user, evidence, {}, "")
+        created, quadlet = read_created(one), find_quadlet(one.process.cgroup)
+        findings = [explain_running(each, created, facts, policy, quadlet) for each in findings]
+    for finding in findings:
+        yield own_running(finding, maker)
+
+
+def name_running(one: RunningContainer) -> str:
+    """Return the place of a running container of root, or of a user's own."""
+    user, name = name_owner(one.owner), one.container.name.partition("/")[2]
+    return f"container:podman/{user}/{name}" if user else f"container:podman/{name}"
+
+
+def name_owner(uid: int) -> str:
+    """Return the user whose containers are meant; root's are nobody's."""
+    return name_user(uid) if uid else ""

@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Show the chain from the kernel to a new container of Podman or containerd, link by link."""
+
+from __future__ import annotations
+
+from ..containers.limits_read import read_container_limits
+from ..containers.policy import SHM
+from ..containers.read import find_running
+from ..core.cause import Link, cite
+from ..core.rlimit import RLIMITS
+from ..host.process import read_limits, read_start_time
+from ..processes.causes import format_pair
+from ..sessions.evidence import format_time
+from .check import name_owner, name_running, open_session
+from .diagnose import gather_podman
+from .measure import Caller, run_podman_canary
+from .quadlet_read import find_quadlet
+from .spec_read import read_created
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from ..sessions.evidence import Evidence
+    from .causes import PodmanFacts
+
+
+def trace_podman(user: str, item: str, evidence: Evidence) -> list[Link]:
+    """Return the chain of one limit of a new container: of root, or of a user's own.
+
+    :raises ValueError: If there is no such item, or the files cannot be read.
+    """
+    _require_item(item)
+    session = open_session(user)
+    facts = gather_podman(user, evidence, session.limits, session.way)
+    if session.reason or facts is None:
+        raise ValueError(session.reason or "the files of Podman cannot be read")
+    links = _trace_kernel(item, evidence)
+    if item in session.limits:
+        source = f"of {user} through {session.way}: the ceiling of a rootless container"
+        links.append(Link("session", format_pair(item, session.limits[item]), source))
+    links += _trace_files(item, facts, evidence)
+    seen = run_podman_canary(Caller(user, session.limits))
+    if seen.found is None:
+        return [*links, Link("container", "none", seen.refusal or seen.reason)]
+    if item == SHM:
+        return [*links, Link("container", str(seen.found.shm_size), "a canary's /dev/shm")]
+    return [*links, Link("container", format_pair(item, seen.found.limits[item]), "a canary's")]
+
+
+def trace_running(place: str, item: str, evidence: Evidence) -> list[Link]:
+    """Return the chain of one limit of a running container, named as ``check`` names it.
+
+    :raises OSError: If it ended meanwhile.
+    :raises ValueError: If there is no such container or item.
+    """
+    _require_item(item)
+    running = find_running(evidence.processes)
+    found = [
+        one for one in running if one.container.engine == "podman" and name_running(one) == place
+    ]
+    if not found:
+        raise ValueError(f"{place!r} is not running")
+    one, links = found[0], _trace_kernel(item, evidence)
+    facts = gather_podman(name_owner(one.owner), evidence, {}, "")
+    if facts:
+        links += _trace_files(item, facts, evidence)
+    quadlet = find_quadlet(one.process.cgroup)
+    stated = quadlet.stated.get(item) if quadlet else None
+    if quadlet and stated:
+        since = evidence.find_change(stated.at.path)
+        links.append(Link(quadlet.unit, stated.entry, cite(stated.at), since))
+    created = read_created(one)
+    if created.limits is None or item == SHM:
+        links.append(Link("created", "", "with what is not known", created.since))
+    elif item in created.limits:
+        source = "the specification that its runtime was given"
+        links.append(
+            Link("created", format_pair(item, created.limits[item]), source, created.since)
+        )
+    pid = one.process.pid
+    since = format_time(read_start_time(one.process))
+    if item == SHM:
+        size = read_container_limits(pid).shm_size
+        value = "unknown" if size is None else str(size)
+        return [*links, Link("container", value, f"/proc/{pid}/root/dev/shm", since)]
+    value = format_pair(item, read_limits(pid)[item])
+    return [*links, Link("container", value, f"/proc/{pid}/limits", since)]
+
+
+def _require_item(item: str) -> None:
+    if item not in (*RLIMITS, SHM):
+        raise ValueError(f"{item!r} is no limit; accepted are {', '.join((*RLIMITS, SHM))}")
+
+
+def _trace_kernel(item: str, evidence: Evidence) -> list[Link]:
+    if item != "nofile":
+        return []
+    source = "fs.nr_open, above which no container starts"
+    return [Link("kernel", str(evidence.nr_open), source)]
+
+
+def _trace_files(item: str, facts: PodmanFacts, evidence: Evidence) -> Iterator[Link]:
+    """Yield what each file states; where a list leaves the limit out, that takes it away."""
+    if facts.broken:
+        yield Link("obstacle", "", str(facts.broken), evidence.find_change(facts.broken.at.path))
+        return
+    given = facts.defaults
+    shm, winner = given.shm, given.ulimits.get(item)
+    for one in facts.stated:
+        since = evidence.find_change(one.path)
+        entries = [each for each in (one.block.ulimits if one.block else ()) if each.item == item]
+        for each in entries:
+            beaten = "" if winner and each.at == winner.at else " (beaten)"
+            yield Link("stated", format_pair(item, each.limit), cite(each.at) + beaten, since)
+        if one.block and not entries and item != SHM:
+            yield Link("left out", "", f"{cite(one.block.at)} states it not", since)
+        if item == SHM and one.shm:
+            beaten = "" if one.shm == shm else " (beaten)"
+            yield Link("stated", str(one.shm.value), cite(one.shm) + beaten, since)
+    for lost in facts.unread:
+        yield Link("no effect", "", f"{cite(lost.at)}: {lost.reason}")

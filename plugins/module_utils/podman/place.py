@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Podman: what its containers have, root's and users'."""
+
+from __future__ import annotations
+
+from ..core.place import Place
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from ..core.cause import Link
+    from ..core.check_options import Options as CheckOptions
+    from ..core.finding import Finding
+    from ..core.place import Codes, Foretold
+    from ..core.section import Section
+    from ..provision_options import Options as ProvisionOptions
+    from ..schema import Policy
+    from ..sessions.evidence import Evidence
+    from ..sessions.tree_read import Tree
+    from .policy import PodmanPolicy
+
+_SHARE_OF_A_USER = 0.3  # Of the time limit: the most that one user's container may take of it.
+
+
+class Podman(Place["PodmanPolicy"]):
+    """``containers.podman`` of a policy."""
+
+    name = "podman"
+    names = (
+        "new-container:podman",
+        "new-container:podman/USER",
+        "container:podman/NAME",
+        "container:podman/USER/NAME",
+    )
+    is_provisioned = True
+
+    def check(
+        self, asked: PodmanPolicy, options: CheckOptions, evidence: Evidence
+    ) -> Iterable[Finding]:
+        from .check import check_podman
+
+        seconds = options.time_limit * _SHARE_OF_A_USER
+        return check_podman(asked, options.canary, evidence, seconds)
+
+    def foresee(self, asked: PodmanPolicy, options: CheckOptions, tree: Tree) -> Foretold | None:
+        from .image import foresee_podman
+
+        return foresee_podman(asked, tree)
+
+    def list_folders(self) -> Iterable[str]:
+        from .provision import FOLDERS
+
+        return FOLDERS
+
+    def prepare(self, policy: Policy, options: ProvisionOptions, nr_open: int | None) -> Section:
+        from .policy import PodmanPolicy
+        from .provision import prepare_podman
+
+        policy = policy._replace(podman=policy.podman or PodmanPolicy({}))
+        sessions = options.wants("sessions")
+        return prepare_podman(policy, nr_open, options.absent, options.override, sessions)
+
+    def explain(self, kind: str, name: str, item: str, evidence: Evidence) -> Sequence[Link] | None:
+        engine, _slash, rest = name.partition("/")
+        if kind not in ("container", "new-container") or engine != self.name:
+            return None
+        from .explain import trace_podman, trace_running
+
+        if kind == "new-container":
+            return trace_podman(rest, item, evidence)
+        return trace_running(f"{kind}:{name}", item, evidence)
+
+    def codes(self) -> Codes:
+        from .causes import CODES
+        from .quadlet import CODES as QUADLET
+        from .running import CODES as RUNNING
+
+        return ((self.names[0], CODES), (self.names[2], RUNNING), (self.names[2], QUADLET))

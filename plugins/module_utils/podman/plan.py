@@ -1,0 +1,183 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Plan the drop-in of containers.conf that gives new containers of Podman what a policy asks for.
+
+A drop-in replaces the whole list of limits, so ours repeats what others state for other items.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from ..core.cause import cite
+from ..core.declaration import Declaration
+from ..core.edit import HEADER
+from ..core.plan import SectionPlan, Shortfall, neutralise_all, plan_edits, restore_all
+from ..core.rlimit import ITEMS, Rlimit, format_quantity
+from .containers_conf import (
+    LIMITS_KEY,
+    OWN,
+    SHM_KEY,
+    ConfError,
+    format_entry,
+    order_files,
+    read_conf,
+    resolve,
+)
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from .containers_conf import Stated
+    from .policy import PodmanPolicy
+
+
+class PodmanState(NamedTuple):
+    """What a host has: the files that root's Podman reads, by path, and whether it is there."""
+
+    files: Mapping[str, str]
+    installed: bool = True
+
+
+class PodmanOptions(NamedTuple):
+    """How the files are changed."""
+
+    override: bool = False
+    absent: bool = False
+
+
+def plan_podman(
+    policy: PodmanPolicy, state: PodmanState, nr_open: int | None, options: PodmanOptions
+) -> SectionPlan:
+    """Return the edits of our drop-in, and of lines of others where they are to be ineffective.
+
+    :param nr_open: The lowest fs.nr_open that will be in force.
+    """
+    theirs = restore_all({path: text for path, text in state.files.items() if path != OWN})
+    wanted = collect_wanted(policy)
+    if options.absent or not (wanted or policy.shm_size):
+        return SectionPlan(plan_edits(state.files, {**theirs, OWN: None}))
+    problems = list(find_problems(wanted, nr_open))
+    try:
+        stated = [read_conf(path, theirs[path]) for path in order_files(theirs)]
+    except ConfError as error:
+        problems.append(f"{error}; put it right first: nothing is written beside it")
+        stated = []
+    if problems:
+        return SectionPlan(problems=tuple(problems))
+    order = order_files([*theirs, OWN])
+    split = order.index(OWN)
+    shortfalls = tuple(find_shortfalls(policy, stated[:split], stated[split:], options.override))
+    silenced: set[tuple[str, int]] = set()
+    if options.override:
+        silenced = {row for one in shortfalls for row in _list_rows(one.foreign, stated)}
+    # What is silenced there is ours to repeat; what is not comes after ours by itself.
+    merged = [one for one in stated[split:] if _is_silenced(one, silenced)]
+    ours = format_drop_in(policy, [*stated[:split], *merged])
+    dead = [Declaration(path, line, "", "") for path, line in silenced]
+    texts = {**neutralise_all(theirs, dead), OWN: ours}
+    notes = () if state.installed else (f"{OWN}: takes effect once Podman is installed",)
+    return SectionPlan(plan_edits(state.files, texts), (), shortfalls, notes)
+
+
+def collect_wanted(policy: PodmanPolicy) -> dict[str, Rlimit]:
+    """Return the limits that are stated; one that is only bounded above is not."""
+    return {
+        item: Rlimit(limit.soft, limit.hard)
+        for item, limit in policy.limits.items()
+        if limit.soft is not None and limit.hard is not None
+    }
+
+
+def find_problems(wanted: Mapping[str, Rlimit], nr_open: int | None) -> Iterator[str]:
+    """Yield what would let no container start."""
+    nofile = wanted.get("nofile")
+    if nofile and nr_open is not None and nofile.hard > nr_open:
+        yield (
+            f"containers.podman.limits.nofile: {format_quantity(nofile.hard)} is above fs.nr_open"
+            f" {nr_open}, so no container would start"
+        )
+
+
+def find_shortfalls(
+    policy: PodmanPolicy, before: Sequence[Stated], later: Sequence[Stated], override: bool
+) -> Iterator[Shortfall]:
+    """Yield the lines of files read after ours that leave a container with less.
+
+    A list without one of our limits takes it away, since it replaces ours.
+    """
+    ours = read_conf(OWN, format_drop_in(policy, before))
+    for index, one in enumerate(later):
+        given = resolve([*before, ours, *later[: index + 1]]).ulimits
+        for item, limit in collect_wanted(policy).items():
+            got = given.get(item)
+            at = got.at if got else one.block.at if one.block else None
+            if at is None or at.path != one.path:
+                continue
+            if got is None or got.limit.soft < limit.soft or got.limit.hard < limit.hard:
+                yield Shortfall(at, format_entry(item, limit), override)
+        if policy.shm_size and one.shm and int(one.shm.value) < policy.shm_size:
+            yield Shortfall(one.shm, f'{SHM_KEY} = "{policy.shm_size}"', override)
+
+
+def _list_rows(at: Declaration, stated: Sequence[Stated]) -> Iterator[tuple[str, int]]:
+    """Yield every line of what is to be ineffective: a list goes as a whole."""
+    (block,) = {one.path: one.block for one in stated if one.path == at.path}.values()
+    inside = block and block.at.line <= at.line <= block.end
+    last = block.end if block and inside else at.line
+    first = block.at.line if block and inside else at.line
+    for line in range(first, last + 1):
+        yield at.path, line
+
+
+def _is_silenced(one: Stated, silenced: set[tuple[str, int]]) -> bool:
+    return one.block is not None and (one.path, one.block.at.line) in silenced
+
+
+def format_drop_in(policy: PodmanPolicy, stated: Sequence[Stated]) -> str:
+    """Return our file: what is wanted, and what others state for other items.
+
+    :param stated: The files of others that ours takes the place of.
+    """
+    wanted = collect_wanted(policy)
+    given = resolve(stated).ulimits
+    lines = [HEADER, "[containers]"]
+    if wanted:
+        lines.append(f"{LIMITS_KEY} = [")
+        lines += [f'  "{format_entry(item, wanted[item])}",' for item in sorted(wanted)]
+        for item in sorted(set(given) - set(wanted)):
+            lines.append(f"  # {_name(given[item].at)}")
+            lines.append(f'  "{format_entry(item, given[item].limit)}",')
+        lines.append("]")
+    if policy.shm_size is not None:
+        lines.append(f'{SHM_KEY} = "{policy.shm_size}"')
+    return "\n".join(lines) + "\n"
+
+
+def find_lost(user: str, files: Mapping[str, str], session: Mapping[str, Rlimit]) -> Iterator[str]:
+    """Yield why no container of a user would start: only root raises a hard limit.
+
+    :param files: All that the user's Podman will read.
+    :param session: The limits of a session of the user; none where they are not known.
+    """
+    try:
+        given = resolve(read_conf(path, files[path]) for path in order_files(files)).ulimits
+    except ConfError:
+        return  # A file of the user's own, which keeps Podman from starting as it is.
+    for item, ulimit in sorted(given.items()):
+        ceiling = session.get(item)
+        if ceiling and ulimit.limit.hard > ceiling.hard:
+            has, asked = (
+                format_quantity(value, ITEMS[item].unit)
+                for value in (ceiling.hard, ulimit.limit.hard)
+            )
+            yield (
+                f"containers.podman: no container of {user} would start: {item} {asked}"
+                f" ({ulimit.at.path}) is above the hard limit of a session of {user}, {has};"
+                " raise that in sessions"
+            )
+
+
+def _name(at: Declaration) -> str:
+    """Return where a line stands, for a comment, which must be UTF-8 and one line."""
+    return cite(at).partition(' "')[0].encode("ascii", "backslashreplace").decode("ascii")

@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""What a policy says of containers of Podman."""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from ..containers.policy import CONTAINER_ITEMS, read_container_limits
+from ..core.keys import Key
+from ..core.reader import Limit, read_mapping, read_quantity
+from ..core.rlimit import UNLIMITED
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+KEYS = {
+    "limits": Key("limits", "what a container has that states nothing", CONTAINER_ITEMS),
+    "shm_size": Key("size above 0", "the size of its /dev/shm"),
+    "users": Key("users", "whose rootless containers are checked too"),
+}
+_USER = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*\$?")
+
+
+class PodmanPolicy(NamedTuple):
+    """What a new container of Podman gets; ``shm_size`` in bytes.
+
+    ``users`` are those whose own, rootless containers a check looks at too.
+    """
+
+    limits: Mapping[str, Limit]
+    shm_size: int | None = None
+    users: tuple[str, ...] = ()
+
+
+def read_podman(raw: object, problems: list[str]) -> PodmanPolicy | None:
+    """Return what a policy says of Podman; nothing where it asks for nothing."""
+    path = "containers.podman"
+    section = read_mapping(path, raw, KEYS, problems)
+    limits = read_container_limits(path, section.get("limits", {}), "Podman", problems)
+    shm_size = None
+    if "shm_size" in section:
+        shm_size = read_quantity(f"{path}.shm_size", section["shm_size"], "bytes", problems)
+    if shm_size in (0, UNLIMITED):
+        problems.append(f"{path}.shm_size: a size above 0 is accepted")
+    users = _read_users(f"{path}.users", section.get("users", []), problems)
+    if users and not limits and not shm_size:
+        problems.append(f"{path}.users: without limits and shm_size nothing is asked for them")
+    return PodmanPolicy(limits, shm_size, users) if limits or shm_size else None
+
+
+def _read_users(path: str, raw: object, problems: list[str]) -> tuple[str, ...]:
+    if not isinstance(raw, list):
+        problems.append(f"{path}: {raw!r} was given; a list of users is accepted")
+        return ()
+    for user in raw:
+        if not isinstance(user, str) or not _USER.fullmatch(user) or user == "root":
+            problems.append(f"{path}: {user!r} is no user's name; root needs none")
+    return tuple(str(user) for user in raw)

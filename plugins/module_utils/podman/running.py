@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Say why a running container of Podman has less than a policy asks.
+
+Podman fixes the limits and /dev/shm of a container when it is created; a restart keeps them.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from ..containers.policy import SHM
+from ..core.cause import Cause, Outlook
+from ..core.finding import FAIL, Finding
+from ..core.remedy import Remedy
+from ..core.rlimit import ITEMS, Rlimit, format_quantity
+from .causes import PodmanFacts, find_podman_causes
+from .quadlet import explain_quadlet
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from .policy import PodmanPolicy
+    from .quadlet import Quadlet
+
+CODES = {
+    "podman-container-created": "the container keeps what it was created with, restarts included",
+    "podman-changed-inside": "the limit was changed after the start, by the container or prlimit",
+}
+
+
+class Created(NamedTuple):
+    """How a container was created; ``limits`` are ``None`` where that is not known."""
+
+    name: str
+    limits: Mapping[str, Rlimit] | None = None
+    since: str = ""
+
+
+def explain_running(
+    finding: Finding,
+    created: Created,
+    facts: PodmanFacts | None,
+    policy: PodmanPolicy,
+    quadlet: Quadlet | None = None,
+) -> Finding:
+    """Return the finding with its causes: first what a new container would lack as well.
+
+    :param quadlet: The service that makes the container, where Quadlet made that.
+    """
+    wanted = finding.requirement
+    if finding.status != FAIL:
+        return finding
+    causes = find_podman_causes(wanted, facts, policy) if facts else ()
+    at_start = (created.limits or {}).get(wanted.item)
+    value = at_start and (at_start.soft if wanted.bound == "soft" else at_start.hard)
+    if quadlet and value in (None, finding.observation.value):
+        return finding._replace(causes=explain_quadlet(wanted, quadlet, causes, policy))
+    if wanted.item == SHM or at_start is None:
+        return finding._replace(causes=(*causes, _blame_creation(wanted.item, created, at_start)))
+    if value != finding.observation.value:
+        has = finding.observation.value
+        text = f"{created.name} was created with {wanted.item} {_show(wanted.item, at_start)}"
+        text += f", and has {wanted.bound} {has} now: something in it, or prlimit, changed it"
+        remedy = Remedy(f"restart {created.name}, and look for what changes it")
+        cause = Cause("podman-changed-inside", text, remedy)
+        return finding._replace(causes=(cause,), outlook=Outlook("", "", ""))
+    return finding._replace(causes=(*causes, _blame_creation(wanted.item, created, at_start)))
+
+
+def _blame_creation(item: str, created: Created, at_start: Rlimit | None) -> Cause:
+    since = f" on {created.since}" if created.since else ""
+    what = f" {item} {_show(item, at_start)}" if at_start else f" the {item} that it has"
+    text = (
+        f"{created.name} was created{since} with{what}, by the defaults of then or its own option"
+    )
+    text += ", and keeps that"
+    remedy = Remedy(f"remove {created.name} and create it anew; podman restart changes nothing")
+    return Cause("podman-container-created", text, remedy)
+
+
+def _show(item: str, limit: Rlimit) -> str:
+    return ":".join(format_quantity(bound, ITEMS[item].unit) for bound in limit)

@@ -1,0 +1,216 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Say why processes of sessions and of jobs fall short: their session is older, or too low."""
+
+from __future__ import annotations
+
+import os
+from typing import NamedTuple
+
+from ..core.finding import Requirement
+from ..host.process import read_limits, read_process, read_start_time
+from ..host.users import name_user, read_user
+from ..sessions.base_read import find_login_daemon
+from ..sessions.causes import predict_session
+from ..sessions.diagnose import find_home, gather_session
+from ..sessions.evidence import format_time
+from ..sessions.pam_limits import LIMITS_D
+from ..sessions.shell_causes import find_shell_causes
+from ..sessions.shell_limits_measure import measure_shells
+from ..systemd.read import find_nr_open_at_boot
+from ..systemd.want import is_enough
+from .causes import Moment, Verdict, find_both_causes, finish
+from .old_session_causes import Login, Server, find_login_cause, raise_login
+from .read import find_main, find_terminal_server, read_login
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ..core.cause import Cause
+    from ..core.declaration import Declaration
+    from ..core.reader import Limit
+    from ..core.rlimit import Rlimit
+    from ..host.process import Process
+    from ..sessions.causes import SessionFacts
+    from ..sessions.evidence import Evidence
+    from ..sessions.measure import SessionResult
+    from ..sessions.shell_limits import ShellLine
+    from ..systemd.read import Seen, World
+
+_DAEMONS = {
+    "ssh.service": "sshd",
+    "sshd.service": "sshd",
+    "cron.service": "cron",
+    "crond.service": "crond",
+    "atd.service": "atd",
+}
+"""Services whose processes, but for the first, belong to sessions that they opened."""
+
+_SWITCHES = ("su", "sudo", "runuser")
+
+
+class Way(NamedTuple):
+    """How a process came to be: who logged in, or has a job, through which service, and when.
+
+    ``again`` says how there will be a new one.
+    """
+
+    user: str
+    service: str
+    who: str
+    opened: float
+    again: str = "start it again"
+
+
+def find_job(process: Process, ancestors: Sequence[Process], unit: str) -> Way | None:
+    """Return the session of a process that lives in a service: a job, or what su has started."""
+    main = find_main(process, ancestors)
+    if not unit or main.pid == process.pid:
+        return None
+    inside = [one for one in ancestors if one.cgroup == process.cgroup]
+    between = inside[: inside.index(main)]  # Where the unit starts su itself, PAM is its own.
+    switch = next((one for one in between if one.comm in _SWITCHES), None)
+    user = name_user(process.uid)
+    if switch:
+        who = f"what {switch.comm} (pid {switch.pid}) started for {user}"
+        return Way(user, switch.comm, who, read_start_time(switch))
+    if unit not in _DAEMONS:
+        return None
+    first = [process, *inside][-2]
+    who = f"the job of {user} (pid {first.pid})"
+    return Way(user, _DAEMONS[unit], who, read_start_time(first))
+
+
+def find_login(process: Process, ancestors: Sequence[Process], session: str) -> Way | None:
+    """Return the login of a process, or the su or sudo by which it changed to another user."""
+    login, user = read_login(session), name_user(process.uid)
+    if login is None:
+        return None
+    service, opened = login.service, login.opened
+    if user != login.user:
+        switch = next((one for one in ancestors if one.comm in _SWITCHES), None)
+        if switch is None and read_user(user) is None:
+            return None
+        # What outlives the su or sudo that started it was started by one of them all the same.
+        service, opened = switch.comm if switch else "su", read_start_time(switch or process)
+    who = f"session {login.id} of {user} ({service})"
+    return Way(user, service, who, opened, "log in again (in a play: meta: reset_connection)")
+
+
+def judge_login(
+    seen: Seen, way: Way, ancestors: Sequence[Process], world: World
+) -> dict[str, Verdict]:
+    """Compare a process with what a session opened now gets, limit by limit."""
+    if world.probe == "predict":
+        return {}  # No session may be opened.
+    result = world.open_session(way.service, way.user)
+    facts = gather_session(result, world.evidence) if result.limits else None
+    if facts is None or result.limits is None:
+        return {}
+    told = {}
+    for item, limit in seen.wanted.items():
+        if item in result.limits and predict_session(facts)[item] == result.limits[item]:
+            login = _read_login(item, seen, way, (ancestors, facts), world.evidence)
+            told[item] = _explain(item, limit, login, (result, facts), world)
+    return told
+
+
+def _explain(
+    item: str,
+    limit: Limit,
+    login: Login,
+    fresh: tuple[SessionResult, SessionFacts],
+    world: World,
+) -> Verdict:
+    """Say why a process has too little, and what the next session has."""
+    result, facts = fresh
+    start = facts.start._replace(nr_open=find_nr_open_at_boot(world.evidence))
+    boot = predict_session(facts._replace(start=start))[item]
+    gets = result.limits[item] if result.limits else login.limits[item]
+    causes = find_both_causes(item, limit, facts)
+    shell = measure_shells([result], [item]).get((result.service, result.user))
+    if shell and shell.limits and shell.limits[item] != gets:
+        gets = boot = shell.limits[item]
+        if not is_enough(limit, gets):
+            causes += _blame_shell(item, limit, gets, (result.user, shell.lines))
+    if not causes and is_enough(limit, gets):
+        causes = [find_login_cause(item, limit, login, gets)]
+    else:
+        causes = list(finish(causes, raise_login(item, limit, login)))
+    return Verdict(tuple(causes), gets, boot, result.limits[item] if result.limits else None)
+
+
+def _blame_shell(
+    item: str, limit: Limit, gets: Rlimit, found: tuple[str, Sequence[ShellLine]]
+) -> list[Cause]:
+    """Blame the lines of a user's shell."""
+    user, lines = found
+    is_hard = gets.hard < (limit.hard or 0)
+    wanted = Requirement("", item, "hard" if is_hard else "soft", 0)
+    observed = gets.hard if is_hard else gets.soft
+    return find_shell_causes(wanted, observed, lines, user, find_home(user))
+
+
+def _read_login(
+    item: str,
+    seen: Seen,
+    way: Way,
+    around: tuple[Sequence[Process], SessionFacts],
+    evidence: Evidence,
+) -> Login:
+    """Return the session of a process, and what changed since it was opened."""
+    ancestors, facts = around
+    what, changed = _find_change(way.service, way.opened, evidence)
+    line = _find_newer_line(item, seen, facts, way.opened)
+    if line:
+        changed = _read_change(line.path)
+    server = find_terminal_server(seen.process, ancestors)
+    return Login(
+        seen.process.pid,
+        way.who,
+        way.again,
+        seen.limits,
+        Moment(way.opened, format_time(way.opened)),
+        Moment(changed, format_time(changed)),
+        what,
+        line,
+        _describe_server(server) if server else None,
+    )
+
+
+def _describe_server(server: Process) -> Server:
+    return Server(server.pid, server.comm.partition(":")[0], read_limits(server.pid))
+
+
+def _find_newer_line(
+    item: str, seen: Seen, facts: SessionFacts, opened: float
+) -> Declaration | None:
+    """Return the line that counts for a new session, if it was written since."""
+    soft = seen.wanted[item].soft
+    bound = "hard" if soft is None or seen.limits[item].soft >= soft else "soft"
+    found = facts.resolution.bounds.get((item, bound))
+    line = found.winner if found else None
+    return line if line and _read_change(line.path) > opened else None
+
+
+def _find_change(service: str, opened: float, evidence: Evidence) -> tuple[str, float]:
+    """Return what decides sessions and changed last since one was opened, or its daemon's start."""
+    path, changed = find_session_change(evidence, opened)
+    daemon = find_login_daemon(service)
+    if not changed and daemon:
+        path, changed = f"{service} (pid {daemon})", read_start_time(read_process(daemon))
+    return path, changed
+
+
+def find_session_change(evidence: Evidence, since: float) -> tuple[str, float]:
+    """Return which file that decides sessions changed last, and when; nothing before a time."""
+    paths = [*evidence.limits_files, LIMITS_D, *evidence.pam_files]
+    changed, path = max((_read_change(one), one) for one in paths)
+    return (path, changed) if changed > since else ("", 0.0)
+
+
+def _read_change(path: str) -> float:
+    try:
+        return os.stat(path).st_ctime
+    except OSError:
+        return 0.0

@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Processes that run, chosen by user, name or unit. Only checked."""
+
+from __future__ import annotations
+
+import re
+
+from ..core.place import Place, require_limit
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from ..core.cause import Link
+    from ..core.check_options import Options as CheckOptions
+    from ..core.finding import Finding
+    from ..core.place import Codes
+    from ..sessions.evidence import Evidence
+    from .policy import ProcessRule
+
+_PROCESS = re.compile(r"([0-9]+)(?: .*)?")
+
+
+class Processes(Place["tuple[ProcessRule, ...]"]):
+    """``processes`` of a policy."""
+
+    name = "processes"
+    names = ("process:PID",)
+
+    def check(
+        self, asked: tuple[ProcessRule, ...], options: CheckOptions, evidence: Evidence
+    ) -> Iterable[Finding]:
+        from .check import check_processes
+
+        return check_processes(asked, evidence, options.probe)
+
+    def explain(self, kind: str, name: str, item: str, evidence: Evidence) -> Sequence[Link] | None:
+        process = _PROCESS.fullmatch(name)
+        if kind != "process" or not process:
+            return None
+        from .explain import trace_process
+
+        return trace_process(int(process[1]), require_limit(item), evidence)
+
+    def codes(self) -> Codes:
+        from ..containers.process import CODES as IN_CONTAINER
+        from .old_session_causes import CODES as OLD_SESSION
+
+        return ((self.names[0], OLD_SESSION), (self.names[0], IN_CONTAINER))

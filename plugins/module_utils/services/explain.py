@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Show the chain to what a new service gets, and to how many tasks a unit may hold."""
+
+from __future__ import annotations
+
+import pwd
+
+from ..core.cause import Link, cite
+from ..core.rlimit import RLIMITS, format_quantity
+from ..host.process import read_limits
+from ..host.user_managers import find_user_managers
+from ..processes.causes import format_pair
+from ..processes.explain import trace_files, trace_one
+from ..systemd.read import gather_default, gather_user_default
+from .diagnose import gather_levels
+from .measure import start_service
+from .policy import TASKS
+from .read import find_owned, read_most_tasks
+from .tasks_causes import predict_level
+from .tasks_max import find_default, read_default_tasks, read_unit_tasks
+from .tasks_read import cut_levels, read_levels
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from ..sessions.evidence import Evidence
+    from .tasks_causes import TasksLevel
+    from .tasks_read import Level
+
+NEW = "new-service:"
+_SYSTEM = "system"
+
+
+def trace_new_service(place: str, item: str, evidence: Evidence) -> list[Link]:
+    """Return the chain to what a service gets that states nothing, and what one got just now.
+
+    :param place: ``new-service:system``, or of a user by name.
+    :raises OSError: If a file cannot be read.
+    :raises ValueError: If there is no such manager, or it cannot be understood.
+    """
+    name = place[len(NEW) :]
+    uid = None if name == _SYSTEM else _find_manager(name, evidence)
+    new = start_service(uid)
+    if item == TASKS:
+        return list(_trace_levels(new.levels, uid, evidence))
+    if item not in RLIMITS:
+        raise ValueError(f"{item!r} is no limit; accepted are {', '.join((*RLIMITS, TASKS))}")
+    if uid is None:
+        pid, facts = 1, gather_default(evidence)
+    else:
+        pid = find_user_managers(evidence.processes)[uid].pid
+        facts = gather_user_default(uid, read_limits(pid), evidence)
+    got = format_pair(item, new.limits[item]) if new.limits else ""
+    how = "a service that was started to see" if new.limits else new.reason
+    links = [trace_one(pid, item), *trace_files(item, facts, evidence)]
+    if item == "nofile":
+        source = "fs.nr_open, above which no limit goes"
+        links.insert(0, Link("kernel", str(facts.manager.nr_open), source))
+    return [*links, Link("new service", got, how)]
+
+
+def _find_manager(user: str, evidence: Evidence) -> int:
+    """Return the uid of a user whose service manager runs.
+
+    :raises ValueError: If it does not, or there is no such user.
+    """
+    try:
+        uid = pwd.getpwnam(user).pw_uid
+    except KeyError:
+        raise ValueError(f"there is no user {user!r}") from None
+    if uid not in find_user_managers(evidence.processes):
+        raise ValueError(f"no service manager of {user} is running")
+    return uid
+
+
+def trace_tasks(unit: str, evidence: Evidence) -> list[Link]:
+    """Return all that bounds the tasks of a running unit, the widest first.
+
+    :raises OSError: If a file cannot be read.
+    :raises ValueError: If no such unit is running.
+    """
+    found = find_owned([unit], evidence.processes)[unit]
+    names = list(found)[:1]
+    levels = [one for name in names for one in cut_levels(read_levels(found[name][0].cgroup), name)]
+    if not levels:
+        raise ValueError(f"{unit} is not running, or its cgroup bounds no tasks")
+    return list(_trace_levels(levels, None, evidence))
+
+
+def _trace_levels(levels: Sequence[Level], uid: int | None, evidence: Evidence) -> Iterator[Link]:
+    """Yield what the kernel can hold, and for each unit what its files say and its cgroup has."""
+    highest = read_most_tasks()
+    source = "the lower of kernel.pid_max and kernel.threads-max"
+    yield Link("kernel", str(highest), source)
+    for level in reversed(gather_levels(levels, uid)):
+        value = format_quantity(predict_level(level, highest))
+        at, source = _find_source(level, highest)
+        yield Link(level.unit, value, source, evidence.find_change(at) if at else "")
+        yield Link("cgroup", format_quantity(level.seen or 0), level.path)
+
+
+def _find_source(level: TasksLevel, highest: int) -> tuple[str, str]:
+    """Return the file that bounds the tasks of a unit, and the line."""
+    own = [] if level.defaults_of else read_unit_tasks(level.kind, level.files)
+    ranked = own if own and own[-1].value else read_default_tasks(level.files)
+    if level.kind == "slice" and ranked is not own:
+        return "", "no file bounds it"
+    if ranked:
+        return ranked[-1].path, cite(ranked[-1])
+    return "", f"systemd's default, 15% of all: {find_default(highest)}"

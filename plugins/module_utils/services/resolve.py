@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Say what the files of a tree state for units, for systemd's managers and for logind."""
+
+from __future__ import annotations
+
+from ..core.declaration import Bound
+from ..core.resolved import describe
+from ..core.rlimit import ITEMS
+from ..systemd.limits import (
+    MANAGER,
+    Ignored,
+    Reading,
+    read_manager_limits,
+    read_unit_limits,
+    resolve_unit_limits,
+)
+from ..systemd.model import Files
+from ..systemd.unit_file import Source
+from ..systemd.unit_read import read_manager_files, read_unit_files
+from .logind_conf import KEY as REMOVE_IPC
+from .logind_conf import LOGIND, read_remove_ipc
+from .plan import USER_CONF
+from .policy import TASKS
+from .tasks_max import read_default_tasks, read_unit_tasks
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from ..core.resolved import Query
+
+
+def resolve_services(root: str, query: Query) -> Iterator[dict[str, object]]:
+    """Yield the limits of a unit, or of all that state none, and what logind removes."""
+    units = [query.unit, USER_CONF] if query.unit == MANAGER else [query.unit]
+    for unit in dict.fromkeys(units):
+        yield from _resolve_unit(root, unit)
+    yield from _resolve_logind(root)
+
+
+def _resolve_unit(root: str, unit: str) -> Iterator[dict[str, object]]:
+    """Yield the limits that systemd gives a unit, and the lines that it ignores.
+
+    :param unit: A unit of the system, or the file of a manager, the users' user.conf too.
+    """
+    place, is_manager = f"unit:{unit}", unit in (MANAGER, USER_CONF)
+    conf, conf_dropins = read_manager_files(root, unit if is_manager else MANAGER)
+    manager = read_manager_limits(conf, conf_dropins)
+    reading, files = Reading([], manager.ignored), Files(None, (), conf, tuple(conf_dropins))
+    if not is_manager:
+        main, dropins = read_unit_files(unit, root)
+        if main is None and dropins and unit.endswith(".slice"):
+            main = Source(unit, "[Slice]")  # systemd makes slices by itself.
+        if main is None or not main.text:
+            reason = f"{main.path} masks it" if main else "has no file in this tree"
+            yield {"place": place, "reason": reason}
+            return
+        reading = read_unit_limits(unit.rpartition(".")[2], main, dropins)
+        files = files._replace(main=main, dropins=tuple(dropins))
+    for line in reading.ignored:
+        yield {"place": place, "reason": f"ignored is {_quote(line)}"}
+    if reading.refused:
+        yield {"place": place, "reason": f"is not loaded: {_quote(reading.refused)}"}
+        return
+    for item, kind, bound in resolve_unit_limits(manager, reading):
+        yield describe(place, item, kind, bound, ITEMS[item].unit)
+    kind = unit.rpartition(".")[2]
+    ranked = [] if kind == "slice" else read_default_tasks(files)
+    ranked += [] if is_manager else read_unit_tasks(kind, files)
+    if ranked:
+        yield describe(place, TASKS, "value", Bound(ranked[-1], tuple(ranked[:-1])), "")
+
+
+def _resolve_logind(root: str) -> Iterator[dict[str, object]]:
+    """Yield whether logind removes a user's shared memory after the last login."""
+    conf, dropins = read_manager_files(root, LOGIND)
+    ranked = [
+        one._replace(value=one.text.partition("=")[2])
+        for one in read_remove_ipc(Files(None, (), conf, tuple(dropins)))
+    ]
+    if ranked:
+        yield describe("logind", REMOVE_IPC, "value", Bound(ranked[-1], tuple(ranked[:-1])), "")
+
+
+def _quote(line: Ignored) -> str:
+    return f'{line.path}:{line.line} "{line.text}": {line.reason}'

@@ -1,0 +1,191 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Find what a fresh session inherits before PAM runs: the limits of the process that starts it."""
+
+from __future__ import annotations
+
+import glob
+import os
+import re
+from typing import NamedTuple
+
+from ..core.declaration import Declaration
+from ..host.comm import read_comm
+from ..host.daemons import is_daemon, is_roots
+from ..host.door import find_paths, list_pids, open_file, read_handle, read_kernel_file
+from ..host.files import read_text, under
+from ..host.process import read_limits, read_parent, read_unit_pids
+from .sshd_config import MAIN_FILE, find_includes, find_use_pam
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from ..core.rlimit import Rlimit
+
+_PID_FILES = {
+    "sshd": "/run/sshd.pid",
+    "cron": "/run/crond.pid",
+    "crond": "/run/crond.pid",
+    "atd": "/run/atd.pid",
+}
+_UNITS = {"sshd": ("ssh.service", "sshd.service"), "cron": ("cron.service", "crond.service")}
+_UNITS["crond"] = _UNITS["cron"]
+_CGROUPS = ("/sys/fs/cgroup", "/sys/fs/cgroup/systemd", "/sys/fs/cgroup/unified")
+_FOLDERS = ("/usr/bin", "/usr/sbin", "/bin", "/sbin")
+_LARGEST = 64 * 2**20
+_GETTY_SLICES = ("system-getty.slice", "system-serial\\x2dgetty.slice")
+
+
+class Base(NamedTuple):
+    """The limits a session starts from. ``how`` says where they come from, or why none are known.
+
+    ``pid`` is the process they were read from, 0 where it is none.
+    """
+
+    limits: Mapping[str, Rlimit] | None
+    how: str
+    pid: int = 0
+
+
+def read_base_limits(
+    service: str, default: Mapping[str, Rlimit] | None = None, proc: str = "/proc"
+) -> Base:
+    """Return what a session of a service inherits from its daemon, as that daemon runs now.
+
+    su and sudo inherit from whoever calls them, so nothing is found for them here.
+
+    :param default: The service manager's default limits: they stand in where the daemon is
+        started only when somebody logs in.
+    """
+    pid = find_login_daemon(service, proc)
+    if pid is not None:
+        try:
+            return Base(
+                read_limits(pid, proc), f"inherited from {read_comm(pid, proc)} (pid {pid})", pid
+            )
+        except OSError:
+            pass  # It ended between the search and the look.
+    if default is not None and service in (*_UNITS, "login", "atd"):
+        return Base(default, "inherited from the service manager's defaults")
+    return Base(None, f"no process that starts sessions of {service} is running")
+
+
+def find_login_daemon(service: str, proc: str = "/proc") -> int | None:
+    """Return the process that sessions of a service descend from: sshd, cron, a getty."""
+    if service == "login":
+        return next(_find_gettys(proc), None)
+    for unit in _UNITS.get(service, (f"{service}.service",)):
+        # Without logind, sessions live on in their daemon's unit, of whichever user.
+        pids = [pid for pid in read_unit_pids(unit) if is_roots(pid, proc)]
+        if pids:
+            return next((pid for pid in pids if _is_first(pid, proc)), pids[0])
+    return _read_pid_file(_PID_FILES.get(service), proc)
+
+
+def is_installed(service: str) -> bool:
+    """Tell whether a host has the program that opens sessions of a service."""
+    program = service.partition("-")[0]
+    return find_login_daemon(service) is not None or _is_there(program)
+
+
+def _is_there(program: str) -> bool:
+    return any(os.access(f"{folder}/{program}", os.X_OK) for folder in _FOLDERS)
+
+
+def sets_limits(program: str) -> bool:
+    """Tell whether a program of the system can set resource limits of its own accord.
+
+    Looks for the name of the library call among those the program asks the linker for.
+    """
+    for folder in _FOLDERS:
+        try:
+            return b"setrlimit" in read_handle(open_file(f"{folder}/{program}"), _LARGEST, program)
+        except OSError:
+            continue
+    return False
+
+
+def has_locked_password(user: str, path: str = "/etc/shadow") -> bool:
+    """Tell whether shadow(5) marks a password as locked, as sshd asks where PAM is off."""
+    try:
+        lines = (read_text(path) or "").encode("latin-1").decode("utf-8", "replace").split("\n")
+        return any(line.startswith(f"{user}:!") for line in lines)
+    except OSError:
+        return False
+
+
+def _find_gettys(proc: str) -> Iterator[int]:
+    for slice_ in _GETTY_SLICES:
+        for folder in _CGROUPS:
+            here = f"{folder}/system.slice/{glob.escape(slice_)}/*.service"
+            for path in find_paths(here):
+                yield from read_unit_pids(os.path.basename(path), f"system.slice/{slice_}")
+    for name in sorted(list_pids(proc)):
+        comm = read_comm(name, proc)
+        if comm in ("agetty", "getty", "mingetty") and is_daemon(name, comm, (), proc):
+            yield name
+
+
+def _read_pid_file(path: str | None, proc: str) -> int | None:
+    """Return the process a pid file names, if it still is the daemon that the file is about."""
+    if path is None:
+        return None
+    try:
+        pid = int(read_text(path) or "")
+    except (OSError, ValueError):
+        return None
+    stem = os.path.basename(path)[:-4].rstrip("d")
+    comm = read_comm(pid, proc)
+    return pid if comm.startswith(stem) and is_daemon(pid, comm, (), proc) else None
+
+
+def _is_first(pid: int, proc: str) -> bool:
+    """Tell whether the service manager started a process itself."""
+    try:
+        return read_parent(pid, proc) == 1
+    except OSError:
+        return False  # It ended between the listing and the look.
+
+
+def read_use_pam(pid: int, proc: str = "/proc") -> Declaration:
+    """Return whether sshd puts its sessions through PAM: its command line, then its files.
+
+    :param pid: The running sshd, 0 where there is none.
+    :returns: The built-in ``no`` with line 0 where nothing states it.
+    :raises ValueError: If sshd would refuse its configuration.
+    """
+    command = _read_command(pid, proc) if pid else ""
+    option = re.search(r"-o ?['\"]?usepam[ =]+([a-z]+)", command, re.IGNORECASE)
+    if option:
+        return Declaration(f"command line of pid {pid}", 0, option[0], option[1].lower())
+    chosen = re.search(r" -f ?(/\S+)", command)
+    path = chosen[1] if chosen else MAIN_FILE
+    return find_use_pam(read_sshd_files(path), path) or Declaration(
+        path, 0, "UsePAM is not set", "no"
+    )
+
+
+def _read_command(pid: int, proc: str) -> str:
+    """Return the title of the process; sshd keeps its arguments in it."""
+    try:
+        content = read_kernel_file(f"{proc}/{pid}/cmdline")
+        return content.decode("utf-8", "replace").replace("\0", " ")
+    except OSError:
+        return ""
+
+
+def read_sshd_files(path: str, root: str = "/") -> dict[str, str]:
+    """Return a configuration of sshd and the files that it includes, by path."""
+    files: dict[str, str] = {}
+    waiting = [path]
+    while waiting:
+        path = waiting.pop()
+        if path not in files and os.path.isfile(under(path, root)):
+            text = (read_text(path, root) or "").encode("latin-1")
+            files[path] = text.decode("utf-8", "replace")
+            waiting += [
+                "/" + os.path.relpath(name, root)
+                for pattern in find_includes(files[path], path)
+                for name in find_paths(root.rstrip("/") + pattern)
+            ]
+    return files

@@ -1,0 +1,355 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Say why a fresh session gets less than a policy asks, by changing one thing after another.
+
+What is at fault first is put right in thought and the session is predicted again, until the
+requirement is met: each thing that had to change is a cause.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from ..core.cause import Cause, cite
+from ..core.declaration import Bound, Declaration
+from ..core.finding import Requirement
+from ..core.line_edit import edit_line
+from ..core.reader import Limit
+from ..core.remedy import Remedy, append_line, comment_out, replace_line
+from ..core.rlimit import ITEMS, UNLIMITED, Rlimit, format_quantity
+from ..core.user import User
+from .limits_conf import LimitsLine, format_limits, parse_limits_conf, parse_value
+from .model import Start, find_baseline, find_wanted, is_taken, predict_limits
+from .pam_limits import Dialect, Resolution, rank_domain, resolve_limits
+from .reach import Hindrance
+from .unread import Unread
+
+CODES = {
+    "pam-user-beats-wildcard": "a line for a user or a range of uids beats one for everyone",
+    "pam-user-beats-group": "a line for a user or a range of uids beats one for a group",
+    "pam-group-beats-wildcard": "a line for a group beats one for everyone",
+    "pam-later-file-wins": "of lines of one rank, that of the file that is read later counts",
+    "pam-later-line-wins": "of lines of one rank in one file, the last counts",
+    "pam-dash-wins": "a '-' line states soft and hard at once, over those stated before it",
+    "pam-dash-loses-hard": "a '-' line that loses its soft half loses its hard half as well",
+    "pam-stated-too-low": "the line that counts states too little, and no other states enough",
+    "pam-stated-too-high": "the line that counts states more than the policy's maximum",
+    "pam-hard-clamps-soft": "a hard limit that is lower takes the soft one down with it",
+    "pam-soft-alone": "a soft limit without a hard one does not raise the hard one",
+    "pam-two-field-line": "a line 'DOMAIN -' takes every limit from whom it matches",
+    "pam-above-nr-open": "the kernel refuses a nofile above fs.nr_open, and the old one stays",
+    "pam-may-not-raise": "what opens the session lacks CAP_SYS_RESOURCE, as in a container",
+    "pam-root-not-covered": "on this distribution '*' and groups never mean root",
+    "pam-file-not-read": "a file that would do is not read, because of its name or kind",
+    "pam-line-skipped": "a line that would do cannot be understood, and is skipped",
+    "pam-not-stated": "no line of a limits file is about this user and this limit",
+}
+
+_RELOGIN = "log in again"
+_SITE_FILE = "/etc/security/limits.d/95-site.conf"
+_RANKS = {0: "user", 1: "group", 4: "wildcard"}
+_LARGEST_NR_OPEN = 2147483584  # What the kernel takes for fs.nr_open (sysctl_nr_open_max).
+_MOST = 12  # Things put right in thought, one after another.
+
+
+class SessionFacts(NamedTuple):
+    """All that decides the limits of one user's session through one service.
+
+    ``lines`` are those that pam_limits reads, in its order. ``hindrances`` say why it does not
+    run, or reads something else. ``unread`` are entries of files that it passes over.
+    """
+
+    user: User
+    dialect: Dialect
+    lines: tuple[LimitsLine, ...]
+    start: Start
+    hindrances: tuple[Hindrance, ...] = ()
+    unread: tuple[Unread, ...] = ()
+
+    @property
+    def resolution(self) -> Resolution:
+        lines = self.lines
+        if self.hindrances:
+            lines = self.hindrances[0].lines or ()
+        return resolve_limits(list(lines), self.user, self.dialect, self.start.nr_open)
+
+
+def predict_session(facts: SessionFacts) -> dict[str, Rlimit]:
+    """Return the limits that the session will have."""
+    if facts.hindrances and facts.hindrances[0].lines is None:
+        return dict(facts.start.inherited)
+    return predict_limits(facts.resolution, facts.start)
+
+
+def find_session_causes(wanted: Requirement, facts: SessionFacts) -> list[Cause]:
+    """Return everything that keeps a session from a requirement, what comes first first.
+
+    There is none where the session is predicted to meet it.
+    """
+    causes: list[Cause] = []
+    for _attempt in range(_MOST):
+        if _meets(wanted, predict_session(facts)):
+            break
+        found = _find_next(wanted, facts)
+        if found is None:
+            break
+        cause, facts = found
+        causes.append(cause)
+    return causes
+
+
+def _meets(wanted: Requirement, limits: dict[str, Rlimit]) -> bool:
+    pair = limits[wanted.item]
+    return _is_enough(wanted, pair.soft if wanted.bound == "soft" else pair.hard)
+
+
+def _is_enough(wanted: Requirement, value: int | str) -> bool:
+    low, high = wanted.minimum, wanted.maximum
+    return (low is None or int(value) >= low) and (high is None or int(value) <= high)
+
+
+def _find_next(wanted: Requirement, facts: SessionFacts) -> tuple[Cause, SessionFacts] | None:
+    """Return what is at fault first, and the facts with that put right."""
+    if facts.hindrances:
+        return facts.hindrances[0].cause, facts._replace(hindrances=facts.hindrances[1:])
+    resolution, start = facts.resolution, facts.start
+    if resolution.stopped_by:
+        return _blame_stop(resolution.stopped_by, facts)
+    asked = find_wanted(wanted.item, resolution, start)
+    if not is_taken(wanted.item, asked, start._replace(may_raise=True)):
+        return _blame_nr_open(wanted, asked, resolution, facts)
+    if not is_taken(wanted.item, asked, start):
+        return _blame_capability(wanted.item, asked, resolution, facts)
+    bound = resolution.bounds.get((wanted.item, wanted.bound))
+    if bound is None:
+        return _blame_silence(wanted, facts)
+    if not _is_enough(wanted, bound.winner.value):
+        return _blame_winner(wanted, bound, facts)
+    hard = resolution.bounds.get((wanted.item, "hard"))
+    return _blame_clamp(wanted, bound, hard, facts)
+
+
+def _blame_stop(line: Declaration, facts: SessionFacts) -> tuple[Cause, SessionFacts]:
+    text = f"{cite(line)} takes every limit of the files from {facts.user.name}"
+    cause = Cause("pam-two-field-line", text, comment_out(line, _RELOGIN), line)
+    return cause, _without(line, facts)
+
+
+def _blame_nr_open(
+    wanted: Requirement, asked: Rlimit, resolution: Resolution, facts: SessionFacts
+) -> tuple[Cause, SessionFacts] | None:
+    """Blame the line that asks for more than the kernel gives, or the kernel."""
+    bound = resolution.bounds.get((wanted.item, "hard"))
+    if bound is None:
+        return None
+    line, nr_open = bound.winner, facts.start.nr_open
+    kept = _format_pair(wanted.item, facts.start.inherited[wanted.item])
+    text = (
+        f"{cite(line)} asks for more than fs.nr_open, {nr_open}: the kernel refuses it, and the"
+        f" session keeps {kept}"
+    )
+    code, others = "pam-above-nr-open", [one for one in bound.shadowed if one.value != line.value]
+    if any(isinstance(one.value, int) and one.value <= nr_open for one in others):
+        return Cause(code, text, comment_out(line, _RELOGIN), line), _without(line, facts)
+    if asked.hard > _LARGEST_NR_OPEN:
+        return _restate(code, text, wanted, line, facts)
+    command = ("sysctl", "-w", f"fs.nr_open={asked.hard}")
+    file = append_line("/etc/sysctl.d/95-site.conf", f"fs.nr_open = {asked.hard}")
+    remedy = Remedy("raise fs.nr_open, now and at boot", (command, *file.commands), _RELOGIN)
+    raised = facts.start._replace(nr_open=asked.hard)
+    return Cause(code, text, remedy, line), facts._replace(start=raised)
+
+
+def _blame_capability(
+    item: str, asked: Rlimit, resolution: Resolution, facts: SessionFacts
+) -> tuple[Cause, SessionFacts]:
+    """Blame that nobody here may raise a hard limit, whatever the files say."""
+    bound = resolution.bounds.get((item, "hard"))
+    who = cite(bound.winner) if bound else "what process 1 has"
+    kept = _format_pair(item, facts.start.inherited[item])
+    text = (
+        f"{who} is above the hard limit, which nobody without CAP_SYS_RESOURCE may raise: the"
+        f" kernel refuses it, and the session keeps {kept}"
+    )
+    pair = ":".join(str(-1 if value >= UNLIMITED else value) for value in asked)
+    remedy = Remedy(
+        f"start the container with --ulimit {item}={pair}, or with --cap-add SYS_RESOURCE; where"
+        " it is none, let the service that opens the session keep CAP_SYS_RESOURCE"
+    )
+    raised = facts.start._replace(may_raise=True)
+    at = bound.winner if bound else None
+    return Cause("pam-may-not-raise", text, remedy, at), facts._replace(start=raised)
+
+
+def _blame_winner(
+    wanted: Requirement, bound: Bound, facts: SessionFacts
+) -> tuple[Cause, SessionFacts]:
+    """Blame the line that counts, which does not state enough."""
+    line = bound.winner
+    rivals = tuple(one for one in bound.shadowed if _is_enough(wanted, one.value))
+    if not rivals:
+        low = wanted.minimum is not None and int(line.value) < wanted.minimum
+        text = f"{cite(line)} states too {'little' if low else 'much'}"
+        code = "pam-stated-too-low" if low else "pam-stated-too-high"
+        return _restate(code, text, wanted, line, facts)
+    best = rivals[-1]
+    ranks = [_rank(one, facts) for one in (line, best)]
+    names = [_RANKS[rank] for rank in ranks]
+    verb = "is read after and beats" if ranks[0] == ranks[1] else "beats"
+    text = f"{cite(line)} ({names[0]}) {verb} {cite(best)} ({names[1]})"
+    remedy = comment_out(line, _RELOGIN, "set override: true")
+    return Cause(_code(line, best, ranks), text, remedy, line, rivals), _without(line, facts)
+
+
+def _code(line: Declaration, rival: Declaration, ranks: list[int]) -> str:
+    if ranks[0] != ranks[1]:
+        return f"pam-{_RANKS[ranks[0]]}-beats-{_RANKS[ranks[1]]}"
+    if line.path != rival.path:
+        return "pam-later-file-wins"
+    dashes = [one.text.split()[1] == "-" for one in (line, rival)]
+    return "pam-dash-wins" if dashes == [True, False] else "pam-later-line-wins"
+
+
+def _rank(line: Declaration, facts: SessionFacts) -> int:
+    rank = rank_domain(_find_line(line, facts).domain, facts.user, facts.dialect)
+    return 0 if rank is None else rank
+
+
+def _blame_clamp(
+    wanted: Requirement, bound: Bound, hard: Bound | None, facts: SessionFacts
+) -> tuple[Cause, SessionFacts] | None:
+    """Blame the hard limit that takes a good soft one down with it."""
+    if hard is None:
+        base = find_baseline(wanted.item, facts.start)
+        text = (
+            f"{cite(bound.winner)} does not raise the hard limit,"
+            f" {format_quantity(base.hard, ITEMS[wanted.item].unit)}, and stays below it"
+        )
+        return _state("pam-soft-alone", text, wanted._replace(bound="hard"), facts, bound.winner)
+    line = hard.winner
+    text = f"{cite(line)} takes the soft limit of {cite(bound.winner)} down with it"
+    rivals = tuple(one for one in hard.shadowed if _is_enough(wanted, one.value))
+    if rivals:
+        ranks = [_rank(one, facts) for one in (line, rivals[-1])]
+        verb = "is read after" if ranks[0] == ranks[1] else "beats"
+        names = [_RANKS[rank] for rank in ranks]
+        text += f": it ({names[0]}) {verb} {cite(rivals[-1])} ({names[1]})"
+        remedy = comment_out(line, _RELOGIN, "set override: true")
+        cause = Cause("pam-hard-clamps-soft", text, remedy, line, rivals)
+        return cause, _without(line, facts)
+    return _restate("pam-hard-clamps-soft", text, wanted._replace(bound="hard"), line, facts)
+
+
+def _blame_silence(wanted: Requirement, facts: SessionFacts) -> tuple[Cause, SessionFacts] | None:
+    """Blame what keeps a limit unstated: a line of others, a file not read, or nobody's word."""
+    for entry in facts.unread:
+        if _would_do(wanted, entry.line, facts):
+            return _blame_unread(entry, facts)
+    dash = _find_lost_dash(wanted, facts)
+    if dash:
+        return _blame_dash(dash, facts)
+    everyone = facts._replace(dialect=facts.dialect._replace(wildcard_root=True))
+    for line in facts.lines if facts.user.uid == 0 else ():
+        if _would_do(wanted, line, everyone):
+            at = _declare(line)
+            text = f"{cite(at)} does not cover root on this distribution"
+            return _state("pam-root-not-covered", text, wanted, facts, at)
+    base = _format_pair(wanted.item, find_baseline(wanted.item, facts.start))
+    text = (
+        f"no limits file states {wanted.item} {wanted.bound} for {facts.user.name}, so that the"
+        f" session starts with {base}"
+    )
+    return _state("pam-not-stated", text, wanted, facts, None)
+
+
+def _blame_unread(entry: Unread, facts: SessionFacts) -> tuple[Cause, SessionFacts]:
+    at = _declare(entry.line)
+    text = f"{cite(at)} has no effect: {entry.reason}"
+    others = tuple(one for one in facts.unread if one != entry)
+    if entry.instead:
+        cause = Cause("pam-line-skipped", text, replace_line(at, entry.instead, _RELOGIN), at)
+        added = parse_limits_conf(entry.instead, at.path)
+    else:
+        folder = at.path.rpartition("/")[0]
+        command = ("mv", "-nT", at.path, f"{folder}/{entry.name}")
+        remedy = Remedy(f"rename the file to {entry.name}", (command,), _RELOGIN)
+        cause = Cause("pam-file-not-read", text, remedy, at)
+        added = [one.line for one in facts.unread if one.line.path == at.path]
+        others = tuple(one for one in others if one.line.path != at.path)
+    return cause, facts._replace(lines=(*facts.lines, *added), unread=others)
+
+
+def _find_lost_dash(wanted: Requirement, facts: SessionFacts) -> LimitsLine | None:
+    """Return a '-' line whose hard half is lost, since its soft half was."""
+    if wanted.bound != "hard":
+        return None
+    dashes = (line for line in facts.lines if len(line.types) == 2)
+    return next((line for line in dashes if _would_do(wanted, line, facts)), None)
+
+
+def _blame_dash(dash: LimitsLine, facts: SessionFacts) -> tuple[Cause, SessionFacts]:
+    at = _declare(dash)
+    text = f"{cite(at)} loses its hard half with its soft half to a line before it"
+    fields = (dash.fields[0], "hard", *dash.fields[2:])
+    added = " ".join(fields)
+    remedy = Remedy(f'add "{added}" below it', edit_line(at, f"a\\{added}"), _RELOGIN)
+    index = facts.lines.index(dash) + 1
+    lines = (*facts.lines[:index], dash._replace(fields=fields), *facts.lines[index:])
+    return Cause("pam-dash-loses-hard", text, remedy, at), facts._replace(lines=lines)
+
+
+def _would_do(wanted: Requirement, line: LimitsLine, facts: SessionFacts) -> bool:
+    """Tell whether a line alone would state enough for the user."""
+    if line.item != wanted.item or wanted.bound not in line.types:
+        return False
+    if rank_domain(line.domain, facts.user, facts.dialect) is None:
+        return False
+    value = parse_value(line.item, line.fields[3], facts.start.nr_open)
+    return value is not None and _is_enough(wanted, value)
+
+
+def _state(
+    code: str, text: str, wanted: Requirement, facts: SessionFacts, at: Declaration | None
+) -> tuple[Cause, SessionFacts]:
+    """Blame that nothing is stated; the remedy states it for the user alone."""
+    line = _write(facts.user.name, wanted)
+    added = parse_limits_conf(line, _SITE_FILE)
+    cause = Cause(code, text, append_line(_SITE_FILE, line, _RELOGIN), at)
+    return cause, facts._replace(lines=(*facts.lines, *added))
+
+
+def _restate(
+    code: str, text: str, wanted: Requirement, line: Declaration, facts: SessionFacts
+) -> tuple[Cause, SessionFacts]:
+    """Blame a line that nobody else would do better than; the remedy writes it right."""
+    old = _find_line(line, facts)
+    written = _write(old.domain, wanted)
+    (new,) = parse_limits_conf(written, line.path)
+    lines = tuple(new._replace(line=one.line) if one == old else one for one in facts.lines)
+    cause = Cause(code, text, replace_line(line, written, _RELOGIN), line)
+    return cause, facts._replace(lines=lines)
+
+
+def _write(domain: str, wanted: Requirement) -> str:
+    """Return the line that states what is required."""
+    value = wanted.maximum if wanted.minimum is None else wanted.minimum
+    limit = Limit(soft=value) if wanted.bound == "soft" else Limit(hard=value)
+    (line,) = format_limits(domain, {wanted.item: limit})
+    return line
+
+
+def _without(line: Declaration, facts: SessionFacts) -> SessionFacts:
+    kept = tuple(one for one in facts.lines if (one.path, one.line) != (line.path, line.line))
+    return facts._replace(lines=kept)
+
+
+def _find_line(line: Declaration, facts: SessionFacts) -> LimitsLine:
+    return next(one for one in facts.lines if (one.path, one.line) == (line.path, line.line))
+
+
+def _declare(line: LimitsLine) -> Declaration:
+    return Declaration(line.path, line.line, line.text, line.fields[-1])
+
+
+def _format_pair(item: str, pair: Rlimit) -> str:
+    unit = ITEMS[item].unit
+    return ":".join(format_quantity(value, unit) for value in pair)

@@ -1,0 +1,143 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Judge fresh sessions, and what shells make of them, against a policy."""
+
+from __future__ import annotations
+
+from ..core.cause import Outlook
+from ..core.finding import PASS, Finding, Observation, Requirement, judge
+from ..host.users import find_connecting_user, find_member, read_user
+from .measure import measure_sessions, pick_users
+from .rules import covers_everyone, find_limits, named_groups, named_users
+from .shell_limits_measure import measure_shells
+from .verdict import Told, judge_session
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator, Mapping, Sequence
+
+    from ..core.reader import Limit
+    from .diagnose import Seen
+    from .evidence import Evidence
+    from .measure import SessionResult
+    from .policy import SessionRule
+    from .shell_limits_measure import ShellResult
+
+_GOOD = Outlook(PASS, "", PASS)
+_MOST_SAMPLES = 5
+
+
+def check_sessions(
+    rules: tuple[SessionRule, ...],
+    users: Sequence[str] | None,
+    services: Sequence[str],
+    probe: str,
+    evidence: Evidence,
+) -> Iterator[Finding]:
+    """Yield the findings of a fresh session of each user through each way in.
+
+    :param users: By default those who stand for all that the rules mean.
+    :param probe: ``quiet``, ``full`` or ``predict``; the last opens none.
+    """
+    named, sample = {*named_users(rules), *(users or ())}, ""
+    if users is None:
+        users = _choose_users(rules)
+        sample = users[-1] if users and covers_everyone(rules) else ""
+    wanted = [(service, user) for user in users for service in services]
+    if not users:
+        reason = "no user of this host can stand for those that the policy means"
+        yield from _unknown_sessions("session:*", rules, reason)
+    if probe == "predict":
+        for service, user in wanted:
+            reason = "no session was opened (probe: predict)"
+            yield from _unknown_sessions(f"session:{user}@{service}", rules, reason)
+        return
+    results = measure_sessions(wanted, probe)
+    results += _look_further(results, sample, services, probe)
+    seen, unseen = _look(rules, results, named)
+    yield from unseen
+    passed = all(finding.status == PASS for one in seen for finding in one[1])
+    if passed and evidence.nr_open_at_boot == evidence.nr_open:
+        # The files give the same after a boot, so there is nothing to explain.
+        for one in seen:
+            yield from (finding._replace(outlook=_GOOD) for finding in one[1])
+    else:
+        from .diagnose import explain_sessions  # Long, and seldom needed.
+
+        yield from explain_sessions(seen, evidence)
+
+
+def _look_further(
+    results: Sequence[SessionResult], sample: str, services: Sequence[str], probe: str
+) -> list[SessionResult]:
+    """Return sessions of another user where none opens of the one who stands for everybody.
+
+    A user may see to that, as by many logins where pam_limits has a ``maxlogins``.
+    """
+    tried = {result.user for result in results}
+    if not sample or any(one.limits is not None for one in results if one.user == sample):
+        return []
+    for user in pick_users(_MOST_SAMPLES):
+        more = [] if user in tried else measure_sessions([(way, user) for way in services], probe)
+        if any(one.limits is not None for one in more):
+            return more
+    return []
+
+
+def _look(
+    rules: tuple[SessionRule, ...], results: Sequence[SessionResult], named: Collection[str]
+) -> tuple[list[Seen], list[Finding]]:
+    """Judge sessions; those of users that the host does not have are unknown.
+
+    :param named: Those who are asked for themselves, and do not stand for others.
+    """
+    shells = measure_shells(results, _list_items(rules))
+    seen: list[Seen] = []
+    unseen: list[Finding] = []
+    for result in results:
+        place = f"session:{result.user}@{result.service}"
+        account = read_user(result.user)
+        if account is None:
+            unseen += _unknown_sessions(place, rules, result.reason)
+            continue
+        shell = shells.get((result.service, result.user))
+        wanted, is_named = find_limits(rules, account), result.user in named
+        findings = judge_measured(place, wanted, result, shell, is_named)
+        seen.append((result, findings, shell))
+    return seen, unseen
+
+
+def judge_measured(
+    place: str,
+    wanted: Mapping[str, Limit],
+    result: SessionResult,
+    shell: ShellResult | None,
+    is_named: bool = False,
+) -> list[Finding]:
+    """Judge one session, and what the shell then makes of it."""
+    given, own = Told(result.limits, result.how, result.reason), None
+    if shell:
+        first = shell.given
+        given = Told(first.limits, first.how, first.reason) if first else given
+        own = Told(shell.limits, shell.how, shell.reason)
+    account = read_user(result.user)
+    owner = "" if account and account.uid == 0 else result.user
+    return judge_session(place, wanted, given, own, owner, is_named)
+
+
+def _unknown_sessions(place: str, rules: tuple[SessionRule, ...], reason: str) -> Iterator[Finding]:
+    for item in _list_items(rules):
+        yield judge(Requirement(place, item, "soft"), Observation(None, "", reason))
+
+
+def _list_items(rules: tuple[SessionRule, ...]) -> list[str]:
+    return list(dict.fromkeys(item for rule in rules for item in rule.limits))
+
+
+def _choose_users(rules: tuple[SessionRule, ...]) -> list[str]:
+    """Return users that stand for all that the rules mean."""
+    chosen = named_users(rules)
+    chosen += [member for member in map(find_member, named_groups(rules)) if member]
+    if covers_everyone(rules):
+        connecting = find_connecting_user()
+        chosen += [connecting] if connecting else pick_users(1)
+    return list(dict.fromkeys(chosen))

@@ -1,0 +1,211 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Say why sessions fall short, and whether the next ones and those after a boot will."""
+
+from __future__ import annotations
+
+import pwd
+from typing import NamedTuple
+
+from ..core.cause import Link, Outlook, cite
+from ..core.finding import FAIL, UNKNOWN, Finding, judge, observe_limit
+from ..core.rlimit import ITEMS, format_quantity
+from ..host.capabilities import may_raise_limits
+from ..host.process import read_process, read_start_time
+from ..host.users import read_user
+from .base_read import is_installed
+from .causes import SessionFacts, find_session_causes, predict_session
+from .evidence import Evidence, format_time
+from .measure import measure_sessions
+from .model import Start, find_baseline
+from .reach import Hindrance, find_bypass, find_hindrances
+from .rivals import keep_rivals
+from .shell_causes import find_shell_causes
+from .shell_limits_measure import measure_shells
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from typing import Optional
+
+    from ..core.cause import Cause
+    from ..core.rlimit import Rlimit
+    from .measure import SessionResult
+    from .shell_limits_measure import ShellResult
+
+    Seen = tuple[SessionResult, Sequence[Finding], Optional[ShellResult]]
+
+
+class Foretold(NamedTuple):
+    """What decides a session, and the limits that follow from it."""
+
+    facts: SessionFacts
+    limits: dict[str, Rlimit]
+
+
+def explain_sessions(seen: Sequence[Seen], evidence: Evidence) -> Iterator[Finding]:
+    """Yield the findings with their causes, and with what comes next.
+
+    :param seen: Each session that was opened, its findings, and what its shell did if it was asked.
+    """
+    for result, findings, shell in seen:
+        facts = gather_session(result, evidence)
+        if facts is None:
+            yield from findings
+            continue
+        start = facts.start._replace(nr_open=evidence.nr_open_at_boot)
+        now, booted = (_foretell(facts), _foretell(facts._replace(start=start)))
+        for finding in findings:
+            known = finding.requirement.item in facts.start.inherited
+            if finding.status == UNKNOWN:
+                explained = _explain_closed(finding, facts, result)
+            else:
+                explained = _explain(finding, now, booted, (result, shell)) if known else finding
+            yield _for_jobs(explained) if result.service.startswith("cron") else explained
+
+
+def _explain_closed(finding: Finding, facts: SessionFacts, result: SessionResult) -> Finding:
+    """Name what keeps a session from being opened, where that is what keeps PAM from its files."""
+    if result.limits is not None or not facts.hindrances or not is_installed(result.service):
+        return finding
+    return finding._replace(causes=(facts.hindrances[0].cause,))
+
+
+def _foretell(facts: SessionFacts) -> Foretold:
+    return Foretold(facts, predict_session(facts))
+
+
+def _explain(
+    finding: Finding,
+    now: Foretold,
+    booted: Foretold,
+    seen: tuple[SessionResult, ShellResult | None],
+) -> Finding:
+    result, shell = seen
+    wanted, observed = finding.requirement, finding.observation.value
+    foretold = observe_limit(wanted, now.limits, "", "").value
+    if foretold != observe_limit(wanted, result.limits, "", "").value:
+        return finding._replace(outlook=Outlook(finding.status, "", UNKNOWN))
+    at_boot = judge(wanted, observe_limit(wanted, booted.limits, "", "")).status
+    causes: list[Cause] = []
+    if finding.status == FAIL and observed != foretold and shell:
+        lines = shell.lines if finding.owner or shell.given is None else shell.given.lines
+        home = find_home(result.user)
+        causes += find_shell_causes(wanted, observed, lines, result.user, home)
+        at_boot = FAIL
+    if FAIL in (finding.status, at_boot):
+        facts = now.facts if finding.status == FAIL else booted.facts
+        causes += find_session_causes(wanted, facts)
+    return finding._replace(causes=tuple(causes), outlook=Outlook(finding.status, "", at_boot))
+
+
+def find_home(user: str) -> str:
+    """Return a user's home; nothing for one that the host does not know."""
+    try:
+        return pwd.getpwnam(user).pw_dir
+    except KeyError:
+        return ""
+
+
+def _for_jobs(finding: Finding) -> Finding:
+    """Say of a job of cron what comes after a remedy: nobody logs in again."""
+    causes = tuple(
+        cause._replace(remedy=cause.remedy._replace(then="the next job has it"))
+        for cause in finding.causes
+    )
+    return finding._replace(causes=causes)
+
+
+def gather_session(result: SessionResult, evidence: Evidence) -> SessionFacts | None:
+    """Return all that decides one session, or nothing where that is not known."""
+    user = read_user(result.user)
+    if user is None or result.base is None:
+        return None
+    try:
+        found = list(_find_hindrances(result.service, evidence))
+    except ValueError:
+        return None
+    hindrances = tuple(
+        one._replace(lines=one.lines and keep_rivals(one.lines, user, evidence.dialect))
+        for one in found
+    )
+    start = Start(
+        result.base,
+        evidence.limits_of_pid_1,
+        evidence.nr_open,
+        evidence.resets_limits(result.service),
+        may_raise_limits(),
+    )
+    unread = evidence.unread_lines
+    lines = evidence.lines_of(user)
+    return SessionFacts(user, evidence.dialect, lines, start, hindrances, unread)
+
+
+def _find_hindrances(service: str, evidence: Evidence) -> Iterator[Hindrance]:
+    bypass = find_bypass(evidence.use_pam, evidence.sshd_unit) if service == "sshd" else None
+    if bypass:
+        yield bypass
+    yield from find_hindrances(
+        service,
+        evidence.pam_files,
+        evidence.find_missing_modules(service),
+        evidence.read_confs(service),
+        evidence.dialect,
+    )
+
+
+def trace_session(user: str, service: str, item: str, evidence: Evidence) -> Iterator[Link]:
+    """Yield the chain from the kernel to a fresh session of a user, link by link.
+
+    :raises ValueError: If there is no such user, or the session cannot be understood.
+    """
+    (result,) = measure_sessions([(service, user)])
+    facts = gather_session(result, evidence)
+    if facts is None:
+        raise ValueError(result.reason or f"no session of {user} through {service} is known")
+    unit = ITEMS[item].unit
+    yield from _trace_start(item, facts, result.how)
+    yield from _trace_lines(item, facts, evidence)
+    yield Link("predicted", _format(predict_session(facts)[item], unit), "what follows from these")
+    if result.limits is None or item not in result.limits:
+        yield Link("session", "unknown", result.reason or f"{item} is set after PAM")
+        return
+    yield Link("session", _format(result.limits[item], unit), "measured in a fresh one")
+    shell = measure_shells([result], [item]).get((service, user))
+    for line in shell.lines if shell else ():
+        since = evidence.find_change(line.at.path)
+        yield Link("startup file", str(line.at.value), cite(line.at), since)
+    if shell and shell.limits:
+        yield Link("shell", _format(shell.limits[item], unit), shell.how)
+
+
+def _trace_start(item: str, facts: SessionFacts, how: str) -> Iterator[Link]:
+    """Yield what a session has before pam_limits reads a line."""
+    start, unit = facts.start, ITEMS[item].unit
+    if item == "nofile":
+        yield Link("kernel", str(start.nr_open), "fs.nr_open, above which no limit goes")
+    since = format_time(read_start_time(read_process(1)))
+    yield Link("process 1", _format(start.of_pid_1[item], unit), "/proc/1/limits", since)
+    yield Link("inherited", _format(start.inherited[item], unit), how)
+    if not start.may_raise:
+        yield Link("capability", "", "CAP_SYS_RESOURCE is missing: no hard limit can be raised")
+    for hindrance in facts.hindrances:
+        yield Link("PAM", "", hindrance.cause.text)
+    if start.resets and not facts.hindrances:
+        base = _format(find_baseline(item, start), unit)
+        yield Link("baseline", base, "pam_limits starts over from process 1")
+
+
+def _trace_lines(item: str, facts: SessionFacts, evidence: Evidence) -> Iterator[Link]:
+    """Yield the lines that compete, and the one that counts, bound by bound."""
+    for kind in ("soft", "hard"):
+        bound = facts.resolution.bounds.get((item, kind))
+        if bound is None:
+            continue
+        for line in (*bound.shadowed, bound.winner):
+            value = format_quantity(int(line.value), ITEMS[item].unit)
+            counts = "counts" if line == bound.winner else "is beaten"
+            yield Link(f"{kind} {counts}", value, cite(line), evidence.find_change(line.path))
+
+
+def _format(pair: Rlimit, unit: str) -> str:
+    return ":".join(format_quantity(value, unit) for value in pair)

@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Foretell the sessions of an image from its files."""
+
+from __future__ import annotations
+
+from ..core.finding import UNKNOWN, Requirement, require_limits
+from ..core.forecast import Forecast
+from ..core.user import User
+from ..host.files import read_text
+from .causes import SessionFacts
+from .forecast import foretell_session
+from .model import Start
+from .pam_limits import find_obstacle
+from .pam_stack import find_pam_limits, find_service_file, flatten, read_limits_options
+from .reach import find_bypass, find_hindrances
+from .rules import covers_everyone, find_limits, named_groups, named_users
+from .tree_read import Tree, read_tree_use_pam, read_tree_user
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from ..core.check_options import Options
+    from ..core.place import Foretold
+    from ..core.reader import Limit
+    from .policy import SessionRule
+    from .reach import Hindrance
+
+_NOBODY = 2**31  # The number of whoever stands for users that an image does not have yet.
+
+
+def foresee_sessions(rules: Sequence[SessionRule], options: Options, tree: Tree) -> Foretold:
+    """Yield what logins will have of those whom the rules mean."""
+    for name in _choose_users(rules) if options.users is None else options.users:
+        place, reason, limits = f"session:{name}", "no rule of the policy is about them", {}
+        try:
+            user = _STAND_INS.get(name[:1], _read_user)(name, tree)
+            limits = find_limits(rules, user)
+        except ValueError as exc:
+            reason = str(exc)
+        if not limits:
+            yield Requirement(place, "all", "value"), Forecast(UNKNOWN, reason=reason)
+        for service in options.services if limits else ():
+            yield from _look_at_session(user, service, limits, tree)
+
+
+def _choose_users(rules: Sequence[SessionRule]) -> list[str]:
+    """Return who stands for all that the rules mean; an image may have none of them yet."""
+    groups = [f"@{name}" for name in named_groups(rules)]
+    everyone = ["*"] if covers_everyone(rules) else []
+    return list(dict.fromkeys([*named_users(rules), *groups, *everyone]))
+
+
+def _read_user(name: str, tree: Tree) -> User:
+    return read_tree_user(tree.root, name)
+
+
+_STAND_INS: Mapping[str, Callable[[str, Tree], User]] = {
+    "*": lambda name, _tree: User(name, _NOBODY, _NOBODY),
+    "@": lambda name, _tree: User(name, _NOBODY, _NOBODY, frozenset({name[1:]})),
+}
+
+
+def _look_at_session(user: User, service: str, limits: Mapping[str, Limit], tree: Tree) -> Foretold:
+    place = f"session:{user.name}@{service}"
+    missing = find_obstacle(tree.limits_files, tree.hanging, user, tree.dialect)
+    trouble = f"{missing} is missing, and PAM refuses every login" if missing else ""
+    hindrances: tuple[Hindrance, ...] = ()
+    try:
+        hindrances = tuple(_find_hindrances(service, tree))
+    except ValueError as exc:
+        trouble = str(exc)
+    start = Start({}, {}, tree.nr_open, tree.dialect.resets)
+    facts = SessionFacts(user, tree.dialect, tree.lines_of(user), start, hindrances)
+    for wanted in require_limits(place, limits):
+        if trouble or wanted.bound == "value":
+            yield wanted, Forecast(UNKNOWN, reason=trouble)
+        else:
+            yield wanted, foretell_session(wanted, facts)
+
+
+def _find_hindrances(service: str, tree: Tree) -> Iterator[Hindrance]:
+    """Yield why the limits files do not count for a service of the tree.
+
+    :raises ValueError: If there is none of that name, or libpam refuses it.
+    """
+    if service == "cron" and find_service_file(service, tree.pam_files) is None:
+        service = "crond"  # As Red Hat has it.
+    if find_service_file(service, tree.pam_files) is None:
+        raise ValueError(f"no PAM service {service!r} in this image")
+    if service == "sshd":
+        bypass = find_bypass(read_tree_use_pam(tree.root), "ssh.service")
+        yield from filter(None, [bypass])
+    calls = find_pam_limits(flatten(service, "session", tree.pam_files))
+    named = {read_limits_options(call).conf for call in calls}
+    confs = {path: read_text(path, tree.root) for path in named if path}
+    texts = {path: text for path, text in confs.items() if text is not None}
+    yield from find_hindrances(service, tree.pam_files, (), texts, tree.dialect)

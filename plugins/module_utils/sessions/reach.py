@@ -1,0 +1,167 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Say why pam_limits does not run in a service's sessions, or reads something else."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from bisect import bisect_left
+from typing import NamedTuple
+
+from ..core.cause import Cause, cite
+from ..core.declaration import Declaration
+from ..core.line_edit import edit_line, find_row, refuse
+from ..core.remedy import Remedy, append_line, prepend_line, replace_line
+from .limits_conf import LimitsLine, parse_limits_conf
+from .pam_limits import LIMITS_CONF, Dialect
+from .pam_stack import PamLine, find_pam_limits, find_service_file, flatten, read_limits_options
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator, Mapping, Sequence
+
+CODES = {
+    "sshd-without-pam": "sshd does not use PAM, so no limits file counts for its sessions",
+    "pam-limits-missing": "the service's PAM stack does not call pam_limits",
+    "pam-limits-elsewhere": "pam_limits reads the file that conf= names, and nothing else",
+    "pam-limits-fails": "pam_limits fails, and the stack does not mind",
+    "pam-limits-skipped": "an earlier line of the PAM stack ends it or jumps over pam_limits",
+    "pam-service-missing": "the service has no PAM file, and the one of 'other' counts",
+}
+
+_RELOGIN = "log in again"
+_CALL = "session required pam_limits.so"
+_COMMENTED = re.compile(r"[ \t]*#[# \t]*session[ \t]+.*\bpam_limits\b.*")
+_JUMP = re.compile(r"\b(?:success|ignore|default)=([1-9][0-9]*)\b")
+
+
+class Hindrance(NamedTuple):
+    """Why the limits files do not count; ``lines`` are those that do instead, if any do."""
+
+    cause: Cause
+    lines: tuple[LimitsLine, ...] | None = None
+
+
+def find_bypass(use_pam: Declaration, unit: str) -> Hindrance | None:
+    """Return why PAM has no say in the sessions of sshd, if it has none.
+
+    :param unit: The unit of sshd, which must read its configuration again.
+    """
+    if use_pam.value == "yes":
+        return None
+    reload = ("systemctl", "reload-or-restart", unit)
+    if use_pam.line:
+        remedy = replace_line(use_pam, "UsePAM yes", _RELOGIN)
+        text = f"{cite(use_pam)} keeps PAM, and with it every limits file, out of sshd's sessions"
+    else:
+        remedy = prepend_line(use_pam.path, "UsePAM yes", _RELOGIN)
+        text = f"{use_pam.path}: {use_pam.text}, so that no limits file counts for sshd's sessions"
+    remedy = remedy._replace(commands=(*remedy.commands, reload) if remedy.commands else ())
+    return Hindrance(Cause("sshd-without-pam", text, remedy, use_pam))
+
+
+def find_hindrances(
+    service: str,
+    files: Mapping[str, str],
+    missing: Collection[str],
+    confs: Mapping[str, str],
+    dialect: Dialect,
+) -> Iterator[Hindrance]:
+    """Yield why the limits files do not count for a service, in the order of the stack.
+
+    :param files: Text of every PAM service file, by path.
+    :param missing: Modules that the host lacks.
+    :param confs: Text of the files that ``conf=`` names, those that exist.
+    :raises ValueError: If libpam refuses the service.
+    """
+    lines = flatten(service, "session", files)
+    calls = find_pam_limits(lines)
+    if not calls:
+        yield Hindrance(_blame_absence(service, files))
+        return
+    skippers = list(_find_skippers(lines, calls))
+    reached = [call for call, skipper in zip(calls, skippers) if skipper is None]
+    if not reached and skippers[-1]:
+        yield Hindrance(_blame_skipper(skippers[-1], calls[-1], files))
+    last = (reached or calls)[-1]
+    conf = read_limits_options(last).conf
+    if last.module in missing or (conf is not None and conf not in confs):
+        yield Hindrance(_blame_failure(last, conf, files))
+    elif conf is not None and conf != LIMITS_CONF:
+        read = parse_limits_conf(confs[conf], conf, dialect.line_length)
+        yield Hindrance(_blame_conf(last, conf, files), tuple(read))
+
+
+def _declare(line: PamLine) -> Declaration:
+    words = [line.kind, line.control, line.module, *line.args]
+    return Declaration(line.path, line.line, " ".join(words), line.module)
+
+
+def _blame_absence(service: str, files: Mapping[str, str]) -> Cause:
+    path = find_service_file(service, files)
+    if path is None:
+        text = f"there is no PAM file for {service}, and 'other' does not call pam_limits"
+        made = f"/etc/pam.d/{service}"
+        target = shlex.quote(made)
+        line = f"[ ! -e {target} ] && {{ cat /etc/pam.d/other; echo; echo '{_CALL}'; }} > {target}"
+        line += refuse(made, "is there by now: nothing was done.")
+        remedy = Remedy("make one: that of 'other', with pam_limits", (("sh", "-c", line),))
+        return Cause("pam-service-missing", text, remedy._replace(then=_RELOGIN))
+    for number, line in enumerate(files[path].split("\n"), 1):
+        if _COMMENTED.fullmatch(line):
+            at = Declaration(path, number, line, "pam_limits.so")
+            text = f"{cite(at)} is commented out, so that no limits file counts for {service}"
+            remedy = Remedy("uncomment it", edit_line(at, "s/^[# \\t]*//"), _RELOGIN)
+            return Cause("pam-limits-missing", text, remedy, at)
+    at = Declaration(path, 0, "no pam_limits", "")
+    text = f"{path} does not call pam_limits, so that no limits file counts for {service}"
+    return Cause("pam-limits-missing", text, append_line(path, _CALL, _RELOGIN), at)
+
+
+def _find_skippers(lines: Sequence[PamLine], calls: Sequence[PamLine]) -> Iterator[PamLine | None]:
+    """Yield the line that keeps libpam from reaching each call, as far as that can be read."""
+    reach: list[int] = []  # How far the farthest jump of the lines up to each leads.
+    farthest, waiting = -1, list(calls)
+    for index, line in enumerate(lines):
+        if waiting and line is waiting[0]:
+            waiting.pop(0)
+            first = bisect_left(reach, index)
+            yield lines[first] if first < index else None
+        farthest = max(farthest, _measure_jump(index, line, len(lines)))
+        reach.append(farthest)
+
+
+def _measure_jump(index: int, line: PamLine, end: int) -> int:
+    """Return the last line that is not reached after this one; that itself where all are."""
+    if line.level:
+        return -1
+    if line.control.lower() == "sufficient" or "success=done" in line.control:
+        return end
+    jump = _JUMP.search(line.control)
+    return index + int(jump[1][:9]) if jump else -1
+
+
+def _blame_skipper(skipper: PamLine, call: PamLine, files: Mapping[str, str]) -> Cause:
+    at = _declare(skipper)
+    text = f"{cite(at)} ends the stack or jumps before {call.place} calls pam_limits"
+    commands = edit_line(find_row(at, files[at.path]), f"i\\{_CALL}")
+    remedy = Remedy("call pam_limits before that line", commands, _RELOGIN)
+    return Cause("pam-limits-skipped", text, remedy, at)
+
+
+def _blame_failure(call: PamLine, conf: str | None, files: Mapping[str, str]) -> Cause:
+    at = _declare(call)
+    reason = f"{conf} is missing" if conf else f"{call.module} is missing"
+    mild = call.silent or call.control.lower() in ("optional", "sufficient")
+    effect = "the stack goes on without it" if mild else "no session opens"
+    text = f"{cite(at)} fails, since {reason}, and {effect}"
+    remedy = replace_line(find_row(at, files[at.path]), _CALL, _RELOGIN)
+    return Cause("pam-limits-fails", text, remedy, at)
+
+
+def _blame_conf(call: PamLine, conf: str, files: Mapping[str, str]) -> Cause:
+    at = _declare(call)
+    text = f"{cite(at)} reads {conf} and neither {LIMITS_CONF} nor limits.d"
+    commands = edit_line(find_row(at, files[at.path]), "s/[ \\t]conf=[^ \\t]*//g")
+    remedy = Remedy(f"take {shlex.quote('conf=' + conf)} out of that line", commands, _RELOGIN)
+    return Cause("pam-limits-elsewhere", text, remedy, at, ())

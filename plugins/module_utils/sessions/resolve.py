@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Say what the files of a tree state for logins."""
+
+from __future__ import annotations
+
+import os
+
+from ..core.resolved import describe
+from ..core.rlimit import ITEMS, UNLIMITED
+from ..core.user import User
+from ..host.files import read_os_release, under
+from .limits_read import find_hanging_limits_files, read_limits_files
+from .pam_limits import LIMITS_CONF, find_dialect, find_obstacle, read_lines, resolve_limits
+from .pam_settings import resolve_settings
+from .pam_stack import find_pam_limits, flatten, read_limits_options
+from .tree_read import read_tree_pam_files, read_tree_user
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from ..core.resolved import Query
+
+
+def resolve_sessions(root: str, query: Query) -> Iterator[dict[str, object]]:
+    """Yield the limits of a user, or of root and of the ordinary one.
+
+    :raises ValueError: If a user or service is not in the tree.
+    """
+    for name in [query.user] if query.user else ["root", "*"]:
+        yield from _resolve_user(root, name, query.service)
+
+
+def _resolve_user(root: str, name: str, service: str | None) -> Iterator[dict[str, object]]:
+    place = f"session:{name}@{service or 'any'}"
+    user = User("", 2**31, 2**31) if name == "*" else read_tree_user(root, name)
+    reason = _find_hindrance(root, service) if service else ""
+    if reason:
+        yield {"place": place, "reason": reason}
+        return
+    dialect = find_dialect(read_os_release(root))
+    files = read_limits_files(root)
+    missing = find_obstacle(files, find_hanging_limits_files(root), user, dialect)
+    if missing and os.path.isdir(under(os.path.dirname(LIMITS_CONF), root)):
+        yield {"place": place, "reason": f"{missing} is missing, and PAM refuses every login"}
+        return
+    read = read_lines(files, dialect)
+    resolution = resolve_limits(read, user, dialect)
+    if resolution.stopped_by:
+        line = resolution.stopped_by
+        yield {"place": place, "reason": f'{line.place} "{line.text.strip()}" cancels every limit'}
+    for (item, kind), bound in resolution.bounds.items():
+        entry = describe(place, item, kind, bound, ITEMS[item].unit)
+        if (item, bound.winner.value) == ("nofile", UNLIMITED) and not dialect.reads_nr_open:
+            entry["value"] = "unlimited, which the kernel refuses"
+        yield entry
+    for item, bound in resolve_settings(read, user, dialect).items():
+        yield describe(place, item, "value", bound, "")
+
+
+def _find_hindrance(root: str, service: str) -> str:
+    """Return why a service's sessions do not read the limits files; or nothing."""
+    found = find_pam_limits(flatten(service, "session", read_tree_pam_files(root)))
+    if not found:
+        return f"the PAM stack of {service} has no pam_limits, so no limits file counts"
+    conf = read_limits_options(found[-1]).conf
+    if conf and conf != LIMITS_CONF:
+        return f"{found[-1].path}:{found[-1].line} reads {conf} and nothing else"
+    return ""

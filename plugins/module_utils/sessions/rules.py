@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""What a policy's session rules mean for one user."""
+
+from __future__ import annotations
+
+from .pam_limits import Dialect, rank_domain
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from ..core.reader import Limit
+    from ..core.user import User
+    from .policy import SessionRule
+
+_STRICT = Dialect(wildcard_root=False)
+
+
+def find_limits(rules: Iterable[SessionRule], user: User) -> dict[str, Limit]:
+    """Return what the policy grants a user, item by item.
+
+    The rules compete as lines of limits.conf(5) do: a user beats a group, a group beats ``*``,
+    and of equals the last counts. ``*`` never means root, on no distribution.
+    """
+    found: dict[str, Limit] = {}
+    strength: dict[str, int] = {}
+    for rule in rules:
+        ranks = [rank_domain(domain, user, _STRICT) for domain in rule.users]
+        best = min((rank for rank in ranks if rank is not None), default=None)
+        if best is None:
+            continue
+        for item, limit in rule.limits.items():
+            if best <= strength.get(item, best):
+                found[item], strength[item] = limit, best
+    return found
+
+
+def named_users(rules: Iterable[SessionRule]) -> list[str]:
+    """Return the users that rules name one by one, in the policy's order, each once."""
+    names = (domain for rule in rules for domain in rule.users)
+    return list(dict.fromkeys(name for name in names if name != "*" and not _is_set(name)))
+
+
+def named_groups(rules: Iterable[SessionRule]) -> list[str]:
+    """Return the groups that rules name, without ``@``, each once."""
+    names = (domain for rule in rules for domain in rule.users)
+    return list(dict.fromkeys(name[1:] for name in names if name[0] == "@" and ":" not in name))
+
+
+def covers_everyone(rules: Iterable[SessionRule]) -> bool:
+    """Tell whether some rule is about users that it does not name."""
+    return any(domain == "*" or ":" in domain for rule in rules for domain in rule.users)
+
+
+def _is_set(domain: str) -> bool:
+    return domain.startswith(("@", "%")) or ":" in domain

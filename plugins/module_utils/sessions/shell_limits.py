@@ -1,0 +1,158 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Find the lines of a shell's startup files that set limits: they run after PAM.
+
+Sources: ulimit in bash(1) and dash(1), limit in tcsh(1), the lists of startup files there and in
+zsh(1).
+"""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from ..core.declaration import Declaration
+from ..core.rlimit import ITEMS, UNLIMITED
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+LOGIN, INTERACTIVE = "login", "interactive"
+
+_FLAGS = {
+    "c": "core",
+    "d": "data",
+    "e": "nice",
+    "f": "fsize",
+    "i": "sigpending",
+    "l": "memlock",
+    "m": "rss",
+    "n": "nofile",
+    "q": "msgqueue",
+    "r": "rtprio",
+    "R": "rttime",
+    "s": "stack",
+    "t": "cpu",
+    "u": "nproc",
+    "v": "as",
+    "x": "locks",
+}
+_WORDS = {
+    "cputime": "cpu",
+    "filesize": "fsize",
+    "datasize": "data",
+    "stacksize": "stack",
+    "coredumpsize": "core",
+    "memoryuse": "rss",
+    "vmemoryuse": "as",
+    "descriptors": "nofile",
+    "openfiles": "nofile",
+    "memorylocked": "memlock",
+    "maxproc": "nproc",
+    "maxlocks": "locks",
+    "maxsignal": "sigpending",
+    "maxmessage": "msgqueue",
+    "maxnice": "nice",
+    "maxrtprio": "rtprio",
+}
+_CALL = re.compile(r"(?:^|[\s;&|({])(ulimit|limit)\s+([^;&|)}#]+)")
+_SOURCE = re.compile(r"(?:^|[\s;&|({])(?:\.|source)\s+[\"']?([$~/][^\s;&|\"')}]*)")
+_WHOLE = re.compile("[0-9]{1,40}")
+_COMMENT = re.compile(r"(?:^|\s)#.*")
+_BOURNE = {
+    LOGIN: (
+        *("/etc/profile", "/etc/profile.d/*.sh"),
+        *("~/.bash_profile", "~/.bash_login", "~/.profile"),
+    ),
+    INTERACTIVE: ("/etc/bash.bashrc", "/etc/bashrc", "~/.bashrc"),
+}
+_Z = {
+    LOGIN: ("/etc/zsh/zprofile", "/etc/zsh/zlogin", "~/.zprofile", "~/.zlogin"),
+    INTERACTIVE: ("/etc/zsh/zshenv", "/etc/zsh/zshrc", "~/.zshenv", "~/.zshrc"),
+}
+_C = {
+    LOGIN: ("/etc/csh.login", "/etc/profile.d/*.csh", "~/.login"),
+    INTERACTIVE: ("/etc/csh.cshrc", "~/.tcshrc", "~/.cshrc"),
+}
+OF_ROOT = tuple(
+    path
+    for kinds in (_BOURNE, _Z, _C)
+    for paths in kinds.values()
+    for path in paths
+    if path.startswith("/etc/")
+)
+"""The startup files of all users, as patterns."""
+
+
+class ShellLine(NamedTuple):
+    """One statement of a startup file that sets a limit."""
+
+    item: str
+    bounds: tuple[str, ...]
+    at: Declaration
+
+
+def list_startup_files(shell: str) -> tuple[str, ...]:
+    """Return the patterns of the files that a shell may read, login or not; ``~`` is the home."""
+    name = shell.rpartition("/")[2]
+    kinds = _C if name.endswith("csh") else _BOURNE
+    if name.startswith("zsh"):
+        return (*_BOURNE[LOGIN][:2], *_Z[LOGIN], *_Z[INTERACTIVE])
+    return (*kinds[LOGIN], *kinds[INTERACTIVE])
+
+
+def find_sourced(text: str, home: str) -> list[str]:
+    """Return the files that a startup file reads, as far as their names are plain."""
+    found = []
+    for line in text.split("\n"):
+        for path in _SOURCE.findall(_COMMENT.sub("", line)):
+            plain = re.sub(r"^(~|\$HOME|\$\{HOME\})(?=/)", home, path)
+            if plain.startswith("/") and "$" not in plain:
+                found.append(plain)
+    return found
+
+
+def find_shell_limits(text: str, path: str) -> Iterator[ShellLine]:
+    """Yield every statement that sets a limit; one that only shows it is none."""
+    for number, line in enumerate(text.split("\n"), 1):
+        for command, arguments in _CALL.findall(_COMMENT.sub("", line)):
+            read = _read_ulimit if command == "ulimit" else _read_limit
+            for item, bounds, value in read(arguments.split()):
+                yield ShellLine(item, bounds, Declaration(path, number, line, value))
+
+
+def _read_ulimit(words: list[str]) -> Iterator[tuple[str, tuple[str, ...], int | str]]:
+    """Read the arguments of ulimit: a flag names the item, and the word after it the value."""
+    bounds: tuple[str, ...] = ("soft", "hard")
+    item = "fsize"
+    for word in words:
+        if ">" in word:
+            return
+        if not word.startswith("-"):
+            yield item, bounds, _read_value(item, word)
+            continue
+        for flag in word[1:]:
+            if flag in "SH":
+                bounds = ("soft",) if flag == "S" else ("hard",)
+            item = _FLAGS.get(flag, item)
+
+
+def _read_limit(words: list[str]) -> Iterator[tuple[str, tuple[str, ...], int | str]]:
+    """Read the arguments of csh's limit; a name may be cut as long as it is one's alone."""
+    hard = words[:1] == ["-h"]
+    names = words[1:] if hard else words
+    if len(names) < 2:
+        return
+    items = {item for word, item in _WORDS.items() if word.startswith(names[0])}
+    if len(items) == 1:
+        item = items.pop()
+        yield item, ("hard",) if hard else ("soft",), _read_value(item, names[1])
+
+
+def _read_value(item: str, word: str) -> int | str:
+    """Return a value in the kernel's unit, or the text where it is no number."""
+    word = word.strip("\"'")
+    if word in ("unlimited", "infinity"):
+        return UNLIMITED
+    plain = item in ("cpu", "msgqueue", "nice", "rtprio", "rttime")
+    return int(word) * (1 if plain else ITEMS[item].scale) if _WHOLE.fullmatch(word) else word

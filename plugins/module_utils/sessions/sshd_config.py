@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Find in sshd's configuration whether its sessions go through PAM at all.
+
+Format: sshd_config(5); ``process_server_config_line_depth()`` in OpenSSH's ``servconf.c``.
+"""
+
+from __future__ import annotations
+
+import re
+from itertools import count
+
+from ..core.declaration import Declaration
+from ..kernel.glob_pattern import is_pattern, matches_path
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+MAIN_FILE = "/etc/ssh/sshd_config"
+
+_KEYWORD = re.compile(r'[ \t\f]*("?)([A-Za-z0-9]+)\1[ \t\f]*=?[ \t\f]*(.*)')
+_MOST_LINES = 500_000
+"""Lines that are read by way of includes, of which each may be read many times."""
+_WORD = re.compile(r"""#.*|(?:"[^"]*"|'[^']*'|[^ \t\f"'])+""")
+
+
+def find_includes(text: str, path: str = MAIN_FILE) -> list[str]:
+    """Return the absolute glob patterns that one file includes outside Match blocks.
+
+    A relative pattern counts from the main file's directory, whichever file it stands in.
+    """
+    return [
+        pattern
+        for keyword, dummy, words in _read_lines(path, text)
+        if keyword == "include"
+        for pattern in words
+    ]
+
+
+def find_use_pam(files: Mapping[str, str], path: str = MAIN_FILE) -> Declaration | None:
+    """Return the statement of ``UsePAM`` that counts, with value ``yes`` or ``no``.
+
+    The first one wins, and an ``Include`` is read where it stands, its files in the order of
+    their names. ``None`` means that sshd falls back on its built-in ``no``.
+
+    :param files: Text by absolute path of the main file and of everything it includes.
+    :raises ValueError: If sshd would refuse the value, or files include each other in a loop.
+    """
+    return next(_find_all(files, path, (), count(1)), None)
+
+
+def _find_all(
+    files: Mapping[str, str], path: str, trail: tuple[str, ...], read: Iterator[int]
+) -> Iterator[Declaration]:
+    if path in trail:
+        raise ValueError(f"{path}: includes itself, by way of {', '.join(trail)}")
+    for keyword, line, words in _read_lines(path, files.get(path, "")):
+        if next(read, 0) > _MOST_LINES:
+            raise ValueError(f"{line.place}: too much is included to be read")
+        if keyword == "include":
+            for included in _match_files(files, words):
+                yield from _find_all(files, included, (*trail, path), read)
+        elif keyword == "usepam":
+            yield line._replace(value=_parse_flag(line, words))
+
+
+def _match_files(files: Mapping[str, str], patterns: list[str]) -> Iterator[str]:
+    """Expand as glob(3) does: a star stays within its directory and passes over dot files."""
+    for pattern in patterns:
+        hidden = pattern.rpartition("/")[2].startswith(".")
+        plain = [pattern] if pattern in files else []
+        for path in sorted(files) if is_pattern(pattern) else plain:
+            shown = hidden or not path.rpartition("/")[2].startswith(".")
+            if shown and matches_path(pattern, path):
+                yield path
+
+
+def _read_lines(path: str, text: str) -> Iterator[tuple[str, Declaration, list[str]]]:
+    """Yield keyword, statement and arguments of each line that holds for every connection.
+
+    A Match block reaches to the next one or to the end of its file; ``Match all`` is none.
+    """
+    everyone = True
+    for number, line in enumerate(text.split("\n"), 1):
+        match = _KEYWORD.fullmatch(line.rstrip(" \t\f\r"))
+        if match is None:
+            continue
+        keyword, words = match[2].lower(), _split_words(match[3])
+        if keyword == "match":
+            everyone = [word.lower() for word in words] == ["all"]
+        elif keyword == "include":
+            words = [word if word.startswith("/") else f"/etc/ssh/{word}" for word in words]
+        if everyone:
+            yield keyword, Declaration(path, number, line, ""), words
+
+
+def _split_words(text: str) -> list[str]:
+    found = (word for word in _WORD.findall(text) if not word.startswith("#"))
+    return [re.sub("[\"']", "", word) for word in found]
+
+
+def _parse_flag(line: Declaration, words: list[str]) -> str:
+    value = words[0].lower() if words else ""
+    if value not in ("yes", "no"):
+        raise ValueError(
+            f"{line.place}: {line.text.strip()!r}: sshd accepts yes or no, and does not start with"
+            " this"
+        )
+    return value

@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Read of a tree that will be a host what the C library and libpam tell of one that runs."""
+
+from __future__ import annotations
+
+import os
+
+from ..core.declaration import Declaration
+from ..core.user import User
+from ..host.files import list_folder, read_os_release, read_text, under
+from ..kernel.boot_read import BootEvidence
+from ..kernel.files_read import read_sysctl_files
+from ..kernel.sysctl_writes import find_lowest_nr_open
+from .base_read import read_sshd_files
+from .limits_read import find_hanging_limits_files, read_limits_files
+from .pam_limits import find_dialect, read_lines
+from .pam_stack import DIRECTORIES
+from .rivals import keep_rivals
+from .sshd_config import MAIN_FILE, find_use_pam
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from .limits_conf import LimitsLine
+
+
+class Tree:
+    """The files of an image, read once."""
+
+    def __init__(self, root: str) -> None:
+        """:raises NotADirectoryError: If there is no such folder."""
+        if not os.path.isdir(root):
+            raise NotADirectoryError(f"{root}: is no folder")
+        self.root = root
+        self.boot = TreeBoot(root)
+        self.dialect = find_dialect(read_os_release(root))
+        self.limits_files = read_limits_files(root)
+        self.hanging = find_hanging_limits_files(root)
+        self.lines = tuple(read_lines(self.limits_files, self.dialect))
+        self._lines_of: dict[User, tuple[LimitsLine, ...]] = {}
+        self.pam_files = read_tree_pam_files(root)
+        start = {"fs.nr_open": self.boot.find_start("fs.nr_open")}
+        self.nr_open = find_lowest_nr_open(self.boot.files, start) or 0
+
+    def lines_of(self, user: User) -> tuple[LimitsLine, ...]:
+        """Return those of the lines that can decide something for a user."""
+        if user not in self._lines_of:
+            self._lines_of[user] = keep_rivals(self.lines, user, self.dialect)
+        return self._lines_of[user]
+
+    def has(self, *paths: str) -> bool:
+        """Tell whether the tree has one of these files."""
+        return any(os.path.exists(under(path, self.root)) for path in paths)
+
+
+class TreeBoot(BootEvidence):
+    """What decides sysctls at the first boot of a tree: nothing of the machine that looks."""
+
+    command_line = ""
+    passing: frozenset[str] = frozenset()
+    fresh: frozenset[str] = frozenset()
+
+    def __init__(self, root: str) -> None:
+        super().__init__(read_sysctl_files(root), root)
+
+    def is_read_only(self, key: str) -> bool:
+        """Tell that the host to come may write every key."""
+        del key
+        return False
+
+
+def read_tree_pam_files(root: str) -> dict[str, str]:
+    """Return the text of every service file that libpam may read, by path."""
+    return {
+        f"{folder}/{name}": read_text(f"{folder}/{name}", root) or ""
+        for folder in DIRECTORIES
+        for name in list_folder(folder, root)
+    }
+
+
+def read_tree_use_pam(root: str) -> Declaration:
+    """Return whether sshd puts its sessions through PAM, by the files of a tree.
+
+    :raises ValueError: If sshd would refuse its configuration.
+    """
+    found = find_use_pam(read_sshd_files(MAIN_FILE, root))
+    return found or Declaration(MAIN_FILE, 0, "UsePAM is not set", "no")
+
+
+def read_tree_user(root: str, name: str) -> User:
+    """Read a user and the groups from the tree's own passwd and group files.
+
+    :raises ValueError: If there is no such user.
+    """
+    rows = [line.split(":") for line in (read_text("/etc/passwd", root) or "").splitlines()]
+    entry = next((row for row in rows if len(row) >= 4 and row[0] == name), None)
+    if entry is None or not (entry[2].isdigit() and entry[3].isdigit()):
+        raise ValueError(f"{root.rstrip('/')}/etc/passwd: has no user {name!r}")
+    uid, gid = int(entry[2]), int(entry[3])
+    rows = [line.split(":") for line in (read_text("/etc/group", root) or "").splitlines()]
+    mine = [
+        (row[0], int(row[2]))
+        for row in rows
+        if len(row) >= 4 and row[2].isdigit() and (int(row[2]) == gid or name in row[3].split(","))
+    ]
+    names, gids = (frozenset(column) for column in zip(*mine)) if mine else (frozenset(),) * 2
+    return User(name, uid, gid, names, gids)

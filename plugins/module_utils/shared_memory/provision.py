@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""What a size of /dev/shm needs on this host: a line of fstab(5), and a remount."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from ..core.section import Section
+from ..host.image import is_image
+from ..kernel.use_read import read_meminfo
+from .model import FSTAB, SHM
+from .plan import plan_shm
+from .read import read_fstab, read_shm_size
+
+FOLDERS = (FSTAB.rpartition("/")[0],)
+
+
+def prepare_shm(size: int | None, override: bool, absent: bool) -> Section:
+    """Return what the section needs here. What is larger already is left so.
+
+    :param size: The bytes that are wanted at least; ``None`` where nobody asks any more.
+    """
+    if size is None and not absent:
+        return Section()
+    if is_image():  # How much memory the host will have is not known.
+        return Section(plan_shm(size, read_fstab(), 0, override, absent)._replace(notes=()))
+    plan = plan_shm(size, read_fstab(), read_meminfo()["MemTotal"], override, absent)
+    if absent or size is None:
+        return Section(plan)
+    try:
+        now = read_shm_size()
+    except OSError as exc:
+        return Section(plan._replace(problems=(*plan.problems, f"shared_memory.size: {exc}")))
+    if now >= size:
+        return Section(plan, in_effect=("shared_memory",))
+    return Section(
+        plan,
+        running=((f"size of {SHM}", str(now), str(size)),),
+        settle=partial(_remount, size),
+        in_effect=("shared_memory",),
+    )
+
+
+def _remount(size: int) -> str:
+    from .settle import remount_shm  # Only a change needs a program.
+
+    return remount_shm(size)

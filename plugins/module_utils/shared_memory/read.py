@@ -1,0 +1,32 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Look at /dev/shm as it is mounted, and at what a boot would mount."""
+
+from __future__ import annotations
+
+import os
+import re
+
+from ..core.rlimit import UNLIMITED
+from ..host.files import read_text
+from .model import FSTAB, SHM
+
+_MOUNT = re.compile(r"^\S+ \S+ \S+ \S+ /dev/shm \S+.* - (\S+) ", re.MULTILINE)
+
+
+def read_shm_size() -> int:
+    """Return the size of /dev/shm in bytes; a tmpfs without any limit is unlimited.
+
+    :raises OSError: If it is no tmpfs, or cannot be looked at.
+    """
+    kinds = _MOUNT.findall(read_text("/proc/self/mountinfo") or "")
+    if not kinds:
+        raise OSError(f"{SHM} is not mounted")
+    if kinds[-1] != "tmpfs":
+        raise OSError(f"{SHM} is a {kinds[-1]}, and no tmpfs")
+    found = os.statvfs(SHM)
+    return found.f_blocks * found.f_frsize or UNLIMITED
+
+
+def read_fstab() -> str | None:
+    """Return fstab's text; ``None`` where there is none."""
+    return read_text(FSTAB)

@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Judge the memory and the CPUs that a job of Slurm may use of what it asks for."""
+
+from __future__ import annotations
+
+import os
+
+from ..core.cause import Outlook
+from ..core.finding import FAIL, PASS, Finding, Observation, Requirement, judge
+from ..host.files import read_text
+from ..systemd.sources_read import read_sources
+from .confine_causes import (
+    Asked,
+    Surroundings,
+    blame_conf,
+    find_confine_causes,
+    list_levels,
+    name_unit,
+)
+from .plan import UNIT
+from .slurm_conf import parse_slurm_conf
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from ..core.cause import Cause
+    from ..systemd.model import Files
+    from .confines import Confines, Size
+    from .diagnose import Scene
+    from .measure import Job
+
+
+def judge_untried_size(place: str, size: Size, reason: str) -> Iterator[Finding]:
+    """Yield that nobody knows what a job would get."""
+    for wanted in _require(place, size):
+        yield judge(wanted, Observation(None, "", reason))
+
+
+def check_size(place: str, size: Size, job: Job, user: str, scene: Scene) -> Iterator[Finding]:
+    """Yield whether a job got what it asked for."""
+    confines = job.confines
+    if job.limits is None or confines is None:
+        yield from judge_untried_size(place, size, job.reason)
+        return
+    whose = f"job {job.id} of {user} on {job.node}, which asked for as much"
+    for wanted in _require(place, size):
+        seen = Observation(confines.cpus or None, f"Cpus_allowed_list in {whose}")
+        if wanted.item == "memory":
+            low = confines.lowest
+            how = f"{low.path or 'no cgroup'} bounds the memory of {whose}"
+            seen = Observation(low.most, how)
+        elif not confines.cpus:
+            seen = seen._replace(reason="the job did not say on which CPUs it may run")
+        finding = judge(wanted, seen)
+        yield _explain(finding, confines, scene) if seen.value else finding
+
+
+def _require(place: str, size: Size) -> Iterator[Requirement]:
+    if size.memory is not None:
+        yield Requirement(place, "memory", "value", size.memory, unit="bytes")
+    if size.cpus is not None:
+        yield Requirement(place, "cpus", "value", size.cpus)
+
+
+def _explain(finding: Finding, confines: Confines, scene: Scene) -> Finding:
+    """Return a finding with its causes: lines of cgroup.conf, or of the units above."""
+    wanted = finding.requirement
+    asked = Asked(wanted.item, wanted.minimum or 0)
+    try:
+        around = _look_around(asked, confines, scene)
+    except (OSError, ValueError):
+        return finding
+    causes: tuple[Cause, ...] = ()
+    if finding.status == FAIL:
+        causes = find_confine_causes(asked, confines, around)
+    elif asked.item == "memory" and any(level.is_jobs for level in confines.memory):
+        causes = tuple(blame_conf(asked.amount, confines.total, around))
+    lasts = any(cause.at and not cause.at.path.startswith("/run/") for cause in causes)
+    known = bool(causes) or finding.status == PASS
+    after = (FAIL if lasts else PASS) if known else ""
+    return finding._replace(causes=causes, outlook=Outlook("", after, after))
+
+
+def _look_around(asked: Asked, confines: Confines, scene: Scene) -> Surroundings:
+    """Return what may confine a job.
+
+    :raises OSError, ValueError: If the files cannot be read or understood.
+    """
+    path = f"{os.path.dirname(scene.files.path)}/cgroup.conf"
+    conf = parse_slurm_conf({path: read_text(path) or ""}, path)
+    short = [one for one in list_levels(asked.item, confines) if one.most < asked.amount]
+    units: dict[str, Files] = {
+        unit: read_sources(unit)
+        for unit in (*(name_unit(level) for level in short), UNIT)
+        if unit and scene.slurmd
+    }
+    return Surroundings(conf, scene.files.served, units, os.cpu_count() or 1)

@@ -1,0 +1,210 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Say why a run would not survive on a host: what it needs, what there is, and what would do."""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from ..core.cause import Cause
+from ..core.quote import one_line
+from ..core.remedy import Remedy
+from ..core.rlimit import format_quantity
+from .loader import (
+    MEMORY,
+    WORKER_MEMORY,
+    Plan,
+    find_batch_share,
+    find_model_states,
+    format_size,
+)
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ..core.rlimit import Rlimit
+    from .deepspeed_floor import Floor
+    from .policy import Training
+
+CODES = {
+    "run-descriptors": "the run opens more descriptors than its process may",
+    "run-file-handles": "the run opens more files than the host has left for all",
+    "run-shared-memory": "the batches under way do not fit into /dev/shm",
+    "run-shared-memory-leftovers": "files of runs that ended fill /dev/shm",
+    "run-memory-cgroup": "a cgroup allows less memory than the run needs at least",
+    "run-memory-host": "the host has less memory left than the run needs at least",
+    "run-memlock": "the run locks more memory than its process may, and nothing exempts it",
+    "run-cpus": "the run has more workers than CPUs",
+    "run-workers": "the run has more workers than the host bears",
+}
+
+_MIB = 2**20
+_DOCKER = re.compile(r"/docker[-/]([0-9a-f]{12,64})(?:\.scope)?(?:/|$)")
+_UNIT = re.compile(r"[A-Za-z0-9:_.@-]+\.(?:service|slice|scope)")
+
+
+class Room(NamedTuple):
+    """How much memory is left, in bytes: where, and what is used there.
+
+    ``limit`` is ``None`` for the host itself.
+    """
+
+    where: str
+    free: int
+    used: int = 0
+    limit: int | None = None
+
+
+def blame_descriptors(run: Training, needed: int, has: Rlimit, plan: Plan) -> Cause:
+    """Say why a run ends with "Too many open files"."""
+    soft, hard = has
+    held, one = _name(run.workers), run.workers == 1
+    if run.sharing == "file_descriptor":
+        tensors = _number(run.tensors_per_batch or 0, "tensor", "tensors")
+        ahead = _number(run.prefetch, "batch", "batches")
+        held += f" that {'prefetches' if one else 'prefetch'} {ahead} of {tensors}"
+    text = (
+        f"{held} {'has' if one else 'have'} {needed} files open in one process, and its soft limit"
+        f' is {soft}, so the run ends with "Too many open files"'
+    )
+    fix = f"allow {needed} files where the run starts: ulimit -n {needed}"
+    if hard < needed:
+        fix = f"raise the hard limit, which is {hard}, and the soft limit to {needed}"
+    return Cause("run-descriptors", text, Remedy(f"{_fit(plan)}, or {fix}"))
+
+
+def blame_file_handles(run: Training, needed: int, used: int, most: int) -> Cause:
+    """Say why a run ends with "Too many open files in system"."""
+    one = run.ranks_per_node == 1
+    ranks = _number(run.ranks_per_node, "rank", "ranks")
+    text = (
+        f"{ranks} with {_name(run.workers)} {'opens' if one else 'each open'}"
+        f" up to {needed} files, and fs.file-max {most} leaves {max(most - used, 0)}"
+    )
+    return Cause("run-file-handles", text, Remedy(f"allow {used + needed} files on the host"))
+
+
+def blame_shared_memory(run: Training, needed: int, free: int, plan: Plan) -> Cause:
+    """Say why a run ends with "No space left on device", or with a bus error."""
+    text = (
+        f"{_name(_count(run))} with {_number(run.prefetch, 'batch', 'batches')} of"
+        f" {format_size(find_batch_share(run))} each under way take {format_size(needed)} of"
+        f" shared memory, and {format_size(free)} are free"
+    )
+    fix = "or make /dev/shm larger (of a container: --shm-size)"
+    return Cause("run-shared-memory", text, Remedy(f"{_fit(plan)}, {fix}"))
+
+
+def blame_leftovers(paths: tuple[str, ...], size: int) -> Cause:
+    """Say what holds shared memory that no process uses."""
+    shown = ", ".join(map(one_line, paths[:3]))
+    more = f" and {len(paths) - 3} more" if len(paths) > 3 else ""
+    take, them = ("takes", "it") if len(paths) == 1 else ("take", "them")
+    text = f"{shown}{more} {take} {format_size(size)}, and no process has {them} mapped or open"
+    commands = (("rm", "-f", "--", *paths),) if len(paths) <= 100 else ()
+    return Cause("run-shared-memory-leftovers", text, Remedy(f"remove {them}", commands))
+
+
+def blame_memory(run: Training, needed: int, room: Room, plan: Plan) -> Cause:
+    """Say why the kernel kills a process of a run, whose launcher then ends the others."""
+    text = (
+        f"{_describe_memory(run)} need {format_size(needed)} of memory at least, and"
+        f" {_describe_room(room)}, so the kernel kills a process (exit -9), and torchrun ends the"
+        " others with SIGTERM"
+    )
+    fits = any(bound.name == MEMORY for bound in plan.bounds)
+    fix = _fit(plan) if fits else "use a smaller model, smaller buffers or more nodes"
+    code = "run-memory-host" if room.limit is None else "run-memory-cgroup"
+    return Cause(code, text, _raise_memory(f"{fix}, or give it more memory", needed, room))
+
+
+def blame_model_states(run: Training, floor: Floor, room: Room) -> Cause:
+    """Say why the states of a model do not fit, whatever else a run needs."""
+    stage = run.deepspeed.stage if run.deepspeed else 3
+    text = (
+        f"ZeRO-{stage} keeps {format_size(floor.node)} of model states on each node, a floor that"
+        " leaves out activations, the framework's buffers and the data;"
+        f" {_describe_room(room)}, so the kernel kills a rank (exit -9), and torchrun ends the"
+        " others with SIGTERM"
+    )
+    code = "run-memory-host" if room.limit is None else "run-memory-cgroup"
+    fix = "use more nodes or a smaller model, or give it more memory"
+    return Cause(code, text, _raise_memory(fix, floor.node, room))
+
+
+def blame_memlock(run: Training, soft: int) -> Cause:
+    """Say why a run cannot lock its buffers: errno 12, and no Python exception."""
+    text = (
+        f"each rank locks {format_size(run.pinned_buffer or 0)} of memory, its limit is"
+        f" {format_quantity(soft, 'bytes')}, and it has no CAP_IPC_LOCK, which would exempt it;"
+        ' so mlock or ibv_reg_mr says "Cannot allocate memory"'
+    )
+    return Cause("run-memlock", text, Remedy("raise memlock for the process that will run"))
+
+
+def blame_cpus(run: Training, cpus: float, why: str, plan: Plan) -> Cause:
+    """Say why workers wait for each other."""
+    ranks = f" on {run.ranks_per_node} ranks" if run.ranks_per_node > 1 else ""
+    text = f"{_name(_count(run))}{ranks} share {cpus:g} CPUs ({why}), so they wait for each other"
+    return Cause("run-cpus", text, Remedy(f"{_fit(plan)}, or give the run more CPUs"))
+
+
+def blame_workers(run: Training, plan: Plan) -> Cause:
+    """Say how many workers fit, and what each bound allows."""
+    text = f"of {_name(run.workers)} in each rank {plan.workers} fit: {plan.reasons}"
+    return Cause("run-workers", text, Remedy(_fit(plan)))
+
+
+def _fit(plan: Plan) -> str:
+    if not plan.workers:
+        return "load batches in the main process (0 workers), for not even one fits"
+    return f"start at most {_name(plan.workers)} in each rank"
+
+
+def _name(workers: int | None) -> str:
+    return _number(workers or 0, "worker", "workers")
+
+
+def _number(number: int, one: str, many: str) -> str:
+    return f"{number} {one if number == 1 else many}"
+
+
+def _count(run: Training) -> int:
+    return (run.workers or 0) * run.ranks_per_node
+
+
+def _describe_memory(run: Training) -> str:
+    each = format_size(WORKER_MEMORY[run.start_method] + run.worker_memory)
+    words = [f"{_name(_count(run))} of {each}"] if run.workers else []
+    if run.workers and run.batch_size:
+        words.append("their batches in /dev/shm")
+    if run.pinned_buffer:
+        words.append(f"{run.ranks_per_node} x {format_size(run.pinned_buffer)} of locked buffers")
+    if run.deepspeed:
+        words.append(f"{format_size(find_model_states(run))} of model states")
+    return " and ".join(words)
+
+
+def _describe_room(room: Room) -> str:
+    if room.limit is None:
+        return f"{room.where} has {format_size(room.free)} left"
+    return (
+        f"{one_line(room.where)} allows {format_size(room.limit)}, of which"
+        f" {format_size(room.free)} are left"
+    )
+
+
+def _raise_memory(text: str, needed: int, room: Room) -> Remedy:
+    """Return how a cgroup gets enough: by who made it, for only that keeps it."""
+    if room.limit is None:
+        return Remedy(text)
+    size = str(-(-(room.used + needed) // _MIB) * _MIB)
+    container, name = _DOCKER.search(room.where), room.where.rpartition("/")[2]
+    if container:
+        words = ("docker", "update", "--memory", size, "--memory-swap", size, container[1])
+        return Remedy(text, (words,))
+    if "slurm" in room.where:
+        return Remedy(f"{text}: ask Slurm for it with --mem={int(size) // _MIB}M")
+    if _UNIT.fullmatch(name):
+        first = "MemoryLimit" if "/memory/" in room.where else "MemoryMax"
+        return Remedy(text, (("systemctl", "set-property", name, f"{first}={size}"),))
+    return Remedy(text)

@@ -1,0 +1,276 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Judge whether one training run will survive on this host, before it starts."""
+
+from __future__ import annotations
+
+from ..core.finding import FAIL, PASS, UNKNOWN, Finding, Observation, Requirement, judge
+from ..core.rlimit import UNLIMITED
+from ..kernel.read import read_sysctl
+from ..kernel.use_read import read_kernel_use
+from ..shared_memory.model import SHM
+from .causes import (
+    Room,
+    blame_cpus,
+    blame_descriptors,
+    blame_file_handles,
+    blame_leftovers,
+    blame_memlock,
+    blame_memory,
+    blame_model_states,
+    blame_shared_memory,
+    blame_workers,
+)
+from .deepspeed_floor import find_floor
+from .loader import (
+    count_descriptors,
+    count_memory,
+    count_shared_memory,
+    format_size,
+)
+from .runner_read import NEW_CONTAINER
+from .shm_read import find_leftovers, sum_sizes
+from .survey import SHM_SIZE, Survey
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from ..core.cause import Cause
+    from ..core.check_options import Options
+    from ..sessions.evidence import Evidence
+    from .policy import Training
+
+_MIB = 2**20
+_FILE_MAX = "fs.file-max"
+
+
+def check_training(run: Training, options: Options, evidence: Evidence) -> Iterator[Finding]:
+    """Yield whether a run will survive: all that it needs against all that awaits it."""
+    survey = Survey(run, options, evidence)
+    for check in survey.checks:
+        yield from _LOOKS[check](survey)
+    if run.workers and survey.deadly:
+        yield _judge_workers(survey)
+
+
+def _judge_workers(survey: Survey) -> Finding:
+    """Return whether as many workers fit as are wanted, by every bound that is known."""
+    wanted = Requirement(survey.place, "workers", "value", survey.workers)
+    finding = judge(wanted, Observation(survey.plan.workers, survey.plan.reasons))
+    if finding.status == PASS and survey.unknown_bounds:
+        reason = f"nobody knows how many workers {survey.unknown_bounds} would allow"
+        return judge(wanted, Observation(None, survey.plan.reasons, reason))
+    return _blame(finding, lambda: [blame_workers(survey.run, survey.plan)])
+
+
+def _blame(finding: Finding, find: Callable[[], list[Cause]]) -> Finding:
+    """Return a finding with its causes, where it fails; what the run makes of it comes first."""
+    if finding.status != FAIL:
+        return finding
+    return finding._replace(causes=(*find(), *finding.causes))
+
+
+def _check_descriptors(survey: Survey) -> Iterator[Finding]:
+    run = survey.run
+    needed, has = count_descriptors(run, survey.workers), survey.find_limit("nofile")
+    for finding in survey.limits:
+        if finding.requirement.item == "nofile":
+            yield _blame(
+                finding, lambda: [blame_descriptors(run, needed, has, survey.plan)] if has else []
+            )
+    yield from _check_file_handles(survey, needed)
+
+
+def _check_file_handles(survey: Survey, needed: int) -> Iterator[Finding]:
+    """Yield whether the kernel has that many files left, whoever opens them."""
+    run = survey.run
+    all_ranks = run.ranks_per_node * (needed + survey.workers * run.dataset_files)
+    try:
+        used, most = read_kernel_use().files, int(read_sysctl(_FILE_MAX) or 0)
+    except (OSError, ValueError) as exc:
+        used, most, reason = 0, None, str(exc)
+    else:
+        reason = ""
+    wanted = Requirement("kernel", _FILE_MAX, "value", used + all_ranks)
+    seen = Observation(most, f"/proc/sys, {used} files are open", reason)
+    finding = judge(wanted, seen)
+    if finding.status == FAIL and most is not None:
+        from ..kernel.diagnose import explain_kernel
+
+        (finding,) = explain_kernel([finding], survey.evidence)
+        cause = blame_file_handles(run, all_ranks, used, most)
+        finding = _blame(finding, lambda: [cause])
+    yield finding
+
+
+def _check_shared_memory(survey: Survey) -> Iterator[Finding]:
+    yield from _check_free(survey)
+    if survey.runner.loses_shm and survey.run.sharing == "file_system":
+        from ..services.logind_check import check_logind
+
+        runs = any(one.comm == "systemd-logind" for one in survey.evidence.processes)
+        yield check_logind(False, runs)
+
+
+def _check_free(survey: Survey) -> Iterator[Finding]:
+    run, free = survey.run, survey.free_shm
+    needed = count_shared_memory(run, survey.workers)
+    if run.place == NEW_CONTAINER:
+        size = free if isinstance(free, int) else 0
+        for finding in survey.limits:
+            if finding.requirement.item == SHM_SIZE:
+                yield _blame(finding, lambda: [blame_shared_memory(run, needed, size, survey.plan)])
+        return
+    place = survey.place if "container" in run.place else f"path:{SHM}"
+    wanted = Requirement(place, "free", "value", _round_up(needed), unit="bytes")
+    if isinstance(free, str):
+        yield judge(wanted, Observation(None, "", free))
+        return
+    finding = Finding(
+        PASS if free >= needed else FAIL,
+        wanted,
+        Observation(_round_down(free), f"statvfs of {SHM}"),
+    )
+    yield _blame(finding, lambda: _blame_shm(survey, needed, free))
+
+
+def _blame_shm(survey: Survey, needed: int, free: int) -> list[Cause]:
+    """Return what holds shared memory for nothing, and what else must change."""
+    folder, causes = survey.runner.find_shm(), []
+    left = find_leftovers(folder) if folder == SHM else []
+    if left:
+        causes.append(blame_leftovers(tuple(one.path for one in left), sum_sizes(left)))
+    if free + sum_sizes(left) >= needed:
+        return causes
+    causes.append(blame_shared_memory(survey.run, needed, free, survey.plan))
+    if folder == SHM:
+        from ..shared_memory.causes import find_shm_causes
+        from ..shared_memory.check import gather_shm
+
+        try:
+            facts = gather_shm()
+        except OSError:
+            return causes
+        larger = facts.size + needed - free - sum_sizes(left)
+        causes += find_shm_causes(_round_up(larger), facts)
+    return causes
+
+
+def _check_memory(survey: Survey) -> Iterator[Finding]:
+    run = survey.run
+    needed = count_memory(run, survey.workers)
+    yield _judge_room(
+        survey, "memory", needed, lambda room: blame_memory(run, needed, room, survey.plan)
+    )
+    if run.pinned_buffer:
+        yield from _check_memlock(survey, run.pinned_buffer)
+
+
+def _judge_room(
+    survey: Survey, item: str, needed: int, blame: Callable[[Room], Cause], note: str = ""
+) -> Finding:
+    """Judge against the least memory that is left of anything."""
+    wanted = Requirement(survey.place, item, "value", _round_up(needed), unit="bytes")
+    if isinstance(survey.rooms, str):
+        return judge(wanted, Observation(None, "", survey.rooms))
+    least = survey.rooms[0]
+    seen = Observation(_round_down(least.free), f"what is left of {least.where}{note}")
+    finding = Finding(PASS if least.free >= needed else FAIL, wanted, seen)
+    short = [room for room in survey.rooms if room.free < needed]
+    return _blame(finding, lambda: [blame(room) for room in short])
+
+
+def _check_memlock(survey: Survey, size: int) -> Iterator[Finding]:
+    """Yield whether buffers can be locked; CAP_IPC_LOCK exempts from the limit."""
+    if survey.runner.may_lock:
+        wanted = Requirement(survey.place, "memlock", "soft", size, unit="bytes")
+        yield Finding(PASS, wanted, Observation("not applied", "it has CAP_IPC_LOCK"))
+        return
+    has = survey.find_limit("memlock")
+    for finding in survey.limits:
+        if finding.requirement.item == "memlock":
+            yield _blame(finding, lambda: [blame_memlock(survey.run, has.soft)] if has else [])
+
+
+def _check_cpus(survey: Survey) -> Iterator[Finding]:
+    run = survey.run
+    many = survey.workers * run.ranks_per_node if survey.workers > 1 else 1
+    wanted = Requirement(survey.place, "cpus", "value", many)
+    if isinstance(survey.cpus, str):
+        yield Finding(UNKNOWN, wanted, Observation(None, "", survey.cpus))
+        return
+    least = survey.cpus[0]
+    finding = judge(wanted, Observation(max(int(least.number), 1), least.why))
+    yield _blame(finding, lambda: [blame_cpus(run, least.number, least.why, survey.plan)])
+
+
+def _check_deepspeed(survey: Survey) -> Iterator[Finding]:
+    run = survey.run
+    if run.deepspeed:
+        floor = find_floor(run.deepspeed)
+        note = f"; a floor, beside {format_size(floor.gpu)} on each GPU"
+        yield _judge_room(
+            survey,
+            "model_states",
+            floor.node,
+            lambda room: blame_model_states(run, floor, room),
+            note,
+        )
+
+
+def _check_cache(survey: Survey) -> Iterator[Finding]:
+    from .cache_check import check_cache  # Of runs that have one.
+
+    yield from check_cache(survey.run)
+
+
+def _check_cache_integrity(survey: Survey) -> Iterator[Finding]:
+    from .files_check import check_cache_files
+
+    yield from check_cache_files(survey.run, survey.options.time_limit)
+
+
+def _check_output(survey: Survey) -> Iterator[Finding]:
+    from .output_check import check_output
+
+    yield from check_output(survey.run)
+
+
+def _check_packages(survey: Survey) -> Iterator[Finding]:
+    from .packages_check import check_packages
+
+    yield from check_packages(survey.run)
+
+
+def _check_gpus(survey: Survey) -> Iterator[Finding]:
+    """Yield what is wrong with the GPUs; each must hold DeepSpeed's model states at least."""
+    from .gpus_check import check_gpus
+
+    run = survey.run
+    if run.gpus and run.deepspeed and run.deepspeed.parameters:
+        least = max(run.gpus.memory or 0, find_floor(run.deepspeed).gpu)
+        run = run._replace(gpus=run.gpus._replace(memory=least))
+    yield from check_gpus(run)
+
+
+def _round_up(size: int) -> int:
+    """Return whole MiB, which people can read."""
+    return -(-size // _MIB) * _MIB
+
+
+def _round_down(size: int) -> int:
+    return size // _MIB * _MIB if _MIB < size < UNLIMITED else size
+
+
+_LOOKS: dict[str, Callable[[Survey], Iterator[Finding]]] = {
+    "descriptors": _check_descriptors,
+    "shared_memory": _check_shared_memory,
+    "memory": _check_memory,
+    "cpus": _check_cpus,
+    "deepspeed": _check_deepspeed,
+    "cache": _check_cache,
+    "cache_integrity": _check_cache_integrity,
+    "output": _check_output,
+    "packages": _check_packages,
+    "gpus": _check_gpus,
+}

@@ -1,0 +1,161 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Judge the checkpoints of an output directory, as the Trainer of transformers finds them."""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from ..core.finding import FAIL, PASS, UNKNOWN, Finding, Observation, Requirement
+from .folder_rules import place_of
+from .workspace_causes import blame
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from ..core.cause import Cause
+
+STATE = "trainer_state.json"
+"""What a checkpoint ends with; resuming reads it first."""
+
+_CHECKPOINT = re.compile(r"checkpoint-(0|[1-9][0-9]*)")
+_HOW = "the names in the directory, and the ends of the newest checkpoint's files"
+_LATER = 1.0  # Seconds; file systems keep coarse times.
+
+
+class Checkpoint(NamedTuple):
+    """One entry named ``checkpoint-N``.
+
+    ``names`` are those in it; ``changed`` is when its state, or else it, was last written;
+    ``damaged`` are the files of the newest one that are cut short, each with the reason.
+    """
+
+    number: int
+    is_directory: bool = True
+    names: tuple[str, ...] = ()
+    changed: float = 0.0
+    damaged: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def name(self) -> str:
+        return f"checkpoint-{self.number}"
+
+    @property
+    def is_complete(self) -> bool:
+        return STATE in self.names and not self.damaged
+
+
+def find_number(name: str) -> int | None:
+    """Return N of ``checkpoint-N``; ``None`` for another name, such as tmp-checkpoint-N."""
+    match = _CHECKPOINT.fullmatch(name)
+    return int(match[1]) if match else None
+
+
+def count_copies(checkpoints: Sequence[Checkpoint], limit: int | None) -> int:
+    """Return for how many more checkpoints there must be room.
+
+    A new one is written before an old one goes, and those that are there have their room.
+    """
+    complete = sum(one.is_complete for one in checkpoints)
+    return max(1, (limit or 0) + 1 - complete) if limit else 1
+
+
+def judge_checkpoints(
+    path: str,
+    checkpoints: Sequence[Checkpoint],
+    limit: int | None,
+    resumes: bool | None,
+    actor: str | None = "",
+) -> Iterator[Finding]:
+    """Yield whether the run can save and resume there.
+
+    :param limit: ``save_total_limit``, if any.
+    :param resumes: Whether it goes on from the newest checkpoint; ``None`` where nobody said.
+    :param actor: As whom remedies run: empty for whoever looks, ``None`` where nobody safely can.
+    """
+    wanted = Requirement(place_of(path), "checkpoints", "value", exact="usable")
+    folders = sorted(one for one in checkpoints if one.is_directory)
+    where = Where(path, actor)
+    causes = [*_find_conflicts(where, checkpoints), *_find_broken(where, folders)]
+    if limit:
+        saved = [one for one in folders if STATE in one.names]
+        causes += _find_stale(where, saved, limit, resumes)
+    if causes:
+        names = ", ".join(dict.fromkeys(cause.code for cause in causes))
+        seen = Observation(f"not usable ({names})", _HOW)
+        yield Finding(FAIL, wanted, seen, tuple(causes))
+        return
+    yield Finding(PASS, wanted, Observation(wanted.exact, _HOW))
+    if limit and folders and resumes is None:
+        reason = (
+            f"{folders[-1].name} is there and save_total_limit is {limit}: a run that does not"
+            " resume from it loses checkpoints; say so with resume"
+        )
+        yield Finding(UNKNOWN, wanted, Observation(None, _HOW, reason))
+
+
+class Where(NamedTuple):
+    """The output directory, and as whom what it holds may be moved."""
+
+    path: str
+    actor: str | None
+
+    def blame(self, code: str, text: str, fix: str, one: Checkpoint) -> Cause:
+        """Blame an entry, which goes aside to a name that no pattern of theirs fits."""
+        folder = self.path.rstrip("/")
+        move = ("mv", "-nT", f"{folder}/{one.name}", f"{folder}/aside-{one.name}")
+        return blame(code, text, fix, move, actor=self.actor)
+
+
+def _find_conflicts(where: Where, checkpoints: Sequence[Checkpoint]) -> Iterator[Cause]:
+    for one in checkpoints:
+        if not one.is_directory:
+            path = f"{where.path}/{one.name}"
+            text = f"{path} is no directory, and saving step {one.number} ends there"
+            yield where.blame("checkpoint-conflict", text, "move it aside", one)
+
+
+def _find_broken(where: Where, folders: Sequence[Checkpoint]) -> Iterator[Cause]:
+    """Yield the directories that seem empty and are not, and the newest if it is of no use."""
+    for one in folders:
+        if one.names and all(name.startswith(".") for name in one.names):
+            names = ", ".join(one.names[:3])
+            text = (
+                f"{where.path}/{one.name} holds nothing but hidden files ({names}): a rename onto"
+                " it ends with [Errno 39] Directory not empty, and resuming finds nothing"
+            )
+            yield where.blame("checkpoint-hidden-files", text, "move it aside", one)
+        elif one is folders[-1] and not one.is_complete:
+            text = f"{where.path}/{one.name}, the newest, {_describe(one)}: resuming ends there"
+            fix = "move it aside, so that the one before it is the newest"
+            yield where.blame("checkpoint-broken", text, fix, one)
+
+
+def _describe(one: Checkpoint) -> str:
+    if not one.names:
+        return "is empty"
+    if one.damaged:
+        return "; ".join(f"{name} {reason}" for name, reason in one.damaged[:3])
+    return f"has no {STATE}"
+
+
+def _find_stale(
+    where: Where, folders: Sequence[Checkpoint], limit: int, resumes: bool | None
+) -> Iterator[Cause]:
+    """Yield the checkpoints of an older run whose numbers are higher: they count as the newest."""
+    for one in folders:
+        lower = [other for other in folders if other.number < one.number]
+        newer = [other for other in lower if other.changed > one.changed + _LATER]
+        if newer:
+            told = f"is older than {newer[-1].name}"
+        elif resumes is False:
+            told = "is of an earlier run, and this one begins at step 0"
+        else:
+            continue
+        text = (
+            f"{where.path}/{one.name} {told}: with save_total_limit {limit} the"
+            " new checkpoints are deleted instead of it, or it is"
+        )
+        fix = "move it aside, or name another directory"
+        yield where.blame("checkpoint-stale", text, fix, one)

@@ -1,0 +1,191 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Look at a directory as the user who will work in it, within a time limit.
+
+Everything happens in children that became that user. Root becomes the user whose the directory is,
+where nobody else is named: what a user can exchange is nothing for root to touch. Each child opens
+what it touches relative to the directory and in a folder of its own, and follows no link that
+somebody else made.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import pwd
+import re
+import stat
+from functools import partial
+
+from ..core.finding import FAIL, PASS, UNKNOWN
+from ..core.folder_states import BROKEN, DIRECTORY, UNKNOWN_STATE
+from ..host.as_user import leave_root
+from ..host.children import run_in_children
+from ..host.files import read_text
+from ..host.keeper import find_account, find_keeper
+from ..host.open_directory import ObstacleError, open_directory
+from ..host.trial_folder import (
+    SwappedError,
+    pick_trial_name,
+    remove_dead_trials,
+    remove_trial,
+    trial_folder,
+)
+from ..host.users import name_user
+from .folder_facts import FolderFacts, Proof
+from .proofs_measure import PROOFS
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from ..host.children import Report
+
+TIME_LIMIT = 10.0
+"""Seconds; a healthy mount answers in milliseconds, a hung one never."""
+
+_CREATE = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+def look_at_directory(
+    path: str,
+    user: str | None = None,
+    proofs: Sequence[str] = tuple(PROOFS),
+    seconds: float = TIME_LIMIT,
+) -> FolderFacts:
+    """Return what a user finds there.
+
+    :param user: ``None`` for whoever this process is; for root, whose the directory is.
+    :param proofs: Which operations two processes shall try against each other there.
+    """
+    entry, reason = _find_entry(user)
+    if entry is None:
+        return FolderFacts(path, user or "", UNKNOWN_STATE, reason)
+    uid = entry.pw_uid
+    names = [pick_trial_name() for number in range(len(proofs) + 1)]
+    tasks: list[Callable[[], object]] = [
+        partial(_as_user, uid, path, partial(_look, path)),
+        partial(_write, uid, path, names[0]),
+    ]
+    tasks += [
+        partial(_as_user, uid, path, partial(_try, path, name, PROOFS[proof]))
+        for name, proof in zip(names[1:], proofs)
+    ]
+    look, writing, *rest = run_in_children(tasks, seconds)
+    late = [name for name, report in zip(names, (writing, *rest)) if report.problem]
+    if late and not look.problem:  # Slow rather than dead: what was killed left its folder.
+        run_in_children([partial(_as_user, uid, path, partial(_clean, path, late))], seconds)
+    facts = FolderFacts(path, entry.pw_name, UNKNOWN_STATE, f"{path}: {look.problem}", uid=uid)
+    if look.value is not None:
+        facts = facts._replace(**look.value)
+    answers = [Proof(*one.value) if one.value else Proof(UNKNOWN, one.problem) for one in rest]
+    wrote = Proof(*writing.value) if writing.value else Proof(UNKNOWN, writing.problem)
+    return facts._replace(writing=wrote, proofs=dict(zip(proofs, answers)))
+
+
+def _find_entry(user: str | None) -> tuple[pwd.struct_passwd | None, str]:
+    """Return who will work there, or why this process cannot look as that user."""
+    try:
+        entry = pwd.getpwuid(os.geteuid()) if user is None else pwd.getpwnam(user)
+    except KeyError:
+        return None, f"this host has no user {user or os.geteuid()}"
+    if os.geteuid() not in (0, entry.pw_uid):
+        return None, f"only root can look as {entry.pw_name}"
+    return entry, ""
+
+
+def run_there(uid: int, path: str, task: Callable[[], object], seconds: float) -> Report:
+    """Run something in a child that is a user, or, for root, whose the directory is."""
+    return run_in_children([partial(_as_user, uid, path, task)], seconds)[0]
+
+
+def _as_user(uid: int, path: str, task: Callable[[], object]) -> object:
+    """Become somebody, for good, before anything is touched. Runs in a child."""
+    uid = uid or find_keeper(path)
+    if uid != os.geteuid():
+        leave_root(find_account(uid), {})
+    return task()
+
+
+def _write(uid: int, path: str, name: str) -> object:
+    """Write there as the user; a root that lacks capabilities may not do what the owner may."""
+    may_write = uid != os.geteuid() or os.access(path, os.W_OK | os.X_OK, effective_ids=True)
+    found = _as_user(uid, path, partial(_try, path, name, _write_a_file))
+    if may_write or found != (PASS, ""):
+        return found
+    return FAIL, f"[Errno {errno.EACCES}] {os.strerror(errno.EACCES)}"
+
+
+def _look(path: str) -> dict[str, object]:
+    """Return the fields of the facts that one look gives."""
+    who = {"user": name_user(os.geteuid()), "uid": os.geteuid()}
+    try:
+        folder = open_directory(path)
+    except ObstacleError as obstacle:
+        return {**who, "state": obstacle.state, "at": obstacle.at, "reason": obstacle.reason}
+    try:
+        sizes, found = os.statvfs(folder), os.fstat(folder)
+    except OSError as exc:
+        reason = f"{path}: [Errno {exc.errno}] {exc.strerror}"
+        return {**who, "state": BROKEN, "at": path, "reason": reason}
+    mount = _find_mount(folder)
+    return {
+        **who,
+        "state": DIRECTORY,
+        "reason": "",
+        "owner": name_user(found.st_uid),
+        "mode": stat.S_IMODE(found.st_mode),
+        "read_only": bool(sizes.f_flag & os.ST_RDONLY),
+        "free_bytes": sizes.f_bavail * sizes.f_frsize,
+        "free_inodes": sizes.f_favail if sizes.f_files else None,
+        "filesystem": mount.get("kind", ""),
+        "mount": mount.get("point", ""),
+        "source": mount.get("source", ""),
+        "mount_root": mount.get("root", ""),
+        "device": mount.get("device", ""),
+        "real_path": os.readlink(f"/proc/self/fd/{folder}"),
+    }
+
+
+def _try(path: str, name: str, trial: Callable[[int], str]) -> tuple[str, str]:
+    """Try one thing in a folder of our own; return the status and what went wrong."""
+    try:
+        parent = open_directory(path)
+        if trial is _write_a_file:
+            remove_dead_trials(parent)
+        with trial_folder(parent, name) as folder:
+            trouble = trial(folder)
+    except (ObstacleError, SwappedError) as obstacle:
+        return UNKNOWN, str(obstacle)
+    except OSError as exc:
+        return FAIL, f"[Errno {exc.errno}] {exc.strerror}"
+    return (FAIL, trouble) if trouble else (PASS, "")
+
+
+def _write_a_file(folder: int) -> str:
+    """Write as much as a block, to the disk: a full one says so only then."""
+    handle = os.open("file", _CREATE, 0o600, dir_fd=folder)
+    os.write(handle, b"x" * 4096)
+    os.fsync(handle)
+    return ""
+
+
+def _clean(path: str, names: Sequence[str]) -> None:
+    """Remove the folders of trials that were killed."""
+    try:
+        parent = open_directory(path)
+    except ObstacleError:
+        return
+    for name in names:
+        remove_trial(parent, name)
+
+
+def _find_mount(folder: int) -> dict[str, str]:
+    """Return what mountinfo (proc_pid_mountinfo(5)) says of the mount that an open file is on."""
+    number = re.search(r"^mnt_id:\s*([0-9]+)", read_text(f"/proc/self/fdinfo/{folder}") or "", re.M)
+    for line in (read_text("/proc/self/mountinfo") or "").splitlines() if number else ():
+        left, _dash, right = line.partition(" - ")
+        fields, kinds = left.split(), right.split()
+        if number and fields[0] == number[1]:
+            names = ("device", "root", "point")
+            return {**dict(zip(names, fields[2:5])), "kind": kinds[0], "source": kinds[1]}
+    return {}

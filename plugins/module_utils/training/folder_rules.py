@@ -1,0 +1,153 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Judge a directory that a run will work in, and say what keeps it from being usable."""
+
+from __future__ import annotations
+
+from ..core.finding import FAIL, PASS, UNKNOWN, Finding, Observation, Requirement
+from ..core.folder_states import ABSENT, BROKEN, CLOSED, DIRECTORY, NO_DIRECTORY
+from ..core.rlimit import format_quantity
+from .folder_facts import FolderFacts, Proof
+from .workspace_causes import blame
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from ..core.cause import Cause
+
+_PROVED = {
+    # Item, how the report puts it, what breaks without it.
+    "flock": ("exclusive", "folder-no-exclusion", "flock"),
+    "O_EXCL": ("exclusive", "folder-no-exclusion", "open(2) with O_EXCL"),
+    "rename": ("atomic", "folder-no-atomic-rename", "rename(2) over a file"),
+    "directory rename": ("atomic", "folder-no-atomic-rename", "rename(2) of a directory"),
+}
+_SYSTEM = (
+    *("bin", "boot", "dev", "etc", "lib", "lib32", "lib64", "libx32"),
+    *("proc", "root", "run", "sbin", "sys", "usr"),
+)
+"""Folders of / in which nothing is given to a user (hier(7))."""
+
+_FATAL = (NO_DIRECTORY, ABSENT, CLOSED, BROKEN)
+_TRIED = "tried by two processes of {user}"
+
+
+def place_of(path: str) -> str:
+    return f"path:{path}"
+
+
+def judge_folder(facts: FolderFacts) -> Iterator[Finding]:
+    """Yield whether the directory is there and writable, and what its file system keeps."""
+    yield judge_writing(facts)
+    if facts.state == DIRECTORY and facts.writing.status == PASS:
+        for item, proof in facts.proofs.items():
+            yield _judge_proof(facts, item, proof)
+
+
+def judge_writing(facts: FolderFacts) -> Finding:
+    """Say whether the user can make files in the directory."""
+    place, how = place_of(facts.path), f"tried as {facts.user}"
+    wanted = Requirement(place, "directory", "value", exact=f"writable by {facts.user}")
+    if facts.state in _FATAL:
+        seen = Observation(facts.state, how, facts.reason)
+        return Finding(FAIL, wanted, seen, (_blame_state(facts),))
+    if facts.state != DIRECTORY or facts.writing.status == UNKNOWN:
+        reason = facts.reason if facts.state != DIRECTORY else facts.writing.trouble
+        return Finding(UNKNOWN, wanted, Observation(None, how, reason))
+    if facts.writing.status == PASS:
+        return Finding(PASS, wanted, Observation(wanted.exact, how))
+    seen = Observation(f"not writable, {facts.writing.trouble}", how)
+    return Finding(FAIL, wanted, seen, (_blame_writing(facts),))
+
+
+def _blame_state(facts: FolderFacts) -> Cause:
+    """Say what is in the way before the directory."""
+    if facts.state == ABSENT:
+        owner = ("install", "-d", "-o", facts.user) if not facts.actor else ("mkdir", "-p")
+        make = (*owner, "-m", "0750", facts.path)
+        return blame("folder-absent", facts.reason, "make it", make, actor=facts.actor)
+    if facts.state == NO_DIRECTORY:
+        fix = "name a directory elsewhere, or move that out of the way"
+        return blame("folder-not-one", facts.reason, fix)
+    if facts.state == CLOSED:
+        text = f"{facts.user} may not go through {facts.at}"
+        fix = f"let {facts.user} through {facts.at}, or name a directory elsewhere"
+        return blame("folder-closed", text, fix)
+    fix = "mount its file system anew, or name a directory elsewhere"
+    return blame("folder-broken", facts.reason, fix)
+
+
+def _blame_writing(facts: FolderFacts) -> Cause:
+    """Say why nothing can be written to a directory that is there."""
+    if facts.read_only:
+        text = f"{facts.mount} ({facts.filesystem}) is mounted read-only"
+        remount = ("mount", "-o", "remount,rw", facts.mount)
+        return blame("folder-read-only", text, "mount it for writing", remount)
+    trouble = facts.writing.trouble
+    if "Permission denied" in trouble:
+        text = f"{facts.path} is {facts.owner}'s, with mode {facts.mode:04o}"
+        if not _may_be_given_away(facts):
+            fix = f"name a directory of {facts.user}'s own"
+            return blame("folder-not-writable", text, fix)
+        commands = [("chown", facts.user, facts.path), ("chmod", "u+rwx", facts.path)]
+        fix = f"give it to {facts.user}, or name a directory elsewhere"
+        actor = facts.actor
+        if facts.owner == facts.user:
+            del commands[0]
+        elif actor:
+            actor = None  # Only root gives away what is root's, and this is in a user's folder.
+        return blame("folder-not-writable", text, fix, *commands, actor=actor)
+    if "No space left" in trouble or "quota" in trouble:
+        return blame("folder-full", f"{facts.path}: {trouble}", _free_space(facts))
+    fix = "see dmesg, mount its file system anew, or name a directory elsewhere"
+    return blame("folder-broken", f"{facts.path}: {trouble}", fix)
+
+
+def _may_be_given_away(facts: FolderFacts) -> bool:
+    """Tell whether a directory may become one user's: never another's, nor one of the system's."""
+    parts = facts.path.strip("/").split("/")
+    least = 3 if parts[0] in ("var", "home") else 2
+    of_the_system = parts[0] in _SYSTEM or len(parts) < least
+    return facts.owner in ("root", facts.user) and not of_the_system
+
+
+def _free_space(facts: FolderFacts) -> str:
+    return f"remove what nobody needs from {facts.mount}, or name a directory elsewhere"
+
+
+def _judge_proof(facts: FolderFacts, item: str, proof: Proof) -> Finding:
+    word, code, what = _PROVED[item]
+    how = _TRIED.format(user=facts.user)
+    wanted = Requirement(place_of(facts.path), item, "value", exact=word)
+    if proof.status == UNKNOWN:
+        return Finding(UNKNOWN, wanted, Observation(None, how, f"{item}: {proof.trouble}"))
+    if proof.status == PASS:
+        return Finding(PASS, wanted, Observation(word, how))
+    text = f"{what} on {facts.filesystem} ({facts.mount}): {proof.trouble}"
+    fix = "name a directory on a local disk or a tmpfs"
+    cause = blame(code, text, fix)
+    return Finding(FAIL, wanted, Observation(f"not {word}", how), (cause,))
+
+
+def judge_free(facts: FolderFacts, needed: int | None, files: int | None) -> Iterator[Finding]:
+    """Yield whether there is room for bytes and for files; nothing where nobody asks for any."""
+    if needed is not None:
+        yield _judge_room(facts, "free space", needed, facts.free_bytes, "bytes")
+    if files is not None and (facts.state != DIRECTORY or facts.free_inodes is not None):
+        yield _judge_room(facts, "free inodes", files, facts.free_inodes or 0, "")
+
+
+def _judge_room(facts: FolderFacts, item: str, needed: int, free: int, unit: str) -> Finding:
+    wanted = Requirement(place_of(facts.path), item, "value", needed, unit=unit)
+    how = f"statvfs as {facts.user}"
+    if facts.state != DIRECTORY:
+        return Finding(UNKNOWN, wanted, Observation(None, how, facts.reason))
+    seen = Observation(free, how)
+    if free >= needed:
+        return Finding(PASS, wanted, seen)
+    has, wants = (format_quantity(number, unit) for number in (free, needed))
+    what = "bytes" if unit else "inodes"
+    text = f"{facts.mount} ({facts.filesystem}) has {has} {what if not unit else ''}".rstrip()
+    text = f"{text} free for {facts.user}, and {wants} are needed"
+    code = "folder-full" if unit else "folder-no-inodes"
+    return Finding(FAIL, wanted, seen, (blame(code, text, _free_space(facts)),))

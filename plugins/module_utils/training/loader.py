@@ -1,0 +1,146 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""What a loader of batches needs, and the largest number of its workers that a host bears.
+
+Measured with torch 2.13: the process that trains holds one descriptor for each tensor of every
+batch that is under way, and some for each worker; the batches themselves lie in shared memory.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from ..core.rlimit import UNLIMITED, format_quantity
+from ..shared_memory.model import SHM
+from .deepspeed_floor import find_floor
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from .policy import Training
+
+DESCRIPTORS, MEMORY, CPUS = "nofile", "memory", "CPUs"
+
+_PER_WORKER = 4
+"""A queue of two ends, a sentinel and a pipe of each worker."""
+_OWN, _TRANSIENT, _OF_WORKER = 2, 2, 3
+_SCATTER = 2
+"""By how much the rule was off at most where it was measured."""
+_IN_HAND = 2
+"""Batches beside those that workers prefetch: one that is handed over, one that is used."""
+_PAGE = 4096
+_MIB = 2**20
+WORKER_MEMORY = {"fork": 64 * _MIB, "spawn": 173 * _MIB, "forkserver": 173 * _MIB}
+"""Bytes that are a worker's own, without its data, by how it is started."""
+
+
+class Bound(NamedTuple):
+    """How many workers of each rank one thing allows, and why."""
+
+    name: str
+    most: int
+    why: str
+
+
+class Plan(NamedTuple):
+    """The largest number of workers that fits, and every bound."""
+
+    workers: int
+    bounds: tuple[Bound, ...]
+
+    @property
+    def reasons(self) -> str:
+        """Say all bounds in one line: ``nofile 20 (soft limit 256), CPUs 8 (...)``."""
+        return ", ".join(f"{bound.name} {bound.most} ({bound.why})" for bound in self.bounds)
+
+
+def count_descriptors(run: Training, workers: int) -> int:
+    """Return what the process that trains, or a worker, has open at most."""
+    if not workers:
+        return run.base + _OWN + run.dataset_files
+    tensors = (run.tensors_per_batch or 0) if run.sharing == "file_descriptor" else 0
+    fixed = run.base + _OWN + _PER_WORKER * workers
+    under_way = (workers - 1) * run.prefetch + _IN_HAND + run.hold
+    main = fixed + tensors * under_way + _TRANSIENT
+    worker = fixed + _OF_WORKER + tensors * run.prefetch + run.dataset_files
+    return max(main, worker) + _SCATTER
+
+
+def bound_by_descriptors(run: Training, soft: int) -> Bound:
+    """Return how many workers the soft limit of nofile allows."""
+    tensors = (run.tensors_per_batch or 0) if run.sharing == "file_descriptor" else 0
+    left = soft - run.base - _OWN - _SCATTER
+    main = left - _TRANSIENT - tensors * (_IN_HAND + run.hold - run.prefetch)
+    worker = left - _OF_WORKER - tensors * run.prefetch - run.dataset_files
+    most = min(main // (_PER_WORKER + tensors * run.prefetch), worker // _PER_WORKER)
+    return Bound(DESCRIPTORS, max(most, 0), f"soft limit {format_quantity(soft)}")
+
+
+def find_batch_share(run: Training) -> int:
+    """Return the bytes of shared memory that one batch takes: each tensor rounds up to a page."""
+    return (run.batch_size or 0) + _PAGE * (run.tensors_per_batch or 0)
+
+
+def count_shared_memory(run: Training, workers: int) -> int:
+    """Return the bytes in /dev/shm of all ranks together."""
+    if not workers:
+        return 0
+    batches = workers * run.prefetch + _IN_HAND + run.hold
+    return run.ranks_per_node * batches * find_batch_share(run)
+
+
+def bound_by_shared_memory(run: Training, free: int) -> Bound:
+    """Return how many workers of each rank the free bytes of /dev/shm allow."""
+    batches = free // run.ranks_per_node // max(find_batch_share(run), 1)
+    most = (batches - _IN_HAND - run.hold) // run.prefetch
+    return Bound(SHM, max(most, 0), f"{format_size(free)} free")
+
+
+def count_memory(run: Training, workers: int) -> int:
+    """Return the bytes of memory that all ranks of a node need at least.
+
+    A batch in /dev/shm is memory too, and is charged to the cgroup of whoever wrote it.
+    """
+    each = WORKER_MEMORY[run.start_method] + run.worker_memory
+    pinned = run.ranks_per_node * (run.pinned_buffer or 0)
+    shared = count_shared_memory(run, workers) if run.batch_size else 0
+    return run.ranks_per_node * workers * each + shared + pinned + find_model_states(run)
+
+
+def find_model_states(run: Training) -> int:
+    """Return the bytes of each node that DeepSpeed needs for the states of the model."""
+    return find_floor(run.deepspeed).node if run.deepspeed else 0
+
+
+def bound_by_memory(run: Training, free: int, where: str) -> Bound:
+    """Return how many workers of each rank the memory allows.
+
+    :param where: Whose limit it is.
+    """
+    one, two = count_memory(run, 1), count_memory(run, 2)
+    most = 1 + (free - one) // (two - one) if free >= one else 0
+    return Bound(MEMORY, most, f"{format_size(free)} left of {where}")
+
+
+def bound_by_cpus(run: Training, cpus: float, why: str) -> Bound:
+    """Return how many workers of each rank have a CPU; one always may.
+
+    :param cpus: Those of all ranks on the node; a quota may be a fraction.
+    """
+    return Bound(CPUS, max(int(cpus // run.ranks_per_node), 1), why)
+
+
+def plan_workers(bounds: Iterable[Bound], wanted: int | None = None) -> Plan:
+    """Return the largest number that every bound allows, and not more than are wanted."""
+    bounds = tuple(bounds)
+    most = [bound.most for bound in bounds] + ([] if wanted is None else [wanted])
+    return Plan(min(most, default=0), bounds)
+
+
+def format_size(size: int) -> str:
+    """Write bytes for people: ``3.2 GiB``."""
+    if size >= UNLIMITED:
+        return "unlimited"
+    units = ("B", "KiB", "MiB", "GiB", "TiB")
+    power = min(max(size.bit_length() - 1, 0) // 10, len(units) - 1)
+    return f"{size / 1024**power:.{1 if power else 0}f} {units[power]}"

@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Tell which processes are another run in an output directory, and judge that."""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from ..core.finding import FAIL, PASS, UNKNOWN, Finding, Observation, Requirement
+from .folder_rules import place_of
+from .workspace_causes import blame
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+_TRAINS = re.compile(
+    r"python[0-9.]*|pt_main_thread|torchrun|accelerate|deepspeed|pt_elastic|ray::.*"
+)
+_NEVER_ONE = re.compile(r"tensorboard|jupyter|mlhost-limits|mlhost_limits|ansible|AnsiballZ")
+_SHELLS = ("bash", "dash", "fish", "ksh", "sh", "tmux: server", "screen", "zsh", "sshd", "systemd")
+_SHOWN = 5
+
+
+class Process(NamedTuple):
+    """A process: its parent, its name, its command line, the directory it works in, and whose."""
+
+    parent: int
+    name: str
+    words: tuple[str, ...] = ()
+    folder: str = ""
+    user: str = ""
+
+
+class Run(NamedTuple):
+    """A process of another run, what shows it, and whose it is."""
+
+    pid: int
+    name: str
+    how: str
+    user: str = ""
+
+
+def find_runs(
+    path: str,
+    processes: Mapping[int, Process],
+    writers: Mapping[int, str],
+    own: int,
+    may_work: Callable[[str], bool] = lambda _user: True,
+) -> Iterator[Run]:
+    """Yield the processes that work in a directory, without those of the run that asks.
+
+    :param path: Its real path.
+    :param writers: A file below it that a process has open for writing, by pid.
+    :param own: The pid of whoever asks. What it descends from, and what descends from it or from
+        the program that started it, belongs to it; a shell starts runs that are not one.
+    :param may_work: Tells whether a user's processes can be runs there; a name alone shows none.
+    """
+    family = _find_ancestors(own, processes)
+    roots = {own}
+    parent = processes.get(own, Process(0, "")).parent
+    if parent > 1 and processes.get(parent, Process(0, "")).name not in _SHELLS:
+        roots.add(parent)
+    for pid, process in sorted(processes.items()):
+        if pid in family or roots & set(_find_ancestors(pid, processes)):
+            continue
+        if pid in writers:
+            yield Run(pid, process.name, f"writes {writers[pid]}", process.user)
+        elif _trains(process) and may_work(process.user):
+            if _lies_in(process.folder, path):
+                yield Run(pid, process.name, f"works in {process.folder}", process.user)
+            elif any(_lies_in(word.partition("=")[2] or word, path) for word in process.words):
+                yield Run(pid, process.name, "names it on its command line", process.user)
+
+
+def _find_ancestors(pid: int, processes: Mapping[int, Process]) -> list[int]:
+    """Return a process and those it descends from, process 1 left out."""
+    found: list[int] = []
+    while pid > 1 and pid in processes and pid not in found:
+        found.append(pid)
+        pid = processes[pid].parent
+    return found
+
+
+def _trains(process: Process) -> bool:
+    said = " ".join(process.words[:4])
+    return bool(_TRAINS.fullmatch(process.name)) and not _NEVER_ONE.search(said)
+
+
+def _lies_in(path: str, folder: str) -> bool:
+    return path.rstrip("/") == folder or path.startswith(f"{folder}/")
+
+
+def judge_runs(path: str, runs: list[Run], sees_all: bool, owner: str = "") -> Finding:
+    """Say whether another run works in the directory.
+
+    :param sees_all: Whether a run of any user who may write there would have been seen.
+    :param owner: Whose runs they are, where somebody else's stand in the way.
+    """
+    wanted = Requirement(place_of(path), "other runs", "value", exact="none")
+    how = "/proc/PID/fd, cwd and cmdline"
+    if runs:
+        told = ", ".join(f"{run.name} (pid {run.pid}) {run.how}" for run in runs[:_SHOWN])
+        more = f", and {len(runs) - _SHOWN} more" if len(runs) > _SHOWN else ""
+        fix = "wait until it has ended, or name another directory"
+        cause = blame("output-in-use", f"{told}{more}", fix)
+        pids = ", ".join(str(run.pid) for run in runs[:_SHOWN])
+        seen = Observation(f"pid {pids}{more}", how)
+        return Finding(FAIL, wanted, seen, (cause,), owner=owner)
+    if not sees_all:
+        reason = "others may write there, and only root sees what their processes have open"
+        return Finding(UNKNOWN, wanted, Observation(None, how, reason))
+    return Finding(PASS, wanted, Observation("none", how))

@@ -1,0 +1,176 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Find the process that will run a training: its cgroup, its /dev/shm and what exempts it."""
+
+from __future__ import annotations
+
+import os
+from functools import cached_property
+from typing import NamedTuple
+
+from ..docker.api_read import read_containers
+from ..host.capabilities import may_lock_memory
+from ..host.files import read_text
+from ..host.process import read_unit_pids
+from ..host.users import read_user
+from ..kernel.use_read import read_kernel_use
+from ..systemd.manager_read import Bounds, show_bounds
+from .causes import Room
+from .cgroup_read import move_to, read_cpuset, read_memory_levels, read_quotas
+from .policy import SELF
+from .shm_read import find_folder
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ..docker.api_read import Container
+    from ..sessions.evidence import Evidence
+
+_SERVICE, _SESSION, _CONTAINER = "service:", "session:", "container:docker/"
+NEW_CONTAINER, JOB = "new-container:docker", "job:slurm"
+_FIRST_PERSON = 1000
+_CGROUPS = ("/sys/fs/cgroup", "/sys/fs/cgroup/systemd")
+_SLURM_CPUS = "SLURM_CPUS_PER_TASK"
+
+
+class Cpus(NamedTuple):
+    """How many CPUs the ranks of a node have together, and who says so."""
+
+    number: float
+    why: str
+
+
+class Runner:
+    """The process that will run: where it exists, it is looked at; else what awaits it is."""
+
+    def __init__(self, place: str, evidence: Evidence) -> None:
+        self.place, self._evidence = place, evidence
+
+    @property
+    def label(self) -> str:
+        """Return the place as a finding names it: a container by its name."""
+        if self.place == SELF:
+            return f"process:{SELF}"
+        return f"{_CONTAINER}{self._container.name}" if self._container else self.place
+
+    @cached_property
+    def pid(self) -> int | None:
+        """Return the process, or one that has what it will have; nothing before it starts."""
+        if self.place == SELF:
+            return os.getpid()
+        if self.place.startswith(_SERVICE):
+            return next(iter(read_unit_pids(self.place[len(_SERVICE) :])), None)
+        return self._container.pid if self._container else None
+
+    @cached_property
+    def _container(self) -> Container | None:
+        if not self.place.startswith(_CONTAINER):
+            return None
+        name = self.place[len(_CONTAINER) :]
+        try:
+            containers = read_containers(self._evidence.docker.address)
+        except (OSError, ValueError):
+            return None
+        found = (one for one in containers if one.name == name or one.id.startswith(name))
+        return next(found, None)
+
+    @property
+    def absence(self) -> str:
+        """Return why nothing can be said of a process that there is not; or nothing."""
+        if self.place == JOB:
+            return "what a job gets is not known before it runs; check in the job itself"
+        if self.pid is None and self.place.startswith((_SERVICE, _CONTAINER)):
+            return f"{self.place} is not running"
+        return ""
+
+    @cached_property
+    def cgroup(self) -> str:
+        """Return /proc/PID/cgroup, as it will be where the process is not there yet."""
+        if self.pid is not None:
+            return read_text(f"/proc/{self.pid}/cgroup") or ""
+        return move_to(read_text("/proc/1/cgroup") or "", self._future_path)
+
+    @property
+    def _future_path(self) -> str:
+        if self.place.startswith(_SESSION):
+            user = read_user(self.user)
+            return f"/user.slice/user-{user.uid}.slice" if user else "/user.slice"
+        return "/system.slice"
+
+    @property
+    def _slice(self) -> str:
+        return self._future_path.rpartition("/")[2]
+
+    @cached_property
+    def _future(self) -> Bounds | None:
+        """Return what the slice of a user will be given, where nobody is logged in as that user."""
+        if not self.user or any(os.path.isdir(top + self._future_path) for top in _CGROUPS):
+            return None
+        return show_bounds(self._slice)
+
+    @property
+    def user(self) -> str:
+        """Return whose session it is; empty for anything else."""
+        is_session = self.place.startswith(_SESSION)
+        return self.place[len(_SESSION) :].rpartition("@")[0] if is_session else ""
+
+    @cached_property
+    def may_lock(self) -> bool:
+        """Tell whether CAP_IPC_LOCK exempts it from memlock; Docker's default set lacks it."""
+        if self.pid is not None:
+            return may_lock_memory(self.pid)
+        user = read_user(self.user) if self.user else None
+        return bool(user and user.uid == 0)
+
+    @property
+    def loses_shm(self) -> bool:
+        """Tell whether logind may remove its named files in /dev/shm at the last logout.
+
+        It spares system users (logind.conf(5)); a file that is unlinked at once is no concern.
+        """
+        user = read_user(self.user) if self.user else None
+        return bool(user and user.uid >= _FIRST_PERSON)
+
+    def find_rooms(self) -> list[Room]:
+        """Return the memory that is left for it: of each cgroup above it, and of the host.
+
+        :raises OSError: If that cannot be told.
+        """
+        if self.absence:
+            raise OSError(self.absence)
+        levels = read_memory_levels(self.cgroup, read_text("/proc/self/mountinfo") or "")
+        if levels is None:
+            raise OSError("the limits of its cgroup cannot be seen from here")
+        rooms = [Room(one.path, one.free, one.used, one.limit) for one in levels]
+        if self._future and self._future.memory is not None:
+            rooms.append(Room(self._slice, self._future.memory, 0, self._future.memory))
+        return [*rooms, Room("the host", read_kernel_use().available)]
+
+    def find_cpus(self, ranks: int) -> list[Cpus]:
+        """Return everything that bounds its CPUs.
+
+        :raises OSError: If that cannot be told.
+        """
+        if self.absence:
+            raise OSError(self.absence)
+        mounts = read_text("/proc/self/mountinfo") or ""
+        told = os.environ.get(_SLURM_CPUS, "") if self.place == SELF else ""
+        found = [Cpus(int(told) * ranks, f"{_SLURM_CPUS}={told}")] if told.isdigit() else []
+        cpuset = None if self.pid else read_cpuset(self.cgroup, mounts)
+        if self.pid:
+            found.append(Cpus(len(os.sched_getaffinity(self.pid)), "affinity"))
+        elif cpuset:
+            found.append(Cpus(cpuset[1], f"cpuset of {cpuset[0]}"))
+        else:
+            found.append(Cpus(os.cpu_count() or 1, "the host's"))
+        quotas = read_quotas(self.cgroup, mounts)
+        if self._future and self._future.cpus is not None:
+            found.append(Cpus(self._future.cpus, f"quota of {self._slice}"))
+        return found + [Cpus(one.cpus, f"quota of {one.path}") for one in quotas]
+
+    def find_shm(self) -> str:
+        """Return the folder that it will see as /dev/shm.
+
+        :raises OSError: If that cannot be told.
+        """
+        if self.absence and self.place != JOB:
+            raise OSError(self.absence)
+        return find_folder(SELF if self.pid in (None, os.getpid()) else str(self.pid))

@@ -1,0 +1,152 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Gather what a training run needs and what awaits it, each thing when it is asked for."""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+from ..core.finding import Finding, Observation
+from ..core.reader import Limit
+from ..core.rlimit import UNLIMITED, Rlimit
+from ..shared_memory.model import SHM
+from .causes import Room
+from .limits_check import judge_runner
+from .loader import (
+    CPUS,
+    DESCRIPTORS,
+    MEMORY,
+    Bound,
+    Plan,
+    bound_by_cpus,
+    bound_by_descriptors,
+    bound_by_memory,
+    bound_by_shared_memory,
+    count_descriptors,
+    count_memory,
+    count_shared_memory,
+    plan_workers,
+)
+from .policy import choose_checks
+from .runner_read import NEW_CONTAINER, Cpus, Runner
+from .shm_read import read_free
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ..core.check_options import Options
+    from ..sessions.evidence import Evidence
+    from .policy import Training
+
+SHM_SIZE = "shm_size"
+"""The item of a container's /dev/shm, as the check of Docker names it."""
+
+
+class Survey:
+    """One look at what a run needs and at what awaits it; each thing is read when it is asked."""
+
+    def __init__(self, run: Training, options: Options, evidence: Evidence) -> None:
+        self.run, self.options, self.evidence = run, options, evidence
+        self.checks = choose_checks(run)
+        self.runner = Runner(run.place, evidence)
+        self.place = self.runner.label
+        self.workers = run.workers or 0
+
+    @property
+    def _wanted(self) -> dict[str, Limit]:
+        """Return the limits that the run needs."""
+        wanted = {}
+        if "descriptors" in self.checks:
+            needed = count_descriptors(self.run, self.workers)
+            wanted["nofile"] = Limit(needed, needed)
+        if "memory" in self.checks and self.run.pinned_buffer and not self.runner.may_lock:
+            wanted["memlock"] = Limit(self.run.pinned_buffer, self.run.pinned_buffer)
+        return wanted
+
+    @cached_property
+    def limits(self) -> list[Finding]:
+        """Return what the process that will run gets, without what the run makes of it."""
+        shm = None
+        if self.run.place == NEW_CONTAINER and "shared_memory" in self.checks:
+            shm = count_shared_memory(self.run, self.workers) or None
+        options = self.options
+        if self.run.user:
+            options = options._replace(users=(self.run.user,))
+        if not self._wanted and shm is None:
+            return []
+        return judge_runner(self.runner, self._wanted, shm, options, self.evidence)
+
+    def find_limit(self, item: str) -> Rlimit | None:
+        """Return the lowest limit that was seen."""
+        seen = {"soft": UNLIMITED, "hard": UNLIMITED}
+        told = False
+        for finding in self.limits:
+            value, bound = finding.observation.value, finding.requirement.bound
+            if finding.requirement.item == item and isinstance(value, int) and bound in seen:
+                seen[bound], told = min(seen[bound], value), True
+        return Rlimit(seen["soft"], seen["hard"]) if told else None
+
+    @cached_property
+    def free_shm(self) -> int | str:
+        """Return the free bytes of /dev/shm, or why nobody knows."""
+        if self.run.place == NEW_CONTAINER:
+            sizes = [one.observation for one in self.limits if one.requirement.item == SHM_SIZE]
+            seen = sizes[0] if sizes else Observation(None, "", "no container was looked at")
+            return seen.value if isinstance(seen.value, int) else seen.reason
+        try:
+            return read_free(self.runner.find_shm())
+        except OSError as exc:
+            return str(exc)
+
+    @cached_property
+    def rooms(self) -> list[Room] | str:
+        """Return the memory that is left, the least first, or why nobody knows."""
+        try:
+            return sorted(self.runner.find_rooms(), key=lambda room: room.free)
+        except (OSError, ValueError) as exc:
+            return str(exc)
+
+    @cached_property
+    def cpus(self) -> list[Cpus] | str:
+        """Return what bounds the CPUs, the least first, or why nobody knows."""
+        try:
+            return sorted(self.runner.find_cpus(self.run.ranks_per_node))
+        except (OSError, ValueError) as exc:
+            return str(exc)
+
+    @cached_property
+    def bounds(self) -> list[Bound]:
+        """Return every bound of what is checked that is known, and the CPUs in any case."""
+        nofile, run, bounds = self.find_limit("nofile"), self.run, []
+        if nofile:
+            bounds.append(bound_by_descriptors(run, nofile.soft))
+        if "shared_memory" in self.checks and isinstance(self.free_shm, int):
+            bounds.append(bound_by_shared_memory(run, self.free_shm))
+        if "memory" in self.checks and not isinstance(self.rooms, str):
+            least = self.rooms[0]
+            # Where the rest of the run does not fit, that is said, and no fault of the workers.
+            if least.free >= count_memory(run, 0):
+                bounds.append(bound_by_memory(run, least.free, least.where))
+        if not isinstance(self.cpus, str):
+            hint = "" if "cpus" in self.checks else "; more of them only wait"
+            few = self.cpus[0]
+            bounds.append(bound_by_cpus(run, few.number, f"{few.why}{hint}"))
+        return bounds
+
+    @property
+    def deadly(self) -> list[Bound]:
+        """Return the bounds above which the run fails; more workers than CPUs only wait."""
+        return [one for one in self.bounds if "cpus" in self.checks or one.name != CPUS]
+
+    @cached_property
+    def unknown_bounds(self) -> str:
+        """Return which bounds of what is checked nobody knows."""
+        unknown = {
+            DESCRIPTORS: "descriptors" in self.checks and self.find_limit("nofile") is None,
+            SHM: "shared_memory" in self.checks and isinstance(self.free_shm, str),
+            MEMORY: "memory" in self.checks and isinstance(self.rooms, str),
+        }
+        return ", ".join(name for name, is_unknown in unknown.items() if is_unknown)
+
+    @cached_property
+    def plan(self) -> Plan:
+        """Return how many workers the run survives with, and every bound."""
+        return Plan(plan_workers(self.deadly).workers, tuple(self.bounds))
