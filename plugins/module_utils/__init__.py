@@ -12,4 +12,4 @@ def __getattr__(name: str) -> object:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     import importlib
 
-    return getattr(importlib.import_module(f"{__name__}.training"), name)
+    return getattr(importlib.import_module(f"{__name__}.preflight"), name)

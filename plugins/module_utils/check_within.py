@@ -16,7 +16,7 @@ import struct
 import time
 from typing import NamedTuple
 
-from .check import (
+from .check_host import (
     CheckResult,
     conclude,
     finish_findings,
@@ -28,7 +28,7 @@ from .check import (
 )
 from .core.finding import judge_unlooked
 from .core.reader import PolicyError
-from .sessions.evidence import Evidence
+from .places import look_at_host
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -36,7 +36,8 @@ if TYPE_CHECKING:
 
     from .core.check_options import Options
     from .core.finding import Finding
-    from .schema import Policy
+    from .core.policy import Policy
+    from .host.look import Look
 
 _GRACE = 3.0  # Seconds in which a look that is ended may put away what it made.
 _LEAST = 1.0
@@ -55,7 +56,7 @@ class _Told(NamedTuple):
     result: Any = None
 
 
-def check_within(policy: Policy, options: Options, evidence: Evidence | None = None) -> CheckResult:
+def check_within(policy: Policy, options: Options, look: Look | None = None) -> CheckResult:
     """Return what :func:`check_host` does, within ``options.time_limit`` seconds.
 
     :raises OSError: If no process can be started to look.
@@ -64,7 +65,7 @@ def check_within(policy: Policy, options: Options, evidence: Evidence | None = N
     if not 0 < options.time_limit < math.inf:
         raise ValueError(f"time_limit: {options.time_limit!r} is not a number of seconds above 0")
     require_stated(policy, options)
-    watch = _Watch(policy, options, evidence or Evidence())
+    watch = _Watch(policy, options, look or look_at_host())
     findings, causes = watch.run()
     return conclude(policy, options, findings, causes)
 
@@ -72,8 +73,8 @@ def check_within(policy: Policy, options: Options, evidence: Evidence | None = N
 class _Watch:
     """One check, and the children that make it one after the other."""
 
-    def __init__(self, policy: Policy, options: Options, evidence: Evidence) -> None:
-        self.policy, self.options, self.evidence = policy, options, evidence
+    def __init__(self, policy: Policy, options: Options, look: Look) -> None:
+        self.policy, self.options, self.look = policy, options, look
         self.deadline = time.monotonic() + options.time_limit
         self.waiting = [_IMAGE] if is_unbooted(options) else list_sections(options)
         self.findings: list[Finding] = []
@@ -167,13 +168,13 @@ class _Watch:
                 findings.append(finding)
                 _tell(writer, _FINDING, finding)
         _tell(writer, _SECTION, _AFTER_ALL)
-        finished = finish_findings(self.policy, self.options, findings, self.evidence)
+        finished = finish_findings(self.policy, self.options, findings, self.look)
         _tell(writer, _DONE, finished)
 
     def _look_at(self, section: str) -> Any:
         if section == _IMAGE:
             return look_at_image(self.policy, self.options)
-        return look_at_section(section, self.policy, self.options, self.evidence)
+        return look_at_section(section, self.policy, self.options, self.look)
 
 
 def _leave(_number: int, _frame: object) -> NoReturn:

@@ -65,7 +65,7 @@ def _parse_arguments(words: Sequence[str] | None) -> argparse.Namespace:
 
 
 def _add_check(commands: Commands) -> None:
-    from .training.options import add_run_options
+    from .run_options import add_run_options
 
     check = commands.add_parser("check", help="measure this host and judge it against a policy")
     check.add_argument("--profile", default=DEFAULT_PROFILE, choices=sorted(PROFILES))
@@ -137,14 +137,14 @@ def _check(arguments: argparse.Namespace) -> int:
     from .check_within import check_within
     from .core.policy_tree import Tree
     from .policy_file import read_policy
-    from .training.options import read_run
+    from .run_options import read_run
 
     given, told = Tree(None) if arguments.policy is None else read_policy(arguments.policy)
     run = read_run(arguments)
     if run:
         given = _with_run(given, run)
     policy = load_policy(given, arguments.profile, run=True, told=told)
-    is_run = bool(run) or (arguments.policy is None and policy.training is not None)
+    is_run = bool(run) or (arguments.policy is None and RUN in policy.asked)
     options = Options(
         sections=(RUN,) if is_run else None,
         users=arguments.user,
@@ -163,7 +163,7 @@ def _check(arguments: argparse.Namespace) -> int:
 
 
 def _monitor(arguments: argparse.Namespace) -> int:
-    from .node.check import look_at_node  # Nobody else needs it.
+    from .monitor import look_at_node  # Nobody else needs it.
 
     look = look_at_node(arguments.policy, arguments.metrics, arguments.canary)
     if look.verdict.status == "error":
@@ -174,7 +174,7 @@ def _monitor(arguments: argparse.Namespace) -> int:
 
 
 def _tell_slurm(_arguments: argparse.Namespace) -> int:
-    from .node.health import main as tell_slurm
+    from .node_health import main as tell_slurm
 
     return tell_slurm()
 

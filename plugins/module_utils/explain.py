@@ -3,8 +3,7 @@
 
 from __future__ import annotations
 
-from .places import EXPLAINED, PLACES
-from .sessions.evidence import Evidence
+from .places import EXPLAINED, PLACES, look_at_host
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -17,10 +16,10 @@ def explain(place: str, item: str) -> list[Link]:
     :param item: A limit, or a sysctl where the place is ``kernel``.
     :raises ValueError: If there is no such place or item here.
     """
-    evidence = Evidence()
+    look = look_at_host()
     kind, _colon, name = place.partition(":")
     for one in PLACES:
-        links = one.explain(kind, name, item, evidence)
+        links = one.explain(kind, name, item, look)
         if links is not None:
             return list(links)
     accepted = ", ".join(EXPLAINED)

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from .containerd.place import Containerd
 from .docker.place import Docker
+from .host.look import Look
 from .kernel.place import Kernel
 from .podman.place import Podman
 from .processes.place import Processes
@@ -16,13 +17,17 @@ from .training.place import Training
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
     from typing import Any
 
-    from .core.place import Place
+    from .core.rlimit import Rlimit
+    from .host.place import Place
+    from .host.process import Process
 
+KERNEL, SESSIONS = Kernel(), Sessions()
 PLACES: tuple[Place[Any], ...] = (
-    Kernel(),
-    Sessions(),
+    KERNEL,
+    SESSIONS,
     Services(),
     Containerd(),
     Docker(),
@@ -36,3 +41,19 @@ PLACES: tuple[Place[Any], ...] = (
 SECTIONS = tuple(place.name for place in PLACES)
 PROVISIONED = tuple(place.name for place in PLACES if place.is_provisioned)
 EXPLAINED = tuple(name for place in PLACES for name in place.names)
+
+
+def look_at_host(
+    processes: Iterable[Process] | None = None,
+    limits_by_pid: Mapping[int, Mapping[str, Rlimit]] | None = None,
+) -> Look:
+    """Return a new look at this host, which knows what each place's files state.
+
+    :param processes: With ``limits_by_pid``, what was read of them already.
+    """
+    return Look(_list_promises, processes, limits_by_pid)
+
+
+def _list_promises(look: Look) -> Iterator[tuple[int, str]]:
+    for place in PLACES:
+        yield from place.promise(look)

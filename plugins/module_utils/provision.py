@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from .core.finding import judge_limits
 from .core.plan import HostPlan, SectionPlan
+from .core.provision_options import Options
 from .core.reader import PolicyError
 from .core.report import format_failures
 from .core.section import Section
@@ -20,8 +21,8 @@ from .kernel.plan import KernelOptions, KernelPlan, plan_kernel
 from .kernel.read import read_sysctl
 from .kernel.sysctl_conf import SYSCTL_DIRECTORIES
 from .kernel.sysctl_writes import find_lowest_nr_open
-from .provision_options import Options
-from .provision_others import find_foretold, list_folders, prepare_others
+from .places import KERNEL, SESSIONS
+from .provision_others import FIRST, find_foretold, list_folders, prepare_others
 from .sessions.leftovers_read import find_open_sessions
 from .sessions.limits_read import read_limits_files
 from .sessions.pam_limits import LIMITS_CONF, find_dialect
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from .core.edit import Edit
-    from .schema import Policy
+    from .core.policy import Policy
 
 _UNBOOTED = "this is an image: files are written, and what they give comes with its first boot"
 _MOST_USERS = 5  # Of a long list, whose sessions are opened before and after a change.
@@ -89,7 +90,7 @@ def provision(policy: Policy, options: Options) -> Outcome:
 
 def _list_folders(policy: Policy, options: Options) -> list[str]:
     """Return the folders in which files may be replaced."""
-    files = (LIMITS_CONF, options.sessions_file, options.kernel_file)
+    files = (LIMITS_CONF, _find_target(options), KERNEL.read_switch(options, "kernel_file"))
     own = [path.rpartition("/")[0] for path in files]
     return [*own, *SYSCTL_DIRECTORIES, *list_folders(policy)]
 
@@ -98,7 +99,7 @@ def _provision(policy: Policy, options: Options) -> Outcome:
     image = is_image()
     if image and not os.path.exists(os.devnull):
         raise PolicyError([f"{os.devnull}: is missing; programs of an image need its devices"])
-    running = _read_running({*policy.kernel, "fs.nr_open"}, image)
+    running = _read_running({*(policy.get("kernel") or ()), "fs.nr_open"}, image)
     kernel = _plan_kernel(policy, options, running)
     kernel = kernel._replace(writes=()) if image else kernel
     sessions = _plan_sessions(policy, options, kernel.nr_open)
@@ -130,13 +131,18 @@ def _provision(policy: Policy, options: Options) -> Outcome:
     )
 
 
+def _find_target(options: Options) -> str:
+    """Return the limits file that a run writes."""
+    return str(SESSIONS.read_switch(options, "sessions_file"))
+
+
 def _read_running(keys: Iterable[str], image: bool) -> dict[str, str | None]:
     """Return the kernel's values: those in force, or those an image's own kernel starts with."""
     if not image:
         return {key: read_sysctl(key) for key in keys}
-    from .kernel.boot_read import BootEvidence  # Of no use on a host that runs.
+    from .kernel.boot_read import BootRead  # Of no use on a host that runs.
 
-    boot = BootEvidence({})
+    boot = BootRead({})
     return {key: boot.find_start(key) for key in keys}
 
 
@@ -147,12 +153,11 @@ def _find_in_effect(
 
     Of an image that will boot, these are the ones whose files say what that boot will give.
     """
-    stated = (("kernel", policy.kernel), ("sessions", policy.sessions))
     if image:
         if will_boot():
             yield from (name for name in find_foretold(policy) if options.wants(name))
         return
-    yield from (name for name, asked in stated if asked and options.wants(name))
+    yield from (name for name in FIRST if name in policy.asked and options.wants(name))
     yield from (name for one in others for name in one.in_effect)
 
 
@@ -160,16 +165,19 @@ def _plan_kernel(policy: Policy, options: Options, running: Mapping[str, str | N
     files = read_sysctl_files()
     if not options.wants("kernel"):
         return KernelPlan(SectionPlan(), nr_open=find_lowest_nr_open(files, running))
-    chosen = KernelOptions(options.kernel_file, options.override, options.absent)
-    return plan_kernel(policy.kernel, files, running, chosen)
+    chosen = KernelOptions(
+        KERNEL.read_switch(options, "kernel_file"), options.override, options.absent
+    )
+    return plan_kernel(policy.get("kernel") or {}, files, running, chosen)
 
 
 def _plan_sessions(policy: Policy, options: Options, nr_open: int | None) -> SectionPlan:
     if not options.wants("sessions"):
         return SectionPlan()
     dialect = find_dialect(read_os_release())
-    chosen = SessionsOptions(options.sessions_file, options.override, options.absent)
-    return plan_sessions(policy.sessions, read_limits_files(), dialect, nr_open, chosen)
+    chosen = SessionsOptions(_find_target(options), options.override, options.absent)
+    rules = policy.get("sessions") or ()
+    return plan_sessions(rules, read_limits_files(), dialect, nr_open, chosen)
 
 
 def _find_lockouts(
@@ -179,11 +187,13 @@ def _find_lockouts(
     if options.absent:
         return
     if options.wants("sessions"):
-        yield from find_session_lockouts(policy, sessions, options.sessions_file)
+        yield from find_session_lockouts(
+            policy.get("sessions") or (), sessions, _find_target(options)
+        )
     if is_image():
         return  # What the running kernel needs is of the machine that builds.
     if kernel.writes or kernel.section.edits or kernel.section.problems:
-        yield from find_kernel_lockouts(policy, sessions)
+        yield from find_kernel_lockouts(policy.get("kernel") or {}, sessions)
 
 
 def _find_editors(plans: Iterable[SectionPlan]) -> Iterator[str]:
@@ -225,16 +235,17 @@ def _write(
 
 def _find_named_users(policy: Policy) -> list[str]:
     """Return the first users whom the policy names and the host has."""
-    names = dict.fromkeys(name for rule in policy.sessions for name in rule.users)
+    names = dict.fromkeys(name for rule in policy.get("sessions") or () for name in rule.users)
     return [name for name in names if name[:1] not in "*@%:" and read_user(name)][:_MOST_USERS]
 
 
 def _find_old(policy: Policy, options: Options, others: Iterable[Section]) -> Iterator[str]:
     """Yield what goes on with less than the policy asks for until it ends."""
+    rules = policy.get("sessions") or ()
     if options.wants("sessions"):
         for session in find_open_sessions():
             user = read_user(session.user)
-            wanted = find_limits(policy.sessions, user) if user else {}
+            wanted = find_limits(rules, user) if user else {}
             place = f"{session.unit} of {session.user} (pid {session.pid})"
             how = f"/proc/{session.pid}/limits"
             yield from format_failures(judge_limits(place, wanted, session.limits, how))

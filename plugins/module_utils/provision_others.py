@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from .core.place import Place
+from .host.place import Place
 from .places import PLACES
 
 TYPE_CHECKING = False
@@ -11,17 +11,17 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
 
+    from .core.policy import Policy
+    from .core.provision_options import Options
     from .core.section import Section
-    from .provision_options import Options
-    from .schema import Policy
 
-_FIRST = ("kernel", "sessions")
+FIRST = ("kernel", "sessions")
 """What :mod:`provision` plans itself: all others depend on them."""
 
 
 def list_folders(policy: Policy) -> list[str]:
     """Return the folders in which files of these sections may be replaced."""
-    stated = (place for place in _list_others() if place.is_stated(policy))
+    stated = (place for place in _list_others() if place.name in policy.asked)
     return [folder for place in stated for folder in place.list_folders()]
 
 
@@ -30,24 +30,21 @@ def prepare_others(policy: Policy, options: Options, nr_open: int | None) -> Ite
 
     :param nr_open: The lowest fs.nr_open that will be in force.
     """
-    from .own_sections import find_own_sections
-
-    made = find_own_sections()
     for place in _list_others():
         if not options.wants(place.name):
             continue
-        if place.is_stated(policy):
+        if place.name in policy.asked:
             yield place.prepare(policy, options, nr_open)
-        elif place.name in made:
+        elif place.is_made("/"):
             gone = place.prepare(policy, options._replace(absent=True), nr_open)
             yield gone._replace(in_effect=())
 
 
 def _list_others() -> Iterator[Place[Any]]:
-    return (place for place in PLACES if place.is_provisioned and place.name not in _FIRST)
+    return (place for place in PLACES if place.is_provisioned and place.name not in FIRST)
 
 
 def find_foretold(policy: Policy) -> list[str]:
     """Return the sections of a policy of which files say what a boot will give."""
-    written = [place for place in PLACES if place.is_provisioned and place.is_stated(policy)]
+    written = [place for place in PLACES if place.is_provisioned and place.name in policy.asked]
     return [place.name for place in written if type(place).foresee is not Place.foresee]

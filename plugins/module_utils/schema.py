@@ -3,58 +3,22 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
+from .core.policy import Policy
 from .core.policy_shape import find_misshapes, find_unfit_texts
 from .core.profiles import PROFILES
 from .core.reader import PolicyError, join_names, name_kind, read_mapping, refuse_unknown
+from .places import PLACES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
+    from typing import Any
 
-    from .containerd.policy import ContainerdPolicy
     from .core.waivers_policy import Waiver
-    from .docker.policy import DockerPolicy
-    from .kernel.policy import KernelValue
-    from .podman.policy import PodmanPolicy
-    from .processes.policy import ProcessRule
-    from .services.policy import ServicesPolicy
-    from .sessions.policy import SessionRule
-    from .slurm.policy import SlurmPolicy
-    from .training.policy import Training
+    from .host.place import Place
 
-
-ENGINES = ("docker", "podman", "containerd")
-SECTIONS = (
-    "sessions",
-    "kernel",
-    "services",
-    "containers",
-    "processes",
-    "shared_memory",
-    "jobs",
-    "training",
-    "waivers",
-)
-"""The keys of a policy; of which keys each is made says the reader of it."""
-
-
-class Policy(NamedTuple):
-    """What a host owes its jobs. An absent section asks nothing."""
-
-    sessions: tuple[SessionRule, ...] = ()
-    kernel: Mapping[str, KernelValue] = {}
-    docker: DockerPolicy | None = None
-    podman: PodmanPolicy | None = None
-    containerd: ContainerdPolicy | None = None
-    processes: tuple[ProcessRule, ...] = ()
-    shared_memory: int | None = None
-    """Bytes that /dev/shm must have at least."""
-    services: ServicesPolicy | None = None
-    slurm: SlurmPolicy | None = None
-    training: Training | None = None
-    waivers: tuple[Waiver, ...] = ()
+_NOTHING: tuple[object, ...] = (None, (), {})
+WAIVERS = "waivers"
 
 
 def load_policy(
@@ -78,55 +42,50 @@ def load_policy(
     misshapes = find_misshapes(policy)
     if misshapes:
         raise PolicyError([*told, *misshapes])
-    from .kernel.policy import find_second_names
-
-    problems = [*told, *find_second_names(policy or {})]
-    loaded = _read_policy(merge_profile(policy or {}, profile), problems)
+    given = policy or {}
+    doubles = (one for place in PLACES for one in place.find_doubles(given.get(place.path)))
+    problems = [*told, *doubles]
+    loaded = _read_policy(merge_profile(given, profile), problems)
     if not problems:
         problems += [*_find_clashes(loaded), *find_unfit_texts(policy)]
     problems += _find_missing(loaded, problems) if run else []
-    if not problems and loaded._replace(waivers=()) == Policy():
+    if not problems and not loaded.asked:
         problems.append("policy: is empty, so nothing would be required")
     if problems:
         raise PolicyError(problems)
     return loaded
 
 
-def find_problems(raw: Mapping[str, object]) -> list[str]:
-    """Return what is wrong with the values of a small policy that we wrote ourselves."""
-    problems = find_misshapes(raw)
-    _read_policy(raw, problems)
-    return problems
-
-
 def merge_profile(policy: Mapping[str, object], profile: str) -> Mapping[str, object]:
     """Return a policy merged over a profile, as plain data."""
-    from .kernel.policy import with_normal_keys
-
-    return merge(PROFILES[profile], with_normal_keys(policy))
+    spelt = dict(policy)
+    for place in PLACES:
+        if place.path in spelt:
+            spelt[place.path] = place.spell(spelt[place.path])
+    return merge(PROFILES[profile], spelt)
 
 
 def _find_missing(policy: Policy, told: list[str]) -> list[str]:
     """Return what a run must state and does not, but for what is told to be wrong."""
-    if policy.training is None:
-        return []
-    from .training.policy import find_missing
-
     paths = {problem.partition(":")[0] for problem in told}
-    missing = find_missing(policy.training)
+    missing = (
+        one
+        for place in PLACES
+        if place.name in policy.asked
+        for one in place.find_missing(policy.get(place.name))
+    )
     return [one for one in missing if one.partition(":")[0] not in paths]
 
 
 def _find_clashes(policy: Policy) -> Iterator[str]:
     """Yield the units that two sections speak of: each would write what the other takes out."""
-    units = policy.services.units if policy.services else {}
-    others = (
-        ("jobs.slurm.limits", policy.slurm, "slurmd.service"),
-        ("containers.containerd.limits", policy.containerd, "containerd.service"),
-    )
-    for path, section, unit in others:
-        if section and section.limits and unit in units:
-            yield f"services.units.{unit}: {path} states it as well; one of them is accepted"
+    known: dict[str, str] = {}
+    stated = (place for place in PLACES if place.name in policy.asked)
+    for place in stated:
+        for unit, path in place.list_units(policy.get(place.name)).items():
+            if unit in known:
+                yield f"{known[unit]}: {path} states it as well; one of them is accepted"
+            known.setdefault(unit, path)
 
 
 def merge(base: Mapping[str, object], over: Mapping[str, object]) -> dict[str, object]:
@@ -149,106 +108,46 @@ def _is_mergeable(below: object, over: Mapping[str, object]) -> bool:
 
 
 def _read_policy(raw: Mapping[str, object], problems: list[str]) -> Policy:
-    refuse_unknown("policy", raw, SECTIONS, problems)
-    containers = read_mapping("containers", raw.get("containers", {}), ENGINES, problems)
-    return Policy(
-        sessions=_read_sessions(raw, problems),
-        kernel=_read_kernel(raw, problems),
-        docker=_read_docker(containers, problems),
-        podman=_read_podman(containers, problems),
-        containerd=_read_containerd(containers, problems),
-        processes=_read_processes(raw, problems),
-        shared_memory=_read_shared_memory(raw, problems),
-        services=_read_services(raw, problems),
-        slurm=_read_jobs(raw, problems),
-        training=_read_training(raw, problems),
-        waivers=_read_waivers(raw, problems),
-    )
+    groups = _group()
+    refuse_unknown("policy", raw, (*groups, WAIVERS), problems)
+    sections: dict[str, object] = {}
+    for top in filter(groups.__contains__, raw):
+        if groups[top]:
+            below = read_mapping(top, raw[top], groups[top], problems)
+            sections.update({f"{top}.{name}": value for name, value in below.items()})
+        else:
+            sections[top] = raw[top]
+    asked = {
+        place.name: _read_section(place, sections[path], problems)
+        for path in sections
+        for place in PLACES
+        if place.path == path
+    }
+    asked = {name: value for name, value in asked.items() if value not in _NOTHING}
+    return Policy(asked, _read_waivers(raw, problems))
 
 
-def _read_sessions(raw: Mapping[str, object], problems: list[str]) -> tuple[SessionRule, ...]:
-    if "sessions" not in raw:
-        return ()
-    from .sessions.policy import read_sessions
-
-    return read_sessions(raw["sessions"], problems)
-
-
-def _read_kernel(raw: Mapping[str, object], problems: list[str]) -> Mapping[str, KernelValue]:
-    if "kernel" not in raw:
-        return {}
-    from .kernel.policy import read_kernel
-
-    return read_kernel(raw["kernel"], problems)
+def _group() -> dict[str, list[str]]:
+    """Return the keys of a policy, each with those below it that are places of their own."""
+    groups: dict[str, list[str]] = {}
+    for place in PLACES:
+        top, _dot, below = place.path.partition(".")
+        names = groups.setdefault(top, [])
+        if below and below not in names:
+            names.append(below)
+    return groups
 
 
-def _read_docker(raw: Mapping[str, object], problems: list[str]) -> DockerPolicy | None:
-    if "docker" not in raw:
-        return None
-    from .docker.policy import read_docker
-
-    return read_docker(raw["docker"], problems)
-
-
-def _read_podman(raw: Mapping[str, object], problems: list[str]) -> PodmanPolicy | None:
-    if "podman" not in raw:
-        return None
-    from .podman.policy import read_podman
-
-    return read_podman(raw["podman"], problems)
-
-
-def _read_containerd(raw: Mapping[str, object], problems: list[str]) -> ContainerdPolicy | None:
-    if "containerd" not in raw:
-        return None
-    from .containerd.policy import read_containerd
-
-    return read_containerd(raw["containerd"], problems)
-
-
-def _read_processes(raw: Mapping[str, object], problems: list[str]) -> tuple[ProcessRule, ...]:
-    if "processes" not in raw:
-        return ()
-    from .processes.policy import read_processes
-
-    return read_processes(raw["processes"], problems)
-
-
-def _read_shared_memory(raw: Mapping[str, object], problems: list[str]) -> int | None:
-    if "shared_memory" not in raw:
-        return None
-    from .shared_memory.policy import read_shared_memory
-
-    return read_shared_memory(raw["shared_memory"], problems)
-
-
-def _read_services(raw: Mapping[str, object], problems: list[str]) -> ServicesPolicy | None:
-    if "services" not in raw:
-        return None
-    from .services.policy import read_services  # Few policies speak of them.
-
-    return read_services(raw["services"], problems)
-
-
-def _read_jobs(raw: Mapping[str, object], problems: list[str]) -> SlurmPolicy | None:
-    if "jobs" not in raw:
-        return None
-    from .slurm.policy import read_jobs  # Few policies speak of them.
-
-    return read_jobs(raw["jobs"], problems)
-
-
-def _read_training(raw: Mapping[str, object], problems: list[str]) -> Training | None:
-    if "training" not in raw:
-        return None
-    from .training.policy import read_training  # Long, and of one run.
-
-    return read_training(raw["training"], problems)
+def _read_section(place: Place[Any], raw: object, problems: list[str]) -> Any:
+    told: list[str] = []
+    asked = place.read_policy(raw, told)
+    problems += [one for one in told if one not in problems]  # Two places may read one section.
+    return asked
 
 
 def _read_waivers(raw: Mapping[str, object], problems: list[str]) -> tuple[Waiver, ...]:
-    if "waivers" not in raw:
+    if WAIVERS not in raw:
         return ()
     from .core.waivers_policy import read_waivers  # Few policies have any.
 
-    return read_waivers(raw["waivers"], problems)
+    return read_waivers(raw[WAIVERS], problems)

@@ -7,10 +7,10 @@ from .check_within import check_within
 from .core.check_options import SERVICES, TIME_LIMIT
 from .core.check_options import Options as CheckOptions
 from .core.profiles import DEFAULT_PROFILE, PROFILES
+from .core.provision_options import Options as ProvisionOptions
 from .core.reader import PolicyError
 from .node.paths import INTERVAL
-from .places import PROVISIONED, SECTIONS
-from .provision_options import Options as ProvisionOptions
+from .places import PLACES, PROVISIONED, SECTIONS
 from .schema import load_policy
 
 TYPE_CHECKING = False
@@ -42,18 +42,22 @@ CHECK_ARGUMENTS: dict[str, dict[str, Any]] = {
     "root": {"type": "path", "default": ""},
     "time_limit": {"type": "float", "default": TIME_LIMIT},
 }
+_ELEMENTS = {"list": {"elements": "str"}}
+_SWITCHES = {
+    name: {
+        "type": one.type,
+        "default": one.default,
+        **({"elements": "str"} if one.type == "list" else {}),
+    }
+    for place in PLACES
+    for name, one in place.switches.items()
+}
 PROVISION_ARGUMENTS: dict[str, dict[str, Any]] = {
     **_POLICY,
     "sections": _choose(PROVISIONED),
     "state": {"type": "str", "default": "present", "choices": ["present", "absent"]},
     "override": {"type": "bool", "default": False},
-    "sessions_file": {"type": "path", "default": ProvisionOptions().sessions_file},
-    "kernel_file": {"type": "path", "default": ProvisionOptions().kernel_file},
-    "services_restart": {"type": "list", "elements": "str", "default": []},
-    "docker_restart": {"type": "bool", "default": False},
-    "containerd_restart": {"type": "bool", "default": False},
-    "slurm_restart": {"type": "bool", "default": False},
-    "slurm_conf": {"type": "bool", "default": False},
+    **_SWITCHES,
 }
 
 MONITOR_ARGUMENTS: dict[str, dict[str, Any]] = {
@@ -90,7 +94,9 @@ def run_provision(given: dict[str, Any], check_mode: bool) -> dict[str, Any]:
     try:
         policy = load_policy(given.pop("policy"), given.pop("profile"))
         absent = given.pop("state") == "absent"
-        outcome = provision(policy, ProvisionOptions(absent=absent, check_mode=check_mode, **given))
+        switches = {name: given.pop(name) for name in _SWITCHES if name in given}
+        options = ProvisionOptions(absent=absent, check_mode=check_mode, switches=switches, **given)
+        outcome = provision(policy, options)
     except (OSError, ValueError) as exc:
         return _refuse(exc)
     return {"failed": False, **outcome.as_result()}
@@ -98,8 +104,8 @@ def run_provision(given: dict[str, Any], check_mode: bool) -> dict[str, Any]:
 
 def run_monitor(given: dict[str, Any], check_mode: bool) -> dict[str, Any]:
     """Return what the module ``monitor`` does; ``failed`` is true where it is refused."""
+    from .install_monitor import install_monitor  # The other two verbs need none of it.
     from .node.plan import Monitor
-    from .node.provision import install_monitor  # The other two verbs need none of it.
 
     wanted = Monitor(
         textfiles=(given["textfile_directory"] or "").rstrip("/"),

@@ -8,10 +8,10 @@ import sys
 
 sys.path.insert(0, "/opt")
 
+from mlhost_limits.core.provision_options import Options
 from mlhost_limits.provision import provision
-from mlhost_limits.provision_options import Options
 from mlhost_limits.schema import load_policy
 
 given = json.loads(sys.argv[1]) if sys.argv[1:] else None
-options = Options(docker_restart=True, slurm_restart=True, slurm_conf=True)
+options = Options(switches={"docker_restart": True, "slurm_restart": True, "slurm_conf": True})
 provision(load_policy(given, "training"), options)

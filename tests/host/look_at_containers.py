@@ -7,7 +7,7 @@ import json
 import sys
 import time
 
-from mlhost_limits.check import check_host
+from mlhost_limits.check_host import check_host
 from mlhost_limits.core.check_options import Options
 from mlhost_limits.schema import load_policy
 

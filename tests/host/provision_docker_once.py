@@ -10,7 +10,7 @@ import json
 import subprocess
 import sys
 
-from mlhost_limits.check import check_host
+from mlhost_limits.check_host import check_host
 from mlhost_limits.core.check_options import Options as Look
 from mlhost_limits.provision import Options, provision
 from mlhost_limits.schema import load_policy
@@ -26,7 +26,7 @@ def make_true(absent: bool = False) -> dict[str, object]:
     """Provision, and say what came of it."""
     try:
         done = provision(
-            POLICY, Options(sections=("docker",), docker_restart=True, absent=absent)
+            POLICY, Options(sections=("docker",), switches={"docker_restart": True}, absent=absent)
         ).as_result()
     except (OSError, ValueError) as exc:
         return {"refused": str(exc)}

@@ -25,8 +25,8 @@ cp /etc/default/docker /root/default
 PYTHONPATH=/opt python3 -c '
 from mlhost_limits.schema import load_policy
 from mlhost_limits.provision import provision
-from mlhost_limits.provision_options import Options
-provision(load_policy(None, "training"), Options(docker_restart=True))
+from mlhost_limits.core.provision_options import Options
+provision(load_policy(None, "training"), Options(switches={"docker_restart": True}))
 '
 cp -a {CONFIG} /root/daemon.json
 """

@@ -32,7 +32,7 @@ import glob, json, os, sys
 from mlhost_limits.core.reader import PolicyError
 from mlhost_limits.schema import load_policy
 from mlhost_limits.provision import provision
-from mlhost_limits.provision_options import Options
+from mlhost_limits.core.provision_options import Options
 
 for line in sys.stdin:
     files = json.loads(line)

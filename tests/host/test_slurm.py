@@ -22,7 +22,9 @@ import json, sys
 from mlhost_limits.schema import load_policy
 from mlhost_limits.provision import Options, provision
 policy = load_policy(json.load(open("/opt/policy.json")), "none")
-options = Options(sections=("slurm",), slurm_restart=True, slurm_conf=True)
+options = Options(
+    sections=("slurm",), switches={"slurm_restart": True, "slurm_conf": True}
+)
 try:
     print(json.dumps(provision(policy, options).as_result()))
 except OSError as exc:

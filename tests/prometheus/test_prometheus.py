@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from mlhost_limits.node.zipapp import build_zipapp, read_library
+from mlhost_limits.node.zipapp_read import build_zipapp, read_library
 
 TOP = Path(__file__).parents[2]
 BUILD = TOP / "build" / "prometheus"

@@ -10,12 +10,13 @@ import yaml
 from mlhost_limits.cli import COMPLIES, REFUSED, main
 from mlhost_limits.core.edit import HEADER
 from mlhost_limits.core.plan import SectionPlan
+from mlhost_limits.core.policy import Policy
 from mlhost_limits.docker.plan import DockerState, plan_docker
 from mlhost_limits.host.files import read_os_release
 from mlhost_limits.kernel.files_read import read_sysctl_files
 from mlhost_limits.kernel.plan import KernelOptions, plan_kernel
 from mlhost_limits.resolve import resolve_tree
-from mlhost_limits.schema import Policy, load_policy
+from mlhost_limits.schema import load_policy
 from mlhost_limits.services.plan import ServicesState, plan_services
 from mlhost_limits.sessions.limits_read import read_limits_files
 from mlhost_limits.sessions.pam_limits import LIMITS_CONF, find_dialect
@@ -78,19 +79,21 @@ def plan(policy: Policy, tree: Path) -> list[SectionPlan]:
         f"/{path.relative_to(tree)}": path.read_text()
         for path in tree.glob("etc/systemd/**/*.conf")
     }
-    assert policy.services
+    assert policy.get("services")
     return [
         plan_sessions(
-            policy.sessions,
+            policy.get("sessions"),
             read_limits_files(root),
             find_dialect(read_os_release(root)),
             1048576,
             SessionsOptions(),
         ),
-        plan_kernel(policy.kernel, read_sysctl_files(root), RUNNING, KernelOptions()).section,
-        plan_services(policy.services, ServicesState(texts, files), 1048576),
+        plan_kernel(
+            policy.get("kernel") or {}, read_sysctl_files(root), RUNNING, KernelOptions()
+        ).section,
+        plan_services(policy.get("services"), ServicesState(texts, files), 1048576),
         plan_docker(
-            policy.docker,
+            policy.get("docker"),
             DockerState((tree / "etc/docker/daemon.json").read_bytes()),
             1048576,
             absent=False,

@@ -15,15 +15,15 @@ from tests.faults.codes import read_sections
 from tests.faults.every import FAULTS
 
 TOP = Path(__file__).parents[2]
-POLICY = TOP / "plugins" / "module_utils" / "policy"
+LIBRARY = TOP / "plugins" / "module_utils"
 
 
 def find_codes() -> dict[str, str]:
     """Return every code, with what it means."""
     codes: dict[str, str] = {}
-    for path in POLICY.glob("*.py"):
+    for path in LIBRARY.glob("*/*.py"):
         if re.search(r"^CODES\b", path.read_text(encoding="utf-8"), re.MULTILINE):
-            module = importlib.import_module(f"mlhost_limits.policy.{path.stem}")
+            module = importlib.import_module(f"mlhost_limits.{path.parent.name}.{path.stem}")
             assert not codes.keys() & module.CODES.keys()
             codes.update(module.CODES)
     return codes
@@ -37,7 +37,7 @@ def test_every_code_has_an_anchor_and_no_anchor_lacks_a_code() -> None:
 
 
 def test_every_code_is_used() -> None:
-    text = "".join(path.read_text(encoding="utf-8") for path in POLICY.glob("*.py"))
+    text = "".join(path.read_text(encoding="utf-8") for path in LIBRARY.glob("*/*.py"))
     for code in find_codes():
         uses = text.count(f'"{code}"')
         made = any(code.startswith(start) for start in ("pam-user-", "pam-group-"))

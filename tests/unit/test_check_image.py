@@ -6,7 +6,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from mlhost_limits.check import CheckResult, check_host
+from mlhost_limits.check_host import CheckResult, check_host
 from mlhost_limits.cli import FALLS_SHORT, REFUSED, main
 from mlhost_limits.core.check_options import Options
 from mlhost_limits.core.finding import Finding

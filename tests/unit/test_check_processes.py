@@ -11,12 +11,12 @@ from mlhost_limits.core.process_owner import MAKER
 from mlhost_limits.core.reader import Limit
 from mlhost_limits.core.remedy import Remedy
 from mlhost_limits.core.rlimit import UNLIMITED, Rlimit
+from mlhost_limits.host.look import Look
 from mlhost_limits.host.process import Process
 from mlhost_limits.processes import check as check_processes
 from mlhost_limits.processes import diagnose as explain_processes
 from mlhost_limits.processes.causes import Verdict
 from mlhost_limits.processes.policy import ProcessRule
-from mlhost_limits.sessions.evidence import Evidence
 
 UNIT = "/system.slice/slurmd.service"
 OWN = "/user.slice/user-1000.slice/user@1000.service"
@@ -42,7 +42,7 @@ class Host:
             self.processes.append(Process(pid, "python", 0, f"0::{path}", 1))
 
     def check(self, rule: ProcessRule = RULE) -> list[Finding]:
-        return list(check_processes.check_processes((rule,), Evidence()))
+        return list(check_processes.check_processes((rule,), Look()))
 
     def count(self, rule: ProcessRule = RULE) -> dict[tuple[str, str], int]:
         """Return how many findings on the soft limit each status and owner has."""
@@ -65,7 +65,7 @@ def host(monkeypatch: pytest.MonkeyPatch) -> Host:
             raise ProcessLookupError(process.pid)
         return made.owners[process.pid]
 
-    monkeypatch.setattr("mlhost_limits.sessions.evidence.find_processes", lambda: made.processes)
+    monkeypatch.setattr("mlhost_limits.host.look.find_processes", lambda: made.processes)
     monkeypatch.setattr(check_processes, "read_limits", read)
     monkeypatch.setattr(check_processes, "find_owner", find)
     monkeypatch.setattr(check_processes, "_find_moved", lambda _unit: [])

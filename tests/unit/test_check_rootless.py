@@ -10,56 +10,56 @@ import pytest
 from mlhost_limits.core.finding import Observation, Requirement, judge
 from mlhost_limits.docker import rootless_check as check_rootless
 from mlhost_limits.docker.dockerd_flags import Flag
-from mlhost_limits.docker.read import DockerEvidence
-from mlhost_limits.docker.rootless_read import RootlessEvidence
+from mlhost_limits.docker.read import DockerRead
+from mlhost_limits.docker.rootless_read import RootlessRead
+from mlhost_limits.host.look import Look
 from mlhost_limits.host.process import read_process
 from mlhost_limits.schema import load_policy
-from mlhost_limits.sessions.evidence import Evidence
 
-POLICY: Any = load_policy(None, "training").docker
+POLICY: Any = load_policy(None, "training").get("docker")
 
 
 @pytest.fixture
-def evidence(monkeypatch: pytest.MonkeyPatch) -> Evidence:
-    found, dockerd = Evidence(), DockerEvidence()
+def look(monkeypatch: pytest.MonkeyPatch) -> Look:
+    found = Look()
     me = read_process(os.getpid())
-    found.docker, dockerd.rootless = dockerd, (me, me._replace(pid=2**22))
-    monkeypatch.setattr(RootlessEvidence, "user", "alice")
-    monkeypatch.setattr(RootlessEvidence, "address", "/s")
+    found.at(DockerRead).rootless = (me, me._replace(pid=2**22))
+    monkeypatch.setattr(RootlessRead, "user", "alice")
+    monkeypatch.setattr(RootlessRead, "address", "/s")
     return found
 
 
-def test_each_is_judged_by_itself(evidence: Evidence, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_each_is_judged_by_itself(look: Look, monkeypatch: pytest.MonkeyPatch) -> None:
     """One that ended is passed over; its places have the user's name, its cap is said."""
     wanted = Requirement("new-container:docker/alice", "nofile", "hard", 2**40)
 
     def check(*words: Any) -> list[Any]:
         assert words[3] == "docker/alice"
-        assert isinstance(words[2].docker, RootlessEvidence)
+        assert isinstance(words[2].at(DockerRead), RootlessRead)
         return [judge(wanted, Observation(1024, ""))]
 
-    monkeypatch.setattr(RootlessEvidence, "is_own", True)
+    monkeypatch.setattr(RootlessRead, "is_own", True)
     monkeypatch.setattr(check_rootless, "check_engine", check)
-    (found,) = check_rootless.check_rootless(POLICY, "auto", evidence)
+    (found,) = check_rootless.check_rootless(POLICY, "auto", look)
     assert [cause.code for cause in found.causes] == ["docker-rootless-capped"]
-    assert isinstance(evidence.docker, DockerEvidence)
-    assert not isinstance(evidence.docker, RootlessEvidence)
+    assert isinstance(look.at(DockerRead), DockerRead)
+    assert not isinstance(look.at(DockerRead), RootlessRead)
 
 
 def test_who_answers_for_another_is_not_believed(
-    evidence: Evidence, monkeypatch: pytest.MonkeyPatch
+    look: Look, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(RootlessEvidence, "is_own", False)
-    found = list(check_rootless.check_rootless(POLICY, "auto", evidence))
+    monkeypatch.setattr(RootlessRead, "is_own", False)
+    found = list(check_rootless.check_rootless(POLICY, "auto", look))
     assert {one.status for one in found} == {"unknown"}
     assert {one.requirement.place for one in found} == {"new-container:docker/alice"}
     assert found[0].observation.reason == f"who answers at /s is not uid {os.getuid()}"
 
 
 def test_what_is_stated_is_read_where_it_is_clear(monkeypatch: pytest.MonkeyPatch) -> None:
-    docker = RootlessEvidence(read_process(os.getpid()))
-    monkeypatch.setattr(RootlessEvidence, "version", "20.10.24")
-    monkeypatch.setattr(RootlessEvidence, "config_path", "/c.json")
+    docker = RootlessRead(read_process(os.getpid()))
+    monkeypatch.setattr(RootlessRead, "version", "20.10.24")
+    monkeypatch.setattr(RootlessRead, "config_path", "/c.json")
     docker.flags = (Flag("default-ulimit", "nproc=9", "/proc/1/cmdline", 0),)
     docker.config = '{"default-ulimits": {"nofile": {"Name": "nofile", "Hard": 9, "Soft": 8}}}'
     assert [one.name for one in check_rootless._read_stated(docker)] == ["nofile", "nproc"]

@@ -10,6 +10,7 @@ from mlhost_limits.core.finding import FAIL, PASS, UNKNOWN
 from mlhost_limits.core.proc_limits import RLIMITS
 from mlhost_limits.core.reader import Limit
 from mlhost_limits.core.rlimit import UNLIMITED, Rlimit
+from mlhost_limits.host.look import Look
 from mlhost_limits.host.process import Process
 from mlhost_limits.services import check as check_services
 from mlhost_limits.services import diagnose as explain_services
@@ -17,7 +18,6 @@ from mlhost_limits.services import logind_check as check_logind
 from mlhost_limits.services import measure as service_canary
 from mlhost_limits.services.policy import ServicesPolicy, UnitRule
 from mlhost_limits.services.tasks_read import Level
-from mlhost_limits.sessions.evidence import Evidence
 from mlhost_limits.systemd.manager_read import Shown
 from mlhost_limits.systemd.model import Files
 
@@ -37,7 +37,7 @@ def host(monkeypatch: pytest.MonkeyPatch) -> dict[int, dict[str, Rlimit]]:
     """Return what processes of our unit have, by pid, for a test to fill in."""
     held: dict[int, dict[str, Rlimit]] = {}
     monkeypatch.setattr(
-        "mlhost_limits.sessions.evidence.find_processes",
+        "mlhost_limits.host.look.find_processes",
         lambda: [Process(pid, "x", 0, f"0::/system.slice/{UNIT}", pid) for pid in held],
     )
 
@@ -58,7 +58,7 @@ def host(monkeypatch: pytest.MonkeyPatch) -> dict[int, dict[str, Rlimit]]:
 
 def check(policy: ServicesPolicy, canary: str = "auto") -> dict[str, tuple[str, object, str]]:
     """Return status, value, and how it was seen or why not, by item and bound."""
-    found = check_services.check_services(policy, canary, Evidence())
+    found = check_services.check_services(policy, canary, Look())
     return {
         f"{one.requirement.place} {one.requirement.item} {one.requirement.bound}": (
             one.status,
@@ -105,7 +105,7 @@ def test_a_user_s_process_in_a_service_hides_and_adds_nothing_of_root(
 ) -> None:
     host.update({2**22 + pid: limits(soft, 200) for pid, soft in held.items()})
     policy = ServicesPolicy(units={UNIT: UnitRule({"nofile": Limit(100)}, None)})
-    told = check_services.check_services(policy, "never", Evidence())
+    told = check_services.check_services(policy, "never", Look())
     assert sorted((one.status, one.observation.value, one.owner) for one in told) == sorted(found)
 
 

@@ -11,8 +11,8 @@ from mlhost_limits.core.proc_limits import RLIMITS
 from mlhost_limits.core.reader import Limit
 from mlhost_limits.core.rlimit import UNLIMITED, Rlimit
 from mlhost_limits.core.user import User
+from mlhost_limits.host.look import Look
 from mlhost_limits.sessions import check as check_sessions
-from mlhost_limits.sessions.evidence import Evidence
 from mlhost_limits.sessions.measure import SessionResult
 from mlhost_limits.sessions.policy import SessionRule
 from mlhost_limits.sessions.shell_limits_measure import ShellResult
@@ -63,7 +63,7 @@ class Host:
     def check(
         self, rule: SessionRule, users: Sequence[str] | None = None
     ) -> list[tuple[object, ...]]:
-        found = check_sessions.check_sessions((rule,), users, ["su"], "quiet", Evidence())
+        found = check_sessions.check_sessions((rule,), users, ["su"], "quiet", Look())
         return list(map(describe, found))
 
 

@@ -7,7 +7,7 @@ import importlib
 from types import SimpleNamespace
 
 import pytest
-from mlhost_limits.check import check_host
+from mlhost_limits.check_host import check_host
 from mlhost_limits.core.check_options import Options
 from mlhost_limits.core.finding import (
     FAIL,
@@ -18,21 +18,21 @@ from mlhost_limits.core.finding import (
     Requirement,
     judge_limits,
 )
+from mlhost_limits.core.policy import Policy
 from mlhost_limits.core.reader import Limit, PolicyError
 from mlhost_limits.core.rlimit import UNLIMITED, Rlimit
 from mlhost_limits.core.user import User
 from mlhost_limits.docker.policy import DockerPolicy
-from mlhost_limits.schema import Policy
+from mlhost_limits.host.look import Look
 from mlhost_limits.services import logind_check as check_logind
 from mlhost_limits.services.policy import ServicesPolicy, UnitRule
-from mlhost_limits.sessions.evidence import Evidence
 from mlhost_limits.sessions.policy import SessionRule
 from mlhost_limits.slurm.policy import SlurmPolicy
 from mlhost_limits.systemd.manager_read import Bounds
 from mlhost_limits.training import check as subject
 from mlhost_limits.training import limits_check as training_limits
 from mlhost_limits.training import runner_read as training_runner
-from mlhost_limits.training import survey as training_survey
+from mlhost_limits.training import survey_read as training_survey
 from mlhost_limits.training.causes import Room
 from mlhost_limits.training.policy import NEEDS, DeepSpeed, Gpus, Training
 from mlhost_limits.training.runner_read import Cpus, Runner
@@ -69,7 +69,7 @@ def host(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
 def check(run: Training = RUN) -> dict[str, Finding]:
     return {
         f"{one.requirement.item} {one.requirement.bound}": one
-        for one in subject.check_training(run, OPTIONS, Evidence())
+        for one in subject.check_training(run, OPTIONS, Look())
     }
 
 
@@ -94,7 +94,7 @@ def test_a_host_with_enough_of_everything_has_no_cause() -> None:
 def test_a_policy_that_states_nothing_of_what_is_asked_is_refused(
     sections: tuple[str, ...], names: str
 ) -> None:
-    policy = Policy(sessions=(SessionRule(("root",), WANTED),))
+    policy = Policy({"sessions": (SessionRule(("root",), WANTED),)})
     with pytest.raises(PolicyError, match=f"policy: states nothing for {names}, so nothing would"):
         check_host(policy, OPTIONS._replace(sections=sections))
     assert not check_host(policy, OPTIONS._replace(sections=())).findings
@@ -247,7 +247,7 @@ def test_a_process_that_is_not_there_is_unknown(
 ) -> None:
     monkeypatch.undo()
     monkeypatch.setattr(training_runner, "read_containers", lambda *_asked: [])
-    runner = Runner(place, Evidence())
+    runner = Runner(place, Look())
     with pytest.raises(OSError, match=reason):
         runner.find_rooms()
     with pytest.raises(OSError, match=reason):
@@ -257,7 +257,7 @@ def test_a_process_that_is_not_there_is_unknown(
 def test_this_very_process(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.undo()
     monkeypatch.setenv("SLURM_CPUS_PER_TASK", "3")
-    runner = Runner("self", Evidence())
+    runner = Runner("self", Look())
     assert runner.label == "process:self"
     assert runner.find_rooms()[-1].where == "the host"
     assert Cpus(6, "SLURM_CPUS_PER_TASK=3") in runner.find_cpus(2)
@@ -266,13 +266,13 @@ def test_this_very_process(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_session_has_the_cgroup_of_its_user(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.undo()
-    runner = Runner("session:root@sshd", Evidence())
+    runner = Runner("session:root@sshd", Look())
     assert runner.may_lock
     assert {row.split(":", 2)[2] for row in runner.cgroup.splitlines()} == {
         "/user.slice/user-0.slice"
     }
-    assert not Runner("session:nobody@sshd", Evidence()).may_lock
-    assert Runner("session:ghost@su", Evidence()).cgroup.endswith(":/user.slice")
+    assert not Runner("session:nobody@sshd", Look()).may_lock
+    assert Runner("session:ghost@su", Look()).cgroup.endswith(":/user.slice")
 
 
 def test_a_user_who_is_not_logged_in_will_have_the_bounds_of_the_slice(
@@ -282,15 +282,15 @@ def test_a_user_who_is_not_logged_in_will_have_the_bounds_of_the_slice(
     user = User("alice", 54321, 54321, frozenset(), frozenset())
     monkeypatch.setattr(training_runner, "read_user", lambda _name: user)
     monkeypatch.setattr(training_runner, "show_bounds", lambda unit: Bounds(len(unit), 0.5))
-    runner = Runner("session:alice@sshd", Evidence())
+    runner = Runner("session:alice@sshd", Look())
     assert Room("user-54321.slice", 16, 0, 16) in runner.find_rooms()
     assert Cpus(0.5, "quota of user-54321.slice") in runner.find_cpus(1)
     monkeypatch.setattr(training_runner, "show_bounds", lambda _unit: Bounds(None, None))
-    runner = Runner("session:alice@sshd", Evidence())
+    runner = Runner("session:alice@sshd", Look())
     assert "user-54321.slice" not in {room.where for room in runner.find_rooms()}
     monkeypatch.setattr(training_runner.os.path, "isdir", lambda _path: True)
     monkeypatch.setattr(training_runner, "show_bounds", lambda _unit: Bounds(1, 1))
-    runner = Runner("session:alice@sshd", Evidence())
+    runner = Runner("session:alice@sshd", Look())
     assert "user-54321.slice" not in {room.where for room in runner.find_rooms()}
 
 
@@ -300,7 +300,7 @@ def test_a_container_is_found_by_its_name_or_by_what_its_id_begins_with(
     one = SimpleNamespace(name="web", id="ab12cd", pid=4711)
     monkeypatch.setattr(training_runner, "read_containers", lambda *_asked: [one])
     for name in ("web", "ab12"):
-        runner = Runner(f"container:docker/{name}", Evidence())
+        runner = Runner(f"container:docker/{name}", Look())
         assert (runner.label, runner.pid) == ("container:docker/web", 4711)
         assert runner.find_shm() == "/proc/4711/root/dev/shm"
 
@@ -313,20 +313,20 @@ PASSED = Finding(PASS, Requirement("x", "nofile", "soft"), Observation(7, ""))
     [
         (
             "session:alice@su",
-            "check_sessions",
+            "sessions.check",
             "check_sessions",
             [(SessionRule(("alice",), WANTED),), ["alice"], ["su"], "predict"],
         ),
         (
             "service:train.service",
-            "check_services",
+            "services.check",
             "check_services",
             [ServicesPolicy(units={"train.service": UnitRule(WANTED)}), "never"],
         ),
-        ("job:slurm", "check_slurm", "check_slurm", [SlurmPolicy(WANTED), None, False, "predict"]),
+        ("job:slurm", "slurm.check", "check_slurm", [SlurmPolicy(WANTED), None, False, "predict"]),
         (
             "new-container:docker",
-            "check_docker",
+            "docker.check",
             "check_docker",
             [DockerPolicy(WANTED, 4096), "never"],
         ),
@@ -342,17 +342,17 @@ def test_who_knows_a_place_is_asked(
         return [PASSED._replace(requirement=PASSED.requirement._replace(place=place))]
 
     monkeypatch.setattr(importlib.import_module(f"mlhost_limits.{module}"), name, answer)
-    evidence = Evidence()
-    found = training_limits.judge_runner(Runner(place, evidence), WANTED, 4096, OPTIONS, evidence)
+    look = Look()
+    found = training_limits.judge_runner(Runner(place, look), WANTED, 4096, OPTIONS, look)
     assert [one.status for one in found] == [PASS]
     assert [one for one in asked if one not in words] == []
 
 
 def test_a_container_that_is_gone_is_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(training_runner, "read_containers", lambda _address: [])
-    evidence = Evidence()
-    runner = Runner("container:docker/x", evidence)
-    found = training_limits.judge_runner(runner, WANTED, None, OPTIONS, evidence)
+    look = Look()
+    runner = Runner("container:docker/x", look)
+    found = training_limits.judge_runner(runner, WANTED, None, OPTIONS, look)
     assert {(one.status, one.observation.reason) for one in found} == {
         (UNKNOWN, "container:docker/x is not running")
     }
@@ -370,7 +370,7 @@ def test_named_files_are_lost_at_the_last_logout(
     monkeypatch.setattr(check_logind, "check_logind", lambda *_asked: PASSED)
     monkeypatch.setattr(training_survey, "judge_runner", lambda *_asked: [])
     run = RUN._replace(place="session:alice@sshd", sharing=sharing)
-    found = list(subject.check_training(run, OPTIONS, Evidence()))
+    found = list(subject.check_training(run, OPTIONS, Look()))
     assert (PASSED in found) == asks
 
 
@@ -386,7 +386,7 @@ def test_a_process_that_falls_short_is_explained_where_probes_may_look(
     )
     host.limits["nofile"] = Rlimit(7, 7)
     options = OPTIONS._replace(probe=probe)
-    found = list(subject.check_training(RUN, options, Evidence()))
+    found = list(subject.check_training(RUN, options, Look()))
     assert [one.status for one in found[:2]] == [FAIL, FAIL]
     assert asked == [1] * (probe == "quiet")
 
@@ -394,11 +394,11 @@ def test_a_process_that_falls_short_is_explained_where_probes_may_look(
 @pytest.mark.parametrize(
     ("run", "module", "name"),
     [
-        (Training(cache_dir="/c", checks=("cache",)), "check_cache", "check_cache"),
-        (Training(cache_dir="/c", checks=("cache_integrity",)), "check_cache_files", "check_cache_files"),
-        (Training(output_dir="/o"), "check_output", "check_output"),
-        (Training(packages={"trl": ""}, python="/p"), "check_packages", "check_packages"),
-        (Training(gpus=Gpus(2)), "check_gpus", "check_gpus"),
+        (Training(cache_dir="/c", checks=("cache",)), "training.cache_check", "check_cache"),
+        (Training(cache_dir="/c", checks=("cache_integrity",)), "training.files_check", "check_cache_files"),
+        (Training(output_dir="/o"), "training.output_check", "check_output"),
+        (Training(packages={"trl": ""}, python="/p"), "training.packages_check", "check_packages"),
+        (Training(gpus=Gpus(2)), "training.gpus_check", "check_gpus"),
     ],
 )  # fmt: skip
 def test_what_a_run_names_is_looked_at(
@@ -411,7 +411,7 @@ def test_what_a_run_names_is_looked_at(
         return [PASSED]
 
     monkeypatch.setattr(importlib.import_module(f"mlhost_limits.{module}"), name, answer)
-    assert list(subject.check_training(run, OPTIONS, Evidence())) == [PASSED]
+    assert list(subject.check_training(run, OPTIONS, Look())) == [PASSED]
     assert asked == [run]
 
 
@@ -425,7 +425,7 @@ def test_a_gpu_holds_the_model_states_at_least(
     monkeypatch.setattr(check_gpus, "check_gpus", lambda run: asked.append(run) or [PASSED])
     states = DeepSpeed(3, 2 * GIB, GIB, 1, 1, True, True)
     run = Training(gpus=Gpus(2, memory), deepspeed=states, checks=("gpus",))
-    assert list(subject.check_training(run, OPTIONS, Evidence())) == [PASSED]
+    assert list(subject.check_training(run, OPTIONS, Look())) == [PASSED]
     assert [one.gpus for one in asked] == [Gpus(2, least)]
 
 

@@ -9,7 +9,7 @@ import sys
 
 import pytest
 from mlhost_limits import cli
-from mlhost_limits.training.options import add_run_options, read_run
+from mlhost_limits.run_options import add_run_options, read_run
 
 
 def parse(line: str) -> dict[str, object]:

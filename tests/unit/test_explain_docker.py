@@ -18,24 +18,27 @@ from mlhost_limits.docker.api_read import Container, Daemon
 from mlhost_limits.docker.compose import Compose
 from mlhost_limits.docker.diagnose import SeenContainer, SeenDocker, describe, find_dead, gather
 from mlhost_limits.docker.dockerd_flags import Flag
-from mlhost_limits.docker.read import DockerEvidence, UnitRead
+from mlhost_limits.docker.read import DockerRead, UnitRead
+from mlhost_limits.host.look import Look
 from mlhost_limits.host.process import read_limits, read_process
+from mlhost_limits.kernel.host_read import KernelRead
 from mlhost_limits.schema import load_policy
-from mlhost_limits.sessions.evidence import Evidence
 
-POLICY: Any = load_policy(None, "training").docker
+POLICY: Any = load_policy(None, "training").get("docker")
 NEW = "new-container:docker"
 MEMLOCK = "memlock"
 SILENT = '{"default-shm-size": "8G"}'
 
 
 @pytest.fixture
-def evidence(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Evidence:
+def look(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Look:
     """A host whose dockerd and containerd are this process, without any unit."""
     monkeypatch.setattr(explain_docker, "read_unit_stated", lambda *_words: UnitRead({}, ()))
-    found, dockerd = Evidence(), DockerEvidence()
+    found = Look()
+    dockerd = found.at(DockerRead)
     me = read_process(os.getpid())._replace(cgroup="0::/system.slice/docker.service")
-    found.nr_open, found.sysctl_files, found.docker = 1048576, {}, dockerd
+    kernel = found.at(KernelRead)
+    kernel.nr_open, kernel.sysctl_files = 1048576, {}
     dockerd.daemon = Daemon(me, [])
     dockerd.containerd = me._replace(cgroup="0::/system.slice/containerd.service")
     dockerd.flags, dockerd.config, dockerd.version = (), SILENT, "20.10.24"
@@ -45,13 +48,13 @@ def evidence(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Evidence:
     return found
 
 
-def test_what_is_inherited_is_what_was_measured(evidence: Evidence) -> None:
+def test_what_is_inherited_is_what_was_measured(look: Look) -> None:
     """Of what is possible the measured value is kept; one that is impossible changes nothing."""
     mine = read_limits("self")[MEMLOCK]
-    scene = gather(SeenDocker([], {MEMLOCK: mine}), POLICY, evidence)
+    scene = gather(SeenDocker([], {MEMLOCK: mine}), POLICY, look)
     assert scene is not None
     assert scene.restart.base[MEMLOCK] == scene.boot.base[MEMLOCK] == (mine,)
-    odd = gather(SeenDocker([], {MEMLOCK: Rlimit(4711, 4711)}), POLICY, evidence)
+    odd = gather(SeenDocker([], {MEMLOCK: Rlimit(4711, 4711)}), POLICY, look)
     assert odd is not None
     assert odd.restart.base[MEMLOCK] == (mine,)
 
@@ -60,52 +63,52 @@ def test_what_is_inherited_is_what_was_measured(evidence: Evidence) -> None:
     ("name", "value"),
     [("config_changed", 2.0**40), ("flags", (Flag("debug", "", "/u", 3),))],
 )
-def test_nothing_is_measured_of_what_comes(evidence: Evidence, name: str, value: Any) -> None:
+def test_nothing_is_measured_of_what_comes(look: Look, name: str, value: Any) -> None:
     """Where dockerd runs with something else than its files say, its files are not its canary."""
-    setattr(evidence.docker, name, value)
-    scene = gather(SeenDocker([], {"nofile": Rlimit(1024, 2**40)}), POLICY, evidence)
+    setattr(look.at(DockerRead), name, value)
+    scene = gather(SeenDocker([], {"nofile": Rlimit(1024, 2**40)}), POLICY, look)
     assert scene is not None
     assert scene.differs
     assert Rlimit(1024, 2**40) not in scene.restart.base["nofile"]
 
 
-def test_a_containerd_that_hides_says_nothing(evidence: Evidence) -> None:
-    evidence.docker.containerd = None
-    scene = gather(SeenDocker([]), POLICY, evidence)
+def test_a_containerd_that_hides_says_nothing(look: Look) -> None:
+    look.at(DockerRead).containerd = None
+    scene = gather(SeenDocker([]), POLICY, look)
     assert scene is not None
     assert (scene.restart.base, scene.site.parent) == ({}, None)
 
 
-def test_files_that_cannot_be_understood_explain_nothing(evidence: Evidence) -> None:
+def test_files_that_cannot_be_understood_explain_nothing(look: Look) -> None:
     """The findings come back as they are."""
 
-    class Broken(DockerEvidence):
+    class Broken(DockerRead):
         @property
         def config(self) -> str:  # type: ignore[override]
             raise ValueError("no UTF-8")
 
     broken = Broken()
-    broken.daemon, broken.flags, broken.config_path = evidence.docker.daemon, (), "/x"
-    evidence.docker = broken
+    broken.daemon, broken.flags, broken.config_path = look.at(DockerRead).daemon, (), "/x"
+    look = look.seen_by(DockerRead, broken)
     finding = judge(Requirement(NEW, MEMLOCK, "soft", 9), Observation(1, ""))
     seen = SeenDocker([finding], {MEMLOCK: Rlimit(1, 1)})
-    assert list(explain_docker.explain_docker(seen, POLICY, evidence)) == [finding]
-    assert find_dead(NEW, POLICY, evidence) is None
+    assert list(explain_docker.explain_docker(seen, POLICY, look)) == [finding]
+    assert find_dead(NEW, POLICY, look) is None
 
 
 @pytest.mark.parametrize(("config", "codes"), [("{", ["docker-dockerd-refuses"]), (SILENT, [])])
 def test_a_dockerd_that_is_down_may_be_blamed(
-    evidence: Evidence, monkeypatch: pytest.MonkeyPatch, config: str, codes: list[str]
+    look: Look, monkeypatch: pytest.MonkeyPatch, config: str, codes: list[str]
 ) -> None:
     """Where its files say why: that is a failure. Else, or without Docker, nothing is known."""
     monkeypatch.setattr(docker, "find_dockerd", lambda: "/usr/sbin/dockerd")
-    evidence.docker.daemon = None
-    evidence.docker.config = config
-    found = find_dead(NEW, POLICY, evidence)
+    look.at(DockerRead).daemon = None
+    look.at(DockerRead).config = config
+    found = find_dead(NEW, POLICY, look)
     assert [cause.code for cause in found.causes] == codes if found else codes == []
     assert found is None or found.status == FAIL
     monkeypatch.setattr(docker, "find_dockerd", lambda: None)
-    assert find_dead(NEW, POLICY, evidence) is None
+    assert find_dead(NEW, POLICY, look) is None
 
 
 DETAILS = {
@@ -124,22 +127,24 @@ DETAILS = {
 
 
 def test_a_container_is_described_by_its_engine(
-    evidence: Evidence, monkeypatch: pytest.MonkeyPatch
+    look: Look, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("TZ", "UTC-2")
     time.tzset()
     seen = SeenContainer(Container("c0ffee", "job", os.getpid(), "tiny", DETAILS), {}, [])
-    running = describe(seen, evidence.docker)
+    running = describe(seen, look.at(DockerRead))
     monkeypatch.undo()
     time.tzset()
     assert running.merged == {MEMLOCK: Rlimit(UNLIMITED, UNLIMITED)}
     assert (running.since, running.ipc) == ("2026-11-21T19:47:18", "private")
     assert (running.shm_size, running.mounts_shm, running.starts_at_boot) == (2**26, True, True)
-    bare = describe(SeenContainer(Container("c0ffee", "job", 1, "tiny"), {}, []), evidence.docker)
+    bare = describe(
+        SeenContainer(Container("c0ffee", "job", 1, "tiny"), {}, []), look.at(DockerRead)
+    )
     assert (bare.since, bare.merged, bare.mounts_shm) == ("", {}, False)
 
 
-def test_a_chain_is_shown(evidence: Evidence, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_chain_is_shown(look: Look, monkeypatch: pytest.MonkeyPatch) -> None:
     """From fs.nr_open to a new container, and to one that runs, whose own limit stands in it."""
     limits = {"nofile": Rlimit(700, 800), "shm_size": Rlimit(2**26, 2**26)}
     container = Container("c0ffee", "job", os.getpid(), "tiny", DETAILS)
@@ -148,13 +153,13 @@ def test_a_chain_is_shown(evidence: Evidence, monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(trace_docker, "look_at_running", lambda *_words: [seen])
     monkeypatch.setattr(trace_docker, "read_containers", lambda _address: [])
     monkeypatch.setattr(explain_docker, "read_spec_limits", lambda _id: limits)
-    evidence.docker.config = (
-        '{"default-ulimits": {"nofile": {"Name": "nofile", "Hard": 9, "Soft": 8}}}'
-    )
+    look.at(
+        DockerRead
+    ).config = '{"default-ulimits": {"nofile": {"Name": "nofile", "Hard": 9, "Soft": 8}}}'
     monkeypatch.setattr(
-        DockerEvidence, "read_own_ulimits", lambda _self, _details: {"nofile": Rlimit(700, 800)}
+        DockerRead, "read_own_ulimits", lambda _self, _details: {"nofile": Rlimit(700, 800)}
     )
-    new = trace_docker.trace_docker(NEW, "nofile", evidence)
+    new = trace_docker.trace_docker(NEW, "nofile", look)
     assert [link.name for link in new] == [
         *("kernel", "containerd's unit", "containerd"),
         *("stated", "predicted", "dockerd", "container"),
@@ -163,14 +168,14 @@ def test_a_chain_is_shown(evidence: Evidence, monkeypatch: pytest.MonkeyPatch) -
         "8:9",
         "700:800",
     ]
-    running = trace_docker.trace_docker("container:docker/job", "nofile", evidence)
+    running = trace_docker.trace_docker("container:docker/job", "nofile", look)
     assert [link.name for link in running[-3:]] == ["--ulimit", "started with", "container"]
     assert running[-3].source == "job's own"
     made = Compose("a", (("/c.yml", "services:\n  a:\n    ulimits:\n      nofile: 700\n"),))
-    monkeypatch.setattr(DockerEvidence, "read_compose", lambda _self, _details: made)
-    running = trace_docker.trace_docker("container:docker/job", "nofile", evidence)
+    monkeypatch.setattr(DockerRead, "read_compose", lambda _self, _details: made)
+    running = trace_docker.trace_docker("container:docker/job", "nofile", look)
     assert running[-3].source == 'job\'s own, by /c.yml:4 "nofile: 700"'
-    shm = trace_docker.trace_docker("container:docker/job", "shm_size", evidence)
+    shm = trace_docker.trace_docker("container:docker/job", "shm_size", look)
     assert [link.value for link in shm] == ["64MiB", "", "67108864", "64MiB", "64MiB"]
 
 
@@ -182,14 +187,14 @@ def test_a_chain_is_shown(evidence: Evidence, monkeypatch: pytest.MonkeyPatch) -
     ],
 )
 def test_what_is_not_there_has_no_chain(
-    evidence: Evidence, monkeypatch: pytest.MonkeyPatch, place: str, item: str, says: str
+    look: Look, monkeypatch: pytest.MonkeyPatch, place: str, item: str, says: str
 ) -> None:
     monkeypatch.setattr(trace_docker, "read_containers", lambda _address: [])
     with pytest.raises(ValueError, match=says):
-        trace_docker.trace_docker(place, item, evidence)
+        trace_docker.trace_docker(place, item, look)
 
 
-def test_without_dockerd_there_is_no_chain(evidence: Evidence) -> None:
-    evidence.docker.daemon = None
+def test_without_dockerd_there_is_no_chain(look: Look) -> None:
+    look.at(DockerRead).daemon = None
     with pytest.raises(ValueError, match="no dockerd is running"):
-        trace_docker.trace_docker(NEW, "nofile", evidence)
+        trace_docker.trace_docker(NEW, "nofile", look)

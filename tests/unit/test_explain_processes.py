@@ -11,6 +11,7 @@ from mlhost_limits.core.finding import judge_limits
 from mlhost_limits.core.reader import Limit
 from mlhost_limits.core.remedy import Remedy
 from mlhost_limits.core.rlimit import Rlimit
+from mlhost_limits.host.look import Look
 from mlhost_limits.host.process import Process
 from mlhost_limits.host.users import name_user
 from mlhost_limits.processes import diagnose as explain_processes
@@ -19,7 +20,6 @@ from mlhost_limits.processes.causes import Verdict
 from mlhost_limits.processes.diagnose import explain_process, explain_representative
 from mlhost_limits.processes.logins_read import Way, find_job, find_login
 from mlhost_limits.processes.read import Login
-from mlhost_limits.sessions.evidence import Evidence
 from mlhost_limits.systemd.read import Seen, World, _find_switch
 
 WANTED = {"nofile": Limit(65536, 131072)}
@@ -41,7 +41,7 @@ def world(monkeypatch: pytest.MonkeyPatch) -> World:
     monkeypatch.setattr(explain_processes, "judge_unit", lambda *_args: verdict)
     monkeypatch.setattr(explain_processes, "judge_login", lambda *_args: verdict)
     monkeypatch.setattr(explain_processes, "find_login", lambda *_args: Way("a", "b", "c", 0))
-    return World(Evidence())
+    return World(Look())
 
 
 def test_a_service_s_process_is_told_of_the_next_restart(world: World) -> None:

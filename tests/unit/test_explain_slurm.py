@@ -11,9 +11,9 @@ from mlhost_limits.core.finding import Finding
 from mlhost_limits.core.reader import Limit
 from mlhost_limits.core.remedy import Remedy
 from mlhost_limits.core.rlimit import RLIMITS, UNLIMITED, Rlimit
+from mlhost_limits.host.look import Look
 from mlhost_limits.host.process import Process
 from mlhost_limits.processes.causes import Verdict
-from mlhost_limits.sessions.evidence import Evidence
 from mlhost_limits.sessions.measure import SessionResult
 from mlhost_limits.slurm import check as check_slurm
 from mlhost_limits.slurm import diagnose as explain_slurm
@@ -91,9 +91,9 @@ class Host:
         }
         for (module, name), function in told.items():
             self.patch.setattr(module, name, function)
-        evidence = Evidence()
-        jobs = list(check_slurm.check_slurm(policy, None, asks, "quiet", evidence))
-        return [*jobs, *check_slurm.check_steps(policy, evidence)]
+        look = Look()
+        jobs = list(check_slurm.check_slurm(policy, None, asks, "quiet", look))
+        return [*jobs, *check_slurm.check_steps(policy, look)]
 
 
 def told(findings: list[Finding]) -> dict[str, tuple[str, ...]]:

@@ -59,7 +59,7 @@ def test_a_domain_is_refused_or_stays_one_word(word: str) -> None:
     raw = {"sessions": [{"users": [word], "limits": {"nofile": {"soft": 64, "hard": 65}}}]}
     if not accepted(raw):
         return
-    rules = load_policy(raw, "none").sessions
+    rules = load_policy(raw, "none").get("sessions")
     plan = plan_sessions(rules, {}, Dialect(1023), 10**6, SessionsOptions())
     assert not plan.problems
     (edit,) = plan.edits
@@ -75,7 +75,7 @@ def test_a_domain_is_refused_or_stays_one_word(word: str) -> None:
 def test_a_root_directory_of_sessions_is_refused_or_stays_one_word(word: str) -> None:
     raw = {"sessions": [{"users": ["alice"], "limits": {"chroot": word}}]}
     if accepted(raw):
-        rules = load_policy(raw, "none").sessions
+        rules = load_policy(raw, "none").get("sessions")
         plan = plan_sessions(rules, {}, Dialect(1023), 10**6, SessionsOptions())
         text = (plan.edits[0].after or b"").decode("utf-8")
         assert text.split("\n")[1:] == [f"alice - chroot {word}", ""]
@@ -93,7 +93,9 @@ def test_a_sysctl_value_is_refused_or_stays_one_value(word: str) -> None:
     raw = {"kernel": {"kernel.core_pattern": {"exact": word}}}
     if accepted(raw):
         policy = load_policy(raw, "none")
-        plan = plan_kernel(policy.kernel, {}, {"kernel.core_pattern": "core"}, KernelOptions())
+        plan = plan_kernel(
+            policy.get("kernel") or {}, {}, {"kernel.core_pattern": "core"}, KernelOptions()
+        )
         text = (plan.section.edits[0].after or b"").decode("ascii")
         (line,) = parse_sysctl_conf(text, "x")
         value = " ".join(word.split())  # As the kernel parts its words.
@@ -103,7 +105,9 @@ def test_a_sysctl_value_is_refused_or_stays_one_value(word: str) -> None:
 
 @pytest.mark.parametrize("word", WORDS, ids=repr)
 def test_a_file_to_write_stays_in_its_folder(word: str) -> None:
-    rules = load_policy({"sessions": [{"users": ["a"], "limits": {"nofile": 64}}]}, "none").sessions
+    rules = load_policy({"sessions": [{"users": ["a"], "limits": {"nofile": 64}}]}, "none").get(
+        "sessions"
+    )
     for target in (word, f"/etc/security/limits.d/{word}", f"/etc/security/limits.d/{word}.conf"):
         options = SessionsOptions(target)
         plan = plan_sessions(rules, {}, Dialect(1023), 10**6, options)

@@ -7,8 +7,8 @@ import os
 from pathlib import Path
 
 import pytest
+from mlhost_limits.install_monitor import _plan_metrics
 from mlhost_limits.node.plan import METRICS, Monitor
-from mlhost_limits.node.provision import _plan_metrics
 
 
 @pytest.mark.parametrize(

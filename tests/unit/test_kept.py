@@ -16,7 +16,7 @@ from mlhost_limits.host.marks import make_mark
 
 from tests.unit.dead import make_dead_mark
 
-FILES = {"__init__.py": b"", "check.py": b"x = 1\n", "schema.py": b"y = 2\n"}
+FILES = {"__init__.py": b"", "check_host.py": b"x = 1\n", "schema.py": b"y = 2\n"}
 DIGEST = kept.digest_files(FILES)
 
 
@@ -31,7 +31,7 @@ def test_what_is_packed_arrives_whole() -> None:
 
 def test_the_digest_tells_names_and_contents_apart() -> None:
     others = [
-        {**FILES, "check.py": b"x = 2\n"},
+        {**FILES, "check_host.py": b"x = 2\n"},
         {**FILES, "check2.py": b""},
         {"__init__.py": b"", "chec.py": b"x = 1\n", "schema.py": b"y = 2\n"},
     ]
@@ -59,7 +59,7 @@ def test_what_is_cut_short_is_refused(text: str) -> None:
 
 def test_another_library_is_refused() -> None:
     with pytest.raises(ValueError, match="is not the one that was sent"):
-        kept.unpack(kept.pack({"check.py": b""}), DIGEST)
+        kept.unpack(kept.pack({"check_host.py": b""}), DIGEST)
 
 
 def test_a_library_is_found_once_it_is_kept(folder: str) -> None:
@@ -109,11 +109,11 @@ def test_without_a_place_it_lives_as_long_as_the_run(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     assert kept.keep_library(FILES, DIGEST, f"{tmp_path}/file/library") is None
     assert kept.write_library(FILES, str(tmp_path)) == str(tmp_path)
-    assert (tmp_path / kept.PACKAGE / "check.py").read_bytes() == b"x = 1\n"
+    assert (tmp_path / kept.PACKAGE / "check_host.py").read_bytes() == b"x = 1\n"
 
 
 def test_the_oldest_libraries_and_what_killed_runs_left_are_removed(folder: str) -> None:
-    digests = [kept.digest_files({"check.py": str(number).encode()}) for number in range(5)]
+    digests = [kept.digest_files({"check_host.py": str(number).encode()}) for number in range(5)]
     for number, digest in enumerate(digests):
         kept.keep_library(FILES, digest, folder)
         os.utime(f"{folder}/{digest}", (number, number))

@@ -9,14 +9,13 @@ from mlhost_limits.core.plan import SectionPlan
 from mlhost_limits.core.reader import Limit
 from mlhost_limits.kernel import use_read as kernel_use
 from mlhost_limits.kernel.policy import KernelValue
-from mlhost_limits.schema import Policy
 from mlhost_limits.sessions import logins_read as logins
 from mlhost_limits.sessions import provision as lockouts
 from mlhost_limits.sessions.pam_limits import LIMITS_CONF, LIMITS_D
 from mlhost_limits.sessions.policy import SessionRule
 from mlhost_limits.sessions.provision import find_kernel_lockouts, find_session_lockouts
 
-CORE = Policy(sessions=(SessionRule(("*",), {"core": Limit(0, 0)}),))
+CORE = (SessionRule(("*",), {"core": Limit(0, 0)}),)
 DROP_IN = f"{LIMITS_D}/90-mlhost.conf"
 NO_SESSION = "so no session opens here, not even root's"
 CHANGE = SectionPlan((Edit(DROP_IN, b"* - nofile 9999\n", b"* - nofile 65536\n"),))
@@ -59,7 +58,7 @@ def test_processes_are_looked_at_for_a_change_alone(
         logins, "read_logins", lambda folders: asked.append(list(folders)) or logins.Logins()
     )
     rule = SessionRule(("bob",), {"chroot": Limit(text="/srv/a"), "nofile": Limit(4, 4)})
-    said = list(find_session_lockouts(Policy(sessions=(rule,)), plan, DROP_IN))
+    said = list(find_session_lockouts((rule,), plan, DROP_IN))
     conf = "/etc/pam.d/su:3: conf=/x is missing, so no session of su opens here"
     assert said[0].startswith("sessions[0].limits.nofile: 4 is too little")
     assert said[1:] == [conf] * looks
@@ -87,5 +86,4 @@ def test_nr_open_is_held_against_what_the_files_will_state(
     files = {DROP_IN: "* - nofile 99999\n", LIMITS_CONF: "# x\n* - nofile unlimited\n* - core 9\n"}
     monkeypatch.setattr(lockouts, "read_limits_files", lambda: files)
     monkeypatch.setattr(kernel_use, "find_largest_nofile", lambda: (1024, "sshd (pid 7)"))
-    policy = Policy(kernel={"fs.nr_open": value})
-    assert list(find_kernel_lockouts(policy, CHANGE)) == said
+    assert list(find_kernel_lockouts({"fs.nr_open": value}, CHANGE)) == said

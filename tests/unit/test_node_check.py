@@ -12,11 +12,11 @@ from pathlib import Path
 
 import pytest
 from mlhost_limits import cli
-from mlhost_limits.check import CheckResult
+from mlhost_limits import monitor as node_check
+from mlhost_limits import node_health as node_health
+from mlhost_limits.check_host import CheckResult
 from mlhost_limits.core.finding import FAIL, PASS, UNKNOWN, Finding, Observation, Requirement
 from mlhost_limits.host.users import name_user
-from mlhost_limits.node import check as node_check
-from mlhost_limits.node import health as node_health
 from mlhost_limits.node.state_read import Verdict, read_verdict
 
 SHORT = {"kernel": {"vm.max_map_count": 2147483647}}

@@ -6,8 +6,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from mlhost_limits.node import check as node_check
-from mlhost_limits.node import health as node_health
+from mlhost_limits import monitor as node_check
+from mlhost_limits import node_health as node_health
 from mlhost_limits.node.state_read import Verdict
 
 OURS = "mlhost-limits: kernel: x"

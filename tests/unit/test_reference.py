@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from mlhost_limits.core.keys import BOUNDS, Key
 from mlhost_limits.core.reader import PolicyError
-from mlhost_limits.policy_keys import SECTIONS
+from mlhost_limits.policy_keys import list_sections
 from mlhost_limits.schema import load_policy
 
 from tests.reference.policy_page import (
@@ -22,6 +22,8 @@ from tests.reference.policy_page import (
     list_defaults,
     walk,
 )
+
+SECTIONS = list_sections()
 
 KEYS = dict(walk())
 NAMES = {"SYSCTL": "vm.max_map_count", "UNIT": "trainer.service", "PACKAGE": "torch"}

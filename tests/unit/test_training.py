@@ -13,8 +13,8 @@ from pathlib import Path
 
 import mlhost_limits
 import pytest
-from mlhost_limits.training import library as training
-from mlhost_limits.training import watch
+from mlhost_limits import preflight as training
+from mlhost_limits.training import watch_read as watch
 
 TOP = Path(__file__).parents[2]
 START = """

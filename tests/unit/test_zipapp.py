@@ -11,7 +11,7 @@ import zipfile
 from pathlib import Path
 
 import pytest
-from mlhost_limits.node.zipapp import build_zipapp, is_of, read_library
+from mlhost_limits.node.zipapp_read import build_zipapp, is_of, read_library
 
 FILES = {"__init__.py": b"", "cli.py": b"def main():\n    return 7\n", "policy/a.py": b"x = 1\n"}
 PYTHON = sys.executable

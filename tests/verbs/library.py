@@ -17,9 +17,9 @@ from typing import Any
 import mlhost_limits
 from mlhost_limits import adopt as adopt_module
 from mlhost_limits import cli, verbs
+from mlhost_limits import node_health as node_health
 from mlhost_limits import provision as provisioning
 from mlhost_limits.explain import explain as explain_place
-from mlhost_limits.node import health as node_health
 from mlhost_limits.services import settle as restarts
 from mlhost_limits.sessions import settle as proof
 from mlhost_limits.sessions.measure import SessionResult

@@ -5,13 +5,12 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from ..containers.read import find_running
+from ..containers.read import find_maker, find_running
 from ..core.cause import Outlook
 from ..core.container_owner import own_running
 from ..core.finding import FAIL, Finding, Observation, Requirement, judge, judge_limits
 from ..host.process import read_limits
-from ..host.process_owner import find_maker
-from ..processes.units import judge_unit
+from ..processes.units_diagnose import judge_unit
 from ..systemd.read import Seen, World
 from .causes import blame_base, find_task_causes, pick
 from .measure import (
@@ -29,8 +28,8 @@ if TYPE_CHECKING:
 
     from ..containers.read import RunningContainer
     from ..core.rlimit import Rlimit
+    from ..host.look import Look
     from ..host.process import Process
-    from ..sessions.evidence import Evidence
     from .containerd_conf import BaseSpec
     from .policy import ContainerdPolicy
 
@@ -46,15 +45,13 @@ class Fresh(NamedTuple):
     base: BaseSpec | None = None
 
 
-def check_containerd(
-    policy: ContainerdPolicy, canary: str, evidence: Evidence
-) -> Iterator[Finding]:
+def check_containerd(policy: ContainerdPolicy, canary: str, look: Look) -> Iterator[Finding]:
     """Yield the findings of every running container, and of a new one as a pod's.
 
     :param canary: ``never`` leaves a new container unknown.
     """
-    new = measure_new(policy, canary, evidence)
-    for one in find_running(evidence.processes):
+    new = measure_new(policy, canary, look)
+    for one in find_running(look.processes):
         if one.container.engine in _ENGINES and one.container.namespace != NAMESPACE:
             yield from _look(one, policy, new)
     yield from new.findings
@@ -93,9 +90,9 @@ def _is_same(one: Requirement, other: Requirement) -> bool:
     return (one.item, one.bound) == (other.item, other.bound)
 
 
-def measure_new(policy: ContainerdPolicy, canary: str, evidence: Evidence) -> Fresh:
+def measure_new(policy: ContainerdPolicy, canary: str, look: Look) -> Fresh:
     """Return what a new container has, with why it falls short."""
-    process = find_containerd(evidence.processes)
+    process = find_containerd(look.processes)
     reason = "" if process else f"no containerd of {UNIT} is running on this host"
     if canary == "never":
         reason = "no container was started (canary: never)"
@@ -115,7 +112,7 @@ def measure_new(policy: ContainerdPolicy, canary: str, evidence: Evidence) -> Fr
     limits = seen.found.limits
     how = "canary container, started by ctr as a pod's"
     findings = judge_limits(NEW, policy.limits, limits, how)
-    told = _explain(findings, policy, limits, process, base, evidence)
+    told = _explain(findings, policy, limits, process, base, look)
     return Fresh(list(told), limits, base)
 
 
@@ -125,13 +122,13 @@ def _explain(
     limits: Mapping[str, Rlimit],
     process: Process,
     base: BaseSpec | None,
-    evidence: Evidence,
+    look: Look,
 ) -> Iterator[Finding]:
     """Yield the findings with what the base specification or containerd's unit did to them."""
     asked = {
         item: limit for item, limit in policy.limits.items() if not base or item not in base.limits
     }
-    world = World(evidence)
+    world = World(look)
     try:
         told = judge_unit(Seen(process, limits, asked, findings), UNIT, world)
     except (OSError, ValueError):

@@ -13,19 +13,19 @@ from .policy import ContainerdPolicy
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from ..sessions.evidence import Evidence
+    from ..host.look import Look
 
 
-def trace_containerd(item: str, evidence: Evidence) -> list[Link]:
+def trace_containerd(item: str, look: Look) -> list[Link]:
     """Return the chain of one limit of a new container of containerd, as a pod's.
 
     :raises OSError, ValueError: If a file cannot be read.
     """
-    links = trace_unit(UNIT, item, evidence)
+    links = trace_unit(UNIT, item, look)
     base = read_base_spec()
     if base and item in base.limits:
         links.append(Link("base spec", format_pair(item, base.limits[item]), cite(base.at)))
-    seen = measure_new(ContainerdPolicy({}), "always", evidence)
+    seen = measure_new(ContainerdPolicy({}), "always", look)
     if item in seen.limits:
         return [*links, Link("container", format_pair(item, seen.limits[item]), "a canary's")]
     why = str(seen.findings[0].observation.value) if seen.findings else "it could not be measured"

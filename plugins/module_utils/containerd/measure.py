@@ -6,15 +6,15 @@ from __future__ import annotations
 import json
 import os
 
-from ..containers.canary import Canary, build_program
-from ..containers.limits_read import read_container_limits
+from ..containers.canary import build_program
+from ..containers.limits_read import Canary, read_container_limits
 from ..host.daemons import is_daemon, is_in_unit
 from ..host.door import find_paths
 from ..host.files import read_text
+from ..host.look import format_time
 from ..host.process import Process
 from ..host.program import last_line, run_program
 from ..host.scratch import CANARY, PROGRAMS, make_scratch, remove_scratch
-from ..sessions.evidence import format_time
 from .causes import Task
 from .containerd_conf import CONFIG, BaseSpec, find_base_spec, read_spec_rlimits
 

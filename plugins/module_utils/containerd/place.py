@@ -3,20 +3,22 @@
 
 from __future__ import annotations
 
-from ..core.place import Place
+from ..core.provision_options import Switch
+from ..host.place import Place
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from ..core.cause import Link
     from ..core.check_options import Options as CheckOptions
     from ..core.finding import Finding
-    from ..core.place import Codes
+    from ..core.keys import Key
+    from ..core.policy import Policy
+    from ..core.provision_options import Options as ProvisionOptions
     from ..core.section import Section
-    from ..provision_options import Options as ProvisionOptions
-    from ..schema import Policy
-    from ..sessions.evidence import Evidence
+    from ..host.look import Look
+    from ..host.place import Codes
     from .policy import ContainerdPolicy
 
 
@@ -24,15 +26,32 @@ class Containerd(Place["ContainerdPolicy"]):
     """``containers.containerd`` of a policy."""
 
     name = "containerd"
+    path = "containers.containerd"
     names = ("new-container:containerd",)
     is_provisioned = True
+    own_files = ("/etc/systemd/system/containerd.service.d/90-mlhost-containers.conf",)
+    switches = {"containerd_restart": Switch("bool", False)}
+
+    def describe_key(self) -> Key:
+        from ..core.keys import Key
+        from .policy import KEYS
+
+        return Key("mapping", "containerd, and Kubernetes above it", below=KEYS)
+
+    def read_policy(self, raw: object, problems: list[str]) -> ContainerdPolicy | None:
+        from .policy import read_containerd
+
+        return read_containerd(raw, problems)
+
+    def list_units(self, asked: ContainerdPolicy) -> Mapping[str, str]:
+        return {"containerd.service": f"{self.path}.limits"} if asked.limits else {}
 
     def check(
-        self, asked: ContainerdPolicy, options: CheckOptions, evidence: Evidence
+        self, asked: ContainerdPolicy, options: CheckOptions, look: Look
     ) -> Iterable[Finding]:
         from .check import check_containerd
 
-        return check_containerd(asked, options.canary, evidence)
+        return check_containerd(asked, options.canary, look)
 
     def list_folders(self) -> Iterable[str]:
         from .provision import FOLDERS
@@ -43,16 +62,16 @@ class Containerd(Place["ContainerdPolicy"]):
         from .policy import ContainerdPolicy
         from .provision import prepare_containerd
 
-        wanted = policy.containerd or ContainerdPolicy({})
-        how = (options.absent, options.override, options.containerd_restart)
+        wanted = policy.get(self.name) or ContainerdPolicy({})
+        how = (options.absent, options.override, self.read_switch(options, "containerd_restart"))
         return prepare_containerd(wanted, nr_open, *how)
 
-    def explain(self, kind: str, name: str, item: str, evidence: Evidence) -> Sequence[Link] | None:
+    def explain(self, kind: str, name: str, item: str, look: Look) -> Sequence[Link] | None:
         if f"{kind}:{name}" not in self.names:
             return None
         from .explain import trace_containerd
 
-        return trace_containerd(item, evidence)
+        return trace_containerd(item, look)
 
     def codes(self) -> Codes:
         from .causes import CODES

@@ -4,9 +4,6 @@
 from __future__ import annotations
 
 import struct
-from typing import NamedTuple
-
-from .limits_read import ContainerLimits
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,20 +20,6 @@ _CODE = {
         bytes.fromhex("00010010010080d2a80c80d2010000d4000080d2a80b80d2010000d41f2003d5"),
     ),
 }
-
-
-class Canary(NamedTuple):
-    """What a new container gets, or why it is not known.
-
-    ``refusal`` is the engine's own message where it does not start containers: a finding.
-    ``reason`` says why nothing could be measured: unknown. Both are empty after a measurement.
-    ``leftovers`` names what could not be taken away.
-    """
-
-    found: ContainerLimits | None
-    refusal: str = ""
-    reason: str = ""
-    leftovers: str = ""
 
 
 def build_program(machine: str) -> bytes:

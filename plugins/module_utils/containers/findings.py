@@ -9,13 +9,9 @@ from .policy import SHM
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from typing import Union
 
     from ..core.rlimit import Rlimit
-    from ..docker.policy import DockerPolicy
-    from ..podman.policy import PodmanPolicy
-
-    Asked = Union[DockerPolicy, PodmanPolicy]
+    from .policy import Asked
 
 
 def require_container(place: str, asked: Asked) -> list[Requirement]:

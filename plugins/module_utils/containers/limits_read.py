@@ -25,6 +25,20 @@ class ContainerLimits(NamedTuple):
     shm_size: int | None
 
 
+class Canary(NamedTuple):
+    """What a new container gets, or why it is not known.
+
+    ``refusal`` is the engine's own message where it does not start containers: a finding.
+    ``reason`` says why nothing could be measured: unknown. Both are empty after a measurement.
+    ``leftovers`` names what could not be taken away.
+    """
+
+    found: ContainerLimits | None
+    refusal: str = ""
+    reason: str = ""
+    leftovers: str = ""
+
+
 def read_container_limits(pid: int, proc: str = "/proc") -> ContainerLimits:
     """Return the limits and the /dev/shm of the container whose first process is *pid*.
 

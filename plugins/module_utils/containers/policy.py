@@ -6,6 +6,20 @@ from __future__ import annotations
 from ..core.reader import Limit, read_limits
 from ..core.rlimit import RLIMITS, UNLIMITED
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Protocol
+
+    class Asked(Protocol):
+        """What a policy asks of one engine's containers."""
+
+        @property
+        def limits(self) -> Mapping[str, Limit]: ...
+        @property
+        def shm_size(self) -> int | None: ...
+
+
 SHM = "shm_size"
 """The item of a requirement on the size of a container's /dev/shm."""
 

@@ -6,9 +6,12 @@ from __future__ import annotations
 import os
 from typing import NamedTuple
 
+from ..core.process_owner import MAKER
 from ..host.daemons import is_daemon
 from ..host.door import read_kernel_file
-from ..host.process import Process, read_parent
+from ..host.process import Process, read_parent, read_process
+from ..host.process_owner import find_owner
+from ..host.users import name_user
 from .cgroup import Container, locate
 
 TYPE_CHECKING = False
@@ -73,3 +76,16 @@ def _find_parent(pid: int, proc: str) -> int:
         return read_parent(pid, proc)
     except (OSError, ValueError, IndexError):
         return 0
+
+
+def find_maker(container: RunningContainer) -> str:
+    """Return the user whose monitor watches a container; nothing where root's does.
+
+    A user may give any name to the own programs, and to those with the set-user-ID bit.
+    """
+    if container.owner:
+        return name_user(container.owner)
+    try:
+        return find_owner(read_process(read_parent(container.process.pid)))
+    except (OSError, ValueError, IndexError):
+        return MAKER  # It has ended, and nobody can tell.

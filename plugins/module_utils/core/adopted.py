@@ -9,14 +9,16 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from ..schema import find_problems
 from .declaration import Declaration
+from .policy_shape import find_misshapes
 from .quote import one_line
 from .rlimit import ITEMS, UNLIMITED, Rlimit, format_quantity
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
+
+    Read = Callable[[object, list[str]], object]
 
 
 _OF_OTHERS = ("/usr/lib/", "/usr/share/", "/lib/", "/run/")
@@ -53,15 +55,20 @@ class Candidate(NamedTuple):
     reason: str = ""
 
 
-def settle(candidates: Sequence[Candidate]) -> Adopted:
-    """Return what counts: of one place in the policy the last candidate, if it is the site's."""
+def settle(read: Read, section: str, candidates: Sequence[Candidate]) -> Adopted:
+    """Return what counts: of one place in the policy the last candidate, if it is the site's.
+
+    :param read: The reader of the section, which says what a policy cannot hold.
+    :param section: Its key path, such as ``containers.docker``.
+    """
+    depth = section.count(".") + 1
     last = {one.path: one for one in candidates}
     adopted = Adopted({}, [])
     for one in candidates:
         if not is_of_site(one.at.path):
             continue
         winner = last[one.path]
-        reason = one.reason or find_refusal(one.path, one.value)
+        reason = one.reason or find_refusal(read, one.path[depth:], one.value)
         reason = reason if winner is one else describe_loss(winner.at)
         if reason:
             adopted.left.append(LeftOut(one.at, reason))
@@ -79,12 +86,17 @@ def describe_loss(winner: Declaration) -> str:
     return f"has no effect: {winner.place} counts"
 
 
-def find_refusal(path: Sequence[str], value: object) -> str:
-    """Return why no policy holds a value in this place, in its reader's own words; or nothing."""
+def find_refusal(read: Read, path: Sequence[str], value: object) -> str:
+    """Return why no policy holds a value in this place, in its reader's own words; or nothing.
+
+    :param read: The reader of the section; the path goes on from there.
+    """
     raw: object = value
     for key in reversed(path):
         raw = {key: raw}
-    problems = map(one_line, find_problems(raw))  # type: ignore[arg-type]
+    found = find_misshapes(raw)
+    read(raw, found)
+    problems = map(one_line, found)
     return "; ".join(dict.fromkeys(problem.partition(": ")[2] for problem in problems))
 
 

@@ -14,6 +14,7 @@ from ..core.json_text import find_member, line_of
 from ..core.rlimit import UNLIMITED, Rlimit, format_quantity
 from .daemon_json import SHM_KEY, find_faults, read_entries, read_members, read_shm_size
 from .flags import read_flag_defaults
+from .policy import read_docker
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -47,7 +48,7 @@ def adopt_docker(
         at = Declaration(path, line_of(text, shm.start), text[shm.start : shm.end], "")
         reason = "dockerd takes no such size" if size is None else ""
         stated.append(("shm_size", Rlimit(size or 0, size or 0), at, reason))
-    return settle([_weigh_default(*one) for one in stated])
+    return settle(read_docker, ".".join(_DOCKER), [_weigh_default(*one) for one in stated])
 
 
 def _weigh_default(name: str, limit: Rlimit, at: Declaration, reason: str) -> Candidate:

@@ -4,43 +4,44 @@
 from __future__ import annotations
 
 from ..containers.findings import judge_container_unknown
+from .read import DockerRead
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from ..core.finding import Finding
-    from ..sessions.evidence import Evidence
+    from ..host.look import Look
     from .policy import DockerPolicy
 
 NEW = "new-container:docker"
 
 
-def check_docker(policy: DockerPolicy, canary: str, evidence: Evidence) -> Iterator[Finding]:
+def check_docker(policy: DockerPolicy, canary: str, look: Look) -> Iterator[Finding]:
     """Yield the findings of every running container and of a new one.
 
     :param canary: ``auto`` reuses a result while nothing that decides it has changed,
         ``always`` measures again, ``never`` leaves a new container unknown.
     """
-    if evidence.docker.daemon is not None:
+    if look.at(DockerRead).daemon is not None:
         from .engine_check import check_engine  # Long, and many hosts have no Docker.
 
-        yield from check_engine(policy, canary, evidence)
+        yield from check_engine(policy, canary, look)
         return
     from .settle import find_dockerd
 
     if find_dockerd() is not None:
         from .diagnose import find_dead  # Long as well.
 
-        dead = find_dead(NEW, policy, evidence)
+        dead = find_dead(NEW, policy, look)
         yield from [dead] if dead else ()
-    yield from judge_container_unknown(NEW, policy, describe_absence(evidence))
+    yield from judge_container_unknown(NEW, policy, describe_absence(look))
 
 
-def describe_absence(evidence: Evidence) -> str:
+def describe_absence(look: Look) -> str:
     """Say that no dockerd runs, and what there is of it."""
     from .service import find_wait
     from .settle import read_service
 
-    what = "but rootless ones " if evidence.docker.rootless else ""
+    what = "but rootless ones " if look.at(DockerRead).rootless else ""
     return f"no dockerd {what}is running on this host until {find_wait(read_service(None))}"

@@ -11,10 +11,11 @@ from ..core.container_owner import own_running
 from ..core.finding import FAIL, Finding, Observation, Requirement, judge
 from ..core.rlimit import RLIMITS, UNLIMITED, Rlimit
 from ..host.capabilities import may_lock_memory
+from ..host.look import format_time
 from ..host.process import read_limits, read_start_time
+from ..kernel.host_read import KernelRead
 from ..kernel.sysctl_conf import find_boot_default, find_number
 from ..kernel.sysctl_writes import resolve_sysctl
-from ..sessions.evidence import format_time
 from .model import (
     Parent,
     World,
@@ -25,6 +26,7 @@ from .model import (
 )
 from .outlook import Scene, explain_new, explain_start
 from .read import (
+    DockerRead,
     UnitRead,
     parse_ulimits,
     read_change,
@@ -37,10 +39,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from ..sessions.evidence import Evidence
+    from ..host.look import Look
     from .api_read import Container
     from .policy import DockerPolicy
-    from .read import DockerEvidence
     from .running import Running
 
 START = "start"
@@ -63,9 +64,9 @@ class SeenDocker(NamedTuple):
     running: Sequence[SeenContainer] = ()
 
 
-def explain_docker(seen: SeenDocker, policy: DockerPolicy, evidence: Evidence) -> Iterator[Finding]:
+def explain_docker(seen: SeenDocker, policy: DockerPolicy, look: Look) -> Iterator[Finding]:
     """Yield the findings with their causes, and with what comes next."""
-    scene = gather(seen, policy, evidence)
+    scene = gather(seen, policy, look)
     if scene is None:
         for one in seen.running:
             yield from map(own_running, one.findings)
@@ -74,7 +75,7 @@ def explain_docker(seen: SeenDocker, policy: DockerPolicy, evidence: Evidence) -
     for one in seen.running:
         from .running import explain_running  # Where containers run.
 
-        running = describe(one, evidence.docker)
+        running = describe(one, look.at(DockerRead))
         for finding in one.findings:
             yield own_running(explain_running(finding, running, scene))
     for finding in seen.new:
@@ -82,9 +83,9 @@ def explain_docker(seen: SeenDocker, policy: DockerPolicy, evidence: Evidence) -
         yield explain_start(finding, scene) if start else explain_new(finding, scene)
 
 
-def find_dead(place: str, policy: DockerPolicy, evidence: Evidence) -> Finding | None:
+def find_dead(place: str, policy: DockerPolicy, look: Look) -> Finding | None:
     """Return the finding that dockerd cannot start, where it does not run and files say why."""
-    world = _read_world(evidence, evidence.nr_open)
+    world = _read_world(look, look.at(KernelRead).nr_open)
     if world is None:
         return None
     stoppers = [one for one in find_obstacles(world) if one.stops == "dockerd"]
@@ -95,7 +96,7 @@ def find_dead(place: str, policy: DockerPolicy, evidence: Evidence) -> Finding |
 
     if find_dockerd() is None:
         return None
-    docker = evidence.docker
+    docker = look.at(DockerRead)
     site = Site(policy, Tools(docker.restarted_by, False, docker.flag_files))
     wanted = Requirement(place, START, "value", exact="a container that starts")
     finding = judge(wanted, Observation("no dockerd", stoppers[0].text))
@@ -103,16 +104,20 @@ def find_dead(place: str, policy: DockerPolicy, evidence: Evidence) -> Finding |
     return finding._replace(causes=causes, outlook=Outlook("", FAIL, FAIL))
 
 
-def gather(seen: SeenDocker, policy: DockerPolicy, evidence: Evidence) -> Scene | None:
+def gather(seen: SeenDocker, policy: DockerPolicy, look: Look) -> Scene | None:
     """Return all that decides what containers get, or nothing where that is not known."""
-    docker, daemon = evidence.docker, evidence.docker.daemon
-    world = _read_world(evidence, evidence.nr_open)
+    docker, daemon = look.at(DockerRead), look.at(DockerRead).daemon
+    world = _read_world(look, look.at(KernelRead).nr_open)
     if world is None or daemon is None:
         return None
     parent = _read_parent(docker)
-    line = resolve_sysctl(evidence.sysctl_files, ["fs.nr_open"]).get("fs.nr_open")
+    line = resolve_sysctl(look.at(KernelRead).sysctl_files, ["fs.nr_open"]).get("fs.nr_open")
     stated = find_number(line.winner) if line else None
-    nr_open = stated or find_boot_default("fs.nr_open", evidence.nr_open) or evidence.nr_open
+    nr_open = (
+        stated
+        or find_boot_default("fs.nr_open", look.at(KernelRead).nr_open)
+        or look.at(KernelRead).nr_open
+    )
     started, changed = read_start_time(daemon.process), docker.config_changed
     late = format_time(changed) if changed > started else ""
     pending = Pending(format_time(started), late, docker.running_flags)
@@ -145,9 +150,9 @@ def _pin(scene: Scene) -> Scene:
     return scene._replace(restart=restart, boot=boot)
 
 
-def _read_world(evidence: Evidence, nr_open: int) -> World | None:
+def _read_world(look: Look, nr_open: int) -> World | None:
     """Return what the next dockerd will find; nothing where its files cannot be understood."""
-    docker = evidence.docker
+    docker = look.at(DockerRead)
     try:
         world = World(docker.config, docker.config_path, docker.flags, {}, nr_open or UNLIMITED)
     except (OSError, ValueError):
@@ -157,7 +162,7 @@ def _read_world(evidence: Evidence, nr_open: int) -> World | None:
     return world
 
 
-def _read_parent(docker: DockerEvidence) -> Parent | None:
+def _read_parent(docker: DockerRead) -> Parent | None:
     process = docker.containerd
     if process is None:
         return None
@@ -178,7 +183,7 @@ def _read_parent(docker: DockerEvidence) -> Parent | None:
     )
 
 
-def describe(seen: SeenContainer, docker: DockerEvidence) -> Running:
+def describe(seen: SeenContainer, docker: DockerRead) -> Running:
     """Return what is known of a running container."""
     from .running import Running
 

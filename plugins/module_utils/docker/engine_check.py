@@ -13,16 +13,16 @@ from ..core.rlimit import Rlimit
 from ..write.cache import keep_cached, read_cached
 from .api_read import read_containers
 from .diagnose import START, SeenContainer, SeenDocker, explain_docker, find_dead
+from .read import DockerRead
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from ..core.finding import Finding
-    from ..sessions.evidence import Evidence
+    from ..host.look import Look
     from .api_read import Container
     from .policy import DockerPolicy
-    from .read import DockerEvidence
 
 
 class Cache:
@@ -42,7 +42,7 @@ _ROOTS = Cache()
 def check_engine(
     policy: DockerPolicy,
     canary: str,
-    evidence: Evidence,
+    look: Look,
     engine: str = "docker",
     cache: Cache = _ROOTS,
 ) -> Iterator[Finding]:
@@ -50,12 +50,12 @@ def check_engine(
 
     :param engine: What its places begin with.
     """
-    docker, new = evidence.docker, f"new-container:{engine}"
+    docker, new = look.at(DockerRead), f"new-container:{engine}"
     try:
         containers = read_containers(docker.address)
     except (OSError, ValueError) as exc:
         # While systemd starts it again and again it is there at times, and hangs up.
-        dead = find_dead(new, policy, evidence) if isinstance(exc, ConnectionError) else None
+        dead = find_dead(new, policy, look) if isinstance(exc, ConnectionError) else None
         yield from [dead] if dead else ()
         yield from judge_container_unknown(new, policy, str(exc))
         return
@@ -66,7 +66,7 @@ def check_engine(
     else:
         fresh = canary == "always"
         seen = judge_new(policy, docker, fresh, new, cache)._replace(running=running)
-    yield from explain_docker(seen, policy, evidence)
+    yield from explain_docker(seen, policy, look)
 
 
 def look_at_running(
@@ -89,7 +89,7 @@ def _with_shm(limits: dict[str, Rlimit], size: int | None) -> dict[str, Rlimit]:
 
 
 def judge_new(
-    policy: DockerPolicy, docker: DockerEvidence, fresh: bool, place: str, cache: Cache = _ROOTS
+    policy: DockerPolicy, docker: DockerRead, fresh: bool, place: str, cache: Cache = _ROOTS
 ) -> SeenDocker:
     """Judge what a new container gets, which a canary shows.
 
@@ -112,9 +112,9 @@ def judge_new(
     return SeenDocker(findings, _with_shm(limits, size))
 
 
-def _measure(docker: DockerEvidence, fresh: bool, cache: Cache) -> dict[str, object]:
+def _measure(docker: DockerRead, fresh: bool, cache: Cache) -> dict[str, object]:
     """Return a canary's result, a kept one where it still holds."""
-    from .canary_key import read_canary_key
+    from .canary_key_read import read_canary_key
 
     daemon = docker.daemon
     if daemon is None:

@@ -9,15 +9,17 @@ from ..containers.policy import SHM
 from ..core.cause import Link, cite
 from ..core.packed import pack, unpack
 from ..core.rlimit import RLIMITS
+from ..host.look import format_time
 from ..host.owned import ask_owner
 from ..host.process import read_process, read_start_time
-from ..sessions.evidence import format_time
+from ..kernel.host_read import KernelRead
 from .api_read import read_containers
 from .compose import find_stated as find_line_of
 from .diagnose import SeenDocker, describe, gather
 from .engine_check import judge_new, look_at_running
 from .model import find_obstacles, find_stated, predict
 from .policy import DockerPolicy
+from .read import DockerRead
 from .remedies import cite_statement, format_pair
 
 TYPE_CHECKING = False
@@ -25,63 +27,59 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
 
-    from ..sessions.evidence import Evidence
+    from ..host.look import Look
     from .diagnose import SeenContainer
     from .outlook import Scene
-    from .rootless_read import RootlessEvidence
+    from .rootless_read import RootlessRead
     from .running import Running
 
 _NO_POLICY = DockerPolicy({}, None)
 _TIME_LIMIT = 60.0
 
 
-def trace_docker(place: str, item: str, evidence: Evidence) -> list[Link]:
+def trace_docker(place: str, item: str, look: Look) -> list[Link]:
     """Return the chain from the kernel to a new container, or to a running one by its name.
 
     :raises ValueError: If there is no such place or item, or the files cannot be understood.
     """
     if item not in (*RLIMITS, SHM):
         raise ValueError(f"{item!r} is no limit; accepted are {', '.join((*RLIMITS, SHM))}")
-    for engine, docker in _list_owned(place, evidence):
-        task = partial(_trace_owned, place, item, engine, docker, evidence)
+    for engine, docker in _list_owned(place, look):
+        task = partial(_trace_owned, place, item, engine, docker, look)
         told = ask_owner(docker.process.uid, task, _TIME_LIMIT)
         return list(unpack(told, {Link.__name__: Link}))
-    return _trace(place, item, "docker", evidence)
+    return _trace(place, item, "docker", look)
 
 
-def _list_owned(place: str, evidence: Evidence) -> Iterator[tuple[str, RootlessEvidence]]:
+def _list_owned(place: str, look: Look) -> Iterator[tuple[str, RootlessRead]]:
     """Yield the daemon of a user that a place is named after, and what its places begin with."""
-    if evidence.docker.rootless:
+    if look.at(DockerRead).rootless:
         from .rootless_check import list_rootless  # On few hosts; it loads what a look imports.
 
-        for engine, docker in list_rootless(evidence):
+        for engine, docker in list_rootless(look):
             if place.startswith(f"container:{engine}/") or place == f"new-container:{engine}":
                 yield engine, docker
 
 
-def _trace_owned(
-    place: str, item: str, engine: str, docker: RootlessEvidence, evidence: Evidence
-) -> Any:
+def _trace_owned(place: str, item: str, engine: str, docker: RootlessRead, look: Look) -> Any:
     """Return the chain to a container of a user's own daemon. Runs as that user."""
-    from .rootless_check import look_with
-
     if not docker.is_own:
         raise ValueError(f"who answers at {docker.address} is not uid {docker.process.uid}")
-    return pack(_trace(place, item, engine, look_with(docker, evidence)))
+    return pack(_trace(place, item, engine, look.seen_by(DockerRead, docker)))
 
 
-def _trace(place: str, item: str, engine: str, evidence: Evidence) -> list[Link]:
-    if evidence.docker.daemon is None:
+def _trace(place: str, item: str, engine: str, look: Look) -> list[Link]:
+    if look.at(DockerRead).daemon is None:
         raise ValueError("no dockerd is running on this host")
     new = place == f"new-container:{engine}"
-    container = None if new else _find_container(place, engine, evidence.docker.address)
-    seen = judge_new(_NO_POLICY, evidence.docker, False, place) if new else SeenDocker([])
-    scene = gather(seen, _NO_POLICY, evidence)
+    container = None if new else _find_container(place, engine, look.at(DockerRead).address)
+    seen = judge_new(_NO_POLICY, look.at(DockerRead), False, place) if new else SeenDocker([])
+    scene = gather(seen, _NO_POLICY, look)
     if scene is None:
         raise ValueError("daemon.json or the unit of dockerd cannot be understood")
-    links = [*_trace_base(item, scene, evidence), *_trace_stated(item, scene, evidence)]
+    links = [*_trace_base(item, scene, look), *_trace_stated(item, scene, look)]
     if container:
-        return [*links, *_trace_container(item, container, evidence)]
+        return [*links, *_trace_container(item, container, look)]
     if item in seen.limits:
         return [*links, Link("container", format_pair(item, seen.limits[item]), "a canary's")]
     why = str(seen.new[0].observation.value) if seen.new else "it could not be measured"
@@ -96,16 +94,20 @@ def _find_container(place: str, engine: str, address: str) -> SeenContainer:
     raise ValueError(f"{place!r} is no place to explain; accepted are {accepted}")
 
 
-def _trace_base(item: str, scene: Scene, evidence: Evidence) -> Iterator[Link]:
+def _trace_base(item: str, scene: Scene, look: Look) -> Iterator[Link]:
     """Yield what there is before dockerd has its say."""
     parent = scene.site.parent
     if item == "nofile":
-        yield Link("kernel", str(evidence.nr_open), "fs.nr_open, above which no container starts")
+        yield Link(
+            "kernel",
+            str(look.at(KernelRead).nr_open),
+            "fs.nr_open, above which no container starts",
+        )
     if parent is None or item == SHM:
         return
     stated = parent.stated.get(item)
     if stated:
-        since = evidence.find_change(stated.at.path)
+        since = look.find_change(stated.at.path)
         yield Link(
             "containerd's unit", format_pair(item, stated.limit), cite_statement(stated.at), since
         )
@@ -115,7 +117,7 @@ def _trace_base(item: str, scene: Scene, evidence: Evidence) -> Iterator[Link]:
     yield Link("containerd", format_pair(item, parent.limits[item]), source, parent.since)
 
 
-def _trace_stated(item: str, scene: Scene, evidence: Evidence) -> Iterator[Link]:
+def _trace_stated(item: str, scene: Scene, look: Look) -> Iterator[Link]:
     """Yield what dockerd's files state, and what follows at its next start."""
     obstacles = find_obstacles(scene.restart)
     for problem in obstacles:
@@ -123,7 +125,7 @@ def _trace_stated(item: str, scene: Scene, evidence: Evidence) -> Iterator[Link]
     if not obstacles:
         for default in find_stated(scene.restart, item):
             at = default.declaration
-            since = evidence.find_change(at.path)
+            since = look.find_change(at.path)
             yield Link("stated", format_pair(item, default.limit), cite_statement(at), since)
         foretold = " or ".join(format_pair(item, one) for one in predict(scene.restart, item))
         yield Link("predicted", foretold or "unknown", "from dockerd's next start on")
@@ -132,9 +134,9 @@ def _trace_stated(item: str, scene: Scene, evidence: Evidence) -> Iterator[Link]
     yield Link("dockerd", "", what, scene.pending.since)
 
 
-def _trace_container(item: str, seen: SeenContainer, evidence: Evidence) -> Iterator[Link]:
+def _trace_container(item: str, seen: SeenContainer, look: Look) -> Iterator[Link]:
     """Yield what a container has of its own, what it was started with, and what it has."""
-    running, pid = describe(seen, evidence.docker), seen.container.pid
+    running, pid = describe(seen, look.at(DockerRead)), seen.container.pid
     if item == SHM:
         cited = _cite_compose(running, "shm_size")
         what = f"fixed when it was created (ipc {running.ipc or 'unknown'}){cited}"

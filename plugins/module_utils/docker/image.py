@@ -7,6 +7,7 @@ from ..containers.findings import require_container
 from ..core.finding import FAIL
 from ..core.forecast import Forecast, skip
 from ..host.files import read_bytes
+from ..kernel.tree_read import TreeBoot
 from .causes import find_docker_causes
 from .daemon_json import decode_daemon_json
 from .dockerd_flags import find_config_path
@@ -16,8 +17,8 @@ from .unit_read import read_dockerd_flags
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from ..core.place import Foretold
-    from ..sessions.tree_read import Tree
+    from ..host.place import Foretold
+    from ..host.tree import Tree
     from .policy import DockerPolicy
 
 _DOCKERD = ("/usr/bin/dockerd", "/usr/sbin/dockerd", "/usr/local/bin/dockerd")
@@ -33,7 +34,7 @@ def foresee_docker(asked: DockerPolicy, tree: Tree) -> Foretold:
     path = find_config_path(flags)
     content = read_bytes(path, tree.root)
     text = None if content is None else decode_daemon_json(content, path)
-    world = World(text, path, flags, {}, tree.nr_open)
+    world = World(text, path, flags, {}, tree.at(TreeBoot).nr_open)
     for one in wanted:
         status = foretell(one, world)
         causes = tuple(find_docker_causes(one, world, Site(asked))) if status == FAIL else ()

@@ -14,11 +14,11 @@ import time
 from typing import NamedTuple
 from urllib.parse import quote
 
-from ..containers.canary import _CODE, Canary, build_program
-from ..containers.limits_read import ContainerLimits, read_container_limits
+from ..containers.canary import _CODE, build_program
+from ..containers.limits_read import Canary, ContainerLimits, read_container_limits
 from ..host.process import read_process
 from .api_read import DEFAULT_SOCKET, EngineError, ask, exchange
-from .canary_key import read_boot_id
+from .canary_key_read import read_boot_id
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

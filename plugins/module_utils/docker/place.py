@@ -3,7 +3,8 @@
 
 from __future__ import annotations
 
-from ..core.place import Place
+from ..core.provision_options import Switch
+from ..host.place import Place
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -13,13 +14,14 @@ if TYPE_CHECKING:
     from ..core.cause import Link
     from ..core.check_options import Options as CheckOptions
     from ..core.finding import Finding
-    from ..core.place import Codes, Foretold
+    from ..core.keys import Key
+    from ..core.policy import Policy
+    from ..core.provision_options import Options as ProvisionOptions
     from ..core.resolved import Query
     from ..core.section import Section
-    from ..provision_options import Options as ProvisionOptions
-    from ..schema import Policy
-    from ..sessions.evidence import Evidence
-    from ..sessions.tree_read import Tree
+    from ..host.look import Look
+    from ..host.place import Codes, Foretold
+    from ..host.tree import Tree
     from .policy import DockerPolicy
 
 
@@ -27,6 +29,7 @@ class Docker(Place["DockerPolicy"]):
     """``containers.docker`` of a policy."""
 
     name = "docker"
+    path = "containers.docker"
     names = (
         "new-container:docker",
         "container:docker/NAME",
@@ -34,22 +37,38 @@ class Docker(Place["DockerPolicy"]):
         "container:docker/USER/NAME",
     )
     is_provisioned = True
+    switches = {"docker_restart": Switch("bool", False)}
 
-    def check(
-        self, asked: DockerPolicy, options: CheckOptions, evidence: Evidence
-    ) -> Iterable[Finding]:
+    def describe_key(self) -> Key:
+        from ..core.keys import Key
+        from .policy import KEYS
+
+        return Key("mapping", "Docker", below=KEYS)
+
+    def read_policy(self, raw: object, problems: list[str]) -> DockerPolicy | None:
+        from .policy import read_docker
+
+        return read_docker(raw, problems)
+
+    def check(self, asked: DockerPolicy, options: CheckOptions, look: Look) -> Iterable[Finding]:
         from .check import check_docker
+        from .read import DockerRead
 
-        yield from check_docker(asked, options.canary, evidence)
-        if evidence.docker.rootless:
+        yield from check_docker(asked, options.canary, look)
+        if look.at(DockerRead).rootless:
             from .rootless_check import check_rootless  # On few hosts.
 
-            yield from check_rootless(asked, options.canary, evidence)
+            yield from check_rootless(asked, options.canary, look)
 
     def foresee(self, asked: DockerPolicy, options: CheckOptions, tree: Tree) -> Foretold | None:
         from .image import foresee_docker
 
         return foresee_docker(asked, tree)
+
+    def is_made(self, root: str) -> bool:
+        from .made_read import is_made
+
+        return is_made(root)
 
     def list_folders(self) -> Iterable[str]:
         from .provision import FOLDERS
@@ -60,15 +79,17 @@ class Docker(Place["DockerPolicy"]):
         from .policy import DockerPolicy
         from .provision import prepare_docker
 
-        wanted = policy.docker or DockerPolicy({}, None)
-        return prepare_docker(wanted, nr_open, options.absent, options.docker_restart)
+        wanted = policy.get(self.name) or DockerPolicy({}, None)
+        return prepare_docker(
+            wanted, nr_open, options.absent, self.read_switch(options, "docker_restart")
+        )
 
-    def explain(self, kind: str, name: str, item: str, evidence: Evidence) -> Sequence[Link] | None:
+    def explain(self, kind: str, name: str, item: str, look: Look) -> Sequence[Link] | None:
         if kind not in ("container", "new-container") or name.partition("/")[0] != self.name:
             return None
         from .explain import trace_docker
 
-        return trace_docker(f"{kind}:{name}", item, evidence)
+        return trace_docker(f"{kind}:{name}", item, look)
 
     def resolve(self, root: str, query: Query) -> Iterator[dict[str, object]]:
         from .resolve import resolve_docker

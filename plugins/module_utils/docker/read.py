@@ -21,7 +21,7 @@ from ..systemd.limits import (
 )
 from ..systemd.unit_read import UnitFiles, read_manager_files, read_unit_files
 from .api_read import Daemon, find_daemon, read_live_restore, read_version
-from .canary_key import find_containerd
+from .canary_key_read import find_containerd
 from .daemon_json import decode_daemon_json
 from .dockerd_flags import CONFIG_PATH, Flag, find_config_path, find_socket
 from .model import UnitLimit
@@ -50,7 +50,7 @@ class UnitRead(NamedTuple):
     paths: tuple[str, ...]
 
 
-class DockerEvidence:
+class DockerRead:
     """One look at the Docker of one host."""
 
     @cached_property

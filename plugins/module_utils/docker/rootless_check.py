@@ -7,7 +7,6 @@ counts for places that have that user's name and for nothing else.
 
 from __future__ import annotations
 
-import copy
 import hashlib
 import subprocess
 from functools import partial
@@ -22,14 +21,15 @@ from ..core.remedy import Remedy
 from ..host.as_user import Errand, ask_users, find_person
 from ..host.process import read_limits
 from ..write.cache import keep_entry, pick, read_entry
-from .canary_key import read_canary_key
+from .canary_key_read import read_canary_key
 from .causes import find_docker_causes
 from .daemon_json import read_defaults
 from .engine_check import CACHE, Cache, check_engine
 from .flags import read_flag_defaults
 from .measure import run_canary
+from .read import DockerRead
 from .rootless import Rootless, explain_rootless
-from .rootless_read import RootlessEvidence
+from .rootless_read import RootlessRead
 from .running import explain_running
 from .settle import find_dockerd
 
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from ..host.children import Report
-    from ..sessions.evidence import Evidence
+    from ..host.look import Look
     from .daemon_json import StatedDefault
     from .policy import DockerPolicy
 
@@ -57,15 +57,13 @@ _TIME_LIMIT = 60.0
 _MOST = 64
 
 
-def check_rootless(policy: DockerPolicy, canary: str, evidence: Evidence) -> Iterator[Finding]:
+def check_rootless(policy: DockerPolicy, canary: str, look: Look) -> Iterator[Finding]:
     """Yield the findings of every rootless daemon, its places named after its user."""
-    engines = list(list_rootless(evidence))
+    engines = list(list_rootless(look))
     errands = [
         Errand(
             find_person(docker.process.uid),
-            partial(
-                _look, policy, canary, engine, docker, evidence, _HandedOver(docker.process.uid)
-            ),
+            partial(_look, policy, canary, engine, docker, look, _HandedOver(docker.process.uid)),
             seconds=_TIME_LIMIT,
         )
         for engine, docker in engines[:_MOST]
@@ -98,13 +96,13 @@ def _look(
     policy: DockerPolicy,
     canary: str,
     engine: str,
-    docker: RootlessEvidence,
-    evidence: Evidence,
+    docker: RootlessRead,
+    look: Look,
     cache: _HandedOver,
 ) -> Any:
     """Return the findings of one daemon, and what its canary keeps. Runs as its user."""
-    look = look_with(docker, evidence)
-    findings = list(_judge(policy, canary, engine, docker, look, cache))
+    own = look.seen_by(DockerRead, docker)
+    findings = list(_judge(policy, canary, engine, docker, own, cache))
     return [pack(findings), cache.entry if cache.is_new else None]
 
 
@@ -112,8 +110,8 @@ def _judge(
     policy: DockerPolicy,
     canary: str,
     engine: str,
-    docker: RootlessEvidence,
-    evidence: Evidence,
+    docker: RootlessRead,
+    look: Look,
     cache: Cache,
 ) -> Iterator[Finding]:
     process = docker.process
@@ -123,7 +121,7 @@ def _judge(
         yield from judge_container_unknown(f"new-container:{engine}", policy, reason)
         return
     daemon = Rootless(docker.user, process.pid, limits, _read_stated(docker))
-    for finding in check_engine(policy, canary, evidence, engine, cache):
+    for finding in check_engine(policy, canary, look, engine, cache):
         yield explain_rootless(finding, daemon)
 
 
@@ -152,24 +150,17 @@ def _is_about(finding: object, engine: str) -> bool:
     return place == f"new-container:{engine}" or place.startswith(f"container:{engine}/")
 
 
-def list_rootless(evidence: Evidence) -> Iterator[tuple[str, RootlessEvidence]]:
+def list_rootless(look: Look) -> Iterator[tuple[str, RootlessRead]]:
     """Yield a rootless daemon of each user, the oldest, after what its places begin with."""
     oldest: dict[int, Any] = {}
-    for process in sorted(evidence.docker.rootless, key=lambda one: one.start):
+    for process in sorted(look.at(DockerRead).rootless, key=lambda one: one.start):
         oldest.setdefault(process.uid, process)
     for process in oldest.values():
-        docker = RootlessEvidence(process)
+        docker = RootlessRead(process)
         yield f"docker/{one_line(docker.user)}", docker
 
 
-def look_with(docker: RootlessEvidence, evidence: Evidence) -> Evidence:
-    """Return the same look at a host, with a user's own Docker for that of all."""
-    look = copy.copy(evidence)
-    look.docker = docker
-    return look
-
-
-def _read_stated(docker: RootlessEvidence) -> list[StatedDefault]:
+def _read_stated(docker: RootlessRead) -> list[StatedDefault]:
     """Return the defaults that a daemon's file and flags state; none where they are unclear."""
     try:
         text = docker.config

@@ -12,7 +12,7 @@ from ..host.process import read_process
 from ..host.users import name_user
 from .api_read import Daemon, find_listener
 from .dockerd_flags import find_config_path, parse_flags
-from .read import DockerEvidence
+from .read import DockerRead
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from .compose import Compose
 
 
-class RootlessEvidence(DockerEvidence):
+class RootlessRead(DockerRead):
     """One look at a user's own Docker."""
 
     def __init__(self, process: Process, proc: str = "/proc") -> None:

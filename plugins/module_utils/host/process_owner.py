@@ -3,15 +3,13 @@
 
 from __future__ import annotations
 
-from ..core.process_owner import MAKER, find_owning_uid
-from .process import Process, read_parent, read_proc_file, read_process
+from ..core.process_owner import find_owning_uid
+from .process import Process, read_proc_file, read_process
 from .users import name_user
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-    from ..containers.read import RunningContainer
 
 
 def find_owner(process: Process, proc: str = "/proc") -> str:
@@ -29,19 +27,6 @@ def find_owner(process: Process, proc: str = "/proc") -> str:
     if read_process(process.pid, proc).start != process.start:
         raise ProcessLookupError(f"process {process.pid} has ended")
     return name_user(uid) if uid else ""
-
-
-def find_maker(container: RunningContainer) -> str:
-    """Return the user whose monitor watches a container; nothing where root's does.
-
-    A user may give any name to the own programs, and to those with the set-user-ID bit.
-    """
-    if container.owner:
-        return name_user(container.owner)
-    try:
-        return find_owner(read_process(read_parent(container.process.pid)))
-    except (OSError, ValueError, IndexError):
-        return MAKER  # It has ended, and nobody can tell.
 
 
 def name_owners(owners: Sequence[str]) -> str:

@@ -10,6 +10,7 @@ from ..core.adopted import (
     is_of_site,
     settle,
 )
+from .policy import read_kernel
 from .sysctl_conf import SYSCTL_CONF
 from .sysctl_writes import SYSTEMD
 
@@ -46,7 +47,7 @@ def adopt_kernel(
     """
     # Of one sysctl a boot heeds the line that it reads last.
     lines = [*_read_sysctl_conf(files, procps), *SYSTEMD.read(files)]
-    adopted = settle([_weigh(line, lacking) for line in lines])
+    adopted = settle(read_kernel, "kernel", [_weigh(line, lacking) for line in lines])
     stated = [at for leaf in adopted.section.get("kernel", {}).values() for at in leaf.at]  # type: ignore[attr-defined]
     late = "is read by sysctl -p alone and not at boot; a policy sets it at boot too"
     adopted.left.extend(LeftOut(at, late) for at in stated if at.path == SYSCTL_CONF)

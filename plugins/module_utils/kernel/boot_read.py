@@ -47,7 +47,7 @@ _EARLY = "systemd-tmpfiles-setup.service"  # Starts after the files of sysctl.d 
 _BOOTING = 30  # Seconds that this takes at most, where no trace is left of it.
 
 
-class BootEvidence:
+class BootRead:
     """What decides sysctls at boot. Every property is read when it is first asked for, and kept."""
 
     def __init__(self, sysctl_files: Mapping[str, str], root: str = "/") -> None:

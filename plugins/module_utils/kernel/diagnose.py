@@ -7,9 +7,8 @@ import os
 
 from ..core.cause import Link, Outlook, cite
 from ..core.finding import FAIL, PASS, UNKNOWN, Observation, judge
-from ..core.rlimit import UNLIMITED
-from ..sessions.limits_conf import parse_value
 from .boot_scripts import find_script_writes
+from .host_read import KernelRead
 from .model import (
     KernelFacts,
     find_defaults,
@@ -25,19 +24,18 @@ from .sysctl_writes import find_procps
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from ..core.declaration import Declaration
     from ..core.finding import Finding, Requirement
-    from ..sessions.evidence import Evidence
-    from ..sessions.limits_conf import LimitsLine
-    from .boot_read import BootEvidence
+    from ..host.look import Look
+    from .boot_read import BootRead
     from .policy import KernelValue
 
 
-def check_kernel(asked: Mapping[str, KernelValue], evidence: Evidence) -> Iterator[Finding]:
+def check_kernel(asked: Mapping[str, KernelValue], look: Look) -> Iterator[Finding]:
     """Yield what each sysctl is now, why it falls short, and what a boot will make of it."""
-    yield from explain_kernel(list(_judge_kernel(asked)), evidence)
+    yield from explain_kernel(list(_judge_kernel(asked)), look)
 
 
 def _judge_kernel(asked: Mapping[str, KernelValue]) -> Iterator[Finding]:
@@ -55,28 +53,28 @@ def _judge_kernel(asked: Mapping[str, KernelValue]) -> Iterator[Finding]:
         yield judge(require_kernel(key, value), Observation(seen, how, reason))
 
 
-def explain_kernel(findings: Sequence[Finding], evidence: Evidence) -> Iterator[Finding]:
+def explain_kernel(findings: Sequence[Finding], look: Look) -> Iterator[Finding]:
     """Yield the findings with their causes, and with what a boot will make of them."""
     for finding in findings:
         try:
-            yield _explain(finding, evidence)
+            yield _explain(finding, look)
         except OSError:  # What may not be read is not known.
             yield finding._replace(outlook=Outlook(after_boot=UNKNOWN))
 
 
-def _explain(finding: Finding, evidence: Evidence) -> Finding:
+def _explain(finding: Finding, look: Look) -> Finding:
     wanted = finding.requirement
     if finding.status == UNKNOWN:
         return _explain_unknown(finding)
-    facts = gather_key(wanted.item, evidence.boot, read_sysctl(wanted.item))
-    later = foretell_key(wanted, facts, evidence.boot)
+    facts = gather_key(wanted.item, look.at(KernelRead).boot, read_sysctl(wanted.item))
+    later = foretell_key(wanted, facts, look.at(KernelRead).boot)
     if finding.status == PASS and later != FAIL:
         return finding._replace(outlook=Outlook(after_boot=later))
     from .causes import find_kernel_causes
 
-    facts = _look_closer(facts, evidence)
-    later = foretell_key(wanted, facts, evidence.boot)
-    knows = facts.read_only or evidence.boot.applies_files
+    facts = _look_closer(facts, look)
+    later = foretell_key(wanted, facts, look.at(KernelRead).boot)
+    knows = facts.read_only or look.at(KernelRead).boot.applies_files
     causes = find_kernel_causes(wanted, facts) if knows else []
     return finding._replace(causes=tuple(causes), outlook=Outlook(after_boot=later))
 
@@ -90,14 +88,14 @@ def _explain_unknown(finding: Finding) -> Finding:
     return finding._replace(causes=causes, outlook=Outlook(after_boot=UNKNOWN))
 
 
-def foretell_key(wanted: Requirement, facts: KernelFacts, boot: BootEvidence) -> str:
+def foretell_key(wanted: Requirement, facts: KernelFacts, boot: BootRead) -> str:
     """Return whether a boot will meet a requirement, as far as this system shows it."""
     if facts.read_only or not boot.applies_files:
         return UNKNOWN
     return judge_forecast(wanted, predict_boot(facts))
 
 
-def gather_key(key: str, boot: BootEvidence, running: str | None) -> KernelFacts:
+def gather_key(key: str, boot: BootRead, running: str | None) -> KernelFacts:
     """Return what decides a key, less what only an explanation needs.
 
     :param running: Its value now.
@@ -122,14 +120,14 @@ def gather_key(key: str, boot: BootEvidence, running: str | None) -> KernelFacts
     )
 
 
-def _look_closer(facts: KernelFacts, evidence: Evidence) -> KernelFacts:
+def _look_closer(facts: KernelFacts, look: Look) -> KernelFacts:
     """Return all that decides a key, and what a change of it may endanger."""
     from .use_read import find_largest_nofile, read_kernel_use
 
-    boot, key = evidence.boot, facts.key
+    boot, key = look.at(KernelRead).boot, facts.key
     nofiles = []
     if key == "fs.nr_open":
-        nofiles = [find_largest_nofile(), *_list_nofiles(evidence.limits_lines)]
+        nofiles = [find_largest_nofile(), *look.list_promises()]
     use = read_kernel_use(nofiles)
     stated = {
         line.key for path, text in boot.files.items() for line in parse_sysctl_conf(text, path)
@@ -149,23 +147,14 @@ def _exists(key: str) -> bool:
     return os.path.exists(sysctl_path(key))
 
 
-def _list_nofiles(lines: Iterable[LimitsLine]) -> Iterator[tuple[int, str]]:
-    """Yield every nofile that a limits file states: above fs.nr_open, PAM may refuse it."""
-    for line in lines:
-        if line.types and line.item == "nofile":
-            value = parse_value("nofile", line.fields[3])
-            if value is not None and value < UNLIMITED:
-                yield value, f"{line.path}:{line.line}"
-
-
-def trace_kernel(key: str, evidence: Evidence) -> list[Link]:
+def trace_kernel(key: str, look: Look) -> list[Link]:
     """Return all that has a say in a key, in the order of their words, and the running value.
 
     :raises ValueError: If this kernel has no such key.
     """
     from .lines import cite_line, list_read_lines, list_unread_lines
 
-    boot = evidence.boot
+    boot = look.at(KernelRead).boot
     facts = gather_key(key, boot, read_sysctl(key))
     if facts.running is None:
         raise ValueError(f"this kernel has no sysctl {key!r}")
@@ -177,17 +166,17 @@ def trace_kernel(key: str, evidence: Evidence) -> list[Link]:
         links.append(Link("command line", str(start.by.value), cite(start.by)))
     if facts.stopped_by is not None:
         links.append(Link("no files", "", cite(facts.stopped_by)))
-    links += [_link("file", line, facts, evidence) for line in list_read_lines(facts)]
+    links += [_link("file", line, facts, look) for line in list_read_lines(facts)]
     if facts.tuned and key in facts.tuned.lines:
-        links.append(_link("tuned", facts.tuned.lines[key], facts, evidence))
-    links += [_link("script", write.at, facts, evidence) for write in facts.scripts]
-    unread = [_link("not at boot", line, facts, evidence) for line in list_unread_lines(facts)]
+        links.append(_link("tuned", facts.tuned.lines[key], facts, look))
+    links += [_link("script", write.at, facts, look) for write in facts.scripts]
+    unread = [_link("not at boot", line, facts, look) for line in list_unread_lines(facts)]
     who = cite_line(forecast.by, facts) if forecast.by else "the default"
     at_boot = Link("after boot", " or ".join(forecast.values) or "unknown", f"by {who}")
     return [*links, *unread, at_boot, Link("running", facts.running or "", sysctl_path(key))]
 
 
-def _link(name: str, line: Declaration, facts: KernelFacts, evidence: Evidence) -> Link:
+def _link(name: str, line: Declaration, facts: KernelFacts, look: Look) -> Link:
     from .lines import cite_line
 
-    return Link(name, str(line.value), cite_line(line, facts), evidence.find_change(line.path))
+    return Link(name, str(line.value), cite_line(line, facts), look.find_change(line.path))

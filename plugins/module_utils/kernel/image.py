@@ -9,13 +9,14 @@ from .causes import find_kernel_causes
 from .diagnose import foretell_key, gather_key
 from .model import predict_boot
 from .policy import require_kernel
+from .tree_read import TreeBoot
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from ..core.place import Foretold
-    from ..sessions.tree_read import Tree
+    from ..host.place import Foretold
+    from ..host.tree import Tree
     from .policy import KernelValue
 
 
@@ -23,8 +24,8 @@ def foresee_kernel(asked: Mapping[str, KernelValue], tree: Tree) -> Foretold:
     """Yield what a boot will make of each sysctl."""
     for key, value in asked.items():
         wanted = require_kernel(key, value)
-        facts = gather_key(key, tree.boot, tree.boot.find_start(key))
-        status, given = foretell_key(wanted, facts, tree.boot), predict_boot(facts)
+        facts = gather_key(key, tree.at(TreeBoot), tree.at(TreeBoot).find_start(key))
+        status, given = foretell_key(wanted, facts, tree.at(TreeBoot)), predict_boot(facts)
         causes = tuple(find_kernel_causes(wanted, facts)) if status == FAIL else ()
         value_text = given.values[0] if given.values else None
         yield wanted, Forecast(status, value_text, given.by, causes, "no file states it")

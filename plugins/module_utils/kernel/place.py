@@ -3,7 +3,8 @@
 
 from __future__ import annotations
 
-from ..core.place import Place
+from ..core.provision_options import Switch
+from ..host.place import Place
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -13,26 +14,49 @@ if TYPE_CHECKING:
     from ..core.cause import Link
     from ..core.check_options import Options as CheckOptions
     from ..core.finding import Finding
-    from ..core.place import Codes, Foretold
+    from ..core.keys import Key
     from ..core.resolved import Query
-    from ..sessions.evidence import Evidence
-    from ..sessions.tree_read import Tree
+    from ..host.look import Look
+    from ..host.place import Codes, Foretold
+    from ..host.tree import Tree
     from .policy import KernelValue
 
 
 class Kernel(Place["Mapping[str, KernelValue]"]):
     """``kernel`` of a policy."""
 
-    name = "kernel"
+    name = path = "kernel"
     names = ("kernel",)
     is_provisioned = True
+    switches = {"kernel_file": Switch("path", "/etc/sysctl.d/90-mlhost.conf")}
+
+    def describe_key(self) -> Key:
+        from ..core.keys import Key
+        from .policy import KEYS
+
+        return Key("by name", "sysctls by their names", below=KEYS)
+
+    def read_policy(self, raw: object, problems: list[str]) -> Mapping[str, KernelValue] | None:
+        from .policy import read_kernel
+
+        return read_kernel(raw, problems)
+
+    def spell(self, raw: object) -> object:
+        from .policy import with_normal_keys
+
+        return with_normal_keys(raw)
+
+    def find_doubles(self, raw: object) -> Iterable[str]:
+        from .policy import find_second_names
+
+        return find_second_names(raw)
 
     def check(
-        self, asked: Mapping[str, KernelValue], options: CheckOptions, evidence: Evidence
+        self, asked: Mapping[str, KernelValue], options: CheckOptions, look: Look
     ) -> Iterable[Finding]:
         from .diagnose import check_kernel
 
-        return check_kernel(asked, evidence)
+        return check_kernel(asked, look)
 
     def foresee(
         self, asked: Mapping[str, KernelValue], options: CheckOptions, tree: Tree
@@ -41,12 +65,12 @@ class Kernel(Place["Mapping[str, KernelValue]"]):
 
         return foresee_kernel(asked, tree)
 
-    def explain(self, kind: str, name: str, item: str, evidence: Evidence) -> Sequence[Link] | None:
+    def explain(self, kind: str, name: str, item: str, look: Look) -> Sequence[Link] | None:
         if kind != "kernel" or name:
             return None
         from .diagnose import trace_kernel
 
-        return trace_kernel(item, evidence)
+        return trace_kernel(item, look)
 
     def resolve(self, root: str, query: Query) -> Iterator[dict[str, object]]:
         from .resolve import resolve_kernel

@@ -83,9 +83,8 @@ def _read_kernel_bounds(path: str, raw: Mapping[str, object], problems: list[str
     return KernelValue(low, high)
 
 
-def find_second_names(policy: Mapping[str, object]) -> Iterator[str]:
+def find_second_names(kernel: object) -> Iterator[str]:
     """Yield the sysctls that are stated under two spellings: one value would be lost."""
-    kernel = policy.get("kernel")
     names: dict[object, object] = {}
     for key in kernel if isinstance(kernel, dict) else ():
         first = names.setdefault(_normal(key), key)
@@ -93,12 +92,11 @@ def find_second_names(policy: Mapping[str, object]) -> Iterator[str]:
             yield f"kernel.{key}: states the same as kernel.{first}; one of them is accepted"
 
 
-def with_normal_keys(policy: Mapping[str, object]) -> Mapping[str, object]:
+def with_normal_keys(kernel: object) -> object:
     """Spell the names of sysctls in one way, so that they meet those of a profile."""
-    kernel = policy.get("kernel")
     if not isinstance(kernel, dict):
-        return policy
-    return {**policy, "kernel": {_normal(key): value for key, value in kernel.items()}}
+        return kernel
+    return {_normal(key): value for key, value in kernel.items()}
 
 
 def _normal(key: object) -> object:

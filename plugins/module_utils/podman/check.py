@@ -8,11 +8,11 @@ from typing import NamedTuple
 from ..containerd.causes import pick
 from ..containers.findings import judge_container, judge_container_unknown
 from ..containers.limits_read import read_container_limits
-from ..containers.read import find_running
+from ..containers.read import find_maker, find_running
 from ..core.container_owner import own_running
 from ..core.finding import FAIL, PASS, Finding, Observation, Requirement, judge
-from ..host.process_owner import find_maker
 from ..host.users import name_user
+from ..kernel.host_read import KernelRead
 from ..sessions.measure import measure_sessions
 from .causes import START, foresee
 from .diagnose import explain_podman, gather_podman
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from ..containers.read import RunningContainer
     from ..core.rlimit import Rlimit
-    from ..sessions.evidence import Evidence
+    from ..host.look import Look
     from .policy import PodmanPolicy
 
 NEW = "new-container:podman"
@@ -44,22 +44,22 @@ class Session(NamedTuple):
 
 
 def check_podman(
-    policy: PodmanPolicy, canary: str, evidence: Evidence, seconds: float
+    policy: PodmanPolicy, canary: str, look: Look, seconds: float
 ) -> Iterator[Finding]:
     """Yield the findings of every running container, and of a new one of root and of each user.
 
     :param canary: ``never`` leaves a new container unknown.
     :param seconds: How long the trial of one user's container may take: each holds up the others.
     """
-    for one in find_running(evidence.processes):
+    for one in find_running(look.processes):
         if one.container.engine == "podman":
-            yield from _look(one, policy, evidence)
+            yield from _look(one, policy, look)
     for user in ("", *policy.users):
-        yield from check_new(policy, user, canary, evidence, seconds)
+        yield from check_new(policy, user, canary, look, seconds)
 
 
 def check_new(
-    policy: PodmanPolicy, user: str, canary: str, evidence: Evidence, seconds: float
+    policy: PodmanPolicy, user: str, canary: str, look: Look, seconds: float
 ) -> Iterator[Finding]:
     """Yield the findings of a new container of root, or of a user's own."""
     place = name_place(user)
@@ -84,12 +84,12 @@ def check_new(
         )
         found = seen.found
         findings = judge_container(place, policy, found.limits, found.shm_size, how)
-    facts = gather_podman(user, evidence, session.limits, session.way)
-    for finding in explain_podman(findings, policy, facts, evidence):
-        yield _own(finding, user, session, evidence) if user else finding
+    facts = gather_podman(user, look, session.limits, session.way)
+    for finding in explain_podman(findings, policy, facts, look):
+        yield _own(finding, user, session, look) if user else finding
 
 
-def _own(finding: Finding, user: str, session: Session, evidence: Evidence) -> Finding:
+def _own(finding: Finding, user: str, session: Session, look: Look) -> Finding:
     """Return the finding of a user's new container with whose doing it is.
 
     It is root's where PAM's session or the files of root alone give too little.
@@ -97,8 +97,8 @@ def _own(finding: Finding, user: str, session: Session, evidence: Evidence) -> F
     if finding.status == PASS:
         return finding
     wanted, pair = finding.requirement, session.limits.get(finding.requirement.item)
-    facts = gather_podman("", evidence, session.limits, session.way)
-    given = foresee(wanted, facts._replace(user=user), evidence.nr_open) if facts else ""
+    facts = gather_podman("", look, session.limits, session.way)
+    given = foresee(wanted, facts._replace(user=user), look.at(KernelRead).nr_open) if facts else ""
     if not given and pair:  # What no file states is the session's.
         given = judge(wanted, Observation(pick(wanted, pair), "")).status
     is_root_s = finding.status == FAIL and given == FAIL
@@ -121,7 +121,7 @@ def open_session(user: str) -> Session:
     return Session(reason=f"no session of {user} could be opened: {results[0].reason}")
 
 
-def _look(one: RunningContainer, policy: PodmanPolicy, evidence: Evidence) -> Iterator[Finding]:
+def _look(one: RunningContainer, policy: PodmanPolicy, look: Look) -> Iterator[Finding]:
     """Yield the findings of a running container, with why it falls short."""
     pid = one.process.pid
     try:
@@ -134,7 +134,7 @@ def _look(one: RunningContainer, policy: PodmanPolicy, evidence: Evidence) -> It
     maker = user
     if any(finding.status == FAIL for finding in findings):
         maker = find_maker(one)
-        facts = gather_podman(user, evidence, {}, "")
+        facts = gather_podman(user, look, {}, "")
         created, quadlet = read_created(one), find_quadlet(one.process.cgroup)
         findings = [explain_running(each, created, facts, policy, quadlet) for each in findings]
     for finding in findings:

@@ -6,6 +6,7 @@ from __future__ import annotations
 from ..core.cause import Outlook
 from ..core.declaration import Declaration
 from ..core.finding import FAIL, UNKNOWN
+from ..kernel.host_read import KernelRead
 from ..systemd.read import find_nr_open_at_boot
 from .causes import (
     PodmanFacts,
@@ -23,19 +24,19 @@ if TYPE_CHECKING:
     from ..core.cause import Cause
     from ..core.finding import Finding
     from ..core.rlimit import Rlimit
-    from ..sessions.evidence import Evidence
+    from ..host.look import Look
     from .policy import PodmanPolicy
 
 
 def gather_podman(
-    user: str, evidence: Evidence, session: Mapping[str, Rlimit], way: str
+    user: str, look: Look, session: Mapping[str, Rlimit], way: str
 ) -> PodmanFacts | None:
     """Return all that decides the containers of a user; nothing where that cannot be read."""
     try:
         files = read_conf_files(user)
     except OSError:
         return None
-    facts = PodmanFacts((), evidence.nr_open, user=user, session=session, way=way)
+    facts = PodmanFacts((), look.at(KernelRead).nr_open, user=user, session=session, way=way)
     paths = order_files(files)
     try:
         stated = tuple(read_conf(path, files[path]) for path in paths)
@@ -52,7 +53,7 @@ def _find_unread(path: str, text: str) -> Iterator[Unread]:
 
 
 def explain_podman(
-    findings: list[Finding], policy: PodmanPolicy, facts: PodmanFacts | None, evidence: Evidence
+    findings: list[Finding], policy: PodmanPolicy, facts: PodmanFacts | None, look: Look
 ) -> Iterator[Finding]:
     """Yield the findings of a new container with their causes."""
     for finding in findings:
@@ -60,12 +61,12 @@ def explain_podman(
             yield finding
             continue
         wanted = finding.requirement
-        boot = foresee(wanted, facts, find_nr_open_at_boot(evidence))
+        boot = foresee(wanted, facts, find_nr_open_at_boot(look))
         causes: tuple[Cause, ...] = ()
         if finding.status == FAIL:
             causes = find_podman_causes(wanted, facts, policy)
             boot = boot if causes else UNKNOWN  # It does not do what its files say.
         elif boot == FAIL:
-            later = facts._replace(nr_open=find_nr_open_at_boot(evidence))
+            later = facts._replace(nr_open=find_nr_open_at_boot(look))
             causes = find_podman_causes(wanted._replace(item="start"), later, policy)
         yield finding._replace(causes=causes, outlook=Outlook("", "", boot))

@@ -8,9 +8,10 @@ from ..containers.policy import SHM
 from ..containers.read import find_running
 from ..core.cause import Link, cite
 from ..core.rlimit import RLIMITS
+from ..host.look import format_time
 from ..host.process import read_limits, read_start_time
+from ..kernel.host_read import KernelRead
 from ..processes.causes import format_pair
-from ..sessions.evidence import format_time
 from .check import name_owner, name_running, open_session
 from .diagnose import gather_podman
 from .measure import Caller, run_podman_canary
@@ -21,25 +22,25 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from ..sessions.evidence import Evidence
+    from ..host.look import Look
     from .causes import PodmanFacts
 
 
-def trace_podman(user: str, item: str, evidence: Evidence) -> list[Link]:
+def trace_podman(user: str, item: str, look: Look) -> list[Link]:
     """Return the chain of one limit of a new container: of root, or of a user's own.
 
     :raises ValueError: If there is no such item, or the files cannot be read.
     """
     _require_item(item)
     session = open_session(user)
-    facts = gather_podman(user, evidence, session.limits, session.way)
+    facts = gather_podman(user, look, session.limits, session.way)
     if session.reason or facts is None:
         raise ValueError(session.reason or "the files of Podman cannot be read")
-    links = _trace_kernel(item, evidence)
+    links = _trace_kernel(item, look)
     if item in session.limits:
         source = f"of {user} through {session.way}: the ceiling of a rootless container"
         links.append(Link("session", format_pair(item, session.limits[item]), source))
-    links += _trace_files(item, facts, evidence)
+    links += _trace_files(item, facts, look)
     seen = run_podman_canary(Caller(user, session.limits))
     if seen.found is None:
         return [*links, Link("container", "none", seen.refusal or seen.reason)]
@@ -48,27 +49,27 @@ def trace_podman(user: str, item: str, evidence: Evidence) -> list[Link]:
     return [*links, Link("container", format_pair(item, seen.found.limits[item]), "a canary's")]
 
 
-def trace_running(place: str, item: str, evidence: Evidence) -> list[Link]:
+def trace_running(place: str, item: str, look: Look) -> list[Link]:
     """Return the chain of one limit of a running container, named as ``check`` names it.
 
     :raises OSError: If it ended meanwhile.
     :raises ValueError: If there is no such container or item.
     """
     _require_item(item)
-    running = find_running(evidence.processes)
+    running = find_running(look.processes)
     found = [
         one for one in running if one.container.engine == "podman" and name_running(one) == place
     ]
     if not found:
         raise ValueError(f"{place!r} is not running")
-    one, links = found[0], _trace_kernel(item, evidence)
-    facts = gather_podman(name_owner(one.owner), evidence, {}, "")
+    one, links = found[0], _trace_kernel(item, look)
+    facts = gather_podman(name_owner(one.owner), look, {}, "")
     if facts:
-        links += _trace_files(item, facts, evidence)
+        links += _trace_files(item, facts, look)
     quadlet = find_quadlet(one.process.cgroup)
     stated = quadlet.stated.get(item) if quadlet else None
     if quadlet and stated:
-        since = evidence.find_change(stated.at.path)
+        since = look.find_change(stated.at.path)
         links.append(Link(quadlet.unit, stated.entry, cite(stated.at), since))
     created = read_created(one)
     if created.limits is None or item == SHM:
@@ -93,22 +94,22 @@ def _require_item(item: str) -> None:
         raise ValueError(f"{item!r} is no limit; accepted are {', '.join((*RLIMITS, SHM))}")
 
 
-def _trace_kernel(item: str, evidence: Evidence) -> list[Link]:
+def _trace_kernel(item: str, look: Look) -> list[Link]:
     if item != "nofile":
         return []
     source = "fs.nr_open, above which no container starts"
-    return [Link("kernel", str(evidence.nr_open), source)]
+    return [Link("kernel", str(look.at(KernelRead).nr_open), source)]
 
 
-def _trace_files(item: str, facts: PodmanFacts, evidence: Evidence) -> Iterator[Link]:
+def _trace_files(item: str, facts: PodmanFacts, look: Look) -> Iterator[Link]:
     """Yield what each file states; where a list leaves the limit out, that takes it away."""
     if facts.broken:
-        yield Link("obstacle", "", str(facts.broken), evidence.find_change(facts.broken.at.path))
+        yield Link("obstacle", "", str(facts.broken), look.find_change(facts.broken.at.path))
         return
     given = facts.defaults
     shm, winner = given.shm, given.ulimits.get(item)
     for one in facts.stated:
-        since = evidence.find_change(one.path)
+        since = look.find_change(one.path)
         entries = [each for each in (one.block.ulimits if one.block else ()) if each.item == item]
         for each in entries:
             beaten = "" if winner and each.at == winner.at else " (beaten)"

@@ -6,14 +6,15 @@ from __future__ import annotations
 from ..containers.findings import require_container
 from ..core.finding import FAIL, UNKNOWN
 from ..core.forecast import Forecast, skip
+from ..kernel.tree_read import TreeBoot
 from .causes import PodmanFacts, find_podman_causes, foresee
 from .containers_conf import ConfError, order_files, read_conf
 from .read import read_tree_conf_files
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from ..core.place import Foretold
-    from ..sessions.tree_read import Tree
+    from ..host.place import Foretold
+    from ..host.tree import Tree
     from .policy import PodmanPolicy
 
 _PODMAN = ("/usr/bin/podman", "/usr/local/bin/podman", "/usr/sbin/podman")
@@ -26,7 +27,7 @@ def foresee_podman(asked: PodmanPolicy, tree: Tree) -> Foretold:
         yield from skip(wanted, "no podman in this image")
         return
     files = read_tree_conf_files(tree.root)
-    facts = PodmanFacts((), tree.nr_open)
+    facts = PodmanFacts((), tree.at(TreeBoot).nr_open)
     try:
         facts = facts._replace(
             stated=tuple(read_conf(path, files[path]) for path in order_files(files))
@@ -34,6 +35,6 @@ def foresee_podman(asked: PodmanPolicy, tree: Tree) -> Foretold:
     except ConfError as error:
         facts = facts._replace(broken=error)
     for one in wanted:
-        status = FAIL if facts.broken else foresee(one, facts, tree.nr_open) or UNKNOWN
+        status = FAIL if facts.broken else foresee(one, facts, tree.at(TreeBoot).nr_open) or UNKNOWN
         causes = tuple(find_podman_causes(one, facts, asked)) if status == FAIL else ()
         yield one, Forecast(status, None, None, causes, "what starts it decides")

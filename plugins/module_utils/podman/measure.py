@@ -16,8 +16,8 @@ import time
 from functools import partial
 from typing import NamedTuple
 
-from ..containers.canary import Canary, build_program
-from ..containers.limits_read import ContainerLimits, read_container_limits
+from ..containers.canary import build_program
+from ..containers.limits_read import Canary, ContainerLimits, read_container_limits
 from ..containers.read import read_words
 from ..core.rlimit import Rlimit
 from ..host.as_user import Errand, ask_user

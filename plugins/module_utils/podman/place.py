@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from ..core.place import Place
+from ..host.place import Place
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -12,12 +12,13 @@ if TYPE_CHECKING:
     from ..core.cause import Link
     from ..core.check_options import Options as CheckOptions
     from ..core.finding import Finding
-    from ..core.place import Codes, Foretold
+    from ..core.keys import Key
+    from ..core.policy import Policy
+    from ..core.provision_options import Options as ProvisionOptions
     from ..core.section import Section
-    from ..provision_options import Options as ProvisionOptions
-    from ..schema import Policy
-    from ..sessions.evidence import Evidence
-    from ..sessions.tree_read import Tree
+    from ..host.look import Look
+    from ..host.place import Codes, Foretold
+    from ..host.tree import Tree
     from .policy import PodmanPolicy
 
 _SHARE_OF_A_USER = 0.3  # Of the time limit: the most that one user's container may take of it.
@@ -27,6 +28,7 @@ class Podman(Place["PodmanPolicy"]):
     """``containers.podman`` of a policy."""
 
     name = "podman"
+    path = "containers.podman"
     names = (
         "new-container:podman",
         "new-container:podman/USER",
@@ -34,14 +36,24 @@ class Podman(Place["PodmanPolicy"]):
         "container:podman/USER/NAME",
     )
     is_provisioned = True
+    own_files = ("/etc/containers/containers.conf.d/90-mlhost.conf",)
 
-    def check(
-        self, asked: PodmanPolicy, options: CheckOptions, evidence: Evidence
-    ) -> Iterable[Finding]:
+    def describe_key(self) -> Key:
+        from ..core.keys import Key
+        from .policy import KEYS
+
+        return Key("mapping", "Podman", below=KEYS)
+
+    def read_policy(self, raw: object, problems: list[str]) -> PodmanPolicy | None:
+        from .policy import read_podman
+
+        return read_podman(raw, problems)
+
+    def check(self, asked: PodmanPolicy, options: CheckOptions, look: Look) -> Iterable[Finding]:
         from .check import check_podman
 
         seconds = options.time_limit * _SHARE_OF_A_USER
-        return check_podman(asked, options.canary, evidence, seconds)
+        return check_podman(asked, options.canary, look, seconds)
 
     def foresee(self, asked: PodmanPolicy, options: CheckOptions, tree: Tree) -> Foretold | None:
         from .image import foresee_podman
@@ -57,19 +69,20 @@ class Podman(Place["PodmanPolicy"]):
         from .policy import PodmanPolicy
         from .provision import prepare_podman
 
-        policy = policy._replace(podman=policy.podman or PodmanPolicy({}))
-        sessions = options.wants("sessions")
-        return prepare_podman(policy, nr_open, options.absent, options.override, sessions)
+        rules = policy.get("sessions") if options.wants("sessions") else None
+        asked = policy.get(self.name) or PodmanPolicy({})
+        how = (options.absent, options.override)
+        return prepare_podman(asked, nr_open, *how, tuple(rules or ()))
 
-    def explain(self, kind: str, name: str, item: str, evidence: Evidence) -> Sequence[Link] | None:
+    def explain(self, kind: str, name: str, item: str, look: Look) -> Sequence[Link] | None:
         engine, _slash, rest = name.partition("/")
         if kind not in ("container", "new-container") or engine != self.name:
             return None
         from .explain import trace_podman, trace_running
 
         if kind == "new-container":
-            return trace_podman(rest, item, evidence)
-        return trace_running(f"{kind}:{name}", item, evidence)
+            return trace_podman(rest, item, look)
+        return trace_running(f"{kind}:{name}", item, look)
 
     def codes(self) -> Codes:
         from .causes import CODES

@@ -25,28 +25,30 @@ if TYPE_CHECKING:
 
     from ..core.edit import Edit
     from ..core.plan import SectionPlan
-    from ..schema import Policy
+    from ..sessions.policy import SessionRule
     from .policy import PodmanPolicy
 
 FOLDERS = (DROP_INS, DROP_INS.rpartition("/")[0])
 
 
 def prepare_podman(
-    policy: Policy, nr_open: int | None, absent: bool, override: bool, sessions: bool
+    asked: PodmanPolicy,
+    nr_open: int | None,
+    absent: bool,
+    override: bool,
+    sessions: tuple[SessionRule, ...],
 ) -> Section:
     """Return what Podman's section needs here.
 
     :param nr_open: The lowest fs.nr_open that will be in force.
-    :param sessions: Whether the limits of sessions become what the policy asks for as well.
+    :param sessions: The rules that sessions come to keep in the same run.
     """
-    if not policy.podman:
-        return Section()
     installed = find_podman() is not None
     state = PodmanState(read_conf_files(), installed)
-    plan = plan_podman(policy.podman, state, nr_open, PodmanOptions(override, absent))
+    plan = plan_podman(asked, state, nr_open, PodmanOptions(override, absent))
     if not plan.edits or plan.problems or not installed or is_image():
-        return _make(plan, policy.podman, installed, absent)
-    problems = () if absent else tuple(_find_lost(policy, plan.edits, sessions))
+        return _make(plan, asked, installed, absent)
+    problems = () if absent else tuple(_find_lost(asked, plan.edits, sessions))
     refusal = "" if absent or problems else _try(_find_text(plan.edits))
     before = _try() if refusal else ""
     if refusal and refusal != before:
@@ -56,25 +58,26 @@ def prepare_podman(
     if before:
         note = f"podman starts no container as it is now: {before}"
         plan = plan._replace(notes=(*plan.notes, note))
-    section = _make(plan, policy.podman, installed, absent)
+    section = _make(plan, asked, installed, absent)
     return section if before else section._replace(settle=_prove)
 
 
-def _find_lost(policy: Policy, edits: tuple[Edit, ...], sessions: bool) -> Iterator[str]:
+def _find_lost(
+    asked: PodmanPolicy, edits: tuple[Edit, ...], sessions: tuple[SessionRule, ...]
+) -> Iterator[str]:
     """Yield the users whose own containers would not start any more.
 
-    :param sessions: Whether the limits of sessions become what the policy asks for as well.
+    :param sessions: The rules that sessions come to keep in the same run.
     """
     from ..containers.read import find_running  # Needed only where something changes.
 
-    named = policy.podman.users if policy.podman else ()
     running = find_running(find_processes())
     uids = {one.owner for one in running if one.container.engine == "podman" and one.owner}
-    users = [*named, *filter(None, map(_find_name, sorted(uids)))]
+    users = [*asked.users, *filter(None, map(_find_name, sorted(uids)))]
     for user in dict.fromkeys(users):
         person, session = read_user(user), open_session(user)
         limits = dict(session.limits)
-        wanted = find_limits(policy.sessions, person) if person and sessions else {}
+        wanted = find_limits(sessions, person) if person else {}
         for item, limit in wanted.items():
             if item in limits and limit.hard is not None:
                 limits[item] = Rlimit(limit.hard, limit.hard)

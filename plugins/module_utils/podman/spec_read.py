@@ -11,9 +11,9 @@ from ..containers.cgroup import read_monitor
 from ..containers.read import read_words
 from ..core.rlimit import RLIMITS, Rlimit
 from ..host.files import read_bytes
+from ..host.look import format_time
 from ..host.owned import ask_owner
 from ..host.process import read_parent
-from ..sessions.evidence import format_time
 from .running import Created
 
 TYPE_CHECKING = False

@@ -11,10 +11,10 @@ from ..containers.read import find_place
 from ..core.cgroup import find_home, list_units
 from ..core.finding import FAIL, PASS, Finding, judge_limits
 from ..core.process_owner import MAKER
+from ..host.look import Look
 from ..host.process import read_limits, read_process
 from ..host.process_owner import find_owner, name_owners
 from ..host.users import read_user
-from ..sessions.evidence import Evidence
 from ..systemd.manager_read import show_unit
 from ..systemd.read import Seen, World
 from .causes import merge_limits
@@ -35,19 +35,19 @@ _MOST = 20
 
 
 def check_processes(
-    rules: tuple[ProcessRule, ...], evidence: Evidence, probe: str = "quiet"
+    rules: tuple[ProcessRule, ...], look: Look, probe: str = "quiet"
 ) -> Iterator[Finding]:
     """Yield the findings of every process that falls short, or of one that stands for all."""
     if not rules:
         return
-    processes = evidence.processes
-    world = World(evidence, probe)
+    processes = look.processes
+    world = World(look, probe)
     for rule in rules:
         chosen = [process for process in processes if _matches(process, rule)]
         place = f"process:{rule.by}={rule.value}"
         moved = [] if rule.by != "unit" or _holds(rule.value, chosen) else _find_moved(rule.value)
-        seen = list(_look(rule, chosen, rules, "", evidence.limits_by_pid))
-        seen += _look(rule, moved, rules, rule.value, evidence.limits_by_pid)
+        seen = list(_look(rule, chosen, rules, "", look.limits_by_pid))
+        seen += _look(rule, moved, rules, rule.value, look.limits_by_pid)
         if not seen:
             reason = f"no process with {rule.by} {rule.value} is running"
             yield from judge_limits(place, rule.limits, None, "", reason)

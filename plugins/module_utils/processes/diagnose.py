@@ -8,7 +8,7 @@ from ..core.cgroup import find_home
 from ..core.finding import FAIL, PASS, UNKNOWN, Observation, judge
 from .logins_read import find_job, find_login, judge_login
 from .read import find_ancestors
-from .units import judge_unit, judge_user_unit
+from .units_diagnose import judge_unit, judge_user_unit
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -8,9 +8,9 @@ import os
 from ..containers.read import find_place
 from ..core.cause import Link, cite
 from ..core.cgroup import find_home
+from ..host.look import format_time
 from ..host.process import read_limits, read_process, read_start_time
 from ..sessions.diagnose import trace_session
-from ..sessions.evidence import format_time
 from ..systemd.causes import list_slips
 from ..systemd.manager_read import show_unit
 from ..systemd.model import predict_unit, rank_statements
@@ -25,23 +25,23 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from ..core.cgroup import Home
-    from ..sessions.evidence import Evidence
+    from ..host.look import Look
     from ..systemd.limits import Statement
     from ..systemd.model import UnitFacts
 
 
-def trace_unit(unit: str, item: str, evidence: Evidence) -> list[Link]:
+def trace_unit(unit: str, item: str, look: Look) -> list[Link]:
     """Return the chain of one limit of a system's service: defaults, files, manager, process.
 
     :raises OSError: If a file cannot be read.
     :raises ValueError: If there is no such unit, or it cannot be understood.
     """
-    facts = gather_unit(unit, evidence)
+    facts = gather_unit(unit, look)
     links = []
     if item == "nofile":
         source = "fs.nr_open, above which no limit goes"
         links.append(Link("kernel", str(facts.manager.nr_open), source))
-    links += [trace_one(1, item), *trace_files(item, facts, evidence)]
+    links += [trace_one(1, item), *trace_files(item, facts, look)]
     shown = show_unit(unit)
     if shown:
         since = format_time(shown.loaded_at) if shown.loaded_at else ""
@@ -52,7 +52,7 @@ def trace_unit(unit: str, item: str, evidence: Evidence) -> list[Link]:
     return links
 
 
-def trace_files(item: str, facts: UnitFacts, evidence: Evidence) -> Iterator[Link]:
+def trace_files(item: str, facts: UnitFacts, look: Look) -> Iterator[Link]:
     """Yield what the manager gives by itself, what files state, and what follows from that."""
     default = format_pair(item, facts.manager.defaults[item])
     yield Link("default", default, "what systemd gives where no file states it")
@@ -62,13 +62,13 @@ def trace_files(item: str, facts: UnitFacts, evidence: Evidence) -> Iterator[Lin
         beaten = "" if statement is ranked[-1] else " (beaten)"
         name = _name_file(statement, facts)
         value = format_pair(item, statement.limit)
-        yield Link(name, value, cite(at) + beaten, evidence.find_change(at.path))
+        yield Link(name, value, cite(at) + beaten, look.find_change(at.path))
     for slip in list_slips(facts):
         if slip.item == item and slip.code != "unit-line-commented-out":
             source = f"{cite(slip.at)}: {slip.reason}"
-            yield Link("no effect", "", source, evidence.find_change(slip.at.path))
+            yield Link("no effect", "", source, look.find_change(slip.at.path))
     if facts.pam:
-        yield Link("PAM", "", cite(facts.pam.line), evidence.find_change(facts.pam.line.path))
+        yield Link("PAM", "", cite(facts.pam.line), look.find_change(facts.pam.line.path))
     given = predict_unit(facts)
     value = format_pair(item, given[item]) if given else "no start"
     yield Link("predicted", value, "what follows from these at the next start")
@@ -81,7 +81,7 @@ def _name_file(statement: Statement, facts: UnitFacts) -> str:
     return "unit file" if main and statement.setting.path == main.path else "drop-in"
 
 
-def trace_process(pid: int, item: str, evidence: Evidence) -> list[Link]:
+def trace_process(pid: int, item: str, look: Look) -> list[Link]:
     """Return the chain of one limit of a process: that of its service or session, then its own.
 
     :raises OSError: If the process is gone, or a file cannot be read.
@@ -98,10 +98,10 @@ def trace_process(pid: int, item: str, evidence: Evidence) -> list[Link]:
         find_login(process, ancestors, home.session) if home.session else None
     )
     if way:
-        links = list(trace_session(way.user, way.service, item, evidence))
+        links = list(trace_session(way.user, way.service, item, look))
     elif home.unit:
-        links = trace_unit(home.unit, item, evidence)
-        links += _trace_user_unit(home, item, evidence)
+        links = trace_unit(home.unit, item, look)
+        links += _trace_user_unit(home, item, look)
     else:
         links = [trace_one(1, item)]
     told = {link.source for link in links}
@@ -113,15 +113,15 @@ def trace_process(pid: int, item: str, evidence: Evidence) -> list[Link]:
     return links
 
 
-def _trace_user_unit(home: Home, item: str, evidence: Evidence) -> Iterator[Link]:
+def _trace_user_unit(home: Home, item: str, look: Look) -> Iterator[Link]:
     """Yield what a user's own manager makes of its files."""
     if home.uid is None or not home.user_unit.endswith(".service"):
         return
-    manager = World(evidence).find_user_manager(home.uid)
+    manager = World(look).find_user_manager(home.uid)
     if manager:
         own = read_limits(manager.pid)
-        facts = gather_user_unit(home.user_unit, home.uid, own, evidence)
-        yield from trace_files(item, facts, evidence)
+        facts = gather_user_unit(home.user_unit, home.uid, own, look)
+        yield from trace_files(item, facts, look)
 
 
 def trace_one(pid: int, item: str) -> Link:

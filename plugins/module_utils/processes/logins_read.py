@@ -7,12 +7,13 @@ import os
 from typing import NamedTuple
 
 from ..core.finding import Requirement
+from ..host.look import format_time
 from ..host.process import read_limits, read_process, read_start_time
 from ..host.users import name_user, read_user
 from ..sessions.base_read import find_login_daemon
 from ..sessions.causes import predict_session
 from ..sessions.diagnose import find_home, gather_session
-from ..sessions.evidence import format_time
+from ..sessions.host_read import SessionsRead
 from ..sessions.pam_limits import LIMITS_D
 from ..sessions.shell_causes import find_shell_causes
 from ..sessions.shell_limits_measure import measure_shells
@@ -30,9 +31,9 @@ if TYPE_CHECKING:
     from ..core.declaration import Declaration
     from ..core.reader import Limit
     from ..core.rlimit import Rlimit
+    from ..host.look import Look
     from ..host.process import Process
     from ..sessions.causes import SessionFacts
-    from ..sessions.evidence import Evidence
     from ..sessions.measure import SessionResult
     from ..sessions.shell_limits import ShellLine
     from ..systemd.read import Seen, World
@@ -104,13 +105,13 @@ def judge_login(
     if world.probe == "predict":
         return {}  # No session may be opened.
     result = world.open_session(way.service, way.user)
-    facts = gather_session(result, world.evidence) if result.limits else None
+    facts = gather_session(result, world.look) if result.limits else None
     if facts is None or result.limits is None:
         return {}
     told = {}
     for item, limit in seen.wanted.items():
         if item in result.limits and predict_session(facts)[item] == result.limits[item]:
-            login = _read_login(item, seen, way, (ancestors, facts), world.evidence)
+            login = _read_login(item, seen, way, (ancestors, facts), world.look)
             told[item] = _explain(item, limit, login, (result, facts), world)
     return told
 
@@ -124,7 +125,7 @@ def _explain(
 ) -> Verdict:
     """Say why a process has too little, and what the next session has."""
     result, facts = fresh
-    start = facts.start._replace(nr_open=find_nr_open_at_boot(world.evidence))
+    start = facts.start._replace(nr_open=find_nr_open_at_boot(world.look))
     boot = predict_session(facts._replace(start=start))[item]
     gets = result.limits[item] if result.limits else login.limits[item]
     causes = find_both_causes(item, limit, facts)
@@ -156,11 +157,11 @@ def _read_login(
     seen: Seen,
     way: Way,
     around: tuple[Sequence[Process], SessionFacts],
-    evidence: Evidence,
+    look: Look,
 ) -> Login:
     """Return the session of a process, and what changed since it was opened."""
     ancestors, facts = around
-    what, changed = _find_change(way.service, way.opened, evidence)
+    what, changed = _find_change(way.service, way.opened, look)
     line = _find_newer_line(item, seen, facts, way.opened)
     if line:
         changed = _read_change(line.path)
@@ -193,18 +194,18 @@ def _find_newer_line(
     return line if line and _read_change(line.path) > opened else None
 
 
-def _find_change(service: str, opened: float, evidence: Evidence) -> tuple[str, float]:
+def _find_change(service: str, opened: float, look: Look) -> tuple[str, float]:
     """Return what decides sessions and changed last since one was opened, or its daemon's start."""
-    path, changed = find_session_change(evidence, opened)
+    path, changed = find_session_change(look, opened)
     daemon = find_login_daemon(service)
     if not changed and daemon:
         path, changed = f"{service} (pid {daemon})", read_start_time(read_process(daemon))
     return path, changed
 
 
-def find_session_change(evidence: Evidence, since: float) -> tuple[str, float]:
+def find_session_change(look: Look, since: float) -> tuple[str, float]:
     """Return which file that decides sessions changed last, and when; nothing before a time."""
-    paths = [*evidence.limits_files, LIMITS_D, *evidence.pam_files]
+    paths = [*look.at(SessionsRead).limits_files, LIMITS_D, *look.at(SessionsRead).pam_files]
     changed, path = max((_read_change(one), one) for one in paths)
     return (path, changed) if changed > since else ("", 0.0)
 

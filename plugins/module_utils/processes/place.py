@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import re
 
-from ..core.place import Place, require_limit
+from ..host.place import Place, require_limit
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -14,8 +14,9 @@ if TYPE_CHECKING:
     from ..core.cause import Link
     from ..core.check_options import Options as CheckOptions
     from ..core.finding import Finding
-    from ..core.place import Codes
-    from ..sessions.evidence import Evidence
+    from ..core.keys import Key
+    from ..host.look import Look
+    from ..host.place import Codes
     from .policy import ProcessRule
 
 _PROCESS = re.compile(r"([0-9]+)(?: .*)?")
@@ -24,23 +25,34 @@ _PROCESS = re.compile(r"([0-9]+)(?: .*)?")
 class Processes(Place["tuple[ProcessRule, ...]"]):
     """``processes`` of a policy."""
 
-    name = "processes"
+    name = path = "processes"
     names = ("process:PID",)
 
+    def describe_key(self) -> Key:
+        from ..core.keys import Key
+        from .policy import KEYS
+
+        return Key("list", "running processes; only checked", below=KEYS)
+
+    def read_policy(self, raw: object, problems: list[str]) -> tuple[ProcessRule, ...] | None:
+        from .policy import read_processes
+
+        return read_processes(raw, problems)
+
     def check(
-        self, asked: tuple[ProcessRule, ...], options: CheckOptions, evidence: Evidence
+        self, asked: tuple[ProcessRule, ...], options: CheckOptions, look: Look
     ) -> Iterable[Finding]:
         from .check import check_processes
 
-        return check_processes(asked, evidence, options.probe)
+        return check_processes(asked, look, options.probe)
 
-    def explain(self, kind: str, name: str, item: str, evidence: Evidence) -> Sequence[Link] | None:
+    def explain(self, kind: str, name: str, item: str, look: Look) -> Sequence[Link] | None:
         process = _PROCESS.fullmatch(name)
         if kind != "process" or not process:
             return None
         from .explain import trace_process
 
-        return trace_process(int(process[1]), require_limit(item), evidence)
+        return trace_process(int(process[1]), require_limit(item), look)
 
     def codes(self) -> Codes:
         from ..containers.process import CODES as IN_CONTAINER

@@ -17,7 +17,7 @@ from ..systemd.unit_file import Source
 from ..systemd.want import declare
 from .logind_conf import LOGIND, read_remove_ipc
 from .plan import USER_CONF
-from .policy import TASKS
+from .policy import TASKS, read_services
 from .tasks_max import MOST, read_default_tasks, read_unit_tasks, resolve_tasks
 
 TYPE_CHECKING = False
@@ -36,7 +36,8 @@ def adopt_services(units: Mapping[str, Files], nr_open: int | None = None) -> Ad
     :param units: The files of each by its name, ``system.conf`` and its like among them.
     :param nr_open: The highest nofile that a process can have, where it is known.
     """
-    return settle([one for name in units for one in _read_owner(name, units[name], nr_open)])
+    found = [one for name in units for one in _read_owner(name, units[name], nr_open)]
+    return settle(read_services, "services", found)
 
 
 def _read_owner(name: str, files: Files, nr_open: int | None) -> Iterator[Candidate]:

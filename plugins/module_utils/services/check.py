@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     from typing import Tuple
 
     from ..core.rlimit import Rlimit
+    from ..host.look import Look
     from ..host.process import Process
-    from ..sessions.evidence import Evidence
     from .policy import ServicesPolicy, UnitRule
     from .tasks_read import Level
 
@@ -44,14 +44,14 @@ SYSTEM = "system"
 
 
 def check_services(
-    policy: ServicesPolicy, canary: str, evidence: Evidence, probe: str = "quiet"
+    policy: ServicesPolicy, canary: str, look: Look, probe: str = "quiet"
 ) -> Iterator[Finding]:
     """Yield the findings of the units that a policy names, of new services, and of logind.
 
     :param canary: ``never`` leaves new services unknown.
     """
-    processes = evidence.processes
-    world = World(evidence, probe)
+    processes = look.processes
+    world = World(look, probe)
     for owner, units in find_owned(policy.units, processes).items():
         yield from _check_unit(owner, units, policy, world)
     if policy.default.limits or policy.default.tasks is not None:

@@ -8,7 +8,8 @@ from ..core.finding import FAIL, Observation, judge
 from ..host.users import name_user
 from ..processes.causes import Verdict
 from ..processes.diagnose import own, tell
-from ..processes.units import find_given_of_user, judge_user_default, name_caller
+from ..processes.new_services import explain_new
+from ..processes.units_diagnose import find_given_of_user, judge_user_default, name_caller
 from ..systemd.limits import MANAGER
 from ..systemd.read import (
     NEW_SERVICE,
@@ -20,7 +21,6 @@ from ..systemd.read import (
 )
 from ..systemd.sources_read import read_sources
 from ..systemd.unit_file import list_slices, merge_units
-from .causes import explain_new
 from .read import read_most_tasks
 from .tasks_causes import TasksLevel, find_tasks_causes, outlive, predict_all
 
@@ -49,8 +49,8 @@ def explain_new_service(
     :param limits: What one got that was just started, if that was seen.
     """
     try:
-        facts = gather_default(world.evidence)
-        booted = foresee_boot(facts, world.evidence)
+        facts = gather_default(world.look)
+        booted = foresee_boot(facts, world.look)
     except (OSError, ValueError):
         return list(findings)
     told = {

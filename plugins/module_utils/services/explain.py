@@ -24,7 +24,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from ..sessions.evidence import Evidence
+    from ..host.look import Look
     from .tasks_causes import TasksLevel
     from .tasks_read import Level
 
@@ -32,7 +32,7 @@ NEW = "new-service:"
 _SYSTEM = "system"
 
 
-def trace_new_service(place: str, item: str, evidence: Evidence) -> list[Link]:
+def trace_new_service(place: str, item: str, look: Look) -> list[Link]:
     """Return the chain to what a service gets that states nothing, and what one got just now.
 
     :param place: ``new-service:system``, or of a user by name.
@@ -40,27 +40,27 @@ def trace_new_service(place: str, item: str, evidence: Evidence) -> list[Link]:
     :raises ValueError: If there is no such manager, or it cannot be understood.
     """
     name = place[len(NEW) :]
-    uid = None if name == _SYSTEM else _find_manager(name, evidence)
+    uid = None if name == _SYSTEM else _find_manager(name, look)
     new = start_service(uid)
     if item == TASKS:
-        return list(_trace_levels(new.levels, uid, evidence))
+        return list(_trace_levels(new.levels, uid, look))
     if item not in RLIMITS:
         raise ValueError(f"{item!r} is no limit; accepted are {', '.join((*RLIMITS, TASKS))}")
     if uid is None:
-        pid, facts = 1, gather_default(evidence)
+        pid, facts = 1, gather_default(look)
     else:
-        pid = find_user_managers(evidence.processes)[uid].pid
-        facts = gather_user_default(uid, read_limits(pid), evidence)
+        pid = find_user_managers(look.processes)[uid].pid
+        facts = gather_user_default(uid, read_limits(pid), look)
     got = format_pair(item, new.limits[item]) if new.limits else ""
     how = "a service that was started to see" if new.limits else new.reason
-    links = [trace_one(pid, item), *trace_files(item, facts, evidence)]
+    links = [trace_one(pid, item), *trace_files(item, facts, look)]
     if item == "nofile":
         source = "fs.nr_open, above which no limit goes"
         links.insert(0, Link("kernel", str(facts.manager.nr_open), source))
     return [*links, Link("new service", got, how)]
 
 
-def _find_manager(user: str, evidence: Evidence) -> int:
+def _find_manager(user: str, look: Look) -> int:
     """Return the uid of a user whose service manager runs.
 
     :raises ValueError: If it does not, or there is no such user.
@@ -69,26 +69,26 @@ def _find_manager(user: str, evidence: Evidence) -> int:
         uid = pwd.getpwnam(user).pw_uid
     except KeyError:
         raise ValueError(f"there is no user {user!r}") from None
-    if uid not in find_user_managers(evidence.processes):
+    if uid not in find_user_managers(look.processes):
         raise ValueError(f"no service manager of {user} is running")
     return uid
 
 
-def trace_tasks(unit: str, evidence: Evidence) -> list[Link]:
+def trace_tasks(unit: str, look: Look) -> list[Link]:
     """Return all that bounds the tasks of a running unit, the widest first.
 
     :raises OSError: If a file cannot be read.
     :raises ValueError: If no such unit is running.
     """
-    found = find_owned([unit], evidence.processes)[unit]
+    found = find_owned([unit], look.processes)[unit]
     names = list(found)[:1]
     levels = [one for name in names for one in cut_levels(read_levels(found[name][0].cgroup), name)]
     if not levels:
         raise ValueError(f"{unit} is not running, or its cgroup bounds no tasks")
-    return list(_trace_levels(levels, None, evidence))
+    return list(_trace_levels(levels, None, look))
 
 
-def _trace_levels(levels: Sequence[Level], uid: int | None, evidence: Evidence) -> Iterator[Link]:
+def _trace_levels(levels: Sequence[Level], uid: int | None, look: Look) -> Iterator[Link]:
     """Yield what the kernel can hold, and for each unit what its files say and its cgroup has."""
     highest = read_most_tasks()
     source = "the lower of kernel.pid_max and kernel.threads-max"
@@ -96,7 +96,7 @@ def _trace_levels(levels: Sequence[Level], uid: int | None, evidence: Evidence) 
     for level in reversed(gather_levels(levels, uid)):
         value = format_quantity(predict_level(level, highest))
         at, source = _find_source(level, highest)
-        yield Link(level.unit, value, source, evidence.find_change(at) if at else "")
+        yield Link(level.unit, value, source, look.find_change(at) if at else "")
         yield Link("cgroup", format_quantity(level.seen or 0), level.path)
 
 

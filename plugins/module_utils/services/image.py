@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from ..core.finding import UNKNOWN, Requirement, require_limits
 from ..core.forecast import Forecast
+from ..kernel.tree_read import TreeBoot
 from ..systemd.limits import MANAGER
 from ..systemd.model import Files, Manager, UnitFacts
 from ..systemd.read import NEW_SERVICE
@@ -21,7 +22,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from ..sessions.tree_read import Tree
+    from ..host.tree import Tree
     from .policy import ServicesPolicy, UnitRule
 
     Foretold = Iterator[tuple[Requirement, Forecast]]
@@ -60,7 +61,7 @@ def _look_at_unit(place: str, unit: str, rule: UnitRule, tree: Tree) -> Foretold
         elif files.main and "PAMName" in files.main.text:
             yield wanted, Forecast(UNKNOWN, reason="PAM has a say in it")
         else:
-            manager = Manager({}, {}, tree.nr_open, at_boot=True)
+            manager = Manager({}, {}, tree.at(TreeBoot).nr_open, at_boot=True)
             default = "" if unit else MANAGER
             facts = UnitFacts(unit or NEW_SERVICE, files, manager, defaults_of=default)
             yield wanted, foretell_unit(wanted, rule.limits[wanted.item], facts)

@@ -3,44 +3,64 @@
 
 from __future__ import annotations
 
-from ..core.place import Place, require_limit
+from ..core.provision_options import Switch
+from ..host.place import Place, require_limit
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from ..core.adopted import Adopted
     from ..core.cause import Link
     from ..core.check_options import Options as CheckOptions
     from ..core.finding import Finding
-    from ..core.place import Codes, Foretold
+    from ..core.keys import Key
+    from ..core.policy import Policy
+    from ..core.provision_options import Options as ProvisionOptions
     from ..core.resolved import Query
     from ..core.section import Section
-    from ..provision_options import Options as ProvisionOptions
-    from ..schema import Policy
-    from ..sessions.evidence import Evidence
-    from ..sessions.tree_read import Tree
+    from ..host.look import Look
+    from ..host.place import Codes, Foretold
+    from ..host.tree import Tree
     from .policy import ServicesPolicy
 
 
 class Services(Place["ServicesPolicy"]):
     """``services`` of a policy."""
 
-    name = "services"
+    name = path = "services"
     names = ("service:UNIT", "new-service:system", "new-service:USER")
     is_provisioned = True
+    switches = {"services_restart": Switch("list", [])}
 
-    def check(
-        self, asked: ServicesPolicy, options: CheckOptions, evidence: Evidence
-    ) -> Iterable[Finding]:
+    def describe_key(self) -> Key:
+        from ..core.keys import Key
+        from .policy import KEYS
+
+        return Key("mapping", "systemd's services and user managers", below=KEYS)
+
+    def read_policy(self, raw: object, problems: list[str]) -> ServicesPolicy | None:
+        from .policy import read_services
+
+        return read_services(raw, problems)
+
+    def list_units(self, asked: ServicesPolicy) -> Mapping[str, str]:
+        return {unit: f"services.units.{unit}" for unit in asked.units}
+
+    def check(self, asked: ServicesPolicy, options: CheckOptions, look: Look) -> Iterable[Finding]:
         from .check import check_services
 
-        return check_services(asked, options.canary, evidence, options.probe)
+        return check_services(asked, options.canary, look, options.probe)
 
     def foresee(self, asked: ServicesPolicy, options: CheckOptions, tree: Tree) -> Foretold | None:
         from .image import look_at_services
 
         return look_at_services(asked, tree)
+
+    def is_made(self, root: str) -> bool:
+        from .made_read import is_made
+
+        return is_made(root)
 
     def list_folders(self) -> Iterable[str]:
         from .read import list_dropin_folders
@@ -51,22 +71,23 @@ class Services(Place["ServicesPolicy"]):
         from .policy import ServicesPolicy
         from .provision import ServicesOptions, prepare_services
 
-        chosen = ServicesOptions(options.services_restart, options.override, options.absent)
-        return prepare_services(policy.services or ServicesPolicy(), nr_open, chosen)
+        restart = tuple(self.read_switch(options, "services_restart"))
+        chosen = ServicesOptions(restart, options.override, options.absent)
+        return prepare_services(policy.get(self.name) or ServicesPolicy(), nr_open, chosen)
 
-    def explain(self, kind: str, name: str, item: str, evidence: Evidence) -> Sequence[Link] | None:
+    def explain(self, kind: str, name: str, item: str, look: Look) -> Sequence[Link] | None:
         from .policy import TASKS
 
         if kind == "new-service" or (kind == "service" and item == TASKS):
             from .explain import trace_new_service, trace_tasks
 
             if kind == "service":
-                return trace_tasks(name, evidence)
-            return trace_new_service(f"{kind}:{name}", item, evidence)
+                return trace_tasks(name, look)
+            return trace_new_service(f"{kind}:{name}", item, look)
         if kind == "service":
             from ..processes.explain import trace_unit
 
-            return trace_unit(name, require_limit(item), evidence)
+            return trace_unit(name, require_limit(item), look)
         return None
 
     def resolve(self, root: str, query: Query) -> Iterator[dict[str, object]]:

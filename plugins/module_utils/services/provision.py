@@ -11,10 +11,10 @@ from typing import NamedTuple
 from ..core.plan import SectionPlan
 from ..core.section import Section
 from ..host.image import is_booted
+from ..host.look import Look
 from ..host.process import find_processes, read_limits, read_start_time
 from ..host.user_managers import find_user_managers
 from ..host.users import find_connecting_user
-from ..sessions.evidence import Evidence
 from ..systemd.limits import MANAGER
 from ..systemd.manager_read import read_loaded_at, show_unit
 from ..systemd.model import find_asked, predict_unit
@@ -22,7 +22,7 @@ from ..systemd.read import gather_unit
 from ..systemd.restarts import find_refusals, order_restarts
 from ..systemd.sources_read import find_change
 from ..systemd.want import is_enough
-from .leftovers import find_old_managers, find_old_services
+from .leftovers_read import find_old_managers, find_old_services
 from .logind_conf import LOGIND
 from .plan import (
     USER_CONF,
@@ -144,7 +144,7 @@ def _is_old(one: Running, texts: Mapping[str, str | None], absent: bool) -> bool
         if not short:
             return False
         started = read_start_time(one.process)
-        facts = gather_unit(one.unit, Evidence())
+        facts = gather_unit(one.unit, Look())
     except (OSError, ValueError):
         return False  # It ended meanwhile, or nobody can tell what a restart would give.
     facts = facts._replace(files=apply_texts(facts.files, one.owner, texts))

@@ -118,7 +118,7 @@ def _find_reason(line: LimitsLine, host: Host) -> str:
         rule["limits"] = {item: write_value(item, value)}
     return (
         find_excess(item, int(value) if isinstance(value, int) else 0, host.nr_open)
-        or find_refusal(["sessions"], [rule])
+        or find_refusal(read_sessions, (), [rule])
         or _find_lockout(rule)
     )
 

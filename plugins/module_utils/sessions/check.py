@@ -6,6 +6,7 @@ from __future__ import annotations
 from ..core.cause import Outlook
 from ..core.finding import PASS, Finding, Observation, Requirement, judge
 from ..host.users import find_connecting_user, find_member, read_user
+from ..kernel.host_read import KernelRead
 from .measure import measure_sessions, pick_users
 from .rules import covers_everyone, find_limits, named_groups, named_users
 from .shell_limits_measure import measure_shells
@@ -16,8 +17,8 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
 
     from ..core.reader import Limit
+    from ..host.look import Look
     from .diagnose import Seen
-    from .evidence import Evidence
     from .measure import SessionResult
     from .policy import SessionRule
     from .shell_limits_measure import ShellResult
@@ -31,7 +32,7 @@ def check_sessions(
     users: Sequence[str] | None,
     services: Sequence[str],
     probe: str,
-    evidence: Evidence,
+    look: Look,
 ) -> Iterator[Finding]:
     """Yield the findings of a fresh session of each user through each way in.
 
@@ -56,14 +57,14 @@ def check_sessions(
     seen, unseen = _look(rules, results, named)
     yield from unseen
     passed = all(finding.status == PASS for one in seen for finding in one[1])
-    if passed and evidence.nr_open_at_boot == evidence.nr_open:
+    if passed and look.at(KernelRead).nr_open_at_boot == look.at(KernelRead).nr_open:
         # The files give the same after a boot, so there is nothing to explain.
         for one in seen:
             yield from (finding._replace(outlook=_GOOD) for finding in one[1])
     else:
         from .diagnose import explain_sessions  # Long, and seldom needed.
 
-        yield from explain_sessions(seen, evidence)
+        yield from explain_sessions(seen, look)
 
 
 def _look_further(

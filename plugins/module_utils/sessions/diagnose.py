@@ -10,11 +10,13 @@ from ..core.cause import Link, Outlook, cite
 from ..core.finding import FAIL, UNKNOWN, Finding, judge, observe_limit
 from ..core.rlimit import ITEMS, format_quantity
 from ..host.capabilities import may_raise_limits
+from ..host.look import Look, format_time
 from ..host.process import read_process, read_start_time
 from ..host.users import read_user
+from ..kernel.host_read import KernelRead
 from .base_read import is_installed
 from .causes import SessionFacts, find_session_causes, predict_session
-from .evidence import Evidence, format_time
+from .host_read import SessionsRead
 from .measure import measure_sessions
 from .model import Start, find_baseline
 from .reach import Hindrance, find_bypass, find_hindrances
@@ -42,17 +44,17 @@ class Foretold(NamedTuple):
     limits: dict[str, Rlimit]
 
 
-def explain_sessions(seen: Sequence[Seen], evidence: Evidence) -> Iterator[Finding]:
+def explain_sessions(seen: Sequence[Seen], look: Look) -> Iterator[Finding]:
     """Yield the findings with their causes, and with what comes next.
 
     :param seen: Each session that was opened, its findings, and what its shell did if it was asked.
     """
     for result, findings, shell in seen:
-        facts = gather_session(result, evidence)
+        facts = gather_session(result, look)
         if facts is None:
             yield from findings
             continue
-        start = facts.start._replace(nr_open=evidence.nr_open_at_boot)
+        start = facts.start._replace(nr_open=look.at(KernelRead).nr_open_at_boot)
         now, booted = (_foretell(facts), _foretell(facts._replace(start=start)))
         for finding in findings:
             known = finding.requirement.item in facts.start.inherited
@@ -115,56 +117,60 @@ def _for_jobs(finding: Finding) -> Finding:
     return finding._replace(causes=causes)
 
 
-def gather_session(result: SessionResult, evidence: Evidence) -> SessionFacts | None:
+def gather_session(result: SessionResult, look: Look) -> SessionFacts | None:
     """Return all that decides one session, or nothing where that is not known."""
     user = read_user(result.user)
     if user is None or result.base is None:
         return None
     try:
-        found = list(_find_hindrances(result.service, evidence))
+        found = list(_find_hindrances(result.service, look))
     except ValueError:
         return None
+    dialect = look.at(SessionsRead).dialect
     hindrances = tuple(
-        one._replace(lines=one.lines and keep_rivals(one.lines, user, evidence.dialect))
-        for one in found
+        one._replace(lines=one.lines and keep_rivals(one.lines, user, dialect)) for one in found
     )
     start = Start(
         result.base,
-        evidence.limits_of_pid_1,
-        evidence.nr_open,
-        evidence.resets_limits(result.service),
+        look.at(KernelRead).limits_of_pid_1,
+        look.at(KernelRead).nr_open,
+        look.at(SessionsRead).resets_limits(result.service),
         may_raise_limits(),
     )
-    unread = evidence.unread_lines
-    lines = evidence.lines_of(user)
-    return SessionFacts(user, evidence.dialect, lines, start, hindrances, unread)
+    unread = look.at(SessionsRead).unread_lines
+    lines = look.at(SessionsRead).lines_of(user)
+    return SessionFacts(user, look.at(SessionsRead).dialect, lines, start, hindrances, unread)
 
 
-def _find_hindrances(service: str, evidence: Evidence) -> Iterator[Hindrance]:
-    bypass = find_bypass(evidence.use_pam, evidence.sshd_unit) if service == "sshd" else None
+def _find_hindrances(service: str, look: Look) -> Iterator[Hindrance]:
+    bypass = (
+        find_bypass(look.at(SessionsRead).use_pam, look.at(SessionsRead).sshd_unit)
+        if service == "sshd"
+        else None
+    )
     if bypass:
         yield bypass
     yield from find_hindrances(
         service,
-        evidence.pam_files,
-        evidence.find_missing_modules(service),
-        evidence.read_confs(service),
-        evidence.dialect,
+        look.at(SessionsRead).pam_files,
+        look.at(SessionsRead).find_missing_modules(service),
+        look.at(SessionsRead).read_confs(service),
+        look.at(SessionsRead).dialect,
     )
 
 
-def trace_session(user: str, service: str, item: str, evidence: Evidence) -> Iterator[Link]:
+def trace_session(user: str, service: str, item: str, look: Look) -> Iterator[Link]:
     """Yield the chain from the kernel to a fresh session of a user, link by link.
 
     :raises ValueError: If there is no such user, or the session cannot be understood.
     """
     (result,) = measure_sessions([(service, user)])
-    facts = gather_session(result, evidence)
+    facts = gather_session(result, look)
     if facts is None:
         raise ValueError(result.reason or f"no session of {user} through {service} is known")
     unit = ITEMS[item].unit
     yield from _trace_start(item, facts, result.how)
-    yield from _trace_lines(item, facts, evidence)
+    yield from _trace_lines(item, facts, look)
     yield Link("predicted", _format(predict_session(facts)[item], unit), "what follows from these")
     if result.limits is None or item not in result.limits:
         yield Link("session", "unknown", result.reason or f"{item} is set after PAM")
@@ -172,7 +178,7 @@ def trace_session(user: str, service: str, item: str, evidence: Evidence) -> Ite
     yield Link("session", _format(result.limits[item], unit), "measured in a fresh one")
     shell = measure_shells([result], [item]).get((service, user))
     for line in shell.lines if shell else ():
-        since = evidence.find_change(line.at.path)
+        since = look.find_change(line.at.path)
         yield Link("startup file", str(line.at.value), cite(line.at), since)
     if shell and shell.limits:
         yield Link("shell", _format(shell.limits[item], unit), shell.how)
@@ -195,7 +201,7 @@ def _trace_start(item: str, facts: SessionFacts, how: str) -> Iterator[Link]:
         yield Link("baseline", base, "pam_limits starts over from process 1")
 
 
-def _trace_lines(item: str, facts: SessionFacts, evidence: Evidence) -> Iterator[Link]:
+def _trace_lines(item: str, facts: SessionFacts, look: Look) -> Iterator[Link]:
     """Yield the lines that compete, and the one that counts, bound by bound."""
     for kind in ("soft", "hard"):
         bound = facts.resolution.bounds.get((item, kind))
@@ -204,7 +210,7 @@ def _trace_lines(item: str, facts: SessionFacts, evidence: Evidence) -> Iterator
         for line in (*bound.shadowed, bound.winner):
             value = format_quantity(int(line.value), ITEMS[item].unit)
             counts = "counts" if line == bound.winner else "is beaten"
-            yield Link(f"{kind} {counts}", value, cite(line), evidence.find_change(line.path))
+            yield Link(f"{kind} {counts}", value, cite(line), look.find_change(line.path))
 
 
 def _format(pair: Rlimit, unit: str) -> str:

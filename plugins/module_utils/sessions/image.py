@@ -7,6 +7,7 @@ from ..core.finding import UNKNOWN, Requirement, require_limits
 from ..core.forecast import Forecast
 from ..core.user import User
 from ..host.files import read_text
+from ..kernel.tree_read import TreeBoot
 from .causes import SessionFacts
 from .forecast import foretell_session
 from .model import Start
@@ -14,15 +15,16 @@ from .pam_limits import find_obstacle
 from .pam_stack import find_pam_limits, find_service_file, flatten, read_limits_options
 from .reach import find_bypass, find_hindrances
 from .rules import covers_everyone, find_limits, named_groups, named_users
-from .tree_read import Tree, read_tree_use_pam, read_tree_user
+from .tree_read import SessionsTree, read_tree_use_pam, read_tree_user
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from ..core.check_options import Options
-    from ..core.place import Foretold
     from ..core.reader import Limit
+    from ..host.place import Foretold
+    from ..host.tree import Tree
     from .policy import SessionRule
     from .reach import Hindrance
 
@@ -62,16 +64,21 @@ _STAND_INS: Mapping[str, Callable[[str, Tree], User]] = {
 
 
 def _look_at_session(user: User, service: str, limits: Mapping[str, Limit], tree: Tree) -> Foretold:
-    place = f"session:{user.name}@{service}"
-    missing = find_obstacle(tree.limits_files, tree.hanging, user, tree.dialect)
+    place, read = f"session:{user.name}@{service}", tree.at(SessionsTree)
+    missing = find_obstacle(
+        read.limits_files,
+        read.hanging,
+        user,
+        read.dialect,
+    )
     trouble = f"{missing} is missing, and PAM refuses every login" if missing else ""
     hindrances: tuple[Hindrance, ...] = ()
     try:
         hindrances = tuple(_find_hindrances(service, tree))
     except ValueError as exc:
         trouble = str(exc)
-    start = Start({}, {}, tree.nr_open, tree.dialect.resets)
-    facts = SessionFacts(user, tree.dialect, tree.lines_of(user), start, hindrances)
+    start = Start({}, {}, tree.at(TreeBoot).nr_open, read.dialect.resets)
+    facts = SessionFacts(user, read.dialect, read.lines_of(user), start, hindrances)
     for wanted in require_limits(place, limits):
         if trouble or wanted.bound == "value":
             yield wanted, Forecast(UNKNOWN, reason=trouble)
@@ -84,15 +91,16 @@ def _find_hindrances(service: str, tree: Tree) -> Iterator[Hindrance]:
 
     :raises ValueError: If there is none of that name, or libpam refuses it.
     """
-    if service == "cron" and find_service_file(service, tree.pam_files) is None:
+    read = tree.at(SessionsTree)
+    if service == "cron" and find_service_file(service, read.pam_files) is None:
         service = "crond"  # As Red Hat has it.
-    if find_service_file(service, tree.pam_files) is None:
+    if find_service_file(service, read.pam_files) is None:
         raise ValueError(f"no PAM service {service!r} in this image")
     if service == "sshd":
         bypass = find_bypass(read_tree_use_pam(tree.root), "ssh.service")
         yield from filter(None, [bypass])
-    calls = find_pam_limits(flatten(service, "session", tree.pam_files))
+    calls = find_pam_limits(flatten(service, "session", read.pam_files))
     named = {read_limits_options(call).conf for call in calls}
     confs = {path: read_text(path, tree.root) for path in named if path}
     texts = {path: text for path, text in confs.items() if text is not None}
-    yield from find_hindrances(service, tree.pam_files, (), texts, tree.dialect)
+    yield from find_hindrances(service, read.pam_files, (), texts, read.dialect)

@@ -15,7 +15,7 @@ from ..core.rlimit import ITEMS, UNLIMITED
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
 _SPACES = " \t\n\v\f\r"  # isspace(3) in the C locale
 _ANY_SPACES, _BLANKS = re.compile(f"[{_SPACES}]+"), re.compile("[ \t]+")
@@ -180,3 +180,12 @@ def _format_value(name: str, value: int | None) -> str:
         unit = "minutes" if name == "cpu" else "KiB"
         raise ValueError(f"{name}: {value} {ITEMS[name].unit} is not a whole number of {unit}")
     return str(value // scale)
+
+
+def list_nofiles(lines: Iterable[LimitsLine]) -> Iterator[tuple[int, str]]:
+    """Yield every nofile that limits files state: above fs.nr_open, PAM may refuse it."""
+    for line in lines:
+        if line.types and line.item == "nofile":
+            value = parse_value("nofile", line.fields[3])
+            if value is not None and value < UNLIMITED:
+                yield value, f"{line.path}:{line.line}"

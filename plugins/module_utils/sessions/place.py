@@ -3,7 +3,8 @@
 
 from __future__ import annotations
 
-from ..core.place import Place, require_limit
+from ..core.provision_options import Switch
+from ..host.place import Place, require_limit
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -13,27 +14,40 @@ if TYPE_CHECKING:
     from ..core.cause import Link
     from ..core.check_options import Options as CheckOptions
     from ..core.finding import Finding
-    from ..core.place import Codes, Foretold
+    from ..core.keys import Key
     from ..core.resolved import Query
-    from .evidence import Evidence
+    from ..host.look import Look, Promise
+    from ..host.place import Codes, Foretold
+    from ..host.tree import Tree
     from .policy import SessionRule
-    from .tree_read import Tree
 
 
 class Sessions(Place["tuple[SessionRule, ...]"]):
     """``sessions`` of a policy."""
 
-    name = "sessions"
+    name = path = "sessions"
     names = ("session:USER@SERVICE",)
     is_provisioned = True
+    switches = {"sessions_file": Switch("path", "/etc/security/limits.d/90-mlhost.conf")}
+
+    def describe_key(self) -> Key:
+        from ..core.keys import Key
+        from .policy import KEYS
+
+        return Key("list", "PAM logins", below=KEYS)
+
+    def read_policy(self, raw: object, problems: list[str]) -> tuple[SessionRule, ...] | None:
+        from .policy import read_sessions
+
+        return read_sessions(raw, problems)
 
     def check(
-        self, asked: tuple[SessionRule, ...], options: CheckOptions, evidence: Evidence
+        self, asked: tuple[SessionRule, ...], options: CheckOptions, look: Look
     ) -> Iterable[Finding]:
         from .check import check_sessions
 
         how = (options.users, options.services, options.probe)
-        return check_sessions(asked, *how, evidence)
+        return check_sessions(asked, *how, look)
 
     def foresee(
         self, asked: tuple[SessionRule, ...], options: CheckOptions, tree: Tree
@@ -42,13 +56,19 @@ class Sessions(Place["tuple[SessionRule, ...]"]):
 
         return foresee_sessions(asked, options, tree)
 
-    def explain(self, kind: str, name: str, item: str, evidence: Evidence) -> Sequence[Link] | None:
+    def explain(self, kind: str, name: str, item: str, look: Look) -> Sequence[Link] | None:
         user, _at, service = name.rpartition("@")
         if kind != "session" or not user or not service:
             return None
         from .diagnose import trace_session
 
-        return list(trace_session(user, service, require_limit(item), evidence))
+        return list(trace_session(user, service, require_limit(item), look))
+
+    def promise(self, look: Look) -> Iterable[Promise]:
+        from .host_read import SessionsRead
+        from .limits_conf import list_nofiles
+
+        return list_nofiles(look.at(SessionsRead).limits_lines)
 
     def resolve(self, root: str, query: Query) -> Iterator[dict[str, object]]:
         from .resolve import resolve_sessions

@@ -3,29 +3,31 @@
 
 from __future__ import annotations
 
-from ..core.rlimit import UNLIMITED
 from ..host.files import read_os_release
-from .limits_conf import parse_limits_conf, parse_value
+from .limits_conf import list_nofiles, parse_limits_conf
 from .limits_read import find_broken_files, read_limits_files
 from .lockouts import find_login_lockouts, find_small_limits
 from .pam_limits import LIMITS_CONF, find_dialect
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping, Sequence
 
     from ..core.plan import SectionPlan
-    from ..schema import Policy
+    from ..kernel.policy import KernelValue
+    from .policy import SessionRule
 
 
-def find_session_lockouts(policy: Policy, plan: SectionPlan, target: str) -> Iterator[str]:
+def find_session_lockouts(
+    rules: Sequence[SessionRule], plan: SectionPlan, target: str
+) -> Iterator[str]:
     """Yield why logins would not open, or do not open now.
 
     What takes a look at every process is looked at only where something would be written.
 
     :param target: The limits file that the plan writes.
     """
-    yield from find_small_limits(policy.sessions)
+    yield from find_small_limits(rules)
     for path, reason in find_broken_files(find_dialect(read_os_release()).needs_files):
         if path != LIMITS_CONF or target != LIMITS_CONF or reason != "is missing":
             yield f"{path}: {reason}, so no session opens here, not even root's"
@@ -35,11 +37,11 @@ def find_session_lockouts(policy: Policy, plan: SectionPlan, target: str) -> Ite
 
     for place, conf, service in find_missing_conf():
         yield f"{place}: conf={conf} is missing, so no session of {service} opens here"
-    folders = [rule.limits["chroot"].text for rule in policy.sessions if "chroot" in rule.limits]
-    yield from find_login_lockouts(policy.sessions, read_logins(filter(None, folders)))
+    folders = [rule.limits["chroot"].text for rule in rules if "chroot" in rule.limits]
+    yield from find_login_lockouts(rules, read_logins(filter(None, folders)))
 
 
-def find_kernel_lockouts(policy: Policy, sessions: SectionPlan) -> Iterator[str]:
+def find_kernel_lockouts(wanted: Mapping[str, KernelValue], sessions: SectionPlan) -> Iterator[str]:
     """Yield why the kernel's new values would lock this host.
 
     :param sessions: What will be written of limits files, which may state a nofile.
@@ -48,16 +50,13 @@ def find_kernel_lockouts(policy: Policy, sessions: SectionPlan) -> Iterator[str]
     from ..kernel.use_read import find_largest_nofile, read_kernel_use
 
     nofiles: list[tuple[int, str]] = []
-    if "fs.nr_open" in policy.kernel and policy.kernel["fs.nr_open"].exact is not None:
+    if "fs.nr_open" in wanted and wanted["fs.nr_open"].exact is not None:
         nofiles = [find_largest_nofile(), *_find_stated_nofiles(sessions)]
-    yield from find_locking_values(policy.kernel, read_kernel_use(nofiles))
+    yield from find_locking_values(wanted, read_kernel_use(nofiles))
 
 
 def _find_stated_nofiles(sessions: SectionPlan) -> Iterator[tuple[int, str]]:
     """Yield every nofile that the limits files will state: above fs.nr_open, PAM may refuse."""
     edited = {edit.path: (edit.after or b"").decode("latin-1") for edit in sessions.edits}
     for path, text in {**read_limits_files(), **edited}.items():
-        for line in parse_limits_conf(text, path):
-            value = parse_value(line.item, line.fields[3]) if line.item == "nofile" else None
-            if line.types and value is not None and value < UNLIMITED:
-                yield value, f"{line.path}:{line.line}"
+        yield from list_nofiles(parse_limits_conf(text, path))

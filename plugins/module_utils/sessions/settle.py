@@ -10,7 +10,7 @@ from ..host.users import find_connecting_user
 from ..kernel.settle import apply_sysctls
 from ..write.replace import apply_edits, commit_edits, revert_edits
 from .measure import measure_sessions, pick_users
-from .rehearsal import rehearse
+from .rehearsal_settle import rehearse
 from .shell_measure import find_failing_shells
 
 TYPE_CHECKING = False

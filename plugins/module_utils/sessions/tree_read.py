@@ -3,14 +3,9 @@
 
 from __future__ import annotations
 
-import os
-
 from ..core.declaration import Declaration
 from ..core.user import User
-from ..host.files import list_folder, read_os_release, read_text, under
-from ..kernel.boot_read import BootEvidence
-from ..kernel.files_read import read_sysctl_files
-from ..kernel.sysctl_writes import find_lowest_nr_open
+from ..host.files import list_folder, read_os_release, read_text
 from .base_read import read_sshd_files
 from .limits_read import find_hanging_limits_files, read_limits_files
 from .pam_limits import find_dialect, read_lines
@@ -23,49 +18,22 @@ if TYPE_CHECKING:
     from .limits_conf import LimitsLine
 
 
-class Tree:
-    """The files of an image, read once."""
+class SessionsTree:
+    """The files of an image that say what its logins will get, read once."""
 
     def __init__(self, root: str) -> None:
-        """:raises NotADirectoryError: If there is no such folder."""
-        if not os.path.isdir(root):
-            raise NotADirectoryError(f"{root}: is no folder")
-        self.root = root
-        self.boot = TreeBoot(root)
         self.dialect = find_dialect(read_os_release(root))
         self.limits_files = read_limits_files(root)
         self.hanging = find_hanging_limits_files(root)
         self.lines = tuple(read_lines(self.limits_files, self.dialect))
         self._lines_of: dict[User, tuple[LimitsLine, ...]] = {}
         self.pam_files = read_tree_pam_files(root)
-        start = {"fs.nr_open": self.boot.find_start("fs.nr_open")}
-        self.nr_open = find_lowest_nr_open(self.boot.files, start) or 0
 
     def lines_of(self, user: User) -> tuple[LimitsLine, ...]:
         """Return those of the lines that can decide something for a user."""
         if user not in self._lines_of:
             self._lines_of[user] = keep_rivals(self.lines, user, self.dialect)
         return self._lines_of[user]
-
-    def has(self, *paths: str) -> bool:
-        """Tell whether the tree has one of these files."""
-        return any(os.path.exists(under(path, self.root)) for path in paths)
-
-
-class TreeBoot(BootEvidence):
-    """What decides sysctls at the first boot of a tree: nothing of the machine that looks."""
-
-    command_line = ""
-    passing: frozenset[str] = frozenset()
-    fresh: frozenset[str] = frozenset()
-
-    def __init__(self, root: str) -> None:
-        super().__init__(read_sysctl_files(root), root)
-
-    def is_read_only(self, key: str) -> bool:
-        """Tell that the host to come may write every key."""
-        del key
-        return False
 
 
 def read_tree_pam_files(root: str) -> dict[str, str]:

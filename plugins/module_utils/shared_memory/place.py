@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from ..core.place import Place
+from ..host.place import Place
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -12,22 +12,35 @@ if TYPE_CHECKING:
     from ..core.cause import Link
     from ..core.check_options import Options as CheckOptions
     from ..core.finding import Finding
-    from ..core.place import Codes, Foretold
+    from ..core.keys import Key
+    from ..core.policy import Policy
+    from ..core.provision_options import Options as ProvisionOptions
     from ..core.section import Section
-    from ..provision_options import Options as ProvisionOptions
-    from ..schema import Policy
-    from ..sessions.evidence import Evidence
-    from ..sessions.tree_read import Tree
+    from ..host.look import Look
+    from ..host.place import Codes, Foretold
+    from ..host.tree import Tree
 
 
 class SharedMemory(Place["int"]):
     """``shared_memory`` of a policy."""
 
-    name = "shared_memory"
+    name = path = "shared_memory"
     names = ("path:/dev/shm",)
     is_provisioned = True
+    marked_file = "/etc/fstab"
 
-    def check(self, asked: int, options: CheckOptions, evidence: Evidence) -> Iterable[Finding]:
+    def describe_key(self) -> Key:
+        from ..core.keys import Key
+        from .policy import KEYS
+
+        return Key("mapping", "the host's /dev/shm", below=KEYS)
+
+    def read_policy(self, raw: object, problems: list[str]) -> int | None:
+        from .policy import read_shared_memory
+
+        return read_shared_memory(raw, problems)
+
+    def check(self, asked: int, options: CheckOptions, look: Look) -> Iterable[Finding]:
         from .check import check_shm
 
         return (check_shm(asked),)
@@ -45,9 +58,9 @@ class SharedMemory(Place["int"]):
     def prepare(self, policy: Policy, options: ProvisionOptions, nr_open: int | None) -> Section:
         from .provision import prepare_shm
 
-        return prepare_shm(policy.shared_memory, options.override, options.absent)
+        return prepare_shm(policy.get(self.name), options.override, options.absent)
 
-    def explain(self, kind: str, name: str, item: str, evidence: Evidence) -> Sequence[Link] | None:
+    def explain(self, kind: str, name: str, item: str, look: Look) -> Sequence[Link] | None:
         if kind != "path":
             return None
         from .check import trace_path

@@ -38,8 +38,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from ..core.rlimit import Rlimit
+    from ..host.look import Look
     from ..host.process import Process
-    from ..sessions.evidence import Evidence
     from .diagnose import Scene
 
 PLACE = "job:slurm"
@@ -61,7 +61,7 @@ def check_slurm(
     users: Sequence[str] | None,
     asks: bool,
     probe: str,
-    evidence: Evidence,
+    look: Look,
     logins: bool = True,
 ) -> Iterator[Finding]:
     """Yield the findings of one job in each partition that the policy names.
@@ -71,7 +71,7 @@ def check_slurm(
     :param logins: Whether logins count that are adopted into a job.
     """
     try:
-        scene = gather_scene(policy, evidence)
+        scene = gather_scene(policy, look)
     except OSError as exc:
         yield from judge_limits(PLACE, policy.limits, None, "", f"slurm.conf: {exc}")
         return
@@ -116,8 +116,8 @@ def _check_limits(
 
     :param where: The partition, and the node if it must be a certain one.
     """
-    policy, evidence = scene.policy, scene.evidence
-    ssh = find_login(login.user, where[1], evidence) if logins else None
+    policy, look = scene.policy, scene.look
+    ssh = find_login(login.user, where[1], look) if logins else None
     meanwhile = ssh.open if ssh else None
     job = try_job(login.user, login.limits, *where, None, meanwhile)
     yield from _judge(place, policy, SeenJob(job, login.user, login.who, login.limits), scene)
@@ -174,18 +174,18 @@ def _judge_propagation(policy: SlurmPolicy, scene: Scene) -> Iterator[Finding]:
     yield explain_propagation(finding, running, scene)
 
 
-def check_steps(policy: SlurmPolicy, evidence: Evidence) -> Iterator[Finding]:
+def check_steps(policy: SlurmPolicy, look: Look) -> Iterator[Finding]:
     """Yield what the steps lack that run here; the first ones, where there are many.
 
     Only a process of root is slurmstepd, whose hard limits are those of slurmd; everybody may run
     a program of that name, one with the set-user-ID bit among them.
     """
     short = 0
-    steps = list(find_steps(one for one in evidence.processes if _is_slurmstepd(one)))
+    steps = list(find_steps(one for one in look.processes if _is_slurmstepd(one)))
     if not steps:
         return
     try:
-        scene = gather_scene(policy, evidence)
+        scene = gather_scene(policy, look)
     except OSError:
         return  # The jobs' own section says so.
     for step, pid in steps:

@@ -10,7 +10,7 @@ from ..core.cause import Outlook
 from ..core.cgroup import find_home
 from ..core.finding import FAIL, PASS, UNKNOWN, judge_limits
 from ..host.process import read_limits
-from ..processes.units import judge_unit
+from ..processes.units_diagnose import judge_unit
 from ..sessions.diagnose import gather_session
 from ..sessions.measure import SessionResult
 from ..systemd.read import Seen, World
@@ -38,9 +38,9 @@ if TYPE_CHECKING:
     from ..core.cause import Cause
     from ..core.finding import Finding, Requirement
     from ..core.rlimit import Rlimit
+    from ..host.look import Look
     from ..host.process import Process
     from ..processes.causes import Verdict
-    from ..sessions.evidence import Evidence
     from .measure import Job
     from .policy import SlurmPolicy
     from .read import SlurmFiles
@@ -58,9 +58,9 @@ class SeenJob(NamedTuple):
 class Scene:
     """Slurm on this host: the daemon if it runs here, its files, and what they say."""
 
-    def __init__(self, policy: SlurmPolicy, evidence: Evidence) -> None:
+    def __init__(self, policy: SlurmPolicy, look: Look) -> None:
         self.policy = policy
-        self.evidence = evidence
+        self.look = look
         self.slurmd: Process | None = find_slurmd()
         self.files: SlurmFiles = read_slurm_files(self.slurmd)
         self.limits: dict[str, Rlimit] = {}
@@ -109,7 +109,7 @@ class Scene:
         }
         findings = judge_limits(UNIT, wanted, self.limits, "")
         seen = Seen(self.slurmd, self.limits, wanted, findings, UNIT)
-        return judge_unit(seen, UNIT, World(self.evidence))
+        return judge_unit(seen, UNIT, World(self.look))
 
     @property
     def runs_in_unit(self) -> bool:
@@ -124,18 +124,18 @@ class Scene:
         if line is None:
             return None
         result = SessionResult("slurm", user, None, "", base=limits)
-        session = gather_session(result, self.evidence)
+        session = gather_session(result, self.look)
         if session is None:
             raise ValueError("what PAM makes of jobs is not known")
         return JobPam(line, session)
 
 
-def gather_scene(policy: SlurmPolicy, evidence: Evidence) -> Scene:
+def gather_scene(policy: SlurmPolicy, look: Look) -> Scene:
     """Return what decides the limits of jobs on this host.
 
     :raises OSError: If a file cannot be read.
     """
-    return Scene(policy, evidence)
+    return Scene(policy, look)
 
 
 def explain_job(findings: Sequence[Finding], seen: SeenJob | None, scene: Scene) -> list[Finding]:

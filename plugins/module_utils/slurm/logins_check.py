@@ -6,6 +6,7 @@ from __future__ import annotations
 from ..core.finding import judge_limits
 from ..sessions.check import judge_measured
 from ..sessions.diagnose import explain_sessions
+from ..sessions.host_read import SessionsRead
 from ..sessions.measure import measure_sessions
 from ..sessions.shell_limits_measure import measure_shells
 from .adoption import (
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from ..core.finding import Finding
-    from ..sessions.evidence import Evidence
+    from ..host.look import Look
     from ..sessions.measure import SessionResult
     from .diagnose import Scene
 
@@ -41,9 +42,9 @@ class JobLogin:
         (self.seen,) = measure_sessions([("sshd", self.user)], besides=(ADOPT,))
 
 
-def find_login(user: str, node: str, evidence: Evidence) -> JobLogin | None:
+def find_login(user: str, node: str, look: Look) -> JobLogin | None:
     """Return a login that is yet to be opened, where logins to this node are adopted."""
-    is_adopted = user != "root" and node and find_adopting(evidence.pam_files)
+    is_adopted = user != "root" and node and find_adopting(look.at(SessionsRead).pam_files)
     return JobLogin(user) if is_adopted else None
 
 
@@ -57,10 +58,10 @@ def check_login(place: str, login: JobLogin, job: str, scene: Scene) -> Iterator
             yield finding._replace(causes=(cause,) if cause else ())
         return
     shell = measure_shells([seen], list(policy.limits)).get(("sshd", login.user))
-    leaving = find_leaving(scene.evidence.pam_files)
+    leaving = find_leaving(scene.look.at(SessionsRead).pam_files)
     adopted = f"; {describe_adoption(seen.cgroup, job, leaving)}"
     findings = [
         one._replace(observation=one.observation._replace(how=one.observation.how + adopted))
         for one in judge_measured(place, policy.limits, seen, shell)
     ]
-    yield from explain_sessions([(seen, findings, shell)], scene.evidence)
+    yield from explain_sessions([(seen, findings, shell)], scene.look)

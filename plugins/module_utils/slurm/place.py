@@ -5,21 +5,23 @@ from __future__ import annotations
 
 import re
 
-from ..core.place import Place, require_limit
+from ..core.provision_options import Switch
+from ..host.place import Place, require_limit
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from ..core.cause import Link
     from ..core.check_options import Options as CheckOptions
     from ..core.finding import Finding
-    from ..core.place import Codes, Foretold
+    from ..core.keys import Key
+    from ..core.policy import Policy
+    from ..core.provision_options import Options as ProvisionOptions
     from ..core.section import Section
-    from ..provision_options import Options as ProvisionOptions
-    from ..schema import Policy
-    from ..sessions.evidence import Evidence
-    from ..sessions.tree_read import Tree
+    from ..host.look import Look
+    from ..host.place import Codes, Foretold
+    from ..host.tree import Tree
     from .policy import SlurmPolicy
 
 _JOB = re.compile(r"slurm(?:/[A-Za-z0-9_.+-]+)?(?:@ssh)?")
@@ -29,16 +31,32 @@ class Slurm(Place["SlurmPolicy"]):
     """``jobs.slurm`` of a policy."""
 
     name = "slurm"
+    path = "jobs.slurm"
     names = ("job:slurm", "job:slurm/PARTITION", "job:slurm@ssh")
     is_provisioned = True
+    own_files = ("/etc/systemd/system/slurmd.service.d/90-mlhost-slurm.conf",)
+    marked_file = "/etc/slurm/slurm.conf"
+    switches = {"slurm_restart": Switch("bool", False), "slurm_conf": Switch("bool", False)}
 
-    def check(
-        self, asked: SlurmPolicy, options: CheckOptions, evidence: Evidence
-    ) -> Iterable[Finding]:
+    def describe_key(self) -> Key:
+        from ..core.keys import Key
+        from .policy import SLURM
+
+        return Key("mapping", "jobs of Slurm", below=SLURM)
+
+    def read_policy(self, raw: object, problems: list[str]) -> SlurmPolicy | None:
+        from .policy import read_slurm
+
+        return read_slurm(raw, problems)
+
+    def list_units(self, asked: SlurmPolicy) -> Mapping[str, str]:
+        return {"slurmd.service": f"{self.path}.limits"} if asked.limits else {}
+
+    def check(self, asked: SlurmPolicy, options: CheckOptions, look: Look) -> Iterable[Finding]:
         from .check import check_slurm
 
         asks = options.canary != "never"
-        return check_slurm(asked, options.users, asks, options.probe, evidence)
+        return check_slurm(asked, options.users, asks, options.probe, look)
 
     def list_folders(self) -> Iterable[str]:
         from .provision import FOLDERS
@@ -50,16 +68,18 @@ class Slurm(Place["SlurmPolicy"]):
         from .policy import SlurmPolicy
         from .provision import prepare_slurm
 
-        chosen = SlurmOptions(options.override, options.absent, options.slurm_conf)
-        wanted = policy.slurm or SlurmPolicy({})
-        return prepare_slurm(wanted, nr_open, chosen, options.slurm_restart)
+        chosen = SlurmOptions(
+            options.override, options.absent, self.read_switch(options, "slurm_conf")
+        )
+        wanted = policy.get(self.name) or SlurmPolicy({})
+        return prepare_slurm(wanted, nr_open, chosen, self.read_switch(options, "slurm_restart"))
 
-    def explain(self, kind: str, name: str, item: str, evidence: Evidence) -> Sequence[Link] | None:
+    def explain(self, kind: str, name: str, item: str, look: Look) -> Sequence[Link] | None:
         if kind != "job" or not _JOB.fullmatch(name):
             return None
         from .explain import trace_slurm
 
-        return trace_slurm(f"{kind}:{name}", require_limit(item), evidence)
+        return trace_slurm(f"{kind}:{name}", require_limit(item), look)
 
     def codes(self) -> Codes:
         from .adoption import CODES as ADOPTION
@@ -75,15 +95,20 @@ class Steps(Place["SlurmPolicy"]):
 
     name = "slurm_steps"
 
-    def find_asked(self, policy: Policy) -> SlurmPolicy | None:
-        return policy.slurm
+    path = Slurm.path
 
-    def check(
-        self, asked: SlurmPolicy, options: CheckOptions, evidence: Evidence
-    ) -> Iterable[Finding]:
+    def describe_key(self) -> Key:
+        return Slurm().describe_key()
+
+    def read_policy(self, raw: object, problems: list[str]) -> SlurmPolicy | None:
+        from .policy import read_slurm
+
+        return read_slurm(raw, problems)
+
+    def check(self, asked: SlurmPolicy, options: CheckOptions, look: Look) -> Iterable[Finding]:
         from .check import check_steps
 
-        return check_steps(asked, evidence)
+        return check_steps(asked, look)
 
     def foresee(self, asked: SlurmPolicy, options: CheckOptions, tree: Tree) -> Foretold | None:
         return ()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""What a policy says of batch jobs: ``jobs`` and its part ``slurm``."""
+"""What a policy says of batch jobs: ``jobs.slurm``."""
 
 from __future__ import annotations
 
@@ -40,7 +40,6 @@ SLURM = {
         most=2**16,
     ),
 }
-JOBS = {"slurm": Key("mapping", "jobs of Slurm", below=SLURM)}
 PROPAGATED = SLURM["propagate"].accepted
 """The limits that Slurm may carry from a login to a job (``slurm_rlimits_info.c``)."""
 
@@ -87,13 +86,10 @@ class SlurmPolicy(NamedTuple):
         return {name: Limit(hard=value) for name, value in highest.items()}
 
 
-def read_jobs(raw: object, problems: list[str]) -> SlurmPolicy | None:
-    """Read the section ``jobs``."""
-    section = read_mapping("jobs", raw, JOBS, problems)
-    if "slurm" not in section:
-        return None
+def read_slurm(raw: object, problems: list[str]) -> SlurmPolicy:
+    """Read the section ``jobs.slurm``."""
     path = "jobs.slurm"
-    slurm = read_mapping(path, section["slurm"], SLURM, problems)
+    slurm = read_mapping(path, raw, SLURM, problems)
     limits = _read_limits(f"{path}.limits", slurm.get("limits", {}), problems)
     partitions = _read_partitions(f"{path}.partitions", slurm.get("partitions", []), problems)
     propagate = None

@@ -9,8 +9,8 @@ from typing import NamedTuple
 from ..core.finding import judge_limits
 from ..core.report import format_failures
 from ..core.section import Section
+from ..host.look import Look
 from ..host.process import find_processes, read_limits, started_before
-from ..sessions.evidence import Evidence
 from ..systemd.read import gather_unit
 from .plan import DROP_IN, UNIT, SlurmOptions, SlurmState, plan_slurm
 from .read import find_slurmd, find_steps, read_slurm_files
@@ -77,7 +77,7 @@ def _read_slurm() -> Slurm:
 
 def _gather_unit() -> UnitFacts | None:
     try:
-        return gather_unit(UNIT, Evidence())
+        return gather_unit(UNIT, Look())
     except ValueError:
         return None  # It has no file, or is masked.
 

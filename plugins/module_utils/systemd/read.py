@@ -14,9 +14,11 @@ from ..core.packed import pack, unpack
 from ..core.rlimit import Rlimit
 from ..host.owned import ask_owner
 from ..host.user_managers import find_user_managers
+from ..kernel.host_read import KernelRead
 from ..kernel.sysctl_conf import find_boot_default, find_number
 from ..kernel.sysctl_writes import resolve_sysctl
 from ..sessions.diagnose import gather_session
+from ..sessions.host_read import SessionsRead
 from ..sessions.measure import SessionResult, measure_sessions
 from .limits import MANAGER
 from .manager_read import Shown, show_unit
@@ -46,8 +48,8 @@ if TYPE_CHECKING:
 
     from ..core.finding import Finding
     from ..core.reader import Limit
+    from ..host.look import Look
     from ..host.process import Process
-    from ..sessions.evidence import Evidence
 
 _NR_OPEN = "fs.nr_open"
 _MEMLOCK_OF_KERNEL, _MEMLOCK_BEFORE_5_16 = 8 * 2**20, 64 * 2**10
@@ -65,7 +67,7 @@ USER_CONF = "user.conf"
 USER_FOLDER = "/etc/systemd/user"
 
 
-def gather_unit(unit: str, evidence: Evidence) -> UnitFacts:
+def gather_unit(unit: str, look: Look) -> UnitFacts:
     """Return all that decides a unit of the system.
 
     :raises OSError: If a file cannot be read.
@@ -74,25 +76,23 @@ def gather_unit(unit: str, evidence: Evidence) -> UnitFacts:
     files = read_sources(unit)
     if files.main is None or not files.main.text:
         raise ValueError(f"{unit} has no file, or is masked")
-    own = evidence.limits_of_pid_1
+    own = look.at(KernelRead).limits_of_pid_1
     defaults = find_defaults(own, _read_kernel_memlock())
-    manager = Manager(defaults, own, evidence.nr_open)
-    line = find_nr_open_line(evidence)
-    return UnitFacts(unit, files, manager, _find_pam(unit, files, evidence), nr_open_line=line)
+    manager = Manager(defaults, own, look.at(KernelRead).nr_open)
+    line = find_nr_open_line(look)
+    return UnitFacts(unit, files, manager, _find_pam(unit, files, look), nr_open_line=line)
 
 
-def foresee_boot(facts: UnitFacts, evidence: Evidence) -> UnitFacts | None:
+def foresee_boot(facts: UnitFacts, look: Look) -> UnitFacts | None:
     """Return the facts as they will be after a boot; nothing where the unit is gone then."""
     files = outlive_boot(facts.files)
     if files.main is None:
         return None
-    manager = facts.manager._replace(nr_open=find_nr_open_at_boot(evidence), at_boot=True)
+    manager = facts.manager._replace(nr_open=find_nr_open_at_boot(look), at_boot=True)
     return facts._replace(files=files, manager=manager)
 
 
-def gather_user_unit(
-    unit: str, uid: int, own: Mapping[str, Rlimit], evidence: Evidence
-) -> UnitFacts:
+def gather_user_unit(unit: str, uid: int, own: Mapping[str, Rlimit], look: Look) -> UnitFacts:
     """Return all that decides a service of a user's manager.
 
     :param own: The limits of that manager.
@@ -101,34 +101,34 @@ def gather_user_unit(
     files = read_user_sources(unit, uid)
     if files.main is None or not files.main.text:
         raise ValueError(f"{unit} has no file")
-    manager = Manager(find_user_defaults(own), own, evidence.nr_open, may_raise=False)
+    manager = Manager(find_user_defaults(own), own, look.at(KernelRead).nr_open, may_raise=False)
     return UnitFacts(unit, files, manager, folder=USER_FOLDER)
 
 
-def gather_default(evidence: Evidence) -> UnitFacts:
+def gather_default(look: Look) -> UnitFacts:
     """Return all that decides a service of the system that states nothing.
 
     :raises OSError, ValueError: If that cannot be told.
     """
     files = read_sources(NEW_SERVICE)._replace(main=Source(NEW_SERVICE, ""))
-    own = evidence.limits_of_pid_1
-    manager = Manager(find_defaults(own, _read_kernel_memlock()), own, evidence.nr_open)
-    line = find_nr_open_line(evidence)
+    own = look.at(KernelRead).limits_of_pid_1
+    manager = Manager(find_defaults(own, _read_kernel_memlock()), own, look.at(KernelRead).nr_open)
+    line = find_nr_open_line(look)
     return UnitFacts(NEW_SERVICE, files, manager, nr_open_line=line, defaults_of=MANAGER)
 
 
-def gather_user_default(uid: int, own: Mapping[str, Rlimit], evidence: Evidence) -> UnitFacts:
+def gather_user_default(uid: int, own: Mapping[str, Rlimit], look: Look) -> UnitFacts:
     """Return all that decides a service of a user's manager that states nothing.
 
     :param own: The limits of that manager.
     :raises OSError, ValueError: If that cannot be told.
     """
     files = read_user_sources(NEW_SERVICE, uid)._replace(main=Source(NEW_SERVICE, ""))
-    manager = Manager(find_user_defaults(own), own, evidence.nr_open, may_raise=False)
+    manager = Manager(find_user_defaults(own), own, look.at(KernelRead).nr_open, may_raise=False)
     return UnitFacts(NEW_SERVICE, files, manager, folder=USER_FOLDER, defaults_of=USER_CONF)
 
 
-def predict_given(uid: int, manager: UnitFacts, evidence: Evidence) -> dict[str, Rlimit]:
+def predict_given(uid: int, manager: UnitFacts, look: Look) -> dict[str, Rlimit]:
     """Return what root's files alone give a service of a user that states nothing.
 
     What the user wrote, or set for what runs, has no say in it.
@@ -143,7 +143,7 @@ def predict_given(uid: int, manager: UnitFacts, evidence: Evidence) -> dict[str,
     private = (f"{find_home_folder(uid)}/", f"/run/user/{uid}/")
     roots = tuple(folder for folder in folders if not folder.startswith(private))
     files = read_sources(NEW_SERVICE, roots, USER_CONF)._replace(main=Source(NEW_SERVICE, ""))
-    settings = Manager(find_user_defaults(own), own, evidence.nr_open, may_raise=False)
+    settings = Manager(find_user_defaults(own), own, look.at(KernelRead).nr_open, may_raise=False)
     given = predict_unit(UnitFacts(NEW_SERVICE, files, settings, defaults_of=USER_CONF))
     return given or {}
 
@@ -189,20 +189,20 @@ def find_home_folder(uid: int) -> str:
         raise ValueError(f"there is no user {uid}") from None
 
 
-def find_nr_open_line(evidence: Evidence) -> Declaration | None:
+def find_nr_open_line(look: Look) -> Declaration | None:
     """Return the line that sets fs.nr_open at boot."""
-    bound = resolve_sysctl(evidence.sysctl_files, [_NR_OPEN]).get(_NR_OPEN)
+    bound = resolve_sysctl(look.at(KernelRead).sysctl_files, [_NR_OPEN]).get(_NR_OPEN)
     line = bound.winner if bound else None
     number = find_number(line) if line else None
     return line._replace(value=number) if line and number is not None else None
 
 
-def find_nr_open_at_boot(evidence: Evidence) -> int:
+def find_nr_open_at_boot(look: Look) -> int:
     """Return what fs.nr_open will be after a boot."""
-    line = find_nr_open_line(evidence)
+    line = find_nr_open_line(look)
     if line:
         return int(line.value)
-    return find_boot_default(_NR_OPEN, evidence.nr_open) or evidence.nr_open
+    return find_boot_default(_NR_OPEN, look.at(KernelRead).nr_open) or look.at(KernelRead).nr_open
 
 
 def _read_kernel_memlock() -> int:
@@ -211,7 +211,7 @@ def _read_kernel_memlock() -> int:
     return _MEMLOCK_OF_KERNEL if version >= (5, 16) else _MEMLOCK_BEFORE_5_16
 
 
-def _find_pam(unit: str, files: Files, evidence: Evidence) -> Pam | None:
+def _find_pam(unit: str, files: Files, look: Look) -> Pam | None:
     """Return PAM's part in a unit, if it has one: by PAMName= and User=, or by su and its like.
 
     :raises ValueError: If it has a part and that cannot be told.
@@ -226,9 +226,9 @@ def _find_pam(unit: str, files: Files, evidence: Evidence) -> Pam | None:
         if command is None or switch is None:
             return None
         at, way = command, switch
-        if not evidence.resets_limits(way[0]):
+        if not look.at(SessionsRead).resets_limits(way[0]):
             raise ValueError(f"what {way[0]} makes of the limits of {unit} is not known")
-    session = gather_session(SessionResult(*way, None, "", base={}), evidence)
+    session = gather_session(SessionResult(*way, None, "", base={}), look)
     if session is None:
         raise ValueError(f"what PAM makes of {unit} is not known")
     return Pam(Declaration(at.path, at.line, f"{at.key}={at.value}", way[0]), session)
@@ -280,8 +280,8 @@ class Seen(NamedTuple):
 class World:
     """A host on which processes are explained; what several of them share is gathered once."""
 
-    def __init__(self, evidence: Evidence, probe: str = "quiet") -> None:
-        self.evidence = evidence
+    def __init__(self, look: Look, probe: str = "quiet") -> None:
+        self.look = look
         self.probe = probe
         self._units: dict[str, tuple[UnitFacts, UnitFacts | None] | None] = {}
         self._shown: dict[str, Shown | None] = {}
@@ -291,8 +291,8 @@ class World:
         """Return what decides a unit of the system, now and after a boot; nothing if unknown."""
         if unit not in self._units:
             try:
-                facts = gather_unit(unit, self.evidence)
-                self._units[unit] = facts, foresee_boot(facts, self.evidence)
+                facts = gather_unit(unit, self.look)
+                self._units[unit] = facts, foresee_boot(facts, self.look)
             except (OSError, ValueError):
                 self._units[unit] = None
         return self._units[unit]
@@ -312,4 +312,4 @@ class World:
 
     def find_user_manager(self, uid: int) -> Process | None:
         """Return the process of a user's service manager."""
-        return find_user_managers(self.evidence.processes).get(uid)
+        return find_user_managers(self.look.processes).get(uid)

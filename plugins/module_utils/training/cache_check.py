@@ -7,7 +7,7 @@ import os
 
 from ..core.finding import UNKNOWN, Finding, Observation, Requirement
 from ..core.folder_states import DIRECTORY
-from .actor import find_actor
+from .actor_measure import find_actor
 from .cache_rules import (
     PACKAGES,
     VARIABLES,

@@ -29,7 +29,7 @@ from .loader import (
 )
 from .runner_read import NEW_CONTAINER
 from .shm_read import find_leftovers, sum_sizes
-from .survey import SHM_SIZE, Survey
+from .survey_read import SHM_SIZE, Survey
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -37,16 +37,16 @@ if TYPE_CHECKING:
 
     from ..core.cause import Cause
     from ..core.check_options import Options
-    from ..sessions.evidence import Evidence
+    from ..host.look import Look
     from .policy import Training
 
 _MIB = 2**20
 _FILE_MAX = "fs.file-max"
 
 
-def check_training(run: Training, options: Options, evidence: Evidence) -> Iterator[Finding]:
+def check_training(run: Training, options: Options, look: Look) -> Iterator[Finding]:
     """Yield whether a run will survive: all that it needs against all that awaits it."""
-    survey = Survey(run, options, evidence)
+    survey = Survey(run, options, look)
     for check in survey.checks:
         yield from _LOOKS[check](survey)
     if run.workers and survey.deadly:
@@ -97,7 +97,7 @@ def _check_file_handles(survey: Survey, needed: int) -> Iterator[Finding]:
     if finding.status == FAIL and most is not None:
         from ..kernel.diagnose import explain_kernel
 
-        (finding,) = explain_kernel([finding], survey.evidence)
+        (finding,) = explain_kernel([finding], survey.look)
         cause = blame_file_handles(run, all_ranks, used, most)
         finding = _blame(finding, lambda: [cause])
     yield finding
@@ -108,7 +108,7 @@ def _check_shared_memory(survey: Survey) -> Iterator[Finding]:
     if survey.runner.loses_shm and survey.run.sharing == "file_system":
         from ..services.logind_check import check_logind
 
-        runs = any(one.comm == "systemd-logind" for one in survey.evidence.processes)
+        runs = any(one.comm == "systemd-logind" for one in survey.look.processes)
         yield check_logind(False, runs)
 
 

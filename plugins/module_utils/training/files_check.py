@@ -9,7 +9,7 @@ import time
 
 from ..core.check_options import TIME_LIMIT
 from ..core.folder_states import DIRECTORY
-from .actor import find_actor
+from .actor_measure import find_actor
 from .cache_check import find_user, leave_to_container
 from .cache_integrity import CacheFiles, judge_files
 from .folder_measure import look_at_directory

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from ..core.check_options import Options
     from ..core.reader import Limit
-    from ..sessions.evidence import Evidence
+    from ..host.look import Look
     from .runner_read import Runner
 
 
@@ -29,7 +29,7 @@ def judge_runner(
     limits: Mapping[str, Limit],
     shm_size: int | None,
     options: Options,
-    evidence: Evidence,
+    look: Look,
 ) -> list[Finding]:
     """Return the findings of the process that will run, each with what is at fault.
 
@@ -37,29 +37,29 @@ def judge_runner(
     """
     kind, name = runner.place.partition(":")[::2]
     if runner.place == SELF:
-        return _judge_self(runner.label, limits, options, evidence)
+        return _judge_self(runner.label, limits, options, look)
     if kind == "session":
         from ..sessions.check import check_sessions
 
         user, service = name.rpartition("@")[::2]
         rules = (SessionRule((user,), limits),)
-        return list(check_sessions(rules, [user], [service], options.probe, evidence))
+        return list(check_sessions(rules, [user], [service], options.probe, look))
     if kind == "service":
         from ..services.check import check_services
 
         policy = ServicesPolicy(units={name: UnitRule(limits)})
-        return list(check_services(policy, "never", evidence, options.probe))
+        return list(check_services(policy, "never", look, options.probe))
     if kind == "job":
         from ..slurm.check import check_slurm
 
         asks = options.canary != "never"
         wanted = SlurmPolicy(limits)
-        return list(check_slurm(wanted, options.users, asks, options.probe, evidence, False))
-    return _judge_container(runner, DockerPolicy(limits, shm_size), options, evidence)
+        return list(check_slurm(wanted, options.users, asks, options.probe, look, False))
+    return _judge_container(runner, DockerPolicy(limits, shm_size), options, look)
 
 
 def _judge_self(
-    place: str, limits: Mapping[str, Limit], options: Options, evidence: Evidence
+    place: str, limits: Mapping[str, Limit], options: Options, look: Look
 ) -> list[Finding]:
     own = read_limits(SELF)
     findings = judge_limits(place, limits, own, "/proc/self/limits")
@@ -69,11 +69,11 @@ def _judge_self(
     from ..systemd.read import Seen, World
 
     seen = Seen(read_process(os.getpid()), own, limits, findings)
-    return explain_process(seen, World(evidence, options.probe))
+    return explain_process(seen, World(look, options.probe))
 
 
 def _judge_container(
-    runner: Runner, policy: DockerPolicy, options: Options, evidence: Evidence
+    runner: Runner, policy: DockerPolicy, options: Options, look: Look
 ) -> list[Finding]:
     from ..containers.findings import judge_container_unknown
     from ..docker.check import check_docker
@@ -81,5 +81,5 @@ def _judge_container(
     is_new = runner.place == NEW_CONTAINER
     if runner.absence:
         return judge_container_unknown(runner.place, policy, runner.absence)
-    found = check_docker(policy, options.canary if is_new else "never", evidence)
+    found = check_docker(policy, options.canary if is_new else "never", look)
     return [one for one in found if one.requirement.place == runner.label]

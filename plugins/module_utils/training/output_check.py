@@ -9,7 +9,7 @@ from functools import partial
 from ..core.finding import UNKNOWN, Finding, Observation, Requirement
 from ..core.folder_states import DIRECTORY
 from ..host.process_owner import name_owners
-from .actor import find_actor
+from .actor_measure import find_actor
 from .cache_check import find_user, leave_to_container
 from .checkpoints import count_copies, judge_checkpoints
 from .folder_facts import may_work_there

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from ..core.place import Place
+from ..host.place import Place
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -11,22 +11,37 @@ if TYPE_CHECKING:
 
     from ..core.check_options import Options as CheckOptions
     from ..core.finding import Finding
-    from ..core.place import Codes
-    from ..sessions.evidence import Evidence
+    from ..core.keys import Key
+    from ..host.look import Look
+    from ..host.place import Codes
     from .policy import Training as TrainingRun
 
 
 class Training(Place["TrainingRun"]):
     """``training`` of a policy."""
 
-    name = "training"
+    name = path = "training"
 
-    def check(
-        self, asked: TrainingRun, options: CheckOptions, evidence: Evidence
-    ) -> Iterable[Finding]:
+    def describe_key(self) -> Key:
+        from ..core.keys import Key
+        from .policy import TRAINING
+
+        return Key("mapping", "the numbers of one training run; only checked", below=TRAINING)
+
+    def read_policy(self, raw: object, problems: list[str]) -> TrainingRun | None:
+        from .policy import read_training
+
+        return read_training(raw, problems)
+
+    def find_missing(self, asked: TrainingRun) -> Iterable[str]:
+        from .policy import find_missing
+
+        return find_missing(asked)
+
+    def check(self, asked: TrainingRun, options: CheckOptions, look: Look) -> Iterable[Finding]:
         from .check import check_training
 
-        return check_training(asked, options, evidence)
+        return check_training(asked, options, look)
 
     def codes(self) -> Codes:
         from .causes import CODES

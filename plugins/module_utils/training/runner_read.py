@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 from ..docker.api_read import read_containers
+from ..docker.read import DockerRead
 from ..host.capabilities import may_lock_memory
 from ..host.files import read_text
 from ..host.process import read_unit_pids
@@ -22,7 +23,7 @@ from .shm_read import find_folder
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ..docker.api_read import Container
-    from ..sessions.evidence import Evidence
+    from ..host.look import Look
 
 _SERVICE, _SESSION, _CONTAINER = "service:", "session:", "container:docker/"
 NEW_CONTAINER, JOB = "new-container:docker", "job:slurm"
@@ -41,8 +42,8 @@ class Cpus(NamedTuple):
 class Runner:
     """The process that will run: where it exists, it is looked at; else what awaits it is."""
 
-    def __init__(self, place: str, evidence: Evidence) -> None:
-        self.place, self._evidence = place, evidence
+    def __init__(self, place: str, look: Look) -> None:
+        self.place, self._look = place, look
 
     @property
     def label(self) -> str:
@@ -66,7 +67,7 @@ class Runner:
             return None
         name = self.place[len(_CONTAINER) :]
         try:
-            containers = read_containers(self._evidence.docker.address)
+            containers = read_containers(self._look.at(DockerRead).address)
         except (OSError, ValueError):
             return None
         found = (one for one in containers if one.name == name or one.id.startswith(name))

@@ -22,7 +22,7 @@ from .plan import (
     is_ours,
     plan_workspace,
 )
-from .quarantine import Aside, quarantine
+from .quarantine_settle import Aside, quarantine
 from .read import find_ids, read_directory, read_tmpfs_size
 from .settle import (
     make_directory,

@@ -182,9 +182,9 @@ def plan_all(tree: Path, running: dict[str, str]) -> list[SectionPlan]:
     policy = load_policy(given, "training")
     defaults = yaml.safe_load((ROLES / "host" / "defaults" / "main.yml").read_text())
     target = KernelOptions(defaults["host_kernel_file"])
-    kernel = plan_kernel(policy.kernel, read_sysctl_files(root), running, target)
+    kernel = plan_kernel(policy.get("kernel") or {}, read_sysctl_files(root), running, target)
     sessions = plan_sessions(
-        policy.sessions,
+        policy.get("sessions"),
         read_limits_files(root),
         find_dialect(read_os_release(root)),
         kernel.nr_open,
@@ -192,5 +192,5 @@ def plan_all(tree: Path, running: dict[str, str]) -> list[SectionPlan]:
     )
     conf, dropins = read_manager_files(root)
     state = ServicesState({}, {MANAGER: Files(None, (), conf, tuple(dropins))})
-    services = plan_services(policy.services, state, kernel.nr_open)
+    services = plan_services(policy.get("services"), state, kernel.nr_open)
     return [kernel.section, sessions, services]

@@ -114,7 +114,7 @@ def test_what_the_policy_asks_of_the_kernel_is_what_a_boot_gives(files: dict[str
     """And a key of the site that it does not ask for is one that another's line decides."""
     section, _left = kernel(files)
     policy = load_policy(section, "none") if section else None
-    asked = {key: value.exact for key, value in policy.kernel.items()} if policy else {}
+    asked = {key: value.exact for key, value in policy.get("kernel").items()} if policy else {}
     keys = list_site_keys(files, PROCPS)
     for key, bound in resolve_sysctl(files, keys).items():
         ours = bound.winner.path != VENDOR

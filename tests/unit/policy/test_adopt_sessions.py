@@ -6,10 +6,11 @@ from __future__ import annotations
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
+from mlhost_limits.core.policy import Policy
 from mlhost_limits.core.policy_text import plain
 from mlhost_limits.core.rlimit import RLIMITS
 from mlhost_limits.core.user import User
-from mlhost_limits.schema import Policy, load_policy
+from mlhost_limits.schema import load_policy
 from mlhost_limits.sessions.adopted import Host, adopt_sessions
 from mlhost_limits.sessions.limits_conf import format_limits
 from mlhost_limits.sessions.pam_limits import (
@@ -248,7 +249,7 @@ def write(policy: Policy) -> dict[str, str]:
     """Return the limits files as a policy makes them."""
     rows = [
         row
-        for rule in policy.sessions
+        for rule in policy.get("sessions") or ()
         for user in rule.users
         for row in format_limits(user, rule.limits)
     ]
@@ -274,6 +275,6 @@ def test_everyone_has_what_the_policy_requires(files: dict[str, str]) -> None:
     policy = load_policy(section, "none") if section else Policy()
     for user in USERS:
         given = predict(files, user, DEBIAN)
-        for item, limit in find_limits(policy.sessions, user).items():
+        for item, limit in find_limits(policy.get("sessions") or (), user).items():
             if item in RLIMITS:
                 assert (given[item, "soft"], given[item, "hard"]) == (limit.soft, limit.hard)

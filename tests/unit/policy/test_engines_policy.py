@@ -19,14 +19,14 @@ def test_both_engines_are_read() -> None:
     }
     policy = load_policy({"containers": raw}, "none")
     limits = {"nofile": Limit(1024, 4096)}
-    assert policy.podman == PodmanPolicy(limits, 2**30, ("alice",))
-    assert policy.containerd == ContainerdPolicy(limits)
-    assert policy.docker is None
+    assert policy.get("podman") == PodmanPolicy(limits, 2**30, ("alice",))
+    assert policy.get("containerd") == ContainerdPolicy(limits)
+    assert policy.get("docker") is None
 
 
 def test_an_empty_part_asks_for_nothing() -> None:
     policy = load_policy({"containers": {"podman": {}, "containerd": {}}}, "training")
-    assert (policy.podman, policy.containerd) == (None, None)
+    assert (policy.get("podman"), policy.get("containerd")) == (None, None)
 
 
 @pytest.mark.parametrize(

@@ -26,7 +26,7 @@ from mlhost_limits.core.line_edit import (
     show_row,
     write_row,
 )
-from mlhost_limits.processes.units import name_caller
+from mlhost_limits.processes.units_diagnose import name_caller
 
 SHELLS = ("dash", "bash")
 HOSTILE = (
@@ -325,12 +325,16 @@ def test_there_is_one_way_to_run_something_as_a_user() -> None:
     """Every other one would leave root's variables and root's terminal in that user's hands."""
     library = Path(line_edit.__file__).parents[1]
     named = {
-        path.name
+        str(path.relative_to(library))
         for path in library.rglob("*.py")
         if re.search(r'"(?:/\w+)*/?runuser\b', path.read_text(encoding="utf-8"))
     }
-    of_logins = {"explain_logins.py", "session.py"}  # What they call so is a service of PAM.
-    assert named - of_logins - {"unit_facts.py"} == {"line_edit.py"}
+    of_logins = {
+        "processes/logins_read.py",
+        "sessions/measure.py",
+        "systemd/read.py",
+    }  # What they call so is a service of PAM.
+    assert named - of_logins == {"core/line_edit.py"}
     (shell, _option, line) = name_caller(os.getuid())("restart", "x.service")
     user = pwd.getpwuid(os.getuid()).pw_name
     start = f"env -i /sbin/runuser -P -u {user} -- env XDG_RUNTIME_DIR=/run/user/{os.getuid()}"

@@ -8,16 +8,18 @@ import re
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
+from mlhost_limits.core.policy import Policy
 from mlhost_limits.core.profiles import DEFAULT_PROFILE, PROFILES
 from mlhost_limits.core.reader import Limit, PolicyError
 from mlhost_limits.core.rlimit import UNLIMITED
 from mlhost_limits.docker.policy import DockerPolicy
 from mlhost_limits.kernel.policy import KernelValue, normal_key
+from mlhost_limits.policy_keys import list_sections
 from mlhost_limits.processes.policy import ProcessRule
-from mlhost_limits.schema import SECTIONS, Policy, load_policy, merge
+from mlhost_limits.schema import load_policy, merge
 from mlhost_limits.sessions.policy import SessionRule
 
-KNOWN = ", ".join(SECTIONS)
+KNOWN = ", ".join(list_sections())
 UNITS = "accepted are a whole number (with B, KiB, MiB, GiB, TiB) or 'unlimited'"
 COUNT = "accepted are a whole number or 'unlimited'"
 DOMAIN = (
@@ -53,13 +55,15 @@ def refusal(policy: object, profile: str = "none") -> list[str]:
 def test_the_profile_for_training() -> None:
     nofile, memlock = Limit(65536, 1048576), Limit(UNLIMITED, UNLIMITED)
     assert load_policy(None, DEFAULT_PROFILE) == Policy(
-        sessions=(SessionRule(("*", "root"), {"nofile": nofile, "memlock": memlock}),),
-        kernel={
-            "fs.file-max": KernelValue(2097152),
-            "fs.nr_open": KernelValue(1048576),
-            "vm.max_map_count": KernelValue(262144),
-        },
-        docker=DockerPolicy({"nofile": nofile, "memlock": memlock}, 8 * 2**30),
+        {
+            "sessions": (SessionRule(("*", "root"), {"nofile": nofile, "memlock": memlock}),),
+            "kernel": {
+                "fs.file-max": KernelValue(2097152),
+                "fs.nr_open": KernelValue(1048576),
+                "vm.max_map_count": KernelValue(262144),
+            },
+            "docker": DockerPolicy({"nofile": nofile, "memlock": memlock}, 8 * 2**30),
+        }
     )
 
 
@@ -89,21 +93,27 @@ def test_every_section_is_read() -> None:
         "shared_memory": {"size": "8GiB"},
     }
     assert load_policy(policy, "none") == Policy(
-        sessions=(
-            SessionRule(("alice", "@ml", "1000:", ":5", "@:5", "zo\xeb"), {"core": Limit(0, 0)}),
-        ),
-        kernel={
-            "fs.file-max": KernelValue(5, 8 * 2**30),
-            "net.ipv4.conf.eth0/1.forwarding": KernelValue(exact="1"),
-            "net.ipv4.tcp_rmem": KernelValue(exact="4096 131072 6291456"),
-            "vm.max_map_count": KernelValue(maximum=9),
-        },
-        docker=DockerPolicy({"nofile": Limit(max=5), "core": Limit(UNLIMITED, UNLIMITED)}, 2**30),
-        processes=(
-            ProcessRule("user", "slurm", {"nofile": Limit(1, 2, 3)}),
-            ProcessRule("unit", "slurmd.service", {"memlock": Limit(UNLIMITED, UNLIMITED)}),
-        ),
-        shared_memory=8 * 2**30,
+        {
+            "sessions": (
+                SessionRule(
+                    ("alice", "@ml", "1000:", ":5", "@:5", "zo\xeb"), {"core": Limit(0, 0)}
+                ),
+            ),
+            "kernel": {
+                "fs.file-max": KernelValue(5, 8 * 2**30),
+                "net.ipv4.conf.eth0/1.forwarding": KernelValue(exact="1"),
+                "net.ipv4.tcp_rmem": KernelValue(exact="4096 131072 6291456"),
+                "vm.max_map_count": KernelValue(maximum=9),
+            },
+            "docker": DockerPolicy(
+                {"nofile": Limit(max=5), "core": Limit(UNLIMITED, UNLIMITED)}, 2**30
+            ),
+            "processes": (
+                ProcessRule("user", "slurm", {"nofile": Limit(1, 2, 3)}),
+                ProcessRule("unit", "slurmd.service", {"memlock": Limit(UNLIMITED, UNLIMITED)}),
+            ),
+            "shared_memory": 8 * 2**30,
+        }
     )
 
 
@@ -128,7 +138,7 @@ def test_every_section_is_read() -> None:
     ],
 )
 def test_what_a_limit_means(item: str, value: object, limit: Limit) -> None:
-    assert load_policy(session(**{item: value}), "none").sessions[0].limits == {item: limit}
+    assert load_policy(session(**{item: value}), "none").get("sessions")[0].limits == {item: limit}
 
 
 @pytest.mark.parametrize(
@@ -204,7 +214,7 @@ def test_what_a_limit_means(item: str, value: object, limit: Limit) -> None:
         ({"shared_memory": 5}, "shared_memory: 5 was given; a mapping is accepted"),
         ({"shared_memory": {"size": 0}}, "shared_memory.size: a size above 0 is accepted"),
         ({"containers": []}, "containers: a list was given; a mapping is accepted"),
-        ({"containers": {"lxd": {}}}, "containers.lxd: is unknown; accepted are docker, podman, containerd"),
+        ({"containers": {"lxd": {}}}, "containers.lxd: is unknown; accepted are containerd, docker, podman"),
         ({"containers": {"docker": 5}}, "containers.docker: 5 was given; a mapping is accepted"),
         (docker(shm="1GiB"), "containers.docker.shm: is unknown; accepted are limits, shm_size"),
         (docker(shm_size="1G"), f"containers.docker.shm_size: '1G' is not a limit: {UNITS}"),
@@ -304,13 +314,15 @@ def test_merging_leaves_the_profiles_alone() -> None:
 
 @pytest.mark.parametrize("key", ["fs.file-max", "fs/file-max", "/fs/file-max"])
 def test_a_sysctl_meets_that_of_the_profile_however_it_is_spelt(key: str) -> None:
-    assert load_policy({"kernel": {key: 5}}, "training").kernel["fs.file-max"] == KernelValue(5)
-    assert "fs.file-max" not in load_policy({"kernel": {key: None}}, "training").kernel
+    assert load_policy({"kernel": {key: 5}}, "training").get("kernel")[
+        "fs.file-max"
+    ] == KernelValue(5)
+    assert "fs.file-max" not in load_policy({"kernel": {key: None}}, "training").get("kernel")
 
 
 def test_an_exact_value_takes_the_place_of_a_minimum() -> None:
     policy = load_policy({"kernel": {"fs.nr_open": {"exact": 2097152}}}, "training")
-    assert policy.kernel["fs.nr_open"] == KernelValue(exact="2097152")
+    assert policy.get("kernel")["fs.nr_open"] == KernelValue(exact="2097152")
 
 
 @pytest.mark.parametrize(

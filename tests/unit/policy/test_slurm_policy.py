@@ -15,7 +15,7 @@ NAMES = ", ".join(PROPAGATED)
 
 
 def read(slurm: object) -> SlurmPolicy | None:
-    return load_policy({"jobs": {"slurm": slurm}}, "none").slurm
+    return load_policy({"jobs": {"slurm": slurm}}, "none").get("slurm")
 
 
 def refusal(jobs: object) -> list[str]:

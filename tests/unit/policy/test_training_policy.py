@@ -237,7 +237,7 @@ def test_a_profile_names_all_that_the_run_must_state(profile: str, problems: lis
     with pytest.raises(PolicyError) as caught:
         load_policy(None, profile, run=True)
     assert caught.value.problems == problems
-    assert load_policy(None, profile).training  # The host can be prepared without a run.
+    assert load_policy(None, profile).get("training")  # The host can be prepared without a run.
 
 
 def test_what_is_wrong_is_not_missing_too() -> None:
@@ -254,4 +254,4 @@ def test_a_run_of_which_nothing_is_known_is_refused() -> None:
 
 
 def test_a_host_without_a_run_is_no_run_that_lacks_something() -> None:
-    assert load_policy(None, "training", run=True).training is None
+    assert load_policy(None, "training", run=True).get("training") is None

@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 
 import pytest
-from mlhost_limits.kernel.boot_read import BootEvidence
+from mlhost_limits.kernel.boot_read import BootRead
 from mlhost_limits.kernel.files_read import read_sysctl_files
 
 UNITS = "etc/systemd/system"
@@ -33,8 +33,8 @@ class Tree:
         file.symlink_to(target)
         return file
 
-    def look(self) -> BootEvidence:
-        return BootEvidence(read_sysctl_files(str(self.top)), str(self.top))
+    def look(self) -> BootRead:
+        return BootRead(read_sysctl_files(str(self.top)), str(self.top))
 
 
 @pytest.fixture

@@ -12,8 +12,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from mlhost_limits.core import folder_states
 from mlhost_limits.host import trial_folder
-from mlhost_limits.training import folder_facts
 from mlhost_limits.training import folder_measure as directory
 from mlhost_limits.training import proofs_measure as proofs
 from mlhost_limits.training.folder_facts import FolderFacts, Proof
@@ -74,12 +74,12 @@ def test_the_way_ends_before_the_directory(top: Path) -> None:
     os.mkfifo(top / "pipe")
     (top / "loop").symlink_to("loop")
     ends = {
-        "none/cache": (folder_facts.ABSENT, "none", "does not exist"),
-        "closed/cache": (folder_facts.CLOSED, "closed", "Permission denied"),
-        "file": (folder_facts.NO_DIRECTORY, "file", "is a file"),
-        "file/cache": (folder_facts.NO_DIRECTORY, "file", "is a file"),
-        "pipe": (folder_facts.NO_DIRECTORY, "pipe", "is neither a file nor a directory"),
-        "loop": (folder_facts.BROKEN, "loop", "Too many levels of symbolic links"),
+        "none/cache": (folder_states.ABSENT, "none", "does not exist"),
+        "closed/cache": (folder_states.CLOSED, "closed", "Permission denied"),
+        "file": (folder_states.NO_DIRECTORY, "file", "is a file"),
+        "file/cache": (folder_states.NO_DIRECTORY, "file", "is a file"),
+        "pipe": (folder_states.NO_DIRECTORY, "pipe", "is neither a file nor a directory"),
+        "loop": (folder_states.BROKEN, "loop", "Too many levels of symbolic links"),
     }
     for path, (state, at, reason) in ends.items():
         facts = look_at_directory(f"{top}/{path}", "nobody")
@@ -112,7 +112,7 @@ def test_a_link_that_a_user_planted_is_followed_as_that_user(top: Path) -> None:
         assert (facts.user, facts.uid, facts.state) == ("nobody", NOBODY, "a directory")
         assert facts.writing == Proof("fail", "[Errno 13] Permission denied")
         facts = look_at_directory(f"{top}/{path}", "daemon")
-        assert facts.state == folder_facts.FOREIGN_LINK
+        assert facts.state == folder_states.FOREIGN_LINK
         assert "is a link of nobody" in facts.reason
     assert snapshot(outside) == before
 
@@ -281,7 +281,7 @@ def test_a_file_system_whose_server_is_silent_or_gone_ends_in_time(
                 f"{point}/cache: no answer within 1 s",
             )
         else:
-            assert facts.state == folder_facts.BROKEN
+            assert facts.state == folder_states.BROKEN
             assert facts.reason.endswith("Transport endpoint is not connected")
     finally:
         subprocess.run(["umount", "-l", str(point)], check=True)

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
-from mlhost_limits.containers.canary import Canary, build_program
-from mlhost_limits.containers.limits_read import read_container_limits
+from mlhost_limits.containers.canary import build_program
+from mlhost_limits.containers.limits_read import Canary, read_container_limits
 from mlhost_limits.core.rlimit import UNLIMITED
 from mlhost_limits.docker import measure as canary
 from mlhost_limits.docker.api_read import (
@@ -33,7 +33,7 @@ from mlhost_limits.docker.api_read import (
     read_live_restore,
     read_version,
 )
-from mlhost_limits.docker.canary_key import read_canary_key
+from mlhost_limits.docker.canary_key_read import read_canary_key
 from mlhost_limits.docker.dockerd_flags import Flag
 from mlhost_limits.docker.measure import LABEL, build_tar, run_canary
 from mlhost_limits.docker.unit_read import read_dockerd_flags

@@ -13,7 +13,7 @@ from mlhost_limits.docker import read as docker_evidence
 from mlhost_limits.docker.api_read import Daemon
 from mlhost_limits.docker.dockerd_flags import Flag
 from mlhost_limits.docker.read import (
-    DockerEvidence,
+    DockerRead,
     find_unit,
     parse_ulimits,
     read_change,
@@ -80,11 +80,11 @@ def test_the_engine_s_list_of_limits() -> None:
     assert parse_ulimits(None) == {}
 
 
-def make_evidence(flags: list[Flag], config: str | None = None) -> DockerEvidence:
-    evidence = DockerEvidence()
-    evidence.daemon = Daemon(make_process("0::/system.slice/docker.service"), flags)
-    evidence.config = config
-    return evidence
+def make_docker(flags: list[Flag], config: str | None = None) -> DockerRead:
+    look = DockerRead()
+    look.daemon = Daemon(make_process("0::/system.slice/docker.service"), flags)
+    look.config = config
+    return look
 
 
 def test_a_container_s_own_limits_stand_in_its_own_file(tmp_path: Path) -> None:
@@ -92,22 +92,22 @@ def test_a_container_s_own_limits_stand_in_its_own_file(tmp_path: Path) -> None:
     write(tmp_path, "containers/c0ffee/hostconfig.json", json.dumps({"Ulimits": OWN}))
     folder = f"{tmp_path}/containers/c0ffee"
     asked = [
-        (make_evidence([]), {"Id": "c0ffee", "LogPath": f"{folder}/c0ffee-json.log"}),
-        (make_evidence([]), {"Id": "c0ffee", "LogPath": "", "HostnamePath": f"{folder}/hostname"}),
-        (make_evidence([Flag("data-root", str(tmp_path), "", 0)]), {"Id": "c0ffee"}),
-        (make_evidence([], json.dumps({"data-root": str(tmp_path)})), {"Id": "c0ffee"}),
+        (make_docker([]), {"Id": "c0ffee", "LogPath": f"{folder}/c0ffee-json.log"}),
+        (make_docker([]), {"Id": "c0ffee", "LogPath": "", "HostnamePath": f"{folder}/hostname"}),
+        (make_docker([Flag("data-root", str(tmp_path), "", 0)]), {"Id": "c0ffee"}),
+        (make_docker([], json.dumps({"data-root": str(tmp_path)})), {"Id": "c0ffee"}),
     ]
-    for evidence, details in asked:
-        assert evidence.read_own_ulimits(details) == {"nofile": Rlimit(700, 800)}
+    for look, details in asked:
+        assert look.read_own_ulimits(details) == {"nofile": Rlimit(700, 800)}
     other = {"Id": "beef", "HostnamePath": f"{folder}/hostname"}  # --net=container:c0ffee
-    assert make_evidence([], "{").read_own_ulimits(other) is None
+    assert make_docker([], "{").read_own_ulimits(other) is None
 
 
 def test_a_file_that_is_not_read_yet_lets_no_container_live_on() -> None:
     """What daemon.json says of live-restore counts for nothing; who does not answer stops them."""
-    evidence = make_evidence([Flag("live-restore", "", "", 0)], '{"live-restore": true}')
-    evidence.address = "/nonexistent"
-    assert evidence.live_restore is False
+    look = make_docker([Flag("live-restore", "", "", 0)], '{"live-restore": true}')
+    look.address = "/nonexistent"
+    assert look.live_restore is False
 
 
 def test_what_a_container_was_started_with(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

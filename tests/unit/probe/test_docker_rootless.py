@@ -8,14 +8,14 @@ import pwd
 import socket
 from pathlib import Path
 
-from mlhost_limits.docker.rootless_read import RootlessEvidence
+from mlhost_limits.docker.rootless_read import RootlessRead
 from mlhost_limits.host.process import read_process
 
 ME = os.getuid()
 NAME = pwd.getpwuid(ME).pw_name
 
 
-def look(proc: Path, command: str = "dockerd", **environment: str) -> RootlessEvidence:
+def look(proc: Path, command: str = "dockerd", **environment: str) -> RootlessRead:
     """Look at a dockerd of this process's user, which is this process."""
     folder = proc / str(os.getpid())
     folder.mkdir()
@@ -23,7 +23,7 @@ def look(proc: Path, command: str = "dockerd", **environment: str) -> RootlessEv
     (folder / "environ").write_text("".join(f"{k}={v}\0" for k, v in environment.items()))
     for name in ("stat", "cgroup"):
         (folder / name).write_bytes(Path(f"/proc/self/{name}").read_bytes())
-    return RootlessEvidence(read_process(os.getpid()), str(proc))
+    return RootlessRead(read_process(os.getpid()), str(proc))
 
 
 def test_files_and_socket_are_those_of_its_environment(tmp_path: Path) -> None:

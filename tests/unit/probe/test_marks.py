@@ -35,7 +35,7 @@ def test_a_number_that_another_process_has_now_saves_nothing() -> None:
 
 
 def test_a_zombie_is_dead() -> None:
-    code = "from mlhost_limits.probe.marks import make_mark; print(make_mark())"
+    code = "from mlhost_limits.host.marks import make_mark; print(make_mark())"
     script = f"import tests.conftest\n{code}"
     process = subprocess.Popen([sys.executable, "-c", script], cwd=LIBRARY, stdout=subprocess.PIPE)
     assert process.stdout

@@ -8,15 +8,14 @@ from pathlib import Path
 import pytest
 from mlhost_limits import provision_others
 from mlhost_limits.containerd.plan import OURS
+from mlhost_limits.core.policy import Policy
+from mlhost_limits.core.provision_options import Options
 from mlhost_limits.core.section import Section
 from mlhost_limits.docker.dockerd_flags import CONFIG_PATH
 from mlhost_limits.docker.policy import DockerPolicy
 from mlhost_limits.docker.record import find_record_path
-from mlhost_limits.own_sections import find_own_sections
 from mlhost_limits.places import PLACES, PROVISIONED
 from mlhost_limits.podman.containers_conf import OWN
-from mlhost_limits.provision_options import Options
-from mlhost_limits.schema import Policy
 from mlhost_limits.services.plan import USER_CONF, find_target
 from mlhost_limits.shared_memory.model import FSTAB
 from mlhost_limits.slurm.plan import DROP_IN
@@ -37,11 +36,14 @@ MADE = {
     ("section", "path"), [(name, path) for name, paths in MADE.items() for path in paths]
 )
 def test_a_file_of_ours_tells_of_its_section(tmp_path: Path, section: str, path: str) -> None:
-    assert find_own_sections(str(tmp_path)) == set()
+    def find() -> set[str]:
+        return {place.name for place in PLACES if place.is_made(str(tmp_path))}
+
+    assert find() == set()
     for file, text in ((SLURM_CONF, "x\n"), (FSTAB, "x\n"), (path, BLOCK)):
         (tmp_path / file.lstrip("/")).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / file.lstrip("/")).write_text(text)
-    assert find_own_sections(str(tmp_path)) == {section}
+    assert find() == {section}
 
 
 @pytest.mark.parametrize("made", [True, False])
@@ -57,12 +59,11 @@ def test_a_section_that_nobody_asks_for_any_more_is_taken_back(
 
         return note
 
-    own = set(PROVISIONED) if made else set()
-    monkeypatch.setattr("mlhost_limits.own_sections.find_own_sections", lambda: own)
     for place in PLACES:
+        monkeypatch.setattr(type(place), "is_made", lambda _place, _root: made)
         monkeypatch.setattr(type(place), "prepare", staticmethod(prepare(place.name)))
     options = Options(sections=tuple(name for name in PROVISIONED if name != "podman"))
-    policy = Policy(docker=DockerPolicy({}, 2**30))
+    policy = Policy({"docker": DockerPolicy({}, 2**30)})
     sections = list(provision_others.prepare_others(policy, options, None))
     others = dict.fromkeys(("services", "containerd", "slurm", "shared_memory"), True)
     assert asked == {**(others if made else {}), "docker": False}
@@ -71,7 +72,8 @@ def test_a_section_that_nobody_asks_for_any_more_is_taken_back(
 
 def test_what_is_taken_back_asks_for_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     """On a host without any file of ours that changes nothing."""
-    monkeypatch.setattr("mlhost_limits.own_sections.find_own_sections", lambda: set(PROVISIONED))
+    for place in PLACES:
+        monkeypatch.setattr(type(place), "is_made", lambda _place, _root: True)
     for section in provision_others.prepare_others(Policy(), Options(check_mode=True), None):
         assert section.plan.edits == ()
         assert section.plan.problems == ()

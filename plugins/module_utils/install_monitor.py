@@ -10,18 +10,13 @@ import sys
 from functools import partial
 from typing import NamedTuple
 
-from ..core.edit import Edit
-from ..core.plan import HostPlan, SectionPlan
-from ..core.reader import PolicyError
-from ..host.image import is_booted
-from ..host.program import run_program
-from ..schema import load_policy, merge_profile
-from ..sessions.settle import apply_plans
-from ..write.lock import only_run
-from ..write.systemctl import reload_units, systemctl
-from ..write.textfile import read_written, remove_written
-from .paths import POLICY
-from .plan import (
+from .core.edit import Edit
+from .core.plan import HostPlan, SectionPlan
+from .core.reader import PolicyError
+from .host.image import is_booted
+from .host.program import run_program
+from .node.paths import POLICY
+from .node.plan import (
     FIRST_BOOT,
     HEALTH,
     METRICS,
@@ -32,7 +27,12 @@ from .plan import (
     Monitor,
     plan_monitor,
 )
-from .zipapp import build_zipapp, is_of, read_library
+from .node.zipapp_read import build_zipapp, is_of, read_library
+from .schema import load_policy, merge_profile
+from .sessions.settle import apply_plans
+from .write.lock import only_run
+from .write.systemctl import reload_units, systemctl
+from .write.textfile import read_written, remove_written
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -107,7 +107,7 @@ def _with_policy(policy: object, profile: str, wanted: Monitor) -> Monitor:
     whole.pop("training", None)  # A run is judged before it starts, not a node every minutes.
     text = json.dumps(whole, indent=2) + "\n"
     load_policy(json.loads(text), "none")
-    uses_net = any(key.startswith("net.") for key in loaded.kernel)
+    uses_net = any(key.startswith("net.") for key in loaded.get("kernel") or ())
     return wanted._replace(policy=text, uses_net=uses_net)
 
 

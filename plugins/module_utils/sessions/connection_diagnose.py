@@ -8,10 +8,11 @@ import pwd
 
 from ..core.cause import Cause
 from ..core.finding import FAIL, PASS, judge_limits
+from ..host.look import Look, format_time
 from ..host.process import read_parent, read_process, read_start_time
 from ..host.users import read_user
 from .connection_causes import Connection, find_connection_causes
-from .evidence import Evidence, format_time
+from .host_read import SessionsRead
 from .rules import find_limits
 
 TYPE_CHECKING = False
@@ -35,7 +36,7 @@ def explain_connection(
     rules: tuple[SessionRule, ...],
     findings: Sequence[Finding],
     own: Mapping[str, Rlimit],
-    evidence: Evidence,
+    look: Look,
 ) -> list[Cause]:
     """Return why this process has less than a fresh session of its user, which has enough.
 
@@ -58,7 +59,9 @@ def explain_connection(
         and (finding.requirement.item, finding.requirement.bound) in passed
     ]
     started = read_start_time(opener)
-    newer = [path for path in evidence.limits_files if os.stat(path).st_mtime > started]
+    newer = [
+        path for path in look.at(SessionsRead).limits_files if os.stat(path).st_mtime > started
+    ]
     facts = Connection(opener.comm, opener.pid, format_time(started), tuple(newer))
     return find_connection_causes(short, facts)
 

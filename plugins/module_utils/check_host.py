@@ -22,8 +22,7 @@ from .core.report import format_failures, format_report, format_verdict, note_wo
 from .core.rlimit import ITEMS, format_quantity
 from .host.image import is_image, will_boot
 from .host.process import read_limits
-from .places import PLACES, SECTIONS
-from .sessions.evidence import Evidence
+from .places import PLACES, SECTIONS, look_at_host
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -31,9 +30,11 @@ if TYPE_CHECKING:
 
     from .core.cause import Cause
     from .core.check_options import Options
+    from .core.policy import Policy
     from .core.rlimit import Rlimit
     from .core.waivers_policy import Waiver
-    from .schema import Policy
+    from .host.look import Look
+    from .sessions.policy import SessionRule
 
 _LONGEST_REASON = 300
 _RUN = "training"
@@ -88,7 +89,7 @@ class CheckResult(NamedTuple):
         }
 
 
-def check_host(policy: Policy, options: Options, evidence: Evidence | None = None) -> CheckResult:
+def check_host(policy: Policy, options: Options, look: Look | None = None) -> CheckResult:
     """Return every requirement of the policy, judged by what this host does now.
 
     :func:`check_within` does the same within a time limit.
@@ -96,14 +97,14 @@ def check_host(policy: Policy, options: Options, evidence: Evidence | None = Non
     :raises PolicyError: If the policy states nothing for any of the sections: that is never green.
     """
     require_stated(policy, options)
-    evidence = evidence or Evidence()
+    look = look or look_at_host()
     findings: list[Finding] = []
     if is_unbooted(options):
         findings += look_at_image(policy, options)
     else:
         for name in list_sections(options):
-            findings += look_at_section(name, policy, options, evidence)
-    return conclude(policy, options, *finish_findings(policy, options, findings, evidence))
+            findings += look_at_section(name, policy, options, look)
+    return conclude(policy, options, *finish_findings(policy, options, findings, look))
 
 
 def require_stated(policy: Policy, options: Options) -> None:
@@ -111,7 +112,7 @@ def require_stated(policy: Policy, options: Options) -> None:
 
     :raises PolicyError: If so.
     """
-    stated = [place.name for place in PLACES if place.is_stated(policy)]
+    stated = list(policy.asked)
     asked = [name for name in SECTIONS if options.wants(name)]
     if asked and not any(name in stated for name in asked):
         names = join_names(asked)
@@ -123,14 +124,12 @@ def list_sections(options: Options) -> list[str]:
     return [name for name in SECTIONS if options.wants(name)]
 
 
-def look_at_section(
-    name: str, policy: Policy, options: Options, evidence: Evidence
-) -> Iterator[Finding]:
+def look_at_section(name: str, policy: Policy, options: Options, look: Look) -> Iterator[Finding]:
     """Yield what was found in one section; that it could not be looked at, if it crashes."""
     place = PLACES[SECTIONS.index(name)]
     try:
-        if place.is_stated(policy):
-            yield from place.check(place.find_asked(policy), options, evidence)
+        if name in policy.asked:
+            yield from place.check(policy.get(name), options, look)
     except PolicyError:
         raise
     except Exception as error:  # One section must not take the others with it.
@@ -142,13 +141,13 @@ def look_at_section(
 
 def look_at_image(policy: Policy, options: Options) -> Iterator[Finding]:
     """Yield what the files of an image foretell."""
-    from .image import check_image  # A host that runs needs none of it.
+    from .check_image import check_image  # A host that runs needs none of it.
 
     yield from check_image(policy, options, options.root or "/")
 
 
 def finish_findings(
-    policy: Policy, options: Options, findings: list[Finding], evidence: Evidence
+    policy: Policy, options: Options, findings: list[Finding], look: Look
 ) -> tuple[list[Finding], Sequence[Cause]]:
     """Return the findings with who else writes the files at fault, and why this connection lacks.
 
@@ -159,7 +158,7 @@ def finish_findings(
 
         findings = name_writers(findings, options.root or "/")
     own = {} if is_unbooted(options) else read_limits("self")
-    return findings, _explain_connection(policy, findings, own, evidence)
+    return findings, _explain_connection(policy, findings, own, look)
 
 
 def conclude(
@@ -196,16 +195,17 @@ def _waive(
 
 
 def _explain_connection(
-    policy: Policy, findings: list[Finding], own: Mapping[str, Rlimit], evidence: Evidence
+    policy: Policy, findings: list[Finding], own: Mapping[str, Rlimit], look: Look
 ) -> Sequence[Cause]:
     """Return why this connection has less than a fresh session; that is no finding."""
-    rules = [limit for rule in policy.sessions for limit in rule.limits.items()]
+    sessions: tuple[SessionRule, ...] = policy.get("sessions") or ()
+    rules = [limit for rule in sessions for limit in rule.limits.items()]
     if not any(
         limit.soft is not None and own[item].soft < limit.soft
         for item, limit in rules
         if item in own
     ):
         return ()
-    from .sessions.connection import explain_connection  # Seldom needed.
+    from .sessions.connection_diagnose import explain_connection  # Seldom needed.
 
-    return explain_connection(policy.sessions, findings, own, evidence)
+    return explain_connection(sessions, findings, own, look)

@@ -7,7 +7,7 @@ import os
 import re
 import shutil
 
-from .policy import NEEDS, SHARING, STAGES, START_METHODS
+from .training.policy import NEEDS, SHARING, STAGES, START_METHODS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -13,8 +13,8 @@ from __future__ import annotations
 import os
 import sys
 
-from .paths import POLICY
-from .state_read import FOLDER, Verdict, read_verdict
+from .node.paths import POLICY
+from .node.state_read import FOLDER, Verdict, read_verdict
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ def main(environment: Mapping[str, str] | None = None, drain_on_error: bool = Fa
     try:
         return _judge(node, is_prolog, drain_on_error)
     except BaseException as exc:  # Whatever it is, it says nothing of the node.
-        from ..host.guarded import describe_trouble
+        from .host.guarded import describe_trouble
 
         _warn(f"the check could not be made: {describe_trouble(exc)}")
         return 0 if is_prolog else 2
@@ -71,7 +71,7 @@ def _judge(node: str, is_prolog: bool, drain_on_error: bool) -> int:
 
 
 def _warn(text: str) -> None:
-    from ..core.quote import one_line
+    from .core.quote import one_line
 
     sys.stderr.write(f"{PREFIX}{one_line(text)}\n")
 
@@ -81,7 +81,7 @@ def _look() -> Verdict:
 
     :raises BlockingIOError: If another look does not end, which drains nothing.
     """
-    from .check import look_at_node  # Long, and seldom needed by a prolog.
+    from .monitor import look_at_node  # Long, and seldom needed by a prolog.
 
     try:
         return look_at_node(POLICY).verdict
@@ -93,7 +93,7 @@ def _look() -> Verdict:
 
 def _shorten(verdict: Verdict) -> str:
     """Return the reason that Slurm keeps, on one line."""
-    from ..core.quote import one_line
+    from .core.quote import one_line
 
     more = f" (and {len(verdict.failures) - 1} more)" if len(verdict.failures) > 1 else ""
     told = one_line(verdict.failures[0])
@@ -126,8 +126,8 @@ def _give_back(node: str) -> None:
 
 def _ask_state(node: str) -> tuple[str, str]:
     """Return the state of a node and the reason for it; nothing where Slurm does not say."""
-    from ..host.program import run_program
-    from ..slurm.read import find_program
+    from .host.program import run_program
+    from .slurm.read import find_program
 
     program = find_program("sinfo")
     if program is None:
@@ -140,8 +140,8 @@ def _ask_state(node: str) -> tuple[str, str]:
 
 
 def _scontrol(node: str, *words: str) -> bool:
-    from ..host.program import last_line, run_program
-    from ..slurm.read import find_program
+    from .host.program import last_line, run_program
+    from .slurm.read import find_program
 
     program = find_program("scontrol")
     if program is None:

@@ -1,21 +1,12 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""What a host's files and kernel say, each read once and only when somebody asks."""
+"""What a host's files say of sessions, each read once and only when somebody asks."""
 
 from __future__ import annotations
 
 import os
-import time
 from functools import cached_property
 
-from ..core.rlimit import RLIMITS, UNLIMITED, Rlimit
 from ..host.files import list_folder, read_os_release, read_text
-from ..host.image import is_chroot
-from ..host.process import Process, find_processes, read_limits
-from ..kernel.boot_read import BootEvidence
-from ..kernel.files_read import read_sysctl_files
-from ..kernel.read import read_sysctl
-from ..kernel.sysctl_conf import NR_OPEN_OF_KERNEL
-from ..kernel.sysctl_writes import find_lowest_nr_open
 from .base_read import find_login_daemon, read_use_pam
 from .libpam_measure import find_missing_modules
 from .limits_read import read_limits_files
@@ -27,19 +18,15 @@ from .unread import find_unread
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from ..core.declaration import Declaration
     from ..core.user import User
-    from ..docker.read import DockerEvidence
-    from ..node.usage_read import Usage
     from .limits_conf import LimitsLine
     from .pam_limits import Dialect
     from .unread import Unread
 
 
-class Evidence:
-    """One look at one host. Every property is read when it is first asked for, and kept."""
+class SessionsRead:
+    """What one host's files say of its sessions. Each is read when somebody asks, and kept."""
 
     @cached_property
     def dialect(self) -> Dialect:
@@ -113,66 +100,3 @@ class Evidence:
         :raises ValueError: If sshd would refuse its configuration.
         """
         return read_use_pam(find_login_daemon("sshd") or 0)
-
-    @cached_property
-    def processes(self) -> tuple[Process, ...]:
-        if "usages" in self.__dict__:  # They were read already, with all that they hold.
-            return tuple(one.process for one in self.usages)
-        return tuple(find_processes())
-
-    @cached_property
-    def usages(self) -> tuple[Usage, ...]:
-        from ..node.usage_read import find_usages  # Nobody but a look at a whole node asks.
-
-        return tuple(find_usages())
-
-    @cached_property
-    def limits_by_pid(self) -> Mapping[int, Mapping[str, Rlimit]]:
-        """Return the limits of processes, as far as they were read with all others."""
-        seen = self.usages if "usages" in self.__dict__ else ()
-        return {one.process.pid: one.limits for one in seen}
-
-    @cached_property
-    def nr_open(self) -> int:
-        if is_chroot():
-            return NR_OPEN_OF_KERNEL  # The one that runs is of the machine that builds this image.
-        return int(read_sysctl("fs.nr_open") or 0)
-
-    @cached_property
-    def nr_open_at_boot(self) -> int:
-        """Return the lowest fs.nr_open from now on: the running one, or what a boot gives."""
-        running = {"fs.nr_open": read_sysctl("fs.nr_open")}
-        return find_lowest_nr_open(self.sysctl_files, running) or self.nr_open
-
-    @cached_property
-    def docker(self) -> DockerEvidence:
-        from ..docker.read import DockerEvidence  # Long, and many hosts have no Docker.
-
-        return DockerEvidence()
-
-    @cached_property
-    def limits_of_pid_1(self) -> dict[str, Rlimit]:
-        if is_chroot():  # Its own first process will have all that it may raise to.
-            most = dict.fromkeys(RLIMITS, Rlimit(UNLIMITED, UNLIMITED))
-            return {**most, "nofile": Rlimit(self.nr_open, self.nr_open)}
-        return read_limits(1)
-
-    @cached_property
-    def sysctl_files(self) -> dict[str, str]:
-        return read_sysctl_files()
-
-    @cached_property
-    def boot(self) -> BootEvidence:
-        return BootEvidence(self.sysctl_files)
-
-    def find_change(self, path: str) -> str:
-        """Return when a file was last changed, as an ISO time, or nothing."""
-        try:
-            return format_time(os.stat(path).st_mtime)
-        except OSError:
-            return ""
-
-
-def format_time(seconds: float) -> str:
-    """Return a time as people and programs read it, in the host's own zone."""
-    return time.strftime("%Y-%m-%dT%H:%M:%S", time.localtime(seconds))

@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from .core.finding import UNKNOWN, Requirement
 from .core.forecast import Forecast, tell
+from .host.tree import Tree
 from .places import PLACES
-from .sessions.tree_read import Tree
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from .core.check_options import Options
     from .core.finding import Finding
-    from .schema import Policy
+    from .core.policy import Policy
 
 
 def check_image(policy: Policy, options: Options, root: str) -> Iterator[Finding]:
@@ -28,9 +28,9 @@ def check_image(policy: Policy, options: Options, root: str) -> Iterator[Finding
     tree = Tree(root)
     rest = []
     for place in PLACES:
-        if not options.wants(place.name) or not place.is_stated(policy):
+        if not options.wants(place.name) or place.name not in policy.asked:
             continue
-        foretold = place.foresee(place.find_asked(policy), options, tree)
+        foretold = place.foresee(policy.get(place.name), options, tree)
         if foretold is None:
             rest.append((Requirement(place.name, "all", "value"), Forecast(UNKNOWN)))
         for wanted, forecast in foretold or ():

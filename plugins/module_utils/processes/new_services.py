@@ -6,14 +6,14 @@ from __future__ import annotations
 from ..core.cause import Cause, cite
 from ..core.remedy import Remedy
 from ..core.rlimit import Rlimit
-from ..processes.causes import Verdict, find_start_causes, finish, format_pair
 from ..systemd.model import UnitFacts, predict_unit, rank_statements
 from ..systemd.want import declare, is_enough
+from .causes import Verdict, find_start_causes, finish, format_pair
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ..core.reader import Limit
-    from ..processes.causes import Commands
+    from .causes import Commands
 
 _FAILED = Rlimit(0, 0)
 

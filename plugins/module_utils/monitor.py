@@ -8,25 +8,24 @@ import time
 from functools import partial
 from typing import NamedTuple
 
-from ..check_within import check_within
-from ..core.check_options import Options
-from ..core.finding import PASS, find_unlooked
-from ..core.report import format_report
-from ..host.guarded import run_guarded
-from ..host.scratch import find_parent, sweep
-from ..host.users import name_user
-from ..places import SECTIONS
-from ..policy_file import read_policy
-from ..schema import load_policy
-from ..sessions.evidence import Evidence
-from ..write.lock import only_run
-from ..write.textfile import replace_text
-from .load import group_loads
-from .metrics import Run, describe_node, describe_run
-from .metrics_text import format_metrics
-from .state_read import FOLDER, STATE, Kept, Verdict, format_state, read_kept, stamp_policy
-from .usage_read import find_loads, read_files
-from .verdict import judge_node
+from .check_within import check_within
+from .core.check_options import Options
+from .core.finding import PASS, find_unlooked
+from .core.report import format_report
+from .host.guarded import run_guarded
+from .host.scratch import find_parent, sweep
+from .host.users import name_user
+from .node.load import group_loads
+from .node.metrics import Run, describe_node, describe_run
+from .node.metrics_text import format_metrics
+from .node.state_read import FOLDER, STATE, Kept, Verdict, format_state, read_kept, stamp_policy
+from .node.usage_read import find_loads, find_usages, read_files
+from .node.verdict import judge_node
+from .places import SECTIONS, look_at_host
+from .policy_file import read_policy
+from .schema import load_policy
+from .write.lock import only_run
+from .write.textfile import replace_text
 
 LOCK = f"{FOLDER}/node.lock"
 PATIENCE = 30.0
@@ -37,7 +36,7 @@ _RUN = "training"
 _SHARE = 0.8  # Of the deadline, for the look itself.
 
 
-class Look(NamedTuple):
+class NodeLook(NamedTuple):
     """What one look found: for people, and what is to be made of it."""
 
     lines: list[str]
@@ -57,7 +56,7 @@ class _Result(NamedTuple):
 
 def look_at_node(
     policy_file: str, metrics: str = "", canary: str = "never", seconds: float = DEADLINE
-) -> Look:
+) -> NodeLook:
     """Check this node, and keep the verdict; and write metrics where a path is given.
 
     Looks one at a time, each in a child. Where that ends in whatever way before it has looked, the
@@ -74,14 +73,14 @@ def look_at_node(
             text = _describe_failure(time.monotonic() - begun, kept)
             verdict = Verdict("error", (f"the check could not be made: {problem}",))
             _keep(format_state(verdict, _stamp(policy_file), kept=kept), metrics, text)
-            return Look([], verdict)
+            return NodeLook([], verdict)
         found = _Result(*value)
         verdict = Verdict(found.status, tuple(found.failures), tuple(found.warnings))
         stamp = _stamp(policy_file)
         short = tuple((one, two, three) for one, two, three in found.short)
         state = format_state(verdict, stamp, kept=Kept(time.time(), short, tuple(stamp)))
         _keep(state, metrics, found.metrics)
-    return Look(found.lines, verdict)
+    return NodeLook(found.lines, verdict)
 
 
 def _keep(state: str, metrics: str, text: str) -> None:
@@ -114,11 +113,12 @@ def _look(policy_file: str, canary: str, kept: Kept, seconds: float) -> _Result:
     read = read_policy(policy_file, accepts_yaml=False)
     policy = load_policy(read.root, "none", told=read.problems)
     sweep(find_parent())
-    evidence = Evidence()
-    usages = evidence.usages
+    usages = tuple(find_usages())
+    limits = {one.process.pid: one.limits for one in usages}
+    look = look_at_host([one.process for one in usages], limits)
     sections = tuple(name for name in SECTIONS if name != _RUN)
     options = Options(sections, canary=canary, time_limit=_SHARE * seconds)
-    findings = check_within(policy, options, evidence).findings
+    findings = check_within(policy, options, look).findings
     judged = judge_node(findings, kept.short)
     unlooked = find_unlooked(findings)
     if judged.status == PASS and unlooked:

@@ -14,10 +14,10 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from ..check import CheckResult
-    from .loader import Plan
-    from .survey import Survey
-    from .watch import DescriptorWatch
+    from .check_host import CheckResult
+    from .training.loader import Plan
+    from .training.survey_read import Survey
+    from .training.watch_read import DescriptorWatch
 
 _RAISED = {"nofile": resource.RLIMIT_NOFILE, "memlock": resource.RLIMIT_MEMLOCK}
 _HIGHEST_NOFILE = 2**20
@@ -95,8 +95,8 @@ def plan_workers(wanted: int | None = None, **run: object) -> Plan:
     :param run: Keys of the policy's section ``training``. ``base`` is by default what is open now.
     :raises ValueError: With all that is wrong with them.
     """
-    from .loader import CPUS, bound_by_cpus
-    from .loader import plan_workers as plan
+    from .training.loader import CPUS, bound_by_cpus
+    from .training.loader import plan_workers as plan
 
     survey = _survey({"workers": 1, **run})
     bounds = [bound for bound in survey.bounds if bound.name != CPUS]
@@ -107,18 +107,18 @@ def plan_workers(wanted: int | None = None, **run: object) -> Plan:
 
 def _survey(run: Mapping[str, object]) -> Survey:
     """Return a look at this process, without opening a session or starting anything."""
-    from ..core.check_options import Options
-    from ..core.reader import PolicyError
-    from ..sessions.evidence import Evidence
-    from .policy import read_training
-    from .survey import Survey
-    from .watch import count_descriptors
+    from .core.check_options import Options
+    from .core.reader import PolicyError
+    from .host.look import Look
+    from .training.policy import read_training
+    from .training.survey_read import Survey
+    from .training.watch_read import count_descriptors
 
     problems: list[str] = []
     training = read_training({"base": count_descriptors(), **run}, problems)
     if problems or training is None:
         raise PolicyError(problems)
-    return Survey(training, Options(probe="predict", canary="never"), Evidence())
+    return Survey(training, Options(probe="predict", canary="never"), Look())
 
 
 def check(
@@ -133,10 +133,10 @@ def check(
     :raises RunRefusedError: With the report, where the run would not survive.
     :raises ValueError: With all that is wrong with the keys, or missing.
     """
-    from ..check import check_host
-    from ..core.check_options import Options
-    from ..schema import load_policy
-    from .watch import count_descriptors
+    from .check_host import check_host
+    from .core.check_options import Options
+    from .schema import load_policy
+    from .training.watch_read import count_descriptors
 
     policy = load_policy({"training": {"base": count_descriptors(), **run}}, profile, run=True)
     options = Options(sections=("training",), probe="predict", canary="never")
@@ -155,6 +155,6 @@ def watch_descriptors(
 
     :param warn: What is called with the sentence; by default the logger ``mlhost_limits``.
     """
-    from .watch import DescriptorWatch
+    from .training.watch_read import DescriptorWatch
 
     return DescriptorWatch(threshold, seconds, warn)

@@ -9,9 +9,8 @@ from typing import NamedTuple
 from ..core.line_edit import as_user
 from ..core.reader import Limit
 from ..core.rlimit import UNLIMITED, Rlimit
+from ..host.look import format_time
 from ..host.process import read_limits, read_start_time
-from ..services.causes import explain_new
-from ..sessions.evidence import format_time
 from ..systemd.causes import find_unit_causes
 from ..systemd.model import UnitFacts, find_user_defaults, outlive_boot, predict_unit
 from ..systemd.read import (
@@ -33,6 +32,7 @@ from .causes import (
     format_pair,
 )
 from .logins_read import find_session_change
+from .new_services import explain_new
 from .old_session_causes import START_AGAIN, blame_user_manager
 from .read import can_set_limits, find_ancestors, find_main, find_starters
 
@@ -127,7 +127,7 @@ def _look_closely(seen: Seen, scene: Scene, world: World) -> Run:
         if 0 < shown.loaded_at < started:
             path, changed = "", 0.0  # It was started with what the manager still has.
     if facts.pam and not changed:
-        path, changed = find_session_change(world.evidence, started)
+        path, changed = find_session_change(world.look, started)
     settings = merge_units(facts.files.main, facts.files.dropins)
     return Run(
         process.pid,
@@ -157,7 +157,7 @@ def judge_user_unit(seen: Seen, unit: str, uid: int, world: World) -> dict[str, 
     if manager is None:
         return told
     try:
-        facts = gather_user_unit(unit, uid, read_limits(manager.pid), world.evidence)
+        facts = gather_user_unit(unit, uid, read_limits(manager.pid), world.look)
         call = name_caller(uid)
     except (KeyError, OSError, ValueError):
         return told
@@ -192,7 +192,7 @@ def judge_user_default(seen: Seen, uid: int, world: World) -> dict[str, Verdict]
     if manager is None or known is None:
         return {}
     own = read_limits(manager.pid)
-    facts = gather_user_default(uid, own, world.evidence)
+    facts = gather_user_default(uid, own, world.look)
     reload: Commands = (name_caller(uid)("daemon-reload"),)
     booted = _under(facts._replace(files=outlive_boot(facts.files)), known[1])
     scene = Scene(facts, booted, reload, (), uid)
@@ -213,7 +213,7 @@ def find_given_of_user(uid: int, world: World) -> dict[str, Rlimit]:
     """Return what root's files alone give a new service of a user; nothing where that is open."""
     known = world.find_unit(f"user@{uid}.service")
     try:
-        return predict_given(uid, known[0], world.evidence) if known else {}
+        return predict_given(uid, known[0], world.look) if known else {}
     except (OSError, ValueError):
         return {}
 

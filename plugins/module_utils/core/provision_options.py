@@ -5,8 +5,17 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from .kernel.sysctl_conf import DROP_IN as KERNEL_FILE
-from .sessions.pam_limits import DROP_IN as SESSIONS_FILE
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+
+class Switch(NamedTuple):
+    """An option of ``provision`` that concerns one place alone, as its argument spec has it."""
+
+    type: str
+    default: object
 
 
 class Options(NamedTuple):
@@ -16,14 +25,9 @@ class Options(NamedTuple):
     """``None`` for every one."""
     absent: bool = False
     override: bool = False
-    sessions_file: str = SESSIONS_FILE
-    kernel_file: str = KERNEL_FILE
-    services_restart: tuple[str, ...] = ()
-    docker_restart: bool = False
-    containerd_restart: bool = False
-    slurm_restart: bool = False
-    slurm_conf: bool = False
     check_mode: bool = False
+    switches: Mapping[str, Any] = {}
+    """What a run chooses of the places' switches, by name."""
 
     def wants(self, name: str) -> bool:
         """Tell whether a section is asked for."""

@@ -33,7 +33,7 @@ from .shm_read import read_free
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ..core.check_options import Options
-    from ..sessions.evidence import Evidence
+    from ..host.look import Look
     from .policy import Training
 
 SHM_SIZE = "shm_size"
@@ -43,10 +43,10 @@ SHM_SIZE = "shm_size"
 class Survey:
     """One look at what a run needs and at what awaits it; each thing is read when it is asked."""
 
-    def __init__(self, run: Training, options: Options, evidence: Evidence) -> None:
-        self.run, self.options, self.evidence = run, options, evidence
+    def __init__(self, run: Training, options: Options, look: Look) -> None:
+        self.run, self.options, self.look = run, options, look
         self.checks = choose_checks(run)
-        self.runner = Runner(run.place, evidence)
+        self.runner = Runner(run.place, look)
         self.place = self.runner.label
         self.workers = run.workers or 0
 
@@ -72,7 +72,7 @@ class Survey:
             options = options._replace(users=(self.run.user,))
         if not self._wanted and shm is None:
             return []
-        return judge_runner(self.runner, self._wanted, shm, options, self.evidence)
+        return judge_runner(self.runner, self._wanted, shm, options, self.look)
 
     def find_limit(self, item: str) -> Rlimit | None:
         """Return the lowest limit that was seen."""

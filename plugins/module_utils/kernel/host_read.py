@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""What this host's kernel and its files of sysctl.d(5) say, each read once."""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+from ..core.rlimit import RLIMITS, UNLIMITED, Rlimit
+from ..host.image import is_chroot
+from ..host.process import read_limits
+from .boot_read import BootRead
+from .files_read import read_sysctl_files
+from .read import read_sysctl
+from .sysctl_conf import NR_OPEN_OF_KERNEL
+from .sysctl_writes import find_lowest_nr_open
+
+
+class KernelRead:
+    """One look at one kernel."""
+
+    @cached_property
+    def nr_open(self) -> int:
+        if is_chroot():
+            return NR_OPEN_OF_KERNEL  # The one that runs is of the machine that builds this image.
+        return int(read_sysctl("fs.nr_open") or 0)
+
+    @cached_property
+    def nr_open_at_boot(self) -> int:
+        """Return the lowest fs.nr_open from now on: the running one, or what a boot gives."""
+        running = {"fs.nr_open": read_sysctl("fs.nr_open")}
+        return find_lowest_nr_open(self.sysctl_files, running) or self.nr_open
+
+    @cached_property
+    def limits_of_pid_1(self) -> dict[str, Rlimit]:
+        if is_chroot():  # Its own first process will have all that it may raise to.
+            most = dict.fromkeys(RLIMITS, Rlimit(UNLIMITED, UNLIMITED))
+            return {**most, "nofile": Rlimit(self.nr_open, self.nr_open)}
+        return read_limits(1)
+
+    @cached_property
+    def sysctl_files(self) -> dict[str, str]:
+        return read_sysctl_files()
+
+    @cached_property
+    def boot(self) -> BootRead:
+        return BootRead(self.sysctl_files)
