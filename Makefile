@@ -26,7 +26,7 @@ film: .setup collection
 	@$(BIN)/python -m tests.film
 
 test: .setup collection
-	@$(BIN)/python -m tests.run
+	@$(BIN)/python -m tests.run $(if $(PLACE),--place $(PLACE))
 
 bench: .setup collection
 	@$(BIN)/python -m tests.bench

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import argparse
 import os
 import re
 import shutil
@@ -97,16 +98,29 @@ def find_pip_version() -> str:
     return match[1]
 
 
-def unit_steps() -> list[Step]:
-    coverage = [
-        "--cov=mlhost_limits.policy",
-        "--cov-branch",
-        "--cov-report=term-missing:skip-covered",
-    ]
+def find_tests(place: str, kind: str) -> list[str]:
+    """Return the files of tests of one place, or of all: ``oracle``, ``on_host`` or ``""``."""
+    paths = (TOP / "tests" / "places").glob(f"{place or '*'}/test_*.py")
+    names = sorted(str(path.relative_to(TOP)) for path in paths)
+    return [name for name in names if find_kind(name) == kind]
+
+
+def find_kind(name: str) -> str:
+    """Tell what a file of tests needs, which its name says."""
+    return next((kind for kind in ("oracle", "on_host") if name.endswith(f"_{kind}.py")), "")
+
+
+def unit_steps(place: str = "") -> list[Step]:
+    if place:
+        return _pytest("unit tests", find_tests(place, "")) + _pytest(
+            "oracle", find_tests(place, "oracle"), "-s"
+        )
+    files = find_tests("", "")
+    verbs = sorted(str(path.relative_to(TOP)) for path in (TOP / "tests/verbs").glob("test_*.py"))
     return [
-        Step("unit tests", ["pytest", "tests/unit", *coverage]),
-        Step("verbs", ["pytest", "tests/verbs"]),
-        Step("oracle", ["pytest", "tests/oracle", "-s"]),
+        Step("unit tests", ["pytest", "tests/library", "tests/project", *files]),
+        Step("verbs", ["pytest", *(name for name in verbs if not find_kind(name))]),
+        *_pytest("oracle", find_tests("", "oracle"), "-s"),
         Step("wheel", ["pytest", "tests/wheel"]),
         Step("page", ["pytest", "tests/page"]),
         Step("fuzz", ["pytest", "tests/fuzz"]),
@@ -116,34 +130,35 @@ def unit_steps() -> list[Step]:
     ]
 
 
+def _pytest(name: str, files: list[str], *options: str) -> list[Step]:
+    return [Step(name, ["pytest", *options, *files])] if files else []
+
+
 def image_step() -> Step:
     """Make the test hosts beside what needs none of them."""
     build = "python -m tests.host build --release"
     return Step("test hosts", ["sh", "-ec", "".join(f"{build} {one}\n" for one in HOSTS)])
 
 
-def host_steps() -> list[Step]:
-    logins = ["tests/host/test_session_probe.py", "tests/host/test_lockouts.py"]
-    others = [f"--ignore={path}" for path in logins]
+def host_steps(place: str = "") -> list[Step]:
+    if place:
+        return _pytest("test host", find_tests(place, "on_host"), "-s")
+    logins = find_tests("sessions", "on_host")
+    verbs = sorted(str(one.relative_to(TOP)) for one in TOP.glob("tests/verbs/*_on_host.py"))
+    others = [name for name in find_tests("", "on_host") if name not in logins]
     return [
-        Step("test host", ["pytest", "tests/host", "-s", *others]),
-        Step("logins", ["pytest", *logins, "-s"]),
+        Step("test host", ["pytest", "-s", "tests/host", *verbs, *others]),
+        Step("logins", ["pytest", "-s", *logins]),
         Step("faults", ["pytest", "tests/faults"]),
         Step("hostile", ["pytest", "tests/hostile", "-s"]),
         Step("commands of docs", ["pytest", "tests/docs", "-s"]),
     ]
 
 
-def molecule_steps() -> list[Step]:
-    return [
-        Step("molecule default", ["molecule", "test"]),
-        Step("molecule slurm", ["molecule", "test", "--scenario-name", "slurm"]),
-        Step("molecule services", ["molecule", "test", "--scenario-name", "services"]),
-        Step("molecule workspace", ["molecule", "test", "--scenario-name", "workspace"]),
-        Step("molecule podman", ["molecule", "test", "--scenario-name", "podman"]),
-        Step("molecule image", ["molecule", "test", "--scenario-name", "image"]),
-        Step("molecule monitor", ["molecule", "test", "--scenario-name", "monitor"]),
-    ]
+def molecule_steps(place: str = "") -> list[Step]:
+    scenarios = ("default", "slurm", "services", "workspace", "podman", "image", "monitor")
+    chosen = [one for one in scenarios if one == place] if place else scenarios
+    return [Step(f"molecule {one}", ["molecule", "test", "--scenario-name", one]) for one in chosen]
 
 
 STAGES = {
@@ -152,6 +167,7 @@ STAGES = {
     "host": host_steps,
     "molecule": molecule_steps,
 }
+PLACES = sorted(path.name for path in (TOP / "tests/places").iterdir() if path.is_dir())
 HOSTS = ("bookworm", "bookworm+slurm", "bookworm+podman", "bookworm+hostile")
 LANES = 2
 """A guest keeps one core busy, and so do most of the others."""
@@ -203,8 +219,10 @@ def summarise(text: str) -> str:
     return "; ".join(line[:70] for line in counts[-2:])
 
 
-def list_steps(stages: Sequence[str]) -> list[Step]:
+def list_steps(stages: Sequence[str], place: str = "") -> list[Step]:
     """Return the steps of some stages in their order; the test hosts are made beside the first."""
+    if place:
+        return [step for steps in (unit_steps, host_steps, molecule_steps) for step in steps(place)]
     steps = [step for name in stages for step in STAGES[name]()]
     return [image_step(), *steps] if {"host", "molecule"} & set(stages) else steps
 
@@ -215,13 +233,16 @@ def run_steps(steps: Sequence[Step]) -> list[Result]:
         return list(pool.map(lambda step: run_step(step, failed), steps))
 
 
-def main(names: list[str]) -> int:
+def main(words: list[str]) -> int:
     """Run the stages, all by default; the last line has the form that machines look for."""
-    unknown = [name for name in names if name not in STAGES]
+    parser = argparse.ArgumentParser(prog="python -m tests.run", description=__doc__)
+    parser.add_argument("stages", nargs="*", metavar="STAGE", help=", ".join(STAGES))
+    parser.add_argument("--place", choices=PLACES, default="", help="only what concerns one place")
+    given = parser.parse_args(words)
+    unknown = [name for name in given.stages if name not in STAGES]
     if unknown:
-        print(f"no stage {', '.join(unknown)}; accepted are {', '.join(STAGES)}")
-        return 2
-    done = run_steps(list_steps(names or list(STAGES)))
+        parser.error(f"no stage {', '.join(unknown)}; accepted are {', '.join(STAGES)}")
+    done = run_steps(list_steps(given.stages or list(STAGES), given.place))
     slowest = sorted(done, key=lambda one: one.seconds, reverse=True)[:_SLOWEST]
     print("slowest: " + ", ".join(f"{one.name} {one.seconds:.0f} s" for one in slowest))
     failed = sum(not one.passed for one in done)

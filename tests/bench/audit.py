@@ -14,7 +14,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from plugins.module_utils.policy.audit import HostResult
+from plugins.module_utils.fleet import HostResult
 
 FLEETS = (1000, 10000)
 _ROUNDS = 5

@@ -17,7 +17,7 @@ import time
 from pathlib import Path
 
 from tests.conftest import load_library
-from tests.unit.policy.archives import make_pt, make_safetensors
+from tests.worlds.archives import make_pt, make_safetensors
 
 
 def main() -> int:

@@ -14,7 +14,8 @@ from typing import Any
 
 import pytest
 import yaml
-from mlhost_limits.schema import SECTIONS, load_policy
+from mlhost_limits.policy_keys import list_sections
+from mlhost_limits.schema import load_policy
 
 from .markdown import PROMPT, SHELL, Block, find_indented
 from .plan import TOP, find_documents, read_blocks
@@ -80,7 +81,7 @@ def test_a_policy_is_accepted(path: str, block: Block) -> None:
     if is_play(data) or is_task(data):
         return
     policy = data.get("limits_policy", data)
-    assert set(policy) <= set(SECTIONS), f"{path}:{block.line} is no policy, play or task"
+    assert set(policy) <= set(list_sections()), f"{path}:{block.line} is no policy, play or task"
     load_policy(policy, "training")
 
 

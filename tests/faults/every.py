@@ -7,23 +7,21 @@ import itertools
 import random
 from collections.abc import Collection, Sequence
 
-from . import (
-    of_connections,
-    of_containerd,
-    of_docker,
-    of_kernel,
-    of_leftovers,
-    of_limits_files,
-    of_pam,
-    of_podman,
-    of_quadlet,
-    of_rootless,
-    of_services,
-    of_shm,
-    of_slurm,
-    of_tools,
-    of_units,
-)
+from tests.places.containerd import faults as of_containerd
+from tests.places.docker import faults as of_docker
+from tests.places.docker import faults_rootless as of_rootless
+from tests.places.kernel import faults as of_kernel
+from tests.places.podman import faults as of_podman
+from tests.places.podman import faults_quadlet as of_quadlet
+from tests.places.services import faults as of_services
+from tests.places.sessions import faults as of_limits_files
+from tests.places.sessions import faults_connections as of_connections
+from tests.places.sessions import faults_pam as of_pam
+from tests.places.shared_memory import faults as of_shm
+from tests.places.slurm import faults as of_slurm
+from tests.places.systemd import faults as of_units
+
+from . import of_leftovers, of_tools
 from .fault import Fault, are_compatible
 
 _ROOMS = (

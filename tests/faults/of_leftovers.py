@@ -3,9 +3,10 @@
 
 from __future__ import annotations
 
+from tests.places.sessions.faults import OURS
+
 from .base import LIMITS
 from .fault import Culprit, Fault, Policy, write
-from .of_limits_files import OURS
 
 HIDE, RESTORE = f"mv {OURS} /root/", f"mv /root/90-mlhost.conf {OURS}"
 OLD = "older|before|since|start|session"

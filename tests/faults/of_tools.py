@@ -3,11 +3,12 @@
 
 from __future__ import annotations
 
+from tests.places.kernel.faults import KEY, SHOWS, WATCHES
+from tests.places.sessions.faults_pam import SHELLS
+
 from .fault import Culprit, Fault, append, write
-from .of_kernel import KEY, SHOWS, WATCHES
 from .of_leftovers import HIDE, MINE, RESTORE, required
 from .of_leftovers import SHOWS as OLD_SHOWS
-from .of_pam import SHELLS
 
 EXTRA = "tools"
 PROFILE = "/etc/tuned/site/tuned.conf"

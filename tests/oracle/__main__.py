@@ -7,10 +7,15 @@ import json
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 from .record import FIGURES
 
-WHERE = ("tests/oracle", "tests/host/test_session_probe.py")
+TOP = Path(__file__).parents[2]
+WHERE = (
+    *sorted(map(str, TOP.glob("tests/places/*/test_*_oracle.py"))),
+    "tests/places/sessions/test_measure_on_host.py",
+)
 
 
 def main() -> int:

@@ -8,8 +8,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from playwright.sync_api import Browser, Page, sync_playwright
-from plugins.module_utils.policy.audit import HostResult, read_host
 
+from plugins.module_utils.fleet import HostResult, read_host
 from plugins.plugin_utils.audit_files import write_reports
 from tests.bench.fleet import simulate
 

@@ -15,6 +15,8 @@ from .cases import CASES, LOGINS
 from .inside import Setting
 from .node import Node
 
+pytestmark = pytest.mark.root  # Mount namespaces are root's.
+
 SESSIONS = CASES["sessions"].policy
 KERNEL = CASES["kernel"].policy
 OURS = "/etc/security/limits.d/90-mlhost.conf"

@@ -12,6 +12,8 @@ from . import golden
 from .cases import CASES
 from .records import RECORDS
 
+pytestmark = pytest.mark.root  # Mount namespaces are root's.
+
 
 @pytest.mark.parametrize("name", sorted(RECORDS.keys() - CASES.keys() - {"refusals"}))
 def test_what_is_told_is_what_is_kept(name: str, tmp_path: Path) -> None:

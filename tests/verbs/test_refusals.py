@@ -14,6 +14,8 @@ from .node import Node
 from .refusals import REFUSALS
 from .walk import settle
 
+pytestmark = pytest.mark.root  # Mount namespaces are root's.
+
 
 @pytest.mark.parametrize("name", REFUSALS)
 def test_what_fails_writes_nothing(name: str, tmp_path: Path) -> None:

@@ -7,9 +7,13 @@ import os
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from . import library
 from .cases import CASES
 from .node import Node
+
+pytestmark = pytest.mark.root  # Mount namespaces are root's.
 
 
 def read_shm_after(policy: dict[str, Any]) -> list[int]:

@@ -1,0 +1,205 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What has a say in a sysctl at boot has it in the order in which a host starts."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from mlhost_limits.core.finding import FAIL, PASS, UNKNOWN, Requirement
+from mlhost_limits.kernel.lines import list_read_lines, list_unread_lines
+from mlhost_limits.kernel.model import (
+    Forecast,
+    find_defaults,
+    find_module,
+    find_start,
+    judge_forecast,
+    predict_boot,
+)
+from mlhost_limits.kernel.sysctl_conf import FILE_MAX_OF_SYSTEMD, NR_OPEN_OF_SYSTEMD
+
+from tests.worlds.kernel_world import MAPS, PROFILE, World
+
+D, LIB = "/etc/sysctl.d", "/usr/lib/sysctl.d"
+FILE_MAX, NR_OPEN = str(FILE_MAX_OF_SYSTEMD), str(NR_OPEN_OF_SYSTEMD)
+NEEDED = Requirement("kernel", MAPS, "value", 100)
+RC = "/etc/rc.local"
+
+
+@pytest.mark.parametrize(
+    ("key", "running", "raises_nr_open", "raises_file_max", "expected"),
+    [
+        ("fs.file-max", 5, None, True, (FILE_MAX,)),
+        ("fs.file-max", FILE_MAX_OF_SYSTEMD, None, False, (FILE_MAX,)),
+        ("fs.file-max", 5, None, False, ()),
+        ("fs.nr_open", 5, False, True, ("1048576",)),
+        ("fs.nr_open", NR_OPEN_OF_SYSTEMD, False, True, ("1048576",)),
+        ("fs.nr_open", 5, True, True, (NR_OPEN,)),
+        ("fs.nr_open", 5, None, True, ("1048576", NR_OPEN)),
+        ("fs.nr_open", NR_OPEN_OF_SYSTEMD, None, True, (NR_OPEN,)),
+        (MAPS, 5, None, False, ("65530",)),
+        ("net.core.somaxconn", 5, None, False, ("128", "4096")),
+        ("vm.overcommit_memory", 5, None, False, ()),
+    ],
+)
+def test_where_nobody_states_a_key(
+    key: str,
+    running: int,
+    raises_nr_open: bool | None,
+    raises_file_max: bool,
+    expected: tuple[str, ...],
+) -> None:
+    assert find_defaults(key, running, raises_nr_open, raises_file_max) == expected
+
+
+@pytest.mark.parametrize(
+    ("key", "line", "defaults", "expected"),
+    [
+        (MAPS, "quiet", ("65530",), "65530"),
+        (MAPS, f"a sysctl.{MAPS}=7 b sysctl.{MAPS}=8", ("65530",), "8"),
+        (MAPS, "sysctl.vm/max_map_count=0x10", ("65530",), "16"),
+        (MAPS, f"{MAPS}=7", ("65530",), "65530"),
+        (MAPS, f"sysctl.{MAPS}=many", ("65530",), "65530"),
+        ("fs.file-max", "sysctl.fs.file-max=7", (FILE_MAX,), FILE_MAX),
+        ("fs.file-max", "sysctl.fs.file-max=7", (), "7"),
+        ("fs.nr_open", "sysctl.fs.nr_open=70", (NR_OPEN,), NR_OPEN),
+        ("fs.nr_open", "sysctl.fs.nr_open=2000000000", (NR_OPEN,), "2000000000"),
+        ("fs.nr_open", "sysctl.fs.nr_open=70", ("1048576",), "70"),
+    ],
+)
+def test_the_command_line_counts_where_systemd_does_not_raise_the_key(
+    key: str, line: str, defaults: tuple[str, ...], expected: str, tmp_path: Path
+) -> None:
+    facts = World(tmp_path, {}, "1", key, command_line=line, defaults=defaults).gather()
+    assert find_start(facts).values == (expected,)
+
+
+@pytest.mark.parametrize(
+    ("profile", "defaults", "expected"),
+    [
+        ("= 7", ("5",), ("7",)),
+        ("= >7", ("5",), ("7",)),
+        ("= >7", ("9",), ("9",)),
+        ("= <7", ("9",), ("7",)),
+        ("= >7", ("9", "5"), ("9", "7")),
+        ("= >7", (), ()),
+        ("= ${x}", ("5",), ()),
+        ("= >many", ("5",), ()),
+    ],
+)
+def test_tuned_may_only_raise_or_only_lower(
+    profile: str, defaults: tuple[str, ...], expected: tuple[str, ...], tmp_path: Path
+) -> None:
+    world = World(tmp_path, {PROFILE: f"[sysctl]\n{MAPS} {profile}\n"}, "1", defaults=defaults)
+    assert predict_boot(world.gather()).values == expected
+
+
+@pytest.mark.parametrize(
+    ("files", "expected"),
+    [
+        ({f"{D}/a.conf": "7", f"{LIB}/z.conf": "8"}, "7"),  # It leaves those of packages alone.
+        ({f"{D}/a.conf": "7", "/run/sysctl.d/a.conf": "8"}, "8"),  # /run comes first for it.
+        ({f"{D}/a.conf": "7", "/run/sysctl.d/b.conf": "8"}, "8"),
+        ({f"{D}/z.conf": "7", "/etc/sysctl.conf": "8"}, "8"),
+        ({f"{LIB}/z.conf": "8"}, "5"),
+    ],
+)
+def test_tuned_reads_files_in_an_order_of_its_own(
+    files: dict[str, str], expected: str, tmp_path: Path
+) -> None:
+    texts = {path: f"{MAPS} = {value}\n" for path, value in files.items()}
+    world = World(tmp_path, {**texts, PROFILE: f"[sysctl]\n{MAPS} = 5\n"}, "1")
+    assert predict_boot(world.gather()).values == (expected,)
+
+
+@pytest.mark.parametrize(
+    ("script", "defaults", "expected"),
+    [
+        (f"sysctl -w {MAPS}=7\nsysctl -w {MAPS}=0x8", ("5",), ("8",)),
+        (f"sysctl -w {MAPS}=$N", ("5",), ()),
+        (f"sysctl -w {MAPS}=99999999999", ("5",), ("5",)),
+        ("sysctl -p", ("5",), ("5", "9")),
+        ("sysctl -p", ("9",), ("9",)),
+        ("sysctl -p", (), ()),
+        ("sysctl -p\nsysctl --system", ("9",), ("9",)),
+    ],
+)
+def test_scripts_have_the_last_word(
+    script: str, defaults: tuple[str, ...], expected: tuple[str, ...], tmp_path: Path
+) -> None:
+    files = {RC: f"#!/bin/sh\n{script}\n", "/etc/sysctl.conf": f"{MAPS} = 9\n"}
+    assert predict_boot(World(tmp_path, files, "1", defaults=defaults).gather()).values == expected
+
+
+@pytest.mark.parametrize(
+    ("running", "text", "taken", "shown"),
+    [
+        ("1", "7", True, "7"),
+        ("1", "0x10 # hex", True, "16"),
+        ("1", "-7", False, "-7"),
+        ("1", "7k", False, "7k"),
+        ("1", "2147483648", False, "2147483648"),
+        ("1 2", "a\tb", True, "a b"),
+        (None, "7k", True, "7k"),
+    ],
+)
+def test_what_the_kernel_takes(
+    running: str | None, text: str, taken: bool, shown: str, tmp_path: Path
+) -> None:
+    facts = World(tmp_path, {}, "").gather()._replace(running=running)
+    assert facts.is_taken(MAPS, text) is taken
+    assert facts.normalise(text) == shown
+
+
+def test_a_key_that_may_be_negative(tmp_path: Path) -> None:
+    facts = World(tmp_path, {}, "2", "kernel.perf_event_paranoid").gather()
+    assert facts.is_taken("", "-1")
+
+
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [((), UNKNOWN), (("99", "100"), UNKNOWN), (("99", "7"), FAIL), (("100", "101"), PASS)],
+)
+def test_every_possible_value_must_agree(values: tuple[str, ...], expected: str) -> None:
+    assert judge_forecast(NEEDED, Forecast(values)) == expected
+
+
+@pytest.mark.parametrize(
+    "wanted", [NEEDED._replace(maximum=200), Requirement("kernel", MAPS, "value", exact="5")]
+)
+def test_between_two_values_there_are_others(wanted: Requirement) -> None:
+    assert judge_forecast(wanted, Forecast(("1", "9"))) == UNKNOWN
+    assert judge_forecast(wanted, Forecast(("1",))) == FAIL
+
+
+@pytest.mark.parametrize(
+    ("key", "module"),
+    [("net.bridge.bridge-nf-call-iptables", "br_netfilter"), ("net.core.somaxconn", "")],
+)
+def test_keys_of_modules(key: str, module: str) -> None:
+    assert find_module(key) == module
+
+
+def test_a_key_of_a_module_is_only_known_once_that_is_loaded_early(tmp_path: Path) -> None:
+    key = "net.nf_conntrack_max"
+    world = World(tmp_path, {f"{D}/a.conf": f"{key} = 7\n"}, "1", key)
+    assert predict_boot(world.gather()).values == ()
+    world.write("/etc/modules-load.d/nf_conntrack.conf", "nf_conntrack\n")
+    assert predict_boot(world.gather()).values == ("7",)
+
+
+def test_lines_in_the_order_of_reading_and_those_that_are_not_read(tmp_path: Path) -> None:
+    files: dict[str, Any] = {
+        f"{D}/20-b.conf": f"{MAPS} = 2\nvm.max_map_coun? = 3\nvm.x = 1\n",
+        f"{LIB}/10-a.conf": f"{MAPS} = 1\n",
+        f"{LIB}/20-b.conf": f"{MAPS} = 9\n",
+        "/etc/sysctl.conf": f"vm.x = 1\n{MAPS} = 8\n",
+    }
+    facts = World(tmp_path, files, "1").gather()
+    assert [line.place for line in list_read_lines(facts)] == [
+        f"{LIB}/10-a.conf:1", f"{D}/20-b.conf:1", f"{D}/20-b.conf:2",
+    ]  # fmt: skip
+    assert [line.place for line in list_unread_lines(facts)] == [
+        f"{LIB}/20-b.conf:1", "/etc/sysctl.conf:2",
+    ]  # fmt: skip

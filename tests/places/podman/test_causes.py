@@ -1,0 +1,184 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The line that keeps Podman's containers from what is asked is named, with a remedy that works."""
+
+from __future__ import annotations
+
+import pytest
+from mlhost_limits.core.cause import Cause
+from mlhost_limits.core.declaration import Declaration
+from mlhost_limits.core.finding import Finding, Observation, Requirement, judge
+from mlhost_limits.core.reader import Limit
+from mlhost_limits.core.rlimit import UNLIMITED, Rlimit
+from mlhost_limits.podman.causes import (
+    PodmanFacts,
+    Unread,
+    find_podman_causes,
+    foresee,
+)
+from mlhost_limits.podman.containers_conf import (
+    DROP_INS,
+    MAIN,
+    VENDOR,
+    ConfError,
+    find_unread_keys,
+    read_conf,
+)
+from mlhost_limits.podman.policy import PodmanPolicy
+from mlhost_limits.podman.running import Created, explain_running
+
+from tests.worlds.pasted import find_scripts
+
+C = "[containers]\n"
+SITE = f"{DROP_INS}/50-site.conf"
+HOME = "/home/alice/.config/containers/containers.conf"
+POLICY = PodmanPolicy(
+    {"nofile": Limit(65536, 1048576), "memlock": Limit(UNLIMITED, UNLIMITED)}, 8 * 2**30
+)
+SOFT = Requirement("new-container:podman", "nofile", "soft", 65536)
+HARD = Requirement("new-container:podman", "nofile", "hard", 1048576)
+SHM = Requirement("new-container:podman", "shm_size", "value", 8 * 2**30, unit="bytes")
+START = Requirement("new-container:podman", "start", "value", exact="a container that starts")
+FULL = C + 'default_ulimits = ["nofile=65536:1048576", "memlock=-1:-1"]\nshm_size = "8589934592"\n'
+
+
+def facts(files: dict[str, str], **others: object) -> PodmanFacts:
+    stated = tuple(read_conf(path, text) for path, text in files.items())
+    unread = tuple(
+        Unread(Declaration(path, line, text.split("\n")[line - 1], ""), reason)
+        for path, text in files.items()
+        for line, reason in find_unread_keys(text)
+    )
+    return PodmanFacts(stated, 1048576, unread=unread)._replace(**others)  # type: ignore[arg-type]
+
+
+def blame(wanted: Requirement, files: dict[str, str], **others: object) -> list[Cause]:
+    return list(find_podman_causes(wanted, facts(files, **others), POLICY))
+
+
+@pytest.mark.parametrize("wanted", [SOFT, HARD, SHM, START])
+def test_files_that_would_do_are_not_blamed(wanted: Requirement) -> None:
+    assert blame(wanted, {SITE: FULL}) == []
+    assert foresee(wanted, facts({SITE: FULL}), 1048576) == "pass"
+
+
+@pytest.mark.parametrize(
+    ("wanted", "files", "code", "place", "script"),
+    [
+        (SOFT, {SITE: C + 'default_ulimits = ["core=0", "nofile=1024:4096"]'},
+         "podman-conf-line", f"{SITE}:2", "2s/nofile=1024:4096/nofile=65536:1048576/"),
+        (SOFT, {SITE: C + 'default_ulimits = ["nofile=+10"]'},
+         "podman-conf-line", f"{SITE}:2", "2s/nofile=\\+10/nofile=65536:1048576/"),
+        (SOFT, {SITE: C + 'default_ulimits = ["n\\u006ffile=10"]'}, "podman-conf-line", f"{SITE}:2", ""),
+        (SOFT, {VENDOR: C + 'default_ulimits = ["nofile=10"]'}, "podman-conf-line", f"{VENDOR}:2", ""),
+        (SOFT, {SITE: FULL, HOME: C + 'default_ulimits = ["nofile=10"]'},
+         "podman-conf-line", f"{HOME}:2", ""),
+        (SOFT, {MAIN: FULL, SITE: C + 'default_ulimits = [\n"core=0"]'},
+         "podman-list-replaced", f"{SITE}:2", '2s/\\[\\([^[]*\\)$/["nofile=65536:1048576", \\1/'),
+        (SOFT, {SITE: C + 'default_ulimits = ["core=0"]'},
+         "podman-not-stated", "", '2s/\\[\\([^[]*\\)$/["nofile=65536:1048576", \\1/'),
+        (SOFT, {SITE: C + 'default_ulimit = ["nofile=65536:1048576"]'},
+         "podman-key-unknown", f"{SITE}:2", "2s/^\\([ \\t]*\\)[^=]*=/\\1default_ulimits =/"),
+        (SOFT, {SITE: C + 'default_ulimit = [\n"nofile=65536:1048576",\n]'},
+         "podman-key-unknown", f"{SITE}:2", "2s/^\\([ \\t]*\\)[^=]*=/\\1default_ulimits =/"),
+        (SOFT, {SITE: '[engine]\ndefault_ulimits = ["nofile=65536:1048576"]'},
+         "podman-key-unknown", f"{SITE}:2", ""),
+        (SHM, {SITE: C + 'shm_size = "8g"'}, "podman-conf-line", f"{SITE}:2",
+         '2s/^\\([^=]*=\\).*/\\1 "8589934592"/'),
+        (SHM, {SITE: 'containers = {shm_size = "8g"}'}, "podman-conf-line", f"{SITE}:1", ""),
+        (SHM, {SITE: C + 'shm-size = "8589934592"'}, "podman-key-unknown", f"{SITE}:2",
+         "2s/^\\([ \\t]*\\)[^=]*=/\\1shm_size =/"),
+    ],
+)  # fmt: skip
+def test_a_line_is_blamed(
+    wanted: Requirement, files: dict[str, str], code: str, place: str, script: str
+) -> None:
+    (cause,) = blame(wanted, files)
+    assert (cause.code, cause.at.place if cause.at else "") == (code, place)
+    assert find_scripts(cause.remedy.commands) == ([script] if script else [])
+
+
+def test_what_nobody_states_is_put_into_a_drop_in() -> None:
+    (limit,), (shm,) = blame(SOFT, {}), blame(SHM, {})
+    assert limit.code == shm.code == "podman-not-stated"
+    assert limit.remedy.text.startswith("state it: nofile=65536:1048576 in ")
+    assert [words[0] for words in limit.remedy.commands] == ["mkdir", "sh", "sed"]
+    assert [words[0] for words in shm.remedy.commands] == ["mkdir", "sh"]
+
+
+def test_a_misspelled_list_is_not_blamed_for_what_it_does_not_hold() -> None:
+    (cause,) = blame(SOFT, {SITE: C + 'default_ulimit = ["core=0"]'})
+    assert cause.code == "podman-not-stated"
+
+
+def test_what_loses_is_told() -> None:
+    files = {MAIN: FULL, SITE: C + 'default_ulimits = ["nofile=10"]'}
+    for wanted in (SOFT, HARD):
+        (cause,) = blame(wanted, files)
+        assert [one.place for one in cause.shadows] == [f"{MAIN}:2"]
+
+
+def test_the_maximum_is_kept() -> None:
+    policy = PodmanPolicy({"nofile": Limit(1024, None, 4096)})
+    wanted = HARD._replace(minimum=None, maximum=4096)
+    (cause,) = find_podman_causes(wanted, facts({SITE: FULL}), policy)
+    assert "nofile=1024:4096" in cause.remedy.text
+
+
+@pytest.mark.parametrize("line", [0, 2])
+def test_a_file_that_cannot_be_read_is_blamed(line: int) -> None:
+    error = ConfError(Declaration(SITE, line, "x =" if line else "", ""), "no value")
+    (cause,) = blame(START, {}, broken=error)
+    assert cause.code == "podman-conf-unreadable"
+    assert foresee(START, facts({}, broken=error), 1048576) == ""
+
+
+def test_more_than_the_kernel_allows_starts_nothing() -> None:
+    files = {SITE: C + 'default_ulimits = ["nofile=-1"]'}
+    (cause,) = blame(START, files)
+    assert cause.code == "podman-above-nr-open"
+    assert find_scripts(cause.remedy.commands) == ["2s/nofile=-1/nofile=65536:1048576/"]
+    assert foresee(START, facts(files), 1048576) == "fail"
+    assert foresee(SOFT, facts(files), 1048576) == "fail"
+
+
+def test_more_than_a_session_may_have_starts_nothing() -> None:
+    session = {"memlock": Rlimit(8 * 2**20, 8 * 2**20), "nofile": Rlimit(1024, 1048576)}
+    (cause,) = blame(START, {SITE: FULL}, user="alice", session=session, way="sshd")
+    assert cause.code == "podman-above-session"
+    assert "a session of alice through sshd may have 8MiB" in cause.text
+
+
+@pytest.mark.parametrize("wanted", [SOFT, SHM])
+def test_what_nobody_states_is_not_foretold(wanted: Requirement) -> None:
+    assert foresee(wanted, facts({}), 1048576) == ""
+
+
+def test_what_is_not_in_the_policy_keeps_its_value() -> None:
+    files = {SITE: C + 'default_ulimits = ["core=5:-1"]'}
+    wanted = Requirement("new-container:podman", "core", "soft", 10)
+    (cause,) = blame(wanted, files)
+    assert cause.remedy.text == "make it core=5:-1"
+
+
+def running(observed: int, created: Created, files: dict[str, str] | None) -> Finding:
+    finding = judge(SOFT, Observation(observed, "/proc/7/limits"))
+    return explain_running(finding, created, None if files is None else facts(files), POLICY)
+
+
+@pytest.mark.parametrize(
+    ("observed", "created", "files", "codes"),
+    [
+        (65536, Created("web"), {}, []),
+        (1000, Created("web"), None, ["podman-container-created"]),
+        (1000, Created("web", {"nofile": Rlimit(1000, 2000)}, "2026-01-01T00:00:00"), {SITE: FULL},
+         ["podman-container-created"]),
+        (1000, Created("web", {"nofile": Rlimit(1000, 2000)}),
+         {SITE: C + 'default_ulimits = ["nofile=10"]'}, ["podman-conf-line", "podman-container-created"]),
+        (1000, Created("web", {"nofile": Rlimit(65536, 1048576)}), {SITE: FULL},
+         ["podman-changed-inside"]),
+    ],
+)  # fmt: skip
+def test_a_running_container_keeps_what_it_was_created_with(
+    observed: int, created: Created, files: dict[str, str] | None, codes: list[str]
+) -> None:
+    assert [cause.code for cause in running(observed, created, files).causes] == codes

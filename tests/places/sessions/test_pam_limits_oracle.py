@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What we predict of generated limits files is what the real pam_limits does with them."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from tests.host import guest
+from tests.host.library import LIBRARY, carry
+from tests.oracle.record import EVERYTHING, SEED, record
+
+TOP = Path(__file__).parents[3]
+RIG = ("limits_files", "pam_world", "pam_prediction", "pam_rig")
+SETS, SETS_ON_A_GUEST = 750, 20000
+"""How many sets of files to try; each is tried for two users."""
+
+# One rig for each processor of the guest; the numbers of the sets are shared out.
+ON_A_GUEST = """
+cd /opt && export PYTHONPATH=/opt
+for first in 0 {half}; do
+  folder=$(mktemp -d -p /dev/shm)
+  python3 -m tests.oracle.pam_rig $folder {seed} $first {half} > $folder.out 2> $folder.err &
+done
+wait
+cat /dev/shm/*.out
+cat /dev/shm/*.err >&2
+"""
+
+
+def judge(release: str, sets: int, output: str, errors: str) -> None:
+    """Record the figures and show the smallest failing cases."""
+    results = [json.loads(line) for line in output.splitlines()]
+    cases = sum(result["cases"] for result in results)
+    mismatches = [one for result in results for one in result["mismatches"]]
+    unknown = sum((Counter(result["unknown"]) for result in results), Counter())
+    record("pam", release, cases, len(mismatches), unknown.total())
+    print(*(f"  {count} unknown: {reason}" for reason, count in unknown.items()), sep="\n")
+    for user, files, differences in mismatches[:20]:
+        print(f"{user}: {'; '.join(differences)}")
+        print(*(f"  {path}\n    {text!r}" for path, text in files.items()), sep="\n")
+    assert not mismatches
+    assert len(results) == sets, errors
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="opening sessions of others needs root")
+def test_prediction_is_what_pam_limits_gives_here(tmp_path: Path) -> None:
+    """In namespaces of this machine; where its root may not raise limits, that shows as well."""
+    (tmp_path / "library").mkdir()
+    (tmp_path / "library" / "mlhost_limits").symlink_to(LIBRARY)
+    (tmp_path / "world").mkdir()
+    words = [sys.executable, "-m", "tests.oracle.pam_rig", str(tmp_path / "world"), str(SEED)]
+    path = f"{TOP}:{tmp_path / 'library'}"
+    done = subprocess.run(
+        [*words, "0", str(SETS)],
+        env={**os.environ, "PYTHONPATH": path},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.stderr.startswith("refused: "):
+        pytest.skip(done.stderr)
+    judge("here", SETS, done.stdout, done.stderr)
+
+
+@pytest.mark.skipif(not EVERYTHING, reason="boots guests; make oracle does it")
+@pytest.mark.parametrize("release", ["bookworm", "bullseye", "trixie"])
+def test_prediction_is_what_a_booted_debian_gives(release: str) -> None:
+    """With all of root's rights, so that every limit may be raised."""
+    with guest.running(release) as host:
+        files = {f"tests/oracle/{name}.py": TOP / f"tests/oracle/{name}.py" for name in RIG}
+        carry(host, files)
+        script = ON_A_GUEST.format(half=SETS_ON_A_GUEST // 2, seed=SEED)
+        done = host.ssh(script, timeout=7200)
+    judge(release, SETS_ON_A_GUEST, done.stdout, done.stderr)

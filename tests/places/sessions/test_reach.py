@@ -1,0 +1,149 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Whatever keeps pam_limits out of a service's sessions is named by its line, and can be undone."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from mlhost_limits.core.declaration import Declaration
+from mlhost_limits.sessions.pam_limits import Dialect
+from mlhost_limits.sessions.reach import CODES, Hindrance, find_bypass, find_hindrances
+
+from tests.worlds.pasted import find_scripts, paste
+
+DEBIAN_12 = Dialect(1023, wildcard_root=False)
+PAM = "/etc/pam.d"
+COMMON = "session required pam_unix.so\n"
+CALL = "session required pam_limits.so\n"
+FINE = {f"{PAM}/sshd": f"@include common-session\n{CALL}", f"{PAM}/common-session": COMMON}
+
+
+def find(
+    files: dict[str, str], missing: set[str] | None = None, confs: dict[str, str] | None = None
+) -> list[Hindrance]:
+    return list(find_hindrances("sshd", files, missing or set(), confs or {}, DEBIAN_12))
+
+
+FAULTS = {
+    "missing": (
+        {f"{PAM}/sshd": "@include common-session\n"}, "pam-limits-missing", f"{PAM}/sshd",
+    ),
+    "commented out": (
+        {f"{PAM}/sshd": f"# a\n#  {CALL}"}, "pam-limits-missing", f"{PAM}/sshd:2",
+    ),
+    "elsewhere": (
+        {f"{PAM}/sshd": "session required pam_limits.so conf=/etc/x.conf debug\n"},
+        "pam-limits-elsewhere", f"{PAM}/sshd:1",
+    ),
+    "a file that is missing": (
+        {f"{PAM}/sshd": "session optional pam_limits.so conf=/etc/gone\n"}, "pam-limits-fails",
+        f"{PAM}/sshd:1",
+    ),
+    "a module that is missing": (
+        {f"{PAM}/sshd": "session optional /usr/lib/pam_limits.so\n"}, "pam-limits-fails",
+        f"{PAM}/sshd:1",
+    ),
+    "an end before it": (
+        {f"{PAM}/sshd": f"session sufficient pam_permit.so\n{CALL}"}, "pam-limits-skipped",
+        f"{PAM}/sshd:1",
+    ),
+    "a jump over it": (
+        {f"{PAM}/sshd": f"session [success=1 default=ignore] pam_permit.so\n{CALL}"},
+        "pam-limits-skipped", f"{PAM}/sshd:1",
+    ),
+    "an end in a file that is included": (
+        {f"{PAM}/common-session": "session [success=done] pam_permit.so\n",
+         f"{PAM}/sshd": f"@include common-session\n{CALL}"},
+        "pam-limits-skipped", f"{PAM}/common-session:1",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("files", "code", "place"), FAULTS.values(), ids=FAULTS.keys())
+def test_the_line_is_named_and_the_remedy_works(
+    files: dict[str, str], code: str, place: str, tmp_path: Path
+) -> None:
+    files = {**FINE, **files}
+    missing, confs = {"/usr/lib/pam_limits.so"}, {"/etc/x.conf": "alice - nofile 5\n"}
+    (found,) = find(files, missing, confs)
+    assert (found.cause.code, found.cause.at and found.cause.at.place) == (code, place)
+    assert code in CODES
+    assert place in found.cause.text
+    assert (found.lines is not None) == (code == "pam-limits-elsewhere")
+    fixed = follow(found, files, tmp_path)
+    assert find(fixed, missing, confs) == []
+
+
+def follow(found: Hindrance, files: dict[str, str], folder: Path) -> dict[str, str]:
+    """Carry out a remedy on copies of the files."""
+    for path, text in files.items():
+        copy = folder / path[1:]
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        copy.write_text(text)
+    assert found.cause.remedy.commands
+    for words in found.cause.remedy.commands:
+        if words[0] != "systemctl":
+            paste(words, folder)
+    return {path: (folder / path[1:]).read_text() for path in files}
+
+
+HARMLESS = {
+    "as it is": FINE,
+    "a jump that is short": {
+        f"{PAM}/sshd": f"session [success=1 default=ignore] pam_permit.so\n{COMMON}{CALL}"
+    },
+    "an end within a substack": {
+        f"{PAM}/sshd": f"session substack sub\n{CALL}",
+        f"{PAM}/sub": "session sufficient pam_permit.so\n",
+    },
+    "a file of its own that is the usual one": {
+        f"{PAM}/sshd": "session required pam_limits.so conf=/etc/security/limits.conf\n"
+    },
+}
+
+
+@pytest.mark.parametrize("files", HARMLESS.values(), ids=HARMLESS.keys())
+def test_what_harms_nobody_is_not_blamed(files: dict[str, str]) -> None:
+    assert find({**FINE, **files}, confs={"/etc/security/limits.conf": ""}) == []
+
+
+def test_a_service_without_a_file() -> None:
+    (found,) = find({f"{PAM}/other": COMMON})
+    assert found.cause.code == "pam-service-missing"
+    assert found.cause.remedy.lines == [
+        "[ ! -e /etc/pam.d/sshd ] && { cat /etc/pam.d/other; echo;"
+        " echo 'session required pam_limits.so'; } > /etc/pam.d/sshd || ! echo /etc/pam.d/sshd"
+        " is there by now: nothing was done. >&2"
+    ]
+
+
+def test_a_call_that_fails_and_ends_every_login() -> None:
+    (found,) = find({f"{PAM}/sshd": "session required pam_limits.so conf=/etc/gone\n"})
+    assert found.cause.text.endswith("fails, since /etc/gone is missing, and no session opens")
+
+
+@pytest.mark.parametrize(
+    ("line", "lines"), [(12, ["12c\\UsePAM yes"]), (0, ["1i\\UsePAM yes"])], ids=["no", "nothing"]
+)
+def test_sshd_without_pam(line: int, lines: list[str]) -> None:
+    stated = Declaration("/etc/ssh/sshd_config", line, "UsePAM no # wäre", "no")
+    found = find_bypass(stated, "ssh.service")
+    assert found
+    assert found.cause.code == "sshd-without-pam"
+    edit, restart = found.cause.remedy.commands
+    assert find_scripts([edit]) == lines
+    assert restart == ("systemctl", "reload-or-restart", "ssh.service")
+
+
+def test_sshd_told_on_its_command_line() -> None:
+    """What starts it is left to a person."""
+    stated = Declaration("command line of pid 7", 0, "-o UsePAM=no", "no")
+    found = find_bypass(stated, "ssh.service")
+    assert found
+    assert found.cause.remedy.commands == ()
+
+
+def test_sshd_with_pam() -> None:
+    stated = Declaration("/etc/ssh/sshd_config", 1, "UsePAM yes", "yes")
+    assert find_bypass(stated, "ssh.service") is None

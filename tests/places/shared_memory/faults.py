@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Faults of tmpfs(5) and fstab(5): a /dev/shm that is too small, now or after a boot."""
+
+from __future__ import annotations
+
+from tests.faults.fault import Culprit, Fault, Policy
+
+FSTAB = "/etc/fstab"
+SHOWS = ("^path:/dev/shm size",)
+LOW, HIGH = "tmpfs /dev/shm tmpfs size=100m 0 0", "tmpfs /dev/shm tmpfs size=400m 0 0"
+
+
+def asked(size: str) -> Policy:
+    return {"shared_memory": {"size": size}}
+
+
+FAULTS = [
+    Fault(
+        "shm: a line of fstab that states little",
+        f"echo '{LOW}' >> {FSTAB}; mount -o remount /dev/shm",
+        (Culprit(FSTAB, LOW),),
+        SHOWS,
+        asked("300MiB"),
+        touches=(FSTAB, "/dev/shm"),
+    ),
+    Fault(
+        "shm: of two lines the first",
+        f"printf '%s\\n' '{LOW}' '{HIGH}' >> {FSTAB}",
+        (Culprit(FSTAB, LOW),),
+        SHOWS,
+        asked("300MiB"),
+        touches=(FSTAB, "/dev/shm"),
+    ),
+    Fault(
+        "shm: remounted by hand",
+        "mount -o remount,size=50m /dev/shm",
+        (Culprit(words="remount"),),
+        SHOWS,
+        asked("300MiB"),
+        touches=(FSTAB, "/dev/shm"),
+    ),
+    Fault(
+        "shm: half of the memory is too little",
+        "true",
+        (Culprit(words="no line|half|nobody"),),
+        SHOWS,
+        asked("700MiB"),
+        touches=(FSTAB, "/dev/shm"),
+    ),
+]

@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Whatever cuts a file of torch.save short is seen, and a whole one is never blamed."""
+
+from __future__ import annotations
+
+import io
+import zipfile
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from mlhost_limits.training.file_verdict import Verdict
+from mlhost_limits.training.pt_file import check_pt
+
+from tests.worlds.archives import make_pt
+
+WHOLE = {
+    "two tensors": make_pt(),
+    "none": make_pt(()),
+    "of 64 bits": make_pt(large=True),
+    "with a comment": make_pt(comment=b"made by somebody"),
+    "data like a directory": make_pt((b"PK\5\6" + b"\0" * 18 + b"PK\1\2" + b"\0" * 42,)),
+}
+MISSING = "has no central directory: its end is missing"
+
+
+def check(content: bytes) -> Verdict:
+    return check_pt(lambda offset, size: content[offset : offset + size], len(content))
+
+
+@pytest.mark.parametrize("name", WHOLE)
+def test_a_whole_file_is_sound(name: str) -> None:
+    assert check(WHOLE[name]) == Verdict("sound")
+
+
+@pytest.mark.parametrize("name", WHOLE)
+def test_every_truncation_is_seen(name: str) -> None:
+    content = WHOLE[name]
+    for size in range(len(content)):
+        assert check(content[:size]).status == "corrupt", size
+
+
+@given(st.lists(st.binary(max_size=400), max_size=6), st.booleans(), st.data())
+def test_every_truncation_of_any_file_is_seen(
+    tensors: list[bytes], large: bool, data: st.DataObject
+) -> None:
+    content = make_pt(tuple(tensors), large)
+    assert check(content).status == "sound"
+    size = data.draw(st.integers(0, len(content) - 1))
+    assert check(content[:size]).status == "corrupt"
+
+
+@given(st.binary(max_size=300), st.integers(0, 2000), st.booleans())
+def test_nothing_that_is_in_a_file_ends_the_check(junk: bytes, at: int, large: bool) -> None:
+    content = make_pt(large=large)
+    damaged = content[:at] + junk + content[at + len(junk) :]
+    assert check(damaged).status in ("sound", "corrupt", "unknown")
+    assert check(junk).status in ("corrupt", "unknown")
+
+
+def test_a_tail_of_zeros_is_seen() -> None:
+    """What a crash leaves where blocks were given out and not yet written."""
+    content = WHOLE["two tensors"]
+    for size in range(0, len(content), 7):
+        damaged = content[:size] + b"\0" * (len(content) - size)
+        assert check(damaged).status == ("sound" if damaged == content else "corrupt")
+
+
+def archive(files: dict[str, bytes]) -> bytes:
+    content = io.BytesIO()
+    with zipfile.ZipFile(content, "w") as made:
+        for name, data in files.items():
+            made.writestr(name, data)
+    return content.getvalue()
+
+
+def patch(content: bytes, at: int, new: bytes) -> bytes:
+    return content[:at] + new + content[at + len(new) :]
+
+
+END = WHOLE["two tensors"].rfind(b"PK\5\6")
+FIRST = WHOLE["two tensors"].find(b"PK\1\2")
+WIDE = WHOLE["of 64 bits"].rfind(b"PK\6\7")
+
+
+@pytest.mark.parametrize(
+    ("content", "expected"),
+    [
+        (b"", Verdict("corrupt", "is empty")),
+        (b"\0" * 100, Verdict("corrupt", "is neither a zip archive nor a pickle")),
+        (b"PK", Verdict("corrupt", "is neither a zip archive nor a pickle")),
+        (
+            b"\x80\2\x8a\nl\xfc\x9cF\xf9 j\xa8P\x19.",
+            Verdict("unknown", "is of the old format, in which a missing end is not seen"),
+        ),
+        (archive({"archive/x": b"1"}), Verdict("corrupt", "has no data.pkl in it")),
+        (
+            patch(WHOLE["two tensors"], END + 10, b"\1\0"),
+            Verdict("corrupt", "has a damaged central directory"),
+        ),
+        (
+            patch(WHOLE["two tensors"], FIRST, b"PK\1\1"),
+            Verdict("corrupt", "has a damaged central directory"),
+        ),
+        (
+            patch(WHOLE["two tensors"], FIRST + 42, b"\1"),
+            Verdict("corrupt", "has entries that lie outside of it"),
+        ),
+        (
+            patch(WHOLE["two tensors"], FIRST + 20, b"\xff\xff"),
+            Verdict("corrupt", "has entries that lie outside of it"),
+        ),
+        (patch(WHOLE["of 64 bits"], WIDE + 8, b"\0"), Verdict("corrupt", MISSING)),
+        (patch(WHOLE["two tensors"], END + 16, b"\0"), Verdict("corrupt", MISSING)),
+    ],
+)
+def test_what_is_wrong_is_said(content: bytes, expected: Verdict) -> None:
+    assert check(content) == expected
+
+
+def test_a_directory_that_would_fill_the_memory_is_not_read() -> None:
+    size, length = 2**40, 2**27
+    end = b"PK\5\6" + b"\0" * 6 + b"\1\0" + length.to_bytes(4, "little") + b"\0" * 6
+    record = b"PK\6\6" + b"\0" * 36 + length.to_bytes(8, "little")
+    record += (size - 98 - length).to_bytes(8, "little")
+    locator = b"PK\6\7" + b"\0" * 4 + (size - 98).to_bytes(8, "little") + b"\0" * 4
+    tail = record + locator + end
+
+    def read(offset: int, wanted: int) -> bytes:
+        assert wanted < 2**20
+        start = offset - (size - len(tail))
+        return b"PK\3\4" if start < 0 else tail[start : start + wanted]
+
+    assert check_pt(read, size) == Verdict("corrupt", "has a central directory of more than 64 MiB")

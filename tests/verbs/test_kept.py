@@ -1,0 +1,135 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A kept library is the one that was sent, and is used only where nobody else can write it."""
+
+from __future__ import annotations
+
+import base64
+import io
+import os
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from mlhost_limits import kept
+from mlhost_limits.host.marks import make_mark
+
+from tests.worlds.dead import make_dead_mark
+
+FILES = {"__init__.py": b"", "check_host.py": b"x = 1\n", "schema.py": b"y = 2\n"}
+DIGEST = kept.digest_files(FILES)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> str:
+    return str(tmp_path / "mlhost-limits" / "library")
+
+
+def test_what_is_packed_arrives_whole() -> None:
+    assert kept.unpack(kept.pack(FILES), DIGEST) == FILES
+
+
+def test_the_digest_tells_names_and_contents_apart() -> None:
+    others = [
+        {**FILES, "check_host.py": b"x = 2\n"},
+        {**FILES, "check2.py": b""},
+        {"__init__.py": b"", "chec.py": b"x = 1\n", "schema.py": b"y = 2\n"},
+    ]
+    assert len({DIGEST, *map(kept.digest_files, others)}) == 4
+
+
+def pack_as(name: str) -> str:
+    target = io.BytesIO()
+    with zipfile.ZipFile(target, "w") as archive:
+        archive.writestr(name, b"x")
+    return base64.b64encode(target.getvalue()).decode()
+
+
+@pytest.mark.parametrize("name", ["../x.py", "/etc/x.py", "a/b/c.py", "policy/../../x.py", "x.so"])
+def test_a_file_outside_of_the_library_is_refused(name: str) -> None:
+    with pytest.raises(ValueError, match="is not the one that was sent"):
+        kept.unpack(pack_as(name), kept.digest_files({name: b"x"}))
+
+
+@pytest.mark.parametrize("text", ["", "%%", kept.pack(FILES)[:400], "AAAA"])
+def test_what_is_cut_short_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="did not arrive whole"):
+        kept.unpack(text, DIGEST)
+
+
+def test_another_library_is_refused() -> None:
+    with pytest.raises(ValueError, match="is not the one that was sent"):
+        kept.unpack(kept.pack({"check_host.py": b""}), DIGEST)
+
+
+def test_a_library_is_found_once_it_is_kept(folder: str) -> None:
+    assert kept.find_library(DIGEST, folder) is None
+    path = kept.keep_library(FILES, DIGEST, folder)
+    assert path == kept.find_library(DIGEST, folder) == f"{folder}/{DIGEST}"
+    assert Path(path, "mlhost_limits", "policy", "schema.py").read_bytes() == b"y = 2\n"
+    assert kept.keep_library(FILES, DIGEST, folder) == path
+    assert os.listdir(folder) == [DIGEST]
+    modes = {os.stat(top).st_mode & 0o777 for top, _folders, _files in os.walk(folder)}
+    assert modes == {0o700}
+
+
+SPOILT: dict[str, Callable[[Path], object]] = {
+    "others may write it": lambda path: path.chmod(0o757),
+    "its group may write it": lambda path: path.chmod(0o770),
+    "it is somebody else's": lambda path: os.chown(path, 1, 1),
+    "it is a link": lambda path: (path.rename(f"{path}.1"), path.symlink_to(f"{path}.1")),
+    "it is a file": lambda path: (path.rename(f"{path}.1"), path.touch()),
+}
+
+
+@pytest.mark.parametrize("spoil", SPOILT.values(), ids=SPOILT)
+@pytest.mark.parametrize(
+    "part", ["", "library", f"library/{DIGEST}", f"library/{DIGEST}/{kept.PACKAGE}"]
+)
+def test_a_library_that_others_might_have_changed_is_not_used(
+    part: str, spoil: Callable[[Path], object], folder: str
+) -> None:
+    if os.geteuid() and spoil is SPOILT["it is somebody else's"]:
+        pytest.skip("only root gives files away")
+    kept.keep_library(FILES, DIGEST, folder)
+    spoil(Path(folder).parent / part)
+    assert kept.find_library(DIGEST, folder) is None
+    if part.startswith("library/"):
+        assert kept.keep_library(FILES, DIGEST, folder) is None
+
+
+@pytest.mark.parametrize("digest", ["", "../x", DIGEST[:-1], DIGEST.upper()])
+def test_what_is_no_digest_is_not_looked_for(digest: str, folder: str) -> None:
+    kept.keep_library(FILES, DIGEST, folder)
+    assert kept.find_library(digest, folder) is None
+
+
+def test_without_a_place_it_lives_as_long_as_the_run(tmp_path: Path) -> None:
+    assert kept.keep_library(FILES, DIGEST, None) is None
+    (tmp_path / "file").touch()
+    assert kept.keep_library(FILES, DIGEST, f"{tmp_path}/file/library") is None
+    assert kept.write_library(FILES, str(tmp_path)) == str(tmp_path)
+    assert (tmp_path / kept.PACKAGE / "check_host.py").read_bytes() == b"x = 1\n"
+
+
+def test_the_oldest_libraries_and_what_killed_runs_left_are_removed(folder: str) -> None:
+    digests = [kept.digest_files({"check_host.py": str(number).encode()}) for number in range(5)]
+    for number, digest in enumerate(digests):
+        kept.keep_library(FILES, digest, folder)
+        os.utime(f"{folder}/{digest}", (number, number))
+    dead, living = f".new-{make_dead_mark()}", f".new-{make_mark()}"
+    for name in (dead, living, ".new-b", "notes"):
+        Path(folder, name).mkdir(mode=0o700)
+    kept.keep_library(FILES, DIGEST, folder)
+    assert set(os.listdir(folder)) == {DIGEST, *digests[-2:], living, ".new-b", "notes"}
+
+
+def test_users_keep_theirs_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os.path, "isdir", lambda _path: True)
+    places = []
+    for uid in (0, 1000):
+        monkeypatch.setattr(os, "geteuid", lambda uid=uid: uid)
+        places.append(kept.find_folder())
+    assert places == ["/run/mlhost-limits/library", "/run/user/1000/mlhost-limits/library"]
+    monkeypatch.setattr(os.path, "isdir", lambda _path: False)
+    assert kept.find_folder() is None
