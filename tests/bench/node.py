@@ -23,7 +23,7 @@ _LOOP = Path(__file__).with_name("read_processes.c")
 _BUILD = """
 import sys
 sys.path.insert(0, sys.argv[1])
-from mlhost_limits.node.zipapp import build_zipapp, read_library
+from mlhost_limits.node.zipapp_read import build_zipapp, read_library
 with open(sys.argv[2], "wb") as file:
     file.write(build_zipapp(read_library(), sys.executable))
 """

@@ -33,6 +33,7 @@ def hear(event, words):
         if isinstance(words[0], int):
             path = os.readlink(f"/proc/self/fd/{{words[0]}}")
         module = path.endswith((".py", ".pyc", ".so")) or path in sys.path
+        module = module or path.startswith(os.path.dirname(os.__file__))
         if not path.startswith(tree) and not module and not path.startswith({top!r}):
             reached.add(event + " " + path)
 sys.addaudithook(hear)

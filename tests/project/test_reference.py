@@ -13,6 +13,7 @@ from mlhost_limits.core.reader import PolicyError
 from mlhost_limits.policy_keys import list_sections
 from mlhost_limits.schema import load_policy
 
+from tests.reference import house
 from tests.reference.policy_page import (
     HOLDERS,
     KINDS,
@@ -182,3 +183,8 @@ def test_a_value_is_told_with_its_bounds() -> None:
     assert describe_value(Key("count", "", least=1, most=8)) == "a whole number from 1 to 8"
     assert describe_value(Key("count", "")) == "a whole number from 0"
     assert describe_value(Key("size", "", least=2**20)) == "a size from 1MiB"
+
+
+def test_the_picture_of_the_house_is_drawn_of_the_code_as_it_is() -> None:
+    drawn = house.PICTURE.read_text(encoding="utf-8")
+    assert drawn == house.draw(), "run: python -m tests.reference"

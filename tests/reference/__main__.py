@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Write the page of every key of a policy; with a copy of the docs, the pages of all codes into it."""
+"""Write the page of every key and the picture of the house; or the codes into a copy of the docs."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from tests.conftest import load_library
 
 load_library()
 
+from . import house
 from .cause_pages import write_pages
 from .policy_page import PAGE, format_page
 
@@ -23,6 +24,7 @@ def main() -> int:
         write_pages(copy)
     else:
         PAGE.write_text(format_page(), encoding="utf-8")
+        house.PICTURE.write_text(house.draw(), encoding="utf-8")
     return 0
 
 

@@ -66,7 +66,7 @@ def test_a_library_is_found_once_it_is_kept(folder: str) -> None:
     assert kept.find_library(DIGEST, folder) is None
     path = kept.keep_library(FILES, DIGEST, folder)
     assert path == kept.find_library(DIGEST, folder) == f"{folder}/{DIGEST}"
-    assert Path(path, "mlhost_limits", "policy", "schema.py").read_bytes() == b"y = 2\n"
+    assert Path(path, "mlhost_limits", "schema.py").read_bytes() == b"y = 2\n"
     assert kept.keep_library(FILES, DIGEST, folder) == path
     assert os.listdir(folder) == [DIGEST]
     modes = {os.stat(top).st_mode & 0o777 for top, _folders, _files in os.walk(folder)}

@@ -26,10 +26,10 @@ class Slurm:
         self.told += words
         return True
 
-    def look(self, _policy: str) -> node_check.Look:
+    def look(self, _policy: str) -> node_check.NodeLook:
         if isinstance(self.verdict, BaseException):
             raise self.verdict
-        return node_check.Look([], self.verdict)
+        return node_check.NodeLook([], self.verdict)
 
     def run(self, *, prolog: bool = False, drain_on_error: bool = False) -> int:
         names = {"SLURMD_NODENAME": "n1", **({"SLURM_JOB_ID": "7"} if prolog else {})}

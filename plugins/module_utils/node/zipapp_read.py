@@ -41,7 +41,7 @@ def read_library() -> dict[str, bytes]:
 
     :raises OSError: If it is no folder of files.
     """
-    top = os.path.dirname(os.path.abspath(__file__))
+    top = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
     found = {}
     for folder in (top, *(f"{top}/{name}" for name in sorted(os.listdir(top)))):
         if os.path.isdir(folder):

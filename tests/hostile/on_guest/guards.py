@@ -23,7 +23,7 @@ def read_through_links() -> None:
         except FileNotFoundError:
             return None
 
-    _replace("probe.docker_rootless", "read_owned", read)
+    _replace("docker.rootless_read", "read_owned", read)
 
 
 def follow_every_link() -> None:
@@ -32,12 +32,12 @@ def follow_every_link() -> None:
     def read(link: int, _path: str, _owner: int, _count: int) -> str:
         return os.readlink("", dir_fd=link)
 
-    _replace("probe.directory", "_read_link", read)
+    _replace("host.open_directory", "_read_link", read)
 
 
 def write_anywhere() -> None:
     """Make a workspace wherever its path leads."""
-    _replace("apply.workspace", "find_target", os.path.realpath)
+    _replace("workspace.settle", "find_target", os.path.realpath)
 
 
 def print_every_byte() -> None:

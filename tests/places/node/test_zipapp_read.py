@@ -27,7 +27,7 @@ def test_it_holds_every_file_of_the_library() -> None:
 def test_the_same_sources_give_the_same_bytes(tmp_path: Path) -> None:
     code = (
         "import sys; sys.path.insert(0, sys.argv[1])\n"
-        "from mlhost_limits.zipapp import build_zipapp, read_library\n"
+        "from mlhost_limits.node.zipapp_read import build_zipapp, read_library\n"
         "import hashlib\n"
         "print(hashlib.sha256(build_zipapp(read_library(), '/usr/bin/python3')).hexdigest())\n"
     )

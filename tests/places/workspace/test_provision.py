@@ -264,7 +264,7 @@ def test_many_names_are_counted_and_not_told(top: Path) -> None:
 
 def test_a_look_that_does_not_end_is_said(top: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
-        "mlhost_limits.workspace.provision.quarantine.check_files", lambda _path: os._exit(3)
+        "mlhost_limits.workspace.quarantine_settle.check_files", lambda _path: os._exit(3)
     )
     said = f"{top}: its files were not looked at: ended with status 3"
     assert quarantine(str(top), False) == ((), 0, (said,))
