@@ -16,7 +16,7 @@ from mlhost_limits.host.marks import make_mark
 
 from tests.worlds.dead import make_dead_mark
 
-FILES = {"__init__.py": b"", "check_host.py": b"x = 1\n", "schema.py": b"y = 2\n"}
+FILES = {"__init__.py": b"", "check_host.py": b"x = 1\n", "core/schema.py": b"y = 2\n"}
 DIGEST = kept.digest_files(FILES)
 
 
@@ -33,7 +33,7 @@ def test_the_digest_tells_names_and_contents_apart() -> None:
     others = [
         {**FILES, "check_host.py": b"x = 2\n"},
         {**FILES, "check2.py": b""},
-        {"__init__.py": b"", "chec.py": b"x = 1\n", "schema.py": b"y = 2\n"},
+        {"__init__.py": b"", "chec.py": b"x = 1\n", "core/schema.py": b"y = 2\n"},
     ]
     assert len({DIGEST, *map(kept.digest_files, others)}) == 4
 
@@ -66,7 +66,7 @@ def test_a_library_is_found_once_it_is_kept(folder: str) -> None:
     assert kept.find_library(DIGEST, folder) is None
     path = kept.keep_library(FILES, DIGEST, folder)
     assert path == kept.find_library(DIGEST, folder) == f"{folder}/{DIGEST}"
-    assert Path(path, "mlhost_limits", "schema.py").read_bytes() == b"y = 2\n"
+    assert Path(path, "mlhost_limits", "core", "schema.py").read_bytes() == b"y = 2\n"
     assert kept.keep_library(FILES, DIGEST, folder) == path
     assert os.listdir(folder) == [DIGEST]
     modes = {os.stat(top).st_mode & 0o777 for top, _folders, _files in os.walk(folder)}
