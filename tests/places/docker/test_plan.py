@@ -46,7 +46,8 @@ def after(content: bytes | None, planned: SectionPlan) -> bytes | None:
         assert edit.kind
         if edit.path == CONFIG_PATH:
             assert edit.before == content
-            return edit.after
+            stated: bytes | None = edit.after
+            return stated
     return content
 
 

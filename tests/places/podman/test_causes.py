@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from mlhost_limits.core.cause import Cause
 from mlhost_limits.core.declaration import Declaration
@@ -41,17 +43,17 @@ START = Requirement("new-container:podman", "start", "value", exact="a container
 FULL = C + 'default_ulimits = ["nofile=65536:1048576", "memlock=-1:-1"]\nshm_size = "8589934592"\n'
 
 
-def facts(files: dict[str, str], **others: object) -> PodmanFacts:
+def facts(files: dict[str, str], **others: Any) -> PodmanFacts:
     stated = tuple(read_conf(path, text) for path, text in files.items())
     unread = tuple(
         Unread(Declaration(path, line, text.split("\n")[line - 1], ""), reason)
         for path, text in files.items()
         for line, reason in find_unread_keys(text)
     )
-    return PodmanFacts(stated, 1048576, unread=unread)._replace(**others)  # type: ignore[arg-type]
+    return PodmanFacts(stated, 1048576, unread=unread)._replace(**others)
 
 
-def blame(wanted: Requirement, files: dict[str, str], **others: object) -> list[Cause]:
+def blame(wanted: Requirement, files: dict[str, str], **others: Any) -> list[Cause]:
     return list(find_podman_causes(wanted, facts(files, **others), POLICY))
 
 
