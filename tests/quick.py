@@ -60,8 +60,8 @@ def list_tests(place: str) -> list[str]:
     """Return the command that runs the fast tests."""
     folders = [f"tests/places/{place}"] if place else ["tests/library", "tests/places"]
     options = ["-m", "not slow and not host", "--hypothesis-profile", "quick", "-n", "2"]
-    left_out = ["--ignore-glob", "*_oracle.py", "-p", "no:cacheprovider", "--no-header"]
-    return ["pytest", *options, *left_out, *folders]
+    left_out = ["--ignore-glob", "*_oracle.py", "--ignore-glob", "*_on_host.py"]
+    return ["pytest", *options, *left_out, "-p", "no:cacheprovider", "--no-header", *folders]
 
 
 def run_lane(steps: Sequence[tuple[str, list[str]]]) -> list[Outcome]:
