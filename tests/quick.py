@@ -6,6 +6,7 @@ Any Linux will do, without root: what needs root, a guest or time is left to ``m
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import time
@@ -16,6 +17,11 @@ from typing import NamedTuple
 
 TOP = Path(__file__).parents[1]
 _LAST_LINES = 60
+_ENVIRONMENT = {
+    **{name: text for name, text in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"},
+    "PYTHONPYCACHEPREFIX": str(TOP / "build/pycache"),
+}
+"""Compiled files are kept, in a folder of their own: a quarter of the time."""
 PLACES = sorted(path.name for path in (TOP / "tests/places").iterdir() if path.is_dir())
 
 
@@ -75,6 +81,7 @@ def run_step(name: str, words: list[str]) -> Outcome:
     done = subprocess.run(
         [sys.executable, "-m", *words],
         cwd=TOP,
+        env=_ENVIRONMENT,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
