@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 from mlhost_limits.core.rlimit import UNLIMITED
-from mlhost_limits.services.tasks_read import Level, cut_levels, read_levels
+from mlhost_limits.systemd.tasks import Level, cut_levels
+from mlhost_limits.systemd.tasks_read import read_levels
 
 PATH = "user.slice/user-1000.slice/user@1000.service/app.slice"
 V1 = f"12:pids:/{PATH}\n11:cpu,cpuacct:/x\n1:name=systemd:/{PATH}/y.service\n0::/{PATH}/y.service\n"
