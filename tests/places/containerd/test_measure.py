@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import pytest
 from mlhost_limits.containerd.causes import Task, blame_base, find_task_causes
-from mlhost_limits.containerd.containerd_conf import BaseSpec, find_base_spec, read_spec_rlimits
+from mlhost_limits.containerd.containerd_conf import BaseSpec, find_base_spec, read_spec
 from mlhost_limits.containerd.plan import FOLDER, OURS, plan_containerd
 from mlhost_limits.containerd.policy import ContainerdPolicy
 from mlhost_limits.containers.process import blame_container
@@ -103,11 +103,13 @@ def test_the_base_specification_is_that_of_the_default_runtime(text: str, path: 
 
 def test_the_limits_of_a_specification() -> None:
     text = '{"process": {"rlimits": [{"type": "RLIMIT_NOFILE", "soft": 1024, "hard": 4096}, {"type": "X"}]}}'
-    assert read_spec_rlimits(text) == {"nofile": Rlimit(1024, 4096)}
-    assert read_spec_rlimits('{"process": {}}') == {}
-    for broken in ("[]", "{}", "{"):
-        with pytest.raises(ValueError, match=r"specification|Expecting"):
-            read_spec_rlimits(broken)
+    assert read_spec(text) == ({"nofile": Rlimit(1024, 4096)}, None)
+    pids = '{"process": {}, "linux": {"resources": {"pids": {"limit": %s}}}}'
+    assert read_spec('{"process": {}, "linux": {"resources": null}}') == ({}, None)
+    assert [read_spec(pids % limit)[1] for limit in ("7", "0", "-1")] == [7, UNLIMITED, UNLIMITED]
+    for broken in ("[]", "{}", "{", pids % '"x"', '{"process": {}, "linux": 7}'):
+        with pytest.raises(ValueError, match=r"specification|Expecting|invalid literal"):
+            read_spec(broken)
 
 
 WANTED = Requirement("container:containerd/default/web", "nofile", "soft", 65536)

@@ -32,7 +32,7 @@ def test_an_empty_part_asks_for_nothing() -> None:
 @pytest.mark.parametrize(
     ("engine", "section", "problem"),
     [
-        ("podman", {"limit": {}}, "containers.podman.limit: is unknown; accepted are limits, shm_size, users"),
+        ("podman", {"limit": {}}, "containers.podman.limit: is unknown; accepted are limits, shm_size, tasks, users"),
         ("podman", {"limits": {"nofile": "unlimited"}},
          "containers.podman.limits.nofile: 'unlimited' lets no container start; a number is accepted"),
         ("podman", {"limits": {"core": {"soft": 0}}},
@@ -46,8 +46,8 @@ def test_an_empty_part_asks_for_nothing() -> None:
         ("podman", {"limits": NOFILE, "users": [7]},
          "containers.podman.users: 7 is no user's name; root needs none"),
         ("podman", {"users": ["alice"]},
-         "containers.podman.users: without limits and shm_size nothing is asked for them"),
-        ("containerd", {"shm_size": 1}, "containers.containerd.shm_size: is unknown; accepted are limits"),
+         "containers.podman.users: without limits, shm_size and tasks nothing is asked of them"),
+        ("containerd", {"shm_size": 1}, "containers.containerd.shm_size: is unknown; accepted are limits, tasks"),
         ("containerd", {"limits": {"nofile": {"hard": 5}}},
          "containers.containerd.limits.nofile: a unit needs soft and hard, or one value"),
     ],
