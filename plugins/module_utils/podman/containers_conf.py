@@ -183,6 +183,8 @@ def _read_tasks(path: str, rows: Sequence[str], node: Node) -> Declaration:
         number = int(node.value.text if isinstance(node.value, Scalar) else "", 0)
     except ValueError:
         raise TomlError(node.line, f"{TASKS_KEY} takes a whole number") from None
+    if not -(2**63) <= number < 2**63:
+        raise TomlError(node.line, f"{TASKS_KEY} is beyond every number")
     return _declare(path, rows, node.line, number)
 
 
