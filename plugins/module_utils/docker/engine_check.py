@@ -7,9 +7,9 @@ import time
 
 from ..containers.findings import judge_container, judge_container_unknown
 from ..containers.limits_read import read_container_limits
-from ..containers.policy import SHM
-from ..containers.tasks import split_levels
-from ..core.finding import Observation, Requirement, judge
+from ..containers.policy import SHM, TASKS
+from ..containers.tasks import find_uid, split_levels
+from ..core.finding import FAIL, Observation, Requirement, judge
 from ..core.rlimit import Rlimit
 from ..systemd.tasks import Level
 from ..systemd.tasks_read import read_again
@@ -101,9 +101,7 @@ def judge_new(
     :param fresh: Measure again, even where nothing that decides it has changed.
     """
     try:
-        seen = _measure(docker, fresh, cache)
-        if _falls_short(policy, seen):  # What bounds tasks may be better without a new dockerd.
-            seen = _measure(docker, True, cache)
+        seen = _measure(policy, docker, fresh, cache)
     except (OSError, ValueError) as exc:
         return SeenDocker(judge_container_unknown(place, policy, str(exc)))
     if seen["reason"]:
@@ -120,14 +118,26 @@ def judge_new(
     return SeenDocker(findings, _with_shm(limits, size), levels=levels)
 
 
-def _falls_short(policy: DockerPolicy, seen: Mapping[str, object]) -> bool:
-    """Tell whether a canary's own bound on tasks is too low."""
+def _is_doubtful(policy: DockerPolicy, seen: Mapping[str, object]) -> bool:
+    """Tell whether a canary's own bound on tasks falls short, or will by the files of its scope.
+
+    Both change without a new dockerd.
+    """
     levels = [Level(*level) for level in seen["levels"]]  # type: ignore[attr-defined]
-    own = split_levels(levels).own
-    return own is not None and policy.tasks is not None and own.most < policy.tasks
+    bounds = split_levels(levels)
+    if bounds.own is None or policy.tasks is None:
+        return False
+    from ..services.diagnose import explain_tasks  # Where tasks are asked for.
+
+    finding = judge(Requirement("", TASKS, "value", policy.tasks), Observation(bounds.own.most, ""))
+    if bounds.scope:
+        finding = explain_tasks(finding, [bounds.scope], find_uid(levels))
+    return FAIL in (finding.status, *finding.outlook)
 
 
-def _measure(docker: DockerRead, fresh: bool, cache: Cache) -> dict[str, object]:
+def _measure(
+    policy: DockerPolicy, docker: DockerRead, fresh: bool, cache: Cache
+) -> dict[str, object]:
     """Return a canary's result, a kept one where it still holds."""
     from .canary_key_read import read_canary_key
 
@@ -136,7 +146,7 @@ def _measure(docker: DockerRead, fresh: bool, cache: Cache) -> dict[str, object]
         raise ValueError("no dockerd is running")
     key = read_canary_key(daemon, docker.read_running_config())
     kept = None if fresh else cache.read(key)
-    if isinstance(kept, dict) and "levels" in kept:
+    if isinstance(kept, dict) and "levels" in kept and not _is_doubtful(policy, kept):
         return kept
     from .measure import run_canary  # Long, and seldom needed.
 

@@ -182,6 +182,7 @@ RESTART_BOTH = f"systemctl daemon-reload; systemctl restart containerd; {RESTART
 FLAGS = f"{DROP_IN}/10-flags.conf"
 COMPOSE = "/srv/train/compose.yml"
 SLICE = "/etc/systemd/system/train.slice"
+SCOPES = "/etc/systemd/system/docker-.scope.d"
 TASKS: Policy = {"containers": {"docker": {"tasks": 500}}}
 _LABEL = "--label com.docker.compose"
 LABELS = (
@@ -271,6 +272,14 @@ OF_BOXES = [
               ".scope/pids.max"),
     few_tasks("for its slice", "--cgroup-parent train.slice", Culprit(SLICE, "TasksMax=100"),
               make=f"{write(SLICE, '[Slice]', 'TasksMax=100')}; systemctl daemon-reload"),
+    Fault(
+        "docker: few tasks for the scopes of containers",
+        write(f"{SCOPES}/50-few.conf", "[Scope]", "TasksMax=100") + "; systemctl daemon-reload",
+        (Culprit(f"{SCOPES}/50-few.conf", "TasksMax=100"),),
+        (f"{NEW}tasks",),
+        TASKS,
+        touches=(f"{SCOPES}/50-few.conf", LOADED),
+    ),
     box("a Compose file states few tasks", f"--pids-limit 100 {LABELS}", "", (f"{BOX}tasks",),
         compose("    pids_limit: 100"), Culprit(COMPOSE, "pids_limit: 100"),
         LABELS)._replace(policy=TASKS),
