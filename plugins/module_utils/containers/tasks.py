@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from ..systemd.tasks import Level
 
 _ID = "[0-9a-f]{64}"
-_UNIT = re.compile(r".+\.(slice|service|scope)")
+_UNIT = re.compile(r"[A-Za-z0-9:_.\\@-]{1,240}\.(slice|service|scope)")
 _MANAGER = re.compile(r"user@([0-9]+)\.service")
 
 
@@ -37,7 +37,7 @@ class Bounds(NamedTuple):
         :param stated: Whether the engine bounds the container, so that its scope says the same.
         """
         scopes = [self.scope] if self.scope and not stated else []
-        return [*scopes, *(level for level in self.above if _UNIT.fullmatch(level.unit))]
+        return _find_units([*scopes, *self.above])
 
 
 def split_levels(levels: Sequence[Level], identity: str = "") -> Bounds:
@@ -59,9 +59,27 @@ def split_levels(levels: Sequence[Level], identity: str = "") -> Bounds:
     return Bounds(own, scope, tuple(levels[top + 1 :]))
 
 
-def find_uid(levels: Sequence[Level]) -> int | None:
-    """Return whose service manager holds the first of these cgroups; nothing for the system's."""
-    found = (_MANAGER.fullmatch(level.unit) for level in levels)
+def _find_units(levels: Sequence[Level]) -> list[Level]:
+    """Return the cgroups that are units for sure: slices, and the service or scope below them.
+
+    Whoever that belongs to may make others below, of any name. A user's manager has units of its
+    own in its place.
+    """
+    found, in_manager = [], False
+    for level in reversed(levels):
+        is_manager = bool(_MANAGER.fullmatch(level.unit))
+        if not _UNIT.fullmatch(level.unit) or (is_manager and in_manager):
+            break
+        found.append(level)
+        in_manager = in_manager or is_manager
+        if not (is_manager or level.unit.endswith(".slice")):
+            break
+    return found[::-1]
+
+
+def find_uid(units: Sequence[Level]) -> int | None:
+    """Return whose service manager holds the first of these units; nothing for the system's."""
+    found = (_MANAGER.fullmatch(level.unit) for level in units)
     return next((int(match[1]) for match in found if match), None)
 
 

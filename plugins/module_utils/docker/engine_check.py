@@ -131,7 +131,7 @@ def _is_doubtful(policy: DockerPolicy, seen: Mapping[str, object]) -> bool:
 
     finding = judge(Requirement("", TASKS, "value", policy.tasks), Observation(bounds.own.most, ""))
     if bounds.scope:
-        finding = explain_tasks(finding, [bounds.scope], find_uid(levels))
+        finding = explain_tasks(finding, [bounds.scope], find_uid(bounds.list_units(True)))
     return FAIL in (finding.status, *finding.outlook)
 
 

@@ -98,7 +98,8 @@ def _trace_tasks(seen: SeenDocker, container: SeenContainer | None, look: Look) 
     bounds = split_levels(levels, container.container.id if container else "")
     running = describe(container, look.at(DockerRead)) if container else None
     stated = running.tasks if running else None
-    yield from trace_levels(bounds.list_units(stated is not None), find_uid(levels), look)
+    units = bounds.list_units(stated is not None)
+    yield from trace_levels(units, find_uid(units), look)
     if running and stated is not None:
         yield Link("--pids-limit", format_quantity(stated), f"{running.name}'s own", running.since)
     if bounds.own:

@@ -140,7 +140,7 @@ def _look(one: RunningContainer, policy: PodmanPolicy, look: Look) -> Iterator[F
         maker = find_maker(one)
         facts = gather_podman(user, look, {}, "")
         created, quadlet = read_created(one), find_quadlet(one.process.cgroup)
-        made = Made(one.container.id, created, quadlet)
+        made = Made(one.container.id, created, quadlet, maker)
         for finding in findings:
             if finding.requirement.item == TASKS:
                 yield explain_running_tasks(finding, found.levels, made, facts, policy)

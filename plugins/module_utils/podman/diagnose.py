@@ -119,5 +119,5 @@ def explain_running_tasks(
     given = (UNLIMITED if stated is None else stated) if known else None
     units = bounds.list_units(not known or stated is not None)
     told = explain_container_tasks(finding, given, causes, units)
-    uid = find_uid(levels)
-    return own_running(told) if uid is None else own_tasks(told, levels, uid)
+    uid = find_uid(units)
+    return own_running(told, made.maker) if uid is None else own_tasks(told, units, uid)

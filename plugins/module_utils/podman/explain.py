@@ -120,7 +120,8 @@ def _trace_tasks(
     from ..services.explain import trace_levels
 
     bounds = split_levels(levels, identity)
-    above = trace_levels(bounds.list_units(True), find_uid(levels), look)
+    units = bounds.list_units(True)
+    above = trace_levels(units, find_uid(units), look)
     if bounds.own is None:
         why = "it has no cgroup of its own that bounds tasks"
         return [*above, *links, Link("container", "unknown", why)]

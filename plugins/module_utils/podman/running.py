@@ -44,11 +44,15 @@ class Created(NamedTuple):
 
 
 class Made(NamedTuple):
-    """A running container by its id, how it was created, and the service that makes it, if any."""
+    """A running container by its id, how it was created, by whose service and by which user.
+
+    ``quadlet`` is ``None`` where no service makes it, ``maker`` is empty for root.
+    """
 
     identity: str
     created: Created
     quadlet: Quadlet | None = None
+    maker: str = ""
 
 
 def explain_running(

@@ -48,17 +48,40 @@ def test_what_lies_below_is_the_container_s_own() -> None:
 
 def test_only_units_have_files_and_a_scope_only_where_its_engine_is_silent() -> None:
     scope = level(f"docker-{ID}.scope")
-    bounds = split_levels([scope, level("kubepods"), SYSTEM, level("user@7.service")], ID)
-    units = [one.unit for one in bounds.list_units(stated=False)]
-    assert units == ["docker-.scope", "system.slice", "user@7.service"]
-    assert [one.unit for one in bounds.list_units(stated=True)] == units[1:]
+    bounds = split_levels([scope, SYSTEM], ID)
+    assert [one.unit for one in bounds.list_units(stated=False)] == [
+        "docker-.scope",
+        "system.slice",
+    ]
+    assert bounds.list_units(stated=True) == [SYSTEM]
 
 
-def test_whose_manager_holds_it() -> None:
-    assert (
-        find_uid([level("user.slice"), level("user@1000.service"), level("user@7.service")]) == 1000
-    )
-    assert find_uid([level("user@.service"), SYSTEM]) is None
+def test_a_scope_below_a_service_is_no_unit() -> None:
+    for above, name in (("x.service", "docker"), ("x.slice", "a$(x)")):
+        bounds = split_levels([level(f"{name}-{ID}.scope"), level(above)], ID)
+        assert [one.unit for one in bounds.list_units(stated=False)] == [above]
+
+
+@pytest.mark.parametrize(
+    ("names", "units"),
+    [
+        ("kubepods", ""),
+        ("docker x.service system.slice", "x.service system.slice"),
+        ("ssh.service x.service system.slice", "x.service system.slice"),
+        ("a.slice docker-1.scope b.slice", "docker-1.scope b.slice"),
+        ("web.service app.slice user@7.service user-7.slice user.slice",
+         "web.service app.slice user@7.service user-7.slice user.slice"),
+        ("ssh.service a.scope user@7.service user.slice", "a.scope user@7.service user.slice"),
+        ("a.slice user@0.service user@7.service user.slice", "user@7.service user.slice"),
+        ("a.slice user@7.service b.slice user@7.service user.slice", "b.slice user@7.service user.slice"),
+        ("a$(x).slice system.slice", "system.slice"),
+    ],
+)  # fmt: skip
+def test_what_a_user_names_like_a_unit_is_none(names: str, units: str) -> None:
+    """Below a service, a scope and a user's manager whoever has that may make any cgroup."""
+    found = split_levels([level(ID), *map(level, names.split())], ID).list_units(stated=True)
+    assert [one.unit for one in found] == units.split()
+    assert find_uid(found) == (7 if "user@7" in units else None)
 
 
 @pytest.mark.parametrize(
