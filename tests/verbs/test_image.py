@@ -240,6 +240,19 @@ CASES: dict[str, tuple[dict[str, Any], dict[str, str], tuple[str, str, str]]] = 
         {"/etc/containers/containers.conf": '[containers]\nshm_size = "1g"\n'},
         ("fail", "fail", "podman-conf-line"),
     ),
+    "tasks of Podman": (
+        {"containers": {"podman": {"tasks": 4096}}},
+        {"/etc/containers/containers.conf": "[containers]\npids_limit = 4096\n"},
+        ("unknown", "pass", "foretold tasks"),
+    ),
+    "tasks of Podman that nobody states": (
+        {"containers": {"podman": {"tasks": 4096}}}, {},
+        ("fail", "fail", "podman-not-stated"),
+    ),
+    "tasks of Docker": (
+        {"containers": {"docker": {"tasks": 4096}}}, {},
+        ("unknown", "unknown", f"what starts it decides, and the slice above it, {DECIDES}"),
+    ),
     "Podman that stops at its files": (
         {"containers": {"podman": {"shm_size": "8GiB"}}},
         {"/etc/containers/containers.conf": "[containers"},

@@ -5,7 +5,13 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from ..containers.policy import CONTAINER_ITEMS, read_container_limits
+from ..containers.policy import (
+    CONTAINER_ITEMS,
+    TASKS,
+    TASKS_KEY,
+    read_container_limits,
+    read_tasks,
+)
 from ..core.keys import Key
 from ..core.reader import Limit, read_mapping
 
@@ -13,13 +19,17 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-KEYS = {"limits": Key("limits", "what pods and `ctr` containers inherit", CONTAINER_ITEMS)}
+KEYS = {
+    "limits": Key("limits", "what pods and `ctr` containers inherit", CONTAINER_ITEMS),
+    TASKS: TASKS_KEY,
+}
 
 
 class ContainerdPolicy(NamedTuple):
     """What containers inherit from containerd: those of Kubernetes, of ctr and of nerdctl."""
 
     limits: Mapping[str, Limit]
+    tasks: int | None = None
 
 
 def read_containerd(raw: object, problems: list[str]) -> ContainerdPolicy | None:
@@ -27,4 +37,5 @@ def read_containerd(raw: object, problems: list[str]) -> ContainerdPolicy | None
     path = "containers.containerd"
     section = read_mapping(path, raw, KEYS, problems)
     limits = read_container_limits(path, section.get("limits", {}), "a unit", problems)
-    return ContainerdPolicy(limits) if limits else None
+    policy = ContainerdPolicy(limits, read_tasks(path, section, problems))
+    return policy if any(policy) else None

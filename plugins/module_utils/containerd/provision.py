@@ -60,7 +60,9 @@ def _find_settle(edited: bool, restart: bool) -> Callable[[], str] | None:
 
 def _find_old(policy: ContainerdPolicy) -> Iterator[str]:
     """Yield running containers that have less than the policy asks for."""
+    from ..containers.findings import judge_tasks
     from ..containers.read import find_running
+    from ..systemd.tasks_read import read_levels
 
     for one in find_running(find_processes()):
         if one.container.engine in ("containerd", "cri-o"):
@@ -71,4 +73,6 @@ def _find_old(policy: ContainerdPolicy) -> Iterator[str]:
                 continue  # It ended since it was listed.
             place = f"container {one.container.name} (pid {pid})"
             how = f"/proc/{pid}/limits"
-            yield from format_failures(judge_limits(place, policy.limits, limits, how))
+            found = judge_limits(place, policy.limits, limits, how)
+            found += judge_tasks(place, policy.tasks, read_levels(one.process.cgroup))
+            yield from format_failures(found)

@@ -20,6 +20,7 @@ from ..core.quote import one_line
 from ..core.remedy import Remedy
 from ..host.as_user import Errand, ask_users, find_person
 from ..host.process import read_limits
+from ..services.diagnose import explain_container_tasks
 from ..write.cache import keep_entry, pick, read_entry
 from .canary_key_read import read_canary_key
 from .causes import find_docker_causes
@@ -32,6 +33,7 @@ from .rootless import Rootless, explain_rootless
 from .rootless_read import RootlessRead
 from .running import explain_running
 from .settle import find_dockerd
+from .tasks_causes import find_tasks_causes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -49,7 +51,7 @@ _KINDS = {
 }
 _LOADED = (
     *(find_dockerd, find_docker_causes, explain_running, run_canary, read_canary_key),
-    *(hashlib, subprocess),
+    *(find_tasks_causes, explain_container_tasks, hashlib, subprocess),
 )
 """What a look imports on its way: a user's child may not read the files that it lies in."""
 

@@ -121,7 +121,9 @@ def _prove() -> str:
 
 def _find_old(policy: PodmanPolicy) -> Iterator[str]:
     """Yield running containers that have less than the policy asks for."""
+    from ..containers.findings import judge_tasks
     from ..containers.read import find_running
+    from ..systemd.tasks_read import read_levels
 
     for one in find_running(find_processes()):
         if one.container.engine == "podman":
@@ -131,6 +133,6 @@ def _find_old(policy: PodmanPolicy) -> Iterator[str]:
             except (OSError, ValueError):
                 continue  # It ended since it was listed.
             place = f"container {one.container.name} (pid {pid})"
-            yield from format_failures(
-                judge_limits(place, policy.limits, limits, f"/proc/{pid}/limits")
-            )
+            found = judge_limits(place, policy.limits, limits, f"/proc/{pid}/limits")
+            found += judge_tasks(place, policy.tasks, read_levels(one.process.cgroup))
+            yield from format_failures(found)

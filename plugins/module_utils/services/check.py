@@ -11,6 +11,8 @@ from ..host.users import name_user
 from ..processes.causes import format_pair
 from ..processes.diagnose import explain_process, explain_representative
 from ..systemd.read import Seen, World
+from ..systemd.tasks import cut_levels
+from ..systemd.tasks_read import read_levels
 from ..systemd.unit_read import read_unit_files
 from .diagnose import (
     explain_idle_tasks,
@@ -23,7 +25,6 @@ from .diagnose import (
 from .measure import NewService, start_service
 from .policy import TASKS, find_rule
 from .read import find_owned, is_template
-from .tasks_read import cut_levels, read_levels
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -33,8 +34,8 @@ if TYPE_CHECKING:
     from ..core.rlimit import Rlimit
     from ..host.look import Look
     from ..host.process import Process
+    from ..systemd.tasks import Level
     from .policy import ServicesPolicy, UnitRule
-    from .tasks_read import Level
 
     Told = Tuple[Finding, Seen]
 

@@ -72,6 +72,16 @@ def test_nothing_to_state_changes_nothing(
     assert plan(content, policy) == SectionPlan()
 
 
+def test_tasks_are_a_note_since_no_key_states_them() -> None:
+    done = plan(b"{}", DockerPolicy({}, None, 500))
+    (note,) = done.notes
+    assert (done.edits, done.problems) == ((), ())
+    assert note.startswith(
+        "containers.docker.tasks: checked and not set, because daemon.json has no"
+    )
+    assert plan(b"{}", DockerPolicy({}, None, 500), absent=True) == SectionPlan()
+
+
 def test_an_item_that_is_only_bounded_above_is_not_set() -> None:
     policy = DockerPolicy({"nofile": Limit(max=5), "core": Limit(0, 0)}, None)
     assert collect_wanted(policy) == DockerDefaults({"core": Rlimit(0, 0)}, None)

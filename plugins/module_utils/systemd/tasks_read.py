@@ -3,25 +3,16 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from ..core.cgroup import find_paths
 from ..core.rlimit import UNLIMITED
 from ..host.door import read_kernel_text
+from .tasks import Level
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
 _ROOT = "/sys/fs/cgroup"
-
-
-class Level(NamedTuple):
-    """One cgroup: the unit that it belongs to, where it lies, and how many tasks it may hold."""
-
-    unit: str
-    path: str
-    most: int
 
 
 def read_levels(cgroup: str, root: str = _ROOT) -> list[Level]:
@@ -39,19 +30,24 @@ def read_levels(cgroup: str, root: str = _ROOT) -> list[Level]:
 def _read(base: str, path: str) -> Iterator[Level]:
     while path.strip("/"):
         file = f"{base}{path}/pids.max"
-        try:
-            text = read_kernel_text(file).strip()
-        except OSError:
-            text = ""  # The controller is not passed on as far down as that.
-        if text == "max" or text.isdigit():
-            yield Level(path.rpartition("/")[2], file, UNLIMITED if text == "max" else int(text))
+        most = _read_most(file)
+        if most is not None:
+            yield Level(path.rpartition("/")[2], file, most)
         path = path.rpartition("/")[0]
 
 
-def cut_levels(levels: list[Level], unit: str) -> list[Level]:
-    """Return the levels from a unit's own cgroup upward.
+def _read_most(file: str) -> int | None:
+    """Return how many tasks a cgroup may hold; nothing where no controller is passed on to it."""
+    try:
+        text = read_kernel_text(file).strip()
+    except OSError:
+        return None
+    if text == "max":
+        return UNLIMITED
+    return int(text) if text.isdigit() else None
 
-    It is the highest of that name: who owns it may make others below.
-    """
-    found = [index for index, level in enumerate(levels) if level.unit == unit]
-    return levels[found[-1] :] if found else []
+
+def read_again(levels: Iterable[Level]) -> list[Level]:
+    """Return levels as they are by now; one whose cgroup is gone keeps what it had."""
+    now = ((level, _read_most(level.path)) for level in levels)
+    return [level if most is None else level._replace(most=most) for level, most in now]
