@@ -24,7 +24,7 @@ TOP = Path(__file__).parents[3]
 FILES = {
     "run.py": TOP / "tests" / "seeds" / "runs" / "pass_descriptors.py",
     "start_slurm.sh": TOP / "tests" / "host" / "start_slurm.sh",
-    "test_cgroup_limits.py": TOP / "tests" / "unit" / "probe" / "test_cgroup_limits.py",
+    "test_cgroup_read.py": TOP / "tests" / "places" / "training" / "test_cgroup_read.py",
 }
 CHECK = "PYTHONPATH=/opt PYTHONDONTWRITEBYTECODE=1 python3 -m mlhost_limits.cli check"
 BUSYBOX = "tar -C /bin -c busybox | docker import - tiny"
@@ -212,7 +212,7 @@ def test_bounds_of_cgroups_of_version_2_are_read_up_to_the_root(host: Host) -> N
     carry(host, {path.name: path for path in paths})
     done = host.ssh(
         "cd /opt && PYTHONPATH=/opt PYTHONDONTWRITEBYTECODE=1 python3 -m pytest -q --noconftest"
-        " -p no:cacheprovider -rs test_cgroup_limits.py",
+        " -p no:cacheprovider -rs test_cgroup_read.py",
         check=False,
     )
     assert done.returncode == 0, done.stdout
