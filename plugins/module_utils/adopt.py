@@ -4,14 +4,13 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 
 from .core.policy_text import format_policy
 from .places import PLACES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from .core.adopted import Adopted, LeftOut
 
 

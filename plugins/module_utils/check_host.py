@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from .core.finding import (
@@ -19,19 +20,16 @@ from .core.finding import (
 from .core.quote import one_line
 from .core.reader import PolicyError, join_names
 from .core.report import format_failures, format_report, format_verdict, note_workers
-from .core.rlimit import ITEMS, format_quantity
+from .core.rlimit import ITEMS, Rlimit, format_quantity
 from .host.image import is_image, will_boot
 from .host.process import read_limits
 from .places import PLACES, SECTIONS, look_at_host
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
     from .core.cause import Cause
     from .core.check_options import Options
     from .core.policy import Policy
-    from .core.rlimit import Rlimit
     from .core.waivers_policy import Waiver
     from .host.look import Look
     from .sessions.policy import SessionRule

@@ -3,6 +3,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
 from .containerd.place import Containerd
 from .docker.place import Docker
 from .host.look import Look
@@ -17,9 +20,6 @@ from .training.place import Training
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
-    from typing import Any
-
     from .core.rlimit import Rlimit
     from .host.place import Place
     from .host.process import Process

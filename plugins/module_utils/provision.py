@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from .core.finding import judge_limits
@@ -33,8 +34,6 @@ from .write.lock import only_run, remove_leftovers, wait_for_packages
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
-
     from .core.edit import Edit
     from .core.policy import Policy
 

@@ -3,6 +3,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
 from .core.policy import Policy
 from .core.policy_shape import find_misshapes, find_unfit_texts
 from .core.profiles import PROFILES
@@ -11,9 +14,6 @@ from .places import PLACES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
-    from typing import Any
-
     from .core.waivers_policy import Waiver
     from .host.place import Place
 

@@ -3,18 +3,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
-from .cause import Outlook
-from .rlimit import ITEMS, format_quantity
+from .cause import Cause, Outlook
+from .rlimit import ITEMS, Rlimit, format_quantity
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
-
-    from .cause import Cause
     from .reader import Limit
-    from .rlimit import Rlimit
 
 PASS, FAIL, UNKNOWN = "pass", "fail", "unknown"
 WAIVED = "waived"

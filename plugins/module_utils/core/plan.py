@@ -3,14 +3,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from .declaration import Declaration
 from .edit import Edit, neutralise, restore
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
 
 
 class Shortfall(NamedTuple):

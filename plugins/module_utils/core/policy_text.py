@@ -5,16 +5,14 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterable, Iterator, Mapping
 
-from .adopted import Stated
+from .adopted import LeftOut, Stated
 from .cause import cite
 from .quote import one_line
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
-
-    from .adopted import LeftOut
     from .declaration import Declaration
 
 _PLAIN = re.compile(r"[A-Za-z_@][A-Za-z0-9_.@/-]*|[0-9]+(B|s|[KMGT]iB)")

@@ -3,14 +3,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from fnmatch import fnmatchcase
 
 from .finding import FAIL, UNKNOWN, WAIVED, Finding
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
     from .waivers_policy import Waiver
 
 

@@ -4,15 +4,12 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from .keys import Key
 from .quote import one_line
 from .reader import read_entries
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 WAIVER = {
     "what": Key(

@@ -19,9 +19,10 @@ import pwd
 import select
 import signal
 import time
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
-from typing import NamedTuple
+from typing import NamedTuple, NoReturn
 
 from .cgroup_cage import Cage
 from .children import Report, run_in_children, write_all
@@ -30,9 +31,6 @@ from .own_limits import set_own_limits
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-    from typing import NoReturn
-
     from ..core.rlimit import Rlimit
 
 _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER, _PR_SET_NO_NEW_PRIVS = 1, 36, 38

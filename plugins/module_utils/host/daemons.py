@@ -11,12 +11,9 @@ from __future__ import annotations
 import os
 import re
 import stat
+from collections.abc import Sequence
 
 from .door import read_kernel_file
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 _UIDS = re.compile(rb"^Uid:\t0\t0\t0\t0$", re.MULTILINE)
 _DELETED = " (deleted)"

@@ -4,14 +4,11 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable, Sequence
 
 from .door import find_paths, open_file, read_handle
 from .files import under
 from .program import run_program
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
 
 CONFFILE = "a configuration file of package "
 _DPKG = "/var/lib/dpkg/info"

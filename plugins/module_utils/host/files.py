@@ -5,12 +5,9 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Callable
 
 from .door import NoFileError, open_file, open_folder, read_handle, read_kernel_file
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 LARGEST = 8 * 2**20
 """Bytes; a configuration file larger than this is a mistake or an attack."""

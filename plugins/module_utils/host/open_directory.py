@@ -10,10 +10,6 @@ import stat
 from ..core.folder_states import ABSENT, BROKEN, CLOSED, FOREIGN_LINK, NO_DIRECTORY
 from .users import name_user
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    pass
-
 _MOST_LINKS = 40  # As the kernel's MAXSYMLINKS.
 
 _WALK = os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from ..core.proc_limits import parse_proc_limits
@@ -13,8 +14,6 @@ from .image import is_chroot
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from ..core.rlimit import Rlimit
 
 

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+
 from ..core.file_origin import find_header
 from ..core.quote import one_line
 from .file_origin import CONFFILE, find_packages
@@ -10,8 +12,6 @@ from .files import read_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
     from ..core.declaration import Declaration
     from ..core.finding import Finding
     from ..core.plan import SectionPlan

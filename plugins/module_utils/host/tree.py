@@ -4,14 +4,10 @@
 from __future__ import annotations
 
 import os
-from typing import TypeVar
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 from .files import under
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any
 
 Reader = TypeVar("Reader")
 

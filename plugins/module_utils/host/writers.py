@@ -6,12 +6,9 @@ from __future__ import annotations
 import fcntl
 import os
 import struct
+from collections.abc import Iterable
 
 from .door import open_file
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 _PACKAGE_LOCKS = {
     "/var/lib/dpkg/lock": "dpkg",

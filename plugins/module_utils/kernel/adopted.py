@@ -3,23 +3,12 @@
 
 from __future__ import annotations
 
-from ..core.adopted import (
-    Adopted,
-    Candidate,
-    LeftOut,
-    is_of_site,
-    settle,
-)
+from collections.abc import Collection, Mapping
+
+from ..core.adopted import Adopted, Candidate, LeftOut, is_of_site, settle
 from .policy import read_kernel
-from .sysctl_conf import SYSCTL_CONF
-from .sysctl_writes import SYSTEMD
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
-
-    from .sysctl_conf import SysctlLine
-    from .sysctl_writes import Reader
+from .sysctl_conf import SYSCTL_CONF, SysctlLine
+from .sysctl_writes import SYSTEMD, Reader
 
 
 def list_site_keys(files: Mapping[str, str], procps: Reader) -> list[str]:

@@ -3,20 +3,15 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import NamedTuple, Tuple
 
-from ..core.finding import FAIL, LATER, PASS, UNKNOWN, WAIVED
-from .load import MOST_GROUPS
+from ..core.finding import FAIL, LATER, PASS, UNKNOWN, WAIVED, Finding
+from .load import MOST_GROUPS, Group, Load
 from .metrics_text import Metric
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
-    from typing import Tuple
-
-    from ..core.finding import Finding
-    from .load import Group, Load
-
     Key = Tuple[str, str, str, str]
 
 STATES = (PASS, LATER, WAIVED, FAIL, UNKNOWN)

@@ -7,14 +7,13 @@ Source: prometheus.io, "Text-based format", version 0.0.4; ``expfmt/text_parse.g
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from ..core.rlimit import UNLIMITED
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
     Sample = tuple[Mapping[str, str], float]
 
 _ESCAPED = {"\\": "\\\\", '"': '\\"', "\n": "\\n"}

@@ -3,18 +3,14 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Collection, Sequence
+from typing import NamedTuple, Tuple
 
-from ..core.finding import FAIL, PASS, UNKNOWN, is_short_by_root
+from ..core.finding import FAIL, PASS, UNKNOWN, Finding, is_short_by_root
 from ..core.report import format_failures
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
-    from typing import Tuple
-
-    from ..core.finding import Finding
-
     Key = Tuple[str, str, str]
 
 

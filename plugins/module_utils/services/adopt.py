@@ -4,13 +4,14 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 
 from ..core.edit import HEADER
 from ..host.files import list_folder, under
 from ..kernel.site_read import find_nr_open
 from ..systemd.limits import MANAGER
 from ..systemd.model import Files
-from ..systemd.unit_read import find_unit_names, read_manager_files, read_unit_files
+from ..systemd.unit_read import UnitFiles, find_unit_names, read_manager_files, read_unit_files
 from .adopted import adopt_services
 from .logind_conf import LOGIND
 from .plan import USER_CONF
@@ -18,11 +19,8 @@ from .tasks_max import SECTIONS as KINDS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from ..core.adopted import Adopted
     from ..systemd.unit_file import Source
-    from ..systemd.unit_read import UnitFiles
 
 _UNIT_FOLDERS = ("/etc/systemd/system.control", "/etc/systemd/system")
 

@@ -3,14 +3,9 @@
 
 from __future__ import annotations
 
-from ..core.adopted import (
-    Adopted,
-    Candidate,
-    find_excess,
-    settle,
-    write_limit,
-    write_value,
-)
+from collections.abc import Iterator, Mapping
+
+from ..core.adopted import Adopted, Candidate, find_excess, settle, write_limit, write_value
 from ..core.declaration import Declaration
 from ..systemd.limits import MANAGER, read_manager_limits, read_unit_limits
 from ..systemd.unit_file import Source
@@ -22,10 +17,7 @@ from .tasks_max import MOST, read_default_tasks, read_unit_tasks, resolve_tasks
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
     from ..systemd.model import Files
-
 
 _MANAGERS = {MANAGER: "default", USER_CONF: "user_default"}
 

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
 from ..core.declaration import Declaration
 from ..core.finding import (
     FAIL,
@@ -17,19 +19,22 @@ from ..core.finding import (
 from ..core.forecast import Forecast, list_extremes
 from ..core.rlimit import RLIMITS, Rlimit
 from ..systemd.causes import find_unit_causes
-from ..systemd.model import HIGHEST_DEFAULT, Manager, UnitFacts, predict_unit, rank_statements
+from ..systemd.model import (
+    HIGHEST_DEFAULT,
+    Files,
+    Manager,
+    UnitFacts,
+    predict_unit,
+    rank_statements,
+)
 from .logind_causes import find_logind_causes, format_flag
 from .logind_conf import predict_remove_ipc, read_remove_ipc
-from .tasks_causes import find_tasks_causes, find_tasks_line, predict_all, predict_level
+from .tasks_causes import TasksLevel, find_tasks_causes, find_tasks_line, predict_all, predict_level
 from .tasks_max import MOST
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
     from ..core.reader import Limit
-    from ..systemd.model import Files
-    from .tasks_causes import TasksLevel
 
 
 def foretell_unit(wanted: Requirement, limit: Limit, facts: UnitFacts) -> Forecast:

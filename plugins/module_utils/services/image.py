@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from ..core.finding import UNKNOWN, Requirement, require_limits
 from ..core.forecast import Forecast
 from ..kernel.tree_read import TreeBoot
@@ -15,15 +17,12 @@ from .check import NEW, PLACE, SYSTEM
 from .forecast import foretell_remove_ipc, foretell_tasks, foretell_unit
 from .logind_causes import format_flag
 from .logind_conf import KEY, LOGIND
-from .policy import TASKS, find_rule
+from .policy import TASKS, ServicesPolicy, UnitRule, find_rule
 from .tasks_causes import TasksLevel
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from ..host.tree import Tree
-    from .policy import ServicesPolicy, UnitRule
 
     Foretold = Iterator[tuple[Requirement, Forecast]]
 

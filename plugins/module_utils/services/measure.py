@@ -6,6 +6,7 @@ from __future__ import annotations
 import os
 import re
 import time
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from ..host.as_user import Errand, find_person, run_as_user
@@ -16,8 +17,6 @@ from .tasks_read import Level, read_levels
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
     from ..core.rlimit import Rlimit
 
 UNIT = "mlhost-canary-{}.service"

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from ..core.declaration import Declaration
@@ -23,8 +24,6 @@ from .tasks_max import MOST, read_default_tasks, read_unit_tasks, resolve_tasks
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
     from ..core.reader import Limit
 
 NAME = "90-mlhost.conf"

@@ -7,18 +7,16 @@ Sources: ``config_parse_tasks_max()``, ``unit_init()`` and ``system_tasks_max()`
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Sequence
 
 from ..core.declaration import Declaration
 from ..core.rlimit import UNLIMITED
-from ..systemd.unit_file import order_dropins, scan_unit
+from ..systemd.unit_file import Setting, Source, order_dropins, scan_unit
 from ..systemd.values import parse_count
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
     from ..systemd.model import Files
-    from ..systemd.unit_file import Setting, Source
 
 KEY, DEFAULT_KEY = "TasksMax", "DefaultTasksMax"
 SECTIONS = {

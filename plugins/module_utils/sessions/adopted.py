@@ -8,6 +8,7 @@ pam_limits.c; see :mod:`.pam_limits`).
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import groupby
 from typing import NamedTuple
 
@@ -21,20 +22,16 @@ from ..core.adopted import (
     write_value,
 )
 from ..core.rlimit import ITEMS, UNLIMITED, format_quantity
-from .limits_conf import parse_setting, parse_value
+from .limits_conf import LimitsLine, parse_setting, parse_value
 from .lockouts import find_small_limits
-from .pam_limits import declare, read_lines
+from .pam_limits import Dialect, declare, read_lines
 from .pam_settings import LOGINS
 from .policy import read_sessions
 from .unread import find_unread
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
-
     from ..core.declaration import Declaration
-    from .limits_conf import LimitsLine
-    from .pam_limits import Dialect
 
 _OF_ANY_TYPE = (*LOGINS, "nonewprivs")
 _WHOLE = "value"

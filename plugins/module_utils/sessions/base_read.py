@@ -6,6 +6,7 @@ from __future__ import annotations
 import glob
 import os
 import re
+from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from ..core.declaration import Declaration
@@ -18,8 +19,6 @@ from .sshd_config import MAIN_FILE, find_includes, find_use_pam
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
     from ..core.rlimit import Rlimit
 
 _PID_FILES = {

@@ -3,25 +3,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterator, Mapping, Sequence
+
 from ..core.cause import Outlook
 from ..core.finding import PASS, Finding, Observation, Requirement, judge
 from ..host.users import find_connecting_user, find_member, read_user
 from ..kernel.host_read import KernelRead
-from .measure import measure_sessions, pick_users
+from .measure import SessionResult, measure_sessions, pick_users
 from .rules import covers_everyone, find_limits, named_groups, named_users
-from .shell_limits_measure import measure_shells
+from .shell_limits_measure import ShellResult, measure_shells
 from .verdict import Told, judge_session
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping, Sequence
-
     from ..core.reader import Limit
     from ..host.look import Look
     from .diagnose import Seen
-    from .measure import SessionResult
     from .policy import SessionRule
-    from .shell_limits_measure import ShellResult
 
 _GOOD = Outlook(PASS, "", PASS)
 _MOST_SAMPLES = 5

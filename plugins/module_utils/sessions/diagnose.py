@@ -4,11 +4,12 @@
 from __future__ import annotations
 
 import pwd
-from typing import NamedTuple
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple, Optional
 
-from ..core.cause import Link, Outlook, cite
+from ..core.cause import Cause, Link, Outlook, cite
 from ..core.finding import FAIL, UNKNOWN, Finding, judge, observe_limit
-from ..core.rlimit import ITEMS, format_quantity
+from ..core.rlimit import ITEMS, Rlimit, format_quantity
 from ..host.capabilities import may_raise_limits
 from ..host.look import Look, format_time
 from ..host.process import read_process, read_start_time
@@ -17,23 +18,15 @@ from ..kernel.host_read import KernelRead
 from .base_read import is_installed
 from .causes import SessionFacts, find_session_causes, predict_session
 from .host_read import SessionsRead
-from .measure import measure_sessions
+from .measure import SessionResult, measure_sessions
 from .model import Start, find_baseline
 from .reach import Hindrance, find_bypass, find_hindrances
 from .rivals import keep_rivals
 from .shell_causes import find_shell_causes
-from .shell_limits_measure import measure_shells
+from .shell_limits_measure import ShellResult, measure_shells
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-    from typing import Optional
-
-    from ..core.cause import Cause
-    from ..core.rlimit import Rlimit
-    from .measure import SessionResult
-    from .shell_limits_measure import ShellResult
-
     Seen = tuple[SessionResult, Sequence[Finding], Optional[ShellResult]]
 
 

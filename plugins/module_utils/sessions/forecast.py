@@ -3,19 +3,11 @@
 
 from __future__ import annotations
 
-from ..core.finding import (
-    FAIL,
-    UNKNOWN,
-    Requirement,
-    judge,
-    observe_limit,
-)
+from ..core.finding import FAIL, UNKNOWN, Requirement, judge, observe_limit
 from ..core.forecast import Forecast, conclude, list_extremes
 from ..core.rlimit import RLIMITS, Rlimit
 from .causes import SessionFacts, find_session_causes, predict_session
 from .model import Start
-
-TYPE_CHECKING = False
 
 
 def foretell_session(wanted: Requirement, facts: SessionFacts) -> Forecast:

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
 from ..core.finding import UNKNOWN, Requirement, require_limits
 from ..core.forecast import Forecast
 from ..core.user import User
@@ -13,20 +15,17 @@ from .forecast import foretell_session
 from .model import Start
 from .pam_limits import find_obstacle
 from .pam_stack import find_pam_limits, find_service_file, flatten, read_limits_options
-from .reach import find_bypass, find_hindrances
+from .reach import Hindrance, find_bypass, find_hindrances
 from .rules import covers_everyone, find_limits, named_groups, named_users
 from .tree_read import SessionsTree, read_tree_use_pam, read_tree_user
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
-
     from ..core.check_options import Options
     from ..core.reader import Limit
     from ..host.place import Foretold
     from ..host.tree import Tree
     from .policy import SessionRule
-    from .reach import Hindrance
 
 _NOBODY = 2**31  # The number of whoever stands for users that an image does not have yet.
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 import os
 import pwd
 import re
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from ..host.door import find_paths, read_kernel_text
@@ -13,8 +14,6 @@ from ..host.process import read_limits
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from ..core.rlimit import Rlimit
 
 _ROOTS = ("/sys/fs/cgroup", "/sys/fs/cgroup/systemd", "/sys/fs/cgroup/unified")

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 import pwd
+from collections.abc import Iterable, Iterator
 
 from ..host.door import list_pids, read_kernel_text
 from ..host.users import find_connecting_user, read_user
@@ -15,8 +16,6 @@ from .pam_stack import find_pam_limits, flatten, read_limits_options
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
     from ..core.user import User
 
 _SERVICES = ("sshd", "su", "su-l", "sudo", "sudo-i", "cron", "crond", "login", "systemd-user")

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
+
 from ..host.files import read_os_release
 from .limits_conf import list_nofiles, parse_limits_conf
 from .limits_read import find_broken_files, read_limits_files
@@ -11,8 +13,6 @@ from .pam_limits import LIMITS_CONF, find_dialect
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
     from ..core.plan import SectionPlan
     from ..kernel.policy import KernelValue
     from .policy import SessionRule

@@ -6,6 +6,7 @@ from __future__ import annotations
 import ctypes
 import os
 import shutil
+from collections.abc import Callable, Sequence
 from functools import partial
 
 from ..host.children import run_in_children
@@ -15,8 +16,6 @@ from .pam_limits import LIMITS_CONF
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
     from ..core.edit import Edit
 
 _FOLDER = os.path.dirname(LIMITS_CONF)

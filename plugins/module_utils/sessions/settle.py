@@ -3,23 +3,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 
 from ..host.image import is_image
 from ..host.users import find_connecting_user
 from ..kernel.settle import apply_sysctls
-from ..write.replace import apply_edits, commit_edits, revert_edits
-from .measure import measure_sessions, pick_users
+from ..write.replace import Changes, apply_edits, commit_edits, revert_edits
+from .measure import SessionResult, measure_sessions, pick_users
 from .rehearsal_settle import rehearse
 from .shell_measure import find_failing_shells
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-
     from ..core.plan import HostPlan
-    from ..write.replace import Changes
-    from .measure import SessionResult
 
     Settle = Callable[[], str]
 

@@ -7,6 +7,7 @@ it may add a shortfall of the user's own, and takes none of root's away.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from ..core.cause import Cause
@@ -16,8 +17,6 @@ from ..core.remedy import Remedy
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from ..core.reader import Limit
     from ..core.rlimit import Rlimit
 

@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
-from ..core.cause import Outlook
+from collections.abc import Iterator
+
+from ..core.cause import Link, Outlook
 from ..core.finding import FAIL, PASS, Finding, Observation, Requirement, judge
 from ..kernel.use_read import read_meminfo
 from .causes import ShmFacts, find_shm_causes, predict_shm, trace_shm
@@ -12,9 +14,6 @@ from .read import read_fstab, read_shm_size
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from ..core.cause import Link
     from ..core.forecast import Forecast
 
 PLACE = f"path:{SHM}"

@@ -3,16 +3,10 @@
 
 from __future__ import annotations
 
-from ..core.finding import (
-    FAIL,
-    PASS,
-    UNKNOWN,
-)
+from ..core.finding import FAIL, PASS, UNKNOWN
 from ..core.forecast import Forecast
 from .causes import ShmFacts, find_shm_causes
 from .model import find_lines
-
-TYPE_CHECKING = False
 
 
 def foretell_shm(size: int, fstab: str) -> Forecast:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Collection
 from typing import NamedTuple
 
 from ..core.cause import Cause, cite
@@ -13,15 +14,12 @@ from ..core.rlimit import ITEMS, Rlimit, format_quantity
 from ..processes.causes import find_both_causes, format_pair
 from ..systemd.want import is_enough
 from .model import JobFacts, find_given, predict_job, raise_nofile
-from .slurm_conf import EXCEPT, SlurmConf, read_propagation, write_propagation
+from .slurm_conf import EXCEPT, Propagation, SlurmConf, read_propagation, write_propagation
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Collection
-
     from ..core.declaration import Declaration
     from ..core.finding import Requirement
-    from .slurm_conf import Propagation
 
 CODES = {
     "slurm-login-decides": "slurm.conf does not say otherwise, so the login decides soft limits",

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from ..core.cause import cite
@@ -14,18 +15,10 @@ from ..systemd.model import UnitFacts, find_asked, rank_statements, read_unit
 from ..systemd.unit_file import Source
 from ..systemd.unread import format_limit
 from ..systemd.want import declare, is_enough
-from .slurm_conf import (
-    SLURM_CONF,
-    SlurmConf,
-    parse_slurm_conf,
-    read_propagation,
-    write_propagation,
-)
+from .slurm_conf import SLURM_CONF, SlurmConf, parse_slurm_conf, read_propagation, write_propagation
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from ..core.reader import Limit
     from .policy import SlurmPolicy
 

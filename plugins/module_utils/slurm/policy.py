@@ -4,23 +4,13 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from ..core.keys import Key
-from ..core.reader import (
-    LONGEST_WORD,
-    Limit,
-    join_names,
-    read_limits,
-    read_mapping,
-    read_quantity,
-)
+from ..core.reader import LONGEST_WORD, Limit, join_names, read_limits, read_mapping, read_quantity
 from ..core.rlimit import ITEMS, RLIMITS, UNLIMITED, format_quantity
 from .confines import Size
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 _JOB_ITEMS = tuple(name for name in RLIMITS if name not in ("cpu", "fsize", "rss"))
 _PROPAGATED = ("cpu", "fsize", "data", "stack", "core", "rss", "nproc", "nofile", "memlock", "as")

@@ -7,6 +7,7 @@ Sources: ``config_parse_rlimit()``, ``unit_load_fragment()``, ``unit_load_dropin
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from ..core.declaration import Bound, Declaration
@@ -15,8 +16,6 @@ from .values import LIMIT_KEYS, parse_limit_setting
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
     from ..core.rlimit import Rlimit
 
 MANAGER = "system.conf"

@@ -7,6 +7,7 @@ Sources: ``fallback_rlimit_nofile()``, ``setrlimit_closest()`` and ``exec_child(
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from ..core.rlimit import Rlimit
@@ -17,8 +18,6 @@ from .unit_file import Source
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from ..core.declaration import Declaration
 
 HIGHEST_DEFAULT = 524288

@@ -6,6 +6,7 @@ from __future__ import annotations
 import os
 import pwd
 import re
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import NamedTuple
 
@@ -34,18 +35,10 @@ from .model import (
     predict_unit,
 )
 from .sources_read import read_sources
-from .unit_file import (
-    UNIT_DIRECTORIES,
-    Setting,
-    Source,
-    list_user_directories,
-    merge_units,
-)
+from .unit_file import UNIT_DIRECTORIES, Setting, Source, list_user_directories, merge_units
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
     from ..core.finding import Finding
     from ..core.reader import Limit
     from ..host.look import Look

@@ -5,11 +5,10 @@ from __future__ import annotations
 
 import os
 import stat
+from collections.abc import Iterable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from .folder_facts import FolderFacts
 
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 import os
 import sys
 import time
+from collections.abc import Callable, Iterator
 
 from ..core.check_options import TIME_LIMIT
 from ..core.folder_states import DIRECTORY
@@ -18,12 +19,9 @@ from .survey_measure import survey_there
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
     from ..core.finding import Finding
     from .cache_read import Survey
     from .policy import Training
-
 
 _EMPTY = "\r\x1b[K"
 """What a terminal empties its line on."""

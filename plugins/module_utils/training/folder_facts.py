@@ -3,12 +3,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import NamedTuple
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
 
 NETWORK, LOCAL = "network", "local"
 _NETWORK_NAMES = (

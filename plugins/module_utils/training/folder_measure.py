@@ -14,12 +14,13 @@ import os
 import pwd
 import re
 import stat
+from collections.abc import Callable, Sequence
 from functools import partial
 
 from ..core.finding import FAIL, PASS, UNKNOWN
 from ..core.folder_states import BROKEN, DIRECTORY, UNKNOWN_STATE
 from ..host.as_user import leave_root
-from ..host.children import run_in_children
+from ..host.children import Report, run_in_children
 from ..host.files import read_text
 from ..host.keeper import find_account, find_keeper
 from ..host.open_directory import ObstacleError, open_directory
@@ -33,12 +34,6 @@ from ..host.trial_folder import (
 from ..host.users import name_user
 from .folder_facts import FolderFacts, Proof
 from .proofs_measure import PROOFS
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from ..host.children import Report
 
 TIME_LIMIT = 10.0
 """Seconds; a healthy mount answers in milliseconds, a hung one never."""

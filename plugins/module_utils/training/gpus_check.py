@@ -4,14 +4,13 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 
 from .gpus_read import read_gpus
 from .nvidia_smi import choose_visible, judge_gpus, leave_unknown
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from ..core.finding import Finding
     from .policy import Training
 

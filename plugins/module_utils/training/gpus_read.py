@@ -6,14 +6,7 @@ from __future__ import annotations
 import os
 
 from ..host.program import run_program
-from .nvidia_smi import (
-    GPU_FIELDS,
-    PROCESS_FIELDS,
-    Gpu,
-    GpuProcess,
-    parse_gpus,
-    parse_processes,
-)
+from .nvidia_smi import GPU_FIELDS, PROCESS_FIELDS, Gpu, GpuProcess, parse_gpus, parse_processes
 
 _PROGRAMS = ("/usr/bin/nvidia-smi", "/usr/local/bin/nvidia-smi", "/usr/local/nvidia/bin/nvidia-smi")
 _FORMAT = "--format=csv,noheader,nounits"

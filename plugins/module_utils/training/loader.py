@@ -7,6 +7,7 @@ batch that is under way, and some for each worker; the batches themselves lie in
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from ..core.rlimit import UNLIMITED, format_quantity
@@ -15,8 +16,6 @@ from .deepspeed_floor import find_floor
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from .policy import Training
 
 DESCRIPTORS, MEMORY, CPUS = "nofile", "memory", "CPUs"

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 
 from ..core.folder_states import DIRECTORY
 from ..host.door import list_pids
@@ -11,13 +12,7 @@ from ..host.files import read_text
 from ..host.process import read_process
 from ..host.process_owner import find_owner
 from .cache_rules import Neighbours
-from .folder_facts import may_work_there
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from .folder_facts import FolderFacts
+from .folder_facts import FolderFacts, may_work_there
 
 _MARKS = ("/.dockerenv", "/run/.containerenv")
 _JOB = "SLURM_JOB_ID"

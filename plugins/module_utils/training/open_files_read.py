@@ -5,15 +5,12 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Iterator
 from functools import cached_property
 from typing import NamedTuple
 
 from ..host.door import list_kernel_folder, list_pids
 from ..host.files import read_text
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 _MOUNT = re.compile(r"^mnt_id:\s*([0-9]+)", re.MULTILINE)
 _FLAGS = re.compile(r"^flags:\s*([0-7]+)", re.MULTILINE)

@@ -3,16 +3,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
+
 from ..core.finding import FAIL, PASS, UNKNOWN, Finding, Observation, Requirement
-from .pep440 import parse_specifier, parse_version, satisfies
+from .pep440 import Clause, Version, parse_specifier, parse_version, satisfies
 from .workspace_causes import blame
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
     from ..core.cause import Cause
-    from .pep440 import Clause, Version
 
 _ANY = "any release"
 

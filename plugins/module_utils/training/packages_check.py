@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
 
 from .cache_check import find_user
 from .package_rules import judge_packages
@@ -11,8 +12,6 @@ from .packages_read import read_versions
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from ..core.finding import Finding
     from .policy import Training
 

@@ -4,17 +4,13 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Iterator, Mapping
 from typing import NamedTuple
 
 from ..core.keys import Key
 from ..core.quote import quote
 from ..core.reader import join_names, name_kind, read_mapping, read_quantity
 from ..core.rlimit import UNLIMITED
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
-
 
 _MOST_PARAMETERS = 10**15
 DEEPSPEED = {

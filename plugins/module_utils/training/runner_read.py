@@ -7,7 +7,7 @@ import os
 from functools import cached_property
 from typing import NamedTuple
 
-from ..docker.api_read import read_containers
+from ..docker.api_read import Container, read_containers
 from ..docker.read import DockerRead
 from ..host.capabilities import may_lock_memory
 from ..host.files import read_text
@@ -22,7 +22,6 @@ from .shm_read import find_folder
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from ..docker.api_read import Container
     from ..host.look import Look
 
 _SERVICE, _SESSION, _CONTAINER = "service:", "session:", "container:docker/"

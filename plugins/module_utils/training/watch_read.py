@@ -8,12 +8,12 @@ import re
 import resource
 import threading
 import time
+from collections.abc import Callable
 
 from ..shared_memory.model import SHM
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from types import TracebackType
 
 _FOLDER = "/proc/self/fd"

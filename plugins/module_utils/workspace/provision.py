@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from ..core.plan import HostPlan
@@ -13,28 +14,13 @@ from ..host.users import name_user
 from ..sessions.settle import apply_plans
 from ..write.lock import only_run
 from ..write.replace import find_target
-from .plan import (
-    FSTAB,
-    TMPFILES,
-    Workspace,
-    format_mount,
-    has_rule,
-    is_ours,
-    plan_workspace,
-)
+from .plan import FSTAB, TMPFILES, Workspace, format_mount, has_rule, is_ours, plan_workspace
 from .quarantine_settle import Aside, quarantine
 from .read import find_ids, read_directory, read_tmpfs_size
-from .settle import (
-    make_directory,
-    mount_tmpfs,
-    remove_directory,
-    unmount,
-)
+from .settle import make_directory, mount_tmpfs, remove_directory, unmount
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
     from ..core.edit import Edit
 
 _PAGE = 4096  # A tmpfs has a whole number of pages.

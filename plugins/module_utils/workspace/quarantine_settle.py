@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import os
 import stat
+from collections.abc import Iterable, Iterator
 from functools import partial
 from typing import NamedTuple
 
@@ -19,10 +20,6 @@ from ..training.cache_read import check_files
 from ..training.file_verdict import CORRUPT, QUARANTINE, UNSEEN
 from ..training.folder_measure import run_there
 from ..training.open_files_read import find_open_files
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
 
 _TIME_LIMIT = 600.0
 _MOST_BYTES = 50_000  # Of the names in an answer.

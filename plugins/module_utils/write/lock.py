@@ -6,16 +6,13 @@ from __future__ import annotations
 import fcntl
 import os
 import time
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
 from ..host.image import is_image
 from ..host.scratch import CANARY, PROGRAMS, sweep
 from ..host.writers import find_package_run
 from .temporary import remove_abandoned
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
 
 LOCK = "/run/mlhost-limits.lock"
 PATIENCE = 120.0
