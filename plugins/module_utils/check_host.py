@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from .core.cause import Cause
     from .core.check_options import Options
     from .core.policy import Policy
-    from .core.waivers_policy import Waiver
+    from .core.waivers import Waiver
     from .host.look import Look
     from .sessions.policy import SessionRule
 

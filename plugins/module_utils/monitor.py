@@ -16,8 +16,7 @@ from .host.guarded import run_guarded
 from .host.scratch import find_parent, sweep
 from .host.users import name_user
 from .node.load import group_loads
-from .node.metrics import Run, describe_node, describe_run
-from .node.metrics_text import format_metrics
+from .node.metrics import Run, describe_node, describe_run, format_metrics
 from .node.state_read import FOLDER, STATE, Kept, Verdict, format_state, read_kept, stamp_policy
 from .node.usage_read import find_loads, find_usages, read_files
 from .node.verdict import judge_node

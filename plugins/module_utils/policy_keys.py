@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from .core.keys import Key
-from .core.waivers_policy import WAIVER
+from .core.waivers import WAIVER
 from .places import PLACES
 
 _GROUPS = {"containers": "what containers get from their engines", "jobs": "batch jobs"}

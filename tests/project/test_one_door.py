@@ -43,7 +43,7 @@ MAY_OPEN = {
             "docker/settle.py",
             "kernel/settle.py",
             "write/lock.py",
-            "sessions/rehearsal_settle.py",
+            "sessions/settle.py",
             "write/replace.py",
             "slurm/settle.py",
             "write/temporary.py",

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from .waivers_policy import Waiver
+    from .waivers import Waiver
 
 
 class Policy(NamedTuple):

@@ -21,7 +21,7 @@ from .finding import (
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from .cause import Cause, Link
-    from .waivers_policy import Waiver
+    from .waivers import Waiver
 
 WIDTH = 80
 _WORD = re.compile(r"""(?:'[^']*'|"(?:[^"\\]|\\.)*"|\\.|[^\s'"\\]|['"\\])+""", re.DOTALL)

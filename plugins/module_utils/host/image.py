@@ -6,8 +6,7 @@ from __future__ import annotations
 import os
 from functools import lru_cache
 
-from .comm import read_comm
-from .daemons import is_daemon
+from .daemons import is_daemon, read_comm
 from .door import list_pids
 
 _BOOTED = "/run/systemd/system"

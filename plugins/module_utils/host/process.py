@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Read limits and identity of running processes from /proc."""
+"""Read limits and identity of running processes from /proc; find the managers of users."""
 
 from __future__ import annotations
 
 import os
+import re
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from ..core.proc_limits import parse_proc_limits
@@ -15,6 +16,21 @@ from .image import is_chroot
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ..core.rlimit import Rlimit
+
+_MANAGER = re.compile(r"^[^@]*/user@([0-9]+)\.service/init\.scope$", re.MULTILINE)
+
+
+def find_user_managers(processes: Iterable[Process]) -> dict[int, Process]:
+    """Return the service managers of users that run, by uid.
+
+    A user may make cgroups below the own manager, of any name, and call a process as they like.
+    """
+    found: dict[int, Process] = {}
+    for process in processes:
+        match = _MANAGER.search(process.cgroup)
+        if match and process.comm == "systemd" and process.uid == int(match[1]):
+            found.setdefault(process.uid, process)
+    return found
 
 
 class Process(NamedTuple):

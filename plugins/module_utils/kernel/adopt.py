@@ -1,20 +1,63 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Make the kernel of a policy of a site's sysctl files."""
+"""Turn what a site's own sysctl files state into the kernel of a policy."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Collection, Mapping
 
+from ..core.adopted import Adopted, Candidate, LeftOut, is_of_site, settle
 from ..host.files import read_os_release
 from ..host.image import is_chroot
-from .adopted import adopt_kernel, list_site_keys
+from .policy import read_kernel
 from .read import sysctl_path
 from .site_read import read_site_sysctls
-from .sysctl_writes import find_procps
+from .sysctl_conf import SYSCTL_CONF, SysctlLine
+from .sysctl_writes import SYSTEMD, Reader, find_procps
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from ..core.adopted import Adopted
+
+def list_site_keys(files: Mapping[str, str], procps: Reader) -> list[str]:
+    """Return the sysctls that the site's files name."""
+    lines = [*_read_sysctl_conf(files, procps), *SYSTEMD.read(files)]
+    found = (line.key for line in lines if is_of_site(line.path) and not line.glob)
+    return list(dict.fromkeys(found))
+
+
+def _read_sysctl_conf(files: Mapping[str, str], procps: Reader) -> list[SysctlLine]:
+    """Return the lines of sysctl.conf, unless a boot reads it through a link as well."""
+    text = files.get(SYSCTL_CONF, "")
+    linked = any(other == text for path, other in files.items() if path != SYSCTL_CONF)
+    return [] if linked else procps.parse(text, SYSCTL_CONF)
+
+
+def adopt_kernel(
+    files: Mapping[str, str], procps: Reader, lacking: Collection[str] = ()
+) -> Adopted:
+    """Return the sysctls that the site's lines give a boot, or else ``sysctl -p``.
+
+    :param files: Text of every file in the folders of sysctl.d(5), and of sysctl.conf, by path.
+    :param procps: How sysctl.conf is read.
+    :param lacking: Keys that this kernel has not.
+    """
+    # Of one sysctl a boot heeds the line that it reads last.
+    lines = [*_read_sysctl_conf(files, procps), *SYSTEMD.read(files)]
+    adopted = settle(read_kernel, "kernel", [_weigh(line, lacking) for line in lines])
+    stated = [at for leaf in adopted.section.get("kernel", {}).values() for at in leaf.at]  # type: ignore[attr-defined]
+    late = "is read by sysctl -p alone and not at boot; a policy sets it at boot too"
+    adopted.left.extend(LeftOut(at, late) for at in stated if at.path == SYSCTL_CONF)
+    return adopted
+
+
+def _weigh(line: SysctlLine, lacking: Collection[str]) -> Candidate:
+    reason = ""
+    if line.glob:
+        reason = "names many sysctls; a policy names each"
+    elif line.value is None:
+        reason = "assigns nothing"
+    elif line.key in lacking:
+        reason = "this kernel has no such sysctl"
+    at = line.declaration
+    return Candidate(("kernel", line.key), {"exact": at.value}, at, reason)
 
 
 def adopt_tree_kernel(root: str) -> Adopted:

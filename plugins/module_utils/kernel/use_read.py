@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ..host.comm import read_comm
+from ..host.daemons import read_comm
 from ..host.door import list_pids, read_kernel_text
 from ..host.process import read_limits
 from .lockouts import KernelUse

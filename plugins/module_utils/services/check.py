@@ -7,9 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Tuple
 
 from ..core.finding import FAIL, PASS, Finding, Observation, Requirement, judge, judge_limits
-from ..host.process import Process, read_limits
+from ..host.process import Process, find_user_managers, read_limits
 from ..host.process_owner import find_owner
-from ..host.user_managers import find_user_managers
 from ..host.users import name_user
 from ..processes.causes import format_pair
 from ..processes.diagnose import explain_process, explain_representative

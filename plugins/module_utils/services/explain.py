@@ -8,8 +8,7 @@ from collections.abc import Iterator, Sequence
 
 from ..core.cause import Link, cite
 from ..core.rlimit import RLIMITS, format_quantity
-from ..host.process import read_limits
-from ..host.user_managers import find_user_managers
+from ..host.process import find_user_managers, read_limits
 from ..processes.causes import format_pair
 from ..processes.explain import trace_files, trace_one
 from ..systemd.read import gather_default, gather_user_default

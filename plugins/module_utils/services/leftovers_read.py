@@ -8,8 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from ..core.cgroup import find_home
 from ..core.finding import judge_limits
 from ..core.report import format_failures
-from ..host.process import Process, find_processes, read_limits
-from ..host.user_managers import find_user_managers
+from ..host.process import Process, find_processes, find_user_managers, read_limits
 from ..systemd.limits import read_unit_limits
 from ..systemd.read import read_user_sources
 from ..systemd.unit_read import read_unit_files

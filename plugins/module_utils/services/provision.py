@@ -13,8 +13,7 @@ from ..core.plan import SectionPlan
 from ..core.section import Section
 from ..host.image import is_booted
 from ..host.look import Look
-from ..host.process import Process, find_processes, read_limits, read_start_time
-from ..host.user_managers import find_user_managers
+from ..host.process import Process, find_processes, find_user_managers, read_limits, read_start_time
 from ..host.users import find_connecting_user
 from ..systemd.limits import MANAGER
 from ..systemd.manager_read import read_loaded_at, show_unit

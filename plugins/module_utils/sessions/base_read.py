@@ -10,8 +10,7 @@ from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from ..core.declaration import Declaration
-from ..host.comm import read_comm
-from ..host.daemons import is_daemon, is_roots
+from ..host.daemons import is_daemon, is_roots, read_comm
 from ..host.door import find_paths, list_pids, open_file, read_handle, read_kernel_file
 from ..host.files import read_text, under
 from ..host.process import read_limits, read_parent, read_unit_pids

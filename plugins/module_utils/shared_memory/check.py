@@ -36,7 +36,7 @@ def check_shm(size: int) -> Finding:
 def foresee_shm(size: int | None, root: str) -> Iterator[tuple[Requirement, Forecast]]:
     """Yield what the fstab of a tree will give."""
     from ..host.files import read_text
-    from .forecast import foretell_shm
+    from .causes import foretell_shm
     from .model import FSTAB
 
     if size is not None:

@@ -7,10 +7,20 @@ from functools import partial
 
 from ..core.section import Section
 from ..host.image import is_image
+from ..host.program import run_program
 from ..kernel.use_read import read_meminfo
 from .model import FSTAB, SHM
 from .plan import plan_shm
 from .read import read_fstab, read_shm_size
+
+_TIME_LIMIT = 120.0
+
+
+def remount_shm(size: int) -> str:
+    """Remount /dev/shm; return why that failed, or nothing."""
+    code, text = run_program(["mount", "-o", f"remount,size={size}", SHM], _TIME_LIMIT)
+    return f"{SHM} could not be remounted: {' '.join(text.split())}" if code else ""
+
 
 FOLDERS = (FSTAB.rpartition("/")[0],)
 
@@ -42,6 +52,4 @@ def prepare_shm(size: int | None, override: bool, absent: bool) -> Section:
 
 
 def _remount(size: int) -> str:
-    from .settle import remount_shm  # Only a change needs a program.
-
     return remount_shm(size)

@@ -14,7 +14,7 @@ from ..core.declaration import Declaration
 from ..core.packed import pack, unpack
 from ..core.rlimit import Rlimit
 from ..host.owned import ask_owner
-from ..host.user_managers import find_user_managers
+from ..host.process import find_user_managers
 from ..kernel.host_read import KernelRead
 from ..kernel.sysctl_conf import find_boot_default, find_number
 from ..kernel.sysctl_writes import resolve_sysctl

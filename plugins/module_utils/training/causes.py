@@ -14,7 +14,7 @@ from .loader import MEMORY, WORKER_MEMORY, Plan, find_batch_share, find_model_st
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from .deepspeed_floor import Floor
+    from .loader import Floor
     from .policy import Training
 
 CODES = {

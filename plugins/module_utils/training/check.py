@@ -22,8 +22,7 @@ from .causes import (
     blame_shared_memory,
     blame_workers,
 )
-from .deepspeed_floor import find_floor
-from .loader import count_descriptors, count_memory, count_shared_memory, format_size
+from .loader import count_descriptors, count_memory, count_shared_memory, find_floor, format_size
 from .runner_read import NEW_CONTAINER
 from .shm_read import find_leftovers, sum_sizes
 from .survey_read import SHM_SIZE, Survey
