@@ -3,12 +3,9 @@
 
 from __future__ import annotations
 
-from ..core.adopted import (
-    Adopted,
-    Candidate,
-    settle,
-    write_limit,
-)
+from collections.abc import Sequence
+
+from ..core.adopted import Adopted, Candidate, settle, write_limit
 from ..core.declaration import Declaration
 from ..core.json_text import find_member, line_of
 from ..core.rlimit import UNLIMITED, Rlimit, format_quantity
@@ -18,10 +15,7 @@ from .policy import read_docker
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from .dockerd_flags import Flag
-
 
 _DOCKER = ("containers", "docker")
 

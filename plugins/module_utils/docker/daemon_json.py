@@ -8,20 +8,15 @@ Go's ``encoding/json`` without a look at the values, and runc refuses them at ea
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from ..core.declaration import Declaration
-from ..core.json_text import byte_order_mark, find_member, find_members, is_blank, line_of
+from ..core.json_text import Member, byte_order_mark, find_member, find_members, is_blank, line_of
 from ..core.rlimit import RLIMITS, UNLIMITED, Rlimit, format_quantity
 from ..shared_memory.size import DEFAULT_SHM_SIZE, TOO_LARGE, parse_shm_size
 from .dockerd_flags import CONFIG_PATH
 from .version import is_before_23
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
-    from ..core.json_text import Member
 
 ULIMITS_KEY = "default-ulimits"
 SHM_KEY = "default-shm-size"

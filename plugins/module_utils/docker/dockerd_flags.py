@@ -4,12 +4,11 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
     from ..systemd.unit_file import Setting
 
 CONFIG_PATH = "/etc/docker/daemon.json"

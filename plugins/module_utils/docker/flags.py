@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Iterator
 
 from ..core.declaration import Declaration
 from ..core.rlimit import RLIMITS, UNLIMITED, Rlimit, format_quantity
@@ -12,8 +13,6 @@ from .daemon_json import Fault, StatedDefault, is_too_low
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
     from .dockerd_flags import Flag
 
 _NAMES = tuple(name for name in RLIMITS if name != "as")

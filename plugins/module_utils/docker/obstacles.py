@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import re
 import shlex
+from collections.abc import Iterator, Sequence
 
 from ..containers.policy import SHM
 from ..core.cause import Cause
@@ -33,8 +34,6 @@ from .site import Site
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
     from .problems import Problem
 
 CODES = {

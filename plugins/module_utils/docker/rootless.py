@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from ..core.cause import Cause, Outlook
@@ -15,8 +16,6 @@ from .remedies import cite_statement, format_pair
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
     from .daemon_json import StatedDefault
 
 CODES = {

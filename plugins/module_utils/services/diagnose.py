@@ -3,10 +3,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-
 from ..core.cause import Outlook
-from ..core.finding import FAIL, Finding, Observation, judge
+from ..core.finding import FAIL, Observation, judge
 from ..host.users import name_user
 from ..processes.causes import Verdict
 from ..processes.diagnose import own, tell
@@ -17,8 +15,6 @@ from ..systemd.read import (
     NEW_SERVICE,
     USER_CONF,
     USER_FOLDER,
-    Seen,
-    World,
     foresee_boot,
     gather_default,
     read_user_sources,
@@ -30,9 +26,13 @@ from .tasks_causes import TasksLevel, find_tasks_causes, outlive, predict_all
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from ..core.finding import Finding
     from ..core.reader import Limit
     from ..core.rlimit import Rlimit
     from ..processes.causes import Commands
+    from ..systemd.read import Seen, World
     from .tasks_read import Level
 
 RELOAD: Commands = (("systemctl", "daemon-reload"),)

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import pwd
-from collections.abc import Iterator, Sequence
 
 from ..core.cause import Link, cite
 from ..core.rlimit import RLIMITS, format_quantity
@@ -16,13 +15,17 @@ from .diagnose import gather_levels
 from .measure import start_service
 from .policy import TASKS
 from .read import find_owned, read_most_tasks
-from .tasks_causes import TasksLevel, predict_level
+from .tasks_causes import predict_level
 from .tasks_max import find_default, read_default_tasks, read_unit_tasks
-from .tasks_read import Level, cut_levels, read_levels
+from .tasks_read import cut_levels, read_levels
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
     from ..host.look import Look
+    from .tasks_causes import TasksLevel
+    from .tasks_read import Level
 
 NEW = "new-service:"
 _SYSTEM = "system"

@@ -3,12 +3,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import NamedTuple
 
 from ..core.cgroup import find_paths
 from ..core.rlimit import UNLIMITED
 from ..host.door import read_kernel_text
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 _ROOT = "/sys/fs/cgroup"
 
