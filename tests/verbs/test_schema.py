@@ -14,10 +14,11 @@ from mlhost_limits.core.reader import Limit, PolicyError
 from mlhost_limits.core.rlimit import UNLIMITED
 from mlhost_limits.docker.policy import DockerPolicy
 from mlhost_limits.kernel.policy import KernelValue, normal_key
-from mlhost_limits.policy_keys import list_sections
 from mlhost_limits.processes.policy import ProcessRule
 from mlhost_limits.schema import load_policy, merge
 from mlhost_limits.sessions.policy import SessionRule
+
+from tests.reference.sections import list_sections
 
 KNOWN = ", ".join(list_sections())
 UNITS = "accepted are a whole number (with B, KiB, MiB, GiB, TiB) or 'unlimited'"

@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from ..core.cause import Link
     from ..core.check_options import Options as CheckOptions
     from ..core.finding import Finding
-    from ..core.keys import Key
     from ..core.policy import Policy
     from ..core.provision_options import Options as ProvisionOptions
     from ..core.section import Section
@@ -27,16 +26,11 @@ class Containerd(Place["ContainerdPolicy"]):
 
     name = "containerd"
     path = "containers.containerd"
+    about = "containerd, and Kubernetes above it"
     names = ("new-container:containerd",)
     is_provisioned = True
     own_files = ("/etc/systemd/system/containerd.service.d/90-mlhost-containers.conf",)
     switches = {"containerd_restart": Switch("bool", False)}
-
-    def describe_key(self) -> Key:
-        from ..core.keys import Key
-        from .policy import KEYS
-
-        return Key("mapping", "containerd, and Kubernetes above it", below=KEYS)
 
     def read_policy(self, raw: object, problems: list[str]) -> ContainerdPolicy | None:
         from .policy import read_containerd

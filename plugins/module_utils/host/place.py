@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from ..core.check_options import Options as CheckOptions
     from ..core.finding import Finding, Requirement
     from ..core.forecast import Forecast
-    from ..core.keys import Key
     from ..core.policy import Policy
     from ..core.provision_options import Options as ProvisionOptions
     from ..core.provision_options import Switch
@@ -48,6 +47,9 @@ class Place(Generic[Asked]):
     path = ""
     """Where a policy speaks of it, such as ``containers.docker``."""
 
+    kind, about = "mapping", ""
+    """What a policy has there, for the reference; the keys are ``KEYS`` of its ``policy.py``."""
+
     names: tuple[str, ...] = ()
     """What ``explain`` accepts; capitals stand for what the host calls its own."""
 
@@ -62,10 +64,6 @@ class Place(Generic[Asked]):
 
     marked_file = ""
     """A file of others in which it leaves a block."""
-
-    def describe_key(self) -> Key:
-        """Return what a policy may have at ``path``, for the reference."""
-        raise NotImplementedError(self.name)
 
     def read_policy(self, _raw: object, _problems: list[str]) -> Asked | None:
         """Return what stands at ``path``, checked; every violation is added to the problems."""

@@ -12,7 +12,6 @@ if TYPE_CHECKING:
     from ..core.cause import Link
     from ..core.check_options import Options as CheckOptions
     from ..core.finding import Finding
-    from ..core.keys import Key
     from ..core.policy import Policy
     from ..core.provision_options import Options as ProvisionOptions
     from ..core.section import Section
@@ -29,6 +28,7 @@ class Podman(Place["PodmanPolicy"]):
 
     name = "podman"
     path = "containers.podman"
+    about = "Podman"
     names = (
         "new-container:podman",
         "new-container:podman/USER",
@@ -37,12 +37,6 @@ class Podman(Place["PodmanPolicy"]):
     )
     is_provisioned = True
     own_files = ("/etc/containers/containers.conf.d/90-mlhost.conf",)
-
-    def describe_key(self) -> Key:
-        from ..core.keys import Key
-        from .policy import KEYS
-
-        return Key("mapping", "Podman", below=KEYS)
 
     def read_policy(self, raw: object, problems: list[str]) -> PodmanPolicy | None:
         from .policy import read_podman

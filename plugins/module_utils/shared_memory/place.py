@@ -12,7 +12,6 @@ if TYPE_CHECKING:
     from ..core.cause import Link
     from ..core.check_options import Options as CheckOptions
     from ..core.finding import Finding
-    from ..core.keys import Key
     from ..core.policy import Policy
     from ..core.provision_options import Options as ProvisionOptions
     from ..core.section import Section
@@ -25,15 +24,10 @@ class SharedMemory(Place["int"]):
     """``shared_memory`` of a policy."""
 
     name = path = "shared_memory"
+    about = "the host's /dev/shm"
     names = ("path:/dev/shm",)
     is_provisioned = True
     marked_file = "/etc/fstab"
-
-    def describe_key(self) -> Key:
-        from ..core.keys import Key
-        from .policy import KEYS
-
-        return Key("mapping", "the host's /dev/shm", below=KEYS)
 
     def read_policy(self, raw: object, problems: list[str]) -> int | None:
         from .policy import read_shared_memory

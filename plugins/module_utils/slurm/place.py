@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from ..core.cause import Link
     from ..core.check_options import Options as CheckOptions
     from ..core.finding import Finding
-    from ..core.keys import Key
     from ..core.policy import Policy
     from ..core.provision_options import Options as ProvisionOptions
     from ..core.section import Section
@@ -32,17 +31,12 @@ class Slurm(Place["SlurmPolicy"]):
 
     name = "slurm"
     path = "jobs.slurm"
+    about = "jobs of Slurm"
     names = ("job:slurm", "job:slurm/PARTITION", "job:slurm@ssh")
     is_provisioned = True
     own_files = ("/etc/systemd/system/slurmd.service.d/90-mlhost-slurm.conf",)
     marked_file = "/etc/slurm/slurm.conf"
     switches = {"slurm_restart": Switch("bool", False), "slurm_conf": Switch("bool", False)}
-
-    def describe_key(self) -> Key:
-        from ..core.keys import Key
-        from .policy import SLURM
-
-        return Key("mapping", "jobs of Slurm", below=SLURM)
 
     def read_policy(self, raw: object, problems: list[str]) -> SlurmPolicy | None:
         from .policy import read_slurm
@@ -94,11 +88,8 @@ class Steps(Place["SlurmPolicy"]):
     """Steps of jobs that run: they keep what they started with, whatever new ones get."""
 
     name = "slurm_steps"
-
     path = Slurm.path
-
-    def describe_key(self) -> Key:
-        return Slurm().describe_key()
+    about = Slurm.about
 
     def read_policy(self, raw: object, problems: list[str]) -> SlurmPolicy | None:
         from .policy import read_slurm

@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from ..core.cause import Link
     from ..core.check_options import Options as CheckOptions
     from ..core.finding import Finding
-    from ..core.keys import Key
     from ..core.policy import Policy
     from ..core.provision_options import Options as ProvisionOptions
     from ..core.resolved import Query
@@ -27,15 +26,10 @@ class Toys(Place[int]):
     """``toys`` of a policy."""
 
     name = path = "toys"
+    about = "toys"
     names = ("toys",)
     is_provisioned = True
     switches = {"toys_restart": Switch("bool", False)}
-
-    def describe_key(self) -> Key:
-        from ..core.keys import Key
-        from .policy import KEYS
-
-        return Key("mapping", "toys", below=KEYS)
 
     def read_policy(self, raw: object, problems: list[str]) -> int | None:
         from .policy import read_toys
