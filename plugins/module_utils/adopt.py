@@ -6,12 +6,9 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 
+from .core.adopted import Adopted, LeftOut
 from .core.policy_text import format_policy
 from .places import PLACES
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from .core.adopted import Adopted, LeftOut
 
 
 def adopt_tree(root: str) -> list[str]:

@@ -7,8 +7,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from .containerd.place import Containerd
+from .core.rlimit import Rlimit
 from .docker.place import Docker
 from .host.look import Look
+from .host.place import Place
+from .host.process import Process
 from .kernel.place import Kernel
 from .podman.place import Podman
 from .processes.place import Processes
@@ -17,12 +20,6 @@ from .sessions.place import Sessions
 from .shared_memory.place import SharedMemory
 from .slurm.place import Slurm, Steps
 from .training.place import Training
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from .core.rlimit import Rlimit
-    from .host.place import Place
-    from .host.process import Process
 
 KERNEL, SESSIONS = Kernel(), Sessions()
 PLACES: tuple[Place[Any], ...] = (

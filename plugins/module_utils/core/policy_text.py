@@ -9,11 +9,8 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from .adopted import LeftOut, Stated
 from .cause import cite
+from .declaration import Declaration
 from .quote import one_line
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from .declaration import Declaration
 
 _PLAIN = re.compile(r"[A-Za-z_@][A-Za-z0-9_.@/-]*|[0-9]+(B|s|[KMGT]iB)")
 _WORDS = frozenset(("y", "yes", "n", "no", "true", "false", "on", "off", "null"))

@@ -3,16 +3,13 @@
 
 from __future__ import annotations
 
+from ..core.adopted import Adopted
 from ..host.files import read_bytes
 from ..kernel.site_read import find_nr_open
 from .adopted import adopt_docker
 from .daemon_json import decode_daemon_json
 from .dockerd_flags import find_config_path
 from .unit_read import read_dockerd_flags
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from ..core.adopted import Adopted
 
 
 def adopt_tree_docker(root: str) -> Adopted:

@@ -12,6 +12,7 @@ from ..core.cause import Cause
 from ..core.declaration import Declaration
 from ..core.finding import FAIL, PASS, Requirement
 from ..core.remedy import Remedy
+from ..core.rlimit import Rlimit
 from .daemon_json import Entry, StatedDefault, read_entries, read_members, walk_entries
 from .dockerd_flags import CONFIG_PATH
 from .flags import declare_flag, read_flag_defaults
@@ -28,10 +29,6 @@ from .model import (
 from .obstacles import blame_obstacle
 from .remedies import choose_limit, cite_statement, count_met, drop_flags, format_pair, state
 from .site import Pending, Site, Tools
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from ..core.rlimit import Rlimit
 
 CODES = {
     "docker-config-not-read": "daemon.json changed after dockerd had started, which reads it then",

@@ -13,17 +13,14 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from ..containers.policy import SHM
+from ..core.declaration import Declaration
 from ..core.finding import FAIL, PASS, UNKNOWN, Observation, Requirement, judge
 from ..core.rlimit import UNLIMITED, Rlimit
 from ..shared_memory.size import DEFAULT_SHM_SIZE
 from .daemon_json import DockerDefaults, StatedDefault, read_defaults
+from .dockerd_flags import Flag
 from .flags import read_flag_defaults
 from .problems import Problem, find_daemon_json_problems
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from ..core.declaration import Declaration
-    from .dockerd_flags import Flag
 
 _SYSTEMD_SOFT = 1024  # Of nofile, where no unit states it (systemd-system.conf(5)).
 _NOTHING = DockerDefaults({})

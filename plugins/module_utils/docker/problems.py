@@ -25,13 +25,10 @@ from .daemon_json import (
     show_value,
     walk_entries,
 )
+from .dockerd_flags import Flag
 from .flags import declare_flag, find_flag_problems
 from .merge import format_ulimit
 from .version import is_before_23
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from .dockerd_flags import Flag
 
 _MISSPELT = re.compile(r"(default)?[-_]?((u?limits?)|shm[-_]?size)", re.IGNORECASE)
 

@@ -14,11 +14,8 @@ from ..host.program import last_line, run_program
 from ..host.scratch import make_scratch, remove_scratch
 from ..systemd.unit_read import read_unit_files
 from .api_read import Daemon, ask
+from .dockerd_flags import Flag
 from .service import UNIT, Service
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from .dockerd_flags import Flag
 
 _PROGRAMS = ("/usr/bin/dockerd", "/usr/sbin/dockerd", "/usr/local/bin/dockerd")
 _TIME_LIMIT = 120.0

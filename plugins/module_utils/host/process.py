@@ -10,12 +10,9 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from ..core.proc_limits import parse_proc_limits
+from ..core.rlimit import Rlimit
 from .door import list_pids, read_kernel_file
 from .image import is_chroot
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from ..core.rlimit import Rlimit
 
 _MANAGER = re.compile(r"^[^@]*/user@([0-9]+)\.service/init\.scope$", re.MULTILINE)
 

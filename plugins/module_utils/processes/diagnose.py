@@ -8,15 +8,12 @@ from collections.abc import Mapping, Sequence
 from ..core.cause import Outlook
 from ..core.cgroup import find_home
 from ..core.finding import FAIL, PASS, UNKNOWN, Finding, Observation, Requirement, judge
+from ..core.rlimit import Rlimit
+from ..systemd.read import Seen, World
+from .causes import Verdict
 from .logins_read import find_job, find_login, judge_login
 from .read import find_ancestors
 from .units_diagnose import judge_unit, judge_user_unit
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from ..core.rlimit import Rlimit
-    from ..systemd.read import Seen, World
-    from .causes import Verdict
 
 
 def explain_process(seen: Seen, world: World) -> list[Finding]:

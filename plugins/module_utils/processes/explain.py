@@ -13,6 +13,7 @@ from ..host.look import Look, format_time
 from ..host.process import read_limits, read_process, read_start_time
 from ..sessions.diagnose import trace_session
 from ..systemd.causes import list_slips
+from ..systemd.limits import Statement
 from ..systemd.manager_read import show_unit
 from ..systemd.model import UnitFacts, predict_unit, rank_statements
 from ..systemd.read import World, gather_unit, gather_user_unit
@@ -20,10 +21,6 @@ from ..systemd.want import declare
 from .causes import format_pair
 from .logins_read import find_job, find_login
 from .read import find_ancestors
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from ..systemd.limits import Statement
 
 
 def trace_unit(unit: str, item: str, look: Look) -> list[Link]:

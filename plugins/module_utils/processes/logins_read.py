@@ -7,7 +7,11 @@ import os
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from ..core.cause import Cause
+from ..core.declaration import Declaration
 from ..core.finding import Requirement
+from ..core.reader import Limit
+from ..core.rlimit import Rlimit
 from ..host.look import Look, format_time
 from ..host.process import Process, read_limits, read_process, read_start_time
 from ..host.users import name_user, read_user
@@ -15,23 +19,16 @@ from ..sessions.base_read import find_login_daemon
 from ..sessions.causes import SessionFacts, predict_session
 from ..sessions.diagnose import find_home, gather_session
 from ..sessions.host_read import SessionsRead
+from ..sessions.measure import SessionResult
 from ..sessions.pam_limits import LIMITS_D
 from ..sessions.shell_causes import find_shell_causes
+from ..sessions.shell_limits import ShellLine
 from ..sessions.shell_limits_measure import measure_shells
 from ..systemd.read import Seen, World, find_nr_open_at_boot
 from ..systemd.want import is_enough
 from .causes import Moment, Verdict, find_both_causes, finish
 from .old_session_causes import Login, Server, find_login_cause, raise_login
 from .read import find_main, find_terminal_server, read_login
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from ..core.cause import Cause
-    from ..core.declaration import Declaration
-    from ..core.reader import Limit
-    from ..core.rlimit import Rlimit
-    from ..sessions.measure import SessionResult
-    from ..sessions.shell_limits import ShellLine
 
 _DAEMONS = {
     "ssh.service": "sshd",

@@ -10,6 +10,7 @@ from functools import partial
 from typing import NamedTuple
 
 from ..core.plan import SectionPlan
+from ..core.rlimit import Rlimit
 from ..core.section import Section
 from ..host.image import is_booted
 from ..host.look import Look
@@ -27,10 +28,6 @@ from .logind_conf import LOGIND
 from .plan import USER_CONF, ServicesState, apply_texts, find_target, is_ours, plan_services
 from .policy import ServicesPolicy, UnitRule, find_rule
 from .read import find_own_unit, find_owned, pick_oldest, read_editable, read_most_tasks, read_owner
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from ..core.rlimit import Rlimit
 
 _NOT_BOOTED = "systemd does not run here, so services get this from the first boot on"
 

@@ -3,16 +3,13 @@
 
 from __future__ import annotations
 
+from ..core.adopted import Adopted
 from ..core.edit import find_block_lines, remove_block
 from ..host.files import list_folder, read_os_release, read_text
 from ..kernel.site_read import drop_ours, find_nr_open
 from .adopted import Host, adopt_sessions
 from .limits_read import read_limits_files
 from .pam_limits import LIMITS_D, find_dialect, order_files
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from ..core.adopted import Adopted
 
 
 def adopt_tree_sessions(root: str) -> Adopted:

@@ -21,6 +21,7 @@ from ..core.adopted import (
     find_refusal,
     write_value,
 )
+from ..core.declaration import Declaration
 from ..core.rlimit import ITEMS, UNLIMITED, format_quantity
 from .limits_conf import LimitsLine, parse_setting, parse_value
 from .lockouts import find_small_limits
@@ -28,10 +29,6 @@ from .pam_limits import Dialect, declare, read_lines
 from .pam_settings import LOGINS
 from .policy import read_sessions
 from .unread import find_unread
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from ..core.declaration import Declaration
 
 _OF_ANY_TYPE = (*LOGINS, "nonewprivs")
 _WHOLE = "value"

@@ -9,12 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ..core.rlimit import ITEMS
+from ..core.user import User
 from .limits_conf import LimitsLine, parse_value
 from .pam_limits import Dialect, rank_domain, stops_for
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from ..core.user import User
 
 FEW = 2000
 """Lines that are all kept: more than any host of people states."""

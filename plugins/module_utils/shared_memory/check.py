@@ -7,14 +7,11 @@ from collections.abc import Iterator
 
 from ..core.cause import Link, Outlook
 from ..core.finding import FAIL, PASS, Finding, Observation, Requirement, judge
+from ..core.forecast import Forecast
 from ..kernel.use_read import read_meminfo
 from .causes import ShmFacts, find_shm_causes, predict_shm, trace_shm
 from .model import SHM
 from .read import read_fstab, read_shm_size
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from ..core.forecast import Forecast
 
 PLACE = f"path:{SHM}"
 

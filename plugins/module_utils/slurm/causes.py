@@ -8,6 +8,8 @@ from collections.abc import Collection
 from typing import NamedTuple
 
 from ..core.cause import Cause, cite
+from ..core.declaration import Declaration
+from ..core.finding import Requirement
 from ..core.reader import Limit
 from ..core.remedy import Remedy, replace_line
 from ..core.rlimit import ITEMS, Rlimit, format_quantity
@@ -15,11 +17,6 @@ from ..processes.causes import find_both_causes, format_pair
 from ..systemd.want import is_enough
 from .model import JobFacts, find_given, predict_job, raise_nofile
 from .slurm_conf import EXCEPT, Propagation, SlurmConf, read_propagation, write_propagation
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from ..core.declaration import Declaration
-    from ..core.finding import Requirement
 
 CODES = {
     "slurm-login-decides": "slurm.conf does not say otherwise, so the login decides soft limits",

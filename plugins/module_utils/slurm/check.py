@@ -8,6 +8,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from ..core.finding import FAIL, PASS, UNKNOWN, Finding, Observation, Requirement, judge_limits
+from ..core.rlimit import Rlimit
+from ..host.look import Look
 from ..host.process import Process, read_limits
 from ..host.process_owner import find_owner
 from ..host.users import find_connecting_user
@@ -19,11 +21,6 @@ from .policy import SlurmPolicy
 from .read import find_steps
 from .size_check import check_size, judge_untried_size
 from .slurm_conf import EXCEPT, PROPAGATE, Propagation, read_shown
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from ..core.rlimit import Rlimit
-    from ..host.look import Look
 
 PLACE = "job:slurm"
 _MOST_STEPS = 20  # Of running ones that fall short.

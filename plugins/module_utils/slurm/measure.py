@@ -10,21 +10,17 @@ import signal
 import time
 from collections.abc import Callable, Mapping
 from functools import partial
+from subprocess import Popen
 from typing import NamedTuple
 
 from ..core.proc_limits import parse_proc_limits
 from ..core.quote import one_line
+from ..core.rlimit import Rlimit
 from ..host.as_user import leave_root
 from ..host.cgroup_cage import Cage
 from ..host.door import read_kernel_text
 from .confines import CONFINES, Confines, Size, parse_confines
 from .read import ask, find_program
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from subprocess import Popen
-
-    from ..core.rlimit import Rlimit
 
 WAIT = 10
 """Seconds for which a job waits for room."""

@@ -5,15 +5,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ..core.cause import Cause
 from ..core.finding import FAIL, PASS, UNKNOWN, Finding, Observation, Requirement
 from ..core.folder_states import ABSENT, BROKEN, CLOSED, DIRECTORY, NO_DIRECTORY
 from ..core.rlimit import format_quantity
 from .folder_facts import FolderFacts, Proof
 from .workspace_causes import blame
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from ..core.cause import Cause
 
 _PROVED = {
     # Item, how the report puts it, what breaks without it.

@@ -10,6 +10,7 @@ import stat
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
+from ..core.edit import Edit
 from ..core.plan import HostPlan
 from ..core.reader import PolicyError
 from ..host.door import read_kernel_text
@@ -22,10 +23,6 @@ from ..write.replace import find_target
 from .plan import FSTAB, TMPFILES, Workspace, format_mount, has_rule, is_ours, plan_workspace
 from .quarantine_settle import Aside, quarantine
 from .settle import make_directory, mount_tmpfs, remove_directory, unmount
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from ..core.edit import Edit
 
 
 def find_ids(owner: str, group: str) -> tuple[int, int]:
