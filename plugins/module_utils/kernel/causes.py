@@ -7,7 +7,10 @@ meets the requirement: each thing that had to change is a cause. What is left is
 
 from __future__ import annotations
 
-from ..core.cause import Cause, cite
+from collections.abc import Collection
+from functools import partial
+
+from ..core.cause import Cause, cite, search
 from ..core.declaration import Declaration
 from ..core.finding import FAIL, PASS, UNKNOWN, Requirement
 from ..core.quote import one_line
@@ -77,7 +80,6 @@ CODES = {
 }
 
 _MEMORY = ("vm.min_free_kbytes", "vm.nr_hugepages", "vm.overcommit_")
-_MOST = 12  # Things put right in thought, one after another.
 
 
 def find_kernel_causes(wanted: Requirement, facts: KernelFacts) -> list[Cause]:
@@ -85,17 +87,8 @@ def find_kernel_causes(wanted: Requirement, facts: KernelFacts) -> list[Cause]:
     meets_now = judge_value(wanted, facts.running or "") == PASS
     if not meets_now and facts.read_only:
         return [blame_container(wanted)]
-    causes: list[Cause] = []
-    state = facts
-    for _attempt in range(_MOST):
-        status = judge_forecast(wanted, predict_boot(state))
-        if status == PASS or (status == UNKNOWN and meets_now):
-            break
-        found = _find_next(wanted, state)
-        if found is None:
-            break
-        causes.append(found[0])
-        state = found[1]
+    good = (PASS, UNKNOWN) if meets_now else (PASS,)
+    causes, state = search(facts, partial(_find_next, wanted, good))
     if meets_now:
         return causes
     if not causes and judge_forecast(wanted, predict_boot(facts)) == PASS:
@@ -129,9 +122,13 @@ def _find_danger(key: str, value: str, facts: KernelFacts) -> str:
     return next(find_locking_values({key: KernelValue(exact=value)}, facts.use), "")
 
 
-def _find_next(wanted: Requirement, state: KernelFacts) -> tuple[Cause, KernelFacts] | None:
+def _find_next(
+    wanted: Requirement, good: Collection[str], state: KernelFacts
+) -> tuple[Cause, KernelFacts] | None:
     """Return what is at fault first at boot, and the facts with that put right."""
     forecast = predict_boot(state)
+    if judge_forecast(wanted, forecast) in good:
+        return None
     if forecast.kind == LATE:
         return _blame_module(state)
     if forecast.kind == SCRIPT:

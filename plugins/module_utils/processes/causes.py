@@ -16,7 +16,8 @@ from ..core.finding import Requirement
 from ..core.line_edit import edit_line, find_row
 from ..core.reader import Limit
 from ..core.remedy import Remedy
-from ..core.rlimit import ITEMS, UNLIMITED, Rlimit, format_quantity
+from ..core.rlimit import UNLIMITED, Rlimit
+from ..core.rlimit import format_pair as format_pair
 from ..sessions.causes import SessionFacts, find_session_causes
 from ..systemd.causes import find_unit_causes
 from ..systemd.edits import find_source
@@ -323,8 +324,3 @@ def finish(causes: Sequence[Cause], commands: Commands, then: str = "") -> tuple
         commands = (*remedy.commands, *commands)
         remedy = remedy._replace(commands=commands, then=then or remedy.then)
     return (*others, last._replace(remedy=remedy))
-
-
-def format_pair(item: str, pair: Rlimit) -> str:
-    """Return two bounds as people read them."""
-    return ":".join(format_quantity(value, ITEMS[item].unit) for value in pair)

@@ -110,5 +110,4 @@ def tell(
 def _foretell(wanted: Requirement, pair: Rlimit | None) -> str:
     if pair is None:
         return UNKNOWN
-    value = pair.soft if wanted.bound == "soft" else pair.hard
-    return judge(wanted, Observation(value, "")).status
+    return judge(wanted, Observation(wanted.pick(pair), "")).status

@@ -48,9 +48,7 @@ class ConfFacts(NamedTuple):
 
 def is_met(wanted: Requirement, pair: Rlimit) -> bool:
     """Tell whether a pair of bounds meets one requirement."""
-    value = pair.soft if wanted.bound == "soft" else pair.hard
-    low, high = wanted.minimum, wanted.maximum
-    return (low is None or value >= low) and (high is None or value <= high)
+    return wanted.is_met_by(wanted.pick(pair))
 
 
 def find_effective(item: str, has: Rlimit, facts: JobFacts) -> bool | None:
