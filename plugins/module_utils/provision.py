@@ -8,11 +8,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from .core.finding import judge_limits
-from .core.plan import HostPlan, SectionPlan
+from .core.plan import HostPlan, Section, SectionPlan
 from .core.provision_options import Options
 from .core.reader import PolicyError
 from .core.report import format_failures
-from .core.section import Section
 from .host.files import read_os_release
 from .host.image import is_image, will_boot
 from .host.users import read_user

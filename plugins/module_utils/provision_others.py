@@ -11,9 +11,9 @@ from .places import PLACES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from .core.plan import Section
     from .core.policy import Policy
     from .core.provision_options import Options
-    from .core.section import Section
 
 FIRST = ("kernel", "sessions")
 """What :mod:`provision` plans itself: all others depend on them."""

@@ -27,7 +27,6 @@ MAY_OPEN = {
         (
             "training/cache_read.py",
             "training/folder_measure.py",
-            "host/keeper.py",
             "host/open_directory.py",
             "training/output_read.py",
             "training/proofs_measure.py",

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from mlhost_limits.core.adopted import Adopted, LeftOut, Stated
 from mlhost_limits.core.declaration import Declaration
 from mlhost_limits.core.policy_text import format_policy, plain
-from mlhost_limits.docker.adopted import adopt_docker
+from mlhost_limits.docker.adopt import adopt_docker
 from mlhost_limits.docker.dockerd_flags import parse_flags
 from mlhost_limits.kernel.adopt import adopt_kernel, list_site_keys
 from mlhost_limits.kernel.sysctl_writes import PROCPS, resolve_sysctl

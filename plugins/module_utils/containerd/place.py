@@ -13,9 +13,9 @@ if TYPE_CHECKING:
     from ..core.cause import Link
     from ..core.check_options import Options as CheckOptions
     from ..core.finding import Finding
+    from ..core.plan import Section
     from ..core.policy import Policy
     from ..core.provision_options import Options as ProvisionOptions
-    from ..core.section import Section
     from ..host.look import Look
     from ..host.place import Codes
     from .policy import ContainerdPolicy
@@ -46,11 +46,6 @@ class Containerd(Place["ContainerdPolicy"]):
         from .check import check_containerd
 
         return check_containerd(asked, options.canary, look)
-
-    def list_folders(self) -> Iterable[str]:
-        from .provision import FOLDERS
-
-        return FOLDERS
 
     def prepare(self, policy: Policy, options: ProvisionOptions, nr_open: int | None) -> Section:
         from .policy import ContainerdPolicy

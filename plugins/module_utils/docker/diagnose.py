@@ -11,6 +11,7 @@ from ..core.container_owner import own_running
 from ..core.finding import FAIL, Finding, Observation, Requirement, judge
 from ..core.rlimit import RLIMITS, UNLIMITED, Rlimit
 from ..host.capabilities import may_lock_memory
+from ..host.files import read_change
 from ..host.look import format_time
 from ..host.process import read_limits, read_start_time
 from ..kernel.host_read import KernelRead
@@ -25,14 +26,7 @@ from .model import (
     inherit_at_start,
 )
 from .outlook import Scene, explain_new, explain_start
-from .read import (
-    DockerRead,
-    UnitRead,
-    parse_ulimits,
-    read_change,
-    read_spec_limits,
-    read_unit_stated,
-)
+from .read import DockerRead, UnitRead, parse_ulimits, read_spec_limits, read_unit_stated
 from .site import Pending, Site, Tools
 
 TYPE_CHECKING = False

@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 from ..containers.limits_read import read_container_limits
 from ..core.finding import judge_limits
+from ..core.plan import Section
 from ..core.report import format_failures
-from ..core.section import Section
 from ..host.files import read_bytes
 from ..host.process import started_before
 from .api_read import Container, Daemon, find_daemon, read_containers

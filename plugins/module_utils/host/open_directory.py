@@ -75,3 +75,12 @@ def _read_link(link: int, path: str, owner: int, count: int) -> str:
     if count > _MOST_LINKS:
         raise ObstacleError(BROKEN, path, f"{path}: {os.strerror(errno.ELOOP)}")
     return os.readlink("", dir_fd=link)
+
+
+def is_there(folder: int, name: str) -> bool:
+    """Tell whether an open folder has an entry of a name."""
+    try:
+        os.stat(name, dir_fd=folder, follow_symlinks=False)
+    except FileNotFoundError:
+        return False
+    return True

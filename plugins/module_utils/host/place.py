@@ -19,11 +19,11 @@ if TYPE_CHECKING:
     from ..core.check_options import Options as CheckOptions
     from ..core.finding import Finding, Requirement
     from ..core.forecast import Forecast
+    from ..core.plan import Section
     from ..core.policy import Policy
     from ..core.provision_options import Options as ProvisionOptions
     from ..core.provision_options import Switch
     from ..core.resolved import Query
-    from ..core.section import Section
     from .look import Look, Promise
     from .tree import Tree
 
@@ -111,7 +111,7 @@ class Place(Generic[Asked]):
 
     def list_folders(self) -> Iterable[str]:
         """Return the folders in which files may be replaced."""
-        return ()
+        return [os.path.dirname(path) for path in (*self.own_files, self.marked_file) if path]
 
     def prepare(self, policy: Policy, options: ProvisionOptions, nr_open: int | None) -> Section:
         """Return the plan, and how it comes into effect; asked where the place is provisioned.

@@ -7,9 +7,9 @@ import pwd
 from functools import partial
 
 from ..core.finding import judge_limits
+from ..core.plan import Section
 from ..core.report import format_failures
 from ..core.rlimit import Rlimit
-from ..core.section import Section
 from ..host.image import is_image
 from ..host.process import find_processes, read_limits
 from ..host.users import read_user

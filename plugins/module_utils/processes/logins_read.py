@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -12,6 +11,7 @@ from ..core.declaration import Declaration
 from ..core.finding import Requirement
 from ..core.reader import Limit
 from ..core.rlimit import Rlimit
+from ..host.files import read_change
 from ..host.look import Look, format_time
 from ..host.process import Process, read_limits, read_process, read_start_time
 from ..host.users import name_user, read_user
@@ -156,7 +156,7 @@ def _read_login(
     what, changed = _find_change(way.service, way.opened, look)
     line = _find_newer_line(item, seen, facts, way.opened)
     if line:
-        changed = _read_change(line.path)
+        changed = read_change(line.path)
     server = find_terminal_server(seen.process, ancestors)
     return Login(
         seen.process.pid,
@@ -183,7 +183,7 @@ def _find_newer_line(
     bound = "hard" if soft is None or seen.limits[item].soft >= soft else "soft"
     found = facts.resolution.bounds.get((item, bound))
     line = found.winner if found else None
-    return line if line and _read_change(line.path) > opened else None
+    return line if line and read_change(line.path) > opened else None
 
 
 def _find_change(service: str, opened: float, look: Look) -> tuple[str, float]:
@@ -198,12 +198,5 @@ def _find_change(service: str, opened: float, look: Look) -> tuple[str, float]:
 def find_session_change(look: Look, since: float) -> tuple[str, float]:
     """Return which file that decides sessions changed last, and when; nothing before a time."""
     paths = [*look.at(SessionsRead).limits_files, LIMITS_D, *look.at(SessionsRead).pam_files]
-    changed, path = max((_read_change(one), one) for one in paths)
+    changed, path = max((read_change(one), one) for one in paths)
     return (path, changed) if changed > since else ("", 0.0)
-
-
-def _read_change(path: str) -> float:
-    try:
-        return os.stat(path).st_ctime
-    except OSError:
-        return 0.0

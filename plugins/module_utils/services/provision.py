@@ -9,9 +9,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import NamedTuple
 
-from ..core.plan import SectionPlan
+from ..core.plan import Section, SectionPlan
 from ..core.rlimit import Rlimit
-from ..core.section import Section
 from ..host.image import is_booted
 from ..host.look import Look
 from ..host.process import Process, find_processes, find_user_managers, read_limits, read_start_time

@@ -12,9 +12,9 @@ if TYPE_CHECKING:
     from ..core.cause import Link
     from ..core.check_options import Options as CheckOptions
     from ..core.finding import Finding
+    from ..core.plan import Section
     from ..core.policy import Policy
     from ..core.provision_options import Options as ProvisionOptions
-    from ..core.section import Section
     from ..host.look import Look
     from ..host.place import Codes, Foretold
     from ..host.tree import Tree
@@ -43,11 +43,6 @@ class SharedMemory(Place["int"]):
         from .check import foresee_shm
 
         return foresee_shm(asked, tree.root)
-
-    def list_folders(self) -> Iterable[str]:
-        from .provision import FOLDERS
-
-        return FOLDERS
 
     def prepare(self, policy: Policy, options: ProvisionOptions, nr_open: int | None) -> Section:
         from .provision import prepare_shm

@@ -5,11 +5,11 @@ from __future__ import annotations
 
 from functools import partial
 
-from ..core.section import Section
+from ..core.plan import Section
 from ..host.image import is_image
 from ..host.program import run_program
 from ..kernel.use_read import read_meminfo
-from .model import FSTAB, SHM
+from .model import SHM
 from .plan import plan_shm
 from .read import read_fstab, read_shm_size
 
@@ -20,9 +20,6 @@ def remount_shm(size: int) -> str:
     """Remount /dev/shm; return why that failed, or nothing."""
     code, text = run_program(["mount", "-o", f"remount,size={size}", SHM], _TIME_LIMIT)
     return f"{SHM} could not be remounted: {' '.join(text.split())}" if code else ""
-
-
-FOLDERS = (FSTAB.rpartition("/")[0],)
 
 
 def prepare_shm(size: int | None, override: bool, absent: bool) -> Section:
@@ -46,10 +43,6 @@ def prepare_shm(size: int | None, override: bool, absent: bool) -> Section:
     return Section(
         plan,
         running=((f"size of {SHM}", str(now), str(size)),),
-        settle=partial(_remount, size),
+        settle=partial(remount_shm, size),
         in_effect=("shared_memory",),
     )
-
-
-def _remount(size: int) -> str:
-    return remount_shm(size)

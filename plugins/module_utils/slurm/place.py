@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     from ..core.cause import Link
     from ..core.check_options import Options as CheckOptions
     from ..core.finding import Finding
+    from ..core.plan import Section
     from ..core.policy import Policy
     from ..core.provision_options import Options as ProvisionOptions
-    from ..core.section import Section
     from ..host.look import Look
     from ..host.place import Codes, Foretold
     from ..host.tree import Tree
@@ -51,11 +51,6 @@ class Slurm(Place["SlurmPolicy"]):
 
         asks = options.canary != "never"
         return check_slurm(asked, options.users, asks, options.probe, look)
-
-    def list_folders(self) -> Iterable[str]:
-        from .provision import FOLDERS
-
-        return FOLDERS
 
     def prepare(self, policy: Policy, options: ProvisionOptions, nr_open: int | None) -> Section:
         from .plan import SlurmOptions

@@ -9,7 +9,6 @@ from collections.abc import Iterator
 from ..core.finding import UNKNOWN, Finding, Observation, Requirement
 from ..core.folder_states import DIRECTORY
 from ..host.door import list_pids
-from ..host.files import read_text
 from ..host.process import read_process
 from ..host.process_owner import find_owner
 from .actor_measure import find_actor
@@ -25,6 +24,7 @@ from .cache_rules import (
 from .folder_facts import FolderFacts, may_work_there
 from .folder_measure import look_at_directory
 from .folder_rules import judge_folder, judge_free, place_of
+from .open_files_read import find_space, read_mounts
 from .packages_read import read_versions
 
 TYPE_CHECKING = False
@@ -53,9 +53,9 @@ def find_sharers(facts: FolderFacts, proc: str = "/proc") -> Iterator[int]:
     below = facts.real_path[len(facts.mount.rstrip("/")) :]
     wanted = (facts.device, (facts.mount_root.rstrip("/") + below) or "/")
     own = _read_mounts(f"{proc}/self")
-    seen = {_find_namespace(f"{proc}/self")}
+    seen = {find_space(f"{proc}/self")}
     for pid in sorted(list_pids(proc)):
-        space = _find_namespace(f"{proc}/{pid}")
+        space = find_space(f"{proc}/{pid}")
         if space in seen or not space:
             continue
         seen.add(space)
@@ -72,22 +72,9 @@ def _find_owner(pid: int, proc: str) -> str:
         return _NOBODY  # It has ended, or nobody can tell whose it is.
 
 
-def _find_namespace(process: str) -> int:
-    """Return which mounts a process sees; 0 where it is gone or somebody else's."""
-    try:
-        return os.stat(f"{process}/ns/mnt").st_ino
-    except OSError:
-        return 0
-
-
 def _read_mounts(process: str) -> dict[str, tuple[str, str]]:
     """Return the device and the directory on it by the path where they are mounted."""
-    try:
-        text = read_text(f"{process}/mountinfo") or ""
-    except OSError:
-        return {}
-    rows = [line.split(" ") for line in text.splitlines()]
-    return {row[4]: (row[2], _decode(row[3])) for row in rows if len(row) > 4}
+    return {row[4]: (row[2], _decode(row[3])) for row in read_mounts(process)}
 
 
 def _decode(path: str) -> str:

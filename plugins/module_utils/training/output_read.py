@@ -12,6 +12,7 @@ from itertools import islice
 
 from ..host.door import list_pids
 from ..host.files import read_text
+from ..host.marks import read_link
 from ..host.open_directory import ObstacleError, open_directory
 from ..host.users import name_user
 from .cache_read import check_open_file
@@ -151,17 +152,10 @@ def read_processes(proc: str = "/proc") -> dict[int, Process]:
         head, _mark, rest = text.rpartition(")")
         if head:
             name, words = head.partition("(")[2], tuple(line.split("\0"))
-            folder = _read_folder(f"{proc}/{entry}/cwd")
+            folder = read_link(f"{proc}/{entry}/cwd")
             user = name_user(int(uid[1])) if uid else ""
             found[int(entry)] = Process(int(rest.split()[1]), name, words, folder, user)
     return found
-
-
-def _read_folder(link: str) -> str:
-    try:
-        return os.readlink(link)
-    except OSError:
-        return ""
 
 
 def find_writers(path: str, proc: str = "/proc") -> dict[int, str]:

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator
 from functools import partial
 from typing import NamedTuple
 
-from ..host.open_directory import ObstacleError
+from ..host.open_directory import ObstacleError, is_there
 from ..host.removal import OPEN_FOLDER
 from ..training.cache_read import check_files
 from ..training.file_verdict import CORRUPT, QUARANTINE, UNSEEN
@@ -134,19 +134,11 @@ def _move(top: int, aside: int, name: str) -> bool:
             os.close(here)
             here = below
         free = name.replace("/", "__")
-        while _is_there(aside, free):
+        while is_there(aside, free):
             free += "~"
         os.rename(last, free, src_dir_fd=here, dst_dir_fd=aside)
     except OSError:
         return False
     finally:
         os.close(here)
-    return True
-
-
-def _is_there(folder: int, name: str) -> bool:
-    try:
-        os.stat(name, dir_fd=folder, follow_symlinks=False)
-    except FileNotFoundError:
-        return False
     return True
