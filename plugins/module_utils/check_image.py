@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from .core.finding import UNKNOWN, Finding, Requirement
 from .core.forecast import Forecast, tell
-from .host.tree import Tree
+from .host.image import Tree
 from .places import PLACES
 
 TYPE_CHECKING = False

@@ -40,7 +40,6 @@ CHECK_ARGUMENTS: dict[str, dict[str, Any]] = {
     "root": {"type": "path", "default": ""},
     "time_limit": {"type": "float", "default": TIME_LIMIT},
 }
-_ELEMENTS = {"list": {"elements": "str"}}
 _SWITCHES = {
     name: {
         "type": one.type,

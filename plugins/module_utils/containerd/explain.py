@@ -4,16 +4,13 @@
 from __future__ import annotations
 
 from ..core.cause import Link, cite
+from ..host.look import Look
 from ..processes.causes import format_pair
 from ..processes.explain import trace_unit
 from .check import measure_new
 from .measure import read_base_spec
 from .plan import UNIT
 from .policy import ContainerdPolicy
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from ..host.look import Look
 
 
 def trace_containerd(item: str, look: Look) -> list[Link]:

@@ -3,15 +3,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from ..containers.policy import CONTAINER_ITEMS, read_container_limits
 from ..core.keys import Key
 from ..core.reader import Limit, read_mapping
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 KEYS = {"limits": Key("limits", "what pods and `ctr` containers inherit", CONTAINER_ITEMS)}
 

@@ -6,12 +6,8 @@ from __future__ import annotations
 import os
 from typing import NamedTuple
 
-from ..core.rlimit import UNLIMITED
+from ..core.rlimit import UNLIMITED, Rlimit
 from ..host.process import read_limits
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from ..core.rlimit import Rlimit
 
 
 class ContainerLimits(NamedTuple):

@@ -16,7 +16,6 @@ from ..host.users import name_user
 from .cgroup import Container, locate
 
 _MONITORS = ("conmon", "containerd-shim")  # The kernel keeps 15 bytes of a name.
-_MOST = 64
 
 
 class RunningContainer(NamedTuple):

@@ -7,11 +7,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from .cause import Cause, Outlook
+from .reader import Limit
 from .rlimit import ITEMS, Rlimit, format_quantity
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from .reader import Limit
 
 PASS, FAIL, UNKNOWN = "pass", "fail", "unknown"
 WAIVED = "waived"

@@ -10,7 +10,7 @@ from ..core.declaration import Declaration
 from ..core.json_text import find_member, line_of
 from ..core.rlimit import UNLIMITED, Rlimit, format_quantity
 from ..host.files import read_bytes
-from ..kernel.site_read import find_nr_open
+from ..kernel.adopt import find_nr_open
 from .daemon_json import (
     SHM_KEY,
     decode_daemon_json,

@@ -15,8 +15,7 @@ from ..core.declaration import Declaration
 from ..core.json_text import Member, byte_order_mark, find_member, find_members, is_blank, line_of
 from ..core.rlimit import RLIMITS, UNLIMITED, Rlimit, format_quantity
 from ..shared_memory.size import DEFAULT_SHM_SIZE, TOO_LARGE, parse_shm_size
-from .dockerd_flags import CONFIG_PATH
-from .version import is_before_23
+from .dockerd_flags import CONFIG_PATH, is_before_23
 
 ULIMITS_KEY = "default-ulimits"
 SHM_KEY = "default-shm-size"
@@ -161,13 +160,6 @@ def read_shm_size(text: str, member: Member) -> int | None:
     written = text[member.value_start : member.end]
     size = parse_shm_size(written[1:-1]) if written.startswith('"') else None
     return DEFAULT_SHM_SIZE if size == 0 else size
-
-
-def collect_defaults(stated: Iterable[StatedDefault]) -> DockerDefaults:
-    """Return the values alone; of two statements about one thing the last."""
-    limits = {default.name: default.limit for default in stated}
-    size = limits.pop("shm_size", None)
-    return DockerDefaults(limits, size.hard if size else None)
 
 
 def walk_entries(text: str, path: str, members: Iterable[Member]) -> list[Entry]:

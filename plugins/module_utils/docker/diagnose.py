@@ -10,10 +10,9 @@ from ..core.cause import Outlook
 from ..core.container_owner import own_running
 from ..core.finding import FAIL, Finding, Observation, Requirement, judge
 from ..core.rlimit import RLIMITS, UNLIMITED, Rlimit
-from ..host.capabilities import may_lock_memory
 from ..host.files import read_change
 from ..host.look import format_time
-from ..host.process import read_limits, read_start_time
+from ..host.process import may_lock_memory, read_limits, read_start_time
 from ..kernel.host_read import KernelRead
 from ..kernel.sysctl_conf import find_boot_default, find_number
 from ..kernel.sysctl_writes import resolve_sysctl

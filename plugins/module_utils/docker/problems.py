@@ -25,10 +25,9 @@ from .daemon_json import (
     show_value,
     walk_entries,
 )
-from .dockerd_flags import Flag
+from .dockerd_flags import Flag, is_before_23
 from .flags import declare_flag, find_flag_problems
 from .merge import format_ulimit
-from .version import is_before_23
 
 _MISSPELT = re.compile(r"(default)?[-_]?((u?limits?)|shm[-_]?size)", re.IGNORECASE)
 

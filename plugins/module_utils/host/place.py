@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from ..core.provision_options import Options as ProvisionOptions
     from ..core.provision_options import Switch
     from ..core.resolved import Query
+    from .image import Tree
     from .look import Look, Promise
-    from .tree import Tree
 
     Foretold = Iterable[tuple[Requirement, Forecast]]
     Codes = Sequence[tuple[str, Mapping[str, str]]]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Turn what a site's own sysctl files state into the kernel of a policy."""
+"""Read what a site's own sysctl files state, and turn it into the kernel of a policy."""
 
 from __future__ import annotations
 
@@ -7,13 +7,35 @@ import os
 from collections.abc import Collection, Mapping
 
 from ..core.adopted import Adopted, Candidate, LeftOut, is_of_site, settle
-from ..host.files import read_os_release
+from ..core.edit import HEADER
+from ..host.files import read_os_release, read_text
 from ..host.image import is_chroot
+from .files_read import read_sysctl_files
 from .policy import read_kernel
-from .read import sysctl_path
-from .site_read import read_site_sysctls
-from .sysctl_conf import SYSCTL_CONF, SysctlLine
-from .sysctl_writes import SYSTEMD, Reader, find_procps
+from .read import read_sysctl, sysctl_path
+from .sysctl_conf import SYSCTL_CONF, SysctlLine, find_number
+from .sysctl_writes import SYSTEMD, Reader, find_lowest_nr_open, find_procps, resolve_sysctl
+
+
+def drop_ours(files: dict[str, str]) -> dict[str, str]:
+    """Return files less those that we wrote."""
+    return {path: text for path, text in files.items() if not text.startswith(HEADER)}
+
+
+def read_site_sysctls(root: str) -> dict[str, str]:
+    """Return the files of sysctl.d, and sysctl.conf, by path."""
+    conf = read_text(SYSCTL_CONF, root)
+    files = drop_ours(read_sysctl_files(root))
+    return {**files, **({} if conf is None else {SYSCTL_CONF: conf})}
+
+
+def find_nr_open(root: str) -> int | None:
+    """Return the lowest fs.nr_open from now on; of a tree that does not state it, nothing."""
+    files = read_site_sysctls(root)
+    if root == "/" and not is_chroot():
+        return find_lowest_nr_open(files, {"fs.nr_open": read_sysctl("fs.nr_open")})
+    stated = resolve_sysctl(files, ["fs.nr_open"]).get("fs.nr_open")
+    return find_number(stated.winner) if stated else None
 
 
 def list_site_keys(files: Mapping[str, str], procps: Reader) -> list[str]:

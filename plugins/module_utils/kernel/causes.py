@@ -16,7 +16,6 @@ from ..core.finding import FAIL, PASS, UNKNOWN, Requirement
 from ..core.quote import one_line
 from ..core.remedy import Remedy
 from .causes_now import blame_container, blame_running, find_exhaustion
-from .lines import cite_line, compare_lines, find_rivals, find_value, list_lines
 from .lockouts import find_locking_values
 from .model import (
     FILE,
@@ -34,6 +33,10 @@ from .model import (
 from .policy import KernelValue
 from .remedies import (
     Fix,
+    cite_line,
+    compare_lines,
+    find_rivals,
+    find_value,
     fix_by_comment,
     fix_by_line,
     fix_by_loading,
@@ -42,6 +45,7 @@ from .remedies import (
     fix_by_switch,
     fix_by_unmasking,
     fix_script,
+    list_lines,
     locate_file,
 )
 from .sysctl_conf import DROP_IN, parse_sysctl_number

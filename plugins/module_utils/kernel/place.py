@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     from ..core.check_options import Options as CheckOptions
     from ..core.finding import Finding
     from ..core.resolved import Query
+    from ..host.image import Tree
     from ..host.look import Look
     from ..host.place import Codes, Foretold
-    from ..host.tree import Tree
     from .policy import KernelValue
 
 

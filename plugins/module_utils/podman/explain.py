@@ -3,27 +3,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from ..containers.limits_read import read_container_limits
 from ..containers.policy import SHM
 from ..containers.read import find_running
 from ..core.cause import Link, cite
 from ..core.rlimit import RLIMITS
-from ..host.look import format_time
+from ..host.look import Look, format_time
 from ..host.process import read_limits, read_start_time
 from ..kernel.host_read import KernelRead
 from ..processes.causes import format_pair
+from .causes import PodmanFacts
 from .check import name_owner, name_running, open_session
 from .diagnose import gather_podman
 from .measure import Caller, run_podman_canary
 from .quadlet_read import find_quadlet
 from .spec_read import read_created
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from ..host.look import Look
-    from .causes import PodmanFacts
 
 
 def trace_podman(user: str, item: str, look: Look) -> list[Link]:

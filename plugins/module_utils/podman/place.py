@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     from ..core.plan import Section
     from ..core.policy import Policy
     from ..core.provision_options import Options as ProvisionOptions
+    from ..host.image import Tree
     from ..host.look import Look
     from ..host.place import Codes, Foretold
-    from ..host.tree import Tree
     from .policy import PodmanPolicy
 
 _SHARE_OF_A_USER = 0.3  # Of the time limit: the most that one user's container may take of it.

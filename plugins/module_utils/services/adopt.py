@@ -10,7 +10,7 @@ from ..core.adopted import Adopted, Candidate, find_excess, settle, write_limit,
 from ..core.declaration import Declaration
 from ..core.edit import HEADER
 from ..host.files import list_folder, under
-from ..kernel.site_read import find_nr_open
+from ..kernel.adopt import find_nr_open
 from ..systemd.limits import MANAGER, read_manager_limits, read_unit_limits
 from ..systemd.model import Files
 from ..systemd.unit_file import Source

@@ -4,9 +4,11 @@
 from __future__ import annotations
 
 import pwd
+from collections.abc import Iterator, Sequence
 
 from ..core.cause import Link, cite
 from ..core.rlimit import RLIMITS, format_quantity
+from ..host.look import Look
 from ..host.process import find_user_managers, read_limits
 from ..processes.causes import format_pair
 from ..processes.explain import trace_files, trace_one
@@ -15,17 +17,9 @@ from .diagnose import gather_levels
 from .measure import start_service
 from .policy import TASKS
 from .read import find_owned, read_most_tasks
-from .tasks_causes import predict_level
+from .tasks_causes import TasksLevel, predict_level
 from .tasks_max import find_default, read_default_tasks, read_unit_tasks
-from .tasks_read import cut_levels, read_levels
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from ..host.look import Look
-    from .tasks_causes import TasksLevel
-    from .tasks_read import Level
+from .tasks_read import Level, cut_levels, read_levels
 
 NEW = "new-service:"
 _SYSTEM = "system"

@@ -19,7 +19,7 @@ from ..core.finding import (
 )
 from ..core.forecast import Forecast, list_extremes
 from ..core.rlimit import RLIMITS, Rlimit
-from ..kernel.tree_read import TreeBoot
+from ..kernel.host_read import TreeBoot
 from ..systemd.causes import find_unit_causes
 from ..systemd.limits import MANAGER
 from ..systemd.model import (
@@ -42,7 +42,7 @@ from .tasks_max import MOST
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from ..host.tree import Tree
+    from ..host.image import Tree
 
     Foretold = Iterator[tuple[Requirement, Forecast]]
     from ..core.reader import Limit

@@ -10,9 +10,8 @@ from typing import NamedTuple, Optional
 from ..core.cause import Cause, Link, Outlook, cite
 from ..core.finding import FAIL, UNKNOWN, Finding, judge, observe_limit
 from ..core.rlimit import ITEMS, Rlimit, format_pair, format_quantity
-from ..host.capabilities import may_raise_limits
 from ..host.look import Look, format_time
-from ..host.process import read_process, read_start_time
+from ..host.process import may_raise_limits, read_process, read_start_time
 from ..host.users import read_user
 from ..kernel.host_read import KernelRead
 from .base_read import is_installed

@@ -10,7 +10,7 @@ from ..core.forecast import Forecast, conclude, list_extremes
 from ..core.rlimit import RLIMITS, Rlimit
 from ..core.user import User
 from ..host.files import read_text
-from ..kernel.tree_read import TreeBoot
+from ..kernel.host_read import TreeBoot
 from .causes import SessionFacts, find_session_causes, predict_session
 from .model import Start
 from .pam_limits import find_obstacle
@@ -23,8 +23,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ..core.check_options import Options
     from ..core.reader import Limit
+    from ..host.image import Tree
     from ..host.place import Foretold
-    from ..host.tree import Tree
     from .policy import SessionRule
 
 

@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from ..core.plan import Section
     from ..core.policy import Policy
     from ..core.provision_options import Options as ProvisionOptions
+    from ..host.image import Tree
     from ..host.look import Look
     from ..host.place import Codes, Foretold
-    from ..host.tree import Tree
     from .policy import SlurmPolicy
 
 _JOB = re.compile(r"slurm(?:/[A-Za-z0-9_.+-]+)?(?:@ssh)?")

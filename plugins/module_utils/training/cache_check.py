@@ -11,7 +11,6 @@ from ..core.folder_states import DIRECTORY
 from ..host.door import list_pids
 from ..host.process import read_process
 from ..host.process_owner import find_owner
-from .actor_measure import find_actor
 from .cache_rules import (
     PACKAGES,
     VARIABLES,
@@ -21,9 +20,8 @@ from .cache_rules import (
     judge_unique,
     judge_variables,
 )
-from .folder_facts import FolderFacts, may_work_there
-from .folder_measure import look_at_directory
-from .folder_rules import judge_folder, judge_free, place_of
+from .folder_measure import find_actor, look_at_directory
+from .folder_rules import FolderFacts, judge_folder, judge_free, may_work_there, place_of
 from .open_files_read import find_space, read_mounts
 from .packages_read import read_versions
 

@@ -9,8 +9,7 @@ from typing import NamedTuple
 
 from ..core.finding import FAIL, PASS, UNKNOWN, Finding, Observation, Requirement
 from ..core.folder_states import DIRECTORY
-from .folder_facts import LOCAL, FolderFacts, find_reach
-from .folder_rules import place_of
+from .folder_rules import LOCAL, FolderFacts, find_reach, place_of
 from .pep440 import parse_version
 from .workspace_causes import blame
 

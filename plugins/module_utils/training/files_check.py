@@ -12,10 +12,9 @@ from typing import NamedTuple
 from ..core.check_options import TIME_LIMIT
 from ..core.finding import FAIL, PASS, UNKNOWN, Finding, Observation, Requirement
 from ..core.folder_states import DIRECTORY
-from .actor_measure import find_actor
 from .cache_check import find_user, leave_to_container
 from .file_verdict import QUARANTINE
-from .folder_measure import look_at_directory
+from .folder_measure import find_actor, look_at_directory
 from .folder_rules import place_of
 from .open_files_read import find_open_files
 from .survey_measure import survey_there

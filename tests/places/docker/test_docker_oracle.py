@@ -19,14 +19,13 @@ from mlhost_limits.docker.daemon_json import (
     read_defaults,
     read_members,
 )
-from mlhost_limits.docker.dockerd_flags import Flag, find_config_path, parse_flags
+from mlhost_limits.docker.dockerd_flags import Flag, find_config_path, is_before_23, parse_flags
 from mlhost_limits.docker.flags import read_flag_defaults
 from mlhost_limits.docker.problems import (
     Problem,
     find_daemon_json_problems,
     flatten_keys,
 )
-from mlhost_limits.docker.version import is_before_23
 from mlhost_limits.shared_memory.size import DEFAULT_SHM_SIZE
 
 from tests.oracle.docker_cases import OTHERS, Case, hand_picked, make_case, raised
