@@ -28,7 +28,8 @@ options:
       - C(services) has C(default) (services that state nothing), C(user_default) (those of users'
         managers), C(units) by name, and C(logind.remove_ipc). The first three hold limits by their
         names and C(tasks), the number of tasks of the unit.
-      - C(containers.docker) has C(limits) and C(shm_size), the defaults of a new container.
+      - C(containers.docker) has C(limits) and C(shm_size), the defaults of a new container, and
+        C(tasks), how many processes and threads it may hold.
       - C(shared_memory.size) is what /dev/shm of the host must have at least.
       - C(containers.podman) has the same, and C(users) whose rootless containers are checked too.
       - C(containers.containerd) has C(limits), which pods and other containers inherit from it.

@@ -12,6 +12,10 @@ from ..module_utils.core.policy_json import parse_json
 from ..module_utils.core.reader import PolicyError
 from ..module_utils.kept import digest_files, pack
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
 _LIBRARY = Path(__file__).parents[1] / "module_utils"
 _REPORTS = "audit"  # Files of this name serve the controller only.
 _KEPT = "mlhost.limits.kept"
@@ -25,9 +29,9 @@ class KeptAction(ActionBase):
     _supports_check_mode = True
     _supports_async = True
 
-    def run(self, tmp=None, task_vars=None):
+    def run(self, tmp: object = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
         """Return the result of the module."""
-        result = super().run(tmp, task_vars)
+        result: dict[str, Any] = super().run(tmp, task_vars)
         del tmp  # Ansible no longer uses it.
         problems = find_second_keys(self._task.args.get("policy"))
         if problems:
@@ -40,27 +44,30 @@ class KeptAction(ActionBase):
         result.update(done)
         return result
 
-    def _run_whole(self, task_vars):
+    def _run_whole(self, task_vars: dict[str, Any] | None) -> dict[str, Any]:
         asynchronous = bool(self._task.async_val) and not self._connection.has_native_async
-        return self._execute_module(
+        done: dict[str, Any] = self._execute_module(
             module_name=f"mlhost.limits.{self.VERB}", task_vars=task_vars, wrap_async=asynchronous
         )
+        return done
 
-    def _run_kept(self, task_vars):
+    def _run_kept(self, task_vars: dict[str, Any] | None) -> dict[str, Any]:
         library = read_library()
         words = {
             "verb": self.VERB,
             "digest": digest_files(library),
             "arguments": dict(self._task.args),
         }
-        done = self._execute_module(module_name=_KEPT, module_args=words, task_vars=task_vars)
+        done: dict[str, Any] = self._execute_module(
+            module_name=_KEPT, module_args=words, task_vars=task_vars
+        )
         if done.get("absent"):
             words["archive"] = pack(library)
             done = self._execute_module(module_name=_KEPT, module_args=words, task_vars=task_vars)
         return done
 
 
-def find_second_keys(policy):
+def find_second_keys(policy: object) -> list[str]:
     """Return what is wrong with a policy that was given as JSON in a text, as on a command line.
 
     Ansible makes a mapping of it, and a key that is stated twice is gone then.
@@ -75,7 +82,7 @@ def find_second_keys(policy):
         return []  # Ansible knows other ways to write a mapping.
 
 
-def read_library():
+def read_library() -> dict[str, bytes]:
     """Return the files that training hosts run, by their paths in the library."""
     return {
         path.relative_to(_LIBRARY).as_posix(): path.read_bytes()

@@ -22,7 +22,7 @@ CREATE = (
     *("podman", "--cgroup-manager", "cgroupfs", "--storage-driver", "vfs", "create"),
     *("--network", "none", "--rootfs", "/srv", "/none"),
 )
-SHOW = "{{json .HostConfig.Ulimits}} {{.HostConfig.ShmSize}}"
+SHOW = "{{json .HostConfig.Ulimits}} {{.HostConfig.ShmSize}} {{.HostConfig.PidsLimit}}"
 
 
 def podman(*words: str) -> subprocess.CompletedProcess[str]:
@@ -41,8 +41,8 @@ def try_case(files: dict[str, str]) -> dict[str, object]:
             return {"error": made.stderr[-600:]}
         name = made.stdout.split()[-1]
         shown = podman("podman", "--storage-driver", "vfs", "inspect", "--format", SHOW, name)
-        limits, size = shown.stdout.rsplit(" ", 1)
-        return {"limits": json.loads(limits) or [], "shm": int(size)}
+        limits, size, tasks = shown.stdout.rsplit(" ", 2)
+        return {"limits": json.loads(limits) or [], "shm": int(size), "tasks": int(tasks)}
     finally:
         podman("podman", "--storage-driver", "vfs", "rm", "--all", "--force")
         for path in files:

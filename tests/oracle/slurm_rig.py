@@ -166,7 +166,7 @@ class Rig:
         self.run("scontrol", "update", "nodename=node1", "state=resume")
         self.wait(lambda: self.run("sinfo", "-h", "-o", "%T").stdout.strip() == "idle")
         pid = (self.root / "run/slurmd.pid").read_text().strip()
-        return parse_proc_limits((self.root / "proc" / pid / "limits").read_text())
+        return dict(parse_proc_limits((self.root / "proc" / pid / "limits").read_text()))
 
     def stop_slurmd(self) -> None:
         path = self.root / "run/slurmd.pid"
@@ -219,7 +219,7 @@ ITEMS_TRIED = tuple(TRIED)
 
 
 def own(pair: Rlimit) -> int:
-    return UNLIMITED if pair.hard == resource.RLIM_INFINITY else pair.hard
+    return int(UNLIMITED if pair.hard == resource.RLIM_INFINITY else pair.hard)
 
 
 def set_limits(limits: dict[str, Rlimit]) -> None:

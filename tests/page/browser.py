@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from playwright.sync_api import Browser, Page, sync_playwright
 
@@ -40,9 +41,9 @@ def open_browser() -> Iterator[Browser]:
         browser.close()
 
 
-def open_page(browser: Browser, path: Path, **options: object) -> tuple[Page, list[str]]:
+def open_page(browser: Browser, path: Path, **options: Any) -> tuple[Page, list[str]]:
     """Open a page from disk, and return it with what its console complains about."""
-    page = browser.new_page(**options)  # type: ignore[arg-type]
+    page = browser.new_page(**options)
     told: list[str] = []
     page.on("console", lambda message: told.append(f"{message.type}: {message.text}"))
     page.on("pageerror", lambda error: told.append(f"error: {error}"))

@@ -240,8 +240,8 @@ print(page.read_bytes() == before, [one.name for one in folder.iterdir()])
 
 def test_on_a_full_disk_the_old_page_stays_whole(tmp_path: Path) -> None:
     script = f'mount -t tmpfs -o size=128k tmpfs {tmp_path} && exec "$@"'
-    words = ["unshare", "--mount", "sh", "-c", script, "sh", sys.executable, "-c", FULL, tmp_path]
-    done = subprocess.run(words, capture_output=True, text=True, check=True)
+    words = ["unshare", "--mount", "sh", "-c", script, "sh", sys.executable, "-c", FULL]
+    done = subprocess.run([*words, str(tmp_path)], capture_output=True, text=True, check=True)
     assert done.stdout.splitlines() == ["No space left on device", "True ['page.html']"]
 
 

@@ -140,7 +140,7 @@ def is_pure(path: Path) -> bool:
     return room == "core" or not LOOKING.fullmatch(path.stem)
 
 
-@pytest.mark.parametrize("path", list(filter(is_pure, FILES)), ids=name_of)
+@pytest.mark.parametrize("path", [one for one in FILES if is_pure(one)], ids=name_of)
 def test_what_is_pure_by_its_name_neither_reads_nor_writes(path: Path) -> None:
     outside = {name for name in imported_modules(path) if not name.startswith(".")}
     assert outside <= PURE
@@ -163,7 +163,7 @@ def test_a_file_says_what_it_is_and_under_which_licence(path: Path) -> None:
 def test_nothing_is_too_long_to_read(path: Path) -> None:
     assert len(path.read_text(encoding="utf-8").splitlines()) <= LONGEST_FILE
     long = [
-        f"{node.name}: {node.end_lineno - node.lineno + 1} lines"
+        f"{node.name}: {(node.end_lineno or 0) - node.lineno + 1} lines"
         for node in ast.walk(parse(path))
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))
         and (node.end_lineno or 0) - node.lineno >= LONGEST_FUNCTION

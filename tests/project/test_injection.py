@@ -5,6 +5,7 @@ code: it is refused, or it arrives as the very same word."""
 from __future__ import annotations
 
 import ast
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -42,7 +43,7 @@ WORDS = (
 )
 
 
-def accepted(policy: dict[str, object]) -> bool:
+def accepted(policy: Mapping[str, object]) -> bool:
     try:
         load_policy(policy, "none")
     except PolicyError as exc:

@@ -83,7 +83,7 @@ def refuse(policy: Mapping[str, object]) -> list[str]:
     try:
         load_policy(dict(policy), "none")
     except PolicyError as error:
-        return error.problems
+        return list(error.problems)
     return []
 
 

@@ -8,6 +8,7 @@ import importlib.util
 import sys
 import types
 from pathlib import Path
+from typing import Any
 from unittest import mock
 
 import pytest
@@ -19,8 +20,8 @@ MODULES = sorted(path.stem for path in TOP.glob("plugins/modules/*.py"))
 PACKAGE = "ansible_collections.mlhost.limits.plugins"
 
 
-def read_yaml(path: Path) -> dict[str, object]:
-    return yaml.safe_load(path.read_text(encoding="utf-8"))
+def read_yaml(path: Path) -> dict[str, Any]:
+    return dict(yaml.safe_load(path.read_text(encoding="utf-8")))
 
 
 @pytest.mark.parametrize("role", ROLES)
@@ -48,16 +49,16 @@ def read_documentation(module: str) -> dict[str, dict[str, object]]:
     own = read_constant(TOP / "plugins" / "modules" / f"{module}.py")
     if "extends_documentation_fragment" not in own:
         assert "policy" not in own["options"]
-        return own["options"]
+        return dict(own["options"])
     assert own["extends_documentation_fragment"] == "mlhost.limits.policy"
     fragment = read_constant(TOP / "plugins" / "doc_fragments" / "policy.py")
     return {**fragment["options"], **own["options"]}
 
 
-def read_constant(path: Path) -> dict[str, dict[str, object]]:
+def read_constant(path: Path) -> dict[str, Any]:
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") == "DOCUMENTATION":
-            return yaml.safe_load(ast.literal_eval(node.value))
+            return dict(yaml.safe_load(ast.literal_eval(node.value)))
     raise AssertionError(f"{path} has no DOCUMENTATION")
 
 
@@ -74,11 +75,11 @@ def read_argument_spec(module: str) -> dict[str, dict[str, object]]:
         package.__path__ = [str(TOP / folder)]
     loaded = importlib.import_module(f"{PACKAGE}.modules.{module}")
     if not hasattr(loaded, "main"):
-        return importlib.import_module(f"{PACKAGE}.action.{module}").ARGUMENTS
+        return dict(importlib.import_module(f"{PACKAGE}.action.{module}").ARGUMENTS)
     stop = mock.patch.object(loaded, "AnsibleModule", side_effect=InterruptedError)
     with stop as made, pytest.raises(InterruptedError):
         loaded.main()
-    return made.call_args.kwargs["argument_spec"]
+    return dict(made.call_args.kwargs["argument_spec"])
 
 
 @pytest.mark.parametrize("module", MODULES)

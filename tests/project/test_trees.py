@@ -51,7 +51,7 @@ def resolve(tree: Path, capsys: pytest.CaptureFixture[str], *words: str) -> list
 
 
 @pytest.mark.parametrize("tree", ["Red Hat 8", "Red Hat 9", "Ubuntu 22.04"], indirect=True)
-def test_stock_files_state_nothing(tree: Path, capsys) -> None:
+def test_stock_files_state_nothing(tree: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert resolve(tree, capsys) == ["no file in this tree states a limit"]
 
 
@@ -60,7 +60,9 @@ def test_stock_files_state_nothing(tree: Path, capsys) -> None:
     [("Red Hat 10", "/usr/lib/sysctl.d"), ("Ubuntu 24.04", "/etc/sysctl.d")],
     indirect=["tree"],
 )
-def test_stock_files_raise_one_value(tree: Path, folder: str, capsys) -> None:
+def test_stock_files_raise_one_value(
+    tree: Path, folder: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert resolve(tree, capsys) == [
         "kernel vm.max_map_count = 1048576",
         f'     by      {folder}/10-map-count.conf:1 "vm.max_map_count=1048576"',
@@ -68,7 +70,9 @@ def test_stock_files_raise_one_value(tree: Path, folder: str, capsys) -> None:
 
 
 @pytest.mark.parametrize(("tree", "service"), SERVICES, indirect=["tree"])
-def test_each_way_in_reads_the_limits_files(tree: Path, service: str, capsys) -> None:
+def test_each_way_in_reads_the_limits_files(
+    tree: Path, service: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     write(tree, "/etc/security/limits.d/50-site.conf", "* soft nofile 1\n@ml soft nofile 2\n")
     write(tree, "/etc/security/limits.d/10-me.conf", "alice soft nofile 3\n")
     told = resolve(tree, capsys, "--user", "alice", "--service", service)
@@ -85,7 +89,9 @@ def test_each_way_in_reads_the_limits_files(tree: Path, service: str, capsys) ->
     [*((one, "cron") for one in RED_HAT), *((one, "crond") for one in UBUNTU)],
     indirect=["tree"],
 )
-def test_a_service_that_is_not_there_has_no_limits(tree: Path, service: str, capsys) -> None:
+def test_a_service_that_is_not_there_has_no_limits(
+    tree: Path, service: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     told = resolve(tree, capsys, "--user", "alice", "--service", service)
     reason = f"the PAM stack of {service} has no pam_limits, so no limits file counts"
     assert told[0] == f"session:alice@{service}: {reason}"
@@ -104,7 +110,9 @@ def test_jobs_are_looked_at_under_the_name_they_have(
 
 
 @pytest.mark.parametrize("tree", TREES, indirect=True)
-def test_everybody_means_root_on_red_hat_alone(tree: Path, capsys) -> None:
+def test_everybody_means_root_on_red_hat_alone(
+    tree: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     write(tree, LIMITS_CONF, "root soft core 1\n* soft nofile 5\n")
     told = resolve(tree, capsys, "--user", "root", "--service", "sshd")
     assert ("session:root@sshd nofile soft = 5" in told) == (tree.name in RED_HAT)
@@ -112,7 +120,9 @@ def test_everybody_means_root_on_red_hat_alone(tree: Path, capsys) -> None:
 
 
 @pytest.mark.parametrize("tree", TREES, indirect=True)
-def test_a_missing_limits_conf_ends_logins_before_pam_1_5_3(tree: Path, capsys) -> None:
+def test_a_missing_limits_conf_ends_logins_before_pam_1_5_3(
+    tree: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     (tree / LIMITS_CONF.lstrip("/")).unlink()
     told = resolve(tree, capsys, "--service", "sshd")
     lost = f"session:root@sshd: {LIMITS_CONF} is missing, and PAM refuses every login"
@@ -120,7 +130,9 @@ def test_a_missing_limits_conf_ends_logins_before_pam_1_5_3(tree: Path, capsys) 
 
 
 @pytest.mark.parametrize("tree", TREES, indirect=True)
-def test_a_long_line_is_split_before_pam_1_6(tree: Path, capsys) -> None:
+def test_a_long_line_is_split_before_pam_1_6(
+    tree: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     write(tree, LIMITS_CONF, "#" * 1023 + "alice soft nofile 5\n")
     told = resolve(tree, capsys, "--user", "alice")
     applied = "session:alice@any nofile soft = 5" in told
@@ -128,7 +140,9 @@ def test_a_long_line_is_split_before_pam_1_6(tree: Path, capsys) -> None:
 
 
 @pytest.mark.parametrize("tree", TREES, indirect=True)
-def test_sysctl_conf_beats_ours_by_way_of_its_link(tree: Path, capsys) -> None:
+def test_sysctl_conf_beats_ours_by_way_of_its_link(
+    tree: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     write(tree, "/etc/sysctl.conf", "vm.max_map_count = 65530\n")
     write(tree, "/etc/sysctl.d/90-mlhost.conf", "vm.max_map_count = 262144\n")
     told = resolve(tree, capsys)
@@ -139,7 +153,9 @@ def test_sysctl_conf_beats_ours_by_way_of_its_link(tree: Path, capsys) -> None:
 
 
 @pytest.mark.parametrize("tree", TREES, indirect=True)
-def test_the_managers_defaults_lie_in_usr_from_systemd_256_on(tree: Path, capsys) -> None:
+def test_the_managers_defaults_lie_in_usr_from_systemd_256_on(
+    tree: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     (tree / "etc/systemd/system.conf").unlink(missing_ok=True)
     write(tree, "/usr/lib/systemd/system.conf", "[Manager]\nDefaultLimitNOFILE=7\n")
     told = resolve(tree, capsys, "--unit", "crond.service")
@@ -149,7 +165,9 @@ def test_the_managers_defaults_lie_in_usr_from_systemd_256_on(tree: Path, capsys
 
 
 @pytest.mark.parametrize("tree", TREES, indirect=True)
-def test_what_the_roles_write_is_what_counts(tree: Path, capsys) -> None:
+def test_what_the_roles_write_is_what_counts(
+    tree: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     """Their plans go to files that are read here, win there, and lower nothing."""
     stock = "1048576" if tree.name in RAISED else "65530"
     running = {"fs.nr_open": "1048576", "fs.file-max": "100000", "vm.max_map_count": stock}

@@ -13,6 +13,7 @@ import time
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from mlhost_limits.node.zipapp_read import build_zipapp, read_library
@@ -65,14 +66,15 @@ def metrics(tmp_path_factory: pytest.TempPathFactory, strange: int) -> Path:
     program.write_bytes(build_zipapp(read_library(), sys.executable))
     policy.write_text('{"kernel": {"vm.max_map_count": 2147483647, "fs.nr_open": 1, "no.such": 1}}')
     path = folder / "limits.prom"
-    words = [sys.executable, "-I", program, "monitor", "--policy", policy, "--metrics", path]
+    words = [sys.executable, "-I", str(program), "monitor"]
+    words += ["--policy", str(policy), "--metrics", str(path)]
     done = subprocess.run(words, capture_output=True, text=True)
     assert done.returncode == 1, done.stderr
     assert "1 pass, 1 fail, 1 unknown" in done.stdout
     return path
 
 
-def promtool(tools: Path, *words: object, **options: object) -> None:
+def promtool(tools: Path, *words: str | Path, **options: Any) -> None:
     done = subprocess.run([tools / "promtool", *words], capture_output=True, text=True, **options)
     assert (done.returncode, done.stderr) == (0, ""), done.stdout + done.stderr
 
@@ -85,7 +87,7 @@ def test_node_exporter_serves_every_sample(tools: Path, metrics: Path, strange: 
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         address = f"127.0.0.1:{probe.getsockname()[1]}"
-    words = [tools / "prometheus-node-exporter", f"--web.listen-address={address}"]
+    words = [str(tools / "prometheus-node-exporter"), f"--web.listen-address={address}"]
     words += ["--collector.disable-defaults", "--collector.textfile"]
     words += [f"--collector.textfile.directory={metrics.parent}"]
     with subprocess.Popen(words, stderr=subprocess.DEVNULL) as exporter:

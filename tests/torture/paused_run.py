@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 
-import one_run
+import one_run  # type: ignore[import-not-found] # It lies beside this file on the guest.
 from mlhost_limits.write import replace
 
 STEPS = ("_write_temporary", "swap", "place", "take_away", "_sync_folder", "_discard")

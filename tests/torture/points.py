@@ -29,7 +29,7 @@ class Call(NamedTuple):
     """The n-th call of this name in the whole process, as strace counts, with its arguments."""
 
     name: str
-    count: int
+    number: int
     arguments: str
 
     @property
@@ -59,11 +59,11 @@ class Point(NamedTuple):
     def tracer(self) -> tuple[str, ...]:
         """Return the strace command that breaks a run here."""
         kind = "signal" if self.fault == "KILL" else "error"
-        inject = f"inject={self.call.name}:{kind}={self.fault}:when={self.call.count}"
+        inject = f"inject={self.call.name}:{kind}={self.fault}:when={self.call.number}"
         return ("strace", "--output=/dev/null", f"--trace={self.call.name}", "-e", inject)
 
     def __str__(self) -> str:
-        return f"{self.fault} at {self.call.name} {self.call.count} ({self.call.arguments[:60]})"
+        return f"{self.fault} at {self.call.name} {self.call.number} ({self.call.arguments[:60]})"
 
 
 def read_trace(text: str) -> list[Call]:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 import yaml
@@ -29,7 +30,7 @@ LINK, CONF, VENDOR = (
 )
 
 
-def tell(adopted: Adopted) -> tuple[object, list[str]]:
+def tell(adopted: Adopted) -> tuple[Any, list[str]]:
     return plain(adopted.section), [f"{one.at.place} {one.reason}" for one in adopted.left]
 
 
@@ -128,7 +129,7 @@ UNIT = Source("/usr/lib/systemd/system/x.service", "[Service]\nLimitNOFILE=5\nLi
 def unit(text: str, *more: Source, name: str = "x.service") -> tuple[object, list[str]]:
     files = Files(UNIT, (Source(X, text), *more))
     section, left = tell(adopt_services({name: files}, 1048576))
-    units = section["services"]["units"][name] if section else {}  # type: ignore[index]
+    units = section["services"]["units"][name] if section else {}
     return units, [one.replace(f"{X}:", "") for one in left]
 
 
@@ -216,7 +217,7 @@ def docker(content: object, *flags: str) -> tuple[object, list[str]]:
     words = parse_flags([(flag, "/etc/default/docker", 7) for flag in flags])
     text = content if isinstance(content, str) else json.dumps(content)
     section, left = tell(adopt_docker(text, "daemon.json", words, 1048576))
-    return section["containers"]["docker"] if section else {}, left  # type: ignore[index]
+    return section["containers"]["docker"] if section else {}, left
 
 
 def entry(name: str, soft: int, hard: int) -> dict[str, object]:

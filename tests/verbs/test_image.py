@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 from mlhost_limits.check_host import CheckResult, check_host
@@ -45,7 +47,7 @@ def lay_out(tree: Path, files: dict[str, str]) -> None:
         target.write_text(text)
 
 
-def check(tree: Path, policy: dict[str, object], files: dict[str, str]) -> CheckResult:
+def check(tree: Path, policy: Mapping[str, object], files: dict[str, str]) -> CheckResult:
     lay_out(tree, files)
     options = Options(services=("sshd",), root=str(tree))
     return check_host(load_policy(policy, "none"), options)
@@ -69,7 +71,7 @@ DECIDES = "so the first boot decides"
 NOFILE = {"nofile": {"soft": 65536}}
 UNIT_NOFILE = {"nofile": {"soft": 65536, "hard": 131072}}
 A_UNIT, SYSTEM_CONF = "/etc/systemd/system/a.service", "/etc/systemd/system.conf"
-CASES = {
+CASES: dict[str, tuple[dict[str, Any], dict[str, str], tuple[str, str, str]]] = {
     "a limit for root": (
         users("root", **NOFILE), {OURS: GOOD},
         ("unknown", "pass", f"foretold nofile soft 65536 by {OURS}:4"),
@@ -237,6 +239,19 @@ CASES = {
         {"containers": {"podman": {"shm_size": "8GiB"}}},
         {"/etc/containers/containers.conf": '[containers]\nshm_size = "1g"\n'},
         ("fail", "fail", "podman-conf-line"),
+    ),
+    "tasks of Podman": (
+        {"containers": {"podman": {"tasks": 4096}}},
+        {"/etc/containers/containers.conf": "[containers]\npids_limit = 4096\n"},
+        ("unknown", "pass", "foretold tasks"),
+    ),
+    "tasks of Podman that nobody states": (
+        {"containers": {"podman": {"tasks": 4096}}}, {},
+        ("fail", "fail", "podman-not-stated"),
+    ),
+    "tasks of Docker": (
+        {"containers": {"docker": {"tasks": 4096}}}, {},
+        ("unknown", "unknown", f"what starts it decides, and the slice above it, {DECIDES}"),
     ),
     "Podman that stops at its files": (
         {"containers": {"podman": {"shm_size": "8GiB"}}},

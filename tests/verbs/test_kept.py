@@ -77,8 +77,8 @@ SPOILT: dict[str, Callable[[Path], object]] = {
     "others may write it": lambda path: path.chmod(0o757),
     "its group may write it": lambda path: path.chmod(0o770),
     "it is somebody else's": lambda path: os.chown(path, 1, 1),
-    "it is a link": lambda path: (path.rename(f"{path}.1"), path.symlink_to(f"{path}.1")),
-    "it is a file": lambda path: (path.rename(f"{path}.1"), path.touch()),
+    "it is a link": lambda path: path.symlink_to(path.rename(f"{path}.1")),
+    "it is a file": lambda path: path.rename(f"{path}.1").with_name(path.name).touch(),
 }
 
 

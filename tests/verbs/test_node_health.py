@@ -33,7 +33,7 @@ class Slurm:
 
     def run(self, *, prolog: bool = False, drain_on_error: bool = False) -> int:
         names = {"SLURMD_NODENAME": "n1", **({"SLURM_JOB_ID": "7"} if prolog else {})}
-        return node_health.main(names, drain_on_error)
+        return int(node_health.main(names, drain_on_error))
 
 
 @pytest.fixture

@@ -8,6 +8,7 @@ import json
 import os
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from mlhost_limits import cli
@@ -30,7 +31,7 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "policy"
 
 
-def load(path: Path, content: str | bytes) -> object:
+def load(path: Path, content: str | bytes) -> Any:
     """Read a policy as the command does; the folder's name is left out of what is refused."""
     path.write_bytes(content if isinstance(content, bytes) else content.encode())
     try:
@@ -110,7 +111,7 @@ def test_no_more_than_a_hundred_second_keys_are_told(path: Path) -> None:
     ids=lambda content: content[:12],
 )
 def test_what_is_nested_without_end_is_refused(path: Path, content: str) -> None:
-    (told,) = load(path, content)  # type: ignore[misc]
+    (told,) = load(path, content)
     assert told.partition(": ")[2] == "is nested deeper than 20 levels"
 
 
@@ -127,7 +128,7 @@ def test_what_is_nested_without_end_is_refused(path: Path, content: str) -> None
 )
 @pytest.mark.slow
 def test_what_holds_values_without_end_is_refused(path: Path, content: str, line: int) -> None:
-    (told,) = load(path, content)  # type: ignore[misc]
+    (told,) = load(path, content)
     assert told == f"F:{line}: holds more than 100000 values"
 
 
@@ -159,7 +160,7 @@ def test_a_number_that_is_two_things_to_two_readers_is_refused(
     path: Path, written: str, item: str
 ) -> None:
     """YAML 1.1 has 5400 and 8 for the first two."""
-    (told,) = load(path, f"{ALICE}{{{item}: {written}}}")  # type: ignore[misc]
+    (told,) = load(path, f"{ALICE}{{{item}: {written}}}")
     assert told.startswith(f"sessions[0].limits.{item}: ")
     assert "is not a limit" in told
 
@@ -169,7 +170,8 @@ def test_what_an_alias_names_and_a_merge_adds_is_read(path: Path) -> None:
         "kernel:\n  a.b: &low {min: 1, max: 9}\n  c.d: &high {max: 5}\n  e.f: *low\n"
         "  g.h:\n    <<: [*high, *low]\n    min: 2\n"
     )
-    kernel = read_policy(str(path)).root["kernel"]  # type: ignore[index]
+    root: Any = read_policy(str(path)).root
+    kernel = root["kernel"]
     assert kernel["e.f"] == {"min": 1, "max": 9}
     assert kernel["g.h"] == {"min": 2, "max": 5}
 
@@ -254,7 +256,7 @@ def test_without_pyyaml_json_is_read_and_yaml_is_not(
     policy = {"kernel": {"vm.max_map_count": 1, "a.b": {"exact": "x\u00e9"}}}
     path.write_text(json.dumps(policy))
     assert read_policy(str(path)).root == policy
-    (told,) = load(path, "kernel: {a.b: 1}")  # type: ignore[misc]
+    (told,) = load(path, "kernel: {a.b: 1}")
     assert told.endswith(", and PyYAML is not installed to read YAML")
     assert load(path, '{"a": NaN}') == [
         "F: is no JSON (NaN is no JSON number), and PyYAML is not installed to read YAML"

@@ -15,7 +15,7 @@ from mlhost_limits.run_options import add_run_options, read_run
 def parse(line: str) -> dict[str, object]:
     parser = argparse.ArgumentParser()
     add_run_options(parser)
-    return read_run(parser.parse_args(line.split()))
+    return dict(read_run(parser.parse_args(line.split())))
 
 
 @pytest.mark.parametrize(

@@ -50,7 +50,7 @@ def refusal(policy: object, profile: str = "none") -> list[str]:
     with pytest.raises(PolicyError) as caught:
         load_policy(policy, profile)
     assert str(caught.value) == "; ".join(caught.value.problems)
-    return caught.value.problems
+    return list(caught.value.problems)
 
 
 def test_the_profile_for_training() -> None:

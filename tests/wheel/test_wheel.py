@@ -19,8 +19,8 @@ def command(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Install the project into an environment of its own, as a user would."""
     folder = tmp_path_factory.mktemp("wheel")
     venv.create(folder / "venv", with_pip=True)
-    pip = [folder / "venv/bin/python", "-m", "pip", "install", "--quiet"]
-    subprocess.run([*pip, "--disable-pip-version-check", TOP], check=True, cwd=folder)
+    pip = [str(folder / "venv/bin/python"), "-m", "pip", "install", "--quiet"]
+    subprocess.run([*pip, "--disable-pip-version-check", str(TOP)], check=True, cwd=folder)
     return folder / "venv/bin/mlhost-limits"
 
 

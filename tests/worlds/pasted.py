@@ -43,7 +43,7 @@ def paste(words: Sequence[str], folder: Path) -> None:
 def edit(path: str, number: int, row: str, script: str) -> tuple[str, ...]:
     """Return the command that edits one line."""
     (command,) = edit_line(Declaration(path, number, row, ""), script)
-    return command
+    return tuple(command)
 
 
 def find_scripts(commands: Sequence[Sequence[str]]) -> list[str]:

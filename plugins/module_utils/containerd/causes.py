@@ -3,35 +3,40 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from ..core.cause import Cause, cite
-from ..core.finding import PASS, Observation, judge
+from ..core.finding import PASS, Observation, Requirement, judge
 from ..core.remedy import Remedy
 from ..core.rlimit import ITEMS, Rlimit, format_quantity
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from ..core.finding import Requirement
+    from ..containers.tasks import Bounds
+    from ..systemd.tasks import Level
     from .containerd_conf import BaseSpec
 
 CODES = {
     "containerd-base-spec": "the specification that config.toml names for pods states it",
     "containerd-own-spec": "the container was started with a limit of its own",
+    "containerd-pod-pids": "the kubelet bounds the tasks of each pod, or of all pods together",
     "containerd-container-older": "the container is older than the limits, and keeps what it had",
     "containerd-changed-inside": "the limit was changed after the start, from inside or by prlimit",
 }
 
 
 class Task(NamedTuple):
-    """A running container; ``spec`` are the limits that it was started with, where it has some."""
+    """A running container; ``spec`` are the limits that it was started with, where it has some.
+
+    ``tasks`` is what its specification bounds them with, ``None`` where that states nothing.
+    """
 
     name: str
     spec: Mapping[str, Rlimit] | None
     since: str = ""
     in_pod: bool = False
+    tasks: int | None = None
 
 
 def pick(wanted: Requirement, limit: Rlimit) -> int:
@@ -55,6 +60,66 @@ def blame_base(wanted: Requirement, base: BaseSpec | None) -> Cause | None:
         "pods that run keep what they have",
     )
     return Cause("containerd-base-spec", text, remedy, base.at)
+
+
+def blame_base_tasks(wanted: Requirement, base: BaseSpec | None) -> list[Cause]:
+    """Blame the specification that pods are started with, where it bounds their tasks."""
+    if base is None or base.tasks is None or _is_met(wanted, base.tasks):
+        return []
+    text = f"{cite(base.at)}: pods get a pids limit of {base.tasks} from {base.path}"
+    remedy = Remedy(
+        f"make linux.resources.pids.limit of {base.path} {format_quantity(wanted.minimum or 0)}"
+        " (-1 is unlimited), and restart containerd",
+        (),
+        "pods that run keep what they have",
+    )
+    return [Cause("containerd-base-spec", text, remedy, base.at)]
+
+
+def find_tasks_causes(
+    wanted: Requirement, bounds: Bounds, task: Task, base: BaseSpec | None
+) -> list[Cause]:
+    """Return why a running container's own bound on tasks is too low, or that of its pod."""
+    return [*_find_own_tasks(wanted, bounds, task, base), *_find_pod_tasks(wanted, bounds)]
+
+
+def _find_own_tasks(
+    wanted: Requirement, bounds: Bounds, task: Task, base: BaseSpec | None
+) -> list[Cause]:
+    own, stated = bounds.own, task.tasks
+    if own is None or _is_met(wanted, own.most) or task.spec is None:
+        return []
+    if stated is None and bounds.scope:
+        return []  # It is systemd's.
+    if stated is None or _is_met(wanted, stated):
+        given = "no bound" if stated is None else f"a pids limit of {format_quantity(stated)}"
+        text = f"{task.name} was started with {given}, and {own.path} has {own.most} now"
+        remedy = Remedy(f"start {task.name} anew, and look for what changes that")
+        return [Cause("containerd-changed-inside", text, remedy)]
+    new = blame_base_tasks(wanted, base) if task.in_pod else []
+    text = f"{task.name} was started with a pids limit of {stated}"
+    remedy = Remedy(f"start {task.name} with more: nerdctl run --pids-limit, or its specification")
+    return [*new, Cause("containerd-own-spec", text, remedy)]
+
+
+def _find_pod_tasks(wanted: Requirement, bounds: Bounds) -> list[Cause]:
+    """Blame the kubelet for a cgroup of pods: the lowest of them, which is a pod's own or of all.
+
+    Source: ``podPidsLimit`` and ``kubeReserved`` of KubeletConfiguration.
+    """
+    found = [one for one in bounds.above if is_of_kubelet(one) and not _is_met(wanted, one.most)]
+    if not found:
+        return []
+    of_one = "pod" in found[0].unit.replace("kubepods", "")
+    key = "podPidsLimit" if of_one else "pid of kubeReserved and systemReserved"
+    text = f"{found[0].path} has {found[0].most}, which the kubelet gives it"
+    remedy = Remedy(f"change {key} in the kubelet's configuration, restart it, make the pod anew")
+    return [Cause("containerd-pod-pids", text, remedy)]
+
+
+def is_of_kubelet(level: Level) -> bool:
+    """Tell whether a cgroup is one that the kubelet makes for pods."""
+    return level.unit.startswith("kubepods") or level.path.count("/kubepods") > 0
 
 
 def find_task_causes(

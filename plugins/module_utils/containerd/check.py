@@ -3,17 +3,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from ..containers.read import find_maker, find_running
-from ..core.cause import Outlook
+from ..containers.findings import judge_tasks
+from ..containers.read import RunningContainer, find_maker, find_running
+from ..containers.tasks import Bounds, split_levels
+from ..core.cause import Cause, Outlook
 from ..core.container_owner import own_running
-from ..core.finding import FAIL, Finding, Observation, Requirement, judge, judge_limits
-from ..host.process import read_limits
+from ..core.finding import FAIL, UNKNOWN, Finding, Observation, Requirement, judge, judge_limits
+from ..core.rlimit import UNLIMITED, Rlimit
+from ..host.process import Process, read_limits
 from ..processes.units_diagnose import judge_unit
 from ..systemd.read import Seen, World
-from .causes import blame_base, find_task_causes, pick
+from ..systemd.tasks_read import read_levels
+from .causes import (
+    blame_base,
+    blame_base_tasks,
+    find_task_causes,
+    find_tasks_causes,
+    is_of_kubelet,
+    pick,
+)
 from .measure import (
+    NAME,
     NAMESPACE,
     find_containerd,
     read_base_spec,
@@ -24,12 +37,8 @@ from .plan import UNIT
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
-    from ..containers.read import RunningContainer
-    from ..core.rlimit import Rlimit
     from ..host.look import Look
-    from ..host.process import Process
+    from ..systemd.tasks import Level
     from .containerd_conf import BaseSpec
     from .policy import ContainerdPolicy
 
@@ -43,6 +52,7 @@ class Fresh(NamedTuple):
     findings: Sequence[Finding]
     limits: Mapping[str, Rlimit] = {}
     base: BaseSpec | None = None
+    levels: Sequence[Level] = ()
 
 
 def check_containerd(policy: ContainerdPolicy, canary: str, look: Look) -> Iterator[Finding]:
@@ -64,9 +74,9 @@ def _look(one: RunningContainer, policy: ContainerdPolicy, new: Fresh) -> Iterat
         limits = read_limits(pid)
     except (OSError, ValueError):
         return  # It ended since it was listed.
-    findings = judge_limits(
-        f"container:{one.container.name}", policy.limits, limits, f"/proc/{pid}/limits"
-    )
+    place = f"container:{one.container.name}"
+    findings = judge_limits(place, policy.limits, limits, f"/proc/{pid}/limits")
+    yield from _look_at_tasks(place, one, policy, new)
     failing = any(finding.status == FAIL for finding in findings)
     owner = find_maker(one) if failing else ""
     task = read_task(one) if failing else None
@@ -86,6 +96,43 @@ def _look(one: RunningContainer, policy: ContainerdPolicy, new: Fresh) -> Iterat
         yield own_running(finding._replace(causes=found), owner)
 
 
+def _look_at_tasks(
+    place: str, one: RunningContainer, policy: ContainerdPolicy, new: Fresh
+) -> Iterator[Finding]:
+    """Yield the finding on the tasks of a running container, with why they are too few."""
+    levels = read_levels(one.process.cgroup)
+    for finding in judge_tasks(place, policy.tasks, levels):
+        if finding.status != FAIL:
+            yield finding
+            continue
+        task, bounds = read_task(one), split_levels(levels, one.container.id)
+        causes = find_tasks_causes(finding.requirement, bounds, task, new.base)
+        told = _explain_tasks(finding, task.tasks, causes, bounds, task.spec is not None)
+        yield own_running(told, find_maker(one))
+
+
+def _explain_tasks(
+    finding: Finding,
+    stated: int | None,
+    causes: Sequence[Cause],
+    bounds: Bounds,
+    known: bool = True,
+) -> Finding:
+    """Return the finding with its causes, and with those of the units that systemd has above it.
+
+    :param stated: What its specification bounds it with, ``None`` where that is nothing.
+    :param known: Whether that is known.
+    """
+    if finding.status == UNKNOWN:
+        return finding
+    from ..services.diagnose import explain_container_tasks  # Where tasks are asked for.
+
+    is_stated = stated is not None or not known
+    units = [one for one in bounds.list_units(is_stated) if not is_of_kubelet(one)]
+    given = UNLIMITED if stated is None else stated
+    return explain_container_tasks(finding, given if known else None, causes, units)
+
+
 def _is_same(one: Requirement, other: Requirement) -> bool:
     return (one.item, one.bound) == (other.item, other.bound)
 
@@ -102,18 +149,28 @@ def measure_new(policy: ContainerdPolicy, canary: str, look: Look) -> Fresh:
     except (OSError, ValueError) as error:
         reason = reason or str(error)
     if reason or process is None:
-        return Fresh(judge_limits(NEW, policy.limits, None, "", reason))
-    seen = run_containerd_canary(base.limits if base else {})
+        return Fresh(_judge_unknown(policy, reason))
+    seen = run_containerd_canary(base)
     if seen.refusal:
         wanted = Requirement(NEW, "start", "value", exact="a container that starts")
         return Fresh([judge(wanted, Observation(seen.refusal, "canary container"))], {}, base)
     if seen.found is None:
-        return Fresh(judge_limits(NEW, policy.limits, None, "", seen.reason), {}, base)
-    limits = seen.found.limits
+        return Fresh(_judge_unknown(policy, seen.reason), {}, base)
+    limits, levels = seen.found.limits, seen.found.levels
     how = "canary container, started by ctr as a pod's"
     findings = judge_limits(NEW, policy.limits, limits, how)
-    told = _explain(findings, policy, limits, process, base, look)
-    return Fresh(list(told), limits, base)
+    told = list(_explain(findings, policy, limits, process, base, look))
+    bounds, stated = split_levels(levels, NAME), base.tasks if base else None
+    for finding in judge_tasks(NEW, policy.tasks, levels):
+        causes = blame_base_tasks(finding.requirement, base)
+        told.append(_explain_tasks(finding, stated, causes, bounds))
+    return Fresh(told, limits, base, levels)
+
+
+def _judge_unknown(policy: ContainerdPolicy, reason: str) -> list[Finding]:
+    """Return the findings of a new container that could not be seen."""
+    findings = judge_limits(NEW, policy.limits, None, "", reason)
+    return [*findings, *judge_tasks(NEW, policy.tasks, (), reason)]
 
 
 def _explain(

@@ -12,6 +12,7 @@ import json
 from collections.abc import Mapping
 from typing import NamedTuple
 
+from ..containers.tasks import read_spec_tasks
 from ..core.declaration import Declaration
 from ..core.rlimit import RLIMITS, Rlimit
 from ..core.toml_text import read_toml
@@ -22,11 +23,12 @@ _TYPES = {f"RLIMIT_{name.upper()}": name for name in RLIMITS}
 
 
 class BaseSpec(NamedTuple):
-    """The limits of a base specification, and the line of config.toml that names its file."""
+    """The limits and tasks of a base specification, and the line of config.toml that names it."""
 
     path: str
     limits: Mapping[str, Rlimit]
     at: Declaration
+    tasks: int | None = None
 
 
 def find_base_spec(text: str, path: str = CONFIG) -> Declaration | None:
@@ -46,17 +48,18 @@ def find_base_spec(text: str, path: str = CONFIG) -> Declaration | None:
     return None
 
 
-def read_spec_rlimits(text: str) -> dict[str, Rlimit]:
-    """Return the limits in a specification of the OCI runtime.
+def read_spec(text: str) -> tuple[dict[str, Rlimit], int | None]:
+    """Return the limits in a specification of the OCI runtime, and its bound on tasks.
 
     :raises ValueError: If it is none.
     """
     try:
-        entries = json.loads(text)["process"].get("rlimits") or ()
-        return {
+        spec = json.loads(text)
+        limits = {
             _TYPES[entry["type"]]: Rlimit(int(entry["soft"]), int(entry["hard"]))
-            for entry in entries
+            for entry in spec["process"].get("rlimits") or ()
             if entry["type"] in _TYPES
         }
+        return limits, read_spec_tasks(spec)
     except (KeyError, TypeError, AttributeError, RecursionError) as error:
         raise ValueError(f"is no specification of a container: {error}") from None

@@ -3,12 +3,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
+from ..containers.policy import TASKS
+from ..containers.tasks import split_levels
 from ..core.cause import Link, cite
+from ..core.rlimit import format_quantity
 from ..host.look import Look
 from ..processes.causes import format_pair
 from ..processes.explain import trace_unit
 from .check import measure_new
-from .measure import read_base_spec
+from .measure import NAME, read_base_spec
 from .plan import UNIT
 from .policy import ContainerdPolicy
 
@@ -18,6 +23,8 @@ def trace_containerd(item: str, look: Look) -> list[Link]:
 
     :raises OSError, ValueError: If a file cannot be read.
     """
+    if item == TASKS:
+        return list(_trace_tasks(look))
     links = trace_unit(UNIT, item, look)
     base = read_base_spec()
     if base and item in base.limits:
@@ -27,3 +34,18 @@ def trace_containerd(item: str, look: Look) -> list[Link]:
         return [*links, Link("container", format_pair(item, seen.limits[item]), "a canary's")]
     why = str(seen.findings[0].observation.value) if seen.findings else "it could not be measured"
     return [*links, Link("container", "unknown", why)]
+
+
+def _trace_tasks(look: Look) -> Iterator[Link]:
+    """Yield what bounds the tasks of a new container: units above it, the base specification."""
+    from ..services.explain import trace_levels
+
+    seen = measure_new(ContainerdPolicy({}), "always", look)
+    bounds = split_levels(seen.levels, NAME)
+    yield from trace_levels(bounds.list_units(True), None, look)
+    if seen.base and seen.base.tasks is not None:
+        yield Link("base spec", format_quantity(seen.base.tasks), cite(seen.base.at))
+    if bounds.own:
+        yield Link("container", format_quantity(bounds.own.most), bounds.own.path)
+    else:
+        yield Link("container", "unknown", "it has no cgroup of its own that bounds tasks")

@@ -5,9 +5,12 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Iterable
+from typing import Any
 
 from ..containers.canary import build_program
 from ..containers.limits_read import Canary, read_container_limits
+from ..core.rlimit import UNLIMITED
 from ..host.daemons import is_daemon, is_in_unit
 from ..host.door import find_paths
 from ..host.files import read_text
@@ -16,19 +19,16 @@ from ..host.process import Process
 from ..host.program import last_line, run_program
 from ..host.scratch import CANARY, PROGRAMS, make_scratch, remove_scratch
 from .causes import Task
-from .containerd_conf import CONFIG, BaseSpec, find_base_spec, read_spec_rlimits
+from .containerd_conf import CONFIG, BaseSpec, find_base_spec, read_spec
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
     from ..containers.read import RunningContainer
-    from ..core.rlimit import Rlimit
 
 _CTR = "/usr/bin/ctr"
 NAMESPACE = "mlhost-limits"
 UNIT = "containerd.service"
-_NAME = "canary"
+NAME = "canary"
 _TIME_LIMIT = 60.0
 _STATES = "/run/containerd/io.containerd.runtime.v*"
 
@@ -53,7 +53,8 @@ def read_base_spec() -> BaseSpec | None:
     spec = read_text(path)
     if spec is None:
         raise ValueError(f"{path}, which {at.place} names, is absent")
-    return BaseSpec(path, read_spec_rlimits(spec), at)
+    limits, tasks = read_spec(spec)
+    return BaseSpec(path, limits, at, tasks)
 
 
 def read_task(one: RunningContainer) -> Task:
@@ -62,8 +63,9 @@ def read_task(one: RunningContainer) -> Task:
     name = container.name.partition("/")[2]
     for path in find_paths(f"{_STATES}/*/{glob_escape(container.id)}/config.json"):
         try:
-            spec = read_spec_rlimits(read_text(path) or "")
-            return Task(name, spec, format_time(os.stat(path).st_mtime), bool(container.pod))
+            spec, tasks = read_spec(read_text(path) or "")
+            since = format_time(os.stat(path).st_mtime)
+            return Task(name, spec, since, bool(container.pod), tasks)
         except (OSError, ValueError):
             break
     return Task(name, None, "", bool(container.pod))
@@ -74,10 +76,10 @@ def glob_escape(name: str) -> str:
     return "".join(f"[{char}]" if char in "*?[" else char for char in name)
 
 
-def run_containerd_canary(limits: Mapping[str, Rlimit]) -> Canary:
+def run_containerd_canary(base: BaseSpec | None) -> Canary:
     """Start a container as the kubelet would get it, read its limits, remove it.
 
-    :param limits: What the base specification states; everything else is inherited.
+    :param base: The base specification; what it does not state is inherited.
     """
     if not os.access(_CTR, os.X_OK):
         return Canary(None, reason="there is no ctr, the client that comes with containerd")
@@ -86,19 +88,19 @@ def run_containerd_canary(limits: Mapping[str, Rlimit]) -> Canary:
         return Canary(None, reason=f"there is no canary program for {machine}")
     folder = make_scratch(PROGRAMS, CANARY)
     try:
-        _write(folder, machine, limits)
+        _write(folder, machine, base)
         return _measure(folder)
     except (OSError, ValueError) as error:
         return Canary(None, reason=str(error))
     finally:
-        _ctr("task", "kill", "--signal", "KILL", _NAME)
-        _ctr("task", "delete", "--force", _NAME)
-        _ctr("container", "delete", _NAME)
+        _ctr("task", "kill", "--signal", "KILL", NAME)
+        _ctr("task", "delete", "--force", NAME)
+        _ctr("container", "delete", NAME)
         _ctr("namespace", "remove", NAMESPACE)
         remove_scratch(folder)
 
 
-def _write(folder: str, machine: str, limits: Mapping[str, Rlimit]) -> None:
+def _write(folder: str, machine: str, base: BaseSpec | None) -> None:
     """Write the specification, and the file system with its one program."""
     for name in ("fs", "fs/proc"):
         os.mkdir(f"{folder}/{name}", 0o755)
@@ -107,10 +109,10 @@ def _write(folder: str, machine: str, limits: Mapping[str, Rlimit]) -> None:
     os.chmod(f"{folder}/fs/pause", 0o755)  # noqa: S103 - a program is run by everyone
     rlimits = [
         {"type": f"RLIMIT_{name.upper()}", "soft": limit.soft, "hard": limit.hard}
-        for name, limit in limits.items()
+        for name, limit in (base.limits if base else {}).items()
     ]
     spaces = [{"type": name} for name in ("pid", "mount", "ipc", "uts", "network")]
-    spec = {
+    spec: dict[str, Any] = {
         "ociVersion": "1.0.2",
         "process": {
             "user": {"uid": 0, "gid": 0},
@@ -121,19 +123,22 @@ def _write(folder: str, machine: str, limits: Mapping[str, Rlimit]) -> None:
         },
         "root": {"path": f"{folder}/fs", "readonly": True},
         "mounts": [{"destination": "/proc", "type": "proc", "source": "proc"}],
-        "linux": {"namespaces": spaces, "cgroupsPath": f"/{NAMESPACE}/{_NAME}"},
+        "linux": {"namespaces": spaces, "cgroupsPath": f"/{NAMESPACE}/{NAME}"},
     }
+    if base and base.tasks is not None:
+        most = -1 if base.tasks >= UNLIMITED else base.tasks
+        spec["linux"]["resources"] = {"pids": {"limit": most}}
     with open(f"{folder}/spec.json", "w", encoding="ascii") as text:
         json.dump(spec, text)
 
 
 def _measure(folder: str) -> Canary:
-    code, said = _ctr("run", "--detach", "--config", f"{folder}/spec.json", _NAME)
+    code, said = _ctr("run", "--detach", "--config", f"{folder}/spec.json", NAME)
     if code:
         return Canary(None, refusal=last_line(said))
     code, said = _ctr("task", "list")
     rows = [line.split() for line in said.splitlines()]
-    pids = [int(row[1]) for row in rows if len(row) > 2 and row[0] == _NAME and row[1].isdigit()]
+    pids = [int(row[1]) for row in rows if len(row) > 2 and row[0] == NAME and row[1].isdigit()]
     if not pids:
         return Canary(None, refusal="the container ended at once")
     return Canary(read_container_limits(pids[0]))

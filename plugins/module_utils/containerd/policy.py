@@ -6,17 +6,21 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from ..containers.policy import CONTAINER_ITEMS, read_container_limits
+from ..containers.policy import CONTAINER_ITEMS, TASKS, TASKS_KEY, read_container_limits, read_tasks
 from ..core.keys import Key
 from ..core.reader import Limit, read_mapping
 
-KEYS = {"limits": Key("limits", "what pods and `ctr` containers inherit", CONTAINER_ITEMS)}
+KEYS = {
+    "limits": Key("limits", "what pods and `ctr` containers inherit", CONTAINER_ITEMS),
+    TASKS: TASKS_KEY,
+}
 
 
 class ContainerdPolicy(NamedTuple):
     """What containers inherit from containerd: those of Kubernetes, of ctr and of nerdctl."""
 
     limits: Mapping[str, Limit]
+    tasks: int | None = None
 
 
 def read_containerd(raw: object, problems: list[str]) -> ContainerdPolicy | None:
@@ -24,4 +28,5 @@ def read_containerd(raw: object, problems: list[str]) -> ContainerdPolicy | None
     path = "containers.containerd"
     section = read_mapping(path, raw, KEYS, problems)
     limits = read_container_limits(path, section.get("limits", {}), "a unit", problems)
-    return ContainerdPolicy(limits) if limits else None
+    policy = ContainerdPolicy(limits, read_tasks(path, section, problems))
+    return policy if any(policy) else None

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from functools import partial
 
 from ..core.finding import judge_limits
@@ -16,8 +17,6 @@ from .plan import OURS, UNIT, plan_containerd
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
     from .policy import ContainerdPolicy
 
 
@@ -57,7 +56,9 @@ def _find_settle(edited: bool, restart: bool) -> Callable[[], str] | None:
 
 def _find_old(policy: ContainerdPolicy) -> Iterator[str]:
     """Yield running containers that have less than the policy asks for."""
+    from ..containers.findings import judge_tasks
     from ..containers.read import find_running
+    from ..systemd.tasks_read import read_levels
 
     for one in find_running(find_processes()):
         if one.container.engine in ("containerd", "cri-o"):
@@ -68,4 +69,6 @@ def _find_old(policy: ContainerdPolicy) -> Iterator[str]:
                 continue  # It ended since it was listed.
             place = f"container {one.container.name} (pid {pid})"
             how = f"/proc/{pid}/limits"
-            yield from format_failures(judge_limits(place, policy.limits, limits, how))
+            found = judge_limits(place, policy.limits, limits, how)
+            found += judge_tasks(place, policy.tasks, read_levels(one.process.cgroup))
+            yield from format_failures(found)

@@ -7,18 +7,22 @@ import os
 from typing import NamedTuple
 
 from ..core.rlimit import UNLIMITED, Rlimit
-from ..host.process import read_limits
+from ..host.process import read_limits, read_proc_file
+from ..systemd.tasks import Level
+from ..systemd.tasks_read import read_levels
 
 
 class ContainerLimits(NamedTuple):
     """What a container has.
 
     ``shm_size`` is in bytes; ``None`` where /dev/shm is no mount, ``UNLIMITED`` where its tmpfs
-    has no size: statfs(2) says 0 blocks then.
+    has no size: statfs(2) says 0 blocks then. ``levels`` are the cgroups that bound its tasks, its
+    own first.
     """
 
     limits: dict[str, Rlimit]
     shm_size: int | None
+    levels: tuple[Level, ...] = ()
 
 
 class Canary(NamedTuple):
@@ -40,13 +44,20 @@ def read_container_limits(pid: int, proc: str = "/proc") -> ContainerLimits:
 
     :raises OSError: If the process is gone, or the caller is not root.
     """
-    limits = read_limits(pid, proc)
+    limits, levels = read_limits(pid, proc), _read_levels(pid, proc)
     device = f"{proc}/{pid}/root/dev"
     try:
         mounted = os.stat(f"{device}/shm").st_dev != os.stat(device).st_dev
     except FileNotFoundError:
-        return ContainerLimits(limits, None)
+        return ContainerLimits(limits, None, levels)
     if not mounted:
-        return ContainerLimits(limits, None)
+        return ContainerLimits(limits, None, levels)
     size = os.statvfs(f"{device}/shm")
-    return ContainerLimits(limits, size.f_blocks * size.f_frsize or UNLIMITED)
+    return ContainerLimits(limits, size.f_blocks * size.f_frsize or UNLIMITED, levels)
+
+
+def _read_levels(pid: int, proc: str) -> tuple[Level, ...]:
+    try:
+        return tuple(read_levels(read_proc_file(f"{proc}/{pid}/cgroup")))
+    except OSError:
+        return ()  # It ended since its limits were read.

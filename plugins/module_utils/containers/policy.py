@@ -3,13 +3,15 @@
 
 from __future__ import annotations
 
-from ..core.reader import Limit, read_limits
+from collections.abc import Mapping
+from typing import Protocol
+
+from ..core.keys import Key
+from ..core.reader import Limit, read_limits, read_quantity
 from ..core.rlimit import RLIMITS, UNLIMITED
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from typing import Protocol
 
     class Asked(Protocol):
         """What a policy asks of one engine's containers."""
@@ -18,10 +20,17 @@ if TYPE_CHECKING:
         def limits(self) -> Mapping[str, Limit]: ...
         @property
         def shm_size(self) -> int | None: ...
+        @property
+        def tasks(self) -> int | None: ...
 
 
 SHM = "shm_size"
 """The item of a requirement on the size of a container's /dev/shm."""
+
+TASKS = "tasks"
+"""The item of a requirement on the processes and threads that its cgroups let it have."""
+
+TASKS_KEY = Key("tasks", "how many processes and threads its cgroups let it have")
 
 CONTAINER_ITEMS = tuple(name for name in RLIMITS if name != "as")
 
@@ -39,3 +48,13 @@ def read_container_limits(
             f"{path}.limits.nofile: 'unlimited' lets no container start; a number is accepted"
         )
     return limits
+
+
+def read_tasks(path: str, section: Mapping[str, object], problems: list[str]) -> int | None:
+    """Return how many processes and threads a container may have; nothing where it is not said."""
+    if TASKS not in section:
+        return None
+    value = read_quantity(f"{path}.{TASKS}", section[TASKS], "", problems)
+    if value == 0:
+        problems.append(f"{path}.{TASKS}: a number above 0, or 'unlimited', is accepted")
+    return value

@@ -18,6 +18,10 @@ CODES = {
 }
 
 
+_TASKS_KEYS = (("pids_limit",), ("deploy", "resources", "limits", "pids"))
+"""Of a service: the two must agree where both are there."""
+
+
 class Compose(NamedTuple):
     """Where a container comes from: a service, and the files that state it, the last counts most.
 
@@ -93,6 +97,14 @@ def blame_shm(compose: Compose, name: str, has: str, asked: str) -> Cause:
         return Cause("docker-compose-states", text, remedy._replace(then=compose.command))
     created = f"{name} was created with a /dev/shm of {has}"
     return _blame(compose, stated, created, f"make it shm_size: {asked} there", None)
+
+
+def blame_tasks(compose: Compose, name: str, has: int, asked: int) -> Cause:
+    """Blame the bound on tasks that a Compose file gives a container of its own."""
+    found = [find_stated(compose, *keys) for keys in _TASKS_KEYS]
+    stated = next((one for one in found if one.at), Stated(sure=all(one.sure for one in found)))
+    created = f"{name} was created with a pids limit of {has}"
+    return _blame(compose, stated, created, f"make it {asked} there", has)
 
 
 def _blame(

@@ -3,36 +3,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import NamedTuple
 
-from ..core.cause import Outlook
+from ..containers.policy import TASKS
+from ..containers.tasks import Bounds, split_levels
+from ..core.cause import Cause, Outlook
 from ..core.container_owner import own_running
-from ..core.finding import FAIL, Finding, Observation, Requirement, judge
+from ..core.finding import FAIL, UNKNOWN, Finding, Observation, Requirement, judge
 from ..core.rlimit import RLIMITS, UNLIMITED, Rlimit
 from ..host.files import read_change
-from ..host.look import format_time
+from ..host.look import Look, format_time
 from ..host.process import may_lock_memory, read_limits, read_start_time
 from ..kernel.host_read import KernelRead
 from ..kernel.sysctl_conf import find_boot_default, find_number
 from ..kernel.sysctl_writes import resolve_sysctl
-from .model import (
-    Parent,
-    World,
-    find_obstacles,
-    find_stated,
-    inherit,
-    inherit_at_start,
-)
+from .model import Parent, World, find_obstacles, find_stated, inherit, inherit_at_start
 from .outlook import Scene, explain_new, explain_start
 from .read import DockerRead, UnitRead, parse_ulimits, read_spec_limits, read_unit_stated
 from .site import Pending, Site, Tools
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
-    from ..host.look import Look
+    from ..systemd.tasks import Level
     from .api_read import Container
     from .policy import DockerPolicy
     from .running import Running
@@ -42,11 +36,15 @@ START = "start"
 
 
 class SeenContainer(NamedTuple):
-    """A running container, its limits with that of /dev/shm among them, and its findings."""
+    """A running container, its limits with that of /dev/shm among them, and its findings.
+
+    ``levels`` are the cgroups that bound its tasks.
+    """
 
     container: Container
     limits: Mapping[str, Rlimit]
     findings: Sequence[Finding]
+    levels: Sequence[Level] = ()
 
 
 class SeenDocker(NamedTuple):
@@ -55,6 +53,7 @@ class SeenDocker(NamedTuple):
     new: Sequence[Finding]
     limits: Mapping[str, Rlimit] = {}
     running: Sequence[SeenContainer] = ()
+    levels: Sequence[Level] = ()
 
 
 def explain_docker(seen: SeenDocker, policy: DockerPolicy, look: Look) -> Iterator[Finding]:
@@ -70,10 +69,40 @@ def explain_docker(seen: SeenDocker, policy: DockerPolicy, look: Look) -> Iterat
 
         running = describe(one, look.at(DockerRead))
         for finding in one.findings:
-            yield own_running(explain_running(finding, running, scene))
+            if finding.requirement.item == TASKS:
+                yield own_running(_explain_running_tasks(finding, one, running))
+            else:
+                yield own_running(explain_running(finding, running, scene))
     for finding in seen.new:
+        if finding.requirement.item == TASKS:
+            yield _explain_tasks(finding, None, (), split_levels(seen.levels))
+            continue
         start = finding.requirement.item == START
         yield explain_start(finding, scene) if start else explain_new(finding, scene)
+
+
+def _explain_running_tasks(finding: Finding, seen: SeenContainer, running: Running) -> Finding:
+    from .tasks_causes import find_tasks_causes  # Where tasks are asked for.
+
+    bounds = split_levels(seen.levels, seen.container.id)
+    causes = find_tasks_causes(finding.requirement, bounds, running)
+    return _explain_tasks(finding, running.tasks, causes, bounds)
+
+
+def _explain_tasks(
+    finding: Finding, stated: int | None, causes: Sequence[Cause], bounds: Bounds
+) -> Finding:
+    """Return the finding on the tasks of a container: of its own bound, and of units above it.
+
+    :param stated: The container's own bound; nothing where it has none, and systemd's counts.
+    """
+    if finding.status == UNKNOWN:
+        return finding
+    from ..services.diagnose import explain_container_tasks  # As above.
+
+    given = UNLIMITED if stated is None else stated
+    units = bounds.list_units(stated is not None)
+    return explain_container_tasks(finding, given, causes, units)
 
 
 def find_dead(place: str, policy: DockerPolicy, look: Look) -> Finding | None:
@@ -200,7 +229,18 @@ def describe(seen: SeenContainer, docker: DockerRead) -> Running:
         bool(host.get("AutoRemove")),
         not may_lock_memory(container.pid),
         docker.read_compose(details),
+        _read_tasks(host.get("PidsLimit")),
     )
+
+
+def _read_tasks(limit: object) -> int | None:
+    """Return the engine's own bound on tasks; nothing where it was told none.
+
+    Source: ``getPidsLimit()`` of dockerd, to which 0 and less are none at all.
+    """
+    if not isinstance(limit, int):
+        return None
+    return limit if limit > 0 else UNLIMITED
 
 
 def _read_time(text: str) -> str:

@@ -4,24 +4,24 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterable, Iterator, Mapping
 
 from ..containers.findings import judge_container, judge_container_unknown
 from ..containers.limits_read import read_container_limits
-from ..containers.policy import SHM
-from ..core.finding import Observation, Requirement, judge
+from ..containers.policy import SHM, TASKS
+from ..containers.tasks import find_uid, split_levels
+from ..core.finding import FAIL, Finding, Observation, Requirement, judge
 from ..core.rlimit import Rlimit
+from ..systemd.tasks import Level
+from ..systemd.tasks_read import read_again
 from ..write.cache import keep_cached, read_cached
-from .api_read import read_containers
+from .api_read import Container, read_containers
 from .diagnose import START, SeenContainer, SeenDocker, explain_docker, find_dead
 from .read import DockerRead
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
-    from ..core.finding import Finding
     from ..host.look import Look
-    from .api_read import Container
     from .policy import DockerPolicy
 
 
@@ -80,8 +80,10 @@ def look_at_running(
             found = read_container_limits(container.pid)
         except OSError:
             continue  # It ended since it was listed.
-        findings = judge_container(place, policy, found.limits, found.shm_size, how)
-        yield SeenContainer(container, _with_shm(found.limits, found.shm_size), findings)
+        levels = found.levels
+        findings = judge_container(place, policy, found.limits, found.shm_size, how, levels)
+        limits = _with_shm(found.limits, found.shm_size)
+        yield SeenContainer(container, limits, findings, levels)
 
 
 def _with_shm(limits: dict[str, Rlimit], size: int | None) -> dict[str, Rlimit]:
@@ -96,7 +98,7 @@ def judge_new(
     :param fresh: Measure again, even where nothing that decides it has changed.
     """
     try:
-        seen = _measure(docker, fresh, cache)
+        seen = _measure(policy, docker, fresh, cache)
     except (OSError, ValueError) as exc:
         return SeenDocker(judge_container_unknown(place, policy, str(exc)))
     if seen["reason"]:
@@ -108,11 +110,31 @@ def judge_new(
     how = f"canary container of {when}"
     limits = {name: Rlimit(*pair) for name, pair in dict(seen["limits"]).items()}  # type: ignore[call-overload]
     size = seen["shm_size"] if isinstance(seen["shm_size"], int) else None
-    findings = judge_container(place, policy, limits, size, how)
-    return SeenDocker(findings, _with_shm(limits, size))
+    levels = read_again(Level(*level) for level in seen["levels"])  # type: ignore[attr-defined]
+    findings = judge_container(place, policy, limits, size, how, levels)
+    return SeenDocker(findings, _with_shm(limits, size), levels=levels)
 
 
-def _measure(docker: DockerRead, fresh: bool, cache: Cache) -> dict[str, object]:
+def _is_doubtful(policy: DockerPolicy, seen: Mapping[str, object]) -> bool:
+    """Tell whether a canary's own bound on tasks falls short, or will by the files of its scope.
+
+    Both change without a new dockerd.
+    """
+    levels = [Level(*level) for level in seen["levels"]]  # type: ignore[attr-defined]
+    bounds = split_levels(levels)
+    if bounds.own is None or policy.tasks is None:
+        return False
+    from ..services.diagnose import explain_tasks  # Where tasks are asked for.
+
+    finding = judge(Requirement("", TASKS, "value", policy.tasks), Observation(bounds.own.most, ""))
+    if bounds.scope:
+        finding = explain_tasks(finding, [bounds.scope], find_uid(bounds.list_units(True)))
+    return FAIL in (finding.status, *finding.outlook)
+
+
+def _measure(
+    policy: DockerPolicy, docker: DockerRead, fresh: bool, cache: Cache
+) -> dict[str, object]:
     """Return a canary's result, a kept one where it still holds."""
     from .canary_key_read import read_canary_key
 
@@ -121,7 +143,7 @@ def _measure(docker: DockerRead, fresh: bool, cache: Cache) -> dict[str, object]
         raise ValueError("no dockerd is running")
     key = read_canary_key(daemon, docker.read_running_config())
     kept = None if fresh else cache.read(key)
-    if isinstance(kept, dict):
+    if isinstance(kept, dict) and "levels" in kept and not _is_doubtful(policy, kept):
         return kept
     from .measure import run_canary  # Long, and seldom needed.
 
@@ -130,6 +152,7 @@ def _measure(docker: DockerRead, fresh: bool, cache: Cache) -> dict[str, object]
         "when": time.time(),
         "limits": result.found.limits if result.found else {},
         "shm_size": result.found.shm_size if result.found else None,
+        "levels": result.found.levels if result.found else (),
         "refusal": result.refusal,
         "reason": result.reason,
     }

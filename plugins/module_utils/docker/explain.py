@@ -3,19 +3,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import partial
+from typing import Any
 
-from ..containers.policy import SHM
+from ..containers.policy import SHM, TASKS
+from ..containers.tasks import find_uid, split_levels
 from ..core.cause import Link, cite
 from ..core.packed import pack, unpack
-from ..core.rlimit import RLIMITS
-from ..host.look import format_time
+from ..core.rlimit import RLIMITS, format_quantity
+from ..host.look import Look, format_time
 from ..host.owned import ask_owner
 from ..host.process import read_process, read_start_time
 from ..kernel.host_read import KernelRead
 from .api_read import read_containers
 from .compose import find_stated as find_line_of
-from .diagnose import SeenDocker, describe, gather
+from .diagnose import SeenContainer, SeenDocker, describe, gather
 from .engine_check import judge_new, look_at_running
 from .model import find_obstacles, find_stated, predict
 from .policy import DockerPolicy
@@ -24,11 +27,6 @@ from .remedies import cite_statement, format_pair
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from typing import Any
-
-    from ..host.look import Look
-    from .diagnose import SeenContainer
     from .outlook import Scene
     from .rootless_read import RootlessRead
     from .running import Running
@@ -42,8 +40,9 @@ def trace_docker(place: str, item: str, look: Look) -> list[Link]:
 
     :raises ValueError: If there is no such place or item, or the files cannot be understood.
     """
-    if item not in (*RLIMITS, SHM):
-        raise ValueError(f"{item!r} is no limit; accepted are {', '.join((*RLIMITS, SHM))}")
+    accepted = (*RLIMITS, SHM, TASKS)
+    if item not in accepted:
+        raise ValueError(f"{item!r} is no limit; accepted are {', '.join(accepted)}")
     for engine, docker in _list_owned(place, look):
         task = partial(_trace_owned, place, item, engine, docker, look)
         told = ask_owner(docker.process.uid, task, _TIME_LIMIT)
@@ -74,6 +73,8 @@ def _trace(place: str, item: str, engine: str, look: Look) -> list[Link]:
     new = place == f"new-container:{engine}"
     container = None if new else _find_container(place, engine, look.at(DockerRead).address)
     seen = judge_new(_NO_POLICY, look.at(DockerRead), False, place) if new else SeenDocker([])
+    if item == TASKS:
+        return list(_trace_tasks(seen, container, look))
     scene = gather(seen, _NO_POLICY, look)
     if scene is None:
         raise ValueError("daemon.json or the unit of dockerd cannot be understood")
@@ -84,6 +85,25 @@ def _trace(place: str, item: str, engine: str, look: Look) -> list[Link]:
         return [*links, Link("container", format_pair(item, seen.limits[item]), "a canary's")]
     why = str(seen.new[0].observation.value) if seen.new else "it could not be measured"
     return [*links, Link("container", "unknown", why)]
+
+
+def _trace_tasks(seen: SeenDocker, container: SeenContainer | None, look: Look) -> Iterator[Link]:
+    """Yield what bounds the tasks of a container: units above, its own option, its cgroup."""
+    from ..services.explain import trace_levels
+
+    levels = container.levels if container else seen.levels
+    bounds = split_levels(levels, container.container.id if container else "")
+    running = describe(container, look.at(DockerRead)) if container else None
+    stated = running.tasks if running else None
+    units = bounds.list_units(stated is not None)
+    yield from trace_levels(units, find_uid(units), look)
+    if running and stated is not None:
+        yield Link("--pids-limit", format_quantity(stated), f"{running.name}'s own", running.since)
+    if bounds.own:
+        yield Link("container", format_quantity(bounds.own.most), bounds.own.path)
+    else:
+        why = seen.new[0].observation.value if seen.new else "no cgroup of its own bounds tasks"
+        yield Link("container", "unknown", str(why))
 
 
 def _find_container(place: str, engine: str, address: str) -> SeenContainer:

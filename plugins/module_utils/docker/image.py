@@ -4,7 +4,8 @@
 from __future__ import annotations
 
 from ..containers.findings import require_container
-from ..core.finding import FAIL
+from ..containers.policy import TASKS
+from ..core.finding import FAIL, UNKNOWN
 from ..core.forecast import Forecast, skip
 from ..host.files import read_bytes
 from ..kernel.host_read import TreeBoot
@@ -36,6 +37,9 @@ def foresee_docker(asked: DockerPolicy, tree: Tree) -> Foretold:
     text = None if content is None else decode_daemon_json(content, path)
     world = World(text, path, flags, {}, tree.at(TreeBoot).nr_open)
     for one in wanted:
+        if one.item == TASKS:
+            yield one, Forecast(UNKNOWN, reason="what starts it decides, and the slice above it")
+            continue
         status = foretell(one, world)
         causes = tuple(find_docker_causes(one, world, Site(asked))) if status == FAIL else ()
         given = () if find_obstacles(world) else predict(world, one.item)

@@ -101,6 +101,7 @@ class Docker(Place["DockerPolicy"]):
         from .obstacles import CODES as OBSTACLES
         from .rootless import CODES as ROOTLESS
         from .running import CODES as RUNNING
+        from .tasks_causes import CODES as TASKS
 
         new, running, rootless = self.names[:3]
         return (
@@ -108,5 +109,6 @@ class Docker(Place["DockerPolicy"]):
             (new, OBSTACLES),
             (rootless, ROOTLESS),
             (running, RUNNING),
+            (running, TASKS),
             (running, COMPOSE),
         )

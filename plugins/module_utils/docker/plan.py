@@ -26,6 +26,11 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from .policy import DockerPolicy
 
+_NO_TASKS = (
+    "containers.docker.tasks: checked and not set, because daemon.json has no key for it; state"
+    " TasksMax of a slice, or --pids-limit of a container"
+)
+
 
 class DockerState(NamedTuple):
     """What is known of the daemon; ``content`` is ``None`` where daemon.json is absent.
@@ -51,7 +56,14 @@ def plan_docker(
     :param nr_open: The lowest fs.nr_open that will be in force.
     """
     wanted = collect_wanted(policy) if policy else DockerDefaults({})
-    absent = absent or not any(wanted)
+    notes = (_NO_TASKS,) if policy and policy.tasks and not absent else ()
+    plan = _plan(wanted, state, nr_open, absent or not any(wanted))
+    return plan._replace(notes=(*plan.notes, *notes))
+
+
+def _plan(
+    wanted: DockerDefaults, state: DockerState, nr_open: int | None, absent: bool
+) -> SectionPlan:
     try:
         record = _read_record(state)
         if absent and record is None:

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from ..containers.policy import CONTAINER_ITEMS, read_container_limits
+from ..containers.policy import CONTAINER_ITEMS, TASKS, TASKS_KEY, read_container_limits, read_tasks
 from ..core.keys import Key
 from ..core.reader import Limit, read_mapping, read_quantity
 from ..core.rlimit import UNLIMITED
@@ -14,14 +14,16 @@ from ..core.rlimit import UNLIMITED
 KEYS = {
     "limits": Key("limits", "what a container has that states nothing", CONTAINER_ITEMS),
     "shm_size": Key("size above 0", "the size of its /dev/shm"),
+    TASKS: TASKS_KEY,
 }
 
 
 class DockerPolicy(NamedTuple):
-    """What a container gets from the Docker daemon; ``shm_size`` in bytes."""
+    """What a container gets; ``shm_size`` in bytes. No file of Docker's states ``tasks``."""
 
     limits: Mapping[str, Limit]
     shm_size: int | None
+    tasks: int | None = None
 
 
 def read_docker(raw: object, problems: list[str]) -> DockerPolicy | None:
@@ -34,4 +36,5 @@ def read_docker(raw: object, problems: list[str]) -> DockerPolicy | None:
         shm_size = read_quantity(f"{path}.shm_size", docker["shm_size"], "bytes", problems)
     if shm_size in (0, UNLIMITED):
         problems.append(f"{path}.shm_size: a size above 0 is accepted")
-    return DockerPolicy(limits, shm_size) if limits or shm_size else None
+    policy = DockerPolicy(limits, shm_size, read_tasks(path, docker, problems))
+    return policy if any(policy) else None

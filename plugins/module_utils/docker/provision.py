@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from ..containers.limits_read import read_container_limits
 from ..core.finding import judge_limits
-from ..core.plan import Section
+from ..core.plan import Section, SectionPlan
 from ..core.report import format_failures
 from ..host.files import read_bytes
 from ..host.process import started_before
@@ -22,7 +22,6 @@ from .unit_read import read_dockerd_flags
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from ..core.plan import SectionPlan
     from .policy import DockerPolicy
 
 FOLDERS = tuple(path.rpartition("/")[0] for path in (CONFIG_PATH, find_record_path(CONFIG_PATH)))

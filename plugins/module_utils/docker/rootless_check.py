@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import hashlib
 import subprocess
+from collections.abc import Iterator
 from functools import partial
+from typing import Any
 
 from ..containers.findings import judge_container_unknown
 from ..core.cause import Cause, Outlook
@@ -20,10 +22,11 @@ from ..core.quote import one_line
 from ..core.remedy import Remedy
 from ..host.as_user import Errand, ask_users, find_person
 from ..host.process import read_limits
+from ..services.diagnose import explain_container_tasks
 from ..write.cache import keep_entry, pick, read_entry
 from .canary_key_read import read_canary_key
 from .causes import find_docker_causes
-from .daemon_json import read_defaults
+from .daemon_json import StatedDefault, read_defaults
 from .engine_check import CACHE, Cache, check_engine
 from .flags import read_flag_defaults
 from .measure import run_canary
@@ -32,15 +35,12 @@ from .rootless import Rootless, explain_rootless
 from .rootless_read import RootlessRead
 from .running import explain_running
 from .settle import find_dockerd
+from .tasks_causes import find_tasks_causes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from typing import Any
-
     from ..host.children import Report
     from ..host.look import Look
-    from .daemon_json import StatedDefault
     from .policy import DockerPolicy
 
 _KINDS = {
@@ -49,7 +49,7 @@ _KINDS = {
 }
 _LOADED = (
     *(find_dockerd, find_docker_causes, explain_running, run_canary, read_canary_key),
-    *(hashlib, subprocess),
+    *(find_tasks_causes, explain_container_tasks, hashlib, subprocess),
 )
 """What a look imports on its way: a user's child may not read the files that it lies in."""
 

@@ -41,6 +41,7 @@ class Running(NamedTuple):
     those with the defaults of the running dockerd; ``at_start`` are those that it was started
     with, ``None`` where they are not known. ``shm_size`` was fixed when it was created.
     ``binds`` tells whether memlock binds its first process; ``compose`` is where it comes from.
+    ``tasks`` is its own bound on them, ``None`` where it has none of its own.
     """
 
     name: str
@@ -56,6 +57,7 @@ class Running(NamedTuple):
     removed_when_stopped: bool = False
     binds: bool = True
     compose: Compose | None = None
+    tasks: int | None = None
 
 
 def explain_running(finding: Finding, running: Running, scene: Scene) -> Finding:

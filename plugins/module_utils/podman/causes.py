@@ -5,11 +5,12 @@ from __future__ import annotations
 
 import re
 import shlex
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from ..containers.policy import SHM
+from ..containers.policy import SHM, TASKS
 from ..core.cause import Cause, cite
-from ..core.finding import FAIL, PASS, Observation, judge
+from ..core.finding import FAIL, PASS, Observation, Requirement, judge
 from ..core.line_edit import edit_line, refuse
 from ..core.remedy import Remedy
 from ..core.rlimit import ITEMS, UNLIMITED, Rlimit, format_quantity
@@ -17,19 +18,22 @@ from .containers_conf import (
     DROP_INS,
     LIMITS_KEY,
     SHM_KEY,
+    TASKS_KEY,
     USERS_MAIN,
     VENDOR,
+    ConfError,
+    Defaults,
+    Stated,
+    Ulimit,
+    find_tasks,
     format_entry,
+    format_tasks,
     resolve,
 )
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
     from ..core.declaration import Declaration
-    from ..core.finding import Requirement
-    from .containers_conf import ConfError, Defaults, Stated, Ulimit
     from .policy import PodmanPolicy
 
 CODES = {
@@ -43,7 +47,9 @@ CODES = {
 }
 START = "start"
 _SHM_LINE = re.compile(rf"\s*{SHM_KEY}\s*=", re.IGNORECASE)
+_TASKS_LINE = re.compile(rf"\s*{TASKS_KEY}\s*=", re.IGNORECASE)
 _LIMITS_FILE, _SHM_FILE = f"{DROP_INS}/95-limits.conf", f"{DROP_INS}/95-shm.conf"
+_TASKS_FILE = f"{DROP_INS}/95-tasks.conf"
 
 
 class Unread(NamedTuple):
@@ -83,6 +89,8 @@ def find_podman_causes(
         return tuple(_find_stoppers(facts, policy))
     if wanted.item == SHM:
         return _explain_shm(wanted, facts)
+    if wanted.item == TASKS:
+        return _explain_tasks(wanted, facts)
     return _explain_limit(wanted, facts, policy)
 
 
@@ -106,6 +114,8 @@ def foresee(wanted: Requirement, facts: PodmanFacts, nr_open: int) -> str:
 def _find_given(wanted: Requirement, given: Defaults) -> int | None:
     if wanted.item == SHM:
         return int(given.shm.value) if given.shm else None
+    if wanted.item == TASKS:
+        return find_tasks(given.tasks)
     ulimit = given.ulimits.get(wanted.item)
     if ulimit is None:
         return None
@@ -214,10 +224,7 @@ def _explain_shm(wanted: Requirement, facts: PodmanFacts) -> tuple[Cause, ...]:
         if unread:
             return (_blame_unread(unread, SHM_KEY),)
         text = f"no file of containers.conf states {SHM_KEY}, so that Podman gives 65536000B"
-        script = f"[ ! -e {_SHM_FILE} ] && printf '%s\\n' '[containers]' {shlex.quote(line)}"
-        script += f" > {_SHM_FILE}" + refuse(_SHM_FILE, "is there by now: nothing was done.")
-        remedy = Remedy(f"state it: {line} in {_SHM_FILE}", _make(script))
-        return (Cause("podman-not-stated", text, remedy),)
+        return (Cause("podman-not-stated", text, _state_line(line, _SHM_FILE)),)
     if _is_met(wanted, int(shm.value)):
         return ()
     text = f"{cite(shm)} gives new containers a /dev/shm of {shm.value} bytes"
@@ -227,6 +234,32 @@ def _explain_shm(wanted: Requirement, facts: PodmanFacts) -> tuple[Cause, ...]:
         script = f's/^\\([^=]*=\\).*/\\1 "{wanted.minimum}"/'
         remedy = _edit(shm, script, remedy.text)
     return (Cause("podman-conf-line", text, remedy, shm),)
+
+
+def _explain_tasks(wanted: Requirement, facts: PodmanFacts) -> tuple[Cause, ...]:
+    at, value = facts.defaults.tasks, find_tasks(facts.defaults.tasks)
+    if value is None or _is_met(wanted, value):
+        return ()
+    number = format_tasks(wanted.minimum or 0)
+    line = f"{TASKS_KEY} = {number}"
+    if at is None:
+        unread = _find_unread("pids", facts.unread)
+        if unread:
+            return (_blame_unread(unread, TASKS_KEY),)
+        text = f"no file of containers.conf states {TASKS_KEY}, so that Podman gives {value}"
+        return (Cause("podman-not-stated", text, _state_line(line, _TASKS_FILE)),)
+    text = f"{cite(at)} bounds new containers to {value} processes and threads"
+    remedy = Remedy(f"make it {line}")
+    if _TASKS_LINE.match(at.text):
+        remedy = _edit(at, f"s/^\\([^=]*=\\).*/\\1 {number}/", remedy.text)
+    return (Cause("podman-conf-line", text, remedy, at),)
+
+
+def _state_line(line: str, path: str) -> Remedy:
+    """State a line in a drop-in of its own, unless that is there by now."""
+    script = f"[ ! -e {path} ] && printf '%s\\n' '[containers]' {shlex.quote(line)}"
+    script += f" > {path}" + refuse(path, "is there by now: nothing was done.")
+    return Remedy(f"state it: {line} in {path}", _make(script))
 
 
 def _find_unread(word: str, unread: Sequence[Unread]) -> Unread | None:

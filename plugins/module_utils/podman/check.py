@@ -3,30 +3,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from ..containerd.causes import pick
 from ..containers.findings import judge_container, judge_container_unknown
 from ..containers.limits_read import read_container_limits
-from ..containers.read import find_maker, find_running
+from ..containers.policy import TASKS
+from ..containers.read import RunningContainer, find_maker, find_running
 from ..core.container_owner import own_running
-from ..core.finding import FAIL, PASS, Finding, Observation, Requirement, judge
+from ..core.finding import FAIL, PASS, UNKNOWN, Finding, Observation, Requirement, judge
 from ..host.users import name_user
 from ..kernel.host_read import KernelRead
 from ..sessions.measure import measure_sessions
 from .causes import START, foresee
-from .diagnose import explain_podman, gather_podman
+from .diagnose import explain_podman, explain_running_tasks, gather_podman
 from .measure import Caller, run_podman_canary
 from .quadlet_read import find_quadlet
 from .read import find_podman
-from .running import explain_running
+from .running import Made, explain_running
 from .spec_read import read_created
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    from ..containers.read import RunningContainer
     from ..core.rlimit import Rlimit
     from ..host.look import Look
     from .policy import PodmanPolicy
@@ -71,6 +70,7 @@ def check_new(
         yield from judge_container_unknown(place, policy, reason)
         return
     seen = run_podman_canary(Caller(user, session.limits), seconds=seconds)
+    levels = seen.found.levels if seen.found else ()
     if seen.refusal:
         wanted = Requirement(place, START, "value", exact="a container that starts")
         findings = [judge(wanted, Observation(seen.refusal, "canary container"))]
@@ -83,9 +83,9 @@ def check_new(
             else "canary container"
         )
         found = seen.found
-        findings = judge_container(place, policy, found.limits, found.shm_size, how)
+        findings = judge_container(place, policy, found.limits, found.shm_size, how, levels)
     facts = gather_podman(user, look, session.limits, session.way)
-    for finding in explain_podman(findings, policy, facts, look):
+    for finding in explain_podman(findings, policy, facts, look, levels):
         yield _own(finding, user, session, look) if user else finding
 
 
@@ -96,6 +96,9 @@ def _own(finding: Finding, user: str, session: Session, look: Look) -> Finding:
     """
     if finding.status == PASS:
         return finding
+    if finding.requirement.item == TASKS and finding.status == UNKNOWN:
+        reason = f"a trial of {user}'s has no cgroup of its own: a container that runs shows it"
+        return judge(finding.requirement, Observation(None, "", reason))._replace(owner=user)
     wanted, pair = finding.requirement, session.limits.get(finding.requirement.item)
     facts = gather_podman("", look, session.limits, session.way)
     given = foresee(wanted, facts._replace(user=user), look.at(KernelRead).nr_open) if facts else ""
@@ -130,15 +133,20 @@ def _look(one: RunningContainer, policy: PodmanPolicy, look: Look) -> Iterator[F
         return  # It ended since it was listed.
     user, place = name_owner(one.owner), name_running(one)
     how = f"/proc/{pid}/limits"
-    findings = judge_container(place, policy, found.limits, found.shm_size, how)
-    maker = user
+    findings = judge_container(place, policy, found.limits, found.shm_size, how, found.levels)
     if any(finding.status == FAIL for finding in findings):
         maker = find_maker(one)
         facts = gather_podman(user, look, {}, "")
         created, quadlet = read_created(one), find_quadlet(one.process.cgroup)
-        findings = [explain_running(each, created, facts, policy, quadlet) for each in findings]
-    for finding in findings:
-        yield own_running(finding, maker)
+        made = Made(one.container.id, created, quadlet, maker)
+        for finding in findings:
+            if finding.requirement.item == TASKS:
+                yield explain_running_tasks(finding, found.levels, made, facts, policy)
+            else:
+                told = explain_running(finding, created, facts, policy, quadlet)
+                yield own_running(told, maker)
+        return
+    yield from findings
 
 
 def name_running(one: RunningContainer) -> str:

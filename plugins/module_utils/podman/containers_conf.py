@@ -26,6 +26,11 @@ USERS_MAIN = ".config/containers/containers.conf"
 
 LIMITS_KEY = "default_ulimits"
 SHM_KEY = "shm_size"
+TASKS_KEY = "pids_limit"
+DEFAULT_TASKS = 2048
+"""What Podman bounds a container with where no file states it: containers.conf(5)."""
+
+_KEYS = (LIMITS_KEY, SHM_KEY, TASKS_KEY)
 
 _ULIMIT = re.compile(r"([a-z]+)=([+-]?[0-9]{1,40})(?::([+-]?[0-9]{1,40}))?")
 _SIZE = re.compile(r"([0-9]{1,40}(?:\.[0-9]{1,40})?) ?([kKmMgGtTpP]?)[iI]?[bB]?")
@@ -50,11 +55,12 @@ class Block(NamedTuple):
 
 
 class Stated(NamedTuple):
-    """What one file states; ``shm`` holds the size in bytes."""
+    """What one file states; ``shm`` holds the size in bytes, ``tasks`` the number as written."""
 
     path: str
     block: Block | None = None
     shm: Declaration | None = None
+    tasks: Declaration | None = None
 
 
 class ConfError(ValueError):
@@ -100,13 +106,15 @@ def read_conf(path: str, text: str) -> Stated:
         entries = read_toml(text.encode("latin-1").decode("utf-8"))
         ulimits = find_key(entries, "containers", LIMITS_KEY)
         shm = find_key(entries, "containers", SHM_KEY)
+        tasks = find_key(entries, "containers", TASKS_KEY)
         block = _read_block(path, rows, ulimits.node) if ulimits else None
         size = _read_size(path, rows, shm.node) if shm else None
+        most = _read_tasks(path, rows, tasks.node) if tasks else None
     except UnicodeError:
         raise ConfError(Declaration(path, 0, "", ""), "is no UTF-8") from None
     except TomlError as error:
         raise ConfError(_declare(path, rows, error.line), str(error)) from None
-    return Stated(path, block, size)
+    return Stated(path, block, size, most)
 
 
 def _declare(path: str, rows: Sequence[str], line: int, value: int | str = "") -> Declaration:
@@ -167,6 +175,32 @@ def _read_size(path: str, rows: Sequence[str], node: Node) -> Declaration:
     return _declare(path, rows, node.line, size)
 
 
+def _read_tasks(path: str, rows: Sequence[str], node: Node) -> Declaration:
+    try:
+        number = int(node.value.text if isinstance(node.value, Scalar) else "", 0)
+    except ValueError:
+        raise TomlError(node.line, f"{TASKS_KEY} takes a whole number") from None
+    if not -(2**63) <= number < 2**63:
+        raise TomlError(node.line, f"{TASKS_KEY} is beyond every number")
+    return _declare(path, rows, node.line, number)
+
+
+def format_tasks(tasks: int) -> str:
+    """Return a number of tasks as Podman and its options read it: -1 is unlimited."""
+    return "-1" if tasks >= UNLIMITED else str(tasks)
+
+
+def find_tasks(at: Declaration | None) -> int | None:
+    """Return what containers are bounded with; ``None`` where 0 leaves it to systemd.
+
+    Source: ``InitResourceLimits()`` of Podman, which passes a 0 on to no runtime.
+    """
+    if at is None:
+        return DEFAULT_TASKS
+    value = int(at.value)
+    return UNLIMITED if value < 0 else value or None
+
+
 def parse_size(size: object, base: int = 1000) -> int:
     """Read a size as Podman takes it; in containers.conf it counts by the thousand.
 
@@ -191,21 +225,22 @@ class Defaults(NamedTuple):
     ulimits: Mapping[str, Ulimit] = {}
     shm: Declaration | None = None
     block: Block | None = None
+    tasks: Declaration | None = None
 
 
 def resolve(stated: Iterable[Stated]) -> Defaults:
     """Return what files give together, in the order in which Podman reads them."""
     ulimits: dict[str, Ulimit] = {}
-    shm, last, append = None, None, False
+    shm, tasks, last, append = None, None, None, False
     for one in stated:
-        shm = one.shm or shm
+        shm, tasks = one.shm or shm, one.tasks or tasks
         if one.block is None:
             continue
         append = append if one.block.append is None else one.block.append
         new = {ulimit.item: ulimit for ulimit in one.block.ulimits}
         ulimits = {**ulimits, **new} if append else new
         last = one.block
-    return Defaults(ulimits, shm, last)
+    return Defaults(ulimits, shm, last, tasks)
 
 
 def find_unread_keys(text: str) -> Iterator[tuple[int, str]]:
@@ -216,9 +251,12 @@ def find_unread_keys(text: str) -> Iterator[tuple[int, str]]:
     for entry in read_toml(text.encode("latin-1").decode("utf-8")):
         key, table = entry.keys[-1].lower(), ".".join(entry.keys[:-1]).lower()
         name = key.replace("-", "_")
-        if table == "containers" and key not in (LIMITS_KEY, SHM_KEY):
-            if re.fullmatch(r"(default_?)?u?limits?(_?default)?s?|shm(_?size)?", name):
+        if table == "containers" and key not in _KEYS:
+            if re.fullmatch(
+                r"(default_?)?u?limits?(_?default)?s?|shm(_?size)?|pids?(_?limits?)?|tasks(_?max)?",
+                name,
+            ):
                 yield entry.node.line, f"{entry.keys[-1]} is no key that Podman knows"
-        elif table != "containers" and name in (LIMITS_KEY, SHM_KEY):
+        elif table != "containers" and name in _KEYS:
             where = f"[{table}]" if table else "no table"
             yield entry.node.line, f"it stands in {where}, not in [containers]"

@@ -3,29 +3,27 @@
 
 from __future__ import annotations
 
-from ..core.cause import Outlook
+from collections.abc import Iterator, Mapping, Sequence
+
+from ..containers.policy import TASKS
+from ..containers.tasks import find_uid, split_levels
+from ..core.cause import Cause, Outlook
+from ..core.container_owner import own_running
 from ..core.declaration import Declaration
-from ..core.finding import FAIL, UNKNOWN
+from ..core.finding import FAIL, UNKNOWN, Finding
+from ..core.rlimit import UNLIMITED, Rlimit
 from ..kernel.host_read import KernelRead
 from ..systemd.read import find_nr_open_at_boot
-from .causes import (
-    PodmanFacts,
-    Unread,
-    find_podman_causes,
-    foresee,
-)
-from .containers_conf import ConfError, find_unread_keys, order_files, read_conf
+from .causes import PodmanFacts, Unread, find_podman_causes, foresee
+from .containers_conf import ConfError, find_tasks, find_unread_keys, order_files, read_conf
 from .read import read_conf_files
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    from ..core.cause import Cause
-    from ..core.finding import Finding
-    from ..core.rlimit import Rlimit
     from ..host.look import Look
+    from ..systemd.tasks import Level
     from .policy import PodmanPolicy
+    from .running import Made
 
 
 def gather_podman(
@@ -53,14 +51,24 @@ def _find_unread(path: str, text: str) -> Iterator[Unread]:
 
 
 def explain_podman(
-    findings: list[Finding], policy: PodmanPolicy, facts: PodmanFacts | None, look: Look
+    findings: list[Finding],
+    policy: PodmanPolicy,
+    facts: PodmanFacts | None,
+    look: Look,
+    levels: Sequence[Level] = (),
 ) -> Iterator[Finding]:
-    """Yield the findings of a new container with their causes."""
+    """Yield the findings of a new container with their causes.
+
+    :param levels: The cgroups that bound its tasks.
+    """
     for finding in findings:
         if facts is None or finding.observation.value is None:
             yield finding
             continue
         wanted = finding.requirement
+        if wanted.item == TASKS:
+            yield _explain_new_tasks(finding, policy, facts, levels)
+            continue
         boot = foresee(wanted, facts, find_nr_open_at_boot(look))
         causes: tuple[Cause, ...] = ()
         if finding.status == FAIL:
@@ -70,3 +78,38 @@ def explain_podman(
             later = facts._replace(nr_open=find_nr_open_at_boot(look))
             causes = find_podman_causes(wanted._replace(item="start"), later, policy)
         yield finding._replace(causes=causes, outlook=Outlook("", "", boot))
+
+
+def _explain_new_tasks(
+    finding: Finding, policy: PodmanPolicy, facts: PodmanFacts, levels: Sequence[Level]
+) -> Finding:
+    """Return the finding on the tasks of a new container: by files, and by the units above it."""
+    from ..services.diagnose import explain_container_tasks  # Where tasks are asked for.
+
+    given = find_tasks(facts.defaults.tasks)
+    causes = find_podman_causes(finding.requirement, facts, policy)
+    units = split_levels(levels).list_units(given is not None)
+    return explain_container_tasks(finding, UNLIMITED if given is None else given, causes, units)
+
+
+def explain_running_tasks(
+    finding: Finding,
+    levels: Sequence[Level],
+    made: Made,
+    facts: PodmanFacts | None,
+    policy: PodmanPolicy,
+) -> Finding:
+    """Return the finding on the tasks of a running container, and whose doing it is."""
+    if finding.status != FAIL:
+        return finding
+    from ..services.diagnose import explain_container_tasks, own_tasks
+    from .running import find_tasks_causes
+
+    bounds, known = split_levels(levels, made.identity), made.created.limits is not None
+    own, stated = bounds.own.most if bounds.own else None, made.created.tasks
+    causes = find_tasks_causes(finding.requirement, own, made, facts, policy)
+    given = (UNLIMITED if stated is None else stated) if known else None
+    units = bounds.list_units(not known or stated is not None)
+    told = explain_container_tasks(finding, given, causes, units)
+    uid = find_uid(units)
+    return own_running(told, made.maker) if uid is None else own_tasks(told, units, uid)

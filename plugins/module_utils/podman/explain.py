@@ -3,22 +3,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from ..containers.limits_read import read_container_limits
-from ..containers.policy import SHM
-from ..containers.read import find_running
+from ..containers.policy import SHM, TASKS
+from ..containers.read import RunningContainer, find_running
+from ..containers.tasks import find_uid, split_levels
 from ..core.cause import Link, cite
-from ..core.rlimit import RLIMITS
+from ..core.rlimit import RLIMITS, format_quantity
 from ..host.look import Look, format_time
 from ..host.process import read_limits, read_start_time
 from ..kernel.host_read import KernelRead
 from ..processes.causes import format_pair
+from ..systemd.tasks import Level
+from ..systemd.tasks_read import read_levels
 from .causes import PodmanFacts
 from .check import name_owner, name_running, open_session
+from .containers_conf import DEFAULT_TASKS, TASKS_KEY
 from .diagnose import gather_podman
 from .measure import Caller, run_podman_canary
 from .quadlet_read import find_quadlet
+from .running import Created
 from .spec_read import read_created
 
 
@@ -38,6 +43,8 @@ def trace_podman(user: str, item: str, look: Look) -> list[Link]:
         links.append(Link("session", format_pair(item, session.limits[item]), source))
     links += _trace_files(item, facts, look)
     seen = run_podman_canary(Caller(user, session.limits))
+    if item == TASKS:
+        return _trace_tasks(links, seen.found.levels if seen.found else (), "", look)
     if seen.found is None:
         return [*links, Link("container", "none", seen.refusal or seen.reason)]
     if item == SHM:
@@ -52,13 +59,7 @@ def trace_running(place: str, item: str, look: Look) -> list[Link]:
     :raises ValueError: If there is no such container or item.
     """
     _require_item(item)
-    running = find_running(look.processes)
-    found = [
-        one for one in running if one.container.engine == "podman" and name_running(one) == place
-    ]
-    if not found:
-        raise ValueError(f"{place!r} is not running")
-    one, links = found[0], _trace_kernel(item, look)
+    one, links = _find(place, look), _trace_kernel(item, look)
     facts = gather_podman(name_owner(one.owner), look, {}, "")
     if facts:
         links += _trace_files(item, facts, look)
@@ -68,6 +69,9 @@ def trace_running(place: str, item: str, look: Look) -> list[Link]:
         since = look.find_change(stated.at.path)
         links.append(Link(quadlet.unit, stated.entry, cite(stated.at), since))
     created = read_created(one)
+    if item == TASKS:
+        links += _trace_created_tasks(created)
+        return _trace_tasks(links, read_levels(one.process.cgroup), one.container.id, look)
     if created.limits is None or item == SHM:
         links.append(Link("created", "", "with what is not known", created.since))
     elif item in created.limits:
@@ -85,9 +89,38 @@ def trace_running(place: str, item: str, look: Look) -> list[Link]:
     return [*links, Link("container", value, f"/proc/{pid}/limits", since)]
 
 
+def _find(place: str, look: Look) -> RunningContainer:
+    for one in find_running(look.processes):
+        if one.container.engine == "podman" and name_running(one) == place:
+            return one
+    raise ValueError(f"{place!r} is not running")
+
+
 def _require_item(item: str) -> None:
-    if item not in (*RLIMITS, SHM):
-        raise ValueError(f"{item!r} is no limit; accepted are {', '.join((*RLIMITS, SHM))}")
+    accepted = (*RLIMITS, SHM, TASKS)
+    if item not in accepted:
+        raise ValueError(f"{item!r} is no limit; accepted are {', '.join(accepted)}")
+
+
+def _trace_created_tasks(created: Created) -> Iterator[Link]:
+    if created.tasks is not None:
+        source = "the specification that its runtime was given"
+        yield Link("created", format_quantity(created.tasks), source, created.since)
+
+
+def _trace_tasks(
+    links: Sequence[Link], levels: Sequence[Level], identity: str, look: Look
+) -> list[Link]:
+    """Return the chain with what bounds the tasks: the units above a container, files, its own."""
+    from ..services.explain import trace_levels
+
+    bounds = split_levels(levels, identity)
+    units = bounds.list_units(True)
+    above = trace_levels(units, find_uid(units), look)
+    if bounds.own is None:
+        why = "it has no cgroup of its own that bounds tasks"
+        return [*above, *links, Link("container", "unknown", why)]
+    return [*above, *links, Link("container", format_quantity(bounds.own.most), bounds.own.path)]
 
 
 def _trace_kernel(item: str, look: Look) -> list[Link]:
@@ -110,10 +143,21 @@ def _trace_files(item: str, facts: PodmanFacts, look: Look) -> Iterator[Link]:
         for each in entries:
             beaten = "" if winner and each.at == winner.at else " (beaten)"
             yield Link("stated", format_pair(item, each.limit), cite(each.at) + beaten, since)
-        if one.block and not entries and item != SHM:
+        if one.block and not entries and item in RLIMITS:
             yield Link("left out", "", f"{cite(one.block.at)} states it not", since)
         if item == SHM and one.shm:
             beaten = "" if one.shm == shm else " (beaten)"
             yield Link("stated", str(one.shm.value), cite(one.shm) + beaten, since)
+    if item == TASKS:
+        yield from _trace_tasks_files(facts, look)
     for lost in facts.unread:
         yield Link("no effect", "", f"{cite(lost.at)}: {lost.reason}")
+
+
+def _trace_tasks_files(facts: PodmanFacts, look: Look) -> Iterator[Link]:
+    winner = facts.defaults.tasks
+    for at in filter(None, (one.tasks for one in facts.stated)):
+        beaten = "" if at == winner else " (beaten)"
+        yield Link("stated", str(at.value), cite(at) + beaten, look.find_change(at.path))
+    if winner is None:
+        yield Link("default", str(DEFAULT_TASKS), f"no file states {TASKS_KEY}")

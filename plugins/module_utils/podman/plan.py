@@ -6,6 +6,7 @@ A drop-in replaces the whole list of limits, so ours repeats what others state f
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from ..core.cause import cite
@@ -17,8 +18,12 @@ from .containers_conf import (
     LIMITS_KEY,
     OWN,
     SHM_KEY,
+    TASKS_KEY,
     ConfError,
+    Stated,
+    find_tasks,
     format_entry,
+    format_tasks,
     order_files,
     read_conf,
     resolve,
@@ -26,9 +31,6 @@ from .containers_conf import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
-    from .containers_conf import Stated
     from .policy import PodmanPolicy
 
 
@@ -55,7 +57,7 @@ def plan_podman(
     """
     theirs = restore_all({path: text for path, text in state.files.items() if path != OWN})
     wanted = collect_wanted(policy)
-    if options.absent or not (wanted or policy.shm_size):
+    if options.absent or not (wanted or policy.shm_size or policy.tasks):
         return SectionPlan(plan_edits(state.files, {**theirs, OWN: None}))
     problems = list(find_problems(wanted, nr_open))
     try:
@@ -118,6 +120,9 @@ def find_shortfalls(
                 yield Shortfall(at, format_entry(item, limit), override)
         if policy.shm_size and one.shm and int(one.shm.value) < policy.shm_size:
             yield Shortfall(one.shm, f'{SHM_KEY} = "{policy.shm_size}"', override)
+        most = find_tasks(one.tasks) or 0
+        if policy.tasks and one.tasks and most < policy.tasks:
+            yield Shortfall(one.tasks, f"{TASKS_KEY} = {format_tasks(policy.tasks)}", override)
 
 
 def _list_rows(at: Declaration, stated: Sequence[Stated]) -> Iterator[tuple[str, int]]:
@@ -151,6 +156,8 @@ def format_drop_in(policy: PodmanPolicy, stated: Sequence[Stated]) -> str:
         lines.append("]")
     if policy.shm_size is not None:
         lines.append(f'{SHM_KEY} = "{policy.shm_size}"')
+    if policy.tasks is not None:
+        lines.append(f"{TASKS_KEY} = {format_tasks(policy.tasks)}")
     return "\n".join(lines) + "\n"
 
 

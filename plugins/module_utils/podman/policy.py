@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from ..containers.policy import CONTAINER_ITEMS, read_container_limits
+from ..containers.policy import CONTAINER_ITEMS, TASKS, TASKS_KEY, read_container_limits, read_tasks
 from ..core.keys import Key
 from ..core.reader import Limit, read_mapping, read_quantity
 from ..core.rlimit import UNLIMITED
@@ -15,6 +15,7 @@ from ..core.rlimit import UNLIMITED
 KEYS = {
     "limits": Key("limits", "what a container has that states nothing", CONTAINER_ITEMS),
     "shm_size": Key("size above 0", "the size of its /dev/shm"),
+    TASKS: TASKS_KEY,
     "users": Key("users", "whose rootless containers are checked too"),
 }
 _USER = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*\$?")
@@ -29,6 +30,7 @@ class PodmanPolicy(NamedTuple):
     limits: Mapping[str, Limit]
     shm_size: int | None = None
     users: tuple[str, ...] = ()
+    tasks: int | None = None
 
 
 def read_podman(raw: object, problems: list[str]) -> PodmanPolicy | None:
@@ -41,10 +43,14 @@ def read_podman(raw: object, problems: list[str]) -> PodmanPolicy | None:
         shm_size = read_quantity(f"{path}.shm_size", section["shm_size"], "bytes", problems)
     if shm_size in (0, UNLIMITED):
         problems.append(f"{path}.shm_size: a size above 0 is accepted")
+    tasks = read_tasks(path, section, problems)
     users = _read_users(f"{path}.users", section.get("users", []), problems)
-    if users and not limits and not shm_size:
-        problems.append(f"{path}.users: without limits and shm_size nothing is asked for them")
-    return PodmanPolicy(limits, shm_size, users) if limits or shm_size else None
+    asked = limits or shm_size or tasks
+    if users and not asked:
+        problems.append(
+            f"{path}.users: without limits, shm_size and tasks nothing is asked of them"
+        )
+    return PodmanPolicy(limits, shm_size, users, tasks) if asked else None
 
 
 def _read_users(path: str, raw: object, problems: list[str]) -> tuple[str, ...]:

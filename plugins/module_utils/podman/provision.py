@@ -4,10 +4,11 @@
 from __future__ import annotations
 
 import pwd
+from collections.abc import Iterator
 from functools import partial
 
 from ..core.finding import judge_limits
-from ..core.plan import Section
+from ..core.plan import Section, SectionPlan
 from ..core.report import format_failures
 from ..core.rlimit import Rlimit
 from ..host.image import is_image
@@ -21,10 +22,7 @@ from .read import find_podman, read_conf_files
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from ..core.edit import Edit
-    from ..core.plan import SectionPlan
     from ..sessions.policy import SessionRule
     from .policy import PodmanPolicy
 
@@ -121,7 +119,9 @@ def _prove() -> str:
 
 def _find_old(policy: PodmanPolicy) -> Iterator[str]:
     """Yield running containers that have less than the policy asks for."""
+    from ..containers.findings import judge_tasks
     from ..containers.read import find_running
+    from ..systemd.tasks_read import read_levels
 
     for one in find_running(find_processes()):
         if one.container.engine == "podman":
@@ -131,6 +131,6 @@ def _find_old(policy: PodmanPolicy) -> Iterator[str]:
             except (OSError, ValueError):
                 continue  # It ended since it was listed.
             place = f"container {one.container.name} (pid {pid})"
-            yield from format_failures(
-                judge_limits(place, policy.limits, limits, f"/proc/{pid}/limits")
-            )
+            found = judge_limits(place, policy.limits, limits, f"/proc/{pid}/limits")
+            found += judge_tasks(place, policy.tasks, read_levels(one.process.cgroup))
+            yield from format_failures(found)

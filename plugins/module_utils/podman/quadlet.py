@@ -9,26 +9,23 @@ from __future__ import annotations
 
 import re
 import shlex
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from ..containers.policy import SHM
+from ..containers.policy import SHM, TASKS
 from ..core.cause import Cause, cite
 from ..core.cgroup import split_rows
 from ..core.declaration import Declaration
-from ..core.finding import PASS, Observation, judge
+from ..core.finding import PASS, Observation, Requirement, judge
 from ..core.line_edit import find_row
 from ..core.remedy import Remedy, replace_line
-from ..core.rlimit import Rlimit
-from ..systemd.unit_file import scan_unit
+from ..core.rlimit import UNLIMITED, Rlimit
+from ..systemd.unit_file import Setting, Source, scan_unit
 from .causes import choose_pair
-from .containers_conf import format_entry, parse_entry, parse_size
+from .containers_conf import format_entry, format_tasks, parse_entry, parse_size
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
-    from ..core.finding import Requirement
-    from ..systemd.unit_file import Setting, Source
     from .policy import PodmanPolicy
 
 CODES = {
@@ -36,11 +33,12 @@ CODES = {
     "quadlet-not-restarted": "the files give enough, and the service runs since before",
 }
 _MANAGER = re.compile(r"user@([0-9]+)\.service")
+_OPTIONS = {"ShmSize": "--shm-size", "Ulimit": "--ulimit", "PidsLimit": "--pids-limit"}
 _THOUSAND = 1024  # At the command line sizes count by 1024, other than in containers.conf.
 
 
 class Stated(NamedTuple):
-    """What a line says of a limit, or of /dev/shm; ``entry`` is the word that says it."""
+    """What a line says of a limit, /dev/shm or tasks; ``entry`` is the word that says it."""
 
     value: Rlimit | int
     entry: str
@@ -99,7 +97,7 @@ def read_quadlet(sources: Sequence[Source]) -> dict[str, Stated]:
         if setting.section == "Container"
     ]
     found: dict[str, Stated] = {}
-    for keys in (("ShmSize", "Ulimit"), ("PodmanArgs",)):
+    for keys in (tuple(_OPTIONS), ("PodmanArgs",)):
         for setting, text in settings:
             for option, value in _read_options(setting) if setting.key in keys else ():
                 found.update(_read_option(option, value, (setting, text)))
@@ -109,7 +107,7 @@ def read_quadlet(sources: Sequence[Source]) -> dict[str, Stated]:
 def _read_options(setting: Setting) -> Iterator[tuple[str, str]]:
     """Yield the options of podman-run(1) that a line stands for, with their values."""
     if setting.key != "PodmanArgs":
-        yield {"ShmSize": "--shm-size", "Ulimit": "--ulimit"}[setting.key], setting.value
+        yield _OPTIONS[setting.key], setting.value
         return
     try:
         words = shlex.split(setting.value)
@@ -137,6 +135,9 @@ def _read_option(
             yield item, Stated(limit, value, at)
         elif option == "--shm-size":
             yield SHM, Stated(parse_size(value, _THOUSAND), value, at)
+        elif option == "--pids-limit":
+            most = int(value)
+            yield TASKS, Stated(most if most > 0 else UNLIMITED, value, at)
     except ValueError:
         return  # Podman would not start the container.
 
@@ -177,7 +178,7 @@ def _rewrite(wanted: Requirement, stated: Stated, quadlet: Quadlet, policy: Podm
     if isinstance(stated.value, Rlimit):
         entry = format_entry(wanted.item, choose_pair(wanted.item, policy, stated.value))
     else:
-        entry = str(wanted.minimum)
+        entry = format_tasks(wanted.minimum or 0)  # Of no size there is more than that.
     text = stated.at.text.strip().replace(stated.entry, entry)
     remedy = replace_line(stated.at, text)
     commands = (*remedy.commands, *quadlet.restart) if quadlet.restart else ()

@@ -6,22 +6,21 @@ Podman fixes the limits and /dev/shm of a container when it is created; a restar
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from ..containers.policy import SHM
 from ..core.cause import Cause, Outlook
-from ..core.finding import FAIL, Finding
+from ..core.finding import FAIL, Finding, Observation, Requirement, judge
 from ..core.remedy import Remedy
 from ..core.rlimit import ITEMS, Rlimit, format_quantity
 from .causes import PodmanFacts, find_podman_causes
-from .quadlet import explain_quadlet
+from .containers_conf import format_tasks
+from .quadlet import Quadlet, explain_quadlet
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from .policy import PodmanPolicy
-    from .quadlet import Quadlet
 
 CODES = {
     "podman-container-created": "the container keeps what it was created with, restarts included",
@@ -30,11 +29,27 @@ CODES = {
 
 
 class Created(NamedTuple):
-    """How a container was created; ``limits`` are ``None`` where that is not known."""
+    """How a container was created; ``limits`` are ``None`` where that is not known.
+
+    ``tasks`` is what its runtime was told to bound them with, ``None`` where that is nothing.
+    """
 
     name: str
     limits: Mapping[str, Rlimit] | None = None
     since: str = ""
+    tasks: int | None = None
+
+
+class Made(NamedTuple):
+    """A running container by its id, how it was created, by whose service and by which user.
+
+    ``quadlet`` is ``None`` where no service makes it, ``maker`` is empty for root.
+    """
+
+    identity: str
+    created: Created
+    quadlet: Quadlet | None = None
+    maker: str = ""
 
 
 def explain_running(
@@ -66,6 +81,36 @@ def explain_running(
         cause = Cause("podman-changed-inside", text, remedy)
         return finding._replace(causes=(cause,), outlook=Outlook("", "", ""))
     return finding._replace(causes=(*causes, _blame_creation(wanted.item, created, at_start)))
+
+
+def find_tasks_causes(
+    wanted: Requirement,
+    own: int | None,
+    made: Made,
+    facts: PodmanFacts | None,
+    policy: PodmanPolicy,
+) -> tuple[Cause, ...]:
+    """Return why a running container's own bound on tasks is too low; nothing where it is not.
+
+    :param own: The bound; ``None`` where it has none.
+    """
+    if own is None or judge(wanted, Observation(own, "")).status != FAIL:
+        return ()
+    created = made.created
+    if created.tasks != own and created.limits is not None:
+        if created.tasks is None:
+            return ()  # Podman left it to systemd.
+        text = f"{created.name} was created with a pids limit of {format_quantity(created.tasks)}"
+        text += f", and has {own} now: something changed its cgroup"
+        remedy = Remedy(f"restart {created.name}, and look for what changes it")
+        return (Cause("podman-changed-inside", text, remedy),)
+    new = find_podman_causes(wanted, facts, policy) if facts else ()
+    if made.quadlet:
+        return explain_quadlet(wanted, made.quadlet, new, policy)
+    cause = _blame_creation(wanted.item, created, None)
+    option = f"--pids-limit={format_tasks(wanted.minimum or 0)}"
+    text = f"{cause.remedy.text}; since Podman 4.3 podman update {option} {created.name} does too"
+    return (*new, cause._replace(remedy=Remedy(text)))
 
 
 def _blame_creation(item: str, created: Created, at_start: Rlimit | None) -> Cause:

@@ -9,6 +9,7 @@ from functools import partial
 
 from ..containers.cgroup import read_monitor
 from ..containers.read import RunningContainer, read_words
+from ..containers.tasks import read_spec_tasks
 from ..core.rlimit import RLIMITS, Rlimit
 from ..host.files import read_bytes
 from ..host.look import format_time
@@ -24,7 +25,8 @@ def read_created(one: RunningContainer) -> Created:
         path = f"{monitor.bundle if monitor else ''}/config.json"
         read = partial(_read, path)
         text, changed = ask_owner(one.owner, read) if one.owner else read()
-        entries = json.loads(text)["process"].get("rlimits") or ()
+        spec = json.loads(text)
+        entries = spec["process"].get("rlimits") or ()
         names = {f"RLIMIT_{name.upper()}": name for name in RLIMITS}
         limits = {
             names[entry["type"]]: Rlimit(int(entry["soft"]), int(entry["hard"]))
@@ -32,9 +34,10 @@ def read_created(one: RunningContainer) -> Created:
             if entry["type"] in names
         }
         since = format_time(float(changed))
+        tasks = read_spec_tasks(spec)
     except (OSError, ValueError, KeyError, TypeError, IndexError, AttributeError, RecursionError):
         return Created(one.container.name.partition("/")[2])
-    return Created(one.container.name.partition("/")[2], limits, since)
+    return Created(one.container.name.partition("/")[2], limits, since, tasks)
 
 
 def _read(path: str) -> tuple[str, float]:

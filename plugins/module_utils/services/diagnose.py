@@ -3,8 +3,11 @@
 
 from __future__ import annotations
 
-from ..core.cause import Outlook
-from ..core.finding import FAIL, Observation, judge
+from collections.abc import Mapping, Sequence
+
+from ..containers.tasks import find_uid
+from ..core.cause import Cause, Outlook
+from ..core.finding import FAIL, UNKNOWN, Finding, Observation, judge
 from ..host.users import name_user
 from ..processes.causes import Verdict
 from ..processes.diagnose import own, tell
@@ -15,6 +18,8 @@ from ..systemd.read import (
     NEW_SERVICE,
     USER_CONF,
     USER_FOLDER,
+    Seen,
+    World,
     foresee_boot,
     gather_default,
     read_user_sources,
@@ -26,14 +31,10 @@ from .tasks_causes import TasksLevel, find_tasks_causes, outlive, predict_all
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from ..core.finding import Finding
     from ..core.reader import Limit
     from ..core.rlimit import Rlimit
     from ..processes.causes import Commands
-    from ..systemd.read import Seen, World
-    from .tasks_read import Level
+    from ..systemd.tasks import Level
 
 RELOAD: Commands = (("systemctl", "daemon-reload"),)
 
@@ -118,6 +119,26 @@ def explain_tasks(finding: Finding, levels: Sequence[Level], uid: int | None = N
     except (OSError, ValueError):
         return finding
     return _tell_tasks(finding, known)
+
+
+def explain_container_tasks(
+    finding: Finding, given: int | None, own: Sequence[Cause], levels: Sequence[Level]
+) -> Finding:
+    """Return the finding on the tasks of a container: its own bound first, then the units above.
+
+    :param given: What its engine will bound it with; ``None`` where that is not known.
+    :param own: Why that is too little.
+    :param levels: The units that bound it, the lowest first.
+    """
+    told = explain_tasks(finding, levels, find_uid(levels)) if levels else finding
+    status = judge(finding.requirement, Observation(given, "")).status
+    soon, boot = (_find_worse(status, one) for one in told.outlook[1:])
+    return told._replace(causes=(*own, *told.causes), outlook=Outlook("", soon, boot))
+
+
+def _find_worse(one: str, other: str) -> str:
+    """Return what comes of two bounds; an empty one has no say."""
+    return next((status for status in (FAIL, UNKNOWN) if status in (one, other)), one)
 
 
 def explain_idle_tasks(finding: Finding, unit: str) -> Finding:

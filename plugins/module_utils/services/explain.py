@@ -13,13 +13,14 @@ from ..host.process import find_user_managers, read_limits
 from ..processes.causes import format_pair
 from ..processes.explain import trace_files, trace_one
 from ..systemd.read import gather_default, gather_user_default
+from ..systemd.tasks import Level, cut_levels
+from ..systemd.tasks_read import read_levels
 from .diagnose import gather_levels
 from .measure import start_service
 from .policy import TASKS
 from .read import find_owned, read_most_tasks
 from .tasks_causes import TasksLevel, predict_level
 from .tasks_max import find_default, read_default_tasks, read_unit_tasks
-from .tasks_read import Level, cut_levels, read_levels
 
 NEW = "new-service:"
 _SYSTEM = "system"
@@ -36,7 +37,7 @@ def trace_new_service(place: str, item: str, look: Look) -> list[Link]:
     uid = None if name == _SYSTEM else _find_manager(name, look)
     new = start_service(uid)
     if item == TASKS:
-        return list(_trace_levels(new.levels, uid, look))
+        return list(trace_levels(new.levels, uid, look))
     if item not in RLIMITS:
         raise ValueError(f"{item!r} is no limit; accepted are {', '.join((*RLIMITS, TASKS))}")
     if uid is None:
@@ -78,10 +79,10 @@ def trace_tasks(unit: str, look: Look) -> list[Link]:
     levels = [one for name in names for one in cut_levels(read_levels(found[name][0].cgroup), name)]
     if not levels:
         raise ValueError(f"{unit} is not running, or its cgroup bounds no tasks")
-    return list(_trace_levels(levels, None, look))
+    return list(trace_levels(levels, None, look))
 
 
-def _trace_levels(levels: Sequence[Level], uid: int | None, look: Look) -> Iterator[Link]:
+def trace_levels(levels: Sequence[Level], uid: int | None, look: Look) -> Iterator[Link]:
     """Yield what the kernel can hold, and for each unit what its files say and its cgroup has."""
     highest = read_most_tasks()
     source = "the lower of kernel.pid_max and kernel.threads-max"

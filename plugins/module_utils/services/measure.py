@@ -14,7 +14,8 @@ from ..host.as_user import Errand, find_person, run_as_user
 from ..host.image import is_booted
 from ..host.process import Process, read_limits, read_process
 from ..host.program import NEVER_RAN, last_line, run_program
-from .tasks_read import Level, read_levels
+from ..systemd.tasks import Level
+from ..systemd.tasks_read import read_levels
 
 UNIT = "mlhost-canary-{}.service"
 _TIME_LIMIT = 20.0

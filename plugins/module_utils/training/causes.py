@@ -10,11 +10,18 @@ from ..core.cause import Cause
 from ..core.quote import one_line
 from ..core.remedy import Remedy
 from ..core.rlimit import Rlimit, format_quantity
-from .loader import MEMORY, WORKER_MEMORY, Plan, find_batch_share, find_model_states, format_size
+from .loader import (
+    MEMORY,
+    WORKER_MEMORY,
+    Floor,
+    Plan,
+    find_batch_share,
+    find_model_states,
+    format_size,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from .loader import Floor
     from .policy import Training
 
 CODES = {

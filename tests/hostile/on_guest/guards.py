@@ -45,9 +45,74 @@ def print_every_byte() -> None:
     _replace("cli", "clean", lambda text: text)
 
 
+def stay_root() -> None:
+    """Do as root what a child does as a user."""
+    _replace("host.as_user", "leave_root", lambda *_arguments: None)
+
+
+def keep_keyrings() -> None:
+    """Leave root's keyrings to a child that is a user."""
+    _replace("host.as_user", "_leave_keyrings", lambda: None)
+
+
+def believe_names() -> None:
+    """Take every process for root's daemon that bears its name."""
+
+    def is_daemon(pid: int, program: str, *_others: object) -> bool:
+        try:
+            with open(f"/proc/{pid}/comm", encoding="utf-8", errors="replace") as file:
+                return file.read().rstrip("\n") == program[:15]
+        except OSError:
+            return False
+
+    _replace("host.daemons", "is_daemon", is_daemon)
+    _replace("host.daemons", "is_roots", lambda *_arguments: True)
+
+
+def blame_root() -> None:
+    """Take what a user did for root's doing."""
+    _replace("core.finding", "is_short_by_root", lambda finding: finding.status == "fail")
+
+
+def wait_for_ever() -> None:
+    """Wait for every answer until it comes."""
+    guarded = importlib.import_module("mlhost_limits.host.guarded").run_guarded
+    ask_users = importlib.import_module("mlhost_limits.host.as_user").ask_users
+    run_in_children = importlib.import_module("mlhost_limits.host.children").run_in_children
+    _replace("host.guarded", "run_guarded", lambda task, _seconds: guarded(task, 1e5))
+    patient = lambda errands: ask_users([one._replace(seconds=1e5) for one in errands])  # noqa: E731
+    _replace("host.as_user", "ask_users", patient)
+    _replace(
+        "host.as_user",
+        "run_in_children",
+        lambda tasks, _limit, most: run_in_children(tasks, 1e5, most),
+    )
+
+
+def open_what_is_there() -> None:
+    """Open files by their path alone, whosever they are and whatever kind they have."""
+    door = importlib.import_module("mlhost_limits.host.door")
+    door._Walk.judge_end = lambda *_arguments: None
+
+    def look(walk: Any, name: str) -> os.stat_result:
+        return os.stat(name, dir_fd=walk.handle, follow_symlinks=False)
+
+    def open_file(path: str, root: str = "/") -> int:
+        return os.open(path if root == "/" else f"{root}{path}", os.O_RDONLY | os.O_CLOEXEC)
+
+    door._Walk.look = look
+    _replace("host.door", "open_file", open_file)
+
+
 GUARDS: dict[str, Callable[[], None]] = {
     "read_owned": read_through_links,
     "open_directory": follow_every_link,
     "clean": print_every_byte,
     "find_target": write_anywhere,
+    "leave_root": stay_root,
+    "keyrings": keep_keyrings,
+    "is_daemon": believe_names,
+    "owner": blame_root,
+    "deadline": wait_for_ever,
+    "door": open_what_is_there,
 }

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 
 import pytest
 from hypothesis import assume, example, given
@@ -92,7 +93,11 @@ def test_no_lines_mean_no_block() -> None:
     ids=["no end", "no begin", "reversed", "two begins", "two blocks"],
 )
 def test_a_block_of_unknown_extent_is_refused(text: str) -> None:
-    for change in (lambda: set_block(text, ["x"], PATH), lambda: remove_block(text, PATH)):
+    changes: list[Callable[[], object]] = [
+        lambda: set_block(text, ["x"], PATH),
+        lambda: remove_block(text, PATH),
+    ]
+    for change in changes:
         with pytest.raises(ValueError, match=f"^{re.escape(ALONE)}$"):
             change()
 

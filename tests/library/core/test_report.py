@@ -33,7 +33,7 @@ BAD = {"nofile": Rlimit(1024, 1048576), "memlock": Rlimit(65536, 65536)}
 
 
 def look(place: str, limits: dict[str, Rlimit] | None, reason: str = "") -> list[Finding]:
-    return judge_limits(place, WANTED, limits, "how", reason)
+    return list(judge_limits(place, WANTED, limits, "how", reason))
 
 
 def sysctl(value: int | str | None, reason: str = "", **wanted: object) -> Finding:

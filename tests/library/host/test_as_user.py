@@ -58,7 +58,7 @@ def test_roots_keyring_is_not_at_hand() -> None:
     libc = ctypes.CDLL(None, use_errno=True)
 
     def search() -> bool:
-        return libc.syscall(KEYCTL, 10, -3, b"user", b"mlhost-test", 0) > 0
+        return bool(libc.syscall(KEYCTL, 10, -3, b"user", b"mlhost-test", 0) > 0)
 
     def compare() -> list[object]:
         libc.syscall(KEYCTL, 1, None)
@@ -174,7 +174,7 @@ def test_who_is_not_root_looks_as_nobody_else() -> None:
 
     def look() -> str:
         os.setuid(1)
-        return ask_user(Errand(NOBODY, lambda: 1)).problem
+        return str(ask_user(Errand(NOBODY, lambda: 1)).problem)
 
     assert run_in_children([look], 60.0)[0].value == "only root can look as nobody"
 

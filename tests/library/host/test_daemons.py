@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 from mlhost_limits.host.daemons import is_daemon, is_in_unit, is_roots
@@ -51,8 +52,8 @@ def write(
         ({"cgroup": "0::/"}, False),
     ],
 )
-def test_who_is_believed(tmp_path: Path, change: dict[str, object], wanted: bool) -> None:
-    write(tmp_path, **change)  # type: ignore[arg-type]
+def test_who_is_believed(tmp_path: Path, change: dict[str, Any], wanted: bool) -> None:
+    write(tmp_path, **change)
     assert is_daemon(7, "slurmd", ("slurmd.service",), str(tmp_path)) is wanted
 
 

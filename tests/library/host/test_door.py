@@ -35,7 +35,7 @@ def tree(tmp_path: Path) -> Path:
 
 
 def read(path: str, root: str = "/") -> str:
-    return door.read_handle(open_file(path, root), 99, path).decode()
+    return str(door.read_handle(open_file(path, root), 99, path).decode())
 
 
 @pytest.mark.parametrize("path", ["etc/x.d/file", "etc/link", "etc/up", "etc/folder/file"])
@@ -79,6 +79,12 @@ def exchange(path: Path) -> None:
     give(path, uid=NOBODY)
 
 
+def name_twice(top: Path) -> None:
+    """Give a file of a sticky folder a second name."""
+    give(top / "etc/x.d", mode=0o1777)
+    os.link(top / "etc/x.d/file", top / "2")
+
+
 CASES: dict[str, tuple[Callable[[Path], None], int]] = {
     "a file of another": (lambda top: give(top / "etc/x.d/file", uid=NOBODY), NOBODY),
     "a folder of another": (lambda top: give(top / "etc/x.d", uid=NOBODY), NOBODY),
@@ -88,12 +94,7 @@ CASES: dict[str, tuple[Callable[[Path], None], int]] = {
     "a file of a group": (lambda top: give(top / "etc/x.d/file", gid=9, mode=0o660), 0),
     "a folder that all may write": (lambda top: give(top / "etc/x.d", mode=0o777), 0),
     "a folder of a group": (lambda top: give(top / "etc", gid=9, mode=0o775), 0),
-    "a second name in a sticky folder": (
-        lambda top: (give(top / "etc/x.d", mode=0o1777), os.link(top / "etc/x.d/file", top / "2"))[
-            0
-        ],
-        0,
-    ),
+    "a second name in a sticky folder": (name_twice, 0),
 }
 
 
@@ -138,13 +139,14 @@ def test_nothing_but_regular_files_is_opened(tree: Path, monkeypatch: pytest.Mon
     os.mknod(tree / "device", 0o20600, os.makedev(1, 5))
     listener = socket.socket(socket.AF_UNIX)
     listener.bind(str(tree / "socket"))
-    opened = []
+    opened: list[object] = []
     really_open = os.open
-    monkeypatch.setattr(
-        os,
-        "open",
-        lambda path, *rest, **more: (opened.append(path), really_open(path, *rest, **more))[1],
-    )
+
+    def note(path: str, *rest: Any, **more: Any) -> int:
+        opened.append(path)
+        return really_open(path, *rest, **more)
+
+    monkeypatch.setattr(os, "open", note)
     for name, is_empty in (("pipe", True), ("device", False), ("socket", False)):
         with pytest.raises(NoFileError, match=r"not a regular file$") as caught:
             open_file(f"{tree}/{name}")

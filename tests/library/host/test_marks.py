@@ -19,7 +19,7 @@ LIBRARY = Path(__file__).parents[3]
 
 
 def is_gone(mark: str, changed: float = 0.0) -> bool:
-    return is_abandoned(mark, changed)
+    return bool(is_abandoned(mark, changed))
 
 
 def test_a_living_process_abandons_nothing_and_a_dead_one_all() -> None:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -52,7 +53,7 @@ def test_a_section_that_nobody_asks_for_any_more_is_taken_back(
 ) -> None:
     asked: dict[str, bool] = {}
 
-    def prepare(name: str) -> object:
+    def prepare(name: str) -> Callable[..., Section]:
         def note(_policy: Policy, options: Options, _nr_open: int | None) -> Section:
             asked[name] = options.absent
             return Section(in_effect=(name,))

@@ -13,7 +13,8 @@ from mlhost_limits.write.cache import keep_cached, read_cached
 
 def test_what_is_kept_comes_back(tmp_path: Path) -> None:
     folder = str(tmp_path / "cache")
-    for content in ({"a": [1, None]}, [], 0, "text"):
+    contents: list[object] = [{"a": [1, None]}, [], 0, "text"]
+    for content in contents:
         keep_cached("canary", "key", content, folder)
         assert read_cached("canary", "key", folder) == content
     assert stat.S_IMODE((tmp_path / "cache/canary.json").stat().st_mode) == 0o600

@@ -23,8 +23,15 @@ END_BOX = "ctr task kill -s KILL box; ctr task delete --force box; ctr container
 BOX = "^container:containerd/default/box nofile"
 
 
-def start(*limits: dict[str, object]) -> str:
-    """Return how a container is started with these limits, and inherits all others."""
+FEW = {"linux": {"resources": {"pids": {"limit": 100}}}}
+TASKS: Policy = {"containers": {"containerd": {"tasks": 500}}}
+
+
+def start(*limits: dict[str, object], most: int = -1) -> str:
+    """Return how a container is started with these limits, and inherits all others.
+
+    :param most: How many tasks it may hold.
+    """
     spec = {
         "ociVersion": "1.0.2",
         "process": {
@@ -38,6 +45,7 @@ def start(*limits: dict[str, object]) -> str:
         "linux": {
             "namespaces": [{"type": name} for name in ("pid", "mount", "ipc", "network")],
             "cgroupsPath": "/default/box",
+            "resources": {"pids": {"limit": most}},
         },
     }
     return f"echo {shlex.quote(json.dumps(spec))} > /srv/spec.json; ctr run -d --config /srv/spec.json box"
@@ -76,6 +84,22 @@ MORE = [
         uses=(LOADED,),
         person=f"sed -i 's/1024/65536/; s/4096/1048576/' {BASE}; {RESTART_BOTH}",
     ),
+    Fault(
+        "containerd: few tasks for all pods",
+        write(BASE, json.dumps({"process": {"rlimits": RIGHT}, **FEW}))
+        + "; "
+        + write(CONF, "version = 2", '[plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc]',
+                '  runtime_type = "io.containerd.runc.v2"', f'  base_runtime_spec = "{BASE}"')
+        + f"; {RESTART_BOTH}",
+        (Culprit(CONF, "base_runtime_spec"),),
+        ("^new-container:containerd tasks",),
+        TASKS,
+        touches=(CONF, RUNNING),
+        uses=(LOADED,),
+        person=f"sed -i 's/100/500/' {BASE}; {RESTART_BOTH}",
+    ),
+    box("a container with few tasks", start(*RIGHT, most=100), "was started with",
+        again(*RIGHT))._replace(policy=TASKS, shows=("^container:containerd/default/box tasks",)),
     box("a container that ctr gives its own limit",
         "ctr run -d --rootfs /srv/box box /busybox sleep 9999", "of its own", again(*RIGHT)),
     box("a container that is older than its limits",

@@ -4,11 +4,19 @@
 from __future__ import annotations
 
 import pytest
-from mlhost_limits.containerd.causes import Task, blame_base, find_task_causes
-from mlhost_limits.containerd.containerd_conf import BaseSpec, find_base_spec, read_spec_rlimits
+from mlhost_limits.containerd.causes import (
+    Task,
+    blame_base,
+    blame_base_tasks,
+    find_task_causes,
+    find_tasks_causes,
+    is_of_kubelet,
+)
+from mlhost_limits.containerd.containerd_conf import BaseSpec, find_base_spec, read_spec
 from mlhost_limits.containerd.plan import FOLDER, OURS, plan_containerd
 from mlhost_limits.containerd.policy import ContainerdPolicy
 from mlhost_limits.containers.process import blame_container
+from mlhost_limits.containers.tasks import split_levels
 from mlhost_limits.core.cause import Cause
 from mlhost_limits.core.declaration import Declaration
 from mlhost_limits.core.finding import Observation, Requirement, judge
@@ -18,6 +26,7 @@ from mlhost_limits.core.reader import Limit
 from mlhost_limits.core.remedy import Remedy
 from mlhost_limits.core.rlimit import UNLIMITED, Rlimit
 from mlhost_limits.systemd.model import Files
+from mlhost_limits.systemd.tasks import Level
 from mlhost_limits.systemd.unit_file import Source
 
 POLICY = ContainerdPolicy(
@@ -103,11 +112,13 @@ def test_the_base_specification_is_that_of_the_default_runtime(text: str, path: 
 
 def test_the_limits_of_a_specification() -> None:
     text = '{"process": {"rlimits": [{"type": "RLIMIT_NOFILE", "soft": 1024, "hard": 4096}, {"type": "X"}]}}'
-    assert read_spec_rlimits(text) == {"nofile": Rlimit(1024, 4096)}
-    assert read_spec_rlimits('{"process": {}}') == {}
-    for broken in ("[]", "{}", "{"):
-        with pytest.raises(ValueError, match=r"specification|Expecting"):
-            read_spec_rlimits(broken)
+    assert read_spec(text) == ({"nofile": Rlimit(1024, 4096)}, None)
+    pids = '{"process": {}, "linux": {"resources": {"pids": {"limit": %s}}}}'
+    assert read_spec('{"process": {}, "linux": {"resources": null}}') == ({}, None)
+    assert [read_spec(pids % limit)[1] for limit in ("7", "0", "-1")] == [7, UNLIMITED, UNLIMITED]
+    for broken in ("[]", "{}", "{", pids % '"x"', '{"process": {}, "linux": 7}'):
+        with pytest.raises(ValueError, match=r"specification|Expecting|invalid literal"):
+            read_spec(broken)
 
 
 WANTED = Requirement("container:containerd/default/web", "nofile", "soft", 65536)
@@ -155,3 +166,51 @@ def test_a_process_in_a_container_is_its_engines() -> None:
     blamed = blame_container(low, "podman/web")
     assert ([one.code for one in blamed.causes], blamed.owner) == (["process-in-container"], MAKER)
     assert blame_container(enough, "podman/web") == enough
+
+
+TASKS = Requirement("container:containerd/default/web", "tasks", "value", 500)
+POD = "kubepods-besteffort-pod01234567_0123_0123_0123_0123456789ab.slice"
+KUBELET = "/sys/kubepods.slice/kubepods-besteffort.slice"
+ID = 64 * "a"
+FEW = BaseSpec("/b", {}, AT, 100)
+
+
+def test_a_base_specification_is_blamed_for_tasks() -> None:
+    (cause,) = blame_base_tasks(TASKS, FEW)
+    assert (cause.code, cause.at) == ("containerd-base-spec", AT)
+    assert "make linux.resources.pids.limit of /b 500 (-1 is unlimited)" in cause.remedy.text
+    for base in (None, FEW._replace(tasks=None), FEW._replace(tasks=500)):
+        assert blame_base_tasks(TASKS, base) == []
+
+
+@pytest.mark.parametrize(
+    ("task", "levels", "codes"),
+    [
+        (Task("web", {}, tasks=100), [Level("web", "/w", 100)], ["containerd-own-spec"]),
+        (Task("web", {}, in_pod=True, tasks=100), [Level("web", "/w", 100)],
+         ["containerd-base-spec", "containerd-own-spec"]),
+        (Task("web", {}, tasks=900), [Level("web", "/w", 100)], ["containerd-changed-inside"]),
+        (Task("web", {}), [Level("web", "/w", 100)], ["containerd-changed-inside"]),
+        (Task("web", {}, tasks=900), [Level("web", "/w", 900)], []),
+        (Task("web", None), [Level("web", "/w", 100)], []),
+        (Task("web", {}), [Level(f"nerdctl-{ID}.scope", "/w", 100)], []),
+        (Task("web", {}), [Level("web", "/w", 900), Level(POD, f"{KUBELET}/{POD}", 100),
+                           Level("kubepods.slice", "/sys/kubepods.slice", 400)], ["containerd-pod-pids"]),
+        (Task("web", {}), [Level("web", "/w", 900), Level("kubepods.slice", "/sys/kubepods.slice", 400)],
+         ["containerd-pod-pids"]),
+        (Task("web", {}), [Level("web", "/w", 900), Level("podabc", "/sys/kubepods/podabc", 9)],
+         ["containerd-pod-pids"]),
+    ],
+)  # fmt: skip
+def test_tasks_of_a_running_container(task: Task, levels: list[Level], codes: list[str]) -> None:
+    bounds = split_levels(levels, "web" if levels[0].unit == "web" else ID)
+    causes = find_tasks_causes(TASKS, bounds, task, FEW)
+    assert [one.code for one in causes] == codes
+    if codes == ["containerd-pod-pids"]:
+        key = "podPidsLimit" if "pod" in levels[1].unit.replace("kubepods", "") else "kubeReserved"
+        assert key in causes[0].remedy.text
+
+
+def test_which_cgroups_are_the_kubelet_s() -> None:
+    assert is_of_kubelet(Level(POD, f"{KUBELET}/{POD}/pids.max", 1))
+    assert not is_of_kubelet(Level("system.slice", "/sys/system.slice/pids.max", 1))

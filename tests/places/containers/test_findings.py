@@ -9,10 +9,12 @@ from mlhost_limits.containers.findings import (
     judge_container_unknown,
     require_container,
 )
+from mlhost_limits.core.finding import Finding, Observation
 from mlhost_limits.core.reader import Limit
-from mlhost_limits.core.rlimit import Rlimit
+from mlhost_limits.core.rlimit import UNLIMITED, Rlimit
 from mlhost_limits.docker.policy import DockerPolicy
 from mlhost_limits.podman.policy import PodmanPolicy
+from mlhost_limits.systemd.tasks import Level
 
 LIMITS = {"nofile": Limit(100, 200)}
 POLICIES = [DockerPolicy(LIMITS, 4096), PodmanPolicy(LIMITS, 4096)]
@@ -49,3 +51,19 @@ def test_what_was_seen_is_judged(
 def test_what_was_not_seen_is_unknown(asked: DockerPolicy | PodmanPolicy) -> None:
     findings = judge_container_unknown(PLACE, asked, "why")
     assert [(one.status, one.observation.reason) for one in findings] == [("unknown", "why")] * 3
+
+
+@pytest.mark.parametrize("asked", POLICIES)
+def test_the_lowest_bound_on_tasks_counts(asked: DockerPolicy | PodmanPolicy) -> None:
+    levels = [Level("a.scope", "/a", UNLIMITED), Level("b.slice", "/b", 99)]
+    asked = asked._replace(tasks=100)
+    (wanted,) = [one for one in require_container(PLACE, asked) if one.item == "tasks"]
+    few = judge_container(PLACE, asked, {"nofile": Rlimit(100, 200)}, 4096, "seen", levels)[-1]
+    assert few == Finding("fail", wanted, Observation(99, "/b"))
+    enough = judge_container(PLACE, asked, {"nofile": Rlimit(100, 200)}, 4096, "", levels[:1])[-1]
+    assert (enough.status, enough.observation.value) == ("pass", UNLIMITED)
+    unseen = judge_container(PLACE, asked, {"nofile": Rlimit(100, 200)}, 4096, "seen")[-1]
+    assert unseen.status == "unknown"
+    assert unseen.observation.reason == "its cgroup bounds no tasks that can be read"
+    unknown = judge_container_unknown(PLACE, asked, "why")[-1]
+    assert (unknown.requirement, unknown.observation.reason) == (wanted, "why")

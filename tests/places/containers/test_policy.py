@@ -6,6 +6,8 @@ from __future__ import annotations
 import pytest
 from mlhost_limits.containerd.policy import ContainerdPolicy
 from mlhost_limits.core.reader import Limit, PolicyError
+from mlhost_limits.core.rlimit import UNLIMITED
+from mlhost_limits.docker.policy import DockerPolicy
 from mlhost_limits.podman.policy import PodmanPolicy
 from mlhost_limits.schema import load_policy
 
@@ -24,6 +26,15 @@ def test_both_engines_are_read() -> None:
     assert policy.get("docker") is None
 
 
+@pytest.mark.parametrize(("word", "tasks"), [(500, 500), ("unlimited", UNLIMITED), (-1, UNLIMITED)])
+def test_tasks_alone_are_enough_to_ask(word: object, tasks: int) -> None:
+    raw = {engine: {"tasks": word} for engine in ("docker", "podman", "containerd")}
+    policy = load_policy({"containers": raw}, "none")
+    assert policy.get("docker") == DockerPolicy({}, None, tasks)
+    assert policy.get("podman") == PodmanPolicy({}, tasks=tasks)
+    assert policy.get("containerd") == ContainerdPolicy({}, tasks)
+
+
 def test_an_empty_part_asks_for_nothing() -> None:
     policy = load_policy({"containers": {"podman": {}, "containerd": {}}}, "training")
     assert (policy.get("podman"), policy.get("containerd")) == (None, None)
@@ -32,7 +43,7 @@ def test_an_empty_part_asks_for_nothing() -> None:
 @pytest.mark.parametrize(
     ("engine", "section", "problem"),
     [
-        ("podman", {"limit": {}}, "containers.podman.limit: is unknown; accepted are limits, shm_size, users"),
+        ("podman", {"limit": {}}, "containers.podman.limit: is unknown; accepted are limits, shm_size, tasks, users"),
         ("podman", {"limits": {"nofile": "unlimited"}},
          "containers.podman.limits.nofile: 'unlimited' lets no container start; a number is accepted"),
         ("podman", {"limits": {"core": {"soft": 0}}},
@@ -46,8 +57,11 @@ def test_an_empty_part_asks_for_nothing() -> None:
         ("podman", {"limits": NOFILE, "users": [7]},
          "containers.podman.users: 7 is no user's name; root needs none"),
         ("podman", {"users": ["alice"]},
-         "containers.podman.users: without limits and shm_size nothing is asked for them"),
-        ("containerd", {"shm_size": 1}, "containers.containerd.shm_size: is unknown; accepted are limits"),
+         "containers.podman.users: without limits, shm_size and tasks nothing is asked of them"),
+        ("docker", {"tasks": 0}, "containers.docker.tasks: a number above 0, or 'unlimited', is accepted"),
+        ("podman", {"tasks": "many"},
+         "containers.podman.tasks: 'many' is not a limit: accepted are a whole number or 'unlimited'"),
+        ("containerd", {"shm_size": 1}, "containers.containerd.shm_size: is unknown; accepted are limits, tasks"),
         ("containerd", {"limits": {"nofile": {"hard": 5}}},
          "containers.containerd.limits.nofile: a unit needs soft and hard, or one value"),
     ],

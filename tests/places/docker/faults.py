@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from tests.faults.fault import Culprit, Fault, sed, write
+from tests.faults.fault import Culprit, Fault, Policy, sed, write
 
 JSON = "/etc/docker/daemon.json"
 RUNNING = "docker running"
@@ -181,6 +181,9 @@ PARENT = "/etc/systemd/system/containerd.service.d/10-low.conf"
 RESTART_BOTH = f"systemctl daemon-reload; systemctl restart containerd; {RESTART}"
 FLAGS = f"{DROP_IN}/10-flags.conf"
 COMPOSE = "/srv/train/compose.yml"
+SLICE = "/etc/systemd/system/train.slice"
+SCOPES = "/etc/systemd/system/docker-.scope.d"
+TASKS: Policy = {"containers": {"docker": {"tasks": 500}}}
 _LABEL = "--label com.docker.compose"
 LABELS = (
     f"{_LABEL}.service=train {_LABEL}.project=train {_LABEL}.project.config_files={COMPOSE}"
@@ -201,6 +204,14 @@ def box(name: str, options: str, words: str, shows: tuple[str, ...], make: str =
         touches=(RUNNING,),
         person=f"docker rm -f box; {start.format(anew)}",
     )
+
+
+def few_tasks(
+    name: str, options: str, culprit: Culprit, after: str = "", make: str = "true"
+) -> Fault:
+    """Return a container that may hold few tasks; commands alone mend it."""
+    one = box(f"few tasks {name}", options, "", (f"{BOX}tasks",), make, culprit)
+    return one._replace(make=one.make + after, policy=TASKS, person="")
 
 
 def compose(*lines: str) -> str:
@@ -255,6 +266,23 @@ OF_BOXES = [
     box("a Compose file that was changed since", f"--ulimit nofile=700 {LABELS}", "",
         (f"{BOX}nofile soft",), compose("    ulimits:", "      nofile: 65536"),
         Culprit(COMPOSE, "nofile: 65536"), f"--ulimit nofile=65536:1048576 {LABELS}"),
+    few_tasks("by an option", "--pids-limit 100", Culprit(words="pids-limit")),
+    few_tasks("by hand", "--pids-limit 1000", Culprit(words="changed"),
+              "; echo 100 > /sys/fs/cgroup/system.slice/docker-$(docker inspect -f '{{.Id}}' box)"
+              ".scope/pids.max"),
+    few_tasks("for its slice", "--cgroup-parent train.slice", Culprit(SLICE, "TasksMax=100"),
+              make=f"{write(SLICE, '[Slice]', 'TasksMax=100')}; systemctl daemon-reload"),
+    Fault(
+        "docker: few tasks for the scopes of containers",
+        write(f"{SCOPES}/50-few.conf", "[Scope]", "TasksMax=100") + "; systemctl daemon-reload",
+        (Culprit(f"{SCOPES}/50-few.conf", "TasksMax=100"),),
+        (f"{NEW}tasks",),
+        TASKS,
+        touches=(f"{SCOPES}/50-few.conf", LOADED),
+    ),
+    box("a Compose file states few tasks", f"--pids-limit 100 {LABELS}", "", (f"{BOX}tasks",),
+        compose("    pids_limit: 100"), Culprit(COMPOSE, "pids_limit: 100"),
+        LABELS)._replace(policy=TASKS),
     box("a small /dev/shm of its own", "--shm-size 1g", "created", SIZE),
     box("the host's /dev/shm", "--ipc host", "host", SIZE),
     box("another file system over /dev/shm", "--tmpfs /dev/shm:size=1g", "mount|file system", SIZE),

@@ -139,7 +139,7 @@ class Writer:
         )
 
 
-def find_true_line(root: yaml.Node, path: Sequence[str]) -> int:
+def find_true_line(root: yaml.Node | None, path: Sequence[str]) -> int:
     """Return the line that PyYAML has the key on; 0 where there is none.
 
     It is -1, which is no line, where the key stands there twice or may come from elsewhere.

@@ -79,15 +79,16 @@ def test_a_containerd_that_hides_says_nothing(look: Look) -> None:
     assert (scene.restart.base, scene.site.parent) == ({}, None)
 
 
-def test_files_that_cannot_be_understood_explain_nothing(look: Look) -> None:
+def test_files_that_cannot_be_understood_explain_nothing(
+    look: Look, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The findings come back as they are."""
 
-    class Broken(DockerRead):
-        @property
-        def config(self) -> str:  # type: ignore[override]
-            raise ValueError("no UTF-8")
+    def fail(_read: DockerRead) -> str:
+        raise ValueError("no UTF-8")
 
-    broken = Broken()
+    monkeypatch.setattr(DockerRead, "config", property(fail))
+    broken = DockerRead()
     broken.daemon, broken.flags, broken.config_path = look.at(DockerRead).daemon, (), "/x"
     look = look.seen_by(DockerRead, broken)
     finding = judge(Requirement(NEW, MEMLOCK, "soft", 9), Observation(1, ""))

@@ -111,12 +111,12 @@ def read_text(content: bytes, path: str, version: str) -> str:
         return content.decode("utf-8", "replace")
     if content.startswith(b"\xff\xfe"):
         return content.decode("utf-16")
-    return decode_daemon_json(content, path).strip("\t\n\v\f\r \x85\xa0")
+    return str(decode_daemon_json(content, path).strip("\t\n\v\f\r \x85\xa0"))
 
 
 def judge(text: str, path: str, flags: Iterable[Flag], world: World) -> list[Problem]:
     nothing = DockerDefaults({})
-    return find_daemon_json_problems(text, path, nothing, flags, world.nr_open, world.version)
+    return list(find_daemon_json_problems(text, path, nothing, flags, world.nr_open, world.version))
 
 
 def collect(text: str, path: str, flags: Iterable[Flag], world: World) -> DockerDefaults:

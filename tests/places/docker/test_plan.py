@@ -46,7 +46,8 @@ def after(content: bytes | None, planned: SectionPlan) -> bytes | None:
         assert edit.kind
         if edit.path == CONFIG_PATH:
             assert edit.before == content
-            return edit.after
+            stated: bytes | None = edit.after
+            return stated
     return content
 
 
@@ -69,6 +70,16 @@ def test_nothing_to_state_changes_nothing(
     content: bytes | None, policy: DockerPolicy | None
 ) -> None:
     assert plan(content, policy) == SectionPlan()
+
+
+def test_tasks_are_a_note_since_no_key_states_them() -> None:
+    done = plan(b"{}", DockerPolicy({}, None, 500))
+    (note,) = done.notes
+    assert (done.edits, done.problems) == ((), ())
+    assert note.startswith(
+        "containers.docker.tasks: checked and not set, because daemon.json has no"
+    )
+    assert plan(b"{}", DockerPolicy({}, None, 500), absent=True) == SectionPlan()
 
 
 def test_an_item_that_is_only_bounded_above_is_not_set() -> None:

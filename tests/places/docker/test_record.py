@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import random
 import re
+from collections.abc import Callable
 
 import pytest
 from hypothesis import given, settings
@@ -292,7 +293,9 @@ EDITED = {
 
 
 @pytest.mark.parametrize(("content", "change", "left"), EDITED.values(), ids=EDITED.keys())
-def test_what_somebody_edited(content, change, left) -> None:  # type: ignore[no-untyped-def]
+def test_what_somebody_edited(
+    content: bytes | None, change: Callable[[str], str] | None, left: str | None
+) -> None:
     """Ours goes back where it still stands; what somebody changed is theirs from then on."""
     once = run(start(content), CORE)[0]
     text = once.pop(CONFIG_PATH).decode()

@@ -3,6 +3,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
@@ -28,10 +31,10 @@ EARLIER = "/usr/lib/sysctl.d/50-vendor.conf"
 
 
 def plan(
-    wanted: dict[str, int | KernelValue],
+    wanted: Mapping[str, int | KernelValue],
     files: dict[str, str] | None = None,
-    running: dict[str, str | None] | None = None,
-    **options: object,
+    running: Mapping[str, str | None] | None = None,
+    **options: Any,
 ) -> KernelPlan:
     values = {
         key: value if isinstance(value, KernelValue) else KernelValue(value)
@@ -239,7 +242,9 @@ def test_another_file_name_replaces_the_old_file() -> None:
 
 
 def test_what_looks_like_systemds_default_may_be_our_own_line() -> None:
-    wanted, files, running = {NR_OPEN: 1073741816}, {}, {}
+    wanted = {NR_OPEN: 1073741816}
+    files: dict[str, str] = {}
+    running: dict[str, str] = {}
     for _ in range(2):
         planned = plan(wanted, files, running)
         files, running = apply(files, planned), {**running, **dict(planned.writes)}
@@ -345,7 +350,7 @@ def at_boot(key: str, files: dict[str, str], running: dict[str, str]) -> int:
     bound = resolve_sysctl(files, [key], **taken).get(key)
     number = find_number(bound.winner) if bound else None
     if number is not None:
-        return number
+        return int(number)
     default = find_boot_default(key, int(running[key]))
     return int(running[key]) if default is None else default
 

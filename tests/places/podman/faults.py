@@ -12,6 +12,9 @@ SITE = f"{FOLDER}/95-site.conf"
 NEW = "^new-container:podman "
 EXTRA = "podman"
 LOW = "/etc/security/limits.d/95-low.conf"
+TASKS = merge_policies(PODMAN, {"containers": {"podman": {"tasks": 500}}})
+BOX_TASKS = ("^container:podman/box tasks",)
+SLICE = "/etc/systemd/system/train.slice"
 
 
 def later(name: str, lines: tuple[str, ...], culprit: Culprit, *shows: str) -> Fault:
@@ -65,6 +68,19 @@ FAULTS = [
           ("^new-container:podman/alice start",),
           merge_policies(PODMAN, {"containers": {"podman": {"users": ["alice"]}}}),
           (LOW,), extra=EXTRA),
+    later("a later file with few tasks", ("pids_limit = 100",), Culprit(SITE, "pids_limit = 100"),
+          f"{NEW}tasks")._replace(policy=TASKS),
+    Fault("podman: nobody states tasks", "true", (Culprit(words="no file"),), (f"{NEW}tasks",),
+          merge_policies(PODMAN, {"containers": {"podman": {"tasks": 3000}}}), extra=EXTRA),
+    running("created with few tasks", "--pids-limit 100", "true",
+            "created")._replace(policy=TASKS, shows=BOX_TASKS),
+    running("few tasks by hand", "",
+            "echo 100 > /sys/fs/cgroup/machine.slice/libpod-$(podman inspect -f '{{.Id}}' box).scope"
+            "/pids.max", "changed")._replace(policy=TASKS, shows=BOX_TASKS),
+    running("few tasks for its slice", "--cgroup-parent train.slice", "true", "")._replace(
+        make=f"{write(SLICE, '[Slice]', 'TasksMax=100')}; systemctl daemon-reload;"
+        " podman run -d --name box --cgroup-parent train.slice tiny /busybox sleep 9999",
+        culprits=(Culprit(SLICE, "TasksMax=100"),), policy=TASKS, shows=BOX_TASKS, person=""),
     running("created with less", "--ulimit nofile=1024:2048", "true", "created"),
     running("lowered while it runs", "",
             "prlimit --pid $(podman inspect -f '{{.State.Pid}}' box) --nofile=1024:4096", "changed"),

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from mlhost_limits.core.cause import Cause
 from mlhost_limits.core.declaration import Declaration
@@ -24,7 +26,7 @@ from mlhost_limits.podman.containers_conf import (
     read_conf,
 )
 from mlhost_limits.podman.policy import PodmanPolicy
-from mlhost_limits.podman.running import Created, explain_running
+from mlhost_limits.podman.running import Created, Made, explain_running, find_tasks_causes
 
 from tests.worlds.pasted import find_scripts
 
@@ -37,21 +39,22 @@ POLICY = PodmanPolicy(
 SOFT = Requirement("new-container:podman", "nofile", "soft", 65536)
 HARD = Requirement("new-container:podman", "nofile", "hard", 1048576)
 SHM = Requirement("new-container:podman", "shm_size", "value", 8 * 2**30, unit="bytes")
+TASKS = Requirement("new-container:podman", "tasks", "value", 4096)
 START = Requirement("new-container:podman", "start", "value", exact="a container that starts")
 FULL = C + 'default_ulimits = ["nofile=65536:1048576", "memlock=-1:-1"]\nshm_size = "8589934592"\n'
 
 
-def facts(files: dict[str, str], **others: object) -> PodmanFacts:
+def facts(files: dict[str, str], **others: Any) -> PodmanFacts:
     stated = tuple(read_conf(path, text) for path, text in files.items())
     unread = tuple(
         Unread(Declaration(path, line, text.split("\n")[line - 1], ""), reason)
         for path, text in files.items()
         for line, reason in find_unread_keys(text)
     )
-    return PodmanFacts(stated, 1048576, unread=unread)._replace(**others)  # type: ignore[arg-type]
+    return PodmanFacts(stated, 1048576, unread=unread)._replace(**others)
 
 
-def blame(wanted: Requirement, files: dict[str, str], **others: object) -> list[Cause]:
+def blame(wanted: Requirement, files: dict[str, str], **others: Any) -> list[Cause]:
     return list(find_podman_causes(wanted, facts(files, **others), POLICY))
 
 
@@ -158,6 +161,72 @@ def test_what_is_not_in_the_policy_keeps_its_value() -> None:
     wanted = Requirement("new-container:podman", "core", "soft", 10)
     (cause,) = blame(wanted, files)
     assert cause.remedy.text == "make it core=5:-1"
+
+
+FEW = C + "pids_limit = 100\n"
+
+
+@pytest.mark.parametrize(
+    ("wanted", "files", "code", "place", "scripts"),
+    [
+        (TASKS, {SITE: FEW}, "podman-conf-line", f"{SITE}:2", ["2s/^\\([^=]*=\\).*/\\1 4096/"]),
+        (TASKS._replace(minimum=UNLIMITED), {MAIN: C + "pids_limit = 5000", SITE: FEW},
+         "podman-conf-line", f"{SITE}:2", ["2s/^\\([^=]*=\\).*/\\1 -1/"]),
+        (TASKS, {SITE: FEW, HOME: C + "pids_limit = 5"}, "podman-conf-line", f"{HOME}:2", []),
+        (TASKS, {SITE: "containers = {pids_limit = 5}"}, "podman-conf-line", f"{SITE}:1", []),
+        (TASKS, {SITE: C + "pids-limit = 9000"}, "podman-key-unknown", f"{SITE}:2",
+         ["2s/^\\([ \\t]*\\)[^=]*=/\\1pids_limit =/"]),
+        (TASKS, {}, "podman-not-stated", "", []),
+    ],
+)  # fmt: skip
+def test_the_line_that_bounds_tasks_is_blamed(
+    wanted: Requirement, files: dict[str, str], code: str, place: str, scripts: list[str]
+) -> None:
+    (cause,) = blame(wanted, files)
+    assert (cause.code, cause.at.place if cause.at else "") == (code, place)
+    assert find_scripts(cause.remedy.commands) == scripts
+    assert foresee(wanted, facts(files), 1048576) == "fail"
+
+
+def test_tasks_that_nobody_states_are_podman_s_own() -> None:
+    (cause,) = blame(TASKS, {})
+    text = "no file of containers.conf states pids_limit, so that Podman gives 2048"
+    assert (cause.text, blame(TASKS._replace(minimum=2048), {})) == (text, [])
+    file = f"{DROP_INS}/95-tasks.conf"
+    assert cause.remedy.text == f"state it: pids_limit = 4096 in {file}"
+    assert (
+        f"printf '%s\\n' '[containers]' 'pids_limit = 4096' > {file}" in cause.remedy.commands[1][2]
+    )
+
+
+@pytest.mark.parametrize("value", ["0", "4096", "-1"])
+def test_tasks_that_would_do_are_not_blamed(value: str) -> None:
+    """0 is left to systemd, so that no file of Podman's is at fault."""
+    files = {SITE: f"{C}pids_limit = {value}"}
+    assert blame(TASKS, files) == []
+    assert foresee(TASKS, facts(files), 1048576) == ("" if value == "0" else "pass")
+
+
+@pytest.mark.parametrize(
+    ("own", "created", "files", "codes"),
+    [
+        (None, Created("web", {}, "", 9), {}, []),
+        (4096, Created("web", {}, "", 4096), {SITE: FEW}, []),
+        (100, Created("web", {}, "", 100), {SITE: C + "pids_limit = -1"}, ["podman-container-created"]),
+        (100, Created("web", {}, "", 100), {SITE: FEW}, ["podman-conf-line", "podman-container-created"]),
+        (100, Created("web"), None, ["podman-container-created"]),
+        (100, Created("web", {}, "", 5000), {SITE: FEW}, ["podman-changed-inside"]),
+        (100, Created("web", {}), {SITE: C + "pids_limit = 0"}, []),
+    ],
+)  # fmt: skip
+def test_a_running_container_s_own_bound_on_tasks(
+    own: int | None, created: Created, files: dict[str, str] | None, codes: list[str]
+) -> None:
+    known = None if files is None else facts(files)
+    causes = find_tasks_causes(TASKS, own, Made("a", created), known, POLICY)
+    assert [cause.code for cause in causes] == codes
+    if codes[-1:] == ["podman-container-created"]:
+        assert "podman update --pids-limit=4096 web" in causes[-1].remedy.text
 
 
 def running(observed: int, created: Created, files: dict[str, str] | None) -> Finding:

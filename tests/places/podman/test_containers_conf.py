@@ -11,6 +11,7 @@ from mlhost_limits.podman.containers_conf import (
     OWN,
     VENDOR,
     ConfError,
+    find_tasks,
     find_unread_keys,
     order_files,
     read_conf,
@@ -89,6 +90,22 @@ def test_a_size_is_counted_by_the_thousand(size: str, read: int) -> None:
     assert resolve([stated, read_conf(OWN, "")]).shm == stated.shm
 
 
+@pytest.mark.parametrize(
+    ("texts", "tasks"),
+    [
+        ([], 2048),
+        (["pids_limit = 9"], 9),
+        (["pids_limit = 9", "shm_size = '1g'"], 9),
+        (["pids_limit = 9", "pids_limit = 4_096"], 4096),
+        (["pids_limit = -1"], UNLIMITED),
+        (["pids_limit = 0x10"], 16),
+        (["pids_limit = 9", "pids_limit = 0"], None),
+    ],
+)
+def test_the_last_file_that_states_tasks_counts(texts: list[str], tasks: int | None) -> None:
+    assert find_tasks(resolve(read_conf(MAIN, C + text) for text in texts).tasks) == tasks
+
+
 def test_an_entry_knows_its_line() -> None:
     stated = read_conf(MAIN, f'{C}default_ulimits = [\r\n  "core=0",\r\n  "nofile=65"\r\n]\r\n')
     assert stated.block
@@ -119,6 +136,10 @@ def test_an_entry_knows_its_line() -> None:
          f"{MAIN}:2: default_ulimits knows only {{append=true}} or false"),
         (C + "shm_size = 65536", f"{MAIN}:2: shm_size takes a size as a text"),
         (C + "shm_size = ''", f"{MAIN}:2: shm_size takes a size as a text"),
+        (C + 'pids_limit = "9"', f"{MAIN}:2: pids_limit takes a whole number"),
+        (C + "pids_limit = 9223372036854775808", f"{MAIN}:2: pids_limit is beyond every number"),
+        (C + "pids_limit = 1.5", f"{MAIN}:2: pids_limit takes a whole number"),
+        (C + "pids_limit = true", f"{MAIN}:2: pids_limit takes a whole number"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_read(text: str, problem: str) -> None:
@@ -134,6 +155,10 @@ def test_what_cannot_be_read(text: str, problem: str) -> None:
         (C + 'default_ulimit = ["nofile=65"]', [(2, "default_ulimit is no key that Podman knows")]),
         (C + "shm-size = '1g'", [(2, "shm-size is no key that Podman knows")]),
         (C + "shm_sizes = '1g'", []),
+        (C + "pids_limit = 5", []),
+        (C + "pids-limit = 5", [(2, "pids-limit is no key that Podman knows")]),
+        (C + "tasks_max = 5", [(2, "tasks_max is no key that Podman knows")]),
+        ("[engine]\npids_limit = 5", [(2, "it stands in [engine], not in [containers]")]),
         ("[engine]\nshm_size = '1g'", [(2, "it stands in [engine], not in [containers]")]),
         ('default_ulimits = ["nofile=65"]', [(1, "it stands in no table, not in [containers]")]),
     ],

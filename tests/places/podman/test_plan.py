@@ -70,6 +70,8 @@ def test_our_file_holds_what_is_asked_for() -> None:
     ("policy", "text"),
     [
         (PodmanPolicy({}, 65536), f'{OURS.splitlines()[0]}\n{C}shm_size = "65536"\n'),
+        (PodmanPolicy({}, tasks=16384), f"{OURS.splitlines()[0]}\n{C}pids_limit = 16384\n"),
+        (PodmanPolicy({}, tasks=UNLIMITED), f"{OURS.splitlines()[0]}\n{C}pids_limit = -1\n"),
         (PodmanPolicy({"core": Limit(0, 0)}),
          f'{OURS.splitlines()[0]}\n{C}default_ulimits = [\n  "core=0:0",\n]\n'),
     ],
@@ -90,6 +92,23 @@ def test_what_others_state_for_other_items_is_kept() -> None:
     }
     assert plan(after).edits == ()
     assert apply(after, plan(after, absent=True)) == files
+
+
+@pytest.mark.parametrize(
+    ("value", "beats"), [("9", True), ("0", True), ("500", False), ("-1", False)]
+)
+def test_a_later_bound_on_tasks_is_reported_and_silenced_where_asked(
+    value: str, beats: bool
+) -> None:
+    files = {LATER: f"{C}pids_limit = {value}\n"}
+    asked = PodmanPolicy({}, tasks=500)
+    done = plan(files, asked)
+    told = [f'{LATER}:2 "pids_limit = {value}" beats our "pids_limit = 500"'] if beats else []
+    assert [str(one) for one in done.shortfalls] == told
+    after = apply(files, plan(files, asked, override=True))
+    silenced = f"#mlhost.limits# pids_limit = {value}\n" if beats else f"pids_limit = {value}\n"
+    assert after[LATER] == f"{C}{silenced}"
+    assert apply(after, plan(after, asked, absent=True)) == files
 
 
 SITE = (

@@ -14,7 +14,14 @@ from typing import Any
 
 import pytest
 from mlhost_limits.core.rlimit import UNLIMITED
-from mlhost_limits.podman.containers_conf import MAIN, ConfError, order_files, read_conf, resolve
+from mlhost_limits.podman.containers_conf import (
+    MAIN,
+    ConfError,
+    find_tasks,
+    order_files,
+    read_conf,
+    resolve,
+)
 
 from tests.host import image
 from tests.oracle.podman_rig import FOLDER
@@ -34,6 +41,8 @@ ENTRIES = (
 )  # fmt: skip
 GOOD = 8
 SIZES = ("8g", "65536k", "1GiB", "8589934592", "1.5g", "8 g", "0", "", "1x", "-1", "64 MB")
+TASKS = ("9", "4096", "-1", "0", "4_096", "+7", "0x10", '"9"', "1.5", "true", "9223372036854775808")
+SUBNET = 'default_subnet = "10.88.0.0/16"'
 HEADS = ("[containers]", "[ containers ]", '["containers"]', "[Containers]", "[engine]", "")
 
 
@@ -58,9 +67,7 @@ def make_file(rng: random.Random) -> str:
             rng.choice([f'shm_size = "{size}"', f"shm_size='{size}'", "shm_size = 65536"][:2])
         )
     lines += rng.choice(
-        [[], [], ["pids_limit = 2048"], ["[network]", 'default_subnet = "10.88.0.0/16"'], ["x ="]][
-            :4
-        ]
+        [[], [], [f"pids_limit = {rng.choice(TASKS)}"], ["[network]", SUBNET], ["x ="]][:4]
     )
     text = "\n".join(lines) + rng.choice(["\n", ""])
     if rng.random() < 0.06:
@@ -77,6 +84,7 @@ def predict(files: dict[str, str]) -> dict[str, Any]:
     return {
         "limits": {item: list(one.limit) for item, one in given.ulimits.items()},
         "shm": int(given.shm.value) if given.shm else 65536000,
+        "tasks": find_tasks(given.tasks),
     }
 
 
@@ -97,9 +105,9 @@ def compare(files: dict[str, str], seen: dict[str, Any]) -> str:
         for item, pair in limits.items()
         if item in told["limits"] or item not in ("nofile", "nproc")
     }
-    ours = {"limits": told["limits"], "shm": told["shm"]}
-    theirs = {"limits": limits, "shm": seen["shm"]}
-    return "" if ours == theirs else f"read as {ours}, but {theirs}"
+    tasks = UNLIMITED if seen["tasks"] < 0 else seen["tasks"] or None
+    theirs = {"limits": limits, "shm": seen["shm"], "tasks": tasks}
+    return "" if told == theirs else f"read as {told}, but {theirs}"
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="podman needs root to mount its world")

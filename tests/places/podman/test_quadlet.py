@@ -18,7 +18,7 @@ from mlhost_limits.podman.quadlet import (
     find_source,
     read_quadlet,
 )
-from mlhost_limits.podman.running import Created, explain_running
+from mlhost_limits.podman.running import Created, Made, explain_running, find_tasks_causes
 from mlhost_limits.systemd.unit_file import Source
 
 from tests.worlds.pasted import find_scripts
@@ -27,6 +27,7 @@ FILE = "/etc/containers/systemd/web.container"
 POLICY = PodmanPolicy({"nofile": Limit(65536, 1048576)}, 2**30, ())
 NOFILE = Requirement("container:podman/web", "nofile", "hard", 1048576)
 SIZE = Requirement("container:podman/web", SHM, "value", 2**30, unit="bytes")
+TASKS = Requirement("container:podman/web", "tasks", "value", 4096)
 SILENT = Cause("podman-not-stated", "no file states it", Remedy("state it"))
 ID = "libpod-payload-" + 64 * "a"
 
@@ -85,6 +86,8 @@ def test_what_a_file_and_its_drop_in_state() -> None:
         ("--ulimit=nofile=1:2 --ulimit=host", {"nofile": Rlimit(1, 2)}),
         ("--ulimit 'nofile=1", {}),
         ("--shm-size=much --ulimit", {}),
+        ("--pids-limit 9 --pids-limit=-1", {"tasks": UNLIMITED}),
+        ("--pids-limit=few", {}),
     ],
 )
 def test_options_of_podman_count_after_the_keys(args: str, stated: dict[str, object]) -> None:
@@ -108,6 +111,9 @@ def test_options_of_podman_count_after_the_keys(args: str, stated: dict[str, obj
             "PodmanArgs=-q --ulimit nofile=65536:1048576",
         ),
         (SIZE, "ShmSize=64m", "ShmSize=1073741824"),
+        (TASKS, "PidsLimit=100", "PidsLimit=4096"),
+        (TASKS._replace(minimum=UNLIMITED), "PidsLimit=100", "PidsLimit=-1"),
+        (TASKS, "PodmanArgs=--pids-limit=100", "PodmanArgs=--pids-limit=4096"),
     ],
 )
 def test_a_line_that_gives_too_little_is_written_right(
@@ -146,3 +152,17 @@ def test_a_running_container_of_quadlet() -> None:
     inside = created._replace(limits={"nofile": Rlimit(65536, 1048576)})
     told = explain_running(finding, inside, None, POLICY, line)
     assert [cause.code for cause in told.causes] == ["podman-changed-inside"]
+
+
+@pytest.mark.parametrize(
+    ("line", "own", "codes"),
+    [
+        ("PidsLimit=100", 100, ["quadlet-line"]),
+        ("PidsLimit=9000", 100, ["quadlet-not-restarted"]),
+        ("PidsLimit=100", 50, ["podman-changed-inside"]),
+    ],
+)
+def test_tasks_of_a_container_of_quadlet(line: str, own: int, codes: list[str]) -> None:
+    made = Made("a", Created("web", {}, "", 100), quadlet(line))
+    causes = find_tasks_causes(TASKS, own, made, None, POLICY)
+    assert [cause.code for cause in causes] == codes

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 from mlhost_limits.core.declaration import Declaration
@@ -252,8 +253,8 @@ def test_what_is_right_now_and_wrong_later() -> None:
 
 
 @pytest.mark.parametrize("change", [{"may_set": True}, {"starters": (starter("x", 1),)}])
-def test_a_program_that_raises_its_own_limit_is_no_false_alarm(change: dict[str, object]) -> None:
-    run = RUN._replace(limits=nofile(GOOD), loaded=nofile(LOW), **change)  # type: ignore[arg-type]
+def test_a_program_that_raises_its_own_limit_is_no_false_alarm(change: dict[str, Any]) -> None:
+    run = RUN._replace(limits=nofile(GOOD), loaded=nofile(LOW), **change)
     assert explain(run, FILES_LOW) == Verdict()
 
 
@@ -272,8 +273,10 @@ def through_pam(line: str, limits_conf: str = "", resets: bool = True) -> UnitFa
 
 
 def test_a_unit_through_pam_has_what_pam_says() -> None:
-    (cause,) = find_start_causes("nofile", WANTED, through_pam(LINE))
-    assert (cause.code, cause.at) == ("unit-pam-decides", through_pam(LINE).pam.line)  # type: ignore[union-attr]
+    facts = through_pam(LINE)
+    assert facts.pam
+    (cause,) = find_start_causes("nofile", WANTED, facts)
+    assert (cause.code, cause.at) == ("unit-pam-decides", facts.pam.line)
     assert cause.text.startswith(f'{UNIT}:9 "PAMName=login" lets PAM decide: no limits file states')
     assert [one.place for one in cause.shadows] == [f"{UNIT}:2"]
     assert re.match("echo .* >> /etc/security/limits.d/", cause.remedy.lines[0])

@@ -98,7 +98,9 @@ def start(child: list[subprocess.Popen[bytes]], words: list[str], cwd: Path) -> 
     return process.pid
 
 
-def test_a_program_that_cannot_set_limits(child: list, tmp_path: Path) -> None:  # type: ignore[type-arg]
+def test_a_program_that_cannot_set_limits(
+    child: list[subprocess.Popen[bytes]], tmp_path: Path
+) -> None:
     assert not can_set_limits(start(child, ["/bin/sleep", "60"], tmp_path))
 
 
@@ -110,7 +112,7 @@ def test_a_program_that_cannot_set_limits(child: list, tmp_path: Path) -> None: 
     ],
 )
 def test_a_script_tells_for_its_interpreter(
-    child: list,  # type: ignore[type-arg]
+    child: list[subprocess.Popen[bytes]],
     tmp_path: Path,
     text: str,
     may: bool,

@@ -17,9 +17,9 @@ from mlhost_limits.services import diagnose as explain_services
 from mlhost_limits.services import logind_check as check_logind
 from mlhost_limits.services import measure as service_canary
 from mlhost_limits.services.policy import ServicesPolicy, UnitRule
-from mlhost_limits.services.tasks_read import Level
 from mlhost_limits.systemd.manager_read import Shown
 from mlhost_limits.systemd.model import Files
+from mlhost_limits.systemd.tasks import Level
 
 UNIT = "mlhost-nobody.service"
 RULE = UnitRule({"nofile": Limit(100, 200, 300)}, 50)

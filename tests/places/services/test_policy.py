@@ -20,7 +20,7 @@ def load(services: object) -> ServicesPolicy | None:
 def refusals(services: object) -> list[str]:
     with pytest.raises(PolicyError) as caught:
         load(services)
-    return caught.value.problems
+    return list(caught.value.problems)
 
 
 def test_every_key_is_read() -> None:

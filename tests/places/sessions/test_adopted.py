@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
@@ -37,7 +39,7 @@ USERS = (
 
 def adopt(
     files: dict[str, str], dialect: Dialect = DEBIAN, nr_open: int | None = 1048576
-) -> tuple[object, list[str]]:
+) -> tuple[Any, list[str]]:
     """Return the section as plain data, and why each line is left out."""
     read = {path: text for path, text in files.items() if path.endswith(".conf")}
     others = {path: text for path, text in files.items() if path not in read}
@@ -46,8 +48,8 @@ def adopt(
     return plain(adopted.section), left
 
 
-def limits(text: str, **options: object) -> tuple[object, list[str]]:
-    return adopt({LIMITS_CONF: text}, **options)  # type: ignore[arg-type]
+def limits(text: str, **options: Any) -> tuple[Any, list[str]]:
+    return adopt({LIMITS_CONF: text}, **options)
 
 
 def test_a_loop_over_pam_limits_is_one_rule() -> None:
@@ -66,7 +68,8 @@ def test_a_loop_over_pam_limits_is_one_rule() -> None:
             }
         ]
     }
-    (rule,) = adopted.section["sessions"]  # type: ignore[misc]
+    section: Any = adopted.section
+    (rule,) = section["sessions"]
     assert [one.line for one in rule["limits"]["memlock"].at] == [3, 4, 7, 8]
     assert not adopted.left
 
@@ -197,7 +200,7 @@ def test_rules_keep_their_order_where_it_decides() -> None:
         "@ml soft core 1\nalice - priority 1\n* - priority 2\nalice - maxlogins 3\n"
         "@hpc - maxsyslogins 4\n* - maxlogins 5\nalice - core 1\n"
     )
-    rules = section["sessions"]  # type: ignore[index]
+    rules = section["sessions"]
     assert [(rule["users"], list(rule["limits"])) for rule in rules] == [
         (["alice"], ["nofile"]),
         (["1000:"], ["nofile"]),
@@ -237,10 +240,10 @@ def predict(files: dict[str, str], user: User, dialect: Dialect) -> dict[object,
     """Return the value that wins each bound, soft ones as PAM lowers them."""
     lines = read_lines(files, dialect)
     bounds = resolve_limits(lines, user, dialect, 1048576).bounds
-    found: dict[object, object] = {key: bound.winner.value for key, bound in bounds.items()}
+    found: dict[object, Any] = {key: bound.winner.value for key, bound in bounds.items()}
     for item, kind in list(bounds):
         if kind == "soft" and (item, "hard") in found:
-            found[item, kind] = min(found[item, kind], found[item, "hard"])  # type: ignore[type-var]
+            found[item, kind] = min(found[item, kind], found[item, "hard"])
     settings = resolve_settings(lines, user, dialect)
     return {**found, **{item: bound.winner.value for item, bound in settings.items()}}
 

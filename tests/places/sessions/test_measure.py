@@ -207,7 +207,12 @@ def test_a_failed_preparation_leaves_no_folder(
     services["/etc/pam.d/demo"] = GREEN
     made: list[str] = []
     make = pam_services._make_folder
-    monkeypatch.setattr(pam_services, "_make_folder", lambda: made.append(make()) or made[0])
+
+    def make_and_note() -> str:
+        made.append(make())
+        return made[0]
+
+    monkeypatch.setattr(pam_services, "_make_folder", make_and_note)
 
     def fail(*_: object) -> None:
         raise error

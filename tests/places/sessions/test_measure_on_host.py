@@ -119,8 +119,8 @@ SCENARIOS = [
     ),
     Scenario(
         "UsePAM no",
-        "echo 'UsePAM=no' > /etc/ssh/sshd_config.d/x.conf && systemctl reload ssh && sleep 1",
-        "rm /etc/ssh/sshd_config.d/x.conf && systemctl reload ssh && sleep 1",
+        "echo 'UsePAM=no' > /etc/ssh/sshd_config.d/x.conf && systemctl restart ssh",
+        "rm /etc/ssh/sshd_config.d/x.conf && systemctl restart ssh",
     ),
     Scenario(
         "drop-in removed again",

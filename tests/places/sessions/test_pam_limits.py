@@ -292,9 +292,13 @@ def test_no_shadowed_line_is_stronger(
         assert ranks(bound, user, dialect) == sorted(ranks(bound, user, dialect), reverse=True)
 
 
-def ranks(bound: Bound, user: User, dialect: Dialect) -> list[int | None]:
-    lines = (*bound.shadowed, bound.winner)
-    return [rank_domain(line.text.split()[0], user, dialect) for line in lines]
+def ranks(bound: Bound, user: User, dialect: Dialect) -> list[int]:
+    found: list[int] = []
+    for line in (*bound.shadowed, bound.winner):
+        rank = rank_domain(line.text.split()[0], user, dialect)
+        assert rank is not None
+        found.append(rank)
+    return found
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import pytest
 from mlhost_limits.core.edit import Edit
 from mlhost_limits.core.plan import SectionPlan
@@ -53,10 +55,13 @@ def test_processes_are_looked_at_for_a_change_alone(
     plan: SectionPlan, looks: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[object] = []
+
+    def look(folders: Iterable[str]) -> logins.Logins:
+        asked.append(list(folders))
+        return logins.Logins()
+
     monkeypatch.setattr(logins, "find_missing_conf", lambda: [("/etc/pam.d/su:3", "/x", "su")])
-    monkeypatch.setattr(
-        logins, "read_logins", lambda folders: asked.append(list(folders)) or logins.Logins()
-    )
+    monkeypatch.setattr(logins, "read_logins", look)
     rule = SessionRule(("bob",), {"chroot": Limit(text="/srv/a"), "nofile": Limit(4, 4)})
     said = list(find_session_lockouts((rule,), plan, DROP_IN))
     conf = "/etc/pam.d/su:3: conf=/x is missing, so no session of su opens here"

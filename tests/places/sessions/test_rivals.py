@@ -22,7 +22,7 @@ LINES = st.builds(
 
 
 def read(rows: list[str], dialect: Dialect) -> list[LimitsLine]:
-    return read_lines({LIMITS_CONF: "\n".join(rows)}, dialect)
+    return list(read_lines({LIMITS_CONF: "\n".join(rows)}, dialect))
 
 
 @given(

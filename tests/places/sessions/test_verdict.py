@@ -21,7 +21,7 @@ def told(soft: int, hard: int, how: str = "PAM") -> Told:
 def judge(
     given: Told, shell: Told | None, owner: str = "alice", named: bool = True
 ) -> list[Finding]:
-    return judge_session(PLACE, WANTED, given, shell, owner, named)
+    return list(judge_session(PLACE, WANTED, given, shell, owner, named))
 
 
 @pytest.mark.parametrize("named", [True, False])

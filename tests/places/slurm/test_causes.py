@@ -63,7 +63,7 @@ def job(text: str, pam: JobPam | None = None) -> JobFacts:
 
 def blame(text: str, wanted: Requirement = MEMLOCK, pam: JobPam | None = None) -> list[Cause]:
     facts = job(text, pam)
-    return find_job_causes(wanted, predict_job(wanted.item, facts), facts, conf(text))
+    return list(find_job_causes(wanted, predict_job(wanted.item, facts), facts, conf(text)))
 
 
 def test_what_a_job_has() -> None:

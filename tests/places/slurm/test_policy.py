@@ -21,7 +21,7 @@ def read(slurm: object) -> SlurmPolicy | None:
 def refusal(jobs: object) -> list[str]:
     with pytest.raises(PolicyError) as caught:
         load_policy({"jobs": jobs}, "none")
-    return caught.value.problems
+    return list(caught.value.problems)
 
 
 def test_a_whole_section() -> None:

@@ -24,7 +24,7 @@ def items(text: str, **others: str) -> frozenset[str]:
     conf = parse_slurm_conf(files, C)
     assert not conf.faults
     assert not conf.missing
-    return read_propagation(conf).items
+    return frozenset(read_propagation(conf).items)
 
 
 @pytest.mark.parametrize(

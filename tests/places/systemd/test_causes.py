@@ -7,6 +7,7 @@ The remedies are carried out on real files, by the shell, and the files read aga
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from mlhost_limits.core.cause import Cause
@@ -361,15 +362,15 @@ def test_a_broken_unit_of_a_package_is_left_to_its_package() -> None:
     assert cause.remedy.text == "install the package that owns the file again"
 
 
-def low(nr_open: int, line: Declaration | None = None, **other: object) -> Manager:
-    return MANAGER._replace(nr_open=nr_open, **other)  # type: ignore[arg-type]
+def low(nr_open: int, line: Declaration | None = None, **other: Any) -> Manager:
+    return MANAGER._replace(nr_open=nr_open, **other)
 
 
 def explain(
     text: str, manager: Manager, limit: Limit = WANTED, line: Declaration | None = None
 ) -> list[Cause]:
     facts: UnitFacts = unit({UNIT: text}, manager)._replace(nr_open_line=line)
-    return find_unit_causes("nofile", limit, facts)
+    return list(find_unit_causes("nofile", limit, facts))
 
 
 def test_a_start_that_nr_open_refuses() -> None:

@@ -11,6 +11,7 @@ from mlhost_limits.sessions.causes import SessionFacts
 from mlhost_limits.sessions.model import Start
 from mlhost_limits.sessions.pam_limits import Dialect, read_lines
 from mlhost_limits.systemd.model import (
+    Manager,
     Pam,
     find_user_defaults,
     outlive_boot,
@@ -35,8 +36,8 @@ RAISED = MANAGER._replace(nr_open=2097152)
 ABOVE = MANAGER._replace(nr_open=100000)
 
 
-def nofile(files: dict[str, str], around: object = MANAGER) -> Rlimit | None:
-    given = predict_unit(unit(files, around))  # type: ignore[arg-type]
+def nofile(files: dict[str, str], around: Manager = MANAGER) -> Rlimit | None:
+    given = predict_unit(unit(files, around))
     return given and given["nofile"]
 
 
@@ -82,7 +83,7 @@ def test_the_last_line_counts_and_the_kernel_cuts_it(
     ],
 )
 def test_above_nr_open_systemd_takes_its_own_limit_or_fails(
-    line: str, around: object, limit: Rlimit | None
+    line: str, around: Manager, limit: Rlimit | None
 ) -> None:
     """All measured: the failure is status 205/LIMITS."""
     assert nofile({UNIT: service(line)}, around) == limit

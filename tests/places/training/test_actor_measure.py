@@ -55,8 +55,8 @@ def test_whose_the_way_is_says_who_acts(top: Path) -> None:
     (top / "file").write_text("")
     names = ("closed", "closed/absent/deeper", "sticky/roots", "absent")
     assert [name for name in names if not is_roots(f"{top}/{name}")] == []
-    others = ("home", "home/roots", "home/absent", "shared", "shared/absent", "sticky")
-    others += ("sticky/absent", "sticky/users", "link", "file", "file/below")
+    others = ["home", "home/roots", "home/absent", "shared", "shared/absent", "sticky"]
+    others += ["sticky/absent", "sticky/users", "link", "file", "file/below"]
     assert [name for name in others if is_roots(f"{top}/{name}")] == []
 
 

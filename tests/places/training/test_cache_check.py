@@ -13,6 +13,7 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from mlhost_limits.core.finding import Finding
@@ -36,8 +37,8 @@ def top() -> Iterator[Path]:
         yield Path(name)
 
 
-def look(**stated: object) -> list[Finding]:
-    return list(check_cache(Training(**stated)))  # type: ignore[arg-type]
+def look(**stated: Any) -> list[Finding]:
+    return list(check_cache(Training(**stated)))
 
 
 def told(findings: list[Finding]) -> dict[str, str]:
@@ -107,13 +108,13 @@ def test_a_path_of_a_container_is_not_looked_at_on_the_host(top: Path) -> None:
         ({"place": "service:x.service"}, None),
     ],
 )
-def test_who_will_run_is_whom_the_policy_names(stated: dict[str, str], user: str | None) -> None:
-    assert find_user(Training(**stated)) == user  # type: ignore[arg-type]
+def test_who_will_run_is_whom_the_policy_names(stated: dict[str, Any], user: str | None) -> None:
+    assert find_user(Training(**stated)) == user
 
 
-def look_into(top: Path, **stated: object) -> dict[str, list[str]]:
+def look_into(top: Path, **stated: Any) -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
-    training = Training(cache_dir=str(top), **stated)  # type: ignore[arg-type]
+    training = Training(cache_dir=str(top), **stated)
     for one in check_cache_files(training):
         found.setdefault(one.status, []).append(one.observation.reason)
     return found

@@ -3,14 +3,16 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from mlhost_limits.core.finding import Finding
 from mlhost_limits.training.file_verdict import find_kind, find_owner, is_temporary
 from mlhost_limits.training.files_check import CacheFiles, judge_files
 
 
-def look(**stated: object) -> list[Finding]:
-    return list(judge_files(CacheFiles("/c/", 30, **stated)))  # type: ignore[arg-type]
+def look(**stated: Any) -> list[Finding]:
+    return list(judge_files(CacheFiles("/c/", 30, **stated)))
 
 
 def test_a_sound_cache_passes() -> None:

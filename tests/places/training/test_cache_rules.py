@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from mlhost_limits.training.cache_rules import (
     Neighbours,
@@ -68,9 +70,9 @@ def test_a_file_system_that_was_not_seen_is_unknown() -> None:
     ],
 )
 def test_a_cache_is_of_one_job(
-    facts: dict[str, str], others: Neighbours, expected: list[str]
+    facts: dict[str, Any], others: Neighbours, expected: list[str]
 ) -> None:
-    found = judge_unique(SOUND._replace(**facts), others)  # type: ignore[arg-type]
+    found = judge_unique(SOUND._replace(**facts), others)
     assert [
         f"{one.status} {''.join(cause.code for cause in one.causes)}" for one in found
     ] == expected

@@ -29,6 +29,7 @@ from mlhost_limits.services.policy import ServicesPolicy, UnitRule
 from mlhost_limits.sessions.policy import SessionRule
 from mlhost_limits.slurm.policy import SlurmPolicy
 from mlhost_limits.systemd.manager_read import Bounds
+from mlhost_limits.systemd.read import Seen
 from mlhost_limits.training import check as subject
 from mlhost_limits.training import limits_check as training_limits
 from mlhost_limits.training import runner_read as training_runner
@@ -380,10 +381,13 @@ def test_a_process_that_falls_short_is_explained_where_probes_may_look(
 ) -> None:
     from mlhost_limits.processes import diagnose as explain_processes
 
-    asked = []
-    monkeypatch.setattr(
-        explain_processes, "explain_process", lambda seen, _world: asked.append(1) or seen.findings
-    )
+    asked: list[int] = []
+
+    def explain(seen: Seen, _world: object) -> list[Finding]:
+        asked.append(1)
+        return list(seen.findings)
+
+    monkeypatch.setattr(explain_processes, "explain_process", explain)
     host.limits["nofile"] = Rlimit(7, 7)
     options = OPTIONS._replace(probe=probe)
     found = list(subject.check_training(RUN, options, Look()))
@@ -422,7 +426,12 @@ def test_a_gpu_holds_the_model_states_at_least(
     from mlhost_limits.training import gpus_check as check_gpus
 
     asked: list[Training] = []
-    monkeypatch.setattr(check_gpus, "check_gpus", lambda run: asked.append(run) or [PASSED])
+
+    def answer(run: Training) -> list[Finding]:
+        asked.append(run)
+        return [PASSED]
+
+    monkeypatch.setattr(check_gpus, "check_gpus", answer)
     states = DeepSpeed(3, 2 * GIB, GIB, 1, 1, True, True)
     run = Training(gpus=Gpus(2, memory), deepspeed=states, checks=("gpus",))
     assert list(subject.check_training(run, OPTIONS, Look())) == [PASSED]

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from mlhost_limits.core.finding import Finding
 from mlhost_limits.training.folder_rules import (
@@ -42,7 +44,7 @@ def tell(findings: object) -> list[tuple[str, str, str]]:
 
 
 def commands(finding: Finding) -> list[str]:
-    return finding.causes[0].remedy.lines
+    return list(finding.causes[0].remedy.lines)
 
 
 def test_a_sound_directory_passes_and_nothing_is_blamed() -> None:
@@ -82,9 +84,9 @@ def test_a_sound_directory_passes_and_nothing_is_blamed() -> None:
     ],
 )
 def test_what_keeps_the_user_out_is_named(
-    change: dict[str, object], code: str, lines: list[str]
+    change: dict[str, Any], code: str, lines: list[str]
 ) -> None:
-    found = list(judge_folder(SOUND._replace(**change)))  # type: ignore[arg-type]
+    found = list(judge_folder(SOUND._replace(**change)))
     assert tell(found) == [("fail", "directory", code)]
     assert commands(found[0]) == lines
     assert found[0].causes[0].text
@@ -98,8 +100,8 @@ def test_what_keeps_the_user_out_is_named(
         ({"writing": Proof("unknown", "no answer within 10 s")}, "no answer"),
     ],
 )
-def test_what_was_not_seen_is_unknown(change: dict[str, object], reason: str) -> None:
-    found = list(judge_folder(SOUND._replace(**change)))  # type: ignore[arg-type]
+def test_what_was_not_seen_is_unknown(change: dict[str, Any], reason: str) -> None:
+    found = list(judge_folder(SOUND._replace(**change)))
     assert tell(found) == [("unknown", "directory", "")]
     assert reason in found[0].observation.reason
 

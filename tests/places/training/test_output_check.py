@@ -9,6 +9,7 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from mlhost_limits.core.finding import Finding
@@ -39,8 +40,8 @@ def save(top: Path, number: int, changed: float = 0) -> Path:
     return folder
 
 
-def look(top: Path, **stated: object) -> dict[str, Finding]:
-    training = Training(output_dir=str(top), **stated)  # type: ignore[arg-type]
+def look(top: Path, **stated: Any) -> dict[str, Finding]:
+    training = Training(output_dir=str(top), **stated)
     return {one.requirement.item: one for one in check_output(training)}
 
 

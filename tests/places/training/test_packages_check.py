@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from mlhost_limits.training import gpus_check as module
@@ -15,8 +16,8 @@ TWO = """0, GPU-a, NVIDIA A100, 81920, 4, Enabled, Disabled
 1, GPU-b, NVIDIA A100, 81920, 4, Enabled, Disabled"""
 
 
-def look(**stated: object) -> list[tuple[str, str]]:
-    training = Training(packages={"pytest": "", "no-such-thing": ""}, **stated)  # type: ignore[arg-type]
+def look(**stated: Any) -> list[tuple[str, str]]:
+    training = Training(packages={"pytest": "", "no-such-thing": ""}, **stated)
     found = check_packages(training)
     return [(one.status, one.observation.reason) for one in found]
 

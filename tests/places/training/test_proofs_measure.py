@@ -163,7 +163,12 @@ def test_a_reader_does_not_outlive_a_writer_that_fails(
     monkeypatch.setattr(proofs.os, "rename", refuse(errno.EXDEV))
     started: list[int] = []
     plain = proofs._start
-    monkeypatch.setattr(proofs, "_start", lambda task: started.append(plain(task)) or started[-1])
+
+    def start(task: Callable[[], int]) -> int:
+        started.append(plain(task))
+        return started[-1]
+
+    monkeypatch.setattr(proofs, "_start", start)
     with pytest.raises(OSError, match="cross-device"):
         proofs.prove_folder_rename(folder)
     assert os.waitpid(started[0], 0)[1] == 9

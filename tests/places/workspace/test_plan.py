@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import subprocess
+from typing import Any
 
 import pytest
 from mlhost_limits.core.edit import HEADER
@@ -113,8 +114,8 @@ def test_a_prolog_is_a_program_and_a_note_says_where_to_name_it() -> None:
         ({"prolog": PROLOG, "variables": ()}, "task_prolog: sets variables, and none is named"),
     ],
 )
-def test_what_is_not_accepted_is_refused(change: dict[str, object], problem: str) -> None:
-    plan = plan_workspace(PLAIN._replace(**change), {})  # type: ignore[arg-type]
+def test_what_is_not_accepted_is_refused(change: dict[str, Any], problem: str) -> None:
+    plan = plan_workspace(PLAIN._replace(**change), {})
     assert len(plan.problems) == 1
     assert plan.problems[0].startswith(problem)
     assert not plan.edits

@@ -9,6 +9,7 @@ import subprocess
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from mlhost_limits.core.reader import PolicyError
@@ -111,9 +112,9 @@ def test_a_mount_that_fails_leaves_the_files_as_they_were(
         ({"owner": "no-such-user"}, "this host has no user no-such-user"),
     ],
 )
-def test_what_is_not_accepted_is_refused(top: Path, change: dict[str, str], error: str) -> None:
+def test_what_is_not_accepted_is_refused(top: Path, change: dict[str, Any], error: str) -> None:
     with pytest.raises((PolicyError, ValueError), match=error):
-        prepare_workspace(Workspace(f"{top}/c")._replace(**change), False, False)  # type: ignore[arg-type]
+        prepare_workspace(Workspace(f"{top}/c")._replace(**change), False, False)
     assert not list_tree(top)
 
 

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 from mlhost_limits.core.rlimit import UNLIMITED
-from mlhost_limits.services.tasks_read import Level, cut_levels, read_levels
+from mlhost_limits.systemd.tasks import Level, cut_levels
+from mlhost_limits.systemd.tasks_read import read_again, read_levels
 
 PATH = "user.slice/user-1000.slice/user@1000.service/app.slice"
 V1 = f"12:pids:/{PATH}\n11:cpu,cpuacct:/x\n1:name=systemd:/{PATH}/y.service\n0::/{PATH}/y.service\n"
@@ -32,6 +33,15 @@ def test_every_level_that_has_a_bound(tmp_path: Path, text: str, base: str) -> N
 @pytest.mark.parametrize("text", ["", "0::/\n", "3:cpu:/x\n", f"0::/{PATH}\n"])
 def test_where_nothing_bounds_it(tmp_path: Path, text: str) -> None:
     assert read_levels(text, str(tmp_path)) == []
+
+
+def test_what_is_gone_keeps_what_it_had(tmp_path: Path) -> None:
+    path = tmp_path / "pids.max"
+    path.write_text("7\n")
+    there, gone = Level("a.slice", str(path), 9), Level("b.scope", f"{path}.x", 5)
+    assert read_again([there, gone]) == [there._replace(most=7), gone]
+    path.write_text("max\n")
+    assert read_again([there]) == [there._replace(most=UNLIMITED)]
 
 
 def test_a_unit_is_the_highest_of_its_name() -> None:

@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Tell what a container's engine bounds its tasks with from the bounds of the cgroups above it.
+
+Sources: cgroups(7); systemd.resource-control(5), TasksMax=. Where an engine states nothing, the
+scope of a container has systemd's default, and a folder of drop-ins for all scopes of its engine.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from ..core.rlimit import UNLIMITED
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ..systemd.tasks import Level
+
+_ID = "[0-9a-f]{64}"
+_UNIT = re.compile(r"[A-Za-z0-9:_.\\@-]{1,240}\.(slice|service|scope)")
+_MANAGER = re.compile(r"user@([0-9]+)\.service")
+
+
+class Bounds(NamedTuple):
+    """The lowest bound of a container's own cgroups, if it has some, its unit, and those above."""
+
+    own: Level | None
+    scope: Level | None
+    above: tuple[Level, ...]
+
+    def list_units(self, stated: bool) -> list[Level]:
+        """Return the units that bound it, the lowest first.
+
+        :param stated: Whether the engine bounds the container, so that its scope says the same.
+        """
+        scopes = [self.scope] if self.scope and not stated else []
+        return _find_units([*scopes, *self.above])
+
+
+def split_levels(levels: Sequence[Level], identity: str = "") -> Bounds:
+    """Return the bounds of a container apart from those above it.
+
+    :param levels: From the cgroup of its first process upward.
+    :param identity: Its id; any that looks like one where it is not known.
+    """
+    form = re.compile(rf"(.+-)?({re.escape(identity) if identity else _ID})(\.scope)?")
+    found = [index for index, level in enumerate(levels) if form.fullmatch(level.unit)]
+    if not found:
+        return Bounds(None, None, tuple(levels))
+    top = found[-1]  # What is below is the container's own.
+    match = form.fullmatch(levels[top].unit)
+    scope = None
+    if match and match[1] and match[3]:
+        scope = levels[top]._replace(unit=f"{match[1]}.scope")
+    own = min(levels[: top + 1], key=lambda level: level.most)
+    return Bounds(own, scope, tuple(levels[top + 1 :]))
+
+
+def _find_units(levels: Sequence[Level]) -> list[Level]:
+    """Return the cgroups that are units for sure: slices, and the service or scope below them.
+
+    Whoever that belongs to may make others below, of any name. A user's manager has units of its
+    own in its place.
+    """
+    found, in_manager = [], False
+    for level in reversed(levels):
+        is_manager = bool(_MANAGER.fullmatch(level.unit))
+        if not _UNIT.fullmatch(level.unit) or (is_manager and in_manager):
+            break
+        found.append(level)
+        in_manager = in_manager or is_manager
+        if not (is_manager or level.unit.endswith(".slice")):
+            break
+    return found[::-1]
+
+
+def find_uid(units: Sequence[Level]) -> int | None:
+    """Return whose service manager holds the first of these units; nothing for the system's."""
+    found = (_MANAGER.fullmatch(level.unit) for level in units)
+    return next((int(match[1]) for match in found if match), None)
+
+
+def read_spec_tasks(spec: Mapping[str, Any]) -> int | None:
+    """Return what a specification of the OCI runtime bounds tasks with; nothing where it does not.
+
+    Source: ``config-linux.md`` of the specification; a limit of 0 or less is none.
+
+    :raises AttributeError, TypeError, ValueError: If it has another form.
+    """
+    pids = ((spec.get("linux") or {}).get("resources") or {}).get("pids") or {}
+    limit = pids.get("limit")
+    if limit is None:
+        return None
+    return int(limit) if int(limit) > 0 else UNLIMITED
