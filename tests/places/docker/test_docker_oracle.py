@@ -14,7 +14,6 @@ import pytest
 from mlhost_limits.core.rlimit import Rlimit
 from mlhost_limits.docker.daemon_json import (
     DockerDefaults,
-    collect_defaults,
     decode_daemon_json,
     read_defaults,
     read_members,
@@ -32,6 +31,7 @@ from tests.oracle.docker_cases import OTHERS, Case, hand_picked, make_case, rais
 from tests.oracle.docker_rig import FLAGS
 from tests.oracle.docker_world import World, enter_guest, enter_natively
 from tests.oracle.record import EVERYTHING, SEED, choose, record
+from tests.worlds.docker_defaults import collect_defaults
 
 RELEASES = ("bullseye", "bookworm", "trixie") if EVERYTHING else ("bookworm",)
 
