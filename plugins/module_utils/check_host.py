@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from .core.finding import (
@@ -19,20 +20,17 @@ from .core.finding import (
 from .core.quote import one_line
 from .core.reader import PolicyError, join_names
 from .core.report import format_failures, format_report, format_verdict, note_workers
-from .core.rlimit import ITEMS, format_quantity
+from .core.rlimit import Rlimit, format_pair
 from .host.image import is_image, will_boot
 from .host.process import read_limits
 from .places import PLACES, SECTIONS, look_at_host
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
     from .core.cause import Cause
     from .core.check_options import Options
     from .core.policy import Policy
-    from .core.rlimit import Rlimit
-    from .core.waivers_policy import Waiver
+    from .core.waivers import Waiver
     from .host.look import Look
     from .sessions.policy import SessionRule
 
@@ -166,10 +164,7 @@ def conclude(
 ) -> CheckResult:
     """Return the result of a look: with its waivers, and the limits of this process."""
     own = {} if is_unbooted(options) else read_limits("self")
-    connection = {
-        name: ":".join(format_quantity(value, ITEMS[name].unit) for value in pair)
-        for name, pair in own.items()
-    }
+    connection = {name: format_pair(name, pair) for name, pair in own.items()}
     findings, idle = _waive(findings, policy.waivers, options)
     measured = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
     return CheckResult(findings, connection, causes, idle, measured)

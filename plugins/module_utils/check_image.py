@@ -3,17 +3,16 @@
 
 from __future__ import annotations
 
-from .core.finding import UNKNOWN, Requirement
+from collections.abc import Iterator
+
+from .core.finding import UNKNOWN, Finding, Requirement
 from .core.forecast import Forecast, tell
-from .host.tree import Tree
+from .host.image import Tree
 from .places import PLACES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from .core.check_options import Options
-    from .core.finding import Finding
     from .core.policy import Policy
 
 

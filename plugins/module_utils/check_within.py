@@ -14,7 +14,7 @@ import select
 import signal
 import struct
 import time
-from typing import NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
 from .check_host import (
     CheckResult,
@@ -26,16 +26,13 @@ from .check_host import (
     look_at_section,
     require_stated,
 )
-from .core.finding import judge_unlooked
+from .core.finding import Finding, judge_unlooked
 from .core.reader import PolicyError
 from .places import look_at_host
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, NoReturn
-
     from .core.check_options import Options
-    from .core.finding import Finding
     from .core.policy import Policy
     from .host.look import Look
 

@@ -7,6 +7,8 @@ import argparse
 import gc
 import json
 import sys
+from collections.abc import Sequence
+from typing import Any
 
 from .core.check_options import SERVICES, TIME_LIMIT, Options
 from .core.profiles import DEFAULT_PROFILE, PROFILES
@@ -17,9 +19,6 @@ from .schema import load_policy, merge
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from typing import Any
-
     Commands = argparse._SubParsersAction[argparse.ArgumentParser]
 
 RUN = "training"

@@ -3,11 +3,8 @@
 
 from __future__ import annotations
 
+from .core.cause import Link
 from .places import EXPLAINED, PLACES, look_at_host
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from .core.cause import Link
 
 
 def explain(place: str, item: str) -> list[Link]:

@@ -4,14 +4,11 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from .core.finding import FAIL, LATER, PASS, UNKNOWN, WAIVED
 from .core.quote import one_line
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
 
 CHECKED, UNREACHABLE, CRASHED, GARBLED, MISSING = (
     "checked",

@@ -6,18 +6,16 @@ from __future__ import annotations
 import csv
 import json
 import re
+from collections.abc import Iterator, Mapping
 from xml.sax.saxutils import escape, quoteattr
 
 from .core.finding import FAIL, LATER, UNKNOWN, WAIVED
 from .core.quote import clean
 from .core.report import describe_owner
-from .fleet import CHECKED, find_status
+from .fleet import CHECKED, HostResult, find_status
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    from .fleet import HostResult
     from .fleet_view import Fleet
 
 FORMAT, VERSION = "mlhost.limits/audit", 1

@@ -6,19 +6,15 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from .core.finding import FAIL, LATER, PASS, UNKNOWN, WAIVED
-from .fleet import HOST_STATUSES, find_status
+from .fleet import HOST_STATUSES, HostResult, find_status
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-    from typing import Any
-
-    from .fleet import HostResult
-
     Data = Mapping[str, object]
 
 _ORDER = ("kernel", "session", "service", "new-service", "new-container", "container", "job")

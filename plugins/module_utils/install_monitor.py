@@ -7,6 +7,7 @@ import json
 import os
 import re
 import sys
+from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import NamedTuple
 
@@ -33,10 +34,6 @@ from .sessions.settle import apply_plans
 from .write.lock import only_run
 from .write.systemctl import reload_units, systemctl
 from .write.textfile import read_written, remove_written
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
 
 _UNIT = f"{NAME}.timer"
 _FIRST_UNIT = os.path.basename(FIRST_BOOT)

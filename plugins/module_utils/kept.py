@@ -16,13 +16,10 @@ import os
 import re
 import stat
 import zipfile
+from collections.abc import Mapping
 
 from .host.image import is_image
 from .host.scratch import make_scratch, remove_scratch
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 PACKAGE = "mlhost_limits"
 _FILE = re.compile(r"(?:[a-z_]+/)?[a-z0-9_]+\.py")

@@ -5,27 +5,70 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Collection, Sequence
 from functools import partial
-from typing import NamedTuple
+from typing import NamedTuple, Tuple
 
 from .check_within import check_within
 from .core.check_options import Options
-from .core.finding import PASS, find_unlooked
-from .core.report import format_report
+from .core.finding import FAIL, PASS, UNKNOWN, Finding, find_unlooked, is_short_by_root
+from .core.report import format_failures, format_report
 from .host.guarded import run_guarded
 from .host.scratch import find_parent, sweep
 from .host.users import name_user
 from .node.load import group_loads
-from .node.metrics import Run, describe_node, describe_run
-from .node.metrics_text import format_metrics
+from .node.metrics import Run, describe_node, describe_run, format_metrics
 from .node.state_read import FOLDER, STATE, Kept, Verdict, format_state, read_kept, stamp_policy
 from .node.usage_read import find_loads, find_usages, read_files
-from .node.verdict import judge_node
 from .places import SECTIONS, look_at_host
 from .policy_file import read_policy
 from .schema import load_policy
 from .write.lock import only_run
 from .write.textfile import replace_text
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    Key = Tuple[str, str, str]
+
+
+class Judgement(NamedTuple):
+    """``status`` is pass, fail or unknown; the sentences are one for each place.
+
+    ``short`` are place, item and bound of what fails, or what failed and is not seen to be mended.
+    """
+
+    status: str
+    failures: tuple[str, ...]
+    warnings: tuple[str, ...]
+    short: tuple[Key, ...]
+
+
+def judge_node(findings: Sequence[Finding], before: Collection[Key]) -> Judgement:
+    """Judge a node by its findings.
+
+    What users did themselves is a warning. What failed before and is unknown now is not mended:
+    a user may be what keeps it from being seen.
+
+    :param before: What fell short at the last look.
+    """
+    failing = [one for one in findings if is_short_by_root(one)]
+    owned = [one for one in findings if one.status == FAIL and one.owner]
+    warnings = tuple(format_failures(owned))
+    if failing:
+        keys = tuple(dict.fromkeys(map(_key, failing)))
+        return Judgement(FAIL, tuple(format_failures(failing)), warnings, keys)
+    unseen = dict.fromkeys(_key(one) for one in findings if one.status == UNKNOWN)
+    still = tuple(key for key in unseen if key in before)
+    if still:
+        told = (f"{place}: {item} fell short, and cannot be seen" for place, item, _bound in still)
+        return Judgement(UNKNOWN, tuple(dict.fromkeys(told)), warnings, still)
+    return Judgement(PASS, (), warnings, ())
+
+
+def _key(finding: Finding) -> Key:
+    wanted = finding.requirement
+    return wanted.place, wanted.item, wanted.bound
+
 
 LOCK = f"{FOLDER}/node.lock"
 PATIENCE = 30.0

@@ -12,13 +12,10 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Mapping
 
 from .node.paths import POLICY
 from .node.state_read import FOLDER, Verdict, read_verdict
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 PREFIX = "mlhost-limits: "
 CLEAR = f"{FOLDER}/slurm-clear"

@@ -3,9 +3,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
 from .containerd.place import Containerd
+from .core.rlimit import Rlimit
 from .docker.place import Docker
 from .host.look import Look
+from .host.place import Place
+from .host.process import Process
 from .kernel.place import Kernel
 from .podman.place import Podman
 from .processes.place import Processes
@@ -14,15 +20,6 @@ from .sessions.place import Sessions
 from .shared_memory.place import SharedMemory
 from .slurm.place import Slurm, Steps
 from .training.place import Training
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
-    from typing import Any
-
-    from .core.rlimit import Rlimit
-    from .host.place import Place
-    from .host.process import Process
 
 KERNEL, SESSIONS = Kernel(), Sessions()
 PLACES: tuple[Place[Any], ...] = (

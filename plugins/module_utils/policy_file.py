@@ -9,6 +9,8 @@ YAML 1.1 does not turn ``1:30:00`` into 5400, ``010`` into 8 or ``no`` into fals
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from typing import Any
 
 from .core.policy_json import parse_json
 from .core.policy_tree import (
@@ -18,6 +20,7 @@ from .core.policy_tree import (
     MERGE,
     SCALAR,
     Event,
+    Tree,
     build_tree,
     decode_policy,
     read_number,
@@ -26,13 +29,6 @@ from .core.policy_tree import (
 from .core.quote import quote
 from .core.reader import PolicyError
 from .host.policy_file import read_policy_file
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from typing import Any
-
-    from .core.policy_tree import Tree
 
 _NUMBER = re.compile(r"[+-]?(0|[1-9][0-9]*)")
 _WORDS = {"null": None, "~": None, "": None, "true": True, "false": False}

@@ -8,12 +8,11 @@ but the standard library is imported, and of that only what is asked for.
 from __future__ import annotations
 
 import resource
+from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
     from .check_host import CheckResult
     from .training.loader import Plan
     from .training.survey_read import Survey

@@ -4,18 +4,17 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from .core.finding import judge_limits
-from .core.plan import HostPlan, SectionPlan
+from .core.plan import HostPlan, Section, SectionPlan
 from .core.provision_options import Options
 from .core.reader import PolicyError
 from .core.report import format_failures
-from .core.section import Section
 from .host.files import read_os_release
 from .host.image import is_image, will_boot
 from .host.users import read_user
-from .host.writers import find_editor
 from .kernel.files_read import read_sysctl_files
 from .kernel.plan import KernelOptions, KernelPlan, plan_kernel
 from .kernel.read import read_sysctl
@@ -23,18 +22,15 @@ from .kernel.sysctl_conf import SYSCTL_DIRECTORIES
 from .kernel.sysctl_writes import find_lowest_nr_open
 from .places import KERNEL, SESSIONS
 from .provision_others import FIRST, find_foretold, list_folders, prepare_others
-from .sessions.leftovers_read import find_open_sessions
 from .sessions.limits_read import read_limits_files
 from .sessions.pam_limits import LIMITS_CONF, find_dialect
 from .sessions.plan import SessionsOptions, plan_sessions
-from .sessions.provision import find_kernel_lockouts, find_session_lockouts
+from .sessions.provision import find_kernel_lockouts, find_open_sessions, find_session_lockouts
 from .sessions.rules import find_limits
-from .write.lock import only_run, remove_leftovers, wait_for_packages
+from .write.lock import find_editor, only_run, remove_leftovers, wait_for_packages
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
-
     from .core.edit import Edit
     from .core.policy import Policy
 

@@ -3,17 +3,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import Any
+
 from .host.place import Place
 from .places import PLACES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from typing import Any
-
+    from .core.plan import Section
     from .core.policy import Policy
     from .core.provision_options import Options
-    from .core.section import Section
 
 FIRST = ("kernel", "sessions")
 """What :mod:`provision` plans itself: all others depend on them."""

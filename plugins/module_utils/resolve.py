@@ -4,14 +4,11 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 
 from .core.resolved import Query
 from .places import PLACES
 from .systemd.limits import MANAGER
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 
 def resolve_tree(

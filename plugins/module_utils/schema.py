@@ -3,6 +3,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
 from .core.policy import Policy
 from .core.policy_shape import find_misshapes, find_unfit_texts
 from .core.profiles import PROFILES
@@ -11,10 +14,7 @@ from .places import PLACES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
-    from typing import Any
-
-    from .core.waivers_policy import Waiver
+    from .core.waivers import Waiver
     from .host.place import Place
 
 _NOTHING: tuple[object, ...] = (None, (), {})
@@ -148,6 +148,6 @@ def _read_section(place: Place[Any], raw: object, problems: list[str]) -> Any:
 def _read_waivers(raw: Mapping[str, object], problems: list[str]) -> tuple[Waiver, ...]:
     if WAIVERS not in raw:
         return ()
-    from .core.waivers_policy import read_waivers  # Few policies have any.
+    from .core.waivers import read_waivers  # Few policies have any.
 
     return read_waivers(raw[WAIVERS], problems)

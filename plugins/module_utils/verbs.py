@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from .check_within import check_within
 from .core.check_options import SERVICES, TIME_LIMIT
 from .core.check_options import Options as CheckOptions
@@ -12,10 +14,6 @@ from .core.reader import PolicyError
 from .node.paths import INTERVAL
 from .places import PLACES, PROVISIONED, SECTIONS
 from .schema import load_policy
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 _POLICY: dict[str, dict[str, Any]] = {
     "profile": {"type": "str", "default": DEFAULT_PROFILE, "choices": sorted(PROFILES)},
@@ -42,7 +40,6 @@ CHECK_ARGUMENTS: dict[str, dict[str, Any]] = {
     "root": {"type": "path", "default": ""},
     "time_limit": {"type": "float", "default": TIME_LIMIT},
 }
-_ELEMENTS = {"list": {"elements": "str"}}
 _SWITCHES = {
     name: {
         "type": one.type,

@@ -14,8 +14,9 @@ from typing import Any
 
 import pytest
 import yaml
-from mlhost_limits.policy_keys import list_sections
 from mlhost_limits.schema import load_policy
+
+from tests.reference.sections import list_sections
 
 from .markdown import PROMPT, SHELL, Block, find_indented
 from .plan import TOP, find_documents, read_blocks

@@ -17,7 +17,7 @@ TOP = Path(__file__).parents[2]
 TOY = TOP / "tests" / "worlds" / "toy"
 ASK = """
 import json, sys
-from mlhost_limits import cause_codes, places, policy_keys, verbs
+from mlhost_limits import cause_codes, places, verbs
 from mlhost_limits.check_host import check_host
 from mlhost_limits.core.check_options import Options
 from mlhost_limits.core.provision_options import Options as ProvisionOptions
@@ -44,7 +44,7 @@ print(json.dumps({
     "resolve": [one["value"] for one in resolve_tree(root, None, None) if one["place"] == "toys"],
     "sections": ["toys" in one["sections"]["choices"] for one in arguments],
     "switch": "toys_restart" in verbs.PROVISION_ARGUMENTS,
-    "key": list(policy_keys.list_sections()["toys"].below),
+    "key": [place.about for place in places.PLACES if place.name == "toys"],
     "code": cause_codes.describe_code("toys-too-few")[1],
     "explained": "toys" in places.EXPLAINED,
 }))
@@ -58,7 +58,7 @@ EXPECTED = {
     "resolve": ["3"],
     "sections": [True, True],
     "switch": True,
-    "key": ["marbles"],
+    "key": ["toys"],
     "code": "in toys",
     "explained": True,
 }

@@ -27,7 +27,6 @@ MAY_OPEN = {
         (
             "training/cache_read.py",
             "training/folder_measure.py",
-            "host/keeper.py",
             "host/open_directory.py",
             "training/output_read.py",
             "training/proofs_measure.py",
@@ -43,7 +42,7 @@ MAY_OPEN = {
             "docker/settle.py",
             "kernel/settle.py",
             "write/lock.py",
-            "sessions/rehearsal_settle.py",
+            "sessions/settle.py",
             "write/replace.py",
             "slurm/settle.py",
             "write/temporary.py",

@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 from mlhost_limits.core.keys import BOUNDS, Key
 from mlhost_limits.core.reader import PolicyError
-from mlhost_limits.policy_keys import list_sections
 from mlhost_limits.schema import load_policy
 
 from tests.reference import house
@@ -23,6 +22,7 @@ from tests.reference.policy_page import (
     list_defaults,
     walk,
 )
+from tests.reference.sections import list_sections
 
 SECTIONS = list_sections()
 

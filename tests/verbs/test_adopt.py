@@ -10,15 +10,15 @@ import pytest
 import yaml
 from hypothesis import given
 from hypothesis import strategies as st
+from mlhost_limits.adopt import format_policy, plain
 from mlhost_limits.core.adopted import Adopted, LeftOut, Stated
 from mlhost_limits.core.declaration import Declaration
-from mlhost_limits.core.policy_text import format_policy, plain
-from mlhost_limits.docker.adopted import adopt_docker
+from mlhost_limits.docker.adopt import adopt_docker
 from mlhost_limits.docker.dockerd_flags import parse_flags
-from mlhost_limits.kernel.adopted import adopt_kernel, list_site_keys
+from mlhost_limits.kernel.adopt import adopt_kernel, list_site_keys
 from mlhost_limits.kernel.sysctl_writes import PROCPS, resolve_sysctl
 from mlhost_limits.schema import load_policy
-from mlhost_limits.services.adopted import adopt_services
+from mlhost_limits.services.adopt import adopt_services
 from mlhost_limits.systemd.model import Files
 from mlhost_limits.systemd.unit_file import Source
 

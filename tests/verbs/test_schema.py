@@ -14,10 +14,11 @@ from mlhost_limits.core.reader import Limit, PolicyError
 from mlhost_limits.core.rlimit import UNLIMITED
 from mlhost_limits.docker.policy import DockerPolicy
 from mlhost_limits.kernel.policy import KernelValue, normal_key
-from mlhost_limits.policy_keys import list_sections
 from mlhost_limits.processes.policy import ProcessRule
 from mlhost_limits.schema import load_policy, merge
 from mlhost_limits.sessions.policy import SessionRule
+
+from tests.reference.sections import list_sections
 
 KNOWN = ", ".join(list_sections())
 UNITS = "accepted are a whole number (with B, KiB, MiB, GiB, TiB) or 'unlimited'"
@@ -216,7 +217,7 @@ def test_what_a_limit_means(item: str, value: object, limit: Limit) -> None:
         ({"containers": []}, "containers: a list was given; a mapping is accepted"),
         ({"containers": {"lxd": {}}}, "containers.lxd: is unknown; accepted are containerd, docker, podman"),
         ({"containers": {"docker": 5}}, "containers.docker: 5 was given; a mapping is accepted"),
-        (docker(shm="1GiB"), "containers.docker.shm: is unknown; accepted are limits, shm_size"),
+        (docker(shm="1GiB"), "containers.docker.shm: is unknown; accepted are limits, shm_size, tasks"),
         (docker(shm_size="1G"), f"containers.docker.shm_size: '1G' is not a limit: {UNITS}"),
         (docker(shm_size=0), "containers.docker.shm_size: a size above 0 is accepted"),
         (docker(shm_size="unlimited"), "containers.docker.shm_size: a size above 0 is accepted"),

@@ -3,19 +3,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from ..core.cause import Cause, cite
-from ..core.finding import PASS, Observation, judge
+from ..core.finding import PASS, Observation, Requirement, judge
 from ..core.remedy import Remedy
 from ..core.rlimit import ITEMS, Rlimit, format_quantity
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
     from ..containers.tasks import Bounds
-    from ..core.finding import Requirement
     from ..systemd.tasks import Level
     from .containerd_conf import BaseSpec
 

@@ -3,16 +3,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from ..containers.findings import judge_tasks
-from ..containers.read import find_maker, find_running
-from ..containers.tasks import split_levels
-from ..core.cause import Outlook
+from ..containers.read import RunningContainer, find_maker, find_running
+from ..containers.tasks import Bounds, split_levels
+from ..core.cause import Cause, Outlook
 from ..core.container_owner import own_running
 from ..core.finding import FAIL, UNKNOWN, Finding, Observation, Requirement, judge, judge_limits
-from ..core.rlimit import UNLIMITED
-from ..host.process import read_limits
+from ..core.rlimit import UNLIMITED, Rlimit
+from ..host.process import Process, read_limits
 from ..processes.units_diagnose import judge_unit
 from ..systemd.read import Seen, World
 from ..systemd.tasks_read import read_levels
@@ -36,14 +37,7 @@ from .plan import UNIT
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
-    from ..containers.read import RunningContainer
-    from ..containers.tasks import Bounds
-    from ..core.cause import Cause
-    from ..core.rlimit import Rlimit
     from ..host.look import Look
-    from ..host.process import Process
     from ..systemd.tasks import Level
     from .containerd_conf import BaseSpec
     from .policy import ContainerdPolicy

@@ -9,16 +9,13 @@ specification the limits are taken out, and a pod inherits those of containerd; 
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from ..containers.tasks import read_spec_tasks
 from ..core.declaration import Declaration
 from ..core.rlimit import RLIMITS, Rlimit
 from ..core.toml_text import read_toml
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 CONFIG = "/etc/containerd/config.toml"
 _RUNTIME = "runc"

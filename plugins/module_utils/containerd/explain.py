@@ -3,22 +3,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from ..containers.policy import TASKS
 from ..containers.tasks import split_levels
 from ..core.cause import Link, cite
 from ..core.rlimit import format_quantity
+from ..host.look import Look
 from ..processes.causes import format_pair
 from ..processes.explain import trace_unit
 from .check import measure_new
 from .measure import NAME, read_base_spec
 from .plan import UNIT
 from .policy import ContainerdPolicy
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from ..host.look import Look
 
 
 def trace_containerd(item: str, look: Look) -> list[Link]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Iterable
+from typing import Any
 
 from ..containers.canary import build_program
 from ..containers.limits_read import Canary, read_container_limits
@@ -21,9 +23,6 @@ from .containerd_conf import CONFIG, BaseSpec, find_base_spec, read_spec
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from typing import Any
-
     from ..containers.read import RunningContainer
 
 _CTR = "/usr/bin/ctr"

@@ -13,10 +13,9 @@ if TYPE_CHECKING:
     from ..core.cause import Link
     from ..core.check_options import Options as CheckOptions
     from ..core.finding import Finding
-    from ..core.keys import Key
+    from ..core.plan import Section
     from ..core.policy import Policy
     from ..core.provision_options import Options as ProvisionOptions
-    from ..core.section import Section
     from ..host.look import Look
     from ..host.place import Codes
     from .policy import ContainerdPolicy
@@ -27,16 +26,11 @@ class Containerd(Place["ContainerdPolicy"]):
 
     name = "containerd"
     path = "containers.containerd"
+    about = "containerd, and Kubernetes above it"
     names = ("new-container:containerd",)
     is_provisioned = True
     own_files = ("/etc/systemd/system/containerd.service.d/90-mlhost-containers.conf",)
     switches = {"containerd_restart": Switch("bool", False)}
-
-    def describe_key(self) -> Key:
-        from ..core.keys import Key
-        from .policy import KEYS
-
-        return Key("mapping", "containerd, and Kubernetes above it", below=KEYS)
 
     def read_policy(self, raw: object, problems: list[str]) -> ContainerdPolicy | None:
         from .policy import read_containerd
@@ -52,11 +46,6 @@ class Containerd(Place["ContainerdPolicy"]):
         from .check import check_containerd
 
         return check_containerd(asked, options.canary, look)
-
-    def list_folders(self) -> Iterable[str]:
-        from .provision import FOLDERS
-
-        return FOLDERS
 
     def prepare(self, policy: Policy, options: ProvisionOptions, nr_open: int | None) -> Section:
         from .policy import ContainerdPolicy

@@ -7,19 +7,18 @@ unless ``base_runtime_spec`` states others.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
+
 from ..core.edit import HEADER
 from ..core.plan import SectionPlan, Shortfall, neutralise_all, plan_edits, restore_all
 from ..core.rlimit import Rlimit, format_quantity
-from ..systemd.limits import read_unit_limits
+from ..systemd.limits import Statement, read_unit_limits
 from ..systemd.unit_file import Source
 from ..systemd.unread import format_limit
 from ..systemd.want import declare, is_enough
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    from ..systemd.limits import Statement
     from ..systemd.model import Files
     from .policy import ContainerdPolicy
 

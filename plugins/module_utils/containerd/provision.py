@@ -3,25 +3,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from functools import partial
 
 from ..core.finding import judge_limits
-from ..core.plan import SectionPlan
+from ..core.plan import Section, SectionPlan
 from ..core.report import format_failures
-from ..core.section import Section
 from ..host.image import is_booted
 from ..host.process import find_processes, read_limits, started_before
 from ..systemd.sources_read import read_sources
 from .measure import find_containerd
-from .plan import FOLDER, OURS, UNIT, plan_containerd
+from .plan import OURS, UNIT, plan_containerd
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
     from .policy import ContainerdPolicy
-
-FOLDERS = (FOLDER,)
 
 
 def prepare_containerd(

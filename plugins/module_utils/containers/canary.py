@@ -5,10 +5,6 @@ from __future__ import annotations
 
 import struct
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    pass
-
 _ADDRESS = 0x400000
 _HEADERS = 120  # The ELF header's 64 bytes and one program header's 56.
 _SLEEP = (120).to_bytes(8, "little") + bytes(8)  # A struct timespec; longer than the time limit.

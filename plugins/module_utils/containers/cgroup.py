@@ -9,13 +9,10 @@ drivers systemd and cgroupfs, ``libpod/container_internal_linux.go`` of Podman, 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from ..core.cgroup import split_rows
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
 
 DOCKER, PODMAN, CONTAINERD, CRIO, LXC, NSPAWN = (
     "docker", "podman", "containerd", "cri-o", "lxc", "nspawn",

@@ -3,13 +3,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
 from ..core.finding import Finding, Observation, Requirement, judge, judge_limits, require_limits
 from .policy import SHM, TASKS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
     from ..core.rlimit import Rlimit
     from ..systemd.tasks import Level
     from .policy import Asked

@@ -6,14 +6,10 @@ from __future__ import annotations
 import os
 from typing import NamedTuple
 
-from ..core.rlimit import UNLIMITED
+from ..core.rlimit import UNLIMITED, Rlimit
 from ..host.process import read_limits, read_proc_file
+from ..systemd.tasks import Level
 from ..systemd.tasks_read import read_levels
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from ..core.rlimit import Rlimit
-    from ..systemd.tasks import Level
 
 
 class ContainerLimits(NamedTuple):

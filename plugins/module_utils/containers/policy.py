@@ -3,14 +3,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Protocol
+
 from ..core.keys import Key
 from ..core.reader import Limit, read_limits, read_quantity
 from ..core.rlimit import RLIMITS, UNLIMITED
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from typing import Protocol
 
     class Asked(Protocol):
         """What a policy asks of one engine's containers."""

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from ..core.process_owner import MAKER
@@ -14,12 +15,7 @@ from ..host.process_owner import find_owner
 from ..host.users import name_user
 from .cgroup import Container, locate
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
 _MONITORS = ("conmon", "containerd-shim")  # The kernel keeps 15 bytes of a name.
-_MOST = 64
 
 
 class RunningContainer(NamedTuple):

@@ -8,15 +8,13 @@ scope of a container has systemd's default, and a folder of drop-ins for all sco
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
 from ..core.rlimit import UNLIMITED
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-    from typing import Any
-
     from ..systemd.tasks import Level
 
 _ID = "[0-9a-f]{64}"

@@ -7,6 +7,7 @@ policies says itself what one cannot hold.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from .declaration import Declaration
@@ -16,10 +17,7 @@ from .rlimit import ITEMS, UNLIMITED, Rlimit, format_quantity
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
     Read = Callable[[object, list[str]], object]
-
 
 _OF_OTHERS = ("/usr/lib/", "/usr/share/", "/lib/", "/run/")
 """Where packages and running programs keep what they state; the rest is the site's."""

@@ -3,14 +3,18 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import NamedTuple, TypeVar
 
-from .quote import one_line
+from .quote import decode, one_line
 from .remedy import Remedy
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from .declaration import Declaration
+
+State = TypeVar("State")
+_MOST = 12  # Things put right in thought, one after another.
 
 
 class Cause(NamedTuple):
@@ -65,21 +69,33 @@ class Link(NamedTuple):
 def locate(declaration: Declaration) -> dict[str, object]:
     """Return a declaration as plain data."""
     return {
-        "file": _decode(declaration.path),
+        "file": decode(declaration.path),
         "line": declaration.line,
-        "text": _decode(declaration.text.strip()),
+        "text": decode(declaration.text.strip()),
     }
+
+
+def search(
+    state: State, find_next: Callable[[State], tuple[Cause, State | None] | None]
+) -> tuple[list[Cause], State]:
+    """Put right in thought what is at fault first, and look again, until nothing is.
+
+    :param find_next: Returns a cause, with the state as it is without it where that is known.
+    :returns: The causes, what comes first first, and the last state.
+    """
+    causes: list[Cause] = []
+    for _attempt in range(_MOST):
+        found = find_next(state)
+        if found is None:
+            break
+        causes.append(found[0])
+        if found[1] is None:
+            break
+        state = found[1]
+    return causes, state
 
 
 def cite(declaration: Declaration) -> str:
     """Return ``FILE:LINE "TEXT"``, in one line that a terminal can bear."""
-    text = one_line(" ".join(_decode(declaration.text).split()))
-    return f'{one_line(_decode(declaration.place))} "{text}"'
-
-
-def _decode(text: str) -> str:
-    """Return the text of a file that was read as latin-1, so that every byte survives."""
-    try:
-        return text.encode("latin-1").decode("utf-8")
-    except UnicodeError:
-        return text
+    text = one_line(" ".join(decode(declaration.text).split()))
+    return f'{one_line(decode(declaration.place))} "{text}"'

@@ -5,10 +5,6 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    pass
-
 
 class Declaration(NamedTuple):
     """One statement of one value.

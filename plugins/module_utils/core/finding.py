@@ -3,18 +3,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
-from .cause import Outlook
-from .rlimit import ITEMS, format_quantity
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
-
-    from .cause import Cause
-    from .reader import Limit
-    from .rlimit import Rlimit
+from .cause import Cause, Outlook
+from .reader import Limit
+from .rlimit import ITEMS, Rlimit, format_quantity
 
 PASS, FAIL, UNKNOWN = "pass", "fail", "unknown"
 WAIVED = "waived"
@@ -44,6 +38,15 @@ class Requirement(NamedTuple):
     maximum: int | None = None
     exact: str | None = None
     unit: str = ""
+
+    def pick(self, pair: Rlimit) -> int:
+        """Return the bound of a pair that is meant."""
+        return pair.soft if self.bound == "soft" else pair.hard
+
+    def is_met_by(self, value: int) -> bool:
+        """Tell whether a number is neither below the minimum nor above the maximum."""
+        low, high = self.minimum, self.maximum
+        return (low is None or value >= low) and (high is None or value <= high)
 
     def describe(self) -> str:
         """Return what is required, for people: ``65536``, ``at most 1048576``."""
@@ -121,8 +124,7 @@ def judge(requirement: Requirement, observation: Observation) -> Finding:
         reason = f"{value!r} is no number"
         return Finding(UNKNOWN, requirement, observation._replace(value=None, reason=reason))
     else:
-        low, high = requirement.minimum, requirement.maximum
-        met = (low is None or value >= low) and (high is None or value <= high)
+        met = requirement.is_met_by(value)
     return Finding(PASS if met else FAIL, requirement, observation)
 
 
@@ -157,8 +159,7 @@ def observe_limit(
         return Observation(None, how, reason)
     if requirement.item not in limits:
         return Observation(None, how, f"{requirement.item} is no limit that a process shows")
-    pair = limits[requirement.item]
-    return Observation(pair.soft if requirement.bound == "soft" else pair.hard, how)
+    return Observation(requirement.pick(limits[requirement.item]), how)
 
 
 def judge_limits(

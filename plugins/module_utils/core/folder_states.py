@@ -3,10 +3,6 @@
 
 from __future__ import annotations
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    pass
-
 DIRECTORY = "a directory"
 ABSENT = "absent"
 NO_DIRECTORY = "no directory"

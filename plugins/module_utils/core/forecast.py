@@ -7,10 +7,11 @@ boot, with the forecast as its outlook. What they are sure not to give falls sho
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from .cause import Cause, Outlook
-from .declaration import Declaration
+from .declaration import Bound, Declaration
 from .finding import (
     FAIL,
     FORETOLD,
@@ -23,13 +24,6 @@ from .finding import (
 )
 from .quote import one_line
 from .rlimit import UNLIMITED, Rlimit
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
-    from .declaration import Bound
-
 
 NEEDS_BOOT = "nothing of an image runs"
 _OF_RUNNING = ("sysctl", "systemctl", "mount")

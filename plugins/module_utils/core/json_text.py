@@ -9,12 +9,8 @@ from __future__ import annotations
 
 import json
 import re
-from typing import NamedTuple
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from typing import NoReturn
+from collections.abc import Iterable
+from typing import NamedTuple, NoReturn
 
 _MARKS = ("\ufeff", "\xef\xbb\xbf")  # A byte order mark, read as UTF-8 and as latin-1.
 _BLANK = re.compile(r"[ \t\r\n]*")

@@ -6,11 +6,8 @@ A name in capitals stands for one of the user's own: of a sysctl, a unit, a pack
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import NamedTuple
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 
 class Key(NamedTuple):

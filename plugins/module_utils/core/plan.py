@@ -1,16 +1,13 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""What a plan is: the edits of files, what stands in their way, and what is worth saying."""
+"""What a plan is: the edits of files, what stands in their way, and how it comes into effect."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple
 
 from .declaration import Declaration
 from .edit import Edit, neutralise, restore
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
 
 
 class Shortfall(NamedTuple):
@@ -32,6 +29,25 @@ class SectionPlan(NamedTuple):
     problems: tuple[str, ...] = ()
     shortfalls: tuple[Shortfall, ...] = ()
     notes: tuple[str, ...] = ()
+
+
+class Section(NamedTuple):
+    """The plan of one section, and how it comes into effect.
+
+    ``restarts`` are the units that must be restarted for it, ``settle`` does what is allowed of
+    that and returns why something does not run any more; ``None`` where nothing is to be done.
+    ``find_old`` lists, after the writing, what goes on with less than the policy asks for.
+    """
+
+    plan: SectionPlan = SectionPlan()
+    restarted: tuple[str, ...] = ()
+    restart_required: tuple[str, ...] = ()
+    settle: Callable[[], str] | None = None
+    running: tuple[tuple[str, str, str], ...] = ()
+    """Running values that ``settle`` changes: what, before, after."""
+    find_old: Callable[[], Iterable[str]] = tuple
+    in_effect: tuple[str, ...] = ()
+    """The sections of a check that can be met now."""
 
 
 class HostPlan(NamedTuple):

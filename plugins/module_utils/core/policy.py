@@ -3,14 +3,12 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from typing import Any
-
-    from .waivers_policy import Waiver
+    from .waivers import Waiver
 
 
 class Policy(NamedTuple):

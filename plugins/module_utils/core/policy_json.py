@@ -5,17 +5,12 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterator
+from typing import NoReturn
 
 from .policy_shape import DEEPEST
-from .policy_tree import CLOSE, LIST, MAPPING, SCALAR, Event, build_tree, read_number
+from .policy_tree import CLOSE, LIST, MAPPING, SCALAR, Event, Tree, build_tree, read_number
 from .reader import PolicyError
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from typing import NoReturn
-
-    from .policy_tree import Tree
 
 _WORD = re.compile(r'[{}\[\]]|"[^"\\]*(?:\\.[^"\\]*)*"|[^\s,:"{}\[\]]+')
 _KINDS = {"{": MAPPING, "[": LIST, "}": CLOSE, "]": CLOSE}

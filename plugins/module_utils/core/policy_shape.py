@@ -4,12 +4,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
 from .quote import quote
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 DEEPEST = 20
 """Levels of mappings and lists; no policy has half of them."""

@@ -6,16 +6,12 @@ A reader of JSON or of YAML yields :class:`Event`; what they amount to is the sa
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from itertools import count, takewhile
-from typing import NamedTuple
+from typing import NamedTuple, NoReturn
 
 from .policy_shape import DEEPEST, LONGEST_NUMBER, MOST_VALUES, find_unfit, join_path
 from .reader import PolicyError
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-    from typing import NoReturn
 
 _MOST_TOLD = 100
 _MARK = "\ufeff"

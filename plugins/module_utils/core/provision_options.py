@@ -3,12 +3,8 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from typing import Any
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 
 class Switch(NamedTuple):

@@ -35,3 +35,11 @@ def clean_all(data: object) -> object:
     if isinstance(data, (list, tuple)):
         return list(map(clean_all, data))
     return clean(data) if isinstance(data, str) else data
+
+
+def decode(text: str) -> str:
+    """Return the text of a file that was read as latin-1, so that every byte survives."""
+    try:
+        return text.encode("latin-1").decode("utf-8")
+    except UnicodeError:
+        return text

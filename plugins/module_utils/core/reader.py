@@ -4,15 +4,12 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from .keys import BOUNDS
 from .quote import one_line
 from .rlimit import ITEMS, format_quantity, parse_quantity
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
 
 LONGEST_WORD = 256  # A line of limits.conf past byte 1023 is another line to older builds of PAM.
 _BOUNDS = tuple(BOUNDS)

@@ -5,14 +5,13 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterator
+from typing import Optional, Tuple
 
 from .json_text import byte_order_mark
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from typing import Optional, Tuple
-
     Place = Tuple[Optional[str], ...]
     """The keys above a value and its own; ``None`` stands for an array."""
 

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Iterator, Sequence
 
 from .finding import (
     FAIL,
@@ -19,10 +20,8 @@ from .finding import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-
     from .cause import Cause, Link
-    from .waivers_policy import Waiver
+    from .waivers import Waiver
 
 WIDTH = 80
 _WORD = re.compile(r"""(?:'[^']*'|"(?:[^"\\]|\\.)*"|\\.|[^\s'"\\]|['"\\])+""", re.DOTALL)

@@ -4,14 +4,13 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from .rlimit import UNLIMITED, format_quantity
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
     from .declaration import Bound, Declaration
 
 

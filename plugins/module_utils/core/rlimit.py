@@ -101,6 +101,11 @@ def _accepted(units: dict[str, int]) -> str:
     return "a whole number" + (f" (with {names})" if names else "") + " or 'unlimited'"
 
 
+def format_pair(item: str, pair: Rlimit) -> str:
+    """Return two bounds as people read them."""
+    return ":".join(format_quantity(value, ITEMS[item].unit) for value in pair)
+
+
 def format_quantity(value: int, unit: str = "") -> str:
     """Write a limit as a policy may state it: ``unlimited``, or the number with an exact unit."""
     if value >= UNLIMITED:

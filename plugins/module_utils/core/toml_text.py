@@ -8,14 +8,11 @@ is stricter in nothing that is read here.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import NamedTuple
 
 from .quote import quote
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
 
 _BLANK = re.compile(r"[ \t]*")
 _GAP = re.compile(r"(?:[ \t\n]|\r\n|#[^\n]*)*")

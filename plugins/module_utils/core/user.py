@@ -5,10 +5,6 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    pass
-
 
 class User(NamedTuple):
     """What pam_limits asks of a user.

@@ -12,7 +12,8 @@ import os
 import re
 import socket
 import time
-from typing import NamedTuple
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
 
 from ..host.daemons import is_daemon
 from ..host.door import connect, read_kernel_file, read_peer
@@ -20,12 +21,6 @@ from ..host.files import read_text
 from ..host.image import is_chroot
 from ..host.process import Process, read_process, read_unit_pids
 from .dockerd_flags import SOCKET_PATH, Flag, parse_flags
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-    from typing import Any
-
 
 DEFAULT_SOCKET = SOCKET_PATH
 _LONGEST = 32 * 2**20

@@ -8,11 +8,12 @@ requirement is met: each thing that had to change is a cause.
 from __future__ import annotations
 
 from ..containers.policy import SHM
-from ..core.cause import Cause
+from ..core.cause import Cause, search
 from ..core.declaration import Declaration
 from ..core.finding import FAIL, PASS, Requirement
 from ..core.remedy import Remedy
-from .daemon_json import Entry, read_entries, read_members, walk_entries
+from ..core.rlimit import Rlimit
+from .daemon_json import Entry, StatedDefault, read_entries, read_members, walk_entries
 from .dockerd_flags import CONFIG_PATH
 from .flags import declare_flag, read_flag_defaults
 from .model import (
@@ -26,20 +27,8 @@ from .model import (
     predict,
 )
 from .obstacles import blame_obstacle
-from .remedies import (
-    choose_limit,
-    cite_statement,
-    count_met,
-    drop_flags,
-    format_pair,
-    state,
-)
+from .remedies import choose_limit, cite_statement, count_met, drop_flags, format_pair, state
 from .site import Pending, Site, Tools
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from ..core.rlimit import Rlimit
-    from .daemon_json import StatedDefault
 
 CODES = {
     "docker-config-not-read": "daemon.json changed after dockerd had started, which reads it then",
@@ -56,31 +45,26 @@ CODES = {
     "docker-shm-not-stated": "nothing states default-shm-size, and /dev/shm has 64 MiB",
 }
 
-_MOST = 12  # Things put right in thought, one after another.
-
 
 def find_docker_causes(wanted: Requirement, world: World, site: Site) -> list[Cause]:
     """Return everything that keeps a new container from a requirement, what comes first first.
 
     There is none where it is foretold to be met, and where what is wrong is not understood.
     """
-    causes: list[Cause] = []
-    for _attempt in range(_MOST):
-        try:
-            found = _find_next(wanted, world, site)
-        except ValueError:  # daemon.json states a key twice: no edit of it is sure.
-            break
-        if found is None:
-            break
-        causes.append(found[0])
-        if found[1] is None:
-            break
-        world = found[1]
-    return causes
+    return search(world, lambda state: _find_next(wanted, state, site))[0]
 
 
 def _find_next(wanted: Requirement, world: World, site: Site) -> tuple[Cause, World | None] | None:
     """Return what is at fault first, and the world with that put right where it is known."""
+    try:
+        return _blame_first(wanted, world, site)
+    except ValueError:  # daemon.json states a key twice: no edit of it is sure.
+        return None
+
+
+def _blame_first(
+    wanted: Requirement, world: World, site: Site
+) -> tuple[Cause, World | None] | None:
     obstacles = find_obstacles(world)
     if obstacles:
         return blame_obstacle(obstacles, world, site)

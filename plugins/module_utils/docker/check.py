@@ -3,13 +3,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from ..containers.findings import judge_container_unknown
 from .read import DockerRead
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from ..core.finding import Finding
     from ..host.look import Look
     from .policy import DockerPolicy

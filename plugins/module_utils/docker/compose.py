@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from ..core.cause import Cause, cite
@@ -10,10 +11,6 @@ from ..core.declaration import Declaration
 from ..core.quote import one_line
 from ..core.remedy import Remedy
 from .compose_file import Line, find_line
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 CODES = {
     "docker-compose-states": "a Compose file gives the container its own limit",

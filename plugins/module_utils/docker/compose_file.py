@@ -8,11 +8,8 @@ where a line could mean something else, so that it gives no line rather than a w
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
 
 _KEY = re.compile(
     r"""("[^"\\]*"|'[^']*'|[A-Za-z0-9_./$<][^\s#:"'{}\[\],&*]*)[ ]*:(?:[ ]+(.*)|)""", re.DOTALL

@@ -8,20 +8,14 @@ Go's ``encoding/json`` without a look at the values, and runc refuses them at ea
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from ..core.declaration import Declaration
-from ..core.json_text import byte_order_mark, find_member, find_members, is_blank, line_of
+from ..core.json_text import Member, byte_order_mark, find_member, find_members, is_blank, line_of
 from ..core.rlimit import RLIMITS, UNLIMITED, Rlimit, format_quantity
 from ..shared_memory.size import DEFAULT_SHM_SIZE, TOO_LARGE, parse_shm_size
-from .dockerd_flags import CONFIG_PATH
-from .version import is_before_23
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
-    from ..core.json_text import Member
+from .dockerd_flags import CONFIG_PATH, is_before_23
 
 ULIMITS_KEY = "default-ulimits"
 SHM_KEY = "default-shm-size"
@@ -166,13 +160,6 @@ def read_shm_size(text: str, member: Member) -> int | None:
     written = text[member.value_start : member.end]
     size = parse_shm_size(written[1:-1]) if written.startswith('"') else None
     return DEFAULT_SHM_SIZE if size == 0 else size
-
-
-def collect_defaults(stated: Iterable[StatedDefault]) -> DockerDefaults:
-    """Return the values alone; of two statements about one thing the last."""
-    limits = {default.name: default.limit for default in stated}
-    size = limits.pop("shm_size", None)
-    return DockerDefaults(limits, size.hard if size else None)
 
 
 def walk_entries(text: str, path: str, members: Iterable[Member]) -> list[Entry]:

@@ -3,47 +3,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import NamedTuple
 
 from ..containers.policy import TASKS
-from ..containers.tasks import split_levels
-from ..core.cause import Outlook
+from ..containers.tasks import Bounds, split_levels
+from ..core.cause import Cause, Outlook
 from ..core.container_owner import own_running
 from ..core.finding import FAIL, UNKNOWN, Finding, Observation, Requirement, judge
 from ..core.rlimit import RLIMITS, UNLIMITED, Rlimit
-from ..host.capabilities import may_lock_memory
-from ..host.look import format_time
-from ..host.process import read_limits, read_start_time
+from ..host.files import read_change
+from ..host.look import Look, format_time
+from ..host.process import may_lock_memory, read_limits, read_start_time
 from ..kernel.host_read import KernelRead
 from ..kernel.sysctl_conf import find_boot_default, find_number
 from ..kernel.sysctl_writes import resolve_sysctl
-from .model import (
-    Parent,
-    World,
-    find_obstacles,
-    find_stated,
-    inherit,
-    inherit_at_start,
-)
+from .model import Parent, World, find_obstacles, find_stated, inherit, inherit_at_start
 from .outlook import Scene, explain_new, explain_start
-from .read import (
-    DockerRead,
-    UnitRead,
-    parse_ulimits,
-    read_change,
-    read_spec_limits,
-    read_unit_stated,
-)
+from .read import DockerRead, UnitRead, parse_ulimits, read_spec_limits, read_unit_stated
 from .site import Pending, Site, Tools
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
-    from ..containers.tasks import Bounds
-    from ..core.cause import Cause
-    from ..host.look import Look
     from ..systemd.tasks import Level
     from .api_read import Container
     from .policy import DockerPolicy

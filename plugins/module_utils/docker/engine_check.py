@@ -4,27 +4,24 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterable, Iterator, Mapping
 
 from ..containers.findings import judge_container, judge_container_unknown
 from ..containers.limits_read import read_container_limits
 from ..containers.policy import SHM, TASKS
 from ..containers.tasks import find_uid, split_levels
-from ..core.finding import FAIL, Observation, Requirement, judge
+from ..core.finding import FAIL, Finding, Observation, Requirement, judge
 from ..core.rlimit import Rlimit
 from ..systemd.tasks import Level
 from ..systemd.tasks_read import read_again
 from ..write.cache import keep_cached, read_cached
-from .api_read import read_containers
+from .api_read import Container, read_containers
 from .diagnose import START, SeenContainer, SeenDocker, explain_docker, find_dead
 from .read import DockerRead
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
-
-    from ..core.finding import Finding
     from ..host.look import Look
-    from .api_read import Container
     from .policy import DockerPolicy
 
 

@@ -3,20 +3,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import partial
+from typing import Any
 
 from ..containers.policy import SHM, TASKS
 from ..containers.tasks import find_uid, split_levels
 from ..core.cause import Link, cite
 from ..core.packed import pack, unpack
 from ..core.rlimit import RLIMITS, format_quantity
-from ..host.look import format_time
+from ..host.look import Look, format_time
 from ..host.owned import ask_owner
 from ..host.process import read_process, read_start_time
 from ..kernel.host_read import KernelRead
 from .api_read import read_containers
 from .compose import find_stated as find_line_of
-from .diagnose import SeenDocker, describe, gather
+from .diagnose import SeenContainer, SeenDocker, describe, gather
 from .engine_check import judge_new, look_at_running
 from .model import find_obstacles, find_stated, predict
 from .policy import DockerPolicy
@@ -25,11 +27,6 @@ from .remedies import cite_statement, format_pair
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from typing import Any
-
-    from ..host.look import Look
-    from .diagnose import SeenContainer
     from .outlook import Scene
     from .rootless_read import RootlessRead
     from .running import Running

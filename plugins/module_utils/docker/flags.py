@@ -4,17 +4,13 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Iterator
 
 from ..core.declaration import Declaration
 from ..core.rlimit import RLIMITS, UNLIMITED, Rlimit, format_quantity
 from ..shared_memory.size import TOO_LARGE, parse_shm_size
 from .daemon_json import Fault, StatedDefault, is_too_low
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
-    from .dockerd_flags import Flag
+from .dockerd_flags import Flag
 
 _NAMES = tuple(name for name in RLIMITS if name != "as")
 _ULIMIT = re.compile(r"([^=]*)=([-+]?[0-9]{1,40})(?::([-+]?[0-9]{1,40}))?", re.DOTALL)

@@ -8,7 +8,7 @@ from ..containers.policy import TASKS
 from ..core.finding import FAIL, UNKNOWN
 from ..core.forecast import Forecast, skip
 from ..host.files import read_bytes
-from ..kernel.tree_read import TreeBoot
+from ..kernel.host_read import TreeBoot
 from .causes import find_docker_causes
 from .daemon_json import decode_daemon_json
 from .dockerd_flags import find_config_path
@@ -18,8 +18,8 @@ from .unit_read import read_dockerd_flags
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from ..host.image import Tree
     from ..host.place import Foretold
-    from ..host.tree import Tree
     from .policy import DockerPolicy
 
 _DOCKERD = ("/usr/bin/dockerd", "/usr/sbin/dockerd", "/usr/local/bin/dockerd")

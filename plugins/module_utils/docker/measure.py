@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import os
 import time
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from urllib.parse import quote
 
 from ..containers.canary import _CODE, build_program
@@ -19,10 +19,6 @@ from ..containers.limits_read import Canary, ContainerLimits, read_container_lim
 from ..host.process import read_process
 from .api_read import DEFAULT_SOCKET, EngineError, ask, exchange
 from .canary_key_read import read_boot_id
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 LABEL = "mlhost.limits.canary"
 

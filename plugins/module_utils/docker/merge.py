@@ -3,13 +3,16 @@
 
 from __future__ import annotations
 
-from ..core.json_text import find_member, find_members, is_blank, remove_member, set_member
-from ..core.rlimit import UNLIMITED
+from collections.abc import Collection, Iterable, Mapping
+
+from ..core.json_text import Member, find_member, find_members, is_blank, remove_member, set_member
+from ..core.rlimit import UNLIMITED, Rlimit
 from ..shared_memory.size import format_shm_size
 from .daemon_json import (
     SHM_KEY,
     ULIMITS_KEY,
     DockerDefaults,
+    Entry,
     find_faults,
     find_type_faults,
     read_entries,
@@ -17,14 +20,6 @@ from .daemon_json import (
     show_value,
     walk_entries,
 )
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping
-
-    from ..core.json_text import Member
-    from ..core.rlimit import Rlimit
-    from .daemon_json import Entry
 
 
 def format_ulimit(item: str, limit: Rlimit) -> dict[str, object]:

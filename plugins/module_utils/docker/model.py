@@ -8,24 +8,19 @@ values are possible, and both are carried along.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from typing import NamedTuple
 
 from ..containers.policy import SHM
-from ..core.finding import FAIL, PASS, UNKNOWN, Observation, judge
+from ..core.declaration import Declaration
+from ..core.finding import FAIL, PASS, UNKNOWN, Observation, Requirement, judge
 from ..core.rlimit import UNLIMITED, Rlimit
 from ..shared_memory.size import DEFAULT_SHM_SIZE
 from .daemon_json import DockerDefaults, StatedDefault, read_defaults
+from .dockerd_flags import Flag
 from .flags import read_flag_defaults
 from .problems import Problem, find_daemon_json_problems
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
-    from ..core.declaration import Declaration
-    from ..core.finding import Requirement
-    from .dockerd_flags import Flag
 
 _SYSTEMD_SOFT = 1024  # Of nofile, where no unit states it (systemd-system.conf(5)).
 _NOTHING = DockerDefaults({})

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import re
 import shlex
+from collections.abc import Iterator, Sequence
 
 from ..containers.policy import SHM
 from ..core.cause import Cause
@@ -17,6 +18,7 @@ from ..core.rlimit import UNLIMITED, Rlimit
 from .daemon_json import SHM_KEY, ULIMITS_KEY, read_members, walk_entries
 from .flags import declare_flag
 from .model import World, find_obstacles
+from .problems import Problem
 from .remedies import (
     Change,
     choose_limit,
@@ -30,12 +32,6 @@ from .remedies import (
     state_in_file,
 )
 from .site import Site
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from .problems import Problem
 
 CODES = {
     "docker-dockerd-refuses": "dockerd does not start with a line of daemon.json or a flag",

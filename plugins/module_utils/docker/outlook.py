@@ -3,24 +3,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from ..core.cause import Cause, Outlook
 from ..core.finding import FAIL, PASS, UNKNOWN, Finding, Requirement
 from ..core.remedy import Remedy
 from ..core.rlimit import Rlimit
-from .model import (
-    World,
-    find_obstacles,
-    foretell,
-    judge_all,
-    predict,
-)
+from .model import World, find_obstacles, foretell, judge_all, predict
 from .site import Pending, Site
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 
 class Scene(NamedTuple):

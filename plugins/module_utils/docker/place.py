@@ -14,14 +14,13 @@ if TYPE_CHECKING:
     from ..core.cause import Link
     from ..core.check_options import Options as CheckOptions
     from ..core.finding import Finding
-    from ..core.keys import Key
+    from ..core.plan import Section
     from ..core.policy import Policy
     from ..core.provision_options import Options as ProvisionOptions
     from ..core.resolved import Query
-    from ..core.section import Section
+    from ..host.image import Tree
     from ..host.look import Look
     from ..host.place import Codes, Foretold
-    from ..host.tree import Tree
     from .policy import DockerPolicy
 
 
@@ -30,6 +29,7 @@ class Docker(Place["DockerPolicy"]):
 
     name = "docker"
     path = "containers.docker"
+    about = "Docker"
     names = (
         "new-container:docker",
         "container:docker/NAME",
@@ -38,12 +38,6 @@ class Docker(Place["DockerPolicy"]):
     )
     is_provisioned = True
     switches = {"docker_restart": Switch("bool", False)}
-
-    def describe_key(self) -> Key:
-        from ..core.keys import Key
-        from .policy import KEYS
-
-        return Key("mapping", "Docker", below=KEYS)
 
     def read_policy(self, raw: object, problems: list[str]) -> DockerPolicy | None:
         from .policy import read_docker

@@ -3,22 +3,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
-from ..containers.policy import (
-    CONTAINER_ITEMS,
-    TASKS,
-    TASKS_KEY,
-    read_container_limits,
-    read_tasks,
-)
+from ..containers.policy import CONTAINER_ITEMS, TASKS, TASKS_KEY, read_container_limits, read_tasks
 from ..core.keys import Key
 from ..core.reader import Limit, read_mapping, read_quantity
 from ..core.rlimit import UNLIMITED
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 KEYS = {
     "limits": Key("limits", "what a container has that states nothing", CONTAINER_ITEMS),

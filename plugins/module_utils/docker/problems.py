@@ -4,15 +4,17 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Collection, Iterable, Iterator
 from typing import NamedTuple
 
 from ..core.declaration import Declaration
-from ..core.json_text import byte_order_mark, find_member, is_blank, line_of
-from ..core.rlimit import UNLIMITED
+from ..core.json_text import Member, byte_order_mark, find_member, is_blank, line_of
+from ..core.rlimit import UNLIMITED, Rlimit
 from ..shared_memory.size import TOO_LARGE
 from .daemon_json import (
     SHM_KEY,
     ULIMITS_KEY,
+    DockerDefaults,
     Entry,
     find_contested,
     find_faults,
@@ -23,18 +25,9 @@ from .daemon_json import (
     show_value,
     walk_entries,
 )
+from .dockerd_flags import Flag, is_before_23
 from .flags import declare_flag, find_flag_problems
 from .merge import format_ulimit
-from .version import is_before_23
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator
-
-    from ..core.json_text import Member
-    from ..core.rlimit import Rlimit
-    from .daemon_json import DockerDefaults
-    from .dockerd_flags import Flag
 
 _MISSPELT = re.compile(r"(default)?[-_]?((u?limits?)|shm[-_]?size)", re.IGNORECASE)
 

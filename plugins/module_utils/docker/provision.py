@@ -3,16 +3,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import partial
 from typing import NamedTuple
 
 from ..containers.limits_read import read_container_limits
 from ..core.finding import judge_limits
+from ..core.plan import Section, SectionPlan
 from ..core.report import format_failures
-from ..core.section import Section
 from ..host.files import read_bytes
 from ..host.process import started_before
-from .api_read import find_daemon, read_containers
+from .api_read import Container, Daemon, find_daemon, read_containers
 from .dockerd_flags import CONFIG_PATH, find_config_path, find_socket
 from .plan import DockerState, plan_docker
 from .record import find_record_path
@@ -21,10 +22,6 @@ from .unit_read import read_dockerd_flags
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from ..core.plan import SectionPlan
-    from .api_read import Container, Daemon
     from .policy import DockerPolicy
 
 FOLDERS = tuple(path.rpartition("/")[0] for path in (CONFIG_PATH, find_record_path(CONFIG_PATH)))

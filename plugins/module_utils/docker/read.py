@@ -6,19 +6,16 @@ from __future__ import annotations
 import json
 import os
 import re
+from collections.abc import Mapping
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ..core.json_text import find_member, find_members
 from ..core.rlimit import RLIMITS, Rlimit
 from ..host.door import find_paths
-from ..host.files import read_bytes, read_text
+from ..host.files import read_bytes, read_change, read_text
 from ..host.process import Process, find_processes, read_process
-from ..systemd.limits import (
-    read_manager_limits,
-    read_unit_limits,
-    resolve_unit_limits,
-)
+from ..systemd.limits import read_manager_limits, read_unit_limits, resolve_unit_limits
 from ..systemd.unit_read import UnitFiles, read_manager_files, read_unit_files
 from .api_read import Daemon, find_daemon, read_live_restore, read_version
 from .canary_key_read import find_containerd
@@ -29,9 +26,6 @@ from .unit_read import read_dockerd_flags
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from typing import Any
-
     from .compose import Compose
 
 _UNIT = "docker.service"
@@ -197,14 +191,6 @@ def find_unit(process: Process) -> str:
     """Return the systemd unit of a process by its cgroup; empty where it is in none."""
     found = re.search(r"/([^/\n]+\.service)(?:/|$)", process.cgroup, re.MULTILINE)
     return found[1] if found else ""
-
-
-def read_change(path: str) -> float:
-    """Return when a file, its mode or its name last changed; 0 where it is absent."""
-    try:
-        return os.stat(path).st_ctime
-    except OSError:
-        return 0.0
 
 
 def read_unit_stated(unit: str, by_people: bool = False, root: str = "/") -> UnitRead:

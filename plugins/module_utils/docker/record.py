@@ -4,18 +4,20 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from ..core.json_text import find_member, find_members, is_blank, remove_member, replace_member
 from ..core.rlimit import Rlimit
-from .daemon_json import SHM_KEY, ULIMITS_KEY, read_entries, read_shm_size, walk_entries
+from .daemon_json import (
+    SHM_KEY,
+    ULIMITS_KEY,
+    DockerDefaults,
+    read_entries,
+    read_shm_size,
+    walk_entries,
+)
 from .merge import find_blocks
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from .daemon_json import DockerDefaults
 
 FOLDER = "/var/lib/mlhost-limits"
 _SHM = "shm_size"

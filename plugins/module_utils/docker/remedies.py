@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import re
 import shlex
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from ..containers.policy import SHM
@@ -28,8 +29,6 @@ from .site import Tools
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-
     from ..core.line_edit import Commands
     from .dockerd_flags import Flag
     from .policy import DockerPolicy

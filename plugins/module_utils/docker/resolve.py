@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from ..core.declaration import Bound
 from ..core.resolved import describe
 from ..core.rlimit import ITEMS
@@ -11,10 +13,6 @@ from .daemon_json import decode_daemon_json, read_defaults
 from .dockerd_flags import find_config_path
 from .flags import read_flag_defaults
 from .unit_read import read_dockerd_flags
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 
 def resolve_docker(root: str) -> Iterator[dict[str, object]]:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from ..core.cause import Cause, Outlook
@@ -11,13 +12,8 @@ from ..core.line_edit import as_user
 from ..core.quote import one_line
 from ..core.remedy import Remedy
 from ..core.rlimit import Rlimit
+from .daemon_json import StatedDefault
 from .remedies import cite_statement, format_pair
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from .daemon_json import StatedDefault
 
 CODES = {
     "docker-rootless-capped": "a user's dockerd can give no container more than it has itself",

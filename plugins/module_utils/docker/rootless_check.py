@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import hashlib
 import subprocess
+from collections.abc import Iterator
 from functools import partial
+from typing import Any
 
 from ..containers.findings import judge_container_unknown
 from ..core.cause import Cause, Outlook
@@ -24,7 +26,7 @@ from ..services.diagnose import explain_container_tasks
 from ..write.cache import keep_entry, pick, read_entry
 from .canary_key_read import read_canary_key
 from .causes import find_docker_causes
-from .daemon_json import read_defaults
+from .daemon_json import StatedDefault, read_defaults
 from .engine_check import CACHE, Cache, check_engine
 from .flags import read_flag_defaults
 from .measure import run_canary
@@ -37,12 +39,8 @@ from .tasks_causes import find_tasks_causes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from typing import Any
-
     from ..host.children import Report
     from ..host.look import Look
-    from .daemon_json import StatedDefault
     from .policy import DockerPolicy
 
 _KINDS = {

@@ -4,11 +4,13 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from functools import cached_property
+from typing import Any
 
 from ..host.door import read_kernel_file
 from ..host.files import LARGEST, read_bytes
-from ..host.process import read_process
+from ..host.process import Process, read_process
 from ..host.users import name_user
 from .api_read import Daemon, find_listener
 from .dockerd_flags import find_config_path, parse_flags
@@ -16,11 +18,7 @@ from .read import DockerRead
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from typing import Any
-
     from ..core.rlimit import Rlimit
-    from ..host.process import Process
     from .compose import Compose
 
 

@@ -7,6 +7,7 @@ the size of /dev/shm is fixed when a container is created.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from ..containers.policy import SHM
@@ -15,16 +16,10 @@ from ..core.finding import FAIL, PASS, UNKNOWN, Finding, Requirement
 from ..core.remedy import Remedy
 from ..core.rlimit import UNLIMITED, Rlimit
 from ..shared_memory.size import format_shm_size
-from .compose import blame_shm, blame_ulimit
+from .compose import Compose, blame_shm, blame_ulimit
 from .model import find_obstacles, foretell, judge_all
 from .outlook import Scene, blame_defaults, blame_world, find_defaults
 from .remedies import choose_limit, format_pair
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from .compose import Compose
 
 CODES = {
     "docker-container-older": "the container started before the limits changed, and keeps its own",

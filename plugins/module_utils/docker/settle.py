@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from ..core.cgroup import find_home
@@ -12,15 +13,9 @@ from ..core.redaction import redact_message
 from ..host.program import last_line, run_program
 from ..host.scratch import make_scratch, remove_scratch
 from ..systemd.unit_read import read_unit_files
-from .api_read import ask
+from .api_read import Daemon, ask
+from .dockerd_flags import Flag
 from .service import UNIT, Service
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from .api_read import Daemon
-    from .dockerd_flags import Flag
 
 _PROGRAMS = ("/usr/bin/dockerd", "/usr/sbin/dockerd", "/usr/local/bin/dockerd")
 _TIME_LIMIT = 120.0

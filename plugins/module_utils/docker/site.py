@@ -3,14 +3,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from ..core.remedy import Remedy
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
     from ..core.declaration import Declaration
     from .dockerd_flags import Flag
     from .model import Parent, UnitLimit

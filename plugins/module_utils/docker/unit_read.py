@@ -4,16 +4,9 @@
 from __future__ import annotations
 
 from ..host.files import read_text
-from ..systemd.unit_file import (
-    parse_environment,
-    parse_environment_file,
-)
+from ..systemd.unit_file import parse_environment, parse_environment_file
 from ..systemd.unit_read import _find_files, read_unit
 from .dockerd_flags import Flag, find_flags
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    pass
 
 
 def read_dockerd_flags(root: str = "/", unit: str = "docker.service") -> list[Flag]:

@@ -19,21 +19,16 @@ import pwd
 import select
 import signal
 import time
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
-from typing import NamedTuple
+from typing import NamedTuple, NoReturn
 
+from ..core.rlimit import Rlimit
 from .cgroup_cage import Cage
 from .children import Report, run_in_children, write_all
 from .door import list_kernel_folder, list_pids, read_kernel_file
 from .own_limits import set_own_limits
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-    from typing import NoReturn
-
-    from ..core.rlimit import Rlimit
 
 _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER, _PR_SET_NO_NEW_PRIVS = 1, 36, 38
 _KEYCTL = {

@@ -10,15 +10,12 @@ import errno
 import os
 import signal
 import time
+from collections.abc import Sequence
 from contextlib import suppress
 
 from .door import list_kernel_folder, read_kernel_file
 from .marks import is_abandoned, make_mark
 from .scratch import LIMITS
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 _TOP = "/sys/fs/cgroup"
 _V1 = ("systemd", "pids", "memory")

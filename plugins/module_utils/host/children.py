@@ -10,12 +10,8 @@ import os
 import select
 import signal
 import time
-from typing import NamedTuple
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from typing import Any, NoReturn
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, NoReturn
 
 _GRACE = 1.0  # Seconds that a killed child gets; one that waits for a dead disk does not end.
 _HANDLED = (signal.SIGALRM, signal.SIGCHLD, signal.SIGHUP, signal.SIGINT, signal.SIGTERM)

@@ -11,12 +11,18 @@ from __future__ import annotations
 import os
 import re
 import stat
+from collections.abc import Sequence
 
-from .door import read_kernel_file
+from .door import read_kernel_file, read_kernel_text
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Sequence
+
+def read_comm(pid: int | str, proc: str = "/proc") -> str:
+    """Return what /proc/PID/comm says, and nothing of a process that has ended."""
+    try:
+        return read_kernel_text(f"{proc}/{pid}/comm").strip()
+    except OSError:
+        return ""
+
 
 _UIDS = re.compile(rb"^Uid:\t0\t0\t0\t0$", re.MULTILINE)
 _DELETED = " (deleted)"

@@ -14,12 +14,9 @@ import socket
 import stat
 import struct
 import time
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import NamedTuple
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 _WALK = os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC
 _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC

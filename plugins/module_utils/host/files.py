@@ -5,12 +5,9 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Callable
 
 from .door import NoFileError, open_file, open_folder, read_handle, read_kernel_file
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 LARGEST = 8 * 2**20
 """Bytes; a configuration file larger than this is a mistake or an attack."""
@@ -119,3 +116,11 @@ def read_os_release(root: str = "/") -> dict[str, str]:
     text = read_text("/etc/os-release", root) or read_text("/usr/lib/os-release", root) or ""
     pairs = (line.split("=", 1) for line in text.splitlines() if "=" in line)
     return {name.strip(): value.strip().strip("\"'") for name, value in pairs}
+
+
+def read_change(path: str) -> float:
+    """Return when a file, its mode or its name last changed; 0 where it is absent."""
+    try:
+        return os.stat(path).st_ctime
+    except OSError:
+        return 0.0

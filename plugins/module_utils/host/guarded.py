@@ -8,14 +8,11 @@ import os
 import select
 import signal
 import time
+from collections.abc import Callable
+from typing import Any, NoReturn
 
 from ..core.quote import one_line
 from ..core.reader import PolicyError
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any, NoReturn
 
 _GRACE = 5.0  # Seconds for a task to take back what it began.
 _LARGEST = 64 * 2**20

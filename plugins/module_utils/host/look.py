@@ -6,16 +6,14 @@ from __future__ import annotations
 import copy
 import os
 import time
+from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from .process import Process, find_processes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
-    from typing import Any
-
     from ..core.rlimit import Rlimit
 
     Promise = tuple[int, str]

@@ -73,10 +73,11 @@ def _read_boot() -> str:
 @lru_cache(maxsize=None)
 def _read_space() -> str:
     """Return what names the pid and time namespaces of this process."""
-    return f"{zlib.crc32(' '.join(map(_read_link, _SPACES)).encode()):08x}"
+    return f"{zlib.crc32(' '.join(map(read_link, _SPACES)).encode()):08x}"
 
 
-def _read_link(path: str) -> str:
+def read_link(path: str) -> str:
+    """Return where a link leads; nothing where it cannot be read."""
     try:
         return os.readlink(path)
     except OSError:

@@ -10,10 +10,6 @@ import stat
 from ..core.folder_states import ABSENT, BROKEN, CLOSED, FOREIGN_LINK, NO_DIRECTORY
 from .users import name_user
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    pass
-
 _MOST_LINKS = 40  # As the kernel's MAXSYMLINKS.
 
 _WALK = os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -79,3 +75,12 @@ def _read_link(link: int, path: str, owner: int, count: int) -> str:
     if count > _MOST_LINKS:
         raise ObstacleError(BROKEN, path, f"{path}: {os.strerror(errno.ELOOP)}")
     return os.readlink("", dir_fd=link)
+
+
+def is_there(folder: int, name: str) -> bool:
+    """Tell whether an open folder has an entry of a name."""
+    try:
+        os.stat(name, dir_fd=folder, follow_symlinks=False)
+    except FileNotFoundError:
+        return False
+    return True

@@ -4,12 +4,9 @@
 from __future__ import annotations
 
 import resource
+from collections.abc import Mapping
 
 from ..core.rlimit import ITEMS, RLIMITS, Rlimit
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 
 def set_own_limits(limits: Mapping[str, Rlimit]) -> None:

@@ -3,16 +3,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 from .as_user import Errand, ask_user, find_person
 from .door import ForeignError
 from .files import LARGEST, read_text
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any
 
 _TIME_LIMIT = 10.0
 

@@ -19,14 +19,13 @@ if TYPE_CHECKING:
     from ..core.check_options import Options as CheckOptions
     from ..core.finding import Finding, Requirement
     from ..core.forecast import Forecast
-    from ..core.keys import Key
+    from ..core.plan import Section
     from ..core.policy import Policy
     from ..core.provision_options import Options as ProvisionOptions
     from ..core.provision_options import Switch
     from ..core.resolved import Query
-    from ..core.section import Section
+    from .image import Tree
     from .look import Look, Promise
-    from .tree import Tree
 
     Foretold = Iterable[tuple[Requirement, Forecast]]
     Codes = Sequence[tuple[str, Mapping[str, str]]]
@@ -48,6 +47,9 @@ class Place(Generic[Asked]):
     path = ""
     """Where a policy speaks of it, such as ``containers.docker``."""
 
+    kind, about = "mapping", ""
+    """What a policy has there, for the reference; the keys are ``KEYS`` of its ``policy.py``."""
+
     names: tuple[str, ...] = ()
     """What ``explain`` accepts; capitals stand for what the host calls its own."""
 
@@ -62,10 +64,6 @@ class Place(Generic[Asked]):
 
     marked_file = ""
     """A file of others in which it leaves a block."""
-
-    def describe_key(self) -> Key:
-        """Return what a policy may have at ``path``, for the reference."""
-        raise NotImplementedError(self.name)
 
     def read_policy(self, _raw: object, _problems: list[str]) -> Asked | None:
         """Return what stands at ``path``, checked; every violation is added to the problems."""
@@ -113,7 +111,7 @@ class Place(Generic[Asked]):
 
     def list_folders(self) -> Iterable[str]:
         """Return the folders in which files may be replaced."""
-        return ()
+        return [os.path.dirname(path) for path in (*self.own_files, self.marked_file) if path]
 
     def prepare(self, policy: Policy, options: ProvisionOptions, nr_open: int | None) -> Section:
         """Return the plan, and how it comes into effect; asked where the place is provisioned.

@@ -1,21 +1,68 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Read limits and identity of running processes from /proc."""
+"""Read limits and identity of running processes from /proc; find the managers of users."""
 
 from __future__ import annotations
 
 import os
+import re
 import time
+from collections.abc import Iterable, Iterator
+from functools import lru_cache
 from typing import NamedTuple
 
 from ..core.proc_limits import parse_proc_limits
-from .door import list_pids, read_kernel_file
+from ..core.rlimit import Rlimit
+from .door import list_pids, read_kernel_file, read_kernel_text
 from .image import is_chroot
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator
+_IPC_LOCK, _SYS_RESOURCE = 14, 24  # Of linux/capability.h.
+_EVERYONE = ["0", "0", "4294967295"]
 
-    from ..core.rlimit import Rlimit
+
+def may_lock_memory(pid: int, proc: str = "/proc") -> bool:
+    """Tell whether a process has CAP_IPC_LOCK, so that memlock does not bind it."""
+    return _has(_IPC_LOCK, str(pid), proc)
+
+
+@lru_cache(maxsize=None)
+def may_raise_limits(proc: str = "/proc") -> bool:
+    """Tell whether sessions that this process opens may raise hard limits.
+
+    Whoever is not root opens none, and those that others open are root's. In a user namespace
+    of its own a process may not, whatever capabilities it has there (``do_prlimit()``).
+    """
+    if os.geteuid() != 0:
+        return True
+    try:
+        own = read_kernel_text(f"{proc}/self/uid_map").split() != _EVERYONE
+    except OSError:
+        own = False
+    return not own and _has(_SYS_RESOURCE, "self", proc)
+
+
+def _has(capability: int, pid: str, proc: str) -> bool:
+    try:
+        text = read_kernel_text(f"{proc}/{pid}/status")
+        found = re.search(r"^CapEff:\s*([0-9a-f]+)", text, re.MULTILINE)
+    except OSError:
+        return False
+    return bool(found and int(found[1], 16) >> capability & 1)
+
+
+_MANAGER = re.compile(r"^[^@]*/user@([0-9]+)\.service/init\.scope$", re.MULTILINE)
+
+
+def find_user_managers(processes: Iterable[Process]) -> dict[int, Process]:
+    """Return the service managers of users that run, by uid.
+
+    A user may make cgroups below the own manager, of any name, and call a process as they like.
+    """
+    found: dict[int, Process] = {}
+    for process in processes:
+        match = _MANAGER.search(process.cgroup)
+        if match and process.comm == "systemd" and process.uid == int(match[1]):
+            found.setdefault(process.uid, process)
+    return found
 
 
 class Process(NamedTuple):

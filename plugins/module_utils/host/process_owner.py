@@ -3,13 +3,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from ..core.process_owner import find_owning_uid
 from .process import Process, read_proc_file, read_process
 from .users import name_user
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 
 def find_owner(process: Process, proc: str = "/proc") -> str:

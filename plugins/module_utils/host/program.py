@@ -3,9 +3,7 @@
 
 from __future__ import annotations
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 NEVER_RAN = -128  # Below every signal, by whose negative number a process that it ended returns.
 

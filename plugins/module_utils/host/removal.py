@@ -11,13 +11,10 @@ import contextlib
 import os
 import re
 import stat
+from collections.abc import Iterator
 from itertools import islice
 
 from .door import read_kernel_text
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 OPEN_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _DEEPEST = 32

@@ -3,18 +3,129 @@
 
 from __future__ import annotations
 
-from ..core.file_origin import find_header
+import os
+import re
+from collections.abc import Iterable, Iterator, Sequence
+
+from ..core.edit import HEADER
 from ..core.quote import one_line
-from .file_origin import CONFFILE, find_packages
-from .files import read_text
+from .door import find_paths, open_file, read_handle
+from .files import read_text, under
+from .program import run_program
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
     from ..core.declaration import Declaration
     from ..core.finding import Finding
     from ..core.plan import SectionPlan
+
+_HEAD = 15  # Lines; a generated file says so at its start.
+_COMMENT = re.compile(r"\s*(?:#|;|//|--|<!--|/\*)\s*(\S.*)")
+_SAYS_WHO = re.compile(
+    r"\b(?:managed|generated|created|maintained|written|controlled|deployed|configured|installed)"
+    r"\b.{0,60}\b(?:by|with|from|using)\s+\w"
+    r"|\bansible[ _]managed\b|\b(?:auto-?generated|system_role:)"
+    r"|\bdo not (?:edit|modify|change|touch)\b|\b(?:changes|edits|modifications)\b.{0,60}"
+    r"\b(?:lost|overwritten|overridden|discarded)\b",
+    re.IGNORECASE,
+)
+_BLOCK = re.compile(r"\s*#\s*(BEGIN|END)\b.*(MANAGED|managed|cloud-init|puppet)")
+
+
+def find_header(text: str, line: int = 0) -> str:
+    """Return ``line N says "…"`` where a file's head, or a block's mark, names who writes it.
+
+    :param line: The number of a line in the file: marks of a block count where it lies inside.
+    """
+    rows = text.splitlines()
+    start = _find_block(rows, line)
+    if start:
+        return _cite(start, rows[start - 1])
+    if text.startswith(HEADER):
+        return ""
+    for number, row in enumerate(rows[:_HEAD], start=1):
+        comment = _COMMENT.match(row)
+        if comment and not _BLOCK.match(row) and _SAYS_WHO.search(comment[1]):
+            return _cite(number, row)
+    return ""
+
+
+def _find_block(rows: list[str], line: int) -> int:
+    """Return the number of the mark that opens the block around a line; 0 where there is none."""
+    start = 0
+    for number, row in enumerate(rows[:line], start=1):
+        mark = _BLOCK.match(row)
+        if mark:
+            start = number if mark[1] == "BEGIN" else 0
+    return start
+
+
+def _cite(number: int, row: str) -> str:
+    return f'line {number} says "{" ".join(row.split())[:100]}"'
+
+
+CONFFILE = "a configuration file of package "
+_DPKG = "/var/lib/dpkg/info"
+_RPM = "/usr/bin/rpm"
+_TIME_LIMIT = 20.0
+_LARGEST = 2**20
+
+
+def find_packages(paths: Iterable[str], root: str = "/", rpm: str = _RPM) -> dict[str, str]:
+    """Return, by path, ``package NAME``, or what part of which package else.
+
+    Files that no package knows are left out, and all are where the package manager is unknown.
+
+    :param root: The tree whose packages are meant.
+    """
+    dpkg = under(_DPKG, root)
+    wanted = {path: _names_of(path) for path in paths}
+    found: dict[str, str] = {}
+    for path, package in _find_in(f"{dpkg}/*.list", wanted, whole_line=True):
+        found.setdefault(path, _describe(path, package))
+    rest = {path: names for path, names in wanted.items() if path not in found}
+    for path, package in _find_in(f"{dpkg}/*.postinst", rest, whole_line=False):
+        found.setdefault(path, f"the installation script of package {package}")
+    if not os.path.isdir(dpkg) and os.access(rpm, os.X_OK):
+        found.update(_ask_rpm(rest, [rpm, "--root", root]))
+    return found
+
+
+def _names_of(path: str) -> list[bytes]:
+    """Return a path as dpkg may know it: some packages still say /lib for /usr/lib."""
+    names = [os.fsencode(path)]
+    if path.startswith("/usr/lib/"):
+        names.append(os.fsencode(path[len("/usr") :]))
+    return names
+
+
+def _find_in(
+    pattern: str, wanted: dict[str, list[bytes]], whole_line: bool
+) -> Iterable[tuple[str, str]]:
+    for file in find_paths(pattern) if wanted else ():
+        try:
+            content = b"\n" + read_handle(open_file(file), _LARGEST, file)
+        except OSError:
+            continue
+        for path, names in wanted.items():
+            marks = [b"\n" + name + b"\n" for name in names] if whole_line else names
+            if any(mark in content for mark in marks):
+                yield path, os.path.basename(file).rpartition(".")[0].partition(":")[0]
+
+
+def _ask_rpm(paths: Iterable[str], rpm: Sequence[str]) -> Iterable[tuple[str, str]]:
+    for path in paths:
+        query = [*rpm, "-qf", "--queryformat", "%{NAME}\\n", path]
+        code, text = run_program(query, _TIME_LIMIT, with_errors=False)
+        if code < 0:
+            return
+        if code == 0:
+            yield path, _describe(path, text.split()[0])
+
+
+def _describe(path: str, package: str) -> str:
+    return f"{CONFFILE}{package}" if path.startswith("/etc/") else f"package {package}"
+
 
 _VENDOR = ("/usr/", "/lib/")
 

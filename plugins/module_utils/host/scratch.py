@@ -11,16 +11,13 @@ from __future__ import annotations
 import contextlib
 import os
 import stat
+from collections.abc import Iterable
 from functools import partial
 from itertools import islice
 from typing import NamedTuple
 
 from .marks import is_abandoned, make_mark
 from .removal import open_own_folder, remove_folder
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 LIMITS, CANARY = "mlhost-limits-", "mlhost-canary-"
 """What the names begin with: of what is measured by files, and of what is measured by programs."""

@@ -12,15 +12,12 @@ from __future__ import annotations
 import contextlib
 import os
 import stat
+from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import islice
 
 from .marks import is_abandoned, make_mark
 from .removal import OPEN_FOLDER, empty_folder, is_same
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 PREFIX = ".mlhost-probe-"
 _MOST_NAMES = 20_000

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
 
 from ..core.declaration import Declaration
@@ -21,10 +22,6 @@ from .tuned_profile import (
     merge_profiles,
     read_reapply,
 )
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
 
 APPLIER = "systemd-sysctl.service"
 

@@ -4,14 +4,11 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from ..core.declaration import Declaration
 from .sysctl_conf import parse_sysctl_number
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
 
 _CALL = re.compile(r"\bsysctl\b[^#;&|]*")
 _LOADS = re.compile(r"\s(?:-[a-oq-z]*p|--load|--system)\b")

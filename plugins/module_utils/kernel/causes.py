@@ -7,13 +7,15 @@ meets the requirement: each thing that had to change is a cause. What is left is
 
 from __future__ import annotations
 
-from ..core.cause import Cause, cite
+from collections.abc import Collection
+from functools import partial
+
+from ..core.cause import Cause, cite, search
 from ..core.declaration import Declaration
 from ..core.finding import FAIL, PASS, UNKNOWN, Requirement
 from ..core.quote import one_line
 from ..core.remedy import Remedy
 from .causes_now import blame_container, blame_running, find_exhaustion
-from .lines import cite_line, compare_lines, find_rivals, find_value, list_lines
 from .lockouts import find_locking_values
 from .model import (
     FILE,
@@ -31,6 +33,10 @@ from .model import (
 from .policy import KernelValue
 from .remedies import (
     Fix,
+    cite_line,
+    compare_lines,
+    find_rivals,
+    find_value,
     fix_by_comment,
     fix_by_line,
     fix_by_loading,
@@ -39,6 +45,7 @@ from .remedies import (
     fix_by_switch,
     fix_by_unmasking,
     fix_script,
+    list_lines,
     locate_file,
 )
 from .sysctl_conf import DROP_IN, parse_sysctl_number
@@ -77,7 +84,6 @@ CODES = {
 }
 
 _MEMORY = ("vm.min_free_kbytes", "vm.nr_hugepages", "vm.overcommit_")
-_MOST = 12  # Things put right in thought, one after another.
 
 
 def find_kernel_causes(wanted: Requirement, facts: KernelFacts) -> list[Cause]:
@@ -85,17 +91,8 @@ def find_kernel_causes(wanted: Requirement, facts: KernelFacts) -> list[Cause]:
     meets_now = judge_value(wanted, facts.running or "") == PASS
     if not meets_now and facts.read_only:
         return [blame_container(wanted)]
-    causes: list[Cause] = []
-    state = facts
-    for _attempt in range(_MOST):
-        status = judge_forecast(wanted, predict_boot(state))
-        if status == PASS or (status == UNKNOWN and meets_now):
-            break
-        found = _find_next(wanted, state)
-        if found is None:
-            break
-        causes.append(found[0])
-        state = found[1]
+    good = (PASS, UNKNOWN) if meets_now else (PASS,)
+    causes, state = search(facts, partial(_find_next, wanted, good))
     if meets_now:
         return causes
     if not causes and judge_forecast(wanted, predict_boot(facts)) == PASS:
@@ -129,9 +126,13 @@ def _find_danger(key: str, value: str, facts: KernelFacts) -> str:
     return next(find_locking_values({key: KernelValue(exact=value)}, facts.use), "")
 
 
-def _find_next(wanted: Requirement, state: KernelFacts) -> tuple[Cause, KernelFacts] | None:
+def _find_next(
+    wanted: Requirement, good: Collection[str], state: KernelFacts
+) -> tuple[Cause, KernelFacts] | None:
     """Return what is at fault first at boot, and the facts with that put right."""
     forecast = predict_boot(state)
+    if judge_forecast(wanted, forecast) in good:
+        return None
     if forecast.kind == LATE:
         return _blame_module(state)
     if forecast.kind == SCRIPT:

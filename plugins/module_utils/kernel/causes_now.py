@@ -9,7 +9,6 @@ from ..core.edit import HEADER
 from ..core.finding import Requirement
 from ..core.quote import one_line
 from ..core.remedy import Remedy
-from .lines import cite_line, compare_lines, find_rivals, find_value, list_lines
 from .model import (
     FILE,
     KernelFacts,
@@ -19,7 +18,15 @@ from .model import (
     predict_boot,
     predict_reload,
 )
-from .remedies import fix_by_comment, locate_file
+from .remedies import (
+    cite_line,
+    compare_lines,
+    find_rivals,
+    find_value,
+    fix_by_comment,
+    list_lines,
+    locate_file,
+)
 
 _NEAR = 0.95
 _GIVEN_AS_THEY_COME = "vm.nr_hugepages"  # The kernel gives as many as it finds memory for.

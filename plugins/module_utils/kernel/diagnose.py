@@ -4,33 +4,20 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator, Mapping, Sequence
 
 from ..core.cause import Link, Outlook, cite
-from ..core.finding import FAIL, PASS, UNKNOWN, Observation, judge
+from ..core.declaration import Declaration
+from ..core.finding import FAIL, PASS, UNKNOWN, Finding, Observation, Requirement, judge
+from ..host.look import Look
+from .boot_read import BootRead
 from .boot_scripts import find_script_writes
 from .host_read import KernelRead
-from .model import (
-    KernelFacts,
-    find_defaults,
-    find_module,
-    find_start,
-    judge_forecast,
-    predict_boot,
-)
-from .policy import require_kernel
+from .model import KernelFacts, find_defaults, find_module, find_start, judge_forecast, predict_boot
+from .policy import KernelValue, require_kernel
 from .read import read_sysctl, sysctl_path
 from .sysctl_conf import parse_sysctl_conf, parse_sysctl_number
 from .sysctl_writes import find_procps
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
-    from ..core.declaration import Declaration
-    from ..core.finding import Finding, Requirement
-    from ..host.look import Look
-    from .boot_read import BootRead
-    from .policy import KernelValue
 
 
 def check_kernel(asked: Mapping[str, KernelValue], look: Look) -> Iterator[Finding]:
@@ -152,7 +139,7 @@ def trace_kernel(key: str, look: Look) -> list[Link]:
 
     :raises ValueError: If this kernel has no such key.
     """
-    from .lines import cite_line, list_read_lines, list_unread_lines
+    from .remedies import cite_line, list_read_lines, list_unread_lines
 
     boot = look.at(KernelRead).boot
     facts = gather_key(key, boot, read_sysctl(key))
@@ -177,6 +164,6 @@ def trace_kernel(key: str, look: Look) -> list[Link]:
 
 
 def _link(name: str, line: Declaration, facts: KernelFacts, look: Look) -> Link:
-    from .lines import cite_line
+    from .remedies import cite_line
 
     return Link(name, str(line.value), cite_line(line, facts), look.find_change(line.path))

@@ -6,10 +6,6 @@ from __future__ import annotations
 from ..host.files import list_folder, read_text
 from .sysctl_conf import SYSCTL_DIRECTORIES
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    pass
-
 
 def read_sysctl_files(root: str = "/") -> dict[str, str]:
     """Return every file in the folders of sysctl.d(5), by path.

@@ -4,12 +4,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from functools import lru_cache
 from itertools import islice
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 _MOST_BRACES, _MOST_PATTERNS = 16, 4096
 _LONGEST, _LONGEST_PART = 4096, 512  # Characters of a path, and of a pattern of one name in it.

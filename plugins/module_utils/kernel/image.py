@@ -3,21 +3,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from ..core.finding import FAIL
 from ..core.forecast import Forecast
 from .causes import find_kernel_causes
 from .diagnose import foretell_key, gather_key
+from .host_read import TreeBoot
 from .model import predict_boot
-from .policy import require_kernel
-from .tree_read import TreeBoot
+from .policy import KernelValue, require_kernel
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
+    from ..host.image import Tree
     from ..host.place import Foretold
-    from ..host.tree import Tree
-    from .policy import KernelValue
 
 
 def foresee_kernel(asked: Mapping[str, KernelValue], tree: Tree) -> Foretold:

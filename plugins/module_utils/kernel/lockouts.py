@@ -6,14 +6,13 @@ Measured on Debian 12; docs/lockouts.md has the figures and what was seen.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from .sysctl_conf import parse_sysctl_number
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
     from .policy import KernelValue
 
 _MIB = 2**20

@@ -8,6 +8,7 @@ units, cron and rc.local run. Each may write over what was there before.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from ..core.declaration import Declaration
@@ -25,8 +26,6 @@ from .tuned_profile import Tuned
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from .boot_scripts import ScriptWrite
     from .lockouts import KernelUse
 

@@ -14,11 +14,10 @@ if TYPE_CHECKING:
     from ..core.cause import Link
     from ..core.check_options import Options as CheckOptions
     from ..core.finding import Finding
-    from ..core.keys import Key
     from ..core.resolved import Query
+    from ..host.image import Tree
     from ..host.look import Look
     from ..host.place import Codes, Foretold
-    from ..host.tree import Tree
     from .policy import KernelValue
 
 
@@ -26,15 +25,10 @@ class Kernel(Place["Mapping[str, KernelValue]"]):
     """``kernel`` of a policy."""
 
     name = path = "kernel"
+    kind, about = "by name", "sysctls by their names"
     names = ("kernel",)
     is_provisioned = True
     switches = {"kernel_file": Switch("path", "/etc/sysctl.d/90-mlhost.conf")}
-
-    def describe_key(self) -> Key:
-        from ..core.keys import Key
-        from .policy import KEYS
-
-        return Key("by name", "sysctls by their names", below=KEYS)
 
     def read_policy(self, raw: object, problems: list[str]) -> Mapping[str, KernelValue] | None:
         from .policy import read_kernel

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from ..core.edit import HEADER
@@ -19,8 +20,6 @@ from .sysctl_writes import find_lowest_nr_open, resolve_sysctl
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
     from ..core.declaration import Bound, Declaration
     from .policy import KernelValue
 

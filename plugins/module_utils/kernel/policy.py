@@ -4,17 +4,13 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from ..core.finding import Requirement
 from ..core.keys import Key
 from ..core.reader import join_names, name_kind, read_quantity, refuse_unknown
 from ..core.rlimit import UNLIMITED
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
 
 SYSCTL = {
     "min": Key("number", "the least value that passes; a lower one is raised"),

@@ -3,15 +3,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from ..core.resolved import describe
 from ..host.files import read_os_release, read_text
 from .files_read import read_sysctl_files
 from .sysctl_conf import SYSCTL_CONF, spell_key
 from .sysctl_writes import SYSTEMD, find_procps, resolve_key
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 
 def resolve_kernel(root: str) -> Iterator[dict[str, object]]:

@@ -5,12 +5,9 @@ from __future__ import annotations
 
 import errno
 import os
+from collections.abc import Iterable
 
 from .read import read_sysctl, sysctl_path
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 _READ_ONLY = (
     "/proc/sys is read-only here, as in a container: set it on the host that runs the container,"

@@ -9,16 +9,13 @@ Sources: ``conf_files_list()``, ``parse_file()`` and ``sysctl_normalize()`` of s
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from functools import lru_cache
 from typing import NamedTuple
 
 from ..core.declaration import Declaration
 from ..core.systemd_text import split_lines
 from .glob_pattern import is_pattern
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 SYSCTL_DIRECTORIES = (
     "/etc/sysctl.d",

@@ -3,14 +3,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+
 from .glob_pattern import expand_braces, is_pattern, matches_path
-from .sysctl_conf import simplify
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from .sysctl_conf import SysctlLine
+from .sysctl_conf import SysctlLine, simplify
 
 _MOST_PATTERNS = 200_000
 _MOST_TESTS = 2_000_000

@@ -7,11 +7,13 @@ Sources: ``apply_all()`` in sysctl.c of systemd; ``write_setting_list()`` and
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
 from ..core.declaration import Bound
 from .sysctl_conf import (
+    SysctlLine,
     find_boot_default,
     find_number,
     order_files,
@@ -22,12 +24,6 @@ from .sysctl_conf import (
     with_slashes,
 )
 from .sysctl_index import Index
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
-    from .sysctl_conf import SysctlLine
 
 
 def _list_writes_of_systemd(index: Index, name: str) -> list[SysctlLine]:

@@ -7,13 +7,10 @@ Sources: ``Loader._load_profile()``, ``Merger._merge_two()`` and plugin_sysctl.p
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from ..core.declaration import Declaration
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
 
 PROFILE_FOLDERS = (
     "/etc/tuned/profiles",

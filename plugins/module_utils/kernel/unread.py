@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from ..core.cause import cite
@@ -11,10 +12,6 @@ from ..core.declaration import Declaration
 from ..core.finding import PASS, Requirement
 from .model import KernelFacts, judge_value, list_boot_files
 from .sysctl_conf import SYSCTL_CONF, SYSCTL_DIRECTORIES, order_files, parse_sysctl_conf
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 LEFT_BEHIND = ("~", ".disabled", ".new", ".off", ".sample", ".swp")
 _PACKAGE = (".dpkg-", ".ucf-", ".rpm")

@@ -3,14 +3,12 @@
 
 from __future__ import annotations
 
-from ..host.comm import read_comm
+from collections.abc import Iterable
+
+from ..host.daemons import read_comm
 from ..host.door import list_pids, read_kernel_text
 from ..host.process import read_limits
 from .lockouts import KernelUse
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 
 def read_kernel_use(nofiles: Iterable[tuple[int, str]] = (), proc: str = "/proc") -> KernelUse:

@@ -3,14 +3,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import lru_cache
 from typing import NamedTuple
 
 from ..core.cgroup import find_home, is_container
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 MOST_GROUPS = 50
 """Pairs of user and unit that are told of; a host may have thousands of units."""

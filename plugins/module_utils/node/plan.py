@@ -4,15 +4,12 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from ..core.edit import HEADER, Edit
 from ..core.plan import SectionPlan
 from .paths import INTERVAL, POLICY
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
 
 FOLDER = "/usr/local/lib/mlhost-limits"
 PROGRAM = f"{FOLDER}/mlhost-limits.pyz"

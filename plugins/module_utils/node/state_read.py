@@ -9,12 +9,10 @@ from __future__ import annotations
 import json
 import os
 import time
-from typing import NamedTuple
+from typing import Any, NamedTuple, Tuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Tuple
-
     Key = Tuple[str, str, str]
 
 FOLDER = "/run/mlhost-limits"

@@ -7,19 +7,15 @@ A host has thousands of processes and this runs every few minutes, so it is writ
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from ..core.proc_limits import parse_proc_limits
+from ..core.rlimit import Rlimit
 from ..host.door import list_kernel_folder, list_pids
 from ..host.process import Process, read_proc_file
 from .load import Load
 from .metrics import Files
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    from ..core.rlimit import Rlimit
 
 _KIB = 1024
 

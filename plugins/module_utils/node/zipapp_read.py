@@ -14,10 +14,7 @@ import marshal
 import os
 import zipfile
 import zlib
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Mapping
+from collections.abc import Mapping
 
 PACKAGE = "mlhost_limits"
 _UNCHECKED = (1).to_bytes(4, "little")

@@ -5,11 +5,12 @@ from __future__ import annotations
 
 import re
 import shlex
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from ..containers.policy import SHM, TASKS
 from ..core.cause import Cause, cite
-from ..core.finding import FAIL, PASS, Observation, judge
+from ..core.finding import FAIL, PASS, Observation, Requirement, judge
 from ..core.line_edit import edit_line, refuse
 from ..core.remedy import Remedy
 from ..core.rlimit import ITEMS, UNLIMITED, Rlimit, format_quantity
@@ -20,6 +21,10 @@ from .containers_conf import (
     TASKS_KEY,
     USERS_MAIN,
     VENDOR,
+    ConfError,
+    Defaults,
+    Stated,
+    Ulimit,
     find_tasks,
     format_entry,
     format_tasks,
@@ -28,11 +33,7 @@ from .containers_conf import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
     from ..core.declaration import Declaration
-    from ..core.finding import Requirement
-    from .containers_conf import ConfError, Defaults, Stated, Ulimit
     from .policy import PodmanPolicy
 
 CODES = {

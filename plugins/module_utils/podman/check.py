@@ -3,13 +3,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from ..containerd.causes import pick
 from ..containers.findings import judge_container, judge_container_unknown
 from ..containers.limits_read import read_container_limits
 from ..containers.policy import TASKS
-from ..containers.read import find_maker, find_running
+from ..containers.read import RunningContainer, find_maker, find_running
 from ..core.container_owner import own_running
 from ..core.finding import FAIL, PASS, UNKNOWN, Finding, Observation, Requirement, judge
 from ..host.users import name_user
@@ -25,9 +26,6 @@ from .spec_read import read_created
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    from ..containers.read import RunningContainer
     from ..core.rlimit import Rlimit
     from ..host.look import Look
     from .policy import PodmanPolicy

@@ -8,6 +8,7 @@ list may ask to be added instead, and then so are all later ones.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from ..containers.policy import CONTAINER_ITEMS
@@ -15,10 +16,6 @@ from ..core.declaration import Declaration
 from ..core.quote import quote
 from ..core.rlimit import UNLIMITED, Rlimit
 from ..core.toml_text import Node, Scalar, TomlError, find_key, read_toml
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 VENDOR = "/usr/share/containers/containers.conf"
 MAIN = "/etc/containers/containers.conf"

@@ -3,31 +3,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
+
 from ..containers.policy import TASKS
 from ..containers.tasks import find_uid, split_levels
-from ..core.cause import Outlook
+from ..core.cause import Cause, Outlook
 from ..core.container_owner import own_running
 from ..core.declaration import Declaration
-from ..core.finding import FAIL, UNKNOWN
-from ..core.rlimit import UNLIMITED
+from ..core.finding import FAIL, UNKNOWN, Finding
+from ..core.rlimit import UNLIMITED, Rlimit
 from ..kernel.host_read import KernelRead
 from ..systemd.read import find_nr_open_at_boot
-from .causes import (
-    PodmanFacts,
-    Unread,
-    find_podman_causes,
-    foresee,
-)
+from .causes import PodmanFacts, Unread, find_podman_causes, foresee
 from .containers_conf import ConfError, find_tasks, find_unread_keys, order_files, read_conf
 from .read import read_conf_files
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
-    from ..core.cause import Cause
-    from ..core.finding import Finding
-    from ..core.rlimit import Rlimit
     from ..host.look import Look
     from ..systemd.tasks import Level
     from .policy import PodmanPolicy

@@ -3,33 +3,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+
 from ..containers.limits_read import read_container_limits
 from ..containers.policy import SHM, TASKS
-from ..containers.read import find_running
+from ..containers.read import RunningContainer, find_running
 from ..containers.tasks import find_uid, split_levels
 from ..core.cause import Link, cite
 from ..core.rlimit import RLIMITS, format_quantity
-from ..host.look import format_time
+from ..host.look import Look, format_time
 from ..host.process import read_limits, read_start_time
 from ..kernel.host_read import KernelRead
 from ..processes.causes import format_pair
+from ..systemd.tasks import Level
 from ..systemd.tasks_read import read_levels
+from .causes import PodmanFacts
 from .check import name_owner, name_running, open_session
 from .containers_conf import DEFAULT_TASKS, TASKS_KEY
 from .diagnose import gather_podman
 from .measure import Caller, run_podman_canary
 from .quadlet_read import find_quadlet
+from .running import Created
 from .spec_read import read_created
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from ..containers.read import RunningContainer
-    from ..host.look import Look
-    from ..systemd.tasks import Level
-    from .causes import PodmanFacts
-    from .running import Created
 
 
 def trace_podman(user: str, item: str, look: Look) -> list[Link]:

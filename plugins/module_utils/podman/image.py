@@ -6,15 +6,15 @@ from __future__ import annotations
 from ..containers.findings import require_container
 from ..core.finding import FAIL, UNKNOWN
 from ..core.forecast import Forecast, skip
-from ..kernel.tree_read import TreeBoot
+from ..kernel.host_read import TreeBoot
 from .causes import PodmanFacts, find_podman_causes, foresee
 from .containers_conf import ConfError, order_files, read_conf
 from .read import read_tree_conf_files
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from ..host.image import Tree
     from ..host.place import Foretold
-    from ..host.tree import Tree
     from .policy import PodmanPolicy
 
 _PODMAN = ("/usr/bin/podman", "/usr/local/bin/podman", "/usr/sbin/podman")

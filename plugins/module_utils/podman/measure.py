@@ -13,8 +13,9 @@ import shutil
 import signal
 import tempfile
 import time
+from collections.abc import Mapping
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ..containers.canary import build_program
 from ..containers.limits_read import Canary, ContainerLimits, read_container_limits
@@ -24,11 +25,6 @@ from ..host.as_user import Errand, ask_user
 from ..host.door import list_pids, read_kernel_file
 from ..host.scratch import CANARY, PROGRAMS
 from .read import find_podman
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from typing import Any
 
 _TIME_LIMIT = 90.0
 _WHOLE_LIMIT = 150.0

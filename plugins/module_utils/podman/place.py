@@ -12,13 +12,12 @@ if TYPE_CHECKING:
     from ..core.cause import Link
     from ..core.check_options import Options as CheckOptions
     from ..core.finding import Finding
-    from ..core.keys import Key
+    from ..core.plan import Section
     from ..core.policy import Policy
     from ..core.provision_options import Options as ProvisionOptions
-    from ..core.section import Section
+    from ..host.image import Tree
     from ..host.look import Look
     from ..host.place import Codes, Foretold
-    from ..host.tree import Tree
     from .policy import PodmanPolicy
 
 _SHARE_OF_A_USER = 0.3  # Of the time limit: the most that one user's container may take of it.
@@ -29,6 +28,7 @@ class Podman(Place["PodmanPolicy"]):
 
     name = "podman"
     path = "containers.podman"
+    about = "Podman"
     names = (
         "new-container:podman",
         "new-container:podman/USER",
@@ -37,12 +37,6 @@ class Podman(Place["PodmanPolicy"]):
     )
     is_provisioned = True
     own_files = ("/etc/containers/containers.conf.d/90-mlhost.conf",)
-
-    def describe_key(self) -> Key:
-        from ..core.keys import Key
-        from .policy import KEYS
-
-        return Key("mapping", "Podman", below=KEYS)
 
     def read_policy(self, raw: object, problems: list[str]) -> PodmanPolicy | None:
         from .policy import read_podman

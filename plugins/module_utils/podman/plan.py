@@ -6,6 +6,7 @@ A drop-in replaces the whole list of limits, so ours repeats what others state f
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from ..core.cause import cite
@@ -19,6 +20,7 @@ from .containers_conf import (
     SHM_KEY,
     TASKS_KEY,
     ConfError,
+    Stated,
     find_tasks,
     format_entry,
     format_tasks,
@@ -29,9 +31,6 @@ from .containers_conf import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
-    from .containers_conf import Stated
     from .policy import PodmanPolicy
 
 

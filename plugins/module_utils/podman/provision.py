@@ -4,12 +4,13 @@
 from __future__ import annotations
 
 import pwd
+from collections.abc import Iterator
 from functools import partial
 
 from ..core.finding import judge_limits
+from ..core.plan import Section, SectionPlan
 from ..core.report import format_failures
 from ..core.rlimit import Rlimit
-from ..core.section import Section
 from ..host.image import is_image
 from ..host.process import find_processes, read_limits
 from ..host.users import read_user
@@ -21,10 +22,7 @@ from .read import find_podman, read_conf_files
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from ..core.edit import Edit
-    from ..core.plan import SectionPlan
     from ..sessions.policy import SessionRule
     from .policy import PodmanPolicy
 

@@ -9,26 +9,23 @@ from __future__ import annotations
 
 import re
 import shlex
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from ..containers.policy import SHM, TASKS
 from ..core.cause import Cause, cite
 from ..core.cgroup import split_rows
 from ..core.declaration import Declaration
-from ..core.finding import PASS, Observation, judge
+from ..core.finding import PASS, Observation, Requirement, judge
 from ..core.line_edit import find_row
 from ..core.remedy import Remedy, replace_line
 from ..core.rlimit import UNLIMITED, Rlimit
-from ..systemd.unit_file import scan_unit
+from ..systemd.unit_file import Setting, Source, scan_unit
 from .causes import choose_pair
 from .containers_conf import format_entry, format_tasks, parse_entry, parse_size
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
-    from ..core.finding import Requirement
-    from ..systemd.unit_file import Setting, Source
     from .policy import PodmanPolicy
 
 CODES = {

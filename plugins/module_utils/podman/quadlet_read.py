@@ -3,16 +3,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import partial
 
 from ..host.files import list_folder, read_text
 from ..host.owned import ask_owner
 from ..systemd.unit_file import Source
 from .quadlet import Quadlet, find_service, find_source, read_quadlet
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 
 def find_quadlet(cgroup: str) -> Quadlet | None:

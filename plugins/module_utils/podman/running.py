@@ -6,24 +6,21 @@ Podman fixes the limits and /dev/shm of a container when it is created; a restar
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from ..containers.policy import SHM
 from ..core.cause import Cause, Outlook
-from ..core.finding import FAIL, Finding, Observation, judge
+from ..core.finding import FAIL, Finding, Observation, Requirement, judge
 from ..core.remedy import Remedy
 from ..core.rlimit import ITEMS, Rlimit, format_quantity
 from .causes import PodmanFacts, find_podman_causes
 from .containers_conf import format_tasks
-from .quadlet import explain_quadlet
+from .quadlet import Quadlet, explain_quadlet
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from ..core.finding import Requirement
     from .policy import PodmanPolicy
-    from .quadlet import Quadlet
 
 CODES = {
     "podman-container-created": "the container keeps what it was created with, restarts included",

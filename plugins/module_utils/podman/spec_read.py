@@ -8,7 +8,7 @@ import os
 from functools import partial
 
 from ..containers.cgroup import read_monitor
-from ..containers.read import read_words
+from ..containers.read import RunningContainer, read_words
 from ..containers.tasks import read_spec_tasks
 from ..core.rlimit import RLIMITS, Rlimit
 from ..host.files import read_bytes
@@ -16,10 +16,6 @@ from ..host.look import format_time
 from ..host.owned import ask_owner
 from ..host.process import read_parent
 from .running import Created
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from ..containers.read import RunningContainer
 
 
 def read_created(one: RunningContainer) -> Created:

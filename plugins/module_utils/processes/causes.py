@@ -7,6 +7,7 @@ A process keeps what it started with. So what the files give is one question, wh
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 from ..core.cause import Cause, cite
@@ -15,25 +16,16 @@ from ..core.finding import Requirement
 from ..core.line_edit import edit_line, find_row
 from ..core.reader import Limit
 from ..core.remedy import Remedy
-from ..core.rlimit import ITEMS, UNLIMITED, Rlimit, format_quantity
-from ..sessions.causes import find_session_causes
+from ..core.rlimit import UNLIMITED, Rlimit
+from ..core.rlimit import format_pair as format_pair
+from ..sessions.causes import SessionFacts, find_session_causes
 from ..systemd.causes import find_unit_causes
 from ..systemd.edits import find_source
-from ..systemd.model import (
-    Pam,
-    UnitFacts,
-    find_asked,
-    predict_start,
-    predict_unit,
-    rank_statements,
-)
+from ..systemd.model import Pam, UnitFacts, find_asked, predict_start, predict_unit, rank_statements
 from ..systemd.want import declare, find_target, is_enough
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
-    from ..sessions.causes import SessionFacts
     from ..sessions.shell_limits import ShellLine
 
     Commands = tuple[tuple[str, ...], ...]
@@ -332,8 +324,3 @@ def finish(causes: Sequence[Cause], commands: Commands, then: str = "") -> tuple
         commands = (*remedy.commands, *commands)
         remedy = remedy._replace(commands=commands, then=then or remedy.then)
     return (*others, last._replace(remedy=remedy))
-
-
-def format_pair(item: str, pair: Rlimit) -> str:
-    """Return two bounds as people read them."""
-    return ":".join(format_quantity(value, ITEMS[item].unit) for value in pair)

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator, Mapping
 from functools import lru_cache
 
 from ..containers.process import blame_container
@@ -12,7 +13,7 @@ from ..core.cgroup import find_home, list_units
 from ..core.finding import FAIL, PASS, Finding, judge_limits
 from ..core.process_owner import MAKER
 from ..host.look import Look
-from ..host.process import read_limits, read_process
+from ..host.process import Process, read_limits, read_process
 from ..host.process_owner import find_owner, name_owners
 from ..host.users import read_user
 from ..systemd.manager_read import show_unit
@@ -23,11 +24,8 @@ from .read import find_ancestors
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
     from ..core.reader import Limit
     from ..core.rlimit import Rlimit
-    from ..host.process import Process
     from .policy import ProcessRule
 
 _MOST = 20

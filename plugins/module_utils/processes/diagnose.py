@@ -3,21 +3,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
 from ..core.cause import Outlook
 from ..core.cgroup import find_home
-from ..core.finding import FAIL, PASS, UNKNOWN, Observation, judge
+from ..core.finding import FAIL, PASS, UNKNOWN, Finding, Observation, Requirement, judge
+from ..core.rlimit import Rlimit
+from ..systemd.read import Seen, World
+from .causes import Verdict
 from .logins_read import find_job, find_login, judge_login
 from .read import find_ancestors
 from .units_diagnose import judge_unit, judge_user_unit
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from ..core.finding import Finding, Requirement
-    from ..core.rlimit import Rlimit
-    from ..systemd.read import Seen, World
-    from .causes import Verdict
 
 
 def explain_process(seen: Seen, world: World) -> list[Finding]:
@@ -114,5 +110,4 @@ def tell(
 def _foretell(wanted: Requirement, pair: Rlimit | None) -> str:
     if pair is None:
         return UNKNOWN
-    value = pair.soft if wanted.bound == "soft" else pair.hard
-    return judge(wanted, Observation(value, "")).status
+    return judge(wanted, Observation(wanted.pick(pair), "")).status

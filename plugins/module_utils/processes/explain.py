@@ -4,30 +4,23 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 
 from ..containers.read import find_place
 from ..core.cause import Link, cite
-from ..core.cgroup import find_home
-from ..host.look import format_time
+from ..core.cgroup import Home, find_home
+from ..host.look import Look, format_time
 from ..host.process import read_limits, read_process, read_start_time
 from ..sessions.diagnose import trace_session
 from ..systemd.causes import list_slips
+from ..systemd.limits import Statement
 from ..systemd.manager_read import show_unit
-from ..systemd.model import predict_unit, rank_statements
+from ..systemd.model import UnitFacts, predict_unit, rank_statements
 from ..systemd.read import World, gather_unit, gather_user_unit
 from ..systemd.want import declare
 from .causes import format_pair
 from .logins_read import find_job, find_login
 from .read import find_ancestors
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from ..core.cgroup import Home
-    from ..host.look import Look
-    from ..systemd.limits import Statement
-    from ..systemd.model import UnitFacts
 
 
 def trace_unit(unit: str, item: str, look: Look) -> list[Link]:

@@ -3,40 +3,32 @@
 
 from __future__ import annotations
 
-import os
+from collections.abc import Sequence
 from typing import NamedTuple
 
+from ..core.cause import Cause
+from ..core.declaration import Declaration
 from ..core.finding import Requirement
-from ..host.look import format_time
-from ..host.process import read_limits, read_process, read_start_time
+from ..core.reader import Limit
+from ..core.rlimit import Rlimit
+from ..host.files import read_change
+from ..host.look import Look, format_time
+from ..host.process import Process, read_limits, read_process, read_start_time
 from ..host.users import name_user, read_user
 from ..sessions.base_read import find_login_daemon
-from ..sessions.causes import predict_session
+from ..sessions.causes import SessionFacts, predict_session
 from ..sessions.diagnose import find_home, gather_session
 from ..sessions.host_read import SessionsRead
+from ..sessions.measure import SessionResult
 from ..sessions.pam_limits import LIMITS_D
 from ..sessions.shell_causes import find_shell_causes
+from ..sessions.shell_limits import ShellLine
 from ..sessions.shell_limits_measure import measure_shells
-from ..systemd.read import find_nr_open_at_boot
+from ..systemd.read import Seen, World, find_nr_open_at_boot
 from ..systemd.want import is_enough
 from .causes import Moment, Verdict, find_both_causes, finish
 from .old_session_causes import Login, Server, find_login_cause, raise_login
 from .read import find_main, find_terminal_server, read_login
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from ..core.cause import Cause
-    from ..core.declaration import Declaration
-    from ..core.reader import Limit
-    from ..core.rlimit import Rlimit
-    from ..host.look import Look
-    from ..host.process import Process
-    from ..sessions.causes import SessionFacts
-    from ..sessions.measure import SessionResult
-    from ..sessions.shell_limits import ShellLine
-    from ..systemd.read import Seen, World
 
 _DAEMONS = {
     "ssh.service": "sshd",
@@ -164,7 +156,7 @@ def _read_login(
     what, changed = _find_change(way.service, way.opened, look)
     line = _find_newer_line(item, seen, facts, way.opened)
     if line:
-        changed = _read_change(line.path)
+        changed = read_change(line.path)
     server = find_terminal_server(seen.process, ancestors)
     return Login(
         seen.process.pid,
@@ -191,7 +183,7 @@ def _find_newer_line(
     bound = "hard" if soft is None or seen.limits[item].soft >= soft else "soft"
     found = facts.resolution.bounds.get((item, bound))
     line = found.winner if found else None
-    return line if line and _read_change(line.path) > opened else None
+    return line if line and read_change(line.path) > opened else None
 
 
 def _find_change(service: str, opened: float, look: Look) -> tuple[str, float]:
@@ -206,12 +198,5 @@ def _find_change(service: str, opened: float, look: Look) -> tuple[str, float]:
 def find_session_change(look: Look, since: float) -> tuple[str, float]:
     """Return which file that decides sessions changed last, and when; nothing before a time."""
     paths = [*look.at(SessionsRead).limits_files, LIMITS_D, *look.at(SessionsRead).pam_files]
-    changed, path = max((_read_change(one), one) for one in paths)
+    changed, path = max((read_change(one), one) for one in paths)
     return (path, changed) if changed > since else ("", 0.0)
-
-
-def _read_change(path: str) -> float:
-    try:
-        return os.stat(path).st_ctime
-    except OSError:
-        return 0.0

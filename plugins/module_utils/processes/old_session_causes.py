@@ -7,6 +7,7 @@ tmux and screen, a user's lingering service manager, a connection that Ansible h
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from ..core.cause import Cause, cite
@@ -16,8 +17,6 @@ from .causes import Moment, format_pair, raise_in_place
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from ..core.declaration import Declaration
     from ..core.reader import Limit
     from ..core.rlimit import Rlimit

@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from ..core.cause import Link
     from ..core.check_options import Options as CheckOptions
     from ..core.finding import Finding
-    from ..core.keys import Key
     from ..host.look import Look
     from ..host.place import Codes
     from .policy import ProcessRule
@@ -26,13 +25,8 @@ class Processes(Place["tuple[ProcessRule, ...]"]):
     """``processes`` of a policy."""
 
     name = path = "processes"
+    kind, about = "list", "running processes; only checked"
     names = ("process:PID",)
-
-    def describe_key(self) -> Key:
-        from ..core.keys import Key
-        from .policy import KEYS
-
-        return Key("list", "running processes; only checked", below=KEYS)
 
     def read_policy(self, raw: object, problems: list[str]) -> tuple[ProcessRule, ...] | None:
         from .policy import read_processes

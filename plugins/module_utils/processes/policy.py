@@ -3,15 +3,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from ..core.keys import Key
 from ..core.reader import Limit, join_names, read_entries, read_stated
 from ..core.rlimit import RLIMITS
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 KEYS = {
     "user": Key("one of three", "processes of this user"),

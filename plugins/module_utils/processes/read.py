@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import NamedTuple
 
@@ -15,10 +16,6 @@ from ..host.owned import ask_owner, read_as_owner
 from ..host.process import Process, read_parent, read_process
 from ..sessions.shell_limits import ShellLine, find_shell_limits
 from ..systemd.unit_file import Setting, split_words
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
 
 _INTERPRETERS = re.compile(r"(python|perl|ruby|php|bash|dash|sh|zsh)[0-9.]*")
 _CALLS = re.compile(rb"setrlimit|prlimit")

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import pwd
+from collections.abc import Callable
 from typing import NamedTuple
 
 from ..core.line_edit import as_user
@@ -14,6 +15,8 @@ from ..host.process import read_limits, read_start_time
 from ..systemd.causes import find_unit_causes
 from ..systemd.model import UnitFacts, find_user_defaults, outlive_boot, predict_unit
 from ..systemd.read import (
+    Seen,
+    World,
     gather_user_default,
     gather_user_unit,
     list_unit_directories,
@@ -22,15 +25,7 @@ from ..systemd.read import (
 from ..systemd.sources_read import find_change
 from ..systemd.unit_file import merge_units
 from ..systemd.want import is_enough
-from .causes import (
-    Moment,
-    Run,
-    Verdict,
-    explain_run,
-    find_start_causes,
-    finish,
-    format_pair,
-)
+from .causes import Moment, Run, Verdict, explain_run, find_start_causes, finish, format_pair
 from .logins_read import find_session_change
 from .new_services import explain_new
 from .old_session_causes import START_AGAIN, blame_user_manager
@@ -38,9 +33,6 @@ from .read import can_set_limits, find_ancestors, find_main, find_starters
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from ..systemd.read import Seen, World
     from .causes import Commands
 
 _RELOAD: Commands = (("systemctl", "daemon-reload"),)

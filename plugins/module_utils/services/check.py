@@ -3,15 +3,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Tuple
+
 from ..core.finding import FAIL, PASS, Finding, Observation, Requirement, judge, judge_limits
-from ..host.process import read_limits
+from ..host.process import Process, find_user_managers, read_limits
 from ..host.process_owner import find_owner
-from ..host.user_managers import find_user_managers
 from ..host.users import name_user
 from ..processes.causes import format_pair
 from ..processes.diagnose import explain_process, explain_representative
 from ..systemd.read import Seen, World
-from ..systemd.tasks import cut_levels
+from ..systemd.tasks import Level, cut_levels
 from ..systemd.tasks_read import read_levels
 from ..systemd.unit_read import read_unit_files
 from .diagnose import (
@@ -23,19 +25,13 @@ from .diagnose import (
     own_tasks,
 )
 from .measure import NewService, start_service
-from .policy import TASKS, find_rule
+from .policy import TASKS, ServicesPolicy, UnitRule, find_rule
 from .read import find_owned, is_template
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-    from typing import Tuple
-
     from ..core.rlimit import Rlimit
     from ..host.look import Look
-    from ..host.process import Process
-    from ..systemd.tasks import Level
-    from .policy import ServicesPolicy, UnitRule
 
     Told = Tuple[Finding, Seen]
 

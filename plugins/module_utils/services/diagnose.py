@@ -3,9 +3,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
 from ..containers.tasks import find_uid
-from ..core.cause import Outlook
-from ..core.finding import FAIL, UNKNOWN, Observation, judge
+from ..core.cause import Cause, Outlook
+from ..core.finding import FAIL, UNKNOWN, Finding, Observation, judge
 from ..host.users import name_user
 from ..processes.causes import Verdict
 from ..processes.diagnose import own, tell
@@ -16,6 +18,8 @@ from ..systemd.read import (
     NEW_SERVICE,
     USER_CONF,
     USER_FOLDER,
+    Seen,
+    World,
     foresee_boot,
     gather_default,
     read_user_sources,
@@ -27,14 +31,9 @@ from .tasks_causes import TasksLevel, find_tasks_causes, outlive, predict_all
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from ..core.cause import Cause
-    from ..core.finding import Finding
     from ..core.reader import Limit
     from ..core.rlimit import Rlimit
     from ..processes.causes import Commands
-    from ..systemd.read import Seen, World
     from ..systemd.tasks import Level
 
 RELOAD: Commands = (("systemctl", "daemon-reload"),)

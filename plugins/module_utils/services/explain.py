@@ -4,30 +4,23 @@
 from __future__ import annotations
 
 import pwd
+from collections.abc import Iterator, Sequence
 
 from ..core.cause import Link, cite
 from ..core.rlimit import RLIMITS, format_quantity
-from ..host.process import read_limits
-from ..host.user_managers import find_user_managers
+from ..host.look import Look
+from ..host.process import find_user_managers, read_limits
 from ..processes.causes import format_pair
 from ..processes.explain import trace_files, trace_one
 from ..systemd.read import gather_default, gather_user_default
-from ..systemd.tasks import cut_levels
+from ..systemd.tasks import Level, cut_levels
 from ..systemd.tasks_read import read_levels
 from .diagnose import gather_levels
 from .measure import start_service
 from .policy import TASKS
 from .read import find_owned, read_most_tasks
-from .tasks_causes import predict_level
+from .tasks_causes import TasksLevel, predict_level
 from .tasks_max import find_default, read_default_tasks, read_unit_tasks
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from ..host.look import Look
-    from ..systemd.tasks import Level
-    from .tasks_causes import TasksLevel
 
 NEW = "new-service:"
 _SYSTEM = "system"

@@ -3,26 +3,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
+
 from ..core.cgroup import find_home
 from ..core.finding import judge_limits
 from ..core.report import format_failures
-from ..host.process import find_processes, read_limits
-from ..host.user_managers import find_user_managers
+from ..host.process import Process, find_processes, find_user_managers, read_limits
 from ..systemd.limits import read_unit_limits
 from ..systemd.read import read_user_sources
 from ..systemd.unit_read import read_unit_files
 from ..systemd.want import is_enough
-from .policy import find_rule
+from .policy import ServicesPolicy, find_rule
 from .read import find_owned, pick_oldest
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
     from ..core.reader import Limit
-    from ..host.process import Process
     from ..systemd.unit_file import Source
-    from .policy import ServicesPolicy
 
     Limits = Mapping[str, Limit]
 

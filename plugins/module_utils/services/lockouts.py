@@ -4,17 +4,12 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
 from ..core.reader import Limit
 from ..core.rlimit import ITEMS, UNLIMITED, format_quantity
 from ..sessions.lockouts import FLOORS
-from .policy import TASKS
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from .policy import ServicesPolicy, UnitRule
+from .policy import TASKS, ServicesPolicy, UnitRule
 
 LEAST_TASKS = 64
 _BEHIND_LOGINS = re.compile(

@@ -6,20 +6,16 @@ from __future__ import annotations
 import os
 import re
 import time
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
+from ..core.rlimit import Rlimit
 from ..host.as_user import Errand, find_person, run_as_user
 from ..host.image import is_booted
 from ..host.process import Process, read_limits, read_process
 from ..host.program import NEVER_RAN, last_line, run_program
 from ..systemd.tasks import Level
 from ..systemd.tasks_read import read_levels
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from ..core.rlimit import Rlimit
 
 UNIT = "mlhost-canary-{}.service"
 _TIME_LIMIT = 20.0

@@ -14,14 +14,13 @@ if TYPE_CHECKING:
     from ..core.cause import Link
     from ..core.check_options import Options as CheckOptions
     from ..core.finding import Finding
-    from ..core.keys import Key
+    from ..core.plan import Section
     from ..core.policy import Policy
     from ..core.provision_options import Options as ProvisionOptions
     from ..core.resolved import Query
-    from ..core.section import Section
+    from ..host.image import Tree
     from ..host.look import Look
     from ..host.place import Codes, Foretold
-    from ..host.tree import Tree
     from .policy import ServicesPolicy
 
 
@@ -29,15 +28,10 @@ class Services(Place["ServicesPolicy"]):
     """``services`` of a policy."""
 
     name = path = "services"
+    about = "systemd's services and user managers"
     names = ("service:UNIT", "new-service:system", "new-service:USER")
     is_provisioned = True
     switches = {"services_restart": Switch("list", [])}
-
-    def describe_key(self) -> Key:
-        from ..core.keys import Key
-        from .policy import KEYS
-
-        return Key("mapping", "systemd's services and user managers", below=KEYS)
 
     def read_policy(self, raw: object, problems: list[str]) -> ServicesPolicy | None:
         from .policy import read_services

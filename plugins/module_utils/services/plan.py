@@ -3,11 +3,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from ..core.declaration import Declaration
 from ..core.edit import HEADER, Edit
 from ..core.plan import SectionPlan, Shortfall, neutralise_all, plan_edits, restore_all
+from ..core.reader import Limit
 from ..core.rlimit import UNLIMITED, Rlimit
 from ..systemd.limits import MANAGER, read_manager_limits, read_unit_limits
 from ..systemd.model import Files
@@ -20,12 +22,6 @@ from .logind_conf import LOGIND, read_remove_ipc
 from .policy import TASKS, ServicesPolicy, UnitRule, find_rule
 from .tasks_max import KEY as TASKS_MAX
 from .tasks_max import MOST, read_default_tasks, read_unit_tasks, resolve_tasks
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    from ..core.reader import Limit
 
 NAME = "90-mlhost.conf"
 TOP = "/etc/systemd"

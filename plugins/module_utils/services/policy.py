@@ -4,24 +4,14 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from ..core.keys import Key
 from ..core.quote import quote
-from ..core.reader import (
-    Limit,
-    name_kind,
-    read_limits,
-    read_mapping,
-    read_quantity,
-    refuse_unknown,
-)
+from ..core.reader import Limit, name_kind, read_limits, read_mapping, read_quantity, refuse_unknown
 from ..core.rlimit import RLIMITS, UNLIMITED
 from ..systemd.unit_file import list_wider_names
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 TASKS = "tasks"
 """The one item beside the limits of processes: how many tasks the cgroup of a unit may hold."""

@@ -5,51 +5,28 @@ from __future__ import annotations
 
 import os
 import pwd
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import NamedTuple
 
-from ..core.plan import SectionPlan
-from ..core.section import Section
+from ..core.plan import Section, SectionPlan
+from ..core.rlimit import Rlimit
 from ..host.image import is_booted
 from ..host.look import Look
-from ..host.process import find_processes, read_limits, read_start_time
-from ..host.user_managers import find_user_managers
+from ..host.process import Process, find_processes, find_user_managers, read_limits, read_start_time
 from ..host.users import find_connecting_user
 from ..systemd.limits import MANAGER
 from ..systemd.manager_read import read_loaded_at, show_unit
-from ..systemd.model import find_asked, predict_unit
+from ..systemd.model import UnitFacts, find_asked, predict_unit
 from ..systemd.read import gather_unit
 from ..systemd.restarts import find_refusals, order_restarts
 from ..systemd.sources_read import find_change
 from ..systemd.want import is_enough
 from .leftovers_read import find_old_managers, find_old_services
 from .logind_conf import LOGIND
-from .plan import (
-    USER_CONF,
-    ServicesState,
-    apply_texts,
-    find_target,
-    is_ours,
-    plan_services,
-)
-from .policy import find_rule
-from .read import (
-    find_own_unit,
-    find_owned,
-    pick_oldest,
-    read_editable,
-    read_most_tasks,
-    read_owner,
-)
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
-
-    from ..core.rlimit import Rlimit
-    from ..host.process import Process
-    from ..systemd.model import UnitFacts
-    from .policy import ServicesPolicy, UnitRule
+from .plan import USER_CONF, ServicesState, apply_texts, find_target, is_ours, plan_services
+from .policy import ServicesPolicy, UnitRule, find_rule
+from .read import find_own_unit, find_owned, pick_oldest, read_editable, read_most_tasks, read_owner
 
 _NOT_BOOTED = "systemd does not run here, so services get this from the first boot on"
 

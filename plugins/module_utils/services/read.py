@@ -4,11 +4,12 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable, Iterator, Sequence
 
 from ..core.cgroup import find_home, list_units
 from ..host.files import list_folder, read_text
 from ..host.image import is_image
-from ..host.process import read_process
+from ..host.process import Process, read_process
 from ..kernel.read import read_sysctl
 from ..systemd.limits import MANAGER
 from ..systemd.model import Files
@@ -18,12 +19,6 @@ from ..systemd.unit_read import find_unit_names, read_manager_files
 from .logind_conf import LOGIND
 from .plan import TOP, UNITS, USER_CONF
 from .tasks_max import MOST
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-
-    from ..host.process import Process
 
 _BASES = (UNITS, "/etc/systemd/system.control")
 

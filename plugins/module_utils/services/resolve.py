@@ -3,8 +3,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from ..core.declaration import Bound
-from ..core.resolved import describe
+from ..core.resolved import Query, describe
 from ..core.rlimit import ITEMS
 from ..systemd.limits import (
     MANAGER,
@@ -22,12 +24,6 @@ from .logind_conf import LOGIND, read_remove_ipc
 from .plan import USER_CONF
 from .policy import TASKS
 from .tasks_max import read_default_tasks, read_unit_tasks
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from ..core.resolved import Query
 
 
 def resolve_services(root: str, query: Query) -> Iterator[dict[str, object]]:

@@ -5,12 +5,9 @@ from __future__ import annotations
 
 import re
 import time
+from collections.abc import Sequence
 
 from .measure import run_systemd
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 _TIME_LIMIT = 120.0
 _SETTLED = 2.0  # Seconds: a service that ends because of its limits does so at once.

@@ -6,6 +6,7 @@ A task counts in the cgroup of its unit and in those of all slices above it, so 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from ..core.cause import Cause, cite
@@ -26,8 +27,6 @@ from .tasks_max import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from ..core.declaration import Declaration
 
     Commands = tuple[tuple[str, ...], ...]

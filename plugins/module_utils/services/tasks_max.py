@@ -7,18 +7,17 @@ Sources: ``config_parse_tasks_max()``, ``unit_init()`` and ``system_tasks_max()`
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Sequence
 
 from ..core.declaration import Declaration
+from ..core.quote import decode
 from ..core.rlimit import UNLIMITED
-from ..systemd.unit_file import order_dropins, scan_unit
+from ..systemd.unit_file import Setting, Source, order_dropins, scan_unit
 from ..systemd.values import parse_count
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
     from ..systemd.model import Files
-    from ..systemd.unit_file import Setting, Source
 
 KEY, DEFAULT_KEY = "TasksMax", "DefaultTasksMax"
 SECTIONS = {
@@ -85,7 +84,7 @@ def resolve_tasks(value: str, highest: int) -> int | None:
         return None
     if value == "infinity":
         return UNLIMITED
-    share = _SHARE.fullmatch(_decode(value))
+    share = _SHARE.fullmatch(decode(value))
     if share:
         per = {"%": 100, "\u2030": 1000, "\u2031": 10000}[share[3]]
         places = share[2] or ""
@@ -97,13 +96,6 @@ def resolve_tasks(value: str, highest: int) -> int | None:
     if not 0 < number < UNLIMITED:
         raise ValueError(f"{value} is no number of tasks")
     return number
-
-
-def _decode(value: str) -> str:
-    try:
-        return value.encode("latin-1").decode("utf-8")
-    except UnicodeError:
-        return value
 
 
 def find_default(highest: int) -> int:

@@ -6,21 +6,16 @@ from __future__ import annotations
 import glob
 import os
 import re
+from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from ..core.declaration import Declaration
-from ..host.comm import read_comm
-from ..host.daemons import is_daemon, is_roots
+from ..core.rlimit import Rlimit
+from ..host.daemons import is_daemon, is_roots, read_comm
 from ..host.door import find_paths, list_pids, open_file, read_handle, read_kernel_file
 from ..host.files import read_text, under
 from ..host.process import read_limits, read_parent, read_unit_pids
 from .sshd_config import MAIN_FILE, find_includes, find_use_pam
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    from ..core.rlimit import Rlimit
 
 _PID_FILES = {
     "sshd": "/run/sshd.pid",

@@ -7,15 +7,16 @@ requirement is met: each thing that had to change is a cause.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import NamedTuple
 
-from ..core.cause import Cause, cite
+from ..core.cause import Cause, cite, search
 from ..core.declaration import Bound, Declaration
 from ..core.finding import Requirement
 from ..core.line_edit import edit_line
 from ..core.reader import Limit
 from ..core.remedy import Remedy, append_line, comment_out, replace_line
-from ..core.rlimit import ITEMS, UNLIMITED, Rlimit, format_quantity
+from ..core.rlimit import ITEMS, UNLIMITED, Rlimit, format_pair, format_quantity
 from ..core.user import User
 from .limits_conf import LimitsLine, format_limits, parse_limits_conf, parse_value
 from .model import Start, find_baseline, find_wanted, is_taken, predict_limits
@@ -48,7 +49,6 @@ _RELOGIN = "log in again"
 _SITE_FILE = "/etc/security/limits.d/95-site.conf"
 _RANKS = {0: "user", 1: "group", 4: "wildcard"}
 _LARGEST_NR_OPEN = 2147483584  # What the kernel takes for fs.nr_open (sysctl_nr_open_max).
-_MOST = 12  # Things put right in thought, one after another.
 
 
 class SessionFacts(NamedTuple):
@@ -85,30 +85,17 @@ def find_session_causes(wanted: Requirement, facts: SessionFacts) -> list[Cause]
 
     There is none where the session is predicted to meet it.
     """
-    causes: list[Cause] = []
-    for _attempt in range(_MOST):
-        if _meets(wanted, predict_session(facts)):
-            break
-        found = _find_next(wanted, facts)
-        if found is None:
-            break
-        cause, facts = found
-        causes.append(cause)
-    return causes
+    return search(facts, partial(_find_next, wanted))[0]
 
 
 def _meets(wanted: Requirement, limits: dict[str, Rlimit]) -> bool:
-    pair = limits[wanted.item]
-    return _is_enough(wanted, pair.soft if wanted.bound == "soft" else pair.hard)
-
-
-def _is_enough(wanted: Requirement, value: int | str) -> bool:
-    low, high = wanted.minimum, wanted.maximum
-    return (low is None or int(value) >= low) and (high is None or int(value) <= high)
+    return wanted.is_met_by(wanted.pick(limits[wanted.item]))
 
 
 def _find_next(wanted: Requirement, facts: SessionFacts) -> tuple[Cause, SessionFacts] | None:
     """Return what is at fault first, and the facts with that put right."""
+    if _meets(wanted, predict_session(facts)):
+        return None
     if facts.hindrances:
         return facts.hindrances[0].cause, facts._replace(hindrances=facts.hindrances[1:])
     resolution, start = facts.resolution, facts.start
@@ -122,7 +109,7 @@ def _find_next(wanted: Requirement, facts: SessionFacts) -> tuple[Cause, Session
     bound = resolution.bounds.get((wanted.item, wanted.bound))
     if bound is None:
         return _blame_silence(wanted, facts)
-    if not _is_enough(wanted, bound.winner.value):
+    if not wanted.is_met_by(int(bound.winner.value)):
         return _blame_winner(wanted, bound, facts)
     hard = resolution.bounds.get((wanted.item, "hard"))
     return _blame_clamp(wanted, bound, hard, facts)
@@ -142,7 +129,7 @@ def _blame_nr_open(
     if bound is None:
         return None
     line, nr_open = bound.winner, facts.start.nr_open
-    kept = _format_pair(wanted.item, facts.start.inherited[wanted.item])
+    kept = format_pair(wanted.item, facts.start.inherited[wanted.item])
     text = (
         f"{cite(line)} asks for more than fs.nr_open, {nr_open}: the kernel refuses it, and the"
         f" session keeps {kept}"
@@ -165,7 +152,7 @@ def _blame_capability(
     """Blame that nobody here may raise a hard limit, whatever the files say."""
     bound = resolution.bounds.get((item, "hard"))
     who = cite(bound.winner) if bound else "what process 1 has"
-    kept = _format_pair(item, facts.start.inherited[item])
+    kept = format_pair(item, facts.start.inherited[item])
     text = (
         f"{who} is above the hard limit, which nobody without CAP_SYS_RESOURCE may raise: the"
         f" kernel refuses it, and the session keeps {kept}"
@@ -185,7 +172,7 @@ def _blame_winner(
 ) -> tuple[Cause, SessionFacts]:
     """Blame the line that counts, which does not state enough."""
     line = bound.winner
-    rivals = tuple(one for one in bound.shadowed if _is_enough(wanted, one.value))
+    rivals = tuple(one for one in bound.shadowed if wanted.is_met_by(int(one.value)))
     if not rivals:
         low = wanted.minimum is not None and int(line.value) < wanted.minimum
         text = f"{cite(line)} states too {'little' if low else 'much'}"
@@ -227,7 +214,7 @@ def _blame_clamp(
         return _state("pam-soft-alone", text, wanted._replace(bound="hard"), facts, bound.winner)
     line = hard.winner
     text = f"{cite(line)} takes the soft limit of {cite(bound.winner)} down with it"
-    rivals = tuple(one for one in hard.shadowed if _is_enough(wanted, one.value))
+    rivals = tuple(one for one in hard.shadowed if wanted.is_met_by(int(one.value)))
     if rivals:
         ranks = [_rank(one, facts) for one in (line, rivals[-1])]
         verb = "is read after" if ranks[0] == ranks[1] else "beats"
@@ -253,7 +240,7 @@ def _blame_silence(wanted: Requirement, facts: SessionFacts) -> tuple[Cause, Ses
             at = _declare(line)
             text = f"{cite(at)} does not cover root on this distribution"
             return _state("pam-root-not-covered", text, wanted, facts, at)
-    base = _format_pair(wanted.item, find_baseline(wanted.item, facts.start))
+    base = format_pair(wanted.item, find_baseline(wanted.item, facts.start))
     text = (
         f"no limits file states {wanted.item} {wanted.bound} for {facts.user.name}, so that the"
         f" session starts with {base}"
@@ -304,7 +291,7 @@ def _would_do(wanted: Requirement, line: LimitsLine, facts: SessionFacts) -> boo
     if rank_domain(line.domain, facts.user, facts.dialect) is None:
         return False
     value = parse_value(line.item, line.fields[3], facts.start.nr_open)
-    return value is not None and _is_enough(wanted, value)
+    return value is not None and wanted.is_met_by(value)
 
 
 def _state(
@@ -348,8 +335,3 @@ def _find_line(line: Declaration, facts: SessionFacts) -> LimitsLine:
 
 def _declare(line: LimitsLine) -> Declaration:
     return Declaration(line.path, line.line, line.text, line.fields[-1])
-
-
-def _format_pair(item: str, pair: Rlimit) -> str:
-    unit = ITEMS[item].unit
-    return ":".join(format_quantity(value, unit) for value in pair)

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from ..core.cause import Cause
@@ -10,10 +11,6 @@ from ..core.declaration import Declaration
 from ..core.finding import Finding, format_observed
 from ..core.quote import one_line
 from ..core.remedy import Remedy
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 CODES = {
     "connection-kept-open": "this connection is older than the limits files, and keeps its limits",

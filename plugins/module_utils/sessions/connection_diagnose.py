@@ -5,11 +5,12 @@ from __future__ import annotations
 
 import os
 import pwd
+from collections.abc import Mapping, Sequence
 
 from ..core.cause import Cause
-from ..core.finding import FAIL, PASS, judge_limits
+from ..core.finding import FAIL, PASS, Finding, judge_limits
 from ..host.look import Look, format_time
-from ..host.process import read_parent, read_process, read_start_time
+from ..host.process import Process, read_parent, read_process, read_start_time
 from ..host.users import read_user
 from .connection_causes import Connection, find_connection_causes
 from .host_read import SessionsRead
@@ -17,11 +18,7 @@ from .rules import find_limits
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from ..core.finding import Finding
     from ..core.rlimit import Rlimit
-    from ..host.process import Process
     from .policy import SessionRule
 
 _WAYS = {

@@ -4,36 +4,28 @@
 from __future__ import annotations
 
 import pwd
-from typing import NamedTuple
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple, Optional
 
-from ..core.cause import Link, Outlook, cite
+from ..core.cause import Cause, Link, Outlook, cite
 from ..core.finding import FAIL, UNKNOWN, Finding, judge, observe_limit
-from ..core.rlimit import ITEMS, format_quantity
-from ..host.capabilities import may_raise_limits
+from ..core.rlimit import ITEMS, Rlimit, format_pair, format_quantity
 from ..host.look import Look, format_time
-from ..host.process import read_process, read_start_time
+from ..host.process import may_raise_limits, read_process, read_start_time
 from ..host.users import read_user
 from ..kernel.host_read import KernelRead
 from .base_read import is_installed
 from .causes import SessionFacts, find_session_causes, predict_session
 from .host_read import SessionsRead
-from .measure import measure_sessions
+from .measure import SessionResult, measure_sessions
 from .model import Start, find_baseline
 from .reach import Hindrance, find_bypass, find_hindrances
 from .rivals import keep_rivals
 from .shell_causes import find_shell_causes
-from .shell_limits_measure import measure_shells
+from .shell_limits_measure import ShellResult, measure_shells
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-    from typing import Optional
-
-    from ..core.cause import Cause
-    from ..core.rlimit import Rlimit
-    from .measure import SessionResult
-    from .shell_limits_measure import ShellResult
-
     Seen = tuple[SessionResult, Sequence[Finding], Optional[ShellResult]]
 
 
@@ -168,36 +160,37 @@ def trace_session(user: str, service: str, item: str, look: Look) -> Iterator[Li
     facts = gather_session(result, look)
     if facts is None:
         raise ValueError(result.reason or f"no session of {user} through {service} is known")
-    unit = ITEMS[item].unit
     yield from _trace_start(item, facts, result.how)
     yield from _trace_lines(item, facts, look)
-    yield Link("predicted", _format(predict_session(facts)[item], unit), "what follows from these")
+    yield Link(
+        "predicted", format_pair(item, predict_session(facts)[item]), "what follows from these"
+    )
     if result.limits is None or item not in result.limits:
         yield Link("session", "unknown", result.reason or f"{item} is set after PAM")
         return
-    yield Link("session", _format(result.limits[item], unit), "measured in a fresh one")
+    yield Link("session", format_pair(item, result.limits[item]), "measured in a fresh one")
     shell = measure_shells([result], [item]).get((service, user))
     for line in shell.lines if shell else ():
         since = look.find_change(line.at.path)
         yield Link("startup file", str(line.at.value), cite(line.at), since)
     if shell and shell.limits:
-        yield Link("shell", _format(shell.limits[item], unit), shell.how)
+        yield Link("shell", format_pair(item, shell.limits[item]), shell.how)
 
 
 def _trace_start(item: str, facts: SessionFacts, how: str) -> Iterator[Link]:
     """Yield what a session has before pam_limits reads a line."""
-    start, unit = facts.start, ITEMS[item].unit
+    start = facts.start
     if item == "nofile":
         yield Link("kernel", str(start.nr_open), "fs.nr_open, above which no limit goes")
     since = format_time(read_start_time(read_process(1)))
-    yield Link("process 1", _format(start.of_pid_1[item], unit), "/proc/1/limits", since)
-    yield Link("inherited", _format(start.inherited[item], unit), how)
+    yield Link("process 1", format_pair(item, start.of_pid_1[item]), "/proc/1/limits", since)
+    yield Link("inherited", format_pair(item, start.inherited[item]), how)
     if not start.may_raise:
         yield Link("capability", "", "CAP_SYS_RESOURCE is missing: no hard limit can be raised")
     for hindrance in facts.hindrances:
         yield Link("PAM", "", hindrance.cause.text)
     if start.resets and not facts.hindrances:
-        base = _format(find_baseline(item, start), unit)
+        base = format_pair(item, find_baseline(item, start))
         yield Link("baseline", base, "pam_limits starts over from process 1")
 
 
@@ -211,7 +204,3 @@ def _trace_lines(item: str, facts: SessionFacts, look: Look) -> Iterator[Link]:
             value = format_quantity(int(line.value), ITEMS[item].unit)
             counts = "counts" if line == bound.winner else "is beaten"
             yield Link(f"{kind} {counts}", value, cite(line), look.find_change(line.path))
-
-
-def _format(pair: Rlimit, unit: str) -> str:
-    return ":".join(format_quantity(value, unit) for value in pair)

@@ -6,23 +6,18 @@ from __future__ import annotations
 import os
 from functools import cached_property
 
+from ..core.declaration import Declaration
+from ..core.user import User
 from ..host.files import list_folder, read_os_release, read_text
 from .base_read import find_login_daemon, read_use_pam
 from .libpam_measure import find_missing_modules
+from .limits_conf import LimitsLine
 from .limits_read import read_limits_files
-from .pam_limits import LIMITS_D, find_dialect, order_files, read_lines
+from .pam_limits import LIMITS_D, Dialect, find_dialect, order_files, read_lines
 from .pam_read import read_pam_files
 from .pam_stack import find_pam_limits, flatten, read_limits_options
 from .rivals import keep_rivals
-from .unread import find_unread
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from ..core.declaration import Declaration
-    from ..core.user import User
-    from .limits_conf import LimitsLine
-    from .pam_limits import Dialect
-    from .unread import Unread
+from .unread import Unread, find_unread
 
 
 class SessionsRead:

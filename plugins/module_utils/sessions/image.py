@@ -3,30 +3,48 @@
 
 from __future__ import annotations
 
-from ..core.finding import UNKNOWN, Requirement, require_limits
-from ..core.forecast import Forecast
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
+from ..core.finding import FAIL, UNKNOWN, Requirement, judge, observe_limit, require_limits
+from ..core.forecast import Forecast, conclude, list_extremes
+from ..core.rlimit import RLIMITS, Rlimit
 from ..core.user import User
 from ..host.files import read_text
-from ..kernel.tree_read import TreeBoot
-from .causes import SessionFacts
-from .forecast import foretell_session
+from ..kernel.host_read import TreeBoot
+from .causes import SessionFacts, find_session_causes, predict_session
 from .model import Start
 from .pam_limits import find_obstacle
 from .pam_stack import find_pam_limits, find_service_file, flatten, read_limits_options
-from .reach import find_bypass, find_hindrances
+from .reach import Hindrance, find_bypass, find_hindrances
 from .rules import covers_everyone, find_limits, named_groups, named_users
 from .tree_read import SessionsTree, read_tree_use_pam, read_tree_user
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
-
     from ..core.check_options import Options
     from ..core.reader import Limit
+    from ..host.image import Tree
     from ..host.place import Foretold
-    from ..host.tree import Tree
     from .policy import SessionRule
-    from .reach import Hindrance
+
+
+def foretell_session(wanted: Requirement, facts: SessionFacts) -> Forecast:
+    """Return what a session gets, whatever the service that opens it starts from."""
+    scenes = [facts._replace(start=_start(facts.start, limit)) for limit in list_extremes()]
+    seen = [observe_limit(wanted, predict_session(one), "", "") for one in scenes]
+    statuses = {judge(wanted, one).status for one in seen}
+    if len(statuses) > 1 or UNKNOWN in statuses:
+        return Forecast(UNKNOWN, reason=f"no limits file states {wanted.item} {wanted.bound}")
+    bound = facts.resolution.bounds.get((wanted.item, wanted.bound))
+    causes = find_session_causes(wanted, scenes[-1]) if FAIL in statuses else []
+    return conclude(statuses.pop(), seen[-1].value, bound, tuple(causes))
+
+
+def _start(start: Start, limit: Rlimit) -> Start:
+    limits = dict.fromkeys(RLIMITS, limit)
+    limits["nofile"] = Rlimit(*(min(bound, start.nr_open) for bound in limit))
+    return start._replace(inherited=limits, of_pid_1=limits)
+
 
 _NOBODY = 2**31  # The number of whoever stands for users that an image does not have yet.
 

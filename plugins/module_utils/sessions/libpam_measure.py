@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from ..core.rlimit import Rlimit
@@ -15,8 +16,6 @@ from ..host.own_limits import read_own_limits
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
     _MessageList = ctypes._Pointer[ctypes._Pointer["_Message"]]
     _AnswerList = ctypes._Pointer[ctypes.c_void_p]
 

@@ -8,14 +8,11 @@ is minutes.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from ..core.reader import Limit
 from ..core.rlimit import ITEMS, UNLIMITED
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
 
 _SPACES = " \t\n\v\f\r"  # isspace(3) in the C locale
 _ANY_SPACES, _BLANKS = re.compile(f"[{_SPACES}]+"), re.compile("[ \t]+")

@@ -5,13 +5,10 @@ from __future__ import annotations
 
 import os
 import stat
+from collections.abc import Iterator
 
 from ..host.files import list_folder, read_folder, read_text, under
 from .pam_limits import LIMITS_CONF, LIMITS_D
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 
 def read_limits_files(root: str = "/") -> dict[str, str]:

@@ -6,19 +6,17 @@ Each figure was measured on Debian 12 with ssh, su, sudo and cron; docs/lockouts
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from ..core.rlimit import ITEMS, format_quantity
 from ..core.user import User
-from .limits_conf import parse_value
+from .limits_conf import LimitsLine, parse_value
 from .rules import find_limits
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-
     from ..core.reader import Limit
-    from .limits_conf import LimitsLine
     from .policy import SessionRule
 
 

@@ -5,19 +5,15 @@ from __future__ import annotations
 
 import os
 import pwd
+from collections.abc import Iterable, Iterator
 
+from ..core.user import User
 from ..host.door import list_pids, read_kernel_text
 from ..host.users import find_connecting_user, read_user
 from .lockouts import Logins
 from .measure import has_shell
 from .pam_read import read_pam_files
 from .pam_stack import find_pam_limits, flatten, read_limits_options
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
-    from ..core.user import User
 
 _SERVICES = ("sshd", "su", "su-l", "sudo", "sudo-i", "cron", "crond", "login", "systemd-user")
 _WTMP = "/var/log/wtmp"

@@ -5,21 +5,16 @@ from __future__ import annotations
 
 import os
 import pwd
+from collections.abc import Collection, Mapping, Sequence
 from functools import partial
 from typing import NamedTuple
 
 from ..core.rlimit import UNLIMITED, Rlimit
-from ..host.children import run_in_children
+from ..host.children import Report, run_in_children
 from ..host.own_limits import set_own_limits
 from .base_read import Base, has_locked_password, read_base_limits, read_use_pam, sets_limits
 from .libpam_measure import Libpam, PamCall, PamOutcome
 from .pam_read import PamServices, name_here, prepared_services
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
-
-    from ..host.children import Report
 
 TIME_LIMIT = 20.0
 """Seconds that all sessions of one round may take together."""

@@ -7,14 +7,11 @@ is Debian's patch, or the option ``set_all``.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from ..core.rlimit import Rlimit
 from .pam_limits import Resolution
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 FD_SETSIZE = 1024
 

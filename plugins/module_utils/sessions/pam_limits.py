@@ -8,6 +8,7 @@ Debian and Ubuntu told apart by :class:`Dialect`.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -15,10 +16,6 @@ from ..core.declaration import Bound, Declaration
 from ..core.rlimit import UNLIMITED
 from ..core.user import User
 from .limits_conf import LimitsLine, parse_limits_conf, parse_value, to_integer
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
 
 _USER, _GROUP, _WILDCARD = 0, 1, 4
 _NUMBER = r"(?:[\v\f\r]*([+-]?0*[0-9]{1,20}))?"  # strtoul(3) skips white space.

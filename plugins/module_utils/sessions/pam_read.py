@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from typing import NamedTuple
 
@@ -11,10 +12,6 @@ from ..host.files import list_folder, read_bytes
 from ..host.scratch import make_scratch, remove_scratch
 from .libpam_measure import Libpam, find_missing_modules, load_modules
 from .pam_stack import DIRECTORIES, find_service_file, flatten, quiet_stack
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping
 
 
 class PamServices(NamedTuple):

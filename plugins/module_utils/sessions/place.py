@@ -14,11 +14,10 @@ if TYPE_CHECKING:
     from ..core.cause import Link
     from ..core.check_options import Options as CheckOptions
     from ..core.finding import Finding
-    from ..core.keys import Key
     from ..core.resolved import Query
+    from ..host.image import Tree
     from ..host.look import Look, Promise
     from ..host.place import Codes, Foretold
-    from ..host.tree import Tree
     from .policy import SessionRule
 
 
@@ -26,15 +25,10 @@ class Sessions(Place["tuple[SessionRule, ...]"]):
     """``sessions`` of a policy."""
 
     name = path = "sessions"
+    kind, about = "list", "PAM logins"
     names = ("session:USER@SERVICE",)
     is_provisioned = True
     switches = {"sessions_file": Switch("path", "/etc/security/limits.d/90-mlhost.conf")}
-
-    def describe_key(self) -> Key:
-        from ..core.keys import Key
-        from .policy import KEYS
-
-        return Key("list", "PAM logins", below=KEYS)
 
     def read_policy(self, raw: object, problems: list[str]) -> tuple[SessionRule, ...] | None:
         from .policy import read_sessions

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from ..core.declaration import Declaration
@@ -16,8 +17,6 @@ from .pam_limits import DROP_IN, LIMITS_CONF, LIMITS_D, Dialect, rank_domain, re
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
     from ..core.reader import Limit
     from .policy import SessionRule
 

@@ -4,15 +4,12 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from ..core.keys import Key
 from ..core.reader import LONGEST_WORD, Limit, read_entries, read_stated
 from ..core.rlimit import ITEMS
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 KEYS = {
     "users": Key("domains", "whose logins; `*` never means root"),

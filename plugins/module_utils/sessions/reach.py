@@ -6,6 +6,7 @@ from __future__ import annotations
 import re
 import shlex
 from bisect import bisect_left
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from ..core.cause import Cause, cite
@@ -15,10 +16,6 @@ from ..core.remedy import Remedy, append_line, prepend_line, replace_line
 from .limits_conf import LimitsLine, parse_limits_conf
 from .pam_limits import LIMITS_CONF, Dialect
 from .pam_stack import PamLine, find_pam_limits, find_service_file, flatten, read_limits_options
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping, Sequence
 
 CODES = {
     "sshd-without-pam": "sshd does not use PAM, so no limits file counts for its sessions",

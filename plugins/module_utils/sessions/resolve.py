@@ -4,8 +4,9 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 
-from ..core.resolved import describe
+from ..core.resolved import Query, describe
 from ..core.rlimit import ITEMS, UNLIMITED
 from ..core.user import User
 from ..host.files import read_os_release, under
@@ -14,12 +15,6 @@ from .pam_limits import LIMITS_CONF, find_dialect, find_obstacle, read_lines, re
 from .pam_settings import resolve_settings
 from .pam_stack import find_pam_limits, flatten, read_limits_options
 from .tree_read import read_tree_pam_files, read_tree_user
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from ..core.resolved import Query
 
 
 def resolve_sessions(root: str, query: Query) -> Iterator[dict[str, object]]:

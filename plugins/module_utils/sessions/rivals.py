@@ -6,17 +6,12 @@ What explains a session predicts it again and again, and each time reads every l
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from ..core.rlimit import ITEMS
-from .limits_conf import parse_value
-from .pam_limits import rank_domain, stops_for
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from ..core.user import User
-    from .limits_conf import LimitsLine
-    from .pam_limits import Dialect
+from ..core.user import User
+from .limits_conf import LimitsLine, parse_value
+from .pam_limits import Dialect, rank_domain, stops_for
 
 FEW = 2000
 """Lines that are all kept: more than any host of people states."""

@@ -3,12 +3,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from .pam_limits import Dialect, rank_domain
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from ..core.reader import Limit
     from ..core.user import User
     from .policy import SessionRule

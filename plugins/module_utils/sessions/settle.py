@@ -3,25 +3,68 @@
 
 from __future__ import annotations
 
+import ctypes
+import os
+import shutil
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 
+from ..host.children import run_in_children
 from ..host.image import is_image
+from ..host.scratch import make_scratch, remove_scratch
 from ..host.users import find_connecting_user
 from ..kernel.settle import apply_sysctls
-from ..write.replace import apply_edits, commit_edits, revert_edits
-from .measure import measure_sessions, pick_users
-from .rehearsal_settle import rehearse
+from ..write.replace import Changes, apply_edits, commit_edits, find_target, revert_edits
+from .measure import SessionResult, measure_sessions, pick_users
+from .pam_limits import LIMITS_CONF
 from .shell_measure import find_failing_shells
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-
     from ..core.plan import HostPlan
-    from ..write.replace import Changes
-    from .measure import SessionResult
 
     Settle = Callable[[], str]
+    from ..core.edit import Edit
+
+_FOLDER = os.path.dirname(LIMITS_CONF)
+_CLONE_NEWNS = 0x00020000
+_MS_BIND, _MS_REC, _MS_PRIVATE = 0x1000, 0x4000, 0x40000
+_TIME_LIMIT = 120.0
+
+
+def rehearse(edits: Sequence[Edit], find_harm: Callable[[], str]) -> str:
+    """Return the harm that these edits of limits files would do; nothing of them is written.
+
+    A run that is killed between its write and its proof must not leave a host that nobody can
+    enter, so the proof comes first. Where this process may not have a mount namespace (in most
+    containers), nothing is found out and the proof after the write stands alone.
+
+    :param find_harm: What to find out while /etc/security looks as it will.
+    """
+    if not edits or not all(find_target(edit.path).startswith(f"{_FOLDER}/") for edit in edits):
+        return ""
+    scratch = make_scratch()
+    try:
+        copy = f"{scratch}{_FOLDER}"
+        shutil.copytree(_FOLDER, copy, symlinks=True)
+        apply_edits(edits, scratch)
+        report = run_in_children([partial(_look, copy, find_harm)], _TIME_LIMIT)[0]
+    finally:
+        remove_scratch(scratch)
+    return report.value if isinstance(report.value, str) else ""
+
+
+def _look(copy: str, find_harm: Callable[[], str]) -> str:
+    """Show this process alone the copy in place of the real folder. Runs in a child."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.unshare(_CLONE_NEWNS):
+        return ""
+    # What is mounted from here on must not be seen by anybody else.
+    private = libc.mount(None, b"/", None, _MS_REC | _MS_PRIVATE, None)
+    if private or libc.mount(os.fsencode(copy), _FOLDER.encode(), None, _MS_BIND, None):
+        return ""
+    return find_harm()
+
 
 _NOT_HERE = ("no PAM service", "libpam.so.0:")  # Where a way in is missing, none can be lost.
 _SERVICES = ("sshd", "su", "sudo", "cron", "login")

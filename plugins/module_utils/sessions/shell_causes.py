@@ -3,18 +3,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from fnmatch import fnmatchcase
 
 from ..core.cause import Cause, cite
+from ..core.finding import Requirement
 from ..core.remedy import Remedy, comment_out
-from .shell_limits import OF_ROOT, find_shell_limits
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from ..core.finding import Requirement
-    from .shell_limits import ShellLine
+from .shell_limits import OF_ROOT, ShellLine, find_shell_limits
 
 CODES = {
     "shell-lowers": "a startup file of the shell sets a limit after PAM did",

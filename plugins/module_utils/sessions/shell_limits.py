@@ -8,14 +8,11 @@ zsh(1).
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from ..core.declaration import Declaration
 from ..core.rlimit import ITEMS, UNLIMITED
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 LOGIN, INTERACTIVE = "login", "interactive"
 

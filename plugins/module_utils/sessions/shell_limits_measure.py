@@ -6,6 +6,7 @@ from __future__ import annotations
 import os
 import pwd
 import stat
+from collections.abc import Collection, Iterable, Iterator
 from functools import partial
 from itertools import islice
 from typing import NamedTuple
@@ -29,8 +30,6 @@ from .shell_measure import NO_HOME, find_nobody, find_shell, start_shell
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator
-
     from ..host.children import Report
     from .measure import SessionResult
 

@@ -4,15 +4,11 @@
 from __future__ import annotations
 
 import pwd
+from collections.abc import Collection, Mapping, Sequence
 
+from ..core.rlimit import Rlimit
 from ..host.as_user import Errand, ask_users, describe_person
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
-
-    from ..core.rlimit import Rlimit
-    from ..host.children import Report
+from ..host.children import Report
 
 _TIME_LIMIT = 20.0
 _MOST = 2**20

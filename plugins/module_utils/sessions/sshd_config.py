@@ -7,14 +7,11 @@ Format: sshd_config(5); ``process_server_config_line_depth()`` in OpenSSH's ``se
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Mapping
 from itertools import count
 
 from ..core.declaration import Declaration
 from ..kernel.glob_pattern import is_pattern, matches_path
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
 
 MAIN_FILE = "/etc/ssh/sshd_config"
 

@@ -7,15 +7,12 @@ from ..core.declaration import Declaration
 from ..core.user import User
 from ..host.files import list_folder, read_os_release, read_text
 from .base_read import read_sshd_files
+from .limits_conf import LimitsLine
 from .limits_read import find_hanging_limits_files, read_limits_files
 from .pam_limits import find_dialect, read_lines
 from .pam_stack import DIRECTORIES
 from .rivals import keep_rivals
 from .sshd_config import MAIN_FILE, find_use_pam
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from .limits_conf import LimitsLine
 
 
 class SessionsTree:

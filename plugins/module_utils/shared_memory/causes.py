@@ -7,9 +7,24 @@ from typing import NamedTuple
 
 from ..core.cause import Cause, Link, cite
 from ..core.declaration import Declaration
+from ..core.finding import FAIL, PASS, UNKNOWN
+from ..core.forecast import Forecast
 from ..core.remedy import Remedy, append_line, replace_line
 from ..core.rlimit import format_quantity
 from .model import FSTAB, SHM, find_default, find_lines, format_line
+
+
+def foretell_shm(size: int, fstab: str) -> Forecast:
+    """Return what fstab gives /dev/shm on a host whose memory is not known."""
+    least, most = (find_lines(fstab, memory) for memory in (0, 2**60))
+    if not least or least[0].value != most[0].value:
+        return Forecast(UNKNOWN, reason="its size depends on the memory of the host")
+    line = least[0]
+    if int(line.value) >= size:
+        return Forecast(PASS, line.value, line)
+    causes = tuple(find_shm_causes(size, ShmFacts(int(line.value), fstab, 0)))
+    return Forecast(FAIL, line.value, line, causes)
+
 
 CODES = {
     "shm-stated-too-small": "the first line of fstab for /dev/shm counts, and states too little",

@@ -3,19 +3,15 @@
 
 from __future__ import annotations
 
-from ..core.cause import Outlook
+from collections.abc import Iterator
+
+from ..core.cause import Link, Outlook
 from ..core.finding import FAIL, PASS, Finding, Observation, Requirement, judge
+from ..core.forecast import Forecast
 from ..kernel.use_read import read_meminfo
 from .causes import ShmFacts, find_shm_causes, predict_shm, trace_shm
 from .model import SHM
 from .read import read_fstab, read_shm_size
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from ..core.cause import Link
-    from ..core.forecast import Forecast
 
 PLACE = f"path:{SHM}"
 
@@ -37,7 +33,7 @@ def check_shm(size: int) -> Finding:
 def foresee_shm(size: int | None, root: str) -> Iterator[tuple[Requirement, Forecast]]:
     """Yield what the fstab of a tree will give."""
     from ..host.files import read_text
-    from .forecast import foretell_shm
+    from .causes import foretell_shm
     from .model import FSTAB
 
     if size is not None:

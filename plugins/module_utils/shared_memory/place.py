@@ -12,28 +12,22 @@ if TYPE_CHECKING:
     from ..core.cause import Link
     from ..core.check_options import Options as CheckOptions
     from ..core.finding import Finding
-    from ..core.keys import Key
+    from ..core.plan import Section
     from ..core.policy import Policy
     from ..core.provision_options import Options as ProvisionOptions
-    from ..core.section import Section
+    from ..host.image import Tree
     from ..host.look import Look
     from ..host.place import Codes, Foretold
-    from ..host.tree import Tree
 
 
 class SharedMemory(Place["int"]):
     """``shared_memory`` of a policy."""
 
     name = path = "shared_memory"
+    about = "the host's /dev/shm"
     names = ("path:/dev/shm",)
     is_provisioned = True
     marked_file = "/etc/fstab"
-
-    def describe_key(self) -> Key:
-        from ..core.keys import Key
-        from .policy import KEYS
-
-        return Key("mapping", "the host's /dev/shm", below=KEYS)
 
     def read_policy(self, raw: object, problems: list[str]) -> int | None:
         from .policy import read_shared_memory
@@ -49,11 +43,6 @@ class SharedMemory(Place["int"]):
         from .check import foresee_shm
 
         return foresee_shm(asked, tree.root)
-
-    def list_folders(self) -> Iterable[str]:
-        from .provision import FOLDERS
-
-        return FOLDERS
 
     def prepare(self, policy: Policy, options: ProvisionOptions, nr_open: int | None) -> Section:
         from .provision import prepare_shm

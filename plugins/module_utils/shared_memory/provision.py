@@ -5,14 +5,21 @@ from __future__ import annotations
 
 from functools import partial
 
-from ..core.section import Section
+from ..core.plan import Section
 from ..host.image import is_image
+from ..host.program import run_program
 from ..kernel.use_read import read_meminfo
-from .model import FSTAB, SHM
+from .model import SHM
 from .plan import plan_shm
 from .read import read_fstab, read_shm_size
 
-FOLDERS = (FSTAB.rpartition("/")[0],)
+_TIME_LIMIT = 120.0
+
+
+def remount_shm(size: int) -> str:
+    """Remount /dev/shm; return why that failed, or nothing."""
+    code, text = run_program(["mount", "-o", f"remount,size={size}", SHM], _TIME_LIMIT)
+    return f"{SHM} could not be remounted: {' '.join(text.split())}" if code else ""
 
 
 def prepare_shm(size: int | None, override: bool, absent: bool) -> Section:
@@ -36,12 +43,6 @@ def prepare_shm(size: int | None, override: bool, absent: bool) -> Section:
     return Section(
         plan,
         running=((f"size of {SHM}", str(now), str(size)),),
-        settle=partial(_remount, size),
+        settle=partial(remount_shm, size),
         in_effect=("shared_memory",),
     )
-
-
-def _remount(size: int) -> str:
-    from .settle import remount_shm  # Only a change needs a program.
-
-    return remount_shm(size)

@@ -9,6 +9,7 @@ pam_systemd in the same stack then moves it to the cgroup of a login session, ou
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 
 from ..core.cause import Cause, cite
 from ..core.declaration import Declaration
@@ -17,8 +18,6 @@ from ..sessions.pam_stack import PamLine, flatten
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from .causes import ConfFacts
 
 CODES = {

@@ -4,24 +4,19 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Collection
 from typing import NamedTuple
 
 from ..core.cause import Cause, cite
+from ..core.declaration import Declaration
+from ..core.finding import Requirement
 from ..core.reader import Limit
 from ..core.remedy import Remedy, replace_line
 from ..core.rlimit import ITEMS, Rlimit, format_quantity
 from ..processes.causes import find_both_causes, format_pair
 from ..systemd.want import is_enough
 from .model import JobFacts, find_given, predict_job, raise_nofile
-from .slurm_conf import EXCEPT, SlurmConf, read_propagation, write_propagation
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Collection
-
-    from ..core.declaration import Declaration
-    from ..core.finding import Requirement
-    from .slurm_conf import Propagation
+from .slurm_conf import EXCEPT, Propagation, SlurmConf, read_propagation, write_propagation
 
 CODES = {
     "slurm-login-decides": "slurm.conf does not say otherwise, so the login decides soft limits",
@@ -53,9 +48,7 @@ class ConfFacts(NamedTuple):
 
 def is_met(wanted: Requirement, pair: Rlimit) -> bool:
     """Tell whether a pair of bounds meets one requirement."""
-    value = pair.soft if wanted.bound == "soft" else pair.hard
-    low, high = wanted.minimum, wanted.maximum
-    return (low is None or value >= low) and (high is None or value <= high)
+    return wanted.is_met_by(wanted.pick(pair))
 
 
 def find_effective(item: str, has: Rlimit, facts: JobFacts) -> bool | None:

@@ -4,43 +4,23 @@
 from __future__ import annotations
 
 import pwd
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from ..core.finding import (
-    FAIL,
-    PASS,
-    UNKNOWN,
-    Finding,
-    Observation,
-    Requirement,
-    judge_limits,
-)
-from ..host.process import read_limits
+from ..core.finding import FAIL, PASS, UNKNOWN, Finding, Observation, Requirement, judge_limits
+from ..core.rlimit import Rlimit
+from ..host.look import Look
+from ..host.process import Process, read_limits
 from ..host.process_owner import find_owner
 from ..host.users import find_connecting_user
 from ..sessions.measure import has_shell, measure_sessions, pick_users
-from .diagnose import (
-    SeenJob,
-    explain_job,
-    explain_propagation,
-    explain_step,
-    gather_scene,
-)
+from .diagnose import Scene, SeenJob, explain_job, explain_propagation, explain_step, gather_scene
 from .logins_check import check_login, find_login
 from .measure import Node, find_hindrance, find_node, try_job
 from .policy import SlurmPolicy
 from .read import find_steps
 from .size_check import check_size, judge_untried_size
 from .slurm_conf import EXCEPT, PROPAGATE, Propagation, read_shown
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
-    from ..core.rlimit import Rlimit
-    from ..host.look import Look
-    from ..host.process import Process
-    from .diagnose import Scene
 
 PLACE = "job:slurm"
 _MOST_STEPS = 20  # Of running ones that fall short.

@@ -7,6 +7,7 @@ Sources: cgroup.conf(5); systemd.resource-control(5). A job's own cgroup and all
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from ..core.cause import Cause, cite
@@ -19,8 +20,6 @@ from ..systemd.unit_file import order_dropins, scan_unit
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
     from ..systemd.model import Files
     from .confines import Confines, Level
     from .slurm_conf import SlurmConf

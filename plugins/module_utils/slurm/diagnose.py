@@ -3,13 +3,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import NamedTuple
 
-from ..core.cause import Outlook
+from ..core.cause import Cause, Outlook
 from ..core.cgroup import find_home
-from ..core.finding import FAIL, PASS, UNKNOWN, judge_limits
-from ..host.process import read_limits
+from ..core.finding import FAIL, PASS, UNKNOWN, Finding, Requirement, judge_limits
+from ..host.process import Process, read_limits
 from ..processes.units_diagnose import judge_unit
 from ..sessions.diagnose import gather_session
 from ..sessions.measure import SessionResult
@@ -28,22 +29,16 @@ from .causes import (
 )
 from .model import JobFacts, JobPam, predict_job
 from .plan import UNIT
-from .read import find_slurmd, read_slurm_files, show_config
+from .read import SlurmFiles, find_slurmd, read_slurm_files, show_config
 from .slurm_conf import Propagation, read_propagation, read_use_pam
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
-    from ..core.cause import Cause
-    from ..core.finding import Finding, Requirement
     from ..core.rlimit import Rlimit
     from ..host.look import Look
-    from ..host.process import Process
     from ..processes.causes import Verdict
     from .measure import Job
     from .policy import SlurmPolicy
-    from .read import SlurmFiles
 
 
 class SeenJob(NamedTuple):

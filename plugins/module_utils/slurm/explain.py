@@ -4,10 +4,11 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 
 from ..core.cause import Link, cite
 from ..host.files import read_text
-from ..host.look import format_time
+from ..host.look import Look, format_time
 from ..host.process import read_start_time
 from ..processes.causes import format_pair
 from ..processes.explain import trace_unit
@@ -15,20 +16,13 @@ from ..sessions.diagnose import trace_session
 from ..sessions.host_read import SessionsRead
 from ..sessions.shell_limits import find_shell_limits
 from .adoption import describe_adoption, find_adopting, find_leaving
-from .check import PLACE, choose_user, find_partition, find_running, open_login
+from .check import PLACE, Login, choose_user, find_partition, find_running, open_login
 from .diagnose import Scene, gather_scene
 from .logins_check import SSH, find_login
 from .measure import Job, find_hindrance, find_node, try_job
 from .plan import UNIT
 from .policy import SlurmPolicy
 from .slurm_conf import parse_slurm_conf, read_use_pam
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from ..host.look import Look
-    from .check import Login
 
 _PROLOGS = ("taskprolog", "prolog", "prologslurmctld")
 _CONFINES = ("constrainramspace", "constraincores", "constrainswapspace", "constraindevices")

@@ -3,27 +3,19 @@
 
 from __future__ import annotations
 
-from ..core.finding import judge_limits
+from collections.abc import Iterator
+
+from ..core.finding import Finding, judge_limits
 from ..sessions.check import judge_measured
 from ..sessions.diagnose import explain_sessions
 from ..sessions.host_read import SessionsRead
-from ..sessions.measure import measure_sessions
+from ..sessions.measure import SessionResult, measure_sessions
 from ..sessions.shell_limits_measure import measure_shells
-from .adoption import (
-    ADOPT,
-    blame_flags,
-    describe_adoption,
-    find_adopting,
-    find_leaving,
-)
+from .adoption import ADOPT, blame_flags, describe_adoption, find_adopting, find_leaving
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from ..core.finding import Finding
     from ..host.look import Look
-    from ..sessions.measure import SessionResult
     from .diagnose import Scene
 
 SSH = "@ssh"

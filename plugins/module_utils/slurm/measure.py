@@ -8,24 +8,19 @@ import pwd
 import select
 import signal
 import time
+from collections.abc import Callable, Mapping
 from functools import partial
+from subprocess import Popen
 from typing import NamedTuple
 
 from ..core.proc_limits import parse_proc_limits
 from ..core.quote import one_line
+from ..core.rlimit import Rlimit
 from ..host.as_user import leave_root
 from ..host.cgroup_cage import Cage
 from ..host.door import read_kernel_text
-from .confines import CONFINES, parse_confines
+from .confines import CONFINES, Confines, Size, parse_confines
 from .read import ask, find_program
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-    from subprocess import Popen
-
-    from ..core.rlimit import Rlimit
-    from .confines import Confines, Size
 
 WAIT = 10
 """Seconds for which a job waits for room."""

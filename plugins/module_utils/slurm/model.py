@@ -7,16 +7,13 @@ above slurmd's hard one is cut to it. slurmd raises its own soft nofile to the h
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from ..core.declaration import Declaration
 from ..core.rlimit import Rlimit
 from ..sessions.causes import SessionFacts, predict_session
 from .slurm_conf import Propagation
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 
 class JobPam(NamedTuple):

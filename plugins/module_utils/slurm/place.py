@@ -15,13 +15,12 @@ if TYPE_CHECKING:
     from ..core.cause import Link
     from ..core.check_options import Options as CheckOptions
     from ..core.finding import Finding
-    from ..core.keys import Key
+    from ..core.plan import Section
     from ..core.policy import Policy
     from ..core.provision_options import Options as ProvisionOptions
-    from ..core.section import Section
+    from ..host.image import Tree
     from ..host.look import Look
     from ..host.place import Codes, Foretold
-    from ..host.tree import Tree
     from .policy import SlurmPolicy
 
 _JOB = re.compile(r"slurm(?:/[A-Za-z0-9_.+-]+)?(?:@ssh)?")
@@ -32,17 +31,12 @@ class Slurm(Place["SlurmPolicy"]):
 
     name = "slurm"
     path = "jobs.slurm"
+    about = "jobs of Slurm"
     names = ("job:slurm", "job:slurm/PARTITION", "job:slurm@ssh")
     is_provisioned = True
     own_files = ("/etc/systemd/system/slurmd.service.d/90-mlhost-slurm.conf",)
     marked_file = "/etc/slurm/slurm.conf"
     switches = {"slurm_restart": Switch("bool", False), "slurm_conf": Switch("bool", False)}
-
-    def describe_key(self) -> Key:
-        from ..core.keys import Key
-        from .policy import SLURM
-
-        return Key("mapping", "jobs of Slurm", below=SLURM)
 
     def read_policy(self, raw: object, problems: list[str]) -> SlurmPolicy | None:
         from .policy import read_slurm
@@ -57,11 +51,6 @@ class Slurm(Place["SlurmPolicy"]):
 
         asks = options.canary != "never"
         return check_slurm(asked, options.users, asks, options.probe, look)
-
-    def list_folders(self) -> Iterable[str]:
-        from .provision import FOLDERS
-
-        return FOLDERS
 
     def prepare(self, policy: Policy, options: ProvisionOptions, nr_open: int | None) -> Section:
         from .plan import SlurmOptions
@@ -94,11 +83,8 @@ class Steps(Place["SlurmPolicy"]):
     """Steps of jobs that run: they keep what they started with, whatever new ones get."""
 
     name = "slurm_steps"
-
     path = Slurm.path
-
-    def describe_key(self) -> Key:
-        return Slurm().describe_key()
+    about = Slurm.about
 
     def read_policy(self, raw: object, problems: list[str]) -> SlurmPolicy | None:
         from .policy import read_slurm

@@ -3,31 +3,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from ..core.cause import cite
 from ..core.edit import HEADER, Edit, remove_block, set_block
 from ..core.plan import SectionPlan, Shortfall, neutralise_all, plan_edits, restore_all
+from ..core.reader import Limit
 from ..core.rlimit import Rlimit
 from ..systemd.edits import is_ours
 from ..systemd.model import UnitFacts, find_asked, rank_statements, read_unit
 from ..systemd.unit_file import Source
 from ..systemd.unread import format_limit
 from ..systemd.want import declare, is_enough
-from .slurm_conf import (
-    SLURM_CONF,
-    SlurmConf,
-    parse_slurm_conf,
-    read_propagation,
-    write_propagation,
-)
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from ..core.reader import Limit
-    from .policy import SlurmPolicy
+from .policy import SlurmPolicy
+from .slurm_conf import SLURM_CONF, SlurmConf, parse_slurm_conf, read_propagation, write_propagation
 
 UNIT = "slurmd.service"
 _NAME = "90-mlhost-slurm.conf"

@@ -4,27 +4,17 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from ..core.keys import Key
-from ..core.reader import (
-    LONGEST_WORD,
-    Limit,
-    join_names,
-    read_limits,
-    read_mapping,
-    read_quantity,
-)
+from ..core.reader import LONGEST_WORD, Limit, join_names, read_limits, read_mapping, read_quantity
 from ..core.rlimit import ITEMS, RLIMITS, UNLIMITED, format_quantity
 from .confines import Size
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
 _JOB_ITEMS = tuple(name for name in RLIMITS if name not in ("cpu", "fsize", "rss"))
 _PROPAGATED = ("cpu", "fsize", "data", "stack", "core", "rss", "nproc", "nofile", "memlock", "as")
-SLURM = {
+KEYS = {
     "limits": Key("limits", "what a job has", _JOB_ITEMS),
     "partitions": Key("partitions", "in which a job is tried; else in the default one"),
     "propagate": Key(
@@ -40,7 +30,7 @@ SLURM = {
         most=2**16,
     ),
 }
-PROPAGATED = SLURM["propagate"].accepted
+PROPAGATED = KEYS["propagate"].accepted
 """The limits that Slurm may carry from a login to a job (``slurm_rlimits_info.c``)."""
 
 _UNFIT = {
@@ -89,7 +79,7 @@ class SlurmPolicy(NamedTuple):
 def read_slurm(raw: object, problems: list[str]) -> SlurmPolicy:
     """Read the section ``jobs.slurm``."""
     path = "jobs.slurm"
-    slurm = read_mapping(path, raw, SLURM, problems)
+    slurm = read_mapping(path, raw, KEYS, problems)
     limits = _read_limits(f"{path}.limits", slurm.get("limits", {}), problems)
     partitions = _read_partitions(f"{path}.partitions", slurm.get("partitions", []), problems)
     propagate = None
@@ -105,13 +95,13 @@ def _read_size(path: str, slurm: Mapping[str, object], problems: list[str]) -> S
     memory = cpus = None
     if "memory" in slurm:
         memory = read_quantity(f"{path}.memory", slurm["memory"], "bytes", problems)
-        least = SLURM["memory"].least
+        least = KEYS["memory"].least
         if memory is not None and not least <= memory < UNLIMITED:
             shown = format_quantity(least, "bytes")
             problems.append(f"{path}.memory: a job can ask for {shown} or more")
     if "cpus" in slurm:
         cpus = read_quantity(f"{path}.cpus", slurm["cpus"], "", problems)
-        least, most = SLURM["cpus"].least, SLURM["cpus"].most
+        least, most = KEYS["cpus"].least, KEYS["cpus"].most
         if cpus is not None and not least <= cpus <= most:
             problems.append(f"{path}.cpus: a job can ask for {least} to {most}")
     return None if memory is cpus is None else Size(memory, cpus)
@@ -121,7 +111,7 @@ def _read_limits(path: str, raw: object, problems: list[str]) -> dict[str, Limit
     if isinstance(raw, dict):
         problems += [f"{path}.{name}: {why}" for name, why in _UNFIT.items() if name in raw]
         raw = {name: value for name, value in raw.items() if name not in _UNFIT}
-    limits = read_limits(path, raw, SLURM["limits"].accepted, problems)
+    limits = read_limits(path, raw, KEYS["limits"].accepted, problems)
     for name, limit in limits.items():
         problems += [f"{path}.{name}: {why}" for why in _find_harm(name, limit)]
     return limits

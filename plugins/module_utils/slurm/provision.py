@@ -3,29 +3,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import partial
 from typing import NamedTuple
 
 from ..core.finding import judge_limits
+from ..core.plan import Section, SectionPlan
 from ..core.report import format_failures
-from ..core.section import Section
 from ..host.look import Look
-from ..host.process import find_processes, read_limits, started_before
+from ..host.process import Process, find_processes, read_limits, started_before
+from ..systemd.model import UnitFacts
 from ..systemd.read import gather_unit
 from .plan import DROP_IN, UNIT, SlurmOptions, SlurmState, plan_slurm
+from .policy import SlurmPolicy
 from .read import find_slurmd, find_steps, read_slurm_files
-from .slurm_conf import SLURM_CONF
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from ..core.plan import SectionPlan
-    from ..host.process import Process
-    from ..systemd.model import UnitFacts
-    from .policy import SlurmPolicy
-
-FOLDERS = (DROP_IN.rpartition("/")[0], SLURM_CONF.rpartition("/")[0])
 
 
 class Slurm(NamedTuple):

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from ..host.daemons import is_daemon
@@ -12,10 +13,6 @@ from ..host.door import read_kernel_file
 from ..host.files import read_text
 from ..host.process import Process, find_processes
 from .slurm_conf import SLURM_CONF, SlurmConf, parse_slurm_conf
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 _FOLDERS = ("/usr/bin", "/usr/sbin", "/usr/local/bin", "/usr/local/sbin", "/opt/slurm/bin")
 _CONFS = (SLURM_CONF, "/etc/slurm-llnl/slurm.conf", "/usr/local/etc/slurm.conf")

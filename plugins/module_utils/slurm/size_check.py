@@ -4,8 +4,9 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 
-from ..core.cause import Outlook
+from ..core.cause import Cause, Outlook
 from ..core.finding import FAIL, PASS, Finding, Observation, Requirement, judge
 from ..host.files import read_text
 from ..systemd.sources_read import read_sources
@@ -22,9 +23,6 @@ from .slurm_conf import parse_slurm_conf
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from ..core.cause import Cause
     from ..systemd.model import Files
     from .confines import Confines, Size
     from .diagnose import Scene

@@ -9,14 +9,11 @@ parse_value.c. Texts are latin-1, so that every byte survives.
 from __future__ import annotations
 
 import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from ..core.declaration import Declaration
 from .policy import PROPAGATED
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping, Sequence
 
 SLURM_CONF = "/etc/slurm/slurm.conf"
 

@@ -8,6 +8,7 @@ would do, the line that counts is written anew. Each change is a cause.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Iterator
 from itertools import islice
 
 from ..core.cause import Cause, cite
@@ -17,22 +18,11 @@ from ..core.remedy import Remedy
 from ..core.rlimit import UNLIMITED
 from .edits import Repair, is_ours, move, remove, rewrite, silence, state
 from .limits import SECTIONS, Statement, read_manager_limits, read_unit_limits
-from .model import (
-    UnitFacts,
-    find_asked,
-    rank_statements,
-    read_unit,
-)
+from .model import UnitFacts, find_asked, rank_statements, read_unit
 from .nr_open import fit_nr_open
 from .unit_file import Source, scan_unit
-from .unread import find_slips, format_limit
+from .unread import Slip, find_slips, format_limit
 from .want import Asked, declare, find_target, is_default, is_enough, write_limit
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
-    from .unread import Slip
 
 CODES = {
     "unit-not-stated": "no file states the limit, and systemd's default is too low",

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from ..core.cause import Cause
@@ -15,8 +16,6 @@ from .unit_file import Source
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
     from .model import Files, UnitFacts
 
 _OURS = ("/etc/", "/run/systemd/system/")

@@ -7,17 +7,13 @@ Sources: ``config_parse_rlimit()``, ``unit_load_fragment()``, ``unit_load_dropin
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from ..core.declaration import Bound, Declaration
+from ..core.rlimit import Rlimit
 from .unit_file import Setting, Source, order_dropins, scan_unit
 from .values import LIMIT_KEYS, parse_limit_setting
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from ..core.rlimit import Rlimit
 
 MANAGER = "system.conf"
 """The name under which the manager's defaults are asked for, as if it were a unit."""

@@ -5,14 +5,11 @@ from __future__ import annotations
 
 import re
 import time
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from ..core.rlimit import RLIMITS, UNLIMITED, Rlimit
 from ..host.program import run_program
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
 
 _TIME_LIMIT = 10.0
 _SPAN = re.compile(r"([0-9.]+)(us|ms|s|min)\b")

@@ -7,19 +7,15 @@ Sources: ``fallback_rlimit_nofile()``, ``setrlimit_closest()`` and ``exec_child(
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
+from ..core.declaration import Declaration
 from ..core.rlimit import Rlimit
 from ..sessions.causes import SessionFacts, predict_session
 from ..sessions.model import FD_SETSIZE
 from .limits import Reading, Statement, read_manager_limits, read_unit_limits
 from .unit_file import Source
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from ..core.declaration import Declaration
 
 HIGHEST_DEFAULT = 524288
 """The hard nofile that systemd gives where nothing states one (``HIGH_RLIMIT_NOFILE``)."""

@@ -6,14 +6,18 @@ from __future__ import annotations
 import os
 import pwd
 import re
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import NamedTuple
 
 from ..core.declaration import Declaration
+from ..core.finding import Finding
 from ..core.packed import pack, unpack
+from ..core.reader import Limit
 from ..core.rlimit import Rlimit
+from ..host.look import Look
 from ..host.owned import ask_owner
-from ..host.user_managers import find_user_managers
+from ..host.process import Process, find_user_managers
 from ..kernel.host_read import KernelRead
 from ..kernel.sysctl_conf import find_boot_default, find_number
 from ..kernel.sysctl_writes import resolve_sysctl
@@ -34,22 +38,7 @@ from .model import (
     predict_unit,
 )
 from .sources_read import read_sources
-from .unit_file import (
-    UNIT_DIRECTORIES,
-    Setting,
-    Source,
-    list_user_directories,
-    merge_units,
-)
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from ..core.finding import Finding
-    from ..core.reader import Limit
-    from ..host.look import Look
-    from ..host.process import Process
+from .unit_file import UNIT_DIRECTORIES, Setting, Source, list_user_directories, merge_units
 
 _NR_OPEN = "fs.nr_open"
 _MEMLOCK_OF_KERNEL, _MEMLOCK_BEFORE_5_16 = 8 * 2**20, 64 * 2**10

@@ -4,10 +4,7 @@
 from __future__ import annotations
 
 import re
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator
 
 _NEVER = {
     "what depends on it does not come back; boot the host instead": (

@@ -5,16 +5,13 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Iterable, Iterator, Sequence
 
 from ..host.files import list_folder, read_folder, read_text
 from .limits import MANAGER
 from .model import Files, Stray
 from .unit_file import UNIT_DIRECTORIES, Source, list_dropin_folders
 from .unit_read import CONF_DIRECTORIES, find_unit_names, read_manager_files, read_unit_files
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
 
 _WRITABLE = ("/etc/", "/run/systemd/system")
 _LEFT_BEHIND = re.compile(

@@ -3,14 +3,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+
 from ..core.cgroup import find_paths
 from ..core.rlimit import UNLIMITED
 from ..host.door import read_kernel_text
 from .tasks import Level
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
 
 _ROOT = "/sys/fs/cgroup"
 

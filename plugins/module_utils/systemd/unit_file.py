@@ -9,13 +9,10 @@ Syntax: systemd.syntax(7), systemd.unit(5), systemd.service(5), systemd.exec(5);
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from ..core.systemd_text import split_lines
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 UNIT_DIRECTORIES = (
     "/etc/systemd/system.control",

@@ -5,23 +5,14 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Iterable, Sequence
 from fnmatch import fnmatchcase
 from typing import NamedTuple
 
 from ..host.door import list_links
 from ..host.files import list_folder, read_text, under
 from .limits import MANAGER
-from .unit_file import (
-    UNIT_DIRECTORIES,
-    Setting,
-    Source,
-    list_dropin_folders,
-    merge_units,
-)
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+from .unit_file import UNIT_DIRECTORIES, Setting, Source, list_dropin_folders, merge_units
 
 CONF_DIRECTORIES = ("/etc", "/run", "/usr/local/lib", "/usr/lib", "/lib")
 _LIBRARIES = (

@@ -7,6 +7,7 @@ Source: systemd.syntax(7), systemd.exec(5), systemd-system.conf(5).
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from ..core.declaration import Declaration
@@ -16,8 +17,6 @@ from .values import parse_limit_setting
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from .unit_file import Source
 
 _LINE = re.compile(r"(#?)[#; \t]*([A-Za-z_-]+)[ \t]*([=: \t])[ \t]*(.*?)[ \t\r]*")

@@ -4,29 +4,83 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 
 from ..core.finding import UNKNOWN, Finding, Observation, Requirement
 from ..core.folder_states import DIRECTORY
-from .actor_measure import find_actor
+from ..host.door import list_pids
+from ..host.process import read_process
+from ..host.process_owner import find_owner
 from .cache_rules import (
     PACKAGES,
     VARIABLES,
+    Neighbours,
     judge_filesystem,
     judge_shards,
     judge_unique,
     judge_variables,
 )
-from .folder_measure import look_at_directory
-from .folder_rules import judge_folder, judge_free, place_of
-from .neighbours_read import find_neighbours
+from .folder_measure import find_actor, look_at_directory
+from .folder_rules import FolderFacts, judge_folder, judge_free, may_work_there, place_of
+from .open_files_read import find_space, read_mounts
 from .packages_read import read_versions
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from .folder_facts import FolderFacts
     from .policy import Training
+
+_MARKS = ("/.dockerenv", "/run/.containerenv")
+_JOB = "SLURM_JOB_ID"
+_NOBODY = "?"
+
+
+def find_neighbours(facts: FolderFacts) -> Neighbours:
+    """Return who else may use a directory that was looked at."""
+    host = os.uname().nodename
+    inside = any(map(os.path.exists, _MARKS))
+    return Neighbours(os.environ.get(_JOB, ""), host, inside, tuple(find_sharers(facts)))
+
+
+def find_sharers(facts: FolderFacts, proc: str = "/proc") -> Iterator[int]:
+    """Yield the first process of every container that mounts the very directory.
+
+    A container has another root directory; one that mounts a directory above it need not use it.
+    """
+    if facts.state != DIRECTORY:
+        return
+    below = facts.real_path[len(facts.mount.rstrip("/")) :]
+    wanted = (facts.device, (facts.mount_root.rstrip("/") + below) or "/")
+    own = _read_mounts(f"{proc}/self")
+    seen = {find_space(f"{proc}/self")}
+    for pid in sorted(list_pids(proc)):
+        space = find_space(f"{proc}/{pid}")
+        if space in seen or not space:
+            continue
+        seen.add(space)
+        mounts = _read_mounts(f"{proc}/{pid}")
+        is_there = mounts.get("/") != own.get("/") and wanted in mounts.values()
+        if is_there and may_work_there(facts, _find_owner(pid, proc)):
+            yield pid
+
+
+def _find_owner(pid: int, proc: str) -> str:
+    try:
+        return find_owner(read_process(pid, proc), proc)
+    except (OSError, ValueError, IndexError):
+        return _NOBODY  # It has ended, or nobody can tell whose it is.
+
+
+def _read_mounts(process: str) -> dict[str, tuple[str, str]]:
+    """Return the device and the directory on it by the path where they are mounted."""
+    return {row[4]: (row[2], _decode(row[3])) for row in read_mounts(process)}
+
+
+def _decode(path: str) -> str:
+    """Return a path as it is: mountinfo writes blanks as octal numbers."""
+    for code, char in (("\\040", " "), ("\\011", "\t"), ("\\012", "\n"), ("\\134", "\\")):
+        path = path.replace(code, char)
+    return path
+
 
 _SELF = "self"
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import stat
 import time
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from ..core.folder_states import ABSENT
@@ -29,10 +30,6 @@ from .file_verdict import (
 )
 from .pt_file import check_pt
 from .safetensors_file import check_safetensors
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC

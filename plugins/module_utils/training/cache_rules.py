@@ -4,20 +4,14 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from ..core.finding import FAIL, PASS, UNKNOWN, Finding, Observation, Requirement
 from ..core.folder_states import DIRECTORY
-from .folder_facts import LOCAL, find_reach
-from .folder_rules import place_of
+from .folder_rules import LOCAL, FolderFacts, find_reach, place_of
 from .pep440 import parse_version
 from .workspace_causes import blame
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    from .folder_facts import FolderFacts
 
 WIDS, WDS, HF = "WIDS_CACHE", "WDS_CACHE", "HF_HOME"
 VARIABLES = (WIDS, WDS, HF)

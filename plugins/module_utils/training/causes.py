@@ -9,10 +9,11 @@ from typing import NamedTuple
 from ..core.cause import Cause
 from ..core.quote import one_line
 from ..core.remedy import Remedy
-from ..core.rlimit import format_quantity
+from ..core.rlimit import Rlimit, format_quantity
 from .loader import (
     MEMORY,
     WORKER_MEMORY,
+    Floor,
     Plan,
     find_batch_share,
     find_model_states,
@@ -21,8 +22,6 @@ from .loader import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from ..core.rlimit import Rlimit
-    from .deepspeed_floor import Floor
     from .policy import Training
 
 CODES = {

@@ -8,14 +8,11 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from ..core.cgroup import count_cpus, find_paths, split_rows
 from ..host.files import read_text
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
 
 _V2 = ""
 _ENDLESS = 2**60

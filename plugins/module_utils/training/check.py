@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+
 from ..core.finding import FAIL, PASS, UNKNOWN, Finding, Observation, Requirement, judge
 from ..core.rlimit import UNLIMITED
 from ..kernel.read import read_sysctl
@@ -20,21 +22,13 @@ from .causes import (
     blame_shared_memory,
     blame_workers,
 )
-from .deepspeed_floor import find_floor
-from .loader import (
-    count_descriptors,
-    count_memory,
-    count_shared_memory,
-    format_size,
-)
+from .loader import count_descriptors, count_memory, count_shared_memory, find_floor, format_size
 from .runner_read import NEW_CONTAINER
 from .shm_read import find_leftovers, sum_sizes
 from .survey_read import SHM_SIZE, Survey
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
     from ..core.cause import Cause
     from ..core.check_options import Options
     from ..host.look import Look

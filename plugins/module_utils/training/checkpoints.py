@@ -4,17 +4,13 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+from ..core.cause import Cause
 from ..core.finding import FAIL, PASS, UNKNOWN, Finding, Observation, Requirement
 from .folder_rules import place_of
 from .workspace_causes import blame
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from ..core.cause import Cause
 
 STATE = "trainer_state.json"
 """What a checkpoint ends with; resuming reads it first."""

@@ -4,12 +4,11 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     Read = Callable[[int, int], bytes]
     """Returns bytes from an offset on, as many as are asked for or there are."""
 

@@ -14,14 +14,15 @@ import os
 import pwd
 import re
 import stat
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 
 from ..core.finding import FAIL, PASS, UNKNOWN
 from ..core.folder_states import BROKEN, DIRECTORY, UNKNOWN_STATE
 from ..host.as_user import leave_root
-from ..host.children import run_in_children
+from ..host.children import Report, run_in_children
+from ..host.door import read_kernel_text
 from ..host.files import read_text
-from ..host.keeper import find_account, find_keeper
 from ..host.open_directory import ObstacleError, open_directory
 from ..host.trial_folder import (
     SwappedError,
@@ -31,14 +32,110 @@ from ..host.trial_folder import (
     trial_folder,
 )
 from ..host.users import name_user
-from .folder_facts import FolderFacts, Proof
+from .folder_rules import FolderFacts, Proof
 from .proofs_measure import PROOFS
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
 
-    from ..host.children import Report
+def find_actor(facts: FolderFacts, paths: Iterable[str]) -> str | None:
+    """Return who carries out a remedy: empty for whoever looks, ``None`` where nobody safely can.
+
+    Root does so only where every folder on the way is root's, and closed to others: there nobody
+    puts a link in the way before it is pasted. Elsewhere the user does who will work there, or
+    whose the directory is.
+
+    :param paths: What the remedy changes: the directory, or what it holds.
+    """
+    folders = {os.path.dirname(os.path.abspath(path)) for path in paths}
+    if os.geteuid() != 0 or all(map(is_roots, folders)):
+        return ""
+    names = (name for name in (facts.user, facts.owner) if name not in ("", "root"))
+    return next(names, None)
+
+
+def is_roots(path: str) -> bool:
+    """Tell whether every folder of a path, as far as there are any, is root's and closed.
+
+    In a sticky folder such as /tmp, a folder that is root's already stays where it is.
+    """
+    here, parts = "", path.strip("/").split("/")
+    for part in ["", *parts]:
+        above, here = here, f"{here}/{part}" if part else here
+        try:
+            found = os.lstat(here or "/")
+        except FileNotFoundError:
+            return not _is_open(above or "/")
+        except OSError:
+            return False
+        if found.st_uid != 0 or not stat.S_ISDIR(found.st_mode):
+            return False
+        if _is_open(here or "/") and not found.st_mode & stat.S_ISVTX:
+            return False
+    return not _is_open(path)
+
+
+def _is_open(folder: str) -> bool:
+    """Tell whether others than root may make entries in a folder."""
+    return bool(os.lstat(folder).st_mode & (stat.S_IWGRP | stat.S_IWOTH))
+
+
+_WALK = os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC
+_MOST_LINKS = 40  # As the kernel's MAXSYMLINKS.
+_NOBODY = 65534
+_ALL = "4294967295"
+
+
+def find_keeper(path: str) -> int:
+    """Return the uid of the last on the way to a directory who is not root; 0 where all is root's.
+
+    The way ends at a link that is not root's: where it leads is for its owner to find out. Inside
+    a user namespace, who is nobody there is a stranger, whom its root cannot become.
+    """
+    strangers = {0, _NOBODY} if _is_inside() else {0}
+    here, keeper, links = os.open("/", _WALK), 0, 0
+    parts = path.split("/")
+    try:
+        while parts:
+            part = parts.pop(0)
+            if part in ("", "."):
+                continue
+            entry = os.open(part, _WALK, dir_fd=here)
+            found = os.fstat(entry)
+            keeper = keeper if found.st_uid in strangers else found.st_uid
+            if stat.S_ISLNK(found.st_mode):
+                links += 1
+                target = os.readlink("", dir_fd=entry)
+                os.close(entry)
+                if found.st_uid not in strangers or links > _MOST_LINKS:
+                    break
+                parts = [*target.split("/"), *parts]
+                if not target.startswith("/"):
+                    continue
+                entry = os.open("/", _WALK)
+            os.close(here)
+            here = entry
+    except OSError:
+        pass  # The look says where the way ends, and why.
+    finally:
+        os.close(here)
+    return keeper
+
+
+def _is_inside() -> bool:
+    """Tell whether this is a user namespace that does not know every user (user_namespaces(7))."""
+    try:
+        lines = read_kernel_text("/proc/self/uid_map").splitlines()
+        return [line.split()[2] for line in lines] != [_ALL]
+    except (OSError, IndexError):
+        return False
+
+
+def find_account(uid: int) -> pwd.struct_passwd:
+    """Return the account of a uid; one without groups where the host knows none."""
+    try:
+        return pwd.getpwuid(uid)
+    except KeyError:
+        return pwd.struct_passwd((str(uid), "x", uid, _NOBODY, "", "/", "/bin/sh"))
+
 
 TIME_LIMIT = 10.0
 """Seconds; a healthy mount answers in milliseconds, a hung one never."""

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 
 from ..core.finding import FAIL, Finding, judge_limits
 from ..docker.policy import DockerPolicy
@@ -12,16 +13,13 @@ from ..services.policy import ServicesPolicy, UnitRule
 from ..sessions.policy import SessionRule
 from ..slurm.policy import SlurmPolicy
 from .policy import SELF
-from .runner_read import NEW_CONTAINER
+from .runner_read import NEW_CONTAINER, Runner
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from ..core.check_options import Options
     from ..core.reader import Limit
     from ..host.look import Look
-    from .runner_read import Runner
 
 
 def judge_runner(

@@ -7,17 +7,56 @@ batch that is under way, and some for each worker; the batches themselves lie in
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from ..core.rlimit import UNLIMITED, format_quantity
 from ..shared_memory.model import SHM
-from .deepspeed_floor import find_floor
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from .policy import DeepSpeed, Training
 
-    from .policy import Training
+_BUFFERS = 1.5
+_WITH_PARAMETERS, _OPTIMIZER, _ALL = 18, 16, 18
+"""Bytes for each parameter: of all states with the 16-bit parameters, without, and on a GPU."""
+
+
+class Floor(NamedTuple):
+    """The least memory, in bytes, of each node and of each GPU."""
+
+    node: int
+    gpu: int
+
+
+def find_floor(run: DeepSpeed) -> Floor:
+    """Return the floor of a run whose parameters, and at stage 3 the largest layer, are known."""
+    return _find_floor_2(run) if run.stage == 2 else _find_floor_3(run)
+
+
+def _find_floor_2(run: DeepSpeed) -> Floor:
+    parameters, gpus = run.parameters or 0, run.gpus_per_node * run.nodes
+    if run.offload_optimizer:
+        return Floor(int(parameters * max(4 * gpus, 16) * _BUFFERS), 2 * parameters)
+    node = parameters * 4 * run.gpus_per_node * _BUFFERS
+    return Floor(int(node), 2 * parameters + int(_ALL * parameters / gpus))
+
+
+def _find_floor_3(run: DeepSpeed) -> Floor:
+    parameters, gpus = run.parameters or 0, run.gpus_per_node * run.nodes
+    layer = 4 * (run.largest_layer or 0)
+    if not run.offload_optimizer:
+        held = (run.largest_layer or 0) if run.zero_init else parameters
+        node = held * 4 * run.gpus_per_node * _BUFFERS
+        return Floor(int(node), layer + int(_ALL * parameters / gpus))
+    each = _WITH_PARAMETERS if run.offload_parameters else _OPTIMIZER
+    share = 1 / run.nodes
+    if run.zero_init:
+        node = parameters * each * share * _BUFFERS
+    else:
+        node = parameters * max(4 * run.gpus_per_node, each * share) * _BUFFERS
+    return Floor(int(node), layer + (0 if run.offload_parameters else int(2 * parameters / gpus)))
+
 
 DESCRIPTORS, MEMORY, CPUS = "nofile", "memory", "CPUs"
 

@@ -3,15 +3,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from ..core.finding import FAIL, PASS, UNKNOWN, Finding, Observation, Requirement
 from ..core.rlimit import format_quantity
 from .workspace_causes import blame
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
 
 PLACE = "gpu"
 GPU_FIELDS = (

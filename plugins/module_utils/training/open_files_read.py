@@ -5,15 +5,12 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Iterator
 from functools import cached_property
 from typing import NamedTuple
 
 from ..host.door import list_kernel_folder, list_pids
 from ..host.files import read_text
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 _MOUNT = re.compile(r"^mnt_id:\s*([0-9]+)", re.MULTILINE)
 _FLAGS = re.compile(r"^flags:\s*([0-7]+)", re.MULTILINE)
@@ -34,7 +31,7 @@ def find_open_files(folder: str, proc: str = "/proc") -> Iterator[OpenFile]:
     of any path: that counts if it is the very file that is here.
     """
     start = folder.rstrip("/") + "/"
-    own, here = _find_space(f"{proc}/self"), _Mounts(f"{proc}/self")
+    own, here = find_space(f"{proc}/self"), _Mounts(f"{proc}/self")
     for name in list_pids(proc):
         if name == os.getpid():
             continue
@@ -42,7 +39,7 @@ def find_open_files(folder: str, proc: str = "/proc") -> Iterator[OpenFile]:
             handles = list_kernel_folder(f"{proc}/{name}/fd")
         except OSError:
             continue  # It ended, or is somebody else's.
-        there = None if _find_space(f"{proc}/{name}") == own else _Mounts(f"{proc}/{name}")
+        there = None if find_space(f"{proc}/{name}") == own else _Mounts(f"{proc}/{name}")
         for handle in handles:
             try:
                 path = os.readlink(f"{proc}/{name}/fd/{handle}")
@@ -63,11 +60,7 @@ class _Mounts:
 
     @cached_property
     def _rows(self) -> list[list[str]]:
-        try:
-            text = read_text(f"{self._process}/mountinfo") or ""
-        except OSError:
-            text = ""
-        return [row for row in (line.split(" ") for line in text.splitlines()) if len(row) > 4]
+        return read_mounts(self._process)
 
     def find_device(self, number: str) -> str:
         """Return the device of a mount by its number."""
@@ -79,7 +72,17 @@ class _Mounts:
         return max(above, key=lambda row: len(row[4]))[2] if above else ""
 
 
-def _find_space(process: str) -> int:
+def read_mounts(process: str) -> list[list[str]]:
+    """Return the rows of a process's mountinfo; none where it is gone."""
+    try:
+        text = read_text(f"{process}/mountinfo") or ""
+    except OSError:
+        text = ""
+    return [row for row in (line.split(" ") for line in text.splitlines()) if len(row) > 4]
+
+
+def find_space(process: str) -> int:
+    """Return which mounts a process sees; 0 where it is gone or somebody else's."""
     try:
         return os.stat(f"{process}/ns/mnt").st_ino
     except OSError:

@@ -4,26 +4,21 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from functools import partial
 
 from ..core.finding import UNKNOWN, Finding, Observation, Requirement
 from ..core.folder_states import DIRECTORY
 from ..host.process_owner import name_owners
-from .actor_measure import find_actor
 from .cache_check import find_user, leave_to_container
-from .checkpoints import count_copies, judge_checkpoints
-from .folder_facts import may_work_there
-from .folder_measure import look_at_directory
-from .folder_rules import judge_folder, judge_free, place_of
+from .checkpoints import Checkpoint, count_copies, judge_checkpoints
+from .folder_measure import find_actor, look_at_directory
+from .folder_rules import FolderFacts, judge_folder, judge_free, may_work_there, place_of
 from .output_read import find_writers, read_checkpoints, read_processes
 from .output_runs import find_runs, judge_runs
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from .checkpoints import Checkpoint
-    from .folder_facts import FolderFacts
     from .policy import Training
 
 _PROOFS = ("rename", "directory rename")

@@ -6,11 +6,13 @@ from __future__ import annotations
 import os
 import re
 import stat
+from collections.abc import Iterator
 from functools import partial
 from itertools import islice
 
 from ..host.door import list_pids
 from ..host.files import read_text
+from ..host.marks import read_link
 from ..host.open_directory import ObstacleError, open_directory
 from ..host.users import name_user
 from .cache_read import check_open_file
@@ -19,10 +21,6 @@ from .file_verdict import CORRUPT
 from .folder_measure import run_there
 from .open_files_read import find_open_files
 from .output_runs import Process
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _FILE = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC
@@ -154,17 +152,10 @@ def read_processes(proc: str = "/proc") -> dict[int, Process]:
         head, _mark, rest = text.rpartition(")")
         if head:
             name, words = head.partition("(")[2], tuple(line.split("\0"))
-            folder = _read_folder(f"{proc}/{entry}/cwd")
+            folder = read_link(f"{proc}/{entry}/cwd")
             user = name_user(int(uid[1])) if uid else ""
             found[int(entry)] = Process(int(rest.split()[1]), name, words, folder, user)
     return found
-
-
-def _read_folder(link: str) -> str:
-    try:
-        return os.readlink(link)
-    except OSError:
-        return ""
 
 
 def find_writers(path: str, proc: str = "/proc") -> dict[int, str]:

@@ -4,15 +4,12 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Iterator, Mapping
 from typing import NamedTuple
 
 from ..core.finding import FAIL, PASS, UNKNOWN, Finding, Observation, Requirement
 from .folder_rules import place_of
 from .workspace_causes import blame
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
 
 _TRAINS = re.compile(
     r"python[0-9.]*|pt_main_thread|torchrun|accelerate|deepspeed|pt_elastic|ray::.*"

@@ -11,16 +11,13 @@ import json
 import os
 import pwd
 import re
+from collections.abc import Iterable
 from functools import partial
 
 from ..host.as_user import Errand, ask_user, find_person, name_person
 from ..host.door import ForeignError, open_file, walk
 from ..host.files import list_folder
 from ..host.program import run_program
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 _TIME_LIMIT = 10.0
 _MOST_FOLDERS = 100

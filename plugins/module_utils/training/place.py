@@ -11,7 +11,6 @@ if TYPE_CHECKING:
 
     from ..core.check_options import Options as CheckOptions
     from ..core.finding import Finding
-    from ..core.keys import Key
     from ..host.look import Look
     from ..host.place import Codes
     from .policy import Training as TrainingRun
@@ -21,12 +20,7 @@ class Training(Place["TrainingRun"]):
     """``training`` of a policy."""
 
     name = path = "training"
-
-    def describe_key(self) -> Key:
-        from ..core.keys import Key
-        from .policy import TRAINING
-
-        return Key("mapping", "the numbers of one training run; only checked", below=TRAINING)
+    about = "the numbers of one training run; only checked"
 
     def read_policy(self, raw: object, problems: list[str]) -> TrainingRun | None:
         from .policy import read_training

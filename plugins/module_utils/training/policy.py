@@ -4,17 +4,13 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Iterator, Mapping
 from typing import NamedTuple
 
 from ..core.keys import Key
 from ..core.quote import quote
 from ..core.reader import join_names, name_kind, read_mapping, read_quantity
 from ..core.rlimit import UNLIMITED
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
-
 
 _MOST_PARAMETERS = 10**15
 DEEPSPEED = {
@@ -35,7 +31,7 @@ GPUS = {
     "count": Key("count", "how many", least=1),
     "memory": Key("size", "free memory of each"),
 }
-TRAINING = {
+KEYS = {
     "checks": Key("checks", "these checks and no others"),
     "needs": Key("checks", "checks that must be made: what they lack is refused, all at once"),
     "workers": Key("count", "the number of workers that each rank starts"),
@@ -88,8 +84,8 @@ NEEDS = {
 _ASKED = ("cpus",)
 """Made only where it is asked for: more workers than CPUs wait, and no run dies of it."""
 
-SHARING = TRAINING["sharing"].accepted
-START_METHODS = TRAINING["start_method"].accepted
+SHARING = KEYS["sharing"].accepted
+START_METHODS = KEYS["start_method"].accepted
 STAGES = (2, 3)
 SELF = "self"
 
@@ -166,7 +162,7 @@ class Training(NamedTuple):
 def read_training(raw: object, problems: list[str]) -> Training | None:
     """Read the section ``training``; every violation is added to *problems*."""
     path = "training"
-    section = read_mapping(path, raw, TRAINING, problems)
+    section = read_mapping(path, raw, KEYS, problems)
     if not section:
         return None
     read = {key: _read_key(f"{path}.{key}", key, raw, problems) for key, raw in section.items()}
@@ -179,7 +175,7 @@ def read_training(raw: object, problems: list[str]) -> Training | None:
 
 def _read_key(path: str, name: str, raw: object, problems: list[str]) -> object:
     """Return the value of one key, ``None`` where it is refused or unknown."""
-    key = TRAINING.get(name)
+    key = KEYS.get(name)
     if key is None:
         return None
     if key.kind == "count":
@@ -238,7 +234,7 @@ def _is_given(training: Training, key: str) -> bool:
 def _find_meaning(path: str) -> str:
     """Return what a key means, or one below it."""
     name, part = path.partition(".")[::2]
-    return (TRAINING[name].below[part] if part else TRAINING[name]).text
+    return (KEYS[name].below[part] if part else KEYS[name]).text
 
 
 def _join(checks: list[str]) -> str:

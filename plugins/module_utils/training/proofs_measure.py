@@ -11,11 +11,10 @@ import errno
 import fcntl
 import os
 import signal
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+from ..host.open_directory import is_there
 
 _CREATE = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _OPEN = os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -55,7 +54,7 @@ def prove_create(folder: int) -> str:
         won = b"".join(
             _read(folder, f"{number}-{mine}")
             for mine in (1, 2)
-            if _exists(folder, f"{number}-{mine}")
+            if is_there(folder, f"{number}-{mine}")
         )
         if len(won) != 1:
             return f"{len(won)} of two processes created the same file"
@@ -125,7 +124,7 @@ def _make_full_one(folder: int) -> None:
 def _list_until_end(folder: int) -> int:
     """Look into each directory as soon as it has its name: all files must be in it."""
     for number in range(_ROUNDS):
-        while not _exists(folder, f"done-{number}"):
+        while not is_there(folder, f"done-{number}"):
             pass
         inner = os.open(f"done-{number}", _FOLDER, dir_fd=folder)
         if len(os.listdir(inner)) != _FILES:
@@ -196,11 +195,3 @@ def _read(folder: int, name: str) -> bytes:
         return os.read(handle, 2 * _SIZE)
     finally:
         os.close(handle)
-
-
-def _exists(folder: int, name: str) -> bool:
-    try:
-        os.stat(name, dir_fd=folder, follow_symlinks=False)
-    except FileNotFoundError:
-        return False
-    return True

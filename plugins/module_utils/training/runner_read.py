@@ -7,11 +7,11 @@ import os
 from functools import cached_property
 from typing import NamedTuple
 
-from ..docker.api_read import read_containers
+from ..docker.api_read import Container, read_containers
 from ..docker.read import DockerRead
-from ..host.capabilities import may_lock_memory
 from ..host.files import read_text
-from ..host.process import read_unit_pids
+from ..host.look import Look
+from ..host.process import may_lock_memory, read_unit_pids
 from ..host.users import read_user
 from ..kernel.use_read import read_kernel_use
 from ..systemd.manager_read import Bounds, show_bounds
@@ -19,11 +19,6 @@ from .causes import Room
 from .cgroup_read import move_to, read_cpuset, read_memory_levels, read_quotas
 from .policy import SELF
 from .shm_read import find_folder
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from ..docker.api_read import Container
-    from ..host.look import Look
 
 _SERVICE, _SESSION, _CONTAINER = "service:", "session:", "container:docker/"
 NEW_CONTAINER, JOB = "new-container:docker", "job:slurm"

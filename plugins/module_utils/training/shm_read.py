@@ -6,16 +6,13 @@ from __future__ import annotations
 import os
 import re
 import stat
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from ..core.rlimit import UNLIMITED
 from ..host.children import run_in_children
 from ..host.door import list_kernel_folder, list_pids, read_kernel_text
 from ..shared_memory.model import SHM
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
 
 _OURS = re.compile(r"(torch_[0-9]+_|nccl-)[ -~]*")
 _NAMED = re.compile(r"/(torch_[0-9]|nccl-)")

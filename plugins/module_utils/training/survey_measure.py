@@ -5,17 +5,14 @@ from __future__ import annotations
 
 import os
 import signal
+from collections.abc import Callable
 from functools import partial
 from itertools import islice
+from typing import Any, NoReturn
 
 from .cache_read import Checked, LateError, Survey, load_archives, survey_files
 from .file_verdict import CORRUPT, LEFTOVER, SOUND, UNSEEN
 from .folder_measure import run_there
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any, NoReturn
 
 TIME_LIMIT, DEEP_LIMIT = 60.0, 600.0
 """Seconds that a look by a child may take, of the ends of each file and of all that is in it."""

@@ -26,7 +26,7 @@ from .loader import (
     count_shared_memory,
     plan_workers,
 )
-from .policy import choose_checks
+from .policy import Training, choose_checks
 from .runner_read import NEW_CONTAINER, Cpus, Runner
 from .shm_read import read_free
 
@@ -34,7 +34,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ..core.check_options import Options
     from ..host.look import Look
-    from .policy import Training
 
 SHM_SIZE = "shm_size"
 """The item of a container's /dev/shm, as the check of Docker names it."""

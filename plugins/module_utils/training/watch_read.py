@@ -8,13 +8,10 @@ import re
 import resource
 import threading
 import time
+from collections.abc import Callable
+from types import TracebackType
 
 from ..shared_memory.model import SHM
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from types import TracebackType
 
 _FOLDER = "/proc/self/fd"
 _KINDS = 3

@@ -4,16 +4,13 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from ..core.cause import cite
 from ..core.declaration import Declaration
 from ..core.edit import HEADER
 from ..core.plan import SectionPlan, plan_edits
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
 
 FSTAB = "/etc/fstab"
 TMPFILES = "/etc/tmpfiles.d/90-mlhost.conf"

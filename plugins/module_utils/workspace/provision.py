@@ -3,39 +3,62 @@
 
 from __future__ import annotations
 
+import grp
+import os
+import pwd
+import stat
+from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
+from ..core.edit import Edit
 from ..core.plan import HostPlan
 from ..core.reader import PolicyError
+from ..host.door import read_kernel_text
 from ..host.files import read_text
 from ..host.image import is_image
 from ..host.users import name_user
 from ..sessions.settle import apply_plans
 from ..write.lock import only_run
 from ..write.replace import find_target
-from .plan import (
-    FSTAB,
-    TMPFILES,
-    Workspace,
-    format_mount,
-    has_rule,
-    is_ours,
-    plan_workspace,
-)
+from .plan import FSTAB, TMPFILES, Workspace, format_mount, has_rule, is_ours, plan_workspace
 from .quarantine_settle import Aside, quarantine
-from .read import find_ids, read_directory, read_tmpfs_size
-from .settle import (
-    make_directory,
-    mount_tmpfs,
-    remove_directory,
-    unmount,
-)
+from .settle import make_directory, mount_tmpfs, remove_directory, unmount
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
 
-    from ..core.edit import Edit
+def find_ids(owner: str, group: str) -> tuple[int, int]:
+    """Return the numbers of a user and a group.
+
+    :raises ValueError: If this host has no such one.
+    """
+    try:
+        return pwd.getpwnam(owner).pw_uid, grp.getgrnam(group).gr_gid
+    except KeyError:
+        raise ValueError(f"this host has no user {owner}, or no group {group}") from None
+
+
+def read_directory(path: str) -> tuple[int, int, int] | None:
+    """Return owner, group and mode of a directory; ``None`` where there is none.
+
+    :raises OSError: If it is something else.
+    """
+    try:
+        found = os.lstat(path)
+    except FileNotFoundError:
+        return None
+    if not stat.S_ISDIR(found.st_mode):
+        raise OSError(f"{path}: is there, and is no directory")
+    return found.st_uid, found.st_gid, stat.S_IMODE(found.st_mode)
+
+
+def read_tmpfs_size(path: str) -> int | None:
+    """Return the size of the tmpfs that is mounted on a directory; ``None`` where none is."""
+    lines = read_kernel_text("/proc/self/mounts").splitlines()
+    kinds = [line.split()[2] for line in lines if line.split()[1] == path]
+    if not kinds or kinds[-1] != "tmpfs":
+        return None
+    found = os.statvfs(path)
+    return found.f_blocks * found.f_frsize
+
 
 _PAGE = 4096  # A tmpfs has a whole number of pages.
 

@@ -10,19 +10,16 @@ from __future__ import annotations
 import contextlib
 import os
 import stat
+from collections.abc import Iterable, Iterator
 from functools import partial
 from typing import NamedTuple
 
-from ..host.open_directory import ObstacleError
+from ..host.open_directory import ObstacleError, is_there
 from ..host.removal import OPEN_FOLDER
 from ..training.cache_read import check_files
 from ..training.file_verdict import CORRUPT, QUARANTINE, UNSEEN
 from ..training.folder_measure import run_there
 from ..training.open_files_read import find_open_files
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
 
 _TIME_LIMIT = 600.0
 _MOST_BYTES = 50_000  # Of the names in an answer.
@@ -137,19 +134,11 @@ def _move(top: int, aside: int, name: str) -> bool:
             os.close(here)
             here = below
         free = name.replace("/", "__")
-        while _is_there(aside, free):
+        while is_there(aside, free):
             free += "~"
         os.rename(last, free, src_dir_fd=here, dst_dir_fd=aside)
     except OSError:
         return False
     finally:
         os.close(here)
-    return True
-
-
-def _is_there(folder: int, name: str) -> bool:
-    try:
-        os.stat(name, dir_fd=folder, follow_symlinks=False)
-    except FileNotFoundError:
-        return False
     return True

@@ -11,8 +11,7 @@ from typing import NamedTuple
 
 from ..core.edit import Edit
 from ..host.files import follow_links
-from .rename import place, swap, take_away
-from .temporary import pick_name
+from .temporary import pick_name, place, swap, take_away
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -1,14 +1,65 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Name the files that wait beside what they will replace, and remove those of dead runs."""
+"""Name the files that wait beside what they will replace, and rename without losing any."""
 
 from __future__ import annotations
 
 import contextlib
+import ctypes
+import errno
 import os
 import stat
 from itertools import islice
 
 from ..host.marks import is_abandoned, make_mark
+
+_AT_FDCWD = -100
+_NO_REPLACE, _EXCHANGE = 1, 2
+_UNSUPPORTED = (errno.ENOSYS, errno.EINVAL)  # An old C library or kernel, NFS, some FUSE.
+
+
+def swap(new: str, path: str) -> str:
+    """Put *new* in the place of *path* in one step.
+
+    :returns: Where the old file is now, the very same file with its times and attributes.
+    :raises OSError: If there is no *path*; nothing is changed then.
+    """
+    if _renameat2(new, path, _EXCHANGE):
+        return new
+    aside = pick_name(path)
+    os.link(path, aside)
+    os.rename(new, path)
+    return aside
+
+
+def place(new: str, path: str) -> None:
+    """Give *new* the name *path*.
+
+    :raises FileExistsError: If the name is taken; nothing is changed then.
+    """
+    if not _renameat2(new, path, _NO_REPLACE):
+        os.link(new, path)
+        os.unlink(new)
+
+
+def take_away(path: str) -> str:
+    """Give *path* a name that nobody can guess, and return that."""
+    aside = pick_name(path)
+    os.rename(path, aside)
+    return aside
+
+
+def _renameat2(old: str, new: str, flags: int) -> bool:
+    """Rename with flags; return whether that is supported here."""
+    call = getattr(ctypes.CDLL(None, use_errno=True), "renameat2", None)  # glibc 2.28
+    if call is None:
+        return False
+    if call(_AT_FDCWD, os.fsencode(old), _AT_FDCWD, os.fsencode(new), flags) == 0:
+        return True
+    code = ctypes.get_errno()
+    if code in _UNSUPPORTED:
+        return False
+    raise OSError(code, os.strerror(code), new)
+
 
 TEMPORARY_PREFIX = ".mlhost-"
 """What the names of our temporary files begin with; no daemon reads such a name."""

@@ -6,14 +6,11 @@ from __future__ import annotations
 import contextlib
 import os
 import stat
+from collections.abc import Iterator
 from contextlib import contextmanager
 
 from ..host.open_directory import ObstacleError, open_directory
 from .temporary import pick_bare_name, remove_abandoned
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 _LARGEST = 64 * 2**20
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC

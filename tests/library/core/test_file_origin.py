@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import pytest
 from mlhost_limits.core.edit import HEADER
-from mlhost_limits.core.file_origin import find_header
+from mlhost_limits.host.rivals import find_header
 
 
 @pytest.mark.parametrize(

@@ -228,7 +228,7 @@ def test_what_a_terminal_would_obey_is_replaced(place: str, told: str) -> None:
 TEXT = st.text(max_size=200)
 FINDINGS = st.lists(
     st.builds(
-        Finding,
+        lambda status, wanted, seen: Finding(status, wanted, seen),
         st.sampled_from([PASS, FAIL, UNKNOWN]),
         st.builds(
             Requirement,

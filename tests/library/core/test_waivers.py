@@ -20,8 +20,7 @@ from mlhost_limits.core.finding import (
 )
 from mlhost_limits.core.reader import PolicyError
 from mlhost_limits.core.report import format_report
-from mlhost_limits.core.waivers import find_idle, waive
-from mlhost_limits.core.waivers_policy import Waiver, read_waivers
+from mlhost_limits.core.waivers import Waiver, find_idle, read_waivers, waive
 from mlhost_limits.schema import load_policy
 
 TODAY = "2026-06-15"

@@ -6,7 +6,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from mlhost_limits.host.comm import read_comm
+from mlhost_limits.host.daemons import read_comm
 
 
 def test_a_process_has_a_name_until_it_has_ended() -> None:

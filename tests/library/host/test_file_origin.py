@@ -6,7 +6,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from mlhost_limits.host.file_origin import find_packages
+from mlhost_limits.host.rivals import find_packages
 
 LIMITS, UNIT, MADE = "/etc/security/limits.conf", "/usr/lib/systemd/system/x.service", "/etc/x.conf"
 

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from mlhost_limits import provision_others
 from mlhost_limits.containerd.plan import OURS
+from mlhost_limits.core.plan import Section
 from mlhost_limits.core.policy import Policy
 from mlhost_limits.core.provision_options import Options
-from mlhost_limits.core.section import Section
 from mlhost_limits.docker.dockerd_flags import CONFIG_PATH
 from mlhost_limits.docker.policy import DockerPolicy
 from mlhost_limits.docker.record import find_record_path

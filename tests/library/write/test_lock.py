@@ -10,9 +10,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from mlhost_limits.host.writers import find_editor, find_package_run
 from mlhost_limits.write import lock
-from mlhost_limits.write.lock import only_run, wait_for_packages
+from mlhost_limits.write.lock import find_editor, find_package_run, only_run, wait_for_packages
 
 HOLD = """
 import fcntl, sys, time

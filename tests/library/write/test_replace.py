@@ -14,7 +14,8 @@ from pathlib import Path
 import pytest
 from mlhost_limits.core.edit import Edit
 from mlhost_limits.host.marks import make_mark
-from mlhost_limits.write import rename, replace
+from mlhost_limits.write import replace
+from mlhost_limits.write import temporary as rename
 from mlhost_limits.write.lock import remove_leftovers
 from mlhost_limits.write.replace import apply_edits, commit_edits, find_target, revert_edits
 from mlhost_limits.write.temporary import remove_abandoned

@@ -17,7 +17,6 @@ from mlhost_limits.core.rlimit import RLIMITS, UNLIMITED, Rlimit
 from mlhost_limits.docker.daemon_json import (
     DockerDefaults,
     StatedDefault,
-    collect_defaults,
     decode_daemon_json,
     read_defaults,
 )
@@ -31,6 +30,8 @@ from mlhost_limits.docker.dockerd_flags import (
 from mlhost_limits.docker.merge import merge_daemon_json
 from mlhost_limits.docker.problems import find_daemon_json_problems
 from mlhost_limits.systemd.unit_file import Setting, parse_environment_file, parse_unit
+
+from tests.worlds.docker_defaults import collect_defaults
 
 QUIET = settings(deadline=None)  # A busy machine is no failure.
 

@@ -14,25 +14,24 @@ import pytest
 from mlhost_limits.core.rlimit import Rlimit
 from mlhost_limits.docker.daemon_json import (
     DockerDefaults,
-    collect_defaults,
     decode_daemon_json,
     read_defaults,
     read_members,
 )
-from mlhost_limits.docker.dockerd_flags import Flag, find_config_path, parse_flags
+from mlhost_limits.docker.dockerd_flags import Flag, find_config_path, is_before_23, parse_flags
 from mlhost_limits.docker.flags import read_flag_defaults
 from mlhost_limits.docker.problems import (
     Problem,
     find_daemon_json_problems,
     flatten_keys,
 )
-from mlhost_limits.docker.version import is_before_23
 from mlhost_limits.shared_memory.size import DEFAULT_SHM_SIZE
 
 from tests.oracle.docker_cases import OTHERS, Case, hand_picked, make_case, raised
 from tests.oracle.docker_rig import FLAGS
 from tests.oracle.docker_world import World, enter_guest, enter_natively
 from tests.oracle.record import EVERYTHING, SEED, choose, record
+from tests.worlds.docker_defaults import collect_defaults
 
 RELEASES = ("bullseye", "bookworm", "trixie") if EVERYTHING else ("bookworm",)
 

@@ -16,11 +16,11 @@ from mlhost_limits.docker.read import (
     DockerRead,
     find_unit,
     parse_ulimits,
-    read_change,
     read_compose,
     read_spec_limits,
     read_unit_stated,
 )
+from mlhost_limits.host.files import read_change
 from mlhost_limits.host.process import Process
 
 # As inspect answers on Docker 20.10, and as its hostconfig.json stands on the disk.

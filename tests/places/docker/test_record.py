@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from mlhost_limits.core.json_text import find_members, set_member
 from mlhost_limits.core.reader import Limit
 from mlhost_limits.core.rlimit import UNLIMITED, Rlimit
-from mlhost_limits.docker.daemon_json import collect_defaults, read_defaults
+from mlhost_limits.docker.daemon_json import read_defaults
 from mlhost_limits.docker.dockerd_flags import CONFIG_PATH
 from mlhost_limits.docker.plan import DockerState, collect_wanted, plan_docker
 from mlhost_limits.docker.policy import DockerPolicy
@@ -22,6 +22,7 @@ from mlhost_limits.docker.record import Record, find_record_path, format_record,
 
 from tests.oracle.docker_cases import make_case
 from tests.worlds.daemon_json import CORPUS
+from tests.worlds.docker_defaults import collect_defaults
 
 RECORD = find_record_path(CONFIG_PATH)
 Files = dict[str, bytes]

@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 from mlhost_limits.core.finding import FAIL, PASS, UNKNOWN, Requirement
-from mlhost_limits.kernel.lines import list_read_lines, list_unread_lines
 from mlhost_limits.kernel.model import (
     Forecast,
     find_defaults,
@@ -17,6 +16,7 @@ from mlhost_limits.kernel.model import (
     judge_forecast,
     predict_boot,
 )
+from mlhost_limits.kernel.remedies import list_read_lines, list_unread_lines
 from mlhost_limits.kernel.sysctl_conf import FILE_MAX_OF_SYSTEMD, NR_OPEN_OF_SYSTEMD
 
 from tests.worlds.kernel_world import MAPS, PROFILE, World

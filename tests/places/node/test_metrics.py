@@ -20,8 +20,7 @@ from mlhost_limits.core.finding import (
 from mlhost_limits.core.remedy import Remedy
 from mlhost_limits.core.rlimit import UNLIMITED
 from mlhost_limits.node.load import MOST_GROUPS, Load, group_loads
-from mlhost_limits.node.metrics import STATES, Files, Run, describe_node
-from mlhost_limits.node.metrics_text import format_metrics
+from mlhost_limits.node.metrics import STATES, Files, Run, describe_node, format_metrics
 
 RUN = Run(1700000000.5, 2.0, 0.5, True)
 KERNEL = Requirement("kernel", "vm.max_map_count", "value", 65530)

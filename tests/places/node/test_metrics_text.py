@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import pytest
 from mlhost_limits.core.rlimit import UNLIMITED
-from mlhost_limits.node.metrics_text import Metric, format_metrics
+from mlhost_limits.node.metrics import Metric, format_metrics
 
 
 def test_a_metric_has_its_help_its_type_and_a_line_for_each_sample() -> None:

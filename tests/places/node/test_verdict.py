@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import pytest
 from mlhost_limits.core.finding import FAIL, PASS, UNKNOWN, Finding, Observation, Requirement
-from mlhost_limits.node.verdict import judge_node
+from mlhost_limits.monitor import judge_node
 
 KEY = ("kernel", "fs.file-max", "value")
 

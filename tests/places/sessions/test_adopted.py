@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
+from mlhost_limits.adopt import plain
 from mlhost_limits.core.policy import Policy
-from mlhost_limits.core.policy_text import plain
 from mlhost_limits.core.rlimit import RLIMITS
 from mlhost_limits.core.user import User
 from mlhost_limits.schema import load_policy
-from mlhost_limits.sessions.adopted import Host, adopt_sessions
+from mlhost_limits.sessions.adopt import Host, adopt_sessions
 from mlhost_limits.sessions.limits_conf import format_limits
 from mlhost_limits.sessions.pam_limits import (
     LIMITS_CONF,

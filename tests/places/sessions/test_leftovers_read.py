@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 from mlhost_limits.core.rlimit import Rlimit
-from mlhost_limits.sessions import leftovers_read as leftovers
-from mlhost_limits.sessions.leftovers_read import find_open_sessions
+from mlhost_limits.sessions import provision as leftovers
+from mlhost_limits.sessions.provision import find_open_sessions
 
 LIMITS = Path("/proc/self/limits").read_text("ascii")
 NOBODY = pwd.getpwnam("nobody")

@@ -7,12 +7,7 @@ import pytest
 from mlhost_limits.core.reader import Limit
 from mlhost_limits.core.user import User
 from mlhost_limits.sessions.policy import SessionRule
-from mlhost_limits.sessions.rules import (
-    covers_everyone,
-    find_limits,
-    named_groups,
-    named_users,
-)
+from mlhost_limits.sessions.rules import covers_everyone, find_limits, named_groups, named_users
 
 ROOT = User("root", 0, 0, frozenset({"root"}), frozenset({0}))
 ALICE = User("alice", 1001, 2001, frozenset({"ml"}), frozenset({2001}))

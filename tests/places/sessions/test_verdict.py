@@ -7,7 +7,7 @@ import pytest
 from mlhost_limits.core.finding import Finding
 from mlhost_limits.core.reader import Limit
 from mlhost_limits.core.rlimit import UNLIMITED, Rlimit
-from mlhost_limits.sessions.verdict import Told, judge_session
+from mlhost_limits.sessions.check import Told, judge_session
 
 PLACE = "session:alice@sshd"
 WANTED = {"nofile": Limit(100, 200, 300)}

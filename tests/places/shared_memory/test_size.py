@@ -8,8 +8,10 @@ import json
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from mlhost_limits.docker.daemon_json import DockerDefaults, collect_defaults, read_defaults
+from mlhost_limits.docker.daemon_json import DockerDefaults, read_defaults
 from mlhost_limits.shared_memory.size import TOO_LARGE, format_shm_size, parse_shm_size
+
+from tests.worlds.docker_defaults import collect_defaults
 
 SIZES = {
     2**33: ["8589934592", "8g", "8G", "8GiB", "8 gb", "8Gi"],

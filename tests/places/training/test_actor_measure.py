@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 from mlhost_limits.core.cause import Cause
-from mlhost_limits.training import actor_measure as actor
-from mlhost_limits.training.actor_measure import find_actor, is_roots
+from mlhost_limits.training import folder_measure as actor
 from mlhost_limits.training.files_check import check_cache_files
-from mlhost_limits.training.folder_facts import FolderFacts
+from mlhost_limits.training.folder_measure import find_actor, is_roots
+from mlhost_limits.training.folder_rules import FolderFacts
 from mlhost_limits.training.output_check import check_output
 from mlhost_limits.training.policy import Training
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 from mlhost_limits.core.finding import Finding
-from mlhost_limits.training.cache_integrity import CacheFiles, judge_files
 from mlhost_limits.training.file_verdict import find_kind, find_owner, is_temporary
+from mlhost_limits.training.files_check import CacheFiles, judge_files
 
 
 def look(**stated: Any) -> list[Finding]:

@@ -13,7 +13,7 @@ from mlhost_limits.training.cache_rules import (
     judge_unique,
     judge_variables,
 )
-from mlhost_limits.training.folder_facts import FolderFacts
+from mlhost_limits.training.folder_rules import FolderFacts
 
 SOUND = FolderFacts(
     "/scratch/cache",

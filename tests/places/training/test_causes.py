@@ -17,8 +17,7 @@ from mlhost_limits.training.causes import (
     blame_shared_memory,
     blame_workers,
 )
-from mlhost_limits.training.deepspeed_floor import Floor
-from mlhost_limits.training.loader import Bound, Plan
+from mlhost_limits.training.loader import Bound, Floor, Plan
 from mlhost_limits.training.policy import DeepSpeed, Training
 
 MIB, GIB = 2**20, 2**30

@@ -16,8 +16,8 @@ from mlhost_limits.core import folder_states
 from mlhost_limits.host import trial_folder
 from mlhost_limits.training import folder_measure as directory
 from mlhost_limits.training import proofs_measure as proofs
-from mlhost_limits.training.folder_facts import FolderFacts, Proof
 from mlhost_limits.training.folder_measure import look_at_directory
+from mlhost_limits.training.folder_rules import FolderFacts, Proof
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="becoming somebody else is root's")
 NOBODY = 65534

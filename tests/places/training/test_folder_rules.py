@@ -7,8 +7,13 @@ from typing import Any
 
 import pytest
 from mlhost_limits.core.finding import Finding
-from mlhost_limits.training.folder_facts import FolderFacts, Proof, find_reach
-from mlhost_limits.training.folder_rules import judge_folder, judge_free
+from mlhost_limits.training.folder_rules import (
+    FolderFacts,
+    Proof,
+    find_reach,
+    judge_folder,
+    judge_free,
+)
 
 PROVED = {name: Proof("pass") for name in ("flock", "O_EXCL", "rename", "directory rename")}
 SOUND = FolderFacts(

@@ -7,9 +7,9 @@ import itertools
 
 import pytest
 from mlhost_limits.core.rlimit import UNLIMITED
-from mlhost_limits.training.deepspeed_floor import Floor, find_floor
 from mlhost_limits.training.loader import (
     Bound,
+    Floor,
     bound_by_cpus,
     bound_by_descriptors,
     bound_by_memory,
@@ -17,6 +17,7 @@ from mlhost_limits.training.loader import (
     count_descriptors,
     count_memory,
     count_shared_memory,
+    find_floor,
     format_size,
     plan_workers,
 )

@@ -6,8 +6,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from mlhost_limits.training.folder_facts import FolderFacts
-from mlhost_limits.training.neighbours_read import find_neighbours, find_sharers
+from mlhost_limits.training.cache_check import find_neighbours, find_sharers
+from mlhost_limits.training.folder_rules import FolderFacts
 
 HOST = "22 1 8:1 / / rw - ext4 /dev/sda1 rw\n30 22 8:16 / /data rw - xfs /dev/sdb rw\n"
 CONTAINER = (

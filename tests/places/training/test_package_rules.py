@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import pytest
-from mlhost_limits.training.package_rules import judge_packages
+from mlhost_limits.training.packages_check import judge_packages
 
 
 @pytest.mark.parametrize(

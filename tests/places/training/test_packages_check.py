@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 from mlhost_limits.training import gpus_check as module
-from mlhost_limits.training.gpus_check import check_gpus
-from mlhost_limits.training.gpus_read import read_gpus
+from mlhost_limits.training.gpus_check import check_gpus, read_gpus
 from mlhost_limits.training.packages_check import check_packages
 from mlhost_limits.training.policy import Gpus, Training
 

@@ -15,9 +15,8 @@ import pytest
 from mlhost_limits.core.reader import PolicyError
 from mlhost_limits.workspace import provision as module
 from mlhost_limits.workspace.plan import Workspace
-from mlhost_limits.workspace.provision import prepare_workspace
+from mlhost_limits.workspace.provision import prepare_workspace, read_directory
 from mlhost_limits.workspace.quarantine_settle import move_aside, quarantine
-from mlhost_limits.workspace.read import read_directory
 from mlhost_limits.workspace.settle import make_directory, remove_directory
 from mlhost_limits.write.replace import apply_edits
 

@@ -13,29 +13,23 @@ if TYPE_CHECKING:
     from ..core.cause import Link
     from ..core.check_options import Options as CheckOptions
     from ..core.finding import Finding
-    from ..core.keys import Key
+    from ..core.plan import Section
     from ..core.policy import Policy
     from ..core.provision_options import Options as ProvisionOptions
     from ..core.resolved import Query
-    from ..core.section import Section
+    from ..host.image import Tree
     from ..host.look import Look
     from ..host.place import Codes, Foretold
-    from ..host.tree import Tree
 
 
 class Toys(Place[int]):
     """``toys`` of a policy."""
 
     name = path = "toys"
+    about = "toys"
     names = ("toys",)
     is_provisioned = True
     switches = {"toys_restart": Switch("bool", False)}
-
-    def describe_key(self) -> Key:
-        from ..core.keys import Key
-        from .policy import KEYS
-
-        return Key("mapping", "toys", below=KEYS)
 
     def read_policy(self, raw: object, problems: list[str]) -> int | None:
         from .policy import read_toys

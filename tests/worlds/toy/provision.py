@@ -4,8 +4,7 @@
 from __future__ import annotations
 
 from ..core.edit import HEADER
-from ..core.plan import SectionPlan, plan_edits
-from ..core.section import Section
+from ..core.plan import Section, SectionPlan, plan_edits
 from ..host.files import read_text
 from .toy_conf import PATH
 

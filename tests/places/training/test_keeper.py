@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from mlhost_limits.host import keeper
-from mlhost_limits.host.keeper import find_account, find_keeper
+from mlhost_limits.training import folder_measure as keeper
+from mlhost_limits.training.folder_measure import find_account, find_keeper
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="owners are root's to change")
 ALICE, BOB = 12, 65534
