@@ -12,6 +12,12 @@ from mlhost_limits.core.provision_options import Options
 from mlhost_limits.provision import provision
 from mlhost_limits.schema import load_policy
 
-given = json.loads(sys.argv[1]) if sys.argv[1:] else None
-options = Options(switches={"docker_restart": True, "slurm_restart": True, "slurm_conf": True})
-provision(load_policy(given, "training"), options)
+
+def main() -> None:
+    given = json.loads(sys.argv[1]) if sys.argv[1:] else None
+    options = Options(switches={"docker_restart": True, "slurm_restart": True, "slurm_conf": True})
+    provision(load_policy(given, "training"), options)
+
+
+if __name__ == "__main__":
+    main()

@@ -10,5 +10,11 @@ from mlhost_limits.core.provision_options import Options
 from mlhost_limits.provision import provision
 from mlhost_limits.schema import load_policy
 
-chosen = Options(sections=("docker",), switches={"docker_restart": True})
-json.dump(provision(load_policy(None, "training"), chosen).as_result(), sys.stdout)
+
+def main() -> None:
+    chosen = Options(sections=("docker",), switches={"docker_restart": True})
+    json.dump(provision(load_policy(None, "training"), chosen).as_result(), sys.stdout)
+
+
+if __name__ == "__main__":
+    main()

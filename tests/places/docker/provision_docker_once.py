@@ -49,4 +49,5 @@ def main() -> None:
     json.dump(said, sys.stdout)
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -185,7 +185,7 @@ def test_a_container_of_compose_is_left_to_its_file() -> None:
     assert (cause.code, cause.remedy.text) == ("docker-compose-states", "make it 500 there")
 
 
-class Kept(engine_check.Cache):
+class Kept:
     """A cache in memory."""
 
     def __init__(self) -> None:
