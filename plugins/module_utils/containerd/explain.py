@@ -8,9 +8,8 @@ from collections.abc import Iterator
 from ..containers.policy import TASKS
 from ..containers.tasks import split_levels
 from ..core.cause import Link, cite
-from ..core.rlimit import format_quantity
+from ..core.rlimit import format_pair, format_quantity
 from ..host.look import Look
-from ..processes.causes import format_pair
 from ..processes.explain import trace_unit
 from .check import measure_new
 from .measure import NAME, read_base_spec

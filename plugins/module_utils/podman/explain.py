@@ -10,11 +10,10 @@ from ..containers.policy import SHM, TASKS
 from ..containers.read import RunningContainer, find_running
 from ..containers.tasks import find_uid, split_levels
 from ..core.cause import Link, cite
-from ..core.rlimit import RLIMITS, format_quantity
+from ..core.rlimit import RLIMITS, format_pair, format_quantity
 from ..host.look import Look, format_time
 from ..host.process import read_limits, read_start_time
 from ..kernel.host_read import KernelRead
-from ..processes.causes import format_pair
 from ..systemd.tasks import Level
 from ..systemd.tasks_read import read_levels
 from .causes import PodmanFacts

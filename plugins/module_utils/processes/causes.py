@@ -16,8 +16,7 @@ from ..core.finding import Requirement
 from ..core.line_edit import edit_line, find_row
 from ..core.reader import Limit
 from ..core.remedy import Remedy
-from ..core.rlimit import UNLIMITED, Rlimit
-from ..core.rlimit import format_pair as format_pair
+from ..core.rlimit import UNLIMITED, Rlimit, format_pair
 from ..sessions.causes import SessionFacts, find_session_causes
 from ..systemd.causes import find_unit_causes
 from ..systemd.edits import find_source

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from ..containers.read import find_place
 from ..core.cause import Link, cite
 from ..core.cgroup import Home, find_home
+from ..core.rlimit import format_pair
 from ..host.look import Look, format_time
 from ..host.process import read_limits, read_process, read_start_time
 from ..sessions.diagnose import trace_session
@@ -18,7 +19,6 @@ from ..systemd.manager_read import show_unit
 from ..systemd.model import UnitFacts, predict_unit, rank_statements
 from ..systemd.read import World, gather_unit, gather_user_unit
 from ..systemd.want import declare
-from .causes import format_pair
 from .logins_read import find_job, find_login
 from .read import find_ancestors
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 
 from ..core.cause import Cause, cite
 from ..core.remedy import Remedy
-from ..core.rlimit import Rlimit
+from ..core.rlimit import Rlimit, format_pair
 from ..systemd.model import UnitFacts, predict_unit, rank_statements
 from ..systemd.want import declare, is_enough
-from .causes import Verdict, find_start_causes, finish, format_pair
+from .causes import Verdict, find_start_causes, finish
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

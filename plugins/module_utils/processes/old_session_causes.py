@@ -12,8 +12,9 @@ from typing import NamedTuple
 
 from ..core.cause import Cause, cite
 from ..core.remedy import Remedy
+from ..core.rlimit import format_pair
 from ..systemd.want import is_enough
-from .causes import Moment, format_pair, raise_in_place
+from .causes import Moment, raise_in_place
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

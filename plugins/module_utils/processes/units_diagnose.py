@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from ..core.line_edit import as_user
 from ..core.reader import Limit
-from ..core.rlimit import UNLIMITED, Rlimit
+from ..core.rlimit import UNLIMITED, Rlimit, format_pair
 from ..host.look import format_time
 from ..host.process import read_limits, read_start_time
 from ..systemd.causes import find_unit_causes
@@ -25,7 +25,7 @@ from ..systemd.read import (
 from ..systemd.sources_read import find_change
 from ..systemd.unit_file import merge_units
 from ..systemd.want import is_enough
-from .causes import Moment, Run, Verdict, explain_run, find_start_causes, finish, format_pair
+from .causes import Moment, Run, Verdict, explain_run, find_start_causes, finish
 from .logins_read import find_session_change
 from .new_services import explain_new
 from .old_session_causes import START_AGAIN, blame_user_manager

@@ -7,10 +7,9 @@ import pwd
 from collections.abc import Iterator, Sequence
 
 from ..core.cause import Link, cite
-from ..core.rlimit import RLIMITS, format_quantity
+from ..core.rlimit import RLIMITS, format_pair, format_quantity
 from ..host.look import Look
 from ..host.process import find_user_managers, read_limits
-from ..processes.causes import format_pair
 from ..processes.explain import trace_files, trace_one
 from ..systemd.read import gather_default, gather_user_default
 from ..systemd.tasks import Level, cut_levels

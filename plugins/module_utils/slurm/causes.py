@@ -12,8 +12,8 @@ from ..core.declaration import Declaration
 from ..core.finding import Requirement
 from ..core.reader import Limit
 from ..core.remedy import Remedy, replace_line
-from ..core.rlimit import ITEMS, Rlimit, format_quantity
-from ..processes.causes import find_both_causes, format_pair
+from ..core.rlimit import ITEMS, Rlimit, format_pair, format_quantity
+from ..processes.causes import find_both_causes
 from ..systemd.want import is_enough
 from .model import JobFacts, find_given, predict_job, raise_nofile
 from .slurm_conf import EXCEPT, Propagation, SlurmConf, read_propagation, write_propagation
