@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from ..containers.findings import judge_tasks
-from ..containers.read import RunningContainer, find_maker, find_running
+from ..containers.read import RunningContainer, find_maker
 from ..containers.tasks import Bounds, split_levels
 from ..core.cause import Cause, Outlook
 from ..core.container_owner import own_running
@@ -27,8 +27,8 @@ from .causes import (
 )
 from .measure import (
     NAME,
-    NAMESPACE,
     find_containerd,
+    find_containers,
     read_base_spec,
     read_task,
     run_containerd_canary,
@@ -43,7 +43,6 @@ if TYPE_CHECKING:
     from .policy import ContainerdPolicy
 
 NEW = "new-container:containerd"
-_ENGINES = ("containerd", "cri-o")
 
 
 class Fresh(NamedTuple):
@@ -61,9 +60,8 @@ def check_containerd(policy: ContainerdPolicy, canary: str, look: Look) -> Itera
     :param canary: ``never`` leaves a new container unknown.
     """
     new = measure_new(policy, canary, look)
-    for one in find_running(look.processes):
-        if one.container.engine in _ENGINES and one.container.namespace != NAMESPACE:
-            yield from _look(one, policy, new)
+    for one in find_containers(look.processes):
+        yield from _look(one, policy, new)
     yield from new.findings
 
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from ..containers.canary import build_program
 from ..containers.limits_read import Canary, read_container_limits
+from ..containers.read import RunningContainer, find_running
 from ..core.rlimit import UNLIMITED
 from ..host.daemons import is_daemon, is_in_unit
 from ..host.door import find_paths
@@ -21,14 +22,11 @@ from ..host.scratch import CANARY, PROGRAMS, make_scratch, remove_scratch
 from .causes import Task
 from .containerd_conf import CONFIG, BaseSpec, find_base_spec, read_spec
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from ..containers.read import RunningContainer
-
 _CTR = "/usr/bin/ctr"
 NAMESPACE = "mlhost-limits"
 UNIT = "containerd.service"
 NAME = "canary"
+_ENGINES = ("containerd", "cri-o")
 _TIME_LIMIT = 60.0
 _STATES = "/run/containerd/io.containerd.runtime.v*"
 
@@ -38,6 +36,13 @@ def find_containerd(processes: Iterable[Process]) -> Process | None:
     running = (one for one in processes if one.comm == "containerd" and one.uid == 0)
     own = (one for one in running if is_in_unit(one.cgroup, (UNIT,)))
     return next((one for one in own if is_daemon(one.pid, "containerd", (UNIT,))), None)
+
+
+def find_containers(processes: Iterable[Process]) -> Iterator[RunningContainer]:
+    """Yield the containers of Kubernetes, of ctr and of nerdctl that run, but for our own."""
+    for one in find_running(processes):
+        if one.container.engine in _ENGINES and one.container.namespace != NAMESPACE:
+            yield one
 
 
 def read_base_spec() -> BaseSpec | None:

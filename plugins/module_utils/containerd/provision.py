@@ -12,7 +12,7 @@ from ..core.report import format_failures
 from ..host.image import is_booted
 from ..host.process import find_processes, read_limits, started_before
 from ..systemd.sources_read import read_sources
-from .measure import find_containerd
+from .measure import find_containerd, find_containers
 from .plan import OURS, UNIT, plan_containerd
 
 TYPE_CHECKING = False
@@ -57,18 +57,16 @@ def _find_settle(edited: bool, restart: bool) -> Callable[[], str] | None:
 def _find_old(policy: ContainerdPolicy) -> Iterator[str]:
     """Yield running containers that have less than the policy asks for."""
     from ..containers.findings import judge_tasks
-    from ..containers.read import find_running
     from ..systemd.tasks_read import read_levels
 
-    for one in find_running(find_processes()):
-        if one.container.engine in ("containerd", "cri-o"):
-            pid = one.process.pid
-            try:
-                limits = read_limits(pid)
-            except (OSError, ValueError):
-                continue  # It ended since it was listed.
-            place = f"container {one.container.name} (pid {pid})"
-            how = f"/proc/{pid}/limits"
-            found = judge_limits(place, policy.limits, limits, how)
-            found += judge_tasks(place, policy.tasks, read_levels(one.process.cgroup))
-            yield from format_failures(found)
+    for one in find_containers(find_processes()):
+        pid = one.process.pid
+        try:
+            limits = read_limits(pid)
+        except (OSError, ValueError):
+            continue  # It ended since it was listed.
+        place = f"container {one.container.name} (pid {pid})"
+        how = f"/proc/{pid}/limits"
+        found = judge_limits(place, policy.limits, limits, how)
+        found += judge_tasks(place, policy.tasks, read_levels(one.process.cgroup))
+        yield from format_failures(found)

@@ -45,7 +45,7 @@ def look(monkeypatch: pytest.MonkeyPatch) -> Look:
     monkeypatch.setattr(services, "read_sources", lambda _unit: Files(None))
     monkeypatch.setattr(check_containerd, "find_containerd", lambda _processes: me)
     monkeypatch.setattr(check_containerd, "read_base_spec", lambda: None)
-    monkeypatch.setattr(check_containerd, "find_running", lambda _processes: [])
+    monkeypatch.setattr(check_containerd, "find_containers", lambda _processes: [])
     seen = Canary(ContainerLimits({}, None, tuple(CANARY)))
     monkeypatch.setattr(check_containerd, "run_containerd_canary", lambda _base: seen)
     monkeypatch.setattr(check_containerd, "find_maker", lambda _one: "")
@@ -99,7 +99,7 @@ def test_a_running_container(
 ) -> None:
     """What nobody states is systemd's, and of what is not known no unit is blamed."""
     one = RunningContainer(container, read_process(os.getpid()), 0)
-    monkeypatch.setattr(check_containerd, "find_running", lambda _processes: [one])
+    monkeypatch.setattr(check_containerd, "find_containers", lambda _processes: [one])
     monkeypatch.setattr(check_containerd, "read_levels", lambda _cgroup: levels)
     monkeypatch.setattr(check_containerd, "read_task", lambda _one: task)
     found = check(look)[0]
