@@ -11,12 +11,11 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from . import process
+from . import emulator, process
 from .cache import HostError
 from .image import Image
-from .tool import require_program, run_tool
+from .tool import run_tool
 
-QEMU = "qemu-system-x86_64"
 PORT_TRIES = 10
 _SOCKET_PATH_MAX = 107  # sun_path of unix(7), less its final null byte
 
@@ -26,14 +25,14 @@ _MACHINE = (
     "-accel tcg,thread=multi,tb-size=1024"
 )
 # Emulated processors wait for each other: two guests with two each take more than twice as long
-# beside each other on two cores, with one each hardly longer. Jobs share a node, attackers race.
-_TWO_PROCESSORS = ("+slurm", "+hostile")
+# beside each other on two cores, with one each hardly longer. Only attackers need two, to race.
+_TWO_PROCESSORS = "+hostile"
 KERNEL_LINE = "root=/dev/vda rw console=ttyS0 quiet net.ifnames=0 fsck.mode=skip"
 
 
 def list_machine(image: Image) -> list[str]:
     """Return the words for an image's hardware; a snapshot resumes only on the one it was taken on."""
-    count = 2 if any(part in image.folder.name for part in _TWO_PROCESSORS) else 1
+    count = 2 if _TWO_PROCESSORS in image.folder.name else 1
     return [*_MACHINE.split(), "-smp", str(count)]
 
 
@@ -43,7 +42,7 @@ def command_line(image: Image, folder: Path, port: int, incoming: Path | None) -
     :param port: Where the guest's sshd is to be reached on this machine.
     :param incoming: A saved state to resume from; without one the guest boots.
     """
-    words = [QEMU, *list_machine(image)]
+    words = [*emulator.find(), *list_machine(image)]
     words += ["-kernel", str(image.kernel), "-initrd", str(image.initrd)]
     words += ["-append", KERNEL_LINE]
     # A full disk on this side must be an error in the guest, not a guest that halts.
@@ -69,7 +68,6 @@ def launch(image: Image, folder: Path, incoming: Path | None = None) -> int:
 
     :raises HostError: If QEMU does not start.
     """
-    require_program(QEMU)
     if len(str(folder / "monitor")) > _SOCKET_PATH_MAX:
         raise HostError(f"{folder} is too long a path for a socket: set MLHOST_CACHE")
     for _ in range(PORT_TRIES):
@@ -86,7 +84,7 @@ def launch(image: Image, folder: Path, incoming: Path | None = None) -> int:
         # Somebody else took the port after we looked.
         if "host forwarding" not in started.stderr:
             break
-    raise HostError(f"{QEMU} did not start: {started.stderr.strip()}")
+    raise HostError(f"{emulator.NAME} did not start: {started.stderr.strip()}")
 
 
 def _free_port() -> int:
@@ -97,7 +95,7 @@ def _free_port() -> int:
 
 def add_overlay(folder: Path, base: Path, base_format: str, log: Path) -> None:
     """Give a guest a disk of its own that keeps only what differs from a base."""
-    create = ["qemu-img", "create", "-q", "-f", "qcow2", "-F", base_format]
+    create = [*emulator.find("qemu-img"), "create", "-q", "-f", "qcow2", "-F", base_format]
     run_tool([*create, "-b", base, folder / "disk.qcow2"], log, 60)
 
 

@@ -10,6 +10,7 @@ import time
 from contextlib import ExitStack, suppress
 from pathlib import Path
 
+QEMU = b"qemu-system-x86_64"
 _END_SECONDS = 20  # mmdebstrap removes half a system when it is told to end
 
 
@@ -35,10 +36,10 @@ def is_worker(words: list[bytes], prefix: bytes) -> bool:
     """Tell whether a command line is of a program of ours that writes below a prefix.
 
     A QEMU of another folder may read its kernel from this one, so only its pid file
-    tells. mmdebstrap is a script: its own name comes second.
+    tells. mmdebstrap is a script: its own name comes second; QEMU's comes after its loader's.
     """
-    programs = [os.path.basename(word) for word in words[:2]]
-    if programs[0].startswith(b"qemu-system-") and b"-pidfile" in words:
+    programs = [os.path.basename(word) for word in words[:4]]
+    if QEMU in programs and b"-pidfile" in words:
         return words[words.index(b"-pidfile") + 1].startswith(prefix)
     return b"mmdebstrap" in programs and any(word.startswith(prefix) for word in words)
 

@@ -9,11 +9,11 @@ import subprocess
 from pathlib import Path
 from typing import NamedTuple
 
+from . import emulator
 from .cache import produce, require_space, say
 from .connection import Host, wait_until_settled, write_files
 from .image import Image
-from .machine import KERNEL_LINE, QEMU, add_overlay, launch, list_machine, save_state
-from .tool import require_program
+from .machine import KERNEL_LINE, add_overlay, launch, list_machine, save_state
 
 _SNAPSHOT_GIB = 2
 
@@ -40,8 +40,9 @@ class Snapshot(NamedTuple):
 
 def take(image: Image) -> Snapshot:
     """Return the snapshot of an image, taking it if the cache does not hold it."""
-    require_program(QEMU)
-    version = subprocess.run([QEMU, "--version"], capture_output=True, text=True, check=True).stdout
+    version = subprocess.run(
+        [*emulator.find(), "--version"], capture_output=True, text=True, check=True
+    ).stdout
     inputs = repr((version, list_machine(image), KERNEL_LINE, _WARM_UP))
     name = hashlib.sha256(inputs.encode()).hexdigest()[:12]
     target = image.folder / f"booted-{name}"

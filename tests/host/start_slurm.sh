@@ -15,6 +15,7 @@ ProctrackType=proctrack/linuxproc
 TaskPlugin=task/none
 SelectType=select/cons_tres
 ReturnToService=2
+SlurmdParameters=config_overrides
 NodeName=$name NodeAddr=127.0.0.1 CPUs=2 RealMemory=500
 PartitionName=debug Nodes=ALL Default=YES MaxTime=INFINITE State=UP
 PartitionName=long Nodes=ALL MaxTime=INFINITE State=UP

@@ -142,7 +142,9 @@ OURS = b"/cache/instances/a/"
     ("line", "expected"),
     [
         (b"qemu-system-x86_64 -pidfile /cache/instances/a/pid", True),
-        (b"/usr/bin/qemu-system-x86_64 -m 1024 -pidfile /cache/instances/a/pid", True),
+        (b"/ld.so --library-path /l /b/qemu-system-x86_64 -pidfile /cache/instances/a/pid", True),
+        (b"/ld.so --library-path /l /b/qemu-system-x86_64 -pidfile /cache/instances/b/pid", False),
+        (b"less x y z qemu-system-x86_64 -pidfile /cache/instances/a/pid", False),
         (b"qemu-system-x86_64 -pidfile /cache/instances/ab/pid", False),
         (b"qemu-system-x86_64 -kernel /cache/instances/a/vmlinuz -pidfile /b/pid", False),
         (b"qemu-system-x86_64 -m 1024", False),

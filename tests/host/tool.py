@@ -19,8 +19,6 @@ _END_SECONDS = 20  # mmdebstrap removes half a system when it is told to end
 
 _PACKAGE_OF = {
     "mke2fs": "e2fsprogs",
-    "qemu-img": "qemu-utils",
-    "qemu-system-x86_64": "qemu-system-x86",
     "ssh": "openssh-client",
     "ssh-keygen": "openssh-client",
 }
