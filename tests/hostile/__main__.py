@@ -76,7 +76,7 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--list", action="store_true", help="print the names and end")
     parser.add_argument("--against", default="", metavar="REV", help="whose library root runs")
     parser.add_argument(
-        "--guard-out", default="", metavar="NAME", help="a guard to do without, or each one's own"
+        "--guard-out", default="", metavar="NAMES", help="guards to do without, or each one's own"
     )
     parser.add_argument("--base", type=Path, metavar="DIR", help="keep the base host there")
     parser.add_argument("--record", action="store_true", help=f"keep what worked in {SHOWN.name}")

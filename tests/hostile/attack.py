@@ -24,6 +24,6 @@ class Attack(NamedTuple):
     rounds: int = 1
     """How many times root's command runs: a race is not won each time."""
     guard: str = ""
-    """The guard of ``on_guest/guards.py`` without which the attack works."""
+    """The guards of ``on_guest/guards.py`` without which the attack works."""
     after: str = ""
     """What root does next, as the report told: a Python program with ``report`` in it."""

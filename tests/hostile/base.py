@@ -113,7 +113,7 @@ def make_base(folder: Path, revision: str = "") -> snapshot.Snapshot:
     saved = snapshot.Snapshot(folder)
     folder.mkdir(parents=True, exist_ok=True)
     if not saved.memory.exists():
-        with guest.running(RELEASE) as host:
+        with guest.running(RELEASE, new=True) as host:
             prepare(host, revision)
             snapshot.keep(host, folder)
     return saved

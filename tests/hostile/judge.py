@@ -54,7 +54,7 @@ def judge(seen: Seen, calm: Seen) -> Verdict:
     return Verdict(
         {
             "became_root": list(find_root(seen)),
-            "read_secrets": list(find_secrets(seen)),
+            "read_secrets": list(find_secrets(seen, calm)),
             "wrote_or_deleted": find_writes(seen, calm),
             "ran_as_root": list(find_alien_runs(seen)),
             "hung": [f"did not end in {one['seconds']} s" for one in seen["runs"] if one["hung"]],
@@ -78,9 +78,10 @@ def find_root(seen: Seen) -> Iterator[str]:
             yield f"a start file ran with root's group: {one['Gid']} {one.get('Groups')}"
 
 
-def find_secrets(seen: Seen) -> Iterator[str]:
-    """Yield which secrets of root's were printed or lie where the attacker can read them."""
+def find_secrets(seen: Seen, calm: Seen) -> Iterator[str]:
+    """Yield which secrets of root's were opened, printed or lie where the attacker can read them."""
     yield from seen["marks"]
+    yield from (f"root opened {path}" for path in seen["opens"] if path not in calm["opens"])
     for run in seen["runs"]:
         for name, mark in MARKS.items():
             if mark in run["stdout"] + run["stderr"]:

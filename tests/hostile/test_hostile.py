@@ -55,7 +55,8 @@ def run(**more: Any) -> dict[str, Any]:
 
 def seen(*runs: dict[str, Any], **more: Any) -> dict[str, Any]:
     """Return what root's side saw of a command that went well."""
-    nothing: dict[str, Any] = {name: [] for name in ("files", "strays", "helpers", "marks", "loot")}
+    names = ("files", "strays", "helpers", "marks", "opens", "loot")
+    nothing: dict[str, Any] = {name: [] for name in names}
     return {"runs": list(runs or [run()]), **nothing, "owners": {}, "slurm": "idle|none", **more}
 
 
@@ -75,6 +76,7 @@ OWN = f"session:mallory@sshd process:{UID}"
         ("became_root", seen(loot=[{"Uid": "1001 0 0 0"}])),
         ("became_root", seen(loot=[{"Uid": "1001", "Gid": "1001", "Groups": "0 1001"}])),
         ("read_secrets", seen(marks=["key in /home/mallory/loot/ran-1"])),
+        ("read_secrets", seen(opens=["/etc/shadow"])),
         ("read_secrets", seen(run(stdout=f"x {MARKS['shadow']}"))),
         ("wrote_or_deleted", seen(files=["changed /etc/passwd: a -> b"])),
         ("ran_as_root", seen(strays=["sleep (7) as 1001 in 0::/system.slice"])),

@@ -19,8 +19,10 @@ from typing import Any
 
 try:
     import eyes  # type: ignore[import-not-found]
+    from opens import Opens  # type: ignore[import-not-found]
 except ImportError:  # On the controller.
     from . import eyes
+    from .opens import Opens
 
 MARKS = {
     "shadow": "MARK-shadow-5f1e",
@@ -42,19 +44,22 @@ def main() -> None:
     helpers: set[str] = set()
     over = threading.Event()
     watcher = threading.Thread(target=watch, args=(over, helpers))
+    opens = Opens()
     watcher.start()
+    opens.start()
     runs = []
     for _number in range(spec["rounds"]):
-        runs.append(run(spec["argv"], spec["limit"]))
+        runs.append(run(spec["argv"], spec["limit"], opens))
         if runs[-1]["hung"]:
             break
     if spec["after"]:
-        runs.append(follow(spec["after"], runs[-1]["stdout"]))
+        runs.append(follow(spec["after"], runs[-1]["stdout"], opens))
     over.set()
     watcher.join()
     time.sleep(spec["settle"])
     seen = {
         "runs": runs,
+        "opens": opens.stop(),
         "files": eyes.compare(files, eyes.look_at_files()),
         "strays": eyes.find_strays(pids),
         "helpers": sorted(helpers),
@@ -67,7 +72,7 @@ def main() -> None:
     sys.stdout.write("\n")
 
 
-def run(words: list[str], limit: float) -> dict[str, Any]:
+def run(words: list[str], limit: float, opens: Opens) -> dict[str, Any]:
     """Run root's command to its end, or to the end of its time."""
     with tempfile.TemporaryFile() as said, tempfile.TemporaryFile() as errors:
         start = time.monotonic()
@@ -81,6 +86,7 @@ def run(words: list[str], limit: float) -> dict[str, Any]:
             cwd="/opt",
             env={**os.environ, "PYTHONPATH": "/opt", "ROOTS_TOKEN": MARKS["environment"]},
         )
+        opens.session = child.pid
         hung = False
         try:
             child.wait(limit)
@@ -88,6 +94,7 @@ def run(words: list[str], limit: float) -> dict[str, Any]:
             hung = True
             os.killpg(child.pid, signal.SIGKILL)
             child.wait()
+        opens.session = 0
         seconds = time.monotonic() - start
         text = [read_back(file) for file in (said, errors)]
     told = {"status": child.returncode, "seconds": round(seconds, 1), "hung": hung}
@@ -112,12 +119,12 @@ def hold_secrets() -> None:
     os.dup2(handle, 9, inheritable=True)
 
 
-def follow(program: str, report: str) -> dict[str, Any]:
+def follow(program: str, report: str, opens: Opens) -> dict[str, Any]:
     """Do what the report told root to do."""
     with open("/root/hostile/report", "w", encoding="utf-8", errors="replace") as file:
         file.write(report)
     head = "report = open('/root/hostile/report', errors='replace').read()\n"
-    return run([sys.executable, "-c", head + program], 60)
+    return run([sys.executable, "-c", head + program], 60, opens)
 
 
 def watch(over: threading.Event, helpers: set[str]) -> None:

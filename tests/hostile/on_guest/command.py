@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The command line of the library as root runs it, less one guard where the file names one."""
+"""The command line of the library as root runs it, less the guards that the file names."""
 
 from __future__ import annotations
 
@@ -15,10 +15,12 @@ OUT = "/root/hostile/guard-out"
 
 
 def take_out() -> None:
-    """Take the guard out that the judge wants to see needed."""
+    """Take the guards out that the judge wants to see needed."""
     if os.path.exists(OUT):
         with open(OUT, encoding="ascii") as file:
-            GUARDS[file.read().strip()]()
+            names = file.read().split()
+        for name in names:
+            GUARDS[name]()
 
 
 if __name__ == "__main__":
