@@ -34,7 +34,7 @@ def main() -> int:
     start = time.monotonic()
     print("A fresh Debian host starts. Nothing of ours is on it.", flush=True)
     try:
-        with guest.running() as host:
+        with guest.running(new=True) as host:
             shutil.copy(host.inventory, INVENTORY)
             results = show(str(INVENTORY))
     except (DemoError, HostError, OSError) as exc:

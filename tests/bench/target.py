@@ -51,7 +51,7 @@ class Target(NamedTuple):
 @contextmanager
 def guest_target(folder: Path, collections: str) -> Iterator[Target]:
     """Hold a fresh booted guest whose dockerd has the policy's configuration in effect."""
-    with guest.running(release=_RELEASE) as host:
+    with guest.running(_RELEASE, new=True) as host:
         keys = " ".join(GUEST.sysctls)
         stock = shlex.quote(host.ssh(f"sysctl {keys} | sed 's/ = /=/'").stdout.strip())
         restore = f"sysctl -q -w $(echo {stock})"

@@ -41,7 +41,6 @@ tar -C /bin -c busybox | docker import - tiny
 python3 /opt/{PROVISION.name}
 systemctl reset-failed docker.service
 """
-START_SLURM = Path(__file__).parents[1] / "host" / "start_slurm.sh"
 START_ROOTLESS = Path(__file__).with_name("start_rootless.sh")
 JOBS: Policy = {
     "jobs": {
@@ -72,7 +71,6 @@ python3 /opt/{PROVISION.name} {shlex.quote(json.dumps(PODMAN))}
 sh /opt/start_rootless.sh
 """,
     "slurm": f"""
-sh /opt/start_slurm.sh
 python3 /opt/{PROVISION.name} {shlex.quote(json.dumps(JOBS))}
 """,
 }
@@ -83,7 +81,7 @@ python3 /opt/{PROVISION.name} {shlex.quote(json.dumps(JOBS))}
 def saved_host(extra: str = "") -> Iterator[snapshot.Snapshot]:
     """Provision a guest once and keep it for the length of a ``with`` block."""
     with TemporaryDirectory(prefix="mlhost-faults-", dir="/var/tmp") as folder:
-        with guest.running(find_release(extra)) as host:
+        with guest.running(find_release(extra), new=True) as host:
             prepare(host, extra)
             saved = snapshot.keep(host, Path(folder))
         yield saved
@@ -97,7 +95,7 @@ def find_release(extra: str) -> str:
 
 def prepare(host: Host, extra: str = "") -> None:
     """Make the base host of a fresh one."""
-    scripts = (PROVISION, START_SLURM, START_ROOTLESS)
+    scripts = (PROVISION, START_ROOTLESS)
     carry(host, {script.name: script for script in scripts})
     host.ssh(f"set -e\n{PREPARE}{EXTRAS.get(extra, '')}", timeout=900)
     # What Python and the page cache keep from a first check, every later one has.

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from types import FrameType
 
-from . import guest, image, snapshot, tree
+from . import guest, image, tree, warm
 from .cache import HostError, cache_root, discard, say
 from .connection import Host
 
@@ -156,7 +156,7 @@ def _list(options: argparse.Namespace) -> int:
 
 
 def _build(options: argparse.Namespace) -> int:
-    print(snapshot.take(image.build(options.release)).folder)
+    print(warm.take(image.build(options.release)).folder)
     return 0
 
 

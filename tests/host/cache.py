@@ -36,9 +36,14 @@ def cache_root() -> Path:
     """
     base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     root = Path(os.environ.get("MLHOST_CACHE") or Path(base) / "mlhost-limits")
-    if not _PLAIN_PATH.fullmatch(str(root.absolute())):
+    if not is_plain(root):
         raise HostError(f"{root} is no plain path: set MLHOST_CACHE to another")
     return root.absolute()
+
+
+def is_plain(path: Path) -> bool:
+    """Tell whether QEMU, ssh and shells take a path as it is."""
+    return _PLAIN_PATH.fullmatch(str(path.absolute())) is not None
 
 
 def require_space(folder: Path, gib: float) -> None:

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
-from . import connection, image, process, snapshot
+from . import connection, image, process, snapshot, warm
 from .cache import HostError, cache_root, discard, locked, require_space
 from .connection import Host
 from .machine import add_overlay, launch
@@ -59,6 +59,7 @@ def running(
     cold: bool = False,
     disk: Path | None = None,
     saved: snapshot.Snapshot | None = None,
+    new: bool = False,
 ) -> Iterator[Host]:
     """Hold a fresh guest for the length of a ``with`` block.
 
@@ -66,12 +67,13 @@ def running(
     :param disk: The disk of another guest of this release to boot a copy of.
     :param saved: What ``snapshot.keep`` made of a guest of this release, to resume from; the
         clock goes on from there, and sshd answers a moment later.
+    :param new: One that our library was never brought to.
     """
     with _claimed(name) as folder:
         try:
             if disk is not None:
                 shutil.copy(disk, folder / "disk.qcow2")
-            yield _bring_up(folder, release, cold, saved)
+            yield _bring_up(folder, release, cold, saved, new)
         finally:
             discard(folder)
 
@@ -165,14 +167,18 @@ def _new_folder(name: str | None) -> Path:
 
 
 def _bring_up(
-    folder: Path, release: str, cold: bool, saved: snapshot.Snapshot | None = None
+    folder: Path,
+    release: str,
+    cold: bool,
+    saved: snapshot.Snapshot | None = None,
+    new: bool = False,
 ) -> Host:
     disk = image.build(release)
     given = (folder / "disk.qcow2").exists()
     cold = cold or given
     kept = saved is not None
     if saved is None and not cold:
-        saved = snapshot.take(disk)
+        saved = snapshot.take(disk) if new else warm.take(disk)
     require_space(folder, _INSTANCE_GIB)
     log = folder / "qemu.log"
     if saved is None:

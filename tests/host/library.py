@@ -5,9 +5,14 @@ from __future__ import annotations
 
 import base64
 import io
+import os
+import shutil
+import subprocess
+import sys
 import tarfile
 from collections.abc import Mapping
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from .connection import Host
 
@@ -21,14 +26,24 @@ def carry(host: Host, files: Mapping[str, Path] | None = None) -> None:
 
     :param files: What else to copy, by its path below ``/opt``.
     """
-    packed = io.BytesIO()
-    with tarfile.open(fileobj=packed, mode="w:gz") as archive:
-        archive.add(LIBRARY, "mlhost_limits", filter=_without_caches)
-        for name, path in (files or {}).items():
-            archive.add(path, name)
-    text = base64.b64encode(packed.getvalue()).decode()
+    with TemporaryDirectory(prefix="mlhost-library-") as folder:
+        packed = _pack({"mlhost_limits": _compile(Path(folder) / "mlhost_limits"), **(files or {})})
+    text = base64.b64encode(packed).decode()
     host.ssh(f"base64 -d | tar -xz -C {FOLDER}", input=text)
 
 
-def _without_caches(file: tarfile.TarInfo) -> tarfile.TarInfo | None:
-    return None if "__pycache__" in file.name else file
+def _pack(files: Mapping[str, Path]) -> bytes:
+    packed = io.BytesIO()
+    with tarfile.open(fileobj=packed, mode="w:gz", compresslevel=1) as archive:
+        for name, path in files.items():
+            archive.add(path, name)
+    return packed.getvalue()
+
+
+def _compile(folder: Path) -> Path:
+    """Copy the library with what Python keeps of it, which takes an emulated host a while."""
+    shutil.copytree(LIBRARY, folder, ignore=shutil.ignore_patterns("__pycache__"))
+    words = [sys.executable, "-m", "compileall", "-q", "-j", "2"]
+    words += ["-s", str(folder.parent), "-p", FOLDER, str(folder)]
+    subprocess.run(words, check=True, env={**os.environ, "PYTHONDONTWRITEBYTECODE": ""})
+    return folder

@@ -15,10 +15,11 @@ from .connection import Host, wait_until_settled, write_files
 from .image import Image
 from .machine import KERNEL_LINE, add_overlay, launch, list_machine, save_state
 
-_SNAPSHOT_GIB = 2
+SNAPSHOT_GIB = 2
 
 # Python's start is most of a module's run, so its files should be in the page cache
 # already, as they are on a host that anybody has used. sync: the disk is frozen too.
+START_SLURM = Path(__file__).with_name("start_slurm.sh")
 _WARM_UP = "python3 -c 'import json, subprocess, tempfile, zipfile'; sudo true; sync"
 
 
@@ -43,7 +44,7 @@ def take(image: Image) -> Snapshot:
     version = subprocess.run(
         [*emulator.find(), "--version"], capture_output=True, text=True, check=True
     ).stdout
-    inputs = repr((version, list_machine(image), KERNEL_LINE, _WARM_UP))
+    inputs = repr((version, list_machine(image), KERNEL_LINE, *_list_warm_ups(image)))
     name = hashlib.sha256(inputs.encode()).hexdigest()[:12]
     target = image.folder / f"booted-{name}"
     return Snapshot(produce(target, "booting", lambda to: _boot_and_save(to, image)))
@@ -54,7 +55,7 @@ def keep(host: Host, folder: Path) -> Snapshot:
 
     :param folder: Where to; the files in it are not complete before this returns.
     """
-    require_space(folder, _SNAPSHOT_GIB)
+    require_space(folder, SNAPSHOT_GIB)
     host.ssh("sync")
     saved = Snapshot(folder)
     save_state(host.folder, saved.memory)
@@ -63,12 +64,19 @@ def keep(host: Host, folder: Path) -> Snapshot:
 
 
 def _boot_and_save(folder: Path, image: Image) -> None:
-    require_space(folder, _SNAPSHOT_GIB)
+    require_space(folder, SNAPSHOT_GIB)
     say("booting the image (half a minute, once)")
     add_overlay(folder, image.disk, "raw", folder / "build.log")
     host = Host("snapshot", launch(image, folder), folder)
     write_files(host, image)
     wait_until_settled(host)
-    host.ssh(_WARM_UP)
+    for script in _list_warm_ups(image):
+        host.ssh(script)
     say("booted; saving its memory")
     save_state(folder, folder / "memory")
+
+
+def _list_warm_ups(image: Image) -> list[str]:
+    """Return what is done on a host that has booted; one of Slurm is a cluster from then on."""
+    scripts = [START_SLURM.read_text()] if "+slurm" in image.folder.name else []
+    return [*scripts, _WARM_UP]

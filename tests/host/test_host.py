@@ -13,7 +13,7 @@ import pytest
 
 from tests.oracle.record import EVERYTHING
 
-from . import guest, process, recipe, tool
+from . import guest, process, recipe, tool, warm
 from .cache import HostError, cache_root, produce
 from .connection import Host
 
@@ -57,6 +57,11 @@ def test_a_session_has_the_stock_limits(host: Host, user: str) -> None:
 def test_root_can_raise_limits(host: Host) -> None:
     raised = f"ulimit -n 1048576; ulimit -l unlimited; {LIMITS}"
     assert host.ssh(raised).stdout.split() == ["1048576"] * 2 + ["unlimited"] * 2
+
+
+@pytest.mark.skipif(not warm.LIBRARY.is_dir(), reason="no collection is built")
+def test_root_has_run_the_collection_once(host: Host) -> None:
+    assert len(host.ssh("ls /run/mlhost-limits/library").stdout.split()) == 1
 
 
 def test_alice_becomes_root_without_a_password(host: Host) -> None:

@@ -20,7 +20,7 @@ POLICY = {"profile": "none", "policy": {"kernel": {"fs.file-max": 1000}}}
 
 @pytest.fixture(scope="module")
 def host() -> Iterator[Host]:
-    with guest.running() as host:
+    with guest.running(new=True) as host:
         yield host
 
 

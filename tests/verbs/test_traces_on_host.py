@@ -42,7 +42,7 @@ RUN = " /run "  # Its time changes while the folder for the services comes and g
 
 @pytest.fixture(scope="module")
 def host() -> Iterator[Host]:
-    with guest.running() as running:
+    with guest.running(new=True) as running:
         carry(running)
         running.ssh("docker info >/dev/null")
         yield running

@@ -6,7 +6,6 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -15,7 +14,6 @@ from tests.host.connection import Host
 from tests.host.library import carry
 from tests.oracle.record import EVERYTHING
 
-START = Path(__file__).parents[2] / "host" / "start_slurm.sh"
 POLICY = {"kernel": {"vm.max_map_count": 65530}}
 HEALTH = "/usr/local/lib/mlhost-limits/node-health"
 INSTALL = f"""
@@ -33,11 +31,11 @@ REASON = "mlhost-limits: kernel: vm.max_map_count 60000, required 65530"
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[Host]:
     with guest.running("bookworm+slurm") as host:
-        carry(host, {"start_slurm.sh": START})
+        carry(host)
         host.ssh("cat > /opt/install.py", input=INSTALL)
         assert "'changed': True" in host.ssh("python3 /opt/install.py", timeout=300).stdout
         assert "'changed': False" in host.ssh("python3 /opt/install.py", timeout=300).stdout
-        host.ssh("sh /opt/start_slurm.sh && cp /etc/slurm/slurm.conf /root", timeout=600)
+        host.ssh("cp /etc/slurm/slurm.conf /root")
         yield host
 
 

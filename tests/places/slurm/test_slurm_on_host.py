@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,7 +14,6 @@ from tests.host.connection import Host
 from tests.host.library import carry
 
 POLICY = {"jobs": {"slurm": {"limits": {"nofile": 200000, "memlock": "unlimited"}}}}
-START = Path(__file__).parents[2] / "host" / "start_slurm.sh"
 DROP_INS = "/etc/systemd/system/slurmd.service.d"
 PROVISION = """
 import json, sys
@@ -36,8 +34,8 @@ CHECK = "python3 -m mlhost_limits.cli check --profile none --policy /opt/policy.
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[Host]:
     with guest.running("bookworm+slurm") as host:
-        carry(host, {"start_slurm.sh": START})
-        host.ssh("sh /opt/start_slurm.sh && cp /etc/slurm/slurm.conf /root", timeout=600)
+        carry(host)
+        host.ssh("cp /etc/slurm/slurm.conf /root")
         host.ssh("cat > /opt/policy.json", input=json.dumps(POLICY))
         host.ssh("cat > /opt/provision.py", input=PROVISION)
         yield host
