@@ -86,7 +86,8 @@ def _mark(finding: Finding) -> str:
 def _explain(status: str, group: list[Finding]) -> dict[str, tuple[str, ...]]:
     """Return what is told of a place, each with its reasons; what has the same ones, together."""
     plain = not any(one.causes or one.waiver or one.owner for one in group)
-    if status == PASS or (status == UNKNOWN and plain):
+    told = any(one.causes for one in group)
+    if (status == PASS and not told) or (status == UNKNOWN and plain):
         return {_describe(status, group): ()}
     alike: dict[tuple[str, ...], list[Finding]] = {}
     for finding in group:

@@ -39,6 +39,8 @@ _SCRIPT_FOLDERS = (
     "/etc/cron.weekly",
     "/etc/network/if-up.d",
 )
+_UDEV = "/etc/udev/rules.d"
+_UDEV_OF_PACKAGES = "/usr/lib/udev/rules.d"
 _LARGEST_SCRIPT = 2**16
 _EARLY = "systemd-tmpfiles-setup.service"  # Starts after the files of sysctl.d were applied.
 _BOOTING = 30  # Seconds that this takes at most, where no trace is left of it.
@@ -293,6 +295,8 @@ def _list_scripts(root: str, of_packages: bool) -> Iterator[str]:
             elif _is_started(name, wanted) and _is_own(path, folder, root):
                 yield path
     yield from (f"/etc/cron.d/{name}" for name in list_folder("/etc/cron.d", root))
+    for folder in (_UDEV_OF_PACKAGES, _UDEV) if of_packages else (_UDEV,):
+        yield from (f"{folder}/{one}" for one in list_folder(folder, root) if one[-6:] == ".rules")
     yield from _CRONTABS
     scripts = [f"{folder}/{one}" for folder in _SCRIPT_FOLDERS for one in list_folder(folder, root)]
     yield from (one for one in (*_RC_LOCAL, *scripts) if os.access(under(one, root), os.X_OK))

@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Find where units, cron and rc.local set a sysctl after the files of sysctl.d were read."""
+"""Find where units, cron, udev and rc.local set a sysctl after the files of sysctl.d were read.
+
+A line that names a key and neither plainly reads it nor plainly sets it may do anything to it.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from ..core.declaration import Declaration
@@ -15,18 +18,35 @@ _LOADS = re.compile(r"\s(?:-[a-oq-z]*p|--load|--system)\b")
 _EXEC = re.compile(r"[ \t]*Exec(?:Start|StartPre|StartPost|Condition)[ \t]*=")
 _CALLED = re.compile(r"(?<![\w/])/(?:etc|opt|root|srv|usr/local)/[\w./-]+")
 _UNITS = (".service", ".conf")
+_PATH = r"/proc/sys/[\w./-]+"
+_READERS = r"cat|head|tail|ls|stat|test|read|grep|awk|cut|wc|sed\s+-n"
+_READS = re.compile(
+    rf"(?:<\s*|\b(?:{_READERS})\b[^|;&>]*?|\[\[?\s[^|;&>]*?)[\"']?{_PATH}"
+    r"|\bsysctl\b[^=#;&|>]*(?=$|[#;&|>])"
+    r"|(?:^|[;&|({])\s*(?:echo|printf|logger)\b[^;&|>]*(?=$|[;&])"
+)
 
 
 class ScriptWrite(NamedTuple):
-    """A line that runs at boot or later and sets a key; ``matched`` is the part that does so.
+    """A line that runs at boot or later and sets a key.
 
     The value of ``at`` is what it sets: a number as text, or nothing where that is not plain.
+    ``before`` and ``after`` are the parts of the line around it, of the command that does so.
     ``loads`` says that it has procps read the files again instead.
     """
 
     at: Declaration
-    matched: str = ""
+    before: str = ""
+    after: str = ""
     loads: bool = False
+
+
+class _Written(NamedTuple):
+    """The value that a command sets, and the parts of the command around it."""
+
+    value: str
+    before: str = ""
+    after: str = ""
 
 
 def find_script_writes(key: str, texts: Mapping[str, str]) -> Iterator[ScriptWrite]:
@@ -34,33 +54,55 @@ def find_script_writes(key: str, texts: Mapping[str, str]) -> Iterator[ScriptWri
 
     :param texts: Text of what runs at boot, by path; of units, the whole file.
     """
-    by_call, by_echo = map(re.compile, _describe_writes(key))
+    patterns = tuple(map(re.compile, _describe_writes(key)))
+    mention = re.compile(_describe_mention(key))
     for path, text in texts.items():
+        folder = f"/proc/sys/{key.replace('.', '/')}".rpartition("/")[0]
+        enters = re.search(rf"\bcd\s+[\"']?{re.escape(folder)}\b", text) is not None
         for number, line in _list_running(path, text):
-            for written, matched in _find_writes(line, by_call, by_echo):
-                value = written if parse_sysctl_number(written) is not None else ""
-                yield ScriptWrite(Declaration(path, number, line, value), matched)
+            for found in _find_writes(line, patterns, mention, enters):
+                value = found.value if parse_sysctl_number(found.value) is not None else ""
+                at = Declaration(path, number, line, value)
+                yield ScriptWrite(at, found.before, found.after)
             if any(_LOADS.search(call[0]) for call in _CALL.finditer(line)):
                 yield ScriptWrite(Declaration(path, number, line, ""), loads=True)
 
 
 def _find_writes(
-    line: str, by_call: re.Pattern[str], by_echo: re.Pattern[str]
-) -> Iterator[tuple[str, str]]:
-    """Yield each value that a line sets, and the part of the line that does so."""
+    line: str,
+    patterns: Sequence[re.Pattern[str]],
+    mention: re.Pattern[str],
+    enters: bool,
+) -> Iterator[_Written]:
+    """Yield what a line sets: plain values, or one that is not known.
+
+    :param enters: Whether the script goes to the key's folder, so that its last name is enough.
+    """
+    rest = line
+    by_call, *others = patterns
     for call in _CALL.finditer(line):
         found = by_call.search(line, call.start(), call.end())
         whole = by_call.match(line, found.start()) if found else None  # A value may hold a '#'.
         if whole:
-            yield whole["value"], line[call.start() : whole.end()]
-    echo = by_echo.search(line)
-    if echo:
-        yield echo["value"], echo[0]
+            yield _split(line[call.start() : whole.end()], whole, call.start())
+            rest = rest.replace(line[call.start() : whole.end()], "", 1)
+    for pattern in others:
+        for plain in pattern.finditer(line):
+            yield _split(plain[0], plain, plain.start())
+            rest = rest.replace(plain[0], "", 1)
+    left = mention.search(_READS.sub("", rest))
+    if left and (enters or left.lastgroup != "last"):
+        yield _Written("")
+
+
+def _split(command: str, found: re.Match[str], start: int) -> _Written:
+    first, end = found.start("value") - start, found.end("value") - start
+    return _Written(found["value"], command[:first], command[end:])
 
 
 def is_about_sysctls(text: str) -> bool:
     """Tell whether a script may set any key at all."""
-    return "sysctl" in text or "/proc/sys" in text
+    return "sysctl" in text or "/proc/sys" in text or "SYSCTL{" in text
 
 
 def find_called(path: str, text: str) -> list[str]:
@@ -82,10 +124,23 @@ def _runs(path: str, line: str) -> bool:
 
 
 def _describe_writes(key: str) -> Iterator[str]:
-    """Yield patterns of the two ways to set a key: sysctl(8), and its file."""
-    name = "[./]".join(re.escape(part) for part in key.split("."))
-    value = r"[\"']?(?P<value>[^\s\"';&|]*)"
+    """Yield patterns of the plain ways to set a key: sysctl(8), its file, a rule of udev(7)."""
+    name = _describe_name(key)
+    value = r"[\"']?(?P<value>[^\s\"';&|<>\\]*)"
     yield rf"[\s\"']{name}\s*=\s*{value}"
     path = re.escape("/proc/sys/" + key.replace(".", "/"))
-    into = r"[\"']?\s*(?:>|\|\s*(?:sudo\s+)?tee)\s*[\"']?"
-    yield rf"\becho\s+(?:-\S+\s+){{0,3}}{value}{into}{path}(?![\w/.-])"
+    into = r"[\"']?\s*(?:1?>>?|\|\s*(?:sudo\s+)?tee(?:\s+-a)?)\s*[\"']?"
+    options = r"(?:-\S+\s+|[\"']%[sd](?:\\+n)?[\"']\s+){0,3}"
+    yield rf"\b(?:echo|printf)\s+{options}{value}(?:\\n)?{into}{path}(?![\w/.-])"
+    yield rf"\bSYSCTL\{{{name}\}}\s*=\s*{value}"
+
+
+def _describe_mention(key: str) -> str:
+    """Return a pattern of whatever names a key; the group ``last`` is its last name alone."""
+    name, last = _describe_name(key), re.escape(key.rpartition(".")[2])
+    end = r"(?![\w/-]|\.\w)"
+    return rf"(?<![\w.-])(?:/proc/sys/)?{name}{end}|(?<![\w./-])(?P<last>{last}){end}"
+
+
+def _describe_name(key: str) -> str:
+    return "[./]".join(re.escape(part) for part in key.split("."))

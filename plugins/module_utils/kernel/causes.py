@@ -71,6 +71,7 @@ CODES = {
     "sysctl-script-wins": "a unit, cron or rc.local sets the key after the files are read",
     "sysctl-service-masked": "systemd-sysctl is masked, so that no file is applied at boot",
     "sysctl-module-late": "the key's module is loaded after the files are read",
+    "sysctl-script-unclear": "what runs at boot may set the key to a value that no file tells",
     "sysctl-stated-too-low": "the line that counts states too little, and no other states enough",
     "sysctl-stated-too-high": "the line that counts states too much, and no other states less",
     "sysctl-stated-otherwise": "the line that counts states another text than the one required",
@@ -84,6 +85,15 @@ CODES = {
 }
 
 _MEMORY = ("vm.min_free_kbytes", "vm.nr_hugepages", "vm.overcommit_")
+
+
+def find_unclear(wanted: Requirement, forecast: Forecast) -> list[Cause]:
+    """Return the line that may set a key after the files are read, to nobody knows what."""
+    if forecast.kind != SCRIPT or forecast.values or forecast.by is None:
+        return []
+    text = f"{cite(forecast.by)} runs after the files are read, and may set {wanted.item}"
+    remedy = Remedy(f"have that line set {find_value(wanted)}, or take it out")
+    return [Cause("sysctl-script-unclear", text, remedy, forecast.by)]
 
 
 def find_kernel_causes(wanted: Requirement, facts: KernelFacts) -> list[Cause]:
@@ -161,11 +171,13 @@ def _blame_script(
     wanted: Requirement, forecast: Forecast, state: KernelFacts
 ) -> tuple[Cause, KernelFacts] | None:
     for index, write in enumerate(state.scripts):
-        if write.at == forecast.by and forecast.values:
+        if write.at == forecast.by:
+            others = (*state.scripts[:index], *state.scripts[index + 1 :])
+            for unclear in find_unclear(wanted, forecast):
+                return unclear, state._replace(scripts=others)
             text = f"{cite(write.at)} runs after the files are read, and sets {write.at.value}"
             fix = fix_script(index, state, find_value(wanted))
             if list_lines(state):  # What the files do wrong is said too.
-                others = (*state.scripts[:index], *state.scripts[index + 1 :])
                 fix = fix._replace(facts=state._replace(scripts=others))
             rivals = find_rivals(wanted, write.at, state)
             return _join("sysctl-script-wins", text, fix, write.at, rivals)

@@ -55,9 +55,13 @@ def _explain(finding: Finding, look: Look) -> Finding:
         return _explain_unknown(finding)
     facts = gather_key(wanted.item, look.at(KernelRead).boot, read_sysctl(wanted.item))
     later = foretell_key(wanted, facts, look.at(KernelRead).boot)
-    if finding.status == PASS and later != FAIL:
+    if finding.status == PASS and later == PASS:
         return finding._replace(outlook=Outlook(after_boot=later))
-    from .causes import find_kernel_causes
+    from .causes import find_kernel_causes, find_unclear
+
+    if finding.status == PASS and later != FAIL:
+        causes = find_unclear(wanted, predict_boot(facts)) if later == UNKNOWN else []
+        return finding._replace(causes=tuple(causes), outlook=Outlook(after_boot=later))
 
     facts = _look_closer(facts, look)
     later = foretell_key(wanted, facts, look.at(KernelRead).boot)

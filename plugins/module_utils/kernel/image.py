@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from ..core.finding import FAIL
 from ..core.forecast import Forecast
-from .causes import find_kernel_causes
+from .causes import find_kernel_causes, find_unclear
 from .diagnose import foretell_key, gather_key
 from .host_read import TreeBoot
 from .model import predict_boot
@@ -25,6 +25,9 @@ def foresee_kernel(asked: Mapping[str, KernelValue], tree: Tree) -> Foretold:
         wanted = require_kernel(key, value)
         facts = gather_key(key, tree.at(TreeBoot), tree.at(TreeBoot).find_start(key))
         status, given = foretell_key(wanted, facts, tree.at(TreeBoot)), predict_boot(facts)
-        causes = tuple(find_kernel_causes(wanted, facts)) if status == FAIL else ()
+        causes = (
+            find_kernel_causes(wanted, facts) if status == FAIL else find_unclear(wanted, given)
+        )
         value_text = given.values[0] if given.values else None
-        yield wanted, Forecast(status, value_text, given.by, causes, "no file states it")
+        reason = causes[0].text if causes else "no file states it"
+        yield wanted, Forecast(status, value_text, given.by, tuple(causes), reason)

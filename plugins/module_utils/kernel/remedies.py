@@ -198,12 +198,13 @@ def fix_script(index: int, facts: KernelFacts, value: str) -> Fix:
     """Change the value that a script sets; a file of a package is left to a person."""
     write = facts.scripts[index]
     at = write.at
-    new = f"{write.matched[: -len(str(at.value))]}{value}"
     right = write._replace(at=at._replace(value=value))
     scripts = (*facts.scripts[:index], right, *facts.scripts[index + 1 :])
-    pattern = re.sub(r"([\\.*\[\]^$|])", r"\\\1", write.matched)
+    old, new = (f"{write.before}{one}{write.after}" for one in (at.value, value))
+    pattern = re.sub(r"([\\.*\[\]^$|])", r"\\\1", old)
     filling = re.sub(r"([\\&|])", r"\\\1", new)
-    commands = edit_line(at, f"s|{pattern}|{filling}|") if at.path.startswith(_EDITABLE) else ()
+    is_ours = at.path.startswith(_EDITABLE) and at.value != ""
+    commands = edit_line(at, f"s|{pattern}|{filling}|") if is_ours else ()
     return Fix(Remedy(f"have that line set {value}", commands), facts._replace(scripts=scripts))
 
 

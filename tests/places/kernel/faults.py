@@ -195,7 +195,10 @@ def many(name: str, make: str, *culprits: Culprit, touches: tuple[str, ...] = ()
     return Fault(f"kernel: {name}", make, culprits, shows, MANY, (*touches, WATCHES), (RUNNING,))
 
 
-def script(name: str, path: str, make: str, line: str) -> Fault:
+FILE = f"/proc/sys/{KEY.replace('.', '/')}"
+
+
+def script(name: str, path: str, make: str, line: str, person: str = "") -> Fault:
     """Return a script of the boot that sets the key after the files were read."""
     return Fault(
         f"kernel: {name}",
@@ -204,6 +207,7 @@ def script(name: str, path: str, make: str, line: str) -> Fault:
         SHOWS,
         touches=(path,),
         uses=(RUNNING, OURS),
+        person=person,
     )
 
 
@@ -248,6 +252,22 @@ MORE = [
            write("/etc/rc.local", "#!/bin/sh", f"echo 65530 > /proc/sys/{KEY.replace('.', '/')}")
            + "; chmod +x /etc/rc.local",
            "echo 65530"),
+    script("rc.local sets it with tee", "/etc/rc.local",
+           write("/etc/rc.local", "#!/bin/sh -e", f"echo 65530 | tee {FILE}") + "; chmod +x /etc/rc.local",
+           "echo 65530 | tee"),
+    script("rc.local sets it with printf", "/etc/rc.local",
+           write("/etc/rc.local", "#!/bin/sh -e", f"printf '%s\\n' 65530 >{FILE}")
+           + "; chmod +x /etc/rc.local",
+           "printf"),
+    script("a rule of udev sets it", "/etc/udev/rules.d/90-tune.rules",
+           write("/etc/udev/rules.d/90-tune.rules",
+                 f'ACTION=="add", KERNEL=="lo", SUBSYSTEM=="net", RUN+="/sbin/sysctl -w {KEY}=65530"'),
+           "RUN+="),
+    script("rc.local sets it from a variable", "/etc/rc.local",
+           write("/etc/rc.local", "#!/bin/sh -e", f"N=65530; sysctl -w {KEY}=$N")
+           + "; chmod +x /etc/rc.local",
+           "N=65530",
+           person=f"rm /etc/rc.local; sysctl -q -w {KEY}=262144"),
     Fault(
         "kernel: no file is applied at boot",
         f"systemctl mask -q systemd-sysctl.service; sysctl -q -w {KEY}=65530",

@@ -7,6 +7,8 @@ import pytest
 from mlhost_limits.kernel.boot_scripts import find_called, find_script_writes
 
 KEY = "vm.max_map_count"
+FILE = "/proc/sys/vm/max_map_count"
+UDEV = "/etc/udev/rules.d/90-x.rules"
 RC, UNIT, CRON = "/etc/rc.local", "/etc/systemd/system/x.service", "/etc/cron.d/x"
 CRONTAB = "/var/spool/cron/crontabs/root"
 
@@ -28,7 +30,28 @@ CRONTAB = "/var/spool/cron/crontabs/root"
         (RC, "echo -n '7'>/proc/sys/vm/max_map_count", ["7"]),
         (RC, "echo 7 | sudo tee /proc/sys/vm/max_map_count", ["7"]),
         (RC, "echo 7 > /proc/sys/vm/max_map_count_x", []),
-        (RC, "cat /proc/sys/vm/max_map_count", []),
+        (RC, f"cat {FILE}", []),
+        (RC, f"printf 7 > {FILE}", ["7"]),
+        (RC, f"printf '%s\\n' 7 > {FILE}", ["7"]),
+        (RC, f"printf '7\\n' | tee -a {FILE}", ["7"]),
+        (RC, f'echo 7 1>"{FILE}"', ["7"]),
+        (RC, f"cat /x > {FILE}", [""]),
+        (RC, f"dd if=/x of={FILE}", [""]),
+        (RC, f"tee {FILE} <<< 7", [""]),
+        (RC, "cd /proc/sys/vm && echo 7 > max_map_count", [""]),
+        (RC, "echo 7 > max_map_count", []),
+        (RC, f"K={KEY}; sysctl -w $K=7", [""]),
+        (RC, f"for k in {KEY} fs.nr_open; do sysctl -w $k=7; done", [""]),
+        (RC, f'python3 -c \'open("{FILE}", "w").write("7")\'', [""]),
+        (RC, f"test -e {FILE} || exit 0", []),
+        (RC, f'[ "$(cat {FILE})" -lt 5 ] && exit 1', []),
+        (RC, f"read n < {FILE}; cp {FILE}.bak /x", []),
+        (RC, f"sysctl -n {KEY} > /dev/null", []),
+        (RC, f'echo "{KEY} is too low"', []),
+        (RC, f"logger {KEY}; true", []),
+        (UDEV, f'ACTION=="add", RUN+="/sbin/sysctl -w {KEY}=7"', ["7"]),
+        (UDEV, 'SYSCTL{vm/max_map_count}="7"', ["7"]),
+        (UDEV, f'SYSCTL{{{KEY}}}=="7", RUN+="/bin/true"', [""]),
         (UNIT, f"ExecStart=/sbin/sysctl -w {KEY}=7", ["7"]),
         (UNIT, f"ExecStartPre=-/bin/sh -c 'sysctl {KEY}=7'", ["7"]),
         (UNIT, f"ExecStop=/sbin/sysctl -w {KEY}=7", []),
@@ -41,7 +64,10 @@ CRONTAB = "/var/spool/cron/crontabs/root"
 def test_lines_that_set_a_key(path: str, line: str, expected: list[str]) -> None:
     writes = list(find_script_writes(KEY, {path: f"#!/bin/sh\n{line}\n"}))
     assert [write.at.value for write in writes] == expected
-    assert all(write.at.line == 2 and write.matched in line for write in writes)
+    for write in writes:
+        assert write.at.line == 2
+        if write.at.value:
+            assert f"{write.before}{write.at.value}{write.after}" in line
 
 
 @pytest.mark.parametrize(

@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 import pytest
 from mlhost_limits.core.declaration import Declaration
 from mlhost_limits.core.edit import HEADER
-from mlhost_limits.core.finding import PASS, Requirement
-from mlhost_limits.kernel.causes import CODES, find_kernel_causes
+from mlhost_limits.core.finding import PASS, UNKNOWN, Requirement
+from mlhost_limits.kernel.causes import CODES, find_kernel_causes, find_unclear
 from mlhost_limits.kernel.causes_now import blame_absence
 from mlhost_limits.kernel.lockouts import KernelUse
 from mlhost_limits.kernel.model import judge_forecast, judge_value, predict_boot
@@ -357,7 +357,6 @@ def test_what_is_met_has_no_cause(name: str, tmp_path: Path) -> None:
         # No file is read for an interface at a time that is known.
         ("net.ipv4.conf.eth0.rp_filter", {}, {}),
         ("vm.x", {PROFILE: "[sysctl]\nvm.x = ${isolated}\n"}, {}),
-        ("vm.x", {"/etc/rc.local": "sysctl -w vm.x=$N\n"}, {}),
         # The kernel gives as many pages as it finds memory for.
         ("vm.nr_hugepages", {OURS: "vm.nr_hugepages = 64\n"}, {}),
     ],
@@ -470,6 +469,50 @@ def test_what_must_not_be_edited_is_overruled(
         assert {one: world.read(one) for one in files} == before
 
 
+@pytest.mark.parametrize(
+    ("line", "right"),
+    [
+        ("echo 65530 > {file}", "echo 262144 > {file}"),
+        ("echo 65530 | sudo tee -a '{file}' # 65530", "echo 262144 | sudo tee -a '{file}' # 65530"),
+        ("printf '%s\\n' 65530 >{file}", "printf '%s\\n' 262144 >{file}"),
+        (
+            "sysctl -w fs.x=65530 {key}=65530 vm.y=65530",
+            "sysctl -w fs.x=65530 {key}=262144 vm.y=65530",
+        ),
+        (
+            "[ -d /x ] && sysctl -w '{key} = 65530' || exit 1",
+            "[ -d /x ] && sysctl -w '{key} = 262144' || exit 1",
+        ),
+    ],
+)
+def test_nothing_but_the_value_of_a_script_is_changed(
+    tmp_path: Path, line: str, right: str
+) -> None:
+    names = {"key": MAPS, "file": "/proc/sys/vm/max_map_count"}
+    script = "/etc/rc.local"
+    world = World(
+        tmp_path, {OURS: GOOD, script: f"#!/bin/sh -e\n{line.format(**names)}\n"}, "65530"
+    )
+    (cause,) = find_kernel_causes(NEEDED, world.gather())
+    assert cause.code == "sysctl-script-wins"
+    world.carry_out(cause.remedy.commands)
+    assert world.read(script) == f"#!/bin/sh -e\n{right.format(**names)}\n"
+    assert find(world) == []
+
+
+@pytest.mark.parametrize("line", ["sysctl -w {key}=$N", "cat /x > {file}", "K={key}; f $K"])
+def test_a_script_that_may_set_anything_is_named(tmp_path: Path, line: str) -> None:
+    text = line.format(key=MAPS, file="/proc/sys/vm/max_map_count")
+    world = World(tmp_path, {OURS: GOOD, "/etc/rc.local": f"sysctl x\n{text}\n"}, "262144")
+    facts = world.gather()
+    assert judge_forecast(NEEDED, predict_boot(facts)) == UNKNOWN
+    (cause,) = find_unclear(NEEDED, predict_boot(facts))
+    assert (cause.code, cause.at and cause.at.place) == ("sysctl-script-unclear", "/etc/rc.local:2")
+    assert cause.remedy.commands == ()
+    short = World(tmp_path / "short", {OURS: GOOD, "/etc/rc.local": f"{text}\n"}, "65530")
+    assert [one.code for one in find_kernel_causes(NEEDED, short.gather())] == [cause.code]
+
+
 def test_a_script_of_a_package_is_left_to_a_person(tmp_path: Path) -> None:
     unit = "/usr/lib/systemd/system/x.service"
     files = {OURS: GOOD, unit: f"[Service]\nExecStart=/sbin/sysctl -w {MAPS}=9\n"}
@@ -512,4 +555,5 @@ def test_a_cause_as_data(tmp_path: Path) -> None:
 
 def test_every_code_is_shown_here() -> None:
     elsewhere = {"sysctl-read-only", "sysctl-file-max-reached", "sysctl-key-absent"}
+    elsewhere.add("sysctl-script-unclear")
     assert {fault.code for fault in FAULTS.values()} | elsewhere == set(CODES)
