@@ -41,6 +41,14 @@ _SCRIPT_FOLDERS = (
 )
 _UDEV = "/etc/udev/rules.d"
 _UDEV_OF_PACKAGES = "/usr/lib/udev/rules.d"
+_LOADER_FILES = (
+    *("/boot/grub/grub.cfg", "/boot/grub2/grub.cfg", "/etc/default/grub"),
+    *("/etc/kernel/cmdline", "/boot/firmware/cmdline.txt"),
+)
+_LOADER_FOLDERS = (
+    *(("/etc/default/grub.d", ".cfg"), ("/boot/loader/entries", ".conf")),
+    *(("/efi/loader/entries", ".conf"), ("/boot/efi/loader/entries", ".conf")),
+)
 _LARGEST_SCRIPT = 2**16
 _EARLY = "systemd-tmpfiles-setup.service"  # Starts after the files of sysctl.d were applied.
 _BOOTING = 30  # Seconds that this takes at most, where no trace is left of it.
@@ -92,6 +100,18 @@ class BootRead:
     @cached_property
     def command_line(self) -> str:
         return read_text("/proc/cmdline", self.root) or ""
+
+    @cached_property
+    def loader(self) -> dict[str, str]:
+        """Return the boot loader's files that set a sysctl on the next kernel's command line."""
+        more = [
+            f"{folder}/{name}"
+            for folder, end in _LOADER_FOLDERS
+            for name in list_folder(folder, self.root)
+            if name.endswith(end)
+        ]
+        texts = {path: _read(path, self.root) for path in (*_LOADER_FILES, *more)}
+        return {path: text for path, text in texts.items() if "sysctl." in text}
 
     @cached_property
     def stop(self) -> Declaration | None:

@@ -100,6 +100,19 @@ def _split(command: str, found: re.Match[str], start: int) -> _Written:
     return _Written(found["value"], command[:first], command[end:])
 
 
+def find_loader_words(key: str, texts: Mapping[str, str]) -> Iterator[Declaration]:
+    """Yield the words ``sysctl.KEY=VALUE`` that a boot loader has for the kernel's command line.
+
+    :param texts: The boot loader's files, by path: grub.cfg, its defaults, entries of loader(7).
+    """
+    word = re.compile(rf"(?<![\w.])sysctl[./]{_describe_name(key)}=(?P<value>[^\s\"']*)")
+    for path, text in texts.items():
+        for number, line in enumerate(text.split("\n"), 1):
+            if not line.lstrip().startswith("#"):
+                for found in word.finditer(line):
+                    yield Declaration(path, number, found[0], found["value"])
+
+
 def is_about_sysctls(text: str) -> bool:
     """Tell whether a script may set any key at all."""
     return "sysctl" in text or "/proc/sys" in text or "SYSCTL{" in text

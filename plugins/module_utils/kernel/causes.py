@@ -20,6 +20,7 @@ from .lockouts import find_locking_values
 from .model import (
     FILE,
     LATE,
+    LOADER,
     SCRIPT,
     TUNED,
     Forecast,
@@ -87,9 +88,16 @@ CODES = {
 _MEMORY = ("vm.min_free_kbytes", "vm.nr_hugepages", "vm.overcommit_")
 
 
-def find_unclear(wanted: Requirement, forecast: Forecast) -> list[Cause]:
-    """Return the line that may set a key after the files are read, to nobody knows what."""
-    if forecast.kind != SCRIPT or forecast.values or forecast.by is None:
+def find_unclear(wanted: Requirement, facts: KernelFacts) -> list[Cause]:
+    """Return the line that may set a key at boot, where nobody can say that it will, or to what."""
+    forecast = predict_boot(facts)
+    if forecast.by is None or forecast.kind not in (SCRIPT, LOADER):
+        return []
+    if forecast.kind == LOADER:
+        text = f"{cite(forecast.by)} sets it where the next kernel is given that, and no file does"
+        fix = fix_by_stating(facts, find_value(wanted))
+        return [Cause("sysctl-command-line", text, fix.remedy, forecast.by)]
+    if forecast.values:
         return []
     text = f"{cite(forecast.by)} runs after the files are read, and may set {wanted.item}"
     remedy = Remedy(f"have that line set {find_value(wanted)}, or take it out")
@@ -173,7 +181,7 @@ def _blame_script(
     for index, write in enumerate(state.scripts):
         if write.at == forecast.by:
             others = (*state.scripts[:index], *state.scripts[index + 1 :])
-            for unclear in find_unclear(wanted, forecast):
+            for unclear in find_unclear(wanted, state):
                 return unclear, state._replace(scripts=others)
             text = f"{cite(write.at)} runs after the files are read, and sets {write.at.value}"
             fix = fix_script(index, state, find_value(wanted))

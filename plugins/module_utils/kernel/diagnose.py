@@ -11,9 +11,17 @@ from ..core.declaration import Declaration
 from ..core.finding import FAIL, PASS, UNKNOWN, Finding, Observation, Requirement, judge
 from ..host.look import Look
 from .boot_read import BootRead
-from .boot_scripts import find_script_writes
+from .boot_scripts import find_loader_words, find_script_writes
 from .host_read import KernelRead
-from .model import KernelFacts, find_defaults, find_module, find_start, judge_forecast, predict_boot
+from .model import (
+    LOADER,
+    KernelFacts,
+    find_defaults,
+    find_module,
+    find_start,
+    judge_forecast,
+    predict_boot,
+)
 from .policy import KernelValue, require_kernel
 from .read import read_sysctl, sysctl_path
 from .sysctl_conf import parse_sysctl_conf, parse_sysctl_number
@@ -60,7 +68,7 @@ def _explain(finding: Finding, look: Look) -> Finding:
     from .causes import find_kernel_causes, find_unclear
 
     if finding.status == PASS and later != FAIL:
-        causes = find_unclear(wanted, predict_boot(facts)) if later == UNKNOWN else []
+        causes = find_unclear(wanted, facts) if later == UNKNOWN else []
         return finding._replace(causes=tuple(causes), outlook=Outlook(after_boot=later))
 
     facts = _look_closer(facts, look)
@@ -102,6 +110,7 @@ def gather_key(key: str, boot: BootRead, running: str | None) -> KernelFacts:
         passing=boot.passing,
         defaults=find_defaults(key, number, boot.raises_nr_open, boot.raises_file_max),
         command_line=boot.command_line,
+        loader=tuple(find_loader_words(key, boot.loader)),
         tuned=boot.tuned,
         scripts=tuple(find_script_writes(key, boot.scripts)),
         stopped_by=boot.stop,
@@ -154,7 +163,8 @@ def trace_kernel(key: str, look: Look) -> list[Link]:
     start = find_start(facts)
     links = [Link("default", " or ".join(facts.defaults) or "unknown", "where nothing states it")]
     if start.by is not None:
-        links.append(Link("command line", str(start.by.value), cite(start.by)))
+        name = "boot loader" if start.kind == LOADER else "command line"
+        links.append(Link(name, str(start.by.value), cite(start.by)))
     if facts.stopped_by is not None:
         links.append(Link("no files", "", cite(facts.stopped_by)))
     links += [_link("file", line, facts, look) for line in list_read_lines(facts)]

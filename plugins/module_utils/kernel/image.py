@@ -26,7 +26,7 @@ def foresee_kernel(asked: Mapping[str, KernelValue], tree: Tree) -> Foretold:
         facts = gather_key(key, tree.at(TreeBoot), tree.at(TreeBoot).find_start(key))
         status, given = foretell_key(wanted, facts, tree.at(TreeBoot)), predict_boot(facts)
         causes = (
-            find_kernel_causes(wanted, facts) if status == FAIL else find_unclear(wanted, given)
+            find_kernel_causes(wanted, facts) if status == FAIL else find_unclear(wanted, facts)
         )
         value_text = given.values[0] if given.values else None
         reason = causes[0].text if causes else "no file states it"

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 COMMAND_LINE = "/proc/cmdline"
 DEFAULT, LATE, FILE, TUNED, SCRIPT = "default", "late", "file", "tuned", "script"
+LOADER = "loader"
 
 _SINGLE = re.compile(r"-?[0-9]+")
 _RANGES = {
@@ -74,6 +75,7 @@ class KernelFacts(NamedTuple):
     ``fresh`` are those changed since they were last applied, ``passing`` those that a boot
     does not make again. ``defaults`` are the values that the key may have where nobody states
     it, none where that is not known. ``stopped_by`` is what keeps the files from being applied.
+    ``loader`` are the words of the boot loader's files that a next kernel may be given.
     ``late`` is the module that brings the key after that. ``unknown_keys`` are those stated in
     files that this kernel lacks.
     """
@@ -87,6 +89,7 @@ class KernelFacts(NamedTuple):
     passing: frozenset[str] = frozenset()
     defaults: tuple[str, ...] = ()
     command_line: str = ""
+    loader: tuple[Declaration, ...] = ()
     tuned: Tuned | None = None
     scripts: tuple[ScriptWrite, ...] = ()
     stopped_by: Declaration | None = None
@@ -118,8 +121,8 @@ class KernelFacts(NamedTuple):
 class Forecast(NamedTuple):
     """The values that a key may have, none where that is not known, and who says so.
 
-    ``kind`` tells who: the default, the command line (a kind of default), a file, tuned, a
-    script; or that nothing is known, because the key comes too late for the files.
+    ``kind`` tells who: the default, the command line (a kind of default), the boot loader, a file,
+    tuned, a script; or that nothing is known, because the key comes too late for the files.
     """
 
     values: tuple[str, ...]
@@ -188,16 +191,35 @@ def predict_boot(facts: KernelFacts) -> Forecast:
 def find_start(facts: KernelFacts) -> Forecast:
     """Return what the key is before any file is read.
 
-    The kernel heeds its command line before systemd raises what it raises.
+    The kernel heeds its command line before systemd raises what it raises. The next one may be
+    another than the running kernel's: what a boot loader says besides is possible as well.
     """
+    now = _find_given(facts)
+    others = [word for word in facts.loader if facts.normalise(word.value) not in now.values]
+    heeded = [word for word in others if _is_heeded(facts, str(word.value))]
+    if not heeded:
+        return now
+    values = tuple(facts.normalise(word.value) for word in heeded)
+    return Forecast((*values, *now.values), heeded[0], LOADER)
+
+
+def _find_given(facts: KernelFacts) -> Forecast:
+    """Return what the key was before any file was read, when the running kernel started."""
     for word in reversed(facts.command_line.split()):
         name, value = word.partition("=")[::2]
         wanted = facts.key.translate(str.maketrans("./", "//"))
-        if name.startswith("sysctl.") and name[7:].translate(str.maketrans("./", "//")) == wanted:
+        named = (
+            name.startswith("sysctl.") and name[7:].translate(str.maketrans("./", "//")) == wanted
+        )
+        if named and _is_heeded(facts, value):
             by = Declaration(COMMAND_LINE, 0, word, value)
-            if facts.is_taken(facts.key, value) and not _is_raised(facts, value):
-                return Forecast((facts.normalise(value),), by)
+            return Forecast((facts.normalise(value),), by)
     return Forecast(facts.defaults)
+
+
+def _is_heeded(facts: KernelFacts, value: str) -> bool:
+    """Tell whether a value of a command line stays until the files are read."""
+    return facts.is_taken(facts.key, value) and not _is_raised(facts, value)
 
 
 def _is_raised(facts: KernelFacts, value: str) -> bool:

@@ -263,6 +263,10 @@ MORE = [
            write("/etc/udev/rules.d/90-tune.rules",
                  f'ACTION=="add", KERNEL=="lo", SUBSYSTEM=="net", RUN+="/sbin/sysctl -w {KEY}=65530"'),
            "RUN+="),
+    script("the boot loader's defaults set it", "/etc/default/grub.d/90-tune.cfg",
+           f"rm -f {OURS}; sysctl -q -w {KEY}=65530; "
+           + write("/etc/default/grub.d/90-tune.cfg", f'GRUB_CMDLINE_LINUX="$GRUB_CMDLINE_LINUX sysctl.{KEY}=65531"'),
+           "sysctl."),
     script("rc.local sets it from a variable", "/etc/rc.local",
            write("/etc/rc.local", "#!/bin/sh -e", f"N=65530; sysctl -w {KEY}=$N")
            + "; chmod +x /etc/rc.local",

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from mlhost_limits.kernel.boot_read import BootRead
+from mlhost_limits.kernel.boot_scripts import find_loader_words
 from mlhost_limits.kernel.files_read import read_sysctl_files
 
 UNITS = "etc/systemd/system"
@@ -162,6 +163,19 @@ def test_tuned_counts_where_it_runs_or_will(tree: Tree) -> None:
     assert tuned is not None
     assert tuned.switch is not None
     assert (tuned.enabled, tuned.reapplies, tuned.switch.line) == (True, False, 2)
+
+
+def test_words_that_boot_loaders_have_for_the_next_kernel(tree: Tree) -> None:
+    word = f"sysctl.{KEY}=7"
+    tree.write("etc/default/grub", f'# {word}\nGRUB_CMDLINE_LINUX="quiet {word}"\n')
+    tree.write("boot/loader/entries/a.conf", "options ro sysctl.vm/max_map_count=8 x\n")
+    tree.write("etc/default/grub.d/x.dpkg-old", word)
+    tree.write("boot/grub/grub.cfg", f"linux /x {word}0.sysctl.{KEY}.x=9 xsysctl.{KEY}=5\n")
+    assert [(at.place, at.value) for at in find_loader_words(KEY, tree.look().loader)] == [
+        ("/boot/grub/grub.cfg:1", f"70.sysctl.{KEY}.x=9"),
+        ("/etc/default/grub:2", "7"),
+        ("/boot/loader/entries/a.conf:1", "8"),
+    ]
 
 
 def test_a_crontab_that_only_root_may_read_is_left_out(

@@ -506,11 +506,27 @@ def test_a_script_that_may_set_anything_is_named(tmp_path: Path, line: str) -> N
     world = World(tmp_path, {OURS: GOOD, "/etc/rc.local": f"sysctl x\n{text}\n"}, "262144")
     facts = world.gather()
     assert judge_forecast(NEEDED, predict_boot(facts)) == UNKNOWN
-    (cause,) = find_unclear(NEEDED, predict_boot(facts))
+    (cause,) = find_unclear(NEEDED, facts)
     assert (cause.code, cause.at and cause.at.place) == ("sysctl-script-unclear", "/etc/rc.local:2")
     assert cause.remedy.commands == ()
     short = World(tmp_path / "short", {OURS: GOOD, "/etc/rc.local": f"{text}\n"}, "65530")
     assert [one.code for one in find_kernel_causes(NEEDED, short.gather())] == [cause.code]
+
+
+def test_a_word_of_the_boot_loader_is_named_and_overruled(tmp_path: Path) -> None:
+    """The running kernel was not given it: what is fine today may not be after a boot."""
+    word = Declaration("/etc/default/grub", 6, f"sysctl.{MAPS}=60000", "60000")
+    wanted = NEEDED._replace(minimum=65530)
+    world = World(tmp_path, {}, "65530", loader=(word,), defaults=("65530",))
+    assert judge_forecast(wanted, predict_boot(world.gather())) == UNKNOWN
+    (cause,) = find_unclear(wanted, world.gather())
+    assert (cause.code, cause.at) == ("sysctl-command-line", word)
+    world.carry_out(cause.remedy.commands)
+    assert judge_forecast(wanted, predict_boot(world.gather())) == PASS
+    (low,) = find_kernel_causes(
+        NEEDED, World(tmp_path / "b", {}, "65530", loader=(word,), defaults=("65530",)).gather()
+    )
+    assert (low.code, low.at) == ("sysctl-command-line", word)
 
 
 def test_a_script_of_a_package_is_left_to_a_person(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from mlhost_limits.core.declaration import Declaration
 from mlhost_limits.core.finding import FAIL, PASS, UNKNOWN, Requirement
 from mlhost_limits.kernel.model import (
     Forecast,
@@ -73,6 +74,26 @@ def test_the_command_line_counts_where_systemd_does_not_raise_the_key(
 ) -> None:
     facts = World(tmp_path, {}, "1", key, command_line=line, defaults=defaults).gather()
     assert find_start(facts).values == (expected,)
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ("7", ("7", "65530")),
+        ("65530", ("65530",)),
+        ("0xfffa", ("65530",)),
+        ("many", ("65530",)),
+    ],
+)
+def test_what_a_boot_loader_says_is_possible_as_well(
+    given: str, expected: tuple[str, ...], tmp_path: Path
+) -> None:
+    word = Declaration("/etc/default/grub", 6, f"sysctl.{MAPS}={given}", given)
+    facts = World(tmp_path, {}, "65530", MAPS, loader=(word,), defaults=("65530",)).gather()
+    assert find_start(facts).values == expected
+    stated = {"/etc/sysctl.d/9.conf": f"{MAPS} = 262144\n"}
+    world = World(tmp_path / "b", stated, "65530", MAPS, loader=(word,), defaults=("65530",))
+    assert predict_boot(world.gather()).values == ("262144",)
 
 
 @pytest.mark.parametrize(
