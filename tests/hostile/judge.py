@@ -81,7 +81,7 @@ def find_root(seen: Seen) -> Iterator[str]:
 def find_secrets(seen: Seen, calm: Seen) -> Iterator[str]:
     """Yield which secrets of root's were opened, printed or lie where the attacker can read them."""
     yield from seen["marks"]
-    yield from (f"root opened {path}" for path in seen["opens"] if path not in calm["opens"])
+    yield from (f"root's {line}" for line in seen["opens"] if line not in calm["opens"])
     for run in seen["runs"]:
         for name, mark in MARKS.items():
             if mark in run["stdout"] + run["stderr"]:

@@ -62,10 +62,17 @@ class Opens(threading.Thread):
             events = events[length:]
             try:
                 if self.session and is_of(pid, self.session):
-                    self.seen.add(os.readlink(f"/proc/self/fd/{handle}"))
+                    path = os.readlink(f"/proc/self/fd/{handle}")
+                    self.seen.add(f"{read_name(pid)} opened {path}")
             finally:
                 os.write(self._handle, _ANSWER.pack(handle, _ALLOW))
                 os.close(handle)
+
+
+def read_name(pid: int) -> str:
+    """Return what a process calls itself: what a login opens is not what our look opens."""
+    with open(f"/proc/{pid}/comm", encoding="utf-8", errors="replace") as file:
+        return file.read().strip()
 
 
 def is_of(pid: int, session: int) -> bool:
