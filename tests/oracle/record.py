@@ -24,7 +24,9 @@ def record(kind: str, release: str, cases: int, mismatches: int, unknown: int = 
     :param kind: What was predicted: pam, sysctl, systemd, docker, podman, sessions or slurm.
     :param release: The Debian it ran on, by its code name.
     :param unknown: Cases that we do not predict and say so.
+    :raises AssertionError: If nothing was compared.
     """
+    assert cases > unknown, f"{kind} {release}: nothing was compared"
     figures = {"cases": cases, "mismatches": mismatches, "unknown": unknown}
     FIGURES.parent.mkdir(exist_ok=True)
     with FIGURES.open("a+") as file:

@@ -22,7 +22,6 @@ from tests.oracle.record import SEED, choose, record
 from tests.oracle.userland import FOLDERS, RELEASES, unpack
 
 SHARES = {"bullseye": 5, "bookworm": 12, "trixie": 5}
-REFUSED = ("Operation not permitted", "Read-only file system", "StopIteration")
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="a manager of its own needs root")
@@ -34,8 +33,6 @@ def test_systemd_reads_what_we_predict(release: str, tmp_path: Path) -> None:
     done = subprocess.run(
         ["unshare", "--mount", *words], capture_output=True, text=True, check=False
     )
-    if done.returncode and any(text in done.stderr for text in REFUSED):
-        pytest.skip(done.stderr.splitlines()[-1])
     assert done.returncode == 0, done.stderr
     judge("systemd", release, rounds, json.loads(done.stdout))
 
