@@ -7,11 +7,12 @@ import json
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
+from .cause import locate
 from .rlimit import UNLIMITED, format_quantity
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from .declaration import Bound, Declaration
+    from .declaration import Bound
 
 
 class Query(NamedTuple):
@@ -27,31 +28,38 @@ class Query(NamedTuple):
     unit: str
 
 
-def describe(place: str, item: str, kind: str, bound: Bound, unit: str) -> dict[str, object]:
-    """Return one value with who states it, and what that beats."""
+class Effect(NamedTuple):
+    """What counts in the place of what a file states, and why; no value where that is not known."""
+
+    value: int | str | None
+    why: str
+
+
+def describe(
+    place: str, item: str, kind: str, bound: Bound, unit: str, effect: Effect | None = None
+) -> dict[str, object]:
+    """Return one value with who states it, and what that beats.
+
+    :param effect: What counts, where it is not what is stated.
+    """
+    stated = format_value(bound.winner.value, unit, item)
+    counts = effect or Effect(bound.winner.value, "")
     return {
         "place": place,
         "item": item,
         "bound": kind,
-        "value": _format(bound.winner, unit, item),
-        "declared": _locate(bound.winner),
-        "shadows": [_locate(one) for one in bound.shadowed],
+        "value": stated,
+        "effective": None if counts.value is None else format_value(counts.value, unit, item),
+        "why": counts.why,
+        "declared": locate(bound.winner),
+        "shadows": [locate(one) for one in bound.shadowed],
     }
 
 
-def _format(declaration: Declaration, unit: str, item: str) -> str:
-    value = declaration.value
+def format_value(value: int | str, unit: str, item: str) -> str:
     if item == "nofile" and value == UNLIMITED:
         return "the value of fs.nr_open"
     return value if isinstance(value, str) else format_quantity(value, unit)
-
-
-def _locate(declaration: Declaration) -> dict[str, object]:
-    return {
-        "file": declaration.path,
-        "line": declaration.line,
-        "text": declaration.text.strip(),
-    }
 
 
 def format_resolved(stated: Iterable[dict[str, object]]) -> Iterator[str]:
@@ -79,6 +87,9 @@ def format_entries(stated: Iterable[dict[str, object]]) -> Iterator[str]:
 
 
 def _places(entry: dict[str, object]) -> Iterator[tuple[str, str]]:
+    if entry["why"]:
+        counts = "what it started with" if entry["effective"] is None else entry["effective"]
+        yield "but    ", f"{counts} counts: {entry['why']}"
     for mark, places in (("by     ", [entry["declared"]]), ("shadows", entry["shadows"])):
         for place in places:  # type: ignore[attr-defined]
             yield mark, f'{place["file"]}:{place["line"]} "{place["text"]}"'

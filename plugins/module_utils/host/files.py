@@ -42,13 +42,18 @@ def read_bytes(path: str, root: str = "/") -> bytes | None:
             return read_kernel_file(path, LARGEST)
         return read_handle(open_file(path, root), LARGEST, path)
     except (FileNotFoundError, NotADirectoryError):
-        return None
+        return b"" if leads_to_null(path, root) else None
     except IsADirectoryError:
         return b""
     except NoFileError as exc:
         if exc.is_empty:
             return b""
         raise
+
+
+def leads_to_null(path: str, root: str) -> bool:
+    """Tell whether a path of a tree is a link to /dev/null, which such a tree need not have."""
+    return root != "/" and follow_links(path, root) == "/dev/null"
 
 
 def read_folder(folder: str, root: str = "/", suffix: str = ".conf") -> dict[str, str]:

@@ -34,7 +34,7 @@ DEFAULT, LATE, FILE, TUNED, SCRIPT = "default", "late", "file", "tuned", "script
 LOADER = "loader"
 
 _SINGLE = re.compile(r"-?[0-9]+")
-_RANGES = {
+RANGES = {
     "fs.nr_open": (64, 2147483584),
     "fs.file-max": (0, 2**63 - 1),
     "vm.max_map_count": (0, 2**31 - 1),
@@ -104,10 +104,7 @@ class KernelFacts(NamedTuple):
         """Tell whether the kernel takes a value for this key."""
         if not _SINGLE.fullmatch(self.running or ""):
             return True
-        sign, digits = text[:1] == "-", text.lstrip("-")
-        number = parse_sysctl_number(digits)
-        low, high = _RANGES.get(self.key, (-(2**63), 2**64 - 1))
-        return number is not None and low <= (-number if sign else number) <= high
+        return is_in_range(self.key, text)
 
     def normalise(self, value: int | str) -> str:
         """Return a value as the kernel shows it."""
@@ -116,6 +113,14 @@ class KernelFacts(NamedTuple):
             return text
         number = parse_sysctl_number(text)
         return text if number is None else str(number)
+
+
+def is_in_range(key: str, text: str) -> bool:
+    """Tell whether a text is a number that the kernel takes for a key."""
+    sign, digits = text[:1] == "-", text.lstrip("-")
+    number = parse_sysctl_number(digits)
+    low, high = RANGES.get(key, (-(2**63), 2**64 - 1))
+    return number is not None and low <= (-number if sign else number) <= high
 
 
 class Forecast(NamedTuple):

@@ -5,11 +5,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ..core.resolved import describe
+from ..core.resolved import Effect, describe
 from ..host.files import read_os_release, read_text
 from .files_read import read_sysctl_files
+from .model import RANGES, is_in_range
 from .sysctl_conf import SYSCTL_CONF, spell_key
 from .sysctl_writes import SYSTEMD, find_procps, resolve_key
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ..core.declaration import Bound
 
 
 def resolve_kernel(root: str) -> Iterator[dict[str, object]]:
@@ -30,4 +35,15 @@ def resolve_kernel(root: str) -> Iterator[dict[str, object]]:
             found = {"value": found["at_boot"]}
         for kind, bound in found.items():
             if bound and bound.winner.value != "":  # "-key" alone assigns nothing.
-                yield describe("kernel", key, kind, bound, "")
+                yield describe("kernel", key, kind, _as_text(bound), "", _find_effect(key, bound))
+
+
+def _as_text(bound: Bound) -> Bound:
+    """Show a value as the file has it: none of the kernel's numbers means unlimited."""
+    return bound._replace(winner=bound.winner._replace(value=str(bound.winner.value)))
+
+
+def _find_effect(key: str, bound: Bound) -> Effect | None:
+    """Return that the kernel refuses what is stated, where that is known."""
+    refused = key in RANGES and not is_in_range(key, str(bound.winner.value))
+    return Effect(None, "the kernel refuses it") if refused else None

@@ -5,14 +5,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
+from ..core.cause import cite
 from ..core.finding import FAIL, UNKNOWN, Requirement, judge, observe_limit, require_limits
 from ..core.forecast import Forecast, conclude, list_extremes
-from ..core.rlimit import RLIMITS, Rlimit
 from ..core.user import User
 from ..host.files import read_text
 from ..kernel.host_read import TreeBoot
 from .causes import SessionFacts, find_session_causes, predict_session
-from .model import Start
+from .model import Start, start_with
 from .pam_limits import find_obstacle
 from .pam_stack import find_pam_limits, find_service_file, flatten, read_limits_options
 from .reach import Hindrance, find_bypass, find_hindrances
@@ -30,20 +30,26 @@ if TYPE_CHECKING:
 
 def foretell_session(wanted: Requirement, facts: SessionFacts) -> Forecast:
     """Return what a session gets, whatever the service that opens it starts from."""
-    scenes = [facts._replace(start=_start(facts.start, limit)) for limit in list_extremes()]
+    bounds = facts.start.nr_open, facts.start.resets
+    scenes = [facts._replace(start=start_with(one, *bounds)) for one in list_extremes()]
     seen = [observe_limit(wanted, predict_session(one), "", "") for one in scenes]
     statuses = {judge(wanted, one).status for one in seen}
     if len(statuses) > 1 or UNKNOWN in statuses:
-        return Forecast(UNKNOWN, reason=f"no limits file states {wanted.item} {wanted.bound}")
+        return Forecast(UNKNOWN, reason=_describe_doubt(wanted, facts))
     bound = facts.resolution.bounds.get((wanted.item, wanted.bound))
     causes = find_session_causes(wanted, scenes[-1]) if FAIL in statuses else []
     return conclude(statuses.pop(), seen[-1].value, bound, tuple(causes))
 
 
-def _start(start: Start, limit: Rlimit) -> Start:
-    limits = dict.fromkeys(RLIMITS, limit)
-    limits["nofile"] = Rlimit(*(min(bound, start.nr_open) for bound in limit))
-    return start._replace(inherited=limits, of_pid_1=limits)
+def _describe_doubt(wanted: Requirement, facts: SessionFacts) -> str:
+    """Say why it depends on what a login starts with: nothing is stated, or nothing is taken."""
+    bounds = [facts.resolution.bounds.get((wanted.item, kind)) for kind in ("hard", "soft")]
+    for bound in filter(None, bounds):
+        nr_open = facts.start.nr_open
+        if wanted.item == "nofile" and nr_open and int(bound.winner.value) > nr_open:
+            most = f"more than fs.nr_open, {nr_open}"
+            return f"{cite(bound.winner)} states {most}, which the kernel refuses"
+    return f"no limits file states {wanted.item} {wanted.bound}"
 
 
 _NOBODY = 2**31  # The number of whoever stands for users that an image does not have yet.

@@ -7,7 +7,7 @@ import os
 import stat
 from collections.abc import Iterator
 
-from ..host.files import list_folder, read_folder, read_text, under
+from ..host.files import leads_to_null, list_folder, read_folder, read_text, under
 from .pam_limits import LIMITS_CONF, LIMITS_D
 
 
@@ -27,7 +27,7 @@ def find_broken_files(strict: bool, root: str = "/") -> Iterator[tuple[str, str]
         try:
             mode = os.stat(under(path, root)).st_mode
         except OSError:
-            if strict:
+            if strict and not leads_to_null(path, root):
                 yield path, _describe_missing(root.rstrip("/") + path)
             continue
         if stat.S_ISFIFO(mode):

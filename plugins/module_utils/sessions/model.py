@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from ..core.rlimit import Rlimit
+from ..core.rlimit import RLIMITS, Rlimit
 from .pam_limits import Resolution
 
 FD_SETSIZE = 1024
@@ -27,6 +27,13 @@ class Start(NamedTuple):
     nr_open: int
     resets: bool
     may_raise: bool = True
+
+
+def start_with(limit: Rlimit, nr_open: int, resets: bool) -> Start:
+    """Return the start of a session that has one limit of everything, as far as nofile may go."""
+    limits = dict.fromkeys(RLIMITS, limit)
+    limits["nofile"] = Rlimit(*(min(bound, nr_open) for bound in limit))
+    return Start(limits, limits, nr_open, resets)
 
 
 def predict_limits(resolution: Resolution, start: Start) -> dict[str, Rlimit]:

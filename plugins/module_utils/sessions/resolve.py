@@ -6,11 +6,14 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 
-from ..core.resolved import Query, describe
+from ..core.forecast import list_extremes
+from ..core.resolved import Effect, Query, describe
 from ..core.rlimit import ITEMS, UNLIMITED
 from ..core.user import User
 from ..host.files import read_os_release, under
+from ..kernel.host_read import TreeBoot
 from .limits_read import find_hanging_limits_files, read_limits_files
+from .model import predict_limits, start_with
 from .pam_limits import LIMITS_CONF, find_dialect, find_obstacle, read_lines, resolve_limits
 from .pam_settings import resolve_settings
 from .pam_stack import find_pam_limits, flatten, read_limits_options
@@ -44,13 +47,34 @@ def _resolve_user(root: str, name: str, service: str | None) -> Iterator[dict[st
     if resolution.stopped_by:
         line = resolution.stopped_by
         yield {"place": place, "reason": f'{line.place} "{line.text.strip()}" cancels every limit'}
+    nr_open = TreeBoot(root).nr_open
+    asked = resolve_limits(read, user, dialect, nr_open or UNLIMITED)
+    starts = [start_with(limit, nr_open, dialect.resets) for limit in list_extremes()]
+    given = [predict_limits(asked, start) for start in starts]
     for (item, kind), bound in resolution.bounds.items():
-        entry = describe(place, item, kind, bound, ITEMS[item].unit)
-        if (item, bound.winner.value) == ("nofile", UNLIMITED) and not dialect.reads_nr_open:
-            entry["value"] = "unlimited, which the kernel refuses"
+        values = {getattr(limits[item], kind) for limits in given if item in limits}
+        wanted = asked.bounds[item, kind].winner.value
+        known = nr_open or item != "nofile"
+        effect = _find_effect(item, wanted, values, nr_open) if known else None
+        entry = describe(place, item, kind, bound, ITEMS[item].unit, effect)
+        if bound.winner.value == UNLIMITED and not dialect.reads_nr_open:
+            entry["value"] = "unlimited"  # And not the value of fs.nr_open.
         yield entry
     for item, bound in resolve_settings(read, user, dialect).items():
         yield describe(place, item, "value", bound, "")
+
+
+def _find_effect(item: str, stated: int | str, values: set[int], nr_open: int) -> Effect | None:
+    """Return what counts in the place of a stated limit, where it is something else.
+
+    :param values: What sessions get that start with the least, and with the most.
+    """
+    if not values or stated in values:  # A soft limit alone goes as far as the hard one does.
+        return None
+    if len(values) == 1:
+        return Effect(values.pop(), "the hard limit is lower")
+    more = f"more than {nr_open}, fs.nr_open" if item == "nofile" else "it"
+    return Effect(None, f"the kernel refuses {more}")
 
 
 def _find_hindrance(root: str, service: str) -> str:

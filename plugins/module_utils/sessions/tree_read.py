@@ -56,16 +56,21 @@ def read_tree_user(root: str, name: str) -> User:
 
     :raises ValueError: If there is no such user.
     """
-    rows = [line.split(":") for line in (read_text("/etc/passwd", root) or "").splitlines()]
+    rows = _read_rows("/etc/passwd", root)
     entry = next((row for row in rows if len(row) >= 4 and row[0] == name), None)
     if entry is None or not (entry[2].isdigit() and entry[3].isdigit()):
         raise ValueError(f"{root.rstrip('/')}/etc/passwd: has no user {name!r}")
     uid, gid = int(entry[2]), int(entry[3])
-    rows = [line.split(":") for line in (read_text("/etc/group", root) or "").splitlines()]
     mine = [
         (row[0], int(row[2]))
-        for row in rows
+        for row in _read_rows("/etc/group", root)
         if len(row) >= 4 and row[2].isdigit() and (int(row[2]) == gid or name in row[3].split(","))
     ]
     names, gids = (frozenset(column) for column in zip(*mine)) if mine else (frozenset(),) * 2
     return User(name, uid, gid, names, gids)
+
+
+def _read_rows(path: str, root: str) -> list[list[str]]:
+    """Return the fields of each line; names are UTF-8, as the C library tells them."""
+    text = (read_text(path, root) or "").encode("latin-1").decode("utf-8", "surrogateescape")
+    return [line.split(":") for line in text.split("\n")]
