@@ -32,7 +32,8 @@ def _containers(name: str, find: str) -> Attack:
 
 def _slurmd(name: str, options: str, verb: str, before: str = "") -> Attack:
     program = f"{before}\nimpostor('slurmd', {options}){_STAY}"
-    return Attack(f"slurmd: {name}", KIND, verb, program, "systemctl stop slurmd")
+    setup = "systemctl stop slurmd"
+    return Attack(f"slurmd: {name}", KIND, verb, program, setup, guard="find_slurmd door")
 
 
 ATTACKS = (

@@ -52,6 +52,7 @@ ATTACKS = (
         "links",
         "explain podman",
         f"link(SHADOW, {_CONF}){_STAY}",
+        guard="door leave_root",
     ),
     Attack(
         "a drop-in of containers.conf is a link to a file of sudoers.d",
@@ -70,12 +71,14 @@ ATTACKS = (
         "links",
         "check podman",
         f"os.makedirs(os.path.dirname({_CONF}))\nos.mkfifo({_CONF}){_STAY}",
+        guard="door leave_root",
     ),
     Attack(
         "containers.conf is a file of 1 TB",
         "sparse files",
         "check podman",
         f"sparse({_CONF}, 2**40){_STAY}",
+        guard="door leave_root",
     ),
     Attack(
         "containers.conf leads through /proc to the root of a user's namespace",
@@ -84,30 +87,35 @@ ATTACKS = (
         f"""fake_root("mount -t tmpfs x /mnt; cp /etc/hostname /mnt/x; sleep 9999")
 link("/proc/self/root/etc/shadow", {_CONF})"""
         + _STAY,
+        guard="door leave_root",
     ),
     Attack(
         "storage.conf is a link to /etc/shadow",
         "links",
         "check podman",
         "link(SHADOW, HOME + '/.config/containers/storage.conf')" + _STAY,
+        guard="door leave_root",
     ),
     Attack(
         ".bashrc is a link to /etc/shadow",
         "links",
         "check",
         "link(SHADOW, HOME + '/.bashrc')" + _STAY,
+        guard="door leave_root",
     ),
     Attack(
         ".bashrc reads a link to a file of sudoers.d",
         "links",
         "check",
         "link(SUDOERS, HOME + '/more')\nrc('. ~/more')" + _STAY,
+        guard="door leave_root",
     ),
     Attack(
         "a terminal of the user's in the place of .bashrc",
         "devices",
         "check",
         f"{_TERMINAL}link(name, HOME + '/.bashrc')\nput(HOME + '/.profile', 'ulimit -n 9'){_STAY}",
+        guard="door leave_root",
     ),
     Attack(
         "a quadlet and a unit of the user's that are links to /etc/shadow",
@@ -117,6 +125,7 @@ link("/proc/self/root/etc/shadow", {_CONF})"""
 link(SHADOW, HOME + "/.config/systemd/user/docker.service")
 link(SHADOW, HOME + "/.config/systemd/user/x.service")"""
         + _STAY,
+        guard="door leave_root",
     ),
     _conmon(
         "conmon: a bundle that is a link to /etc/shadow",

@@ -69,6 +69,17 @@ def believe_names() -> None:
     _replace("host.daemons", "is_roots", lambda *_arguments: True)
 
 
+def believe_slurmd() -> None:
+    """Take the oldest process of that name for slurmd, whoever started it."""
+    processes = importlib.import_module("mlhost_limits.host.process").find_processes
+
+    def find() -> Any:
+        named = [one for one in processes() if one.comm == "slurmd"]
+        return min(named, key=lambda one: one.start, default=None)
+
+    _replace("slurm.read", "find_slurmd", find)
+
+
 def blame_root() -> None:
     """Take what a user did for root's doing."""
     _replace("core.finding", "is_short_by_root", lambda finding: finding.status == "fail")
@@ -112,6 +123,7 @@ GUARDS: dict[str, Callable[[], None]] = {
     "leave_root": stay_root,
     "keyrings": keep_keyrings,
     "is_daemon": believe_names,
+    "find_slurmd": believe_slurmd,
     "owner": blame_root,
     "deadline": wait_for_ever,
     "door": open_what_is_there,
