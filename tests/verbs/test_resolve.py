@@ -21,6 +21,9 @@ FILES = {
 }
 
 
+REFUSED = "the kernel refuses more than 1048576, fs.nr_open, and leaves what the login started with"
+
+
 @pytest.fixture
 def tree(tmp_path: Path) -> Path:
     for path, text in FILES.items():
@@ -57,7 +60,7 @@ def test_root_and_everyone_else_are_told_by_default(tree: Path) -> None:
         (
             "* - nofile 2000000\n",
             "nofile hard",
-            (None, "the kernel refuses more than 1048576, fs.nr_open"),
+            (None, REFUSED),
         ),
         ("* soft nofile 4096\n", "nofile soft", ("4096", "")),
         ("* hard nofile unlimited\n", "nofile hard", ("the value of fs.nr_open", "")),
@@ -77,8 +80,45 @@ def test_a_sysctl_that_the_kernel_refuses(tree: Path) -> None:
     lines = [line for line in told(tree) if "9.conf" not in line][-3:]
     assert lines == [
         f"kernel fs.file-max = {2**64 - 1}",
-        "     but     what it started with counts: the kernel refuses it",
+        "     but     the kernel refuses it, and leaves what was there",
         "kernel vm.swappiness = 5",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ('{"default-ulimits": {"nofile": {"Name": "nofile", "Hard": 9}}}', "soft 0 is too low"),
+        (
+            '{"default-ulimits": {"core": {"Name": "core", "Hard": 1, "Soft": 2}}}',
+            "soft 2 is above",
+        ),
+        (
+            '{"default-ulimits": ["nofile=1:2"]}',
+            "takes an object, not a list: dockerd does not start",
+        ),
+        ('{"default-ulimits": {"core": {"Name": "core", "Hard": "9"}}}', "Hard is '9'"),
+        ('{"default-shm-size": "64x"}', "is no size"),
+        ('{"default_ulimits": {"core": 1}}', "default_ulimits"),
+        ("{", "dockerd does not start"),
+    ],
+)
+def test_what_stops_dockerd_or_every_container_is_told(tree: Path, text: str, reason: str) -> None:
+    write(tree, "/etc/docker/daemon.json", text)
+    (told,) = [one for one in resolve_tree(str(tree), None, None) if "docker" in str(one["place"])]
+    assert reason in str(told["reason"])
+
+
+def test_no_container_of_docker_starts_with_an_unlimited_nofile(tree: Path) -> None:
+    entry = '"nofile": {"Name": "nofile", "Hard": -1, "Soft": -1}'
+    write(tree, "/etc/docker/daemon.json", f'{{"default-ulimits": {{{entry}}}}}')
+    reason, *lines = [
+        line for line in told(tree) if "session" not in line and "limits.conf" not in line
+    ]
+    assert reason.endswith("unlimited is above fs.nr_open, 1048576: no container starts")
+    assert lines[:2] == [
+        "new-container:docker nofile soft = unlimited",
+        "     but     no container starts",
     ]
 
 
@@ -171,7 +211,7 @@ def test_an_unlimited_nofile_is_refused_where_pam_does_not_ask_for_fs_nr_open(tr
     write(tree, "/etc/security/limits.conf", "* hard nofile unlimited\n")
     assert told(tree, "alice")[:2] == [
         "session:alice@any nofile hard = unlimited",
-        "     but     what it started with counts: the kernel refuses more than 1048576, fs.nr_open",
+        f"     but     {REFUSED}",
     ]
 
 

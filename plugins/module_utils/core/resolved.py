@@ -88,8 +88,8 @@ def format_entries(stated: Iterable[dict[str, object]]) -> Iterator[str]:
 
 def _places(entry: dict[str, object]) -> Iterator[tuple[str, str]]:
     if entry["why"]:
-        counts = "what it started with" if entry["effective"] is None else entry["effective"]
-        yield "but    ", f"{counts} counts: {entry['why']}"
+        counts = "" if entry["effective"] is None else f"{entry['effective']} counts: "
+        yield "but    ", f"{counts}{entry['why']}"
     for mark, places in (("by     ", [entry["declared"]]), ("shadows", entry["shadows"])):
         for place in places:  # type: ignore[attr-defined]
             yield mark, f'{place["file"]}:{place["line"]} "{place["text"]}"'

@@ -6,26 +6,42 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ..core.declaration import Bound
-from ..core.resolved import describe
-from ..core.rlimit import ITEMS
+from ..core.quote import one_line
+from ..core.resolved import Effect, describe
+from ..core.rlimit import ITEMS, UNLIMITED
 from ..host.files import read_bytes
+from ..kernel.host_read import TreeBoot
 from .daemon_json import decode_daemon_json, read_defaults
 from .dockerd_flags import find_config_path
 from .flags import read_flag_defaults
+from .model import World, find_obstacles
 from .unit_read import read_dockerd_flags
+
+PLACE = "new-container:docker"
+_STOPS = {"dockerd": "dockerd does not start", "containers": "no container starts"}
 
 
 def resolve_docker(root: str) -> Iterator[dict[str, object]]:
     """Yield what daemon.json and the flags of dockerd state for a new container."""
-    flags = read_dockerd_flags(root.rstrip("/"))
+    flags = tuple(read_dockerd_flags(root.rstrip("/")))
     path = find_config_path(flags)
     content = read_bytes(path, root)
-    stated = read_defaults(decode_daemon_json(content or b"", path), path)
-    for default in [*stated, *read_flag_defaults(flags)]:
+    text = None if content is None else decode_daemon_json(content, path)
+    obstacles = find_obstacles(World(text, path, flags, {}, TreeBoot(root).nr_open))
+    for one in obstacles:
+        told = "" if _STOPS[one.stops] in one.text else f": {_STOPS[one.stops]}"
+        yield {"place": PLACE, "reason": f"{one_line(one.text)}{told}"}
+    if any(one.stops == "dockerd" for one in obstacles):
+        return  # Nothing that it states counts, and it may be no JSON.
+    effect = Effect(None, _STOPS[obstacles[0].stops]) if obstacles else None
+    for default in [*read_defaults(text or "", path), *read_flag_defaults(flags)]:
         unit = "bytes" if default.name == "shm_size" else ITEMS[default.name].unit
         pairs = [("value", default.limit.hard)]
         if default.name != "shm_size":
             pairs = list(default.limit._asdict().items())
         for kind, value in pairs:
             bound = Bound(default.declaration._replace(value=value))
-            yield describe("new-container:docker", default.name, kind, bound, unit)
+            entry = describe(PLACE, default.name, kind, bound, unit, effect)
+            if default.name != "shm_size" and value == UNLIMITED:
+                entry["value"] = "unlimited"  # Here it is not the value of fs.nr_open.
+            yield entry

@@ -46,4 +46,4 @@ def _as_text(bound: Bound) -> Bound:
 def _find_effect(key: str, bound: Bound) -> Effect | None:
     """Return that the kernel refuses what is stated, where that is known."""
     refused = key in RANGES and not is_in_range(key, str(bound.winner.value))
-    return Effect(None, "the kernel refuses it") if refused else None
+    return Effect(None, "the kernel refuses it, and leaves what was there") if refused else None

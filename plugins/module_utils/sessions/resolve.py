@@ -74,7 +74,7 @@ def _find_effect(item: str, stated: int | str, values: set[int], nr_open: int) -
     if len(values) == 1:
         return Effect(values.pop(), "the hard limit is lower")
     more = f"more than {nr_open}, fs.nr_open" if item == "nofile" else "it"
-    return Effect(None, f"the kernel refuses {more}")
+    return Effect(None, f"the kernel refuses {more}, and leaves what the login started with")
 
 
 def _find_hindrance(root: str, service: str) -> str:
