@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,7 +16,7 @@ from tests.host.cache import HostError
 from tests.host.connection import Host
 from tests.host.snapshot import Snapshot
 
-from .base import saved_host
+from .base import TOP, saved_host
 from .every import ATTACKS
 from .judge import TOTALS, judge
 from .on_guest.beside import MARKS
@@ -94,6 +96,19 @@ OWN = f"session:mallory@sshd process:{UID}"
 def test_each_harm_is_seen(total: str, found: dict[str, Any]) -> None:
     calm = seen(findings("kernel", "session:alice@sshd"))
     assert [name for name, lines in judge(found, calm).harms.items() if lines] == total.split()
+
+
+@pytest.mark.parametrize("name", GUARDS)
+def test_each_guard_is_there_to_be_taken_out(name: str) -> None:
+    """In a process of its own, which is without it from then on."""
+    script = (
+        "from tests.conftest import load_library; load_library()\n"
+        f"from tests.hostile.on_guest.guards import GUARDS; GUARDS[{name!r}]()"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script], cwd=TOP, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
 
 
 def test_root_of_a_user_namespace_is_no_root() -> None:
