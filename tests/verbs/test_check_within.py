@@ -154,11 +154,16 @@ def test_a_time_limit_is_a_number_of_seconds(seconds: float) -> None:
 
 
 @pytest.mark.slow
-def test_an_interrupt_ends_the_look(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_interrupt_ends_the_look(
+    monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
+) -> None:
     def interrupt() -> None:
         time.sleep(0.5)
         os.kill(os.getpid(), signal.SIGINT)
 
+    # In the background of a shell it is ignored.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    request.addfinalizer(lambda: signal.signal(signal.SIGINT, before))
     threading.Thread(target=interrupt).start()
     with pytest.raises(KeyboardInterrupt):
         check(monkeypatch, lambda: time.sleep(600))

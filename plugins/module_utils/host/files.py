@@ -53,7 +53,10 @@ def read_bytes(path: str, root: str = "/") -> bytes | None:
 
 def leads_to_null(path: str, root: str) -> bool:
     """Tell whether a path of a tree is a link to /dev/null, which such a tree need not have."""
-    return root != "/" and follow_links(path, root) == "/dev/null"
+    try:
+        return root != "/" and follow_links(path, root) == "/dev/null"
+    except OSError:
+        return False  # A loop of links.
 
 
 def read_folder(folder: str, root: str = "/", suffix: str = ".conf") -> dict[str, str]:
