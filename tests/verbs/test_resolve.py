@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 
@@ -22,6 +23,9 @@ FILES = {
 
 
 REFUSED = "the kernel refuses more than 1048576, fs.nr_open, and leaves what the login started with"
+
+
+MORE = {"Name": "nofile", "Hard": 2000000, "Soft": 2000000}
 
 
 @pytest.fixture
@@ -73,6 +77,27 @@ def test_what_counts_is_told_beside_what_is_stated(
     entries = resolve_tree(str(tree), "alice", None)
     (entry,) = [one for one in entries if f"{one['item']} {one['bound']}" == item]
     assert (entry["effective"], entry["why"]) == counts
+
+
+@pytest.mark.parametrize(
+    ("release", "sysctls", "refused"),
+    [
+        ("debian\nVERSION_ID=12", "", True),
+        ("debian\nVERSION_ID=12", "fs.nr_open = 4194304", False),
+        ("debian\nVERSION_ID=12", "fs.nr_open = 1999999", True),
+        ("fedora\nVERSION_ID=40", "", False),  # Its systemd may raise it.
+    ],
+)
+def test_nothing_is_refused_where_fs_nr_open_may_be_enough(
+    tree: Path, release: str, sysctls: str, refused: bool
+) -> None:
+    write(tree, "/etc/os-release", f"ID={release}\n")
+    write(tree, "/etc/sysctl.d/9.conf", f"{sysctls}\n")
+    write(tree, "/etc/security/limits.conf", "* - nofile 2000000\n")
+    write(tree, "/etc/docker/daemon.json", json.dumps({"default-ulimits": {"nofile": MORE}}))
+    lines = told(tree, "alice")
+    assert any("the kernel refuses" in line for line in lines) is refused
+    assert any("no container starts" in line for line in lines) is refused
 
 
 def test_a_sysctl_that_the_kernel_refuses(tree: Path) -> None:

@@ -10,7 +10,7 @@ from ..core.quote import one_line
 from ..core.resolved import Effect, describe
 from ..core.rlimit import ITEMS, UNLIMITED
 from ..host.files import read_bytes
-from ..kernel.host_read import TreeBoot
+from ..kernel.resolve import find_highest_nr_open
 from .daemon_json import decode_daemon_json, read_defaults
 from .dockerd_flags import find_config_path
 from .flags import read_flag_defaults
@@ -27,7 +27,7 @@ def resolve_docker(root: str) -> Iterator[dict[str, object]]:
     path = find_config_path(flags)
     content = read_bytes(path, root)
     text = None if content is None else decode_daemon_json(content, path)
-    obstacles = find_obstacles(World(text, path, flags, {}, TreeBoot(root).nr_open))
+    obstacles = find_obstacles(World(text, path, flags, {}, find_highest_nr_open(root)))
     for one in obstacles:
         told = "" if _STOPS[one.stops] in one.text else f": {_STOPS[one.stops]}"
         yield {"place": PLACE, "reason": f"{one_line(one.text)}{told}"}

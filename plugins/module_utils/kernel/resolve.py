@@ -6,9 +6,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ..core.resolved import Effect, describe
+from ..core.rlimit import UNLIMITED
 from ..host.files import read_os_release, read_text
+from .diagnose import gather_key
 from .files_read import read_sysctl_files
-from .model import RANGES, is_in_range
+from .host_read import TreeBoot
+from .model import RANGES, is_in_range, predict_boot
 from .sysctl_conf import SYSCTL_CONF, spell_key
 from .sysctl_writes import SYSTEMD, find_procps, resolve_key
 
@@ -36,6 +39,13 @@ def resolve_kernel(root: str) -> Iterator[dict[str, object]]:
         for kind, bound in found.items():
             if bound and bound.winner.value != "":  # "-key" alone assigns nothing.
                 yield describe("kernel", key, kind, _as_text(bound), "", _find_effect(key, bound))
+
+
+def find_highest_nr_open(root: str) -> int:
+    """Return the most that fs.nr_open may be after a boot; no bound where that is not known."""
+    boot, key = TreeBoot(root), "fs.nr_open"
+    values = predict_boot(gather_key(key, boot, boot.find_start(key))).values
+    return max(map(int, values), default=UNLIMITED)
 
 
 def _as_text(bound: Bound) -> Bound:

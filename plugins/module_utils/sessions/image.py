@@ -47,8 +47,9 @@ def _describe_doubt(wanted: Requirement, facts: SessionFacts) -> str:
     for bound in filter(None, bounds):
         nr_open = facts.start.nr_open
         if wanted.item == "nofile" and nr_open and int(bound.winner.value) > nr_open:
-            most = f"more than fs.nr_open, {nr_open}"
-            return f"{cite(bound.winner)} states {most}, which the kernel refuses"
+            return (
+                f"{cite(bound.winner)} states more than {nr_open}, the least that fs.nr_open may be"
+            )
     return f"no limits file states {wanted.item} {wanted.bound}"
 
 

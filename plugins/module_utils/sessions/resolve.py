@@ -11,7 +11,7 @@ from ..core.resolved import Effect, Query, describe
 from ..core.rlimit import ITEMS, UNLIMITED
 from ..core.user import User
 from ..host.files import read_os_release, under
-from ..kernel.host_read import TreeBoot
+from ..kernel.resolve import find_highest_nr_open
 from .limits_read import find_hanging_limits_files, read_limits_files
 from .model import predict_limits, start_with
 from .pam_limits import LIMITS_CONF, find_dialect, find_obstacle, read_lines, resolve_limits
@@ -47,15 +47,14 @@ def _resolve_user(root: str, name: str, service: str | None) -> Iterator[dict[st
     if resolution.stopped_by:
         line = resolution.stopped_by
         yield {"place": place, "reason": f'{line.place} "{line.text.strip()}" cancels every limit'}
-    nr_open = TreeBoot(root).nr_open
-    asked = resolve_limits(read, user, dialect, nr_open or UNLIMITED)
+    nr_open = find_highest_nr_open(root)
+    asked = resolve_limits(read, user, dialect, nr_open)
     starts = [start_with(limit, nr_open, dialect.resets) for limit in list_extremes()]
     given = [predict_limits(asked, start) for start in starts]
     for (item, kind), bound in resolution.bounds.items():
         values = {getattr(limits[item], kind) for limits in given if item in limits}
         wanted = asked.bounds[item, kind].winner.value
-        known = nr_open or item != "nofile"
-        effect = _find_effect(item, wanted, values, nr_open) if known else None
+        effect = _find_effect(item, wanted, values, nr_open)
         entry = describe(place, item, kind, bound, ITEMS[item].unit, effect)
         if bound.winner.value == UNLIMITED and not dialect.reads_nr_open:
             entry["value"] = "unlimited"  # And not the value of fs.nr_open.
