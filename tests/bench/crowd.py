@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Take the processor time of a check on a host with thousands of processes."""
+"""Take the processor time of a check on a host with thousands of processes.
+
+``python -m tests.bench.crowd 7000 50000`` (above 32,768 with a higher ``kernel.pid_max``).
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,6 @@ import contextlib
 import json
 import os
 import resource
-import signal
 import subprocess
 import sys
 import tempfile
@@ -15,6 +17,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 PROCESSES = 7000  # Of 5,000 units and 2,000 containers, one each.
+CROWD = Path(__file__).parent / "crowd.c"
 LIBRARY = Path(__file__).parents[2] / "plugins" / "module_utils"
 POLICY = {
     "processes": [
@@ -47,18 +50,32 @@ def measure_crowd(count: int = PROCESSES) -> dict[str, float]:
 
 @contextlib.contextmanager
 def hold_crowd(count: int) -> Iterator[None]:
-    """Keep that many processes that do nothing, for the length of a ``with`` block."""
-    children: list[int] = []
-    try:
-        for _number in range(count):
-            child = os.fork()
-            if child == 0:
-                signal.pause()
-                os._exit(0)
-            children.append(child)
-        yield
-    finally:
-        for child in children:
-            os.kill(child, signal.SIGKILL)
-        for child in children:
-            os.waitpid(child, 0)
+    """Keep that many processes that do nothing, for the length of a ``with`` block.
+
+    :raises RuntimeError: If the kernel refuses as many (``kernel.pid_max``, pids.max, nproc).
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        program = f"{folder}/python3"  # The name by which the policy finds them.
+        subprocess.run(["gcc", "-O2", "-static", "-o", program, CROWD], check=True)
+        words = [program, str(max(count, 0))]
+        with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as crowd:
+            assert crowd.stdin
+            assert crowd.stdout
+            started = int(crowd.stdout.readline())
+            try:
+                if started < count:
+                    raise RuntimeError(f"only {started} of {count} processes could be started")
+                yield
+            finally:
+                crowd.stdin.close()
+
+
+def main() -> None:
+    """Take the time beside each number of processes that is given."""
+    for word in sys.argv[1:]:
+        figures = measure_crowd(int(word))
+        print(f"{int(word):>8,} processes: {figures['crowd_check_cpu_s']:.2f} s", flush=True)
+
+
+if __name__ == "__main__":
+    main()

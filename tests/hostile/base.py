@@ -14,6 +14,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from tests.host import guest, library, snapshot
+from tests.host.cache import HostError
 from tests.host.connection import Host
 
 from .on_guest.beside import MARKS
@@ -125,16 +126,16 @@ def prepare(host: Host, revision: str = "") -> None:
     library.carry(host, files)
     with TemporaryDirectory(prefix="mlhost-plugins-") as folder:
         plugins = TOP / "plugins" if not revision else _unpack(revision, Path(folder))
-        _send(host, plugins, "/opt/ansible_collections/mlhost/limits/plugins")
-    _send(host, TOP / "playbooks", "/opt/ansible_collections/mlhost/limits/playbooks")
+        send(host, plugins, "/opt/ansible_collections/mlhost/limits/plugins")
+    send(host, TOP / "playbooks", "/opt/ansible_collections/mlhost/limits/playbooks")
     host.ssh(
         "rm -rf /opt/mlhost_limits && ln -s ansible_collections/mlhost/limits/plugins/module_utils"
         f" /opt/mlhost_limits && mkdir -p {FOLDER} /opt/hostile && chmod 0700 {FOLDER}"
     )
-    _send(host, PROGRAMS, FOLDER)
+    send(host, PROGRAMS, FOLDER)
     with TemporaryDirectory(prefix="mlhost-swap-") as name:
         subprocess.run(["gcc", "-O2", "-static", "-o", f"{name}/swap", SWAP], check=True)
-        _send(host, Path(name), "/opt/hostile/bin")
+        send(host, Path(name), "/opt/hostile/bin")
     host.ssh(f"cp {FOLDER}/tricks.py /opt/hostile; chmod -R a+rX /opt/hostile")
     for name, policy in POLICIES.items():
         host.ssh(f"cat > {FOLDER}/{name}.json", input=json.dumps(policy))
@@ -152,13 +153,15 @@ def _unpack(revision: str, folder: Path) -> Path:
     return folder / "plugins"
 
 
-def _send(host: Host, folder: Path, target: str) -> None:
+def send(host: Host, folder: Path, target: str) -> None:
     """Copy the files of a folder into one of the guest."""
     packed = io.BytesIO()
     with tarfile.open(fileobj=packed, mode="w:gz") as archive:
         archive.add(folder, ".", filter=_without_caches)
     words = [*host.ssh_command(), f"mkdir -p {target} && tar -xz -C {target}"]
-    subprocess.run(words, input=packed.getvalue(), check=True, timeout=300)
+    done = subprocess.run(words, input=packed.getvalue(), check=False, timeout=300)
+    if done.returncode:
+        raise HostError(f"{folder.name} was not copied to {host.name} (exit {done.returncode})")
 
 
 def _without_caches(file: tarfile.TarInfo) -> tarfile.TarInfo | None:

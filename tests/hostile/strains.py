@@ -9,20 +9,23 @@ from __future__ import annotations
 import argparse
 import json
 import re
+import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
+from tests.bench.crowd import CROWD
 from tests.faults.lanes import in_lanes
 from tests.host import guest
 from tests.host.cache import HostError
 from tests.host.connection import Host
 from tests.host.snapshot import Snapshot
 
-from .base import RELEASE, make_base, saved_host
+from .base import RELEASE, make_base, saved_host, send
 from .verbs import VERBS
 
 FILE = Path(__file__).parents[2] / "build" / "hostile.json"
@@ -53,6 +56,10 @@ echo files $(find / -xdev \\( -path /proc -o -path /sys -o -path /var/log/journa
     -o -path /var/lib/docker -o -path /var/lib/containerd \\) -prune -o -print | wc -l)
 echo volatile $(find /run /dev/shm -not -path '/run/log/*' -not -path '/run/systemd/journal/*' | wc -l)
 """
+
+_FILES = """find / -xdev \\( -path /proc -o -path /sys -o -path /var/log/journal \\
+    -o -path /var/lib/docker -o -path /var/lib/containerd \\) -prune -o -print | sort"""
+_NEW_FILES = f"{_FILES} | comm -13 /root/files -"
 
 Figures = dict[str, Any]
 Strain = Callable[[Host], Figures]
@@ -113,7 +120,7 @@ def leave_nothing(host: Host, count: int) -> Figures:
     """Check many times and say what is more than before; one ssh login is in it."""
     first = judge_end(*do(host, _CHECK))
     before = count_traces(host)
-    do(host, f"{_CHECK} > /dev/null")
+    do(host, f"{_CHECK} > /dev/null; {_FILES} > /root/files.new; mv /root/files.new /root/files")
     once = count_traces(host)
     loop = f"for n in $(seq 25); do {_CHECK} > /dev/null; done; true"
     for _number in range(count // 25):
@@ -132,7 +139,8 @@ def leave_nothing(host: Host, count: int) -> Figures:
         "volatile",
     )
     more = [f"{name}: {all_[name]} more" for name in grown if int(all_.get(name, 0)) > 5]
-    problems = first + more
+    new = do(host, _NEW_FILES)[1].split()
+    problems = first + (more + new if more else [])
     return {"checks": count, "left_by_one": one, "left_by_all": all_, "problems": problems}
 
 
@@ -297,8 +305,17 @@ def with_many_containers(host: Host) -> Figures:
     text = do(host, _CHECK)[1]
     places = {one.split()[0] for one in read_places(text) if one.startswith("container:")}
     if len(places) < 1000:
-        figures["problems"].append(f"only {len(places)} containers are judged")
+        reasons = sorted(set(re.findall('"reason": "([^"]*docker[^"]*)"', text)))
+        figures["problems"].append(f"only {len(places)} containers are judged: {reasons}")
     return {**figures, "judged": len(places)}
+
+
+def with_many_processes(host: Host) -> Figures:
+    """Check a host on which 10,000 processes do nothing."""
+    with TemporaryDirectory(prefix="mlhost-crowd-") as name:
+        subprocess.run(["gcc", "-O2", "-static", "-o", f"{name}/crowd", CROWD], check=True)
+        send(host, Path(name), "/root")
+    return with_many(host, _PROCESSES, 10_000, "pgrep -c crowd")
 
 
 def podman_from_end_to_end(host: Host) -> Figures:
@@ -327,7 +344,45 @@ def podman_from_end_to_end(host: Host) -> Figures:
     return {"real": list(real.groups()), "seen": seen, "problems": problems}
 
 
-_STOP = "sleep 1; for n in 1 2 3 4; do pkill -STOP -f command.py; sleep 2; pkill -CONT -f command.py; sleep 0.5; done"
+def check_beside_a_full_quota(host: Host) -> Figures:
+    """Check where a user's home takes no further byte: findings of others must not change."""
+    words = " ".join(VERBS["check podman"])
+    before = do(host, words, 300)
+    status, said = do(host, _FULL_QUOTA)
+    refused = host.ssh("echo more > ~/more", user="mallory", check=False).returncode != 0
+    after = do(host, words, 300)
+    problems = judge_end(*after)
+    if status or not refused:
+        problems.append(f"no quota could be set: {said[-300:]}")
+    old, new = (
+        [one for one in read_places(text) if "mallory" not in one]
+        for _status, text in (before, after)
+    )
+    if old != new:
+        problems.append(f"{len(set(old) ^ set(new))} findings of others differ")
+    return {"findings": len(new), "problems": problems}
+
+
+_FULL_QUOTA = r"""
+set -e
+truncate -s 64M /root/home.img; mkfs.ext4 -q -O quota /root/home.img
+mkdir -p /mnt/home; mount -o loop,usrquota /root/home.img /mnt/home
+cp -a /home/mallory /mnt/home
+mount --bind /mnt/home/mallory /home/mallory
+python3 - $(findmnt -no SOURCE /mnt/home) <<'END'
+import ctypes, os, struct, sys
+# quotactl(2): Q_SETQUOTA for users; struct dqblk with one block and one inode at most.
+block = struct.pack("=8QI4x", 1, 1, 0, 1, 1, 0, 0, 0, 5)
+libc = ctypes.CDLL(None, use_errno=True)
+if libc.quotactl(0x80000800, sys.argv[1].encode(), 1001, block):
+    sys.exit("quotactl: " + os.strerror(ctypes.get_errno()))
+END
+"""
+_CHECKS_ONLY = "'^python3 /root/hostile/command.py'"  # And not the shells that name it.
+_STOP = (
+    f"sleep 1; for n in 1 2 3 4; do pkill -STOP -f {_CHECKS_ONLY}; sleep 2;"
+    f" pkill -CONT -f {_CHECKS_ONLY}; sleep 0.5; done"
+)
 _CLOCK = "sleep 1; date -s '+1 day'; sleep 1; date -s '-2 days'; sleep 1; date -s '+1 day'"
 _NO_INODES = "for d in /tmp /var/tmp; do mount -t tmpfs -o nr_inodes=1 x $d; done"
 _PROFILE = (
@@ -363,7 +418,11 @@ systemctl restart docker.service
 for n in $(seq 300); do [ -s /run/docker.pid ] && break; sleep 1; done
 sleep 5
 """
-_PROCESSES = "for n in $(seq 6000); do sleep 9999 & done > /dev/null 2>&1; sleep 1"
+_PROCESSES = r"""
+sysctl -q -w kernel.threads-max=30000
+systemd-run --quiet --unit crowd -p TasksMax=infinity sh -c 'sleep 9999 | /root/crowd 10000'
+for n in $(seq 60); do [ $(pgrep -c crowd) -ge 10000 ] && break; sleep 1; done
+"""
 
 
 def list_strains(checks: int = CHECKS, kills: int = KILLS) -> dict[str, Strain]:
@@ -376,19 +435,19 @@ def list_strains(checks: int = CHECKS, kills: int = KILLS) -> dict[str, Strain]:
         "no more than 20 tasks": partial(confine, options="-p TasksMax=20"),
         "no more than 6 tasks": partial(confine, options="-p TasksMax=6"),
         "memory of 24 MiB": partial(
-            confine, options="-p MemoryMax=24M -p MemorySwapMax=0", ends=(0, 1, 2, 137, 247)
+            confine, options="-p MemoryMax=24M -p MemorySwapMax=0", ends=(0, 1, 2, 137, 143, 247)
         ),
         "no inodes in /tmp and /var/tmp": partial(
             provision_under, before=_NO_INODES, after="umount /tmp /var/tmp"
         ),
         "no inodes in limits.d": partial(
             provision_under,
-            before="mount -t tmpfs -o nr_inodes=1 x /etc/security/limits.d",
+            before="mount -t tmpfs -o nr_inodes=1,mode=0755 x /etc/security/limits.d",
             after="umount /etc/security/limits.d",
         ),
         "no space in limits.d": partial(
             provision_under,
-            before="mount -t tmpfs -o size=4k x /etc/security/limits.d; yes > /etc/security/limits.d/x",
+            before="mount -t tmpfs -o size=4k,mode=0755 x /etc/security/limits.d; yes > /etc/security/limits.d/x",
             after="umount /etc/security/limits.d",
         ),
         "chattr +i on limits.d": partial(
@@ -412,8 +471,9 @@ def list_strains(checks: int = CHECKS, kills: int = KILLS) -> dict[str, Strain]:
         "5,000 units": partial(
             with_many, make=_UNITS, least=5000, count="ls /run/systemd/system | grep -c many-"
         ),
-        "6,000 processes": partial(with_many, make=_PROCESSES, least=6000, count="pgrep -c sleep"),
+        "10,000 processes": with_many_processes,
         "Podman from end to end": podman_from_end_to_end,
+        "a full quota": check_beside_a_full_quota,
     }
 
 
@@ -424,7 +484,7 @@ def make_strain(saved: Snapshot, given: tuple[str, Strain]) -> tuple[str, Figure
     try:
         with guest.running(RELEASE, saved=saved) as host:
             figures = strain(host)
-    except (HostError, OSError, ValueError, TimeoutError) as exc:
+    except (HostError, OSError, ValueError, subprocess.TimeoutExpired) as exc:
         figures = {"problems": [f"could not be made: {str(exc)[-300:]}"]}
     return name, {**figures, "took": round(time.monotonic() - start)}
 
