@@ -30,6 +30,8 @@ from mlhost_limits.slurm import slurm_conf
 from mlhost_limits.systemd import unit_file
 from mlhost_limits.systemd import values as systemd_value
 
+from tests.worlds.distributions import DEBIAN
+
 WANTED = docker_config.DockerDefaults({"nofile": Rlimit(1024, 4096)}, 2**30)
 ALICE = pam_limits.User("alice", 1001, 1001, frozenset({"alice"}), frozenset({1001}))
 
@@ -71,7 +73,7 @@ def read_scripts(text: str) -> None:
 def read_sysctl(text: str) -> None:
     files = {"/etc/sysctl.d/a.conf": text}
     keys = [line.key for line in sysctl_conf.parse_sysctl_conf(text, "/etc/sysctl.d/a.conf")]
-    for reader in (SYSTEMD, find_procps({"ID": "debian", "VERSION_ID": "12"})):
+    for reader in (SYSTEMD, find_procps(DEBIAN)):
         resolve_sysctl(files, ["vm.max_map_count", *keys[:20]], reader)
 
 

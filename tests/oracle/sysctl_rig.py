@@ -20,7 +20,7 @@ if find_spec("mlhost_limits") is None:  # On a guest it is installed.
 
     load_library()
 
-from mlhost_limits.host.files import read_os_release, read_text
+from mlhost_limits.host.files import read_distribution, read_text
 from mlhost_limits.kernel.files_read import read_sysctl_files
 from mlhost_limits.kernel.sysctl_conf import SYSCTL_CONF
 from mlhost_limits.kernel.sysctl_writes import SYSTEMD, Reader, find_procps, resolve_sysctl
@@ -48,7 +48,7 @@ class Rig:
         release = (tree / "usr/lib/os-release").read_text()
         (root / "etc/os-release").write_text(release)
         subprocess.run(["ip", "link", "set", "lo", "name", INTERFACE], check=True)
-        self.readers = {"systemd": SYSTEMD, "procps": find_procps(read_os_release(str(root)))}
+        self.readers = {"systemd": SYSTEMD, "procps": find_procps(read_distribution(str(root)))}
         self.effects: dict[tuple[str, str], str | None] = {}
 
     def path(self, name: str) -> Path:

@@ -27,6 +27,7 @@ if find_spec("mlhost_limits") is None:  # On a guest it is installed.
 
 from mlhost_limits.core.proc_limits import parse_proc_limits
 from mlhost_limits.core.rlimit import RLIMITS, UNLIMITED, Rlimit
+from mlhost_limits.host.files import read_distribution
 from mlhost_limits.services.policy import TASKS
 from mlhost_limits.services.tasks_max import predict_default, predict_tasks
 from mlhost_limits.systemd.limits import (
@@ -184,7 +185,8 @@ class Rig:
         numbers = manager.run("/bin/cat", *(f"/proc/sys/kernel/{name}" for name in TASK_SYSCTLS))
         pids, threads = map(int, numbers.split())
         self.highest = min(pids - 1, threads)
-        self.files = UnitFiles(None)
+        self.vendor = read_distribution(str(manager.root))
+        self.files = UnitFiles(None, vendor=self.vendor)
 
     def show_manager(self) -> Limits:
         text = self.manager.ask("show", *self.defaults)
@@ -205,7 +207,7 @@ class Rig:
     def predict_manager(self) -> tuple[Reading, Limits]:
         conf, dropins = read_manager_files(str(self.manager.root))
         reading = read_manager_limits(conf, dropins)
-        self.files = UnitFiles(None, (), conf, tuple(dropins))
+        self.files = UnitFiles(None, (), conf, tuple(dropins), vendor=self.vendor)
         tasks = predict_default(self.files, self.highest)
         return reading, {**self.fill(reading, Reading([], [])), TASKS: Rlimit(tasks, tasks)}
 

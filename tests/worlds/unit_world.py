@@ -9,6 +9,8 @@ from mlhost_limits.core.rlimit import RLIMITS, UNLIMITED, Rlimit
 from mlhost_limits.systemd.model import Files, Manager, Stray, UnitFacts, find_defaults
 from mlhost_limits.systemd.unit_file import Source
 
+from .distributions import DEBIAN
+
 UNIT = "/etc/systemd/system/x.service"
 D = f"{UNIT}.d"
 VENDOR = "/usr/lib/systemd/system/x.service"
@@ -24,7 +26,7 @@ PID_1 = {
     "nofile": Rlimit(1048576, 1048576),
     "memlock": Rlimit(100 * MIB, 100 * MIB),
 }
-MANAGER = Manager(find_defaults(PID_1, 8 * MIB), PID_1, 1048576)
+MANAGER = Manager(find_defaults(PID_1, 8 * MIB, 524288), PID_1, 1048576)
 
 
 def service(*lines: str) -> str:
@@ -51,5 +53,5 @@ def unit(
     mains = [Source(path, files[path]) for path in (UNIT, VENDOR) if path in files]
     conf = Source(CONF, files[CONF]) if CONF in files else None
     main = mains[0] if mains else None
-    known = Files(main, of_unit, conf, of_manager, tuple(mains[1:]), strays)
+    known = Files(main, of_unit, conf, of_manager, tuple(mains[1:]), strays, DEBIAN)
     return UnitFacts("x.service", known, manager)

@@ -39,6 +39,8 @@ def clean_all(data: object) -> object:
 
 def decode(text: str) -> str:
     """Return the text of a file that was read as latin-1, so that every byte survives."""
+    if text.isascii():
+        return text
     try:
         return text.encode("latin-1").decode("utf-8")
     except UnicodeError:

@@ -51,6 +51,14 @@ class Container(NamedTuple):
     details: Mapping[str, Any] = {}
 
 
+class UntoldError(TimeoutError):
+    """The time is over before all containers have been told of; ``told`` are those that were."""
+
+    def __init__(self, reason: str, told: list[Container]) -> None:
+        super().__init__(reason)
+        self.told = told
+
+
 class Daemon(NamedTuple):
     """The running daemon and the flags on its command line."""
 
@@ -179,11 +187,19 @@ def read_containers(address: str = DEFAULT_SOCKET, timeout: float = 30.0) -> lis
     """Return the running containers; one that ends while they are read is left out.
 
     :param timeout: For all of them together, in seconds.
-    :raises OSError: If the time is over before all have been told.
+    :raises UntoldError: If the time is over before all have been told.
+    :raises OSError: If nobody answers.
     :raises ValueError: If who answers is no engine.
     """
+    told: list[Container] = []
     try:
-        return list(_read_containers(address, time.monotonic() + timeout))
+        told.extend(_read_containers(address, time.monotonic() + timeout))
+        return told
+    except TimeoutError:
+        reason = (
+            f"{address}: told of {len(told)} containers in {timeout:g} s, and not of the others"
+        )
+        raise UntoldError(reason, told) from None
     except (KeyError, TypeError, AttributeError) as error:
         raise ValueError(f"{address} does not answer as Docker does: {error!r}") from None
 

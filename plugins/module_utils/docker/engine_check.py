@@ -15,7 +15,7 @@ from ..core.rlimit import Rlimit
 from ..systemd.tasks import Level
 from ..systemd.tasks_read import read_again
 from ..write.cache import keep_cached, read_cached
-from .api_read import Container, read_containers
+from .api_read import Container, UntoldError, read_containers
 from .diagnose import START, SeenContainer, SeenDocker, explain_docker, find_dead
 from .read import DockerRead
 
@@ -53,6 +53,9 @@ def check_engine(
     docker, new = look.at(DockerRead), f"new-container:{engine}"
     try:
         containers = read_containers(docker.address)
+    except UntoldError as exc:
+        containers = exc.told
+        yield from judge_container_unknown(f"container:{engine}", policy, str(exc))
     except (OSError, ValueError) as exc:
         # While systemd starts it again and again it is there at times, and hangs up.
         dead = find_dead(new, policy, look) if isinstance(exc, ConnectionError) else None

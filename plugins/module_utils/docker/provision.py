@@ -13,7 +13,7 @@ from ..core.plan import Section, SectionPlan
 from ..core.report import format_failures
 from ..host.files import read_bytes
 from ..host.process import started_before
-from .api_read import Container, Daemon, find_daemon, read_containers
+from .api_read import Container, Daemon, UntoldError, find_daemon, read_containers
 from .dockerd_flags import CONFIG_PATH, find_config_path, find_socket
 from .plan import DockerState, plan_docker
 from .record import find_record_path
@@ -130,5 +130,7 @@ def _find_old(docker: Docker, policy: DockerPolicy) -> Iterator[str]:
 def _running_containers(address: str) -> list[Container]:
     try:
         return read_containers(address)
+    except UntoldError as exc:
+        return exc.told
     except (OSError, ValueError):
         return []  # The daemon went away between two looks; check says so where it matters.

@@ -7,6 +7,7 @@ import os
 import re
 from collections.abc import Callable
 
+from ..core.distribution import Distribution, find_distribution
 from .door import NoFileError, open_file, open_folder, read_handle, read_kernel_file
 
 LARGEST = 8 * 2**20
@@ -124,6 +125,11 @@ def read_os_release(root: str = "/") -> dict[str, str]:
     text = read_text("/etc/os-release", root) or read_text("/usr/lib/os-release", root) or ""
     pairs = (line.split("=", 1) for line in text.splitlines() if "=" in line)
     return {name.strip(): value.strip().strip("\"'") for name, value in pairs}
+
+
+def read_distribution(root: str = "/") -> Distribution:
+    """Return whose system it is, and what is known of that."""
+    return find_distribution(read_os_release(root))
 
 
 def read_change(path: str) -> float:

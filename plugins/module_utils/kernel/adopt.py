@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping
 
 from ..core.adopted import Adopted, Candidate, LeftOut, is_of_site, settle
 from ..core.edit import HEADER
-from ..host.files import read_os_release, read_text
+from ..host.files import read_distribution, read_text
 from ..host.image import is_chroot
 from .files_read import read_sysctl_files
 from .policy import read_kernel
@@ -84,7 +84,7 @@ def _weigh(line: SysctlLine, lacking: Collection[str]) -> Candidate:
 
 def adopt_tree_kernel(root: str) -> Adopted:
     """Return the sysctls that the site's files set; on a host, those that its kernel has."""
-    files, procps = read_site_sysctls(root), find_procps(read_os_release(root))
+    files, procps = read_site_sysctls(root), find_procps(read_distribution(root))
     runs = root == "/" and not is_chroot()
     keys = list_site_keys(files, procps)
     lacking = {key for key in keys if runs and not os.path.exists(sysctl_path(key))}

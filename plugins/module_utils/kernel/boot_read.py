@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
 
 from ..core.declaration import Declaration
+from ..core.distribution import find_distribution
 from ..host.files import follow_links, list_folder, read_os_release, read_text, under
 from .boot_scripts import find_called, is_about_sysctls
 from .model import foresee_start
@@ -25,7 +26,6 @@ from .tuned_profile import (
 
 APPLIER = "systemd-sysctl.service"
 
-_RAISES_NR_OPEN = {"debian": 13, "ubuntu": 25}  # From this release on, as upstream does.
 _RAISES_FILE_MAX = 240  # The first version of systemd.
 _UNITS = "/etc/systemd/system"
 _UNITS_OF_PACKAGES = "/usr/lib/systemd/system"
@@ -140,9 +140,7 @@ class BootRead:
     @cached_property
     def raises_nr_open(self) -> bool | None:
         """Tell whether systemd raises fs.nr_open here; ``None`` where that is not known."""
-        first = _RAISES_NR_OPEN.get(self.os_release.get("ID", ""))
-        major = self.os_release.get("VERSION_ID", "").partition(".")[0]
-        return int(major) >= first if first and major.isdigit() else None
+        return find_distribution(self.os_release).raises_nr_open
 
     @cached_property
     def raises_file_max(self) -> bool:

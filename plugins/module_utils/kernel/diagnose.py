@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from ..core.cause import Link, Outlook, cite
 from ..core.declaration import Declaration
+from ..core.distribution import find_distribution
 from ..core.finding import FAIL, PASS, UNKNOWN, Finding, Observation, Requirement, judge
 from ..host.look import Look
 from .boot_read import BootRead
@@ -115,7 +116,7 @@ def gather_key(key: str, boot: BootRead, running: str | None) -> KernelFacts:
         scripts=tuple(find_script_writes(key, boot.scripts)),
         stopped_by=boot.stop,
         late="" if module in boot.modules else module,
-        procps=find_procps(boot.os_release),
+        procps=find_procps(find_distribution(boot.os_release)),
         read_only=boot.is_read_only(key),
     )
 

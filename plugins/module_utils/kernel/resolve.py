@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from ..core.resolved import Effect, describe
 from ..core.rlimit import UNLIMITED
-from ..host.files import read_os_release, read_text
+from ..host.files import read_distribution, read_text
 from .diagnose import gather_key
 from .files_read import read_sysctl_files
 from .host_read import TreeBoot
@@ -24,7 +24,7 @@ def resolve_kernel(root: str) -> Iterator[dict[str, object]]:
     """Yield each sysctl at boot, and what ``sysctl --system`` makes of it where that differs."""
     conf = read_text(SYSCTL_CONF, root)
     files = {**read_sysctl_files(root), **({} if conf is None else {SYSCTL_CONF: conf})}
-    readers = (SYSTEMD, find_procps(read_os_release(root)))
+    readers = (SYSTEMD, find_procps(read_distribution(root)))
     indexes = [(one.arrange(files), one) for one in readers]
     alike = indexes[0][0].is_read_like(indexes[1][0])
     named = {line.name for index, _reader in indexes for line in index.lines if not line.glob}

@@ -12,6 +12,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from ..core.declaration import Bound
+from ..core.distribution import Distribution
 from .sysctl_conf import (
     SysctlLine,
     find_boot_default,
@@ -91,19 +92,10 @@ SYSTEMD = Reader("systemd", parse_sysctl_conf, _list_writes_of_systemd, is_procp
 PROCPS = Reader("procps", parse_procps_conf, _list_writes_of_procps)
 PROCPS_3 = Reader("procps 3", parse_procps3_conf, _list_writes_of_procps)
 
-_OLDEST_WITH_PROCPS_4 = {
-    **dict.fromkeys(("rhel", "centos", "almalinux", "rocky", "ol"), 10),
-    "debian": 12,
-    "ubuntu": 23,
-    "fedora": 39,
-}
 
-
-def find_procps(os_release: Mapping[str, str]) -> Reader:
+def find_procps(vendor: Distribution) -> Reader:
     """Return the procps of a distribution; an unknown one is taken for new."""
-    oldest = _OLDEST_WITH_PROCPS_4.get(os_release.get("ID", ""), 0)
-    major = os_release.get("VERSION_ID", "").partition(".")[0]
-    return PROCPS_3 if major.isdigit() and int(major[:9]) < oldest else PROCPS
+    return PROCPS_3 if vendor.knows_patterns is False else PROCPS
 
 
 def resolve_sysctl(

@@ -87,7 +87,8 @@ def trace_levels(levels: Sequence[Level], uid: int | None, look: Look) -> Iterat
     source = "the lower of kernel.pid_max and kernel.threads-max"
     yield Link("kernel", str(highest), source)
     for level in reversed(gather_levels(levels, uid)):
-        value = format_quantity(predict_level(level, highest))
+        given = predict_level(level, highest)
+        value = "unknown" if given is None else format_quantity(given)
         at, source = _find_source(level, highest)
         yield Link(level.unit, value, source, look.find_change(at) if at else "")
         yield Link("cgroup", format_quantity(level.seen or 0), level.path)
@@ -101,4 +102,8 @@ def _find_source(level: TasksLevel, highest: int) -> tuple[str, str]:
         return "", "no file bounds it"
     if ranked:
         return ranked[-1].path, cite(ranked[-1])
-    return "", f"systemd's default, 15% of all: {find_default(highest)}"
+    vendor = level.files.vendor
+    if vendor.tasks_share is None:
+        return "", f"systemd's default, which is not known of {vendor.name}"
+    given = find_default(level.files, highest)
+    return "", f"systemd's default, {vendor.tasks_share}% of all: {given}"

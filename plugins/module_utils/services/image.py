@@ -19,11 +19,12 @@ from ..core.finding import (
 )
 from ..core.forecast import Forecast, list_extremes
 from ..core.rlimit import RLIMITS, Rlimit
+from ..host.files import read_distribution
 from ..kernel.host_read import TreeBoot
+from ..sessions.model import FD_SETSIZE
 from ..systemd.causes import find_unit_causes
 from ..systemd.limits import MANAGER
 from ..systemd.model import (
-    HIGHEST_DEFAULT,
     Files,
     Manager,
     UnitFacts,
@@ -53,10 +54,12 @@ def foretell_unit(wanted: Requirement, limit: Limit, facts: UnitFacts) -> Foreca
 
     :param facts: Of which the manager's own limits and defaults are not looked at.
     """
-    ranked = rank_statements(wanted.item, facts)
-    scenes = [
-        facts._replace(manager=_manage(facts.manager.nr_open, one)) for one in list_extremes()
-    ]
+    ranked, vendor = rank_statements(wanted.item, facts), facts.files.vendor
+    if not ranked and wanted.item == "nofile" and vendor.highest_nofile is None:
+        reason = f"no file states it, and what systemd gives on {vendor.name} is not known"
+        return Forecast(UNKNOWN, reason=reason)
+    highest, nr_open = vendor.highest_nofile or 0, facts.manager.nr_open
+    scenes = [facts._replace(manager=_manage(nr_open, one, highest)) for one in list_extremes()]
     # What the kernel refuses, a manager that has all takes from its own.
     given = [predict_unit(one) for one in scenes[1:]] if ranked else list(map(predict_unit, scenes))
     seen = [observe_limit(wanted, one, "", "") for one in given]
@@ -69,21 +72,21 @@ def foretell_unit(wanted: Requirement, limit: Limit, facts: UnitFacts) -> Foreca
     return Forecast(statuses.pop(), seen[-1].value, at, tuple(causes))
 
 
-def _manage(nr_open: int, limit: Rlimit) -> Manager:
+def _manage(nr_open: int, limit: Rlimit, highest_nofile: int) -> Manager:
     own: Mapping[str, Rlimit] = {
         **dict.fromkeys(RLIMITS, limit),
         "nofile": Rlimit(*(min(bound, nr_open) for bound in limit)),
     }
-    defaults = {**own, "nofile": Rlimit(1024, HIGHEST_DEFAULT)}
+    defaults = {**own, "nofile": Rlimit(FD_SETSIZE, highest_nofile)}
     return Manager(defaults, own, nr_open, at_boot=True)
 
 
 def foretell_tasks(wanted: Requirement, levels: Sequence[TasksLevel]) -> Forecast:
     """Return how many tasks a unit may hold, if that is no share of what the host can hold."""
     least, most = (predict_all(levels, highest) for highest in (1, MOST))
-    if least != most:
+    if least is None or most is None or least != most:
         return Forecast(UNKNOWN, reason="a share of what the host can hold bounds it")
-    low = min(levels, key=lambda level: predict_level(level, MOST))
+    low = min(levels, key=lambda level: predict_level(level, MOST) or 0)
     status = judge(wanted, Observation(most, FORETOLD)).status
     causes = find_tasks_causes(wanted.minimum or 0, levels, MOST) if status == FAIL else []
     return Forecast(status, most, find_tasks_line(low), tuple(causes))
@@ -92,6 +95,9 @@ def foretell_tasks(wanted: Requirement, levels: Sequence[TasksLevel]) -> Forecas
 def foretell_remove_ipc(wanted: bool, files: Files) -> Forecast:
     """Return whether logind will remove the shared memory of a user who has gone."""
     ranked, given = read_remove_ipc(files), predict_remove_ipc(files)
+    if given is None:
+        reason = f"no file states {KEY}, and what {files.vendor.name} does then is not known"
+        return Forecast(UNKNOWN, reason=reason)
     causes = find_logind_causes(wanted, files, None)
     status = PASS if given == wanted else FAIL
     return Forecast(status, format_flag(given), ranked[-1] if ranked else None, causes)
@@ -107,7 +113,8 @@ def look_at_services(asked: ServicesPolicy, tree: Tree) -> Foretold:
     if asked.remove_ipc is not None:
         conf, dropins = read_manager_files(tree.root, LOGIND)
         wanted = Requirement("logind", KEY, "value", exact=format_flag(asked.remove_ipc))
-        files = Files(None, (), conf, tuple(dropins))
+        vendor = read_distribution(tree.root)
+        files = Files(None, (), conf, tuple(dropins), vendor=vendor)
         yield wanted, foretell_remove_ipc(asked.remove_ipc, files)
 
 
@@ -140,7 +147,8 @@ def _read_files(unit: str, root: str) -> Files:
     conf, conf_dropins = read_manager_files(root)
     main, dropins = read_unit_files(unit or NEW_SERVICE, root)
     main = main if unit else Source(NEW_SERVICE, "")
-    return Files(main, tuple(dropins), conf, tuple(conf_dropins))
+    vendor = read_distribution(root)
+    return Files(main, tuple(dropins), conf, tuple(conf_dropins), vendor=vendor)
 
 
 def _list_levels(unit: str, files: Files, root: str) -> list[TasksLevel]:

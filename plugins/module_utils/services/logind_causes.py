@@ -29,7 +29,10 @@ def find_logind_causes(wanted: bool, files: Files, seen: bool | None) -> tuple[C
     """
     ranked = read_remove_ipc(files)
     at = ranked[-1] if ranked else None
-    if predict_remove_ipc(files) == wanted:
+    given = predict_remove_ipc(files)
+    if given is None and seen in (None, wanted):
+        return ()
+    if given == wanted:
         if seen in (None, wanted):
             return ()
         what = cite(at) if at else "what the files say now"

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from ..core.cause import Outlook
-from ..core.finding import FAIL, PASS, Finding, Observation, Requirement, judge
+from ..core.finding import FAIL, PASS, UNKNOWN, Finding, Observation, Requirement, judge
 from ..systemd.model import outlive_boot
 from .logind_causes import find_logind_causes, format_flag
 from .logind_conf import KEY, LOGIND, predict_remove_ipc
@@ -30,11 +30,15 @@ def check_logind(wanted: bool, runs: bool) -> Finding:
     except (OSError, ValueError):
         return finding
     later = outlive_boot(files)
-    soon, boot = (PASS if predict_remove_ipc(one) == wanted else FAIL for one in (files, later))
+    soon, boot = (_judge(predict_remove_ipc(one), wanted) for one in (files, later))
     causes = find_logind_causes(wanted, files, seen)
     if not causes and boot == FAIL:
         causes = find_logind_causes(wanted, later, None)
     return finding._replace(causes=causes, outlook=Outlook("", soon, boot))
+
+
+def _judge(given: bool | None, wanted: bool) -> str:
+    return UNKNOWN if given is None else PASS if given == wanted else FAIL
 
 
 def _ask() -> tuple[bool | None, str]:

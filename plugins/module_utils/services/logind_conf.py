@@ -15,7 +15,6 @@ if TYPE_CHECKING:
 
 LOGIND = "logind.conf"
 KEY = "RemoveIPC"
-REMOVES_BY_DEFAULT = True
 _WORDS = {
     **dict.fromkeys(("1", "yes", "y", "true", "t", "on"), True),
     **dict.fromkeys(("0", "no", "n", "false", "f", "off"), False),
@@ -37,7 +36,7 @@ def read_remove_ipc(files: Files) -> list[Declaration]:
     return found
 
 
-def predict_remove_ipc(files: Files) -> bool:
-    """Return what logind will do once it has read its files."""
+def predict_remove_ipc(files: Files) -> bool | None:
+    """Return what logind will do once it has read its files, if it is known."""
     ranked = read_remove_ipc(files)
-    return bool(ranked[-1].value) if ranked else REMOVES_BY_DEFAULT
+    return bool(ranked[-1].value) if ranked else files.vendor.removes_ipc

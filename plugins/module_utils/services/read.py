@@ -7,7 +7,7 @@ import os
 from collections.abc import Iterable, Iterator, Sequence
 
 from ..core.cgroup import find_home, list_units
-from ..host.files import list_folder, read_text
+from ..host.files import list_folder, read_distribution, read_text
 from ..host.image import is_image
 from ..host.process import Process, read_process
 from ..kernel.read import read_sysctl
@@ -51,7 +51,7 @@ def read_owner(owner: str) -> Files:
     """
     if owner in (MANAGER, USER_CONF, LOGIND):
         main, dropins = read_manager_files("/", owner)
-        return Files(None, (), main, tuple(dropins))
+        return Files(None, (), main, tuple(dropins), vendor=read_distribution())
     return read_sources(owner)
 
 

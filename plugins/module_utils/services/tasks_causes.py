@@ -18,7 +18,6 @@ from .tasks_max import (
     DEFAULT_KEY,
     KEY,
     SECTIONS,
-    find_default,
     predict_default,
     predict_tasks,
     read_default_tasks,
@@ -59,16 +58,21 @@ class TasksLevel(NamedTuple):
         return self.unit.rpartition(".")[2]
 
 
-def predict_level(level: TasksLevel, highest: int) -> int:
-    """Return how many tasks a unit's own cgroup will hold once the files are read."""
+def predict_level(level: TasksLevel, highest: int) -> int | None:
+    """Return how many tasks a unit's own cgroup will hold once the files are read, if known."""
     if level.defaults_of:
         return predict_default(level.files, highest)
     return predict_tasks(level.kind, level.files, highest)
 
 
-def predict_all(levels: Sequence[TasksLevel], highest: int) -> int:
-    """Return how many tasks a unit may hold: of its own bound and those above it the lowest."""
-    return min((predict_level(level, highest) for level in levels), default=UNLIMITED)
+def predict_all(levels: Sequence[TasksLevel], highest: int) -> int | None:
+    """Return how many tasks a unit may hold: of its own bound and those above it the lowest.
+
+    ``None`` where one of them is not known.
+    """
+    bounds = [predict_level(level, highest) for level in levels]
+    known = [bound for bound in bounds if bound is not None]
+    return min(known, default=UNLIMITED) if len(known) == len(bounds) else None
 
 
 def outlive(levels: Sequence[TasksLevel]) -> list[TasksLevel]:
@@ -80,10 +84,12 @@ def find_tasks_causes(wanted: int, levels: Sequence[TasksLevel], highest: int) -
     """Return what must change so that a unit may hold so many tasks, the unit's own first."""
     causes = []
     for level in levels:
-        if predict_level(level, highest) < wanted:
-            causes.append(_blame_files(wanted, level, highest))
-        elif level.seen is not None and level.seen < wanted:
-            causes.append(_blame_cgroup(level, highest))
+        given = predict_level(level, highest)
+        given = level.seen if given is None else given
+        if given is not None and given < wanted:
+            causes.append(_blame_files(wanted, level, given))
+        elif given is not None and level.seen is not None and level.seen < wanted:
+            causes.append(_blame_cgroup(level, given))
     return causes
 
 
@@ -94,11 +100,10 @@ def find_tasks_line(level: TasksLevel) -> Declaration | None:
     return stated[-1] if stated else None
 
 
-def _blame_files(wanted: int, level: TasksLevel, highest: int) -> Cause:
+def _blame_files(wanted: int, level: TasksLevel, given: int) -> Cause:
     """Blame the line that bounds a unit, or that there is none."""
     own = [] if level.defaults_of else read_unit_tasks(level.kind, level.files)
     remedy = _state(wanted, level)
-    given = predict_level(level, highest)
     if own and own[-1].value:
         is_slice = level.kind == "slice"
         code = "tasks-slice-too-low" if is_slice else "tasks-unit-too-low"
@@ -109,7 +114,7 @@ def _blame_files(wanted: int, level: TasksLevel, highest: int) -> Cause:
     if defaults:
         text = f"{cite(defaults[-1])} bounds {who} to {given} tasks"
         return Cause("tasks-default-too-low", text, remedy, defaults[-1])
-    text = f"no file states TasksMax for {who}, and systemd's default is {find_default(highest)}"
+    text = f"no file states TasksMax for {who}, and systemd's default is {given}"
     return Cause("tasks-default-too-low", text, remedy)
 
 
@@ -125,13 +130,11 @@ def _state(wanted: int, level: TasksLevel) -> Remedy:
     return remedy._replace(commands=(*remedy.commands, *level.reload) if remedy.commands else ())
 
 
-def _blame_cgroup(level: TasksLevel, highest: int) -> Cause:
+def _blame_cgroup(level: TasksLevel, given: int) -> Cause:
     """Blame that a cgroup has another bound than its files say."""
-    has, given = (
-        format_quantity(value) for value in (level.seen or 0, predict_level(level, highest))
-    )
+    has, told = format_quantity(level.seen or 0), format_quantity(given)
     who = "new units" if level.defaults_of else level.unit
-    text = f"files give {who} {given} tasks, and {level.path} has {has}"
+    text = f"files give {who} {told} tasks, and {level.path} has {has}"
     at = find_tasks_line(level)
     remedy = Remedy("let the manager read its files", level.reload)
     return Cause("tasks-not-in-force", text, remedy, at)

@@ -34,8 +34,6 @@ MOST = 2**22
 """The highest pid_max of a 64-bit kernel: no system holds more tasks."""
 
 _SHARE = re.compile(r"([0-9]{1,3})(?:\.([0-9]{1,2}))?([%\u2030\u2031])")
-_DEFAULT_SHARE = 15
-"""What systemd gives where nothing states it, in percent (``DEFAULT_TASKS_MAX``)."""
 
 
 def read_unit_tasks(kind: str, files: Files) -> list[Declaration]:
@@ -98,13 +96,17 @@ def resolve_tasks(value: str, highest: int) -> int | None:
     return number
 
 
-def find_default(highest: int) -> int:
-    """Return what systemd gives where nothing states it."""
-    return highest * _DEFAULT_SHARE // 100
+def find_default(files: Files, highest: int) -> int | None:
+    """Return what systemd gives where nothing states it (``DEFAULT_TASKS_MAX``), if it is known."""
+    share = files.vendor.tasks_share
+    return None if share is None else highest * share // 100
 
 
-def predict_tasks(kind: str, files: Files, highest: int) -> int:
-    """Return how many tasks a unit's own cgroup will hold; those of its slices count as well."""
+def predict_tasks(kind: str, files: Files, highest: int) -> int | None:
+    """Return how many tasks a unit's own cgroup will hold; those of its slices count as well.
+
+    ``None``: what this distribution's systemd gives is not known.
+    """
     ranked = read_unit_tasks(kind, files)
     value = resolve_tasks(str(ranked[-1].value), highest) if ranked else None
     if value is not None:
@@ -113,11 +115,11 @@ def predict_tasks(kind: str, files: Files, highest: int) -> int:
     return UNLIMITED if kind == "slice" else predict_default(files, highest)
 
 
-def predict_default(files: Files, highest: int) -> int:
-    """Return how many tasks a unit's cgroup will hold that states nothing."""
+def predict_default(files: Files, highest: int) -> int | None:
+    """Return how many tasks a unit's cgroup will hold that states nothing, if it is known."""
     ranked = read_default_tasks(files)
     value = resolve_tasks(str(ranked[-1].value), highest) if ranked else None
     if value is not None:
         return value
     # An empty value in the manager's files means no bound at all.
-    return UNLIMITED if ranked else find_default(highest)
+    return UNLIMITED if ranked else find_default(files, highest)

@@ -11,14 +11,12 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from ..core.declaration import Declaration
+from ..core.distribution import Distribution
 from ..core.rlimit import Rlimit
 from ..sessions.causes import SessionFacts, predict_session
 from ..sessions.model import FD_SETSIZE
 from .limits import Reading, Statement, read_manager_limits, read_unit_limits
 from .unit_file import Source
-
-HIGHEST_DEFAULT = 524288
-"""The hard nofile that systemd gives where nothing states one (``HIGH_RLIMIT_NOFILE``)."""
 
 _RUNTIME = ("/run/systemd/system", "/run/systemd/transient", "/run/systemd/user")
 """Where what lies is gone after a boot. What generators write is written again."""
@@ -35,7 +33,8 @@ class Stray(NamedTuple):
 class Files(NamedTuple):
     """All that decides a unit: its file, its drop-ins, and the manager's, the strongest first.
 
-    ``others`` are files of the unit's name that weaker folders hold.
+    ``others`` are files of the unit's name that weaker folders hold, ``vendor`` is whose systemd
+    it is: what counts where no file states anything.
     """
 
     main: Source | None
@@ -44,6 +43,7 @@ class Files(NamedTuple):
     manager_dropins: tuple[Source, ...] = ()
     others: tuple[Source, ...] = ()
     strays: tuple[Stray, ...] = ()
+    vendor: Distribution = Distribution()
 
 
 class Manager(NamedTuple):
@@ -90,12 +90,15 @@ class UnitFacts(NamedTuple):
         return "a new service" if self.defaults_of else self.name
 
 
-def find_defaults(of_pid_1: Mapping[str, Rlimit], memlock: int) -> dict[str, Rlimit]:
+def find_defaults(
+    of_pid_1: Mapping[str, Rlimit], memlock: int, highest_nofile: int
+) -> dict[str, Rlimit]:
     """Return the limits that systemd gives where nothing states any.
 
     :param memlock: What the kernel gave the first process.
+    :param highest_nofile: The hard one of services (``HIGH_RLIMIT_NOFILE``).
     """
-    nofile = Rlimit(FD_SETSIZE, HIGHEST_DEFAULT)
+    nofile = Rlimit(FD_SETSIZE, highest_nofile)
     return {**of_pid_1, "nofile": nofile, "memlock": Rlimit(memlock, memlock)}
 
 

@@ -11,10 +11,12 @@ from functools import partial
 from typing import NamedTuple
 
 from ..core.declaration import Declaration
+from ..core.distribution import Distribution
 from ..core.finding import Finding
 from ..core.packed import pack, unpack
 from ..core.reader import Limit
 from ..core.rlimit import Rlimit
+from ..host.files import read_distribution
 from ..host.look import Look
 from ..host.owned import ask_owner
 from ..host.process import Process, find_user_managers
@@ -49,6 +51,9 @@ _SWITCH = re.compile(
     r"\s+(?:(?:-u|--user)[ =])?([a-z_][\w-]*)(?:\s|$)"
 )
 
+_HIGHEST_NOFILE = 512 * 1024
+"""``HIGH_RLIMIT_NOFILE`` of systemd since 240."""
+
 NEW_SERVICE = "mlhost-canary-0.service"
 """A service that nobody has: what counts for it counts for all that state nothing."""
 
@@ -66,10 +71,15 @@ def gather_unit(unit: str, look: Look) -> UnitFacts:
     if files.main is None or not files.main.text:
         raise ValueError(f"{unit} has no file, or is masked")
     own = look.at(KernelRead).limits_of_pid_1
-    defaults = find_defaults(own, _read_kernel_memlock())
-    manager = Manager(defaults, own, look.at(KernelRead).nr_open)
+    manager = Manager(_find_defaults(files, own), own, look.at(KernelRead).nr_open)
     line = find_nr_open_line(look)
     return UnitFacts(unit, files, manager, _find_pam(unit, files, look), nr_open_line=line)
+
+
+def _find_defaults(files: Files, own: Mapping[str, Rlimit]) -> dict[str, Rlimit]:
+    """Return what systemd gives where nothing states it; where that is not known, upstream's."""
+    highest = files.vendor.highest_nofile or _HIGHEST_NOFILE
+    return find_defaults(own, _read_kernel_memlock(), highest)
 
 
 def foresee_boot(facts: UnitFacts, look: Look) -> UnitFacts | None:
@@ -101,7 +111,7 @@ def gather_default(look: Look) -> UnitFacts:
     """
     files = read_sources(NEW_SERVICE)._replace(main=Source(NEW_SERVICE, ""))
     own = look.at(KernelRead).limits_of_pid_1
-    manager = Manager(find_defaults(own, _read_kernel_memlock()), own, look.at(KernelRead).nr_open)
+    manager = Manager(_find_defaults(files, own), own, look.at(KernelRead).nr_open)
     line = find_nr_open_line(look)
     return UnitFacts(NEW_SERVICE, files, manager, nr_open_line=line, defaults_of=MANAGER)
 
@@ -144,10 +154,11 @@ def read_user_sources(unit: str, uid: int) -> Files:
     """
     find_home_folder(uid)
     told = ask_owner(uid, partial(_read_as_user, unit, uid))
-    files = unpack(told, {kind.__name__: kind for kind in (Files, Source, Stray)})
+    kinds = (Files, Source, Stray, Distribution)
+    files = unpack(told, {kind.__name__: kind for kind in kinds})
     if not isinstance(files, Files):
         raise ValueError(f"what uid {uid} tells of {unit} cannot be read")
-    return files
+    return files._replace(vendor=read_distribution())  # Of that no user has a say.
 
 
 def _read_as_user(unit: str, uid: int) -> object:

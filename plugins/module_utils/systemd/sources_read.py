@@ -7,7 +7,7 @@ import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
-from ..host.files import list_folder, read_folder, read_text
+from ..host.files import list_folder, read_distribution, read_folder, read_text
 from .limits import MANAGER
 from .model import Files, Stray
 from .unit_file import UNIT_DIRECTORIES, Source, list_dropin_folders
@@ -45,7 +45,8 @@ def read_sources(
     if manager == MANAGER:
         strays += _find_misplaced(names[0], folders)
     strays += _find_misnamed([f"{folder}/systemd/{manager}.d" for folder in CONF_DIRECTORIES])
-    files = Files(main, tuple(dropins), conf, tuple(conf_dropins), others, tuple(strays))
+    found = (tuple(dropins), conf, tuple(conf_dropins), others, tuple(strays))
+    files = Files(main, *found, vendor=read_distribution())
     if sum(len(source.text) for source in list_sources(files)) > _LARGEST:
         raise ValueError(f"{unit}: its files are too large")
     return files

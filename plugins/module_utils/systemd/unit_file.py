@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 from ..core.systemd_text import split_lines
@@ -88,8 +89,12 @@ def parse_unit(text: str, path: str) -> list[Setting]:
     return [setting for setting in scan_unit(text, path).settings if setting.section]
 
 
+@lru_cache(maxsize=16)
 def scan_unit(text: str, path: str) -> Scan:
-    """Return every assignment up to a line that systemd cannot bear (``parse_line()``)."""
+    """Return every assignment up to a line that systemd cannot bear (``parse_line()``).
+
+    Each place that one file concerns asks for it; nobody changes what is returned.
+    """
     settings: list[Setting] = []
     names: dict[str, str] = {}
     section = ""

@@ -25,6 +25,8 @@ from mlhost_limits.services import explain as trace_services
 from mlhost_limits.systemd.model import Files
 from mlhost_limits.systemd.tasks import Level
 
+from tests.worlds.distributions import DEBIAN
+
 AT = Declaration("/etc/containerd/config.toml", 3, 'base_runtime_spec = "/b"', "/b")
 POLICY = ContainerdPolicy({}, 500)
 CANARY = [Level("canary", "/sys/canary", UNLIMITED), Level("mlhost-limits", "/sys/m", UNLIMITED)]
@@ -42,7 +44,7 @@ def look(monkeypatch: pytest.MonkeyPatch) -> Look:
     me = read_process(os.getpid())
     for module in (services, trace_services):
         monkeypatch.setattr(module, "read_most_tasks", lambda: 10000)
-    monkeypatch.setattr(services, "read_sources", lambda _unit: Files(None))
+    monkeypatch.setattr(services, "read_sources", lambda _unit: Files(None, vendor=DEBIAN))
     monkeypatch.setattr(check_containerd, "find_containerd", lambda _processes: me)
     monkeypatch.setattr(check_containerd, "read_base_spec", lambda: None)
     monkeypatch.setattr(check_containerd, "find_containers", lambda _processes: [])

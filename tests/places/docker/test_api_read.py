@@ -25,6 +25,7 @@ from mlhost_limits.docker.api_read import (
     Container,
     Daemon,
     EngineError,
+    UntoldError,
     ask,
     exchange,
     find_daemon,
@@ -258,6 +259,30 @@ def test_running_containers(engine: Engine) -> None:
     engine.broken["/gone/json"] = (500, {"message": "broken"})
     with pytest.raises(EngineError, match=r"^broken$"):
         read_containers(engine.address)
+
+
+def test_containers_that_were_told_of_in_time_are_kept(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("one", "two", "late"):
+        engine.add(name, {}, "running")
+    details = {"Name": "/name", "State": {"Pid": os.getpid()}}
+    engine.broken["one/json"] = engine.broken["two/json"] = (200, details)
+    left = iter([5.0, 5.0, 5.0])
+
+    def count_down(_deadline: float, _address: str) -> float:
+        try:
+            return next(left)
+        except StopIteration:
+            raise TimeoutError("late") from None
+
+    monkeypatch.setattr("mlhost_limits.docker.api_read._left", count_down)
+    with pytest.raises(UntoldError, match=r"told of 2 containers in 30 s, and not of the others"):
+        read_containers(engine.address)
+    left = iter([5.0, 5.0, 5.0])
+    with pytest.raises(UntoldError) as caught:
+        read_containers(engine.address)
+    assert [one.id for one in caught.value.told] == ["one", "two"]
 
 
 def test_container_limits(tmp_path: Path) -> None:

@@ -32,6 +32,8 @@ from mlhost_limits.systemd.model import Files
 from mlhost_limits.systemd.tasks import Level
 from mlhost_limits.systemd.unit_file import Source
 
+from tests.worlds.distributions import DEBIAN
+
 ID = 64 * "a"
 OWN = Level(f"docker-{ID}.scope", f"/sys/docker-{ID}.scope/pids.max", 1500)
 SLICE = Level("system.slice", "/sys/system.slice/pids.max", UNLIMITED)
@@ -52,8 +54,10 @@ def host(monkeypatch: pytest.MonkeyPatch) -> Host:
     files: dict[str, Files] = {}
     for module in (services, trace_services):
         monkeypatch.setattr(module, "read_most_tasks", lambda: 10000)
-    monkeypatch.setattr(services, "read_sources", lambda unit: files.get(unit, Files(None)))
-    return lambda unit, dropin: files.update({unit: Files(None, (dropin,))})
+    monkeypatch.setattr(
+        services, "read_sources", lambda unit: files.get(unit, Files(None, vendor=DEBIAN))
+    )
+    return lambda unit, dropin: files.update({unit: Files(None, (dropin,), vendor=DEBIAN)})
 
 
 @pytest.fixture

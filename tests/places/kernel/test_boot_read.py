@@ -97,7 +97,9 @@ def test_files_are_told_apart_by_the_time_of_the_boot(tree: Tree) -> None:
         ('ID=ubuntu\nVERSION_ID="24.04"\n', False),
         ("ID=ubuntu\nVERSION_ID=25.10\n", True),
         ("ID=debian\n", None),
-        ("ID=rocky\nVERSION_ID=9.4\n", None),
+        ("ID=rocky\nVERSION_ID=9.4\n", True),
+        ("ID=rhel\nVERSION_ID=8.10\n", False),
+        ("ID=arch\n", None),
     ],
 )
 def test_who_raises_nr_open(tree: Tree, release: str, raises: bool | None) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from mlhost_limits.core.distribution import find_distribution
 from mlhost_limits.kernel.sysctl_conf import SYSCTL_CONF, parse_sysctl_number
 from mlhost_limits.kernel.sysctl_writes import (
     PROCPS,
@@ -137,10 +138,12 @@ def test_any_bytes_are_resolved(text: str) -> None:
         ("debian", "12", PROCPS),
         ("ubuntu", "22.04", PROCPS_3),
         ("ubuntu", "24.04", PROCPS),
-        ("rocky", "9.4", PROCPS_3),
+        ("rocky", "9.4", PROCPS),
+        ("rhel", "8.10", PROCPS_3),
         ("debian", "", PROCPS),
         ("arch", "1", PROCPS),
     ],
 )
 def test_the_procps_of_a_distribution(distribution: str, version: str, reader: Reader) -> None:
-    assert find_procps({"ID": distribution, "VERSION_ID": version}) is reader
+    vendor = find_distribution({"ID": distribution, "VERSION_ID": version})
+    assert find_procps(vendor) is reader

@@ -28,6 +28,8 @@ from mlhost_limits.systemd.model import Files
 from mlhost_limits.systemd.tasks import Level
 from mlhost_limits.systemd.unit_file import Source
 
+from tests.worlds.distributions import DEBIAN
+
 SIZE = 2**30
 WANTED = Requirement("new-container:podman", "shm_size", "value", SIZE, unit="bytes")
 CONF = "/etc/containers/containers.conf.d/90-mlhost.conf"
@@ -56,7 +58,9 @@ TASKS = Requirement("new-container:podman", "tasks", "value", 500)
 ASKED = PodmanPolicy({}, tasks=500)
 FEW = "[containers]\npids_limit = 100\n"
 FEW_OF_ALL = Files(
-    None, (Source("/etc/systemd/system/machine.slice.d/a.conf", "[Slice]\nTasksMax=90\n"),)
+    None,
+    (Source("/etc/systemd/system/machine.slice.d/a.conf", "[Slice]\nTasksMax=90\n"),),
+    vendor=DEBIAN,
 )
 
 
@@ -66,9 +70,13 @@ def units(monkeypatch: pytest.MonkeyPatch) -> dict[str, Files]:
     found: dict[str, Files] = {}
     for module in (services, trace_services):
         monkeypatch.setattr(module, "read_most_tasks", lambda: 10000)
-    monkeypatch.setattr(services, "read_sources", lambda unit: found.get(unit, Files(None)))
     monkeypatch.setattr(
-        services, "read_user_sources", lambda unit, uid: found.get(f"{unit} of {uid}", Files(None))
+        services, "read_sources", lambda unit: found.get(unit, Files(None, vendor=DEBIAN))
+    )
+    monkeypatch.setattr(
+        services,
+        "read_user_sources",
+        lambda unit, uid: found.get(f"{unit} of {uid}", Files(None, vendor=DEBIAN)),
     )
     monkeypatch.setattr(services, "name_user", str)
     return found
@@ -130,7 +138,7 @@ def test_tasks_of_a_running_container(
 ) -> None:
     """A user's manager and what lies above it are root's, all below that user's."""
     units["user@1000.service"] = Files(
-        None, (), Source("/c", "[Manager]\nDefaultTasksMax=infinity\n")
+        None, (), Source("/c", "[Manager]\nDefaultTasksMax=infinity\n"), vendor=DEBIAN
     )
     made = Made(ID, created, maker="bob" if len(levels) == 1 else "")
     told = explain_podman.explain_running_tasks(see(*levels), levels, made, facts(), ASKED)

@@ -21,6 +21,8 @@ from mlhost_limits.systemd.manager_read import Shown
 from mlhost_limits.systemd.model import Files
 from mlhost_limits.systemd.tasks import Level
 
+from tests.worlds.distributions import DEBIAN
+
 UNIT = "mlhost-nobody.service"
 RULE = UnitRule({"nofile": Limit(100, 200, 300)}, 50)
 
@@ -186,7 +188,7 @@ def test_what_logind_says(
     value: str | None,
 ) -> None:
     monkeypatch.setattr(check_logind, "run_systemd", lambda *_: said)
-    monkeypatch.setattr(check_logind, "read_owner", lambda _: Files(None))
+    monkeypatch.setattr(check_logind, "read_owner", lambda _: Files(None, vendor=DEBIAN))
     finding = check_logind.check_logind(False, runs)
     assert (finding.status, finding.observation.value) == (status, value)
     assert finding.outlook.after_boot == FAIL

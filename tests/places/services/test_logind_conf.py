@@ -9,12 +9,15 @@ from mlhost_limits.services.logind_conf import predict_remove_ipc
 from mlhost_limits.systemd.model import Files
 from mlhost_limits.systemd.unit_file import Source
 
+from tests.worlds.distributions import DEBIAN
+
 CONF, CONF_D = "/etc/systemd/logind.conf", "/etc/systemd/logind.conf.d"
 
 
 def files(main: str = "", **dropins: str) -> Files:
     sources = [Source(f"{CONF_D}/{name}.conf", text) for name, text in dropins.items()]
-    return Files(None, (), Source(CONF, main) if main else None, tuple(sources))
+    conf = Source(CONF, main) if main else None
+    return Files(None, (), conf, tuple(sources), vendor=DEBIAN)
 
 
 NO, YES = "[Login]\nRemoveIPC=no\n", "[Login]\nRemoveIPC=yes\n"

@@ -13,6 +13,8 @@ from mlhost_limits.services.tasks_causes import (
 from mlhost_limits.systemd.model import Files
 from mlhost_limits.systemd.unit_file import Source
 
+from tests.worlds.distributions import DEBIAN
+
 ALL = 10000
 D = "/etc/systemd/system/x.service.d"
 SHARE = Source("/usr/lib/systemd/system/user-.slice.d/10-defaults.conf", "[Slice]\nTasksMax=33%\n")
@@ -21,7 +23,9 @@ SHARE = Source("/usr/lib/systemd/system/user-.slice.d/10-defaults.conf", "[Slice
 def service(*dropins: Source, manager: str = "", seen: int | None = None) -> TasksLevel:
     main = Source("/usr/lib/systemd/system/x.service", "[Service]\nExecStart=/bin/x\n")
     conf = Source("/etc/systemd/system.conf", manager) if manager else None
-    return TasksLevel("x.service", Files(main, dropins, conf), seen, "/sys/x/pids.max")
+    return TasksLevel(
+        "x.service", Files(main, dropins, conf, vendor=DEBIAN), seen, "/sys/x/pids.max"
+    )
 
 
 def stated(value: str, folder: str = D) -> Source:

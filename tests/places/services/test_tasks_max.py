@@ -15,6 +15,8 @@ from mlhost_limits.services.tasks_max import (
 from mlhost_limits.systemd.model import Files
 from mlhost_limits.systemd.unit_file import Source
 
+from tests.worlds.distributions import DEBIAN
+
 ALL = 20000
 
 
@@ -51,6 +53,7 @@ def files(main: str = "", *dropins: str, manager: str = "", conf_d: str = "") ->
         tuple(Source(f"/etc/x.d/{number}.conf", text) for number, text in enumerate(dropins)),
         Source("/etc/systemd/system.conf", manager) if manager else None,
         (Source("/etc/systemd/system.conf.d/a.conf", conf_d),) if conf_d else (),
+        vendor=DEBIAN,
     )
 
 
@@ -71,7 +74,7 @@ def files(main: str = "", *dropins: str, manager: str = "", conf_d: str = "") ->
         ("service", files(manager="[Manager]\nDefaultTasksMax=9\n[broken", conf_d="[Manager]\nDefaultTasksMax=10"), 9),
         ("service", files("[Service]\nTasksMax=7\n[broken", "[Service]\nTasksMax=8"), 8),
         ("timer", files("[Service]\nTasksMax=7"), 3000),
-        ("service", Files(None), 3000),
+        ("service", Files(None, vendor=DEBIAN), 3000),
     ],
 )  # fmt: skip
 def test_what_a_unit_gets(kind: str, known: Files, number: int) -> None:
