@@ -14,7 +14,7 @@ RESTART = "systemctl reset-failed docker; systemctl restart docker"
 
 OF_SESSIONS = {
     "a new user": "useradd -m bob",
-    "limits of another user": write(f"{LIMITS}/95-bob.conf", "bob - nofile 1024"),
+    "limits of a user that is not here": write(f"{LIMITS}/95-zed.conf", "zed - nofile 1024"),
     "limits of a group without alice": "groupadd oracle; "
     + write(f"{LIMITS}/96-oracle.conf", "@oracle hard nofile 4096", "@oracle - memlock 64"),
     "limits of user ids that nobody has": write(f"{LIMITS}/97-ids.conf", "5000:5999 - nofile 10"),
@@ -28,10 +28,11 @@ OF_SESSIONS = {
     "a backup with other limits": write(f"{OURS}.bak", "* - nofile 100"),
     "an editor's copy": write(f"{LIMITS}/90-mlhost.conf~", "* - nofile 100"),
     "what dpkg leaves": write(f"{LIMITS}/90-mlhost.conf.dpkg-old", "* - nofile 100"),
-    "a limit of processes for the logins of one user": append(f"{LIMITS}/95-bob.conf", "bob - maxlogins 4"),
+    "a limit of processes for the logins of one user": append(f"{LIMITS}/95-zed.conf", "zed - maxlogins 4"),
     "an empty file in limits.d": f": > {LIMITS}/50-empty.conf",
     "a note in limits.d": write(f"{LIMITS}/README", "Put files here."),
-    "an unreadable line of another user": append(f"{LIMITS}/95-bob.conf", 'bob soft nofile "10"'),
+    "an unreadable line of another user": append(f"{LIMITS}/95-zed.conf", 'bob soft nofile "10"'),
+    "limits of another user that are right": write(f"{LIMITS}/95-bob.conf", "bob soft nofile 131072"),
     "a folder in limits.d": f"mkdir {LIMITS}/old.d",
     "core files": append("/etc/security/limits.conf", "* soft core 0", "root hard core 100000"),
 }  # fmt: skip
@@ -54,6 +55,13 @@ OF_LOGINS = {
     "an ulimit that only reads": write("/etc/profile.d/show.sh", "ulimit -n > /dev/null"),
     "a shell that raises its soft limit": append("/home/alice/.bashrc", "ulimit -Sn 131072"),
     "an ulimit in a comment": append("/home/alice/.profile", "# ulimit -n 1024"),
+    "a program of pam_exec that sets no limit": write("/usr/local/bin/tell", "#!/bin/sh", "logger $PAM_USER")
+    + "; chmod 755 /usr/local/bin/tell; "
+    + append("/etc/pam.d/sshd", "session optional pam_exec.so /usr/local/bin/tell"),
+    "a command for those of sftp": write(
+        "/etc/ssh/sshd_config.d/40-sftp.conf", "Match Group sftp", "  ForceCommand internal-sftp"
+    ),
+    "another setting of sudo": write("/etc/sudoers.d/lecture", "Defaults lecture=never, rlimit_core=default"),
     "a variable for all": append("/etc/environment", "OMP_NUM_THREADS=8"),
 }  # fmt: skip
 

@@ -153,11 +153,20 @@ def read_use_pam(pid: int, proc: str = "/proc") -> Declaration:
     option = re.search(r"-o ?['\"]?usepam[ =]+([a-z]+)", command, re.IGNORECASE)
     if option:
         return Declaration(f"command line of pid {pid}", 0, option[0], option[1].lower())
-    chosen = re.search(r" -f ?(/\S+)", command)
-    path = chosen[1] if chosen else MAIN_FILE
+    path = _choose_sshd_file(command)
     return find_use_pam(read_sshd_files(path), path) or Declaration(
         path, 0, "UsePAM is not set", "no"
     )
+
+
+def find_sshd_file(pid: int, proc: str = "/proc") -> str:
+    """Return the file that a running sshd reads; 0 stands for one that does not run."""
+    return _choose_sshd_file(_read_command(pid, proc) if pid else "")
+
+
+def _choose_sshd_file(command: str) -> str:
+    chosen = re.search(r" -f ?(/\S+)", command)
+    return chosen[1] if chosen else MAIN_FILE
 
 
 def _read_command(pid: int, proc: str) -> str:

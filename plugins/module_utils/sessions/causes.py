@@ -18,6 +18,7 @@ from ..core.reader import Limit
 from ..core.remedy import Remedy, append_line, comment_out, replace_line
 from ..core.rlimit import ITEMS, UNLIMITED, Rlimit, format_pair, format_quantity
 from ..core.user import User
+from ..kernel.raises import raise_now
 from .limits_conf import LimitsLine, format_limits, parse_limits_conf, parse_value
 from .model import Start, find_baseline, find_wanted, is_taken, predict_limits
 from .pam_limits import Dialect, Resolution, rank_domain, resolve_limits
@@ -56,6 +57,7 @@ class SessionFacts(NamedTuple):
 
     ``lines`` are those that pam_limits reads, in its order. ``hindrances`` say why it does not
     run, or reads something else. ``unread`` are entries of files that it passes over.
+    ``nr_open_at_boot`` is fs.nr_open as a boot will have it, 0 where that is not known.
     """
 
     user: User
@@ -64,6 +66,7 @@ class SessionFacts(NamedTuple):
     start: Start
     hindrances: tuple[Hindrance, ...] = ()
     unread: tuple[Unread, ...] = ()
+    nr_open_at_boot: int = 0
 
     @property
     def resolution(self) -> Resolution:
@@ -139,9 +142,11 @@ def _blame_nr_open(
         return Cause(code, text, comment_out(line, _RELOGIN), line), _without(line, facts)
     if asked.hard > _LARGEST_NR_OPEN:
         return _restate(code, text, wanted, line, facts)
-    command = ("sysctl", "-w", f"fs.nr_open={asked.hard}")
-    file = append_line("/etc/sysctl.d/95-site.conf", f"fs.nr_open = {asked.hard}")
-    remedy = Remedy("raise fs.nr_open, now and at boot", (command, *file.commands), _RELOGIN)
+    commands: tuple[tuple[str, ...], ...] = (raise_now("fs.nr_open", asked.hard),)
+    if facts.nr_open_at_boot < asked.hard:
+        file = append_line("/etc/sysctl.d/95-site.conf", f"fs.nr_open = {asked.hard}")
+        commands += file.commands
+    remedy = Remedy("raise fs.nr_open, now and at boot", commands, _RELOGIN)
     raised = facts.start._replace(nr_open=asked.hard)
     return Cause(code, text, remedy, line), facts._replace(start=raised)
 

@@ -21,8 +21,12 @@ from ..core.quote import one_line
 from ..core.remedy import Remedy
 from ..host.users import find_connecting_user, find_member, read_user
 from ..kernel.host_read import KernelRead
+from .doubts import doubt_findings
+from .doubts_read import find_doubts
+from .host_read import SessionsRead
 from .measure import SessionResult, measure_sessions, pick_users
 from .rules import covers_everyone, find_limits, named_groups, named_users
+from .samples_read import choose_different
 from .shell_limits_measure import ShellResult, measure_shells
 
 TYPE_CHECKING = False
@@ -87,6 +91,7 @@ def _judge_silence(place: str, reason: str, owner: str, is_named: bool) -> Findi
 
 _GOOD = Outlook(PASS, "", PASS)
 _MOST_SAMPLES = 5
+_MOST_OTHERS = 10
 
 
 def check_sessions(
@@ -101,12 +106,11 @@ def check_sessions(
     :param users: By default those who stand for all that the rules mean.
     :param probe: ``quiet``, ``full`` or ``predict``; the last opens none.
     """
-    named, sample = {*named_users(rules), *(users or ())}, ""
-    if users is None:
-        users = _choose_users(rules)
-        sample = users[-1] if users and covers_everyone(rules) else ""
-    wanted = [(service, user) for user in users for service in services]
-    if not users:
+    named = {*named_users(rules), *(users or ())}
+    chosen = _choose_users(rules) if users is None else users
+    sample = chosen[-1] if users is None and chosen and covers_everyone(rules) else ""
+    wanted = [(service, user) for user in chosen for service in services]
+    if not chosen:
         reason = "no user of this host can stand for those that the policy means"
         yield from _unknown_sessions("session:*", rules, reason)
     if probe == "predict":
@@ -114,10 +118,20 @@ def check_sessions(
             reason = "no session was opened (probe: predict)"
             yield from _unknown_sessions(f"session:{user}@{service}", rules, reason)
         return
+    if users is None and chosen:
+        others, reasons = _find_others(rules, chosen, look)
+        wanted += [(service, user) for service in services[:1] for user in others]
+        for reason in reasons:
+            yield from _unknown_sessions("session:*", rules, reason)
     results = measure_sessions(wanted, probe)
     results += _look_further(results, sample, services, probe)
     seen, unseen = _look(rules, results, named)
     yield from unseen
+    yield from _explain([(one[0], _doubt(one, probe, look), one[2]) for one in seen], look)
+
+
+def _explain(seen: Sequence[Seen], look: Look) -> Iterator[Finding]:
+    """Yield the findings of sessions with what comes next, and with causes where one is short."""
     passed = all(finding.status == PASS for one in seen for finding in one[1])
     if passed and look.at(KernelRead).nr_open_at_boot == look.at(KernelRead).nr_open:
         # The files give the same after a boot, so there is nothing to explain.
@@ -127,6 +141,22 @@ def check_sessions(
         from .diagnose import explain_sessions  # Long, and seldom needed.
 
         yield from explain_sessions(seen, look)
+
+
+def _find_others(
+    rules: tuple[SessionRule, ...], users: Sequence[str], look: Look
+) -> tuple[Sequence[str], list[str]]:
+    """Return users to whom limits files state something else, and of whom nothing is found out."""
+    try:
+        found = choose_different(rules, users, look.at(SessionsRead))
+    except (OSError, ValueError) as exc:
+        return (), [f"whether limits files treat other users apart is unknown: {exc}"]
+    reasons, left = [], len(found.short) - _MOST_OTHERS
+    if left > 0:
+        reasons.append(f"lines of limits files state less for {left} more kinds of users")
+    if found.left_out:
+        reasons.append(f"{found.left_out} more users that limits files name were not looked up")
+    return (*found.short, *found.enough)[:_MOST_OTHERS], reasons
 
 
 def _look_further(
@@ -167,6 +197,22 @@ def _look(
         findings = judge_measured(place, wanted, result, shell, is_named)
         seen.append((result, findings, shell))
     return seen, unseen
+
+
+def _doubt(seen: Seen, probe: str, look: Look) -> Sequence[Finding]:
+    """Return the findings of a session; none passes that something else may still change."""
+    result, findings, _shell = seen
+    user = read_user(result.user)
+    if user is None or all(finding.status != PASS for finding in findings):
+        return findings
+    try:
+        doubts = find_doubts(result.service, user, look.at(SessionsRead), probe)
+    except (OSError, ValueError) as exc:
+        return [
+            judge(one.requirement, Observation(None, "", str(exc))) if one.status == PASS else one
+            for one in findings
+        ]
+    return doubt_findings(findings, doubts)
 
 
 def judge_measured(

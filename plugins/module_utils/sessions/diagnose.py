@@ -131,7 +131,8 @@ def gather_session(result: SessionResult, look: Look) -> SessionFacts | None:
     )
     unread = look.at(SessionsRead).unread_lines
     lines = look.at(SessionsRead).lines_of(user)
-    return SessionFacts(user, look.at(SessionsRead).dialect, lines, start, hindrances, unread)
+    dialect, at_boot = look.at(SessionsRead).dialect, look.at(KernelRead).nr_open_at_boot
+    return SessionFacts(user, dialect, lines, start, hindrances, unread, at_boot)
 
 
 def _find_hindrances(service: str, look: Look) -> Iterator[Hindrance]:

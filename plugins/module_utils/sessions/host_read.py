@@ -9,7 +9,7 @@ from functools import cached_property
 from ..core.declaration import Declaration
 from ..core.user import User
 from ..host.files import list_folder, read_os_release, read_text
-from .base_read import find_login_daemon, read_use_pam
+from .base_read import find_login_daemon, find_sshd_file, read_sshd_files, read_use_pam
 from .libpam_measure import find_missing_modules
 from .limits_conf import LimitsLine
 from .limits_read import read_limits_files
@@ -17,6 +17,8 @@ from .pam_limits import LIMITS_D, Dialect, find_dialect, order_files, read_lines
 from .pam_read import read_pam_files
 from .pam_stack import find_pam_limits, flatten, read_limits_options
 from .rivals import keep_rivals
+from .sudoers import SudoSetting, find_sudo_settings
+from .sudoers_read import read_sudoers
 from .unread import Unread, find_unread
 
 
@@ -87,6 +89,17 @@ class SessionsRead:
         folders = ("/etc/systemd/system", "/usr/lib/systemd/system", "/lib/systemd/system")
         debian = any(os.path.exists(f"{folder}/ssh.service") for folder in folders)
         return "ssh.service" if debian else "sshd.service"
+
+    @cached_property
+    def sshd_config(self) -> tuple[str, dict[str, str]]:
+        """Return the file that sshd reads, and the texts of it and of all that it includes."""
+        path = find_sshd_file(find_login_daemon("sshd") or 0)
+        return path, read_sshd_files(path)
+
+    @cached_property
+    def sudo_settings(self) -> list[SudoSetting]:
+        """Return what sudo does to the limits of its sessions."""
+        return find_sudo_settings(read_sudoers())
 
     @cached_property
     def use_pam(self) -> Declaration:

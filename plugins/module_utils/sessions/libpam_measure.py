@@ -74,10 +74,10 @@ class PamOutcome(NamedTuple):
 
 def find_missing_modules(names: Iterable[str]) -> set[str]:
     """Return the modules of pam.d lines that are not installed; none where that is not known."""
-    return {name for name in names if _find_module_folder() and not _locate(name)}
+    return {name for name in names if _find_module_folder() and not find_module(name)}
 
 
-def _locate(name: str) -> str | None:
+def find_module(name: str) -> str | None:
     """Return the path of a module. Debian's libpam looks into /lib/security as well."""
     folders = (_find_module_folder() or "", _FALLBACK)
     paths = (os.path.join(folder, name) for folder in folders)
@@ -88,7 +88,7 @@ def load_modules(names: Iterable[str]) -> None:
     """Load PAM modules into this process, so that its children find them loaded and linked."""
     for name in names:
         try:
-            ctypes.CDLL(_locate(name) or name)
+            ctypes.CDLL(find_module(name) or name)
         except OSError:
             continue  # What cannot be loaded is libpam's to report.
 

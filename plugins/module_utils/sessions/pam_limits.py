@@ -85,6 +85,8 @@ def find_dialect(os_release: Mapping[str, str]) -> Dialect:
         return _debian(version <= 11, version <= 12)
     if "rhel" in family and version >= 10:
         return Dialect()
+    if "rhel" in family and version == 8:
+        return Dialect(1023, unknown=("rttime", "chroot", "nonewprivs"), needs_files=True)
     return Dialect(1023, needs_files="rhel" in family)
 
 

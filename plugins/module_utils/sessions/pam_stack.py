@@ -13,6 +13,8 @@ from functools import lru_cache
 from itertools import islice
 from typing import NamedTuple
 
+from ..core.declaration import Declaration
+
 DIRECTORIES = ("/etc/pam.d", "/usr/lib/pam.d", "/usr/etc/pam.d")
 """Where libpam looks a service up, first match wins (the last one on SUSE only)."""
 
@@ -270,9 +272,28 @@ def _include(line: PamLine, files: Mapping[str, str], trail: tuple[str, ...]) ->
         yield from _expand(target, line.kind, files, trail, deeper, asked=True)
 
 
+def declare_call(line: PamLine) -> Declaration:
+    """Return a line as what it says and where."""
+    words = [line.kind, line.control, line.module, *line.args]
+    return Declaration(line.path, line.line, " ".join(words), line.module)
+
+
 def find_pam_limits(lines: Sequence[PamLine]) -> list[PamLine]:
     """Return the calls of pam_limits, in order."""
     return [line for line in lines if line.name == "pam_limits" and line.control != "substack"]
+
+
+def find_unknown_modules(lines: Sequence[PamLine]) -> list[PamLine]:
+    """Return the calls of modules that a quiet session does not run and that nobody knows."""
+    called = [line for line in lines if line.module and line.control != "substack"]
+    return [line for line in called if not (line.name in NO_LIMITS or _runs(line))]
+
+
+def _runs(line: PamLine, besides: Collection[str] = ()) -> bool:
+    """Tell whether a quiet session runs a module."""
+    name = line.name
+    looks_up = line.kind == "account" and name in RUN_FOR_ACCOUNT
+    return looks_up or name in RUN_QUIETLY or name in besides
 
 
 def read_limits_options(line: PamLine) -> LimitsOptions:
@@ -310,9 +331,7 @@ def quiet_stack(
             open_files.append(f"{path}-{line.kind}-{len(texts)}")
             texts[open_files[-1]] = []
             line = line._replace(module=open_files[-1])
-        elif line.name in (*RUN_QUIETLY, *besides) or (
-            line.kind == "account" and line.name in RUN_FOR_ACCOUNT
-        ):
+        elif _runs(line, besides):
             run.append(line.module)
         elif line.module and line.module not in missing:
             skipped += [line.module] if line.name not in NO_LIMITS else []

@@ -77,8 +77,10 @@ class Sessions(Place["tuple[SessionRule, ...]"]):
     def codes(self) -> Codes:
         from .causes import CODES
         from .connection_causes import CODES as CONNECTION
+        from .doubts import CODES as DOUBTS
         from .reach import CODES as REACH
         from .shell_causes import CODES as SHELL
 
         place = self.names[0]
-        return ((place, CODES), (place, REACH), (place, SHELL), ("connection", CONNECTION))
+        own = (CODES, REACH, SHELL, DOUBTS)
+        return (*((place, codes) for codes in own), ("connection", CONNECTION))

@@ -15,7 +15,14 @@ from ..core.line_edit import edit_line, find_row, refuse
 from ..core.remedy import Remedy, append_line, prepend_line, replace_line
 from .limits_conf import LimitsLine, parse_limits_conf
 from .pam_limits import LIMITS_CONF, Dialect
-from .pam_stack import PamLine, find_pam_limits, find_service_file, flatten, read_limits_options
+from .pam_stack import (
+    PamLine,
+    declare_call,
+    find_pam_limits,
+    find_service_file,
+    flatten,
+    read_limits_options,
+)
 
 CODES = {
     "sshd-without-pam": "sshd does not use PAM, so no limits file counts for its sessions",
@@ -89,11 +96,6 @@ def find_hindrances(
         yield Hindrance(_blame_conf(last, conf, files), tuple(read))
 
 
-def _declare(line: PamLine) -> Declaration:
-    words = [line.kind, line.control, line.module, *line.args]
-    return Declaration(line.path, line.line, " ".join(words), line.module)
-
-
 def _blame_absence(service: str, files: Mapping[str, str]) -> Cause:
     path = find_service_file(service, files)
     if path is None:
@@ -139,7 +141,7 @@ def _measure_jump(index: int, line: PamLine, end: int) -> int:
 
 
 def _blame_skipper(skipper: PamLine, call: PamLine, files: Mapping[str, str]) -> Cause:
-    at = _declare(skipper)
+    at = declare_call(skipper)
     text = f"{cite(at)} ends the stack or jumps before {call.place} calls pam_limits"
     commands = edit_line(find_row(at, files[at.path]), f"i\\{_CALL}")
     remedy = Remedy("call pam_limits before that line", commands, _RELOGIN)
@@ -147,7 +149,7 @@ def _blame_skipper(skipper: PamLine, call: PamLine, files: Mapping[str, str]) ->
 
 
 def _blame_failure(call: PamLine, conf: str | None, files: Mapping[str, str]) -> Cause:
-    at = _declare(call)
+    at = declare_call(call)
     reason = f"{conf} is missing" if conf else f"{call.module} is missing"
     mild = call.silent or call.control.lower() in ("optional", "sufficient")
     effect = "the stack goes on without it" if mild else "no session opens"
@@ -157,7 +159,7 @@ def _blame_failure(call: PamLine, conf: str | None, files: Mapping[str, str]) ->
 
 
 def _blame_conf(call: PamLine, conf: str, files: Mapping[str, str]) -> Cause:
-    at = _declare(call)
+    at = declare_call(call)
     text = f"{cite(at)} reads {conf} and neither {LIMITS_CONF} nor limits.d"
     commands = edit_line(find_row(at, files[at.path]), "s/[ \\t]conf=[^ \\t]*//g")
     remedy = Remedy(f"take {shlex.quote('conf=' + conf)} out of that line", commands, _RELOGIN)

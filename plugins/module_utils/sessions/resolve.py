@@ -14,7 +14,14 @@ from ..host.files import read_os_release, under
 from ..kernel.resolve import find_highest_nr_open
 from .limits_read import find_hanging_limits_files, read_limits_files
 from .model import predict_limits, start_with
-from .pam_limits import LIMITS_CONF, find_dialect, find_obstacle, read_lines, resolve_limits
+from .pam_limits import (
+    LIMITS_CONF,
+    Resolution,
+    find_dialect,
+    find_obstacle,
+    read_lines,
+    resolve_limits,
+)
 from .pam_settings import resolve_settings
 from .pam_stack import find_pam_limits, flatten, read_limits_options
 from .tree_read import read_tree_pam_files, read_tree_user
@@ -48,7 +55,7 @@ def _resolve_user(root: str, name: str, service: str | None) -> Iterator[dict[st
         line = resolution.stopped_by
         yield {"place": place, "reason": f'{line.place} "{line.text.strip()}" cancels every limit'}
     nr_open = find_highest_nr_open(root)
-    asked = resolve_limits(read, user, dialect, nr_open)
+    asked = _fill_nr_open(resolution, nr_open) if dialect.reads_nr_open else resolution
     starts = [start_with(limit, nr_open, dialect.resets) for limit in list_extremes()]
     given = [predict_limits(asked, start) for start in starts]
     for (item, kind), bound in resolution.bounds.items():
@@ -61,6 +68,17 @@ def _resolve_user(root: str, name: str, service: str | None) -> Iterator[dict[st
         yield entry
     for item, bound in resolve_settings(read, user, dialect).items():
         yield describe(place, item, "value", bound, "")
+
+
+def _fill_nr_open(resolution: Resolution, nr_open: int) -> Resolution:
+    """Return what pam_limits asks for where an unlimited nofile is fs.nr_open to it."""
+    bounds = {
+        key: bound._replace(winner=bound.winner._replace(value=nr_open))
+        if key[0] == "nofile" and bound.winner.value == UNLIMITED
+        else bound
+        for key, bound in resolution.bounds.items()
+    }
+    return Resolution(bounds, resolution.stopped_by)
 
 
 def _find_effect(item: str, stated: int | str, values: set[int], nr_open: int) -> Effect | None:

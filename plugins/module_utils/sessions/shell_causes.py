@@ -30,13 +30,17 @@ def find_shell_causes(
 
     :param user: Whose shell it is; in the home of that user remedies run as that user.
     """
-    about = [line for line in lines if line.item == wanted.item]
+    about = [line for line in lines if line.item in ("", wanted.item)]
     # Soft follows where hard goes down, so that a line about the other bound may be at fault.
     exact = [line for line in about if line.at.value == observed and wanted.bound in line.bounds]
     return [_blame(line, user, home) for line in exact or about]
 
 
 def _blame(line: ShellLine, user: str, home: str) -> Cause:
+    if not line.at.line:
+        text = f"{line.at.path}, the login shell of {user}, sets it after PAM"
+        remedy = Remedy(f"let it set no limit, or give {user} another shell with chsh")
+        return Cause("shell-lowers", text, remedy, line.at)
     text = f"{cite(line.at)} sets it when the shell starts, after PAM"
     # A colon stands for the command, which may be all that a branch holds.
     inside = home.startswith("/") and line.at.path.startswith(f"{home.rstrip('/')}/")

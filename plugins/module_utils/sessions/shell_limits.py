@@ -52,9 +52,18 @@ _WORDS = {
     "maxnice": "nice",
     "maxrtprio": "rtprio",
 }
-_CALL = re.compile(r"(?:^|[\s;&|({])(ulimit|limit)\s+([^;&|)}#]+)")
+_CALL = re.compile(r"(?:^|[\s;&|({])(ulimit|limit|prlimit)\s+([^;&|)}#]+)")
+_HINT = re.compile(r"\b(?:u|pr)limit\b|setrlimit|softlimit|RLIMIT_")
+"""What sets a limit in a way that is not read here: by an alias, by eval, in another language."""
+
+_TELLS = re.compile(r"\s*(?:echo|printf)\s[^|`$]*$")
+
+BOTH = ("soft", "hard")
+KNOWN_SHELLS = ("sh", "bash", "dash", "ash", "rbash", "zsh", "ksh", "ksh93", "mksh", "csh", "tcsh")
+"""Shells that the system brings, whose startup files are known."""
 _SOURCE = re.compile(r"(?:^|[\s;&|({])(?:\.|source)\s+[\"']?([$~/][^\s;&|\"')}]*)")
 _WHOLE = re.compile("[0-9]{1,40}")
+_OPTION = re.compile(r"(?:--([a-z]+)=|-([a-zA-Z])=?)([^-=].*)")
 _COMMENT = re.compile(r"(?:^|\s)#.*")
 _BOURNE = {
     LOGIN: (
@@ -82,7 +91,7 @@ OF_ROOT = tuple(
 
 
 class ShellLine(NamedTuple):
-    """One statement of a startup file that sets a limit."""
+    """One statement of a startup file that sets a limit; ``item`` is empty where it may be any."""
 
     item: str
     bounds: tuple[str, ...]
@@ -109,18 +118,24 @@ def find_sourced(text: str, home: str) -> list[str]:
     return found
 
 
-def find_shell_limits(text: str, path: str) -> Iterator[ShellLine]:
-    """Yield every statement that sets a limit; one that only shows it is none."""
+def find_shell_limits(text: str, path: str, hints: bool = False) -> Iterator[ShellLine]:
+    """Yield every statement that sets a limit; one that only shows it is none.
+
+    :param hints: Yield lines, too, that may set one in a way that is not read here.
+    """
     for number, line in enumerate(text.split("\n"), 1):
-        for command, arguments in _CALL.findall(_COMMENT.sub("", line)):
-            read = _read_ulimit if command == "ulimit" else _read_limit
-            for item, bounds, value in read(arguments.split()):
+        content = _COMMENT.sub("", line)
+        calls = _CALL.findall(content)
+        for command, arguments in calls:
+            for item, bounds, value in _READERS[command](arguments.split()):
                 yield ShellLine(item, bounds, Declaration(path, number, line, value))
+        if hints and not calls and _HINT.search(content) and not _TELLS.match(content):
+            yield ShellLine("", BOTH, Declaration(path, number, line, ""))
 
 
 def _read_ulimit(words: list[str]) -> Iterator[tuple[str, tuple[str, ...], int | str]]:
     """Read the arguments of ulimit: a flag names the item, and the word after it the value."""
-    bounds: tuple[str, ...] = ("soft", "hard")
+    bounds: tuple[str, ...] = BOTH
     item = "fsize"
     for word in words:
         if ">" in word:
@@ -146,6 +161,27 @@ def _read_limit(words: list[str]) -> Iterator[tuple[str, tuple[str, ...], int | 
         yield item, ("hard",) if hard else ("soft",), _read_value(item, names[1])
 
 
+def _read_prlimit(words: list[str]) -> Iterator[tuple[str, tuple[str, ...], int | str]]:
+    """Read the arguments of prlimit(1): ``--nofile=SOFT:HARD``, ``-n=LIMIT``, one side empty."""
+    for word in words:
+        match = _OPTION.fullmatch(word)
+        item = match and (match[1] if match[1] in ITEMS else _FLAGS.get(match[2] or ""))
+        if not match or not item:
+            continue
+        soft, colon, hard = match[3].partition(":")
+        sides = ((("soft",), soft), (("hard",), hard)) if colon else ((BOTH, soft),)
+        for bounds, value in sides:
+            if value:
+                yield item, bounds, _read_plain(value.strip("\"'"))
+
+
+def _read_plain(word: str) -> int | str:
+    """Return a value that is in the kernel's unit already, or the text where it is no number."""
+    if word in ("unlimited", "-1"):
+        return UNLIMITED
+    return int(word) if _WHOLE.fullmatch(word) else word
+
+
 def _read_value(item: str, word: str) -> int | str:
     """Return a value in the kernel's unit, or the text where it is no number."""
     word = word.strip("\"'")
@@ -153,3 +189,6 @@ def _read_value(item: str, word: str) -> int | str:
         return UNLIMITED
     plain = item in ("cpu", "msgqueue", "nice", "rtprio", "rttime")
     return int(word) * (1 if plain else ITEMS[item].scale) if _WHOLE.fullmatch(word) else word
+
+
+_READERS = {"ulimit": _read_ulimit, "limit": _read_limit, "prlimit": _read_prlimit}

@@ -19,7 +19,9 @@ from ..host.as_user import Errand, ask_users
 from ..host.door import find_paths
 from ..host.files import read_text
 from .shell_limits import (
+    BOTH,
     INTERACTIVE,
+    KNOWN_SHELLS,
     LOGIN,
     ShellLine,
     find_shell_limits,
@@ -124,9 +126,27 @@ def _look(entry: pwd.struct_passwd, items: tuple[str, ...]) -> dict[str, object]
 
 def _find_shared(shell: str, items: Collection[str]) -> Iterator[ShellLine]:
     """Yield the lines of startup files that all users share, and root wrote."""
+    yield from _find_in_shell(shell, items)
     patterns = [one for one in list_startup_files(shell) if one.startswith("/")]
     paths = [path for pattern in patterns for path in find_paths(pattern)]
     yield from _find_lines(paths, NO_HOME, items, [], _SHARED)
+
+
+def _find_in_shell(shell: str, items: Collection[str]) -> Iterator[ShellLine]:
+    """Yield what a login shell states that is none of those whose files are known.
+
+    It may be a script around another one, or a program that sets limits of its own accord.
+    """
+    folder, _slash, name = shell.rpartition("/")
+    if name in KNOWN_SHELLS and folder in ("/bin", "/usr/bin"):
+        return
+    try:
+        text = read_text(shell) or ""
+    except OSError:
+        text = ""
+    stated = list(find_shell_limits(text, shell, hints=True)) if text.startswith("#!") else []
+    found = [one for one in stated if one.item in ("", *items)]
+    yield from found or [ShellLine("", BOTH, Declaration(shell, 0, "a login shell", ""))]
 
 
 def _find_lines(
@@ -156,7 +176,8 @@ def _find_lines(
             # A shell cannot read it either, unless it is only larger than a startup file is.
             odd += [] if exc.errno else [str(exc)]
             continue
-        yield from (line for line in find_shell_limits(text, path) if line.item in items)
+        stated = find_shell_limits(text, path, hints=True)
+        yield from (line for line in stated if line.item in ("", *items))
         if depth < _DEEPEST:
             waiting += [(name, depth + 1) for name in find_sourced(text, home)]
 

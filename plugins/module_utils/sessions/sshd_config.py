@@ -7,28 +7,30 @@ Format: sshd_config(5); ``process_server_config_line_depth()`` in OpenSSH's ``se
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from itertools import count
 
 from ..core.declaration import Declaration
+from ..core.user import User
 from ..kernel.glob_pattern import is_pattern, matches_path
 
 MAIN_FILE = "/etc/ssh/sshd_config"
 
 _KEYWORD = re.compile(r'[ \t\f]*("?)([A-Za-z0-9]+)\1[ \t\f]*=?[ \t\f]*(.*)')
+_NO_COMMANDS = ("none", "internal-sftp")
 _MOST_LINES = 500_000
 """Lines that are read by way of includes, of which each may be read many times."""
 _WORD = re.compile(r"""#.*|(?:"[^"]*"|'[^']*'|[^ \t\f"'])+""")
 
 
 def find_includes(text: str, path: str = MAIN_FILE) -> list[str]:
-    """Return the absolute glob patterns that one file includes outside Match blocks.
+    """Return the absolute glob patterns that one file includes, in Match blocks too.
 
     A relative pattern counts from the main file's directory, whichever file it stands in.
     """
     return [
         pattern
-        for keyword, dummy, words in _read_lines(path, text)
+        for keyword, dummy, words, _match in _read_all(path, text)
         if keyword == "include"
         for pattern in words
     ]
@@ -61,6 +63,58 @@ def _find_all(
             yield line._replace(value=_parse_flag(line, words))
 
 
+def find_forced_command(files: Mapping[str, str], path: str, user: User) -> Declaration | None:
+    """Return the ``ForceCommand`` that a user's connection may meet, with the command for value.
+
+    The first one that is reached counts. Whether a connection comes from an address, or to a
+    port, is not known: a block about those may hold.
+
+    :raises ValueError: As :func:`find_use_pam`.
+    """
+    for line in _find_forced(files, path, user, (), count(1)):
+        return None if str(line.value).lower() in _NO_COMMANDS else line
+    return None
+
+
+def _find_forced(
+    files: Mapping[str, str], path: str, user: User, trail: tuple[str, ...], read: Iterator[int]
+) -> Iterator[Declaration]:
+    if path in trail:
+        raise ValueError(f"{path}: includes itself, by way of {', '.join(trail)}")
+    for keyword, line, words, match in _read_all(path, files.get(path, "")):
+        if next(read, 0) > _MOST_LINES:
+            raise ValueError(f"{line.place}: too much is included to be read")
+        if keyword not in ("include", "forcecommand") or not _may_match(match, user):
+            continue
+        if keyword == "include":
+            for included in _match_files(files, words):
+                yield from _find_forced(files, included, user, (*trail, path), read)
+        else:
+            found = _KEYWORD.fullmatch(line.text.rstrip(" \t\f\r"))
+            yield line._replace(value=found[3].strip() if found else "")
+
+
+def _may_match(words: tuple[str, ...], user: User) -> bool:
+    """Tell whether a Match block may hold for a user, by its criteria User and Group."""
+    for name, patterns in zip(words[::2], words[1::2]):
+        names = {"user": {user.name}, "group": user.groups}.get(name.lower())
+        if name.lower() == "invalid-user" or (names is not None and not _fits(names, patterns)):
+            return False
+    return True
+
+
+def _fits(names: Collection[str], patterns: str) -> bool:
+    """Tell whether a list of patterns takes one of these names; a ``!`` that fits refuses all."""
+    found = False
+    for pattern in patterns.split(","):
+        plain = re.escape(pattern.lstrip("!")).replace("\\*", ".*").replace("\\?", ".")
+        if any(re.fullmatch(plain, name) for name in names):
+            if pattern.startswith("!"):
+                return False
+            found = True
+    return found
+
+
 def _match_files(files: Mapping[str, str], patterns: list[str]) -> Iterator[str]:
     """Expand as glob(3) does: a star stays within its directory and passes over dot files."""
     for pattern in patterns:
@@ -73,22 +127,30 @@ def _match_files(files: Mapping[str, str], patterns: list[str]) -> Iterator[str]
 
 
 def _read_lines(path: str, text: str) -> Iterator[tuple[str, Declaration, list[str]]]:
-    """Yield keyword, statement and arguments of each line that holds for every connection.
+    """Yield keyword, statement and arguments of each line that holds for every connection."""
+    for keyword, line, words, match in _read_all(path, text):
+        if not match:
+            yield keyword, line, words
+
+
+def _read_all(
+    path: str, text: str
+) -> Iterator[tuple[str, Declaration, list[str], tuple[str, ...]]]:
+    """Yield keyword, statement and arguments of each line, and the words of the Match around it.
 
     A Match block reaches to the next one or to the end of its file; ``Match all`` is none.
     """
-    everyone = True
+    around: tuple[str, ...] = ()
     for number, line in enumerate(text.split("\n"), 1):
         match = _KEYWORD.fullmatch(line.rstrip(" \t\f\r"))
         if match is None:
             continue
         keyword, words = match[2].lower(), _split_words(match[3])
         if keyword == "match":
-            everyone = [word.lower() for word in words] == ["all"]
+            around = () if [word.lower() for word in words] == ["all"] else tuple(words)
         elif keyword == "include":
             words = [word if word.startswith("/") else f"/etc/ssh/{word}" for word in words]
-        if everyone:
-            yield keyword, Declaration(path, number, line, ""), words
+        yield keyword, Declaration(path, number, line, ""), words, around
 
 
 def _split_words(text: str) -> list[str]:

@@ -10,6 +10,7 @@ from ..core.cause import Cause, cite
 from ..core.reader import Limit
 from ..core.remedy import Remedy, replace_line
 from ..core.rlimit import Rlimit
+from ..kernel.raises import raise_now
 from .edits import Repair
 from .model import UnitFacts, find_asked, predict_unit, rank_statements
 from .unread import format_limit
@@ -71,13 +72,14 @@ def _format(limit: Rlimit) -> str:
 def _raise_nr_open(code: str, text: str, value: int, facts: UnitFacts) -> Repair:
     """Raise fs.nr_open now and at boot, where the line that lowers it stands if there is one."""
     line, setting = facts.nr_open_line, f"fs.nr_open = {value}"
+    at_boot = int(line.value) if line else 0
     ranked = rank_statements("nofile", facts)
     at = declare(ranked[-1]) if ranked else None
-    commands: tuple[tuple[str, ...], ...] = (("sysctl", "-w", f"fs.nr_open={value}"),)
-    if line and line.path.startswith("/etc/") and int(line.value) < value:
+    commands: tuple[tuple[str, ...], ...] = (raise_now("fs.nr_open", value),)
+    if line and line.path.startswith("/etc/") and at_boot < value:
         at, text = line, f"{text}; {cite(line)} sets that"
         commands += replace_line(line, setting).commands
-    else:
+    elif at_boot < value:
         commands += (("sh", "-c", f"printf '\\n{setting}\\n' >> {_SYSCTL_FILE}"),)
     remedy = Remedy(f"raise fs.nr_open to {value}, now and at boot", commands)
     raised = facts._replace(manager=facts.manager._replace(nr_open=value), nr_open_line=None)

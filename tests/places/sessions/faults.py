@@ -105,6 +105,20 @@ OF_CLASSES = [
     ),
 ]  # fmt: skip
 
+BOB = "useradd --create-home --shell /bin/bash bob"
+OF_OTHERS = [
+    fault._replace(make=f"{BOB}; {fault.make}", shows=("^session:bob@sshd nofile",))
+    for fault in (
+        beats("a line of somebody who was not sampled", EARLY, "bob - nofile 1024", "user"),
+        beats("a group of somebody who was not sampled", f"{FOLDER}/60-bob.conf",
+              "@bob hard nofile 4096", "group|hard"),
+        beats("two fields of somebody who was not sampled", f"{FOLDER}/95-bob.conf", "bob -",
+              "field|ends|takes|every"),
+        beats("a range without who was sampled", f"{FOLDER}/96-ids.conf", "1001: soft nofile 2000",
+              "range|user"),
+    )
+]  # fmt: skip
+
 OF_VALUES = [
     spoilt("a value in quotes", "* soft nofile 65536", '* soft nofile "65536"', "", *ALICE),
     spoilt("a value with a comma", "* soft nofile 65536", "* soft nofile 65,536", "", *ALICE),
@@ -182,6 +196,7 @@ FAULTS = [*OF_CLASSES, *OF_VALUES, *OF_ABSENCES, *OF_MAXIMA]
 
 DASH = "* - memlock unlimited"
 MORE = [
+    *OF_OTHERS,
     Fault(
         "limits: a user's line beats a group's",
         f"{write(f'{FOLDER}/11-team.conf', '@team soft nofile 131072')}; "

@@ -170,7 +170,72 @@ OF_SHELLS = [
 
 FAULTS = [*STACKS, *SSHD, *OF_SHELLS]
 
+GATE = "/usr/local/bin/gate"
+LIMITED = "/usr/local/bin/limited"
+SUDOERS = "/etc/sudoers.d/site"
+FORCED = "/etc/ssh/sshd_config.d/20-site.conf"
+
+
+def script(path: str, *lines: str) -> str:
+    """Return the script that makes a program of these lines."""
+    return f"{write(path, '#!/bin/sh', *lines)}; chmod 0755 {path}"
+
+
+def after_pam(name: str, path: str, line: str, make: str, undo: str, *where: str) -> Fault:
+    """Return what changes limits where nobody looks, and what a person does about it."""
+    return Fault(
+        name, make, (Culprit(path, line),), where or shows("sshd"), touches=(path,), person=undo
+    )
+
+
+AFTER_PAM = [
+    Fault(
+        "shell: prlimit in /etc/profile.d",
+        write("/etc/profile.d/cap.sh", "prlimit --nofile=1024:1024 --pid $$"),
+        (Culprit("/etc/profile.d/cap.sh", "prlimit --nofile=1024:1024 --pid $$"),),
+        (SHELLS,),
+        touches=("/etc/profile.d/cap.sh",),
+    ),
+    after_pam(
+        "shell: eval in /etc/profile.d", "/etc/profile.d/eval.sh", "eval",
+        write("/etc/profile.d/eval.sh", "N=1024", 'eval "ulimit -n $N"'),
+        "rm /etc/profile.d/eval.sh", SHELLS,
+    ),
+    after_pam(
+        "shell: a login shell that is a script", LIMITED, "ulimit",
+        script(LIMITED, "ulimit -n 1024", 'exec /bin/bash "$@"') + f"; usermod -s {LIMITED} alice",
+        "usermod -s /bin/bash alice", SHELLS,
+    ),
+    after_pam(
+        "pam: pam_exec runs prlimit (sshd)", stack("sshd"), "pam_exec.so",
+        script(GATE, "prlimit --nofile=512:512 --pid $PPID")
+        + f"; {append(stack('sshd'), f'session optional pam_exec.so {GATE}')}",
+        "sed -i /pam_exec/d /etc/pam.d/sshd",
+    ),
+    after_pam(
+        "sshd: ForceCommand lowers it", FORCED, "ForceCommand",
+        write(FORCED, "ForceCommand ulimit -n 100; $SHELL") + "; systemctl restart ssh",
+        f"rm {FORCED}; systemctl restart ssh",
+    ),
+    after_pam(
+        "sshd: ForceCommand of a group", FORCED, "ForceCommand",
+        f"{script(GATE, 'ulimit -n 100', 'exec /bin/bash')};"
+        + write(FORCED, "Match Group team", f"  ForceCommand {GATE} -l") + "; systemctl restart ssh",
+        f"rm {FORCED}; systemctl restart ssh",
+    ),
+    after_pam(
+        "sudo: rlimit_nofile in sudoers", SUDOERS, "rlimit_nofile",
+        write(SUDOERS, "# of the vendor", 'Defaults rlimit_nofile="1024,2048"'),
+        f"rm {SUDOERS}", *shows("sudo"),
+    ),
+    after_pam(
+        "sudo: no session of PAM", SUDOERS, "pam_session",
+        write(SUDOERS, "Defaults !pam_session"), f"rm {SUDOERS}", *shows("sudo"),
+    ),
+]  # fmt: skip
+
 MORE = [
+    *AFTER_PAM,
     Fault(
         "pam: its file is gone (cron)",
         f"rm {stack('cron')}",

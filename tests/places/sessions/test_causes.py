@@ -177,8 +177,8 @@ def test_the_remedies_work_to_the_letter(
         if not causes:
             break
         for words in causes[0].remedy.commands:
-            if words[:2] == ("sysctl", "-w"):
-                raised = START._replace(nr_open=int(words[2].partition("=")[2]))
+            if "sysctl -w " in words[-1]:
+                raised = START._replace(nr_open=int(words[-1].rpartition("=")[2]))
             else:
                 run(words, tmp_path)
     pair = predict_session(facts)["nofile"]
@@ -338,3 +338,16 @@ def test_what_process_1_has_may_be_out_of_reach() -> None:
     (cause,) = find_session_causes(wanted, confined)
     assert (cause.code, cause.at) == ("pam-may-not-raise", None)
     assert cause.text.startswith("what process 1 has is above the hard limit")
+
+
+@pytest.mark.parametrize(("at_boot", "commands"), [(0, 2), (65536, 2), (1048576, 1)])
+def test_no_file_lowers_nr_open(at_boot: int, commands: int) -> None:
+    """What was lowered by hand is raised by hand, where the files give enough."""
+    facts = gather({CONF: "* hard nofile 131072\n"}, ALICE)
+    start = facts.start._replace(nr_open=70000)
+    (cause, *_more) = find_session_causes(
+        SOFT, facts._replace(start=start, nr_open_at_boot=at_boot)
+    )
+    assert cause.code == "pam-above-nr-open"
+    assert cause.remedy.commands[0][-1].endswith("-ge 131072 ] || sysctl -w fs.nr_open=131072")
+    assert len(cause.remedy.commands) == commands

@@ -29,6 +29,7 @@ DEBIAN_13 = Dialect(0, False, True, ("rttime",))
 UBUNTU_24 = DEBIAN_12._replace(needs_files=False)
 RED_HAT = Dialect(1023)
 RED_HAT_9 = Dialect(1023, needs_files=True)
+RED_HAT_8 = RED_HAT_9._replace(unknown=("rttime", "chroot", "nonewprivs"))
 ROOT = User("root", 0, 0, frozenset({"root"}), frozenset({0}))
 ALICE = User("alice", 1001, 2001, frozenset({"alice", "ml"}), frozenset({2001, 2002}))
 
@@ -62,7 +63,7 @@ def resolve(
         ({"ID": "linuxmint", "ID_LIKE": "ubuntu debian", "VERSION_ID": "22"}, UBUNTU_24),
         ({"ID": "linuxmint", "ID_LIKE": "ubuntu debian", "VERSION_ID": "21.3"}, DEBIAN_11),
         ({"ID": "rhel", "ID_LIKE": "fedora", "VERSION_ID": "9.4"}, RED_HAT_9),
-        ({"ID": "rocky", "ID_LIKE": "rhel centos fedora", "VERSION_ID": "8.9"}, RED_HAT_9),
+        ({"ID": "rocky", "ID_LIKE": "rhel centos fedora", "VERSION_ID": "8.9"}, RED_HAT_8),
         ({"ID": "rhel", "ID_LIKE": "fedora", "VERSION_ID": "10.0"}, Dialect()),
         ({"ID": "fedora", "VERSION_ID": "8"}, RED_HAT),
         ({}, RED_HAT),

@@ -41,10 +41,19 @@ BOTH = ("soft", "hard")
         ("# ulimit -n 5", []),
         ("echo 'see ulimit'", []),
         ("myulimit -n 5", []),
+        ("prlimit --nofile=1024:2048 --pid $$",
+         [("nofile", ("soft",), 1024), ("nofile", ("hard",), 2048)]),
+        ("prlimit -p $$ -n=512 --memlock=:unlimited",
+         [("nofile", BOTH, 512), ("memlock", ("hard",), UNLIMITED)]),
+        ("prlimit --nofile --pid 1", []),
+        ('eval "ulimit -n 5"', [("", BOTH, "")]),
+        ("alias u=ulimit", [("", BOTH, "")]),
+        ("python3 -c 'import resource; resource.setrlimit(7, (5, 5))'", [("", BOTH, "")]),
+        ("echo `ulimit -Hn`", [("", BOTH, "")]),
     ],
 )  # fmt: skip
 def test_what_sets_a_limit(line: str, found: list[tuple[str, tuple[str, ...], object]]) -> None:
-    read = list(find_shell_limits(f"\n{line}\n", FILE))
+    read = list(find_shell_limits(f"\n{line}\n", FILE, hints=True))
     assert [(one.item, one.bounds, one.at.value) for one in read] == found
     assert all((one.at.place, one.at.text) == (f"{FILE}:2", line) for one in read)
 

@@ -97,7 +97,7 @@ def test_an_include_is_read_where_it_stands(main: str, place: str) -> None:
 def test_the_patterns_to_read_are_absolute() -> None:
     """The reader learns which files belong to the configuration, quotes and all."""
     text = 'Include /etc/ssh/sshd_config.d/*.conf "a b" # c\nMatch user x\nInclude z\n'
-    assert find_includes(text) == ["/etc/ssh/sshd_config.d/*.conf", "/etc/ssh/a b"]
+    assert find_includes(text) == ["/etc/ssh/sshd_config.d/*.conf", "/etc/ssh/a b", "/etc/ssh/z"]
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,14 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""The command that raises a sysctl and never lowers it, whatever was raised before it."""
+
+from __future__ import annotations
+
+
+def raise_now(key: str, value: int) -> tuple[str, ...]:
+    """Return a command that gives a sysctl a value at least.
+
+    Of several findings each may ask for another: whoever runs all that is printed, in whatever
+    order, ends with the highest.
+    """
+    file = "/proc/sys/" + key.replace(".", "/")
+    return ("sh", "-c", f'[ "$(cat {file})" -ge {value} ] || sysctl -w {key}={value}')

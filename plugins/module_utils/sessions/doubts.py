@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""What may change a session's limits besides all that was run: with it a pass is unknown."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from ..core.cause import Cause, cite
+from ..core.declaration import Declaration
+from ..core.finding import PASS, UNKNOWN, Finding
+from ..core.remedy import Remedy
+
+CODES = {
+    "pam-module-not-run": "a module that a check does not run may set limits in the session",
+    "sshd-forces-command": "sshd runs a command in the place of the shell, which may set limits",
+    "sudoers-sets-limit": "sudo sets limits after PAM, or opens no session of PAM",
+}
+
+_FULL = "check with probe: full, which runs it, or call pam_limits and nothing like it"
+
+
+class Doubt(NamedTuple):
+    """A line that may change the limits of a session; ``item`` is empty where it may be any."""
+
+    cause: Cause
+    item: str = ""
+
+
+def doubt_module(at: Declaration) -> Doubt:
+    """Doubt what a PAM module does that a quiet session leaves out."""
+    text = f"{cite(at)} may set limits, and a check does not run it"
+    return Doubt(Cause("pam-module-not-run", text, Remedy(_FULL), at))
+
+
+def doubt_command(at: Declaration) -> Doubt:
+    """Doubt what sshd runs in the place of a user's shell."""
+    text = f"{cite(at)} takes the place of the shell and may set limits; it was not run"
+    remedy = Remedy("let that command set no limit, or log in that way and read `ulimit -a`")
+    return Doubt(Cause("sshd-forces-command", text, remedy, at))
+
+
+def doubt_sudo(at: Declaration, item: str) -> Doubt:
+    """Doubt what sudo makes of a session that PAM has opened, or has not."""
+    does = f"sets {item} after PAM did" if item else "keeps sudo from opening a session of PAM"
+    remedy = Remedy("take that setting out with visudo")
+    return Doubt(Cause("sudoers-sets-limit", f"{cite(at)} {does}", remedy, at), item)
+
+
+def doubt_findings(findings: Iterable[Finding], doubts: Sequence[Doubt]) -> list[Finding]:
+    """Return findings of a session of which none passes that something may still change."""
+    return [_doubt(finding, doubts) for finding in findings]
+
+
+def _doubt(finding: Finding, doubts: Sequence[Doubt]) -> Finding:
+    item = finding.requirement.item
+    causes = tuple(one.cause for one in doubts if one.item in ("", item))
+    if finding.status != PASS or not causes:
+        return finding
+    seen = finding.observation._replace(value=None, reason=causes[0].text)
+    return finding._replace(status=UNKNOWN, observation=seen, causes=causes)

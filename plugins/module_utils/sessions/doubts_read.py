@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Find on a host what may change the limits of sessions besides what was run."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from functools import lru_cache
+
+from ..host.files import read_bytes
+from .doubts import Doubt, doubt_command, doubt_module, doubt_sudo
+from .libpam_measure import find_module
+from .pam_stack import PamLine, declare_call, find_unknown_modules, flatten
+from .sshd_config import find_forced_command
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ..core.user import User
+    from .host_read import SessionsRead
+
+_OF_SYSTEM = ("/bin/", "/sbin/", "/usr/bin/", "/usr/sbin/")
+_DEEPEST = 3  # Programs that start programs that start programs.
+_PATH = re.compile(r"(?<![\w./-])/[\w./+-]+")
+_COMMENT = re.compile(r"(?:^|(?<=\s))#.*", re.MULTILINE)
+_SETS = re.compile("ulimit|rlimit|softlimit|chpst|systemd-run", re.IGNORECASE)
+_CALLS = re.compile(b"setrlimit|prlimit|execv|execl|posix_spawn|popen|dlopen|system\0")
+"""What a PAM module asks the linker for that sets limits, or that runs what may."""
+
+
+def find_doubts(service: str, user: User, files: SessionsRead, mode: str) -> list[Doubt]:
+    """Return what may change the limits of a user's session through a service.
+
+    :param mode: How it was opened: ``quiet`` leaves modules of PAM out, ``full`` none.
+    """
+    found: list[Doubt] = []
+    if mode == "quiet":
+        found += _find_modules(service, files)
+    if service == "sshd":
+        found += _find_commands(user, files)
+    if service.startswith("sudo"):
+        found += [doubt_sudo(one.at, one.item) for one in files.sudo_settings]
+    return found
+
+
+@lru_cache(maxsize=32)  # Of every user it is the same.
+def _find_modules(service: str, files: SessionsRead) -> list[Doubt]:
+    return [
+        doubt_module(declare_call(line))
+        for kind in ("account", "session")
+        for line in find_unknown_modules(flatten(service, kind, files.pam_files))
+        if _may_set(line)
+    ]
+
+
+def _may_set(line: PamLine) -> bool:
+    """Tell whether a module may set limits: what it links to, or the program that it is given."""
+    if line.name == "pam_exec":
+        return may_set_limits(" ".join(line.args))
+    path = find_module(line.module)
+    try:
+        return bool(path) and bool(_CALLS.search(read_bytes(path or "") or b""))
+    except OSError:
+        return True
+
+
+def _find_commands(user: User, files: SessionsRead) -> Iterator[Doubt]:
+    path, texts = files.sshd_config
+    line = find_forced_command(texts, path, user)
+    if line and may_set_limits(str(line.value)):
+        yield doubt_command(line)
+
+
+def may_set_limits(command: str, deep: int = 0) -> bool:
+    """Tell whether a command, or a script that it names, may set limits; also if unreadable."""
+    if _SETS.search(command) or deep > _DEEPEST:
+        return True
+    paths = dict.fromkeys(_PATH.findall(command))
+    return any(_program_may(path, deep) for path in paths if not path.startswith("/dev/"))
+
+
+def _program_may(path: str, deep: int) -> bool:
+    try:
+        content = read_bytes(path) or b""
+    except OSError:
+        return True
+    if content.startswith(b"\x7fELF"):
+        return not path.startswith(_OF_SYSTEM) and b"rlimit" in content
+    if not content.startswith(b"#!"):
+        return False  # Data, or what only the kernel has.
+    first, _end, rest = content.decode("latin-1").partition("\n")
+    return may_set_limits(f"{first[2:]}\n{_COMMENT.sub('', rest)}", deep + 1)

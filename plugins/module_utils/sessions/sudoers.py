@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Find what sudo does to limits of its own accord: ``rlimit_*`` and ``pam_session``.
+
+Format: sudoers(5), "SUDOERS OPTIONS" and "Including other files from within sudoers".
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from ..core.declaration import Declaration
+
+MAIN_FILE = "/etc/sudoers"
+
+_INCLUDE = re.compile(r'\s*[@#](include|includedir)\s+("[^"]+"|(?:\\.|[^\s\\])+)\s*')
+_DEFAULTS = re.compile(r"\s*Defaults([@:!>]\S*)?\s+(.*)", re.DOTALL)
+_SETTING = re.compile(r'(!*)\s*(rlimit_[a-z]+|pam_session)\b\s*(?:=\s*("[^"]*"|[^,\s]+))?')
+_AS_IT_IS = "default"
+
+
+class SudoSetting(NamedTuple):
+    """A line that sets a limit; ``item`` is empty for one that opens no session at all."""
+
+    item: str
+    at: Declaration
+
+
+def find_sudo_includes(text: str) -> list[tuple[str, str]]:
+    """Return the words ``include`` or ``includedir`` of a file, each with the path it names."""
+    found = map(_INCLUDE.fullmatch, text.split("\n"))
+    return [(match[1], match[2].strip('"').replace("\\", "")) for match in found if match]
+
+
+def find_sudo_settings(files: dict[str, str]) -> list[SudoSetting]:
+    """Return what may change the limits of sudo's sessions; the last line for everybody counts.
+
+    :param files: Text by path, in the order in which sudo reads them.
+    """
+    everyone: dict[str, SudoSetting | None] = {}
+    some: list[SudoSetting] = []
+    for path, text in files.items():
+        for scope, key, setting in _read_settings(path, text):
+            if not scope:
+                everyone[key] = setting
+            elif setting:
+                some.append(setting)
+    return [*filter(None, everyone.values()), *some]
+
+
+def _read_settings(path: str, text: str) -> Iterator[tuple[str, str, SudoSetting | None]]:
+    """Yield whom each setting is about, its name, and what it does, nothing for the default."""
+    for number, line in _join_lines(text):
+        match = _DEFAULTS.fullmatch(line)
+        for no, key, value in _SETTING.findall(match[2]) if match else ():
+            item = key.partition("_")[2]
+            at = Declaration(path, number, line.split("\n")[0], value)
+            if key == "pam_session":
+                setting = SudoSetting("", at) if len(no) % 2 else None
+            else:
+                plain = len(no) % 2 or value.strip('"') in ("", _AS_IT_IS)
+                setting = None if plain else SudoSetting(item, at)
+            yield match[1] or "" if match else "", key, setting
+
+
+def _join_lines(text: str) -> Iterator[tuple[int, str]]:
+    """Yield each line without its comment, those that a backslash continues as one."""
+    pending, start = "", 1
+    for number, line in enumerate(text.split("\n"), 1):
+        start = start if pending else number
+        if line.endswith("\\"):
+            pending += line[:-1] + " "
+            continue
+        yield start, (pending + line).partition("#")[0]
+        pending = ""

@@ -1,0 +1,149 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What a quiet look leaves out is no pass: PAM's modules, sshd's commands, sudo's own limits."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from mlhost_limits.core.finding import FAIL, PASS, UNKNOWN, Observation, Requirement, judge
+from mlhost_limits.core.user import User
+from mlhost_limits.sessions import doubts_read
+from mlhost_limits.sessions.doubts import doubt_findings, doubt_sudo
+from mlhost_limits.sessions.host_read import SessionsRead
+from mlhost_limits.sessions.sudoers import find_sudo_includes, find_sudo_settings
+
+ALICE = User("alice", 1000, 1000, frozenset({"alice", "ml"}))
+LIMITS = "session required pam_limits.so\n"
+Found = list[tuple[str, int, str]]
+
+
+def find(
+    service: str, mode: str = "quiet", *, pam: str = LIMITS, sshd: str = "", sudo: str = ""
+) -> Found:
+    files = SessionsRead()
+    files.__dict__.update(
+        pam_files={f"/etc/pam.d/{service}": pam},
+        sshd_config=("/etc/ssh/sshd_config", {"/etc/ssh/sshd_config": sshd}),
+        sudo_settings=find_sudo_settings({"/etc/sudoers": sudo}),
+    )
+    doubts = doubts_read.find_doubts(service, ALICE, files, mode)
+    places = [(one, one.cause.at) for one in doubts]
+    return [(at.path, at.line, one.item) for one, at in places if at]
+
+
+PAM, SSHD, SUDO = "/etc/pam.d/sshd", "/etc/ssh/sshd_config", "/etc/sudoers"
+
+
+@pytest.mark.parametrize(
+    ("line", "found"),
+    [
+        ("session optional pam_exec.so /bin/true", []),
+        ("session optional pam_exec.so /opt/prlimit --nofile=1:1", [(PAM, 2, "")]),
+        ("account required pam_exec.so sh -c 'ulimit -n 5'", [(PAM, 2, "")]),
+        ("session optional pam_motd.so", []),
+        ("session optional pam_nothing_of_this_name.so", []),
+        ("auth optional pam_exec.so prlimit", []),
+    ],
+)
+def test_a_module_that_is_not_run_and_may_set_limits(line: str, found: Found) -> None:
+    assert find("sshd", pam=f"{LIMITS}{line}\n") == found
+    assert find("sshd", "full", pam=f"{LIMITS}{line}\n") == []
+
+
+@pytest.mark.parametrize(
+    ("content", "may"),
+    [
+        ("#!/bin/sh\nulimit -n 5\n", True),
+        ("#!/bin/sh\n# ulimit -n 5\nlogger x\n", False),
+        ("#!/usr/bin/python3\nimport resource\nresource.setrlimit(7, (1, 1))\n", True),
+        ("#!/bin/sh\nexec {0}/deeper\n", True),
+        ("#!/bin/sh\nexec {0}/itself\n", False),
+        ("nothing: ulimit", False),
+    ],
+)
+def test_a_program_is_read_for_what_sets_limits(
+    tmp_path: Path, content: str, may: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def read(path: str) -> bytes | None:
+        file = Path(path)
+        return file.read_bytes() if file.exists() else None
+
+    monkeypatch.setattr(doubts_read, "read_bytes", read)
+    (tmp_path / "deeper").write_text("#!/bin/sh\nprlimit --pid $PPID --nofile=5\n")
+    (tmp_path / "itself").write_text("#!/bin/sh\necho done\n")
+    (tmp_path / "program").write_text(content.format(tmp_path))
+    assert doubts_read.may_set_limits(f"{tmp_path}/program --option") is may
+
+
+def test_what_cannot_be_read_may_set_limits(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(_path: str) -> bytes:
+        raise PermissionError
+
+    monkeypatch.setattr(doubts_read, "read_bytes", refuse)
+    assert doubts_read.may_set_limits("/home/alice/gate")
+
+
+FORCED = "ForceCommand ulimit -n 100; $SHELL\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        (FORCED, [(SSHD, 1, "")]),
+        ("ForceCommand internal-sftp\n", []),
+        (f"ForceCommand none\n{FORCED}", []),
+        ("ForceCommand /bin/true\n", []),
+        (f"Match User alice\n{FORCED}", [(SSHD, 2, "")]),
+        (f"Match User bob,carol\n{FORCED}", []),
+        (f"Match User *,!alice\n{FORCED}", []),
+        (f"Match Group ml Address 10.0.0.0/8\n{FORCED}", [(SSHD, 2, "")]),
+        (f"Match Group wheel\n{FORCED}Match all\n{FORCED}", [(SSHD, 4, "")]),
+        ("UsePAM yes\n", []),
+    ],
+)
+def test_a_command_of_sshd_that_may_set_limits(text: str, found: Found) -> None:
+    assert find("sshd", sshd=text) == found
+    assert find("su", sshd=text) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ('Defaults rlimit_nofile="1024,2048"\n', [(SUDO, 1, "nofile")]),
+        ("Defaults env_reset, rlimit_memlock=64, \\\n !pam_session\n", [(SUDO, 1, "memlock"), (SUDO, 1, "")]),
+        ("Defaults rlimit_nofile=5\nDefaults rlimit_nofile=default\n", []),
+        ("Defaults rlimit_nofile=default\nDefaults:alice rlimit_nofile=5\n", [(SUDO, 2, "nofile")]),
+        ("Defaults !pam_session\nDefaults pam_session\n", []),
+        ("# Defaults rlimit_nofile=5\n", []),
+        ("Defaults!/bin/ls rlimit_nofile = user\n", [(SUDO, 1, "nofile")]),
+        ("alice ALL=(ALL) ALL\n", []),
+    ],
+)  # fmt: skip
+def test_what_sudo_does_to_limits(text: str, found: Found) -> None:
+    assert find("sudo", sudo=text) == found
+    assert find("sshd", sudo=text) == []
+
+
+def test_what_sudoers_includes() -> None:
+    text = '@includedir /etc/sudoers.d\n#include "/etc/a b"\n#included /x\n@include local\n'
+    assert find_sudo_includes(text) == [
+        ("includedir", "/etc/sudoers.d"), ("include", "/etc/a b"), ("include", "local"),
+    ]  # fmt: skip
+
+
+def test_only_what_passes_is_doubted_and_only_for_its_item() -> None:
+    (setting,) = find_sudo_settings({SUDO: "Defaults rlimit_nofile=5"})
+    doubts = [doubt_sudo(setting.at, setting.item)]
+
+    def state(item: str, value: int) -> str:
+        wanted = Requirement("session:alice@sudo", item, "soft", 100)
+        (found,) = doubt_findings([judge(wanted, Observation(value, "here"))], doubts)
+        assert (found.observation.value is None) is (found.status == UNKNOWN)
+        return str(found.status)
+
+    assert [state("nofile", 200), state("nofile", 50), state("memlock", 200)] == [
+        UNKNOWN,
+        FAIL,
+        PASS,
+    ]
