@@ -17,10 +17,14 @@ KEYS = {
 
 
 class ContainerdPolicy(NamedTuple):
-    """What containers inherit from containerd: those of Kubernetes, of ctr and of nerdctl."""
+    """What containers inherit from containerd: those of Kubernetes, of ctr and of nerdctl.
+
+    No file of containerd's states a ``shm_size``.
+    """
 
     limits: Mapping[str, Limit]
     tasks: int | None = None
+    shm_size: int | None = None
 
 
 def read_containerd(raw: object, problems: list[str]) -> ContainerdPolicy | None:

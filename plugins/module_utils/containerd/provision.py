@@ -6,11 +6,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from functools import partial
 
-from ..core.finding import judge_limits
 from ..core.plan import Section, SectionPlan
-from ..core.report import format_failures
 from ..host.image import is_booted
-from ..host.process import find_processes, read_limits, started_before
+from ..host.process import find_processes, started_before
 from ..systemd.sources_read import read_sources
 from .measure import find_containerd, find_containers
 from .plan import OURS, UNIT, plan_containerd
@@ -56,17 +54,7 @@ def _find_settle(edited: bool, restart: bool) -> Callable[[], str] | None:
 
 def _find_old(policy: ContainerdPolicy) -> Iterator[str]:
     """Yield running containers that have less than the policy asks for."""
-    from ..containers.findings import judge_tasks
-    from ..systemd.tasks_read import read_levels
+    from ..containers.old_read import tell_old
 
-    for one in find_containers(find_processes()):
-        pid = one.process.pid
-        try:
-            limits = read_limits(pid)
-        except (OSError, ValueError):
-            continue  # It ended since it was listed.
-        place = f"container {one.container.name} (pid {pid})"
-        how = f"/proc/{pid}/limits"
-        found = judge_limits(place, policy.limits, limits, how)
-        found += judge_tasks(place, policy.tasks, read_levels(one.process.cgroup))
-        yield from format_failures(found)
+    found = find_containers(find_processes())
+    return tell_old(((one.container.name, one.process.pid) for one in found), policy)

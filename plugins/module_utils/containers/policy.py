@@ -30,6 +30,8 @@ SHM = "shm_size"
 TASKS = "tasks"
 """The item of a requirement on the processes and threads that its cgroups let it have."""
 
+SHM_KEY = Key("size above 0", "the size of its /dev/shm")
+
 TASKS_KEY = Key("tasks", "how many processes and threads its cgroups let it have")
 
 CONTAINER_ITEMS = tuple(name for name in RLIMITS if name != "as")
@@ -48,6 +50,16 @@ def read_container_limits(
             f"{path}.limits.nofile: 'unlimited' lets no container start; a number is accepted"
         )
     return limits
+
+
+def read_shm_size(path: str, section: Mapping[str, object], problems: list[str]) -> int | None:
+    """Return the bytes of /dev/shm; nothing where it is not said."""
+    if SHM not in section:
+        return None
+    size = read_quantity(f"{path}.{SHM}", section[SHM], "bytes", problems)
+    if size in (0, UNLIMITED):
+        problems.append(f"{path}.{SHM}: a size above 0 is accepted")
+    return size
 
 
 def read_tasks(path: str, section: Mapping[str, object], problems: list[str]) -> int | None:

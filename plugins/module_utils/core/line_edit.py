@@ -48,6 +48,17 @@ def edit_line(at: Declaration, script: str, user: str = "") -> Commands:
     return (("sh", "-c", " && ".join(steps) + refuse(at.place, _TOLD)),)
 
 
+def edit_value(at: Declaration, old: str, new: str) -> Commands:
+    """Return the command that replaces a part of a line; none in a file of a package.
+
+    :param old: What stands there, once.
+    """
+    pattern = re.sub(r"([\\.*\[\]^$|])", r"\\\1", old)
+    filling = re.sub(r"([\\&|])", r"\\\1", new)
+    is_ours = at.path.startswith(("/etc/", "/usr/local/"))
+    return edit_line(at, f"s|{pattern}|{filling}|") if is_ours else ()
+
+
 def prepend(path: str, text: str) -> Commands:
     """Return the command that adds a line before all others of a file in a folder of root's."""
     top = find_top(path)

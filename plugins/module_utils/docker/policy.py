@@ -6,14 +6,22 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from ..containers.policy import CONTAINER_ITEMS, TASKS, TASKS_KEY, read_container_limits, read_tasks
+from ..containers.policy import (
+    CONTAINER_ITEMS,
+    SHM,
+    SHM_KEY,
+    TASKS,
+    TASKS_KEY,
+    read_container_limits,
+    read_shm_size,
+    read_tasks,
+)
 from ..core.keys import Key
-from ..core.reader import Limit, read_mapping, read_quantity
-from ..core.rlimit import UNLIMITED
+from ..core.reader import Limit, read_mapping
 
 KEYS = {
     "limits": Key("limits", "what a container has that states nothing", CONTAINER_ITEMS),
-    "shm_size": Key("size above 0", "the size of its /dev/shm"),
+    SHM: SHM_KEY,
     TASKS: TASKS_KEY,
 }
 
@@ -31,10 +39,6 @@ def read_docker(raw: object, problems: list[str]) -> DockerPolicy | None:
     path = "containers.docker"
     docker = read_mapping(path, raw, KEYS, problems)
     limits = read_container_limits(path, docker.get("limits", {}), "Docker", problems)
-    shm_size = None
-    if "shm_size" in docker:
-        shm_size = read_quantity(f"{path}.shm_size", docker["shm_size"], "bytes", problems)
-    if shm_size in (0, UNLIMITED):
-        problems.append(f"{path}.shm_size: a size above 0 is accepted")
+    shm_size = read_shm_size(path, docker, problems)
     policy = DockerPolicy(limits, shm_size, read_tasks(path, docker, problems))
     return policy if any(policy) else None

@@ -7,10 +7,7 @@ from collections.abc import Iterator
 from functools import partial
 from typing import NamedTuple
 
-from ..containers.limits_read import read_container_limits
-from ..core.finding import judge_limits
 from ..core.plan import Section, SectionPlan
-from ..core.report import format_failures
 from ..host.files import read_bytes
 from ..host.process import started_before
 from .api_read import Container, Daemon, UntoldError, find_daemon, read_containers
@@ -118,13 +115,10 @@ def _needs_restart(docker: Docker, plan: SectionPlan) -> bool:
 
 def _find_old(docker: Docker, policy: DockerPolicy) -> Iterator[str]:
     """Yield running containers that have less than the policy asks for."""
-    if docker.daemon is None:
-        return
-    for container in _running_containers(docker.address):
-        how = f"/proc/{container.pid}/limits"
-        limits = read_container_limits(container.pid).limits
-        place = f"container {container.name} (pid {container.pid})"
-        yield from format_failures(judge_limits(place, policy.limits, limits, how))
+    from ..containers.old_read import tell_old
+
+    found = _running_containers(docker.address) if docker.daemon else []
+    return tell_old(((one.name, one.pid) for one in found), policy)
 
 
 def _running_containers(address: str) -> list[Container]:

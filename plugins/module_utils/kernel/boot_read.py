@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cached_property
 
 from ..core.declaration import Declaration
@@ -270,18 +270,21 @@ def _read_profile(name: str, profiles: dict[str, str], root: str) -> None:
             return
 
 
-def read_boot_scripts(root: str = "/", of_packages: bool = False) -> dict[str, str]:
-    """Return the text of what runs at boot and is about sysctls, by path.
+def read_boot_scripts(
+    root: str = "/",
+    of_packages: bool = False,
+    is_wanted: Callable[[str], bool] = is_about_sysctls,
+) -> dict[str, str]:
+    """Return the text of what runs at boot and is about sysctls, or about something else, by path.
 
     :param of_packages: Whether the units that packages bring are read as well.
     """
     found: dict[str, str] = {}
     for path in _list_scripts(root, of_packages):
         text = _read(path, root)
-        for called in find_called(path, text):
-            found.update(_read_called(called, root))
-        if is_about_sysctls(text):
-            found[path] = text
+        called = {name: _read_called(name, root) for name in find_called(path, text)}
+        texts = {**called, path: text}
+        found.update((name, one) for name, one in texts.items() if is_wanted(one))
     return found
 
 
@@ -293,13 +296,13 @@ def _read(path: str, root: str) -> str:
         return ""
 
 
-def _read_called(path: str, root: str) -> dict[str, str]:
-    """Return a script that another names, if it is one."""
+def _read_called(path: str, root: str) -> str:
+    """Return a script that another names; nothing where it is none."""
     here = under(path, root)
     if not os.path.isfile(here) or os.path.getsize(here) > _LARGEST_SCRIPT:
-        return {}
+        return ""
     text = _read(path, root)
-    return {path: text} if text.startswith("#!") and is_about_sysctls(text) else {}
+    return text if text.startswith("#!") else ""
 
 
 def _list_scripts(root: str, of_packages: bool) -> Iterator[str]:

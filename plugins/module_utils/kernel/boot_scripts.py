@@ -59,7 +59,7 @@ def find_script_writes(key: str, texts: Mapping[str, str]) -> Iterator[ScriptWri
     for path, text in texts.items():
         folder = f"/proc/sys/{key.replace('.', '/')}".rpartition("/")[0]
         enters = re.search(rf"\bcd\s+[\"']?{re.escape(folder)}\b", text) is not None
-        for number, line in _list_running(path, text):
+        for number, line in list_running(path, text):
             for found in _find_writes(line, patterns, mention, enters):
                 value = found.value if parse_sysctl_number(found.value) is not None else ""
                 at = Declaration(path, number, line, value)
@@ -120,10 +120,11 @@ def is_about_sysctls(text: str) -> bool:
 
 def find_called(path: str, text: str) -> list[str]:
     """Return the files of the administrator that a file has run at boot."""
-    return [name for _number, line in _list_running(path, text) for name in _CALLED.findall(line)]
+    return [name for _number, line in list_running(path, text) for name in _CALLED.findall(line)]
 
 
-def _list_running(path: str, text: str) -> Iterator[tuple[int, str]]:
+def list_running(path: str, text: str) -> Iterator[tuple[int, str]]:
+    """Yield the lines that are carried out, with their numbers; of a unit, its commands."""
     for number, line in enumerate(text.split("\n"), 1):
         if _runs(path, line):
             yield number, line

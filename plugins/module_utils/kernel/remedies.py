@@ -3,13 +3,12 @@
 
 from __future__ import annotations
 
-import re
 from typing import NamedTuple
 
 from ..core.cause import cite
 from ..core.declaration import Declaration
 from ..core.finding import PASS, Requirement
-from ..core.line_edit import edit_line, find_row
+from ..core.line_edit import edit_value, find_row
 from ..core.quote import one_line
 from ..core.remedy import Remedy, append_line, comment_out, replace_line
 from .model import KernelFacts, is_effective, judge_value, list_boot_files
@@ -201,10 +200,7 @@ def fix_script(index: int, facts: KernelFacts, value: str) -> Fix:
     right = write._replace(at=at._replace(value=value))
     scripts = (*facts.scripts[:index], right, *facts.scripts[index + 1 :])
     old, new = (f"{write.before}{one}{write.after}" for one in (at.value, value))
-    pattern = re.sub(r"([\\.*\[\]^$|])", r"\\\1", old)
-    filling = re.sub(r"([\\&|])", r"\\\1", new)
-    is_ours = at.path.startswith(_EDITABLE) and at.value != ""
-    commands = edit_line(at, f"s|{pattern}|{filling}|") if is_ours else ()
+    commands = edit_value(at, old, new) if at.value != "" else ()
     return Fix(Remedy(f"have that line set {value}", commands), facts._replace(scripts=scripts))
 
 

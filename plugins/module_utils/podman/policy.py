@@ -7,14 +7,22 @@ import re
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from ..containers.policy import CONTAINER_ITEMS, TASKS, TASKS_KEY, read_container_limits, read_tasks
+from ..containers.policy import (
+    CONTAINER_ITEMS,
+    SHM,
+    SHM_KEY,
+    TASKS,
+    TASKS_KEY,
+    read_container_limits,
+    read_shm_size,
+    read_tasks,
+)
 from ..core.keys import Key
-from ..core.reader import Limit, read_mapping, read_quantity
-from ..core.rlimit import UNLIMITED
+from ..core.reader import Limit, read_mapping
 
 KEYS = {
     "limits": Key("limits", "what a container has that states nothing", CONTAINER_ITEMS),
-    "shm_size": Key("size above 0", "the size of its /dev/shm"),
+    SHM: SHM_KEY,
     TASKS: TASKS_KEY,
     "users": Key("users", "whose rootless containers are checked too"),
 }
@@ -38,11 +46,7 @@ def read_podman(raw: object, problems: list[str]) -> PodmanPolicy | None:
     path = "containers.podman"
     section = read_mapping(path, raw, KEYS, problems)
     limits = read_container_limits(path, section.get("limits", {}), "Podman", problems)
-    shm_size = None
-    if "shm_size" in section:
-        shm_size = read_quantity(f"{path}.shm_size", section["shm_size"], "bytes", problems)
-    if shm_size in (0, UNLIMITED):
-        problems.append(f"{path}.shm_size: a size above 0 is accepted")
+    shm_size = read_shm_size(path, section, problems)
     tasks = read_tasks(path, section, problems)
     users = _read_users(f"{path}.users", section.get("users", []), problems)
     asked = limits or shm_size or tasks

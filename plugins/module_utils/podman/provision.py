@@ -7,12 +7,10 @@ import pwd
 from collections.abc import Iterator
 from functools import partial
 
-from ..core.finding import judge_limits
 from ..core.plan import Section, SectionPlan
-from ..core.report import format_failures
 from ..core.rlimit import Rlimit
 from ..host.image import is_image
-from ..host.process import find_processes, read_limits
+from ..host.process import find_processes
 from ..host.users import read_user
 from ..sessions.rules import find_limits
 from .check import open_session
@@ -119,18 +117,8 @@ def _prove() -> str:
 
 def _find_old(policy: PodmanPolicy) -> Iterator[str]:
     """Yield running containers that have less than the policy asks for."""
-    from ..containers.findings import judge_tasks
+    from ..containers.old_read import tell_old
     from ..containers.read import find_running
-    from ..systemd.tasks_read import read_levels
 
-    for one in find_running(find_processes()):
-        if one.container.engine == "podman":
-            pid = one.process.pid
-            try:
-                limits = read_limits(pid)
-            except (OSError, ValueError):
-                continue  # It ended since it was listed.
-            place = f"container {one.container.name} (pid {pid})"
-            found = judge_limits(place, policy.limits, limits, f"/proc/{pid}/limits")
-            found += judge_tasks(place, policy.tasks, read_levels(one.process.cgroup))
-            yield from format_failures(found)
+    found = (one for one in find_running(find_processes()) if one.container.engine == "podman")
+    return tell_old(((one.container.name, one.process.pid) for one in found), policy)

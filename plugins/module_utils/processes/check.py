@@ -13,10 +13,9 @@ from ..core.cgroup import find_home, list_units
 from ..core.finding import FAIL, PASS, Finding, judge_limits
 from ..core.process_owner import MAKER
 from ..host.look import Look
-from ..host.process import Process, read_limits, read_process
+from ..host.process import Process, read_limits
 from ..host.process_owner import find_owner, name_owners
 from ..host.users import read_user
-from ..systemd.manager_read import show_unit
 from ..systemd.read import Seen, World
 from .causes import merge_limits
 from .diagnose import explain_process, explain_representative
@@ -43,7 +42,9 @@ def check_processes(
     for rule in rules:
         chosen = [process for process in processes if _matches(process, rule)]
         place = f"process:{rule.by}={rule.value}"
-        moved = [] if rule.by != "unit" or _holds(rule.value, chosen) else _find_moved(rule.value)
+        moved = (
+            [] if rule.by != "unit" or _holds(rule.value, chosen) else world.find_moved(rule.value)
+        )
         seen = list(_look(rule, chosen, rules, "", look.limits_by_pid))
         seen += _look(rule, moved, rules, rule.value, look.limits_by_pid)
         if not seen:
@@ -173,15 +174,6 @@ def _sum_up(rest: list[Seen], place: str, which: str) -> Iterator[Finding]:
 
 def _lowest(findings: tuple[Finding, ...]) -> Finding:
     return min(findings, key=lambda finding: finding.observation.value or 0)
-
-
-def _find_moved(unit: str) -> list[Process]:
-    """Return the main process of a unit that PAM has moved to the cgroup of a session."""
-    shown = show_unit(unit)
-    try:
-        return [read_process(shown.main_pid)] if shown and shown.main_pid else []
-    except OSError:
-        return []
 
 
 def _matches(process: Process, rule: ProcessRule) -> bool:

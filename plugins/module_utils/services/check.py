@@ -67,11 +67,14 @@ def _check_unit(
     owner: str, units: Mapping[str, Sequence[Process]], policy: ServicesPolicy, world: World
 ) -> Iterator[Finding]:
     """Yield the findings of what runs of a unit, or what its next start will give."""
+    moved = [] if units else world.find_moved(owner)
+    if moved:
+        units = {owner: moved}
     for unit, members in units.items():
         rule, place = find_rule(policy.units, unit, owner), f"{PLACE}{unit}"
         if unit.endswith(".service"):
             yield from _check_running(place, unit, rule, members, world)
-        yield from _check_tasks(place, unit, rule, members[0])
+        yield from _check_tasks(place, "" if moved else unit, rule, members[0])
     if units:
         return
     place, reason, rule = (
@@ -102,9 +105,13 @@ def _require_tasks(place: str, tasks: int) -> Requirement:
 
 
 def _check_tasks(place: str, unit: str, rule: UnitRule, process: Process) -> Iterator[Finding]:
-    """Yield whether a unit may hold enough tasks: its own cgroup and those above it."""
+    """Yield whether a unit may hold enough tasks: its own cgroup and those above it.
+
+    :param unit: Nothing stands for one whose process PAM has moved: to whom its own cgroup is none.
+    """
     if rule.tasks is not None:
-        levels = cut_levels(read_levels(process.cgroup), unit)
+        levels = read_levels(process.cgroup)
+        levels = cut_levels(levels, unit) if unit else levels
         yield explain_tasks(_judge_tasks(place, rule.tasks, levels), levels)
 
 

@@ -3,19 +3,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from ..core.cause import Cause, Link, cite
 from ..core.declaration import Declaration
 from ..core.finding import FAIL, PASS, UNKNOWN
 from ..core.forecast import Forecast
+from ..core.line_edit import edit_value
 from ..core.remedy import Remedy, append_line, replace_line
 from ..core.rlimit import format_quantity
+from .boot_mounts import find_mounts, find_size
 from .model import FSTAB, SHM, find_default, find_lines, format_line
 
 
-def foretell_shm(size: int, fstab: str) -> Forecast:
-    """Return what fstab gives /dev/shm on a host whose memory is not known."""
+def foretell_shm(size: int, fstab: str, scripts: Mapping[str, str]) -> Forecast:
+    """Return what fstab gives /dev/shm on a host whose memory is not known.
+
+    :param scripts: What runs at boot and may mount it anew, by path.
+    """
+    mounts = find_mounts(scripts, 0)
+    if mounts:
+        return Forecast(UNKNOWN, None, mounts[0], reason=f"{mounts[0].place} mounts it anew")
     least, most = (find_lines(fstab, memory) for memory in (0, 2**60))
     if not least or least[0].value != most[0].value:
         return Forecast(UNKNOWN, reason="its size depends on the memory of the host")
@@ -29,20 +38,38 @@ def foretell_shm(size: int, fstab: str) -> Forecast:
 CODES = {
     "shm-stated-too-small": "the first line of fstab for /dev/shm counts, and states too little",
     "shm-not-stated": "no line of fstab is for /dev/shm, which has half of the memory then",
+    "shm-script-wins": "a unit, cron or rc.local mounts it anew at boot, with too little",
+    "shm-script-unclear": "what runs at boot may mount it anew with a size that no file tells",
     "shm-remounted": f"{SHM} was made smaller while it was mounted, and no file says so",
 }
 
 
 class ShmFacts(NamedTuple):
-    """What decides the size of /dev/shm: its size now, fstab's text and the memory, in bytes."""
+    """What decides the size of /dev/shm: its size now, fstab's text and the memory, in bytes.
+
+    ``scripts`` are the texts of what runs at boot, by path.
+    """
 
     size: int
     fstab: str
     memory: int
+    scripts: Mapping[str, str] = {}
+
+    @property
+    def mounts(self) -> list[Declaration]:
+        return find_mounts(self.scripts, self.memory)
+
+
+def foresee_boot(minimum: int, facts: ShmFacts) -> str:
+    """Return whether a boot gives enough; of several that mount it anew each may be the last."""
+    sizes = [line.value for line in facts.mounts] or [predict_shm(facts)]
+    if any(isinstance(size, int) and size < minimum for size in sizes):
+        return FAIL
+    return UNKNOWN if "" in sizes else PASS
 
 
 def predict_shm(facts: ShmFacts) -> int:
-    """Return the size of /dev/shm after a boot."""
+    """Return the size of /dev/shm after a boot that fstab gives."""
     lines = find_lines(facts.fstab, facts.memory)
     return int(lines[0].value) if lines else find_default(facts.memory)
 
@@ -50,22 +77,48 @@ def predict_shm(facts: ShmFacts) -> int:
 def find_shm_causes(minimum: int, facts: ShmFacts) -> list[Cause]:
     """Return what must change, the file first: a remount alone is lost at a boot."""
     remount = ("mount", "-o", f"remount,size={minimum}", SHM)
-    boot = predict_shm(facts)
     lines = find_lines(facts.fstab, facts.memory)
-    causes = []
-    if boot < minimum and lines:
-        causes.append(_blame_line(minimum, lines, remount))
-    elif boot < minimum:
-        half = format_quantity(find_default(facts.memory), "bytes")
-        text = f"no line of {FSTAB} is for {SHM}, so that it has half of the memory, {half}"
-        stated = append_line(FSTAB, format_line(minimum))
-        remedy = stated._replace(commands=(*stated.commands, remount))
-        causes.append(Cause("shm-not-stated", text, remedy))
-    elif facts.size < minimum:
-        has, gives = (format_quantity(size, "bytes") for size in (facts.size, boot))
-        text = f"{SHM} was remounted with {has}; a boot gives it {gives}"
-        causes.append(Cause("shm-remounted", text, Remedy("remount it", (remount,))))
+    causes = list(_blame_scripts(minimum, facts, remount))
+    if foresee_boot(minimum, facts) == PASS:
+        if facts.size < minimum:
+            has = format_quantity(facts.size, "bytes")
+            text = f"{SHM} was remounted with {has}; a boot gives it {_describe_boot(facts)}"
+            causes.append(Cause("shm-remounted", text, Remedy("remount it", (remount,))))
+    elif predict_shm(facts) < minimum:
+        causes.append(
+            _blame_line(minimum, lines, remount) if lines else _state(minimum, facts, remount)
+        )
     return causes
+
+
+def _describe_boot(facts: ShmFacts) -> str:
+    sizes = [int(line.value) for line in facts.mounts] or [predict_shm(facts)]
+    return format_quantity(min(sizes), "bytes")
+
+
+def _state(minimum: int, facts: ShmFacts, remount: tuple[str, ...]) -> Cause:
+    half = format_quantity(find_default(facts.memory), "bytes")
+    text = f"no line of {FSTAB} is for {SHM}, so that it has half of the memory, {half}"
+    stated = append_line(FSTAB, format_line(minimum))
+    remedy = stated._replace(commands=(*stated.commands, remount))
+    return Cause("shm-not-stated", text, remedy)
+
+
+def _blame_scripts(minimum: int, facts: ShmFacts, remount: tuple[str, ...]) -> Iterator[Cause]:
+    """Yield the lines that run at boot and give too little, or nobody can say what."""
+    for line in facts.mounts:
+        if isinstance(line.value, int) and line.value >= minimum:
+            continue
+        old, now = find_size(line.text), (remount,) if facts.size < minimum else ()
+        if line.value == "" or not old:
+            text = f"{cite(line)} runs at boot after {FSTAB} was read, and may change it"
+            remedy = Remedy(f"have that line give size={minimum}, or take it out", now)
+            yield Cause("shm-script-unclear", text, remedy, line)
+        else:
+            text = f"{cite(line)} runs at boot after {FSTAB} was read, and gives too little"
+            commands = (*edit_value(line, old, f"size={minimum}"), *now)
+            remedy = Remedy(f"have that line give size={minimum}", commands)
+            yield Cause("shm-script-wins", text, remedy, line)
 
 
 def _blame_line(minimum: int, lines: list[Declaration], remount: tuple[str, ...]) -> Cause:
@@ -93,5 +146,8 @@ def trace_shm(facts: ShmFacts) -> list[Link]:
     for number, line in enumerate(find_lines(facts.fstab, facts.memory)):
         source = cite(line) + ("" if number == 0 else " (not read: the first line counts)")
         links.append(Link("fstab", format_quantity(int(line.value), "bytes"), source))
+    for line in facts.mounts:
+        size = format_quantity(line.value, "bytes") if isinstance(line.value, int) else "unknown"
+        links.append(Link("at boot", size, cite(line)))
     now = format_quantity(facts.size, "bytes")
     return [*links, Link("mounted", now, f"statvfs of {SHM}")]

@@ -6,12 +6,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ..core.cause import Link, Outlook
-from ..core.finding import FAIL, PASS, Finding, Observation, Requirement, judge
+from ..core.finding import Finding, Observation, Requirement, judge
 from ..core.forecast import Forecast
 from ..kernel.use_read import read_meminfo
-from .causes import ShmFacts, find_shm_causes, predict_shm, trace_shm
+from .causes import ShmFacts, find_shm_causes, foresee_boot, trace_shm
 from .model import SHM
-from .read import read_fstab, read_shm_size
+from .read import read_fstab, read_scripts, read_shm_size
 
 PLACE = f"path:{SHM}"
 
@@ -24,7 +24,7 @@ def check_shm(size: int) -> Finding:
     except OSError as exc:
         return judge(wanted, Observation(None, "", str(exc)))
     finding = judge(wanted, Observation(facts.size, f"statvfs of {SHM}"))
-    later = PASS if predict_shm(facts) >= size else FAIL
+    later = foresee_boot(size, facts)
     return finding._replace(
         causes=tuple(find_shm_causes(size, facts)), outlook=Outlook(after_boot=later)
     )
@@ -38,7 +38,7 @@ def foresee_shm(size: int | None, root: str) -> Iterator[tuple[Requirement, Fore
 
     if size is not None:
         wanted = Requirement(PLACE, "size", "value", size, unit="bytes")
-        yield wanted, foretell_shm(size, read_text(FSTAB, root) or "")
+        yield wanted, foretell_shm(size, read_text(FSTAB, root) or "", read_scripts(root))
 
 
 def gather_shm() -> ShmFacts:
@@ -46,7 +46,8 @@ def gather_shm() -> ShmFacts:
 
     :raises OSError: If it is no tmpfs, or cannot be looked at.
     """
-    return ShmFacts(read_shm_size(), read_fstab() or "", read_meminfo()["MemTotal"])
+    memory = read_meminfo()["MemTotal"]
+    return ShmFacts(read_shm_size(), read_fstab() or "", memory, read_scripts())
 
 
 def trace_path(place: str, item: str) -> list[Link]:

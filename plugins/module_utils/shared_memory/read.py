@@ -8,6 +8,8 @@ import re
 
 from ..core.rlimit import UNLIMITED
 from ..host.files import read_text
+from ..kernel.boot_read import read_boot_scripts
+from .boot_mounts import is_about_shm
 from .model import FSTAB, SHM
 
 _MOUNT = re.compile(r"^\S+ \S+ \S+ \S+ /dev/shm \S+.* - (\S+) ", re.MULTILINE)
@@ -25,6 +27,11 @@ def read_shm_size() -> int:
         raise OSError(f"{SHM} is a {kinds[-1]}, and no tmpfs")
     found = os.statvfs(SHM)
     return found.f_blocks * found.f_frsize or UNLIMITED
+
+
+def read_scripts(root: str = "/") -> dict[str, str]:
+    """Return the text of what may mount it anew at boot, by path."""
+    return read_boot_scripts(root, is_wanted=is_about_shm)
 
 
 def read_fstab() -> str | None:

@@ -19,7 +19,7 @@ from ..core.rlimit import Rlimit
 from ..host.files import read_distribution
 from ..host.look import Look
 from ..host.owned import ask_owner
-from ..host.process import Process, find_user_managers
+from ..host.process import Process, find_user_managers, read_process
 from ..kernel.host_read import KernelRead
 from ..kernel.sysctl_conf import find_boot_default, find_number
 from ..kernel.sysctl_writes import resolve_sysctl
@@ -302,6 +302,14 @@ class World:
         if unit not in self._shown:
             self._shown[unit] = show_unit(unit)
         return self._shown[unit]
+
+    def find_moved(self, unit: str) -> list[Process]:
+        """Return the main process of a unit that PAM has moved to the cgroup of a session."""
+        shown = self.show_unit(unit)
+        try:
+            return [read_process(shown.main_pid)] if shown and shown.main_pid else []
+        except OSError:
+            return []
 
     def open_session(self, service: str, user: str) -> SessionResult:
         """Return what a session opened now gets."""

@@ -17,6 +17,7 @@ from mlhost_limits.processes import check as check_processes
 from mlhost_limits.processes import diagnose as explain_processes
 from mlhost_limits.processes.causes import Verdict
 from mlhost_limits.processes.policy import ProcessRule
+from mlhost_limits.systemd.read import World
 
 UNIT = "/system.slice/slurmd.service"
 OWN = "/user.slice/user-1000.slice/user@1000.service"
@@ -68,7 +69,7 @@ def host(monkeypatch: pytest.MonkeyPatch) -> Host:
     monkeypatch.setattr("mlhost_limits.host.look.find_processes", lambda: made.processes)
     monkeypatch.setattr(check_processes, "read_limits", read)
     monkeypatch.setattr(check_processes, "find_owner", find)
-    monkeypatch.setattr(check_processes, "_find_moved", lambda _unit: [])
+    monkeypatch.setattr(World, "find_moved", lambda _world, _unit: [])
     cause = Cause("unit-not-stated", "nobody says", Remedy("say it"))
     judged = lambda *_: {"nofile": Verdict((cause,), None, None, made.given)}  # noqa: E731
     monkeypatch.setattr(explain_processes, "judge_unit", judged)
@@ -154,7 +155,7 @@ def test_a_cgroup_with_the_name_of_a_unit_does_not_stand_for_it(
     host.add((500, 200), "alice", f"{OWN}/app.slice/slurmd.service")
     host.add((50, 200), "", "/user.slice/user-0.slice/session-1.scope")
     main = host.processes.pop()
-    monkeypatch.setattr(check_processes, "_find_moved", lambda _unit: [main])
+    monkeypatch.setattr(World, "find_moved", lambda _world, _unit: [main])
     assert host.count(BY_UNIT) == {(FAIL, ""): 1}
 
 

@@ -19,6 +19,7 @@ from mlhost_limits.services import measure as service_canary
 from mlhost_limits.services.policy import ServicesPolicy, UnitRule
 from mlhost_limits.systemd.manager_read import Shown
 from mlhost_limits.systemd.model import Files
+from mlhost_limits.systemd.read import World
 from mlhost_limits.systemd.tasks import Level
 
 from tests.worlds.distributions import DEBIAN
@@ -55,6 +56,7 @@ def host(monkeypatch: pytest.MonkeyPatch) -> dict[int, dict[str, Rlimit]]:
     monkeypatch.setattr(service_canary, "is_booted", lambda: False)
     shown = Shown(limits(100, 200), 1, False, 0.0)
     monkeypatch.setattr("mlhost_limits.systemd.read.show_unit", lambda _unit: shown)
+    monkeypatch.setattr(World, "find_moved", lambda _world, _unit: [])
     return held
 
 
@@ -135,6 +137,22 @@ def test_tasks_are_a_user_s_own_below_the_manager(
     monkeypatch.setattr(explain_services, "name_user", str)
     finding = check_services._judge_tasks("new-service:x", tasks, levels)
     assert explain_services.own_tasks(finding, levels, uid).owner == owner
+
+
+def test_a_main_process_that_pam_moved_to_a_session_is_the_unit_s(
+    host: dict[int, dict[str, Rlimit]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scope = "0::/user.slice/user-1001.slice/session-c1.scope"
+    main = Process(2**22 + 1, "trainer", 1001, scope, 5)
+    monkeypatch.setattr(World, "find_moved", lambda _world, _unit: [main])
+    monkeypatch.setattr(check_services, "read_limits", lambda _pid: limits(90, 200))
+    assert not host
+    found = check(ServicesPolicy(units={UNIT: RULE}))
+    assert {key: one[:2] for key, one in found.items()} == {
+        f"service:{UNIT} nofile soft": (FAIL, 90),
+        f"service:{UNIT} nofile hard": (PASS, 200),
+        f"service:{UNIT} tasks value": (FAIL, 40),
+    }
 
 
 @pytest.mark.parametrize(

@@ -3,9 +3,11 @@
 
 from __future__ import annotations
 
-from tests.faults.fault import Culprit, Fault, Policy
+from tests.faults.fault import Culprit, Fault, Policy, write
 
 FSTAB = "/etc/fstab"
+UNIT = "/etc/systemd/system/mlhost-shm.service"
+REMOUNT = "/bin/mount -o remount,size=50m /dev/shm"
 SHOWS = ("^path:/dev/shm size",)
 LOW, HIGH = "tmpfs /dev/shm tmpfs size=100m 0 0", "tmpfs /dev/shm tmpfs size=400m 0 0"
 
@@ -38,6 +40,32 @@ FAULTS = [
         SHOWS,
         asked("300MiB"),
         touches=(FSTAB, "/dev/shm"),
+    ),
+    Fault(
+        "shm: a unit mounts it anew at boot",
+        write(
+            UNIT,
+            "[Service]",
+            "Type=oneshot",
+            f"ExecStart={REMOUNT}",
+            "[Install]",
+            "WantedBy=multi-user.target",
+        )
+        + f"; systemctl enable -q mlhost-shm.service; {REMOUNT}",
+        (Culprit(UNIT, f"ExecStart={REMOUNT}"),),
+        SHOWS,
+        asked("300MiB"),
+        touches=(FSTAB, "/dev/shm", UNIT),
+    ),
+    Fault(
+        "shm: rc.local mounts it anew with a variable",
+        write("/etc/rc.local", "#!/bin/sh -e", "S=50m", 'mount -o "remount,size=$S" /dev/shm')
+        + "; chmod +x /etc/rc.local; sh /etc/rc.local",
+        (Culprit("/etc/rc.local", 'mount -o "remount,size=$S" /dev/shm'),),
+        SHOWS,
+        asked("300MiB"),
+        touches=(FSTAB, "/dev/shm", "/etc/rc.local"),
+        person="rm /etc/rc.local",
     ),
     Fault(
         "shm: half of the memory is too little",

@@ -6,9 +6,12 @@ from __future__ import annotations
 import pytest
 from mlhost_limits.core.cause import Link
 from mlhost_limits.core.rlimit import UNLIMITED
+from mlhost_limits.shared_memory.boot_mounts import find_mounts
 from mlhost_limits.shared_memory.causes import (
     ShmFacts,
     find_shm_causes,
+    foresee_boot,
+    foretell_shm,
     predict_shm,
     trace_shm,
 )
@@ -113,6 +116,80 @@ def test_why_it_is_too_small(facts: ShmFacts, codes: list[str], boot: int) -> No
         assert bool(cause.at) == (cause.code == "shm-stated-too-small")
     beats = f'{FSTAB}:1 "{LOW}" comes first and beats {FSTAB}:2 "{HIGH}"'
     assert (HIGH in facts.fstab and LOW in facts.fstab) == (beats in [one.text for one in causes])
+
+
+UNIT = "/etc/systemd/system/shm.service"
+
+
+def runs(command: str, path: str = UNIT) -> dict[str, str]:
+    start = "ExecStart=" if path == UNIT else "#!/bin/sh\n"
+    return {path: f"{start}{command}\n"}
+
+
+@pytest.mark.parametrize(
+    ("command", "sizes"),
+    [
+        ("/bin/mount -o remount,size=100m /dev/shm", [100 * MIB]),
+        ("mount /dev/shm -o 'remount,noexec,size=25%'", [GIB]),
+        ("mount -t tmpfs -o size=1g,size=2g tmpfs /dev/shm/", [2 * GIB]),
+        ("mount -t tmpfs tmpfs /dev/shm", [2 * GIB]),
+        ("mount -o remount,noexec /dev/shm", []),
+        ('mount -o "remount,size=$SIZE" /dev/shm', [""]),
+        ("mount -o remount,nr_blocks=1000 /dev/shm", [""]),
+        ("mount --bind /scratch /dev/shm", [""]),
+        ("umount -l /dev/shm", [""]),
+        ("mount -t tmpfs -o size=1m tmpfs /dev/shm/mine", []),
+        ("mount -o remount,size=1m /tmp; ls /dev/shm", []),
+        ("# mount -o remount,size=1m /dev/shm", []),
+        (
+            "true; mount -o remount,size=1m /dev/shm && mount -o remount,size=3m /dev/shm",
+            [MIB, 3 * MIB],
+        ),
+    ],
+)
+def test_what_mounts_it_anew_at_boot(command: str, sizes: list[object]) -> None:
+    found = find_mounts(runs(command, "/etc/rc.local"), MEMORY)
+    assert [one.value for one in found] == sizes
+    assert {one.place for one in found} <= {"/etc/rc.local:2"}
+
+
+@pytest.mark.parametrize(
+    ("commands", "size", "codes", "later"),
+    [
+        ([("size=1g", UNIT)], 4 * GIB, ["shm-script-wins"], "fail"),
+        ([("size=1g", UNIT)], GIB, ["shm-script-wins"], "fail"),
+        ([("size=3g", UNIT)], 3 * GIB, [], "pass"),
+        ([("size=3g", UNIT)], GIB, ["shm-remounted"], "pass"),
+        ([("size=$S", UNIT)], 4 * GIB, ["shm-script-unclear"], "unknown"),
+        (
+            [("size=$S", UNIT), ("size=1g", "/etc/rc.local")],
+            4 * GIB,
+            ["shm-script-unclear", "shm-script-wins"],
+            "fail",
+        ),
+    ],
+)
+def test_a_script_that_mounts_it_anew_decides_what_a_boot_gives(
+    commands: list[tuple[str, str]], size: int, codes: list[str], later: str
+) -> None:
+    scripts = {}
+    for option, path in commands:
+        scripts.update(runs(f"/bin/mount -o remount,{option} /dev/shm", path))
+    facts = ShmFacts(size, HIGH, MEMORY, scripts)
+    causes = find_shm_causes(3 * GIB, facts)
+    assert [cause.code for cause in causes] == codes
+    assert foresee_boot(3 * GIB, facts) == later
+    remount = ("mount", "-o", f"remount,size={3 * GIB}", "/dev/shm")
+    assert all((remount in cause.remedy.commands) == (size < 3 * GIB) for cause in causes)
+    wins = [cause for cause in causes if cause.code == "shm-script-wins"]
+    assert all(f"s|size=1g|size={3 * GIB}|" in cause.remedy.commands[0][2] for cause in wins)
+    assert trace_shm(facts)[-2].source.startswith(commands[-1][1])
+
+
+def test_an_image_whose_scripts_mount_it_is_unknown() -> None:
+    found = foretell_shm(GIB, HIGH, runs("mount -o remount,size=2g /dev/shm"))
+    assert (found.status, found.reason) == ("unknown", f"{UNIT}:1 mounts it anew")
+    assert foretell_shm(GIB, HIGH, {}).status == "pass"
 
 
 def test_the_chain() -> None:

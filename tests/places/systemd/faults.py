@@ -260,6 +260,16 @@ MORE = [
         write(BOX, "[Service]", START_LINE, "User=alice", "PAMName=cron", "LimitSTACK=64M"),
         Culprit(BOX, "PAMName=cron", "PAM"), (r"^(process|service):.* stack soft",),
         {"stack": {"soft": "64MiB"}}),
+    Fault(
+        "unit: PAM moves its process to a session",
+        write(BOX, "[Service]", START_LINE, "User=alice", "PAMName=su", "LimitSTACK=64M")
+        + f"; {START_BOX}",
+        (Culprit(BOX, "PAMName=su", "PAM"),),
+        (r"^service:box.service stack soft",),
+        {"services": {"units": {"box.service": {"stack": {"soft": "64MiB"}}}}},
+        (BOX,),
+        (LOADED,),
+    ),
     manager("a service that states less",
             f"{write(SITE, *RIGHT)}; {write(f'{PLAIN}.d/10-low.conf', '[Service]', 'LimitNOFILE=1024:4096')}",
             Culprit(f"{PLAIN}.d/10-low.conf", "LimitNOFILE=1024:4096"), HARD, SITE),
