@@ -6,7 +6,6 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from typing import NamedTuple
 
 from .core.finding import (
     FAIL,
@@ -17,6 +16,7 @@ from .core.finding import (
     find_unlooked,
     judge_unlooked,
 )
+from .core.named import NamedTuple
 from .core.quote import one_line
 from .core.reader import PolicyError, join_names
 from .core.report import format_failures, format_report, format_verdict, note_workers

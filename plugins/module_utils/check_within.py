@@ -14,7 +14,7 @@ import select
 import signal
 import struct
 import time
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NoReturn
 
 from .check_host import (
     CheckResult,
@@ -27,6 +27,7 @@ from .check_host import (
     require_stated,
 )
 from .core.finding import Finding, judge_unlooked
+from .core.named import NamedTuple
 from .core.reader import PolicyError
 from .places import look_at_host
 
@@ -219,6 +220,7 @@ def _read(reader: int, size: int, until: float) -> bytes:
 
 def _end(pid: int) -> int:
     """End a child, gently at first, and return its status; one that cannot be ended is left."""
+    pause = 0.001  # One that has told all ends at once.
     for number, patience in ((signal.SIGTERM, _GRACE), (signal.SIGKILL, 1.0)):
         until = time.monotonic() + patience
         while time.monotonic() < until:
@@ -229,5 +231,6 @@ def _end(pid: int) -> int:
             if done:
                 return status
             os.kill(pid, number)
-            time.sleep(0.02)
+            time.sleep(pause)
+            pause = min(2 * pause, 0.02)
     return int(signal.SIGKILL)

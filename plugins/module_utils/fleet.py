@@ -5,9 +5,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
 
 from .core.finding import FAIL, LATER, PASS, UNKNOWN, WAIVED
+from .core.named import NamedTuple
 from .core.quote import one_line
 
 CHECKED, UNREACHABLE, CRASHED, GARBLED, MISSING = (

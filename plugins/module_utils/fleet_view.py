@@ -8,9 +8,10 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
-from typing import Any, NamedTuple
+from typing import Any
 
 from .core.finding import FAIL, LATER, PASS, UNKNOWN, WAIVED
+from .core.named import NamedTuple
 from .fleet import HOST_STATUSES, HostResult, find_status
 
 TYPE_CHECKING = False

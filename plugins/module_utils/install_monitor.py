@@ -9,12 +9,12 @@ import re
 import sys
 from collections.abc import Iterator, Sequence
 from functools import partial
-from typing import NamedTuple
 
 from .core.edit import Edit
+from .core.named import NamedTuple
 from .core.plan import HostPlan, SectionPlan
 from .core.reader import PolicyError
-from .host.image import is_booted
+from .host.booted import is_booted
 from .host.program import run_program
 from .node.paths import POLICY
 from .node.plan import (

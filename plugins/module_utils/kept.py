@@ -14,16 +14,13 @@ import hashlib
 import io
 import os
 import re
-import stat
 import zipfile
 from collections.abc import Mapping
 
-from .host.image import is_image
 from .host.scratch import make_scratch, remove_scratch
+from .kept_folder import DIGEST, PACKAGE, find_library
 
-PACKAGE = "mlhost_limits"
 _FILE = re.compile(r"(?:[a-z_]+/)?[a-z0-9_]+\.py")
-_DIGEST = re.compile(r"[0-9a-f]{64}")
 _NEW = ".new-"
 _MOST = 3  # Of kept ones: a run of an older collection may be going on.
 
@@ -58,35 +55,6 @@ def unpack(text: str, digest: str) -> dict[str, bytes]:
     if digest_files(files) != digest or not all(map(_FILE.fullmatch, files)):
         raise ValueError("the library that arrived is not the one that was sent")
     return files
-
-
-def find_folder() -> str | None:
-    """Return where this user's libraries are kept: in memory; ``None`` where there is no place.
-
-    An image is no place: what is built holds nothing of how it was built.
-    """
-    uid = os.geteuid()
-    parent = "/run" if uid == 0 else f"/run/user/{uid}"
-    fit = os.path.isdir(parent) and not is_image()
-    return f"{parent}/mlhost-limits/library" if fit else None
-
-
-def find_library(digest: str, folder: str | None) -> str | None:
-    """Return the folder to import from, if the library is kept and only this user can write it."""
-    if folder is None or not _DIGEST.fullmatch(digest):
-        return None
-    path = f"{folder}/{digest}"
-    parts = (os.path.dirname(folder), folder, path, f"{path}/{PACKAGE}")
-    return path if all(map(_is_own, parts)) else None
-
-
-def _is_own(path: str) -> bool:
-    try:
-        found = os.lstat(path)
-    except OSError:
-        return False
-    own = found.st_uid == os.geteuid() and not found.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
-    return own and stat.S_ISDIR(found.st_mode)
 
 
 def keep_library(files: Mapping[str, bytes], digest: str, folder: str | None) -> str | None:
@@ -128,7 +96,7 @@ def _forget(folder: str, current: str) -> None:
     """Remove the oldest of other libraries."""
     with os.scandir(folder) as entries:
         ages = {entry.name: entry.stat(follow_symlinks=False).st_mtime for entry in entries}
-    others = [name for name in ages if _DIGEST.fullmatch(name) and name != current]
+    others = [name for name in ages if DIGEST.fullmatch(name) and name != current]
     others.sort(key=lambda name: -ages[name])
     for name in others[_MOST - 1 :]:
         remove_scratch(f"{folder}/{name}")

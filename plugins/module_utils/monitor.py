@@ -7,11 +7,12 @@ import os
 import time
 from collections.abc import Collection, Sequence
 from functools import partial
-from typing import NamedTuple, Tuple
+from typing import Tuple
 
 from .check_within import check_within
 from .core.check_options import Options
 from .core.finding import FAIL, PASS, UNKNOWN, Finding, find_unlooked, is_short_by_root
+from .core.named import NamedTuple
 from .core.report import format_failures, format_report
 from .host.guarded import run_guarded
 from .host.scratch import find_parent, sweep

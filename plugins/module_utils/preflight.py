@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import resource
 from collections.abc import Callable, Mapping
-from typing import NamedTuple
+
+from .core.named import NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -5,9 +5,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import NamedTuple
 
 from .core.finding import judge_limits
+from .core.named import NamedTuple
 from .core.plan import HostPlan, Section, SectionPlan
 from .core.provision_options import Options
 from .core.reader import PolicyError

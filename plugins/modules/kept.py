@@ -64,14 +64,7 @@ from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 from ansible.module_utils.errors import UnsupportedError
 
-from ..module_utils.kept import (
-    PACKAGE,
-    find_folder,
-    find_library,
-    keep_library,
-    unpack,
-    write_library,
-)
+from ..module_utils.kept_folder import PACKAGE, find_folder, find_library
 
 
 def main():
@@ -95,13 +88,18 @@ def main():
 @contextmanager
 def provided(path, module):
     """Hold a folder to import the library from, for this run alone where it cannot be kept."""
-    if path is None:
-        try:
-            files = unpack(module.params["archive"], module.params["digest"])
-        except ValueError as exc:
-            module.fail_json(msg=str(exc))
-        if not module.check_mode:
-            path = keep_library(files, module.params["digest"], find_folder())
+    if path is not None:
+        yield path
+        return
+    # Needed once for each boot, and Python compiles it each time.
+    from ..module_utils.kept import keep_library, unpack, write_library
+
+    try:
+        files = unpack(module.params["archive"], module.params["digest"])
+    except ValueError as exc:
+        module.fail_json(msg=str(exc))
+    if not module.check_mode:
+        path = keep_library(files, module.params["digest"], find_folder())
     if path is not None:
         yield path
         return

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from mlhost_limits import kept
+from mlhost_limits import kept, kept_folder
 from mlhost_limits.host.marks import make_mark
 
 from tests.worlds.dead import make_dead_mark
@@ -63,9 +63,9 @@ def test_another_library_is_refused() -> None:
 
 
 def test_a_library_is_found_once_it_is_kept(folder: str) -> None:
-    assert kept.find_library(DIGEST, folder) is None
+    assert kept_folder.find_library(DIGEST, folder) is None
     path = kept.keep_library(FILES, DIGEST, folder)
-    assert path == kept.find_library(DIGEST, folder) == f"{folder}/{DIGEST}"
+    assert path == kept_folder.find_library(DIGEST, folder) == f"{folder}/{DIGEST}"
     assert Path(path, "mlhost_limits", "core", "schema.py").read_bytes() == b"y = 2\n"
     assert kept.keep_library(FILES, DIGEST, folder) == path
     assert os.listdir(folder) == [DIGEST]
@@ -93,7 +93,7 @@ def test_a_library_that_others_might_have_changed_is_not_used(
         pytest.skip("only root gives files away")
     kept.keep_library(FILES, DIGEST, folder)
     spoil(Path(folder).parent / part)
-    assert kept.find_library(DIGEST, folder) is None
+    assert kept_folder.find_library(DIGEST, folder) is None
     if part.startswith("library/"):
         assert kept.keep_library(FILES, DIGEST, folder) is None
 
@@ -101,7 +101,7 @@ def test_a_library_that_others_might_have_changed_is_not_used(
 @pytest.mark.parametrize("digest", ["", "../x", DIGEST[:-1], DIGEST.upper()])
 def test_what_is_no_digest_is_not_looked_for(digest: str, folder: str) -> None:
     kept.keep_library(FILES, DIGEST, folder)
-    assert kept.find_library(digest, folder) is None
+    assert kept_folder.find_library(digest, folder) is None
 
 
 def test_without_a_place_it_lives_as_long_as_the_run(tmp_path: Path) -> None:
@@ -129,7 +129,7 @@ def test_users_keep_theirs_apart(monkeypatch: pytest.MonkeyPatch) -> None:
     places = []
     for uid in (0, 1000):
         monkeypatch.setattr(os, "geteuid", lambda uid=uid: uid)
-        places.append(kept.find_folder())
+        places.append(kept_folder.find_folder())
     assert places == ["/run/mlhost-limits/library", "/run/user/1000/mlhost-limits/library"]
     monkeypatch.setattr(os.path, "isdir", lambda _path: False)
-    assert kept.find_folder() is None
+    assert kept_folder.find_folder() is None

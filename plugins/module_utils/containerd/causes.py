@@ -4,10 +4,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
 
 from ..core.cause import Cause, cite
 from ..core.finding import PASS, Observation, Requirement, judge
+from ..core.named import NamedTuple
 from ..core.remedy import Remedy
 from ..core.rlimit import ITEMS, Rlimit, format_quantity
 

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import NamedTuple
 
 from ..containers.findings import judge_tasks
 from ..containers.read import RunningContainer, find_maker
@@ -12,6 +11,7 @@ from ..containers.tasks import Bounds, split_levels
 from ..core.cause import Cause, Outlook
 from ..core.container_owner import own_running
 from ..core.finding import FAIL, UNKNOWN, Finding, Observation, Requirement, judge, judge_limits
+from ..core.named import NamedTuple
 from ..core.rlimit import UNLIMITED, Rlimit
 from ..host.process import Process, read_limits
 from ..processes.units_diagnose import judge_unit

@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import NamedTuple
 
 from ..containers.tasks import read_spec_tasks
 from ..core.declaration import Declaration
+from ..core.named import NamedTuple
 from ..core.rlimit import RLIMITS, Rlimit
 from ..core.toml_text import read_toml
 

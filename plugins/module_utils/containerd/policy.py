@@ -4,10 +4,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NamedTuple
 
 from ..containers.policy import CONTAINER_ITEMS, TASKS, TASKS_KEY, read_container_limits, read_tasks
 from ..core.keys import Key
+from ..core.named import NamedTuple
 from ..core.reader import Limit, read_mapping
 
 KEYS = {

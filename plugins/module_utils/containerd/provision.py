@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 
 from ..core.plan import Section, SectionPlan
-from ..host.image import is_booted
+from ..host.booted import is_booted
 from ..host.process import find_processes, started_before
 from ..systemd.sources_read import read_sources
 from .measure import find_containerd, find_containers

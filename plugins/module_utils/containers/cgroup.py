@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from typing import NamedTuple
 
 from ..core.cgroup import split_rows
+from ..core.named import NamedTuple
 
 DOCKER, PODMAN, CONTAINERD, CRIO, LXC, NSPAWN = (
     "docker", "podman", "containerd", "cri-o", "lxc", "nspawn",

@@ -4,8 +4,8 @@
 from __future__ import annotations
 
 import os
-from typing import NamedTuple
 
+from ..core.named import NamedTuple
 from ..core.rlimit import UNLIMITED, Rlimit
 from ..host.process import read_limits, read_proc_file
 from ..systemd.tasks import Level

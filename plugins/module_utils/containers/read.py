@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
-from typing import NamedTuple
 
+from ..core.named import NamedTuple
 from ..core.process_owner import MAKER
 from ..host.daemons import is_daemon
 from ..host.door import read_kernel_file

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
+from ..core.named import NamedTuple
 from ..core.rlimit import UNLIMITED
 
 TYPE_CHECKING = False

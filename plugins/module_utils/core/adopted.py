@@ -8,9 +8,9 @@ policies says itself what one cannot hold.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
 
 from .declaration import Declaration
+from .named import NamedTuple
 from .policy_shape import find_misshapes
 from .quote import one_line
 from .rlimit import ITEMS, UNLIMITED, Rlimit, format_quantity

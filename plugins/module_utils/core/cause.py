@@ -4,8 +4,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
+from .named import NamedTuple
 from .quote import decode, one_line
 from .remedy import Remedy
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
-from typing import NamedTuple
+
+from .named import NamedTuple
 
 _CONTAINER = re.compile(
     r"((cri-containerd|crio|docker|libpod)-[0-9a-f]{12,}.*\.scope"

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from .named import NamedTuple
 
 SERVICES = ("sshd", "su", "sudo", "cron", "login")
 TIME_LIMIT = 110.0

@@ -14,7 +14,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import NamedTuple
+
+from .named import NamedTuple
 
 _RED_HAT = ("rhel", "centos", "almalinux", "rocky", "ol")
 _VERSION = re.compile(r"([0-9]{1,9})(?:\.([0-9]{1,9}))?")

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from .named import NamedTuple
 
 HEADER = "# Managed by mlhost.limits: changes made here are overwritten."
 _BEGIN = "# BEGIN mlhost.limits"

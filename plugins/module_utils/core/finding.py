@@ -4,9 +4,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import NamedTuple
 
 from .cause import Cause, Outlook
+from .named import NamedTuple
 from .reader import Limit
 from .rlimit import ITEMS, Rlimit, format_quantity
 

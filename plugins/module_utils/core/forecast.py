@@ -8,7 +8,6 @@ boot, with the forecast as its outlook. What they are sure not to give falls sho
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import NamedTuple
 
 from .cause import Cause, Outlook
 from .declaration import Bound, Declaration
@@ -22,6 +21,7 @@ from .finding import (
     Requirement,
     format_observed,
 )
+from .named import NamedTuple
 from .quote import one_line
 from .rlimit import UNLIMITED, Rlimit
 

@@ -10,7 +10,9 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable
-from typing import NamedTuple, NoReturn
+from typing import NoReturn
+
+from .named import NamedTuple
 
 _MARKS = ("\ufeff", "\xef\xbb\xbf")  # A byte order mark, read as UTF-8 and as latin-1.
 _BLANK = re.compile(r"[ \t\r\n]*")

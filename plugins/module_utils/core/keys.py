@@ -7,7 +7,8 @@ A name in capitals stands for one of the user's own: of a sysctl, a unit, a pack
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NamedTuple
+
+from .named import NamedTuple
 
 
 class Key(NamedTuple):

@@ -4,10 +4,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import NamedTuple
 
 from .declaration import Declaration
 from .edit import Edit, neutralise, restore
+from .named import NamedTuple
 
 
 class Shortfall(NamedTuple):

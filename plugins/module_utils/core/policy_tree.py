@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from itertools import count, takewhile
-from typing import NamedTuple, NoReturn
+from typing import NoReturn
 
+from .named import NamedTuple
 from .policy_shape import DEEPEST, LONGEST_NUMBER, MOST_VALUES, find_unfit, join_path
 from .reader import PolicyError
 

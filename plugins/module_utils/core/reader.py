@@ -5,9 +5,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from typing import NamedTuple
 
 from .keys import BOUNDS
+from .named import NamedTuple
 from .quote import one_line
 from .rlimit import ITEMS, format_quantity, parse_quantity
 

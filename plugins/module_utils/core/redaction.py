@@ -4,8 +4,8 @@
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
 
+from .named import NamedTuple
 from .redaction_json import find_hidden
 from .rlimit import RLIMITS
 

@@ -4,9 +4,9 @@
 from __future__ import annotations
 
 import shlex
-from typing import NamedTuple
 
 from .line_edit import edit_line, prepend, write_row
+from .named import NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -5,9 +5,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator
-from typing import NamedTuple
 
 from .cause import locate
+from .named import NamedTuple
 from .rlimit import UNLIMITED, format_quantity
 
 TYPE_CHECKING = False

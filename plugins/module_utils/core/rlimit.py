@@ -4,8 +4,8 @@
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
 
+from .named import NamedTuple
 from .quote import quote
 
 UNLIMITED = 2**64 - 1

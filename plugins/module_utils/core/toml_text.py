@@ -10,8 +10,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from functools import partial
-from typing import NamedTuple
 
+from .named import NamedTuple
 from .quote import quote
 
 _BLANK = re.compile(r"[ \t]*")

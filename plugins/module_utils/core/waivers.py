@@ -6,10 +6,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from fnmatch import fnmatchcase
-from typing import NamedTuple
 
 from .finding import FAIL, UNKNOWN, WAIVED, Finding
 from .keys import Key
+from .named import NamedTuple
 from .quote import one_line
 from .reader import read_entries
 

@@ -13,12 +13,13 @@ import re
 import socket
 import time
 from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
+from ..core.named import NamedTuple
+from ..host.booted import is_chroot
 from ..host.daemons import is_daemon
 from ..host.door import connect, read_kernel_file, read_peer
 from ..host.files import read_text
-from ..host.image import is_chroot
 from ..host.process import Process, read_process, read_unit_pids
 from .dockerd_flags import SOCKET_PATH, Flag, parse_flags
 

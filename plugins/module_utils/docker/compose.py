@@ -4,10 +4,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 from ..core.cause import Cause, cite
 from ..core.declaration import Declaration
+from ..core.named import NamedTuple
 from ..core.quote import one_line
 from ..core.remedy import Remedy
 from .compose_file import Line, find_line

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+
+from ..core.named import NamedTuple
 
 _KEY = re.compile(
     r"""("[^"\\]*"|'[^']*'|[A-Za-z0-9_./$<][^\s#:"'{}\[\],&*]*)[ ]*:(?:[ ]+(.*)|)""", re.DOTALL

@@ -5,13 +5,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
-from typing import NamedTuple
 
 from ..containers.policy import TASKS
 from ..containers.tasks import Bounds, split_levels
 from ..core.cause import Cause, Outlook
 from ..core.container_owner import own_running
 from ..core.finding import FAIL, UNKNOWN, Finding, Observation, Requirement, judge
+from ..core.named import NamedTuple
 from ..core.rlimit import RLIMITS, UNLIMITED, Rlimit
 from ..host.files import read_change
 from ..host.look import Look, format_time
@@ -21,7 +21,14 @@ from ..kernel.sysctl_conf import find_boot_default, find_number
 from ..kernel.sysctl_writes import resolve_sysctl
 from .model import Parent, World, find_obstacles, find_stated, inherit, inherit_at_start
 from .outlook import Scene, explain_new, explain_start
-from .read import DockerRead, UnitRead, parse_ulimits, read_spec_limits, read_unit_stated
+from .read import (
+    DockerRead,
+    UnitRead,
+    find_stated_by_people,
+    parse_ulimits,
+    read_spec_limits,
+    read_unit_stated,
+)
 from .site import Pending, Site, Tools
 
 TYPE_CHECKING = False
@@ -146,7 +153,7 @@ def gather(seen: SeenDocker, policy: DockerPolicy, look: Look) -> Scene | None:
     stops = bool(seen.running) and not docker.live_restore
     tools = Tools(docker.restarted_by, stops, docker.flag_files)
     foreign = docker.unit and not (parent and parent.unit == docker.unit)
-    own = read_unit_stated(docker.unit, True).stated if foreign else {}
+    own = find_stated_by_people(docker.unit, docker.unit_files) if foreign else {}
     site = Site(policy, tools, parent, own, line.winner if line else None, docker.usual_config)
     refused = any(one.requirement.item == START for one in seen.new)
     now = {item: inherit(parent, item) for item in RLIMITS} if parent else {}

@@ -11,11 +11,12 @@ from __future__ import annotations
 import json
 import os
 import time
-from typing import Any, NamedTuple
+from typing import Any
 from urllib.parse import quote
 
 from ..containers.canary import _CODE, build_program
 from ..containers.limits_read import Canary, ContainerLimits, read_container_limits
+from ..core.named import NamedTuple
 from ..host.process import read_process
 from .api_read import DEFAULT_SOCKET, EngineError, ask, exchange
 from .canary_key_read import read_boot_id

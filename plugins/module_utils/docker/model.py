@@ -10,11 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
-from typing import NamedTuple
 
 from ..containers.policy import SHM
 from ..core.declaration import Declaration
 from ..core.finding import FAIL, PASS, UNKNOWN, Observation, Requirement, judge
+from ..core.named import NamedTuple
 from ..core.rlimit import UNLIMITED, Rlimit
 from ..shared_memory.size import DEFAULT_SHM_SIZE
 from .daemon_json import DockerDefaults, StatedDefault, read_defaults

@@ -4,10 +4,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NamedTuple
 
 from ..core.cause import Cause, Outlook
 from ..core.finding import FAIL, PASS, UNKNOWN, Finding, Requirement
+from ..core.named import NamedTuple
 from ..core.remedy import Remedy
 from ..core.rlimit import Rlimit
 from .model import World, find_obstacles, foretell, judge_all, predict

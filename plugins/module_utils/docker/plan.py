@@ -3,9 +3,8 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from ..core.edit import Edit
+from ..core.named import NamedTuple
 from ..core.plan import SectionPlan
 from ..core.rlimit import UNLIMITED, Rlimit
 from .daemon_json import DockerDefaults, decode_daemon_json

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NamedTuple
 
 from ..containers.policy import (
     CONTAINER_ITEMS,
@@ -17,6 +16,7 @@ from ..containers.policy import (
     read_tasks,
 )
 from ..core.keys import Key
+from ..core.named import NamedTuple
 from ..core.reader import Limit, read_mapping
 
 KEYS = {

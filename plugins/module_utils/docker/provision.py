@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
-from typing import NamedTuple
 
+from ..core.named import NamedTuple
 from ..core.plan import Section, SectionPlan
 from ..host.files import read_bytes
 from ..host.process import started_before

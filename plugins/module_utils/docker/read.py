@@ -8,21 +8,23 @@ import os
 import re
 from collections.abc import Mapping
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 from ..core.json_text import find_member, find_members
+from ..core.named import NamedTuple
 from ..core.rlimit import RLIMITS, Rlimit
 from ..host.door import find_paths
 from ..host.files import read_bytes, read_change, read_text
 from ..host.process import Process, find_processes, read_process
 from ..systemd.limits import read_manager_limits, read_unit_limits, resolve_unit_limits
+from ..systemd.unit_file import merge_units
 from ..systemd.unit_read import UnitFiles, read_manager_files, read_unit_files
 from .api_read import Daemon, find_daemon, read_live_restore, read_version
 from .canary_key_read import find_containerd
 from .daemon_json import decode_daemon_json
 from .dockerd_flags import CONFIG_PATH, Flag, find_config_path, find_socket
 from .model import UnitLimit
-from .unit_read import read_dockerd_flags
+from .unit_read import find_unit_flags
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -69,9 +71,13 @@ class DockerRead:
         return find_unit(self.daemon.process)
 
     @cached_property
+    def unit_files(self) -> UnitFiles:
+        return read_unit_files(self.unit)
+
+    @cached_property
     def restarted_by(self) -> str:
         """Return the unit whose restart is dockerd's; empty where systemd would not restart it."""
-        main = read_unit_files(self.unit).main if self.unit else None
+        main = self.unit_files.main if self.unit else None
         return self.unit if main and main.text else ""
 
     @cached_property
@@ -86,7 +92,7 @@ class DockerRead:
         """
         if not self.unit:
             return self.running_flags
-        return tuple(read_dockerd_flags(unit=self.unit)) or self.running_flags
+        return tuple(find_unit_flags(merge_units(*self.unit_files))) or self.running_flags
 
     @cached_property
     def flag_files(self) -> dict[str, str]:
@@ -193,13 +199,19 @@ def find_unit(process: Process) -> str:
     return found[1] if found else ""
 
 
-def read_unit_stated(unit: str, by_people: bool = False, root: str = "/") -> UnitRead:
-    """Return the limits that a unit's files state, and every file and folder of them.
+def read_unit_stated(unit: str, root: str = "/") -> UnitRead:
+    """Return the limits that a unit's files state, and every file and folder of them."""
+    return _find_stated(unit, read_unit_files(unit, root), read_manager_files(root))
 
-    :param by_people: Only what stands in /etc and /run, without the manager's defaults.
-    """
-    files = read_unit_files(unit, root)
-    manager = UnitFiles(None, []) if by_people else read_manager_files(root)
+
+def find_stated_by_people(unit: str, files: UnitFiles) -> Mapping[str, UnitLimit]:
+    """Return the limits that the files of a unit in /etc and /run state."""
+    stated = _find_stated(unit, files, UnitFiles(None, [])).stated
+    by_people = ("/etc/", "/run/")
+    return {item: one for item, one in stated.items() if one.at.path.startswith(by_people)}
+
+
+def _find_stated(unit: str, files: UnitFiles, manager: UnitFiles) -> UnitRead:
     sources = (files.main, *files.dropins, manager.main, *manager.dropins)
     paths = (*_FOLDERS, *(source.path for source in sources if source))
     paths += tuple(f"{folder}/{unit}.d" for folder in _FOLDERS)
@@ -213,7 +225,6 @@ def read_unit_stated(unit: str, by_people: bool = False, root: str = "/") -> Uni
     stated = {
         item: UnitLimit(Rlimit(pair["soft"].value, pair["hard"].value), pair["hard"])
         for item, pair in bounds.items()
-        if not by_people or pair["hard"].path.startswith(("/etc/", "/run/"))
     }
     return UnitRead(stated, paths)
 

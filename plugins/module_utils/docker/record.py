@@ -5,9 +5,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import NamedTuple
 
 from ..core.json_text import find_member, find_members, is_blank, remove_member, replace_member
+from ..core.named import NamedTuple
 from ..core.rlimit import Rlimit
 from .daemon_json import (
     SHM_KEY,

@@ -11,12 +11,12 @@ import json
 import re
 import shlex
 from collections.abc import Iterable, Iterator, Sequence
-from typing import NamedTuple
 
 from ..containers.policy import SHM
 from ..core.declaration import Declaration
 from ..core.json_text import find_member, find_members, is_blank, remove_member, set_member
 from ..core.line_edit import edit_line, find_row, find_top
+from ..core.named import NamedTuple
 from ..core.quote import one_line
 from ..core.remedy import Remedy
 from ..core.rlimit import ITEMS, UNLIMITED, Rlimit, format_quantity

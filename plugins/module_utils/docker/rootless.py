@@ -4,11 +4,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
 
 from ..core.cause import Cause, Outlook
 from ..core.finding import FAIL, Finding
 from ..core.line_edit import as_user
+from ..core.named import NamedTuple
 from ..core.quote import one_line
 from ..core.remedy import Remedy
 from ..core.rlimit import Rlimit

@@ -8,11 +8,11 @@ the size of /dev/shm is fixed when a container is created.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NamedTuple
 
 from ..containers.policy import SHM
 from ..core.cause import Cause, Outlook
 from ..core.finding import FAIL, PASS, UNKNOWN, Finding, Requirement
+from ..core.named import NamedTuple
 from ..core.remedy import Remedy
 from ..core.rlimit import UNLIMITED, Rlimit
 from ..shared_memory.size import format_shm_size

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from ..core.named import NamedTuple
 
 UNIT = "docker.service"
 

@@ -6,9 +6,9 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterable
-from typing import NamedTuple
 
 from ..core.cgroup import find_home
+from ..core.named import NamedTuple
 from ..core.redaction import redact_message
 from ..host.program import last_line, run_program
 from ..host.scratch import make_scratch, remove_scratch

@@ -4,8 +4,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
 
+from ..core.named import NamedTuple
 from ..core.remedy import Remedy
 
 TYPE_CHECKING = False

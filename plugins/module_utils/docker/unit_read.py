@@ -3,8 +3,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from ..host.files import read_text
-from ..systemd.unit_file import parse_environment, parse_environment_file
+from ..systemd.unit_file import Setting, parse_environment, parse_environment_file
 from ..systemd.unit_read import _find_files, read_unit
 from .dockerd_flags import Flag, find_flags
 
@@ -14,7 +16,15 @@ def read_dockerd_flags(root: str = "/", unit: str = "docker.service") -> list[Fl
 
     :raises ValueError: If a line cannot be split into words.
     """
-    settings = [setting for setting in read_unit(unit, root) if setting.section == "Service"]
+    return find_unit_flags(read_unit(unit, root), root)
+
+
+def find_unit_flags(stated: Sequence[Setting], root: str = "/") -> list[Flag]:
+    """Return the flags that the settings of a unit give, and the files that they name.
+
+    :raises ValueError: If a line cannot be split into words.
+    """
+    settings = [setting for setting in stated if setting.section == "Service"]
     environment = {}
     for setting in settings:
         if setting.key == "Environment":

@@ -22,8 +22,9 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
-from typing import NamedTuple, NoReturn
+from typing import NoReturn
 
+from ..core.named import NamedTuple
 from ..core.rlimit import Rlimit
 from .cgroup_cage import Cage
 from .children import Report, run_in_children, write_all

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Any, TypeVar
 
+from .booted import is_booted, is_chroot
 from .daemons import is_daemon, read_comm
 from .door import list_pids
 from .files import under
@@ -37,31 +38,9 @@ class Tree:
         return any(os.path.exists(under(path, self.root)) for path in paths)
 
 
-_BOOTED = "/run/systemd/system"
 _FIRST_PID_NAMESPACE = "pid:[4026531836]"  # PROC_PID_INIT_INO of linux/proc_ns.h.
 _SERVERS = ("sshd", "slurmd")  # What opens sessions in a container without systemd.
 _INITS = ("/usr/lib/systemd/systemd", "/lib/systemd/systemd", "/usr/sbin/init", "/sbin/init")
-
-
-def is_booted() -> bool:
-    """Tell whether systemd runs this host (sd_booted(3)); in an image it does not."""
-    return os.path.isdir(_BOOTED) and not os.path.islink(_BOOTED) and not is_chroot()
-
-
-@lru_cache(maxsize=None)
-def is_chroot() -> bool:
-    """Tell whether this is a tree of a machine that goes on outside of it.
-
-    What /proc shows there, if it is mounted at all, are the processes and values of that machine.
-    """
-    try:
-        first = os.stat("/proc/1/root/.")
-    except (FileNotFoundError, NotADirectoryError):
-        return True
-    except OSError:
-        return False  # Only root may look; whoever is not builds no image.
-    own = os.stat("/")
-    return (own.st_dev, own.st_ino) != (first.st_dev, first.st_ino)
 
 
 def is_image() -> bool:

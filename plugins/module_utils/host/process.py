@@ -8,12 +8,12 @@ import re
 import time
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
-from typing import NamedTuple
 
+from ..core.named import NamedTuple
 from ..core.proc_limits import parse_proc_limits
 from ..core.rlimit import Rlimit
+from .booted import is_chroot
 from .door import list_pids, read_kernel_file, read_kernel_text
-from .image import is_chroot
 
 _IPC_LOCK, _SYS_RESOURCE = 14, 24  # Of linux/capability.h.
 _EVERYONE = ["0", "0", "4294967295"]

@@ -14,8 +14,8 @@ import stat
 from collections.abc import Iterable
 from functools import partial
 from itertools import islice
-from typing import NamedTuple
 
+from ..core.named import NamedTuple
 from .marks import is_abandoned, make_mark
 from .removal import open_own_folder, remove_folder
 

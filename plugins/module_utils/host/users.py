@@ -22,6 +22,14 @@ def read_user(name: str) -> User | None:
     return User(name, entry.pw_uid, entry.pw_gid, frozenset(known.values()), frozenset(known))
 
 
+def is_root(name: str) -> bool:
+    """Tell whether a name is that of user 0."""
+    try:
+        return pwd.getpwnam(name).pw_uid == 0
+    except KeyError:
+        return False
+
+
 def name_user(uid: int) -> str:
     """Return the name of a user, or the number of one that has none."""
     try:

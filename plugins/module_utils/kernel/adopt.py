@@ -8,8 +8,8 @@ from collections.abc import Collection, Mapping
 
 from ..core.adopted import Adopted, Candidate, LeftOut, is_of_site, settle
 from ..core.edit import HEADER
+from ..host.booted import is_chroot
 from ..host.files import read_distribution, read_text
-from ..host.image import is_chroot
 from .files_read import read_sysctl_files
 from .policy import read_kernel
 from .read import read_sysctl, sysctl_path

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import NamedTuple
+from functools import lru_cache
 
 from ..core.declaration import Declaration
+from ..core.named import NamedTuple
 from .sysctl_conf import parse_sysctl_number
 
 _CALL = re.compile(r"\bsysctl\b[^#;&|]*")
@@ -54,9 +55,11 @@ def find_script_writes(key: str, texts: Mapping[str, str]) -> Iterator[ScriptWri
 
     :param texts: Text of what runs at boot, by path; of units, the whole file.
     """
-    patterns = tuple(map(re.compile, _describe_writes(key)))
-    mention = re.compile(_describe_mention(key))
+    last = key.rpartition(".")[2]
     for path, text in texts.items():
+        if last not in text and not _LOADS.search(text):
+            continue
+        patterns, mention = _compile(key)
         folder = f"/proc/sys/{key.replace('.', '/')}".rpartition("/")[0]
         enters = re.search(rf"\bcd\s+[\"']?{re.escape(folder)}\b", text) is not None
         for number, line in list_running(path, text):
@@ -66,6 +69,11 @@ def find_script_writes(key: str, texts: Mapping[str, str]) -> Iterator[ScriptWri
                 yield ScriptWrite(at, found.before, found.after)
             if any(_LOADS.search(call[0]) for call in _CALL.finditer(line)):
                 yield ScriptWrite(Declaration(path, number, line, ""), loads=True)
+
+
+@lru_cache(maxsize=64)
+def _compile(key: str) -> tuple[tuple[re.Pattern[str], ...], re.Pattern[str]]:
+    return tuple(map(re.compile, _describe_writes(key))), re.compile(_describe_mention(key))
 
 
 def _find_writes(

@@ -6,7 +6,7 @@ from __future__ import annotations
 from functools import cached_property
 
 from ..core.rlimit import RLIMITS, UNLIMITED, Rlimit
-from ..host.image import is_chroot
+from ..host.booted import is_chroot
 from ..host.process import read_limits
 from .boot_read import BootRead
 from .files_read import read_sysctl_files

@@ -7,8 +7,8 @@ Measured on Debian 12; docs/lockouts.md has the figures and what was seen.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import NamedTuple
 
+from ..core.named import NamedTuple
 from .sysctl_conf import parse_sysctl_number
 
 TYPE_CHECKING = False

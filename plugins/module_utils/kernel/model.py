@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import NamedTuple
 
 from ..core.declaration import Declaration
 from ..core.finding import UNKNOWN, Observation, Requirement, judge
+from ..core.named import NamedTuple
 from .sysctl_conf import (
     FILE_MAX_OF_SYSTEMD,
     MAX_MAP_COUNT_OF_KERNEL,

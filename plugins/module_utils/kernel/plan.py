@@ -4,9 +4,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import NamedTuple
 
 from ..core.edit import HEADER
+from ..core.named import NamedTuple
 from ..core.plan import SectionPlan, Shortfall, neutralise_all, plan_edits, restore_all
 from .sysctl_conf import (
     DROP_IN,

@@ -5,10 +5,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from typing import NamedTuple
 
 from ..core.finding import Requirement
 from ..core.keys import Key
+from ..core.named import NamedTuple
 from ..core.reader import join_names, name_kind, read_quantity, refuse_unknown
 from ..core.rlimit import UNLIMITED
 

@@ -3,12 +3,11 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from ..core.cause import cite
 from ..core.declaration import Declaration
 from ..core.finding import PASS, Requirement
 from ..core.line_edit import edit_value, find_row
+from ..core.named import NamedTuple
 from ..core.quote import one_line
 from ..core.remedy import Remedy, append_line, comment_out, replace_line
 from .model import KernelFacts, is_effective, judge_value, list_boot_files

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
-from typing import NamedTuple
 
 from ..core.declaration import Bound
 from ..core.distribution import Distribution
+from ..core.named import NamedTuple
 from .sysctl_conf import (
     SysctlLine,
     find_boot_default,

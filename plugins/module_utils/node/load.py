@@ -5,9 +5,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from functools import lru_cache
-from typing import NamedTuple
 
 from ..core.cgroup import find_home, is_container
+from ..core.named import NamedTuple
 
 MOST_GROUPS = 50
 """Pairs of user and unit that are told of; a host may have thousands of units."""

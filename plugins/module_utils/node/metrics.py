@@ -5,9 +5,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import NamedTuple, Tuple
+from typing import Tuple
 
 from ..core.finding import FAIL, LATER, PASS, UNKNOWN, WAIVED, Finding
+from ..core.named import NamedTuple
 from ..core.rlimit import UNLIMITED
 from .load import MOST_GROUPS, Group, Load
 

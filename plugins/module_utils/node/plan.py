@@ -5,9 +5,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from typing import NamedTuple
 
 from ..core.edit import HEADER, Edit
+from ..core.named import NamedTuple
 from ..core.plan import SectionPlan
 from .paths import INTERVAL, POLICY
 

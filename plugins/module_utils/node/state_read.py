@@ -9,7 +9,9 @@ from __future__ import annotations
 import json
 import os
 import time
-from typing import Any, NamedTuple, Tuple
+from typing import Any, Tuple
+
+from ..core.named import NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
-from typing import NamedTuple
 
+from ..core.named import NamedTuple
 from ..core.proc_limits import parse_proc_limits
 from ..core.rlimit import Rlimit
 from ..host.door import list_kernel_folder, list_pids

@@ -6,12 +6,12 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
 
 from ..containers.policy import SHM, TASKS
 from ..core.cause import Cause, cite
 from ..core.finding import FAIL, PASS, Observation, Requirement, judge
 from ..core.line_edit import edit_line, refuse
+from ..core.named import NamedTuple
 from ..core.remedy import Remedy
 from ..core.rlimit import ITEMS, UNLIMITED, Rlimit, format_quantity
 from .containers_conf import (

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import NamedTuple
 
 from ..containerd.causes import pick
 from ..containers.findings import judge_container, judge_container_unknown
@@ -13,6 +12,7 @@ from ..containers.policy import TASKS
 from ..containers.read import RunningContainer, find_maker, find_running
 from ..core.container_owner import own_running
 from ..core.finding import FAIL, PASS, UNKNOWN, Finding, Observation, Requirement, judge
+from ..core.named import NamedTuple
 from ..host.users import name_user
 from ..kernel.host_read import KernelRead
 from ..sessions.measure import measure_sessions

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import NamedTuple
 
 from ..containers.policy import CONTAINER_ITEMS
 from ..core.declaration import Declaration
+from ..core.named import NamedTuple
 from ..core.quote import quote
 from ..core.rlimit import UNLIMITED, Rlimit
 from ..core.toml_text import Node, Scalar, TomlError, find_key, read_toml

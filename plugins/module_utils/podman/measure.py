@@ -15,11 +15,12 @@ import tempfile
 import time
 from collections.abc import Mapping
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 from ..containers.canary import build_program
 from ..containers.limits_read import Canary, ContainerLimits, read_container_limits
 from ..containers.read import read_words
+from ..core.named import NamedTuple
 from ..core.rlimit import Rlimit
 from ..host.as_user import Errand, ask_user
 from ..host.door import list_pids, read_kernel_file

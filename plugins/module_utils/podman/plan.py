@@ -7,11 +7,11 @@ A drop-in replaces the whole list of limits, so ours repeats what others state f
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import NamedTuple
 
 from ..core.cause import cite
 from ..core.declaration import Declaration
 from ..core.edit import HEADER
+from ..core.named import NamedTuple
 from ..core.plan import SectionPlan, Shortfall, neutralise_all, plan_edits, restore_all
 from ..core.rlimit import ITEMS, Rlimit, format_quantity
 from .containers_conf import (

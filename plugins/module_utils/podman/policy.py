@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import NamedTuple
 
 from ..containers.policy import (
     CONTAINER_ITEMS,
@@ -18,6 +17,7 @@ from ..containers.policy import (
     read_tasks,
 )
 from ..core.keys import Key
+from ..core.named import NamedTuple
 from ..core.reader import Limit, read_mapping
 
 KEYS = {

@@ -10,7 +10,6 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
-from typing import NamedTuple
 
 from ..containers.policy import SHM, TASKS
 from ..core.cause import Cause, cite
@@ -18,6 +17,7 @@ from ..core.cgroup import split_rows
 from ..core.declaration import Declaration
 from ..core.finding import PASS, Observation, Requirement, judge
 from ..core.line_edit import find_row
+from ..core.named import NamedTuple
 from ..core.remedy import Remedy, replace_line
 from ..core.rlimit import UNLIMITED, Rlimit
 from ..systemd.unit_file import Setting, Source, scan_unit

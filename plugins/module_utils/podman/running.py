@@ -7,11 +7,11 @@ Podman fixes the limits and /dev/shm of a container when it is created; a restar
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NamedTuple
 
 from ..containers.policy import SHM
 from ..core.cause import Cause, Outlook
 from ..core.finding import FAIL, Finding, Observation, Requirement, judge
+from ..core.named import NamedTuple
 from ..core.remedy import Remedy
 from ..core.rlimit import ITEMS, Rlimit, format_quantity
 from .causes import PodmanFacts, find_podman_causes

@@ -8,12 +8,12 @@ A process keeps what it started with. So what the files give is one question, wh
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple
 
 from ..core.cause import Cause, cite
 from ..core.declaration import Declaration
 from ..core.finding import Requirement
 from ..core.line_edit import edit_line, find_row
+from ..core.named import NamedTuple
 from ..core.reader import Limit
 from ..core.remedy import Remedy
 from ..core.rlimit import UNLIMITED, Rlimit, format_pair

@@ -4,11 +4,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 from ..core.cause import Cause
 from ..core.declaration import Declaration
 from ..core.finding import Requirement
+from ..core.named import NamedTuple
 from ..core.reader import Limit
 from ..core.rlimit import Rlimit
 from ..host.files import read_change

@@ -8,9 +8,9 @@ tmux and screen, a user's lingering service manager, a connection that Ansible h
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NamedTuple
 
 from ..core.cause import Cause, cite
+from ..core.named import NamedTuple
 from ..core.remedy import Remedy
 from ..core.rlimit import format_pair
 from ..systemd.want import is_enough

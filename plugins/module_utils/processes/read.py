@@ -7,9 +7,9 @@ import os
 import re
 from collections.abc import Iterator, Sequence
 from functools import partial
-from typing import NamedTuple
 
 from ..core.declaration import Declaration
+from ..core.named import NamedTuple
 from ..host.door import open_file, read_kernel_file
 from ..host.files import read_text
 from ..host.owned import ask_owner, read_as_owner

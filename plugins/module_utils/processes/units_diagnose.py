@@ -5,9 +5,9 @@ from __future__ import annotations
 
 import pwd
 from collections.abc import Callable
-from typing import NamedTuple
 
 from ..core.line_edit import as_user
+from ..core.named import NamedTuple
 from ..core.reader import Limit
 from ..core.rlimit import UNLIMITED, Rlimit, format_pair
 from ..host.look import format_time

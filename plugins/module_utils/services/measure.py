@@ -7,11 +7,11 @@ import os
 import re
 import time
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
 
+from ..core.named import NamedTuple
 from ..core.rlimit import Rlimit
 from ..host.as_user import Errand, find_person, run_as_user
-from ..host.image import is_booted
+from ..host.booted import is_booted
 from ..host.process import Process, read_limits, read_process
 from ..host.program import NEVER_RAN, last_line, run_program
 from ..systemd.tasks import Level

@@ -7,11 +7,11 @@ import os
 import pwd
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import NamedTuple
 
+from ..core.named import NamedTuple
 from ..core.plan import Section, SectionPlan
 from ..core.rlimit import Rlimit
-from ..host.image import is_booted
+from ..host.booted import is_booted
 from ..host.look import Look
 from ..host.process import Process, find_processes, find_user_managers, read_limits, read_start_time
 from ..host.users import find_connecting_user

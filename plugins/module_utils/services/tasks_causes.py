@@ -7,9 +7,9 @@ A task counts in the cgroup of its unit and in those of all slices above it, so 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 from ..core.cause import Cause, cite
+from ..core.named import NamedTuple
 from ..core.remedy import Remedy
 from ..core.rlimit import UNLIMITED, format_quantity
 from ..systemd.edits import add_lines, pick_site_file

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import groupby
-from typing import NamedTuple
 
 from ..core.adopted import (
     Adopted,
@@ -18,6 +17,7 @@ from ..core.adopted import (
 )
 from ..core.declaration import Declaration
 from ..core.edit import find_block_lines, remove_block
+from ..core.named import NamedTuple
 from ..core.rlimit import ITEMS, UNLIMITED, format_quantity
 from ..host.files import list_folder, read_os_release, read_text
 from ..kernel.adopt import drop_ours, find_nr_open

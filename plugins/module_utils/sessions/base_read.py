@@ -7,9 +7,9 @@ import glob
 import os
 import re
 from collections.abc import Iterator, Mapping
-from typing import NamedTuple
 
 from ..core.declaration import Declaration
+from ..core.named import NamedTuple
 from ..core.rlimit import Rlimit
 from ..host.daemons import is_daemon, is_roots, read_comm
 from ..host.door import find_paths, list_pids, open_file, read_handle, read_kernel_file

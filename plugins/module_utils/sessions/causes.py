@@ -8,12 +8,12 @@ requirement is met: each thing that had to change is a cause.
 from __future__ import annotations
 
 from functools import partial
-from typing import NamedTuple
 
 from ..core.cause import Cause, cite, search
 from ..core.declaration import Bound, Declaration
 from ..core.finding import Requirement
 from ..core.line_edit import edit_line
+from ..core.named import NamedTuple
 from ..core.reader import Limit
 from ..core.remedy import Remedy, append_line, comment_out, replace_line
 from ..core.rlimit import ITEMS, UNLIMITED, Rlimit, format_pair, format_quantity

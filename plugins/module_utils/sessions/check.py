@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import NamedTuple
 
 from ..core.cause import Cause, Outlook
 from ..core.finding import (
@@ -17,9 +16,10 @@ from ..core.finding import (
     judge,
     judge_limits,
 )
+from ..core.named import NamedTuple
 from ..core.quote import one_line
 from ..core.remedy import Remedy
-from ..host.users import find_connecting_user, find_member, read_user
+from ..host.users import find_connecting_user, find_member, is_root
 from ..kernel.host_read import KernelRead
 from .doubts import doubt_findings
 from .doubts_read import find_doubts
@@ -123,9 +123,10 @@ def check_sessions(
         wanted += [(service, user) for service in services[:1] for user in others]
         for reason in reasons:
             yield from _unknown_sessions("session:*", rules, reason)
-    results = measure_sessions(wanted, probe)
+    read = look.at(SessionsRead)
+    results = measure_sessions(wanted, probe, pam_files=read.find_pam_files())
     results += _look_further(results, sample, services, probe)
-    seen, unseen = _look(rules, results, named)
+    seen, unseen = _look(rules, results, named, read)
     yield from unseen
     yield from _explain([(one[0], _doubt(one, probe, look), one[2]) for one in seen], look)
 
@@ -177,7 +178,10 @@ def _look_further(
 
 
 def _look(
-    rules: tuple[SessionRule, ...], results: Sequence[SessionResult], named: Collection[str]
+    rules: tuple[SessionRule, ...],
+    results: Sequence[SessionResult],
+    named: Collection[str],
+    read: SessionsRead,
 ) -> tuple[list[Seen], list[Finding]]:
     """Judge sessions; those of users that the host does not have are unknown.
 
@@ -188,7 +192,7 @@ def _look(
     unseen: list[Finding] = []
     for result in results:
         place = f"session:{result.user}@{result.service}"
-        account = read_user(result.user)
+        account = read.find_user(result.user)
         if account is None:
             unseen += _unknown_sessions(place, rules, result.reason)
             continue
@@ -202,7 +206,7 @@ def _look(
 def _doubt(seen: Seen, probe: str, look: Look) -> Sequence[Finding]:
     """Return the findings of a session; none passes that something else may still change."""
     result, findings, _shell = seen
-    user = read_user(result.user)
+    user = look.at(SessionsRead).find_user(result.user)
     if user is None or all(finding.status != PASS for finding in findings):
         return findings
     try:
@@ -228,8 +232,7 @@ def judge_measured(
         first = shell.given
         given = Told(first.limits, first.how, first.reason) if first else given
         own = Told(shell.limits, shell.how, shell.reason)
-    account = read_user(result.user)
-    owner = "" if account and account.uid == 0 else result.user
+    owner = "" if is_root(result.user) else result.user
     return judge_session(place, wanted, given, own, owner, is_named)
 
 

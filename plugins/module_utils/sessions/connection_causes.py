@@ -4,11 +4,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 from ..core.cause import Cause
 from ..core.declaration import Declaration
 from ..core.finding import Finding, format_observed
+from ..core.named import NamedTuple
 from ..core.quote import one_line
 from ..core.remedy import Remedy
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 
 import pwd
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple, Optional
+from typing import Optional
 
 from ..core.cause import Cause, Link, Outlook, cite
 from ..core.finding import FAIL, UNKNOWN, Finding, judge, observe_limit
+from ..core.named import NamedTuple
 from ..core.rlimit import ITEMS, Rlimit, format_pair, format_quantity
 from ..host.look import Look, format_time
 from ..host.process import may_raise_limits, read_process, read_start_time

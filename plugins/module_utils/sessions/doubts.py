@@ -4,11 +4,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
 
 from ..core.cause import Cause, cite
 from ..core.declaration import Declaration
 from ..core.finding import PASS, UNKNOWN, Finding
+from ..core.named import NamedTuple
 from ..core.remedy import Remedy
 
 CODES = {

@@ -4,11 +4,13 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from functools import cached_property
 
 from ..core.declaration import Declaration
 from ..core.user import User
 from ..host.files import list_folder, read_os_release, read_text
+from ..host.users import read_user
 from .base_read import find_login_daemon, find_sshd_file, read_sshd_files, read_use_pam
 from .libpam_measure import find_missing_modules
 from .limits_conf import LimitsLine
@@ -59,6 +61,23 @@ class SessionsRead:
         }
         files = {path: self.limits_files[path] for path in read}
         return tuple(find_unread(files, others, self.dialect))
+
+    @cached_property
+    def _users(self) -> dict[str, User | None]:
+        return {}
+
+    def find_user(self, name: str) -> User | None:
+        """Return a user with all groups, or ``None`` where there is none of that name."""
+        if name not in self._users:
+            self._users[name] = read_user(name)
+        return self._users[name]
+
+    def find_pam_files(self) -> Mapping[str, str] | None:
+        """Return the files of PAM's services; ``None`` where they cannot be read."""
+        try:
+            return self.pam_files
+        except OSError:
+            return None
 
     @cached_property
     def pam_files(self) -> dict[str, str]:

@@ -9,8 +9,8 @@ from __future__ import annotations
 import ctypes
 import os
 from collections.abc import Iterable, Mapping
-from typing import NamedTuple
 
+from ..core.named import NamedTuple
 from ..core.rlimit import Rlimit
 from ..host.own_limits import read_own_limits
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from typing import NamedTuple
 
+from ..core.named import NamedTuple
 from ..core.reader import Limit
 from ..core.rlimit import ITEMS, UNLIMITED
 

@@ -7,8 +7,8 @@ Each figure was measured on Debian 12 with ssh, su, sudo and cron; docs/lockouts
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from typing import NamedTuple
 
+from ..core.named import NamedTuple
 from ..core.rlimit import ITEMS, format_quantity
 from ..core.user import User
 from .limits_conf import LimitsLine, parse_value

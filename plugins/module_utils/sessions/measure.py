@@ -7,8 +7,8 @@ import os
 import pwd
 from collections.abc import Collection, Mapping, Sequence
 from functools import partial
-from typing import NamedTuple
 
+from ..core.named import NamedTuple
 from ..core.rlimit import UNLIMITED, Rlimit
 from ..host.children import Report, run_in_children
 from ..host.own_limits import set_own_limits
@@ -97,6 +97,7 @@ def measure_sessions(
     default_limits: Mapping[str, Rlimit] | None = None,
     time_limit: float = TIME_LIMIT,
     besides: Collection[str] = (),
+    pam_files: Mapping[str, str] | None = None,
 ) -> list[SessionResult]:
     """Return what fresh sessions get, each inheriting what its real starter would pass on.
 
@@ -105,6 +106,7 @@ def measure_sessions(
     :param mode: As in :func:`probe_sessions`.
     :param default_limits: The service manager's defaults, for daemons started on demand.
     :param besides: Names of PAM modules that run although they leave a trace.
+    :param pam_files: The files of PAM's services, where they were read.
     """
     wanted = [(name_here(service), user) for service, user in wanted]
     first = [pair for pair in wanted if pair[0] not in _CALLED_BY_ROOT]
@@ -113,7 +115,7 @@ def measure_sessions(
         first.append(_CALLER)
     bases = {service: read_base_limits(service, default_limits) for service, dummy in first}
     with prepared_services(
-        {service for service, dummy in first + later}, mode == "quiet", besides
+        {service for service, dummy in first + later}, mode == "quiet", besides, pam_files
     ) as services:
         results = _measure_round(first, bases, services, time_limit)
         if later:

@@ -8,8 +8,8 @@ is Debian's patch, or the option ``set_all``.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NamedTuple
 
+from ..core.named import NamedTuple
 from ..core.rlimit import RLIMITS, Rlimit
 from .pam_limits import Resolution
 

@@ -10,9 +10,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
-from typing import NamedTuple
 
 from ..core.declaration import Bound, Declaration
+from ..core.named import NamedTuple
 from ..core.rlimit import UNLIMITED
 from ..core.user import User
 from .limits_conf import LimitsLine, parse_limits_conf, parse_value, to_integer

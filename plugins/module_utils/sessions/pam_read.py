@@ -6,8 +6,8 @@ from __future__ import annotations
 import os
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
-from typing import NamedTuple
 
+from ..core.named import NamedTuple
 from ..host.files import list_folder, read_bytes
 from ..host.scratch import make_scratch, remove_scratch
 from .libpam_measure import Libpam, find_missing_modules, load_modules
@@ -30,12 +30,16 @@ class PamServices(NamedTuple):
 
 @contextmanager
 def prepared_services(
-    names: Collection[str], quiet: bool, besides: Collection[str] = ()
+    names: Collection[str],
+    quiet: bool,
+    besides: Collection[str] = (),
+    files: Mapping[str, str] | None = None,
 ) -> Iterator[PamServices]:
     """Load libpam and write the quiet services, and remove them in the end.
 
     :param quiet: Where libpam is older than 1.4, the host's own services are used all the same.
     :param besides: Names of modules that quiet services run although they leave a trace.
+    :param files: Those that libpam may read, where they were read.
     """
     services = PamServices(None, None, {}, {})
     try:
@@ -45,7 +49,7 @@ def prepared_services(
             services = services._replace(pam=Libpam())
             if quiet and services.pam and services.pam.reads_folders:
                 services = services._replace(folder=_make_folder())
-            _prepare(names, services, besides)
+            _prepare(names, services, besides, read_pam_files() if files is None else files)
         except OSError as error:
             services.obstacles.update(dict.fromkeys(names, str(error)))
         yield services
@@ -54,8 +58,12 @@ def prepared_services(
             remove_scratch(services.folder)
 
 
-def _prepare(names: Collection[str], services: PamServices, besides: Collection[str]) -> None:
-    files = read_pam_files()
+def _prepare(
+    names: Collection[str],
+    services: PamServices,
+    besides: Collection[str],
+    files: Mapping[str, str],
+) -> None:
     modules: set[str] = set()
     for name in names:
         if find_service_file(name, files) is None:

@@ -4,10 +4,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import NamedTuple
 
 from ..core.declaration import Declaration
 from ..core.edit import HEADER, find_block_lines, remove_block, set_block
+from ..core.named import NamedTuple
 from ..core.plan import SectionPlan, Shortfall, neutralise_all, plan_edits, restore_all
 from ..core.rlimit import UNLIMITED
 from ..core.user import User

@@ -5,9 +5,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import NamedTuple
 
 from ..core.keys import Key
+from ..core.named import NamedTuple
 from ..core.reader import LONGEST_WORD, Limit, read_entries, read_stated
 from ..core.rlimit import ITEMS
 

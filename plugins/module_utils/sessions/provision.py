@@ -7,8 +7,8 @@ import os
 import pwd
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import NamedTuple
 
+from ..core.named import NamedTuple
 from ..host.door import find_paths, read_kernel_text
 from ..host.files import read_os_release
 from ..host.process import read_limits

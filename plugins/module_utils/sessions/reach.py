@@ -7,11 +7,11 @@ import re
 import shlex
 from bisect import bisect_left
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import NamedTuple
 
 from ..core.cause import Cause, cite
 from ..core.declaration import Declaration
 from ..core.line_edit import edit_line, find_row, refuse
+from ..core.named import NamedTuple
 from ..core.remedy import Remedy, append_line, prepend_line, replace_line
 from .limits_conf import LimitsLine, parse_limits_conf
 from .pam_limits import LIMITS_CONF, Dialect

@@ -4,8 +4,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import NamedTuple
 
+from ..core.named import NamedTuple
 from ..core.user import User
 from .limits_conf import LimitsLine
 from .pam_limits import Dialect, Resolution, resolve_limits

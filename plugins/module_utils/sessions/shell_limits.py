@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import NamedTuple
 
 from ..core.declaration import Declaration
+from ..core.named import NamedTuple
 from ..core.rlimit import ITEMS, UNLIMITED
 
 LOGIN, INTERACTIVE = "login", "interactive"

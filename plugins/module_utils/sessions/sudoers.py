@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import NamedTuple
 
 from ..core.declaration import Declaration
+from ..core.named import NamedTuple
 
 MAIN_FILE = "/etc/sudoers"
 

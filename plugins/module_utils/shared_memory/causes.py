@@ -4,13 +4,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import NamedTuple
 
 from ..core.cause import Cause, Link, cite
 from ..core.declaration import Declaration
 from ..core.finding import FAIL, PASS, UNKNOWN
 from ..core.forecast import Forecast
 from ..core.line_edit import edit_value
+from ..core.named import NamedTuple
 from ..core.remedy import Remedy, append_line, replace_line
 from ..core.rlimit import format_quantity
 from .boot_mounts import find_mounts, find_size

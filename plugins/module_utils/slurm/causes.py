@@ -5,11 +5,11 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Collection
-from typing import NamedTuple
 
 from ..core.cause import Cause, cite
 from ..core.declaration import Declaration
 from ..core.finding import Requirement
+from ..core.named import NamedTuple
 from ..core.reader import Limit
 from ..core.remedy import Remedy, replace_line
 from ..core.rlimit import ITEMS, Rlimit, format_pair, format_quantity

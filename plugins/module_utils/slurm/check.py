@@ -5,9 +5,9 @@ from __future__ import annotations
 
 import pwd
 from collections.abc import Iterator, Mapping, Sequence
-from typing import NamedTuple
 
 from ..core.finding import FAIL, PASS, UNKNOWN, Finding, Observation, Requirement, judge_limits
+from ..core.named import NamedTuple
 from ..core.rlimit import Rlimit
 from ..host.look import Look
 from ..host.process import Process, read_limits

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
 
 from ..core.cause import Cause, cite
 from ..core.declaration import Declaration
+from ..core.named import NamedTuple
 from ..core.remedy import Remedy, replace_line
 from ..core.rlimit import format_quantity
 from ..services.tasks_max import SECTIONS

@@ -4,9 +4,9 @@
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
 
 from ..core.cgroup import count_cpus
+from ..core.named import NamedTuple
 from ..core.rlimit import UNLIMITED
 
 CONFINES = "mlhost-limits-confines:"

@@ -5,11 +5,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import NamedTuple
 
 from ..core.cause import Cause, Outlook
 from ..core.cgroup import find_home
 from ..core.finding import FAIL, PASS, UNKNOWN, Finding, Requirement, judge_limits
+from ..core.named import NamedTuple
 from ..host.process import Process, read_limits
 from ..processes.units_diagnose import judge_unit
 from ..sessions.diagnose import gather_session

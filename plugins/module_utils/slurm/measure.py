@@ -11,8 +11,8 @@ import time
 from collections.abc import Callable, Mapping
 from functools import partial
 from subprocess import Popen
-from typing import NamedTuple
 
+from ..core.named import NamedTuple
 from ..core.proc_limits import parse_proc_limits
 from ..core.quote import one_line
 from ..core.rlimit import Rlimit

@@ -8,9 +8,9 @@ above slurmd's hard one is cut to it. slurmd raises its own soft nofile to the h
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NamedTuple
 
 from ..core.declaration import Declaration
+from ..core.named import NamedTuple
 from ..core.rlimit import Rlimit
 from ..sessions.causes import SessionFacts, predict_session
 from .slurm_conf import Propagation

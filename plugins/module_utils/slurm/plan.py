@@ -4,10 +4,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NamedTuple
 
 from ..core.cause import cite
 from ..core.edit import HEADER, Edit, remove_block, set_block
+from ..core.named import NamedTuple
 from ..core.plan import SectionPlan, Shortfall, neutralise_all, plan_edits, restore_all
 from ..core.reader import Limit
 from ..core.rlimit import Rlimit

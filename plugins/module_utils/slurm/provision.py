@@ -5,9 +5,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
-from typing import NamedTuple
 
 from ..core.finding import judge_limits
+from ..core.named import NamedTuple
 from ..core.plan import Section, SectionPlan
 from ..core.report import format_failures
 from ..host.look import Look

@@ -6,8 +6,8 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import NamedTuple
 
+from ..core.named import NamedTuple
 from ..host.daemons import is_daemon
 from ..host.door import read_kernel_file
 from ..host.files import read_text

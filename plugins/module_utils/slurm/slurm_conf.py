@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import NamedTuple
 
 from ..core.declaration import Declaration
+from ..core.named import NamedTuple
 from .policy import PROPAGATED
 
 SLURM_CONF = "/etc/slurm/slurm.conf"

@@ -8,9 +8,9 @@ Sources: ``config_parse_rlimit()``, ``unit_load_fragment()``, ``unit_load_dropin
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
 
 from ..core.declaration import Bound, Declaration
+from ..core.named import NamedTuple
 from ..core.rlimit import Rlimit
 from .unit_file import Setting, Source, order_dropins, scan_unit
 from .values import LIMIT_KEYS, parse_limit_setting

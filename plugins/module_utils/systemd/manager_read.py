@@ -6,8 +6,8 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
 
+from ..core.named import NamedTuple
 from ..core.rlimit import RLIMITS, UNLIMITED, Rlimit
 from ..host.program import run_program
 

@@ -8,10 +8,10 @@ Sources: ``fallback_rlimit_nofile()``, ``setrlimit_closest()`` and ``exec_child(
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NamedTuple
 
 from ..core.declaration import Declaration
 from ..core.distribution import Distribution
+from ..core.named import NamedTuple
 from ..core.rlimit import Rlimit
 from ..sessions.causes import SessionFacts, predict_session
 from ..sessions.model import FD_SETSIZE

@@ -8,11 +8,11 @@ import pwd
 import re
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import NamedTuple
 
 from ..core.declaration import Declaration
 from ..core.distribution import Distribution
 from ..core.finding import Finding
+from ..core.named import NamedTuple
 from ..core.packed import pack, unpack
 from ..core.reader import Limit
 from ..core.rlimit import Rlimit

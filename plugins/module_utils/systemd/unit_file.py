@@ -11,8 +11,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
-from typing import NamedTuple
 
+from ..core.named import NamedTuple
 from ..core.systemd_text import split_lines
 
 UNIT_DIRECTORIES = (

@@ -7,8 +7,8 @@ import os
 import re
 from collections.abc import Iterable, Sequence
 from fnmatch import fnmatchcase
-from typing import NamedTuple
 
+from ..core.named import NamedTuple
 from ..host.door import list_links
 from ..host.files import list_folder, read_text, under
 from .limits import MANAGER

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import NamedTuple
 
 from ..core.declaration import Declaration
+from ..core.named import NamedTuple
 from ..core.rlimit import ITEMS, RLIMITS, UNLIMITED, Rlimit, format_quantity
 from ..core.systemd_text import split_lines
 from .values import parse_limit_setting

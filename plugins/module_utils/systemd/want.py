@@ -3,9 +3,8 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from ..core.declaration import Declaration
+from ..core.named import NamedTuple
 from ..core.reader import Limit
 from ..core.rlimit import UNLIMITED, Rlimit
 from .edits import is_ours, rewrite, state

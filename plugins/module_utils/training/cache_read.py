@@ -11,9 +11,9 @@ import os
 import stat
 import time
 from collections.abc import Callable, Iterator
-from typing import NamedTuple
 
 from ..core.folder_states import ABSENT
+from ..core.named import NamedTuple
 from ..host.open_directory import ObstacleError, open_directory
 from ..host.users import name_user
 from .file_verdict import (

@@ -5,10 +5,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from typing import NamedTuple
 
 from ..core.finding import FAIL, PASS, UNKNOWN, Finding, Observation, Requirement
 from ..core.folder_states import DIRECTORY
+from ..core.named import NamedTuple
 from .folder_rules import LOCAL, FolderFacts, find_reach, place_of
 from .pep440 import parse_version
 from .workspace_causes import blame

@@ -4,9 +4,9 @@
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
 
 from ..core.cause import Cause
+from ..core.named import NamedTuple
 from ..core.quote import one_line
 from ..core.remedy import Remedy
 from ..core.rlimit import Rlimit, format_quantity

@@ -9,9 +9,9 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator, Mapping
-from typing import NamedTuple
 
 from ..core.cgroup import count_cpus, find_paths, split_rows
+from ..core.named import NamedTuple
 from ..host.files import read_text
 
 _V2 = ""

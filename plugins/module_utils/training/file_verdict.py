@@ -5,7 +5,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import NamedTuple
+
+from ..core.named import NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

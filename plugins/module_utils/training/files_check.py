@@ -7,11 +7,11 @@ import os
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from typing import NamedTuple
 
 from ..core.check_options import TIME_LIMIT
 from ..core.finding import FAIL, PASS, UNKNOWN, Finding, Observation, Requirement
 from ..core.folder_states import DIRECTORY
+from ..core.named import NamedTuple
 from .cache_check import find_user, leave_to_container
 from .file_verdict import QUARANTINE
 from .folder_measure import find_actor, look_at_directory

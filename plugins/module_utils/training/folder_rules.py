@@ -4,11 +4,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import NamedTuple
 
 from ..core.cause import Cause
 from ..core.finding import FAIL, PASS, UNKNOWN, Finding, Observation, Requirement
 from ..core.folder_states import ABSENT, BROKEN, CLOSED, DIRECTORY, NO_DIRECTORY
+from ..core.named import NamedTuple
 from ..core.rlimit import format_quantity
 from .workspace_causes import blame
 

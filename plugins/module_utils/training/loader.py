@@ -8,8 +8,8 @@ batch that is under way, and some for each worker; the batches themselves lie in
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import NamedTuple
 
+from ..core.named import NamedTuple
 from ..core.rlimit import UNLIMITED, format_quantity
 from ..shared_memory.model import SHM
 

@@ -4,9 +4,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
 
 from ..core.finding import FAIL, PASS, UNKNOWN, Finding, Observation, Requirement
+from ..core.named import NamedTuple
 from ..core.rlimit import format_quantity
 from .workspace_causes import blame
 

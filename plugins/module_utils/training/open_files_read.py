@@ -7,8 +7,8 @@ import os
 import re
 from collections.abc import Iterator
 from functools import cached_property
-from typing import NamedTuple
 
+from ..core.named import NamedTuple
 from ..host.door import list_kernel_folder, list_pids
 from ..host.files import read_text
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import NamedTuple
+
+from ..core.named import NamedTuple
 
 LONGEST = 256
 _VERSION = re.compile(

@@ -5,9 +5,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from typing import NamedTuple
 
 from ..core.keys import Key
+from ..core.named import NamedTuple
 from ..core.quote import quote
 from ..core.reader import join_names, name_kind, read_mapping, read_quantity
 from ..core.rlimit import UNLIMITED

@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import os
 from functools import cached_property
-from typing import NamedTuple
 
+from ..core.named import NamedTuple
 from ..docker.api_read import Container, read_containers
 from ..docker.read import DockerRead
 from ..host.files import read_text

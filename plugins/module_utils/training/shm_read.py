@@ -7,8 +7,8 @@ import os
 import re
 import stat
 from collections.abc import Iterable, Iterator
-from typing import NamedTuple
 
+from ..core.named import NamedTuple
 from ..core.rlimit import UNLIMITED
 from ..host.children import run_in_children
 from ..host.door import list_kernel_folder, list_pids, read_kernel_text

@@ -5,11 +5,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from typing import NamedTuple
 
 from ..core.cause import cite
 from ..core.declaration import Declaration
 from ..core.edit import HEADER
+from ..core.named import NamedTuple
 from ..core.plan import SectionPlan, plan_edits
 
 FSTAB = "/etc/fstab"

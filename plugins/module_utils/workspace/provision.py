@@ -8,9 +8,9 @@ import os
 import pwd
 import stat
 from collections.abc import Iterator, Mapping
-from typing import NamedTuple
 
 from ..core.edit import Edit
+from ..core.named import NamedTuple
 from ..core.plan import HostPlan
 from ..core.reader import PolicyError
 from ..host.door import read_kernel_text

@@ -12,8 +12,8 @@ import os
 import stat
 from collections.abc import Iterable, Iterator
 from functools import partial
-from typing import NamedTuple
 
+from ..core.named import NamedTuple
 from ..host.open_directory import ObstacleError, is_there
 from ..host.removal import OPEN_FOLDER
 from ..training.cache_read import check_files

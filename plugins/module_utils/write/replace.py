@@ -7,9 +7,9 @@ import contextlib
 import errno
 import os
 import stat
-from typing import NamedTuple
 
 from ..core.edit import Edit
+from ..core.named import NamedTuple
 from ..host.files import follow_links
 from .temporary import pick_name, place, swap, take_away
 

@@ -9,17 +9,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from mlhost_limits.host import image
+from mlhost_limits.host import booted, image
 
 REAL = os.stat
 
 
 @pytest.fixture(autouse=True)
 def ask_again() -> Iterator[None]:
-    for one in (image.is_chroot, image._serves_sessions):
+    for one in (booted.is_chroot, image._serves_sessions):
         one.cache_clear()
     yield
-    for one in (image.is_chroot, image._serves_sessions):
+    for one in (booted.is_chroot, image._serves_sessions):
         one.cache_clear()
 
 
@@ -50,7 +50,7 @@ def test_a_tree_has_another_root_than_process_1(
     first: object, wanted: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     answer(monkeypatch, first)
-    assert image.is_chroot() is wanted
+    assert booted.is_chroot() is wanted
 
 
 @pytest.mark.parametrize(
@@ -93,8 +93,8 @@ def test_where_namespaces_cannot_be_told_it_is_a_host(monkeypatch: pytest.Monkey
 def test_a_chroot_in_a_host_that_runs_is_not_booted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os.path, "isdir", lambda _path: True)
     monkeypatch.setattr(os.path, "islink", lambda _path: False)
-    monkeypatch.setattr(image, "is_chroot", lambda: True)
-    assert not image.is_booted()
+    monkeypatch.setattr(booted, "is_chroot", lambda: True)
+    assert not booted.is_booted()
 
 
 def test_a_tree_boots_if_it_has_an_init(tmp_path: Path) -> None:

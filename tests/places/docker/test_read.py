@@ -14,6 +14,7 @@ from mlhost_limits.docker.api_read import Daemon
 from mlhost_limits.docker.dockerd_flags import Flag
 from mlhost_limits.docker.read import (
     DockerRead,
+    find_stated_by_people,
     find_unit,
     parse_ulimits,
     read_compose,
@@ -26,6 +27,8 @@ from mlhost_limits.host.process import Process
 # As inspect answers on Docker 20.10, and as its hostconfig.json stands on the disk.
 MERGED = [{"Name": "memlock", "Hard": -1, "Soft": -1}, {"Name": "nofile", "Hard": 800, "Soft": 700}]
 OWN = [{"Name": "nofile", "Hard": 800, "Soft": 700}]
+from mlhost_limits.systemd.unit_read import read_unit_files
+
 MAIN = "[Service]\nLimitNOFILE=infinity\nLimitCORE=infinity\n"
 
 
@@ -67,8 +70,9 @@ def test_the_limits_of_a_unit_have_lines(tmp_path: Path) -> None:
         "memlock": (Rlimit(2**30, 2**30), "/etc/systemd/system.conf:2"),
     }
     assert {f"/{dropin}", "/etc/systemd/system", "/etc/systemd/system/docker.service.d"} <= {*paths}
-    people = read_unit_stated("docker.service", by_people=True, root=str(tmp_path))
-    assert list(people.stated) == ["nofile"]
+    files = read_unit_files("docker.service", str(tmp_path))
+    people = find_stated_by_people("docker.service", files)
+    assert list(people) == ["nofile"]
     assert read_unit_stated("none.service", root=str(tmp_path)).stated == {}
 
 

@@ -36,7 +36,9 @@ class Host:
         self.given: dict[str, int] = {}
         self.opened: list[str] = []
 
-    def open(self, wanted: Sequence[tuple[str, str]], *_rest: object) -> list[SessionResult]:
+    def open(
+        self, wanted: Sequence[tuple[str, str]], *_rest: object, **_options: object
+    ) -> list[SessionResult]:
         self.opened += [user for _way, user in wanted]
         return [
             SessionResult(way, user, None if soft is None else limits(soft), "PAM", "it is closed")
@@ -79,9 +81,9 @@ def host(monkeypatch: pytest.MonkeyPatch) -> Host:
     monkeypatch.setattr(check_sessions, "measure_shells", made.ask)
     monkeypatch.setattr(check_sessions, "find_connecting_user", lambda: None)
     monkeypatch.setattr(check_sessions, "pick_users", lambda count: list(USERS)[1 : count + 1])
+    monkeypatch.setattr(check_sessions, "is_root", lambda name: USERS[name] == 0)
     monkeypatch.setattr(
-        check_sessions,
-        "read_user",
+        "mlhost_limits.sessions.host_read.read_user",
         lambda name: User(name, USERS[name], USERS[name], frozenset(), frozenset()),
     )
     return made
