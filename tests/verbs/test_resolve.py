@@ -214,9 +214,10 @@ def test_what_is_no_limit_is_told_too(tree: Path, line: str, told_of_alice: str)
     assert told(tree, "alice")[0] == told_of_alice
 
 
-def test_a_link_that_leads_nowhere_is_what_is_told(tree: Path) -> None:
+@pytest.mark.parametrize("target", ["/nowhere", "x.conf", "/etc/security/limits.d/x.conf"])
+def test_a_link_that_leads_nowhere_is_what_is_told(tree: Path, target: str) -> None:
     (tree / "etc/security/limits.d").mkdir()
-    (tree / "etc/security/limits.d/x.conf").symlink_to("/nowhere")
+    (tree / "etc/security/limits.d/x.conf").symlink_to(target)
     reason = "/etc/security/limits.d/x.conf is missing, and PAM refuses every login"
     assert told(tree, "alice") == [f"session:alice@any: {reason}"]
     write(tree, "/etc/os-release", "ID=debian\nVERSION_ID=13\n")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""``typing.NamedTuple`` without its price: that compiles every annotation of every class.
+"""``NamedTuple`` and ``Generic`` of typing without their price: those compile each annotation.
 
 A check makes a hundred such classes each time it starts, and nobody asks for their types then.
 """
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Generic as Generic
     from typing import NamedTuple as NamedTuple
 else:
     from collections import namedtuple
@@ -30,3 +31,9 @@ else:
 
     class NamedTuple(metaclass=_Maker):
         """A tuple whose fields have names."""
+
+    class Generic:
+        """A class with a parameter, which is one and the same for all of them."""
+
+        def __class_getitem__(cls, _parameter):
+            return cls

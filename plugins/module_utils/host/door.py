@@ -40,6 +40,13 @@ class ForeignError(OSError):
         self.uid = uid
 
 
+class LoopError(OSError):
+    """Links lead in a ring, so that nobody can open what has the name."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__(f"{path}: is a loop of symbolic links")
+
+
 class Place(NamedTuple):
     """Where a walk ended: an open folder, a name in it, and what has this name.
 
@@ -132,7 +139,7 @@ def walk(path: str, root: str = "/", follow: bool = True) -> Iterator[Place]:
     :param follow: Whether a link that the path itself is counts for what it leads to.
     :raises FileNotFoundError, NotADirectoryError: If a folder on the way is absent.
     :raises ForeignError: If root asks, and somebody else may decide what is there.
-    :raises OSError: If the links form a loop.
+    :raises LoopError: If the links form a loop.
     """
     steps = _Walk(path, root)
     try:
@@ -157,7 +164,7 @@ def _go(steps: _Walk, follow: bool) -> Place:
         if stat.S_ISLNK(found.st_mode) and (parts or follow):
             links += 1
             if links > _MOST_LINKS or len(parts) > _MOST_PARTS:
-                raise OSError(f"{steps.path}: is a loop of symbolic links")
+                raise LoopError(steps.path)
             target = os.readlink(part, dir_fd=steps.handle)
             steps.leave(len(steps.folders) if target.startswith("/") else 0)
             parts = [*_split(target), *parts]

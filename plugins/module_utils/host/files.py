@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable
 
 from ..core.distribution import Distribution, find_distribution
-from .door import NoFileError, open_file, open_folder, read_handle, read_kernel_file
+from .door import LoopError, NoFileError, open_file, open_folder, read_handle, read_kernel_file
 
 LARGEST = 8 * 2**20
 """Bytes; a configuration file larger than this is a mistake or an attack."""
@@ -25,7 +25,8 @@ _MOST_LINKS = 40
 def read_text(path: str, root: str = "/") -> str | None:
     """Return a file as latin-1, so that every byte survives; ``None`` where it is absent.
 
-    A link that hangs counts as absent. A folder counts as empty, as the C library reads it.
+    A link that hangs, or leads in a ring, counts as absent. A folder counts as empty, as the C
+    library reads it.
 
     :raises OSError: If it cannot be read or is larger than 8 MiB.
     """
@@ -46,6 +47,8 @@ def read_bytes(path: str, root: str = "/") -> bytes | None:
         return read_handle(open_file(path, root), LARGEST, path)
     except (FileNotFoundError, NotADirectoryError):
         return b"" if leads_to_null(path, root) else None
+    except LoopError:
+        return None
     except IsADirectoryError:
         return b""
     except NoFileError as exc:
@@ -112,7 +115,7 @@ def follow_links(
     """Return the path in the tree that *path* means; an absolute link starts at *root*.
 
     :param visit: Called with each folder on the way, links followed, and the entry taken there.
-    :raises OSError: If the links form a loop.
+    :raises LoopError: If the links form a loop.
     """
     links = _MOST_LINKS
     done, parts = "", path.strip("/").split("/")
@@ -129,7 +132,7 @@ def follow_links(
             continue
         links -= 1
         if links < 0:
-            raise OSError(f"{path}: is a loop of symbolic links")
+            raise LoopError(path)
         target = os.readlink(here)
         done = "" if target.startswith("/") else done
         parts = [*target.split("/"), *parts]

@@ -4,8 +4,9 @@
 from __future__ import annotations
 
 import os
-from typing import Generic, TypeVar
+from typing import TypeVar
 
+from ..core.named import Generic
 from ..core.rlimit import RLIMITS
 from .files import read_text, under
 
