@@ -17,10 +17,12 @@ import re
 import zipfile
 from collections.abc import Mapping
 
+from .host.image import is_image
 from .host.scratch import make_scratch, remove_scratch
-from .kept_folder import DIGEST, PACKAGE, find_library
+from .kept_folder import DIGEST, PACKAGE, find_library, name_folder
 
 _FILE = re.compile(r"(?:[a-z_]+/)?[a-z0-9_]+\.py")
+_TOP = f"{PACKAGE}/"
 _NEW = ".new-"
 _MOST = 3  # Of kept ones: a run of an older collection may be going on.
 
@@ -34,11 +36,12 @@ def digest_files(files: Mapping[str, bytes]) -> str:
 
 
 def pack(files: Mapping[str, bytes]) -> str:
-    """Return a library as text that a module takes as an argument."""
+    """Return a library as text that a module takes as an argument: a zip file to import from."""
     target = io.BytesIO()
     with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as archive:
         for name in sorted(files):
-            archive.writestr(zipfile.ZipInfo(name), files[name], zipfile.ZIP_DEFLATED)
+            member = zipfile.ZipInfo(f"{PACKAGE}/{name}")
+            archive.writestr(member, files[name], zipfile.ZIP_DEFLATED)
     return base64.b64encode(target.getvalue()).decode("ascii")
 
 
@@ -52,9 +55,24 @@ def unpack(text: str, digest: str) -> dict[str, bytes]:
             files = {name: archive.read(name) for name in archive.namelist()}
     except (binascii.Error, zipfile.BadZipFile) as exc:
         raise ValueError(f"the library did not arrive whole: {exc}") from None
-    if digest_files(files) != digest or not all(map(_FILE.fullmatch, files)):
+    found = {name[len(_TOP) :]: content for name, content in files.items() if _is_ours(name)}
+    if len(found) < len(files) or digest_files(found) != digest:
         raise ValueError("the library that arrived is not the one that was sent")
-    return files
+    return found
+
+
+def _is_ours(name: str) -> bool:
+    return name.startswith(_TOP) and _FILE.fullmatch(name[len(_TOP) :]) is not None
+
+
+def find_folder() -> str | None:
+    """Return where a library can be kept; ``None`` where there is no place.
+
+    An image is no place: what is built holds nothing of how it was built.
+    """
+    folder = name_folder()
+    fit = os.path.isdir(os.path.dirname(os.path.dirname(folder))) and not is_image()
+    return folder if fit else None
 
 
 def keep_library(files: Mapping[str, bytes], digest: str, folder: str | None) -> str | None:

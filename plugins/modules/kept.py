@@ -55,16 +55,19 @@ absent:
   type: bool
 """
 
+import base64
+import binascii
 import importlib
+import os
 import sys
 import tempfile
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 from ansible.module_utils.errors import UnsupportedError
 
-from ..module_utils.kept_folder import PACKAGE, find_folder, find_library
+from ..module_utils.kept_folder import PACKAGE, find_library, name_folder
 
 
 def main():
@@ -77,34 +80,47 @@ def main():
         },
         supports_check_mode=True,
     )
-    path = find_library(module.params["digest"], find_folder())
+    path = find_library(module.params["digest"], name_folder())
     if path is None and module.params["archive"] is None:
         module.exit_json(changed=False, absent=True)
-    with provided(path, module) as folder:
+    with nullcontext(path) if path else provided(module) as folder:
         sys.path.insert(0, folder)
         run(module)
 
 
 @contextmanager
-def provided(path, module):
+def provided(module):
     """Hold a folder to import the library from, for this run alone where it cannot be kept."""
-    if path is not None:
-        yield path
-        return
-    # Needed once for each boot, and Python compiles it each time.
-    from ..module_utils.kept import keep_library, unpack, write_library
-
-    try:
-        files = unpack(module.params["archive"], module.params["digest"])
-    except ValueError as exc:
-        module.fail_json(msg=str(exc))
-    if not module.check_mode:
-        path = keep_library(files, module.params["digest"], find_folder())
-    if path is not None:
-        yield path
-        return
+    digest, archive = module.params["digest"], module.params["archive"]
     with tempfile.TemporaryDirectory(dir=module.tmpdir) as folder:
-        yield write_library(files, folder)
+        try:
+            kept = load_kept(archive, os.path.join(folder, "library.zip"))
+            files = kept.unpack(archive, digest)
+        except ValueError as exc:
+            module.fail_json(msg=str(exc))
+        path = None
+        if not module.check_mode:
+            path = kept.keep_library(files, digest, kept.find_folder())
+        path = path or kept.write_library(files, folder)
+        for name in [one for one in sys.modules if one.partition(".")[0] == PACKAGE]:
+            del sys.modules[name]  # It goes on with what Python compiles once.
+        yield path
+
+
+def load_kept(archive, file):
+    """Return what keeps a library, from the library itself.
+
+    :raises ValueError: If it did not arrive whole.
+    """
+    sys.path.insert(0, file)
+    try:
+        with open(file, "wb") as target:
+            target.write(base64.b64decode(archive, validate=True))
+        return importlib.import_module(f"{PACKAGE}.kept")
+    except (binascii.Error, ImportError, SyntaxError) as exc:
+        raise ValueError(f"the library did not arrive whole: {exc}") from None
+    finally:
+        sys.path.remove(file)
 
 
 def run(module):

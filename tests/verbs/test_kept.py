@@ -41,7 +41,7 @@ def test_the_digest_tells_names_and_contents_apart() -> None:
 def pack_as(name: str) -> str:
     target = io.BytesIO()
     with zipfile.ZipFile(target, "w") as archive:
-        archive.writestr(name, b"x")
+        archive.writestr(f"{kept.PACKAGE}/{name}", b"x")
     return base64.b64encode(target.getvalue()).decode()
 
 
@@ -129,7 +129,8 @@ def test_users_keep_theirs_apart(monkeypatch: pytest.MonkeyPatch) -> None:
     places = []
     for uid in (0, 1000):
         monkeypatch.setattr(os, "geteuid", lambda uid=uid: uid)
-        places.append(kept_folder.find_folder())
+        places.append(kept.find_folder())
     assert places == ["/run/mlhost-limits/library", "/run/user/1000/mlhost-limits/library"]
+    assert kept_folder.name_folder() == places[-1]
     monkeypatch.setattr(os.path, "isdir", lambda _path: False)
-    assert kept_folder.find_folder() is None
+    assert kept.find_folder() is None
