@@ -53,12 +53,12 @@ echo lastlog $(sha256sum < /var/log/lastlog | cut -c1-8)
 echo journal $(journalctl --quiet --no-pager | wc -l)
 echo containers $(docker ps -aq | wc -l)
 echo files $(find / -xdev \\( -path /proc -o -path /sys -o -path /var/log/journal \\
-    -o -path /var/lib/docker -o -path /var/lib/containerd \\) -prune -o -print | wc -l)
+    -o -path /var/lib/docker -o -path /var/lib/containerd -o -path /var/spool/slurmctld \\) -prune -o -print | wc -l)
 echo volatile $(find /run /dev/shm -not -path '/run/log/*' -not -path '/run/systemd/journal/*' | wc -l)
 """
 
 _FILES = """find / -xdev \\( -path /proc -o -path /sys -o -path /var/log/journal \\
-    -o -path /var/lib/docker -o -path /var/lib/containerd \\) -prune -o -print | sort"""
+    -o -path /var/lib/docker -o -path /var/lib/containerd -o -path /var/spool/slurmctld \\) -prune -o -print | sort"""
 _NEW_FILES = f"{_FILES} | comm -13 /root/files -"
 
 Figures = dict[str, Any]

@@ -265,8 +265,8 @@ MORE = [
         write(BOX, "[Service]", START_LINE, "User=alice", "PAMName=su", "LimitSTACK=64M")
         + f"; {START_BOX}",
         (Culprit(BOX, "PAMName=su", "PAM"),),
-        (r"^service:box.service stack soft",),
-        {"services": {"units": {"box.service": {"stack": {"soft": "64MiB"}}}}},
+        (r"^service:box.service stack",),
+        {"services": {"units": {"box.service": {"stack": "64MiB"}}}},
         (BOX,),
         (LOADED,),
     ),
