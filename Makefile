@@ -42,6 +42,7 @@ torture: .setup collection
 # Known ways to break a host, alone and in pairs: is the line named, and do the commands mend it?
 faults: .setup
 	@$(BIN)/python -m tests.faults
+	@$(BIN)/python -m tests.faults.paste
 
 # A user of the host attacks root's commands: what was read, written, run, drained or held up?
 hostile: .setup

@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import combinations
 from typing import Any
 
 import pytest
@@ -18,6 +19,7 @@ from .codes import count_codes, find_broken_words, find_codes, find_unexcused, r
 from .every import FAULTS, choose_pairs, faults_by_name
 from .fault import Culprit, Fault, are_compatible
 from .judge import find_misses, find_named, is_green
+from .paste import choose, read_script, try_pasting
 from .quiet import PROVISIONED, try_quiet
 from .trial import try_fault, try_pair
 
@@ -32,6 +34,11 @@ SHARE = (
 PAIRS = (
     ("limits: a user's line beats the wildcard", "limits: a hard line that clamps the soft one"),
     ("pam: pam_limits is commented out (cron)", "kernel: a later file in /run"),
+)
+TRIPLE = (
+    "limits: a user's line beats the wildcard",
+    "kernel: a later file in /etc",
+    "unit: more files than fs.nr_open",
 )
 BY_NAME = faults_by_name(FAULTS)
 
@@ -54,6 +61,35 @@ def test_a_fault_is_named_and_mended(saved: Snapshot, name: str) -> None:
 def test_of_two_faults_both_are_named(saved: Snapshot, names: tuple[str, str]) -> None:
     result = try_pair(saved, [BY_NAME[name] for name in names])
     assert result.named, "\n".join(result.wrong + result.report)
+
+
+@pytest.mark.host
+def test_all_that_is_printed_of_three_faults_is_one_plan(saved: Snapshot) -> None:
+    result = try_pasting(saved, [BY_NAME[name] for name in TRIPLE])
+    assert (result.green, result.wrong) == (True, ()), "\n".join(result.scripts)
+
+
+def test_what_is_pasted_is_what_stands_behind_run() -> None:
+    report = [
+        "FAIL session:alice@sshd: nofile 1024, required 65536",
+        "     why  a line beats it",
+        "     fix  comment it out",
+        "     run  sed -i '1s/^/# /' \\",
+        "            /etc/x",
+        "          sysctl -w fs.nr_open=5",
+        "     then log in again",
+        "          and again",
+        "FAIL kernel: x",
+        "     run  true",
+    ]
+    script = "sed -i '1s/^/# /' \\\n  /etc/x\nsysctl -w fs.nr_open=5\ntrue\n"
+    assert read_script(report) == script
+
+
+def test_sets_of_faults_leave_each_other_alone() -> None:
+    sets = list(choose(3, 20, 7))
+    assert sets == list(choose(3, 20, 7))
+    assert all(are_compatible(*pair) for one in sets for pair in combinations(one, 2))
 
 
 @pytest.mark.host
