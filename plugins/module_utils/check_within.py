@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 
 _GRACE = 3.0  # Seconds in which a look that is ended may put away what it made.
 _LEAST = 1.0
+_AGAIN = 0.02  # Seconds between two signals: Python minds one that comes while it takes another.
 _RESERVE = 0.04  # Of the whole time, for each section that is still to come.
 _HEAD = struct.Struct("!I")
 _MOST = 64 * 2**20
@@ -219,8 +220,11 @@ def _read(reader: int, size: int, until: float) -> bytes:
 
 
 def _end(pid: int) -> int:
-    """End a child, gently at first, and return its status; one that cannot be ended is left."""
-    pause = 0.001  # One that has told all ends at once.
+    """End a child, gently at first, and return its status; one that cannot be ended is left.
+
+    One that has told all ends by itself, and is not disturbed at once.
+    """
+    strike = time.monotonic() + _AGAIN
     for number, patience in ((signal.SIGTERM, _GRACE), (signal.SIGKILL, 1.0)):
         until = time.monotonic() + patience
         while time.monotonic() < until:
@@ -230,7 +234,8 @@ def _end(pid: int) -> int:
                 return 0  # It was seen to end before.
             if done:
                 return status
-            os.kill(pid, number)
-            time.sleep(pause)
-            pause = min(2 * pause, 0.02)
+            if time.monotonic() >= strike:
+                os.kill(pid, number)
+                strike = time.monotonic() + _AGAIN
+            time.sleep(0.001)
     return int(signal.SIGKILL)

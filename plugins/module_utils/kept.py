@@ -19,7 +19,7 @@ from collections.abc import Mapping
 
 from .host.image import is_image
 from .host.scratch import make_scratch, remove_scratch
-from .kept_folder import DIGEST, PACKAGE, find_library, name_folder
+from .kept_folder import DIGEST, PACKAGE, find_library, name_folder, seal, unseal
 
 _FILE = re.compile(r"(?:[a-z_]+/)?[a-z0-9_]+\.py")
 _TOP = f"{PACKAGE}/"
@@ -42,7 +42,7 @@ def pack(files: Mapping[str, bytes]) -> str:
         for name in sorted(files):
             member = zipfile.ZipInfo(f"{PACKAGE}/{name}")
             archive.writestr(member, files[name], zipfile.ZIP_DEFLATED)
-    return base64.b64encode(target.getvalue()).decode("ascii")
+    return seal(base64.b64encode(target.getvalue()).decode("ascii"))
 
 
 def unpack(text: str, digest: str) -> dict[str, bytes]:
@@ -51,7 +51,7 @@ def unpack(text: str, digest: str) -> dict[str, bytes]:
     :raises ValueError: If they are not those of the digest.
     """
     try:
-        with zipfile.ZipFile(io.BytesIO(base64.b64decode(text, validate=True))) as archive:
+        with zipfile.ZipFile(io.BytesIO(base64.b64decode(unseal(text), validate=True))) as archive:
             files = {name: archive.read(name) for name in archive.namelist()}
     except (binascii.Error, zipfile.BadZipFile) as exc:
         raise ValueError(f"the library did not arrive whole: {exc}") from None
@@ -83,11 +83,11 @@ def keep_library(files: Mapping[str, bytes], digest: str, folder: str | None) ->
     try:
         os.makedirs(folder, exist_ok=True)
         new = make_scratch(folder, _NEW)
-        _write(files, f"{new}/{PACKAGE}")
         try:
+            _write(files, f"{new}/{PACKAGE}")
             os.rename(new, f"{folder}/{digest}")
         except OSError:
-            remove_scratch(new)  # Another run was faster.
+            remove_scratch(new)  # Another run was faster, or there is no room.
         _forget(folder, digest)
     except OSError:
         return None

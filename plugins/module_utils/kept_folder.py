@@ -6,12 +6,33 @@ Ansible has Python compile what a module imports each time, so that this imports
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
 import stat
 
 PACKAGE = "mlhost_limits"
 DIGEST = re.compile(r"[0-9a-f]{64}")
+
+
+def seal(text: str) -> str:
+    """Return a text with what shows that it arrived whole."""
+    return f"{_sum(text)}:{text}"
+
+
+def unseal(text: str) -> str:
+    """Return what was sealed.
+
+    :raises ValueError: If it is not whole.
+    """
+    told, _colon, content = text.partition(":")
+    if told != _sum(content):
+        raise ValueError("the library did not arrive whole")
+    return content
+
+
+def _sum(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def name_folder() -> str:

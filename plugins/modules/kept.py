@@ -56,7 +56,6 @@ absent:
 """
 
 import base64
-import binascii
 import importlib
 import os
 import sys
@@ -67,7 +66,7 @@ from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 from ansible.module_utils.errors import UnsupportedError
 
-from ..module_utils.kept_folder import PACKAGE, find_library, name_folder
+from ..module_utils.kept_folder import PACKAGE, find_library, name_folder, unseal
 
 
 def main():
@@ -112,13 +111,12 @@ def load_kept(archive, file):
 
     :raises ValueError: If it did not arrive whole.
     """
+    content = base64.b64decode(unseal(archive))
+    with open(file, "wb") as target:
+        target.write(content)
     sys.path.insert(0, file)
     try:
-        with open(file, "wb") as target:
-            target.write(base64.b64decode(archive, validate=True))
         return importlib.import_module(f"{PACKAGE}.kept")
-    except (binascii.Error, ImportError, SyntaxError) as exc:
-        raise ValueError(f"the library did not arrive whole: {exc}") from None
     finally:
         sys.path.remove(file)
 

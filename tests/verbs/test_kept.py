@@ -11,8 +11,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from mlhost_limits import kept, kept_folder
+from mlhost_limits import kept
 from mlhost_limits.host.marks import make_mark
+from mlhost_limits.kept_folder import find_library, name_folder, seal
 
 from tests.worlds.dead import make_dead_mark
 
@@ -42,7 +43,8 @@ def pack_as(name: str) -> str:
     target = io.BytesIO()
     with zipfile.ZipFile(target, "w") as archive:
         archive.writestr(f"{kept.PACKAGE}/{name}", b"x")
-    return base64.b64encode(target.getvalue()).decode()
+    text = base64.b64encode(target.getvalue()).decode()
+    return seal(text)
 
 
 @pytest.mark.parametrize("name", ["../x.py", "/etc/x.py", "a/b/c.py", "policy/../../x.py", "x.so"])
@@ -51,7 +53,7 @@ def test_a_file_outside_of_the_library_is_refused(name: str) -> None:
         kept.unpack(pack_as(name), kept.digest_files({name: b"x"}))
 
 
-@pytest.mark.parametrize("text", ["", "%%", kept.pack(FILES)[:400], "AAAA"])
+@pytest.mark.parametrize("text", ["", "%%", kept.pack(FILES)[:400], "AAAA", seal("AAAA")])
 def test_what_is_cut_short_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="did not arrive whole"):
         kept.unpack(text, DIGEST)
@@ -63,9 +65,9 @@ def test_another_library_is_refused() -> None:
 
 
 def test_a_library_is_found_once_it_is_kept(folder: str) -> None:
-    assert kept_folder.find_library(DIGEST, folder) is None
+    assert find_library(DIGEST, folder) is None
     path = kept.keep_library(FILES, DIGEST, folder)
-    assert path == kept_folder.find_library(DIGEST, folder) == f"{folder}/{DIGEST}"
+    assert path == find_library(DIGEST, folder) == f"{folder}/{DIGEST}"
     assert Path(path, "mlhost_limits", "core", "schema.py").read_bytes() == b"y = 2\n"
     assert kept.keep_library(FILES, DIGEST, folder) == path
     assert os.listdir(folder) == [DIGEST]
@@ -93,7 +95,7 @@ def test_a_library_that_others_might_have_changed_is_not_used(
         pytest.skip("only root gives files away")
     kept.keep_library(FILES, DIGEST, folder)
     spoil(Path(folder).parent / part)
-    assert kept_folder.find_library(DIGEST, folder) is None
+    assert find_library(DIGEST, folder) is None
     if part.startswith("library/"):
         assert kept.keep_library(FILES, DIGEST, folder) is None
 
@@ -101,7 +103,7 @@ def test_a_library_that_others_might_have_changed_is_not_used(
 @pytest.mark.parametrize("digest", ["", "../x", DIGEST[:-1], DIGEST.upper()])
 def test_what_is_no_digest_is_not_looked_for(digest: str, folder: str) -> None:
     kept.keep_library(FILES, DIGEST, folder)
-    assert kept_folder.find_library(digest, folder) is None
+    assert find_library(digest, folder) is None
 
 
 def test_without_a_place_it_lives_as_long_as_the_run(tmp_path: Path) -> None:
@@ -131,6 +133,6 @@ def test_users_keep_theirs_apart(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(os, "geteuid", lambda uid=uid: uid)
         places.append(kept.find_folder())
     assert places == ["/run/mlhost-limits/library", "/run/user/1000/mlhost-limits/library"]
-    assert kept_folder.name_folder() == places[-1]
+    assert name_folder() == places[-1]
     monkeypatch.setattr(os.path, "isdir", lambda _path: False)
     assert kept.find_folder() is None

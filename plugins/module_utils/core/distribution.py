@@ -72,11 +72,11 @@ def _know_nothing(found: Distribution, _major: int | None) -> Distribution:
 
 def _know_debian(found: Distribution, major: int | None) -> Distribution:
     """Return what Debian, or what is made of it, builds."""
-    first_with_nr_open, first_with_patterns, last = (
-        (13, 12, 13) if found.family == "debian" else (25, 23, 26)
+    first, first_with_nr_open, first_with_patterns, last = (
+        (10, 13, 12, 13) if found.family == "debian" else (19, 25, 23, 26)
     )
-    if major is not None and major > last:
-        return found
+    if major is not None and not first <= major <= last:
+        return found._replace(knows_patterns=False if major < first else None)
     found = found._replace(tasks_share=15, removes_ipc=True, highest_nofile=524288)
     if major is None:
         return found
@@ -88,7 +88,7 @@ def _know_debian(found: Distribution, major: int | None) -> Distribution:
 def _know_red_hat(found: Distribution, major: int | None) -> Distribution:
     """Return what Red Hat, or who builds its sources, builds."""
     if major not in (8, 9, 10):
-        return found
+        return found._replace(knows_patterns=False if major and major < 8 else None)
     return found._replace(
         tasks_share=80,
         removes_ipc=False,

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 import re
+import stat
 from collections.abc import Callable
 
 from ..core.distribution import Distribution, find_distribution
@@ -93,14 +94,22 @@ def list_folder(folder: str, root: str = "/") -> list[str]:
 
 
 def _is_absent(path: str, root: str) -> bool:
-    """Tell whether a host has no such path, which one look shows where a walk takes a dozen."""
-    try:
-        if root == "/":
-            os.stat(path)
-    except (FileNotFoundError, NotADirectoryError):
-        return True
-    except OSError:
-        return False  # Who opens it says why.
+    """Tell whether a host has no such path, which some looks show where a walk takes a dozen.
+
+    Only folders of root's are on the way: where a link leads, or another's folder, the walk asks
+    whose it is.
+    """
+    here = ""
+    for part in path.split("/")[1:] if root == "/" else ():
+        here += f"/{part}"
+        try:
+            found = os.lstat(here)
+        except FileNotFoundError:
+            return True
+        except OSError:
+            return False  # Who opens it says why.
+        if found.st_uid or not stat.S_ISDIR(found.st_mode):
+            return False
     return False
 
 

@@ -11,7 +11,7 @@ from ..host.files import read_bytes
 from .doubts import Doubt, doubt_command, doubt_module, doubt_sudo
 from .libpam_measure import find_module
 from .pam_stack import PamLine, declare_call, find_unknown_modules, flatten
-from .sshd_config import find_forced_command
+from .sshd_config import find_forced_commands
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from .host_read import SessionsRead
 
 _OF_SYSTEM = ("/bin/", "/sbin/", "/usr/bin/", "/usr/sbin/")
+_HARMLESS = ("internal-sftp", "true", "false", "exit", "echo", "cat", "date", "id", "logger", "scp")
+_HEAD = 1024
 _DEEPEST = 3  # Programs that start programs that start programs.
 _PATH = re.compile(r"(?<![\w./-])/[\w./+-]+")
 _COMMENT = re.compile(r"(?:^|(?<=\s))#.*", re.MULTILINE)
@@ -65,9 +67,15 @@ def _may_set(line: PamLine) -> bool:
 
 def _find_commands(user: User, files: SessionsRead) -> Iterator[Doubt]:
     path, texts = files.sshd_config
-    line = find_forced_command(texts, path, user)
-    if line and may_set_limits(str(line.value)):
-        yield doubt_command(line)
+    for line in find_forced_commands(texts, path, user):
+        if _is_strange(str(line.value)) or may_set_limits(str(line.value)):
+            yield doubt_command(line)
+
+
+def _is_strange(command: str) -> bool:
+    """Tell whether a program is called whose name does not say where it is."""
+    words = [word.strip("\"'") for word in command.split() if word not in ("exec", "command")]
+    return bool(words) and not words[0].startswith("/") and words[0] not in _HARMLESS
 
 
 def may_set_limits(command: str, deep: int = 0) -> bool:
@@ -85,7 +93,10 @@ def _program_may(path: str, deep: int) -> bool:
         return True
     if content.startswith(b"\x7fELF"):
         return not path.startswith(_OF_SYSTEM) and b"rlimit" in content
-    if not content.startswith(b"#!"):
-        return False  # Data, or what only the kernel has.
+    if b"\0" in content[:_HEAD]:
+        return False  # Data.
     first, _end, rest = content.decode("latin-1").partition("\n")
-    return may_set_limits(f"{first[2:]}\n{_COMMENT.sub('', rest)}", deep + 1)
+    if first.startswith("#!"):
+        return may_set_limits(f"{first[2:]}\n{_COMMENT.sub('', rest)}", deep + 1)
+    # A shell or Python may be given it; what it names in turn is data to most.
+    return bool(_SETS.search(_COMMENT.sub("", f"{first}\n{rest}")))

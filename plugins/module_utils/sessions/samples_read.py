@@ -6,6 +6,7 @@ from __future__ import annotations
 import grp
 import pwd
 from collections.abc import Sequence
+from itertools import islice
 
 from ..core.user import User
 from ..host.users import read_user
@@ -47,17 +48,17 @@ def _find(name: str) -> User | None:
 
 
 def _list_members(group: str) -> list[str]:
-    """Return some members of a group, listed or by primary group."""
+    """Return some members of a group who can log in, listed or by primary group."""
     try:
         entry = grp.getgrnam(group)
     except KeyError:
         return []
     primary = [user.pw_name for user in pwd.getpwall() if user.pw_gid == entry.gr_gid]
-    return [*entry.gr_mem, *primary][:_FEW]
+    return list(islice(filter(_find, [*entry.gr_mem, *primary]), _FEW))
 
 
 def _list_in_range(domain: str, files: SessionsRead) -> list[str]:
     """Return some users whom a range of numbers means."""
-    people = filter(None, map(read_user, pick_users(_MOST_IN_RANGE)))
+    people = filter(None, map(_find, pick_users(_MOST_IN_RANGE)))
     meant = [user for user in people if rank_domain(domain, user, files.dialect) is not None]
     return [user.name for user in meant[:_FEW]]

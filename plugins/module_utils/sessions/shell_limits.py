@@ -56,7 +56,7 @@ _CALL = re.compile(r"(?:^|[\s;&|({])(ulimit|limit|prlimit)\s+([^;&|)}#]+)")
 _HINT = re.compile(r"\b(?:u|pr)limit\b|setrlimit|softlimit|RLIMIT_")
 """What sets a limit in a way that is not read here: by an alias, by eval, in another language."""
 
-_TELLS = re.compile(r"\s*(?:echo|printf)\s[^|`$]*$")
+_TELLS = re.compile(r"\s*(?:echo|printf)\s[^|;&`$]*$")
 
 BOTH = ("soft", "hard")
 KNOWN_SHELLS = ("sh", "bash", "dash", "ash", "rbash", "zsh", "ksh", "ksh93", "mksh", "csh", "tcsh")

@@ -6,7 +6,7 @@ from __future__ import annotations
 import os
 import pwd
 import stat
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator
 from functools import partial
 from itertools import islice
 
@@ -16,7 +16,6 @@ from ..core.proc_limits import parse_proc_limits
 from ..core.quote import one_line
 from ..core.rlimit import Rlimit
 from ..host.as_user import Errand, ask_users
-from ..host.children import Report
 from ..host.door import find_paths
 from ..host.files import read_text
 from .shell_limits import (
@@ -33,6 +32,7 @@ from .shell_measure import NO_HOME, find_nobody, find_shell, start_shell
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from ..host.children import Report
     from .measure import SessionResult
 
 _KINDS = {
@@ -76,7 +76,11 @@ def measure_shells(
     """
     asked = [one for one in sessions if one.limits is not None and one.service in _KINDS]
     users = list(dict.fromkeys(session.user for session in asked))
-    reports = _ask(list(map(pwd.getpwnam, users)), tuple(items))
+    people = [pwd.getpwnam(user) for user in users]
+    errands = [
+        Errand(one, partial(_look, one, tuple(items)), seconds=_TIME_LIMIT) for one in people
+    ]
+    reports = dict(zip(users, ask_users(errands)))
     shared_by: dict[str, tuple[ShellLine, ...]] = {}
     found: dict[tuple[str, str], ShellResult] = {}
     for session in asked:
@@ -96,23 +100,6 @@ def measure_shells(
             measured = _measure(session, entry, lines)
             found[session.service, session.user] = measured._replace(given=given)
     return found
-
-
-def _ask(people: Sequence[pwd.struct_passwd], items: tuple[str, ...]) -> dict[str, Report]:
-    """Return what the startup files of users state; root's own are root's to open."""
-    tasks = {one: partial(_look, one, items) for one in people}
-    own = [one for one in people if one.pw_uid == os.geteuid()]
-    errands = [Errand(one, tasks[one], seconds=_TIME_LIMIT) for one in people if one not in own]
-    others = [errand.person for errand in errands]
-    reports = dict(zip(others, ask_users(errands)))
-    return {one.pw_name: reports.get(one) or _do(tasks[one]) for one in people}
-
-
-def _do(task: Callable[[], object]) -> Report:
-    try:
-        return Report(task())
-    except (OSError, ValueError) as error:
-        return Report(None, str(error))
 
 
 def _read_report(report: Report, user: str) -> tuple[list[ShellLine], str]:

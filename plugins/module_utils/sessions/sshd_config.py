@@ -17,6 +17,8 @@ from ..kernel.glob_pattern import is_pattern, matches_path
 MAIN_FILE = "/etc/ssh/sshd_config"
 
 _KEYWORD = re.compile(r'[ \t\f]*("?)([A-Za-z0-9]+)\1[ \t\f]*=?[ \t\f]*(.*)')
+_ALONE = ("all", "canonical", "final", "invalid-user")
+_ABOUT_USERS = {"all", "user", "group"}
 _NO_COMMANDS = ("none", "internal-sftp")
 _MOST_LINES = 500_000
 """Lines that are read by way of includes, of which each may be read many times."""
@@ -63,22 +65,24 @@ def _find_all(
             yield line._replace(value=_parse_flag(line, words))
 
 
-def find_forced_command(files: Mapping[str, str], path: str, user: User) -> Declaration | None:
-    """Return the ``ForceCommand`` that a user's connection may meet, with the command for value.
+def find_forced_commands(files: Mapping[str, str], path: str, user: User) -> Iterator[Declaration]:
+    """Yield each ``ForceCommand`` that a user's connection may meet, with the command for value.
 
     The first one that is reached counts. Whether a connection comes from an address, or to a
-    port, is not known: a block about those may hold.
+    port, is not known: a block about those may hold or not, and what comes after it counts too.
 
     :raises ValueError: As :func:`find_use_pam`.
     """
-    for line in _find_forced(files, path, user, (), count(1)):
-        return None if str(line.value).lower() in _NO_COMMANDS else line
-    return None
+    for line, match in _find_forced(files, path, user, (), count(1)):
+        if str(line.value).lower() not in _NO_COMMANDS:
+            yield line
+        if {name for name, _value in _list_criteria(match)} <= _ABOUT_USERS:
+            return
 
 
 def _find_forced(
     files: Mapping[str, str], path: str, user: User, trail: tuple[str, ...], read: Iterator[int]
-) -> Iterator[Declaration]:
+) -> Iterator[tuple[Declaration, tuple[str, ...]]]:
     if path in trail:
         raise ValueError(f"{path}: includes itself, by way of {', '.join(trail)}")
     for keyword, line, words, match in _read_all(path, files.get(path, "")):
@@ -88,19 +92,28 @@ def _find_forced(
             continue
         if keyword == "include":
             for included in _match_files(files, words):
-                yield from _find_forced(files, included, user, (*trail, path), read)
+                inner = _find_forced(files, included, user, (*trail, path), read)
+                yield from ((line, (*match, *more)) for line, more in inner)
         else:
             found = _KEYWORD.fullmatch(line.text.rstrip(" \t\f\r"))
-            yield line._replace(value=found[3].strip() if found else "")
+            yield line._replace(value=found[3].strip() if found else ""), match
 
 
 def _may_match(words: tuple[str, ...], user: User) -> bool:
     """Tell whether a Match block may hold for a user, by its criteria User and Group."""
-    for name, patterns in zip(words[::2], words[1::2]):
-        names = {"user": {user.name}, "group": user.groups}.get(name.lower())
-        if name.lower() == "invalid-user" or (names is not None and not _fits(names, patterns)):
+    for name, patterns in _list_criteria(words):
+        names = {"user": {user.name}, "group": user.groups}.get(name)
+        if name == "invalid-user" or (names is not None and not _fits(names, patterns)):
             return False
     return True
+
+
+def _list_criteria(words: tuple[str, ...]) -> Iterator[tuple[str, str]]:
+    """Yield the criteria of a Match block with what each asks for, some of which ask nothing."""
+    rest = iter(words)
+    for word in rest:
+        name = word.lower()
+        yield name, "" if name in _ALONE else next(rest, "")
 
 
 def _fits(names: Collection[str], patterns: str) -> bool:

@@ -18,6 +18,8 @@ _INCLUDE = re.compile(r'\s*[@#](include|includedir)\s+("[^"]+"|(?:\\.|[^\s\\])+)
 _DEFAULTS = re.compile(r"\s*Defaults([@:!>]\S*)?\s+(.*)", re.DOTALL)
 _SETTING = re.compile(r'(!*)\s*(rlimit_[a-z]+|pam_session)\b\s*(?:=\s*("[^"]*"|[^,\s]+))?')
 _AS_IT_IS = "default"
+_COMMENT = re.compile(r'("(?:\\.|[^"\\])*")|#(?!-?\d).*', re.DOTALL)
+"""A number sign begins one, but in quotes and before the number of a user."""
 
 
 class SudoSetting(NamedTuple):
@@ -34,16 +36,18 @@ def find_sudo_includes(text: str) -> list[tuple[str, str]]:
 
 
 def find_sudo_settings(files: dict[str, str]) -> list[SudoSetting]:
-    """Return what may change the limits of sudo's sessions; the last line for everybody counts.
+    """Return what may change the limits of sudo's sessions; the last line of each file counts.
 
-    :param files: Text by path, in the order in which sudo reads them.
+    What an include states counts from where it stands, so that each file may be the last.
+
+    :param files: Text by path.
     """
-    everyone: dict[str, SudoSetting | None] = {}
+    everyone: dict[tuple[str, str], SudoSetting | None] = {}
     some: list[SudoSetting] = []
     for path, text in files.items():
         for scope, key, setting in _read_settings(path, text):
             if not scope:
-                everyone[key] = setting
+                everyone[path, key] = setting
             elif setting:
                 some.append(setting)
     return [*filter(None, everyone.values()), *some]
@@ -72,5 +76,5 @@ def _join_lines(text: str) -> Iterator[tuple[int, str]]:
         if line.endswith("\\"):
             pending += line[:-1] + " "
             continue
-        yield start, (pending + line).partition("#")[0]
+        yield start, _COMMENT.sub(r"\1", pending + line)
         pending = ""

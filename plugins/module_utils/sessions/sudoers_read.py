@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import os
+
 from ..host.files import list_folder, read_text
 from .sudoers import MAIN_FILE, find_sudo_includes
 
@@ -17,7 +19,9 @@ def read_sudoers() -> dict[str, str]:
         if text is None:
             continue
         files[path] = text
-        for kind, name in find_sudo_includes(text):
+        host = os.uname().nodename.partition(".")[0]
+        for kind, named in find_sudo_includes(text):
+            name = named.replace("%h", host)
             name = name if name.startswith("/") else f"/etc/{name}"
             waiting += _list_included(name) if kind == "includedir" else [name]
     return files

@@ -4,52 +4,132 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from ..core.declaration import Declaration
+from ..core.named import NamedTuple
 from ..kernel.boot_scripts import list_running
 from .model import SHM, find_default, parse_tmpfs_size
 
-_MOUNT = re.compile(rf"\b(u?mount)\b[^;&|#]*?{SHM}(?![\w.-]|/\w)[^;&|#]*")
-_SIZE = re.compile(r"\b(?:size|nr_blocks)=[^\s,\"';&|]*")
+_NAMES = (SHM, "/run/shm")
+_COMMENT = re.compile(r"(?:^|\s)#.*")
+_APART = re.compile(r"[;&|()]+|\b(?:then|else|do)\b")
+_PREFIX = re.compile(r"Exec\w+[ \t]*=[-@+!:]*")
+_TELLERS = ("echo", "printf", "logger", "log")
+_WITH_VALUE = {"-t", "-o", "-O", "-L", "-U", "-T", "-N", "--types", "--options", "--source"}
+
+
+class Mount(NamedTuple):
+    """A line that mounts it, with the size in bytes for value, or nothing where it is not plain.
+
+    ``option`` is what gives the size and stands once in the line; empty where a person must look.
+    """
+
+    at: Declaration
+    option: str = ""
+
+
+class _Call(NamedTuple):
+    """One call of mount(8) or umount(8): its options, and what it is about."""
+
+    program: str
+    options: tuple[str, ...]
+    flags: tuple[str, ...]
+    target: str
 
 
 def is_about_shm(text: str) -> bool:
     """Tell whether a script may mount /dev/shm."""
-    return SHM in text and "mount" in text
+    return "mount" in text and any(name in text for name in _NAMES)
 
 
-def find_mounts(texts: Mapping[str, str], memory: int) -> list[Declaration]:
-    """Return the lines that mount it, each with the size in bytes, or nothing: it is not plain.
+def find_mounts(texts: Mapping[str, str], memory: int) -> list[Mount]:
+    """Return the lines that mount it, in the order of the files.
 
-    A remount without a size leaves it what it is, and is left out.
+    A remount without a size leaves it what it is, and is left out. In a file that names it, a mount
+    of what a variable says may be one of it.
 
     :param texts: Text of what runs at boot, by path; of units, the whole file.
     :param memory: The host's, in bytes.
     """
-    found = []
-    for path, text in texts.items():
-        for number, line in list_running(path, text):
-            for call in _MOUNT.finditer(line):
-                size = _read(call[0], call[1], memory)
+    return [found for path, text in texts.items() for found in _find(path, text, memory)]
+
+
+def _find(path: str, text: str, memory: int) -> Iterator[Mount]:
+    rows = text.split("\n")
+    running = [(number, _COMMENT.sub("", line)) for number, line in list_running(path, _join(text))]
+    is_named = any(name in line for _number, line in running for name in _NAMES)
+    for number, line in running:
+        row = rows[number - 1]
+        for call in _find_calls(line):
+            if call.target.rstrip("/") in _NAMES:
+                size = _read_size(call, memory)
                 if size is not None:
-                    found.append(Declaration(path, number, line, size))
-    return found
+                    option = next(filter(_gives_size, reversed(call.options)), "")
+                    is_plain = size != "" and row.count(option) == 1
+                    at = Declaration(path, number, row, size)
+                    yield Mount(at, option if is_plain else "")
+            elif "$" in call.target and is_named:
+                yield Mount(Declaration(path, number, row, ""))
 
 
-def find_size(line: str) -> str:
-    """Return the option of a line that gives the size; nothing where there is none."""
-    calls = [_SIZE.findall(call[0]) for call in _MOUNT.finditer(line)]
-    return next((sizes[-1] for sizes in calls if sizes), "")
+def _join(text: str) -> str:
+    """Return a text in which a line that a backslash continues holds all, and the next nothing."""
+    rows: list[str] = []
+    head = -1
+    for row in text.split("\n"):
+        if head >= 0:
+            rows[head] += row.rstrip("\\")
+        rows.append("" if head >= 0 else row.rstrip("\\"))
+        if not row.endswith("\\"):
+            head = -1
+        elif head < 0:
+            head = len(rows) - 1
+    return "\n".join(rows)
 
 
-def _read(call: str, program: str, memory: int) -> int | str | None:
-    sizes = _SIZE.findall(call)
-    if program == "umount" or (sizes and not sizes[-1].startswith("size=")):
+def _find_calls(line: str) -> Iterator[_Call]:
+    for part in _APART.split(_PREFIX.sub("", line)):
+        words = re.sub(r"[\"'`]", " ", part).split()
+        names = [word.rpartition("/")[2] for word in words]
+        if names and names[0] in _TELLERS:
+            continue
+        for place, name in enumerate(names):
+            if name in ("mount", "umount"):
+                yield _read_call(name, words[place + 1 :])
+                break
+
+
+def _read_call(program: str, words: Sequence[str]) -> _Call:
+    options: list[str] = []
+    flags: list[str] = []
+    target, rest = "", iter(words)
+    for word in rest:
+        if word in _WITH_VALUE:
+            value = next(rest, "")
+            options += value.split(",") if word in ("-o", "--options") else []
+            flags.append(f"{word} {value}")
+        elif word.startswith("-"):
+            flags.append(word)
+            options += word[2:].split(",") if word.startswith("-o") else []
+            options += word[10:].split(",") if word.startswith("--options=") else []
+        elif not word.startswith((">", "<", "2>")):
+            target = word
+    return _Call(program, tuple(options), tuple(flags), target)
+
+
+def _gives_size(option: str) -> bool:
+    return option.startswith(("size=", "nr_blocks="))
+
+
+def _read_size(call: _Call, memory: int) -> int | str | None:
+    """Return the size in bytes, nothing as a text where it is not plain; ``None``: no change."""
+    stated = next(filter(_gives_size, reversed(call.options)), "")
+    if call.program == "umount" or stated.startswith("nr_blocks="):
         return ""
-    if sizes:
-        size = parse_tmpfs_size(sizes[-1].partition("=")[2], memory)
+    if stated:
+        size = parse_tmpfs_size(stated.partition("=")[2], memory)
         return "" if size is None else size
-    if "remount" in call:
+    if "remount" in call.options:
         return None
-    return find_default(memory) if "tmpfs" in call else ""
+    return find_default(memory) if {"-t tmpfs", "-ttmpfs"} & set(call.flags) else ""

@@ -13,7 +13,7 @@ from ..core.line_edit import edit_value
 from ..core.named import NamedTuple
 from ..core.remedy import Remedy, append_line, replace_line
 from ..core.rlimit import format_quantity
-from .boot_mounts import find_mounts, find_size
+from .boot_mounts import Mount, find_mounts
 from .model import FSTAB, SHM, find_default, find_lines, format_line
 
 
@@ -24,7 +24,8 @@ def foretell_shm(size: int, fstab: str, scripts: Mapping[str, str]) -> Forecast:
     """
     mounts = find_mounts(scripts, 0)
     if mounts:
-        return Forecast(UNKNOWN, None, mounts[0], reason=f"{mounts[0].place} mounts it anew")
+        at = mounts[0].at
+        return Forecast(UNKNOWN, None, at, reason=f"{at.place} mounts it anew")
     least, most = (find_lines(fstab, memory) for memory in (0, 2**60))
     if not least or least[0].value != most[0].value:
         return Forecast(UNKNOWN, reason="its size depends on the memory of the host")
@@ -47,25 +48,25 @@ CODES = {
 class ShmFacts(NamedTuple):
     """What decides the size of /dev/shm: its size now, fstab's text and the memory, in bytes.
 
-    ``scripts`` are the texts of what runs at boot, by path.
+    ``scripts`` are the texts of what runs at boot, by path; ``None`` where they cannot be read.
     """
 
     size: int
     fstab: str
     memory: int
-    scripts: Mapping[str, str] = {}
+    scripts: Mapping[str, str] | None = {}
 
     @property
-    def mounts(self) -> list[Declaration]:
-        return find_mounts(self.scripts, self.memory)
+    def mounts(self) -> list[Mount]:
+        return find_mounts(self.scripts or {}, self.memory)
 
 
 def foresee_boot(minimum: int, facts: ShmFacts) -> str:
     """Return whether a boot gives enough; of several that mount it anew each may be the last."""
-    sizes = [line.value for line in facts.mounts] or [predict_shm(facts)]
+    sizes = [mount.at.value for mount in facts.mounts] or [predict_shm(facts)]
     if any(isinstance(size, int) and size < minimum for size in sizes):
         return FAIL
-    return UNKNOWN if "" in sizes else PASS
+    return UNKNOWN if "" in sizes or facts.scripts is None else PASS
 
 
 def predict_shm(facts: ShmFacts) -> int:
@@ -92,7 +93,7 @@ def find_shm_causes(minimum: int, facts: ShmFacts) -> list[Cause]:
 
 
 def _describe_boot(facts: ShmFacts) -> str:
-    sizes = [int(line.value) for line in facts.mounts] or [predict_shm(facts)]
+    sizes = [int(mount.at.value) for mount in facts.mounts] or [predict_shm(facts)]
     return format_quantity(min(sizes), "bytes")
 
 
@@ -106,18 +107,19 @@ def _state(minimum: int, facts: ShmFacts, remount: tuple[str, ...]) -> Cause:
 
 def _blame_scripts(minimum: int, facts: ShmFacts, remount: tuple[str, ...]) -> Iterator[Cause]:
     """Yield the lines that run at boot and give too little, or nobody can say what."""
-    for line in facts.mounts:
+    for mount in facts.mounts:
+        line = mount.at
         if isinstance(line.value, int) and line.value >= minimum:
             continue
-        old, now = find_size(line.text), (remount,) if facts.size < minimum else ()
-        if line.value == "" or not old:
+        now = (remount,) if facts.size < minimum else ()
+        if line.value == "":
             text = f"{cite(line)} runs at boot after {FSTAB} was read, and may change it"
             remedy = Remedy(f"have that line give size={minimum}, or take it out", now)
             yield Cause("shm-script-unclear", text, remedy, line)
         else:
             text = f"{cite(line)} runs at boot after {FSTAB} was read, and gives too little"
-            commands = (*edit_value(line, old, f"size={minimum}"), *now)
-            remedy = Remedy(f"have that line give size={minimum}", commands)
+            edit = edit_value(line, mount.option, f"size={minimum}") if mount.option else ()
+            remedy = Remedy(f"have that line give size={minimum}", (*edit, *now))
             yield Cause("shm-script-wins", text, remedy, line)
 
 
@@ -146,7 +148,7 @@ def trace_shm(facts: ShmFacts) -> list[Link]:
     for number, line in enumerate(find_lines(facts.fstab, facts.memory)):
         source = cite(line) + ("" if number == 0 else " (not read: the first line counts)")
         links.append(Link("fstab", format_quantity(int(line.value), "bytes"), source))
-    for line in facts.mounts:
+    for line in (mount.at for mount in facts.mounts):
         size = format_quantity(line.value, "bytes") if isinstance(line.value, int) else "unknown"
         links.append(Link("at boot", size, cite(line)))
     now = format_quantity(facts.size, "bytes")

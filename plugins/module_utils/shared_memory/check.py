@@ -46,8 +46,11 @@ def gather_shm() -> ShmFacts:
 
     :raises OSError: If it is no tmpfs, or cannot be looked at.
     """
-    memory = read_meminfo()["MemTotal"]
-    return ShmFacts(read_shm_size(), read_fstab() or "", memory, read_scripts())
+    facts = ShmFacts(read_shm_size(), read_fstab() or "", read_meminfo()["MemTotal"])
+    try:
+        return facts._replace(scripts=read_scripts())
+    except OSError:  # Somebody else than root has a say there: what is now is known all the same.
+        return facts._replace(scripts=None)
 
 
 def trace_path(place: str, item: str) -> list[Link]:

@@ -72,7 +72,8 @@ class UnitFacts(NamedTuple):
     """One service, or unit of another kind.
 
     ``pam`` is there where PAM has a say, and ``folder`` is where a person's units lie.
-    ``nr_open_line`` is the line that gives fs.nr_open at boot. ``defaults_of`` is there where this
+    ``nr_open_line`` is the line that gives fs.nr_open at boot, which will be ``nr_open_at_boot``
+    then, 0 where that is not known. ``defaults_of`` is there where this
     stands for every service that states nothing: the name of its manager's file, as system.conf.
     """
 
@@ -83,6 +84,7 @@ class UnitFacts(NamedTuple):
     folder: str = "/etc/systemd/system"
     nr_open_line: Declaration | None = None
     defaults_of: str = ""
+    nr_open_at_boot: int = 0
 
     @property
     def title(self) -> str:

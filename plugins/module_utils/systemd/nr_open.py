@@ -72,7 +72,7 @@ def _format(limit: Rlimit) -> str:
 def _raise_nr_open(code: str, text: str, value: int, facts: UnitFacts) -> Repair:
     """Raise fs.nr_open now and at boot, where the line that lowers it stands if there is one."""
     line, setting = facts.nr_open_line, f"fs.nr_open = {value}"
-    at_boot = int(line.value) if line else 0
+    at_boot = facts.nr_open_at_boot or (int(line.value) if line else 0)
     ranked = rank_statements("nofile", facts)
     at = declare(ranked[-1]) if ranked else None
     commands: tuple[tuple[str, ...], ...] = (raise_now("fs.nr_open", value),)

@@ -72,8 +72,9 @@ def gather_unit(unit: str, look: Look) -> UnitFacts:
         raise ValueError(f"{unit} has no file, or is masked")
     own = look.at(KernelRead).limits_of_pid_1
     manager = Manager(_find_defaults(files, own), own, look.at(KernelRead).nr_open)
-    line = find_nr_open_line(look)
-    return UnitFacts(unit, files, manager, _find_pam(unit, files, look), nr_open_line=line)
+    pam, line = _find_pam(unit, files, look), find_nr_open_line(look)
+    at_boot = find_nr_open_at_boot(look)
+    return UnitFacts(unit, files, manager, pam, nr_open_line=line, nr_open_at_boot=at_boot)
 
 
 def _find_defaults(files: Files, own: Mapping[str, Rlimit]) -> dict[str, Rlimit]:
@@ -112,8 +113,9 @@ def gather_default(look: Look) -> UnitFacts:
     files = read_sources(NEW_SERVICE)._replace(main=Source(NEW_SERVICE, ""))
     own = look.at(KernelRead).limits_of_pid_1
     manager = Manager(_find_defaults(files, own), own, look.at(KernelRead).nr_open)
-    line = find_nr_open_line(look)
-    return UnitFacts(NEW_SERVICE, files, manager, nr_open_line=line, defaults_of=MANAGER)
+    line, at_boot = find_nr_open_line(look), find_nr_open_at_boot(look)
+    facts = UnitFacts(NEW_SERVICE, files, manager, nr_open_line=line, nr_open_at_boot=at_boot)
+    return facts._replace(defaults_of=MANAGER)
 
 
 def gather_user_default(uid: int, own: Mapping[str, Rlimit], look: Look) -> UnitFacts:

@@ -26,6 +26,9 @@ def release(name: str, version: str, like: str = "") -> dict[str, str]:
         ("debian", "12", "", (15, True, 524288, False, True)),
         ("debian", "13", "", (15, True, 524288, True, True)),
         ("debian", "14", "", (None, None, None, None, None)),
+        ("debian", "9", "", (None, None, None, None, False)),
+        ("ubuntu", "18.04", "debian", (None, None, None, None, False)),
+        ("rhel", "7.9", "fedora", (None, None, None, None, False)),
         ("debian", "", "", (15, True, 524288, None, None)),
         ("ubuntu", "22.04", "debian", (15, True, 524288, False, False)),
         ("ubuntu", "24.04", "debian", (15, True, 524288, False, True)),
@@ -67,7 +70,7 @@ def test_what_logind_removes_where_nothing_says_so(
 
 def test_the_share_of_tasks_is_the_distribution_s() -> None:
     found = {
-        name: predict_default(Files(None, vendor=find_distribution(release(name, "9"))), 10000)
+        name: predict_default(Files(None, vendor=find_distribution(release(name, "10"))), 10000)
         for name in ("rhel", "debian", "amzn")
     }
     assert found == {"rhel": 8000, "debian": 1500, "amzn": None}

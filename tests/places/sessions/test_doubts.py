@@ -59,7 +59,9 @@ def test_a_module_that_is_not_run_and_may_set_limits(line: str, found: Found) ->
         ("#!/usr/bin/python3\nimport resource\nresource.setrlimit(7, (1, 1))\n", True),
         ("#!/bin/sh\nexec {0}/deeper\n", True),
         ("#!/bin/sh\nexec {0}/itself\n", False),
-        ("nothing: ulimit", False),
+        ("nothing: ulimit", True),
+        ("\0 ulimit", False),
+        ("import x", False),
     ],
 )
 def test_a_program_is_read_for_what_sets_limits(
@@ -99,6 +101,14 @@ FORCED = "ForceCommand ulimit -n 100; $SHELL\n"
         (f"Match User *,!alice\n{FORCED}", []),
         (f"Match Group ml Address 10.0.0.0/8\n{FORCED}", [(SSHD, 2, "")]),
         (f"Match Group wheel\n{FORCED}Match all\n{FORCED}", [(SSHD, 4, "")]),
+        (f"Match Address 10.0.0.0/8\nForceCommand none\nMatch all\n{FORCED}", [(SSHD, 4, "")]),
+        (f"Match LocalPort 22\n{FORCED}Match User alice\n{FORCED}", [(SSHD, 2, ""), (SSHD, 4, "")]),
+        (f"Match User alice\nForceCommand /bin/true\nMatch all\n{FORCED}", []),
+        (f"Match Invalid-User\n{FORCED}", []),
+        (f"Match final User alice\n{FORCED}", [(SSHD, 2, "")]),
+        ("ForceCommand limit-wrapper\n", [(SSHD, 1, "")]),
+        ("ForceCommand exec $HOME/wrap\n", [(SSHD, 1, "")]),
+        ("ForceCommand internal-sftp -l INFO\n", []),
         ("UsePAM yes\n", []),
     ],
 )
@@ -116,6 +126,8 @@ def test_a_command_of_sshd_that_may_set_limits(text: str, found: Found) -> None:
         ("Defaults rlimit_nofile=default\nDefaults:alice rlimit_nofile=5\n", [(SUDO, 2, "nofile")]),
         ("Defaults !pam_session\nDefaults pam_session\n", []),
         ("# Defaults rlimit_nofile=5\n", []),
+        ("Defaults:#1000 rlimit_nofile=5\n", [(SUDO, 1, "nofile")]),
+        ('Defaults badpass_message="no # here", rlimit_nofile=5 # so\n', [(SUDO, 1, "nofile")]),
         ("Defaults!/bin/ls rlimit_nofile = user\n", [(SUDO, 1, "nofile")]),
         ("alice ALL=(ALL) ALL\n", []),
     ],
@@ -123,6 +135,14 @@ def test_a_command_of_sshd_that_may_set_limits(text: str, found: Found) -> None:
 def test_what_sudo_does_to_limits(text: str, found: Found) -> None:
     assert find("sudo", sudo=text) == found
     assert find("sshd", sudo=text) == []
+
+
+def test_what_an_include_states_may_count_before_the_rest() -> None:
+    files = {
+        SUDO: "@include /a\nDefaults rlimit_nofile=100",
+        "/a": "Defaults rlimit_nofile=default",
+    }
+    assert [one.at.path for one in find_sudo_settings(files)] == [SUDO]
 
 
 def test_what_sudoers_includes() -> None:

@@ -138,6 +138,16 @@ def runs(command: str, path: str = UNIT) -> dict[str, str]:
         ("mount -o remount,nr_blocks=1000 /dev/shm", [""]),
         ("mount --bind /scratch /dev/shm", [""]),
         ("umount -l /dev/shm", [""]),
+        ("mount -o remount,size=64m /run/shm", [64 * MIB]),
+        ("mount -o remount,size=64m \\\n  /dev/shm", [64 * MIB]),
+        ("sh -c 'mount -o remount,size=64m /dev/shm'", [64 * MIB]),
+        ("mount -t tmpfs -o size=64M tmpfs /srv/chroot/dev/shm", []),
+        ("docker run --mount type=tmpfs,destination=/dev/shm,tmpfs-size=64 img", []),
+        ("docker run --mount type=bind,src=/dev/shm,dst=/x img", []),
+        ("mount --bind /dev/shm /srv/chroot/dev/shm", []),
+        ("unshare --mount ls /dev/shm", []),
+        ("echo cannot mount /dev/shm", []),
+        ("true # mount -o remount,size=1m /dev/shm", []),
         ("mount -t tmpfs -o size=1m tmpfs /dev/shm/mine", []),
         ("mount -o remount,size=1m /tmp; ls /dev/shm", []),
         ("# mount -o remount,size=1m /dev/shm", []),
@@ -149,8 +159,38 @@ def runs(command: str, path: str = UNIT) -> dict[str, str]:
 )
 def test_what_mounts_it_anew_at_boot(command: str, sizes: list[object]) -> None:
     found = find_mounts(runs(command, "/etc/rc.local"), MEMORY)
-    assert [one.value for one in found] == sizes
-    assert {one.place for one in found} <= {"/etc/rc.local:2"}
+    assert [one.at.value for one in found] == sizes
+    assert {one.at.place for one in found} <= {"/etc/rc.local:2"}
+
+
+def test_a_mount_of_what_a_variable_says_may_be_one_of_it() -> None:
+    script = {"/etc/rc.local": "#!/bin/sh\nD=/dev/shm\nmount -o remount,size=64m $D\n"}
+    assert [one.at.place for one in find_mounts(script, MEMORY)] == ["/etc/rc.local:3"]
+    assert foresee_boot(GIB, ShmFacts(GIB, HIGH, MEMORY, script)) == "unknown"
+    assert find_mounts({"/etc/rc.local": "#!/bin/sh\nmount $D # /dev/shm\n"}, MEMORY) == []
+
+
+@pytest.mark.parametrize(
+    ("line", "edited"),
+    [
+        ("mount -o remount,size=1g /dev/shm", True),
+        ("mount -t tmpfs -o size=1g tmpfs /scratch; mount -o remount,size=1g /dev/shm", False),
+        ("mount -o remount,size=9g /dev/shm; mount -o remount,size=1g /dev/shm", True),
+        ("mount -o remount,size=1g \\\n /dev/shm", False),
+        ("mount -o remount \\\n -o size=1g /dev/shm", False),
+    ],
+)
+def test_no_other_mount_is_edited(line: str, edited: bool) -> None:
+    facts = ShmFacts(4 * GIB, HIGH, MEMORY, {"/etc/rc.local": f"#!/bin/sh\n{line}\n"})
+    (cause,) = find_shm_causes(3 * GIB, facts)
+    assert cause.code == "shm-script-wins"
+    scripts = [words[2] for words in cause.remedy.commands]
+    assert [f"s|size=1g|size={3 * GIB}|" in script for script in scripts] == [True] * edited
+
+
+def test_what_cannot_be_read_leaves_the_size_now_judged() -> None:
+    facts = ShmFacts(4 * GIB, HIGH, MEMORY, None)
+    assert (foresee_boot(GIB, facts), find_shm_causes(GIB, facts)) == ("unknown", [])
 
 
 @pytest.mark.parametrize(
