@@ -43,8 +43,8 @@ def pack_as(name: str) -> str:
     target = io.BytesIO()
     with zipfile.ZipFile(target, "w") as archive:
         archive.writestr(f"{kept.PACKAGE}/{name}", b"x")
-    text = base64.b64encode(target.getvalue()).decode()
-    return seal(text)
+    sealed: str = seal(base64.b64encode(target.getvalue()).decode())
+    return sealed
 
 
 @pytest.mark.parametrize("name", ["../x.py", "/etc/x.py", "a/b/c.py", "policy/../../x.py", "x.so"])
