@@ -6,10 +6,11 @@ A check makes a hundred such classes each time it starts, and nobody asks for th
 
 from __future__ import annotations
 
+__all__ = ("Generic", "NamedTuple")
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Generic as Generic
-    from typing import NamedTuple as NamedTuple
+    from typing import Generic, NamedTuple
 else:
     from collections import namedtuple
 
