@@ -66,7 +66,14 @@ from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 from ansible.module_utils.errors import UnsupportedError
 
-from ..module_utils.kept_folder import PACKAGE, find_library, name_folder, unseal
+from ..module_utils.kept_folder import (
+    PACKAGE,
+    find_library,
+    name_folder,
+    open_library,
+    put_together,
+    unseal,
+)
 
 
 def main():
@@ -83,8 +90,12 @@ def main():
     if path is None and module.params["archive"] is None:
         module.exit_json(changed=False, absent=True)
     with nullcontext(path) if path else provided(module) as folder:
-        sys.path.insert(0, folder)
-        run(module)
+        together = open_library(folder, module.params["verb"])
+        try:
+            run(module)
+        finally:
+            if path and not (together or module.check_mode):
+                put_together(path, module.params["verb"])
 
 
 @contextmanager

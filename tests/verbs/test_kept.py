@@ -6,6 +6,8 @@ from __future__ import annotations
 import base64
 import io
 import os
+import subprocess
+import sys
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -17,6 +19,7 @@ from mlhost_limits.kept_folder import find_library, name_folder, seal
 
 from tests.worlds.dead import make_dead_mark
 
+LIBRARY = Path(kept.__file__).parent
 FILES = {"__init__.py": b"", "check_host.py": b"x = 1\n", "core/schema.py": b"y = 2\n"}
 DIGEST = kept.digest_files(FILES)
 
@@ -136,3 +139,73 @@ def test_users_keep_theirs_apart(monkeypatch: pytest.MonkeyPatch) -> None:
     assert name_folder() == places[-1]
     monkeypatch.setattr(os.path, "isdir", lambda _path: False)
     assert kept.find_folder() is None
+
+
+RUN = """
+import sys
+sys.path.insert(0, sys.argv[1])
+from kept_folder import open_library, put_together
+together = open_library(sys.argv[2], "check")
+import mlhost_limits.core.first as first, mlhost_limits.core.second as second
+put_together(sys.argv[2], "check")
+print(together, first.__file__ == sys.argv[2] + "/mlhost_limits/core/first.py", first.x, second.x,
+      type(first.__loader__).__name__, type(second.__loader__).__name__)
+"""
+
+
+def run_kept(path: Path, *, compiles: bool = True) -> str:
+    words = [sys.executable, *([] if compiles else ["-B"]), "-c", RUN, str(LIBRARY), str(path)]
+    environment = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
+    return subprocess.run(
+        words, check=True, stdout=subprocess.PIPE, text=True, env=environment
+    ).stdout.strip()
+
+
+def make_package(path: Path) -> Path:
+    core = path / "mlhost_limits" / "core"
+    core.mkdir(parents=True)
+    for one in (core.parent / "__init__.py", core / "__init__.py"):
+        one.write_text("")
+    (core / "first.py").write_text("from .other import x\n")
+    (core / "other.py").write_text("x = 7\n")
+    (core / "second.py").write_text("x = 8\n")
+    return core
+
+
+def test_what_was_compiled_is_imported_together_the_next_time(tmp_path: Path) -> None:
+    core = make_package(tmp_path)
+    assert run_kept(tmp_path) == "False True 7 8 SourceFileLoader SourceFileLoader"
+    assert run_kept(tmp_path) == "True True 7 8 _Together _Together"
+    (together,) = tmp_path.glob("check-*")
+    assert together.stat().st_mode & 0o777 == 0o600
+    (core / "second.py").write_text("x = 9\n")  # Nobody does: it shows whose code it was.
+    assert run_kept(tmp_path).startswith("True True 7 8 ")
+
+
+def test_a_module_that_no_run_needed_yet_is_imported_by_itself(tmp_path: Path) -> None:
+    core = make_package(tmp_path)
+    assert run_kept(tmp_path).startswith("False")
+    for one in core.glob("__pycache__/second.*"):
+        one.unlink()
+    (together,) = tmp_path.glob("check-*")
+    together.unlink()
+    run = [sys.executable, "-c", f"import sys; sys.path.insert(0, {str(LIBRARY)!r})\n"]
+    run[2] += f"import kept_folder; kept_folder.put_together({str(tmp_path)!r}, 'check')"
+    subprocess.run(run, check=True)
+    assert run_kept(tmp_path) == "True True 7 8 _Together SourceFileLoader"
+
+
+def test_where_nothing_is_compiled_nothing_is_put_together(tmp_path: Path) -> None:
+    make_package(tmp_path)
+    assert run_kept(tmp_path, compiles=False).startswith("False")
+    assert not list(tmp_path.glob("check-*"))
+
+
+@pytest.mark.parametrize("content", [b"", b"nonsense", b"\xfb\xff"])
+def test_what_is_no_code_is_left_alone(tmp_path: Path, content: bytes) -> None:
+    make_package(tmp_path)
+    run_kept(tmp_path)
+    (together,) = tmp_path.glob("check-*")
+    together.write_bytes(content)
+    assert run_kept(tmp_path).startswith("False True 7 8")
+    assert run_kept(tmp_path).startswith("True")

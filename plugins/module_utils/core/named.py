@@ -13,8 +13,10 @@ if TYPE_CHECKING:
     from typing import Generic, NamedTuple
 else:
     from collections import namedtuple
+    from types import FunctionType
 
     _OF_ALL = ("__annotations__", "__module__", "__qualname__", "__dict__", "__weakref__")
+    _LIKE = {}  # By the number of fields, what was compiled for it.
 
     class _Maker(type):
         """Makes a named tuple of a class: its annotations are the fields, their values defaults."""
@@ -23,12 +25,34 @@ else:
             if not bases:
                 return super().__new__(mcs, name, bases, space)
             fields = tuple(space.get("__annotations__", ()))
-            defaults = [space[field] for field in fields if field in space]
-            made = namedtuple(name, fields, defaults=defaults, module=space["__module__"])
-            for key, value in space.items():
-                if key not in fields and key not in _OF_ALL:
-                    setattr(made, key, value)
-            return made
+            defaults = {field: space[field] for field in fields if field in space}
+            more = {key: value for key, value in space.items() if key not in (*fields, *_OF_ALL)}
+            return _make(name, fields, defaults, {"__module__": space["__module__"], **more})
+
+    def _make(name, fields, defaults, more):
+        """Make a class as namedtuple does, from one of as many fields, whose names it replaces."""
+        like = _LIKE.get(len(fields))
+        if like is None:
+            like = namedtuple("_Like", [f"field_{number}" for number in range(len(fields))])
+            _LIKE[len(fields)] = like
+        space = dict(vars(like))
+        code = like.__new__.__code__.replace(co_varnames=("_cls", *fields))
+        new = FunctionType(code, like.__new__.__globals__, "__new__", tuple(defaults.values()))
+        new.__qualname__ = f"{name}.__new__"
+        space.update({field: space.pop(own) for field, own in zip(fields, like._fields)})
+        space.update(__new__=new, __repr__=_tell, _replace=_replace, __match_args__=fields)
+        space.update(_fields=fields, _field_defaults=defaults, **more)
+        return type(name, (tuple,), space)
+
+    def _tell(self):
+        stated = ", ".join(f"{field}={value!r}" for field, value in zip(self._fields, self))
+        return f"{type(self).__name__}({stated})"
+
+    def _replace(self, /, **given):
+        made = self._make(map(given.pop, self._fields, self))
+        if given:
+            raise ValueError(f"Got unexpected field names: {list(given)!r}")
+        return made
 
     class NamedTuple(metaclass=_Maker):
         """A tuple whose fields have names."""
