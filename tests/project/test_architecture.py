@@ -29,6 +29,7 @@ PURE = {
     "reprlib",
     "shlex",
     "struct",
+    "types",
     "typing",
     "xml.sax.saxutils",
 }

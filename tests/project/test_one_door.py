@@ -48,6 +48,7 @@ MAY_OPEN = {
             "write/temporary.py",
             "write/textfile.py",
             "kept.py",
+            "kept_folder.py",
             "node_health.py",
             "host/cgroup_cage.py",
             "containerd/measure.py",
