@@ -27,10 +27,10 @@ from mlhost_limits.docker.problems import (
 )
 from mlhost_limits.shared_memory.size import DEFAULT_SHM_SIZE
 
-from tests.oracle.docker_cases import OTHERS, Case, hand_picked, make_case, raised
-from tests.oracle.docker_rig import FLAGS
-from tests.oracle.docker_world import World, enter_guest, enter_natively
 from tests.oracle.record import EVERYTHING, SEED, choose, record
+from tests.places.docker.docker_cases import OTHERS, Case, hand_picked, make_case, raised
+from tests.places.docker.docker_rig import FLAGS
+from tests.places.docker.docker_world import World, enter_guest, enter_natively
 from tests.worlds.docker_defaults import collect_defaults
 
 RELEASES = ("bullseye", "bookworm", "trixie") if EVERYTHING else ("bookworm",)

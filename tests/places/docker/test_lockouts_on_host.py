@@ -21,7 +21,7 @@ from tests.host.library import carry
 
 pytestmark = pytest.mark.host
 
-RIG = Path(__file__).parents[2] / "oracle" / "docker_rig.py"
+RIG = Path(__file__).with_name("docker_rig.py")
 CONFIG = "/etc/docker/daemon.json"
 DROP_IN = "/etc/systemd/system/docker.service.d/site.conf"
 FLAG = "--default-ulimit=nofile=1024:4096"

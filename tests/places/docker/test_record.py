@@ -20,7 +20,7 @@ from mlhost_limits.docker.plan import DockerState, collect_wanted, plan_docker
 from mlhost_limits.docker.policy import DockerPolicy
 from mlhost_limits.docker.record import Record, find_record_path, format_record, parse_record
 
-from tests.oracle.docker_cases import make_case
+from tests.places.docker.docker_cases import make_case
 from tests.worlds.daemon_json import CORPUS
 from tests.worlds.docker_defaults import collect_defaults
 

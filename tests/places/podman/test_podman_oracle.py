@@ -24,8 +24,8 @@ from mlhost_limits.podman.containers_conf import (
 )
 
 from tests.host import image
-from tests.oracle.podman_rig import FOLDER
 from tests.oracle.record import SEED, choose, record
+from tests.places.podman.podman_rig import FOLDER
 
 PATHS = (
     MAIN,
@@ -115,7 +115,7 @@ def test_prediction_is_what_podman_makes_of_its_files() -> None:
     rng = random.Random(SEED)
     disk = image.build("bookworm+podman").disk
     with tempfile.TemporaryDirectory() as folder:
-        words = [sys.executable, "-m", "tests.oracle.podman_rig", str(disk), folder]
+        words = [sys.executable, "-m", "tests.places.podman.podman_rig", str(disk), folder]
         environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[3])}
         rig = subprocess.Popen(
             words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment

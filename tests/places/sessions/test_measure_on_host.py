@@ -13,8 +13,8 @@ from tests.host import guest
 from tests.host.connection import Host
 from tests.host.control import Control
 from tests.host.library import carry
-from tests.oracle.logins import CALLS, Real, compare, read_limits, read_sections
 from tests.oracle.record import EVERYTHING, record
+from tests.places.sessions.logins import CALLS, Real, compare, read_limits, read_sections
 
 pytestmark = pytest.mark.host
 

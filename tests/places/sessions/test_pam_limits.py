@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Which line of the limits files wins, in the orders and dialects that pam_limits has.
 
-``tests/oracle`` holds the same rules against the real module; here each has a name.
+``test_pam_limits_oracle.py`` holds the same rules against the real module; here each has a name.
 """
 
 from __future__ import annotations

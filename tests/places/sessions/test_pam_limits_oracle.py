@@ -26,7 +26,7 @@ ON_A_GUEST = """
 cd /opt && export PYTHONPATH=/opt
 for first in 0 {half}; do
   folder=$(mktemp -d -p /dev/shm)
-  python3 -m tests.oracle.pam_rig $folder {seed} $first {half} > $folder.out 2> $folder.err &
+  python3 -m tests.places.sessions.pam_rig $folder {seed} $first {half} > $folder.out 2> $folder.err &
 done
 wait
 cat /dev/shm/*.out
@@ -55,7 +55,13 @@ def test_prediction_is_what_pam_limits_gives_here(tmp_path: Path) -> None:
     (tmp_path / "library").mkdir()
     (tmp_path / "library" / "mlhost_limits").symlink_to(LIBRARY)
     (tmp_path / "world").mkdir()
-    words = [sys.executable, "-m", "tests.oracle.pam_rig", str(tmp_path / "world"), str(SEED)]
+    words = [
+        sys.executable,
+        "-m",
+        "tests.places.sessions.pam_rig",
+        str(tmp_path / "world"),
+        str(SEED),
+    ]
     path = f"{TOP}:{tmp_path / 'library'}"
     done = subprocess.run(
         [*words, "0", str(SETS)],
@@ -72,7 +78,10 @@ def test_prediction_is_what_pam_limits_gives_here(tmp_path: Path) -> None:
 def test_prediction_is_what_a_booted_debian_gives(release: str) -> None:
     """With all of root's rights, so that every limit may be raised."""
     with guest.running(release) as host:
-        files = {f"tests/oracle/{name}.py": TOP / f"tests/oracle/{name}.py" for name in RIG}
+        files = {
+            f"tests/places/sessions/{name}.py": TOP / f"tests/places/sessions/{name}.py"
+            for name in RIG
+        }
         carry(host, files)
         script = ON_A_GUEST.format(half=SETS_ON_A_GUEST // 2, seed=SEED)
         done = host.ssh(script, timeout=7200)

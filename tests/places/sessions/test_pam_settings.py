@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Which line sets priority, privileges, root and the number of logins.
 
-``tests/oracle`` holds the same rules against the real module; here each has a name.
+``test_pam_limits_oracle.py`` holds the same rules against the real module; here each has a name.
 """
 
 from __future__ import annotations

@@ -21,10 +21,10 @@ from tests.host import guest
 from tests.host.connection import Host
 from tests.host.control import Control
 from tests.host.library import carry
-from tests.oracle.limits_files import Files
-from tests.oracle.login_files import make_files_of_many, make_login_files
-from tests.oracle.logins import CALLS, Real, compare, read_limits, read_sections
 from tests.oracle.record import EVERYTHING, SEED, record
+from tests.places.sessions.limits_files import Files
+from tests.places.sessions.login_files import make_files_of_many, make_login_files
+from tests.places.sessions.logins import CALLS, Real, compare, read_limits, read_sections
 
 pytestmark = [
     pytest.mark.host,
@@ -70,9 +70,13 @@ class Prober:
     def __init__(self, host: Host) -> None:
         """Carry the library there and start it."""
         carry(
-            host, {f"tests/oracle/{name}.py": TOP / f"tests/oracle/{name}.py" for name in CARRIED}
+            host,
+            {
+                f"tests/places/sessions/{name}.py": TOP / f"tests/places/sessions/{name}.py"
+                for name in CARRIED
+            },
         )
-        command = "cd /opt && PYTHONPATH=/opt exec python3 -m tests.oracle.session_server"
+        command = "cd /opt && PYTHONPATH=/opt exec python3 -m tests.places.sessions.session_server"
         self._server = subprocess.Popen(
             [*host.ssh_command(), command],
             stdin=subprocess.PIPE,

@@ -28,7 +28,7 @@ RELEASE = "bookworm"
 def test_slurm_does_what_we_predict(tmp_path: Path) -> None:
     confs, daemons = choose(60, 1000), choose(2, 20)
     tree = unpack(RELEASE, PACKAGES)
-    rig = [sys.executable, "-m", "tests.oracle.slurm_rig", str(tree), str(tmp_path)]
+    rig = [sys.executable, "-m", "tests.places.slurm.slurm_rig", str(tree), str(tmp_path)]
     alone = ["unshare", "--mount", "--pid", "--fork", "--kill-child", "--net", "--uts"]
     words = [*alone, *rig, str(confs), str(daemons), str(SEED)]
     done = subprocess.run(words, capture_output=True, text=True, check=False)

@@ -28,7 +28,7 @@ SHARES = {"bullseye": 5, "bookworm": 12, "trixie": 5}
 @pytest.mark.parametrize("release", RELEASES)
 def test_systemd_reads_what_we_predict(release: str, tmp_path: Path) -> None:
     rounds = choose(SHARES[release], 100)
-    rig = [sys.executable, "-m", "tests.oracle.systemd_rig"]
+    rig = [sys.executable, "-m", "tests.places.systemd.systemd_rig"]
     words = [*rig, str(unpack(release)), str(tmp_path), str(rounds), str(SEED)]
     done = subprocess.run(
         ["unshare", "--mount", *words], capture_output=True, text=True, check=False
@@ -43,7 +43,7 @@ def test_processes_get_what_we_predict_where_root_may_raise_limits() -> None:
     with guest.running("bookworm") as host:
         carry(host, {"tests": Path(__file__).parents[2]})
         host.ssh(f"cd / && mkdir -p {' '.join(FOLDERS)}")
-        rig = f"python3 -m tests.oracle.systemd_rig / /mnt {rounds} {SEED}"
+        rig = f"python3 -m tests.places.systemd.systemd_rig / /mnt {rounds} {SEED}"
         shown = host.ssh(f"cd /opt && PYTHONPATH=/opt unshare --mount {rig}", timeout=1200).stdout
     judge("systemd-guest", "bookworm", rounds, json.loads(shown))
 

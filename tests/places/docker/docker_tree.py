@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Become a dockerd's world on this machine: the files of a test host in namespaces of their own.
 
-A program of its own: ``python -m tests.oracle.docker_tree DISK FOLDER``.
+A program of its own: ``python -m tests.places.docker.docker_tree DISK FOLDER``.
 """
 
 from __future__ import annotations

@@ -37,8 +37,8 @@ from mlhost_limits.slurm.slurm_conf import (
     read_use_pam,
 )
 
-from tests.oracle.slurm_files import make_conf
 from tests.oracle.userland import mount, mount_root, run_inside
+from tests.places.slurm.slurm_files import make_conf
 
 CONF = "/etc/slurm/slurm.conf"
 BASE = """\

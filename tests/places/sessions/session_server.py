@@ -8,7 +8,7 @@ import sys
 
 from mlhost_limits.sessions.measure import measure_sessions
 
-from tests.oracle.pam_rig import write_files
+from tests.places.sessions.pam_rig import write_files
 
 TIME_LIMIT = 300.0
 AT_ONCE = 8

@@ -17,7 +17,7 @@ from typing import NoReturn
 from mlhost_limits.core.rlimit import Rlimit
 from mlhost_limits.host.own_limits import read_own_limits, set_own_limits
 
-from tests.oracle.limits_files import GROUP, LOGGED_IN, PASSWD
+from tests.places.sessions.limits_files import GROUP, LOGGED_IN, PASSWD
 
 NR_OPEN = 700  # Lower than any hard limit here, so that what becomes of "unlimited" shows.
 OF_PID_1 = {"nofile": Rlimit(1500, 2000), "locks": Rlimit(100, 2**40)}

@@ -25,7 +25,8 @@ from mlhost_limits.kernel.files_read import read_sysctl_files
 from mlhost_limits.kernel.sysctl_conf import SYSCTL_CONF
 from mlhost_limits.kernel.sysctl_writes import SYSTEMD, Reader, find_procps, resolve_sysctl
 
-from tests.oracle.sysctl_trees import (
+from tests.oracle.userland import mount_root, run_inside
+from tests.places.kernel.sysctl_trees import (
     BASES,
     INTERFACE,
     Tree,
@@ -33,7 +34,6 @@ from tests.oracle.sysctl_trees import (
     make_tree,
     write_tree,
 )
-from tests.oracle.userland import mount_root, run_inside
 
 COMMANDS = {"systemd": ["/lib/systemd/systemd-sysctl"], "procps": ["sysctl", "--system"]}
 KEYS = {name.translate(str.maketrans("./", "/.")): name for name in BASES}

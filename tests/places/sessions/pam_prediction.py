@@ -17,8 +17,8 @@ from mlhost_limits.sessions.model import Start, predict_limits
 from mlhost_limits.sessions.pam_limits import Dialect, resolve_limits
 from mlhost_limits.sessions.pam_settings import resolve_settings
 
-from tests.oracle.limits_files import LOGGED_IN
-from tests.oracle.pam_world import NR_OPEN
+from tests.places.sessions.limits_files import LOGGED_IN
+from tests.places.sessions.pam_world import NR_OPEN
 
 INHERITED = {"nofile": Rlimit(900, 2000), "locks": Rlimit(300, 2**40), "core": Rlimit(0, 2**30)}
 MEMORY = ("as", "data", "stack")

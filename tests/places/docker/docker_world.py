@@ -23,8 +23,8 @@ from mlhost_limits.core.rlimit import Rlimit
 
 from tests.host import guest, image
 from tests.host.library import carry
-from tests.oracle.docker_cases import Case
-from tests.oracle.docker_tree import RIG, RUN, find_version
+from tests.places.docker.docker_cases import Case
+from tests.places.docker.docker_tree import RIG, RUN, find_version
 
 
 class World:
@@ -64,8 +64,8 @@ def enter_natively(release: str) -> Iterator[World]:
     """
     disk = image.build(release).disk
     with tempfile.TemporaryDirectory() as folder, open(f"{folder}/log", "w+") as log:
-        words = [sys.executable, "-m", "tests.oracle.docker_tree", str(disk), folder]
-        environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
+        words = [sys.executable, "-m", "tests.places.docker.docker_tree", str(disk), folder]
+        environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[3])}
         rig = subprocess.Popen(
             words,
             stdin=subprocess.PIPE,

@@ -39,7 +39,8 @@ from mlhost_limits.systemd.limits import (
 from mlhost_limits.systemd.model import Files as UnitFiles
 from mlhost_limits.systemd.unit_read import read_manager_files, read_unit_files
 
-from tests.oracle.systemd_files import (
+from tests.oracle.userland import mount, mount_root
+from tests.places.systemd.systemd_files import (
     BASES,
     MANAGER_BASES,
     Case,
@@ -48,7 +49,6 @@ from tests.oracle.systemd_files import (
     make_case,
     make_shared,
 )
-from tests.oracle.userland import mount, mount_root
 
 TASK_SYSCTLS = ("pid_max", "threads-max")
 UNITS_PER_ROUND, STARTED_PER_ROUND = 12, 3

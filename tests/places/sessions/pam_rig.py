@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Compare what we predict of generated limits files with the sessions that pam_limits gives.
 
-``python3 -m tests.oracle.pam_rig FOLDER SEED FIRST COUNT`` tries that many sets of files from a
+``python3 -m tests.places.sessions.pam_rig FOLDER SEED FIRST COUNT`` tries that many sets of files from a
 number on, as root in namespaces of its own, and prints one line of JSON for each. Where limits can
 be raised again, one process opens session after session and takes back what they did to it;
 else, and for what cannot be taken back, each session has a child.
@@ -27,9 +27,22 @@ from mlhost_limits.sessions.libpam_measure import Libpam, PamCall, load_modules
 from mlhost_limits.sessions.limits_read import find_hanging_limits_files, read_limits_files
 from mlhost_limits.sessions.pam_limits import find_dialect, find_obstacle, read_lines
 
-from tests.oracle.limits_files import HANGING, LIMITS_CONF, LIMITS_D, USERS, Files, make_files
-from tests.oracle.pam_prediction import Session, identify, predict, predict_untouched, read_kernel
-from tests.oracle.pam_world import SERVICES, run_inside
+from tests.places.sessions.limits_files import (
+    HANGING,
+    LIMITS_CONF,
+    LIMITS_D,
+    USERS,
+    Files,
+    make_files,
+)
+from tests.places.sessions.pam_prediction import (
+    Session,
+    identify,
+    predict,
+    predict_untouched,
+    read_kernel,
+)
+from tests.places.sessions.pam_world import SERVICES, run_inside
 
 BATCH = 200
 """Sets for one process, which must have used less than a minute of CPU, the least limit."""
@@ -49,7 +62,7 @@ class Outcome(NamedTuple):
 
 
 class Rig:
-    """This process, with the limits that sessions inherit, in a :mod:`tests.oracle.pam_world`."""
+    """This process, with the limits that sessions inherit, in a :mod:`tests.places.sessions.pam_world`."""
 
     def __init__(self, nr_open: int) -> None:
         self.dialect = find_dialect(read_os_release())

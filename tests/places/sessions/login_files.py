@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import random
 
-from tests.oracle.limits_files import LIMITS_CONF, LIMITS_D, Files
+from tests.places.sessions.limits_files import LIMITS_CONF, LIMITS_D, Files
 
 _DOMAINS = (
     *("*", "*", "alice", "alice", "root", "root", "@mlusers", "@alice", "@root", "@:1000"),

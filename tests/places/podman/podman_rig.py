@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Ask a real podman what it makes of each case's files; in a test host's files, on this machine.
 
-A program of its own: ``python -m tests.oracle.podman_rig DISK FOLDER``. Each line of the input holds
+A program of its own: ``python -m tests.places.podman.podman_rig DISK FOLDER``. Each line of the input holds
 the files of a case; each line of the output the limits of a container that was created, not started,
 or what podman said.
 """
@@ -14,7 +14,7 @@ import os
 import subprocess
 import sys
 
-from tests.oracle.docker_tree import build_tree
+from tests.places.docker.docker_tree import build_tree
 
 _MOUNTS = 0x00020000  # CLONE_NEWNS of unshare(2)
 FOLDER = "/etc/containers/containers.conf.d"
