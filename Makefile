@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # One command per intent. Each sets up what it needs; all but `quick` need root on Debian 12.
-.PHONY: quick demo film test oracle torture faults hostile seeds fuzz audit bench releases controllers docs lint unit host molecule collection clean
+.PHONY: quick demo film test oracle torture faults hostile seeds mutants fuzz audit bench releases controllers docs lint unit host molecule collection clean
 
 VENV := .venv
 BIN := $(CURDIR)/$(VENV)/bin
@@ -51,6 +51,10 @@ hostile: .setup
 # Five failures of training runs with the real libraries: foretold, put right, gone. Some GB.
 seeds: .setup
 	@$(BIN)/python -m tests.seeds
+
+# The library broken in 200 places, one at a time: do the fast tests see it? Half an hour.
+mutants: .setup
+	@$(BIN)/python -m tests.mutants
 
 fuzz: .setup
 	@$(BIN)/python -m tests.fuzz
