@@ -218,6 +218,22 @@ def compose(*lines: str) -> str:
     return write(COMPOSE, "services:", "  train:", "    image: tiny", *lines)
 
 
+ALL = "--default-ulimit nofile=65536:1048576 --default-ulimit memlock=-1:-1 --default-shm-size 8G"
+
+
+def flags(name: str, words: str, shows: str, culprit: Culprit | None = None) -> Fault:
+    """Return a dockerd that flags alone give its defaults."""
+    unit = write(FLAGS, "[Service]", "ExecStart=", f"{EXEC} {words}")
+    return Fault(
+        f"docker: flags {name}",
+        f"rm {JSON}; {unit}; systemctl daemon-reload; {RESTART}",
+        (culprit or Culprit(FLAGS, "--default-ulimit"),),
+        (shows,),
+        touches=(JSON, FLAGS),
+        uses=(RUNNING, LOADED),
+    )
+
+
 LOW_PARENT = write(PARENT, "[Service]", "LimitNOFILE=1024:2048")
 SIZE = (f"{BOX}shm_size",)
 LOCKED = (f"{BOX}memlock soft",)
@@ -258,6 +274,23 @@ OF_STATEMENTS = [
         touches=(JSON, PARENT, f"{DROP_IN}/40-own.conf"),
         uses=(RUNNING, LOADED),
     ),
+    stated("as many files as there may be", '"Hard": 1048576', '"Hard": -1', '"Hard": -1',
+           "^new-container:docker", words="nr_open"),
+    Fault(
+        "docker: too little, which the daemon has not read",
+        f"{sed('s/65536/512/', JSON)}; {RESTART}; sleep 1; {sed('s/512/1024/', JSON)}",
+        (Culprit(JSON, '"Soft": 1024'),),
+        (f"{NEW}nofile soft",),
+        touches=(JSON, RUNNING),
+    ),
+    flags("for other limits alone", "--default-ulimit nofile=65536:1048576 --default-shm-size 8G",
+          f"{NEW}memlock", Culprit(words="default-ulimits|state|nobody|nothing|no line")),
+    flags("that are given twice", f"{ALL} --default-ulimit nofile=99:100", f"{NEW}nofile soft"),
+    pending("a size that is no text", sed('s/"8G"/8589934592/', JSON), Culprit(JSON, "8589934592")),
+    pending("containerd's limit from the next boot on",
+            f"{NO_NOFILE}; {RESTART}; {LOW_PARENT}; systemctl daemon-reload",
+            Culprit(PARENT, "LimitNOFILE=1024:2048"), Culprit(words="daemon.json|default-ulimits"),
+            touches=(JSON, PARENT)),
 ]  # fmt: skip
 OF_BOXES = [
     box("a Compose file states it", f"--ulimit nofile=700:800 {LABELS}", "", (f"{BOX}nofile soft",),
@@ -266,6 +299,11 @@ OF_BOXES = [
     box("a Compose file that was changed since", f"--ulimit nofile=700 {LABELS}", "",
         (f"{BOX}nofile soft",), compose("    ulimits:", "      nofile: 65536"),
         Culprit(COMPOSE, "nofile: 65536"), f"--ulimit nofile=65536:1048576 {LABELS}"),
+    box("a Compose file states a small /dev/shm", f"--shm-size 1g {LABELS}", "", SIZE,
+        compose("    shm_size: 1gb"), Culprit(COMPOSE, "shm_size: 1gb"), LABELS),
+    box("its program lowers a limit", "", "inside|itself|since",
+        (f"{BOX}nofile soft",))._replace(
+            make="docker run -d --name box tiny /busybox sh -c 'ulimit -n 1000; /busybox sleep 9999'"),
     few_tasks("by an option", "--pids-limit 100", Culprit(words="pids-limit")),
     few_tasks("by hand", "--pids-limit 1000", Culprit(words="changed"),
               "; echo 100 > /sys/fs/cgroup/system.slice/docker-$(docker inspect -f '{{.Id}}' box)"

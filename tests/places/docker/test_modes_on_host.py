@@ -14,12 +14,25 @@ from tests.host import guest
 from tests.host.connection import Host
 from tests.host.library import carry
 from tests.oracle.record import EVERYTHING
-from tests.places.docker.host_faults import CONFIG, HEALTHY, JOB, NEW, RESTART
 
 pytestmark = [
     pytest.mark.host,
     pytest.mark.skipif(not EVERYTHING, reason="a long look, with MLHOST_ALL=1"),
 ]
+
+CONFIG = "/etc/docker/daemon.json"
+RESTART = "systemctl reset-failed docker; systemctl restart docker"
+NEW, JOB = "new-container:docker", "container:docker/job"
+HEALTHY = """\
+{
+  "default-ulimits": {
+    "nofile": {"Name": "nofile", "Hard": 1048576, "Soft": 65536},
+    "memlock": {"Name": "memlock", "Hard": -1, "Soft": -1}
+  },
+  "default-shm-size": "8G"
+}
+"""
+"""What the library itself writes on a host without daemon.json."""
 
 FILES = ("look_at_containers.py", "provision_docker.py")
 SLEEP = "tiny /busybox sleep 100000 >/dev/null"
