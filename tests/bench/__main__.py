@@ -15,6 +15,7 @@ from .figures import compute_ratios, format_table
 from .memory import measure_peaks
 from .node import measure_node
 from .peers import install_peers
+from .readme import keep
 from .series import measure
 from .target import guest_target, native_target
 from .training import measure_training
@@ -25,7 +26,7 @@ _OURS = str(BUILD / "collections")
 
 
 def main() -> int:
-    """Run what is asked for, and keep the figures of the last full or partial run."""
+    """Run what is asked for, and keep its figures; those of a whole run go into README."""
     parser = argparse.ArgumentParser(prog="python -m tests.bench", description=__doc__)
     parser.add_argument("--runs", type=int, default=ROUNDS, help="rounds (default: %(default)s)")
     parser.add_argument("--quick", action="store_true", help="one round, to see that it works")
@@ -48,6 +49,8 @@ def main() -> int:
         figures.update(measure_training())
         figures.update(measure_audit(rounds))
         _write(figures)
+    if rounds >= ROUNDS and not given.only:
+        keep(figures)
     print(format_table(figures))
     return 0
 

@@ -32,7 +32,7 @@ def measure_peaks(target: Target) -> dict[str, float]:
     target.reset()
     target.controller.run("ours.yml", *interpreter, changes=True)
     target.controller.run("ours.yml", *interpreter, changes=False)
-    target.forget_canary()
+    target.forget()
     target.controller.run("ours.yml", "--tags", "check", *interpreter)
     return {"target_peak_mb": max(_take_notes(target)), "ping_peak_mb": ping}
 

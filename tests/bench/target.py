@@ -43,8 +43,8 @@ class Target(NamedTuple):
         """Take away what either side has set, so that the next run is a first one."""
         self.host.ssh(self.reset_command)
 
-    def forget_canary(self) -> None:
-        """Take away what the last check kept, as a boot does."""
+    def forget(self) -> None:
+        """Take away what runs keep, as a boot does: the library, and what a container got."""
         self.host.ssh("rm -rf /run/mlhost-limits")
 
 

@@ -64,6 +64,10 @@ def format_variables(values: Values) -> dict[str, object]:
     memlock: object = "unlimited" if values.memlock is None else values.memlock
     memlock_kib = "unlimited" if values.memlock is None else values.memlock // 1024
     limits = {"nofile": nofile, "memlock": memlock}
+    stated = {
+        "nofile": {name: str(value) for name, value in nofile.items()},
+        "memlock": {"soft": str(memlock_kib), "hard": str(memlock_kib)},
+    }
     policy: dict[str, object] = {
         "sessions": [{"users": ["*", "root"], "limits": limits}],
         "kernel": values.sysctls,
@@ -71,10 +75,14 @@ def format_variables(values: Values) -> dict[str, object]:
     if values.docker:
         policy["containers"] = {"docker": {"limits": limits, "shm_size": "8GiB"}}
     return {
-        "bench_login_limits": {
-            "nofile": {name: str(value) for name, value in nofile.items()},
-            "memlock": {"soft": str(memlock_kib), "hard": str(memlock_kib)},
-        },
+        "bench_login_limits": stated,
+        "bench_limits_file": "".join(
+            f"{user} {kind} {name} {value}\n"
+            for user in ("root", "*")
+            for name, values in stated.items()
+            for kind, value in values.items()
+        ),
+        "bench_sysctl_file": "".join(f"{key} = {value}\n" for key, value in values.sysctls.items()),
         "bench_sysctls": {key: str(value) for key, value in values.sysctls.items()},
         "bench_sysctl_reload": values.reload,
         "bench_docker": values.docker,
