@@ -24,6 +24,9 @@ from .trial import Result, try_fault, try_pair
 
 FILE = Path(__file__).parents[2] / "build" / "faults.json"
 ENOUGH = 0.95
+BY_LINE = {fault.name for fault in FAULTS if all(culprit.line for culprit in fault.culprits)}
+"""Faults that count as named for their line alone; of the others some words may say it."""
+
 LANES = 2
 
 
@@ -111,6 +114,8 @@ def report(single: list[Result], double: list[Result], calm: list[Quiet], whole:
     figures = {
         "injected": len(single),
         "named": sum(result.named for result in single),
+        "named_by_line": sum(result.named and result.name in BY_LINE for result in single),
+        "judged_by_words": sum(result.name not in BY_LINE for result in single),
         "remedied": sum(result.remedied for result in single),
         "pairs": len(double),
         "pairs_named": sum(result.named for result in double),
