@@ -274,8 +274,8 @@ OF_STATEMENTS = [
         touches=(JSON, PARENT, f"{DROP_IN}/40-own.conf"),
         uses=(RUNNING, LOADED),
     ),
-    stated("as many files as there may be", '"Hard": 1048576', '"Hard": -1', '"Hard": -1',
-           "^new-container:docker", words="nr_open"),
+    stated("as many files as there may be", '"Hard": 1048576', '"Hard": -1',
+           '"Hard": -1, "Soft": 65536', "^new-container:docker", words="nr_open"),
     Fault(
         "docker: too little, which the daemon has not read",
         f"{sed('s/65536/512/', JSON)}; {RESTART}; sleep 1; {sed('s/512/1024/', JSON)}",
