@@ -12,7 +12,7 @@ from functools import partial
 
 from .core.edit import Edit
 from .core.named import NamedTuple
-from .core.plan import HostPlan, SectionPlan
+from .core.plan import Section, SectionPlan
 from .core.reader import PolicyError
 from .host.booted import is_booted
 from .host.program import run_program
@@ -132,7 +132,7 @@ def _install(wanted: Monitor, check_mode: bool) -> Outcome:
             if FIRST_BOOT in files and not wanted.first_boot:
                 systemctl("disable", "--quiet", _FIRST_UNIT)
             units = [_UNIT, _FIRST_UNIT] if wanted.first_boot else [_UNIT]
-            apply_plans(HostPlan(others=(plan,)), (), [partial(_start, plan, units)])
+            apply_plans({NAME: Section(plan, settle=partial(_start, plan, units))})
         for edit in metrics:
             remove_written(edit.path)
     return Outcome((*plan.edits, *metrics), (before, after))
@@ -210,7 +210,7 @@ def _remove(plan: SectionPlan, is_there: bool) -> None:
     if is_there:
         _stop()
     try:
-        apply_plans(HostPlan(others=(plan,)), ())
+        apply_plans({NAME: Section(plan)})
     except OSError:
         _start(_NOTHING, [_UNIT])
         raise

@@ -21,10 +21,9 @@ from .shared_memory.place import SharedMemory
 from .slurm.place import Slurm, Steps
 from .training.place import Training
 
-KERNEL, SESSIONS = Kernel(), Sessions()
 PLACES: tuple[Place[Any], ...] = (
-    KERNEL,
-    SESSIONS,
+    Kernel(),
+    Sessions(),
     Services(),
     Containerd(),
     Docker(),

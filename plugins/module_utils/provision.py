@@ -5,28 +5,17 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
+from typing import Any, TypeVar
 
-from .core.finding import judge_limits
 from .core.named import NamedTuple
-from .core.plan import HostPlan, Section, SectionPlan
+from .core.plan import Section, SectionPlan
 from .core.provision_options import Options
 from .core.reader import PolicyError
-from .core.report import format_failures
-from .host.files import read_os_release
 from .host.image import is_image, will_boot
-from .host.users import read_user
-from .kernel.files_read import read_sysctl_files
-from .kernel.plan import KernelOptions, KernelPlan, plan_kernel
-from .kernel.read import read_sysctl
-from .kernel.sysctl_conf import SYSCTL_DIRECTORIES
-from .kernel.sysctl_writes import find_lowest_nr_open
-from .places import KERNEL, SESSIONS
-from .provision_others import FIRST, find_foretold, list_folders, prepare_others
-from .sessions.limits_read import read_limits_files
-from .sessions.pam_limits import LIMITS_CONF, find_dialect
-from .sessions.plan import SessionsOptions, plan_sessions
-from .sessions.provision import find_kernel_lockouts, find_open_sessions, find_session_lockouts
-from .sessions.rules import find_limits
+from .host.place import Place
+from .places import PLACES
+from .sessions.provision import find_kernel_lockouts
 from .write.lock import find_editor, only_run, remove_leftovers, wait_for_packages
 
 TYPE_CHECKING = False
@@ -34,8 +23,8 @@ if TYPE_CHECKING:
     from .core.edit import Edit
     from .core.policy import Policy
 
+Item = TypeVar("Item")
 _UNBOOTED = "this is an image: files are written, and what they give comes with its first boot"
-_MOST_USERS = 5  # Of a long list, whose sessions are opened before and after a change.
 _SECRET_FILES = ("/systemd/", "containers.conf", ".toml")  # They may hold an environment.
 
 
@@ -79,117 +68,92 @@ def provision(policy: Policy, options: Options) -> Outcome:
     if options.check_mode:
         return _provision(policy, options)
     with only_run():
-        said = remove_leftovers(_list_folders(policy, options))
+        said = remove_leftovers(_list_folders(policy))
         outcome = _provision(policy, options)
     return outcome._replace(notes=(*outcome.notes, *said))
 
 
-def _list_folders(policy: Policy, options: Options) -> list[str]:
+def _list_folders(policy: Policy) -> list[str]:
     """Return the folders in which files may be replaced."""
-    files = (LIMITS_CONF, _find_target(options), KERNEL.read_switch(options, "kernel_file"))
-    own = [path.rpartition("/")[0] for path in files]
-    return [*own, *SYSCTL_DIRECTORIES, *list_folders(policy)]
+    places = (place for place in PLACES if place.is_provisioned)
+    meant = (place for place in places if place.name in policy.asked or place.is_always_planned)
+    return [folder for place in meant for folder in place.list_folders()]
 
 
 def _provision(policy: Policy, options: Options) -> Outcome:
     image = is_image()
     if image and not os.path.exists(os.devnull):
         raise PolicyError([f"{os.devnull}: is missing; programs of an image need its devices"])
-    running = _read_running({*(policy.get("kernel") or ()), "fs.nr_open"}, image)
-    kernel = _plan_kernel(policy, options, running)
-    kernel = kernel._replace(writes=()) if image else kernel
-    sessions = _plan_sessions(policy, options, kernel.nr_open)
-    others = list(prepare_others(policy, options, kernel.nr_open))
-    others = [Section(one.plan) for one in others] if image else others  # There is nothing to tell.
-    plan = HostPlan(kernel.section, sessions, tuple(one.plan for one in others))
-    plans = plan.sections
-    problems = [problem for plan in plans for problem in plan.problems]
-    problems += _find_lockouts(policy, options, kernel, sessions)
+    named = prepare_sections(policy, options)
+    if image:  # There is nothing to tell, and nothing that runs.
+        named = {name: Section(one.plan) for name, one in named.items()}
+    sections = named.values()
+    plans = [one.plan for one in sections]
+    problems = [*_join(one.problems for one in plans), *_find_lockouts(policy, options, named)]
     problems += _find_editors(plans)
     if problems:
         raise PolicyError(problems)
     rivals = _find_rivals(plans)  # Nothing that may fail comes after the writing.
     said: tuple[str, ...] = (_UNBOOTED,) if image else ()
     if not options.check_mode:
-        said += _write(plan, kernel.writes, others, _find_named_users(policy))
+        said += _write(policy, named)
+    foretold = find_foretold(policy, options) if image and will_boot() else ()
     return Outcome(
-        edits=plan.edits,
-        sysctls=(
-            *((key, running[key] or "", value) for key, value in kernel.writes),
-            *(change for one in others for change in one.running),
-        ),
-        shortfalls=tuple(str(shortfall) for plan in plans for shortfall in plan.shortfalls),
-        notes=(*(note for plan in plans for note in plan.notes), *rivals, *said),
-        restarted=tuple(unit for one in others for unit in one.restarted),
-        restart_required=tuple(unit for one in others for unit in one.restart_required),
-        old_limits=() if options.absent or image else tuple(_find_old(policy, options, others)),
-        in_effect=tuple(_find_in_effect(policy, options, others, image)),
+        edits=_join(one.edits for one in plans),
+        sysctls=_join([*(one.sysctls for one in sections), *(one.running for one in sections)]),
+        shortfalls=tuple(map(str, _join(one.shortfalls for one in plans))),
+        notes=(*_join(one.notes for one in plans), *rivals, *said),
+        restarted=_join(one.restarted for one in sections),
+        restart_required=_join(one.restart_required for one in sections),
+        old_limits=() if options.absent else _join(one.find_old() for one in sections),
+        in_effect=(*_join(one.in_effect for one in sections), *foretold),
     )
 
 
-def _find_target(options: Options) -> str:
-    """Return the limits file that a run writes."""
-    return str(SESSIONS.read_switch(options, "sessions_file"))
+def _join(parts: Iterable[Iterable[Item]]) -> tuple[Item, ...]:
+    return tuple(chain.from_iterable(parts))
 
 
-def _read_running(keys: Iterable[str], image: bool) -> dict[str, str | None]:
-    """Return the kernel's values: those in force, or those an image's own kernel starts with."""
-    if not image:
-        return {key: read_sysctl(key) for key in keys}
-    from .kernel.boot_read import BootRead  # Of no use on a host that runs.
-
-    boot = BootRead({})
-    return {key: boot.find_start(key) for key in keys}
-
-
-def _find_in_effect(
-    policy: Policy, options: Options, others: Iterable[Section], image: bool
-) -> Iterator[str]:
-    """Yield the sections of a check that can be met now, without another restart.
-
-    Of an image that will boot, these are the ones whose files say what that boot will give.
-    """
-    if image:
-        if will_boot():
-            yield from (name for name in find_foretold(policy) if options.wants(name))
-        return
-    yield from (name for name in FIRST if name in policy.asked and options.wants(name))
-    yield from (name for one in others for name in one.in_effect)
+def prepare_sections(policy: Policy, options: Options) -> dict[str, Section]:
+    """Return what each place needs, by name and in the order of places: fs.nr_open comes first."""
+    nr_open: int | None = None
+    sections = {}
+    for place in PLACES:
+        if place.is_provisioned:
+            section = _prepare(place, policy, options, nr_open)
+            nr_open = nr_open if section.nr_open is None else section.nr_open
+            sections[place.name] = section
+    return sections
 
 
-def _plan_kernel(policy: Policy, options: Options, running: Mapping[str, str | None]) -> KernelPlan:
-    files = read_sysctl_files()
-    if not options.wants("kernel"):
-        return KernelPlan(SectionPlan(), nr_open=find_lowest_nr_open(files, running))
-    chosen = KernelOptions(
-        KERNEL.read_switch(options, "kernel_file"), options.override, options.absent
-    )
-    return plan_kernel(policy.get("kernel") or {}, files, running, chosen)
+def _prepare(place: Place[Any], policy: Policy, options: Options, nr_open: int | None) -> Section:
+    """Return what a place needs; what an earlier run made and nobody asks for is taken back."""
+    if not options.wants(place.name):
+        return place.leave()
+    if place.name in policy.asked:
+        return place.prepare(policy, options, nr_open)
+    if not place.is_always_planned:
+        if not place.is_made("/"):
+            return place.leave()
+        options = options._replace(absent=True)
+    return place.prepare(policy, options, nr_open)._replace(in_effect=())
 
 
-def _plan_sessions(policy: Policy, options: Options, nr_open: int | None) -> SectionPlan:
-    if not options.wants("sessions"):
-        return SectionPlan()
-    dialect = find_dialect(read_os_release())
-    chosen = SessionsOptions(_find_target(options), options.override, options.absent)
-    rules = policy.get("sessions") or ()
-    return plan_sessions(rules, read_limits_files(), dialect, nr_open, chosen)
+def find_foretold(policy: Policy, options: Options) -> list[str]:
+    """Return the sections of an image of which its files say what its boot will give."""
+    written = (place for place in PLACES if place.is_provisioned and place.name in policy.asked)
+    told = (place for place in written if type(place).foresee is not Place.foresee)
+    return [place.name for place in told if options.wants(place.name)]
 
 
 def _find_lockouts(
-    policy: Policy, options: Options, kernel: KernelPlan, sessions: SectionPlan
+    policy: Policy, options: Options, sections: Mapping[str, Section]
 ) -> Iterator[str]:
-    """Yield why this host could not be entered afterwards, or cannot be now."""
-    if options.absent:
-        return
-    if options.wants("sessions"):
-        yield from find_session_lockouts(
-            policy.get("sessions") or (), sessions, _find_target(options)
-        )
-    if is_image():
-        return  # What the running kernel needs is of the machine that builds.
-    if kernel.writes or kernel.section.edits or kernel.section.problems:
-        yield from find_kernel_lockouts(policy.get("kernel") or {}, sessions)
+    """Yield why the kernel's new values would lock this host: the sessions' plan decides too."""
+    kernel = sections["kernel"]
+    changes = kernel.sysctls or kernel.plan.edits or kernel.plan.problems
+    if changes and not options.absent and not is_image():
+        yield from find_kernel_lockouts(policy.get("kernel") or {}, sections["sessions"].plan)
 
 
 def _find_editors(plans: Iterable[SectionPlan]) -> Iterator[str]:
@@ -209,44 +173,18 @@ def _find_rivals(plans: Sequence[SectionPlan]) -> list[str]:
     return list(describe_rivals(plans))
 
 
-def _write(
-    plan: HostPlan,
-    writes: tuple[tuple[str, str], ...],
-    others: Iterable[Section],
-    users: Sequence[str],
-) -> tuple[str, ...]:
+def _write(policy: Policy, sections: Mapping[str, Section]) -> tuple[str, ...]:
     """Write everything in an order that locks nobody out, or leave everything as it was.
 
     :returns: What is worth saying of the host as it was before.
     """
-    settles = [one.settle for one in others if one.settle]
-    if not writes and not settles and not plan.edits:
+    if not any(one.plan.edits or one.sysctls or one.settle for one in sections.values()):
         return ()
-    from .sessions.settle import apply_plans
+    from .sessions.settle import apply_plans, find_named_users
 
-    if any(edit.of_others for edit in plan.edits):
+    if any(edit.of_others for one in sections.values() for edit in one.plan.edits):
         wait_for_packages()
-    return apply_plans(plan, writes, settles, users)
-
-
-def _find_named_users(policy: Policy) -> list[str]:
-    """Return the first users whom the policy names and the host has."""
-    names = dict.fromkeys(name for rule in policy.get("sessions") or () for name in rule.users)
-    return [name for name in names if name[:1] not in "*@%:" and read_user(name)][:_MOST_USERS]
-
-
-def _find_old(policy: Policy, options: Options, others: Iterable[Section]) -> Iterator[str]:
-    """Yield what goes on with less than the policy asks for until it ends."""
-    rules = policy.get("sessions") or ()
-    if options.wants("sessions"):
-        for session in find_open_sessions():
-            user = read_user(session.user)
-            wanted = find_limits(rules, user) if user else {}
-            place = f"{session.unit} of {session.user} (pid {session.pid})"
-            how = f"/proc/{session.pid}/limits"
-            yield from format_failures(judge_limits(place, wanted, session.limits, how))
-    for one in others:
-        yield from one.find_old()
+    return apply_plans(sections, find_named_users(policy.get("sessions") or ()))
 
 
 def _diff_file(edit: Edit) -> dict[str, str]:

@@ -21,6 +21,7 @@ from mlhost_limits import node_health as node_health
 from mlhost_limits import provision as provisioning
 from mlhost_limits.explain import explain as explain_place
 from mlhost_limits.services import settle as restarts
+from mlhost_limits.sessions import provision as of_sessions
 from mlhost_limits.sessions import settle as proof
 from mlhost_limits.sessions.measure import SessionResult
 from mlhost_limits.slurm import settle as of_slurm
@@ -62,7 +63,12 @@ def record_sessions(note: Callable[[Sequence[tuple[str, str]]], bool]) -> None:
 
 def refuse_nothing() -> None:
     """Stand for a way to lock a host that no refusal knows."""
-    provisioning._find_lockouts = lambda *_given: ()
+    of_sessions.find_session_lockouts = provisioning._find_lockouts = lambda *_given: ()
+
+
+def turn_places_round() -> None:
+    """Let a run plan its sections, and hand them on, in the opposite order."""
+    provisioning.PLACES = provisioning.PLACES[::-1]
 
 
 def check(**given: Any) -> Told:
@@ -134,4 +140,5 @@ __all__ = [
     "record_sessions",
     "refuse_nothing",
     "tell_slurm",
+    "turn_places_round",
 ]

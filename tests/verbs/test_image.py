@@ -12,7 +12,8 @@ from mlhost_limits.check_host import CheckResult, check_host
 from mlhost_limits.cli import FALLS_SHORT, REFUSED, main
 from mlhost_limits.core.check_options import Options
 from mlhost_limits.core.finding import Finding
-from mlhost_limits.provision_others import find_foretold
+from mlhost_limits.core.provision_options import Options as ProvisionOptions
+from mlhost_limits.provision import find_foretold
 from mlhost_limits.schema import load_policy
 
 LIMITS_CONF = "/etc/security/limits.conf"
@@ -329,7 +330,7 @@ def test_the_sections_that_files_decide_are_named() -> None:
     policy = load_policy(
         {"kernel": {"fs.nr_open": 1}, "processes": CASES["what runs"][0]["processes"]}, "none"
     )
-    assert find_foretold(policy) == ["kernel"]
+    assert find_foretold(policy, ProvisionOptions()) == ["kernel"]
 
 
 def test_the_command_judges_a_tree(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

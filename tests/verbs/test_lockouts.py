@@ -61,11 +61,42 @@ def test_sessions_are_opened_before_and_after_fs_nr_open_moves(node: Node) -> No
     assert told["seen"] == ["run: old files", "run: old files"]
 
 
-def test_they_are_opened_before_and_after_wherever_the_other_sections_stand(node: Node) -> None:
+@pytest.mark.parametrize("turned", [False, True], ids=["in turn", "turned round"])
+def test_they_are_opened_before_and_after_wherever_the_other_sections_stand(
+    node: Node, turned: bool
+) -> None:
     both = {**SESSIONS, **KERNEL, **CASES["shared_memory"].policy, **CASES["podman"].policy}
-    told = node.run(lambda: prove(both), LOGINS)
+
+    def run() -> Any:
+        if turned:
+            library.turn_places_round()
+        return prove(both)
+
+    told = node.run(run, LOGINS)
     assert not told["failed"]
     assert told["seen"] == ["run: old files", "rehearsal: new files", "run: new files"]
+
+
+def test_fs_nr_open_rises_before_a_nofile_may_reach_for_it(node: Node) -> None:
+    """One run raises it and states a nofile that it refuses until then."""
+    nofile = {"sessions": [{"users": ["*", "root"], "limits": {"nofile": 2000000}}]}
+
+    def note(_wanted: Sequence[tuple[str, str]]) -> bool:
+        with open("/proc/sys/fs/nr_open", encoding="ascii") as file, open(NOTES, "a") as notes:
+            notes.write(f"{'new' if os.path.exists(OURS) else 'old'} files: {file.readline()}")
+        return True
+
+    def run(policy: dict[str, Any]) -> Any:
+        library.record_sessions(note)
+        return library.provision(policy=policy)
+
+    refused = node.run(lambda: run(nofile), LOGINS)
+    assert refused["failed"]
+    assert "is above fs.nr_open 1048576" in refused["msg"]
+    told = node.run(lambda: run({**nofile, "kernel": {"fs.nr_open": 2097152}}), LOGINS)
+    assert not told["failed"], told["msg"]
+    seen = (node.folder / NOTES.lstrip("/")).read_text().splitlines()
+    assert seen == ["old files: 1048576", "new files: 2097152", "new files: 2097152"]
 
 
 @pytest.mark.parametrize("name", ["shared_memory", "podman", "slurm"])

@@ -48,22 +48,10 @@ class Section(NamedTuple):
     find_old: Callable[[], Iterable[str]] = tuple
     in_effect: tuple[str, ...] = ()
     """The sections of a check that can be met now."""
-
-
-class HostPlan(NamedTuple):
-    """The plans of one run, in the order of writing; those of sessions are proved by logins."""
-
-    kernel: SectionPlan = SectionPlan()
-    sessions: SectionPlan = SectionPlan()
-    others: tuple[SectionPlan, ...] = ()
-
-    @property
-    def sections(self) -> tuple[SectionPlan, ...]:
-        return (self.kernel, self.sessions, *self.others)
-
-    @property
-    def edits(self) -> tuple[Edit, ...]:
-        return tuple(edit for section in self.sections for edit in section.edits)
+    sysctls: tuple[tuple[str, str, str], ...] = ()
+    """The kernel's values that change before any file is written: key, before, after."""
+    nr_open: int | None = None
+    """The lowest fs.nr_open that will be in force; ``None`` where the place has no say in it."""
 
 
 def plan_edits(before: Mapping[str, str], after: Mapping[str, str | None]) -> tuple[Edit, ...]:

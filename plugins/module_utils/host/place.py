@@ -57,6 +57,9 @@ class Place(Generic[Asked]):
     is_provisioned = False
     """Whether ``provision`` writes for it."""
 
+    is_always_planned = False
+    """Whether it is planned where a policy does not speak of it too: other places depend on it."""
+
     switches: Mapping[str, Switch] = {}
     """The options of ``provision`` that concern it alone, by name."""
 
@@ -120,6 +123,12 @@ class Place(Generic[Asked]):
         :param nr_open: The lowest fs.nr_open that will be in force.
         """
         raise NotImplementedError(self.name)
+
+    def leave(self) -> Section:
+        """Return what other places must know of it where a run leaves it as it is."""
+        from ..core.plan import Section
+
+        return Section()
 
     def explain(self, _kind: str, _name: str, _item: str, _look: Look) -> Sequence[Link] | None:
         """Return the chain of ``KIND:NAME`` and a limit; ``None`` where that is another place."""

@@ -14,6 +14,9 @@ if TYPE_CHECKING:
     from ..core.cause import Link
     from ..core.check_options import Options as CheckOptions
     from ..core.finding import Finding
+    from ..core.plan import Section
+    from ..core.policy import Policy
+    from ..core.provision_options import Options as ProvisionOptions
     from ..core.resolved import Query
     from ..host.image import Tree
     from ..host.look import Look
@@ -27,7 +30,7 @@ class Kernel(Place["Mapping[str, KernelValue]"]):
     name = path = "kernel"
     kind, about = "by name", "sysctls by their names"
     names = ("kernel",)
-    is_provisioned = True
+    is_provisioned = is_always_planned = True
     switches = {"kernel_file": Switch("path", "/etc/sysctl.d/90-mlhost.conf")}
 
     def read_policy(self, raw: object, problems: list[str]) -> Mapping[str, KernelValue] | None:
@@ -58,6 +61,24 @@ class Kernel(Place["Mapping[str, KernelValue]"]):
         from .image import foresee_kernel
 
         return foresee_kernel(asked, tree)
+
+    def list_folders(self) -> Iterable[str]:
+        from .sysctl_conf import SYSCTL_DIRECTORIES
+
+        return SYSCTL_DIRECTORIES
+
+    def prepare(self, policy: Policy, options: ProvisionOptions, nr_open: int | None) -> Section:
+        from .plan import KernelOptions
+        from .provision import prepare_kernel
+
+        target = self.read_switch(options, "kernel_file")
+        chosen = KernelOptions(target, options.override, options.absent)
+        return prepare_kernel(policy.get(self.name) or {}, chosen)
+
+    def leave(self) -> Section:
+        from .provision import leave_kernel
+
+        return leave_kernel()
 
     def explain(self, kind: str, name: str, item: str, look: Look) -> Sequence[Link] | None:
         if kind != "kernel" or name:

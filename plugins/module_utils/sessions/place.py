@@ -14,6 +14,9 @@ if TYPE_CHECKING:
     from ..core.cause import Link
     from ..core.check_options import Options as CheckOptions
     from ..core.finding import Finding
+    from ..core.plan import Section
+    from ..core.policy import Policy
+    from ..core.provision_options import Options as ProvisionOptions
     from ..core.resolved import Query
     from ..host.image import Tree
     from ..host.look import Look, Promise
@@ -27,7 +30,7 @@ class Sessions(Place["tuple[SessionRule, ...]"]):
     name = path = "sessions"
     kind, about = "list", "PAM logins"
     names = ("session:USER@SERVICE",)
-    is_provisioned = True
+    is_provisioned = is_always_planned = True
     switches = {"sessions_file": Switch("path", "/etc/security/limits.d/90-mlhost.conf")}
 
     def read_policy(self, raw: object, problems: list[str]) -> tuple[SessionRule, ...] | None:
@@ -49,6 +52,19 @@ class Sessions(Place["tuple[SessionRule, ...]"]):
         from .image import foresee_sessions
 
         return foresee_sessions(asked, options, tree)
+
+    def list_folders(self) -> Iterable[str]:
+        from .pam_limits import LIMITS_CONF, LIMITS_D
+
+        return (LIMITS_CONF.rpartition("/")[0], LIMITS_D)
+
+    def prepare(self, policy: Policy, options: ProvisionOptions, nr_open: int | None) -> Section:
+        from .plan import SessionsOptions
+        from .provision import prepare_sessions
+
+        target = self.read_switch(options, "sessions_file")
+        chosen = SessionsOptions(target, options.override, options.absent)
+        return prepare_sessions(policy.get(self.name) or (), chosen, nr_open)
 
     def explain(self, kind: str, name: str, item: str, look: Look) -> Sequence[Link] | None:
         user, _at, service = name.rpartition("@")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Find why a plan would lock this host, and what sessions go on with after it is written."""
+"""What logins need on this host, why that would lock it, and what open sessions go on with."""
 
 from __future__ import annotations
 
@@ -7,19 +7,25 @@ import os
 import pwd
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 
+from ..core.finding import judge_limits
 from ..core.named import NamedTuple
+from ..core.plan import Section, SectionPlan
+from ..core.report import format_failures
 from ..host.door import find_paths, read_kernel_text
 from ..host.files import read_os_release
 from ..host.process import read_limits
+from ..host.users import read_user
 from .limits_conf import list_nofiles, parse_limits_conf
 from .limits_read import find_broken_files, read_limits_files
 from .lockouts import find_login_lockouts, find_small_limits
 from .pam_limits import LIMITS_CONF, find_dialect
+from .plan import SessionsOptions, plan_sessions
+from .rules import find_limits
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from ..core.plan import SectionPlan
     from ..core.rlimit import Rlimit
     from ..kernel.policy import KernelValue
     from .policy import SessionRule
@@ -35,6 +41,35 @@ class OpenSession(NamedTuple):
     user: str
     pid: int
     limits: dict[str, Rlimit]
+
+
+def prepare_sessions(
+    rules: tuple[SessionRule, ...], options: SessionsOptions, nr_open: int | None
+) -> Section:
+    """Return what the section needs here; what would lock the host is a problem of its plan.
+
+    :param nr_open: The lowest fs.nr_open that will be in force.
+    """
+    dialect = find_dialect(read_os_release())
+    plan = plan_sessions(rules, read_limits_files(), dialect, nr_open, options)
+    if options.absent:
+        return Section(plan, in_effect=("sessions",))
+    locks = find_session_lockouts(rules, plan, options.target)
+    return Section(
+        plan._replace(problems=(*plan.problems, *locks)),
+        find_old=partial(find_old_sessions, rules),
+        in_effect=("sessions",),
+    )
+
+
+def find_old_sessions(rules: Sequence[SessionRule]) -> Iterator[str]:
+    """Yield the open sessions that go on with less than the rules ask for until they end."""
+    for session in find_open_sessions():
+        user = read_user(session.user)
+        wanted = find_limits(rules, user) if user else {}
+        place = f"{session.unit} of {session.user} (pid {session.pid})"
+        how = f"/proc/{session.pid}/limits"
+        yield from format_failures(judge_limits(place, wanted, session.limits, how))
 
 
 def find_open_sessions(proc: str = "/proc") -> Iterator[OpenSession]:

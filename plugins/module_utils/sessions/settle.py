@@ -6,13 +6,14 @@ from __future__ import annotations
 import ctypes
 import os
 import shutil
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 
+from ..core.plan import Section
 from ..host.children import run_in_children
 from ..host.image import is_image
 from ..host.scratch import make_scratch, remove_scratch
-from ..host.users import find_connecting_user
+from ..host.users import find_connecting_user, read_user
 from ..kernel.settle import apply_sysctls
 from ..write.replace import Changes, apply_edits, commit_edits, find_target, revert_edits
 from .measure import SessionResult, measure_sessions, pick_users
@@ -21,15 +22,16 @@ from .shell_measure import find_failing_shells
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from ..core.plan import HostPlan
+    from ..core.edit import Edit
+    from .policy import SessionRule
 
     Settle = Callable[[], str]
-    from ..core.edit import Edit
 
 _FOLDER = os.path.dirname(LIMITS_CONF)
 _CLONE_NEWNS = 0x00020000
 _MS_BIND, _MS_REC, _MS_PRIVATE = 0x1000, 0x4000, 0x40000
 _TIME_LIMIT = 120.0
+_MOST_USERS = 5  # Of a long list, whose sessions are opened before and after a change.
 
 
 def rehearse(edits: Sequence[Edit], find_harm: Callable[[], str]) -> str:
@@ -70,36 +72,40 @@ _NOT_HERE = ("no PAM service", "libpam.so.0:")  # Where a way in is missing, non
 _SERVICES = ("sshd", "su", "sudo", "cron", "login")
 
 
-def apply_plans(
-    plan: HostPlan,
-    writes: tuple[tuple[str, str], ...],
-    settles: Sequence[Settle] = (),
-    users: Sequence[str] = (),
-) -> tuple[str, ...]:
+def apply_plans(sections: Mapping[str, Section], users: Sequence[str] = ()) -> tuple[str, ...]:
     """Write the plans of a host in their order, and prove that logins go on.
 
-    Running values rise first, so that fs.nr_open is up before a nofile may reach for it.
+    The kernel's values change first, so that fs.nr_open is up before a nofile may reach for it.
 
+    :param sections: By name: the plan of ``sessions`` is rehearsed, wherever it stands.
     :param users: Whose sessions must still open, besides root's, those of whoever is connected
         and of one ordinary user.
-    :param settles: What lets daemons run with what was written; each returns why one does not.
     :returns: What was wrong with the host before: the sessions that did not open, and why.
     :raises OSError: If something could not be written, a session that opened does not open any
         more, or a daemon does not come back. Everything is as it was then.
     """
-    before = _open_sessions(users) if (plan.sessions.edits or writes) and not is_image() else []
+    logins = sections.get("sessions", Section()).plan.edits
+    writes = [(key, after) for one in sections.values() for key, _before, after in one.sysctls]
+    before = _open_sessions(users) if (logins or writes) and not is_image() else []
+    find_lost = partial(_find_lost_session, before, users)
     undo = apply_sysctls(writes)
     try:
-        harm = rehearse(plan.sessions.edits, partial(_find_lost_session, before, users))
+        harm = rehearse(logins, find_lost)
         if harm:
             raise OSError(f"{harm}; nothing was written")
-        changes = apply_edits(plan.edits)
-        _prove(changes, partial(_find_lost_session, before, users), settles)
+        changes = apply_edits([edit for one in sections.values() for edit in one.plan.edits])
+        _prove(changes, find_lost, [one.settle for one in sections.values() if one.settle])
     except BaseException:
         apply_sysctls(undo)
         raise
     commit_edits(changes)
     return tuple(_describe_closed(before))
+
+
+def find_named_users(rules: Iterable[SessionRule]) -> list[str]:
+    """Return the first users whom a policy names and the host has."""
+    names = dict.fromkeys(name for rule in rules for name in rule.users)
+    return [name for name in names if name[:1] not in "*@%:" and read_user(name)][:_MOST_USERS]
 
 
 def _prove(changes: Changes, find_lost: Callable[[], str], settles: Sequence[Settle]) -> None:

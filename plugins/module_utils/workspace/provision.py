@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 
 from ..core.edit import Edit
 from ..core.named import NamedTuple
-from ..core.plan import HostPlan
+from ..core.plan import Section
 from ..core.reader import PolicyError
 from ..host.door import read_kernel_text
 from ..host.files import read_text
@@ -120,7 +120,7 @@ def _prepare(wanted: Workspace, moves: bool, check_mode: bool) -> Outcome:
     ours = is_ours(files.get(FSTAB), wanted.path)
     running = tuple(_plan_running(wanted, ours))
     if not check_mode and (plan.edits or running):
-        apply_plans(HostPlan(others=(plan,)), (), [lambda: _settle(wanted, running)])
+        apply_plans({"workspace": Section(plan, settle=lambda: _settle(wanted, running))})
     aside = Aside((), 0, ())
     if moves and not wanted.absent and read_directory(wanted.path):
         aside = quarantine(find_target(wanted.path), check_mode)

@@ -7,7 +7,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from mlhost_limits import provision_others
 from mlhost_limits.containerd.plan import OURS
 from mlhost_limits.core.plan import Section
 from mlhost_limits.core.policy import Policy
@@ -17,6 +16,7 @@ from mlhost_limits.docker.policy import DockerPolicy
 from mlhost_limits.docker.record import find_record_path
 from mlhost_limits.places import PLACES, PROVISIONED
 from mlhost_limits.podman.containers_conf import OWN
+from mlhost_limits.provision import prepare_sections
 from mlhost_limits.services.plan import USER_CONF, find_target
 from mlhost_limits.shared_memory.model import FSTAB
 from mlhost_limits.slurm.plan import DROP_IN
@@ -65,9 +65,10 @@ def test_a_section_that_nobody_asks_for_any_more_is_taken_back(
         monkeypatch.setattr(type(place), "prepare", staticmethod(prepare(place.name)))
     options = Options(sections=tuple(name for name in PROVISIONED if name != "podman"))
     policy = Policy({"docker": DockerPolicy({}, 2**30)})
-    sections = list(provision_others.prepare_others(policy, options, None))
+    sections = prepare_sections(policy, options).values()
     others = dict.fromkeys(("services", "containerd", "slurm", "shared_memory"), True)
-    assert asked == {**(others if made else {}), "docker": False}
+    always = dict.fromkeys(("kernel", "sessions", "docker"), False)
+    assert asked == {**(others if made else {}), **always}
     assert [name for one in sections for name in one.in_effect] == ["docker"]
 
 
@@ -75,7 +76,36 @@ def test_what_is_taken_back_asks_for_nothing(monkeypatch: pytest.MonkeyPatch) ->
     """On a host without any file of ours that changes nothing."""
     for place in PLACES:
         monkeypatch.setattr(type(place), "is_made", lambda _place, _root: True)
-    for section in provision_others.prepare_others(Policy(), Options(check_mode=True), None):
+    for section in prepare_sections(Policy(), Options(check_mode=True)).values():
         assert section.plan.edits == ()
         assert section.plan.problems == ()
+        assert section.sysctls == ()
         assert list(section.find_old()) == []
+        assert section.in_effect == ()
+
+
+@pytest.mark.parametrize("wanted", [True, False], ids=["kernel too", "kernel left as it is"])
+def test_the_kernel_says_what_every_other_place_may_count_on(
+    monkeypatch: pytest.MonkeyPatch, wanted: bool
+) -> None:
+    """It must stand first: whoever is asked before it does not know which nofile is refused."""
+    told: dict[str, int | None] = {}
+
+    def prepare(name: str) -> Callable[..., Section]:
+        def note(_policy: Policy, _options: Options, nr_open: int | None) -> Section:
+            told[name] = nr_open
+            return Section(nr_open=77 if name == "kernel" else None)
+
+        return note
+
+    for place in PLACES:
+        monkeypatch.setattr(type(place), "prepare", staticmethod(prepare(place.name)))
+    kernel = next(place for place in PLACES if place.name == "kernel")
+    monkeypatch.setattr(type(kernel), "leave", lambda _place: Section(nr_open=88))
+    options = Options(sections=None if wanted else tuple(set(PROVISIONED) - {"kernel"}))
+    prepare_sections(Policy(dict.fromkeys(PROVISIONED)), options)
+    others = (name for name in PROVISIONED if name != "kernel")
+    assert told == {
+        **({"kernel": None} if wanted else {}),
+        **dict.fromkeys(others, 77 if wanted else 88),
+    }
