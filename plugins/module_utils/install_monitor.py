@@ -7,9 +7,10 @@ import json
 import os
 import re
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import partial
 
+from .core.diff import show_change, show_edit
 from .core.edit import Edit
 from .core.named import NamedTuple
 from .core.plan import Section, SectionPlan
@@ -50,25 +51,12 @@ class Outcome(NamedTuple):
 
     def as_result(self) -> dict[str, object]:
         """Return what a task returns."""
+        timers = [] if self.timer[0] == self.timer[1] else [show_change(_UNIT, *self.timer)]
         return {
-            "changed": bool(self.edits) or self.timer[0] != self.timer[1],
+            "changed": bool(self.edits or timers),
             "files": [edit.path for edit in self.edits],
-            "diff": list(self._describe()),
+            "diff": [*map(show_edit, self.edits), *timers],
         }
-
-    def _describe(self) -> Iterator[dict[str, str]]:
-        for edit in self.edits:
-            header = {"before_header": edit.path, "after_header": edit.path}
-            yield {**header, "before": _show(edit, edit.before), "after": _show(edit, edit.after)}
-        if self.timer[0] != self.timer[1]:
-            header = {"before_header": _UNIT, "after_header": _UNIT}
-            yield {**header, "before": f"{self.timer[0]}\n", "after": f"{self.timer[1]}\n"}
-
-
-def _show(edit: Edit, content: bytes | None) -> str:
-    if content is None:
-        return ""
-    return f"{len(content)} bytes\n" if edit.hidden else content.decode("utf-8", "replace")
 
 
 def install_monitor(

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any, TypeVar
 
+from .core.diff import show_change, show_edit
 from .core.named import NamedTuple
 from .core.plan import Section, SectionPlan
 from .core.provision_options import Options
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
 
 Item = TypeVar("Item")
 _UNBOOTED = "this is an image: files are written, and what they give comes with its first boot"
-_SECRET_FILES = ("/systemd/", "containers.conf", ".toml")  # They may hold an environment.
 
 
 class Outcome(NamedTuple):
@@ -55,8 +55,12 @@ class Outcome(NamedTuple):
             "restart_required": list(self.restart_required),
             "old_limits": list(self.old_limits),
             "in_effect": list(self.in_effect),
-            "diff": [*map(_diff_file, self.edits), *_diff_sysctls(self.sysctls)],
+            "diff": [*map(show_edit, self.edits), *self._show_sysctls()],
         }
+
+    def _show_sysctls(self) -> Iterator[dict[str, str]]:
+        for key, before, after in self.sysctls:
+            yield show_change("running kernel", f"{key} = {before}", f"{key} = {after}")
 
 
 def provision(policy: Policy, options: Options) -> Outcome:
@@ -185,36 +189,3 @@ def _write(policy: Policy, sections: Mapping[str, Section]) -> tuple[str, ...]:
     if any(edit.of_others for one in sections.values() for edit in one.plan.edits):
         wait_for_packages()
     return apply_plans(sections, find_named_users(policy.get("sessions") or ()))
-
-
-def _diff_file(edit: Edit) -> dict[str, str]:
-    before, after = (_show(content, edit) for content in (edit.before, edit.after))
-    return {
-        "before": before,
-        "after": after,
-        "before_header": edit.path if edit.before is not None else f"{edit.path} (absent)",
-        "after_header": edit.path if edit.after is not None else f"{edit.path} (absent)",
-    }
-
-
-def _show(content: bytes | None, edit: Edit) -> str:
-    from .core.redaction import redact  # Only a change has something to show.
-    from .core.redaction_json import redact_json
-
-    if edit.hidden:
-        return f"({len(content)} bytes, not shown)\n" if content else ""
-    text = (content or b"").decode("utf-8", "backslashreplace")
-    if edit.kind == "json":
-        return redact_json(text)
-    is_line_file = edit.kind or any(part in edit.path for part in _SECRET_FILES)
-    return redact(text) if is_line_file else text
-
-
-def _diff_sysctls(changes: tuple[tuple[str, str, str], ...]) -> Iterator[dict[str, str]]:
-    for key, before, after in changes:
-        yield {
-            "before": f"{key} = {before}\n",
-            "after": f"{key} = {after}\n",
-            "before_header": "running kernel",
-            "after_header": "running kernel",
-        }

@@ -1,74 +1,44 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""The options of ``mlhost-limits check`` that describe one training run."""
+"""The options of ``mlhost-limits check`` that describe a training run: the keys of its policy."""
 
 from __future__ import annotations
 
 import os
 import re
 import shutil
+from collections.abc import Mapping
 
-from .training.policy import NEEDS, SHARING, STAGES, START_METHODS
+from .training.policy import DEEPSPEED, KEYS, NEEDS, DeepSpeed, Training
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import argparse
 
-_VALUES = {
-    # By the key of the policy. All are judged there, so that every fault is told at once.
-    "workers": ("W", "workers of the loader in each rank"),
-    "prefetch": ("P", "batches that each worker prefetches; by default 2"),
-    "tensors_per_batch": ("T", "tensors in one batch"),
-    "batch_size": ("SIZE", "bytes of one batch, such as 64MiB"),
-    "hold": ("N", "batches that the program keeps beside the current one"),
-    "base": ("N", "descriptors that are open before; by default 3"),
-    "ranks_per_node": ("N", "processes that train on this host; by default 1"),
-    "dataset_files": ("N", "files that the data set of a worker keeps open"),
-    "worker_memory": ("SIZE", "data that each worker holds"),
-    "pinned_buffer": ("SIZE", "memory that each rank locks, for RDMA or NVMe offload"),
-    "shards": ("N", "shards of the data set"),
-    "cache_free": ("SIZE", "bytes that must be free in the cache"),
-    "checkpoint_size": ("SIZE", "bytes of one checkpoint"),
-    "save_total_limit": ("N", "checkpoints that are kept"),
-    "place": ("PLACE", "which process will run it, such as container:docker/NAME"),
+    from .core.keys import Key
+
+_METAVARS = {"count": "N", "size": "SIZE", "path": "DIR", "place": "PLACE"}
+_SPELT_OTHERWISE = ("deep", "python")
+_PLAIN = {
+    name: key
+    for name, key in {**KEYS, **DEEPSPEED}.items()
+    if key.kind in (*_METAVARS, "word", "stage", "switch") and name not in _SPELT_OTHERWISE
 }
-_PATHS = {
-    "cache_dir": "directory of the cache",
-    "output_dir": "directory that checkpoints go to",
-}
-_CHOICES = {"sharing": SHARING, "start_method": START_METHODS}
-_DEEPSPEED = {
-    "parameters": ("N", "parameters of the model, for DeepSpeed"),
-    "largest_layer": ("N", "parameters of its largest layer"),
-    "gpus_per_node": ("N", "GPUs of each node that DeepSpeed uses"),
-    "nodes": ("N", "nodes that DeepSpeed uses"),
-}
-_RESUME = "resume"
-_SWITCHES = {
-    "offload_optimizer": "DeepSpeed keeps the optimizer in the host's memory",
-    "offload_parameters": "DeepSpeed keeps the parameters there too",
-    "zero_init": "the model is made in parts from the start",
-}
+"""What has an option of its own name. All is judged as a policy, so every fault is told at once."""
+
+_DEFAULTS = {**DeepSpeed._field_defaults, **Training._field_defaults}
 _PACKAGE = re.compile(r"\s*([A-Za-z0-9._-]+)\s*(.*)", re.DOTALL)
 
 
 def add_run_options(parser: argparse.ArgumentParser) -> None:
     """Add the options of a run; where one is given, the run alone is judged."""
     group = parser.add_argument_group("a training run, judged before it starts")
-    for key, (metavar, text) in {**_VALUES, **_DEEPSPEED}.items():
-        group.add_argument(_flag(key), metavar=metavar, help=text)
-    for key, text in _PATHS.items():
-        group.add_argument(_flag(key), metavar="DIR", help=text)
-    for key, choices in _CHOICES.items():
-        group.add_argument(_flag(key), choices=choices)
+    for name, key in _PLAIN.items():
+        choices = ("yes", "no") if key.kind == "switch" else key.accepted or None
+        flag, metavar = f"--{name.replace('_', '-')}", _METAVARS.get(key.kind)
+        group.add_argument(flag, choices=choices, metavar=metavar, help=_describe(name, key))
     group.add_argument(
         "--deep", action="store_true", default=None, help="read all of the cache for its checksums"
     )
-    group.add_argument(
-        "--resume", choices=["yes", "no"], help="whether it goes on from the last checkpoint"
-    )
-    group.add_argument("--stage", choices=[str(stage) for stage in STAGES], help="ZeRO's stage")
-    for key, text in _SWITCHES.items():
-        group.add_argument(_flag(key), choices=["yes", "no"], help=text)
     group.add_argument("--gpus", metavar="N", help="GPUs that the run needs")
     group.add_argument("--gpu-memory", metavar="SIZE", help="memory of each")
     group.add_argument("--as-user", metavar="USER", help="who will run it, in a session of sshd")
@@ -81,35 +51,40 @@ def add_run_options(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def _flag(key: str) -> str:
-    return f"--{key.replace('_', '-')}"
+def _describe(name: str, key: Key) -> str:
+    """Return what the policy's documentation says of a key, and what counts without it."""
+    default = _DEFAULTS[name]
+    tells = default and not isinstance(default, bool)
+    return key.text.replace("`", "") + (f"; by default {default}" if tells else "")
 
 
 def read_run(arguments: argparse.Namespace) -> dict[str, object]:
     """Return the section ``training`` of a policy, with what was given and nothing else."""
-    given = {key: value for key, value in vars(arguments).items() if value is not None}
-    run: dict[str, object] = {
-        key: given[key] for key in (*_VALUES, *_CHOICES, "deep") if key in given
+    given = {name: value for name, value in vars(arguments).items() if value is not None}
+    plain = {name: _read(_PLAIN[name], given[name]) for name in _PLAIN if name in given}
+    run = {name: value for name, value in plain.items() if name in KEYS}
+    nested: Mapping[str, dict[str, object]] = {
+        "deepspeed": {name: value for name, value in plain.items() if name in DEEPSPEED},
+        "gpus": _pick(given, {"gpus": "count", "gpu_memory": "memory"}),
     }
-    run.update({key: os.path.abspath(given[key]) for key in _PATHS if key in given})
-    if _RESUME in given:
-        run[_RESUME] = given[_RESUME] == "yes"
-    states = {key: given[key] for key in (*_DEEPSPEED, "stage") if key in given}
-    states.update({key: given[key] == "yes" for key in _SWITCHES if key in given})
-    if states:
-        run["deepspeed"] = states
-    names = {"gpus": "count", "gpu_memory": "memory"}
-    gpus = {key: given[name] for name, key in names.items() if name in given}
-    if gpus:
-        run["gpus"] = gpus
+    run.update((name, value) for name, value in nested.items() if value)
+    run.update(_pick(given, {"as_user": "user", "only": "checks", "deep": "deep"}))
     if "python" in given:
         run["python"] = os.path.abspath(shutil.which(given["python"]) or given["python"])
     if "package" in given:
         run["packages"] = dict(_split_package(text) for text in given["package"])
-    for name, key in (("as_user", "user"), ("only", "checks")):
-        if name in given:
-            run[key] = given[name]
     return run
+
+
+def _read(key: Key, text: str) -> object:
+    if key.kind == "switch":
+        return text == "yes"
+    return os.path.abspath(text) if key.kind == "path" else text
+
+
+def _pick(given: Mapping[str, object], names: Mapping[str, str]) -> dict[str, object]:
+    """Return what was given by these options, under the names of the policy."""
+    return {names[name]: given[name] for name in names if name in given}
 
 
 def _split_package(text: str) -> tuple[str, str]:

@@ -133,22 +133,21 @@ def _stays(folder: os.stat_result, found: os.stat_result) -> bool:
 
 
 @contextmanager
-def walk(path: str, root: str = "/", follow: bool = True) -> Iterator[Place]:
+def walk(path: str, root: str = "/") -> Iterator[Place]:
     """Walk to a path of a tree, links followed inside of it, and hold its folder open.
 
-    :param follow: Whether a link that the path itself is counts for what it leads to.
     :raises FileNotFoundError, NotADirectoryError: If a folder on the way is absent.
     :raises ForeignError: If root asks, and somebody else may decide what is there.
     :raises LoopError: If the links form a loop.
     """
     steps = _Walk(path, root)
     try:
-        yield _go(steps, follow)
+        yield _go(steps)
     finally:
         steps.close()
 
 
-def _go(steps: _Walk, follow: bool) -> Place:
+def _go(steps: _Walk) -> Place:
     parts, links = _split(steps.path), 0
     while parts:
         part = parts.pop(0)
@@ -161,7 +160,7 @@ def _go(steps: _Walk, follow: bool) -> Place:
             if parts:
                 raise _absent(steps.path) from None
             return Place(steps.handle, part, f"{steps.here}/{part}", None)
-        if stat.S_ISLNK(found.st_mode) and (parts or follow):
+        if stat.S_ISLNK(found.st_mode):
             links += 1
             if links > _MOST_LINKS or len(parts) > _MOST_PARTS:
                 raise LoopError(steps.path)

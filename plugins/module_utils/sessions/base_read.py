@@ -42,15 +42,10 @@ class Base(NamedTuple):
     pid: int = 0
 
 
-def read_base_limits(
-    service: str, default: Mapping[str, Rlimit] | None = None, proc: str = "/proc"
-) -> Base:
+def read_base_limits(service: str, proc: str = "/proc") -> Base:
     """Return what a session of a service inherits from its daemon, as that daemon runs now.
 
     su and sudo inherit from whoever calls them, so nothing is found for them here.
-
-    :param default: The service manager's default limits: they stand in where the daemon is
-        started only when somebody logs in.
     """
     pid = find_login_daemon(service, proc)
     if pid is not None:
@@ -60,8 +55,6 @@ def read_base_limits(
             )
         except OSError:
             pass  # It ended between the search and the look.
-    if default is not None and service in (*_UNITS, "login", "atd"):
-        return Base(default, "inherited from the service manager's defaults")
     return Base(None, f"no process that starts sessions of {service} is running")
 
 

@@ -94,7 +94,6 @@ def has_shell(entry: pwd.struct_passwd) -> bool:
 def measure_sessions(
     wanted: Sequence[tuple[str, str]],
     mode: str = "quiet",
-    default_limits: Mapping[str, Rlimit] | None = None,
     time_limit: float = TIME_LIMIT,
     besides: Collection[str] = (),
     pam_files: Mapping[str, str] | None = None,
@@ -103,8 +102,9 @@ def measure_sessions(
 
     :param wanted: Pairs of service and user; the results keep their order, and have the name that
         the service has here.
-    :param mode: As in :func:`probe_sessions`.
-    :param default_limits: The service manager's defaults, for daemons started on demand.
+    :param mode: ``quiet`` runs the real modules that decide on entry and on limits, and leaves
+        out those that leave a trace; ``full`` runs the real service with all its effects, as a
+        login would. Where libpam is older than 1.4, quiet falls back to full.
     :param besides: Names of PAM modules that run although they leave a trace.
     :param pam_files: The files of PAM's services, where they were read.
     """
@@ -113,7 +113,7 @@ def measure_sessions(
     later = [pair for pair in wanted if pair[0] in _CALLED_BY_ROOT]
     if later and _CALLER not in first:
         first.append(_CALLER)
-    bases = {service: read_base_limits(service, default_limits) for service, dummy in first}
+    bases = {service: read_base_limits(service) for service, dummy in first}
     with prepared_services(
         {service for service, dummy in first + later}, mode == "quiet", besides, pam_files
     ) as services:
@@ -208,20 +208,6 @@ def _bypass_for(user: str, bypass: SessionResult) -> SessionResult:
         reason = f"the password of {user} is locked, and sshd does not use PAM"
         return SessionResult("sshd", user, None, "", reason, opens=False)
     return bypass._replace(user=user)
-
-
-def probe_sessions(
-    requests: Sequence[SessionRequest], mode: str = "quiet", time_limit: float = TIME_LIMIT
-) -> list[SessionResult]:
-    """Open all requested sessions at once, each in a child of its own, and close them again.
-
-    :param mode: ``quiet`` runs the real modules that decide on entry and on limits, and leaves
-        out those that leave a trace; ``full`` runs the real service with all its effects, as a
-        login would. Where libpam is older than 1.4, quiet falls back to full.
-    :param time_limit: Seconds after which a session that does not answer is given up.
-    """
-    with prepared_services({request.service for request in requests}, mode == "quiet") as services:
-        return _probe_all(requests, services, time_limit)
 
 
 def _probe_all(

@@ -9,6 +9,7 @@ import pwd
 import stat
 from collections.abc import Iterator, Mapping
 
+from ..core.diff import show_change, show_edit
 from ..core.edit import Edit
 from ..core.named import NamedTuple
 from ..core.plan import Section
@@ -82,16 +83,9 @@ class Outcome(NamedTuple):
         }
 
     def _describe(self) -> Iterator[dict[str, str]]:
-        for edit in self.edits:
-            before, after = (
-                (text or b"").decode("utf-8", "backslashreplace")
-                for text in (edit.before, edit.after)
-            )
-            header = {"before_header": edit.path, "after_header": edit.path}
-            yield {**header, "before": before, "after": after}
-        for what, old, new in self.running:
-            header = {"before_header": what, "after_header": what}
-            yield {**header, "before": f"{old}\n", "after": f"{new}\n"}
+        yield from map(show_edit, self.edits)
+        for what, before, after in self.running:
+            yield show_change(what, before, after)
         if self.quarantined:
             names = "".join(f"{name}\n" for name in self.quarantined)
             yield {"before_header": "in place", "after_header": "quarantine", "before": names}

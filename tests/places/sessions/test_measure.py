@@ -8,7 +8,7 @@ import pwd
 import re
 import resource
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
@@ -24,9 +24,9 @@ from mlhost_limits.sessions.base_read import Base
 from mlhost_limits.sessions.libpam_measure import Libpam, PamCall
 from mlhost_limits.sessions.measure import (
     SessionRequest,
+    SessionResult,
     measure_sessions,
     pick_users,
-    probe_sessions,
 )
 from mlhost_limits.sessions.pam_stack import flatten, quiet_stack
 
@@ -54,6 +54,14 @@ def base() -> dict[str, Rlimit]:
     """Return limits that a child of this process can take on."""
     own = libpam.read_own_limits()
     return {**own, "nofile": Rlimit(min(1000, own["nofile"].hard), own["nofile"].hard)}
+
+
+def probe_sessions(requests: Sequence[SessionRequest], mode: str = "quiet") -> list[SessionResult]:
+    """Open all requested sessions at once, with the limits that each of them states."""
+    names = {request.service for request in requests}
+    with session.prepared_services(names, mode == "quiet") as services:
+        results: list[SessionResult] = session._probe_all(requests, services, session.TIME_LIMIT)
+        return results
 
 
 def own_limits(tmp_path: Path, *lines: str) -> str:
@@ -275,7 +283,7 @@ def host(
         bases = {"sshd": Base(base, "inherited from sshd (pid 7)", 7)}
         nothing = Base(None, "no process that starts sessions of cron is running")
         monkeypatch.setattr(
-            session, "read_base_limits", lambda service, _default: bases.get(service, nothing)
+            session, "read_base_limits", lambda service: bases.get(service, nothing)
         )
         return services
 
@@ -305,9 +313,7 @@ def test_su_resets_limits_before_pam_where_it_is_new_enough(
         "fsize": Rlimit(2**30, UNLIMITED),
         "nice": Rlimit(0, 0),
     }
-    monkeypatch.setattr(
-        session, "read_base_limits", lambda _service, _default: Base(small, "inherited", 7)
-    )
+    monkeypatch.setattr(session, "read_base_limits", lambda _service: Base(small, "inherited", 7))
     (result,) = measure_sessions([("su", "root")])
     assert result.limits == {
         **small,
@@ -472,24 +478,18 @@ def test_a_getty_stands_for_logins_at_the_console(
 def test_a_pid_file_that_names_another_process_is_not_believed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A stale pid file gives no base; the service manager's defaults stand in when known."""
+    """A stale pid file gives no base."""
     monkeypatch.setattr(session_base, "read_unit_pids", lambda _unit: [])
     monkeypatch.setattr(session_base, "_PID_FILES", {"sshd": str(tmp_path / "sshd.pid")})
     (tmp_path / "sshd.pid").write_text("7\n")
     write_process(tmp_path, 7, "bash")
     nothing = "no process that starts sessions of sshd is running"
     assert session_base.read_base_limits("sshd", proc=str(tmp_path)) == Base(None, nothing)
-    default = {"nofile": Rlimit(1, 2)}
-    assert session_base.read_base_limits("sshd", default, str(tmp_path)) == Base(
-        default, "inherited from the service manager's defaults"
-    )
     (tmp_path / "7" / "comm").write_text("sshd\n")
     assert session_base.read_base_limits("sshd", proc=str(tmp_path)) == Base(None, nothing)
     name_program(tmp_path, 7, "sshd")
-    assert (
-        session_base.read_base_limits("sshd", default, str(tmp_path)).how
-        == "inherited from sshd (pid 7)"
-    )
+    found = session_base.read_base_limits("sshd", proc=str(tmp_path))
+    assert found.how == "inherited from sshd (pid 7)"
 
 
 @pytest.mark.parametrize(
