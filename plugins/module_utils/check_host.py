@@ -12,6 +12,7 @@ from .core.finding import (
     LATER,
     UNKNOWN,
     Finding,
+    Requirement,
     count_statuses,
     find_unlooked,
     judge_unlooked,
@@ -21,7 +22,7 @@ from .core.quote import one_line
 from .core.reader import PolicyError, join_names
 from .core.report import format_failures, format_report, format_verdict, note_workers
 from .core.rlimit import Rlimit, format_pair
-from .host.image import is_image, will_boot
+from .host.image import Tree, is_image, will_boot
 from .host.process import read_limits
 from .places import PLACES, SECTIONS, look_at_host
 
@@ -111,7 +112,7 @@ def require_stated(policy: Policy, options: Options) -> None:
     :raises PolicyError: If so.
     """
     stated = list(policy.asked)
-    asked = [name for name in SECTIONS if options.wants(name)]
+    asked = list_sections(options)
     if asked and not any(name in stated for name in asked):
         names = join_names(asked)
         raise PolicyError([f"policy: states nothing for {names}, so nothing would be checked"])
@@ -138,10 +139,25 @@ def look_at_section(name: str, policy: Policy, options: Options, look: Look) -> 
 
 
 def look_at_image(policy: Policy, options: Options) -> Iterator[Finding]:
-    """Yield what the files of an image foretell."""
-    from .check_image import check_image  # A host that runs needs none of it.
+    """Yield a finding for all that a policy asks of a host to come; none of them passes.
 
-    yield from check_image(policy, options, options.root or "/")
+    Of what files do not tell, nothing can be said before somebody runs it.
+
+    :raises OSError: If the tree cannot be read.
+    """
+    from .core.forecast import Forecast, tell  # A host that runs needs none of it.
+
+    tree, untold = Tree(options.root or "/"), []
+    for place in PLACES:
+        if not options.wants(place.name) or place.name not in policy.asked:
+            continue
+        foretold = place.foresee(policy.get(place.name), options, tree)
+        if foretold is None:
+            untold.append((Requirement(place.name, "all", "value"), Forecast(UNKNOWN)))
+        for wanted, forecast in foretold or ():
+            yield tell(wanted, forecast, tree.root)
+    for wanted, forecast in untold:
+        yield tell(wanted, forecast, tree.root)
 
 
 def finish_findings(

@@ -7,7 +7,8 @@ import os
 
 from ..core.named import NamedTuple
 from ..core.rlimit import UNLIMITED, Rlimit
-from ..host.process import read_limits, read_proc_file
+from ..host.door import read_kernel_text
+from ..host.process import read_limits
 from ..systemd.tasks import Level
 from ..systemd.tasks_read import read_levels
 
@@ -58,6 +59,6 @@ def read_container_limits(pid: int, proc: str = "/proc") -> ContainerLimits:
 
 def _read_levels(pid: int, proc: str) -> tuple[Level, ...]:
     try:
-        return tuple(read_levels(read_proc_file(f"{proc}/{pid}/cgroup")))
+        return tuple(read_levels(read_kernel_text(f"{proc}/{pid}/cgroup")))
     except OSError:
         return ()  # It ended since its limits were read.

@@ -66,11 +66,11 @@ def leads_to_null(path: str, root: str) -> bool:
         return False  # A loop of links.
 
 
-def read_folder(folder: str, root: str = "/", suffix: str = ".conf") -> dict[str, str]:
-    """Return the text of every file in a folder with this ending, by its path in the tree."""
+def read_folder(folder: str, root: str = "/") -> dict[str, str]:
+    """Return the text of every ``*.conf`` in a folder, by its path in the tree."""
     found = {}
     for name in list_folder(folder, root):
-        text = read_text(f"{folder}/{name}", root) if name.endswith(suffix) else None
+        text = read_text(f"{folder}/{name}", root) if name.endswith(".conf") else None
         if text is not None:
             found[f"{folder}/{name}"] = text
     return found

@@ -13,7 +13,7 @@ from ..core.named import NamedTuple
 from ..core.proc_limits import parse_proc_limits
 from ..core.rlimit import Rlimit
 from .booted import is_chroot
-from .door import list_pids, read_kernel_file, read_kernel_text
+from .door import list_pids, read_kernel_text
 
 _IPC_LOCK, _SYS_RESOURCE = 14, 24  # Of linux/capability.h.
 _EVERYONE = ["0", "0", "4294967295"]
@@ -81,7 +81,7 @@ def read_limits(pid: int | str, proc: str = "/proc") -> dict[str, Rlimit]:
     :param pid: A process id, or ``self``.
     :raises OSError: If the process is gone.
     """
-    return parse_proc_limits(read_proc_file(f"{proc}/{pid}/limits"))
+    return parse_proc_limits(read_kernel_text(f"{proc}/{pid}/limits"))
 
 
 def read_process(pid: int, proc: str = "/proc") -> Process:
@@ -89,15 +89,10 @@ def read_process(pid: int, proc: str = "/proc") -> Process:
 
     :raises OSError: If the process is gone.
     """
-    comm, rest = read_proc_file(f"{proc}/{pid}/stat").partition("(")[2].rpartition(")")[::2]
-    cgroup = read_proc_file(f"{proc}/{pid}/cgroup").strip()
+    comm, rest = read_kernel_text(f"{proc}/{pid}/stat").partition("(")[2].rpartition(")")[::2]
+    cgroup = read_kernel_text(f"{proc}/{pid}/cgroup").strip()
     uid = os.stat(f"{proc}/{pid}").st_uid
     return Process(pid, comm, uid, cgroup, int(rest.split()[19]))
-
-
-def read_proc_file(path: str) -> str:
-    """Return a file of /proc at once: a host has thousands, and Python's own way is slow."""
-    return read_kernel_file(path).decode("utf-8", "replace")
 
 
 def read_parent(pid: int, proc: str = "/proc") -> int:
@@ -105,7 +100,7 @@ def read_parent(pid: int, proc: str = "/proc") -> int:
 
     :raises OSError: If the process is gone.
     """
-    return int(read_proc_file(f"{proc}/{pid}/stat").rpartition(")")[2].split()[1])
+    return int(read_kernel_text(f"{proc}/{pid}/stat").rpartition(")")[2].split()[1])
 
 
 def find_processes(proc: str = "/proc") -> Iterator[Process]:
@@ -135,7 +130,9 @@ def read_unit_pids(
         return []
     for base in (root, f"{root}/systemd", f"{root}/unified"):
         try:
-            return sorted(map(int, read_proc_file(f"{base}/{slice_}/{unit}/cgroup.procs").split()))
+            return sorted(
+                map(int, read_kernel_text(f"{base}/{slice_}/{unit}/cgroup.procs").split())
+            )
         except OSError:
             continue
     return []
@@ -152,5 +149,5 @@ def started_before(process: Process, path: str, proc: str = "/proc") -> bool:
 
 def read_start_time(process: Process, proc: str = "/proc") -> float:
     """Return when a process started, in seconds since the epoch."""
-    uptime = float(read_proc_file(f"{proc}/uptime").split()[0])
+    uptime = float(read_kernel_text(f"{proc}/uptime").split()[0])
     return time.time() - uptime + process.start / os.sysconf("SC_CLK_TCK")

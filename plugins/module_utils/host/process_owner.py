@@ -6,7 +6,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ..core.process_owner import find_owning_uid
-from .process import Process, read_proc_file, read_process
+from .door import read_kernel_text
+from .process import Process, read_process
 from .users import name_user
 
 
@@ -17,10 +18,10 @@ def find_owner(process: Process, proc: str = "/proc") -> str:
     """
     folder = f"{proc}/{process.pid}"
     try:
-        loginuid = read_proc_file(f"{folder}/loginuid").strip()
+        loginuid = read_kernel_text(f"{folder}/loginuid").strip()
     except OSError:
         loginuid = ""  # A kernel without auditing keeps none.
-    uid = find_owning_uid(read_proc_file(f"{folder}/status"), process.cgroup, loginuid)
+    uid = find_owning_uid(read_kernel_text(f"{folder}/status"), process.cgroup, loginuid)
     uid = uid or process.uid
     if read_process(process.pid, proc).start != process.start:
         raise ProcessLookupError(f"process {process.pid} has ended")

@@ -12,8 +12,8 @@ from collections.abc import Iterator, Mapping
 from ..core.named import NamedTuple
 from ..core.proc_limits import parse_proc_limits
 from ..core.rlimit import Rlimit
-from ..host.door import list_kernel_folder, list_pids
-from ..host.process import Process, read_proc_file
+from ..host.door import list_kernel_folder, list_pids, read_kernel_text
+from ..host.process import Process
 from .load import Load
 from .metrics import Files
 
@@ -58,14 +58,14 @@ def _tells_size(proc: str) -> bool:
 
 
 def _read_usage(folder: str, pid: int, tells_size: bool) -> Usage:
-    stat = read_proc_file(f"{folder}/stat")
+    stat = read_kernel_text(f"{folder}/stat")
     opened, closed = stat.index("("), stat.rindex(")")
     start = int(stat[closed + 2 :].split(" ", 20)[19])
-    status = read_proc_file(f"{folder}/status")
+    status = read_kernel_text(f"{folder}/status")
     uid = int(_find_cells(status, "\nUid:")[1])
-    cgroup = read_proc_file(f"{folder}/cgroup").strip()
+    cgroup = read_kernel_text(f"{folder}/cgroup").strip()
     process = Process(pid, stat[opened + 1 : closed], uid, cgroup, start)
-    limits = parse_proc_limits(read_proc_file(f"{folder}/limits"))
+    limits = parse_proc_limits(read_kernel_text(f"{folder}/limits"))
     if "\nVmLck:" not in status:
         return Usage(process, limits, None, None)
     cells = _find_cells(status, "\nVmLck:")  # VmPin is the next row (task_mem() in task_mmu.c).
@@ -100,7 +100,7 @@ def find_loads(usages: Iterator[Usage] | tuple[Usage, ...]) -> Iterator[Load]:
 def read_files(proc: str = "/proc") -> Files | None:
     """Return fs.file-nr, or ``None`` where it cannot be read."""
     try:
-        cells = read_proc_file(f"{proc}/sys/fs/file-nr").split()
+        cells = read_kernel_text(f"{proc}/sys/fs/file-nr").split()
         return Files(int(cells[0]), int(cells[2]))
     except (OSError, ValueError, IndexError):
         return None

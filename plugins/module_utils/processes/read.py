@@ -35,7 +35,6 @@ class Login(NamedTuple):
     id: str
     user: str
     service: str
-    leader: int
     opened: float
 
 
@@ -45,7 +44,7 @@ def read_login(session: str, folder: str = "/run/systemd/sessions") -> Login | N
     told = dict(line.split("=", 1) for line in text.splitlines() if "=" in line)
     try:
         opened = int(told["REALTIME"]) / 1e6
-        return Login(session, told["USER"], told.get("SERVICE", ""), int(told["LEADER"]), opened)
+        return Login(session, told["USER"], told.get("SERVICE", ""), opened)
     except (KeyError, ValueError):
         return None
 

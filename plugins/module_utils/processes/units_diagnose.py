@@ -153,9 +153,8 @@ def judge_user_unit(seen: Seen, unit: str, uid: int, world: World) -> dict[str, 
         call = name_caller(uid)
     except (KeyError, OSError, ValueError):
         return told
-    restart: Commands = (call("restart", unit),)
     booted = _under(facts._replace(files=outlive_boot(facts.files)), known[1])
-    scene = Scene(facts, booted, (call("daemon-reload"),), restart, uid)
+    scene = Scene(facts, booted, (call("daemon-reload"),), (call("restart", unit),), uid)
     anew = (known[0], (("systemctl", "restart", name),))
     since = format_time(read_start_time(manager))
     judged = {

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from ..core.reader import Limit
     from ..core.rlimit import Rlimit
     from ..processes.causes import Commands
+    from ..systemd.model import UnitFacts
     from ..systemd.tasks import Level
 
 RELOAD: Commands = (("systemctl", "daemon-reload"),)
@@ -54,8 +55,25 @@ def explain_new_service(
         booted = foresee_boot(facts, world.look)
     except (OSError, ValueError):
         return list(findings)
+    return _tell_next(findings, wanted, limits, (facts, booted))
+
+
+def explain_idle_unit(
+    findings: Sequence[Finding], unit: str, wanted: Mapping[str, Limit], world: World
+) -> list[Finding]:
+    """Return the findings of a unit that does not run, with what its next start will give."""
+    known = world.find_unit(unit)
+    return _tell_next(findings, wanted, None, known) if known else list(findings)
+
+
+def _tell_next(
+    findings: Sequence[Finding],
+    wanted: Mapping[str, Limit],
+    limits: Mapping[str, Rlimit] | None,
+    known: tuple[UnitFacts, UnitFacts | None],
+) -> list[Finding]:
     told = {
-        item: explain_new(item, limit, limits[item] if limits else None, facts, booted, RELOAD)
+        item: explain_new(item, limit, limits[item] if limits else None, *known, RELOAD)
         for item, limit in wanted.items()
     }
     return [tell(finding, told, unseen=True) for finding in findings]
@@ -91,21 +109,6 @@ def own_tasks(finding: Finding, levels: Sequence[Level], uid: int) -> Finding:
     if finding.status != FAIL or not uid or any(level.most < least for level in above):
         return finding
     return finding._replace(owner=name_user(uid))
-
-
-def explain_idle_unit(
-    findings: Sequence[Finding], unit: str, wanted: Mapping[str, Limit], world: World
-) -> list[Finding]:
-    """Return the findings of a unit that does not run, with what its next start will give."""
-    known = world.find_unit(unit)
-    if known is None:
-        return list(findings)
-    facts, booted = known
-    told = {
-        item: explain_new(item, limit, None, facts, booted, RELOAD)
-        for item, limit in wanted.items()
-    }
-    return [tell(finding, told, unseen=True) for finding in findings]
 
 
 def explain_tasks(finding: Finding, levels: Sequence[Level], uid: int | None = None) -> Finding:

@@ -53,11 +53,11 @@ def find_old_services(policy: ServicesPolicy) -> Iterator[str]:
             named.add(unit)
             limits = find_rule(policy.units, unit, owner).limits
             yield from _describe(unit, pick_oldest(members), limits)
-    for unit, process in find_services(processes).items():
+    for unit, process in find_services(processes, None).items():
         if unit not in named and policy.default.limits:
             yield from _describe(unit, process, policy.default.limits, unit)
     for uid in find_user_managers(processes) if policy.user_default.limits else ():
-        for unit, process in find_user_services(processes, uid).items():
+        for unit, process in find_services(processes, uid).items():
             who = f"{unit} of uid {uid}"
             yield from _describe(who, process, policy.user_default.limits, unit, uid)
 
@@ -79,23 +79,15 @@ def _describe(
     return format_failures(judge_limits(where, wanted, limits, f"/proc/{process.pid}/limits"))
 
 
-def find_services(processes: Sequence[Process]) -> dict[str, Process]:
-    """Return the services of the system that run, each with its first process."""
+def find_services(processes: Sequence[Process], uid: int | None) -> dict[str, Process]:
+    """Return the services of the system, or of a user's manager, each with its first process."""
     found: dict[str, list[Process]] = {}
     for process in processes:
         home = find_home(process.cgroup)
-        if home.unit and home.uid is None and not home.unit.startswith(_CANARY):
-            found.setdefault(home.unit, []).append(process)
-    return {unit: pick_oldest(members) for unit, members in found.items()}
-
-
-def find_user_services(processes: Sequence[Process], uid: int) -> dict[str, Process]:
-    """Return the services of a user's manager that run, each with its first process."""
-    found: dict[str, list[Process]] = {}
-    for process in processes:
-        home = find_home(process.cgroup)
-        if home.uid == uid and home.user_unit.endswith(".service"):
-            found.setdefault(home.user_unit, []).append(process)
+        unit = home.unit if uid is None else home.user_unit
+        is_meant = unit.endswith(".service") if uid is not None else bool(unit)
+        if home.uid == uid and is_meant and not unit.startswith(_CANARY):
+            found.setdefault(unit, []).append(process)
     return {unit: pick_oldest(members) for unit, members in found.items()}
 
 

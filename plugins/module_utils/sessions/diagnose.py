@@ -119,38 +119,24 @@ def gather_session(result: SessionResult, look: Look) -> SessionFacts | None:
         found = list(_find_hindrances(result.service, look))
     except ValueError:
         return None
-    dialect = look.at(SessionsRead).dialect
+    read, kernel = look.at(SessionsRead), look.at(KernelRead)
     hindrances = tuple(
-        one._replace(lines=one.lines and keep_rivals(one.lines, user, dialect)) for one in found
+        one._replace(lines=one.lines and keep_rivals(one.lines, user, read.dialect))
+        for one in found
     )
-    start = Start(
-        result.base,
-        look.at(KernelRead).limits_of_pid_1,
-        look.at(KernelRead).nr_open,
-        look.at(SessionsRead).resets_limits(result.service),
-        may_raise_limits(),
-    )
-    unread = look.at(SessionsRead).unread_lines
-    lines = look.at(SessionsRead).lines_of(user)
-    dialect, at_boot = look.at(SessionsRead).dialect, look.at(KernelRead).nr_open_at_boot
-    return SessionFacts(user, dialect, lines, start, hindrances, unread, at_boot)
+    resets, may_raise = read.resets_limits(result.service), may_raise_limits()
+    start = Start(result.base, kernel.limits_of_pid_1, kernel.nr_open, resets, may_raise)
+    lines, unread = read.lines_of(user), read.unread_lines
+    at_boot = kernel.nr_open_at_boot
+    return SessionFacts(user, read.dialect, lines, start, hindrances, unread, at_boot)
 
 
 def _find_hindrances(service: str, look: Look) -> Iterator[Hindrance]:
-    bypass = (
-        find_bypass(look.at(SessionsRead).use_pam, look.at(SessionsRead).sshd_unit)
-        if service == "sshd"
-        else None
-    )
-    if bypass:
-        yield bypass
-    yield from find_hindrances(
-        service,
-        look.at(SessionsRead).pam_files,
-        look.at(SessionsRead).find_missing_modules(service),
-        look.at(SessionsRead).read_confs(service),
-        look.at(SessionsRead).dialect,
-    )
+    read = look.at(SessionsRead)
+    bypass = find_bypass(read.use_pam, read.sshd_unit) if service == "sshd" else None
+    yield from filter(None, [bypass])
+    missing, confs = read.find_missing_modules(service), read.read_confs(service)
+    yield from find_hindrances(service, read.pam_files, missing, confs, read.dialect)
 
 
 def trace_session(user: str, service: str, item: str, look: Look) -> Iterator[Link]:

@@ -9,45 +9,25 @@ from functools import cached_property
 
 from ..core.declaration import Declaration
 from ..core.user import User
-from ..host.files import list_folder, read_os_release, read_text
+from ..host.files import list_folder, read_text
 from ..host.users import read_user
 from .base_read import find_login_daemon, find_sshd_file, read_sshd_files, read_use_pam
 from .libpam_measure import find_missing_modules
-from .limits_conf import LimitsLine
-from .limits_read import read_limits_files
-from .pam_limits import LIMITS_D, Dialect, find_dialect, order_files, read_lines
+from .limits_read import SessionFiles
+from .pam_limits import LIMITS_D, order_files
 from .pam_read import read_pam_files
 from .pam_stack import find_pam_limits, flatten, read_limits_options
-from .rivals import keep_rivals
 from .sudoers import SudoSetting, find_sudo_settings
 from .sudoers_read import read_sudoers
 from .unread import Unread, find_unread
 
 
-class SessionsRead:
+class SessionsRead(SessionFiles):
     """What one host's files say of its sessions. Each is read when somebody asks, and kept."""
 
-    @cached_property
-    def dialect(self) -> Dialect:
-        return find_dialect(read_os_release())
-
-    @cached_property
-    def limits_files(self) -> dict[str, str]:
-        return read_limits_files()
-
-    @cached_property
-    def limits_lines(self) -> tuple[LimitsLine, ...]:
-        return tuple(read_lines(self.limits_files, self.dialect))
-
-    @cached_property
-    def _lines_of(self) -> dict[User, tuple[LimitsLine, ...]]:
-        return {}
-
-    def lines_of(self, user: User) -> tuple[LimitsLine, ...]:
-        """Return those of the lines that can decide something for a user."""
-        if user not in self._lines_of:
-            self._lines_of[user] = keep_rivals(self.limits_lines, user, self.dialect)
-        return self._lines_of[user]
+    def __init__(self) -> None:
+        super().__init__()
+        self._users: dict[str, User | None] = {}
 
     @cached_property
     def unread_lines(self) -> tuple[Unread, ...]:
@@ -61,10 +41,6 @@ class SessionsRead:
         }
         files = {path: self.limits_files[path] for path in read}
         return tuple(find_unread(files, others, self.dialect))
-
-    @cached_property
-    def _users(self) -> dict[str, User | None]:
-        return {}
 
     def find_user(self, name: str) -> User | None:
         """Return a user with all groups, or ``None`` where there is none of that name."""
@@ -80,20 +56,13 @@ class SessionsRead:
             return None
 
     @cached_property
-    def pam_files(self) -> dict[str, str]:
+    def pam_files(self) -> Mapping[str, str]:
         return read_pam_files()
 
     def find_missing_modules(self, service: str) -> set[str]:
         """Return the modules of a service's sessions that the host lacks."""
         calls = find_pam_limits(flatten(service, "session", self.pam_files))
         return set(find_missing_modules({call.module for call in calls}))
-
-    def read_confs(self, service: str) -> dict[str, str]:
-        """Return the text of the files that a service's pam_limits is told to read instead."""
-        calls = find_pam_limits(flatten(service, "session", self.pam_files))
-        named = {read_limits_options(call).conf for call in calls}
-        texts = {path: read_text(path) for path in named if path}
-        return {path: text for path, text in texts.items() if text is not None}
 
     def resets_limits(self, service: str) -> bool:
         """Tell whether PAM starts over from the limits of process 1."""

@@ -9,12 +9,11 @@ from ..core.cause import cite
 from ..core.finding import FAIL, UNKNOWN, Requirement, judge, observe_limit, require_limits
 from ..core.forecast import Forecast, conclude, list_extremes
 from ..core.user import User
-from ..host.files import read_text
 from ..kernel.host_read import TreeBoot
 from .causes import SessionFacts, find_session_causes, predict_session
 from .model import Start, start_with
 from .pam_limits import find_obstacle
-from .pam_stack import find_pam_limits, find_service_file, flatten, read_limits_options
+from .pam_stack import find_service_file
 from .reach import Hindrance, find_bypass, find_hindrances
 from .rules import covers_everyone, find_limits, named_groups, named_users
 from .tree_read import SessionsTree, read_tree_use_pam, read_tree_user
@@ -90,12 +89,7 @@ _STAND_INS: Mapping[str, Callable[[str, Tree], User]] = {
 
 def _look_at_session(user: User, service: str, limits: Mapping[str, Limit], tree: Tree) -> Foretold:
     place, read = f"session:{user.name}@{service}", tree.at(SessionsTree)
-    missing = find_obstacle(
-        read.limits_files,
-        read.hanging,
-        user,
-        read.dialect,
-    )
+    missing = find_obstacle(read.limits_files, read.hanging, user, read.dialect)
     trouble = f"{missing} is missing, and PAM refuses every login" if missing else ""
     hindrances: tuple[Hindrance, ...] = ()
     try:
@@ -124,8 +118,5 @@ def _find_hindrances(service: str, tree: Tree) -> Iterator[Hindrance]:
     if service == "sshd":
         bypass = find_bypass(read_tree_use_pam(tree.root), "ssh.service")
         yield from filter(None, [bypass])
-    calls = find_pam_limits(flatten(service, "session", read.pam_files))
-    named = {read_limits_options(call).conf for call in calls}
-    confs = {path: read_text(path, tree.root) for path in named if path}
-    texts = {path: text for path, text in confs.items() if text is not None}
-    yield from find_hindrances(service, read.pam_files, (), texts, read.dialect)
+    confs = read.read_confs(service)
+    yield from find_hindrances(service, read.pam_files, (), confs, read.dialect)

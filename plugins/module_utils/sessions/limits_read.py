@@ -5,10 +5,60 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from functools import cached_property
 
-from ..host.files import leads_to_null, list_folder, read_folder, read_text, under
-from .pam_limits import LIMITS_CONF, LIMITS_D
+from ..core.user import User
+from ..host.files import (
+    leads_to_null,
+    list_folder,
+    read_folder,
+    read_os_release,
+    read_text,
+    under,
+)
+from .limits_conf import LimitsLine
+from .pam_limits import LIMITS_CONF, LIMITS_D, Dialect, find_dialect, read_lines
+from .pam_stack import find_pam_limits, flatten, read_limits_options
+from .rivals import keep_rivals
+
+
+class SessionFiles:
+    """What the files of a host, or of a tree, say of its sessions; each is read once."""
+
+    def __init__(self, root: str = "/") -> None:
+        self.root = root
+        self._lines_of: dict[User, tuple[LimitsLine, ...]] = {}
+
+    @cached_property
+    def dialect(self) -> Dialect:
+        return find_dialect(read_os_release(self.root))
+
+    @cached_property
+    def limits_files(self) -> dict[str, str]:
+        return read_limits_files(self.root)
+
+    @cached_property
+    def limits_lines(self) -> tuple[LimitsLine, ...]:
+        return tuple(read_lines(self.limits_files, self.dialect))
+
+    @cached_property
+    def pam_files(self) -> Mapping[str, str]:
+        """Return the text of every service file that libpam may read, by path."""
+        raise NotImplementedError
+
+    def lines_of(self, user: User) -> tuple[LimitsLine, ...]:
+        """Return those of the lines that can decide something for a user."""
+        if user not in self._lines_of:
+            self._lines_of[user] = keep_rivals(self.limits_lines, user, self.dialect)
+        return self._lines_of[user]
+
+    def read_confs(self, service: str) -> dict[str, str]:
+        """Return the text of the files that a service's pam_limits is told to read instead."""
+        calls = find_pam_limits(flatten(service, "session", self.pam_files))
+        named = {read_limits_options(call).conf for call in calls}
+        texts = {path: read_text(path, self.root) for path in named if path}
+        return {path: text for path, text in texts.items() if text is not None}
 
 
 def read_limits_files(root: str = "/") -> dict[str, str]:

@@ -137,7 +137,6 @@ class LimitsOptions(NamedTuple):
 
     conf: str | None
     set_all: bool
-    utmp_early: bool
     unknown: tuple[str, ...]
 
 
@@ -301,9 +300,7 @@ def read_limits_options(line: PamLine) -> LimitsOptions:
     files = [arg[len("conf=") :] for arg in line.args if arg.startswith("conf=")]
     known = ("debug", "noaudit", "set_all", "utmp_early")
     unknown = tuple(arg for arg in line.args if arg not in known and not arg.startswith("conf="))
-    return LimitsOptions(
-        files[-1] if files else None, "set_all" in line.args, "utmp_early" in line.args, unknown
-    )
+    return LimitsOptions(files[-1] if files else None, "set_all" in line.args, unknown)
 
 
 def quiet_stack(

@@ -3,34 +3,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from functools import cached_property
+
 from ..core.declaration import Declaration
 from ..core.user import User
-from ..host.files import list_folder, read_os_release, read_text
+from ..host.files import list_folder, read_text
 from .base_read import read_sshd_files
-from .limits_conf import LimitsLine
-from .limits_read import find_hanging_limits_files, read_limits_files
-from .pam_limits import find_dialect, read_lines
+from .limits_read import SessionFiles, find_hanging_limits_files
 from .pam_stack import DIRECTORIES
-from .rivals import keep_rivals
 from .sshd_config import MAIN_FILE, find_use_pam
 
 
-class SessionsTree:
+class SessionsTree(SessionFiles):
     """The files of an image that say what its logins will get, read once."""
 
-    def __init__(self, root: str) -> None:
-        self.dialect = find_dialect(read_os_release(root))
-        self.limits_files = read_limits_files(root)
-        self.hanging = find_hanging_limits_files(root)
-        self.lines = tuple(read_lines(self.limits_files, self.dialect))
-        self._lines_of: dict[User, tuple[LimitsLine, ...]] = {}
-        self.pam_files = read_tree_pam_files(root)
+    @cached_property
+    def hanging(self) -> list[str]:
+        return find_hanging_limits_files(self.root)
 
-    def lines_of(self, user: User) -> tuple[LimitsLine, ...]:
-        """Return those of the lines that can decide something for a user."""
-        if user not in self._lines_of:
-            self._lines_of[user] = keep_rivals(self.lines, user, self.dialect)
-        return self._lines_of[user]
+    @cached_property
+    def pam_files(self) -> Mapping[str, str]:
+        return read_tree_pam_files(self.root)
 
 
 def read_tree_pam_files(root: str) -> dict[str, str]:

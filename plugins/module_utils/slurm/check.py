@@ -14,7 +14,7 @@ from ..host.process import Process, read_limits
 from ..host.process_owner import find_owner
 from ..host.users import find_connecting_user
 from ..sessions.measure import has_shell, measure_sessions, pick_users
-from .diagnose import Scene, SeenJob, explain_job, explain_propagation, explain_step, gather_scene
+from .diagnose import Scene, SeenJob, explain_job, explain_propagation, explain_step
 from .logins_check import check_login, find_login
 from .measure import Node, find_hindrance, find_node, try_job
 from .policy import SlurmPolicy
@@ -51,7 +51,7 @@ def check_slurm(
     :param logins: Whether logins count that are adopted into a job.
     """
     try:
-        scene = gather_scene(policy, look)
+        scene = Scene(policy, look)
     except OSError as exc:
         yield from judge_limits(PLACE, policy.limits, None, "", f"slurm.conf: {exc}")
         return
@@ -165,7 +165,7 @@ def check_steps(policy: SlurmPolicy, look: Look) -> Iterator[Finding]:
     if not steps:
         return
     try:
-        scene = gather_scene(policy, look)
+        scene = Scene(policy, look)
     except OSError:
         return  # The jobs' own section says so.
     for step, pid in steps:

@@ -54,6 +54,7 @@ class Scene:
     """Slurm on this host: the daemon if it runs here, its files, and what they say."""
 
     def __init__(self, policy: SlurmPolicy, look: Look) -> None:
+        """:raises OSError: If a file cannot be read."""
         self.policy = policy
         self.look = look
         self.slurmd: Process | None = find_slurmd()
@@ -123,14 +124,6 @@ class Scene:
         if session is None:
             raise ValueError("what PAM makes of jobs is not known")
         return JobPam(line, session)
-
-
-def gather_scene(policy: SlurmPolicy, look: Look) -> Scene:
-    """Return what decides the limits of jobs on this host.
-
-    :raises OSError: If a file cannot be read.
-    """
-    return Scene(policy, look)
 
 
 def explain_job(findings: Sequence[Finding], seen: SeenJob | None, scene: Scene) -> list[Finding]:

@@ -17,7 +17,7 @@ from ..sessions.host_read import SessionsRead
 from ..sessions.shell_limits import find_shell_limits
 from .adoption import describe_adoption, find_adopting, find_leaving
 from .check import PLACE, Login, choose_user, find_partition, find_running, open_login
-from .diagnose import Scene, gather_scene
+from .diagnose import Scene
 from .logins_check import SSH, find_login
 from .measure import Job, find_hindrance, find_node, try_job
 from .plan import UNIT
@@ -34,7 +34,7 @@ def trace_slurm(place: str, item: str, look: Look) -> list[Link]:
     :raises OSError: If a file cannot be read.
     :raises ValueError: If there is no Slurm here, or its files cannot be understood.
     """
-    scene = gather_scene(SlurmPolicy({}), look)
+    scene = Scene(SlurmPolicy({}), look)
     if scene.slurmd is None and not scene.files.texts:
         raise ValueError("there is neither a slurmd nor a slurm.conf on this host")
     if place.endswith(SSH):

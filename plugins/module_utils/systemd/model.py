@@ -116,14 +116,10 @@ def read_unit(facts: UnitFacts) -> Reading:
     return read_unit_limits(facts.name.rpartition(".")[2], main, facts.files.dropins)
 
 
-def read_manager(facts: UnitFacts) -> Reading:
-    """Return what systemd reads of its own files."""
-    return read_manager_limits(facts.files.manager, facts.files.manager_dropins)
-
-
 def rank_statements(item: str, facts: UnitFacts) -> list[Statement]:
     """Return all that is stated of a limit, the line that counts last."""
-    statements = [*read_manager(facts).statements, *read_unit(facts).statements]
+    own = read_manager_limits(facts.files.manager, facts.files.manager_dropins)
+    statements = (*own.statements, *read_unit(facts).statements)
     return [statement for statement in statements if statement.item == item]
 
 

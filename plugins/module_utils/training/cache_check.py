@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from ..core.finding import UNKNOWN, Finding, Observation, Requirement
 from ..core.folder_states import DIRECTORY
@@ -24,6 +24,7 @@ from .folder_measure import find_actor, look_at_directory
 from .folder_rules import FolderFacts, judge_folder, judge_free, may_work_there, place_of
 from .open_files_read import find_space, read_mounts
 from .packages_read import read_versions
+from .proofs_measure import PROOFS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -90,11 +91,10 @@ def check_cache(training: Training) -> Iterator[Finding]:
     path = training.cache_dir
     if path is None:
         return
-    if "container:" in training.place:
-        yield leave_to_container(path, training.place)
+    facts = look_there(path, training)
+    if isinstance(facts, Finding):
+        yield facts
         return
-    facts = look_at_directory(path, find_user(training))
-    facts = facts._replace(actor=find_actor(facts, [path]))
     yield from judge_folder(facts)
     if facts.state == DIRECTORY:
         yield judge_filesystem(facts)
@@ -110,11 +110,16 @@ def find_user(training: Training) -> str | None:
     return training.user or (rest.rpartition("@")[0] if kind == "session" else None)
 
 
-def leave_to_container(path: str, place: str) -> Finding:
-    """Say that a path of a container is not one of the host."""
-    wanted = Requirement(place_of(path), "directory", "value", exact="writable")
-    reason = f"{path} of {place} is seen only from inside: run the check there"
-    return Finding(UNKNOWN, wanted, Observation(None, "", reason))
+def look_there(
+    path: str, training: Training, proofs: Sequence[str] = tuple(PROOFS)
+) -> FolderFacts | Finding:
+    """Return a directory as the user finds it who will run; a container's is not the host's."""
+    if "container:" in training.place:
+        wanted = Requirement(place_of(path), "directory", "value", exact="writable")
+        reason = f"{path} of {training.place} is seen only from inside: run the check there"
+        return Finding(UNKNOWN, wanted, Observation(None, "", reason))
+    facts = look_at_directory(path, find_user(training), proofs)
+    return facts._replace(actor=find_actor(facts, [path]))
 
 
 def _judge_users(training: Training, facts: FolderFacts) -> Iterator[Finding]:

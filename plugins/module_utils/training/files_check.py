@@ -12,9 +12,9 @@ from ..core.check_options import TIME_LIMIT
 from ..core.finding import FAIL, PASS, UNKNOWN, Finding, Observation, Requirement
 from ..core.folder_states import DIRECTORY
 from ..core.named import NamedTuple
-from .cache_check import find_user, leave_to_container
+from .cache_check import look_there
 from .file_verdict import QUARANTINE
-from .folder_measure import find_actor, look_at_directory
+from .folder_measure import find_actor
 from .folder_rules import place_of
 from .open_files_read import find_open_files
 from .survey_measure import survey_there
@@ -126,10 +126,10 @@ def check_cache_files(training: Training, time_limit: float = TIME_LIMIT) -> Ite
     path, deep = training.cache_dir, training.deep
     if path is None:
         return
-    if "container:" in training.place:
-        yield leave_to_container(path, training.place)
+    facts = look_there(path, training, proofs=())
+    if isinstance(facts, Finding):
+        yield facts
         return
-    facts = look_at_directory(path, find_user(training), proofs=())
     if facts.state != DIRECTORY:  # A mount that does not answer would not let go of this process.
         yield from judge_files(CacheFiles(path, 0, deep=deep, reason=facts.reason))
         return

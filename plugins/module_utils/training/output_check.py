@@ -10,9 +10,9 @@ from functools import partial
 from ..core.finding import UNKNOWN, Finding, Observation, Requirement
 from ..core.folder_states import DIRECTORY
 from ..host.process_owner import name_owners
-from .cache_check import find_user, leave_to_container
+from .cache_check import look_there
 from .checkpoints import Checkpoint, count_copies, judge_checkpoints
-from .folder_measure import find_actor, look_at_directory
+from .folder_measure import find_actor
 from .folder_rules import FolderFacts, judge_folder, judge_free, may_work_there, place_of
 from .output_read import find_writers, read_checkpoints, read_processes
 from .output_runs import find_runs, judge_runs
@@ -30,11 +30,10 @@ def check_output(training: Training) -> Iterator[Finding]:
     path = training.output_dir
     if path is None:
         return
-    if "container:" in training.place:
-        yield leave_to_container(path, training.place)
+    facts = look_there(path, training, _PROOFS)
+    if isinstance(facts, Finding):
+        yield facts
         return
-    facts = look_at_directory(path, find_user(training), _PROOFS)
-    facts = facts._replace(actor=find_actor(facts, [path]))
     yield from judge_folder(facts)
     checkpoints: list[Checkpoint] = []
     if facts.state == DIRECTORY:

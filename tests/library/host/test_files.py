@@ -130,7 +130,6 @@ def test_a_folder_is_read_by_the_ending_of_names(tmp_path: Path) -> None:
     assert read_folder("/d", str(tmp_path)) == {
         "/d/.d.conf": ".d.conf", "/d/a.conf": "a.conf", "/d/b.conf": "b.conf", "/d/e.conf": "c.txt", "/d/g.conf": "",
     }  # fmt: skip
-    assert read_folder("/d", str(tmp_path), ".txt") == {"/d/c.txt": "c.txt"}
 
 
 def test_the_limits_files(tmp_path: Path) -> None:

@@ -115,7 +115,7 @@ def test_a_login_is_its_user_s_unless_su_came_between(monkeypatch: pytest.Monkey
     monkeypatch.setattr(explain_logins, "read_login", lambda _id: None)
     process = Process(11, "x", os.getuid(), SESSION, 1)
     assert find_login(process, [], "5") is None
-    login = Login("5", name_user(os.getuid()), "sshd", 7, 70.0)
+    login = Login("5", name_user(os.getuid()), "sshd", 70.0)
     monkeypatch.setattr(explain_logins, "read_login", lambda _id: login)
     way = find_login(process, [], "5")
     assert way

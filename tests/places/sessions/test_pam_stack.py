@@ -286,15 +286,15 @@ def test_files_that_libpam_cannot_load_are_refused(files: dict[str, str], messag
 @pytest.mark.parametrize(
     ("args", "options"),
     [
-        ("", LimitsOptions(None, set_all=False, utmp_early=False, unknown=())),
-        ("set_all debug noaudit", LimitsOptions(None, set_all=True, utmp_early=False, unknown=())),
+        ("", LimitsOptions(None, set_all=False, unknown=())),
+        ("set_all debug noaudit", LimitsOptions(None, set_all=True, unknown=())),
         (
             "conf=/a conf=/b utmp_early",
-            LimitsOptions("/b", set_all=False, utmp_early=True, unknown=()),
+            LimitsOptions("/b", set_all=False, unknown=()),
         ),
         (
             "SET_ALL change_uid",
-            LimitsOptions(None, set_all=False, utmp_early=False, unknown=("SET_ALL", "change_uid")),
+            LimitsOptions(None, set_all=False, unknown=("SET_ALL", "change_uid")),
         ),
     ],
 )
