@@ -8,14 +8,13 @@ from collections.abc import Callable, Mapping
 
 import pytest
 from mlhost_limits.containerd.plan import FOLDER, plan_containerd
-from mlhost_limits.containerd.policy import ContainerdPolicy
+from mlhost_limits.containers.policy import ContainerPolicy
 from mlhost_limits.core.plan import SectionPlan
 from mlhost_limits.core.reader import Limit
 from mlhost_limits.kernel.plan import KernelOptions, plan_kernel
 from mlhost_limits.kernel.policy import KernelValue
 from mlhost_limits.podman.containers_conf import DROP_INS
 from mlhost_limits.podman.plan import PodmanOptions, PodmanState, plan_podman
-from mlhost_limits.podman.policy import PodmanPolicy
 from mlhost_limits.services.plan import ServicesState, plan_services
 from mlhost_limits.services.policy import ServicesPolicy, UnitRule
 from mlhost_limits.sessions.pam_limits import LIMITS_CONF, LIMITS_D, Dialect
@@ -65,11 +64,11 @@ def run_services(files: Texts, policy: ServicesPolicy) -> SectionPlan:
     return plan_services(policy, ServicesState(files, read, 10000), 1048576, True)
 
 
-def run_containerd(files: Texts, policy: ContainerdPolicy) -> SectionPlan:
+def run_containerd(files: Texts, policy: ContainerPolicy) -> SectionPlan:
     return plan_containerd(policy, Files(MAIN, held(files, FOLDER)), 1048576, True)
 
 
-def run_podman(files: Texts, policy: PodmanPolicy) -> SectionPlan:
+def run_podman(files: Texts, policy: ContainerPolicy) -> SectionPlan:
     return plan_podman(policy, PodmanState(files), 1048576, PodmanOptions(override=True))
 
 
@@ -118,17 +117,17 @@ SECTIONS: dict[str, tuple[Callable[..., SectionPlan], Texts, list[object]]] = {
     "containerd": (
         run_containerd,
         {f"{FOLDER}/95-x.conf": "[Service]\nLimitNOFILE=5\nLimitCORE=0\n"},
-        [ContainerdPolicy(BOTH), ContainerdPolicy(ONE), ContainerdPolicy(LOW)],
+        [ContainerPolicy(BOTH), ContainerPolicy(ONE), ContainerPolicy(LOW)],
     ),
     "podman": (
         run_podman,
         {f"{DROP_INS}/95-x.conf": '[containers]\ndefault_ulimits = ["nofile=5:5"]\nshm_size="1"\n'},
         [
-            PodmanPolicy(BOTH, 2**30),
-            PodmanPolicy(BOTH),
-            PodmanPolicy(ONE),
-            PodmanPolicy({}, 2**30),
-            PodmanPolicy(LOW),
+            ContainerPolicy(BOTH, 2**30),
+            ContainerPolicy(BOTH),
+            ContainerPolicy(ONE),
+            ContainerPolicy({}, 2**30),
+            ContainerPolicy(LOW),
         ],
     ),
     "slurm": (

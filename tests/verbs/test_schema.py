@@ -8,11 +8,11 @@ import re
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
+from mlhost_limits.containers.policy import ContainerPolicy
 from mlhost_limits.core.policy import Policy
 from mlhost_limits.core.profiles import DEFAULT_PROFILE, PROFILES
 from mlhost_limits.core.reader import Limit, PolicyError
 from mlhost_limits.core.rlimit import UNLIMITED
-from mlhost_limits.docker.policy import DockerPolicy
 from mlhost_limits.kernel.policy import KernelValue, normal_key
 from mlhost_limits.processes.policy import ProcessRule
 from mlhost_limits.schema import load_policy, merge
@@ -63,7 +63,7 @@ def test_the_profile_for_training() -> None:
                 "fs.nr_open": KernelValue(1048576),
                 "vm.max_map_count": KernelValue(262144),
             },
-            "docker": DockerPolicy({"nofile": nofile, "memlock": memlock}, 8 * 2**30),
+            "docker": ContainerPolicy({"nofile": nofile, "memlock": memlock}, 8 * 2**30),
         }
     )
 
@@ -106,7 +106,7 @@ def test_every_section_is_read() -> None:
                 "net.ipv4.tcp_rmem": KernelValue(exact="4096 131072 6291456"),
                 "vm.max_map_count": KernelValue(maximum=9),
             },
-            "docker": DockerPolicy(
+            "docker": ContainerPolicy(
                 {"nofile": Limit(max=5), "core": Limit(UNLIMITED, UNLIMITED)}, 2**30
             ),
             "processes": (

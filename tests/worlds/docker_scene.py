@@ -6,12 +6,12 @@ from __future__ import annotations
 import subprocess
 from typing import TYPE_CHECKING
 
+from mlhost_limits.containers.policy import ContainerPolicy
 from mlhost_limits.core.finding import Requirement
 from mlhost_limits.core.reader import Limit
 from mlhost_limits.core.rlimit import UNLIMITED, Rlimit
 from mlhost_limits.docker.dockerd_flags import Flag
 from mlhost_limits.docker.model import World
-from mlhost_limits.docker.policy import DockerPolicy
 from mlhost_limits.docker.site import Site, Tools
 
 from tests.worlds.pasted import move_top
@@ -30,7 +30,7 @@ STOCK = {
     "memlock": (Rlimit(2**23, 2**23),),
     "nproc": (Rlimit(UNLIMITED, UNLIMITED),),
 }
-POLICY = DockerPolicy(
+POLICY = ContainerPolicy(
     {"nofile": Limit(65536, 1048576), "memlock": Limit(UNLIMITED, UNLIMITED)}, 8 * 2**30
 )
 HEALTHY = """\
@@ -62,7 +62,7 @@ def make_world(
     return World(text, path, tuple(flags), base, nr_open, version)
 
 
-def make_site(policy: DockerPolicy = POLICY, files: Mapping[str, str] | None = None) -> Site:
+def make_site(policy: ContainerPolicy = POLICY, files: Mapping[str, str] | None = None) -> Site:
     return Site(policy, Tools("docker.service", False, files or {}))
 
 

@@ -3,17 +3,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
+from ..containers.tasks import Bounds
 from ..core.cause import Cause, cite
-from ..core.finding import PASS, Observation, Requirement, judge
-from ..core.named import NamedTuple
 from ..core.remedy import Remedy
-from ..core.rlimit import ITEMS, Rlimit, format_quantity
+from ..core.rlimit import ITEMS, format_pair, format_quantity
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from ..containers.tasks import Bounds
+    from ..containers.spec import Started
+    from ..core.finding import Requirement
+    from ..core.rlimit import Rlimit
     from ..systemd.tasks import Level
     from .containerd_conf import BaseSpec
 
@@ -26,31 +27,13 @@ CODES = {
 }
 
 
-class Task(NamedTuple):
-    """A running container; ``spec`` are the limits that it was started with, where it has some.
-
-    ``tasks`` is what its specification bounds them with, ``None`` where that states nothing.
-    """
-
-    name: str
-    spec: Mapping[str, Rlimit] | None
-    since: str = ""
-    in_pod: bool = False
-    tasks: int | None = None
-
-
-def pick(wanted: Requirement, limit: Rlimit) -> int:
-    """Return the bound that is asked for."""
-    return limit.soft if wanted.bound == "soft" else limit.hard
-
-
 def blame_base(wanted: Requirement, base: BaseSpec | None) -> Cause | None:
     """Blame the specification that pods are started with, where it states too little."""
     limit = base.limits.get(wanted.item) if base else None
-    if base is None or limit is None or _is_met(wanted, pick(wanted, limit)):
+    if base is None or limit is None or wanted.is_met_by(wanted.pick(limit)):
         return None
     text = (
-        f"{cite(base.at)}: pods get {wanted.item} {_show(wanted.item, limit)} from {base.path},"
+        f"{cite(base.at)}: pods get {_show(wanted, limit)} from {base.path},"
         " whatever containerd's unit gives"
     )
     remedy = Remedy(
@@ -64,7 +47,7 @@ def blame_base(wanted: Requirement, base: BaseSpec | None) -> Cause | None:
 
 def blame_base_tasks(wanted: Requirement, base: BaseSpec | None) -> list[Cause]:
     """Blame the specification that pods are started with, where it bounds their tasks."""
-    if base is None or base.tasks is None or _is_met(wanted, base.tasks):
+    if base is None or base.tasks is None or wanted.is_met_by(base.tasks):
         return []
     text = f"{cite(base.at)}: pods get a pids limit of {base.tasks} from {base.path}"
     remedy = Remedy(
@@ -77,21 +60,21 @@ def blame_base_tasks(wanted: Requirement, base: BaseSpec | None) -> list[Cause]:
 
 
 def find_tasks_causes(
-    wanted: Requirement, bounds: Bounds, task: Task, base: BaseSpec | None
+    wanted: Requirement, bounds: Bounds, task: Started, base: BaseSpec | None
 ) -> list[Cause]:
     """Return why a running container's own bound on tasks is too low, or that of its pod."""
     return [*_find_own_tasks(wanted, bounds, task, base), *_find_pod_tasks(wanted, bounds)]
 
 
 def _find_own_tasks(
-    wanted: Requirement, bounds: Bounds, task: Task, base: BaseSpec | None
+    wanted: Requirement, bounds: Bounds, task: Started, base: BaseSpec | None
 ) -> list[Cause]:
     own, stated = bounds.own, task.tasks
-    if own is None or _is_met(wanted, own.most) or task.spec is None:
+    if own is None or wanted.is_met_by(own.most) or task.limits is None:
         return []
     if stated is None and bounds.scope:
         return []  # It is systemd's.
-    if stated is None or _is_met(wanted, stated):
+    if stated is None or wanted.is_met_by(stated):
         given = "no bound" if stated is None else f"a pids limit of {format_quantity(stated)}"
         text = f"{task.name} was started with {given}, and {own.path} has {own.most} now"
         remedy = Remedy(f"start {task.name} anew, and look for what changes that")
@@ -107,7 +90,7 @@ def _find_pod_tasks(wanted: Requirement, bounds: Bounds) -> list[Cause]:
 
     Source: ``podPidsLimit`` and ``kubeReserved`` of KubeletConfiguration.
     """
-    found = [one for one in bounds.above if is_of_kubelet(one) and not _is_met(wanted, one.most)]
+    found = [one for one in bounds.above if is_of_kubelet(one) and not wanted.is_met_by(one.most)]
     if not found:
         return []
     of_one = "pod" in found[0].unit.replace("kubepods", "")
@@ -117,47 +100,49 @@ def _find_pod_tasks(wanted: Requirement, bounds: Bounds) -> list[Cause]:
     return [Cause("containerd-pod-pids", text, remedy)]
 
 
+def leave_kubelet_out(bounds: Bounds) -> Bounds:
+    """Return the bounds without those that the kubelet gives, which no file of systemd states."""
+    scope = None if bounds.scope and is_of_kubelet(bounds.scope) else bounds.scope
+    return Bounds(bounds.own, scope, tuple(one for one in bounds.above if not is_of_kubelet(one)))
+
+
 def is_of_kubelet(level: Level) -> bool:
     """Tell whether a cgroup is one that the kubelet makes for pods."""
     return level.unit.startswith("kubepods") or level.path.count("/kubepods") > 0
 
 
 def find_task_causes(
-    wanted: Requirement, has: int, task: Task, new: Sequence[Cause], fresh: int | None
+    wanted: Requirement, has: int, task: Started, new: Sequence[Cause], fresh: int | None
 ) -> tuple[Cause, ...]:
     """Return why a running container has too little.
 
     :param new: Why a new one has too little as well.
     :param fresh: What a new one has, where that was measured.
     """
-    stated = (task.spec or {}).get(wanted.item)
+    stated = (task.limits or {}).get(wanted.item)
     again = Remedy(f"start {task.name} anew: a running container keeps what it started with")
-    if stated is not None and pick(wanted, stated) != has:
-        text = f"{task.name} was started with {wanted.item} {_show(wanted.item, stated)}, and has"
+    if stated is not None and wanted.pick(stated) != has:
+        text = f"{task.name} was started with {_show(wanted, stated)}, and has"
         text += f" {wanted.bound} {_show_one(wanted.item, has)} now: something changed it"
         return (Cause("containerd-changed-inside", text, again),)
     if stated is not None and not task.in_pod:
-        text = f"{task.name} was started with {wanted.item} {_show(wanted.item, stated)} of its own"
+        text = f"{task.name} was started with {_show(wanted, stated)} of its own"
         remedy = Remedy(f"start {task.name} with more: nerdctl run --ulimit, or its specification")
         return (Cause("containerd-own-spec", text, remedy),)
     if new:
         return (*new, Cause("containerd-container-older", _describe_age(wanted, has, task), again))
-    if fresh is not None and _is_met(wanted, fresh):
+    if fresh is not None and wanted.is_met_by(fresh):
         return (Cause("containerd-container-older", _describe_age(wanted, has, task), again),)
     return ()
 
 
-def _describe_age(wanted: Requirement, has: int, task: Task) -> str:
+def _describe_age(wanted: Requirement, has: int, task: Started) -> str:
     since = f" runs since {task.since} and" if task.since else ""
     return f"{task.name}{since} keeps {wanted.item} {_show_one(wanted.item, has)}"
 
 
-def _is_met(wanted: Requirement, value: int) -> bool:
-    return judge(wanted, Observation(value, "")).status == PASS
-
-
-def _show(item: str, limit: Rlimit) -> str:
-    return ":".join(_show_one(item, bound) for bound in limit)
+def _show(wanted: Requirement, pair: Rlimit) -> str:
+    return f"{wanted.item} {format_pair(wanted.item, pair)}"
 
 
 def _show_one(item: str, value: int) -> str:

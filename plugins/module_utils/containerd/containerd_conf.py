@@ -8,18 +8,15 @@ specification the limits are taken out, and a pod inherits those of containerd; 
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 
-from ..containers.tasks import read_spec_tasks
 from ..core.declaration import Declaration
 from ..core.named import NamedTuple
-from ..core.rlimit import RLIMITS, Rlimit
+from ..core.rlimit import Rlimit
 from ..core.toml_text import read_toml
 
 CONFIG = "/etc/containerd/config.toml"
 _RUNTIME = "runc"
-_TYPES = {f"RLIMIT_{name.upper()}": name for name in RLIMITS}
 
 
 class BaseSpec(NamedTuple):
@@ -46,20 +43,3 @@ def find_base_spec(text: str, path: str = CONFIG) -> Declaration | None:
             line = one.node.line
             return Declaration(path, line, rows[line - 1].rstrip("\r"), str(one.node.value))
     return None
-
-
-def read_spec(text: str) -> tuple[dict[str, Rlimit], int | None]:
-    """Return the limits in a specification of the OCI runtime, and its bound on tasks.
-
-    :raises ValueError: If it is none.
-    """
-    try:
-        spec = json.loads(text)
-        limits = {
-            _TYPES[entry["type"]]: Rlimit(int(entry["soft"]), int(entry["hard"]))
-            for entry in spec["process"].get("rlimits") or ()
-            if entry["type"] in _TYPES
-        }
-        return limits, read_spec_tasks(spec)
-    except (KeyError, TypeError, AttributeError, RecursionError) as error:
-        raise ValueError(f"is no specification of a container: {error}") from None

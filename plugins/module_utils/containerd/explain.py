@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ..containers.policy import TASKS
+from ..containers.policy import TASKS, ContainerPolicy
 from ..containers.tasks import split_levels
 from ..core.cause import Link, cite
 from ..core.rlimit import format_pair, format_quantity
@@ -14,7 +14,6 @@ from ..processes.explain import trace_unit
 from .check import measure_new
 from .measure import NAME, read_base_spec
 from .plan import UNIT
-from .policy import ContainerdPolicy
 
 
 def trace_containerd(item: str, look: Look) -> list[Link]:
@@ -28,7 +27,7 @@ def trace_containerd(item: str, look: Look) -> list[Link]:
     base = read_base_spec()
     if base and item in base.limits:
         links.append(Link("base spec", format_pair(item, base.limits[item]), cite(base.at)))
-    seen = measure_new(ContainerdPolicy({}), "always", look)
+    seen = measure_new(ContainerPolicy({}), "always", look)
     if item in seen.limits:
         return [*links, Link("container", format_pair(item, seen.limits[item]), "a canary's")]
     why = str(seen.findings[0].observation.value) if seen.findings else "it could not be measured"
@@ -39,7 +38,7 @@ def _trace_tasks(look: Look) -> Iterator[Link]:
     """Yield what bounds the tasks of a new container: units above it, the base specification."""
     from ..services.explain import trace_levels
 
-    seen = measure_new(ContainerdPolicy({}), "always", look)
+    seen = measure_new(ContainerPolicy({}), "always", look)
     bounds = split_levels(seen.levels, NAME)
     yield from trace_levels(bounds.list_units(True), None, look)
     if seen.base and seen.base.tasks is not None:

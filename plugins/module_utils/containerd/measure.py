@@ -9,18 +9,19 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from ..containers.canary import build_program
-from ..containers.limits_read import Canary, read_container_limits
+from ..containers.findings import Canary
+from ..containers.limits_read import read_container_limits
 from ..containers.read import RunningContainer, find_running
+from ..containers.spec import Started, read_spec
+from ..containers.spec_read import read_started
 from ..core.rlimit import UNLIMITED
 from ..host.daemons import is_daemon, is_in_unit
 from ..host.door import find_paths
 from ..host.files import read_text
-from ..host.look import format_time
 from ..host.process import Process
 from ..host.program import last_line, run_program
 from ..host.scratch import CANARY, PROGRAMS, make_scratch, remove_scratch
-from .causes import Task
-from .containerd_conf import CONFIG, BaseSpec, find_base_spec, read_spec
+from .containerd_conf import CONFIG, BaseSpec, find_base_spec
 
 _CTR = "/usr/bin/ctr"
 NAMESPACE = "mlhost-limits"
@@ -62,21 +63,13 @@ def read_base_spec() -> BaseSpec | None:
     return BaseSpec(path, limits, at, tasks)
 
 
-def read_task(one: RunningContainer) -> Task:
+def read_task(one: RunningContainer) -> Started:
     """Return what is known of how a running container was started."""
-    container = one.container
-    name = container.name.partition("/")[2]
-    for path in find_paths(f"{_STATES}/*/{glob_escape(container.id)}/config.json"):
-        try:
-            spec, tasks = read_spec(read_text(path) or "")
-            since = format_time(os.stat(path).st_mtime)
-            return Task(name, spec, since, bool(container.pod), tasks)
-        except (OSError, ValueError):
-            break
-    return Task(name, None, "", bool(container.pod))
+    paths = find_paths(f"{_STATES}/*/{_escape(one.container.id)}/config.json")
+    return read_started(one.container, next(iter(paths), ""))
 
 
-def glob_escape(name: str) -> str:
+def _escape(name: str) -> str:
     """Return a name with what a pattern would take for its own."""
     return "".join(f"[{char}]" if char in "*?[" else char for char in name)
 

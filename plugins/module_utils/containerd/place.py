@@ -10,6 +10,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
+    from ..containers.policy import ContainerPolicy
     from ..core.cause import Link
     from ..core.check_options import Options as CheckOptions
     from ..core.finding import Finding
@@ -18,10 +19,9 @@ if TYPE_CHECKING:
     from ..core.provision_options import Options as ProvisionOptions
     from ..host.look import Look
     from ..host.place import Codes
-    from .policy import ContainerdPolicy
 
 
-class Containerd(Place["ContainerdPolicy"]):
+class Containerd(Place["ContainerPolicy"]):
     """``containers.containerd`` of a policy."""
 
     name = "containerd"
@@ -32,26 +32,24 @@ class Containerd(Place["ContainerdPolicy"]):
     own_files = ("/etc/systemd/system/containerd.service.d/90-mlhost-containers.conf",)
     switches = {"containerd_restart": Switch("bool", False)}
 
-    def read_policy(self, raw: object, problems: list[str]) -> ContainerdPolicy | None:
+    def read_policy(self, raw: object, problems: list[str]) -> ContainerPolicy | None:
         from .policy import read_containerd
 
         return read_containerd(raw, problems)
 
-    def list_units(self, asked: ContainerdPolicy) -> Mapping[str, str]:
+    def list_units(self, asked: ContainerPolicy) -> Mapping[str, str]:
         return {"containerd.service": f"{self.path}.limits"} if asked.limits else {}
 
-    def check(
-        self, asked: ContainerdPolicy, options: CheckOptions, look: Look
-    ) -> Iterable[Finding]:
+    def check(self, asked: ContainerPolicy, options: CheckOptions, look: Look) -> Iterable[Finding]:
         from .check import check_containerd
 
         return check_containerd(asked, options.canary, look)
 
     def prepare(self, policy: Policy, options: ProvisionOptions, nr_open: int | None) -> Section:
-        from .policy import ContainerdPolicy
+        from ..containers.policy import ContainerPolicy
         from .provision import prepare_containerd
 
-        wanted = policy.get(self.name) or ContainerdPolicy({})
+        wanted = policy.get(self.name) or ContainerPolicy({})
         how = (options.absent, options.override, self.read_switch(options, "containerd_restart"))
         return prepare_containerd(wanted, nr_open, *how)
 

@@ -19,8 +19,8 @@ from ..systemd.want import declare, is_enough
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from ..containers.policy import ContainerPolicy
     from ..systemd.model import Files
-    from .policy import ContainerdPolicy
 
 UNIT = "containerd.service"
 FOLDER = f"/etc/systemd/system/{UNIT}.d"
@@ -28,7 +28,7 @@ OURS = f"{FOLDER}/90-mlhost-containers.conf"
 
 
 def plan_containerd(
-    policy: ContainerdPolicy,
+    policy: ContainerPolicy,
     files: Files,
     nr_open: int | None,
     override: bool = False,
@@ -41,7 +41,7 @@ def plan_containerd(
     """
     before = {one.path: one.text for one in files.dropins if one.path.startswith(f"{FOLDER}/")}
     theirs = restore_all({path: text for path, text in before.items() if path != OURS})
-    if absent or not _find_wanted(policy):
+    if absent or not policy.stated:
         return SectionPlan(plan_edits(before, {**theirs, OURS: None}))
     nofile = policy.limits.get("nofile")
     if nofile and nofile.hard is not None and nr_open is not None and nofile.hard > nr_open:
@@ -60,7 +60,7 @@ def plan_containerd(
     shortfalls = tuple(
         Shortfall(
             declare(one),
-            _format_line(one.item, _find_wanted(policy)[one.item]),
+            _format_line(one.item, policy.stated[one.item]),
             bool(lifted) and one.setting.path in theirs,
         )
         for one in beaten
@@ -69,17 +69,9 @@ def plan_containerd(
     return SectionPlan(plan_edits(before, texts), (), shortfalls, notes)
 
 
-def format_drop_in(policy: ContainerdPolicy) -> str:
-    lines = [_format_line(item, limit) for item, limit in sorted(_find_wanted(policy).items())]
+def format_drop_in(policy: ContainerPolicy) -> str:
+    lines = [_format_line(item, limit) for item, limit in sorted(policy.stated.items())]
     return "\n".join([HEADER, "[Service]", *lines]) + "\n"
-
-
-def _find_wanted(policy: ContainerdPolicy) -> dict[str, Rlimit]:
-    return {
-        item: Rlimit(limit.soft, limit.hard)
-        for item, limit in policy.limits.items()
-        if limit.soft is not None and limit.hard is not None
-    }
 
 
 def _format_line(item: str, limit: Rlimit) -> str:
@@ -96,12 +88,12 @@ def _replace(files: Files, texts: Mapping[str, str]) -> Files:
     return files._replace(dropins=(*above, *mine, *below))
 
 
-def _find_beaten(policy: ContainerdPolicy, files: Files) -> Iterator[Statement]:
+def _find_beaten(policy: ContainerPolicy, files: Files) -> Iterator[Statement]:
     """Yield the statements of others that count and give less than the policy asks for."""
     if files.main is None:
         return
     reading = read_unit_limits("service", files.main, files.dropins)
-    for item in _find_wanted(policy):
+    for item in policy.stated:
         last = [one for one in reading.statements if one.item == item][-1]
         if last.setting.path != OURS and not is_enough(policy.limits[item], last.limit):
             yield last

@@ -15,11 +15,11 @@ from .plan import OURS, UNIT, plan_containerd
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from .policy import ContainerdPolicy
+    from ..containers.policy import ContainerPolicy
 
 
 def prepare_containerd(
-    policy: ContainerdPolicy, nr_open: int | None, absent: bool, override: bool, may_restart: bool
+    policy: ContainerPolicy, nr_open: int | None, absent: bool, override: bool, may_restart: bool
 ) -> Section:
     """Return what containerd's section needs here.
 
@@ -52,7 +52,7 @@ def _find_settle(edited: bool, restart: bool) -> Callable[[], str] | None:
     return reload_units if edited and is_booted() else None
 
 
-def _find_old(policy: ContainerdPolicy) -> Iterator[str]:
+def _find_old(policy: ContainerPolicy) -> Iterator[str]:
     """Yield running containers that have less than the policy asks for."""
     from ..containers.old_read import tell_old
 

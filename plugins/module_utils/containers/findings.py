@@ -3,74 +3,96 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
 from ..core.finding import Finding, Observation, Requirement, judge, judge_limits, require_limits
-from .policy import SHM, TASKS
+from ..core.named import NamedTuple
+from .policy import SHM, START, TASKS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ..core.rlimit import Rlimit
     from ..systemd.tasks import Level
-    from .policy import Asked
+    from .policy import ContainerPolicy
+
+NEVER = "no container was started (canary: never)"
 
 
-def require_container(place: str, asked: Asked) -> list[Requirement]:
+class ContainerLimits(NamedTuple):
+    """What a container has.
+
+    ``shm_size`` is in bytes; ``None`` where /dev/shm is no mount, ``UNLIMITED`` where its tmpfs
+    has no size: statfs(2) says 0 blocks then. ``levels`` are the cgroups that bound its tasks, its
+    own first.
+    """
+
+    limits: dict[str, Rlimit]
+    shm_size: int | None
+    levels: tuple[Level, ...] = ()
+
+
+class Canary(NamedTuple):
+    """What a new container gets, or why it is not known.
+
+    ``refusal`` is the engine's own message where it does not start containers: a finding.
+    ``reason`` says why nothing could be measured: unknown. Both are empty after a measurement.
+    ``leftovers`` names what could not be taken away.
+    """
+
+    found: ContainerLimits | None
+    refusal: str = ""
+    reason: str = ""
+    leftovers: str = ""
+
+
+def require_container(place: str, asked: ContainerPolicy) -> list[Requirement]:
     """Return what a policy demands of a container."""
-    tasks = _require_tasks(place, asked.tasks)
-    return [*require_limits(place, asked.limits), *_require_shm(place, asked), *tasks]
+    return [*require_limits(place, asked.limits), *_require_others(place, asked)]
+
+
+def _require_others(place: str, asked: ContainerPolicy) -> Iterator[Requirement]:
+    if asked.shm_size is not None:
+        yield Requirement(place, SHM, "value", asked.shm_size, unit="bytes")
+    if asked.tasks is not None:
+        yield Requirement(place, TASKS, "value", asked.tasks)
 
 
 def judge_container(
-    place: str,
-    asked: Asked,
-    limits: Mapping[str, Rlimit],
-    shm_size: int | None,
-    how: str,
-    levels: Sequence[Level] = (),
+    place: str, asked: ContainerPolicy, seen: ContainerLimits, how: str
 ) -> list[Finding]:
-    """Return the findings of a container that was seen.
-
-    :param shm_size: In bytes; ``None`` where it has no /dev/shm of its own.
-    :param levels: The cgroups that bound its tasks.
-    """
-    reason = "" if shm_size is not None else "it has no /dev/shm of its own"
-    seen = Observation(shm_size, how, reason)
-    findings = judge_limits(place, asked.limits, limits, how)
-    findings += [judge(wanted, seen) for wanted in _require_shm(place, asked)]
-    return [*findings, *judge_tasks(place, asked.tasks, levels)]
+    """Return the findings of a container that was seen; of its tasks the lowest bound counts."""
+    findings = judge_limits(place, asked.limits, seen.limits, how)
+    seen_of = {SHM: _observe_shm(seen.shm_size, how), TASKS: _observe_tasks(seen.levels)}
+    return [*findings, *(judge(one, seen_of[one.item]) for one in _require_others(place, asked))]
 
 
-def judge_container_unknown(place: str, asked: Asked, reason: str) -> list[Finding]:
-    """Return the findings of a container that could not be seen."""
-    findings = judge_limits(place, asked.limits, None, "", reason)
-    unseen = Observation(None, "", reason)
-    findings += [judge(wanted, unseen) for wanted in _require_shm(place, asked)]
-    return [*findings, *judge_tasks(place, asked.tasks, (), reason)]
+def _observe_shm(size: int | None, how: str) -> Observation:
+    return Observation(size, how, "" if size is not None else "it has no /dev/shm of its own")
 
 
-def judge_tasks(
-    place: str, tasks: int | None, levels: Sequence[Level], reason: str = ""
-) -> list[Finding]:
-    """Return the finding on the tasks of a container, of which its lowest bound counts.
-
-    :param tasks: How many it shall have; nothing is found where that is not asked.
-    :param reason: Why there are no levels.
-    """
+def _observe_tasks(levels: Sequence[Level]) -> Observation:
     lowest = min(levels, key=lambda level: level.most, default=None)
     if lowest is None:
-        why = reason or "its cgroup bounds no tasks that can be read"
-        seen = Observation(None, "", why)
-    else:
-        seen = Observation(lowest.most, lowest.path)
-    return [judge(wanted, seen) for wanted in _require_tasks(place, tasks)]
+        return Observation(None, "", "its cgroup bounds no tasks that can be read")
+    return Observation(lowest.most, lowest.path)
 
 
-def _require_tasks(place: str, tasks: int | None) -> list[Requirement]:
-    return [] if tasks is None else [Requirement(place, TASKS, "value", tasks)]
+def judge_container_unknown(place: str, asked: ContainerPolicy, reason: str) -> list[Finding]:
+    """Return the findings of a container that could not be seen."""
+    seen = Observation(None, "", reason)
+    return [judge(wanted, seen) for wanted in require_container(place, asked)]
 
 
-def _require_shm(place: str, asked: Asked) -> list[Requirement]:
-    if asked.shm_size is None:
-        return []
-    return [Requirement(place, SHM, "value", asked.shm_size, unit="bytes")]
+def judge_start(place: str, refusal: str, how: str = "canary container") -> Finding:
+    """Return the finding that no container starts."""
+    wanted = Requirement(place, START, "value", exact="a container that starts")
+    return judge(wanted, Observation(refusal, how))
+
+
+def judge_canary(place: str, asked: ContainerPolicy, canary: Canary, how: str) -> list[Finding]:
+    """Return the findings of a new container: what it has, that none starts, or that it is open."""
+    if canary.refusal:
+        return [judge_start(place, canary.refusal)]
+    if canary.found is None:
+        return judge_container_unknown(place, asked, canary.reason)
+    return judge_container(place, asked, canary.found, how)

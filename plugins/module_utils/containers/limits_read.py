@@ -5,39 +5,12 @@ from __future__ import annotations
 
 import os
 
-from ..core.named import NamedTuple
-from ..core.rlimit import UNLIMITED, Rlimit
+from ..core.rlimit import UNLIMITED
 from ..host.door import read_kernel_text
 from ..host.process import read_limits
 from ..systemd.tasks import Level
 from ..systemd.tasks_read import read_levels
-
-
-class ContainerLimits(NamedTuple):
-    """What a container has.
-
-    ``shm_size`` is in bytes; ``None`` where /dev/shm is no mount, ``UNLIMITED`` where its tmpfs
-    has no size: statfs(2) says 0 blocks then. ``levels`` are the cgroups that bound its tasks, its
-    own first.
-    """
-
-    limits: dict[str, Rlimit]
-    shm_size: int | None
-    levels: tuple[Level, ...] = ()
-
-
-class Canary(NamedTuple):
-    """What a new container gets, or why it is not known.
-
-    ``refusal`` is the engine's own message where it does not start containers: a finding.
-    ``reason`` says why nothing could be measured: unknown. Both are empty after a measurement.
-    ``leftovers`` names what could not be taken away.
-    """
-
-    found: ContainerLimits | None
-    refusal: str = ""
-    reason: str = ""
-    leftovers: str = ""
+from .findings import ContainerLimits
 
 
 def read_container_limits(pid: int, proc: str = "/proc") -> ContainerLimits:

@@ -11,10 +11,11 @@ from .limits_read import read_container_limits
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from .policy import Asked
+    from .policy import ContainerPolicy
+    from .read import RunningContainer
 
 
-def tell_old(containers: Iterable[tuple[str, int]], asked: Asked) -> Iterator[str]:
+def tell_old(containers: Iterable[tuple[str, int]], asked: ContainerPolicy) -> Iterator[str]:
     """Yield a line for each bound that a container falls short of.
 
     :param containers: The name of each, and the pid of its first process.
@@ -25,5 +26,9 @@ def tell_old(containers: Iterable[tuple[str, int]], asked: Asked) -> Iterator[st
         except (OSError, ValueError):
             continue  # It ended since it was listed.
         place, how = f"container {name} (pid {pid})", f"/proc/{pid}/limits"
-        found = judge_container(place, asked, seen.limits, seen.shm_size, how, seen.levels)
-        yield from format_failures(found)
+        yield from format_failures(judge_container(place, asked, seen, how))
+
+
+def tell_old_running(found: Iterable[RunningContainer], asked: ContainerPolicy) -> Iterator[str]:
+    """Yield the same of containers that were found among the processes of this host."""
+    return tell_old(((one.container.name, one.process.pid) for one in found), asked)

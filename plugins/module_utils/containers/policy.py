@@ -1,28 +1,14 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Read what a policy says of containers, whichever engine makes them."""
+"""What a policy says of the containers of one engine, whichever makes them."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Protocol
 
 from ..core.keys import Key
-from ..core.reader import Limit, read_limits, read_quantity
-from ..core.rlimit import RLIMITS, UNLIMITED
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-
-    class Asked(Protocol):
-        """What a policy asks of one engine's containers."""
-
-        @property
-        def limits(self) -> Mapping[str, Limit]: ...
-        @property
-        def shm_size(self) -> int | None: ...
-        @property
-        def tasks(self) -> int | None: ...
-
+from ..core.named import NamedTuple
+from ..core.reader import Limit, read_limits, read_mapping, read_quantity
+from ..core.rlimit import RLIMITS, UNLIMITED, Rlimit
 
 SHM = "shm_size"
 """The item of a requirement on the size of a container's /dev/shm."""
@@ -30,29 +16,73 @@ SHM = "shm_size"
 TASKS = "tasks"
 """The item of a requirement on the processes and threads that its cgroups let it have."""
 
-SHM_KEY = Key("size above 0", "the size of its /dev/shm")
-
-TASKS_KEY = Key("tasks", "how many processes and threads its cgroups let it have")
+START = "start"
+"""The item of a requirement that a container starts at all."""
 
 CONTAINER_ITEMS = tuple(name for name in RLIMITS if name != "as")
+TASKS_KEY = Key("tasks", "how many processes and threads its cgroups let it have")
+KEYS = {
+    "limits": Key("limits", "what a container has that states nothing", CONTAINER_ITEMS),
+    SHM: Key("size above 0", "the size of its /dev/shm"),
+    TASKS: TASKS_KEY,
+}
 
 
-def read_container_limits(
-    path: str, raw: object, engine: str, problems: list[str]
-) -> dict[str, Limit]:
+class ContainerPolicy(NamedTuple):
+    """What a policy asks of one engine's containers; ``shm_size`` in bytes.
+
+    ``users`` are those whose own, rootless containers a check looks at too.
+    """
+
+    limits: Mapping[str, Limit] = {}
+    shm_size: int | None = None
+    tasks: int | None = None
+    users: tuple[str, ...] = ()
+
+    @property
+    def stated(self) -> dict[str, Rlimit]:
+        """Return the limits that a file shall state; one that is only bounded above is not."""
+        return {
+            item: Rlimit(limit.soft, limit.hard)
+            for item, limit in self.limits.items()
+            if limit.soft is not None and limit.hard is not None
+        }
+
+    def choose(self, item: str, now: Rlimit, most: int = UNLIMITED) -> Rlimit:
+        """Return what is asked of a limit, and what there is now where that is left open."""
+        limit = self.limits.get(item, Limit())
+        soft = now.soft if limit.soft is None else limit.soft
+        hard = now.hard if limit.hard is None else limit.hard
+        hard = min(hard, most, UNLIMITED if limit.max is None else limit.max)
+        return Rlimit(min(soft, hard), hard)
+
+
+def read_containers(
+    path: str, raw: object, keys: Mapping[str, Key], engine: str, problems: list[str]
+) -> ContainerPolicy:
+    """Return what stands at a path.
+
+    :param keys: Those that this engine has.
+    :param engine: What needs both bounds of a limit, for the message.
+    """
+    section = read_mapping(path, raw, keys, problems)
+    limits = _read_limits(f"{path}.limits", section.get("limits", {}), engine, problems)
+    shm_size = _read_shm_size(path, section, problems) if SHM in keys else None
+    return ContainerPolicy(limits, shm_size, _read_tasks(path, section, problems))
+
+
+def _read_limits(path: str, raw: object, engine: str, problems: list[str]) -> dict[str, Limit]:
     """Return limits of which each has both bounds, and a number of files."""
-    limits = read_limits(f"{path}.limits", raw, CONTAINER_ITEMS, problems)
+    limits = read_limits(path, raw, CONTAINER_ITEMS, problems)
     for name, limit in limits.items():
         if (limit.soft is None) != (limit.hard is None):
-            problems.append(f"{path}.limits.{name}: {engine} needs soft and hard, or one value")
+            problems.append(f"{path}.{name}: {engine} needs soft and hard, or one value")
     if limits.get("nofile", Limit()).hard == UNLIMITED:
-        problems.append(
-            f"{path}.limits.nofile: 'unlimited' lets no container start; a number is accepted"
-        )
+        problems.append(f"{path}.nofile: 'unlimited' lets no container start; a number is accepted")
     return limits
 
 
-def read_shm_size(path: str, section: Mapping[str, object], problems: list[str]) -> int | None:
+def _read_shm_size(path: str, section: Mapping[str, object], problems: list[str]) -> int | None:
     """Return the bytes of /dev/shm; nothing where it is not said."""
     if SHM not in section:
         return None
@@ -62,7 +92,7 @@ def read_shm_size(path: str, section: Mapping[str, object], problems: list[str])
     return size
 
 
-def read_tasks(path: str, section: Mapping[str, object], problems: list[str]) -> int | None:
+def _read_tasks(path: str, section: Mapping[str, object], problems: list[str]) -> int | None:
     """Return how many processes and threads a container may have; nothing where it is not said."""
     if TASKS not in section:
         return None

@@ -13,7 +13,7 @@ from ..host.door import read_kernel_file
 from ..host.process import Process, read_parent, read_process
 from ..host.process_owner import find_owner
 from ..host.users import name_user
-from .cgroup import Container, locate
+from .cgroup import Container, Monitor, locate, read_monitor
 
 _MONITORS = ("conmon", "containerd-shim")  # The kernel keeps 15 bytes of a name.
 
@@ -65,6 +65,11 @@ def read_words(pid: int, proc: str = "/proc") -> list[str]:
         return os.fsdecode(read_kernel_file(f"{proc}/{pid}/cmdline")).rstrip("\0").split("\0")
     except OSError:
         return []
+
+
+def find_monitor(pid: int) -> Monitor | None:
+    """Return what the monitor of a container's first process says of it; nothing without one."""
+    return read_monitor(read_words(_find_parent(pid, "/proc")))
 
 
 def _find_parent(pid: int, proc: str) -> int:

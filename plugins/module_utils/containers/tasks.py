@@ -8,11 +8,11 @@ scope of a container has systemd's default, and a folder of drop-ins for all sco
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
+from ..core.cause import Link
 from ..core.named import NamedTuple
-from ..core.rlimit import UNLIMITED
+from ..core.rlimit import UNLIMITED, format_quantity
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -37,6 +37,37 @@ class Bounds(NamedTuple):
         """
         scopes = [self.scope] if self.scope and not stated else []
         return _find_units([*scopes, *self.above])
+
+    def link(self, why: str = "it has no cgroup of its own that bounds tasks") -> Link:
+        """Return the last link of a chain.
+
+        :param why: What is said where it has no bound of its own.
+        """
+        if self.own is None:
+            return Link("container", "unknown", why)
+        return Link("container", format_quantity(self.own.most), self.own.path)
+
+
+class Given(NamedTuple):
+    """What an engine will bound a container's tasks with, as far as that is known.
+
+    ``stated`` is ``None`` where it states nothing, and systemd's own default counts.
+    """
+
+    stated: int | None = None
+    known: bool = True
+
+    @property
+    def is_its_own(self) -> bool:
+        """Tell whether the bound of its scope is the engine's, or may be."""
+        return self.stated is not None or not self.known
+
+    @property
+    def most(self) -> int | None:
+        """Return how many tasks it may have; ``None`` where that is not known."""
+        if not self.known:
+            return None
+        return UNLIMITED if self.stated is None else self.stated
 
 
 def split_levels(levels: Sequence[Level], identity: str = "") -> Bounds:
@@ -80,17 +111,3 @@ def find_uid(units: Sequence[Level]) -> int | None:
     """Return whose service manager holds the first of these units; nothing for the system's."""
     found = (_MANAGER.fullmatch(level.unit) for level in units)
     return next((int(match[1]) for match in found if match), None)
-
-
-def read_spec_tasks(spec: Mapping[str, Any]) -> int | None:
-    """Return what a specification of the OCI runtime bounds tasks with; nothing where it does not.
-
-    Source: ``config-linux.md`` of the specification; a limit of 0 or less is none.
-
-    :raises AttributeError, TypeError, ValueError: If it has another form.
-    """
-    pids = ((spec.get("linux") or {}).get("resources") or {}).get("pids") or {}
-    limit = pids.get("limit")
-    if limit is None:
-        return None
-    return int(limit) if int(limit) > 0 else UNLIMITED

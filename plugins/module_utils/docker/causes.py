@@ -23,7 +23,6 @@ from .model import (
     inherit_at_start,
     is_met,
     judge_all,
-    pick,
     predict,
 )
 from .obstacles import blame_obstacle
@@ -111,7 +110,7 @@ def _blame_stated(
         code = "docker-later-wins"
         text = f"{cite_statement(at)} counts, since it comes after {cite_statement(rivals[-1])}"
     else:
-        value = pick(wanted, stated[-1].limit)
+        value = wanted.pick(stated[-1].limit)
         low = wanted.minimum is not None and value < wanted.minimum
         code = "docker-stated-too-low"
         text = f"{cite_statement(at)} states too {'little' if low else 'much'}"

@@ -10,14 +10,14 @@ from .read import DockerRead
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from ..containers.policy import ContainerPolicy
     from ..core.finding import Finding
     from ..host.look import Look
-    from .policy import DockerPolicy
 
 NEW = "new-container:docker"
 
 
-def check_docker(policy: DockerPolicy, canary: str, look: Look) -> Iterator[Finding]:
+def check_docker(policy: ContainerPolicy, canary: str, look: Look) -> Iterator[Finding]:
     """Yield the findings of every running container and of a new one.
 
     :param canary: ``auto`` reuses a result while nothing that decides it has changed,

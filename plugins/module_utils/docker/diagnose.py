@@ -6,19 +6,18 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 
-from ..containers.policy import TASKS
-from ..containers.tasks import Bounds, split_levels
+from ..containers.findings import judge_start
+from ..containers.policy import START, TASKS
+from ..containers.tasks import Bounds, Given, split_levels
 from ..core.cause import Cause, Outlook
 from ..core.container_owner import own_running
-from ..core.finding import FAIL, UNKNOWN, Finding, Observation, Requirement, judge
+from ..core.finding import FAIL, Finding
 from ..core.named import NamedTuple
 from ..core.rlimit import RLIMITS, UNLIMITED, Rlimit
 from ..host.files import read_change
 from ..host.look import Look, format_time
 from ..host.process import may_lock_memory, read_limits, read_start_time
-from ..kernel.host_read import KernelRead
-from ..kernel.sysctl_conf import find_boot_default, find_number
-from ..kernel.sysctl_writes import resolve_sysctl
+from ..kernel.host_read import KernelRead, find_nr_open_at_boot, find_nr_open_line
 from .model import Parent, World, find_obstacles, find_stated, inherit, inherit_at_start
 from .outlook import Scene, explain_new, explain_start
 from .read import (
@@ -33,13 +32,10 @@ from .site import Pending, Site, Tools
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from ..containers.policy import ContainerPolicy
     from ..systemd.tasks import Level
     from .api_read import Container
-    from .policy import DockerPolicy
     from .running import Running
-
-START = "start"
-"""The item of the finding that no container starts."""
 
 
 class SeenContainer(NamedTuple):
@@ -63,7 +59,7 @@ class SeenDocker(NamedTuple):
     levels: Sequence[Level] = ()
 
 
-def explain_docker(seen: SeenDocker, policy: DockerPolicy, look: Look) -> Iterator[Finding]:
+def explain_docker(seen: SeenDocker, policy: ContainerPolicy, look: Look) -> Iterator[Finding]:
     """Yield the findings with their causes, and with what comes next."""
     scene = gather(seen, policy, look)
     if scene is None:
@@ -99,20 +95,13 @@ def _explain_running_tasks(finding: Finding, seen: SeenContainer, running: Runni
 def _explain_tasks(
     finding: Finding, stated: int | None, causes: Sequence[Cause], bounds: Bounds
 ) -> Finding:
-    """Return the finding on the tasks of a container: of its own bound, and of units above it.
-
-    :param stated: The container's own bound; nothing where it has none, and systemd's counts.
-    """
-    if finding.status == UNKNOWN:
-        return finding
+    """Return the finding on the tasks of a container: of its own bound, and of units above it."""
     from ..services.diagnose import explain_container_tasks  # As above.
 
-    given = UNLIMITED if stated is None else stated
-    units = bounds.list_units(stated is not None)
-    return explain_container_tasks(finding, given, causes, units)
+    return explain_container_tasks(finding, bounds, Given(stated), causes)
 
 
-def find_dead(place: str, policy: DockerPolicy, look: Look) -> Finding | None:
+def find_dead(place: str, policy: ContainerPolicy, look: Look) -> Finding | None:
     """Return the finding that dockerd cannot start, where it does not run and files say why."""
     world = _read_world(look, look.at(KernelRead).nr_open)
     if world is None:
@@ -127,26 +116,19 @@ def find_dead(place: str, policy: DockerPolicy, look: Look) -> Finding | None:
         return None
     docker = look.at(DockerRead)
     site = Site(policy, Tools(docker.restarted_by, False, docker.flag_files))
-    wanted = Requirement(place, START, "value", exact="a container that starts")
-    finding = judge(wanted, Observation("no dockerd", stoppers[0].text))
-    causes = tuple(find_docker_causes(wanted, world, site))
+    finding = judge_start(place, "no dockerd", stoppers[0].text)
+    causes = tuple(find_docker_causes(finding.requirement, world, site))
     return finding._replace(causes=causes, outlook=Outlook("", FAIL, FAIL))
 
 
-def gather(seen: SeenDocker, policy: DockerPolicy, look: Look) -> Scene | None:
+def gather(seen: SeenDocker, policy: ContainerPolicy, look: Look) -> Scene | None:
     """Return all that decides what containers get, or nothing where that is not known."""
     docker, daemon = look.at(DockerRead), look.at(DockerRead).daemon
     world = _read_world(look, look.at(KernelRead).nr_open)
     if world is None or daemon is None:
         return None
     parent = _read_parent(docker)
-    line = resolve_sysctl(look.at(KernelRead).sysctl_files, ["fs.nr_open"]).get("fs.nr_open")
-    stated = find_number(line.winner) if line else None
-    nr_open = (
-        stated
-        or find_boot_default("fs.nr_open", look.at(KernelRead).nr_open)
-        or look.at(KernelRead).nr_open
-    )
+    nr_open = find_nr_open_at_boot(look)
     started, changed = read_start_time(daemon.process), docker.config_changed
     late = format_time(changed) if changed > started else ""
     pending = Pending(format_time(started), late, docker.running_flags)
@@ -154,7 +136,7 @@ def gather(seen: SeenDocker, policy: DockerPolicy, look: Look) -> Scene | None:
     tools = Tools(docker.restarted_by, stops, docker.flag_files)
     foreign = docker.unit and not (parent and parent.unit == docker.unit)
     own = find_stated_by_people(docker.unit, docker.unit_files) if foreign else {}
-    site = Site(policy, tools, parent, own, line.winner if line else None, docker.usual_config)
+    site = Site(policy, tools, parent, own, find_nr_open_line(look), docker.usual_config)
     refused = any(one.requirement.item == START for one in seen.new)
     now = {item: inherit(parent, item) for item in RLIMITS} if parent else {}
     later = {item: inherit_at_start(parent, item, nr_open) for item in RLIMITS} if parent else {}

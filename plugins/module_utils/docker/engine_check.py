@@ -4,25 +4,41 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 
-from ..containers.findings import judge_container, judge_container_unknown
+from ..containers.findings import (
+    NEVER,
+    Canary,
+    ContainerLimits,
+    judge_canary,
+    judge_container,
+    judge_container_unknown,
+)
 from ..containers.limits_read import read_container_limits
 from ..containers.policy import SHM, TASKS
 from ..containers.tasks import find_uid, split_levels
 from ..core.finding import FAIL, Finding, Observation, Requirement, judge
+from ..core.named import NamedTuple
+from ..core.packed import pack, unpack
 from ..core.rlimit import Rlimit
 from ..systemd.tasks import Level
 from ..systemd.tasks_read import read_again
 from ..write.cache import keep_cached, read_cached
 from .api_read import Container, UntoldError, read_containers
-from .diagnose import START, SeenContainer, SeenDocker, explain_docker, find_dead
+from .diagnose import SeenContainer, SeenDocker, explain_docker, find_dead
 from .read import DockerRead
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from ..containers.policy import ContainerPolicy
     from ..host.look import Look
-    from .policy import DockerPolicy
+
+
+class Kept(NamedTuple):
+    """The result of a canary, and when it ran, in seconds since the epoch."""
+
+    when: int
+    canary: Canary
 
 
 class Cache:
@@ -40,7 +56,7 @@ _ROOTS = Cache()
 
 
 def check_engine(
-    policy: DockerPolicy,
+    policy: ContainerPolicy,
     canary: str,
     look: Look,
     engine: str = "docker",
@@ -64,8 +80,7 @@ def check_engine(
         return
     running = list(look_at_running(policy, containers, engine))
     if canary == "never":
-        reason = "no container was started (canary: never)"
-        seen = SeenDocker(judge_container_unknown(new, policy, reason), running=running)
+        seen = SeenDocker(judge_container_unknown(new, policy, NEVER), running=running)
     else:
         fresh = canary == "always"
         seen = judge_new(policy, docker, fresh, new, cache)._replace(running=running)
@@ -73,7 +88,7 @@ def check_engine(
 
 
 def look_at_running(
-    policy: DockerPolicy, containers: Iterable[Container], engine: str = "docker"
+    policy: ContainerPolicy, containers: Iterable[Container], engine: str = "docker"
 ) -> Iterator[SeenContainer]:
     """Yield the containers that still run when they are looked at, each judged."""
     for container in containers:
@@ -83,48 +98,43 @@ def look_at_running(
             found = read_container_limits(container.pid)
         except OSError:
             continue  # It ended since it was listed.
-        levels = found.levels
-        findings = judge_container(place, policy, found.limits, found.shm_size, how, levels)
-        limits = _with_shm(found.limits, found.shm_size)
-        yield SeenContainer(container, limits, findings, levels)
+        findings = judge_container(place, policy, found, how)
+        yield SeenContainer(container, _with_shm(found), findings, found.levels)
 
 
-def _with_shm(limits: dict[str, Rlimit], size: int | None) -> dict[str, Rlimit]:
-    return limits if size is None else {**limits, SHM: Rlimit(size, size)}
+def _with_shm(seen: ContainerLimits) -> dict[str, Rlimit]:
+    size = seen.shm_size
+    return seen.limits if size is None else {**seen.limits, SHM: Rlimit(size, size)}
 
 
 def judge_new(
-    policy: DockerPolicy, docker: DockerRead, fresh: bool, place: str, cache: Cache = _ROOTS
+    policy: ContainerPolicy, docker: DockerRead, fresh: bool, place: str, cache: Cache = _ROOTS
 ) -> SeenDocker:
     """Judge what a new container gets, which a canary shows.
 
     :param fresh: Measure again, even where nothing that decides it has changed.
     """
     try:
-        seen = _measure(policy, docker, fresh, cache)
+        kept = _measure(policy, docker, fresh, cache)
     except (OSError, ValueError) as exc:
         return SeenDocker(judge_container_unknown(place, policy, str(exc)))
-    if seen["reason"]:
-        return SeenDocker(judge_container_unknown(place, policy, str(seen["reason"])))
-    if seen["refusal"]:
-        wanted = Requirement(place, START, "value", exact="a container that starts")
-        return SeenDocker([judge(wanted, Observation(str(seen["refusal"]), "canary container"))])
-    when = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(float(str(seen["when"]))))
-    how = f"canary container of {when}"
-    limits = {name: Rlimit(*pair) for name, pair in dict(seen["limits"]).items()}  # type: ignore[call-overload]
-    size = seen["shm_size"] if isinstance(seen["shm_size"], int) else None
-    levels = read_again(Level(*level) for level in seen["levels"])  # type: ignore[attr-defined]
-    findings = judge_container(place, policy, limits, size, how, levels)
-    return SeenDocker(findings, _with_shm(limits, size), levels=levels)
+    seen = kept.canary
+    if seen.found:  # The units above it change without a new dockerd.
+        levels = tuple(read_again(seen.found.levels))
+        seen = seen._replace(found=seen.found._replace(levels=levels))
+    when = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(kept.when))
+    findings = judge_canary(place, policy, seen, f"canary container of {when}")
+    if seen.found is None:
+        return SeenDocker(findings)
+    return SeenDocker(findings, _with_shm(seen.found), levels=seen.found.levels)
 
 
-def _is_doubtful(policy: DockerPolicy, seen: Mapping[str, object]) -> bool:
+def _is_doubtful(policy: ContainerPolicy, seen: Canary) -> bool:
     """Tell whether a canary's own bound on tasks falls short, or will by the files of its scope.
 
     Both change without a new dockerd.
     """
-    levels = [Level(*level) for level in seen["levels"]]  # type: ignore[attr-defined]
-    bounds = split_levels(levels)
+    bounds = split_levels(seen.found.levels if seen.found else ())
     if bounds.own is None or policy.tasks is None:
         return False
     from ..services.diagnose import explain_tasks  # Where tasks are asked for.
@@ -135,9 +145,7 @@ def _is_doubtful(policy: DockerPolicy, seen: Mapping[str, object]) -> bool:
     return FAIL in (finding.status, *finding.outlook)
 
 
-def _measure(
-    policy: DockerPolicy, docker: DockerRead, fresh: bool, cache: Cache
-) -> dict[str, object]:
+def _measure(policy: ContainerPolicy, docker: DockerRead, fresh: bool, cache: Cache) -> Kept:
     """Return a canary's result, a kept one where it still holds."""
     from .canary_key_read import read_canary_key
 
@@ -145,20 +153,22 @@ def _measure(
     if daemon is None:
         raise ValueError("no dockerd is running")
     key = read_canary_key(daemon, docker.read_running_config())
-    kept = None if fresh else cache.read(key)
-    if isinstance(kept, dict) and "levels" in kept and not _is_doubtful(policy, kept):
+    kept = None if fresh else _read_kept(cache.read(key))
+    if kept and not _is_doubtful(policy, kept.canary):
         return kept
     from .measure import run_canary  # Long, and seldom needed.
 
-    result = run_canary(docker.address)
-    seen: dict[str, object] = {
-        "when": time.time(),
-        "limits": result.found.limits if result.found else {},
-        "shm_size": result.found.shm_size if result.found else None,
-        "levels": result.found.levels if result.found else (),
-        "refusal": result.refusal,
-        "reason": result.reason,
-    }
-    if not result.reason:
-        cache.keep(key, seen)
+    seen = Kept(int(time.time()), run_canary(docker.address))
+    if not seen.canary.reason:
+        cache.keep(key, pack(seen))
     return seen
+
+
+def _read_kept(entry: object) -> Kept | None:
+    """Return what was kept; nothing where there is nothing of that form."""
+    kinds = (Kept, Canary, ContainerLimits, Rlimit, Level)
+    try:
+        kept = unpack(entry, {kind.__name__: kind for kind in kinds})
+    except ValueError:
+        return None
+    return kept if isinstance(kept, Kept) else None

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
-from ..containers.policy import SHM, TASKS
+from ..containers.policy import SHM, TASKS, ContainerPolicy
 from ..containers.tasks import find_uid, split_levels
 from ..core.cause import Link, cite
 from ..core.packed import pack, unpack
@@ -21,7 +21,6 @@ from .compose import find_stated as find_line_of
 from .diagnose import SeenContainer, SeenDocker, describe, gather
 from .engine_check import judge_new, look_at_running
 from .model import find_obstacles, find_stated, predict
-from .policy import DockerPolicy
 from .read import DockerRead
 from .remedies import cite_statement, format_pair
 
@@ -31,7 +30,7 @@ if TYPE_CHECKING:
     from .rootless_read import RootlessRead
     from .running import Running
 
-_NO_POLICY = DockerPolicy({}, None)
+_NO_POLICY = ContainerPolicy({}, None)
 _TIME_LIMIT = 60.0
 
 

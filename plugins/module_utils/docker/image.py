@@ -12,20 +12,20 @@ from ..kernel.host_read import TreeBoot
 from .causes import find_docker_causes
 from .daemon_json import decode_daemon_json
 from .dockerd_flags import find_config_path
-from .model import World, find_obstacles, foretell, pick, predict
+from .model import World, find_obstacles, foretell, predict
 from .site import Site
 from .unit_read import read_dockerd_flags
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from ..containers.policy import ContainerPolicy
     from ..host.image import Tree
     from ..host.place import Foretold
-    from .policy import DockerPolicy
 
 _DOCKERD = ("/usr/bin/dockerd", "/usr/sbin/dockerd", "/usr/local/bin/dockerd")
 
 
-def foresee_docker(asked: DockerPolicy, tree: Tree) -> Foretold:
+def foresee_docker(asked: ContainerPolicy, tree: Tree) -> Foretold:
     """Yield what a new container will have by daemon.json and the flags of dockerd."""
     wanted = require_container("new-container:docker", asked)
     if not tree.has(*_DOCKERD):
@@ -43,5 +43,5 @@ def foresee_docker(asked: DockerPolicy, tree: Tree) -> Foretold:
         status = foretell(one, world)
         causes = tuple(find_docker_causes(one, world, Site(asked))) if status == FAIL else ()
         given = () if find_obstacles(world) else predict(world, one.item)
-        value = pick(one, given[0]) if given else None
+        value = one.pick(given[0]) if given else None
         yield one, Forecast(status, value, None, causes, "what containerd has decides")

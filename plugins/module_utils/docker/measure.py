@@ -15,7 +15,8 @@ from typing import Any
 from urllib.parse import quote
 
 from ..containers.canary import _CODE, build_program
-from ..containers.limits_read import Canary, ContainerLimits, read_container_limits
+from ..containers.findings import Canary, ContainerLimits
+from ..containers.limits_read import read_container_limits
 from ..core.named import NamedTuple
 from ..host.process import read_process
 from .api_read import DEFAULT_SOCKET, EngineError, ask, exchange

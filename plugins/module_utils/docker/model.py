@@ -114,13 +114,8 @@ def foretell(wanted: Requirement, world: World) -> str:
 
 def judge_all(wanted: Requirement, limits: Iterable[Rlimit]) -> str:
     """Judge every limit that is possible: unknown where they differ, or there is none."""
-    statuses = {judge(wanted, Observation(pick(wanted, limit), "")).status for limit in limits}
+    statuses = {judge(wanted, Observation(wanted.pick(limit), "")).status for limit in limits}
     return statuses.pop() if len(statuses) == 1 else UNKNOWN
-
-
-def pick(wanted: Requirement, limit: Rlimit) -> int:
-    """Return the bound of a limit that a requirement is about."""
-    return limit.soft if wanted.bound == "soft" else limit.hard
 
 
 def inherit(parent: Parent, item: str) -> tuple[Rlimit, ...]:

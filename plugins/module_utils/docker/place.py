@@ -10,6 +10,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
+    from ..containers.policy import ContainerPolicy
     from ..core.adopted import Adopted
     from ..core.cause import Link
     from ..core.check_options import Options as CheckOptions
@@ -21,10 +22,9 @@ if TYPE_CHECKING:
     from ..host.image import Tree
     from ..host.look import Look
     from ..host.place import Codes, Foretold
-    from .policy import DockerPolicy
 
 
-class Docker(Place["DockerPolicy"]):
+class Docker(Place["ContainerPolicy"]):
     """``containers.docker`` of a policy."""
 
     name = "docker"
@@ -39,12 +39,12 @@ class Docker(Place["DockerPolicy"]):
     is_provisioned = True
     switches = {"docker_restart": Switch("bool", False)}
 
-    def read_policy(self, raw: object, problems: list[str]) -> DockerPolicy | None:
+    def read_policy(self, raw: object, problems: list[str]) -> ContainerPolicy | None:
         from .policy import read_docker
 
         return read_docker(raw, problems)
 
-    def check(self, asked: DockerPolicy, options: CheckOptions, look: Look) -> Iterable[Finding]:
+    def check(self, asked: ContainerPolicy, options: CheckOptions, look: Look) -> Iterable[Finding]:
         from .check import check_docker
         from .read import DockerRead
 
@@ -54,7 +54,7 @@ class Docker(Place["DockerPolicy"]):
 
             yield from check_rootless(asked, options.canary, look)
 
-    def foresee(self, asked: DockerPolicy, options: CheckOptions, tree: Tree) -> Foretold | None:
+    def foresee(self, asked: ContainerPolicy, options: CheckOptions, tree: Tree) -> Foretold | None:
         from .image import foresee_docker
 
         return foresee_docker(asked, tree)
@@ -70,10 +70,10 @@ class Docker(Place["DockerPolicy"]):
         return FOLDERS
 
     def prepare(self, policy: Policy, options: ProvisionOptions, nr_open: int | None) -> Section:
-        from .policy import DockerPolicy
+        from ..containers.policy import ContainerPolicy
         from .provision import prepare_docker
 
-        wanted = policy.get(self.name) or DockerPolicy({}, None)
+        wanted = policy.get(self.name) or ContainerPolicy({}, None)
         return prepare_docker(
             wanted, nr_open, options.absent, self.read_switch(options, "docker_restart")
         )

@@ -6,7 +6,7 @@ from __future__ import annotations
 from ..core.edit import Edit
 from ..core.named import NamedTuple
 from ..core.plan import SectionPlan
-from ..core.rlimit import UNLIMITED, Rlimit
+from ..core.rlimit import UNLIMITED
 from .daemon_json import DockerDefaults, decode_daemon_json
 from .dockerd_flags import CONFIG_PATH, Flag
 from .merge import find_unstated, merge_daemon_json
@@ -23,7 +23,7 @@ from .record import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from .policy import DockerPolicy
+    from ..containers.policy import ContainerPolicy
 
 _NO_TASKS = (
     "containers.docker.tasks: checked and not set, because daemon.json has no key for it; state"
@@ -46,7 +46,7 @@ class DockerState(NamedTuple):
 
 
 def plan_docker(
-    policy: DockerPolicy | None, state: DockerState, nr_open: int | None, absent: bool
+    policy: ContainerPolicy | None, state: DockerState, nr_open: int | None, absent: bool
 ) -> SectionPlan:
     """Return the edits of daemon.json and its record; every key that is not ours keeps its bytes.
 
@@ -54,7 +54,7 @@ def plan_docker(
 
     :param nr_open: The lowest fs.nr_open that will be in force.
     """
-    wanted = collect_wanted(policy) if policy else DockerDefaults({})
+    wanted = DockerDefaults(policy.stated, policy.shm_size) if policy else DockerDefaults({})
     notes = (_NO_TASKS,) if policy and policy.tasks and not absent else ()
     plan = _plan(wanted, state, nr_open, absent or not any(wanted))
     return plan._replace(notes=(*plan.notes, *notes))
@@ -77,16 +77,6 @@ def _plan(
         )
     except ValueError as exc:
         return SectionPlan(problems=(str(exc),))
-
-
-def collect_wanted(policy: DockerPolicy) -> DockerDefaults:
-    """Return what daemon.json shall state; an item that is only bounded above is not set."""
-    ulimits = {
-        name: Rlimit(limit.soft, limit.hard)
-        for name, limit in policy.limits.items()
-        if limit.soft is not None and limit.hard is not None
-    }
-    return DockerDefaults(ulimits, policy.shm_size)
 
 
 def _read_record(state: DockerState) -> Record | None:

@@ -19,7 +19,7 @@ from .unit_read import read_dockerd_flags
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from .policy import DockerPolicy
+    from ..containers.policy import ContainerPolicy
 
 FOLDERS = tuple(path.rpartition("/")[0] for path in (CONFIG_PATH, find_record_path(CONFIG_PATH)))
 
@@ -34,7 +34,7 @@ class Docker(NamedTuple):
 
 
 def prepare_docker(
-    policy: DockerPolicy, nr_open: int | None, absent: bool, may_restart: bool
+    policy: ContainerPolicy, nr_open: int | None, absent: bool, may_restart: bool
 ) -> Section:
     """Return what Docker's section needs here.
 
@@ -113,7 +113,7 @@ def _needs_restart(docker: Docker, plan: SectionPlan) -> bool:
     return edited or started_before(docker.daemon.process, path)
 
 
-def _find_old(docker: Docker, policy: DockerPolicy) -> Iterator[str]:
+def _find_old(docker: Docker, policy: ContainerPolicy) -> Iterator[str]:
     """Yield running containers that have less than the policy asks for."""
     from ..containers.old_read import tell_old
 

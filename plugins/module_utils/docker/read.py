@@ -10,9 +10,10 @@ from collections.abc import Mapping
 from functools import cached_property
 from typing import Any
 
+from ..containers.spec import read_spec
 from ..core.json_text import find_member, find_members
 from ..core.named import NamedTuple
-from ..core.rlimit import RLIMITS, Rlimit
+from ..core.rlimit import Rlimit
 from ..host.door import find_paths
 from ..host.files import read_bytes, read_change, read_text
 from ..host.process import Process, find_processes, read_process
@@ -237,22 +238,17 @@ def parse_ulimits(entries: Any) -> dict[str, Rlimit]:
     }
 
 
-def read_spec_limits(identity: str) -> dict[str, Rlimit] | None:
+def read_spec_limits(identity: str) -> Mapping[str, Rlimit] | None:
     """Return the limits that a container was started with; ``None`` where not known.
 
     They stand in the specification that containerd gave runc.
     """
     patterns = (f"{state}/moby/{identity}/config.json" for state in _STATES)
     found = [path for pattern in patterns for path in find_paths(pattern)]
-    spec = _read_json(found[0]) if found else None
-    if spec is None:
+    try:
+        return read_spec(read_text(found[0]) or "").limits if found else None
+    except (OSError, ValueError):
         return None
-    names = {f"RLIMIT_{name.upper()}": name for name in RLIMITS}
-    return {
-        names[entry["type"]]: Rlimit(int(entry["soft"]), int(entry["hard"]))
-        for entry in spec.get("process", {}).get("rlimits") or ()
-        if entry.get("type") in names
-    }
 
 
 def read_compose(details: Mapping[str, Any]) -> Compose | None:

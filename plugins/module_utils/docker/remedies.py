@@ -19,7 +19,7 @@ from ..core.line_edit import edit_line, find_row, find_top
 from ..core.named import NamedTuple
 from ..core.quote import one_line
 from ..core.remedy import Remedy
-from ..core.rlimit import ITEMS, UNLIMITED, Rlimit, format_quantity
+from ..core.rlimit import ITEMS, Rlimit, format_quantity
 from ..shared_memory.size import format_shm_size
 from .daemon_json import SHM_KEY, ULIMITS_KEY, read_entries
 from .flags import parse_ulimit
@@ -29,9 +29,9 @@ from .site import Tools
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from ..containers.policy import ContainerPolicy
     from ..core.line_edit import Commands
     from .dockerd_flags import Flag
-    from .policy import DockerPolicy
 
 _FLAGS = {ULIMITS_KEY: "default-ulimit", SHM_KEY: "default-shm-size"}
 _TOLD = "has changed since the check, or cannot be: nothing was done; run the check again"
@@ -57,23 +57,17 @@ def cite_statement(at: Declaration) -> str:
     return f"{one_line(at.place)} {text}".rstrip()
 
 
-def choose_limit(item: str, policy: DockerPolicy, now: Rlimit) -> Rlimit | None:
+def choose_limit(item: str, policy: ContainerPolicy, now: Rlimit) -> Rlimit | None:
     """Return what shall be stated for an item; ``None`` where the policy demands nothing of it.
 
     :param now: What there is, for an item that is only bounded above.
     """
     if item == SHM:
         return Rlimit(policy.shm_size, policy.shm_size) if policy.shm_size else None
-    limit = policy.limits.get(item)
-    if limit is None:
-        return None
-    if limit.soft is not None and limit.hard is not None:
-        return Rlimit(limit.soft, limit.hard)
-    most = UNLIMITED if limit.max is None else limit.max
-    return Rlimit(min(now.soft, most), min(now.hard, most))
+    return policy.choose(item, now) if item in policy.limits else None
 
 
-def count_met(world: World, policy: DockerPolicy) -> int:
+def count_met(world: World, policy: ContainerPolicy) -> int:
     """Return how many defaults are at least what the policy asks."""
     if find_obstacles(world):
         return 0

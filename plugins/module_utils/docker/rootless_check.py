@@ -39,9 +39,9 @@ from .tasks_causes import find_tasks_causes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from ..containers.policy import ContainerPolicy
     from ..host.children import Report
     from ..host.look import Look
-    from .policy import DockerPolicy
 
 _KINDS = {
     kind.__name__: kind
@@ -57,7 +57,7 @@ _TIME_LIMIT = 60.0
 _MOST = 64
 
 
-def check_rootless(policy: DockerPolicy, canary: str, look: Look) -> Iterator[Finding]:
+def check_rootless(policy: ContainerPolicy, canary: str, look: Look) -> Iterator[Finding]:
     """Yield the findings of every rootless daemon, its places named after its user."""
     engines = list(list_rootless(look))
     errands = [
@@ -93,7 +93,7 @@ class _HandedOver(Cache):
 
 
 def _look(
-    policy: DockerPolicy,
+    policy: ContainerPolicy,
     canary: str,
     engine: str,
     docker: RootlessRead,
@@ -107,7 +107,7 @@ def _look(
 
 
 def _judge(
-    policy: DockerPolicy,
+    policy: ContainerPolicy,
     canary: str,
     engine: str,
     docker: RootlessRead,
@@ -125,7 +125,7 @@ def _judge(
         yield explain_rootless(finding, daemon)
 
 
-def _read(report: Report, policy: DockerPolicy, engine: str, uid: int) -> Iterator[Finding]:
+def _read(report: Report, policy: ContainerPolicy, engine: str, uid: int) -> Iterator[Finding]:
     """Yield what a user's child tells of that user's own places."""
     try:
         if report.problem:

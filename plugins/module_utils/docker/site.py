@@ -10,10 +10,10 @@ from ..core.remedy import Remedy
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from ..containers.policy import ContainerPolicy
     from ..core.declaration import Declaration
     from .dockerd_flags import Flag
     from .model import Parent, UnitLimit
-    from .policy import DockerPolicy
 
 
 class Tools(NamedTuple):
@@ -49,7 +49,7 @@ class Site(NamedTuple):
     in its usual place, where dockerd reads another file.
     """
 
-    policy: DockerPolicy
+    policy: ContainerPolicy
     tools: Tools = Tools()
     parent: Parent | None = None
     own: Mapping[str, UnitLimit] = {}

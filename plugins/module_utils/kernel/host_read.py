@@ -11,8 +11,15 @@ from ..host.process import read_limits
 from .boot_read import BootRead
 from .files_read import read_sysctl_files
 from .read import read_sysctl
-from .sysctl_conf import NR_OPEN_OF_KERNEL
-from .sysctl_writes import find_lowest_nr_open
+from .sysctl_conf import NR_OPEN_OF_KERNEL, find_boot_default, find_number
+from .sysctl_writes import find_lowest_nr_open, resolve_sysctl
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ..core.declaration import Declaration
+    from ..host.look import Look
+
+_NR_OPEN = "fs.nr_open"
 
 
 class TreeBoot(BootRead):
@@ -33,7 +40,7 @@ class TreeBoot(BootRead):
     @cached_property
     def nr_open(self) -> int:
         """The lowest fs.nr_open of the boot, 0 where the files do not tell."""
-        start = {"fs.nr_open": self.find_start("fs.nr_open")}
+        start = {_NR_OPEN: self.find_start(_NR_OPEN)}
         return find_lowest_nr_open(self.files, start) or 0
 
 
@@ -44,12 +51,12 @@ class KernelRead:
     def nr_open(self) -> int:
         if is_chroot():
             return NR_OPEN_OF_KERNEL  # The one that runs is of the machine that builds this image.
-        return int(read_sysctl("fs.nr_open") or 0)
+        return int(read_sysctl(_NR_OPEN) or 0)
 
     @cached_property
     def nr_open_at_boot(self) -> int:
         """Return the lowest fs.nr_open from now on: the running one, or what a boot gives."""
-        running = {"fs.nr_open": read_sysctl("fs.nr_open")}
+        running = {_NR_OPEN: read_sysctl(_NR_OPEN)}
         return find_lowest_nr_open(self.sysctl_files, running) or self.nr_open
 
     @cached_property
@@ -66,3 +73,19 @@ class KernelRead:
     @cached_property
     def boot(self) -> BootRead:
         return BootRead(self.sysctl_files)
+
+
+def find_nr_open_line(look: Look) -> Declaration | None:
+    """Return the line that sets fs.nr_open at boot."""
+    bound = resolve_sysctl(look.at(KernelRead).sysctl_files, [_NR_OPEN]).get(_NR_OPEN)
+    line = bound.winner if bound else None
+    number = find_number(line) if line else None
+    return line._replace(value=number) if line and number is not None else None
+
+
+def find_nr_open_at_boot(look: Look) -> int:
+    """Return what fs.nr_open will be after a boot."""
+    line = find_nr_open_line(look)
+    if line:
+        return int(line.value)
+    return find_boot_default(_NR_OPEN, look.at(KernelRead).nr_open) or look.at(KernelRead).nr_open

@@ -7,14 +7,15 @@ import re
 import shlex
 from collections.abc import Mapping, Sequence
 
-from ..containers.policy import SHM, TASKS
+from ..containers.policy import SHM, START, TASKS
 from ..core.cause import Cause, cite
-from ..core.finding import FAIL, PASS, Observation, Requirement, judge
+from ..core.finding import FAIL, PASS, Requirement
 from ..core.line_edit import edit_line, refuse
 from ..core.named import NamedTuple
 from ..core.remedy import Remedy
 from ..core.rlimit import ITEMS, UNLIMITED, Rlimit, format_quantity
 from .containers_conf import (
+    DEFAULT_TASKS,
     DROP_INS,
     LIMITS_KEY,
     SHM_KEY,
@@ -33,8 +34,8 @@ from .containers_conf import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from ..containers.policy import ContainerPolicy
     from ..core.declaration import Declaration
-    from .policy import PodmanPolicy
 
 CODES = {
     "podman-conf-unreadable": "a file of containers.conf cannot be read, and Podman stops at it",
@@ -45,11 +46,22 @@ CODES = {
     "podman-above-nr-open": "the files ask for more than fs.nr_open, so that no container starts",
     "podman-above-session": "the files ask for more than the user's session may have",
 }
-START = "start"
-_SHM_LINE = re.compile(rf"\s*{SHM_KEY}\s*=", re.IGNORECASE)
-_TASKS_LINE = re.compile(rf"\s*{TASKS_KEY}\s*=", re.IGNORECASE)
+_DEFAULT_SHM = 65536000
 _LIMITS_FILE, _SHM_FILE = f"{DROP_INS}/95-limits.conf", f"{DROP_INS}/95-shm.conf"
 _TASKS_FILE = f"{DROP_INS}/95-tasks.conf"
+
+
+class _Setting(NamedTuple):
+    """A key of one value: what is wanted, what Podman gives without it, where it is stated then.
+
+    ``word`` tells a line that means it and is passed over.
+    """
+
+    name: str
+    wanted: str
+    default: str
+    word: str
+    file: str
 
 
 class Unread(NamedTuple):
@@ -80,7 +92,7 @@ class PodmanFacts(NamedTuple):
 
 
 def find_podman_causes(
-    wanted: Requirement, facts: PodmanFacts, policy: PodmanPolicy
+    wanted: Requirement, facts: PodmanFacts, policy: ContainerPolicy
 ) -> tuple[Cause, ...]:
     """Return what keeps a new container from what is asked; nothing where the files would do."""
     if facts.broken:
@@ -108,7 +120,7 @@ def foresee(wanted: Requirement, facts: PodmanFacts, nr_open: int) -> str:
     value = _find_given(wanted, given)
     if value is None:
         return ""
-    return judge(wanted, Observation(value if starts else 0, "")).status
+    return PASS if wanted.is_met_by(value if starts else 0) else FAIL
 
 
 def _find_given(wanted: Requirement, given: Defaults) -> int | None:
@@ -117,13 +129,7 @@ def _find_given(wanted: Requirement, given: Defaults) -> int | None:
     if wanted.item == TASKS:
         return find_tasks(given.tasks)
     ulimit = given.ulimits.get(wanted.item)
-    if ulimit is None:
-        return None
-    return ulimit.limit.soft if wanted.bound == "soft" else ulimit.limit.hard
-
-
-def _is_met(wanted: Requirement, value: int) -> bool:
-    return judge(wanted, Observation(value, "")).status == PASS
+    return wanted.pick(ulimit.limit) if ulimit else None
 
 
 def _blame_broken(error: ConfError) -> Cause:
@@ -143,14 +149,14 @@ def find_stopping(facts: PodmanFacts) -> dict[str, Ulimit]:
     }
 
 
-def _find_stoppers(facts: PodmanFacts, policy: PodmanPolicy) -> list[Cause]:
+def _find_stoppers(facts: PodmanFacts, policy: ContainerPolicy) -> list[Cause]:
     """Return why no container starts."""
     causes = []
     for item, ulimit in find_stopping(facts).items():
         asked, name = ulimit.limit.hard, format_quantity(ulimit.limit.hard, ITEMS[item].unit)
         if item == "nofile" and asked > facts.nr_open:
             text = f"{cite(ulimit.at)} asks for more than fs.nr_open, {facts.nr_open}"
-            target = choose_pair(item, policy, ulimit.limit, facts.nr_open)
+            target = policy.choose(item, ulimit.limit, facts.nr_open)
             causes.append(Cause("podman-above-nr-open", text, _rewrite(ulimit, target), ulimit.at))
         else:
             has = format_quantity(facts.session[item].hard, ITEMS[item].unit)
@@ -165,32 +171,21 @@ def _find_stoppers(facts: PodmanFacts, policy: PodmanPolicy) -> list[Cause]:
     return causes
 
 
-def choose_pair(item: str, policy: PodmanPolicy, given: Rlimit, most: int = UNLIMITED) -> Rlimit:
-    """Return what a policy asks of a limit, what is given where it asks for nothing."""
-    asked = policy.limits.get(item)
-    soft = given.soft if asked is None or asked.soft is None else asked.soft
-    hard = given.hard if asked is None or asked.hard is None else asked.hard
-    if asked is not None and asked.max is not None:
-        hard = min(hard, asked.max)
-    hard = min(hard, most)
-    return Rlimit(min(soft, hard), hard)
-
-
 def _explain_limit(
-    wanted: Requirement, facts: PodmanFacts, policy: PodmanPolicy
+    wanted: Requirement, facts: PodmanFacts, policy: ContainerPolicy
 ) -> tuple[Cause, ...]:
     given, item = facts.defaults, wanted.item
     winner, value = given.ulimits.get(item), _find_given(wanted, given)
     earlier = _find_earlier(wanted, facts.stated)
     if winner is not None and value is not None:
-        if _is_met(wanted, value):
+        if wanted.is_met_by(value):
             return ()
-        target = choose_pair(item, policy, winner.limit)
+        target = policy.choose(item, winner.limit)
         whose = f" (of {facts.user or 'root'}'s own)" if USERS_MAIN in winner.at.path else ""
         text = f"{cite(winner.at)} gives new containers {format_entry(item, winner.limit)}{whose}"
         shadows = tuple(one.at for one in earlier)
         return (Cause("podman-conf-line", text, _rewrite(winner, target), winner.at, shadows),)
-    target = choose_pair(item, policy, Rlimit(0, UNLIMITED if item != "nofile" else facts.nr_open))
+    target = policy.choose(item, Rlimit(0, UNLIMITED if item != "nofile" else facts.nr_open))
     if given.block is not None and earlier:
         text = f"{cite(given.block.at)} replaces the list that states {item}, and leaves it out"
         remedy = _insert(format_entry(item, target), given.block.at)
@@ -211,48 +206,46 @@ def _find_earlier(wanted: Requirement, stated: Sequence[Stated]) -> list[Ulimit]
         ulimit
         for one in stated[:-1]
         for ulimit in (one.block.ulimits if one.block else ())
-        if ulimit.item == wanted.item
-        and _is_met(wanted, ulimit.limit.soft if wanted.bound == "soft" else ulimit.limit.hard)
+        if ulimit.item == wanted.item and wanted.is_met_by(wanted.pick(ulimit.limit))
     ]
 
 
 def _explain_shm(wanted: Requirement, facts: PodmanFacts) -> tuple[Cause, ...]:
-    shm = facts.defaults.shm
-    line = f'{SHM_KEY} = "{wanted.minimum}"'
-    if shm is None:
-        unread = _find_unread("shm", facts.unread)
-        if unread:
-            return (_blame_unread(unread, SHM_KEY),)
-        text = f"no file of containers.conf states {SHM_KEY}, so that Podman gives 65536000B"
-        return (Cause("podman-not-stated", text, _state_line(line, _SHM_FILE)),)
-    if _is_met(wanted, int(shm.value)):
+    at = facts.defaults.shm
+    size = int(at.value) if at else _DEFAULT_SHM
+    if at and wanted.is_met_by(size):
         return ()
-    text = f"{cite(shm)} gives new containers a /dev/shm of {shm.value} bytes"
-    text += ": Podman counts by the thousand"
-    remedy = Remedy(f"make it {line}")
-    if _SHM_LINE.match(shm.text):
-        script = f's/^\\([^=]*=\\).*/\\1 "{wanted.minimum}"/'
-        remedy = _edit(shm, script, remedy.text)
-    return (Cause("podman-conf-line", text, remedy, shm),)
+    told = f"gives new containers a /dev/shm of {size} bytes: Podman counts by the thousand"
+    key = _Setting(SHM_KEY, f'"{wanted.minimum}"', f"{_DEFAULT_SHM}B", "shm", _SHM_FILE)
+    return (_blame_setting(key, at, told, facts),)
 
 
 def _explain_tasks(wanted: Requirement, facts: PodmanFacts) -> tuple[Cause, ...]:
     at, value = facts.defaults.tasks, find_tasks(facts.defaults.tasks)
-    if value is None or _is_met(wanted, value):
+    if value is None or wanted.is_met_by(value):
         return ()
     number = format_tasks(wanted.minimum or 0)
-    line = f"{TASKS_KEY} = {number}"
+    told = f"bounds new containers to {value} processes and threads"
+    key = _Setting(TASKS_KEY, number, str(DEFAULT_TASKS), "pids", _TASKS_FILE)
+    return (_blame_setting(key, at, told, facts),)
+
+
+def _blame_setting(key: _Setting, at: Declaration | None, told: str, facts: PodmanFacts) -> Cause:
+    """Blame the line that states a key, or that none does.
+
+    :param told: What the line at fault does.
+    """
+    line = f"{key.name} = {key.wanted}"
     if at is None:
-        unread = _find_unread("pids", facts.unread)
+        unread = _find_unread(key.word, facts.unread)
         if unread:
-            return (_blame_unread(unread, TASKS_KEY),)
-        text = f"no file of containers.conf states {TASKS_KEY}, so that Podman gives {value}"
-        return (Cause("podman-not-stated", text, _state_line(line, _TASKS_FILE)),)
-    text = f"{cite(at)} bounds new containers to {value} processes and threads"
+            return _blame_unread(unread, key.name)
+        text = f"no file of containers.conf states {key.name}, so that Podman gives {key.default}"
+        return Cause("podman-not-stated", text, _state_line(line, key.file))
     remedy = Remedy(f"make it {line}")
-    if _TASKS_LINE.match(at.text):
-        remedy = _edit(at, f"s/^\\([^=]*=\\).*/\\1 {number}/", remedy.text)
-    return (Cause("podman-conf-line", text, remedy, at),)
+    if re.match(rf"\s*{key.name}\s*=", at.text, re.IGNORECASE):
+        remedy = _edit(at, f"s/^\\([^=]*=\\).*/\\1 {key.wanted}/", remedy.text)
+    return Cause("podman-conf-line", f"{cite(at)} {told}", remedy, at)
 
 
 def _state_line(line: str, path: str) -> Remedy:

@@ -5,30 +5,33 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from ..containerd.causes import pick
-from ..containers.findings import judge_container, judge_container_unknown
+from ..containers.findings import (
+    NEVER,
+    judge_canary,
+    judge_container,
+    judge_container_unknown,
+)
 from ..containers.limits_read import read_container_limits
 from ..containers.policy import TASKS
 from ..containers.read import RunningContainer, find_maker, find_running
 from ..core.container_owner import own_running
-from ..core.finding import FAIL, PASS, UNKNOWN, Finding, Observation, Requirement, judge
+from ..core.finding import FAIL, PASS, UNKNOWN, Finding, Observation, judge
 from ..core.named import NamedTuple
 from ..host.users import name_user
 from ..kernel.host_read import KernelRead
 from ..sessions.measure import measure_sessions
-from .causes import START, foresee
+from .causes import foresee
 from .diagnose import explain_podman, explain_running_tasks, gather_podman
 from .measure import Caller, run_podman_canary
-from .quadlet_read import find_quadlet
 from .read import find_podman
 from .running import Made, explain_running
-from .spec_read import read_created
+from .running_read import find_quadlet, read_created
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from ..containers.policy import ContainerPolicy
     from ..core.rlimit import Rlimit
     from ..host.look import Look
-    from .policy import PodmanPolicy
 
 NEW = "new-container:podman"
 _WAYS = ("sshd", "login", "su")
@@ -43,7 +46,7 @@ class Session(NamedTuple):
 
 
 def check_podman(
-    policy: PodmanPolicy, canary: str, look: Look, seconds: float
+    policy: ContainerPolicy, canary: str, look: Look, seconds: float
 ) -> Iterator[Finding]:
     """Yield the findings of every running container, and of a new one of root and of each user.
 
@@ -58,32 +61,21 @@ def check_podman(
 
 
 def check_new(
-    policy: PodmanPolicy, user: str, canary: str, look: Look, seconds: float
+    policy: ContainerPolicy, user: str, canary: str, look: Look, seconds: float
 ) -> Iterator[Finding]:
     """Yield the findings of a new container of root, or of a user's own."""
     place = name_place(user)
     session = open_session(user)
     reason = session.reason or ("" if find_podman() else "podman is not installed on this host")
     if canary == "never":
-        reason = "no container was started (canary: never)"
+        reason = NEVER
     if reason:
         yield from judge_container_unknown(place, policy, reason)
         return
     seen = run_podman_canary(Caller(user, session.limits), seconds=seconds)
+    how = "canary container" + (f", from a session through {session.way}" if user else "")
+    findings = judge_canary(place, policy, seen, how)
     levels = seen.found.levels if seen.found else ()
-    if seen.refusal:
-        wanted = Requirement(place, START, "value", exact="a container that starts")
-        findings = [judge(wanted, Observation(seen.refusal, "canary container"))]
-    elif seen.found is None:
-        findings = judge_container_unknown(place, policy, seen.reason)
-    else:
-        how = (
-            f"canary container, from a session through {session.way}"
-            if user
-            else "canary container"
-        )
-        found = seen.found
-        findings = judge_container(place, policy, found.limits, found.shm_size, how, levels)
     facts = gather_podman(user, look, session.limits, session.way)
     for finding in explain_podman(findings, policy, facts, look, levels):
         yield _own(finding, user, session, look) if user else finding
@@ -103,7 +95,7 @@ def _own(finding: Finding, user: str, session: Session, look: Look) -> Finding:
     facts = gather_podman("", look, session.limits, session.way)
     given = foresee(wanted, facts._replace(user=user), look.at(KernelRead).nr_open) if facts else ""
     if not given and pair:  # What no file states is the session's.
-        given = judge(wanted, Observation(pick(wanted, pair), "")).status
+        given = PASS if wanted.is_met_by(wanted.pick(pair)) else FAIL
     is_root_s = finding.status == FAIL and given == FAIL
     return finding if is_root_s else finding._replace(owner=user)
 
@@ -124,7 +116,7 @@ def open_session(user: str) -> Session:
     return Session(reason=f"no session of {user} could be opened: {results[0].reason}")
 
 
-def _look(one: RunningContainer, policy: PodmanPolicy, look: Look) -> Iterator[Finding]:
+def _look(one: RunningContainer, policy: ContainerPolicy, look: Look) -> Iterator[Finding]:
     """Yield the findings of a running container, with why it falls short."""
     pid = one.process.pid
     try:
@@ -132,21 +124,17 @@ def _look(one: RunningContainer, policy: PodmanPolicy, look: Look) -> Iterator[F
     except OSError:
         return  # It ended since it was listed.
     user, place = name_owner(one.owner), name_running(one)
-    how = f"/proc/{pid}/limits"
-    findings = judge_container(place, policy, found.limits, found.shm_size, how, found.levels)
-    if any(finding.status == FAIL for finding in findings):
-        maker = find_maker(one)
-        facts = gather_podman(user, look, {}, "")
-        created, quadlet = read_created(one), find_quadlet(one.process.cgroup)
-        made = Made(one.container.id, created, quadlet, maker)
-        for finding in findings:
-            if finding.requirement.item == TASKS:
-                yield explain_running_tasks(finding, found.levels, made, facts, policy)
-            else:
-                told = explain_running(finding, created, facts, policy, quadlet)
-                yield own_running(told, maker)
+    findings = judge_container(place, policy, found, f"/proc/{pid}/limits")
+    if all(finding.status != FAIL for finding in findings):
+        yield from findings
         return
-    yield from findings
+    facts, quadlet = gather_podman(user, look, {}, ""), find_quadlet(one.process.cgroup)
+    made = Made(one.container.id, read_created(one), quadlet, find_maker(one))
+    for finding in findings:
+        if finding.requirement.item == TASKS:
+            yield explain_running_tasks(finding, found.levels, made, facts, policy)
+        else:
+            yield own_running(explain_running(finding, made, facts, policy), made.maker)
 
 
 def name_running(one: RunningContainer) -> str:

@@ -6,23 +6,22 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from ..containers.policy import TASKS
-from ..containers.tasks import find_uid, split_levels
+from ..containers.tasks import Given, find_uid, split_levels
 from ..core.cause import Cause, Outlook
 from ..core.container_owner import own_running
 from ..core.declaration import Declaration
 from ..core.finding import FAIL, UNKNOWN, Finding
-from ..core.rlimit import UNLIMITED, Rlimit
-from ..kernel.host_read import KernelRead
-from ..systemd.read import find_nr_open_at_boot
+from ..core.rlimit import Rlimit
+from ..kernel.host_read import KernelRead, find_nr_open_at_boot
 from .causes import PodmanFacts, Unread, find_podman_causes, foresee
 from .containers_conf import ConfError, find_tasks, find_unread_keys, order_files, read_conf
 from .read import read_conf_files
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from ..containers.policy import ContainerPolicy
     from ..host.look import Look
     from ..systemd.tasks import Level
-    from .policy import PodmanPolicy
     from .running import Made
 
 
@@ -52,7 +51,7 @@ def _find_unread(path: str, text: str) -> Iterator[Unread]:
 
 def explain_podman(
     findings: list[Finding],
-    policy: PodmanPolicy,
+    policy: ContainerPolicy,
     facts: PodmanFacts | None,
     look: Look,
     levels: Sequence[Level] = (),
@@ -81,15 +80,14 @@ def explain_podman(
 
 
 def _explain_new_tasks(
-    finding: Finding, policy: PodmanPolicy, facts: PodmanFacts, levels: Sequence[Level]
+    finding: Finding, policy: ContainerPolicy, facts: PodmanFacts, levels: Sequence[Level]
 ) -> Finding:
     """Return the finding on the tasks of a new container: by files, and by the units above it."""
     from ..services.diagnose import explain_container_tasks  # Where tasks are asked for.
 
-    given = find_tasks(facts.defaults.tasks)
+    given = Given(find_tasks(facts.defaults.tasks))
     causes = find_podman_causes(finding.requirement, facts, policy)
-    units = split_levels(levels).list_units(given is not None)
-    return explain_container_tasks(finding, UNLIMITED if given is None else given, causes, units)
+    return explain_container_tasks(finding, split_levels(levels), given, causes)
 
 
 def explain_running_tasks(
@@ -97,7 +95,7 @@ def explain_running_tasks(
     levels: Sequence[Level],
     made: Made,
     facts: PodmanFacts | None,
-    policy: PodmanPolicy,
+    policy: ContainerPolicy,
 ) -> Finding:
     """Return the finding on the tasks of a running container, and whose doing it is."""
     if finding.status != FAIL:
@@ -105,11 +103,11 @@ def explain_running_tasks(
     from ..services.diagnose import explain_container_tasks, own_tasks
     from .running import find_tasks_causes
 
-    bounds, known = split_levels(levels, made.identity), made.created.limits is not None
-    own, stated = bounds.own.most if bounds.own else None, made.created.tasks
+    bounds, created = split_levels(levels, made.identity), made.created
+    given = Given(created.tasks, created.limits is not None)
+    own = bounds.own.most if bounds.own else None
     causes = find_tasks_causes(finding.requirement, own, made, facts, policy)
-    given = (UNLIMITED if stated is None else stated) if known else None
-    units = bounds.list_units(not known or stated is not None)
-    told = explain_container_tasks(finding, given, causes, units)
+    told = explain_container_tasks(finding, bounds, given, causes)
+    units = bounds.list_units(given.is_its_own)
     uid = find_uid(units)
     return own_running(told, made.maker) if uid is None else own_tasks(told, units, uid)

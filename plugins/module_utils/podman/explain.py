@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from ..containers.limits_read import read_container_limits
 from ..containers.policy import SHM, TASKS
 from ..containers.read import RunningContainer, find_running
+from ..containers.spec import Started
 from ..containers.tasks import find_uid, split_levels
 from ..core.cause import Link, cite
 from ..core.rlimit import RLIMITS, format_pair, format_quantity
@@ -21,9 +22,7 @@ from .check import name_owner, name_running, open_session
 from .containers_conf import DEFAULT_TASKS, TASKS_KEY
 from .diagnose import gather_podman
 from .measure import Caller, run_podman_canary
-from .quadlet_read import find_quadlet
-from .running import Created
-from .spec_read import read_created
+from .running_read import find_quadlet, read_created
 
 
 def trace_podman(user: str, item: str, look: Look) -> list[Link]:
@@ -101,7 +100,7 @@ def _require_item(item: str) -> None:
         raise ValueError(f"{item!r} is no limit; accepted are {', '.join(accepted)}")
 
 
-def _trace_created_tasks(created: Created) -> Iterator[Link]:
+def _trace_created_tasks(created: Started) -> Iterator[Link]:
     if created.tasks is not None:
         source = "the specification that its runtime was given"
         yield Link("created", format_quantity(created.tasks), source, created.since)

@@ -13,14 +13,14 @@ from .read import read_tree_conf_files
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from ..containers.policy import ContainerPolicy
     from ..host.image import Tree
     from ..host.place import Foretold
-    from .policy import PodmanPolicy
 
 _PODMAN = ("/usr/bin/podman", "/usr/local/bin/podman", "/usr/sbin/podman")
 
 
-def foresee_podman(asked: PodmanPolicy, tree: Tree) -> Foretold:
+def foresee_podman(asked: ContainerPolicy, tree: Tree) -> Foretold:
     """Yield what a new container will have by containers.conf."""
     wanted = require_container("new-container:podman", asked)
     if not tree.has(*_PODMAN):

@@ -18,7 +18,8 @@ from functools import partial
 from typing import Any
 
 from ..containers.canary import build_program
-from ..containers.limits_read import Canary, ContainerLimits, read_container_limits
+from ..containers.findings import Canary, ContainerLimits
+from ..containers.limits_read import read_container_limits
 from ..containers.read import read_words
 from ..core.named import NamedTuple
 from ..core.rlimit import Rlimit

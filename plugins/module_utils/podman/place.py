@@ -9,6 +9,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from ..containers.policy import ContainerPolicy
     from ..core.cause import Link
     from ..core.check_options import Options as CheckOptions
     from ..core.finding import Finding
@@ -18,12 +19,11 @@ if TYPE_CHECKING:
     from ..host.image import Tree
     from ..host.look import Look
     from ..host.place import Codes, Foretold
-    from .policy import PodmanPolicy
 
 _SHARE_OF_A_USER = 0.3  # Of the time limit: the most that one user's container may take of it.
 
 
-class Podman(Place["PodmanPolicy"]):
+class Podman(Place["ContainerPolicy"]):
     """``containers.podman`` of a policy."""
 
     name = "podman"
@@ -38,18 +38,18 @@ class Podman(Place["PodmanPolicy"]):
     is_provisioned = True
     own_files = ("/etc/containers/containers.conf.d/90-mlhost.conf",)
 
-    def read_policy(self, raw: object, problems: list[str]) -> PodmanPolicy | None:
+    def read_policy(self, raw: object, problems: list[str]) -> ContainerPolicy | None:
         from .policy import read_podman
 
         return read_podman(raw, problems)
 
-    def check(self, asked: PodmanPolicy, options: CheckOptions, look: Look) -> Iterable[Finding]:
+    def check(self, asked: ContainerPolicy, options: CheckOptions, look: Look) -> Iterable[Finding]:
         from .check import check_podman
 
         seconds = options.time_limit * _SHARE_OF_A_USER
         return check_podman(asked, options.canary, look, seconds)
 
-    def foresee(self, asked: PodmanPolicy, options: CheckOptions, tree: Tree) -> Foretold | None:
+    def foresee(self, asked: ContainerPolicy, options: CheckOptions, tree: Tree) -> Foretold | None:
         from .image import foresee_podman
 
         return foresee_podman(asked, tree)
@@ -60,11 +60,11 @@ class Podman(Place["PodmanPolicy"]):
         return FOLDERS
 
     def prepare(self, policy: Policy, options: ProvisionOptions, nr_open: int | None) -> Section:
-        from .policy import PodmanPolicy
+        from ..containers.policy import ContainerPolicy
         from .provision import prepare_podman
 
         rules = policy.get("sessions") if options.wants("sessions") else None
-        asked = policy.get(self.name) or PodmanPolicy({})
+        asked = policy.get(self.name) or ContainerPolicy({})
         how = (options.absent, options.override)
         return prepare_podman(asked, nr_open, *how, tuple(rules or ()))
 

@@ -31,7 +31,7 @@ from .containers_conf import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from .policy import PodmanPolicy
+    from ..containers.policy import ContainerPolicy
 
 
 class PodmanState(NamedTuple):
@@ -49,14 +49,14 @@ class PodmanOptions(NamedTuple):
 
 
 def plan_podman(
-    policy: PodmanPolicy, state: PodmanState, nr_open: int | None, options: PodmanOptions
+    policy: ContainerPolicy, state: PodmanState, nr_open: int | None, options: PodmanOptions
 ) -> SectionPlan:
     """Return the edits of our drop-in, and of lines of others where they are to be ineffective.
 
     :param nr_open: The lowest fs.nr_open that will be in force.
     """
     theirs = restore_all({path: text for path, text in state.files.items() if path != OWN})
-    wanted = collect_wanted(policy)
+    wanted = policy.stated
     if options.absent or not (wanted or policy.shm_size or policy.tasks):
         return SectionPlan(plan_edits(state.files, {**theirs, OWN: None}))
     problems = list(find_problems(wanted, nr_open))
@@ -82,15 +82,6 @@ def plan_podman(
     return SectionPlan(plan_edits(state.files, texts), (), shortfalls, notes)
 
 
-def collect_wanted(policy: PodmanPolicy) -> dict[str, Rlimit]:
-    """Return the limits that are stated; one that is only bounded above is not."""
-    return {
-        item: Rlimit(limit.soft, limit.hard)
-        for item, limit in policy.limits.items()
-        if limit.soft is not None and limit.hard is not None
-    }
-
-
 def find_problems(wanted: Mapping[str, Rlimit], nr_open: int | None) -> Iterator[str]:
     """Yield what would let no container start."""
     nofile = wanted.get("nofile")
@@ -102,7 +93,7 @@ def find_problems(wanted: Mapping[str, Rlimit], nr_open: int | None) -> Iterator
 
 
 def find_shortfalls(
-    policy: PodmanPolicy, before: Sequence[Stated], later: Sequence[Stated], override: bool
+    policy: ContainerPolicy, before: Sequence[Stated], later: Sequence[Stated], override: bool
 ) -> Iterator[Shortfall]:
     """Yield the lines of files read after ours that leave a container with less.
 
@@ -111,7 +102,7 @@ def find_shortfalls(
     ours = read_conf(OWN, format_drop_in(policy, before))
     for index, one in enumerate(later):
         given = resolve([*before, ours, *later[: index + 1]]).ulimits
-        for item, limit in collect_wanted(policy).items():
+        for item, limit in policy.stated.items():
             got = given.get(item)
             at = got.at if got else one.block.at if one.block else None
             if at is None or at.path != one.path:
@@ -139,12 +130,12 @@ def _is_silenced(one: Stated, silenced: set[tuple[str, int]]) -> bool:
     return one.block is not None and (one.path, one.block.at.line) in silenced
 
 
-def format_drop_in(policy: PodmanPolicy, stated: Sequence[Stated]) -> str:
+def format_drop_in(policy: ContainerPolicy, stated: Sequence[Stated]) -> str:
     """Return our file: what is wanted, and what others state for other items.
 
     :param stated: The files of others that ours takes the place of.
     """
-    wanted = collect_wanted(policy)
+    wanted = policy.stated
     given = resolve(stated).ulimits
     lines = [HEADER, "[containers]"]
     if wanted:

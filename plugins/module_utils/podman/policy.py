@@ -4,57 +4,27 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 
-from ..containers.policy import (
-    CONTAINER_ITEMS,
-    SHM,
-    SHM_KEY,
-    TASKS,
-    TASKS_KEY,
-    read_container_limits,
-    read_shm_size,
-    read_tasks,
-)
+from ..containers.policy import KEYS as CONTAINER_KEYS
+from ..containers.policy import ContainerPolicy, read_containers
 from ..core.keys import Key
-from ..core.named import NamedTuple
-from ..core.reader import Limit, read_mapping
 
-KEYS = {
-    "limits": Key("limits", "what a container has that states nothing", CONTAINER_ITEMS),
-    SHM: SHM_KEY,
-    TASKS: TASKS_KEY,
-    "users": Key("users", "whose rootless containers are checked too"),
-}
+KEYS = {**CONTAINER_KEYS, "users": Key("users", "whose rootless containers are checked too")}
+_PATH = "containers.podman"
 _USER = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*\$?")
 
 
-class PodmanPolicy(NamedTuple):
-    """What a new container of Podman gets; ``shm_size`` in bytes.
-
-    ``users`` are those whose own, rootless containers a check looks at too.
-    """
-
-    limits: Mapping[str, Limit]
-    shm_size: int | None = None
-    users: tuple[str, ...] = ()
-    tasks: int | None = None
-
-
-def read_podman(raw: object, problems: list[str]) -> PodmanPolicy | None:
+def read_podman(raw: object, problems: list[str]) -> ContainerPolicy | None:
     """Return what a policy says of Podman; nothing where it asks for nothing."""
-    path = "containers.podman"
-    section = read_mapping(path, raw, KEYS, problems)
-    limits = read_container_limits(path, section.get("limits", {}), "Podman", problems)
-    shm_size = read_shm_size(path, section, problems)
-    tasks = read_tasks(path, section, problems)
-    users = _read_users(f"{path}.users", section.get("users", []), problems)
-    asked = limits or shm_size or tasks
-    if users and not asked:
-        problems.append(
-            f"{path}.users: without limits, shm_size and tasks nothing is asked of them"
-        )
-    return PodmanPolicy(limits, shm_size, users, tasks) if asked else None
+    policy = read_containers(_PATH, raw, KEYS, "Podman", problems)
+    stated = raw.get("users", []) if isinstance(raw, dict) else []
+    users = _read_users(f"{_PATH}.users", stated, problems)
+    if any(policy):
+        return policy._replace(users=users)
+    if users:
+        problem = "without limits, shm_size and tasks nothing is asked of them"
+        problems.append(f"{_PATH}.users: {problem}")
+    return None
 
 
 def _read_users(path: str, raw: object, problems: list[str]) -> tuple[str, ...]:

@@ -20,15 +20,15 @@ from .read import find_podman, read_conf_files
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from ..containers.policy import ContainerPolicy
     from ..core.edit import Edit
     from ..sessions.policy import SessionRule
-    from .policy import PodmanPolicy
 
 FOLDERS = (DROP_INS, DROP_INS.rpartition("/")[0])
 
 
 def prepare_podman(
-    asked: PodmanPolicy,
+    asked: ContainerPolicy,
     nr_open: int | None,
     absent: bool,
     override: bool,
@@ -59,7 +59,7 @@ def prepare_podman(
 
 
 def _find_lost(
-    asked: PodmanPolicy, edits: tuple[Edit, ...], sessions: tuple[SessionRule, ...]
+    asked: ContainerPolicy, edits: tuple[Edit, ...], sessions: tuple[SessionRule, ...]
 ) -> Iterator[str]:
     """Yield the users whose own containers would not start any more.
 
@@ -89,7 +89,7 @@ def _find_name(uid: int) -> str:
         return ""
 
 
-def _make(plan: SectionPlan, policy: PodmanPolicy, installed: bool, absent: bool) -> Section:
+def _make(plan: SectionPlan, policy: ContainerPolicy, installed: bool, absent: bool) -> Section:
     return Section(
         plan,
         find_old=tuple if absent else partial(_find_old, policy),
@@ -115,7 +115,7 @@ def _prove() -> str:
     return f"podman starts no container with its files as they are: {refusal}" if refusal else ""
 
 
-def _find_old(policy: PodmanPolicy) -> Iterator[str]:
+def _find_old(policy: ContainerPolicy) -> Iterator[str]:
     """Yield running containers that have less than the policy asks for."""
     from ..containers.old_read import tell_old
     from ..containers.read import find_running

@@ -15,18 +15,17 @@ from ..containers.policy import SHM, TASKS
 from ..core.cause import Cause, cite
 from ..core.cgroup import split_rows
 from ..core.declaration import Declaration
-from ..core.finding import PASS, Observation, Requirement, judge
+from ..core.finding import Requirement
 from ..core.line_edit import find_row
 from ..core.named import NamedTuple
 from ..core.remedy import Remedy, replace_line
 from ..core.rlimit import UNLIMITED, Rlimit
 from ..systemd.unit_file import Setting, Source, scan_unit
-from .causes import choose_pair
 from .containers_conf import format_entry, format_tasks, parse_entry, parse_size
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from .policy import PodmanPolicy
+    from ..containers.policy import ContainerPolicy
 
 CODES = {
     "quadlet-line": "a line of the .container file gives the container something else",
@@ -143,7 +142,7 @@ def _read_option(
 
 
 def explain_quadlet(
-    wanted: Requirement, quadlet: Quadlet, causes: Sequence[Cause], policy: PodmanPolicy
+    wanted: Requirement, quadlet: Quadlet, causes: Sequence[Cause], policy: ContainerPolicy
 ) -> tuple[Cause, ...]:
     """Return why a container of Quadlet has too little.
 
@@ -154,8 +153,8 @@ def explain_quadlet(
         return (*causes, _blame_age(quadlet, f"{quadlet.unit} runs since before that"))
     value = stated.value
     if isinstance(value, Rlimit):
-        value = value.soft if wanted.bound == "soft" else value.hard
-    if judge(wanted, Observation(value, "")).status == PASS:
+        value = wanted.pick(value)
+    if wanted.is_met_by(value):
         text = f"{cite(stated.at)} gives enough, and {quadlet.unit} runs since before that"
         return (_blame_age(quadlet, text, stated.at),)
     text = f"{cite(stated.at)} gives the container {stated.entry}"
@@ -173,10 +172,12 @@ def _name_restart(quadlet: Quadlet) -> str:
     return f"run systemctl{user} daemon-reload and restart {quadlet.unit}"
 
 
-def _rewrite(wanted: Requirement, stated: Stated, quadlet: Quadlet, policy: PodmanPolicy) -> Remedy:
+def _rewrite(
+    wanted: Requirement, stated: Stated, quadlet: Quadlet, policy: ContainerPolicy
+) -> Remedy:
     """Put the entry right where it stands; a file in a home is left to its owner."""
     if isinstance(stated.value, Rlimit):
-        entry = format_entry(wanted.item, choose_pair(wanted.item, policy, stated.value))
+        entry = format_entry(wanted.item, policy.choose(wanted.item, stated.value))
     else:
         entry = format_tasks(wanted.minimum or 0)  # Of no size there is more than that.
     text = stated.at.text.strip().replace(stated.entry, entry)

@@ -15,6 +15,7 @@ from ..host.files import read_change
 from ..host.look import Look, format_time
 from ..host.process import Process, read_limits, read_process, read_start_time
 from ..host.users import name_user, read_user
+from ..kernel.host_read import find_nr_open_at_boot
 from ..sessions.base_read import find_login_daemon
 from ..sessions.causes import SessionFacts, predict_session
 from ..sessions.diagnose import find_home, gather_session
@@ -24,7 +25,7 @@ from ..sessions.pam_limits import LIMITS_D
 from ..sessions.shell_causes import find_shell_causes
 from ..sessions.shell_limits import ShellLine
 from ..sessions.shell_limits_measure import measure_shells
-from ..systemd.read import Seen, World, find_nr_open_at_boot
+from ..systemd.read import Seen, World
 from ..systemd.want import is_enough
 from .causes import Moment, Verdict, find_both_causes, finish
 from .old_session_causes import Login, Server, find_login_cause, raise_login

@@ -31,6 +31,7 @@ from .tasks_causes import TasksLevel, find_tasks_causes, outlive, predict_all
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from ..containers.tasks import Bounds, Given
     from ..core.reader import Limit
     from ..core.rlimit import Rlimit
     from ..processes.causes import Commands
@@ -125,16 +126,17 @@ def explain_tasks(finding: Finding, levels: Sequence[Level], uid: int | None = N
 
 
 def explain_container_tasks(
-    finding: Finding, given: int | None, own: Sequence[Cause], levels: Sequence[Level]
+    finding: Finding, bounds: Bounds, given: Given, own: Sequence[Cause]
 ) -> Finding:
     """Return the finding on the tasks of a container: its own bound first, then the units above.
 
-    :param given: What its engine will bound it with; ``None`` where that is not known.
-    :param own: Why that is too little.
-    :param levels: The units that bound it, the lowest first.
+    :param own: Why its own bound is too little.
     """
+    if finding.status == UNKNOWN:
+        return finding
+    levels = bounds.list_units(given.is_its_own)
     told = explain_tasks(finding, levels, find_uid(levels)) if levels else finding
-    status = judge(finding.requirement, Observation(given, "")).status
+    status = judge(finding.requirement, Observation(given.most, "")).status
     soon, boot = (_find_worse(status, one) for one in told.outlook[1:])
     return told._replace(causes=(*own, *told.causes), outlook=Outlook("", soon, boot))
 

@@ -20,9 +20,7 @@ from ..host.files import read_distribution
 from ..host.look import Look
 from ..host.owned import ask_owner
 from ..host.process import Process, find_user_managers, read_process
-from ..kernel.host_read import KernelRead
-from ..kernel.sysctl_conf import find_boot_default, find_number
-from ..kernel.sysctl_writes import resolve_sysctl
+from ..kernel.host_read import KernelRead, find_nr_open_at_boot, find_nr_open_line
 from ..sessions.diagnose import gather_session
 from ..sessions.host_read import SessionsRead
 from ..sessions.measure import SessionResult, measure_sessions
@@ -42,7 +40,6 @@ from .model import (
 from .sources_read import read_sources
 from .unit_file import UNIT_DIRECTORIES, Setting, Source, list_user_directories, merge_units
 
-_NR_OPEN = "fs.nr_open"
 _MEMLOCK_OF_KERNEL, _MEMLOCK_BEFORE_5_16 = 8 * 2**20, 64 * 2**10
 """What the kernel gives the first process (``MLOCK_LIMIT``)."""
 
@@ -189,22 +186,6 @@ def find_home_folder(uid: int) -> str:
         return pwd.getpwuid(uid).pw_dir
     except KeyError:
         raise ValueError(f"there is no user {uid}") from None
-
-
-def find_nr_open_line(look: Look) -> Declaration | None:
-    """Return the line that sets fs.nr_open at boot."""
-    bound = resolve_sysctl(look.at(KernelRead).sysctl_files, [_NR_OPEN]).get(_NR_OPEN)
-    line = bound.winner if bound else None
-    number = find_number(line) if line else None
-    return line._replace(value=number) if line and number is not None else None
-
-
-def find_nr_open_at_boot(look: Look) -> int:
-    """Return what fs.nr_open will be after a boot."""
-    line = find_nr_open_line(look)
-    if line:
-        return int(line.value)
-    return find_boot_default(_NR_OPEN, look.at(KernelRead).nr_open) or look.at(KernelRead).nr_open
 
 
 def _read_kernel_memlock() -> int:

@@ -6,8 +6,8 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 
+from ..containers.policy import ContainerPolicy
 from ..core.finding import FAIL, Finding, judge_limits
-from ..docker.policy import DockerPolicy
 from ..host.process import read_limits, read_process
 from ..services.policy import ServicesPolicy, UnitRule
 from ..sessions.policy import SessionRule
@@ -53,7 +53,7 @@ def judge_runner(
         asks = options.canary != "never"
         wanted = SlurmPolicy(limits)
         return list(check_slurm(wanted, options.users, asks, options.probe, look, False))
-    return _judge_container(runner, DockerPolicy(limits, shm_size), options, look)
+    return _judge_container(runner, ContainerPolicy(limits, shm_size), options, look)
 
 
 def _judge_self(
@@ -71,7 +71,7 @@ def _judge_self(
 
 
 def _judge_container(
-    runner: Runner, policy: DockerPolicy, options: Options, look: Look
+    runner: Runner, policy: ContainerPolicy, options: Options, look: Look
 ) -> list[Finding]:
     from ..containers.findings import judge_container_unknown
     from ..docker.check import check_docker

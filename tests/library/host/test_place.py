@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 from mlhost_limits.containerd.plan import OURS
+from mlhost_limits.containers.policy import ContainerPolicy
 from mlhost_limits.core.plan import Section
 from mlhost_limits.core.policy import Policy
 from mlhost_limits.core.provision_options import Options
 from mlhost_limits.docker.dockerd_flags import CONFIG_PATH
-from mlhost_limits.docker.policy import DockerPolicy
 from mlhost_limits.docker.record import find_record_path
 from mlhost_limits.places import PLACES, PROVISIONED
 from mlhost_limits.podman.containers_conf import OWN
@@ -64,7 +64,7 @@ def test_a_section_that_nobody_asks_for_any_more_is_taken_back(
         monkeypatch.setattr(type(place), "is_made", lambda _place, _root: made)
         monkeypatch.setattr(type(place), "prepare", staticmethod(prepare(place.name)))
     options = Options(sections=tuple(name for name in PROVISIONED if name != "podman"))
-    policy = Policy({"docker": DockerPolicy({}, 2**30)})
+    policy = Policy({"docker": ContainerPolicy({}, 2**30)})
     sections = prepare_sections(policy, options).values()
     others = dict.fromkeys(("services", "containerd", "slurm", "shared_memory"), True)
     always = dict.fromkeys(("kernel", "sessions", "docker"), False)

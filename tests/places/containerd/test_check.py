@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Tasks of containers of containerd are judged where they run, and of a new one by ctr's."""
+"""Starteds of containers of containerd are judged where they run, and of a new one by ctr's."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ import os
 import pytest
 from mlhost_limits.containerd import check as check_containerd
 from mlhost_limits.containerd import explain as trace_containerd
-from mlhost_limits.containerd.causes import Task
 from mlhost_limits.containerd.containerd_conf import BaseSpec
-from mlhost_limits.containerd.policy import ContainerdPolicy
 from mlhost_limits.containers.cgroup import Container
-from mlhost_limits.containers.limits_read import Canary, ContainerLimits
+from mlhost_limits.containers.findings import Canary, ContainerLimits
+from mlhost_limits.containers.policy import ContainerPolicy
 from mlhost_limits.containers.read import RunningContainer
+from mlhost_limits.containers.spec import Started
 from mlhost_limits.core.declaration import Declaration
 from mlhost_limits.core.finding import Finding
 from mlhost_limits.core.process_owner import MAKER
@@ -28,7 +28,7 @@ from mlhost_limits.systemd.tasks import Level
 from tests.worlds.distributions import DEBIAN
 
 AT = Declaration("/etc/containerd/config.toml", 3, 'base_runtime_spec = "/b"', "/b")
-POLICY = ContainerdPolicy({}, 500)
+POLICY = ContainerPolicy({}, tasks=500)
 CANARY = [Level("canary", "/sys/canary", UNLIMITED), Level("mlhost-limits", "/sys/m", UNLIMITED)]
 BOX = [Level("box", "/sys/box", 100), Level("default", "/sys/default", UNLIMITED)]
 ID = 64 * "a"
@@ -84,17 +84,17 @@ def test_a_base_specification_bounds_a_new_container(
 @pytest.mark.parametrize(
     ("container", "task", "levels", "codes", "owner"),
     [
-        (Container("containerd", "box"), Task("box", {}, tasks=100), BOX, ["containerd-own-spec"], MAKER),
-        (Container("containerd", "box"), Task("box", {}), BOX[1:], [], ""),
-        (Container("containerd", ID), Task("box", {}), [SCOPE[0]], ["tasks-not-in-force"], ""),
-        (Container("cri-o", ID), Task("box", None), SCOPE, ["containerd-pod-pids"], ""),
+        (Container("containerd", "box"), Started("box", {}, tasks=100), BOX, ["containerd-own-spec"], MAKER),
+        (Container("containerd", "box"), Started("box", {}), BOX[1:], [], ""),
+        (Container("containerd", ID), Started("box", {}), [SCOPE[0]], ["tasks-not-in-force"], ""),
+        (Container("cri-o", ID), Started("box", None), SCOPE, ["containerd-pod-pids"], ""),
     ],
 )  # fmt: skip
 def test_a_running_container(
     look: Look,
     monkeypatch: pytest.MonkeyPatch,
     container: Container,
-    task: Task,
+    task: Started,
     levels: list[Level],
     codes: list[str],
     owner: str,

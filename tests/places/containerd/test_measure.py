@@ -5,17 +5,17 @@ from __future__ import annotations
 
 import pytest
 from mlhost_limits.containerd.causes import (
-    Task,
     blame_base,
     blame_base_tasks,
     find_task_causes,
     find_tasks_causes,
     is_of_kubelet,
 )
-from mlhost_limits.containerd.containerd_conf import BaseSpec, find_base_spec, read_spec
+from mlhost_limits.containerd.containerd_conf import BaseSpec, find_base_spec
 from mlhost_limits.containerd.plan import FOLDER, OURS, plan_containerd
-from mlhost_limits.containerd.policy import ContainerdPolicy
+from mlhost_limits.containers.policy import ContainerPolicy
 from mlhost_limits.containers.process import blame_container
+from mlhost_limits.containers.spec import Started, read_spec
 from mlhost_limits.containers.tasks import split_levels
 from mlhost_limits.core.cause import Cause
 from mlhost_limits.core.declaration import Declaration
@@ -29,7 +29,7 @@ from mlhost_limits.systemd.model import Files
 from mlhost_limits.systemd.tasks import Level
 from mlhost_limits.systemd.unit_file import Source
 
-POLICY = ContainerdPolicy(
+POLICY = ContainerPolicy(
     {"nofile": Limit(65536, 1048576), "memlock": Limit(UNLIMITED, UNLIMITED), "core": Limit(max=0)}
 )
 MAIN = Source("/lib/systemd/system/containerd.service", "[Service]\nLimitNOFILE=infinity\n")
@@ -151,12 +151,12 @@ NEW = Cause("unit-not-stated", "nobody states it", Remedy("state it"))
 def test_why_a_running_container_has_too_little(
     spec: dict[str, Rlimit] | None, has: int, new: list[Cause], fresh: int | None, codes: list[str]
 ) -> None:
-    task = Task("default/web", spec, "2026-01-01T00:00:00")
+    task = Started("default/web", spec, "2026-01-01T00:00:00")
     assert [one.code for one in find_task_causes(WANTED, has, task, new, fresh)] == codes
 
 
 def test_a_pods_specification_is_no_choice_of_its_own() -> None:
-    task = Task("pod", {"nofile": Rlimit(1024, 1024)}, in_pod=True)
+    task = Started("pod", {"nofile": Rlimit(1024, 1024)}, in_pod=True)
     (cause,) = find_task_causes(WANTED, 1024, task, [], 65536)
     assert cause.code == "containerd-container-older"
 
@@ -186,23 +186,23 @@ def test_a_base_specification_is_blamed_for_tasks() -> None:
 @pytest.mark.parametrize(
     ("task", "levels", "codes"),
     [
-        (Task("web", {}, tasks=100), [Level("web", "/w", 100)], ["containerd-own-spec"]),
-        (Task("web", {}, in_pod=True, tasks=100), [Level("web", "/w", 100)],
+        (Started("web", {}, tasks=100), [Level("web", "/w", 100)], ["containerd-own-spec"]),
+        (Started("web", {}, in_pod=True, tasks=100), [Level("web", "/w", 100)],
          ["containerd-base-spec", "containerd-own-spec"]),
-        (Task("web", {}, tasks=900), [Level("web", "/w", 100)], ["containerd-changed-inside"]),
-        (Task("web", {}), [Level("web", "/w", 100)], ["containerd-changed-inside"]),
-        (Task("web", {}, tasks=900), [Level("web", "/w", 900)], []),
-        (Task("web", None), [Level("web", "/w", 100)], []),
-        (Task("web", {}), [Level(f"nerdctl-{ID}.scope", "/w", 100)], []),
-        (Task("web", {}), [Level("web", "/w", 900), Level(POD, f"{KUBELET}/{POD}", 100),
+        (Started("web", {}, tasks=900), [Level("web", "/w", 100)], ["containerd-changed-inside"]),
+        (Started("web", {}), [Level("web", "/w", 100)], ["containerd-changed-inside"]),
+        (Started("web", {}, tasks=900), [Level("web", "/w", 900)], []),
+        (Started("web", None), [Level("web", "/w", 100)], []),
+        (Started("web", {}), [Level(f"nerdctl-{ID}.scope", "/w", 100)], []),
+        (Started("web", {}), [Level("web", "/w", 900), Level(POD, f"{KUBELET}/{POD}", 100),
                            Level("kubepods.slice", "/sys/kubepods.slice", 400)], ["containerd-pod-pids"]),
-        (Task("web", {}), [Level("web", "/w", 900), Level("kubepods.slice", "/sys/kubepods.slice", 400)],
+        (Started("web", {}), [Level("web", "/w", 900), Level("kubepods.slice", "/sys/kubepods.slice", 400)],
          ["containerd-pod-pids"]),
-        (Task("web", {}), [Level("web", "/w", 900), Level("podabc", "/sys/kubepods/podabc", 9)],
+        (Started("web", {}), [Level("web", "/w", 900), Level("podabc", "/sys/kubepods/podabc", 9)],
          ["containerd-pod-pids"]),
     ],
 )  # fmt: skip
-def test_tasks_of_a_running_container(task: Task, levels: list[Level], codes: list[str]) -> None:
+def test_tasks_of_a_running_container(task: Started, levels: list[Level], codes: list[str]) -> None:
     bounds = split_levels(levels, "web" if levels[0].unit == "web" else ID)
     causes = find_tasks_causes(TASKS, bounds, task, FEW)
     assert [one.code for one in causes] == codes

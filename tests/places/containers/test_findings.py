@@ -5,64 +5,61 @@ from __future__ import annotations
 
 import pytest
 from mlhost_limits.containers.findings import (
+    ContainerLimits,
     judge_container,
     judge_container_unknown,
     require_container,
 )
+from mlhost_limits.containers.policy import ContainerPolicy
 from mlhost_limits.core.finding import Finding, Observation
 from mlhost_limits.core.reader import Limit
 from mlhost_limits.core.rlimit import UNLIMITED, Rlimit
-from mlhost_limits.docker.policy import DockerPolicy
-from mlhost_limits.podman.policy import PodmanPolicy
 from mlhost_limits.systemd.tasks import Level
 
 LIMITS = {"nofile": Limit(100, 200)}
-POLICIES = [DockerPolicy(LIMITS, 4096), PodmanPolicy(LIMITS, 4096)]
+ASKED = ContainerPolicy(LIMITS, 4096)
 PLACE = "new-container:x"
 
 
-@pytest.mark.parametrize("asked", POLICIES)
-def test_limits_and_shared_memory_are_demanded(asked: DockerPolicy | PodmanPolicy) -> None:
-    wanted = require_container(PLACE, asked)
+def test_limits_and_shared_memory_are_demanded() -> None:
+    wanted = require_container(PLACE, ASKED)
     assert [(one.item, one.bound, one.minimum, one.unit) for one in wanted] == [
         ("nofile", "soft", 100, ""),
         ("nofile", "hard", 200, ""),
         ("shm_size", "value", 4096, "bytes"),
     ]
-    assert [one.item for one in require_container(PLACE, asked._replace(shm_size=None))] == [
+    assert [one.item for one in require_container(PLACE, ASKED._replace(shm_size=None))] == [
         "nofile",
         "nofile",
     ]
 
 
-@pytest.mark.parametrize("asked", POLICIES)
 @pytest.mark.parametrize(("size", "status"), [(4096, "pass"), (4095, "fail"), (None, "unknown")])
-def test_what_was_seen_is_judged(
-    asked: DockerPolicy | PodmanPolicy, size: int | None, status: str
-) -> None:
-    soft, hard, shm = judge_container(PLACE, asked, {"nofile": Rlimit(99, 200)}, size, "seen")
+def test_what_was_seen_is_judged(size: int | None, status: str) -> None:
+    soft, hard, shm = judge_container(
+        PLACE, ASKED, ContainerLimits({"nofile": Rlimit(99, 200)}, size), "seen"
+    )
     assert (soft.status, hard.status, shm.status) == ("fail", "pass", status)
     assert {one.observation.how for one in (soft, hard, shm)} == {"seen"}
     told = "it has no /dev/shm of its own" if size is None else ""
     assert shm.observation.reason == told
 
 
-@pytest.mark.parametrize("asked", POLICIES)
-def test_what_was_not_seen_is_unknown(asked: DockerPolicy | PodmanPolicy) -> None:
-    findings = judge_container_unknown(PLACE, asked, "why")
+def test_what_was_not_seen_is_unknown() -> None:
+    findings = judge_container_unknown(PLACE, ASKED, "why")
     assert [(one.status, one.observation.reason) for one in findings] == [("unknown", "why")] * 3
 
 
-@pytest.mark.parametrize("asked", POLICIES)
-def test_the_lowest_bound_on_tasks_counts(asked: DockerPolicy | PodmanPolicy) -> None:
-    levels = [Level("a.scope", "/a", UNLIMITED), Level("b.slice", "/b", 99)]
-    asked = asked._replace(tasks=100)
+def test_the_lowest_bound_on_tasks_counts() -> None:
+    levels = (Level("a.scope", "/a", UNLIMITED), Level("b.slice", "/b", 99))
+    asked = ASKED._replace(tasks=100)
     (wanted,) = [one for one in require_container(PLACE, asked) if one.item == "tasks"]
-    few = judge_container(PLACE, asked, {"nofile": Rlimit(100, 200)}, 4096, "seen", levels)[-1]
+    seen = ContainerLimits({"nofile": Rlimit(100, 200)}, 4096, levels)
+    few = judge_container(PLACE, asked, seen, "seen")[-1]
     assert few == Finding("fail", wanted, Observation(99, "/b"))
-    enough = judge_container(PLACE, asked, {"nofile": Rlimit(100, 200)}, 4096, "", levels[:1])[-1]
+    enough = judge_container(PLACE, asked, seen._replace(levels=levels[:1]), "")[-1]
     assert (enough.status, enough.observation.value) == ("pass", UNLIMITED)
-    unseen = judge_container(PLACE, asked, {"nofile": Rlimit(100, 200)}, 4096, "seen")[-1]
+    unseen = judge_container(PLACE, asked, seen._replace(levels=()), "seen")[-1]
     assert unseen.status == "unknown"
     assert unseen.observation.reason == "its cgroup bounds no tasks that can be read"
     unknown = judge_container_unknown(PLACE, asked, "why")[-1]

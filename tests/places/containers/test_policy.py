@@ -4,11 +4,9 @@
 from __future__ import annotations
 
 import pytest
-from mlhost_limits.containerd.policy import ContainerdPolicy
+from mlhost_limits.containers.policy import ContainerPolicy
 from mlhost_limits.core.reader import Limit, PolicyError
 from mlhost_limits.core.rlimit import UNLIMITED
-from mlhost_limits.docker.policy import DockerPolicy
-from mlhost_limits.podman.policy import PodmanPolicy
 from mlhost_limits.schema import load_policy
 
 NOFILE = {"nofile": {"soft": 1024, "hard": 4096}}
@@ -21,8 +19,8 @@ def test_both_engines_are_read() -> None:
     }
     policy = load_policy({"containers": raw}, "none")
     limits = {"nofile": Limit(1024, 4096)}
-    assert policy.get("podman") == PodmanPolicy(limits, 2**30, ("alice",))
-    assert policy.get("containerd") == ContainerdPolicy(limits)
+    assert policy.get("podman") == ContainerPolicy(limits, 2**30, users=("alice",))
+    assert policy.get("containerd") == ContainerPolicy(limits)
     assert policy.get("docker") is None
 
 
@@ -30,9 +28,9 @@ def test_both_engines_are_read() -> None:
 def test_tasks_alone_are_enough_to_ask(word: object, tasks: int) -> None:
     raw = {engine: {"tasks": word} for engine in ("docker", "podman", "containerd")}
     policy = load_policy({"containers": raw}, "none")
-    assert policy.get("docker") == DockerPolicy({}, None, tasks)
-    assert policy.get("podman") == PodmanPolicy({}, tasks=tasks)
-    assert policy.get("containerd") == ContainerdPolicy({}, tasks)
+    assert policy.get("docker") == ContainerPolicy({}, None, tasks)
+    assert policy.get("podman") == ContainerPolicy({}, tasks=tasks)
+    assert policy.get("containerd") == ContainerPolicy({}, tasks=tasks)
 
 
 def test_an_empty_part_asks_for_nothing() -> None:

@@ -3,8 +3,11 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
-from mlhost_limits.containers.tasks import Bounds, find_uid, read_spec_tasks, split_levels
+from mlhost_limits.containers.spec import read_spec
+from mlhost_limits.containers.tasks import Bounds, find_uid, split_levels
 from mlhost_limits.core.rlimit import UNLIMITED
 from mlhost_limits.systemd.tasks import Level
 
@@ -97,4 +100,4 @@ def test_what_a_user_names_like_a_unit_is_none(names: str, units: str) -> None:
     ],
 )
 def test_what_a_specification_bounds(spec: dict[str, object], tasks: int | None) -> None:
-    assert read_spec_tasks(spec) == tasks
+    assert read_spec(json.dumps({"process": {}, **spec})).tasks == tasks

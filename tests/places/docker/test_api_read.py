@@ -18,7 +18,8 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 from mlhost_limits.containers.canary import build_program
-from mlhost_limits.containers.limits_read import Canary, read_container_limits
+from mlhost_limits.containers.findings import Canary
+from mlhost_limits.containers.limits_read import read_container_limits
 from mlhost_limits.core.rlimit import UNLIMITED
 from mlhost_limits.docker import measure as canary
 from mlhost_limits.docker.api_read import (

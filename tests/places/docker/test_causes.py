@@ -7,6 +7,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from mlhost_limits.containers.policy import ContainerPolicy
 from mlhost_limits.core.declaration import Declaration
 from mlhost_limits.core.finding import FAIL, PASS, UNKNOWN, Requirement
 from mlhost_limits.core.reader import Limit
@@ -21,7 +22,6 @@ from mlhost_limits.docker.model import (
     inherit_at_start,
     is_met,
 )
-from mlhost_limits.docker.policy import DockerPolicy
 from mlhost_limits.docker.site import Pending, Tools
 
 from tests.worlds.docker_scene import (
@@ -353,7 +353,7 @@ def test_a_low_nr_open_is_raised(line: Declaration | None, flagged: bool) -> Non
 def test_what_the_policy_does_not_know_goes() -> None:
     """A nofile above fs.nr_open, and a size that is none, of which the policy demands nothing."""
     text = change(('"Hard": 1048576', '"Hard": -1'), ('"8G"', '"x"'))
-    site = make_site(DockerPolicy({"memlock": Limit(UNLIMITED, UNLIMITED)}, None))
+    site = make_site(ContainerPolicy({"memlock": Limit(UNLIMITED, UNLIMITED)}, None))
     causes = find_docker_causes(MEMLOCK, make_world(text), site)
     assert [cause.remedy.text.partition(",")[0] for cause in causes] == [
         f'take "default-shm-size" out of {PATH}',
@@ -472,11 +472,11 @@ def test_what_is_not_known_is_not_blamed_for_sure(base: dict[str, tuple[Rlimit, 
 @pytest.mark.parametrize(
     ("policy", "text", "after"),
     [
-        (DockerPolicy({"nofile": Limit(max=4096)}, None), HEALTHY, "4096"),
-        (DockerPolicy({}, None), HEALTHY, ""),
+        (ContainerPolicy({"nofile": Limit(max=4096)}, None), HEALTHY, "4096"),
+        (ContainerPolicy({}, None), HEALTHY, ""),
     ],
 )
-def test_too_much_is_bounded(policy: DockerPolicy, text: str, after: str) -> None:
+def test_too_much_is_bounded(policy: ContainerPolicy, text: str, after: str) -> None:
     """Both bounds go down to the most that is allowed; what nobody demands has no remedy."""
     wanted = Requirement(PLACE, "nofile", "hard", None, 4096)
     causes = find_docker_causes(wanted, make_world(text), make_site(policy))

@@ -6,12 +6,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from mlhost_limits.containers.policy import ContainerPolicy
 from mlhost_limits.core.finding import FAIL, PASS, UNKNOWN, Finding, Observation, judge
 from mlhost_limits.core.rlimit import UNLIMITED, Rlimit
 from mlhost_limits.docker.compose import Compose
 from mlhost_limits.docker.model import Parent
 from mlhost_limits.docker.outlook import Scene, explain_new, explain_start
-from mlhost_limits.docker.policy import DockerPolicy
 from mlhost_limits.docker.running import Running, explain_running
 from mlhost_limits.docker.site import Pending
 
@@ -393,7 +393,7 @@ def test_the_shm_of_a_running_container(
 
 def test_a_shm_of_which_nothing_is_demanded_is_not_blamed() -> None:
     scene = make_scene()
-    scene = scene._replace(site=make_site(DockerPolicy({}, None)))
+    scene = scene._replace(site=make_site(ContainerPolicy({}, None)))
     assert explain_running(find(SHM, SMALL), JOB._replace(limits=SMALL), scene).causes == ()
 
 

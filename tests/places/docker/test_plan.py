@@ -7,16 +7,15 @@ from __future__ import annotations
 import json
 
 import pytest
+from mlhost_limits.containers.policy import ContainerPolicy
 from mlhost_limits.core.plan import SectionPlan
 from mlhost_limits.core.reader import Limit
 from mlhost_limits.core.rlimit import UNLIMITED, Rlimit
-from mlhost_limits.docker.daemon_json import DockerDefaults
 from mlhost_limits.docker.dockerd_flags import CONFIG_PATH
-from mlhost_limits.docker.plan import DockerState, collect_wanted, plan_docker
-from mlhost_limits.docker.policy import DockerPolicy
+from mlhost_limits.docker.plan import DockerState, plan_docker
 from mlhost_limits.docker.record import Record, format_record
 
-POLICY = DockerPolicy(
+POLICY = ContainerPolicy(
     {"nofile": Limit(65536, 1048576), "memlock": Limit(UNLIMITED, UNLIMITED)}, 2**30
 )
 STATED = {
@@ -30,7 +29,7 @@ STATED = {
 
 def plan(
     content: bytes | None,
-    policy: DockerPolicy | None = POLICY,
+    policy: ContainerPolicy | None = POLICY,
     nr_open: int | None = 1048576,
     absent: bool = False,
     wait: str = "",
@@ -64,27 +63,27 @@ def test_other_keys_keep_their_values_and_order() -> None:
     assert set(merged["default-ulimits"]) == {"core", "nofile", "memlock"}
 
 
-@pytest.mark.parametrize("policy", [None, DockerPolicy({"nofile": Limit(max=5)}, None)])
+@pytest.mark.parametrize("policy", [None, ContainerPolicy({"nofile": Limit(max=5)}, None)])
 @pytest.mark.parametrize("content", [None, b"", b"{"])
 def test_nothing_to_state_changes_nothing(
-    content: bytes | None, policy: DockerPolicy | None
+    content: bytes | None, policy: ContainerPolicy | None
 ) -> None:
     assert plan(content, policy) == SectionPlan()
 
 
 def test_tasks_are_a_note_since_no_key_states_them() -> None:
-    done = plan(b"{}", DockerPolicy({}, None, 500))
+    done = plan(b"{}", ContainerPolicy({}, None, 500))
     (note,) = done.notes
     assert (done.edits, done.problems) == ((), ())
     assert note.startswith(
         "containers.docker.tasks: checked and not set, because daemon.json has no"
     )
-    assert plan(b"{}", DockerPolicy({}, None, 500), absent=True) == SectionPlan()
+    assert plan(b"{}", ContainerPolicy({}, None, 500), absent=True) == SectionPlan()
 
 
 def test_an_item_that_is_only_bounded_above_is_not_set() -> None:
-    policy = DockerPolicy({"nofile": Limit(max=5), "core": Limit(0, 0)}, None)
-    assert collect_wanted(policy) == DockerDefaults({"core": Rlimit(0, 0)}, None)
+    policy = ContainerPolicy({"nofile": Limit(max=5), "core": Limit(0, 0)}, None)
+    assert (policy.stated, policy.shm_size) == ({"core": Rlimit(0, 0)}, None)
 
 
 @pytest.mark.parametrize(

@@ -122,7 +122,7 @@ def test_what_a_container_was_started_with(tmp_path: Path, monkeypatch: pytest.M
     ]
     spec = {"process": {"rlimits": rlimits}}
     write(tmp_path, "io.containerd.runtime.v2.task/moby/c0ffee/config.json", json.dumps(spec))
-    write(tmp_path, "io.containerd.runtime.v2.task/moby/bare/config.json", "{}")
+    write(tmp_path, "io.containerd.runtime.v2.task/moby/bare/config.json", '{"process": {}}')
     write(tmp_path, "io.containerd.runtime.v2.task/moby/list/config.json", "[]")
     monkeypatch.setattr(
         docker_evidence, "_STATES", (f"{tmp_path}/none", f"{tmp_path}/io.containerd.runtime.v*")

@@ -11,13 +11,13 @@ from collections.abc import Callable
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from mlhost_limits.containers.policy import ContainerPolicy
 from mlhost_limits.core.json_text import find_members, set_member
 from mlhost_limits.core.reader import Limit
 from mlhost_limits.core.rlimit import UNLIMITED, Rlimit
 from mlhost_limits.docker.daemon_json import read_defaults
 from mlhost_limits.docker.dockerd_flags import CONFIG_PATH
-from mlhost_limits.docker.plan import DockerState, collect_wanted, plan_docker
-from mlhost_limits.docker.policy import DockerPolicy
+from mlhost_limits.docker.plan import DockerState, plan_docker
 from mlhost_limits.docker.record import Record, find_record_path, format_record, parse_record
 
 from tests.places.docker.docker_cases import make_case
@@ -31,12 +31,12 @@ BOUNDS = st.tuples(st.integers(24, 99), st.integers(24, 99) | st.just(UNLIMITED)
     lambda pair: Limit(min(pair), max(pair))
 )
 POLICIES = st.builds(
-    DockerPolicy,
+    ContainerPolicy,
     st.dictionaries(st.sampled_from(["memlock", "core", "nproc"]), BOUNDS),
     st.sampled_from([2**26, 2**30, 3 * 2**20 + 1]),
 )
 # Values of the corpus itself are among them, so that what is asked may stand there already.
-PROFILE = DockerPolicy(
+PROFILE = ContainerPolicy(
     {"nofile": Limit(65536, 1048576), "memlock": Limit(UNLIMITED, UNLIMITED)}, 8 * 2**30
 )
 ASKED = POLICIES | st.just(PROFILE)
@@ -54,7 +54,7 @@ CONTENTS = (
 )
 
 
-def run(files: Files, policy: DockerPolicy, absent: bool = False) -> tuple[Files, bool]:
+def run(files: Files, policy: ContainerPolicy, absent: bool = False) -> tuple[Files, bool]:
     """Return the files after a run, and whether it refused."""
     state = DockerState(files.get(CONFIG_PATH), record=files.get(RECORD))
     plan = plan_docker(policy, state, None, absent)
@@ -72,18 +72,17 @@ def start(content: bytes | None) -> Files:
     return {} if content is None else {CONFIG_PATH: content}
 
 
-def states(files: Files, policy: DockerPolicy) -> bool:
+def states(files: Files, policy: ContainerPolicy) -> bool:
     stated = collect_defaults(read_defaults(files[CONFIG_PATH].decode()))
-    wanted = collect_wanted(policy)
-    items = {name: stated.ulimits.get(name) for name in wanted.ulimits}
-    return (items, stated.shm_size) == (wanted.ulimits, wanted.shm_size)
+    items = {name: stated.ulimits.get(name) for name in policy.stated}
+    return (items, stated.shm_size) == (policy.stated, policy.shm_size)
 
 
 @settings(max_examples=300)
 @given(CONTENTS, ASKED, ASKED)
 @pytest.mark.slow
 def test_what_was_there_comes_back_byte_for_byte(
-    content: bytes | None, earlier: DockerPolicy, policy: DockerPolicy
+    content: bytes | None, earlier: ContainerPolicy, policy: ContainerPolicy
 ) -> None:
     """Provisioning twice is once, and removing after one policy or two gives back the original."""
     before = start(content)
@@ -104,7 +103,7 @@ def test_what_was_there_comes_back_byte_for_byte(
 @given(CONTENTS, ASKED, ASKED, st.data())
 @pytest.mark.slow
 def test_what_a_policy_drops_goes_back(
-    content: bytes | None, earlier: DockerPolicy, policy: DockerPolicy, data: st.DataObject
+    content: bytes | None, earlier: ContainerPolicy, policy: ContainerPolicy, data: st.DataObject
 ) -> None:
     """A run after another policy leaves what it would leave without that one; a third nothing."""
     policy = data.draw(
@@ -147,7 +146,7 @@ DROPPED = {
     "a limit": (PROFILE, PROFILE._replace(limits={"nofile": PROFILE.limits["nofile"]})),
     "all limits": (PROFILE, PROFILE._replace(limits={})),
     "a limit but for its maximum": (PROFILE, PROFILE._replace(limits={"nofile": Limit(max=9)})),
-    "all": (PROFILE, DockerPolicy({}, None)),
+    "all": (PROFILE, ContainerPolicy({}, None)),
 }
 
 
@@ -164,7 +163,7 @@ DROPPED = {
 )
 @pytest.mark.parametrize("edited", [True, False])
 def test_what_is_dropped_is_what_it_was(
-    content: bytes | None, earlier: DockerPolicy, policy: DockerPolicy, edited: bool
+    content: bytes | None, earlier: ContainerPolicy, policy: ContainerPolicy, edited: bool
 ) -> None:
     """Also where somebody else has changed the file in between."""
     expected = read_pairs(run(start(content), policy)[0].get(CONFIG_PATH, b""))
@@ -191,7 +190,7 @@ def test_a_size_of_somebody_else_is_not_dropped() -> None:
     assert b'"9G"' in files[CONFIG_PATH]
     after = run(files, PROFILE._replace(shm_size=None))[0]
     assert after == files
-    after = run(files, DockerPolicy({"core": Limit(1, 1)}, None))[0]
+    after = run(files, ContainerPolicy({"core": Limit(1, 1)}, None))[0]
     assert read_pairs(after[CONFIG_PATH]) == {
         "default-ulimits": {"core": {"Name": "core", "Hard": 1, "Soft": 1}},
         "default-shm-size": "9G",
@@ -225,7 +224,7 @@ def test_files_of_real_hosts_come_back(content: bytes) -> None:
 
 @given(st.sampled_from(sorted(CORPUS.values())) | st.none(), ASKED, st.booleans())
 def test_an_edit_of_somebody_else_stays(
-    content: bytes | None, policy: DockerPolicy, again: bool
+    content: bytes | None, policy: ContainerPolicy, again: bool
 ) -> None:
     """Whoever adds a key after us keeps it, and only our values go back to what they were."""
     once, refused = run(start(content), policy)
@@ -250,7 +249,7 @@ def ulimit(name: str, soft: int, hard: int, key: str = "") -> str:
     return f'"{key or name}": {{"Name": "{name}", "Hard": {hard}, "Soft": {soft}}}'
 
 
-CORE = DockerPolicy({"core": Limit(1, 1)}, None)
+CORE = ContainerPolicy({"core": Limit(1, 1)}, None)
 EDITED = {
     "a value of ours that somebody changed": (
         b'{"mtu": 1}',
@@ -316,7 +315,7 @@ def test_a_value_that_somebody_set_after_us_is_what_comes_back() -> None:
 
 
 def test_a_size_that_stood_there_comes_back_into_what_somebody_edited() -> None:
-    policy = DockerPolicy({}, 2**33)
+    policy = ContainerPolicy({}, 2**33)
     files = run(start(b'{"default-shm-size": "1G", "mtu": 1}'), policy)[0]
     files[CONFIG_PATH] = files[CONFIG_PATH].replace(b'"mtu": 1', b'"mtu": 2')
     left = run(files, policy, absent=True)[0]

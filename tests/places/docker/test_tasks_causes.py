@@ -8,7 +8,8 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from mlhost_limits.containers.limits_read import Canary, ContainerLimits
+from mlhost_limits.containers.findings import Canary, ContainerLimits
+from mlhost_limits.containers.policy import ContainerPolicy
 from mlhost_limits.containers.tasks import split_levels
 from mlhost_limits.core.cause import Cause
 from mlhost_limits.core.finding import Finding, Observation, Requirement, judge
@@ -19,7 +20,6 @@ from mlhost_limits.docker import explain as trace_docker
 from mlhost_limits.docker.api_read import Container, Daemon
 from mlhost_limits.docker.compose import Compose, blame_tasks
 from mlhost_limits.docker.diagnose import SeenContainer, SeenDocker, explain_docker
-from mlhost_limits.docker.policy import DockerPolicy
 from mlhost_limits.docker.read import DockerRead, UnitRead
 from mlhost_limits.docker.running import Running
 from mlhost_limits.docker.tasks_causes import find_tasks_causes
@@ -43,7 +43,7 @@ NEW, JOB = (
 )
 FEW = Source("/etc/systemd/system/system.slice.d/70-few.conf", "[Slice]\nTasksMax=100\n")
 FEW_SCOPES = Source("/etc/systemd/system/docker-.scope.d/70-few.conf", "[Scope]\nTasksMax=100\n")
-POLICY = DockerPolicy({}, None, 500)
+POLICY = ContainerPolicy({}, None, 500)
 
 Host = Callable[[str, Source], None]
 
@@ -228,7 +228,7 @@ def test_a_canary_that_falls_short_is_started_again(
         engine_check, "read_again", lambda levels: [*list(levels)[:1], SLICE._replace(most=7)]
     )
     assert (find(), started) == ([7], [100, 2000])
-    del cache.entries[""]["levels"]  # As an earlier version kept it.
+    cache.entries[""] = {"when": 1, "limits": {}}  # As an earlier version kept it.
     assert (find(), started[2:]) == ([7], [2000])
     host("docker-.scope", FEW_SCOPES)
     assert (find(), started[3:]) == ([7], [2000])

@@ -6,6 +6,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from mlhost_limits.containers.policy import ContainerPolicy
+from mlhost_limits.containers.spec import Started
 from mlhost_limits.core.cause import Cause
 from mlhost_limits.core.declaration import Declaration
 from mlhost_limits.core.finding import Finding, Observation, Requirement, judge
@@ -25,15 +27,14 @@ from mlhost_limits.podman.containers_conf import (
     find_unread_keys,
     read_conf,
 )
-from mlhost_limits.podman.policy import PodmanPolicy
-from mlhost_limits.podman.running import Created, Made, explain_running, find_tasks_causes
+from mlhost_limits.podman.running import Made, explain_running, find_tasks_causes
 
 from tests.worlds.pasted import find_scripts
 
 C = "[containers]\n"
 SITE = f"{DROP_INS}/50-site.conf"
 HOME = "/home/alice/.config/containers/containers.conf"
-POLICY = PodmanPolicy(
+POLICY = ContainerPolicy(
     {"nofile": Limit(65536, 1048576), "memlock": Limit(UNLIMITED, UNLIMITED)}, 8 * 2**30
 )
 SOFT = Requirement("new-container:podman", "nofile", "soft", 65536)
@@ -121,7 +122,7 @@ def test_what_loses_is_told() -> None:
 
 
 def test_the_maximum_is_kept() -> None:
-    policy = PodmanPolicy({"nofile": Limit(1024, None, 4096)})
+    policy = ContainerPolicy({"nofile": Limit(1024, None, 4096)})
     wanted = HARD._replace(minimum=None, maximum=4096)
     (cause,) = find_podman_causes(wanted, facts({SITE: FULL}), policy)
     assert "nofile=1024:4096" in cause.remedy.text
@@ -210,17 +211,17 @@ def test_tasks_that_would_do_are_not_blamed(value: str) -> None:
 @pytest.mark.parametrize(
     ("own", "created", "files", "codes"),
     [
-        (None, Created("web", {}, "", 9), {}, []),
-        (4096, Created("web", {}, "", 4096), {SITE: FEW}, []),
-        (100, Created("web", {}, "", 100), {SITE: C + "pids_limit = -1"}, ["podman-container-created"]),
-        (100, Created("web", {}, "", 100), {SITE: FEW}, ["podman-conf-line", "podman-container-created"]),
-        (100, Created("web"), None, ["podman-container-created"]),
-        (100, Created("web", {}, "", 5000), {SITE: FEW}, ["podman-changed-inside"]),
-        (100, Created("web", {}), {SITE: C + "pids_limit = 0"}, []),
+        (None, Started("web", {}, "", 9), {}, []),
+        (4096, Started("web", {}, "", 4096), {SITE: FEW}, []),
+        (100, Started("web", {}, "", 100), {SITE: C + "pids_limit = -1"}, ["podman-container-created"]),
+        (100, Started("web", {}, "", 100), {SITE: FEW}, ["podman-conf-line", "podman-container-created"]),
+        (100, Started("web"), None, ["podman-container-created"]),
+        (100, Started("web", {}, "", 5000), {SITE: FEW}, ["podman-changed-inside"]),
+        (100, Started("web", {}), {SITE: C + "pids_limit = 0"}, []),
     ],
 )  # fmt: skip
 def test_a_running_container_s_own_bound_on_tasks(
-    own: int | None, created: Created, files: dict[str, str] | None, codes: list[str]
+    own: int | None, created: Started, files: dict[str, str] | None, codes: list[str]
 ) -> None:
     known = None if files is None else facts(files)
     causes = find_tasks_causes(TASKS, own, Made("a", created), known, POLICY)
@@ -229,25 +230,27 @@ def test_a_running_container_s_own_bound_on_tasks(
         assert "podman update --pids-limit=4096 web" in causes[-1].remedy.text
 
 
-def running(observed: int, created: Created, files: dict[str, str] | None) -> Finding:
+def running(observed: int, created: Started, files: dict[str, str] | None) -> Finding:
     finding = judge(SOFT, Observation(observed, "/proc/7/limits"))
-    return explain_running(finding, created, None if files is None else facts(files), POLICY)
+    return explain_running(
+        finding, Made("", created), None if files is None else facts(files), POLICY
+    )
 
 
 @pytest.mark.parametrize(
     ("observed", "created", "files", "codes"),
     [
-        (65536, Created("web"), {}, []),
-        (1000, Created("web"), None, ["podman-container-created"]),
-        (1000, Created("web", {"nofile": Rlimit(1000, 2000)}, "2026-01-01T00:00:00"), {SITE: FULL},
+        (65536, Started("web"), {}, []),
+        (1000, Started("web"), None, ["podman-container-created"]),
+        (1000, Started("web", {"nofile": Rlimit(1000, 2000)}, "2026-01-01T00:00:00"), {SITE: FULL},
          ["podman-container-created"]),
-        (1000, Created("web", {"nofile": Rlimit(1000, 2000)}),
+        (1000, Started("web", {"nofile": Rlimit(1000, 2000)}),
          {SITE: C + 'default_ulimits = ["nofile=10"]'}, ["podman-conf-line", "podman-container-created"]),
-        (1000, Created("web", {"nofile": Rlimit(65536, 1048576)}), {SITE: FULL},
+        (1000, Started("web", {"nofile": Rlimit(65536, 1048576)}), {SITE: FULL},
          ["podman-changed-inside"]),
     ],
 )  # fmt: skip
 def test_a_running_container_keeps_what_it_was_created_with(
-    observed: int, created: Created, files: dict[str, str] | None, codes: list[str]
+    observed: int, created: Started, files: dict[str, str] | None, codes: list[str]
 ) -> None:
     assert [cause.code for cause in running(observed, created, files).causes] == codes

@@ -7,8 +7,10 @@ import os
 
 import pytest
 from mlhost_limits.containers.cgroup import Container
-from mlhost_limits.containers.limits_read import Canary, ContainerLimits
+from mlhost_limits.containers.findings import Canary, ContainerLimits
+from mlhost_limits.containers.policy import ContainerPolicy
 from mlhost_limits.containers.read import RunningContainer
+from mlhost_limits.containers.spec import Started
 from mlhost_limits.core.finding import Finding, Observation, Requirement, judge
 from mlhost_limits.core.process_owner import MAKER
 from mlhost_limits.core.rlimit import UNLIMITED
@@ -20,8 +22,7 @@ from mlhost_limits.podman import diagnose as explain_podman
 from mlhost_limits.podman import explain as trace_podman
 from mlhost_limits.podman.causes import PodmanFacts
 from mlhost_limits.podman.containers_conf import read_conf
-from mlhost_limits.podman.policy import PodmanPolicy
-from mlhost_limits.podman.running import Created, Made
+from mlhost_limits.podman.running import Made
 from mlhost_limits.services import diagnose as services
 from mlhost_limits.services import explain as trace_services
 from mlhost_limits.systemd.model import Files
@@ -46,7 +47,7 @@ def test_what_a_boot_gives_is_unknown_where_files_do_not_count(
     text = f'[containers]\nshm_size = "{stated}"\n'
     facts = PodmanFacts((read_conf(CONF, text),), 1048576)
     seen = judge(WANTED, Observation(65536000, "canary container"))
-    (told,) = explain_podman.explain_podman([seen], PodmanPolicy({}, SIZE), facts, Look())
+    (told,) = explain_podman.explain_podman([seen], ContainerPolicy({}, SIZE), facts, Look())
     assert [cause.code for cause in told.causes] == codes
     assert told.outlook.after_boot == after_boot
 
@@ -55,7 +56,7 @@ ID = 64 * "a"
 OWN = Level(f"libpod-{ID}.scope", "/sys/own/pids.max", 2048)
 SLICE = Level("machine.slice", "/sys/machine.slice/pids.max", UNLIMITED)
 TASKS = Requirement("new-container:podman", "tasks", "value", 500)
-ASKED = PodmanPolicy({}, tasks=500)
+ASKED = ContainerPolicy({}, tasks=500)
 FEW = "[containers]\npids_limit = 100\n"
 FEW_OF_ALL = Files(
     None,
@@ -123,18 +124,18 @@ MANAGER = [Level("user.slice", "/u", UNLIMITED), Level("user@1000.service", "/m"
 @pytest.mark.parametrize(
     ("created", "levels", "codes", "owner"),
     [
-        (Created("web", {}, "", 100), [OWN._replace(most=100), SLICE], ["podman-container-created"], MAKER),
-        (Created("web", {}, "", 100), [OWN._replace(most=100), SLICE._replace(most=90)],
+        (Started("web", {}, "", 100), [OWN._replace(most=100), SLICE], ["podman-container-created"], MAKER),
+        (Started("web", {}, "", 100), [OWN._replace(most=100), SLICE._replace(most=90)],
          ["podman-container-created", "tasks-not-in-force"], ""),
-        (Created("web", {}), [OWN._replace(most=100), SLICE], ["tasks-not-in-force"], ""),
-        (Created("web"), [OWN._replace(most=100), SLICE], ["podman-container-created"], MAKER),
-        (Created("web", {}, "", 100), [OWN._replace(most=100), *MANAGER], ["podman-container-created"], "1000"),
-        (Created("web", {}, "", 100), [OWN._replace(most=100)], ["podman-container-created"], "bob"),
-        (Created("web", {}, "", 900), [OWN, *MANAGER, SLICE._replace(most=90)], ["tasks-not-in-force"], ""),
+        (Started("web", {}), [OWN._replace(most=100), SLICE], ["tasks-not-in-force"], ""),
+        (Started("web"), [OWN._replace(most=100), SLICE], ["podman-container-created"], MAKER),
+        (Started("web", {}, "", 100), [OWN._replace(most=100), *MANAGER], ["podman-container-created"], "1000"),
+        (Started("web", {}, "", 100), [OWN._replace(most=100)], ["podman-container-created"], "bob"),
+        (Started("web", {}, "", 900), [OWN, *MANAGER, SLICE._replace(most=90)], ["tasks-not-in-force"], ""),
     ],
 )  # fmt: skip
 def test_tasks_of_a_running_container(
-    units: dict[str, Files], created: Created, levels: list[Level], codes: list[str], owner: str
+    units: dict[str, Files], created: Started, levels: list[Level], codes: list[str], owner: str
 ) -> None:
     """A user's manager and what lies above it are root's, all below that user's."""
     units["user@1000.service"] = Files(
@@ -181,7 +182,7 @@ def test_a_chain_of_tasks_is_shown(
     monkeypatch.setattr(trace_podman, "find_running", lambda _processes: [me])
     monkeypatch.setattr(trace_podman, "gather_podman", lambda *_words: facts(FEW))
     monkeypatch.setattr(trace_podman, "find_quadlet", lambda _cgroup: None)
-    monkeypatch.setattr(trace_podman, "read_created", lambda _one: Created("web", {}, "", 700))
+    monkeypatch.setattr(trace_podman, "read_created", lambda _one: Started("web", {}, "", 700))
     monkeypatch.setattr(trace_podman, "read_levels", lambda _cgroup: [OWN, SLICE])
     seen = Canary(ContainerLimits({}, None, (OWN, SLICE)))
     monkeypatch.setattr(trace_podman, "run_podman_canary", lambda _caller: seen)

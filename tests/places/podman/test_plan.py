@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import pytest
+from mlhost_limits.containers.policy import ContainerPolicy
 from mlhost_limits.core.plan import SectionPlan
 from mlhost_limits.core.reader import Limit
 from mlhost_limits.core.rlimit import UNLIMITED, Rlimit
@@ -16,11 +17,10 @@ from mlhost_limits.podman.containers_conf import (
     resolve,
 )
 from mlhost_limits.podman.plan import PodmanOptions, PodmanState, find_lost, plan_podman
-from mlhost_limits.podman.policy import PodmanPolicy
 
 C = "[containers]\n"
 LATER = f"{DROP_INS}/95-site.conf"
-POLICY = PodmanPolicy(
+POLICY = ContainerPolicy(
     {
         "nofile": Limit(65536, 1048576),
         "memlock": Limit(UNLIMITED, UNLIMITED),
@@ -39,7 +39,7 @@ shm_size = "8589934592"
 """
 
 
-def plan(files: dict[str, str], policy: PodmanPolicy = POLICY, **options: bool) -> SectionPlan:
+def plan(files: dict[str, str], policy: ContainerPolicy = POLICY, **options: bool) -> SectionPlan:
     return plan_podman(policy, PodmanState(files), 1048576, PodmanOptions(**options))
 
 
@@ -69,14 +69,14 @@ def test_our_file_holds_what_is_asked_for() -> None:
 @pytest.mark.parametrize(
     ("policy", "text"),
     [
-        (PodmanPolicy({}, 65536), f'{OURS.splitlines()[0]}\n{C}shm_size = "65536"\n'),
-        (PodmanPolicy({}, tasks=16384), f"{OURS.splitlines()[0]}\n{C}pids_limit = 16384\n"),
-        (PodmanPolicy({}, tasks=UNLIMITED), f"{OURS.splitlines()[0]}\n{C}pids_limit = -1\n"),
-        (PodmanPolicy({"core": Limit(0, 0)}),
+        (ContainerPolicy({}, 65536), f'{OURS.splitlines()[0]}\n{C}shm_size = "65536"\n'),
+        (ContainerPolicy({}, tasks=16384), f"{OURS.splitlines()[0]}\n{C}pids_limit = 16384\n"),
+        (ContainerPolicy({}, tasks=UNLIMITED), f"{OURS.splitlines()[0]}\n{C}pids_limit = -1\n"),
+        (ContainerPolicy({"core": Limit(0, 0)}),
          f'{OURS.splitlines()[0]}\n{C}default_ulimits = [\n  "core=0:0",\n]\n'),
     ],
 )  # fmt: skip
-def test_what_is_not_asked_for_is_not_stated(policy: PodmanPolicy, text: str) -> None:
+def test_what_is_not_asked_for_is_not_stated(policy: ContainerPolicy, text: str) -> None:
     assert apply({}, plan({}, policy)) == {OWN: text}
 
 
@@ -101,7 +101,7 @@ def test_a_later_bound_on_tasks_is_reported_and_silenced_where_asked(
     value: str, beats: bool
 ) -> None:
     files = {LATER: f"{C}pids_limit = {value}\n"}
-    asked = PodmanPolicy({}, tasks=500)
+    asked = ContainerPolicy({}, tasks=500)
     done = plan(files, asked)
     told = [f'{LATER}:2 "pids_limit = {value}" beats our "pids_limit = 500"'] if beats else []
     assert [str(one) for one in done.shortfalls] == told

@@ -4,13 +4,13 @@
 from __future__ import annotations
 
 import pytest
-from mlhost_limits.containers.policy import SHM
+from mlhost_limits.containers.policy import SHM, ContainerPolicy
+from mlhost_limits.containers.spec import Started
 from mlhost_limits.core.cause import Cause
 from mlhost_limits.core.finding import FAIL, Finding, Observation, Requirement
 from mlhost_limits.core.reader import Limit
 from mlhost_limits.core.remedy import Remedy
 from mlhost_limits.core.rlimit import UNLIMITED, Rlimit
-from mlhost_limits.podman.policy import PodmanPolicy
 from mlhost_limits.podman.quadlet import (
     Quadlet,
     explain_quadlet,
@@ -18,13 +18,13 @@ from mlhost_limits.podman.quadlet import (
     find_source,
     read_quadlet,
 )
-from mlhost_limits.podman.running import Created, Made, explain_running, find_tasks_causes
+from mlhost_limits.podman.running import Made, explain_running, find_tasks_causes
 from mlhost_limits.systemd.unit_file import Source
 
 from tests.worlds.pasted import find_scripts
 
 FILE = "/etc/containers/systemd/web.container"
-POLICY = PodmanPolicy({"nofile": Limit(65536, 1048576)}, 2**30, ())
+POLICY = ContainerPolicy({"nofile": Limit(65536, 1048576)}, 2**30)
 NOFILE = Requirement("container:podman/web", "nofile", "hard", 1048576)
 SIZE = Requirement("container:podman/web", SHM, "value", 2**30, unit="bytes")
 TASKS = Requirement("container:podman/web", "tasks", "value", 4096)
@@ -143,14 +143,14 @@ def test_a_service_that_is_older_than_what_its_files_say() -> None:
 
 def test_a_running_container_of_quadlet() -> None:
     finding = Finding(FAIL, NOFILE, Observation(4096, "/proc/7/limits"))
-    created = Created("web", {"nofile": Rlimit(1024, 4096)})
+    created = Started("web", {"nofile": Rlimit(1024, 4096)})
     line = quadlet("Ulimit=nofile=1024:4096")
-    told = explain_running(finding, created, None, POLICY, line)
+    told = explain_running(finding, Made(ID, created, line), None, POLICY)
     assert [cause.code for cause in told.causes] == ["quadlet-line"]
-    unknown = explain_running(finding, Created("web"), None, POLICY, line)
+    unknown = explain_running(finding, Made(ID, Started("web"), line), None, POLICY)
     assert unknown.causes == told.causes
     inside = created._replace(limits={"nofile": Rlimit(65536, 1048576)})
-    told = explain_running(finding, inside, None, POLICY, line)
+    told = explain_running(finding, Made(ID, inside, line), None, POLICY)
     assert [cause.code for cause in told.causes] == ["podman-changed-inside"]
 
 
@@ -163,6 +163,6 @@ def test_a_running_container_of_quadlet() -> None:
     ],
 )
 def test_tasks_of_a_container_of_quadlet(line: str, own: int, codes: list[str]) -> None:
-    made = Made("a", Created("web", {}, "", 100), quadlet(line))
+    made = Made("a", Started("web", {}, "", 100), quadlet(line))
     causes = find_tasks_causes(TASKS, own, made, None, POLICY)
     assert [cause.code for cause in causes] == codes

@@ -8,6 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 from mlhost_limits.check_host import check_host
+from mlhost_limits.containers.policy import ContainerPolicy
 from mlhost_limits.core.check_options import Options
 from mlhost_limits.core.finding import (
     FAIL,
@@ -22,7 +23,6 @@ from mlhost_limits.core.policy import Policy
 from mlhost_limits.core.reader import Limit, PolicyError
 from mlhost_limits.core.rlimit import UNLIMITED, Rlimit
 from mlhost_limits.core.user import User
-from mlhost_limits.docker.policy import DockerPolicy
 from mlhost_limits.host.look import Look
 from mlhost_limits.services import logind_check as check_logind
 from mlhost_limits.services.policy import ServicesPolicy, UnitRule
@@ -329,7 +329,7 @@ PASSED = Finding(PASS, Requirement("x", "nofile", "soft"), Observation(7, ""))
             "new-container:docker",
             "docker.check",
             "check_docker",
-            [DockerPolicy(WANTED, 4096), "never"],
+            [ContainerPolicy(WANTED, 4096), "never"],
         ),
     ],
 )

@@ -1,15 +1,25 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Find the .container file that a running container of Podman was made of."""
+"""Read how a running container of Podman came about: its specification, its .container file."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
 
+from ..containers.read import RunningContainer, find_monitor
+from ..containers.spec import Started
+from ..containers.spec_read import read_started
 from ..host.files import list_folder, read_text
 from ..host.owned import ask_owner
 from ..systemd.unit_file import Source
 from .quadlet import Quadlet, find_service, find_source, read_quadlet
+
+
+def read_created(one: RunningContainer) -> Started:
+    """Return what is known of how a container was created."""
+    monitor = find_monitor(one.process.pid)
+    path = f"{monitor.bundle if monitor else ''}/config.json"
+    return read_started(one.container, path, one.owner)
 
 
 def find_quadlet(cgroup: str) -> Quadlet | None:
