@@ -36,7 +36,6 @@ if TYPE_CHECKING:
     from .sessions.policy import SessionRule
 
 _LONGEST_REASON = 300
-_RUN = "training"
 
 
 class CheckResult(NamedTuple):
@@ -132,7 +131,7 @@ def look_at_section(name: str, policy: Policy, options: Options, look: Look) -> 
     except PolicyError:
         raise
     except Exception as error:  # One section must not take the others with it.
-        if name == _RUN and isinstance(error, (OSError, ValueError)):
+        if place.is_of_run and isinstance(error, (OSError, ValueError)):
             raise  # What is asked of a run is wrong: that is told, not judged.
         kind = "" if isinstance(error, (OSError, ValueError)) else f"{type(error).__name__}: "
         yield judge_unlooked(name, one_line(f"{kind}{error}")[:_LONGEST_REASON])

@@ -13,12 +13,13 @@ from typing import Any
 from .core.finding import FAIL, LATER, PASS, UNKNOWN, WAIVED
 from .core.named import NamedTuple
 from .fleet import HOST_STATUSES, HostResult, find_status
+from .places import EXPLAINED
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     Data = Mapping[str, object]
 
-_ORDER = ("kernel", "session", "service", "new-service", "new-container", "container", "job")
+_ORDER = tuple(dict.fromkeys(name.partition(":")[0] for name in EXPLAINED))
 _PID = re.compile(r"\bpid \d+|/proc/\d+")
 _NUMBER = re.compile(r"\d+")
 _LEAST_TO_DRIFT = 3

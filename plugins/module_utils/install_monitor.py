@@ -7,10 +7,9 @@ import json
 import os
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 
-from .core.diff import show_change, show_edit
 from .core.edit import Edit
 from .core.named import NamedTuple
 from .core.plan import Section, SectionPlan
@@ -30,6 +29,7 @@ from .node.plan import (
     plan_monitor,
 )
 from .node.zipapp_read import build_zipapp, is_of, read_library
+from .places import PLACES
 from .schema import load_policy, merge_profile
 from .sessions.settle import apply_plans
 from .write.lock import only_run
@@ -51,12 +51,25 @@ class Outcome(NamedTuple):
 
     def as_result(self) -> dict[str, object]:
         """Return what a task returns."""
-        timers = [] if self.timer[0] == self.timer[1] else [show_change(_UNIT, *self.timer)]
         return {
-            "changed": bool(self.edits or timers),
+            "changed": bool(self.edits) or self.timer[0] != self.timer[1],
             "files": [edit.path for edit in self.edits],
-            "diff": [*map(show_edit, self.edits), *timers],
+            "diff": list(self._describe()),
         }
+
+    def _describe(self) -> Iterator[dict[str, str]]:
+        for edit in self.edits:
+            header = {"before_header": edit.path, "after_header": edit.path}
+            yield {**header, "before": _show(edit, edit.before), "after": _show(edit, edit.after)}
+        if self.timer[0] != self.timer[1]:
+            header = {"before_header": _UNIT, "after_header": _UNIT}
+            yield {**header, "before": f"{self.timer[0]}\n", "after": f"{self.timer[1]}\n"}
+
+
+def _show(edit: Edit, content: bytes | None) -> str:
+    if content is None:
+        return ""
+    return f"{len(content)} bytes\n" if edit.hidden else content.decode("utf-8", "replace")
 
 
 def install_monitor(
@@ -88,8 +101,9 @@ def _with_policy(policy: object, profile: str, wanted: Monitor) -> Monitor:
                 " prometheus-node-exporter, name the one that it reads, or leave it empty"
             ]
         )
-    whole = dict(merge_profile(policy if isinstance(policy, dict) else {}, profile))
-    whole.pop("training", None)  # A run is judged before it starts, not a node every minutes.
+    whole = merge_profile(policy if isinstance(policy, dict) else {}, profile)
+    of_runs = [place.path for place in PLACES if place.is_of_run]
+    whole = {key: value for key, value in whole.items() if key not in of_runs}
     text = json.dumps(whole, indent=2) + "\n"
     load_policy(json.loads(text), "none")
     uses_net = any(key.startswith("net.") for key in loaded.get("kernel") or ())

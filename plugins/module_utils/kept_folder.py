@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
 PACKAGE = "mlhost_limits"
 DIGEST = re.compile(r"[0-9a-f]{64}")
-_CACHE = "__pycache__"
 _HEAD = 16  # Bytes of a .pyc before its code.
 
 

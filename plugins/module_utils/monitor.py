@@ -21,7 +21,7 @@ from .node.load import group_loads
 from .node.metrics import Run, describe_node, describe_run, format_metrics
 from .node.state_read import FOLDER, STATE, Kept, Verdict, format_state, read_kept, stamp_policy
 from .node.usage_read import find_loads, find_usages, read_files
-from .places import SECTIONS, look_at_host
+from .places import PLACES, look_at_host
 from .policy_file import read_policy
 from .schema import load_policy
 from .write.lock import only_run
@@ -76,7 +76,6 @@ PATIENCE = 30.0
 DEADLINE = 80.0
 """Seconds that a look may take; with the wait for another one, less than systemd's two minutes."""
 
-_RUN = "training"
 _SHARE = 0.8  # Of the deadline, for the look itself.
 
 
@@ -160,7 +159,7 @@ def _look(policy_file: str, canary: str, kept: Kept, seconds: float) -> _Result:
     usages = tuple(find_usages())
     limits = {one.process.pid: one.limits for one in usages}
     look = look_at_host([one.process for one in usages], limits)
-    sections = tuple(name for name in SECTIONS if name != _RUN)
+    sections = tuple(place.name for place in PLACES if not place.is_of_run)
     options = Options(sections, canary=canary, time_limit=_SHARE * seconds)
     findings = check_within(policy, options, look).findings
     judged = judge_node(findings, kept.short)

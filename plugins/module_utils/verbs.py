@@ -73,7 +73,7 @@ def run_check(given: dict[str, Any], check_mode: bool) -> dict[str, Any]:
     del check_mode  # It changes nothing.
     given = dict(given)
     try:
-        run = "training" in given["sections"]
+        run = any(place.is_of_run for place in PLACES if place.name in given["sections"])
         policy = load_policy(given.pop("policy"), given.pop("profile"), run)
         fail_on = given.pop("fail_on")
         result = check_within(policy, CheckOptions(**given))

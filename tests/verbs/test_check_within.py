@@ -142,6 +142,7 @@ def test_a_refused_question_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
         yield
 
     use_places(monkeypatch, {"training": refuse})
+    vars(check_host.PLACES[0]).update(is_of_run=True)
     policy = load_policy({"training": {"workers": 1}}, "none", True)
     with pytest.raises(ValueError, match=r"^no such run$"):
         check_within.check_within(policy, Options(sections=("training",)))

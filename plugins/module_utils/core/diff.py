@@ -10,17 +10,18 @@ _SECRET_FILES = ("/systemd/", "containers.conf", ".toml")  # They may hold an en
 
 def show_edit(edit: Edit) -> dict[str, str]:
     """Return the change of a file."""
-    shown = {}
-    for when, content in (("before", edit.before), ("after", edit.after)):
-        shown[when] = _show(content, edit)
-        shown[f"{when}_header"] = edit.path if content is not None else f"{edit.path} (absent)"
-    return shown
+    before, after = (_show(content, edit) for content in (edit.before, edit.after))
+    old, new = (
+        edit.path if one is not None else f"{edit.path} (absent)"
+        for one in (edit.before, edit.after)
+    )
+    return {"before": before, "after": after, "before_header": old, "after_header": new}
 
 
 def show_change(what: str, before: str, after: str) -> dict[str, str]:
     """Return the change of something that runs, each state in a line."""
-    headers = {"before_header": what, "after_header": what}
-    return {**headers, "before": f"{before}\n", "after": f"{after}\n"}
+    lines = {"before": f"{before}\n", "after": f"{after}\n"}
+    return {**lines, "before_header": what, "after_header": what}
 
 
 def _show(content: bytes | None, edit: Edit) -> str:

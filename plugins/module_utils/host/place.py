@@ -54,6 +54,9 @@ class Place(Generic[Asked]):
     names: tuple[str, ...] = ()
     """What ``explain`` accepts; capitals stand for what the host calls its own."""
 
+    is_of_run = False
+    """Whether it is asked of one run before that starts, and not of the host for good."""
+
     is_provisioned = False
     """Whether ``provision`` writes for it."""
 

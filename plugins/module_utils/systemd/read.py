@@ -67,10 +67,13 @@ def gather_unit(unit: str, look: Look) -> UnitFacts:
     files = read_sources(unit)
     if files.main is None or not files.main.text:
         raise ValueError(f"{unit} has no file, or is masked")
+    return _gather(unit, files, look, _find_pam(unit, files, look))
+
+
+def _gather(unit: str, files: Files, look: Look, pam: Pam | None) -> UnitFacts:
     own = look.at(KernelRead).limits_of_pid_1
     manager = Manager(_find_defaults(files, own), own, look.at(KernelRead).nr_open)
-    pam, line = _find_pam(unit, files, look), find_nr_open_line(look)
-    at_boot = find_nr_open_at_boot(look)
+    line, at_boot = find_nr_open_line(look), find_nr_open_at_boot(look)
     return UnitFacts(unit, files, manager, pam, nr_open_line=line, nr_open_at_boot=at_boot)
 
 
@@ -108,11 +111,7 @@ def gather_default(look: Look) -> UnitFacts:
     :raises OSError, ValueError: If that cannot be told.
     """
     files = read_sources(NEW_SERVICE)._replace(main=Source(NEW_SERVICE, ""))
-    own = look.at(KernelRead).limits_of_pid_1
-    manager = Manager(_find_defaults(files, own), own, look.at(KernelRead).nr_open)
-    line, at_boot = find_nr_open_line(look), find_nr_open_at_boot(look)
-    facts = UnitFacts(NEW_SERVICE, files, manager, nr_open_line=line, nr_open_at_boot=at_boot)
-    return facts._replace(defaults_of=MANAGER)
+    return _gather(NEW_SERVICE, files, look, None)._replace(defaults_of=MANAGER)
 
 
 def gather_user_default(uid: int, own: Mapping[str, Rlimit], look: Look) -> UnitFacts:

@@ -20,6 +20,7 @@ class Training(Place["TrainingRun"]):
     """``training`` of a policy."""
 
     name = path = "training"
+    is_of_run = True
     about = "the numbers of one training run; only checked"
 
     def read_policy(self, raw: object, problems: list[str]) -> TrainingRun | None:
