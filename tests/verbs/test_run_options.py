@@ -10,6 +10,7 @@ import sys
 import pytest
 from mlhost_limits import cli
 from mlhost_limits.run_options import add_run_options, read_run
+from mlhost_limits.training.policy import DEEPSPEED, KEYS
 
 
 def parse(line: str) -> dict[str, object]:
@@ -51,6 +52,30 @@ def parse(line: str) -> dict[str, object]:
 )
 def test_what_is_given_is_said_and_nothing_else(line: str, run: dict[str, object]) -> None:
     assert parse(line) == run
+
+
+def test_every_key_of_a_run_is_an_option() -> None:
+    """Of its own name, but for those that are spelt as people write them."""
+    parser = argparse.ArgumentParser()
+    add_run_options(parser)
+    options = {flag[2:].replace("-", "_") for flag in parser._option_string_actions}
+    spelt = {"checks": "only", "packages": "package", "user": "as_user"}
+    left = {key for key in (*KEYS, *DEEPSPEED) if spelt.get(key, key) not in options}
+    assert left == {"needs", "deepspeed"}
+
+
+@pytest.mark.parametrize(
+    ("option", "told"),
+    [
+        ("prefetch", "batches that each worker prefetches; by default 2"),
+        ("zero_init", "whether the model is made under zero.Init"),
+        ("hold", "batches that the program keeps beside the current one"),
+    ],
+)
+def test_an_option_tells_what_the_policy_says_of_its_key(option: str, told: str) -> None:
+    parser = argparse.ArgumentParser()
+    add_run_options(parser)
+    assert next(one.help for one in parser._actions if one.dest == option) == told
 
 
 def test_the_run_alone_is_judged(capsys: pytest.CaptureFixture[str]) -> None:

@@ -290,15 +290,22 @@ def _find_pam_causes(
 ) -> list[Cause]:
     """Return why PAM gives a unit too little."""
     start = pam.session.start._replace(inherited=bare, nr_open=facts.manager.nr_open)
-    stated = [declare(one) for one in rank_statements(item, facts)[-1:]]
-    causes = []
-    for cause in find_both_causes(item, limit, pam.session._replace(start=start)):
-        text = f"{cite(pam.line)} lets PAM decide: {cause.text}"
-        remedy = cause.remedy._replace(then="")
-        if cause.at is None:
-            cause = cause._replace(code="unit-pam-decides", at=pam.line, shadows=tuple(stated))
-        causes.append(cause._replace(text=text, remedy=remedy))
-    return causes
+    stated = tuple(declare(one) for one in rank_statements(item, facts)[-1:])
+    causes = find_both_causes(item, limit, pam.session._replace(start=start))
+    return [let_pam_decide(one, pam.line, "unit-pam-decides", stated) for one in causes]
+
+
+def let_pam_decide(
+    cause: Cause, line: Declaration, code: str, shadows: tuple[Declaration, ...] = ()
+) -> Cause:
+    """Return the cause of a session that a daemon's own line puts through PAM.
+
+    :param code: What is at fault where no file of PAM's is: that line, which shadows others.
+    """
+    if cause.at is None:
+        cause = cause._replace(code=code, at=line, shadows=shadows)
+    text, remedy = f"{cite(line)} lets PAM decide: {cause.text}", cause.remedy._replace(then="")
+    return cause._replace(text=text, remedy=remedy)
 
 
 def find_both_causes(item: str, limit: Limit, session: SessionFacts) -> list[Cause]:

@@ -13,7 +13,7 @@ from ..core.named import NamedTuple
 from ..core.reader import Limit
 from ..core.remedy import Remedy, replace_line
 from ..core.rlimit import ITEMS, Rlimit, format_pair, format_quantity
-from ..processes.causes import find_both_causes
+from ..processes.causes import find_both_causes, let_pam_decide
 from ..systemd.want import is_enough
 from .model import JobFacts, find_given, predict_job, raise_nofile
 from .slurm_conf import EXCEPT, Propagation, SlurmConf, read_propagation, write_propagation
@@ -89,14 +89,8 @@ def _find_pam_causes(wanted: Requirement, facts: JobFacts) -> list[Cause]:
         limit = Limit(soft=wanted.minimum)
     session = facts.pam.session
     start = session.start._replace(inherited=raise_nofile(facts.slurmd))
-    causes = []
-    for cause in find_both_causes(item, limit, session._replace(start=start)):
-        at = cause.at or facts.pam.line
-        code = cause.code if cause.at else "slurm-pam-decides"
-        text = f"{cite(facts.pam.line)} lets PAM decide: {cause.text}"
-        remedy = cause.remedy._replace(then="")
-        causes.append(cause._replace(code=code, at=at, text=text, remedy=remedy))
-    return causes
+    causes = find_both_causes(item, limit, session._replace(start=start))
+    return [let_pam_decide(one, facts.pam.line, "slurm-pam-decides") for one in causes]
 
 
 def _blame_login(item: str, facts: JobFacts, conf: ConfFacts) -> Cause:

@@ -16,7 +16,7 @@ from .cache_check import look_there
 from .file_verdict import QUARANTINE
 from .folder_measure import find_actor
 from .folder_rules import place_of
-from .open_files_read import find_open_files
+from .open_files_read import find_writers_below
 from .survey_measure import survey_there
 from .workspace_causes import blame
 
@@ -147,11 +147,7 @@ def check_cache_files(training: Training, time_limit: float = TIME_LIMIT) -> Ite
 
 def _describe(path: str, survey: Survey, real_path: str, deep: bool) -> CacheFiles:
     """Return what was seen; a file that is being written now is no damaged one."""
-    writers: dict[str, int] = {}
-    if survey.corrupt:
-        start = real_path.rstrip("/") + "/"
-        found = find_open_files(real_path)
-        writers = {one.path[len(start) :]: one.pid for one in found if one.writes}
+    writers = find_writers_below(real_path) if survey.corrupt else {}
     corrupt = [(one.path, one.reason) for one in survey.corrupt if one.path not in writers]
     written = [(one.path, writers[one.path]) for one in survey.corrupt if one.path in writers]
     return CacheFiles(

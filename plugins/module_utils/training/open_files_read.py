@@ -52,6 +52,16 @@ def find_open_files(folder: str, proc: str = "/proc") -> Iterator[OpenFile]:
                 yield OpenFile(int(name), path, writes)
 
 
+def find_writers_below(folder: str) -> dict[str, int]:
+    """Return the files below a folder that some process writes, by their paths there: its pid.
+
+    :param folder: Its real path.
+    """
+    start = folder.rstrip("/") + "/"
+    found = (one for one in find_open_files(folder) if one.writes)
+    return {one.path[len(start) :]: one.pid for one in found}
+
+
 class _Mounts:
     """The mounts of a process, read when somebody asks."""
 

@@ -19,7 +19,7 @@ from ..host.removal import OPEN_FOLDER
 from ..training.cache_read import check_files
 from ..training.file_verdict import CORRUPT, QUARANTINE, UNSEEN
 from ..training.folder_measure import run_there
-from ..training.open_files_read import find_open_files
+from ..training.open_files_read import find_writers_below
 
 _TIME_LIMIT = 600.0
 _MOST_BYTES = 50_000  # Of the names in an answer.
@@ -38,20 +38,13 @@ def quarantine(path: str, check_mode: bool) -> Aside:
 
     :param path: No link of somebody else may be on the way to it.
     """
-    written = _find_written(path)
+    written = frozenset(find_writers_below(os.path.realpath(path)))
     task = partial(_quarantine, path, written, check_mode)
     report = run_there(os.geteuid(), path, task, _TIME_LIMIT)
     if report.problem:
         return Aside((), 0, (f"{path}: its files were not looked at: {report.problem}",))
     names, number, notes = report.value
     return Aside(tuple(map(str, names)), int(number), tuple(map(str, notes)))
-
-
-def _find_written(path: str) -> frozenset[str]:
-    """Return the files below a directory that some process writes."""
-    real = os.path.realpath(path)
-    start = real.rstrip("/") + "/"
-    return frozenset(one.path[len(start) :] for one in find_open_files(real) if one.writes)
 
 
 def _quarantine(path: str, written: frozenset[str], check_mode: bool) -> tuple[object, ...]:
