@@ -20,21 +20,8 @@ if TYPE_CHECKING:
 
 FORMAT, VERSION = "mlhost.limits/audit", 1
 _COLUMNS = (
-    "host",
-    "place",
-    "item",
-    "bound",
-    "status",
-    "required",
-    "observed",
-    "reason",
-    "waiver",
-    "cause",
-    "file",
-    "line",
-    "text",
-    "remedy",
-    "owner",
+    *("host", "place", "item", "bound", "status", "required", "observed", "reason"),
+    *("waiver", "cause", "file", "line", "text", "remedy", "owner"),
 )
 _FORMULA = re.compile(r"\s*[=+@\uff0b\uff0d\uff1d\uff20-](?!\d+\Z)|[\t\r\n]")
 

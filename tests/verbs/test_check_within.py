@@ -16,7 +16,9 @@ from mlhost_limits import check_host, check_within
 from mlhost_limits.core.check_options import Options
 from mlhost_limits.core.finding import LOOK, Finding, Observation, Requirement, judge
 from mlhost_limits.core.policy import Policy
+from mlhost_limits.core.reader import PolicyError
 from mlhost_limits.host.place import Place
+from mlhost_limits.places import look_at_host
 from mlhost_limits.schema import load_policy
 
 POLICY = Policy(dict.fromkeys(("kernel", "sessions", "docker"), True))
@@ -146,6 +148,71 @@ def test_a_refused_question_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     policy = load_policy({"training": {"workers": 1}}, "none", True)
     with pytest.raises(ValueError, match=r"^no such run$"):
         check_within.check_within(policy, Options(sections=("training",)))
+
+
+@pytest.fixture
+def pipe() -> Iterator[tuple[int, int]]:
+    """The two ends between a look and whoever waits for it."""
+    ends = os.pipe()
+    yield ends
+    for end in ends:
+        os.close(end)
+
+
+@pytest.mark.parametrize(
+    ("error", "told"),
+    [
+        (PolicyError(["a: is wrong", "b: too"]), ["a: is wrong", "b: too"]),
+        (ValueError("no such run"), "no such run"),
+        (KeyboardInterrupt("after 3 files"), "after 3 files"),
+    ],
+)
+def test_a_look_tells_why_it_came_to_no_end(
+    monkeypatch: pytest.MonkeyPatch,
+    pipe: tuple[int, int],
+    error: BaseException,
+    told: object,
+) -> None:
+    """What a child does, done here: its last message says what ended it, of which kind."""
+
+    def end() -> None:
+        raise error
+
+    use_places(monkeypatch, {"training": bad("training", end)})
+    vars(check_host.PLACES[0]).update(is_of_run=True)
+    blocked: list[object] = []
+    monkeypatch.setattr(signal, "signal", lambda *_words: None)
+    monkeypatch.setattr(signal, "pthread_sigmask", lambda *words: blocked.append(words))
+    policy = load_policy({"training": {"workers": 1}}, "none", True)
+    options = Options(sections=("training",))
+    check_within._Watch(policy, options, look_at_host())._look_and_tell(pipe[1])
+    assert blocked == [(signal.SIG_BLOCK, {signal.SIGTERM, signal.SIGINT})]
+    heard = [check_within._receive(pipe[0], time.monotonic() + 5) for _number in range(3)]
+    assert [kind for kind, _content in heard[:2]] == [check_within._SECTION, check_within._FINDING]
+    is_interrupt = isinstance(error, KeyboardInterrupt)
+    kind = check_within._INTERRUPTED if is_interrupt else check_within._REFUSED
+    assert heard[2] == (kind, told)
+
+
+@pytest.mark.parametrize(
+    ("last", "said"), [(["after 3 files"], "after 3 files"), ([""], ""), ([], "")]
+)
+def test_what_a_look_says_of_its_interrupt_is_heard(
+    monkeypatch: pytest.MonkeyPatch, pipe: tuple[int, int], last: list[str], said: str
+) -> None:
+    monkeypatch.setattr(check_within, "_LEAST", 0.05)
+    check_within._tell(pipe[1], check_within._SECTION, "kernel")
+    for text in last:
+        check_within._tell(pipe[1], check_within._INTERRUPTED, text)
+    assert check_within._hear_interrupt(pipe[0]) == said
+
+
+def test_a_look_that_is_told_to_end_minds_no_second_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    handled: list[object] = []
+    monkeypatch.setattr(signal, "signal", lambda *words: handled.append(words))
+    with pytest.raises(SystemExit):
+        check_within._leave(signal.SIGTERM, None)
+    assert handled == [(signal.SIGTERM, signal.SIG_IGN)]
 
 
 @pytest.mark.parametrize("seconds", [0.0, -1.0, float("nan"), float("inf")])

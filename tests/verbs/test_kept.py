@@ -4,8 +4,11 @@
 from __future__ import annotations
 
 import base64
+import importlib
 import io
 import os
+import py_compile
+import shutil
 import subprocess
 import sys
 import zipfile
@@ -13,7 +16,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from mlhost_limits import kept
+from mlhost_limits import kept, kept_folder
 from mlhost_limits.host.marks import make_mark
 from mlhost_limits.kept_folder import find_library, name_folder, seal
 
@@ -76,6 +79,33 @@ def test_a_library_is_found_once_it_is_kept(folder: str) -> None:
     assert os.listdir(folder) == [DIGEST]
     modes = {os.stat(top).st_mode & 0o777 for top, _folders, _files in os.walk(folder)}
     assert modes == {0o700}
+
+
+def test_what_python_has_compiled_is_put_together_and_imported_from_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The files that it was compiled from are gone by then."""
+    monkeypatch.setattr(kept_folder, "PACKAGE", "toy_library")
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    monkeypatch.setattr(sys, "meta_path", [*sys.meta_path])
+    monkeypatch.setattr(sys, "modules", {**sys.modules})
+    place, top = str(tmp_path), tmp_path / "toy_library"
+    kept_folder.put_together(place, "check")
+    assert os.listdir(place) == []
+    for name, text in {"__init__": "", "rooms/__init__": "", "rooms/one": "x = 7\n"}.items():
+        file = top / f"{name}.py"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text)
+        py_compile.compile(str(file), doraise=True)
+    assert not kept_folder.open_library(place, "check")
+    kept_folder.put_together(place, "check")
+    shutil.rmtree(top)
+    assert kept_folder.open_library(place, "check")
+    one = importlib.import_module("toy_library.rooms.one")
+    assert (one.x, one.__file__) == (7, f"{place}/toy_library/rooms/one.py")
+    with pytest.raises(ModuleNotFoundError):
+        importlib.import_module("toy_library.rooms.two")
+    assert not kept_folder.open_library(place, "provision")
 
 
 SPOILT: dict[str, Callable[[Path], object]] = {

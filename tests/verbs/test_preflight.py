@@ -98,6 +98,32 @@ print(json.dumps([[plan.workers, [bound.name for bound in plan.bounds], plan.rea
     assert (most <= 20, one) == (True, 1)
 
 
+@pytest.mark.parametrize(
+    ("tensors", "strict", "stop", "refused"),
+    [(1, False, True, False), (10**6, False, True, True), (10**6, False, False, False)],
+)
+def test_a_run_is_refused_for_what_falls_short_and_only_where_it_shall_stop(
+    tensors: int, strict: bool, stop: bool, refused: bool
+) -> None:
+    """This process itself is judged."""
+    words: dict[str, Any] = {"workers": 10 if tensors > 1 else 1, "checks": ["descriptors"]}
+    words["tensors_per_batch"] = tensors
+    if refused:
+        with pytest.raises(RuntimeError, match="this run would not survive here") as caught:
+            training.check(strict=strict, stop=stop, **words)
+        assert caught.value.result.falls_short("fail")  # type: ignore[attr-defined]
+    else:
+        result = training.check(strict=strict, stop=stop, **words)
+        assert result.falls_short("fail") == (tensors > 1)
+
+
+def test_as_many_workers_fit_as_this_process_bears() -> None:
+    """CPUs bound them too, and every bound is told."""
+    plan = training.plan_workers(3, tensors_per_batch=1, prefetch=1)
+    assert plan.workers == min(3, *(bound.most for bound in plan.bounds))
+    assert {"nofile", "CPUs"} <= {bound.name for bound in plan.bounds}
+
+
 @pytest.mark.parametrize("call", [training.plan_workers, training.check])
 def test_what_a_run_cannot_be_is_refused(call: Callable[..., object]) -> None:
     with pytest.raises(ValueError, match=r"training\.prefetch: -1 was given; a whole number"):

@@ -8,7 +8,6 @@ import re
 from collections.abc import Iterator, Sequence
 from functools import partial
 
-from ..core.declaration import Declaration
 from ..core.named import NamedTuple
 from ..host.door import open_file, read_kernel_file
 from ..host.files import read_text
@@ -128,7 +127,7 @@ def find_starters(settings: Sequence[Setting], uid: int | None = None) -> Iterat
     for setting in settings:
         if setting.section != "Service" or setting.key != "ExecStart":
             continue
-        at = Declaration(setting.path, setting.line, f"{setting.key}={setting.value}", "")
+        at = setting.declare("")
         for line in find_shell_limits(setting.value.replace('"', " ").replace("'", " "), ""):
             yield line._replace(at=at._replace(value=line.at.value))
         for item, soft in _PRLIMIT.findall(setting.value):

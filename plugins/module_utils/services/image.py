@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from ..core.declaration import Declaration
 from ..core.finding import (
     FAIL,
     FORETOLD,
@@ -68,7 +67,7 @@ def foretell_unit(wanted: Requirement, limit: Limit, facts: UnitFacts) -> Foreca
         return Forecast(UNKNOWN, reason=f"no file states {wanted.item} {wanted.bound}")
     causes = find_unit_causes(wanted.item, limit, scenes[-1]) if FAIL in statuses else []
     by = ranked[-1].setting if ranked else None
-    at = Declaration(by.path, by.line, f"{by.key}={by.value}", "") if by else None
+    at = by.declare("") if by else None
     return Forecast(statuses.pop(), seen[-1].value, at, tuple(causes))
 
 

@@ -7,7 +7,7 @@ Source: logind.conf(5), ``config_parse_bool()`` and ``parse_boolean()`` of syste
 from __future__ import annotations
 
 from ..core.declaration import Declaration
-from ..systemd.unit_file import order_dropins, scan_unit
+from ..systemd.unit_file import order_sources, scan_unit
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,13 +24,12 @@ _WORDS = {
 def read_remove_ipc(files: Files) -> list[Declaration]:
     """Return the lines that count, in the order in which they apply; their values are 1 or 0."""
     found = []
-    mains = [files.manager] if files.manager else []
-    for source in [*mains, *order_dropins(files.manager_dropins)]:
+    for source in order_sources(files.manager, files.manager_dropins):
         scan = scan_unit(source.text, source.path)
         for one in scan.settings:
             value = _WORDS.get(one.value.lower())
             if (one.section, one.key) == ("Login", KEY) and value is not None:
-                found.append(Declaration(one.path, one.line, f"{one.key}={one.value}", int(value)))
+                found.append(one.declare(int(value)))
         if scan.fault:
             break  # Of logind.conf and its drop-ins nothing more is read.
     return found

@@ -13,7 +13,7 @@ from ..core.reader import Limit
 from ..core.rlimit import UNLIMITED, Rlimit
 from ..systemd.limits import MANAGER, read_manager_limits, read_unit_limits
 from ..systemd.model import Files
-from ..systemd.unit_file import Source, order_dropins, scan_unit
+from ..systemd.unit_file import Source, order_sources, scan_unit
 from ..systemd.unread import format_limit
 from ..systemd.want import declare, is_enough
 from .lockouts import find_service_lockouts
@@ -222,7 +222,7 @@ def _find_fault(owner: str, files: Files) -> Declaration | None:
     """Return the line at which systemd gives up, before it comes to a manager's drop-in of ours."""
     if owner not in (MANAGER, USER_CONF, LOGIND):
         return None
-    sources = (*filter(None, [files.manager]), *order_dropins(files.manager_dropins))
+    sources = order_sources(files.manager, files.manager_dropins)
     faults = (scan_unit(source.text, source.path).fault for source in sources)
     fault = next(filter(None, faults), None)
     return Declaration(fault.path, fault.line, fault.key, fault.value) if fault else None

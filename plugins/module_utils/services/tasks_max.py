@@ -12,7 +12,8 @@ from collections.abc import Iterator, Sequence
 from ..core.declaration import Declaration
 from ..core.quote import decode
 from ..core.rlimit import UNLIMITED
-from ..systemd.unit_file import Setting, Source, order_dropins, scan_unit
+from ..systemd.limits import SECTIONS as OF_PROCESSES
+from ..systemd.unit_file import Source, order_sources, scan_unit
 from ..systemd.values import parse_count
 
 TYPE_CHECKING = False
@@ -20,14 +21,7 @@ if TYPE_CHECKING:
     from ..systemd.model import Files
 
 KEY, DEFAULT_KEY = "TasksMax", "DefaultTasksMax"
-SECTIONS = {
-    "service": "Service",
-    "socket": "Socket",
-    "mount": "Mount",
-    "swap": "Swap",
-    "slice": "Slice",
-    "scope": "Scope",
-}
+SECTIONS = {**OF_PROCESSES, "slice": "Slice", "scope": "Scope"}
 """The kinds of unit that have a cgroup, and the section that holds what it may use."""
 
 MOST = 2**22
@@ -38,14 +32,14 @@ _SHARE = re.compile(r"([0-9]{1,3})(?:\.([0-9]{1,2}))?([%\u2030\u2031])")
 
 def read_unit_tasks(kind: str, files: Files) -> list[Declaration]:
     """Return the lines of a unit that count, in the order in which they apply."""
-    mains = [files.main] if files.main else []
-    return list(_read([*mains, *order_dropins(files.dropins)], SECTIONS.get(kind, ""), KEY))
+    sources = order_sources(files.main, files.dropins)
+    return list(_read(sources, SECTIONS.get(kind, ""), KEY))
 
 
 def read_default_tasks(files: Files) -> list[Declaration]:
     """Return the lines of the manager's files that count, in the order in which they apply."""
-    mains = [files.manager] if files.manager else []
-    return list(_read([*mains, *order_dropins(files.manager_dropins)], "Manager", DEFAULT_KEY))
+    sources = order_sources(files.manager, files.manager_dropins)
+    return list(_read(sources, "Manager", DEFAULT_KEY))
 
 
 def _read(sources: Sequence[Source], section: str, key: str) -> Iterator[Declaration]:
@@ -53,14 +47,9 @@ def _read(sources: Sequence[Source], section: str, key: str) -> Iterator[Declara
         scan = scan_unit(source.text, source.path)
         for setting in scan.settings:
             if (setting.section, setting.key) == (section, key) and is_heeded(setting.value):
-                yield _declare(setting)
+                yield setting.declare(setting.value)
         if scan.fault and section == "Manager":
             return  # Of system.conf and its drop-ins nothing more is read.
-
-
-def _declare(setting: Setting) -> Declaration:
-    text = f"{setting.key}={setting.value}"
-    return Declaration(setting.path, setting.line, text, setting.value)
 
 
 def is_heeded(value: str) -> bool:

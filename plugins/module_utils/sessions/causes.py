@@ -21,7 +21,7 @@ from ..core.user import User
 from ..kernel.raises import raise_now
 from .limits_conf import LimitsLine, format_limits, parse_limits_conf, parse_value
 from .model import Start, find_baseline, find_wanted, is_taken, predict_limits
-from .pam_limits import Dialect, Resolution, rank_domain, resolve_limits
+from .pam_limits import Dialect, Resolution, declare, rank_domain, resolve_limits
 from .reach import Hindrance
 from .unread import Unread
 
@@ -242,7 +242,7 @@ def _blame_silence(wanted: Requirement, facts: SessionFacts) -> tuple[Cause, Ses
     everyone = facts._replace(dialect=facts.dialect._replace(wildcard_root=True))
     for line in facts.lines if facts.user.uid == 0 else ():
         if _would_do(wanted, line, everyone):
-            at = _declare(line)
+            at = declare(line, line.fields[-1])
             text = f"{cite(at)} does not cover root on this distribution"
             return _state("pam-root-not-covered", text, wanted, facts, at)
     base = format_pair(wanted.item, find_baseline(wanted.item, facts.start))
@@ -254,7 +254,7 @@ def _blame_silence(wanted: Requirement, facts: SessionFacts) -> tuple[Cause, Ses
 
 
 def _blame_unread(entry: Unread, facts: SessionFacts) -> tuple[Cause, SessionFacts]:
-    at = _declare(entry.line)
+    at = declare(entry.line, entry.line.fields[-1])
     text = f"{cite(at)} has no effect: {entry.reason}"
     others = tuple(one for one in facts.unread if one != entry)
     if entry.instead:
@@ -279,7 +279,7 @@ def _find_lost_dash(wanted: Requirement, facts: SessionFacts) -> LimitsLine | No
 
 
 def _blame_dash(dash: LimitsLine, facts: SessionFacts) -> tuple[Cause, SessionFacts]:
-    at = _declare(dash)
+    at = declare(dash, dash.fields[-1])
     text = f"{cite(at)} loses its hard half with its soft half to a line before it"
     fields = (dash.fields[0], "hard", *dash.fields[2:])
     added = " ".join(fields)
@@ -336,7 +336,3 @@ def _without(line: Declaration, facts: SessionFacts) -> SessionFacts:
 
 def _find_line(line: Declaration, facts: SessionFacts) -> LimitsLine:
     return next(one for one in facts.lines if (one.path, one.line) == (line.path, line.line))
-
-
-def _declare(line: LimitsLine) -> Declaration:
-    return Declaration(line.path, line.line, line.text, line.fields[-1])

@@ -25,79 +25,26 @@ KINDS = ("auth", "account", "password", "session")
 
 _TOKEN = re.compile(r"[ \t\n]*(?:\[((?:\\\]|[^\]])*)\]?|([^ \t\n]+))")
 
-RUN_QUIETLY = frozenset(
-    f"pam_{name}"
-    for name in [
-        "access",
-        "deny",
-        "limits",
-        "listfile",
-        "localuser",
-        "nologin",
-        "permit",
-        "rootok",
-        "securetty",
-        "shells",
-        "succeed_if",
-        "time",
-        "umask",
-        "userdb",
-        "usertype",
-        "wheel",
-    ]
-)
+
+def _list_modules(names: str) -> frozenset[str]:
+    return frozenset(f"pam_{name}" for name in names.split())
+
+
+RUN_QUIETLY = _list_modules("""
+    access deny limits listfile localuser nologin permit rootok securetty shells succeed_if time
+    umask userdb usertype wheel
+""")
 """Modules that decide whether a session opens, or set a limit (umask: ``ulimit=`` in GECOS)."""
 
 RUN_FOR_ACCOUNT = frozenset(("pam_unix", "pam_sss", "pam_ldap", "pam_krb5", "pam_winbind"))
 """Modules whose account phase only looks the account up; their session phase does more."""
 
-NO_LIMITS = frozenset(
-    f"pam_{name}"
-    for name in [
-        "apparmor",
-        "cap",
-        "ck_connector",
-        "echo",
-        "env",
-        "faildelay",
-        "faillock",
-        "fprintd",
-        "ftp",
-        "gnome_keyring",
-        "group",
-        "issue",
-        "keyinit",
-        "krb5",
-        "kwallet",
-        "kwallet5",
-        "lastlog",
-        "lastlog2",
-        "ldap",
-        "loginuid",
-        "mail",
-        "mkhomedir",
-        "mktemp",
-        "motd",
-        "namespace",
-        "oddjob_mkhomedir",
-        "pwhistory",
-        "pwquality",
-        "selinux",
-        "sepermit",
-        "setquota",
-        "sss",
-        "systemd",
-        "tally2",
-        "timestamp",
-        "tmpdir",
-        "tty_audit",
-        "unix",
-        "warn",
-        "winbind",
-        "wtmpdb",
-        "xauth",
-    ]
-)
+NO_LIMITS = _list_modules("""
+    apparmor cap ck_connector echo env faildelay faillock fprintd ftp gnome_keyring group issue
+    keyinit krb5 kwallet kwallet5 lastlog lastlog2 ldap loginuid mail mkhomedir mktemp motd
+    namespace oddjob_mkhomedir pwhistory pwquality selinux sepermit setquota sss systemd tally2
+    timestamp tmpdir tty_audit unix warn winbind wtmpdb xauth
+""")
 """Modules that act on other things and never on the resource limits of the session."""
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from ..core.declaration import Declaration
 from ..core.edit import HEADER, find_block_lines, remove_block, set_block
 from ..core.named import NamedTuple
 from ..core.plan import SectionPlan, Shortfall, neutralise_all, plan_edits, restore_all
@@ -13,7 +12,7 @@ from ..core.rlimit import UNLIMITED
 from ..core.user import User
 from .limits_conf import LimitsLine, format_limits, parse_limits_conf, parse_value
 from .lockouts import find_small_lines
-from .pam_limits import DROP_IN, LIMITS_CONF, LIMITS_D, Dialect, rank_domain, read_lines
+from .pam_limits import DROP_IN, LIMITS_CONF, LIMITS_D, Dialect, declare, rank_domain, read_lines
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -165,7 +164,7 @@ def _find_shortfalls(
             ):
                 length = len(whole[line.path][line.line - 1])
                 editable = options.override and length <= _LONGEST_NEUTRAL_LINE
-                declaration = Declaration(line.path, line.line, line.text, line.fields[-1])
+                declaration = declare(line, line.fields[-1])
                 yield Shortfall(declaration, " ".join(own.fields), editable)
                 break
 

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from ..core.cause import Cause, cite
 from ..core.declaration import Declaration
 from ..core.remedy import Remedy, append_line, replace_line
-from ..sessions.pam_stack import PamLine, flatten
+from ..sessions.pam_stack import declare_call, flatten
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -46,12 +46,7 @@ def _find(module: str, kinds: tuple[str, ...], files: Mapping[str, str]) -> Decl
         lines = [line for kind in kinds for line in flatten("sshd", kind, files)]
     except ValueError:
         return None  # libpam refuses the service, and no session opens at all.
-    return next((_declare(line) for line in lines if line.name == module), None)
-
-
-def _declare(line: PamLine) -> Declaration:
-    words = (line.kind, line.control, line.module, *line.args)
-    return Declaration(line.path, line.line, " ".join(words), line.module)
+    return next((declare_call(line) for line in lines if line.name == module), None)
 
 
 def is_adopted(cgroup: str, job: str) -> bool:

@@ -16,7 +16,7 @@ from ..core.remedy import Remedy, replace_line
 from ..core.rlimit import format_quantity
 from ..services.tasks_max import SECTIONS
 from ..systemd.edits import add_lines, pick_site_file
-from ..systemd.unit_file import order_dropins, scan_unit
+from ..systemd.unit_file import order_sources, scan_unit
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -135,10 +135,9 @@ def _find_setting(unit: str, item: str, files: Files | None) -> Declaration | No
     if files is None:
         return None
     section = SECTIONS[unit.rpartition(".")[2]]
-    mains = [files.main] if files.main else []
     found = [
-        Declaration(setting.path, setting.line, f"{setting.key}={setting.value}", setting.key)
-        for source in [*mains, *order_dropins(files.dropins)]
+        setting.declare(setting.key)
+        for source in order_sources(files.main, files.dropins)
         for setting in scan_unit(source.text, source.path).settings
         if setting.section == section and setting.key in _KEYS[item]
     ]

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from ..core.declaration import Bound, Declaration
+from ..core.declaration import Bound
 from ..core.named import NamedTuple
 from ..core.rlimit import Rlimit
-from .unit_file import Setting, Source, order_dropins, scan_unit
+from .unit_file import Setting, Source, order_dropins, order_sources, scan_unit
 from .values import LIMIT_KEYS, parse_limit_setting
 
 MANAGER = "system.conf"
@@ -71,7 +71,7 @@ def read_unit_limits(kind: str, main: Source, dropins: Sequence[Source]) -> Read
 def read_manager_limits(main: Source | None, dropins: Sequence[Source]) -> Reading:
     """Read system.conf and its drop-ins; a line that cannot be borne ends all of it."""
     reading = Reading([], [])
-    for source in [*([main] if main else []), *order_dropins(dropins)]:
+    for source in order_sources(main, dropins):
         fault = _read(source, "Manager", _DEFAULT, reading)
         if fault:
             reading.ignored.append(fault)
@@ -127,18 +127,7 @@ def resolve_unit_limits(manager: Reading, unit: Reading) -> Iterator[tuple[str, 
     for item in dict.fromkeys(LIMIT_KEYS.values()):
         ranked = [statement for statement in statements if statement.item == item]
         if ranked:
-            soft = [_declare(statement) for statement in ranked]
-            hard = [
-                one
-                if one.value == statement.limit.hard
-                else one._replace(value=statement.limit.hard)
-                for one, statement in zip(soft, ranked)
-            ]
+            soft = [one.setting.declare(one.limit.soft) for one in ranked]
+            hard = [one.setting.declare(one.limit.hard) for one in ranked]
             yield item, "soft", Bound(soft[-1], tuple(soft[:-1]))
             yield item, "hard", Bound(hard[-1], tuple(hard[:-1]))
-
-
-def _declare(statement: Statement) -> Declaration:
-    setting = statement.setting
-    text = f"{setting.key}={setting.value}"
-    return Declaration(setting.path, setting.line, text, statement.limit.soft)

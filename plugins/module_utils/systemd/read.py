@@ -9,7 +9,6 @@ import re
 from collections.abc import Mapping, Sequence
 from functools import partial
 
-from ..core.declaration import Declaration
 from ..core.distribution import Distribution
 from ..core.finding import Finding
 from ..core.named import NamedTuple
@@ -213,7 +212,7 @@ def _find_pam(unit: str, files: Files, look: Look) -> Pam | None:
     session = gather_session(SessionResult(*way, None, "", base={}), look)
     if session is None:
         raise ValueError(f"what PAM makes of {unit} is not known")
-    return Pam(Declaration(at.path, at.line, f"{at.key}={at.value}", way[0]), session)
+    return Pam(at.declare(way[0]), session)
 
 
 def _find_switch(command: str) -> tuple[str, str] | None:

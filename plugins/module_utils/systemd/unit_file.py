@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 
+from ..core.declaration import Declaration
 from ..core.named import NamedTuple
 from ..core.systemd_text import split_lines
 
@@ -65,6 +66,10 @@ class Setting(NamedTuple):
     def place(self) -> str:
         """Return ``file:line``, the way compilers name a place."""
         return f"{self.path}:{self.line}" if self.line else self.path
+
+    def declare(self, value: int | str) -> Declaration:
+        """Return it as the statement of a value."""
+        return Declaration(self.path, self.line, f"{self.key}={self.value}", value)
 
 
 class Source(NamedTuple):
@@ -222,6 +227,11 @@ def list_slices(unit: str, settings: Iterable[Setting]) -> list[str]:
     stem = (named[-1] if named and named[-1] else default).rpartition(".")[0]
     parts = stem.split("-")
     return ["-".join(parts[:count]) + ".slice" for count in range(len(parts), 0, -1)]
+
+
+def order_sources(main: Source | None, dropins: Iterable[Source]) -> list[Source]:
+    """Return the files of a unit, or of a manager, in the order in which they apply."""
+    return [*([main] if main else []), *order_dropins(dropins)]
 
 
 def order_dropins(dropins: Iterable[Source]) -> list[Source]:

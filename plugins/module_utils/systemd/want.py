@@ -41,11 +41,7 @@ def find_target(limit: Limit, given: Rlimit) -> Rlimit:
 
 def declare(statement: Statement) -> Declaration:
     """Return a statement as a line of a file."""
-    setting = statement.setting
-    text = f"{setting.key}={setting.value}"
-    return Declaration(
-        setting.path, setting.line, text, format_limit(statement.item, statement.limit)
-    )
+    return statement.setting.declare(format_limit(statement.item, statement.limit))
 
 
 def is_default(statement: Statement) -> bool:
