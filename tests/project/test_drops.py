@@ -14,7 +14,7 @@ from mlhost_limits.core.reader import Limit
 from mlhost_limits.kernel.plan import KernelOptions, plan_kernel
 from mlhost_limits.kernel.policy import KernelValue
 from mlhost_limits.podman.containers_conf import DROP_INS
-from mlhost_limits.podman.plan import PodmanOptions, PodmanState, plan_podman
+from mlhost_limits.podman.plan import PodmanState, plan_podman
 from mlhost_limits.services.plan import ServicesState, plan_services
 from mlhost_limits.services.policy import ServicesPolicy, UnitRule
 from mlhost_limits.sessions.pam_limits import LIMITS_CONF, LIMITS_D, Dialect
@@ -69,7 +69,7 @@ def run_containerd(files: Texts, policy: ContainerPolicy) -> SectionPlan:
 
 
 def run_podman(files: Texts, policy: ContainerPolicy) -> SectionPlan:
-    return plan_podman(policy, PodmanState(files), 1048576, PodmanOptions(override=True))
+    return plan_podman(policy, PodmanState(files), 1048576, override=True)
 
 
 def run_slurm(files: Texts, policy: SlurmPolicy) -> SectionPlan:

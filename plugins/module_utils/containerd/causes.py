@@ -32,31 +32,24 @@ def blame_base(wanted: Requirement, base: BaseSpec | None) -> Cause | None:
     limit = base.limits.get(wanted.item) if base else None
     if base is None or limit is None or wanted.is_met_by(wanted.pick(limit)):
         return None
-    text = (
-        f"{cite(base.at)}: pods get {_show(wanted, limit)} from {base.path},"
-        " whatever containerd's unit gives"
-    )
-    remedy = Remedy(
-        f"state {wanted.describe()} or nothing in process.rlimits of {base.path},"
-        " and restart containerd",
-        (),
-        "pods that run keep what they have",
-    )
-    return Cause("containerd-base-spec", text, remedy, base.at)
+    do = f"state {wanted.describe()} or nothing in process.rlimits of {base.path}"
+    given = f"{_show(wanted, limit)} from {base.path}, whatever containerd's unit gives"
+    return _blame(base, given, do)
 
 
 def blame_base_tasks(wanted: Requirement, base: BaseSpec | None) -> list[Cause]:
     """Blame the specification that pods are started with, where it bounds their tasks."""
     if base is None or base.tasks is None or wanted.is_met_by(base.tasks):
         return []
-    text = f"{cite(base.at)}: pods get a pids limit of {base.tasks} from {base.path}"
-    remedy = Remedy(
-        f"make linux.resources.pids.limit of {base.path} {format_quantity(wanted.minimum or 0)}"
-        " (-1 is unlimited), and restart containerd",
-        (),
-        "pods that run keep what they have",
-    )
-    return [Cause("containerd-base-spec", text, remedy, base.at)]
+    least = format_quantity(wanted.minimum or 0)
+    do = f"make linux.resources.pids.limit of {base.path} {least} (-1 is unlimited)"
+    return [_blame(base, f"a pids limit of {base.tasks} from {base.path}", do)]
+
+
+def _blame(base: BaseSpec, given: str, do: str) -> Cause:
+    remedy = Remedy(f"{do}, and restart containerd", (), "pods that run keep what they have")
+    text = f"{cite(base.at)}: pods get {given}"
+    return Cause("containerd-base-spec", text, remedy, base.at)
 
 
 def find_tasks_causes(

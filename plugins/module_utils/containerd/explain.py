@@ -43,7 +43,4 @@ def _trace_tasks(look: Look) -> Iterator[Link]:
     yield from trace_levels(bounds.list_units(True), None, look)
     if seen.base and seen.base.tasks is not None:
         yield Link("base spec", format_quantity(seen.base.tasks), cite(seen.base.at))
-    if bounds.own:
-        yield Link("container", format_quantity(bounds.own.most), bounds.own.path)
-    else:
-        yield Link("container", "unknown", "it has no cgroup of its own that bounds tasks")
+    yield bounds.link()

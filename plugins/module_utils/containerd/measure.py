@@ -5,10 +5,11 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import Any
 
 from ..containers.canary import build_program
+from ..containers.cgroup import CONTAINERD, CRIO
 from ..containers.findings import Canary
 from ..containers.limits_read import read_container_limits
 from ..containers.read import RunningContainer, find_running
@@ -27,7 +28,6 @@ _CTR = "/usr/bin/ctr"
 NAMESPACE = "mlhost-limits"
 UNIT = "containerd.service"
 NAME = "canary"
-_ENGINES = ("containerd", "cri-o")
 _TIME_LIMIT = 60.0
 _STATES = "/run/containerd/io.containerd.runtime.v*"
 
@@ -39,11 +39,10 @@ def find_containerd(processes: Iterable[Process]) -> Process | None:
     return next((one for one in own if is_daemon(one.pid, "containerd", (UNIT,))), None)
 
 
-def find_containers(processes: Iterable[Process]) -> Iterator[RunningContainer]:
-    """Yield the containers of Kubernetes, of ctr and of nerdctl that run, but for our own."""
-    for one in find_running(processes):
-        if one.container.engine in _ENGINES and one.container.namespace != NAMESPACE:
-            yield one
+def find_containers(processes: Iterable[Process]) -> list[RunningContainer]:
+    """Return the containers of Kubernetes, of ctr and of nerdctl that run, but for our own."""
+    found = find_running(processes, (CONTAINERD, CRIO))
+    return [one for one in found if one.container.namespace != NAMESPACE]
 
 
 def read_base_spec() -> BaseSpec | None:

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 
 from ..core.edit import HEADER
 from ..core.plan import SectionPlan, Shortfall, neutralise_all, plan_edits, restore_all
-from ..core.rlimit import Rlimit, format_quantity
+from ..core.rlimit import Rlimit
 from ..systemd.limits import Statement, read_unit_limits
 from ..systemd.unit_file import Source
 from ..systemd.unread import format_limit
@@ -43,13 +43,9 @@ def plan_containerd(
     theirs = restore_all({path: text for path, text in before.items() if path != OURS})
     if absent or not policy.stated:
         return SectionPlan(plan_edits(before, {**theirs, OURS: None}))
-    nofile = policy.limits.get("nofile")
-    if nofile and nofile.hard is not None and nr_open is not None and nofile.hard > nr_open:
-        problem = (
-            f"containers.containerd.limits.nofile: {format_quantity(nofile.hard)} is above"
-            f" fs.nr_open {nr_open}, to which systemd would cut it"
-        )
-        return SectionPlan(problems=(problem,))
+    excess = policy.describe_excess("containers.containerd", nr_open)
+    if excess:
+        return SectionPlan(problems=(f"{excess}, to which systemd would cut it",))
     ours = format_drop_in(policy)
     texts: dict[str, str | None] = {**theirs, OURS: ours}
     beaten = list(_find_beaten(policy, _replace(files, {**theirs, OURS: ours})))

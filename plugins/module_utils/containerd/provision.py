@@ -54,7 +54,6 @@ def _find_settle(edited: bool, restart: bool) -> Callable[[], str] | None:
 
 def _find_old(policy: ContainerPolicy) -> Iterator[str]:
     """Yield running containers that have less than the policy asks for."""
-    from ..containers.old_read import tell_old
+    from ..containers.limits_read import tell_old_running
 
-    found = find_containers(find_processes())
-    return tell_old(((one.container.name, one.process.pid) for one in found), policy)
+    return tell_old_running(find_containers(find_processes()), policy)

@@ -57,22 +57,17 @@ class Container(NamedTuple):
         return "/".join(word for word in words if word)
 
 
-def find_containers(text: str) -> list[Container]:
-    """Return the containers that hold a process, the outermost first; none for the host's.
+def find_container(text: str) -> Container | None:
+    """Return the innermost container of a process, whose engine decides; none for the host's.
 
     :param text: /proc/PID/cgroup, of version 1, 2 or both.
     """
-    found = [list(_read_path(path.split("/")[1:])) for path in list_paths(text)]
-    return max(found, key=len, default=[])
+    found = [list(_read_path(path.split("/")[1:])) for path in _list_paths(text)]
+    longest = max(found, key=len, default=[])
+    return longest[-1] if longest else None
 
 
-def find_container(text: str) -> Container | None:
-    """Return the innermost container of a process, whose engine decides its limits."""
-    found = find_containers(text)
-    return found[-1] if found else None
-
-
-def list_paths(text: str) -> list[str]:
+def _list_paths(text: str) -> list[str]:
     """Return the paths of every hierarchy once, systemd's and version 2's first."""
     fields = split_rows(text)
     first = [path for dummy, names, path in fields if names in ("name=systemd", "")]

@@ -1,16 +1,23 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Read the limits that a container really has, from the host."""
+"""Read the limits that a container really has, from the host, and tell which have too little."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable, Iterator
 
+from ..core.report import format_failures
 from ..core.rlimit import UNLIMITED
 from ..host.door import read_kernel_text
 from ..host.process import read_limits
 from ..systemd.tasks import Level
 from ..systemd.tasks_read import read_levels
-from .findings import ContainerLimits
+from .findings import ContainerLimits, judge_container
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from .policy import ContainerPolicy
+    from .read import RunningContainer
 
 
 def read_container_limits(pid: int, proc: str = "/proc") -> ContainerLimits:
@@ -35,3 +42,22 @@ def _read_levels(pid: int, proc: str) -> tuple[Level, ...]:
         return tuple(read_levels(read_kernel_text(f"{proc}/{pid}/cgroup")))
     except OSError:
         return ()  # It ended since its limits were read.
+
+
+def tell_old(containers: Iterable[tuple[str, int]], asked: ContainerPolicy) -> Iterator[str]:
+    """Yield a line for each bound that a container falls short of, which goes on with what it has.
+
+    :param containers: The name of each, and the pid of its first process.
+    """
+    for name, pid in containers:
+        try:
+            seen = read_container_limits(pid)
+        except (OSError, ValueError):
+            continue  # It ended since it was listed.
+        place, how = f"container {name} (pid {pid})", f"/proc/{pid}/limits"
+        yield from format_failures(judge_container(place, asked, seen, how))
+
+
+def tell_old_running(found: Iterable[RunningContainer], asked: ContainerPolicy) -> Iterator[str]:
+    """Yield the same of containers that were found among the processes of this host."""
+    return tell_old(((one.container.name, one.process.pid) for one in found), asked)

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from ..core.keys import Key
 from ..core.named import NamedTuple
 from ..core.reader import Limit, read_limits, read_mapping, read_quantity
-from ..core.rlimit import RLIMITS, UNLIMITED, Rlimit
+from ..core.rlimit import RLIMITS, UNLIMITED, Rlimit, format_quantity
 
 SHM = "shm_size"
 """The item of a requirement on the size of a container's /dev/shm."""
@@ -26,6 +26,16 @@ KEYS = {
     SHM: Key("size above 0", "the size of its /dev/shm"),
     TASKS: TASKS_KEY,
 }
+
+
+def require_item(item: str) -> None:
+    """See that something is a limit of containers.
+
+    :raises ValueError: If it is none.
+    """
+    accepted = (*RLIMITS, SHM, TASKS)
+    if item not in accepted:
+        raise ValueError(f"{item!r} is no limit; accepted are {', '.join(accepted)}")
 
 
 class ContainerPolicy(NamedTuple):
@@ -47,6 +57,14 @@ class ContainerPolicy(NamedTuple):
             for item, limit in self.limits.items()
             if limit.soft is not None and limit.hard is not None
         }
+
+    def describe_excess(self, path: str, nr_open: int | None) -> str:
+        """Return that nofile is above fs.nr_open; nothing where it is not, or unknown."""
+        nofile = self.stated.get("nofile")
+        if nofile is None or nr_open is None or nofile.hard <= nr_open:
+            return ""
+        hard = format_quantity(nofile.hard)
+        return f"{path}.limits.nofile: {hard} is above fs.nr_open {nr_open}"
 
     def choose(self, item: str, now: Rlimit, most: int = UNLIMITED) -> Rlimit:
         """Return what is asked of a limit, and what there is now where that is left open."""

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from ..core.named import NamedTuple
 from ..core.process_owner import MAKER
@@ -26,10 +26,13 @@ class RunningContainer(NamedTuple):
     owner: int
 
 
-def find_running(processes: Iterable[Process], proc: str = "/proc") -> list[RunningContainer]:
-    """Return every container that a monitor of this host watches, by its first process.
+def find_running(
+    processes: Iterable[Process], engines: Sequence[str], proc: str = "/proc"
+) -> list[RunningContainer]:
+    """Return the containers that monitors of this host watch, each by its first process.
 
     :param processes: All that run on this host.
+    :param engines: Which made them.
     """
     processes = list(processes)
     monitors = {one.pid: one for one in processes if _is_monitor(one)}
@@ -39,7 +42,7 @@ def find_running(processes: Iterable[Process], proc: str = "/proc") -> list[Runn
         if monitor is None or process.pid in monitors:
             continue
         container = locate(process.cgroup, [read_words(monitor.pid, proc)])
-        if container:
+        if container and container.engine in engines:
             # A command that enters a container later has a monitor too, and is no first process.
             key = (container.engine, container.id)
             found.setdefault(key, RunningContainer(container, process, monitor.uid))

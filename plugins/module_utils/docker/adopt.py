@@ -9,20 +9,18 @@ from ..core.adopted import Adopted, Candidate, settle, write_limit
 from ..core.declaration import Declaration
 from ..core.json_text import find_member, line_of
 from ..core.rlimit import UNLIMITED, Rlimit, format_quantity
-from ..host.files import read_bytes
 from ..kernel.adopt import find_nr_open
 from .daemon_json import (
     SHM_KEY,
-    decode_daemon_json,
     find_faults,
     read_entries,
     read_members,
     read_shm_size,
 )
-from .dockerd_flags import Flag, find_config_path
+from .dockerd_flags import Flag
 from .flags import read_flag_defaults
 from .policy import read_docker
-from .unit_read import read_dockerd_flags
+from .unit_read import read_world
 
 _DOCKER = ("containers", "docker")
 
@@ -64,7 +62,5 @@ def adopt_tree_docker(root: str) -> Adopted:
 
     :raises ValueError: If daemon.json is no JSON object.
     """
-    flags = read_dockerd_flags(root)
-    path = find_config_path(flags)
-    text = decode_daemon_json(read_bytes(path, root) or b"", path)
-    return adopt_docker(text, path, flags, find_nr_open(root))
+    world = read_world(root, UNLIMITED)
+    return adopt_docker(world.text or "", world.path, world.flags, find_nr_open(root))

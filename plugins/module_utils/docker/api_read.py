@@ -168,22 +168,6 @@ def ask(
         raise ValueError(f"{address}: an answer holds too many nested values") from None
 
 
-def read_version(address: str = DEFAULT_SOCKET, timeout: float = 10.0) -> str:
-    """Return the daemon's version, ``20.10.24`` or the like; empty where it does not say."""
-    answer = ask("GET", "/version", address=address, timeout=timeout)
-    told = answer if isinstance(answer, dict) else {}
-    return str(told.get("Version", ""))
-
-
-def read_live_restore(address: str = DEFAULT_SOCKET, timeout: float = 10.0) -> bool:
-    """Tell whether the daemon as it runs lets containers go on while it restarts.
-
-    Its files say nothing of that: it takes the key over when it is told to read them again.
-    """
-    answer = ask("GET", "/info", address=address, timeout=timeout)
-    return isinstance(answer, dict) and answer.get("LiveRestoreEnabled") is True
-
-
 def read_containers(address: str = DEFAULT_SOCKET, timeout: float = 30.0) -> list[Container]:
     """Return the running containers; one that ends while they are read is left out.
 

@@ -20,8 +20,8 @@ from .model import (
     World,
     find_obstacles,
     find_stated,
+    foretell,
     inherit_at_start,
-    is_met,
     judge_all,
     predict,
 )
@@ -69,7 +69,7 @@ def _blame_first(
         return blame_obstacle(obstacles, world, site)
     if wanted.bound not in ("soft", "hard") and wanted.item != SHM:
         return None  # That containers start at all.
-    if is_met(wanted, world):
+    if foretell(wanted, world) == PASS:
         return None
     elsewhere = _blame_path(world, site)
     if elsewhere:

@@ -44,15 +44,18 @@ class StatedDefault(NamedTuple):
     declaration: Declaration
 
 
-class Fault(NamedTuple):
-    """What is wrong with one statement; ``stops`` is ``dockerd``, ``containers`` or nothing.
+class Problem(NamedTuple):
+    """One sentence; ``stops`` is ``dockerd``, ``containers``, or nothing: it is only in doubt.
 
-    ``at`` is the statement where the text names its place.
+    ``at`` is the statement that is wrong, ``None`` for what is only wanted. ``key`` is the key of
+    daemon.json that it is about, and ``entry`` the one inside it, where there is one.
     """
 
     text: str
     stops: str
     at: Declaration | None = None
+    key: str = ""
+    entry: str = ""
 
 
 class Entry(NamedTuple):
@@ -200,7 +203,7 @@ def find_contested(counted: Iterable[Entry]) -> set[str]:
     return {item for item, count in times.items() if count > 1}
 
 
-def find_faults(entry: Entry, nr_open: int = UNLIMITED, is_sole: bool = True) -> list[Fault]:
+def find_faults(entry: Entry, nr_open: int = UNLIMITED, is_sole: bool = True) -> list[Problem]:
     """Return what dockerd refuses in an entry, and what runc refuses at each container's start.
 
     :param nr_open: ``fs.nr_open`` of the host.
@@ -211,18 +214,18 @@ def find_faults(entry: Entry, nr_open: int = UNLIMITED, is_sole: bool = True) ->
     if refused:
         return refused
     if entry.value is None:
-        return [Fault("is null, over which dockerd stumbles: no container starts", "containers")]
+        return [Problem("is null, over which dockerd stumbles: no container starts", "containers")]
     texts = [*_find_name_faults(entry), *_find_bound_faults(entry, nr_open, is_sole)]
-    faults = [Fault(f"{text}: no container starts", "containers") for text in texts]
+    faults = [Problem(f"{text}: no container starts", "containers") for text in texts]
     return faults or _find_doubts(entry)
 
 
-def find_type_faults(entry: Entry) -> list[Fault]:
+def find_type_faults(entry: Entry) -> list[Problem]:
     """Return what stops dockerd, even in an entry that a later one of its key replaces."""
     if entry.value is None:
         return []
     if entry.fields is None:
-        return [Fault("dockerd takes an object with Name, Soft and Hard", "dockerd")]
+        return [Problem("dockerd takes an object with Name, Soft and Hard", "dockerd")]
     faults = []
     for field, value in entry.fields:
         name = field.capitalize()
@@ -231,7 +234,7 @@ def find_type_faults(entry: Entry) -> list[Fault]:
         if name in _BOUNDS and not (value is None or _is_int64(value)):
             takes = "dockerd takes whole numbers (-1: unlimited)"
             faults.append(f"{name} is {show_value(value)}, {takes}")
-    return [Fault(text, "dockerd") for text in faults]
+    return [Problem(text, "dockerd") for text in faults]
 
 
 def _is_int64(value: object) -> bool:
@@ -265,10 +268,10 @@ def is_too_low(item: str, limit: Rlimit) -> bool:
     return item == "nofile" and limit.soft < LEAST_NOFILE
 
 
-def _find_doubts(entry: Entry) -> list[Fault]:
+def _find_doubts(entry: Entry) -> list[Problem]:
     if entry.limit.soft < _UNSURE_BELOW.get(entry.name, 0):
         soft = format_quantity(entry.limit.soft)
-        return [Fault(f"soft {soft} may be too low for a container to start", "")]
+        return [Problem(f"soft {soft} may be too low for a container to start", "")]
     return []
 
 

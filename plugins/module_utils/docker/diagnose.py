@@ -68,35 +68,31 @@ def explain_docker(seen: SeenDocker, policy: ContainerPolicy, look: Look) -> Ite
         yield from seen.new
         return
     for one in seen.running:
-        from .running import explain_running  # Where containers run.
-
-        running = describe(one, look.at(DockerRead))
-        for finding in one.findings:
-            if finding.requirement.item == TASKS:
-                yield own_running(_explain_running_tasks(finding, one, running))
-            else:
-                yield own_running(explain_running(finding, running, scene))
+        yield from map(own_running, _explain_running(one, scene, look.at(DockerRead)))
     for finding in seen.new:
         if finding.requirement.item == TASKS:
-            yield _explain_tasks(finding, None, (), split_levels(seen.levels))
+            yield _explain_tasks(finding, split_levels(seen.levels), None, ())
             continue
         start = finding.requirement.item == START
         yield explain_start(finding, scene) if start else explain_new(finding, scene)
 
 
-def _explain_running_tasks(finding: Finding, seen: SeenContainer, running: Running) -> Finding:
-    from .tasks_causes import find_tasks_causes  # Where tasks are asked for.
+def _explain_running(seen: SeenContainer, scene: Scene, docker: DockerRead) -> Iterator[Finding]:
+    from .running import explain_running, find_tasks_causes  # Where containers run.
 
-    bounds = split_levels(seen.levels, seen.container.id)
-    causes = find_tasks_causes(finding.requirement, bounds, running)
-    return _explain_tasks(finding, running.tasks, causes, bounds)
+    running, bounds = describe(seen, docker), split_levels(seen.levels, seen.container.id)
+    for finding in seen.findings:
+        if finding.requirement.item == TASKS:
+            causes = find_tasks_causes(finding.requirement, bounds, running)
+            yield _explain_tasks(finding, bounds, running.tasks, causes)
+        else:
+            yield explain_running(finding, running, scene)
 
 
 def _explain_tasks(
-    finding: Finding, stated: int | None, causes: Sequence[Cause], bounds: Bounds
+    finding: Finding, bounds: Bounds, stated: int | None, causes: Sequence[Cause]
 ) -> Finding:
-    """Return the finding on the tasks of a container: of its own bound, and of units above it."""
-    from ..services.diagnose import explain_container_tasks  # As above.
+    from ..services.diagnose import explain_container_tasks  # Where tasks are asked for.
 
     return explain_container_tasks(finding, bounds, Given(stated), causes)
 

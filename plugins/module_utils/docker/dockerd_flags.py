@@ -47,9 +47,9 @@ class Flag(NamedTuple):
     line: int
 
     @property
-    def place(self) -> str:
-        """Return ``file:line``, the way compilers name a place."""
-        return f"{self.path}:{self.line}" if self.line else self.path
+    def text(self) -> str:
+        """Return it as it is written; two spellings of one flag look alike."""
+        return f"--{self.name}={self.value}" if self.value else f"--{self.name}"
 
 
 def parse_flags(words: Iterable[tuple[str, str, int]]) -> list[Flag]:
@@ -97,12 +97,12 @@ def find_flags(settings: Iterable[Setting], environment: Mapping[str, Setting]) 
     return parse_flags(words)
 
 
-def find_socket(flags: Iterable[Flag], docker_host: str = "") -> str:
-    """Return the Unix socket of the daemon: ``DOCKER_HOST``, the first ``-H``, the default."""
-    hosts = [docker_host, *(flag.value for flag in flags if flag.name == "host")]
+def find_socket(flags: Iterable[Flag], default: str = SOCKET_PATH) -> str:
+    """Return the Unix socket of the daemon: the first ``-H``, or the default."""
     prefix = "unix://"
+    hosts = (flag.value for flag in flags if flag.name == "host")
     paths = (host[len(prefix) :] for host in hosts if host.startswith(prefix))
-    return next((path for path in paths if path), SOCKET_PATH)
+    return next(filter(None, paths), default)
 
 
 def find_config_path(flags: Iterable[Flag]) -> str:

@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
-from ..containers.policy import SHM, TASKS, ContainerPolicy
+from ..containers.policy import SHM, TASKS, ContainerPolicy, require_item
 from ..containers.tasks import find_uid, split_levels
 from ..core.cause import Link, cite
 from ..core.packed import pack, unpack
-from ..core.rlimit import RLIMITS, format_quantity
+from ..core.rlimit import format_quantity
 from ..host.look import Look, format_time
 from ..host.owned import ask_owner
 from ..host.process import read_process, read_start_time
@@ -39,9 +39,7 @@ def trace_docker(place: str, item: str, look: Look) -> list[Link]:
 
     :raises ValueError: If there is no such place or item, or the files cannot be understood.
     """
-    accepted = (*RLIMITS, SHM, TASKS)
-    if item not in accepted:
-        raise ValueError(f"{item!r} is no limit; accepted are {', '.join(accepted)}")
+    require_item(item)
     for engine, docker in _list_owned(place, look):
         task = partial(_trace_owned, place, item, engine, docker, look)
         told = ask_owner(docker.process.uid, task, _TIME_LIMIT)
@@ -98,11 +96,8 @@ def _trace_tasks(seen: SeenDocker, container: SeenContainer | None, look: Look) 
     yield from trace_levels(units, find_uid(units), look)
     if running and stated is not None:
         yield Link("--pids-limit", format_quantity(stated), f"{running.name}'s own", running.since)
-    if bounds.own:
-        yield Link("container", format_quantity(bounds.own.most), bounds.own.path)
-    else:
-        why = seen.new[0].observation.value if seen.new else "no cgroup of its own bounds tasks"
-        yield Link("container", "unknown", str(why))
+    why = seen.new[0].observation.value if seen.new else "no cgroup of its own bounds tasks"
+    yield bounds.link(str(why))
 
 
 def _find_container(place: str, engine: str, address: str) -> SeenContainer:
@@ -117,11 +112,8 @@ def _trace_base(item: str, scene: Scene, look: Look) -> Iterator[Link]:
     """Yield what there is before dockerd has its say."""
     parent = scene.site.parent
     if item == "nofile":
-        yield Link(
-            "kernel",
-            str(look.at(KernelRead).nr_open),
-            "fs.nr_open, above which no container starts",
-        )
+        source = "fs.nr_open, above which no container starts"
+        yield Link("kernel", str(look.at(KernelRead).nr_open), source)
     if parent is None or item == SHM:
         return
     stated = parent.stated.get(item)

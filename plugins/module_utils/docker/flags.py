@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from ..core.declaration import Declaration
 from ..core.rlimit import RLIMITS, UNLIMITED, Rlimit, format_quantity
 from ..shared_memory.size import TOO_LARGE, parse_shm_size
-from .daemon_json import Fault, StatedDefault, is_too_low
+from .daemon_json import Problem, StatedDefault, is_too_low
 from .dockerd_flags import Flag
 
 _NAMES = tuple(name for name in RLIMITS if name != "as")
@@ -37,9 +37,7 @@ def read_flag_defaults(flags: Iterable[Flag]) -> list[StatedDefault]:
 
 
 def declare_flag(flag: Flag, value: int | str = "") -> Declaration:
-    """Return a flag as a declaration; two spellings of one flag look alike."""
-    text = f"--{flag.name}={flag.value}" if flag.value else f"--{flag.name}"
-    return Declaration(flag.path, flag.line, text, value)
+    return Declaration(flag.path, flag.line, flag.text, value)
 
 
 def parse_ulimit(text: str) -> tuple[str, Rlimit] | None:
@@ -65,7 +63,7 @@ def _parse_size(text: str) -> tuple[str, Rlimit] | None:
     return None if size is None else ("shm_size", Rlimit(size, size))
 
 
-def find_flag_problems(flags: Iterable[Flag], nr_open: int) -> Iterator[Fault]:
+def find_flag_problems(flags: Iterable[Flag], nr_open: int) -> Iterator[Problem]:
     """Yield the flags that stop dockerd, or every container.
 
     :param nr_open: ``fs.nr_open`` of the host.
@@ -74,15 +72,15 @@ def find_flag_problems(flags: Iterable[Flag], nr_open: int) -> Iterator[Fault]:
         at = declare_flag(flag)
         text = f"{at.place}: {at.text}"
         if flag.name == "default-ulimit" and parse_ulimit(flag.value) is None:
-            yield Fault(f"{text} is no limit, dockerd takes NAME=SOFT:HARD", "dockerd", at)
+            yield Problem(f"{text} is no limit, dockerd takes NAME=SOFT:HARD", "dockerd", at)
         elif flag.name == "default-shm-size" and parse_shm_size(flag.value) is None:
-            yield Fault(f"{text} is no size, dockerd takes one such as 8G", "dockerd", at)
+            yield Problem(f"{text} is no size, dockerd takes one such as 8G", "dockerd", at)
     for default in read_flag_defaults(flags):
         fault = _find_fault(default, nr_open)
         if fault:
             place = f"{default.declaration.place}: {default.declaration.text}"
             text = f"{place}: {fault}: no container starts"
-            yield Fault(text, "containers", default.declaration)
+            yield Problem(text, "containers", default.declaration)
 
 
 def _find_fault(default: StatedDefault, nr_open: int) -> str:

@@ -7,14 +7,11 @@ from ..containers.findings import require_container
 from ..containers.policy import TASKS
 from ..core.finding import FAIL, UNKNOWN
 from ..core.forecast import Forecast, skip
-from ..host.files import read_bytes
 from ..kernel.host_read import TreeBoot
 from .causes import find_docker_causes
-from .daemon_json import decode_daemon_json
-from .dockerd_flags import find_config_path
-from .model import World, find_obstacles, foretell, predict
+from .model import find_obstacles, foretell, predict
 from .site import Site
-from .unit_read import read_dockerd_flags
+from .unit_read import PROGRAMS, read_world
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,20 +19,14 @@ if TYPE_CHECKING:
     from ..host.image import Tree
     from ..host.place import Foretold
 
-_DOCKERD = ("/usr/bin/dockerd", "/usr/sbin/dockerd", "/usr/local/bin/dockerd")
-
 
 def foresee_docker(asked: ContainerPolicy, tree: Tree) -> Foretold:
     """Yield what a new container will have by daemon.json and the flags of dockerd."""
     wanted = require_container("new-container:docker", asked)
-    if not tree.has(*_DOCKERD):
+    if not tree.has(*PROGRAMS):
         yield from skip(wanted, "no dockerd in this image")
         return
-    flags = tuple(read_dockerd_flags(tree.root))
-    path = find_config_path(flags)
-    content = read_bytes(path, tree.root)
-    text = None if content is None else decode_daemon_json(content, path)
-    world = World(text, path, flags, {}, tree.at(TreeBoot).nr_open)
+    world = read_world(tree.root, tree.at(TreeBoot).nr_open)
     for one in wanted:
         if one.item == TASKS:
             yield one, Forecast(UNKNOWN, reason="what starts it decides, and the slice above it")

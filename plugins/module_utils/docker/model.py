@@ -13,14 +13,14 @@ from functools import lru_cache
 
 from ..containers.policy import SHM
 from ..core.declaration import Declaration
-from ..core.finding import FAIL, PASS, UNKNOWN, Observation, Requirement, judge
+from ..core.finding import FAIL, UNKNOWN, Observation, Requirement, judge
 from ..core.named import NamedTuple
 from ..core.rlimit import UNLIMITED, Rlimit
 from ..shared_memory.size import DEFAULT_SHM_SIZE
-from .daemon_json import DockerDefaults, StatedDefault, read_defaults
+from .daemon_json import DockerDefaults, Problem, StatedDefault, read_defaults
 from .dockerd_flags import Flag
 from .flags import read_flag_defaults
-from .problems import Problem, find_daemon_json_problems
+from .problems import find_daemon_json_problems
 
 _SYSTEMD_SOFT = 1024  # Of nofile, where no unit states it (systemd-system.conf(5)).
 _NOTHING = DockerDefaults({})
@@ -145,8 +145,3 @@ def inherit_at_start(parent: Parent, item: str, nr_open: int) -> tuple[Rlimit, .
         return (stated.limit,)
     soft, hard = (min(bound, nr_open) for bound in stated.limit)
     return tuple(dict.fromkeys((Rlimit(soft, hard), Rlimit(hard, hard))))
-
-
-def is_met(wanted: Requirement, world: World) -> bool:
-    """Tell whether a new container is sure to meet a requirement."""
-    return foretell(wanted, world) == PASS

@@ -15,10 +15,9 @@ from ..core.line_edit import edit_line
 from ..core.quote import one_line
 from ..core.remedy import Remedy, append_line, replace_line
 from ..core.rlimit import UNLIMITED, Rlimit
-from .daemon_json import SHM_KEY, ULIMITS_KEY, read_members, walk_entries
+from .daemon_json import SHM_KEY, ULIMITS_KEY, Problem, read_members, walk_entries
 from .flags import declare_flag
 from .model import World, find_obstacles
-from .problems import Problem
 from .remedies import (
     Change,
     choose_limit,

@@ -101,7 +101,6 @@ class Docker(Place["ContainerPolicy"]):
         from .obstacles import CODES as OBSTACLES
         from .rootless import CODES as ROOTLESS
         from .running import CODES as RUNNING
-        from .tasks_causes import CODES as TASKS
 
         new, running, rootless = self.names[:3]
         return (
@@ -109,6 +108,5 @@ class Docker(Place["ContainerPolicy"]):
             (new, OBSTACLES),
             (rootless, ROOTLESS),
             (running, RUNNING),
-            (running, TASKS),
             (running, COMPOSE),
         )

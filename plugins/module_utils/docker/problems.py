@@ -8,7 +8,6 @@ from collections.abc import Collection, Iterable, Iterator
 
 from ..core.declaration import Declaration
 from ..core.json_text import Member, byte_order_mark, find_member, is_blank, line_of
-from ..core.named import NamedTuple
 from ..core.rlimit import UNLIMITED, Rlimit
 from ..shared_memory.size import TOO_LARGE
 from .daemon_json import (
@@ -16,6 +15,7 @@ from .daemon_json import (
     ULIMITS_KEY,
     DockerDefaults,
     Entry,
+    Problem,
     find_contested,
     find_faults,
     find_type_faults,
@@ -53,20 +53,6 @@ _FLAG_KEYS = {
 }
 
 
-class Problem(NamedTuple):
-    """One sentence; ``stops`` is ``dockerd``, ``containers``, or nothing: it is only in doubt.
-
-    ``at`` is the statement that is wrong, ``None`` for what is only wanted. ``key`` is the key of
-    daemon.json that it is about, and ``entry`` the one inside it, where there is one.
-    """
-
-    text: str
-    stops: str
-    at: Declaration | None = None
-    key: str = ""
-    entry: str = ""
-
-
 def find_daemon_json_problems(
     text: str,
     path: str,
@@ -90,7 +76,7 @@ def find_daemon_json_problems(
         for item, limit in wanted.ulimits.items()
         for fault in find_faults(_expect_entry(item, limit), nr_open)
     ]
-    problems += [Problem(*fault) for fault in find_flag_problems(flags, nr_open)]
+    problems += find_flag_problems(flags, nr_open)
     problems += _find_text_problems(text, path, wanted, version)
     try:
         members = read_members(text, path, version)
@@ -193,6 +179,7 @@ def _find_conflicts(keys: Collection[str], path: str, flags: Iterable[Flag]) -> 
     for flag in flags:
         key = _FLAG_KEYS.get(flag.name, flag.name)
         if key in keys:
-            text = f"{flag.place}: --{flag.name} and {key} in {path} exclude each other,"
+            at = declare_flag(flag)
+            text = f"{at.place}: --{flag.name} and {key} in {path} exclude each other,"
             problem = f"{text} dockerd does not start with both"
-            yield Problem(problem, "dockerd", declare_flag(flag), key)
+            yield Problem(problem, "dockerd", at, key)

@@ -115,7 +115,7 @@ def _needs_restart(docker: Docker, plan: SectionPlan) -> bool:
 
 def _find_old(docker: Docker, policy: ContainerPolicy) -> Iterator[str]:
     """Yield running containers that have less than the policy asks for."""
-    from ..containers.old_read import tell_old
+    from ..containers.limits_read import tell_old
 
     found = _running_containers(docker.address) if docker.daemon else []
     return tell_old(((one.name, one.pid) for one in found), policy)

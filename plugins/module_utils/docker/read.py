@@ -20,7 +20,7 @@ from ..host.process import Process, find_processes, read_process
 from ..systemd.limits import read_manager_limits, read_unit_limits, resolve_unit_limits
 from ..systemd.unit_file import merge_units
 from ..systemd.unit_read import UnitFiles, read_manager_files, read_unit_files
-from .api_read import Daemon, find_daemon, read_live_restore, read_version
+from .api_read import Daemon, ask, find_daemon
 from .canary_key_read import find_containerd
 from .daemon_json import decode_daemon_json
 from .dockerd_flags import CONFIG_PATH, Flag, find_config_path, find_socket
@@ -134,19 +134,24 @@ class DockerRead:
 
     @cached_property
     def version(self) -> str:
-        """Return the daemon's version; empty where it does not say."""
-        try:
-            return read_version(self.address) if self.daemon else ""
-        except (OSError, ValueError):
-            return ""
+        """Return the daemon's version, ``20.10.24`` or the like; empty where it does not say."""
+        return str(self._ask("/version", "Version") or "") if self.daemon else ""
 
     @cached_property
     def live_restore(self) -> bool:
-        """Tell whether containers go on while dockerd restarts; no where it does not say."""
+        """Tell whether containers go on while dockerd restarts; no where it does not say.
+
+        Its files say nothing of that: it takes the key over when it is told to read them again.
+        """
+        return self._ask("/info", "LiveRestoreEnabled") is True
+
+    def _ask(self, path: str, key: str) -> object:
+        """Return one thing that the daemon tells of itself; nothing where it does not."""
         try:
-            return read_live_restore(self.address)
+            answer = ask("GET", path, address=self.address)
         except (OSError, ValueError):
-            return False
+            return None
+        return answer.get(key) if isinstance(answer, dict) else None
 
     def _read_key(self, key: str) -> object:
         try:
@@ -174,8 +179,17 @@ class DockerRead:
         return read_bytes(find_config_path(self.running_flags)) or b""
 
     def read_compose(self, details: Mapping[str, Any]) -> Compose | None:
-        """Return the service and the Compose files that a container comes from."""
-        return read_compose(details)
+        """Return the service and the Compose files that a container comes from, by its labels."""
+        labels = (details.get("Config") or {}).get("Labels") or {}
+        service = labels.get("com.docker.compose.service")
+        named = labels.get("com.docker.compose.project.config_files")
+        if not service or not named:
+            return None
+        folder = str(labels.get("com.docker.compose.project.working_dir", ""))
+        paths = [os.path.join(folder, path) for path in str(named).split(",")]
+        from .compose import Compose  # Of few containers.
+
+        return Compose(str(service), tuple((path, _read_utf8(path)) for path in paths))
 
     def read_own_ulimits(self, details: Mapping[str, Any]) -> dict[str, Rlimit] | None:
         """Return the limits that a container was created with; ``None`` where not known.
@@ -249,20 +263,6 @@ def read_spec_limits(identity: str) -> Mapping[str, Rlimit] | None:
         return read_spec(read_text(found[0]) or "").limits if found else None
     except (OSError, ValueError):
         return None
-
-
-def read_compose(details: Mapping[str, Any]) -> Compose | None:
-    """Return the service and the Compose files that a container comes from, by its labels."""
-    labels = (details.get("Config") or {}).get("Labels") or {}
-    service = labels.get("com.docker.compose.service")
-    named = labels.get("com.docker.compose.project.config_files")
-    if not service or not named:
-        return None
-    folder = str(labels.get("com.docker.compose.project.working_dir", ""))
-    paths = [os.path.join(folder, path) for path in str(named).split(",")]
-    from .compose import Compose  # Of few containers.
-
-    return Compose(str(service), tuple((path, _read_utf8(path)) for path in paths))
 
 
 def _read_utf8(path: str) -> str | None:

@@ -9,13 +9,11 @@ from ..core.declaration import Bound
 from ..core.quote import one_line
 from ..core.resolved import Effect, describe
 from ..core.rlimit import ITEMS, UNLIMITED
-from ..host.files import read_bytes
 from ..kernel.resolve import find_highest_nr_open
-from .daemon_json import decode_daemon_json, read_defaults
-from .dockerd_flags import find_config_path
+from .daemon_json import read_defaults
 from .flags import read_flag_defaults
-from .model import World, find_obstacles
-from .unit_read import read_dockerd_flags
+from .model import find_obstacles
+from .unit_read import read_world
 
 PLACE = "new-container:docker"
 _STOPS = {"dockerd": "dockerd does not start", "containers": "no container starts"}
@@ -23,18 +21,15 @@ _STOPS = {"dockerd": "dockerd does not start", "containers": "no container start
 
 def resolve_docker(root: str) -> Iterator[dict[str, object]]:
     """Yield what daemon.json and the flags of dockerd state for a new container."""
-    flags = tuple(read_dockerd_flags(root.rstrip("/")))
-    path = find_config_path(flags)
-    content = read_bytes(path, root)
-    text = None if content is None else decode_daemon_json(content, path)
-    obstacles = find_obstacles(World(text, path, flags, {}, find_highest_nr_open(root)))
+    world = read_world(root, find_highest_nr_open(root))
+    obstacles = find_obstacles(world)
     for one in obstacles:
         told = "" if _STOPS[one.stops] in one.text else f": {_STOPS[one.stops]}"
         yield {"place": PLACE, "reason": f"{one_line(one.text)}{told}"}
     if any(one.stops == "dockerd" for one in obstacles):
         return  # Nothing that it states counts, and it may be no JSON.
     effect = Effect(None, _STOPS[obstacles[0].stops]) if obstacles else None
-    for default in [*read_defaults(text or "", path), *read_flag_defaults(flags)]:
+    for default in [*read_defaults(world.text or "", world.path), *read_flag_defaults(world.flags)]:
         unit = "bytes" if default.name == "shm_size" else ITEMS[default.name].unit
         pairs = [("value", default.limit.hard)]
         if default.name != "shm_size":

@@ -37,8 +37,11 @@ def explain_rootless(finding: Finding, daemon: Rootless) -> Finding:
     causes = [_act_as(cause, daemon) for cause in finding.causes]
     wanted = finding.requirement
     if wanted.exact is not None:  # That a container starts at all.
-        above = [_blame_default(default, daemon) for default in _find_above(daemon)]
-        return finding._replace(causes=(*causes, *above))
+        caps = daemon.limits
+        known = (one for one in daemon.stated if one.name in caps)
+        above = (one for one in known if one.limit.hard > caps[one.name].hard)
+        causes += [_blame_default(one, daemon) for one in above]
+        return finding._replace(causes=tuple(causes))
     cap = daemon.limits.get(wanted.item)
     if finding.status != FAIL or wanted.minimum is None or cap is None:
         return finding._replace(causes=tuple(causes))
@@ -48,15 +51,8 @@ def explain_rootless(finding: Finding, daemon: Rootless) -> Finding:
     return finding._replace(causes=tuple(causes))
 
 
-def _find_above(daemon: Rootless) -> list[StatedDefault]:
-    """Return the defaults that dockerd may not set, with which no container starts."""
-    caps = daemon.limits
-    return [
-        one for one in daemon.stated if one.name in caps and one.limit.hard > caps[one.name].hard
-    ]
-
-
 def _blame_default(default: StatedDefault, daemon: Rootless) -> Cause:
+    """Blame a default that dockerd may not set, with which no container starts."""
     item, at, user = default.name, default.declaration, one_line(daemon.user)
     most = format_pair(item, Rlimit(*[daemon.limits[item].hard] * 2))
     text = (

@@ -33,9 +33,8 @@ from .measure import run_canary
 from .read import DockerRead
 from .rootless import Rootless, explain_rootless
 from .rootless_read import RootlessRead
-from .running import explain_running
+from .running import explain_running, find_tasks_causes
 from .settle import find_dockerd
-from .tasks_causes import find_tasks_causes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -101,28 +100,15 @@ def _look(
     cache: _HandedOver,
 ) -> Any:
     """Return the findings of one daemon, and what its canary keeps. Runs as its user."""
-    own = look.seen_by(DockerRead, docker)
-    findings = list(_judge(policy, canary, engine, docker, own, cache))
-    return [pack(findings), cache.entry if cache.is_new else None]
-
-
-def _judge(
-    policy: ContainerPolicy,
-    canary: str,
-    engine: str,
-    docker: RootlessRead,
-    look: Look,
-    cache: Cache,
-) -> Iterator[Finding]:
     process = docker.process
     limits = read_limits(process.pid)
     if not docker.is_own:
         reason = f"who answers at {one_line(docker.address)} is not uid {process.uid}"
-        yield from judge_container_unknown(f"new-container:{engine}", policy, reason)
-        return
+        return [pack(judge_container_unknown(f"new-container:{engine}", policy, reason)), None]
     daemon = Rootless(docker.user, process.pid, limits, _read_stated(docker))
-    for finding in check_engine(policy, canary, look, engine, cache):
-        yield explain_rootless(finding, daemon)
+    found = check_engine(policy, canary, look.seen_by(DockerRead, docker), engine, cache)
+    findings = [explain_rootless(finding, daemon) for finding in found]
+    return [pack(findings), cache.entry if cache.is_new else None]
 
 
 def _read(report: Report, policy: ContainerPolicy, engine: str, uid: int) -> Iterator[Finding]:

@@ -13,7 +13,7 @@ from ..host.files import LARGEST, read_bytes
 from ..host.process import Process, read_process
 from ..host.users import name_user
 from .api_read import Daemon, find_listener
-from .dockerd_flags import find_config_path, parse_flags
+from .dockerd_flags import find_config_path, find_socket, parse_flags
 from .read import DockerRead
 
 TYPE_CHECKING = False
@@ -56,10 +56,7 @@ class RootlessRead(DockerRead):
 
     @cached_property
     def address(self) -> str:
-        given = [flag.value for flag in self.running_flags if flag.name == "host"]
-        prefix = "unix://"
-        named = [host[len(prefix) :] for host in given if host.startswith(prefix)]
-        return named[0] if named else f"{self._run_folder}/docker.sock"
+        return find_socket(self.running_flags, f"{self._run_folder}/docker.sock")
 
     @property
     def is_own(self) -> bool:

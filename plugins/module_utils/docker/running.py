@@ -14,12 +14,16 @@ from ..core.cause import Cause, Outlook
 from ..core.finding import FAIL, PASS, UNKNOWN, Finding, Requirement
 from ..core.named import NamedTuple
 from ..core.remedy import Remedy
-from ..core.rlimit import UNLIMITED, Rlimit
+from ..core.rlimit import UNLIMITED, Rlimit, format_quantity
 from ..shared_memory.size import format_shm_size
-from .compose import Compose, blame_shm, blame_ulimit
+from .compose import Compose, blame_shm, blame_tasks, blame_ulimit
 from .model import find_obstacles, foretell, judge_all
 from .outlook import Scene, blame_defaults, blame_world, find_defaults
 from .remedies import choose_limit, format_pair
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ..containers.tasks import Bounds
 
 CODES = {
     "docker-container-older": "the container started before the limits changed, and keeps its own",
@@ -28,6 +32,8 @@ CODES = {
     "docker-shm-fixed": "the size of a container's /dev/shm is fixed when it is created",
     "docker-shm-shared": "the container has the /dev/shm of the host or of another container",
     "docker-shm-mounted": "something else is mounted over the container's /dev/shm",
+    "docker-own-pids-limit": "the container was created with --pids-limit, which bounds its tasks",
+    "docker-pids-changed": "the container's cgroup has another bound than the container was given",
 }
 
 _DEVICE = "/dev/shm"  # noqa: S108 - it is looked at, and nothing is put there
@@ -254,3 +260,28 @@ def _blame_shm(running: Running, scene: Scene) -> list[Cause]:
         return [blame_shm(running.compose, name, has, format_shm_size(asked))]
     text = f"{name} was created with a /dev/shm of {has}, which no restart changes"
     return [Cause("docker-shm-fixed", text, anew)]
+
+
+def find_tasks_causes(wanted: Requirement, bounds: Bounds, running: Running) -> list[Cause]:
+    """Return why a container's own bound is too low; nothing where it is not, or systemd has it.
+
+    Nothing of dockerd or daemon.json bounds the tasks of all containers: moby issue 43056.
+    """
+    least, own, stated = wanted.minimum or 0, bounds.own, running.tasks
+    if own is None or own.most >= least:
+        return []
+    number = -1 if least >= UNLIMITED else least
+    update = ("docker", "update", f"--pids-limit={number}", running.name)
+    if stated is not None and stated < least:
+        if running.compose:
+            return [blame_tasks(running.compose, running.name, stated, number)]
+        text = f"{running.name} was created with --pids-limit={stated}"
+        remedy = Remedy("raise it, for its next starts too", (update,))
+        return [Cause("docker-own-pids-limit", text, remedy)]
+    if stated is None and bounds.scope:
+        return []
+    has = format_quantity(own.most)
+    given = "no bound" if stated in (None, UNLIMITED) else str(stated)
+    text = f"{running.name} was given {given}, and {own.path} has {has}: something changed it"
+    remedy = Remedy("state it, for its next starts too", (update,))
+    return [Cause("docker-pids-changed", text, remedy)]

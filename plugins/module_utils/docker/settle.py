@@ -16,15 +16,15 @@ from ..systemd.unit_read import read_unit_files
 from .api_read import Daemon, ask
 from .dockerd_flags import Flag
 from .service import UNIT, Service
+from .unit_read import PROGRAMS
 
-_PROGRAMS = ("/usr/bin/dockerd", "/usr/sbin/dockerd", "/usr/local/bin/dockerd")
 _TIME_LIMIT = 120.0
 
 
 def find_dockerd() -> str | None:
     """Return the daemon's program, or ``None`` where Docker is not installed."""
     return next(
-        (path for path in _PROGRAMS if os.path.isfile(path) and os.access(path, os.X_OK)), None
+        (path for path in PROGRAMS if os.path.isfile(path) and os.access(path, os.X_OK)), None
     )
 
 
@@ -43,7 +43,7 @@ def ask_dockerd(content: bytes, flags: Iterable[Flag]) -> Verdict:
     program = find_dockerd()
     if program is None:
         return Verdict()
-    others = [_format(flag) for flag in flags if flag.name not in ("config-file", "validate")]
+    others = [flag.text for flag in flags if flag.name not in ("config-file", "validate")]
     folder = make_scratch()
     path = f"{folder}/daemon.json"
     try:
@@ -105,7 +105,3 @@ def restart_docker(address: str, unit: str = UNIT) -> str:
         else:
             return ""
     return f"{unit} did not answer within {_TIME_LIMIT:.0f} s of its restart"
-
-
-def _format(flag: Flag) -> str:
-    return f"--{flag.name}={flag.value}" if flag.value else f"--{flag.name}"

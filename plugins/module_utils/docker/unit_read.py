@@ -1,14 +1,18 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Read the flags that the files of a unit give dockerd."""
+"""Read what the files of a tree give dockerd: its unit, whose flags count, and daemon.json."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..host.files import read_text
+from ..host.files import read_bytes, read_text
 from ..systemd.unit_file import Setting, parse_environment, parse_environment_file
 from ..systemd.unit_read import _find_files, read_unit
-from .dockerd_flags import Flag, find_flags
+from .daemon_json import decode_daemon_json
+from .dockerd_flags import Flag, find_config_path, find_flags
+from .model import World
+
+PROGRAMS = ("/usr/bin/dockerd", "/usr/sbin/dockerd", "/usr/local/bin/dockerd")
 
 
 def read_dockerd_flags(root: str = "/", unit: str = "docker.service") -> list[Flag]:
@@ -17,6 +21,19 @@ def read_dockerd_flags(root: str = "/", unit: str = "docker.service") -> list[Fl
     :raises ValueError: If a line cannot be split into words.
     """
     return find_unit_flags(read_unit(unit, root), root)
+
+
+def read_world(root: str, nr_open: int) -> World:
+    """Return what the next dockerd of a tree will find, but for what containers inherit.
+
+    :param nr_open: The ``fs.nr_open`` of then.
+    :raises ValueError: If daemon.json is no UTF-8, or a line of the unit cannot be split.
+    """
+    flags = tuple(read_dockerd_flags(root))
+    path = find_config_path(flags)
+    content = read_bytes(path, root)
+    text = None if content is None else decode_daemon_json(content, path)
+    return World(text, path, flags, {}, nr_open)
 
 
 def find_unit_flags(stated: Sequence[Setting], root: str = "/") -> list[Flag]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from ..containers.cgroup import PODMAN
 from ..containers.findings import (
     NEVER,
     judge_canary,
@@ -53,9 +54,8 @@ def check_podman(
     :param canary: ``never`` leaves a new container unknown.
     :param seconds: How long the trial of one user's container may take: each holds up the others.
     """
-    for one in find_running(look.processes):
-        if one.container.engine == "podman":
-            yield from _look(one, policy, look)
+    for one in find_running(look.processes, (PODMAN,)):
+        yield from _look(one, policy, look)
     for user in ("", *policy.users):
         yield from check_new(policy, user, canary, look, seconds)
 

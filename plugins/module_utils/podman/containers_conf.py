@@ -117,6 +117,15 @@ def read_conf(path: str, text: str) -> Stated:
     return Stated(path, block, size, most)
 
 
+def read_all(files: Mapping[str, str]) -> tuple[Stated, ...]:
+    """Return what files state, in the order in which Podman reads them.
+
+    :param files: Their texts by path.
+    :raises ConfError: As :func:`read_conf` does.
+    """
+    return tuple(read_conf(path, files[path]) for path in order_files(files))
+
+
 def _declare(path: str, rows: Sequence[str], line: int, value: int | str = "") -> Declaration:
     text = rows[line - 1] if line <= len(rows) else ""
     return Declaration(path, line, text, value)

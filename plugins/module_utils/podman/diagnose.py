@@ -14,7 +14,7 @@ from ..core.finding import FAIL, UNKNOWN, Finding
 from ..core.rlimit import Rlimit
 from ..kernel.host_read import KernelRead, find_nr_open_at_boot
 from .causes import PodmanFacts, Unread, find_podman_causes, foresee
-from .containers_conf import ConfError, find_tasks, find_unread_keys, order_files, read_conf
+from .containers_conf import ConfError, find_tasks, find_unread_keys, read_all
 from .read import read_conf_files
 
 TYPE_CHECKING = False
@@ -34,12 +34,11 @@ def gather_podman(
     except OSError:
         return None
     facts = PodmanFacts((), look.at(KernelRead).nr_open, user=user, session=session, way=way)
-    paths = order_files(files)
     try:
-        stated = tuple(read_conf(path, files[path]) for path in paths)
+        stated = read_all(files)
     except ConfError as error:
         return facts._replace(broken=error)
-    unread = tuple(one for path in paths for one in _find_unread(path, files[path]))
+    unread = tuple(one for read in stated for one in _find_unread(read.path, files[read.path]))
     return facts._replace(stated=stated, unread=unread)
 
 

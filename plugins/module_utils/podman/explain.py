@@ -5,8 +5,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from ..containers.cgroup import PODMAN
 from ..containers.limits_read import read_container_limits
-from ..containers.policy import SHM, TASKS
+from ..containers.policy import SHM, TASKS, require_item
 from ..containers.read import RunningContainer, find_running
 from ..containers.spec import Started
 from ..containers.tasks import find_uid, split_levels
@@ -30,7 +31,7 @@ def trace_podman(user: str, item: str, look: Look) -> list[Link]:
 
     :raises ValueError: If there is no such item, or the files cannot be read.
     """
-    _require_item(item)
+    require_item(item)
     session = open_session(user)
     facts = gather_podman(user, look, session.limits, session.way)
     if session.reason or facts is None:
@@ -56,7 +57,7 @@ def trace_running(place: str, item: str, look: Look) -> list[Link]:
     :raises OSError: If it ended meanwhile.
     :raises ValueError: If there is no such container or item.
     """
-    _require_item(item)
+    require_item(item)
     one, links = _find(place, look), _trace_kernel(item, look)
     facts = gather_podman(name_owner(one.owner), look, {}, "")
     if facts:
@@ -88,16 +89,10 @@ def trace_running(place: str, item: str, look: Look) -> list[Link]:
 
 
 def _find(place: str, look: Look) -> RunningContainer:
-    for one in find_running(look.processes):
-        if one.container.engine == "podman" and name_running(one) == place:
+    for one in find_running(look.processes, (PODMAN,)):
+        if name_running(one) == place:
             return one
     raise ValueError(f"{place!r} is not running")
-
-
-def _require_item(item: str) -> None:
-    accepted = (*RLIMITS, SHM, TASKS)
-    if item not in accepted:
-        raise ValueError(f"{item!r} is no limit; accepted are {', '.join(accepted)}")
 
 
 def _trace_created_tasks(created: Started) -> Iterator[Link]:
@@ -115,10 +110,7 @@ def _trace_tasks(
     bounds = split_levels(levels, identity)
     units = bounds.list_units(True)
     above = trace_levels(units, find_uid(units), look)
-    if bounds.own is None:
-        why = "it has no cgroup of its own that bounds tasks"
-        return [*above, *links, Link("container", "unknown", why)]
-    return [*above, *links, Link("container", format_quantity(bounds.own.most), bounds.own.path)]
+    return [*above, *links, bounds.link()]
 
 
 def _trace_kernel(item: str, look: Look) -> list[Link]:

@@ -8,8 +8,8 @@ from ..core.finding import FAIL, UNKNOWN
 from ..core.forecast import Forecast, skip
 from ..kernel.host_read import TreeBoot
 from .causes import PodmanFacts, find_podman_causes, foresee
-from .containers_conf import ConfError, order_files, read_conf
-from .read import read_tree_conf_files
+from .containers_conf import ConfError, read_all
+from .read import PROGRAMS, read_tree_conf_files
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -17,21 +17,16 @@ if TYPE_CHECKING:
     from ..host.image import Tree
     from ..host.place import Foretold
 
-_PODMAN = ("/usr/bin/podman", "/usr/local/bin/podman", "/usr/sbin/podman")
-
 
 def foresee_podman(asked: ContainerPolicy, tree: Tree) -> Foretold:
     """Yield what a new container will have by containers.conf."""
     wanted = require_container("new-container:podman", asked)
-    if not tree.has(*_PODMAN):
+    if not tree.has(*PROGRAMS):
         yield from skip(wanted, "no podman in this image")
         return
-    files = read_tree_conf_files(tree.root)
     facts = PodmanFacts((), tree.at(TreeBoot).nr_open)
     try:
-        facts = facts._replace(
-            stated=tuple(read_conf(path, files[path]) for path in order_files(files))
-        )
+        facts = facts._replace(stated=read_all(read_tree_conf_files(tree.root)))
     except ConfError as error:
         facts = facts._replace(broken=error)
     for one in wanted:

@@ -25,6 +25,7 @@ from .containers_conf import (
     format_entry,
     format_tasks,
     order_files,
+    read_all,
     read_conf,
     resolve,
 )
@@ -41,15 +42,12 @@ class PodmanState(NamedTuple):
     installed: bool = True
 
 
-class PodmanOptions(NamedTuple):
-    """How the files are changed."""
-
-    override: bool = False
-    absent: bool = False
-
-
 def plan_podman(
-    policy: ContainerPolicy, state: PodmanState, nr_open: int | None, options: PodmanOptions
+    policy: ContainerPolicy,
+    state: PodmanState,
+    nr_open: int | None,
+    override: bool = False,
+    absent: bool = False,
 ) -> SectionPlan:
     """Return the edits of our drop-in, and of lines of others where they are to be ineffective.
 
@@ -57,21 +55,22 @@ def plan_podman(
     """
     theirs = restore_all({path: text for path, text in state.files.items() if path != OWN})
     wanted = policy.stated
-    if options.absent or not (wanted or policy.shm_size or policy.tasks):
+    if absent or not (wanted or policy.shm_size or policy.tasks):
         return SectionPlan(plan_edits(state.files, {**theirs, OWN: None}))
-    problems = list(find_problems(wanted, nr_open))
+    excess = policy.describe_excess("containers.podman", nr_open)
+    problems = [f"{excess}, so no container would start"] if excess else []
     try:
-        stated = [read_conf(path, theirs[path]) for path in order_files(theirs)]
+        stated = read_all(theirs)
     except ConfError as error:
         problems.append(f"{error}; put it right first: nothing is written beside it")
-        stated = []
+        stated = ()
     if problems:
         return SectionPlan(problems=tuple(problems))
     order = order_files([*theirs, OWN])
     split = order.index(OWN)
-    shortfalls = tuple(find_shortfalls(policy, stated[:split], stated[split:], options.override))
+    shortfalls = tuple(find_shortfalls(policy, stated[:split], stated[split:], override))
     silenced: set[tuple[str, int]] = set()
-    if options.override:
+    if override:
         silenced = {row for one in shortfalls for row in _list_rows(one.foreign, stated)}
     # What is silenced there is ours to repeat; what is not comes after ours by itself.
     merged = [one for one in stated[split:] if _is_silenced(one, silenced)]
@@ -80,16 +79,6 @@ def plan_podman(
     texts = {**neutralise_all(theirs, dead), OWN: ours}
     notes = () if state.installed else (f"{OWN}: takes effect once Podman is installed",)
     return SectionPlan(plan_edits(state.files, texts), (), shortfalls, notes)
-
-
-def find_problems(wanted: Mapping[str, Rlimit], nr_open: int | None) -> Iterator[str]:
-    """Yield what would let no container start."""
-    nofile = wanted.get("nofile")
-    if nofile and nr_open is not None and nofile.hard > nr_open:
-        yield (
-            f"containers.podman.limits.nofile: {format_quantity(nofile.hard)} is above fs.nr_open"
-            f" {nr_open}, so no container would start"
-        )
 
 
 def find_shortfalls(
@@ -159,7 +148,7 @@ def find_lost(user: str, files: Mapping[str, str], session: Mapping[str, Rlimit]
     :param session: The limits of a session of the user; none where they are not known.
     """
     try:
-        given = resolve(read_conf(path, files[path]) for path in order_files(files)).ulimits
+        given = resolve(read_all(files)).ulimits
     except ConfError:
         return  # A file of the user's own, which keeps Podman from starting as it is.
     for item, ulimit in sorted(given.items()):

@@ -7,6 +7,7 @@ import pwd
 from collections.abc import Iterator
 from functools import partial
 
+from ..containers.cgroup import PODMAN
 from ..core.plan import Section, SectionPlan
 from ..core.rlimit import Rlimit
 from ..host.image import is_image
@@ -15,7 +16,7 @@ from ..host.users import read_user
 from ..sessions.rules import find_limits
 from .check import open_session
 from .containers_conf import DROP_INS, OWN
-from .plan import PodmanOptions, PodmanState, find_lost, plan_podman
+from .plan import PodmanState, find_lost, plan_podman
 from .read import find_podman, read_conf_files
 
 TYPE_CHECKING = False
@@ -41,7 +42,7 @@ def prepare_podman(
     """
     installed = find_podman() is not None
     state = PodmanState(read_conf_files(), installed)
-    plan = plan_podman(asked, state, nr_open, PodmanOptions(override, absent))
+    plan = plan_podman(asked, state, nr_open, override, absent)
     if not plan.edits or plan.problems or not installed or is_image():
         return _make(plan, asked, installed, absent)
     problems = () if absent else tuple(_find_lost(asked, plan.edits, sessions))
@@ -67,8 +68,7 @@ def _find_lost(
     """
     from ..containers.read import find_running  # Needed only where something changes.
 
-    running = find_running(find_processes())
-    uids = {one.owner for one in running if one.container.engine == "podman" and one.owner}
+    uids = {one.owner for one in find_running(find_processes(), (PODMAN,)) if one.owner}
     users = [*asked.users, *filter(None, map(_find_name, sorted(uids)))]
     for user in dict.fromkeys(users):
         person, session = read_user(user), open_session(user)
@@ -117,8 +117,7 @@ def _prove() -> str:
 
 def _find_old(policy: ContainerPolicy) -> Iterator[str]:
     """Yield running containers that have less than the policy asks for."""
-    from ..containers.old_read import tell_old
+    from ..containers.limits_read import tell_old_running
     from ..containers.read import find_running
 
-    found = (one for one in find_running(find_processes()) if one.container.engine == "podman")
-    return tell_old(((one.container.name, one.process.pid) for one in found), policy)
+    return tell_old_running(find_running(find_processes(), (PODMAN,)), policy)

@@ -13,14 +13,14 @@ from ..host.owned import ask_owner
 from ..host.program import run_program
 from .containers_conf import DROP_INS, MAIN, USERS_MAIN, VENDOR
 
-_PROGRAMS = ("/usr/bin/podman", "/usr/local/bin/podman", "/usr/sbin/podman")
+PROGRAMS = ("/usr/bin/podman", "/usr/local/bin/podman", "/usr/sbin/podman")
 _READS_ROOTS_OWN = (4, 9)
 _TIME_LIMIT = 60.0
 
 
 def find_podman() -> str | None:
     """Return the program, or ``None`` where Podman is not installed."""
-    return next((path for path in _PROGRAMS if os.access(path, os.X_OK)), None)
+    return next((path for path in PROGRAMS if os.access(path, os.X_OK)), None)
 
 
 def read_version() -> tuple[int, ...]:

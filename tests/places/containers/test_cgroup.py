@@ -8,7 +8,6 @@ from mlhost_limits.containers.cgroup import (
     Container,
     Monitor,
     find_container,
-    find_containers,
     locate,
     read_monitor,
 )
@@ -113,12 +112,13 @@ def test_names_from_documentation(text: str, container: Container) -> None:
 
 @pytest.mark.parametrize("text", HOSTS)
 def test_the_hosts_own_processes_are_in_none(text: str) -> None:
-    assert find_containers(text) == []
+    assert find_container(text) is None
 
 
-def test_containers_in_containers_are_all_told() -> None:
-    text = f"0::/system.slice/docker-{OUTER}.scope/docker/{ID}"
-    assert [one.id for one in find_containers(text)] == [OUTER, ID]
+def test_of_containers_in_containers_the_innermost_decides() -> None:
+    found = find_container(f"0::/system.slice/docker-{OUTER}.scope/docker/{ID}")
+    assert found
+    assert found.id == ID
 
 
 @pytest.mark.parametrize(

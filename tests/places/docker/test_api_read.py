@@ -32,12 +32,11 @@ from mlhost_limits.docker.api_read import (
     find_daemon,
     find_listener,
     read_containers,
-    read_live_restore,
-    read_version,
 )
 from mlhost_limits.docker.canary_key_read import read_canary_key
 from mlhost_limits.docker.dockerd_flags import Flag
 from mlhost_limits.docker.measure import LABEL, build_tar, run_canary
+from mlhost_limits.docker.read import DockerRead
 from mlhost_limits.docker.unit_read import read_dockerd_flags
 from mlhost_limits.host.process import read_limits, read_process
 from mlhost_limits.systemd.unit_read import read_unit
@@ -142,11 +141,17 @@ def engine(tmp_path: Path) -> Iterator[Engine]:
 
 def test_an_answer_is_read_whole(engine: Engine) -> None:
     """A JSON answer comes back as data, an empty one as None."""
-    assert read_version(engine.address) == "20.10.24"
+    assert ask("GET", "/version", address=engine.address)["Version"] == "20.10.24"
     engine.broken["/empty"] = b"HTTP/1.0 204 No Content\r\n\r\n"
     assert ask("POST", "/empty", {"a": 1}, address=engine.address) is None
     engine.broken["/big"] = (200, "x" * 300_000)
     assert len(ask("GET", "/big", address=engine.address)) == 300_000
+
+
+def make_read(engine: Engine) -> DockerRead:
+    found = DockerRead()
+    found.address, found.daemon = engine.address, Daemon(read_process(os.getpid()), [])
+    return found
 
 
 @pytest.mark.parametrize(
@@ -156,7 +161,7 @@ def test_an_answer_is_read_whole(engine: Engine) -> None:
 def test_a_version_may_be_unknown(engine: Engine, answer: object, version: str) -> None:
     """Who does not say which version it is has none."""
     engine.broken["/version"] = (200, answer)
-    assert read_version(engine.address) == version
+    assert make_read(engine).version == version
 
 
 @pytest.mark.parametrize(
@@ -167,7 +172,7 @@ def test_a_version_may_be_unknown(engine: Engine, answer: object, version: str) 
 def test_whether_containers_live_on(engine: Engine, answer: object, lives: bool) -> None:
     """The daemon says it; who does not say it stops them."""
     engine.broken["/info"] = (200, answer)
-    assert read_live_restore(engine.address) is lives
+    assert make_read(engine).live_restore is lives
 
 
 @pytest.mark.parametrize("answer", [None, [{}], ["x"], 7, [{"Id": "c1"}]])

@@ -27,6 +27,7 @@ from mlhost_limits.docker.dockerd_flags import (
     find_socket,
     parse_flags,
 )
+from mlhost_limits.docker.flags import declare_flag
 from mlhost_limits.docker.merge import merge_daemon_json
 from mlhost_limits.docker.problems import find_daemon_json_problems
 from mlhost_limits.systemd.unit_file import Setting, parse_environment_file, parse_unit
@@ -564,7 +565,7 @@ def test_flags_of_a_unit_have_their_places() -> None:
     variables = {setting.key: setting for setting in environment}
     variables["ONE"] = Setting("Service", "ONE", "--ip=1", "/e/d.conf", 7)
     flags = find_flags(parse_unit(unit, "/u/docker.service"), variables)
-    assert [(flag.name, flag.value, flag.place) for flag in flags] == [
+    assert [(flag.name, flag.value, declare_flag(flag).place) for flag in flags] == [
         ("host", "fd://", "/u/docker.service:3"),
         ("ip", "1", "/e/d.conf:7"),
         ("label", "a", "/etc/default/docker:2"),
@@ -575,20 +576,18 @@ def test_flags_of_a_unit_have_their_places() -> None:
 
 
 @pytest.mark.parametrize(
-    ("hosts", "docker_host", "expected"),
+    ("hosts", "expected"),
     [
-        ([], "", "/var/run/docker.sock"),
-        (["fd://"], "", "/var/run/docker.sock"),
-        (["tcp://0.0.0.0:2376", "unix:///run/a.sock", "unix:///run/b.sock"], "", "/run/a.sock"),
-        (["unix://"], "", "/var/run/docker.sock"),
-        (["unix:///run/a.sock"], "unix:///run/c.sock", "/run/c.sock"),
-        (["unix:///run/a.sock"], "tcp://far:2376", "/run/a.sock"),
+        ([], "/var/run/docker.sock"),
+        (["fd://"], "/var/run/docker.sock"),
+        (["tcp://0.0.0.0:2376", "unix:///run/a.sock", "unix:///run/b.sock"], "/run/a.sock"),
+        (["unix://"], "/var/run/docker.sock"),
     ],
 )
-def test_socket(hosts: list[str], docker_host: str, expected: str) -> None:
-    """The socket is that of DOCKER_HOST, of the first -H, or the default."""
+def test_socket(hosts: list[str], expected: str) -> None:
+    """The socket is that of the first -H, or the default."""
     flags = [Flag("host", host, "u", 1) for host in hosts]
-    assert find_socket(flags, docker_host) == expected
+    assert find_socket(flags) == expected
 
 
 def test_config_path() -> None:

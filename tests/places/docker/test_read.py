@@ -17,7 +17,6 @@ from mlhost_limits.docker.read import (
     find_stated_by_people,
     find_unit,
     parse_ulimits,
-    read_compose,
     read_spec_limits,
     read_unit_stated,
 )
@@ -152,7 +151,7 @@ def test_a_container_of_compose_names_its_files(tmp_path: Path) -> None:
         f"{LABEL}.project.config_files": f"compose.yml,{tmp_path}/latin.yml,/gone/x.yml",
         f"{LABEL}.project.working_dir": str(tmp_path),
     }
-    found = read_compose({"Config": {"Labels": labels}})
+    found = DockerRead().read_compose({"Config": {"Labels": labels}})
     assert found is not None
     assert found.service == "train"
     assert found.files == (
@@ -161,7 +160,7 @@ def test_a_container_of_compose_names_its_files(tmp_path: Path) -> None:
         ("/gone/x.yml", None),
     )
     del labels[f"{LABEL}.project.working_dir"]
-    nowhere = read_compose({"Config": {"Labels": labels}})
+    nowhere = DockerRead().read_compose({"Config": {"Labels": labels}})
     assert nowhere is not None
     assert nowhere.files[0] == ("compose.yml", None)
 
@@ -170,4 +169,4 @@ def test_a_container_of_compose_names_its_files(tmp_path: Path) -> None:
     "details", [{}, {"Config": None}, {"Config": {"Labels": {f"{LABEL}.service": "a"}}}]
 )
 def test_a_container_of_nobody_has_no_compose(details: dict[str, Any]) -> None:
-    assert read_compose(details) is None
+    assert DockerRead().read_compose(details) is None

@@ -20,7 +20,7 @@ FLAGS = [
 @pytest.fixture
 def program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     path = tmp_path / "dockerd"
-    monkeypatch.setattr(docker, "_PROGRAMS", (str(path),))
+    monkeypatch.setattr(docker, "PROGRAMS", (str(path),))
     monkeypatch.setattr(docker, "_TIME_LIMIT", 5.0)
     return path
 

@@ -21,8 +21,7 @@ from mlhost_limits.docker.api_read import Container, Daemon
 from mlhost_limits.docker.compose import Compose, blame_tasks
 from mlhost_limits.docker.diagnose import SeenContainer, SeenDocker, explain_docker
 from mlhost_limits.docker.read import DockerRead, UnitRead
-from mlhost_limits.docker.running import Running
-from mlhost_limits.docker.tasks_causes import find_tasks_causes
+from mlhost_limits.docker.running import Running, find_tasks_causes
 from mlhost_limits.host.look import Look
 from mlhost_limits.host.process import read_process
 from mlhost_limits.kernel.host_read import KernelRead

@@ -179,7 +179,7 @@ def test_a_chain_of_tasks_is_shown(
     look = Look()
     look.at(KernelRead).nr_open = 1048576
     me = RunningContainer(Container("podman", ID, label="web"), read_process(os.getpid()), 0)
-    monkeypatch.setattr(trace_podman, "find_running", lambda _processes: [me])
+    monkeypatch.setattr(trace_podman, "find_running", lambda *_words: [me])
     monkeypatch.setattr(trace_podman, "gather_podman", lambda *_words: facts(FEW))
     monkeypatch.setattr(trace_podman, "find_quadlet", lambda _cgroup: None)
     monkeypatch.setattr(trace_podman, "read_created", lambda _one: Started("web", {}, "", 700))

@@ -16,7 +16,7 @@ from mlhost_limits.podman.containers_conf import (
     read_conf,
     resolve,
 )
-from mlhost_limits.podman.plan import PodmanOptions, PodmanState, find_lost, plan_podman
+from mlhost_limits.podman.plan import PodmanState, find_lost, plan_podman
 
 C = "[containers]\n"
 LATER = f"{DROP_INS}/95-site.conf"
@@ -40,7 +40,7 @@ shm_size = "8589934592"
 
 
 def plan(files: dict[str, str], policy: ContainerPolicy = POLICY, **options: bool) -> SectionPlan:
-    return plan_podman(policy, PodmanState(files), 1048576, PodmanOptions(**options))
+    return plan_podman(policy, PodmanState(files), 1048576, **options)
 
 
 def apply(files: dict[str, str], done: SectionPlan) -> dict[str, str]:
@@ -158,7 +158,7 @@ def test_a_later_file_that_gives_no_less_is_none_to_report(text: str) -> None:
 
 
 def test_what_lets_no_container_start_is_refused() -> None:
-    done = plan_podman(POLICY, PodmanState({}), 65536, PodmanOptions())
+    done = plan_podman(POLICY, PodmanState({}), 65536)
     assert done.edits == ()
     assert done.problems == (
         "containers.podman.limits.nofile: 1048576 is above fs.nr_open 65536,"
@@ -175,7 +175,7 @@ def test_nothing_is_written_beside_what_cannot_be_read() -> None:
 
 
 def test_a_host_without_podman_is_told() -> None:
-    done = plan_podman(POLICY, PodmanState({}, installed=False), None, PodmanOptions())
+    done = plan_podman(POLICY, PodmanState({}, installed=False), None)
     assert done.notes == (f"{OWN}: takes effect once Podman is installed",)
 
 
