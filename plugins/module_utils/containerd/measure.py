@@ -8,7 +8,7 @@ import os
 from collections.abc import Iterable
 from typing import Any
 
-from ..containers.canary import build_program
+from ..containers.canary import build_program, refuse_machine
 from ..containers.cgroup import CONTAINERD, CRIO
 from ..containers.findings import Canary
 from ..containers.limits_read import read_container_limits
@@ -81,8 +81,8 @@ def run_containerd_canary(base: BaseSpec | None) -> Canary:
     if not os.access(_CTR, os.X_OK):
         return Canary(None, reason="there is no ctr, the client that comes with containerd")
     machine = os.uname().machine
-    if machine not in ("x86_64", "aarch64"):
-        return Canary(None, reason=f"there is no canary program for {machine}")
+    if refuse_machine(machine):
+        return Canary(None, reason=refuse_machine(machine))
     folder = make_scratch(PROGRAMS, CANARY)
     try:
         _write(folder, machine, base)

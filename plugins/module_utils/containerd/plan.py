@@ -47,20 +47,16 @@ def plan_containerd(
     if excess:
         return SectionPlan(problems=(f"{excess}, to which systemd would cut it",))
     ours = format_drop_in(policy)
-    texts: dict[str, str | None] = {**theirs, OURS: ours}
-    beaten = list(_find_beaten(policy, _replace(files, {**theirs, OURS: ours})))
-    lifted = override and beaten
-    if lifted:
-        editable = [declare(one) for one in beaten if one.setting.path in theirs]
-        texts.update(neutralise_all(theirs, editable))
     shortfalls = tuple(
         Shortfall(
             declare(one),
             _format_line(one.item, policy.stated[one.item]),
-            bool(lifted) and one.setting.path in theirs,
+            override and one.setting.path in theirs,
         )
-        for one in beaten
+        for one in _find_beaten(policy, _replace(files, {**theirs, OURS: ours}))
     )
+    dead = [one.foreign for one in shortfalls if one.neutralised]
+    texts = {**neutralise_all(theirs, dead), OURS: ours}
     notes = () if files.main else (f"{OURS}: takes effect once containerd is installed",)
     return SectionPlan(plan_edits(before, texts), (), shortfalls, notes)
 

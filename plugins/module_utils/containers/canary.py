@@ -18,6 +18,11 @@ _CODE = {
 }
 
 
+def refuse_machine(machine: str) -> str:
+    """Return why no container can be tried on a machine; nothing where one can."""
+    return "" if machine in _CODE else f"there is no canary program for {machine}"
+
+
 def build_program(machine: str) -> bytes:
     """Return a static ELF program that sleeps for two minutes and exits: elf(5).
 

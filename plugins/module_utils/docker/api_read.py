@@ -23,7 +23,6 @@ from ..host.files import read_text
 from ..host.process import Process, read_process, read_unit_pids
 from .dockerd_flags import SOCKET_PATH, Flag, parse_flags
 
-DEFAULT_SOCKET = SOCKET_PATH
 _LONGEST = 32 * 2**20
 _LONGEST_MESSAGE = 2000
 _ID = re.compile(r"[\w.-]{1,128}", re.ASCII)
@@ -73,7 +72,7 @@ def exchange(
     body: bytes = b"",
     *,
     kind: str = "application/json",
-    address: str = DEFAULT_SOCKET,
+    address: str = SOCKET_PATH,
     timeout: float = 10.0,
 ) -> bytes:
     """Send one HTTP/1.0 request to the daemon and return the body of its answer.
@@ -156,7 +155,7 @@ def ask(
     path: str,
     content: object = None,
     *,
-    address: str = DEFAULT_SOCKET,
+    address: str = SOCKET_PATH,
     timeout: float = 10.0,
 ) -> Any:
     """Send JSON, return JSON; ``None`` for an empty answer. Raises as :func:`exchange` does."""
@@ -168,7 +167,7 @@ def ask(
         raise ValueError(f"{address}: an answer holds too many nested values") from None
 
 
-def read_containers(address: str = DEFAULT_SOCKET, timeout: float = 30.0) -> list[Container]:
+def read_containers(address: str = SOCKET_PATH, timeout: float = 30.0) -> list[Container]:
     """Return the running containers; one that ends while they are read is left out.
 
     :param timeout: For all of them together, in seconds.

@@ -8,14 +8,12 @@ from ..kernel.read import read_sysctl
 from .api_read import Daemon, find_listener
 
 
-def read_canary_key(daemon: Daemon, config: bytes, address: str = "", proc: str = "/proc") -> str:
+def read_canary_key(daemon: Daemon, config: bytes, proc: str = "/proc") -> str:
     """Return a digest of all that decides a canary's result; the same digest, the same result.
 
     :param config: daemon.json as it stands; the daemon read it at its start.
-    :param address: The socket of containerd, whose limits containers start from. By default
-        the one that the daemon was told, or starts for itself.
     """
-    pid = find_containerd(daemon, address)
+    pid = find_containerd(daemon)
     facts: list[object] = [
         daemon.process.pid,
         daemon.process.start,
@@ -31,16 +29,16 @@ def read_canary_key(daemon: Daemon, config: bytes, address: str = "", proc: str 
     return hashlib.sha256(repr(facts).encode()).hexdigest()
 
 
-def find_containerd(daemon: Daemon, address: str = "") -> int | None:
-    """Return the process of the containerd that a daemon uses; ``None`` where none answers."""
-    return next(filter(None, map(find_listener, _containerd_sockets(daemon, address))), None)
+def find_containerd(daemon: Daemon) -> int | None:
+    """Return the process of the containerd that a daemon was told, or starts for itself.
 
-
-def _containerd_sockets(daemon: Daemon, address: str) -> list[str]:
+    Containers start from its limits. ``None`` where none answers.
+    """
     given = {flag.name: flag.value for flag in daemon.flags}
     own = f"{given.get('exec-root', '/var/run/docker')}/containerd/containerd.sock"
-    told = address or given.get("containerd", "")
-    return [told] if told else ["/run/containerd/containerd.sock", own]
+    told = given.get("containerd", "")
+    sockets = [told] if told else ["/run/containerd/containerd.sock", own]
+    return next(filter(None, map(find_listener, sockets)), None)
 
 
 def read_boot_id(proc: str = "/proc") -> str:

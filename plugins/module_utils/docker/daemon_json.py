@@ -131,7 +131,7 @@ def read_members(text: str, path: str, version: str = "") -> list[Member]:
 def read_defaults(text: str, path: str = CONFIG_PATH, version: str = "") -> list[StatedDefault]:
     """Return the defaults that dockerd would take from daemon.json, with file and line.
 
-    An entry that dockerd or runc refuses states nothing; :mod:`.docker_problems` names it.
+    An entry that dockerd or runc refuses states nothing; :mod:`.problems` names it.
     ``Name`` decides what is limited, the key it stands under does not.
 
     :raises ValueError: If the text is no JSON object.

@@ -14,13 +14,14 @@ import time
 from typing import Any
 from urllib.parse import quote
 
-from ..containers.canary import _CODE, build_program
+from ..containers.canary import build_program, refuse_machine
 from ..containers.findings import Canary, ContainerLimits
 from ..containers.limits_read import read_container_limits
 from ..core.named import NamedTuple
 from ..host.process import read_process
-from .api_read import DEFAULT_SOCKET, EngineError, ask, exchange
+from .api_read import EngineError, ask, exchange
 from .canary_key_read import read_boot_id
+from .dockerd_flags import SOCKET_PATH
 
 LABEL = "mlhost.limits.canary"
 
@@ -51,7 +52,7 @@ class _Client(NamedTuple):
 
 
 def run_canary(
-    address: str = DEFAULT_SOCKET, time_limit: float = _TIME_LIMIT, proc: str = "/proc"
+    address: str = SOCKET_PATH, time_limit: float = _TIME_LIMIT, proc: str = "/proc"
 ) -> Canary:
     """Start a container as any user would get it, read its limits from the host, remove it.
 
@@ -60,8 +61,8 @@ def run_canary(
     :param time_limit: In seconds. Cleaning up has ten more.
     """
     machine = os.uname().machine
-    if machine not in _CODE:
-        return Canary(None, reason=f"there is no canary program for {machine}")
+    if refuse_machine(machine):
+        return Canary(None, reason=refuse_machine(machine))
     client = _Client(address, time.monotonic() + time_limit)
     owner = _owner(os.getpid(), proc)
     try:

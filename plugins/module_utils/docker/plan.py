@@ -35,7 +35,7 @@ class DockerState(NamedTuple):
     """What is known of the daemon; ``content`` is ``None`` where daemon.json is absent.
 
     ``wait`` says what must happen before it takes effect, empty where dockerd runs. ``record`` is
-    what earlier runs remember of it, see :mod:`.docker_record`.
+    what earlier runs remember of it, see :mod:`.record`.
     """
 
     content: bytes | None = None
@@ -46,7 +46,7 @@ class DockerState(NamedTuple):
 
 
 def plan_docker(
-    policy: ContainerPolicy | None, state: DockerState, nr_open: int | None, absent: bool
+    policy: ContainerPolicy, state: DockerState, nr_open: int | None, absent: bool
 ) -> SectionPlan:
     """Return the edits of daemon.json and its record; every key that is not ours keeps its bytes.
 
@@ -54,8 +54,8 @@ def plan_docker(
 
     :param nr_open: The lowest fs.nr_open that will be in force.
     """
-    wanted = DockerDefaults(policy.stated, policy.shm_size) if policy else DockerDefaults({})
-    notes = (_NO_TASKS,) if policy and policy.tasks and not absent else ()
+    wanted = DockerDefaults(policy.stated, policy.shm_size)
+    notes = (_NO_TASKS,) if policy.tasks and not absent else ()
     plan = _plan(wanted, state, nr_open, absent or not any(wanted))
     return plan._replace(notes=(*plan.notes, *notes))
 

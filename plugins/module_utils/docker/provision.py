@@ -15,6 +15,7 @@ from .dockerd_flags import CONFIG_PATH, find_config_path, find_socket
 from .plan import DockerState, plan_docker
 from .record import find_record_path
 from .service import Service, find_hindrance, find_wait
+from .settle import ask_dockerd, find_trouble, read_service, restart_docker
 from .unit_read import read_dockerd_flags
 
 TYPE_CHECKING = False
@@ -49,26 +50,19 @@ def prepare_docker(
     if needs and may_restart and not plan.problems:
         plan = plan._replace(problems=tuple(_find_hindrances(docker)))
     needed = (docker.service.unit or "dockerd",) if needs else ()
+    restart = partial(restart_docker, docker.address, docker.service.unit)
     settled = may_restart or not needed
     return Section(
         plan,
         restarted=needed if may_restart else (),
         restart_required=() if may_restart else needed,
-        settle=partial(_restart, docker) if needed and may_restart else None,
+        settle=restart if needed and may_restart else None,
         find_old=tuple if absent else partial(_find_old, docker, policy),
         in_effect=("docker",) if docker.daemon and settled else (),
     )
 
 
-def _restart(docker: Docker) -> str:
-    from .settle import restart_docker
-
-    return restart_docker(docker.address, docker.service.unit)
-
-
 def _read_docker() -> Docker:
-    from .settle import read_service
-
     daemon = find_daemon()
     service = read_service(daemon)
     flags = tuple(read_dockerd_flags(unit=service.unit)) if service.unit else ()
@@ -81,8 +75,6 @@ def _read_docker() -> Docker:
 
 def _find_hindrances(docker: Docker) -> Iterator[str]:
     """Yield why the daemon cannot be restarted, before anything is written that needs it."""
-    from .settle import find_trouble
-
     hindrance = find_hindrance(docker.service._replace(trouble=find_trouble()))
     if hindrance:
         yield f"{docker.state.path}: needs a restart, and {hindrance}"
@@ -90,8 +82,6 @@ def _find_hindrances(docker: Docker) -> Iterator[str]:
 
 def _ask(docker: Docker, plan: SectionPlan) -> SectionPlan:
     """Return the plan with what the daemon itself says of a changed daemon.json."""
-    from .settle import ask_dockerd
-
     for edit in plan.edits:
         if edit.after is None or edit.path != docker.state.path:
             continue

@@ -17,7 +17,7 @@ from ..core.rlimit import Rlimit
 from ..host.door import find_paths
 from ..host.files import read_bytes, read_change, read_text
 from ..host.process import Process, find_processes, read_process
-from ..systemd.limits import read_manager_limits, read_unit_limits, resolve_unit_limits
+from ..systemd.limits import read_manager_limits, read_unit_limits
 from ..systemd.unit_file import merge_units
 from ..systemd.unit_read import UnitFiles, read_manager_files, read_unit_files
 from .api_read import Daemon, ask, find_daemon
@@ -233,15 +233,12 @@ def _find_stated(unit: str, files: UnitFiles, manager: UnitFiles) -> UnitRead:
     if files.main is None:
         return UnitRead({}, paths)
     reading = read_unit_limits("service", files.main, files.dropins)
-    resolved = resolve_unit_limits(read_manager_limits(*manager), reading)
-    bounds: dict[str, dict[str, Any]] = {}
-    for item, kind, bound in resolved:
-        bounds.setdefault(item, {})[kind] = bound.winner
-    stated = {
-        item: UnitLimit(Rlimit(pair["soft"].value, pair["hard"].value), pair["hard"])
-        for item, pair in bounds.items()
+    statements = (*read_manager_limits(*manager).statements, *reading.statements)
+    # Of several the last wins, both bounds at once, and the unit's beat the manager's.
+    limits = {
+        one.item: UnitLimit(one.limit, one.setting.declare(one.limit.soft)) for one in statements
     }
-    return UnitRead(stated, paths)
+    return UnitRead(limits, paths)
 
 
 def parse_ulimits(entries: Any) -> dict[str, Rlimit]:

@@ -67,17 +67,9 @@ def trace_running(place: str, item: str, look: Look) -> list[Link]:
     if quadlet and stated:
         since = look.find_change(stated.at.path)
         links.append(Link(quadlet.unit, stated.entry, cite(stated.at), since))
-    created = read_created(one)
+    links += _trace_created(item, read_created(one))
     if item == TASKS:
-        links += _trace_created_tasks(created)
         return _trace_tasks(links, read_levels(one.process.cgroup), one.container.id, look)
-    if created.limits is None or item == SHM:
-        links.append(Link("created", "", "with what is not known", created.since))
-    elif item in created.limits:
-        source = "the specification that its runtime was given"
-        links.append(
-            Link("created", format_pair(item, created.limits[item]), source, created.since)
-        )
     pid = one.process.pid
     since = format_time(read_start_time(one.process))
     if item == SHM:
@@ -95,10 +87,15 @@ def _find(place: str, look: Look) -> RunningContainer:
     raise ValueError(f"{place!r} is not running")
 
 
-def _trace_created_tasks(created: Started) -> Iterator[Link]:
-    if created.tasks is not None:
-        source = "the specification that its runtime was given"
-        yield Link("created", format_quantity(created.tasks), source, created.since)
+def _trace_created(item: str, created: Started) -> Iterator[Link]:
+    since, source = created.since, "the specification that its runtime was given"
+    if item == TASKS:
+        if created.tasks is not None:
+            yield Link("created", format_quantity(created.tasks), source, since)
+    elif created.limits is None or item == SHM:
+        yield Link("created", "", "with what is not known", since)
+    elif item in created.limits:
+        yield Link("created", format_pair(item, created.limits[item]), source, since)
 
 
 def _trace_tasks(

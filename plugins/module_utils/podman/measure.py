@@ -17,7 +17,7 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
-from ..containers.canary import build_program
+from ..containers.canary import build_program, refuse_machine
 from ..containers.findings import Canary, ContainerLimits
 from ..containers.limits_read import read_container_limits
 from ..containers.read import read_words
@@ -35,7 +35,6 @@ _LONGEST = 500
 _FOLDER = PROGRAMS
 _NAME = "mlhost-limits-canary"
 _UNKNOWN = "unknown flag"  # Before 4.0 Podman lacks some of the options.
-_MACHINES = ("x86_64", "aarch64")
 
 
 class Caller(NamedTuple):
@@ -61,8 +60,8 @@ def run_podman_canary(
     program, machine = find_podman(), os.uname().machine
     if program is None:
         return Canary(None, reason="podman is not installed on this host")
-    if machine not in _MACHINES:
-        return Canary(None, reason=f"there is no canary program for {machine}")
+    if refuse_machine(machine):
+        return Canary(None, reason=refuse_machine(machine))
     try:
         person = pwd.getpwnam(caller.user or "root")
     except KeyError:

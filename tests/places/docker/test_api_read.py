@@ -548,16 +548,16 @@ def test_the_archive_is_an_archive(machine: str, size: int) -> None:
 def test_the_key_changes_with_what_decides(engine: Engine) -> None:
     """The same facts give the same key; another config, flag or containerd gives another."""
     process = read_process(os.getpid())
-    daemon = Daemon(process, [])
-    key = read_canary_key(daemon, b"{}", engine.address)
-    assert re.fullmatch("[0-9a-f]{64}", key)
-    assert read_canary_key(daemon, b"{}", engine.address) == key
     flags = [Flag("containerd", engine.address, "p", 0), Flag("exec-root", "/none", "p", 0)]
+    daemon = Daemon(process, flags)
+    key = read_canary_key(daemon, b"{}")
+    assert re.fullmatch("[0-9a-f]{64}", key)
+    assert read_canary_key(daemon, b"{}") == key
     others = {
-        read_canary_key(daemon, b"{ }", engine.address),
-        read_canary_key(daemon, b"{}", "/none"),
-        read_canary_key(Daemon(process, flags), b"{}"),
+        read_canary_key(daemon, b"{ }"),
+        read_canary_key(Daemon(process, [flags[0]._replace(value="/none"), flags[1]]), b"{}"),
+        read_canary_key(Daemon(process, flags[:1]), b"{}"),
         read_canary_key(Daemon(process, flags[1:]), b"{}"),
-        read_canary_key(Daemon(process._replace(start=1), []), b"{}", engine.address),
+        read_canary_key(Daemon(process._replace(start=1), flags), b"{}"),
     }
     assert len(others | {key}) == 6

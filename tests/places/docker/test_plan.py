@@ -29,7 +29,7 @@ STATED = {
 
 def plan(
     content: bytes | None,
-    policy: ContainerPolicy | None = POLICY,
+    policy: ContainerPolicy = POLICY,
     nr_open: int | None = 1048576,
     absent: bool = False,
     wait: str = "",
@@ -63,11 +63,11 @@ def test_other_keys_keep_their_values_and_order() -> None:
     assert set(merged["default-ulimits"]) == {"core", "nofile", "memlock"}
 
 
-@pytest.mark.parametrize("policy", [None, ContainerPolicy({"nofile": Limit(max=5)}, None)])
+@pytest.mark.parametrize(
+    "policy", [ContainerPolicy(), ContainerPolicy({"nofile": Limit(max=5)}, None)]
+)
 @pytest.mark.parametrize("content", [None, b"", b"{"])
-def test_nothing_to_state_changes_nothing(
-    content: bytes | None, policy: ContainerPolicy | None
-) -> None:
+def test_nothing_to_state_changes_nothing(content: bytes | None, policy: ContainerPolicy) -> None:
     assert plan(content, policy) == SectionPlan()
 
 
