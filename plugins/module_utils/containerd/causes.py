@@ -122,16 +122,11 @@ def find_task_causes(
         text = f"{task.name} was started with {_show(wanted, stated)} of its own"
         remedy = Remedy(f"start {task.name} with more: nerdctl run --ulimit, or its specification")
         return (Cause("containerd-own-spec", text, remedy),)
-    if new:
-        return (*new, Cause("containerd-container-older", _describe_age(wanted, has, task), again))
-    if fresh is not None and wanted.is_met_by(fresh):
-        return (Cause("containerd-container-older", _describe_age(wanted, has, task), again),)
-    return ()
-
-
-def _describe_age(wanted: Requirement, has: int, task: Started) -> str:
+    if not new and (fresh is None or not wanted.is_met_by(fresh)):
+        return ()
     since = f" runs since {task.since} and" if task.since else ""
-    return f"{task.name}{since} keeps {wanted.item} {_show_one(wanted.item, has)}"
+    text = f"{task.name}{since} keeps {wanted.item} {_show_one(wanted.item, has)}"
+    return (*new, Cause("containerd-container-older", text, again))
 
 
 def _show(wanted: Requirement, pair: Rlimit) -> str:

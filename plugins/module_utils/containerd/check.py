@@ -17,7 +17,7 @@ from ..containers.read import RunningContainer, find_maker
 from ..containers.tasks import Bounds, Given, split_levels
 from ..core.cause import Cause, Outlook
 from ..core.container_owner import own_running
-from ..core.finding import FAIL, Finding, Observation, Requirement, judge
+from ..core.finding import FAIL, Finding, Observation, judge
 from ..core.named import NamedTuple
 from ..core.rlimit import Rlimit
 from ..host.process import Process, read_limits
@@ -85,36 +85,24 @@ def _look(one: RunningContainer, policy: ContainerPolicy, new: Fresh) -> Iterato
         yield from findings
         return
     task, maker = read_task(one), find_maker(one)
+    bounds = split_levels(levels, one.container.id)
     for finding in findings:
-        of_tasks = finding.requirement.item == TASKS
-        told = (
-            _explain_running_tasks(finding, task, split_levels(levels, one.container.id), new)
-            if of_tasks
-            else _explain_running(finding, task, new)
-        )
-        yield own_running(told, maker)
+        yield own_running(_explain_running(finding, task, bounds, new), maker)
 
 
-def _explain_running(finding: Finding, task: Started, new: Fresh) -> Finding:
-    wanted, has = finding.requirement, finding.observation.value
+def _explain_running(finding: Finding, task: Started, bounds: Bounds, new: Fresh) -> Finding:
+    """Return the finding of a running container with why it falls short."""
+    wanted, has, fresh = finding.requirement, finding.observation.value, new.limits
     if finding.status != FAIL or not isinstance(has, int):
         return finding
-    fresh = new.limits.get(wanted.item)
-    causes = [
-        cause
-        for other in new.findings
-        for cause in other.causes
-        if _is_same(other.requirement, wanted)
-    ]
-    found = find_task_causes(wanted, has, task, causes, wanted.pick(fresh) if fresh else None)
-    return finding._replace(causes=found)
-
-
-def _explain_running_tasks(finding: Finding, task: Started, bounds: Bounds, new: Fresh) -> Finding:
-    if finding.status != FAIL:
-        return finding
-    causes = find_tasks_causes(finding.requirement, bounds, task, new.base)
-    return _explain_tasks(finding, Given(task.tasks, task.limits is not None), causes, bounds)
+    if wanted.item == TASKS:
+        given = Given(task.tasks, task.limits is not None)
+        own = find_tasks_causes(wanted, bounds, task, new.base)
+        return _explain_tasks(finding, given, own, bounds)
+    same = (one for one in new.findings if one.requirement._replace(place=wanted.place) == wanted)
+    causes = [cause for one in same for cause in one.causes]
+    measured = wanted.pick(fresh[wanted.item]) if wanted.item in fresh else None
+    return finding._replace(causes=find_task_causes(wanted, has, task, causes, measured))
 
 
 def _explain_tasks(
@@ -124,10 +112,6 @@ def _explain_tasks(
     from ..services.diagnose import explain_container_tasks  # Where tasks are asked for.
 
     return explain_container_tasks(finding, leave_kubelet_out(bounds), given, causes)
-
-
-def _is_same(one: Requirement, other: Requirement) -> bool:
-    return (one.item, one.bound) == (other.item, other.bound)
 
 
 def measure_new(policy: ContainerPolicy, canary: str, look: Look) -> Fresh:
