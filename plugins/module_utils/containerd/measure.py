@@ -14,7 +14,6 @@ from ..containers.findings import Canary
 from ..containers.limits_read import read_container_limits
 from ..containers.read import RunningContainer, find_running
 from ..containers.spec import Started, read_spec
-from ..containers.spec_read import read_started
 from ..core.rlimit import UNLIMITED
 from ..host.daemons import is_daemon, is_in_unit
 from ..host.door import find_paths
@@ -64,6 +63,8 @@ def read_base_spec() -> BaseSpec | None:
 
 def read_task(one: RunningContainer) -> Started:
     """Return what is known of how a running container was started."""
+    from ..containers.spec_read import read_started  # Where one has too little.
+
     paths = find_paths(f"{_STATES}/*/{_escape(one.container.id)}/config.json")
     return read_started(one.container, next(iter(paths), ""))
 

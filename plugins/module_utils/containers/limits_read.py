@@ -6,7 +6,6 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator
 
-from ..core.report import format_failures
 from ..core.rlimit import UNLIMITED
 from ..host.door import read_kernel_text
 from ..host.process import read_limits
@@ -49,6 +48,8 @@ def tell_old(containers: Iterable[tuple[str, int]], asked: ContainerPolicy) -> I
 
     :param containers: The name of each, and the pid of its first process.
     """
+    from ..core.report import format_failures  # Long, and only ``provision`` tells of them.
+
     for name, pid in containers:
         try:
             seen = read_container_limits(pid)
