@@ -242,6 +242,20 @@ for number in range(1, 99999, 97):
 link("/srv/canary", "/var/tmp/mlhost-canary-x")"""
         + _STAY,
     ),
+    Attack(
+        "a folder of our name holds what never answers",
+        "clean-up",
+        "provision",
+        """
+import zlib
+boot = open("/proc/sys/kernel/random/boot_id").read()[:8]
+spaces = zlib.crc32(" ".join(os.readlink(f"/proc/self/ns/{one}") for one in ("pid", "time")).encode())
+for number, inner in enumerate(("", "/point")):
+    bait = f"/var/tmp/mlhost-canary-{9999990 + number}-1-{boot}-{spaces:08x}-0123456789abcdef"
+    os.mkdir(bait, 0o700)
+    fuse(bait + inner)"""
+        + _STAY,
+    ),
 )
 ATTACKS: tuple[Attack, ...] = tuple(
     one._replace(program=f"import tricks\n{one.program}") for one in _ALL

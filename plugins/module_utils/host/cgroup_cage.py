@@ -14,8 +14,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 
 from .door import list_kernel_folder, read_kernel_file
-from .marks import is_abandoned, make_mark
-from .scratch import LIMITS
+from .marks import LIMITS, is_abandoned, make_mark
 
 _TOP = "/sys/fs/cgroup"
 _V1 = ("systemd", "pids", "memory")

@@ -16,6 +16,9 @@ from functools import lru_cache
 
 from .door import read_kernel_text
 
+LIMITS = "mlhost-limits-"
+"""What stands before a mark in most names."""
+
 _MARK = re.compile(r"([1-9][0-9]{0,9})-([0-9]{1,20})-([0-9a-f]{8})-([0-9a-f]{8})-[0-9a-f]{16}")
 _BOOT_ID = "/proc/sys/kernel/random/boot_id"
 _SPACES = ("/proc/self/ns/pid", "/proc/self/ns/time")

@@ -7,7 +7,6 @@ an end to how much is removed. What does not fit is left where it is, and is no 
 
 from __future__ import annotations
 
-import contextlib
 import os
 import re
 import stat
@@ -17,6 +16,7 @@ from itertools import islice
 from .door import read_kernel_text
 
 OPEN_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_SEE = os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC
 _DEEPEST = 32
 _MOST = 100_000
 _OTHERS = stat.S_IRWXG | stat.S_IRWXO
@@ -25,15 +25,42 @@ _MOUNT_ID = re.compile(r"^mnt_id:\s*([0-9]+)", re.MULTILINE)
 
 def open_own_folder(name: str, parent: int) -> int | None:
     """Open a folder that is this user's and closed to all others; ``None`` if it is not that."""
-    try:
-        folder = os.open(name, OPEN_FOLDER, dir_fd=parent)
-    except OSError:
+    folder = _open_inside(name, parent)
+    if folder is None:
         return None
     found = os.fstat(folder)
     if found.st_uid == os.geteuid() and not found.st_mode & _OTHERS:
         return folder
     os.close(folder)
     return None
+
+
+def see_inside(name: str, parent: int) -> int | None:
+    """Return a handle (O_PATH) of what has a name on the file system of its folder, and no other.
+
+    Whoever owns a folder may mount there what never answers (fusermount3(1)): nothing is asked of
+    that but which mount it is, which the kernel knows by itself.
+    """
+    try:
+        seen = os.open(name, _SEE, dir_fd=parent)
+    except OSError:
+        return None
+    if _read_mount(seen) == _read_mount(parent):
+        return seen
+    os.close(seen)
+    return None
+
+
+def _open_inside(name: str, parent: int) -> int | None:
+    seen = see_inside(name, parent)
+    if seen is None:
+        return None
+    try:
+        return os.open(".", OPEN_FOLDER, dir_fd=seen)
+    except OSError:
+        return None
+    finally:
+        os.close(seen)
 
 
 def remove_folder(name: str, parent: int, folder: int) -> bool:
@@ -66,11 +93,15 @@ def empty_folder(folder: int) -> bool:
 
 def find_mount(folder: int) -> tuple[int, str]:
     """Return what tells the mount of an open file from every other, a bind mount's too."""
+    return os.fstat(folder).st_dev, _read_mount(folder)
+
+
+def _read_mount(handle: int) -> str:
     try:
-        match = _MOUNT_ID.search(read_kernel_text(f"/proc/self/fdinfo/{folder}"))
+        match = _MOUNT_ID.search(read_kernel_text(f"/proc/self/fdinfo/{handle}"))
     except OSError:
         match = None
-    return os.fstat(folder).st_dev, match[1] if match else ""
+    return match[1] if match else ""
 
 
 def _empty(folder: int, mount: tuple[int, str], budget: Iterator[int], depth: int) -> bool:
@@ -95,9 +126,7 @@ def _remove_inner(
     name: str, parent: int, mount: tuple[int, str], budget: Iterator[int], depth: int
 ) -> bool:
     """Remove a folder in a folder of ours, unless it is another mount's or another user's."""
-    folder = None
-    with contextlib.suppress(OSError):
-        folder = os.open(name, OPEN_FOLDER, dir_fd=parent)
+    folder = _open_inside(name, parent)
     if folder is None:
         return False
     try:

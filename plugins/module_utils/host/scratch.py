@@ -8,25 +8,23 @@ user's that is closed to others. All else that has such a name is left alone wit
 
 from __future__ import annotations
 
-import contextlib
 import os
 import stat
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from functools import partial
 from itertools import islice
 
 from ..core.named import NamedTuple
-from .marks import is_abandoned, make_mark
-from .removal import open_own_folder, remove_folder
+from .marks import LIMITS, is_abandoned, make_mark
+from .removal import OPEN_FOLDER, open_own_folder, remove_folder, see_inside
 
-LIMITS, CANARY = "mlhost-limits-", "mlhost-canary-"
-"""What the names begin with: of what is measured by files, and of what is measured by programs."""
+CANARY = "mlhost-canary-"
+"""What the names begin with of what is measured by programs; by files, as in ``marks``."""
 
 PROGRAMS = "/var/tmp"  # noqa: S108 - /run and /tmp may forbid to run programs; the name is random
 _RUN = "/run"
 _MOST_NAMES = 20_000
 _MOST_USERS, _MOST_EACH = 16, 16
-_NOBODY = 65534
 _TIME_LIMIT = 10.0
 
 
@@ -71,17 +69,31 @@ def remove_scratch(folder: str) -> bool:
 def sweep(parent: str, prefix: str = LIMITS) -> Swept:
     """Remove the folders that dead runs left; those of other users as these users themselves."""
     owned: dict[int, list[str]] = {}
-    with contextlib.suppress(OSError), os.scandir(parent) as entries:
-        for entry in islice(entries, _MOST_NAMES):
-            if not entry.name.startswith(prefix):
-                continue
-            found = entry.stat(follow_symlinks=False)
-            if is_abandoned(entry.name[len(prefix) :], found.st_ctime):
-                owned.setdefault(found.st_uid, []).append(entry.name)
+    for name, found in _list_named(parent, prefix):
+        if is_abandoned(name[len(prefix) :], found.st_ctime):
+            owned.setdefault(found.st_uid, []).append(name)
     me = os.geteuid()
     own = _remove(parent, sorted(owned.pop(me, ())))
     theirs = _remove_as_users(owned, parent) if me == 0 and owned else []
     return Swept([*own.gone, *theirs], own.left)
+
+
+def _list_named(parent: str, prefix: str) -> Iterator[tuple[str, os.stat_result]]:
+    """Yield what has such a name, but what somebody has mounted, which may never answer."""
+    try:
+        above = os.open(parent, OPEN_FOLDER & ~os.O_NOFOLLOW)
+    except OSError:
+        return
+    try:
+        with os.scandir(above) as entries:
+            listed = [one.name for one in islice(entries, _MOST_NAMES)]
+        for name in listed:
+            handle = see_inside(name, above) if name.startswith(prefix) else None
+            if handle is not None:
+                yield name, os.fstat(handle)
+                os.close(handle)
+    finally:
+        os.close(above)
 
 
 def _remove(parent: str, names: Iterable[str]) -> Swept:
@@ -105,22 +117,20 @@ def _remove(parent: str, names: Iterable[str]) -> Swept:
 
 def _remove_as_users(owned: dict[int, list[str]], parent: str) -> list[str]:
     """Remove folders in children that became their owners, who can only harm themselves."""
-    from .children import run_in_children  # A killed canary of a user is rare.
+    from .as_user import Errand, ask_users, find_person  # A killed canary of a user is rare.
 
-    some = sorted(owned.items())[:_MOST_USERS]
-    tasks = [partial(_remove_as, uid, parent, names[:_MOST_EACH]) for uid, names in some]
-    reports = run_in_children(tasks, _TIME_LIMIT)
-    known = [names[:_MOST_EACH] for _uid, names in some]
+    some = [(uid, names[:_MOST_EACH]) for uid, names in sorted(owned.items())[:_MOST_USERS]]
+    errands = [
+        Errand(find_person(uid), partial(_remove_own, parent, names), seconds=_TIME_LIMIT)
+        for uid, names in some
+    ]
     return [
         f"{parent}/{name}"
-        for names, report in zip(known, reports)
+        for (_uid, names), report in zip(some, ask_users(errands))
         for name in names
         if isinstance(report.value, list) and f"{parent}/{name}" in report.value
     ]
 
 
-def _remove_as(uid: int, parent: str, names: list[str]) -> list[str]:
-    os.setgroups([])
-    os.setgid(_NOBODY)
-    os.setuid(uid)
+def _remove_own(parent: str, names: list[str]) -> list[str]:
     return _remove(parent, names).gone

@@ -3,17 +3,21 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
+import struct
 import subprocess
 import tempfile
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
-from mlhost_limits.host import removal, scratch
-from mlhost_limits.host.marks import make_mark
+from mlhost_limits.host import as_user, removal, scratch
+from mlhost_limits.host.children import Report
+from mlhost_limits.host.marks import LIMITS, make_mark
 from mlhost_limits.host.removal import OPEN_FOLDER, empty_folder, open_own_folder
-from mlhost_limits.host.scratch import CANARY, LIMITS, make_scratch, remove_scratch, sweep
+from mlhost_limits.host.scratch import CANARY, make_scratch, remove_scratch, sweep
 
 from tests.worlds.dead import make_dead_mark, run_in_dead
 
@@ -241,3 +245,65 @@ def test_a_parent_that_is_not_there_holds_nothing(run: Path) -> None:
 def test_what_a_dead_child_made_is_swept(run: Path) -> None:
     left = run_in_dead(lambda: make_scratch(str(run)))
     assert sweep(str(run)) == ([left], [])
+
+
+@pytest.fixture
+def mount_dead(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[Path], None]]:
+    """Give what mounts, as a user may with fusermount3, a file system that never answers."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    points: list[tuple[Path, int]] = []
+
+    def mount(point: Path) -> None:
+        try:
+            device = os.open("/dev/fuse", os.O_RDWR)
+        except OSError as error:
+            pytest.skip(f"no FUSE here: {error}")
+        options = f"fd={device},rootmode=40000,user_id={NOBODY},group_id={NOBODY},allow_other"
+        points.append((point, device))
+        if libc.mount(b"dead", bytes(point), b"fuse", 6, options.encode()):
+            pytest.skip("no mounts here")
+        asked = os.read(device, 1 << 16)
+        unique = struct.unpack_from("IIQ", asked)[2]
+        body = struct.pack("IIIIHHIIHHI7I", 7, 31, 65536, 0, 12, 12, 65536, 1, 1, 0, 0, *[0] * 7)
+        os.write(device, struct.pack("IiQ", 16 + len(body), 0, unique) + body)
+
+    yield mount
+    for point, device in points:
+        os.close(device)
+        libc.umount2(bytes(point), 2)
+
+
+@needs_root
+def test_what_never_answers_is_asked_nothing(
+    open_folder: Path, mount_dead: Callable[[Path], None]
+) -> None:
+    """A user mounts it on a folder of our name, or in it: the kernel would not let the child go."""
+    for inner in ("", "point"):
+        bait = open_folder / f"{CANARY}{make_dead_mark()}"
+        (bait / "point").mkdir(parents=True)
+        bait.chmod(0o700)
+        for path in (bait, bait / "point"):
+            os.chown(path, NOBODY, NOBODY)
+        mount_dead(bait / inner)
+    mine = leave(open_folder, CANARY)
+    begun = time.monotonic()
+    assert sweep(str(open_folder), CANARY).gone == [str(mine)]
+    assert time.monotonic() - begun < 5
+
+
+@needs_root
+def test_who_removes_as_a_user_is_one_that_holds_nothing_of_roots(
+    open_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """There is one way to become a user; it has a control group, and a keyring of its own."""
+    bait = leave(open_folder, CANARY)
+    os.chown(bait, NOBODY, NOBODY)
+    asked: list[as_user.Errand] = []
+
+    def ask(errands: Sequence[as_user.Errand]) -> list[Report]:
+        asked.extend(errands)
+        return [Report(None, "not now")] * len(errands)
+
+    monkeypatch.setattr(as_user, "ask_users", ask)
+    sweep(str(open_folder), CANARY)
+    assert [one.person.pw_uid for one in asked] == [NOBODY]
