@@ -4,7 +4,7 @@
 A keeper that stays root starts the child, hears it over a pipe of its own, and ends all that came
 of it. What the child answers is a claim of that user's.
 
-Source: credentials(7), session-keyring(7), prctl(2) for PR_SET_NO_NEW_PRIVS and
+Source: credentials(7), session-keyring(7), prctl(2) for PR_SET_NO_NEW_PRIVS, PR_SET_DUMPABLE and
 PR_SET_CHILD_SUBREAPER, and ``audit_set_loginuid()`` of the kernel for loginuid.
 """
 
@@ -31,7 +31,7 @@ from .children import Report, run_in_children, write_all
 from .door import list_kernel_folder, list_pids, read_kernel_file
 from .own_limits import set_own_limits
 
-_PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER, _PR_SET_NO_NEW_PRIVS = 1, 36, 38
+_PR_SET_PDEATHSIG, _PR_SET_DUMPABLE, _PR_SET_CHILD_SUBREAPER, _PR_SET_NO_NEW_PRIVS = 1, 4, 36, 38
 _KEYCTL = {
     "x86_64": 250,
     "aarch64": 219,
@@ -282,10 +282,22 @@ def leave_root(
     os.setgroups(list_groups(person))
     os.setresgid(person.pw_gid, person.pw_gid, person.pw_gid)
     set_own_limits(limits)
-    os.setresuid(person.pw_uid, person.pw_uid, person.pw_uid)
+    _become(person.pw_uid)
     _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getresuid() != (person.pw_uid,) * 3 or os.getresgid() != (person.pw_gid,) * 3:
         raise OSError("the kernel did not make this process the user's")
+
+
+def _become(uid: int) -> None:
+    """Take on a user's id, so that no process of the user's ever reads what is root's in here.
+
+    Where fs.suid_dumpable is 1, as some databases ask for, whose id it is may trace a process that
+    became theirs (ptrace(2)). The saved id, which counts as well, stays root's until nobody may.
+    """
+    if uid:
+        os.setresuid(uid, uid, 0)
+        _prctl(_PR_SET_DUMPABLE, 0)
+    os.setresuid(uid, uid, uid)
 
 
 def list_groups(person: pwd.struct_passwd) -> list[int]:

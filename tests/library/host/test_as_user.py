@@ -8,7 +8,7 @@ import os
 import pwd
 import signal
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -21,6 +21,7 @@ from mlhost_limits.host.owned import read_as_owner
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="becoming somebody else is root's")
 NOBODY = pwd.getpwnam("nobody")
 KEYCTL, ADD_KEY = 250, 248
+_PR_GET_DUMPABLE = 3
 
 
 def test_it_is_the_user_before_it_touches_anything() -> None:
@@ -50,6 +51,40 @@ def test_it_has_no_descriptor_of_roots() -> None:
 
     kinds = {path.partition(":")[0] for path in ask_user(Errand(NOBODY, look)).value}
     assert kinds <= {"/dev/null", "pipe"}
+
+
+_DUMPABLE = Path("/proc/sys/fs/suid_dumpable")
+
+
+@pytest.fixture
+def traceable() -> Iterator[None]:
+    """Have the kernel let whoever is traced who became somebody else, as some databases ask for."""
+    before = _DUMPABLE.read_text()
+    try:
+        _DUMPABLE.write_text("1")
+    except OSError as error:
+        pytest.skip(f"the kernel's setting is not to be changed here: {error}")
+    yield
+    _DUMPABLE.write_text(before)
+
+
+def test_nobody_ever_traces_a_child_that_still_holds_what_is_roots(
+    traceable: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each step is looked at: whoever has all three ids of a process that may be dumped traces it."""
+    del traceable
+    steps: list[bool] = []
+    plain = os.setresuid
+
+    def become(*ids: int) -> None:
+        plain(*ids)
+        has_all = os.getresuid() == (NOBODY.pw_uid,) * 3
+        steps.append(has_all and ctypes.CDLL(None).prctl(_PR_GET_DUMPABLE) == 1)
+
+    monkeypatch.setattr(as_user.os, "setresuid", become)
+    report = ask_user(Errand(NOBODY, lambda: steps))
+    assert report.value
+    assert not any(report.value)
 
 
 @pytest.mark.skipif(os.uname().machine != "x86_64", reason="the numbers of calls are x86's")
