@@ -9,13 +9,16 @@ from __future__ import annotations
 
 import json
 import re
+from bisect import bisect_left
 from collections.abc import Iterable
+from functools import lru_cache
 from typing import NoReturn
 
 from .named import NamedTuple
 
 _MARKS = ("\ufeff", "\xef\xbb\xbf")  # A byte order mark, read as UTF-8 and as latin-1.
 _BLANK = re.compile(r"[ \t\r\n]*")
+_LINE_END = re.compile("\n")
 _INDENTS = ("  ", "    ")
 
 
@@ -54,7 +57,12 @@ _DECODER = json.JSONDecoder(
 
 def line_of(text: str, offset: int) -> int:
     """Return the line, from 1, that holds an offset."""
-    return text.count("\n", 0, offset) + 1
+    return bisect_left(_find_line_ends(text), offset) + 1
+
+
+@lru_cache(maxsize=2)  # Whoever asks for one line of a text asks for that of each member.
+def _find_line_ends(text: str) -> list[int]:
+    return [match.start() for match in _LINE_END.finditer(text)]
 
 
 def byte_order_mark(text: str) -> str:

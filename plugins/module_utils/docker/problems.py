@@ -113,6 +113,7 @@ def _find_text_problems(
 def _find_key_problems(
     text: str, path: str, members: list[Member], wanted: DockerDefaults
 ) -> Iterator[Problem]:
+    counting = find_member(members, SHM_KEY)
     for member in members:
         written = text[member.start : member.end]
         at = Declaration(path, line_of(text, member.start), written, "")
@@ -125,8 +126,7 @@ def _find_key_problems(
         elif member.key == SHM_KEY:
             if wanted.shm_size is None:
                 size = read_shm_size(text, member)
-                last = member is find_member(members, SHM_KEY)
-                yield from _find_size_problems(at, member.value, size, last)
+                yield from _find_size_problems(at, member.value, size, member is counting)
         elif _MISSPELT.fullmatch(member.key) and member.value != {}:
             right = SHM_KEY if "shm" in member.key.lower() else ULIMITS_KEY
             problem = f"{place}: dockerd does not know this key, {right} is meant"
@@ -151,12 +151,13 @@ def _find_entry_problems(
     limits: dict[str, Rlimit] = {}
     counted = read_entries(text, path, members)
     contested = find_contested(counted)
+    counting = {(entry.line, entry.text) for entry in counted}
     for entry in walk_entries(text, path, members):
         if entry.item in wanted.ulimits:
             continue
         at = Declaration(path, entry.line, entry.text, "")
         place = f"{at.place}: {ULIMITS_KEY}.{entry.key}"
-        counts = entry in counted
+        counts = (entry.line, entry.text) in counting
         sole = entry.item not in contested
         for fault in find_faults(entry, nr_open, sole) if counts else find_type_faults(entry):
             problem = f"{place}: {fault.text}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import re
+import time
 from collections.abc import Iterable
 
 import pytest
@@ -603,3 +604,20 @@ def test_our_keys_stay_readable(text: str, wanted: DockerDefaults) -> None:
     """Nothing of ours, and nothing of an ordinary file, is hidden."""
     merged = merge_daemon_json(text.replace("\u00e9", ""), wanted)
     assert redact_json(merged) == merged
+
+
+@pytest.mark.parametrize(
+    ("line", "count"),
+    [
+        ('"key-{}": 1', 40_000),
+        ('"default-shm-size": "1G"', 40_000),
+        ('"default-shm-siz": "{}G"', 40_000),
+        ('"default-ulimits": {{"n{}": {{"Name": "nofile", "Hard": 5, "Soft": 5}}}}', 5_000),
+    ],
+)
+def test_what_a_file_costs_grows_with_its_lines(line: str, count: int) -> None:
+    """Each line is counted once, and not once for each line after it."""
+    lines = ",\n".join(line.format(number) for number in range(count))
+    begun = time.process_time()
+    list(find_daemon_json_problems(f"{{\n{lines}\n}}", PATH, DockerDefaults({}, None)))
+    assert time.process_time() - begun < 4
