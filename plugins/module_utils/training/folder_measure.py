@@ -19,7 +19,7 @@ from functools import partial
 
 from ..core.finding import FAIL, PASS, UNKNOWN
 from ..core.folder_states import BROKEN, DIRECTORY, UNKNOWN_STATE
-from ..host.as_user import leave_root
+from ..host.as_user import Errand, ask_users, find_person
 from ..host.children import Report, run_in_children
 from ..host.door import read_kernel_text
 from ..host.files import read_text
@@ -129,14 +129,6 @@ def _is_inside() -> bool:
         return False
 
 
-def find_account(uid: int) -> pwd.struct_passwd:
-    """Return the account of a uid; one without groups where the host knows none."""
-    try:
-        return pwd.getpwuid(uid)
-    except KeyError:
-        return pwd.struct_passwd((str(uid), "x", uid, _NOBODY, "", "/", "/bin/sh"))
-
-
 TIME_LIMIT = 10.0
 """Seconds; a healthy mount answers in milliseconds, a hung one never."""
 
@@ -160,22 +152,21 @@ def look_at_directory(
     uid = entry.pw_uid
     names = [pick_trial_name() for number in range(len(proofs) + 1)]
     tasks: list[Callable[[], object]] = [
-        partial(_as_user, uid, path, partial(_look, path)),
-        partial(_write, uid, path, names[0]),
+        partial(_look, path),
+        partial(_try, path, names[0], _write_a_file),
     ]
-    tasks += [
-        partial(_as_user, uid, path, partial(_try, path, name, PROOFS[proof]))
-        for name, proof in zip(names[1:], proofs)
-    ]
-    look, writing, *rest = run_in_children(tasks, seconds)
+    tasks += [partial(_try, path, name, PROOFS[proof]) for name, proof in zip(names[1:], proofs)]
+    look, writing, *rest = _run_all(uid, path, tasks, seconds)
     late = [name for name, report in zip(names, (writing, *rest)) if report.problem]
     if late and not look.problem:  # Slow rather than dead: what was killed left its folder.
-        run_in_children([partial(_as_user, uid, path, partial(_clean, path, late))], seconds)
+        _run_all(uid, path, [partial(_clean, path, late)], seconds)
     facts = FolderFacts(path, entry.pw_name, UNKNOWN_STATE, f"{path}: {look.problem}", uid=uid)
     if look.value is not None:
         facts = facts._replace(**look.value)
     answers = [Proof(*one.value) if one.value else Proof(UNKNOWN, one.problem) for one in rest]
     wrote = Proof(*writing.value) if writing.value else Proof(UNKNOWN, writing.problem)
+    if uid == os.geteuid() and wrote.status == PASS and not _may_write(path, seconds):
+        wrote = Proof(FAIL, f"[Errno {errno.EACCES}] {os.strerror(errno.EACCES)}")
     return facts._replace(writing=wrote, proofs=dict(zip(proofs, answers)))
 
 
@@ -192,24 +183,27 @@ def _find_entry(user: str | None) -> tuple[pwd.struct_passwd | None, str]:
 
 def run_there(uid: int, path: str, task: Callable[[], object], seconds: float) -> Report:
     """Run something in a child that is a user, or, for root, whose the directory is."""
-    return run_in_children([partial(_as_user, uid, path, task)], seconds)[0]
+    return _run_all(uid, path, [task], seconds)[0]
 
 
-def _as_user(uid: int, path: str, task: Callable[[], object]) -> object:
-    """Become somebody, for good, before anything is touched. Runs in a child."""
-    uid = uid or find_keeper(path)
-    if uid != os.geteuid():
-        leave_root(find_account(uid), {})
-    return task()
+def _run_all(
+    uid: int, path: str, tasks: Sequence[Callable[[], object]], seconds: float
+) -> list[Report]:
+    """Run each in a child that is a user before it touches anything: root becomes the owner."""
+    if uid == 0:
+        who = run_in_children([partial(find_keeper, path)], seconds)[0]
+        if who.problem:
+            return [who] * len(tasks)
+        uid = int(who.value)
+    if uid == os.geteuid():
+        return run_in_children(tasks, seconds)
+    return ask_users([Errand(find_person(uid), task, seconds=seconds) for task in tasks])
 
 
-def _write(uid: int, path: str, name: str) -> object:
-    """Write there as the user; a root that lacks capabilities may not do what the owner may."""
-    may_write = uid != os.geteuid() or os.access(path, os.W_OK | os.X_OK, effective_ids=True)
-    found = _as_user(uid, path, partial(_try, path, name, _write_a_file))
-    if may_write or found != (PASS, ""):
-        return found
-    return FAIL, f"[Errno {errno.EACCES}] {os.strerror(errno.EACCES)}"
+def _may_write(path: str, seconds: float) -> bool:
+    """Tell whether we may: a root that lacks capabilities may not do what the owner may."""
+    task = partial(os.access, path, os.W_OK | os.X_OK, effective_ids=True)
+    return bool(run_in_children([task], seconds)[0].value)
 
 
 def _look(path: str) -> dict[str, object]:

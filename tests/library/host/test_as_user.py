@@ -14,7 +14,14 @@ from pathlib import Path
 import pytest
 from mlhost_limits.core.rlimit import Rlimit
 from mlhost_limits.host import as_user
-from mlhost_limits.host.as_user import Errand, ask_user, ask_users, describe_person, run_as_user
+from mlhost_limits.host.as_user import (
+    Errand,
+    ask_user,
+    ask_users,
+    describe_person,
+    find_person,
+    run_as_user,
+)
 from mlhost_limits.host.children import run_in_children
 from mlhost_limits.host.owned import read_as_owner
 
@@ -34,6 +41,12 @@ def test_it_is_the_user_before_it_touches_anything() -> None:
     ids = "\t".join(["65534"] * 4)
     expected = [ids, ids, ["65534"], "0" * 16, "0" * 16, "1", True]
     assert ask_user(Errand(NOBODY, look)).value == expected
+
+
+def test_a_uid_without_an_account_has_no_groups_of_others() -> None:
+    seen = ask_user(Errand(find_person(54321), lambda: [os.getuid(), os.getgid(), os.getgroups()]))
+    assert seen.value == [54321, 65534, [65534]]
+    assert find_person(0).pw_name == "root"
 
 
 def test_it_has_no_descriptor_of_roots() -> None:

@@ -16,7 +16,7 @@ from mlhost_limits.core import folder_states
 from mlhost_limits.host import trial_folder
 from mlhost_limits.training import folder_measure as directory
 from mlhost_limits.training import proofs_measure as proofs
-from mlhost_limits.training.folder_measure import look_at_directory
+from mlhost_limits.training.folder_measure import look_at_directory, run_there
 from mlhost_limits.training.folder_rules import FolderFacts, Proof
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="becoming somebody else is root's")
@@ -287,3 +287,26 @@ def test_a_file_system_whose_server_is_silent_or_gone_ends_in_time(
         subprocess.run(["umount", "-l", str(point)], check=True)
         if is_there:
             os.close(server)
+
+
+def _leave_a_process() -> int:
+    """Leave a process of a session of its own, whose parent is gone; return its number."""
+    reader, writer = os.pipe()
+    if os.fork() == 0:
+        os.setsid()
+        child = os.fork()
+        if child:
+            os.write(writer, str(child).encode())
+            os._exit(0)
+        time.sleep(600)
+        os._exit(0)
+    return int(os.read(reader, 20))
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="becoming somebody else is root's")
+@pytest.mark.parametrize("named", [NOBODY, 0])
+def test_nothing_of_a_user_outlives_a_look(top: Path, named: int) -> None:
+    """Whether root names the user or becomes whose the directory is."""
+    cache = make(top / "cache", NOBODY)
+    left = run_there(named, str(cache), _leave_a_process, 5.0).value
+    assert not os.path.exists(f"/proc/{left}")

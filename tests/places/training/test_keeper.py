@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from mlhost_limits.training import folder_measure as keeper
-from mlhost_limits.training.folder_measure import find_account, find_keeper
+from mlhost_limits.training.folder_measure import find_keeper
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="owners are root's to change")
 ALICE, BOB = 12, 65534
@@ -71,9 +71,3 @@ def test_inside_a_user_namespace_a_stranger_keeps_nothing(
 ) -> None:
     monkeypatch.setattr(keeper, "_is_inside", lambda: True)
     assert find_keeper(f"{top}/home/alice/of bob") == ALICE
-
-
-def test_a_uid_without_an_account_has_no_groups_of_others() -> None:
-    account = find_account(54321)
-    assert (account.pw_uid, account.pw_gid) == (54321, 65534)
-    assert find_account(0).pw_name == "root"
