@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from ..core.cause import Cause, cite
@@ -18,6 +19,7 @@ CODES = {
 }
 
 
+_NUMBER = re.compile("[0-9]{1,40}")
 _TASKS_KEYS = (("pids_limit",), ("deploy", "resources", "limits", "pids"))
 """Of a service: the two must agree where both are there."""
 
@@ -59,7 +61,7 @@ def find_stated(compose: Compose, *keys: str) -> Stated:
             return Stated()
         if line:
             value = line.value.partition(" #")[0].strip(" \"'")
-            number = int(value) if value.isdigit() else value
+            number = int(value) if _NUMBER.fullmatch(value) else value
             return Stated(Declaration(name, line.number, line.text, number), True)
     return Stated(sure=True)
 

@@ -33,6 +33,7 @@ DEFAULT_TASKS = 2048
 _KEYS = (LIMITS_KEY, SHM_KEY, TASKS_KEY)
 
 _ULIMIT = re.compile(r"([a-z]+)=([+-]?[0-9]{1,40})(?::([+-]?[0-9]{1,40}))?")
+_LONGEST_NUMBER = 80  # Before Python 3.11 int() takes the square of that.
 _SIZE = re.compile(r"([0-9]{1,40}(?:\.[0-9]{1,40})?) ?([kKmMgGtTpP]?)[iI]?[bB]?")
 _POWERS = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4, "p": 5}
 
@@ -186,7 +187,8 @@ def _read_size(path: str, rows: Sequence[str], node: Node) -> Declaration:
 
 def _read_tasks(path: str, rows: Sequence[str], node: Node) -> Declaration:
     try:
-        number = int(node.value.text if isinstance(node.value, Scalar) else "", 0)
+        text = node.value.text if isinstance(node.value, Scalar) else ""
+        number = int(text if len(text) <= _LONGEST_NUMBER else "", 0)
     except ValueError:
         raise TomlError(node.line, f"{TASKS_KEY} takes a whole number") from None
     if not -(2**63) <= number < 2**63:

@@ -59,6 +59,9 @@ class Quadlet(NamedTuple):
         return (("systemctl", "daemon-reload"), ("systemctl", "restart", self.unit))
 
 
+_LONGEST_NUMBER = 40  # Before Python 3.11 int() takes the square of that.
+
+
 def find_service(cgroup: str) -> tuple[str, int | None]:
     """Return the service that a container lives in, and of which user's manager, if of one.
 
@@ -95,12 +98,19 @@ def read_quadlet(sources: Sequence[Source]) -> dict[str, Stated]:
         for setting in scan_unit(source.text, source.path).settings
         if setting.section == "Container"
     ]
-    found: dict[str, Stated] = {}
+    found: dict[str, tuple[Stated, str]] = {}
     for keys in (tuple(_OPTIONS), ("PodmanArgs",)):
         for setting, text in settings:
             for option, value in _read_options(setting) if setting.key in keys else ():
-                found.update(_read_option(option, value, (setting, text)))
-    return found
+                for item, stated in _read_option(option, value, setting):
+                    found[item] = stated, text
+    return {item: _place(stated, text) for item, (stated, text) in found.items()}
+
+
+def _place(stated: Stated, text: str) -> Stated:
+    """Return what counts with its line as it stands in the file, if it stands in one line."""
+    whole = find_row(stated.at, text)
+    return stated._replace(at=whole) if whole.line else stated
 
 
 def _read_options(setting: Setting) -> Iterator[tuple[str, str]]:
@@ -117,17 +127,9 @@ def _read_options(setting: Setting) -> Iterator[tuple[str, str]]:
         yield option, value if equals else following
 
 
-def _read_option(
-    option: str, value: str, stated: tuple[Setting, str]
-) -> Iterator[tuple[str, Stated]]:
-    """Yield what an option of a line states.
-
-    :param stated: The line, and the text of its file.
-    """
-    setting, text = stated
+def _read_option(option: str, value: str, setting: Setting) -> Iterator[tuple[str, Stated]]:
+    """Yield what an option of a line states."""
     at = Declaration(setting.path, setting.line, f"{setting.key}={setting.value}", value)
-    whole = find_row(at, text)
-    at = whole if whole.line else at
     try:
         if option == "--ulimit":
             item, limit = parse_entry(value)
@@ -135,7 +137,7 @@ def _read_option(
         elif option == "--shm-size":
             yield SHM, Stated(parse_size(value, _THOUSAND), value, at)
         elif option == "--pids-limit":
-            most = int(value)
+            most = int(value if len(value) <= _LONGEST_NUMBER else "")
             yield TASKS, Stated(most if most > 0 else UNLIMITED, value, at)
     except ValueError:
         return  # Podman would not start the container.

@@ -21,7 +21,8 @@ _CALLS = re.compile(rb"setrlimit|prlimit")
 _WORDS = re.compile(rb"setrlimit|prlimit|RLIMIT_[A-Z]|\bulimit\b")
 _SERVERS = ("tmux: server", "screen")
 _DEFAULTS = re.compile(r"/etc/(?:default|sysconfig)/[\w.-]+")
-_PRLIMIT = re.compile(r"\bprlimit\b.*?--([a-z]+)=([0-9]+)")
+_PRLIMIT = re.compile(r"\bprlimit\b((?:\s+(?:-\S*|[0-9:]+))*)")
+_OPTION = re.compile(r"--([a-z]+)=([0-9]{1,40})(?![0-9])")
 _MOST = 64
 _AT_ONCE = 2**20
 _LARGEST = 2**28
@@ -130,7 +131,8 @@ def find_starters(settings: Sequence[Setting], uid: int | None = None) -> Iterat
         at = setting.declare("")
         for line in find_shell_limits(setting.value.replace('"', " ").replace("'", " "), ""):
             yield line._replace(at=at._replace(value=line.at.value))
-        for item, soft in _PRLIMIT.findall(setting.value):
+        told = " ".join(_PRLIMIT.findall(setting.value))
+        for item, soft in _OPTION.findall(told):
             yield ShellLine(item, ("soft", "hard"), at._replace(value=int(soft)))
         for path, text in _find_scripts(setting.value, uid):
             yield from find_shell_limits(text, path)

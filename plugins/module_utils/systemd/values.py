@@ -45,6 +45,9 @@ _MICROSECONDS = {
 """The first unit that a text starts with counts, so that their order matters."""
 
 
+_LONGEST = 1000
+
+
 @lru_cache(maxsize=64)
 def parse_limit_setting(key: str, value: str) -> Rlimit:
     """Read ``LimitNOFILE=1024:4096`` and its like into the kernel's unit.
@@ -56,6 +59,8 @@ def parse_limit_setting(key: str, value: str) -> Rlimit:
     if name is None:
         raise ValueError(f"{key!r} is no limit of systemd")
     try:
+        if len(value) > _LONGEST:
+            raise ValueError  # Before Python 3.11 int() takes the square of a number's length.
         bounds = [_parse_bound(name, part) for part in _split_bounds(value)]
     except ValueError:
         raise ValueError(

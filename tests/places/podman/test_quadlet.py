@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 from mlhost_limits.containers.policy import SHM, ContainerPolicy
 from mlhost_limits.containers.spec import Started
@@ -166,3 +168,19 @@ def test_tasks_of_a_container_of_quadlet(line: str, own: int, codes: list[str]) 
     made = Made("a", Started("web", {}, "", 100), quadlet(line))
     causes = find_tasks_causes(TASKS, own, made, None, POLICY)
     assert [cause.code for cause in causes] == codes
+
+
+@pytest.mark.parametrize(
+    "line", ["Ulimit=nofile={0}:{0}", "PodmanArgs=--ulimit nofile={0}:{0}", "PidsLimit={0}"]
+)
+def test_a_file_of_a_user_is_read_in_the_time_of_its_length(line: str) -> None:
+    """What counts is the last line; it alone is looked up in the file."""
+    lines = "\n".join(line.format(number) for number in range(1, 20_000))
+    begun = time.process_time()
+    (stated,) = read_quadlet([Source(FILE, f"[Container]\n{lines}\n")]).values()
+    assert time.process_time() - begun < 3
+    assert (stated.at.line, stated.at.text) == (20_000, line.format(19_999))
+
+
+def test_a_number_without_an_end_is_none() -> None:
+    assert read_quadlet([Source(FILE, f"[Container]\nPidsLimit={'1' * 200_000}\n")]) == {}

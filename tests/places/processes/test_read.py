@@ -6,6 +6,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -139,7 +140,7 @@ def exec_start(value: str, key: str = "ExecStart", section: str = "Service") -> 
     [
         ("/bin/sh -c 'ulimit -n 1024; exec x'", [("nofile", 1024)]),
         ('/bin/sh -c "ulimit -l 64 && exec x"', [("memlock", 65536)]),
-        ("/usr/bin/prlimit --nofile=1024:2048 --nproc=5 x", [("nofile", 1024)]),
+        ("/usr/bin/prlimit --nofile=1024:2048 --nproc=5 x", [("nofile", 1024), ("nproc", 5)]),
         ("/usr/bin/x --nofile=5", []),
         ("/usr/bin/x 'unclosed", []),
     ],
@@ -148,6 +149,27 @@ def test_a_command_line_may_set_limits(value: str, found: list[tuple[str, int]])
     lines = list(find_starters([exec_start(value)]))
     assert [(line.item, line.at.value) for line in lines] == found
     assert all(line.at.text == f"ExecStart={value}" and line.at.line == 4 for line in lines)
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "prlimit " * 60_000,
+        "prlimit --a " * 60_000,
+        f"/usr/bin/prlimit --nofile={'9' * 9000} /bin/x",
+        f"/usr/bin/prlimit --nofile={'9' * 400_000} /bin/x",
+    ],
+)
+def test_a_command_line_of_a_user_is_read_in_the_time_of_its_length(command: str) -> None:
+    begun = time.process_time()
+    assert list(find_starters([exec_start(command)])) == []
+    assert time.process_time() - begun < 3
+
+
+def test_what_prlimit_starts_has_options_of_its_own() -> None:
+    line = "/usr/bin/prlimit --nofile=5:6 -n 7 --memlock=8 /srv/run --data=9 --nproc=10"
+    found = [(one.item, one.at.value) for one in find_starters([exec_start(line)])]
+    assert found == [("nofile", 5), ("memlock", 8)]
 
 
 def test_a_script_and_what_it_reads_may_set_limits(tmp_path: Path) -> None:
