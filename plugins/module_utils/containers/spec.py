@@ -50,6 +50,6 @@ def read_spec(text: str) -> Spec:
         }
         pids = ((spec.get("linux") or {}).get("resources") or {}).get("pids") or {}
         tasks = None if pids.get("limit") is None else int(pids["limit"])
-    except (KeyError, TypeError, AttributeError, RecursionError) as error:
+    except (KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:
         raise ValueError(f"is no specification of a container: {error}") from None
     return Spec(limits, tasks if tasks is None or tasks > 0 else UNLIMITED)

@@ -19,7 +19,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from .unit_file import Source
 
-_LINE = re.compile(r"(#?)[#; \t]*([A-Za-z_-]+)[ \t]*([=: \t])[ \t]*(.*?)[ \t\r]*")
+_LINE = re.compile(r"(#?)[#; \t]*([A-Za-z_-]+)[ \t]*([=: \t])[ \t]*(.*)")
 _QUANTITY = re.compile(r"([0-9][0-9_,]{0,39})([eE][0-9]{1,2})? ?([kKmMgGtT]?)(?:i?[bB])?")
 _ENDLESS = ("unlimited", "infinity", "infinite", "inf", "max", "-1", "-")
 _FACTORS = {"": 1, "k": 2**10, "m": 2**20, "g": 2**30, "t": 2**40}
@@ -60,7 +60,7 @@ def find_slips(source: Source, section: str, prefix: str = "") -> Iterator[Slip]
         if line.lstrip().startswith("["):
             header = Header(line.strip(" \t\r[]"), number)
             continue
-        match = _LINE.fullmatch(line.strip(" \t"))
+        match = _LINE.fullmatch(line.strip(" \t").rstrip(" \t\r"))
         item = find_item(match[2]) if match else ""
         if match is None or not item:
             continue

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 from mlhost_limits.core.rlimit import UNLIMITED, Rlimit
 from mlhost_limits.systemd.unit_file import Source
@@ -152,3 +154,11 @@ def test_values_as_people_mean_them(item: str, text: str, limit: Rlimit | None) 
 )
 def test_a_limit_is_written_as_systemd_reads_it(item: str, limit: Rlimit, text: str) -> None:
     assert format_limit(item, limit) == text
+
+
+@pytest.mark.parametrize("blank", [" ", "\t", "\r", " \t"])
+def test_a_line_of_a_user_is_read_in_the_time_of_its_length(blank: str) -> None:
+    gap = blank * (200_000 // len(blank))
+    begun = time.process_time()
+    list(find_slips(Source("/u", f"[Service]\nLimitNOFILE=5{gap}x\nA=x{gap}x\n"), "Service"))
+    assert time.process_time() - begun < 3
