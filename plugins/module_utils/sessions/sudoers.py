@@ -16,7 +16,9 @@ MAIN_FILE = "/etc/sudoers"
 
 _INCLUDE = re.compile(r'\s*[@#](include|includedir)\s+("[^"]+"|(?:\\.|[^\s\\])+)\s*')
 _DEFAULTS = re.compile(r"\s*Defaults([@:!>]\S*)?\s+(.*)", re.DOTALL)
-_SETTING = re.compile(r'(!*)\s*(rlimit_[a-z]+|pam_session)\b\s*(?:=\s*("[^"]*"|[^,\s]+))?')
+_SETTING = re.compile(
+    r'(?:(?<!!)(!+)\s*)?(rlimit_[a-z]+|pam_session)\b\s*(?:=\s*("[^"]*"|[^,\s]+))?'
+)
 _AS_IT_IS = "default"
 _COMMENT = re.compile(r'("(?:\\.|[^"\\])*")|#(?!-?\d).*', re.DOTALL)
 """A number sign begins one, but in quotes and before the number of a user."""

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import pytest
@@ -167,3 +168,10 @@ def test_only_what_passes_is_doubted_and_only_for_its_item() -> None:
         FAIL,
         PASS,
     ]
+
+
+@pytest.mark.parametrize("gap", [" ", "!", "! ", "a,", '"'])
+def test_a_line_of_sudoers_is_read_in_the_time_of_its_length(gap: str) -> None:
+    begun = time.process_time()
+    find_sudo_settings({SUDO: f"Defaults rlimit_nofile={gap * 60_000}x"})
+    assert time.process_time() - begun < 3
