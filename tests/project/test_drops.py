@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 import pytest
 from mlhost_limits.containerd.plan import FOLDER, plan_containerd
 from mlhost_limits.containers.policy import ContainerPolicy
+from mlhost_limits.core.distribution import Dialect
 from mlhost_limits.core.plan import SectionPlan
 from mlhost_limits.core.reader import Limit
 from mlhost_limits.kernel.plan import KernelOptions, plan_kernel
@@ -17,7 +18,7 @@ from mlhost_limits.podman.containers_conf import DROP_INS
 from mlhost_limits.podman.plan import PodmanState, plan_podman
 from mlhost_limits.services.plan import ServicesState, plan_services
 from mlhost_limits.services.policy import ServicesPolicy, UnitRule
-from mlhost_limits.sessions.pam_limits import LIMITS_CONF, LIMITS_D, Dialect
+from mlhost_limits.sessions.pam_limits import LIMITS_CONF, LIMITS_D
 from mlhost_limits.sessions.plan import SessionsOptions, plan_sessions
 from mlhost_limits.sessions.policy import SessionRule
 from mlhost_limits.shared_memory.plan import plan_shm

@@ -8,11 +8,12 @@ from collections.abc import Iterable
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
+from mlhost_limits.core.distribution import Dialect
 from mlhost_limits.core.edit import Edit
 from mlhost_limits.core.reader import Limit
 from mlhost_limits.kernel.plan import KernelOptions, plan_kernel
 from mlhost_limits.kernel.policy import KernelValue
-from mlhost_limits.sessions.pam_limits import DROP_IN, LIMITS_CONF, Dialect
+from mlhost_limits.sessions.pam_limits import DROP_IN, LIMITS_CONF
 from mlhost_limits.sessions.plan import SessionsOptions, plan_sessions
 from mlhost_limits.sessions.policy import SessionRule
 

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
+from mlhost_limits.core.distribution import Dialect
 from mlhost_limits.core.finding import Observation, judge, require_limits
 from mlhost_limits.core.json_text import find_members
 from mlhost_limits.core.reader import Limit, PolicyError
@@ -21,7 +22,7 @@ from mlhost_limits.kernel.read import sysctl_path
 from mlhost_limits.kernel.sysctl_conf import parse_sysctl_conf
 from mlhost_limits.schema import load_policy
 from mlhost_limits.sessions.limits_conf import parse_limits_conf
-from mlhost_limits.sessions.pam_limits import DROP_IN, Dialect
+from mlhost_limits.sessions.pam_limits import DROP_IN
 from mlhost_limits.sessions.plan import SessionsOptions, plan_sessions
 
 PLUGINS = Path(__file__).parents[2] / "plugins"

@@ -9,14 +9,13 @@ import pytest
 import yaml
 from mlhost_limits import cli
 from mlhost_limits.core.plan import SectionPlan
-from mlhost_limits.host.files import read_os_release
 from mlhost_limits.kernel.files_read import read_sysctl_files
 from mlhost_limits.kernel.plan import KernelOptions, plan_kernel
 from mlhost_limits.schema import load_policy
 from mlhost_limits.services.plan import ServicesState, plan_services
 from mlhost_limits.sessions import pam_read as pam_services
+from mlhost_limits.sessions.dialect_read import read_dialect
 from mlhost_limits.sessions.limits_read import read_limits_files
-from mlhost_limits.sessions.pam_limits import find_dialect
 from mlhost_limits.sessions.plan import SessionsOptions, plan_sessions
 from mlhost_limits.systemd.limits import MANAGER
 from mlhost_limits.systemd.model import Files
@@ -204,7 +203,7 @@ def plan_all(tree: Path, running: dict[str, str]) -> list[SectionPlan]:
     sessions = plan_sessions(
         policy.get("sessions"),
         read_limits_files(root),
-        find_dialect(read_os_release(root)),
+        read_dialect(root),
         kernel.nr_open,
         SessionsOptions(defaults["host_sessions_file"]),
     )

@@ -12,14 +12,14 @@ from mlhost_limits.core.edit import HEADER
 from mlhost_limits.core.plan import SectionPlan
 from mlhost_limits.core.policy import Policy
 from mlhost_limits.docker.plan import DockerState, plan_docker
-from mlhost_limits.host.files import read_os_release
 from mlhost_limits.kernel.files_read import read_sysctl_files
 from mlhost_limits.kernel.plan import KernelOptions, plan_kernel
 from mlhost_limits.resolve import resolve_tree
 from mlhost_limits.schema import load_policy
 from mlhost_limits.services.plan import ServicesState, plan_services
+from mlhost_limits.sessions.dialect_read import read_dialect
 from mlhost_limits.sessions.limits_read import read_limits_files
-from mlhost_limits.sessions.pam_limits import LIMITS_CONF, find_dialect
+from mlhost_limits.sessions.pam_limits import LIMITS_CONF
 from mlhost_limits.sessions.plan import SessionsOptions, plan_sessions
 from mlhost_limits.systemd.model import Files
 from mlhost_limits.systemd.unit_read import read_manager_files, read_unit_files
@@ -84,7 +84,7 @@ def plan(policy: Policy, tree: Path) -> list[SectionPlan]:
         plan_sessions(
             policy.get("sessions"),
             read_limits_files(root),
-            find_dialect(read_os_release(root)),
+            read_dialect(root),
             1048576,
             SessionsOptions(),
         ),

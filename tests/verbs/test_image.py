@@ -97,6 +97,16 @@ CASES: dict[str, tuple[dict[str, Any], dict[str, str], tuple[str, str, str]]] = 
         users("root", **NOFILE), {OURS: GOOD, "/etc/ssh/sshd_config.d/a.conf": ""},
         ("unknown", "unknown", f"no limits file states nofile soft, {DECIDES}"),
     ),
+    "sshd whose options keep PAM out": (
+        users("root", **NOFILE),
+        {OURS: GOOD, "/etc/sysconfig/sshd": '# -oUsePAM=yes\nOPTIONS="-oUsePAM=no"\n'},
+        ("unknown", "unknown", f"no limits file states nofile soft, {DECIDES}"),
+    ),
+    "a distribution whose pam_limits nobody knows": (
+        users("root", **NOFILE), {OURS: GOOD, "/etc/os-release": "ID=azurelinux\nVERSION_ID=3.0\n"},
+        ("unknown", "unknown", "pam_limits.so is not here to ask, and how this distribution builds "
+         f"it is not known, {DECIDES}"),
+    ),
     "a service that it lacks": (
         users("root", **NOFILE), {"-": "/etc/pam.d/sshd"},
         ("unknown", "unknown", f"no PAM service 'sshd' in this image, {DECIDES}"),

@@ -16,15 +16,17 @@ from ..core.adopted import (
     write_value,
 )
 from ..core.declaration import Declaration
+from ..core.distribution import Dialect
 from ..core.edit import find_block_lines, remove_block
 from ..core.named import NamedTuple
 from ..core.rlimit import ITEMS, UNLIMITED, format_quantity
-from ..host.files import list_folder, read_os_release, read_text
+from ..host.files import list_folder, read_text
 from ..kernel.adopt import drop_ours, find_nr_open
+from .dialect_read import read_dialect
 from .limits_conf import LimitsLine, parse_setting, parse_value
 from .limits_read import read_limits_files
 from .lockouts import find_small_limits
-from .pam_limits import LIMITS_D, Dialect, declare, find_dialect, order_files, read_lines
+from .pam_limits import LIMITS_D, declare, order_files, read_lines
 from .pam_settings import LOGINS
 from .policy import read_sessions
 from .unread import find_unread
@@ -268,7 +270,7 @@ def adopt_tree_sessions(root: str) -> Adopted:
     """Return what the site's limits files give to logins."""
     limits = {path: _without_block(text, path) for path, text in read_limits_files(root).items()}
     limits = drop_ours(limits)
-    host = Host(find_dialect(read_os_release(root)), find_nr_open(root))
+    host = Host(read_dialect(root), find_nr_open(root))
     return adopt_sessions(limits, _read_others(limits, root), host)
 
 

@@ -143,21 +143,31 @@ def read_use_pam(pid: int, proc: str = "/proc") -> Declaration:
     :raises ValueError: If sshd would refuse its configuration.
     """
     command = _read_command(pid, proc) if pid else ""
-    option = re.search(r"-o ?['\"]?usepam[ =]+([a-z]+)", command, re.IGNORECASE)
+    option = find_pam_option(command, f"command line of pid {pid}")
     if option:
-        return Declaration(f"command line of pid {pid}", 0, option[0], option[1].lower())
-    path = _choose_sshd_file(command)
+        return option
+    path = choose_sshd_file(command)
     return find_use_pam(read_sshd_files(path), path) or Declaration(
         path, 0, "UsePAM is not set", "no"
     )
 
 
+def find_pam_option(command: str, path: str, line: int = 0) -> Declaration | None:
+    """Return what a command line of sshd says of UsePAM, if it does.
+
+    :param path: Where it stands, and in which line.
+    """
+    option = re.search(r"-o ?['\"]?usepam[ =]+([a-z]+)", command, re.IGNORECASE)
+    return Declaration(path, line, option[0], option[1].lower()) if option else None
+
+
 def find_sshd_file(pid: int, proc: str = "/proc") -> str:
     """Return the file that a running sshd reads; 0 stands for one that does not run."""
-    return _choose_sshd_file(_read_command(pid, proc) if pid else "")
+    return choose_sshd_file(_read_command(pid, proc) if pid else "")
 
 
-def _choose_sshd_file(command: str) -> str:
+def choose_sshd_file(command: str) -> str:
+    """Return the file that sshd reads, by its command line."""
     chosen = re.search(r" -f ?(/\S+)", command)
     return chosen[1] if chosen else MAIN_FILE
 

@@ -11,6 +11,7 @@ from functools import partial
 
 from ..core.cause import Cause, cite, search
 from ..core.declaration import Bound, Declaration
+from ..core.distribution import Dialect
 from ..core.finding import Requirement
 from ..core.line_edit import edit_line
 from ..core.named import NamedTuple
@@ -21,7 +22,7 @@ from ..core.user import User
 from ..kernel.raises import raise_now
 from .limits_conf import LimitsLine, format_limits, parse_limits_conf, parse_value
 from .model import Start, find_baseline, find_wanted, is_taken, predict_limits
-from .pam_limits import Dialect, Resolution, declare, rank_domain, resolve_limits
+from .pam_limits import Resolution, declare, rank_domain, resolve_limits
 from .reach import Hindrance
 from .unread import Unread
 

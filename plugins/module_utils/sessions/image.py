@@ -12,11 +12,11 @@ from ..core.user import User
 from ..kernel.host_read import TreeBoot
 from .causes import SessionFacts, find_session_causes, predict_session
 from .model import Start, start_with
-from .pam_limits import find_obstacle
+from .pam_limits import describe_unknown, find_obstacle
 from .pam_stack import find_service_file
 from .reach import Hindrance, find_bypass, find_hindrances
 from .rules import covers_everyone, find_limits, named_groups, named_users
-from .tree_read import SessionsTree, read_tree_use_pam, read_tree_user
+from .tree_read import SessionsTree, find_tree_sshd_unit, read_tree_use_pam, read_tree_user
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -96,6 +96,7 @@ def _look_at_session(user: User, service: str, limits: Mapping[str, Limit], tree
         hindrances = tuple(_find_hindrances(service, tree))
     except ValueError as exc:
         trouble = str(exc)
+    trouble = trouble or describe_unknown(read.dialect)
     start = Start({}, {}, tree.at(TreeBoot).nr_open, read.dialect.resets)
     facts = SessionFacts(user, read.dialect, read.lines_of(user), start, hindrances)
     for wanted in require_limits(place, limits):
@@ -116,7 +117,7 @@ def _find_hindrances(service: str, tree: Tree) -> Iterator[Hindrance]:
     if find_service_file(service, read.pam_files) is None:
         raise ValueError(f"no PAM service {service!r} in this image")
     if service == "sshd":
-        bypass = find_bypass(read_tree_use_pam(tree.root), "ssh.service")
+        bypass = find_bypass(read_tree_use_pam(tree.root), find_tree_sshd_unit(tree.root))
         yield from filter(None, [bypass])
     confs = read.read_confs(service)
     yield from find_hindrances(service, read.pam_files, (), confs, read.dialect)

@@ -8,17 +8,18 @@ import stat
 from collections.abc import Iterator, Mapping
 from functools import cached_property
 
+from ..core.distribution import Dialect
 from ..core.user import User
-from ..host.files import (
-    leads_to_null,
-    list_folder,
-    read_folder,
-    read_os_release,
-    read_text,
-    under,
-)
+from ..host.files import leads_to_null, list_folder, read_folder, read_text, under
+from .dialect_read import read_dialect, reads_vendor_files
 from .limits_conf import LimitsLine
-from .pam_limits import LIMITS_CONF, LIMITS_D, Dialect, find_dialect, read_lines
+from .pam_limits import (
+    LIMITS_CONF,
+    LIMITS_D,
+    VENDOR_LIMITS_CONF,
+    VENDOR_LIMITS_D,
+    read_lines,
+)
 from .pam_stack import find_pam_limits, flatten, read_limits_options
 from .rivals import keep_rivals
 
@@ -32,7 +33,7 @@ class SessionFiles:
 
     @cached_property
     def dialect(self) -> Dialect:
-        return find_dialect(read_os_release(self.root))
+        return read_dialect(self.root)
 
     @cached_property
     def limits_files(self) -> dict[str, str]:
@@ -64,7 +65,14 @@ class SessionFiles:
 def read_limits_files(root: str = "/") -> dict[str, str]:
     """Return limits.conf and every file of limits.d that pam_limits may read, by path."""
     main = read_text(LIMITS_CONF, root)
-    return {**({} if main is None else {LIMITS_CONF: main}), **read_folder(LIMITS_D, root)}
+    own = {**({} if main is None else {LIMITS_CONF: main}), **read_folder(LIMITS_D, root)}
+    return {**own, **_read_vendor_files(root)}
+
+
+def _read_vendor_files(root: str) -> dict[str, str]:
+    main, files = read_text(VENDOR_LIMITS_CONF, root), read_folder(VENDOR_LIMITS_D, root)
+    found = {**({} if main is None else {VENDOR_LIMITS_CONF: main}), **files}
+    return found if found and reads_vendor_files(root) else {}
 
 
 def find_broken_files(strict: bool, root: str = "/") -> Iterator[tuple[str, str]]:

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping
 from functools import lru_cache
 
 from ..core.declaration import Bound, Declaration
+from ..core.distribution import Dialect
 from ..core.named import NamedTuple
 from ..core.rlimit import UNLIMITED
 from ..core.user import User
@@ -20,36 +21,13 @@ from .limits_conf import LimitsLine, parse_limits_conf, parse_value, to_integer
 _USER, _GROUP, _WILDCARD = 0, 1, 4
 _NUMBER = r"(?:[\v\f\r]*([+-]?0*[0-9]{1,20}))?"  # strtoul(3) skips white space.
 _RANGE = re.compile(f"{_NUMBER}:{_NUMBER}")
-_UBUNTU_1_4 = re.compile(r"(1[0-9]|2[01])\b|22\.(04|10)")  # Mint counts otherwise: its 22 is 24.04.
 _IDS = 2**32  # uid_t and gid_t hold what is left of a longer number.
 
 LIMITS_CONF = "/etc/security/limits.conf"
 LIMITS_D = "/etc/security/limits.d"
 DROP_IN = f"{LIMITS_D}/90-mlhost.conf"
-
-
-class Dialect(NamedTuple):
-    """Where builds of pam_limits differ in what they read.
-
-    ``line_length``: where the buffer ends a line, 0 for never (since 1.6). ``wildcard_root``:
-    whether ``*`` and groups match root. ``reads_nr_open``: whether an unlimited nofile becomes
-    fs.nr_open (since 1.5.2); where it does not, the kernel refuses it. ``unknown``: the items
-    whose lines are skipped (nonewprivs is known since 1.5.0, rttime since 1.7.1, and chroot to
-    Debian's patch alone). ``needs_files``: whether a limits.conf that is missing, or a link in
-    limits.d that hangs, ends every login (until 1.5.3).
-    """
-
-    line_length: int = 0
-    wildcard_root: bool = True
-    reads_nr_open: bool = True
-    unknown: tuple[str, ...] = ("rttime", "chroot")
-    needs_files: bool = False
-
-    @property
-    def resets(self) -> bool:
-        """Tell whether sessions start over from the limits of process 1, as Debian's patch had
-        it before 1.7.0."""
-        return self.line_length > 0 and not self.wildcard_root
+VENDOR_LIMITS_CONF = "/usr/etc/security/limits.conf"
+VENDOR_LIMITS_D = "/usr/etc/security/limits.d"
 
 
 class _Rivals:
@@ -70,43 +48,26 @@ class Resolution(NamedTuple):
     stopped_by: Declaration | None = None
 
 
-def find_dialect(os_release: Mapping[str, str]) -> Dialect:
-    """Return how pam_limits behaves on a distribution, from the fields of os-release(5).
-
-    Measured on Debian 11, 12 and 13; Ubuntu and Red Hat are read from their sources.
-    """
-    family = (os_release.get("ID", "") + " " + os_release.get("ID_LIKE", "")).split()
-    major = re.match(r"[0-9]+", os_release.get("VERSION_ID", ""))
-    version = int(major[0][:9]) if major else 99
-    if "ubuntu" in family:
-        with_1_4 = _UBUNTU_1_4.match(os_release.get("VERSION_ID", "")) is not None
-        return _debian(with_1_4, version <= 24)._replace(needs_files=with_1_4)
-    if "debian" in family:
-        return _debian(version <= 11, version <= 12)
-    if "rhel" in family and version >= 10:
-        return Dialect()
-    if "rhel" in family and version == 8:
-        return Dialect(1023, unknown=("rttime", "chroot", "nonewprivs"), needs_files=True)
-    return Dialect(1023, needs_files="rhel" in family)
-
-
-def _debian(with_1_4: bool, with_buffer: bool) -> Dialect:
-    """Return the dialect of a build with Debian's patches, which have chroot and spare root."""
-    unknown = ("rttime", "nonewprivs") if with_1_4 else ("rttime",)
-    return Dialect(1023 if with_buffer else 0, False, not with_1_4, unknown, with_buffer)
+def describe_unknown(dialect: Dialect) -> str:
+    """Return why nothing can be foretold of a pam_limits, or nothing."""
+    known = "pam_limits.so is not here to ask, and how this distribution builds it is not known"
+    return "" if dialect.is_known else known
 
 
 def order_files(files: Mapping[str, str]) -> list[str]:
-    """Return the limits files in the order pam_limits reads them."""
-    drop_ins = [
-        path
-        for path in files
-        if path.startswith(f"{LIMITS_D}/")
-        and path.endswith(".conf")
-        and not path.startswith(f"{LIMITS_D}/.")
-        and "/" not in path[len(LIMITS_D) + 1 :]
-    ]
-    return ([LIMITS_CONF] if LIMITS_CONF in files else []) + sorted(drop_ins)
+    """Return the limits files in the order pam_limits reads them.
+
+    A vendor's limits.conf counts where there is none in /etc, and a file of its limits.d where
+    /etc has none of that name (``read_limits_dir()``, since 1.5.3).
+    """
+    drop_ins = {}
+    for folder in (VENDOR_LIMITS_D, LIMITS_D):
+        for path in files:
+            head, name = path.rpartition("/")[::2]
+            if head == folder and name.endswith(".conf") and not name.startswith("."):
+                drop_ins[name] = path
+    mains = [path for path in (LIMITS_CONF, VENDOR_LIMITS_CONF) if path in files]
+    return mains[:1] + [drop_ins[name] for name in sorted(drop_ins)]
 
 
 def read_lines(files: Mapping[str, str], dialect: Dialect) -> list[LimitsLine]:

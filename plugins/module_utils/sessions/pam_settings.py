@@ -8,9 +8,10 @@ last line that matches counts, whoever it names; logins have ranks as limits do.
 from __future__ import annotations
 
 from ..core.declaration import Bound, Declaration
+from ..core.distribution import Dialect
 from ..core.user import User
 from .limits_conf import LimitsLine, parse_setting
-from .pam_limits import Dialect, declare, is_in_group, rank_domain, rank_lines, stops_for
+from .pam_limits import declare, is_in_group, rank_domain, rank_lines, stops_for
 
 LOGINS = ("maxlogins", "maxsyslogins")
 _ANY_TYPE = (*LOGINS, "nonewprivs")

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from ..core.distribution import Dialect
 from ..core.edit import HEADER, find_block_lines, remove_block, set_block
 from ..core.named import NamedTuple
 from ..core.plan import SectionPlan, Shortfall, neutralise_all, plan_edits, restore_all
@@ -12,7 +13,7 @@ from ..core.rlimit import UNLIMITED
 from ..core.user import User
 from .limits_conf import LimitsLine, format_limits, parse_limits_conf, parse_value
 from .lockouts import find_small_lines
-from .pam_limits import DROP_IN, LIMITS_CONF, LIMITS_D, Dialect, declare, rank_domain, read_lines
+from .pam_limits import DROP_IN, LIMITS_CONF, LIMITS_D, declare, rank_domain, read_lines
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

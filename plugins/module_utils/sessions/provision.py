@@ -14,13 +14,13 @@ from ..core.named import NamedTuple
 from ..core.plan import Section, SectionPlan
 from ..core.report import format_failures
 from ..host.door import find_paths, read_kernel_text
-from ..host.files import read_os_release
 from ..host.process import read_limits
 from ..host.users import read_user
+from .dialect_read import read_dialect
 from .limits_conf import list_nofiles, parse_limits_conf
 from .limits_read import find_broken_files, read_limits_files
 from .lockouts import find_login_lockouts, find_small_limits
-from .pam_limits import LIMITS_CONF, find_dialect
+from .pam_limits import LIMITS_CONF
 from .plan import SessionsOptions, plan_sessions
 from .rules import find_limits
 
@@ -50,7 +50,7 @@ def prepare_sessions(
 
     :param nr_open: The lowest fs.nr_open that will be in force.
     """
-    dialect = find_dialect(read_os_release())
+    dialect = read_dialect()
     plan = plan_sessions(rules, read_limits_files(), dialect, nr_open, options)
     if options.absent:
         return Section(plan, in_effect=("sessions",))
@@ -108,7 +108,7 @@ def find_session_lockouts(
     :param target: The limits file that the plan writes.
     """
     yield from find_small_limits(rules)
-    for path, reason in find_broken_files(find_dialect(read_os_release()).needs_files):
+    for path, reason in find_broken_files(read_dialect().needs_files):
         if path != LIMITS_CONF or target != LIMITS_CONF or reason != "is missing":
             yield f"{path}: {reason}, so no session opens here, not even root's"
     if not plan.edits and not plan.problems:

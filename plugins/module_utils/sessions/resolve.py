@@ -10,14 +10,15 @@ from ..core.forecast import list_extremes
 from ..core.resolved import Effect, Query, describe
 from ..core.rlimit import ITEMS, UNLIMITED
 from ..core.user import User
-from ..host.files import read_os_release, under
+from ..host.files import under
 from ..kernel.resolve import find_highest_nr_open
+from .dialect_read import read_dialect
 from .limits_read import find_hanging_limits_files, read_limits_files
 from .model import predict_limits, start_with
 from .pam_limits import (
     LIMITS_CONF,
     Resolution,
-    find_dialect,
+    describe_unknown,
     find_obstacle,
     read_lines,
     resolve_limits,
@@ -43,7 +44,9 @@ def _resolve_user(root: str, name: str, service: str | None) -> Iterator[dict[st
     if reason:
         yield {"place": place, "reason": reason}
         return
-    dialect = find_dialect(read_os_release(root))
+    dialect = read_dialect(root)
+    if not dialect.is_known:
+        yield {"place": place, "reason": describe_unknown(dialect)}
     files = read_limits_files(root)
     missing = find_obstacle(files, find_hanging_limits_files(root), user, dialect)
     if missing and os.path.isdir(under(os.path.dirname(LIMITS_CONF), root)):

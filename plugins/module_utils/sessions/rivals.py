@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ..core.distribution import Dialect
 from ..core.rlimit import ITEMS
 from ..core.user import User
 from .limits_conf import LimitsLine, parse_value
-from .pam_limits import Dialect, rank_domain, stops_for
+from .pam_limits import rank_domain, stops_for
 
 FEW = 2000
 """Lines that are all kept: more than any host of people states."""

@@ -5,7 +5,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from .pam_limits import Dialect, rank_domain
+from ..core.distribution import Dialect
+from .pam_limits import rank_domain
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

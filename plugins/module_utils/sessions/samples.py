@@ -5,10 +5,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 
+from ..core.distribution import Dialect
 from ..core.named import NamedTuple
 from ..core.user import User
 from .limits_conf import LimitsLine
-from .pam_limits import Dialect, Resolution, resolve_limits
+from .pam_limits import Resolution, resolve_limits
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -3,16 +3,20 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from functools import cached_property
 
 from ..core.declaration import Declaration
 from ..core.user import User
-from ..host.files import list_folder, read_text
-from .base_read import read_sshd_files
+from ..host.files import list_folder, read_text, under
+from .base_read import choose_sshd_file, find_pam_option, read_sshd_files
 from .limits_read import SessionFiles, find_hanging_limits_files
 from .pam_stack import DIRECTORIES
 from .sshd_config import MAIN_FILE, find_use_pam
+
+_SSHD_OPTIONS = ("/etc/default/ssh", "/etc/sysconfig/sshd", "/etc/sysconfig/ssh")
+"""What the units of Debian, Red Hat and SUSE add to sshd's command line (EnvironmentFile=)."""
 
 
 class SessionsTree(SessionFiles):
@@ -41,8 +45,23 @@ def read_tree_use_pam(root: str) -> Declaration:
 
     :raises ValueError: If sshd would refuse its configuration.
     """
-    found = find_use_pam(read_sshd_files(MAIN_FILE, root))
-    return found or Declaration(MAIN_FILE, 0, "UsePAM is not set", "no")
+    path = MAIN_FILE
+    for file in _SSHD_OPTIONS:
+        for number, line in enumerate((read_text(file, root) or "").split("\n"), 1):
+            if not line.lstrip().startswith("#"):
+                option = find_pam_option(line, file, number)
+                if option:
+                    return option
+                path = choose_sshd_file(line) if " -f" in line else path
+    found = find_use_pam(read_sshd_files(path, root), path)
+    return found or Declaration(path, 0, "UsePAM is not set", "no")
+
+
+def find_tree_sshd_unit(root: str) -> str:
+    """Return the name that sshd's unit has in a tree."""
+    folders = ("/etc/systemd/system", "/usr/lib/systemd/system", "/lib/systemd/system")
+    debians = (f"{under(folder, root)}/ssh.service" for folder in folders)
+    return "ssh.service" if any(map(os.path.exists, debians)) else "sshd.service"
 
 
 def read_tree_user(root: str, name: str) -> User:

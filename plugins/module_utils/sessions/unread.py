@@ -6,10 +6,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 
+from ..core.distribution import Dialect
 from ..core.named import NamedTuple
 from ..core.rlimit import ITEMS
 from .limits_conf import LimitsLine, parse_limits_conf, parse_setting, parse_value
-from .pam_limits import Dialect
 
 _KINDS = ("soft", "hard", "-")
 _ENDLESS = ("unlimited", "infinity", "max", "infinite", "none")

@@ -61,6 +61,19 @@ def show_bounds(unit: str) -> Bounds:
     return Bounds(int(memory) if memory.isdigit() else None, cpus or None)
 
 
+def show_defaults() -> dict[str, Rlimit]:
+    """Return what the system's manager gives units that state nothing; nothing if it is silent."""
+    names = [f"Default{name}" for name in _LIMITS]
+    told = _show([f"--property={name}" for name in names])
+    found = {}
+    for name in RLIMITS:
+        try:
+            found[name] = _read_pair(name, told, "DefaultLimit")
+        except (KeyError, ValueError):
+            continue
+    return found
+
+
 def read_loaded_at() -> float:
     """Return when the system's manager last read all files, in seconds since the epoch, or 0."""
     told = _show([f"--property=UnitsLoad{name}TimestampMonotonic" for name in ("", "Finish")])
@@ -80,8 +93,8 @@ def _read_load(told: Mapping[str, str]) -> int:
     return int(last) or int(told.get("UnitsLoadFinishTimestampMonotonic", "0")) if last else 0
 
 
-def _read_pair(name: str, told: Mapping[str, str]) -> Rlimit:
-    key = f"Limit{name.upper()}"
+def _read_pair(name: str, told: Mapping[str, str], start: str = "Limit") -> Rlimit:
+    key = f"{start}{name.upper()}"
     return Rlimit(_read_bound(told[f"{key}Soft"]), _read_bound(told[key]))
 
 

@@ -23,8 +23,9 @@ from ..kernel.host_read import KernelRead, find_nr_open_at_boot, find_nr_open_li
 from ..sessions.diagnose import gather_session
 from ..sessions.host_read import SessionsRead
 from ..sessions.measure import SessionResult, measure_sessions
+from ..sessions.model import FD_SETSIZE
 from .limits import MANAGER
-from .manager_read import Shown, show_unit
+from .manager_read import Shown, show_defaults, show_unit
 from .model import (
     Files,
     Manager,
@@ -41,14 +42,13 @@ from .unit_file import UNIT_DIRECTORIES, Setting, Source, list_user_directories,
 
 _MEMLOCK_OF_KERNEL, _MEMLOCK_BEFORE_5_16 = 8 * 2**20, 64 * 2**10
 """What the kernel gives the first process (``MLOCK_LIMIT``)."""
+_RAISED_MEMLOCK = 8 * 2**20
+"""``DEFAULT_RLIMIT_MEMLOCK`` of systemd."""
 
 _SWITCH = re.compile(
     r"[-@:+!|]*(?:/\S*/)?(su|runuser)((?:\s+(?:-|-l|--login|-m|-p))*)"
     r"\s+(?:(?:-u|--user)[ =])?([a-z_][\w-]*)(?:\s|$)"
 )
-
-_HIGHEST_NOFILE = 512 * 1024
-"""``HIGH_RLIMIT_NOFILE`` of systemd since 240."""
 
 NEW_SERVICE = "mlhost-canary-0.service"
 """A service that nobody has: what counts for it counts for all that state nothing."""
@@ -77,9 +77,15 @@ def _gather(unit: str, files: Files, look: Look, pam: Pam | None) -> UnitFacts:
 
 
 def _find_defaults(files: Files, own: Mapping[str, Rlimit]) -> dict[str, Rlimit]:
-    """Return what systemd gives where nothing states it; where that is not known, upstream's."""
-    highest = files.vendor.highest_nofile or _HIGHEST_NOFILE
-    return find_defaults(own, _read_kernel_memlock(), highest)
+    """Return what systemd gives where nothing states it; what is not known, it is asked for."""
+    vendor = files.vendor
+    memlock = _RAISED_MEMLOCK if vendor.raises_memlock else _read_kernel_memlock()
+    if vendor.highest_nofile is None or vendor.raises_memlock is None:
+        shown = show_defaults()
+        nofile = shown.get("nofile", Rlimit(FD_SETSIZE, own["nofile"].hard))
+        given = find_defaults(own, memlock, vendor.highest_nofile or nofile.hard)
+        return {**given, "memlock": shown.get("memlock", given["memlock"])}
+    return find_defaults(own, memlock, vendor.highest_nofile)
 
 
 def foresee_boot(facts: UnitFacts, look: Look) -> UnitFacts | None:

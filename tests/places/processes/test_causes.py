@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from mlhost_limits.core.declaration import Declaration
+from mlhost_limits.core.distribution import Dialect
 from mlhost_limits.core.reader import Limit
 from mlhost_limits.core.rlimit import UNLIMITED, Rlimit
 from mlhost_limits.core.user import User
@@ -23,7 +24,7 @@ from mlhost_limits.processes.causes import (
 )
 from mlhost_limits.sessions.causes import SessionFacts
 from mlhost_limits.sessions.model import Start
-from mlhost_limits.sessions.pam_limits import Dialect, read_lines
+from mlhost_limits.sessions.pam_limits import read_lines
 from mlhost_limits.sessions.shell_limits import ShellLine
 from mlhost_limits.systemd.model import Pam, UnitFacts
 

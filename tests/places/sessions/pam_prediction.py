@@ -8,13 +8,14 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from mlhost_limits.core.declaration import Bound
+from mlhost_limits.core.distribution import Dialect
 from mlhost_limits.core.proc_limits import parse_proc_limits
 from mlhost_limits.core.rlimit import UNLIMITED, Rlimit
 from mlhost_limits.core.user import User
 from mlhost_limits.host.users import read_user
 from mlhost_limits.sessions.limits_conf import LimitsLine
 from mlhost_limits.sessions.model import Start, predict_limits
-from mlhost_limits.sessions.pam_limits import Dialect, resolve_limits
+from mlhost_limits.sessions.pam_limits import resolve_limits
 from mlhost_limits.sessions.pam_settings import resolve_settings
 
 from tests.places.sessions.limits_files import LOGGED_IN

@@ -20,12 +20,12 @@ from typing import Any, NamedTuple
 
 from mlhost_limits.core.user import User
 from mlhost_limits.host.children import run_in_children
-from mlhost_limits.host.files import read_os_release
 from mlhost_limits.host.own_limits import read_own_limits, set_own_limits
 from mlhost_limits.host.users import read_user
+from mlhost_limits.sessions.dialect_read import read_dialect
 from mlhost_limits.sessions.libpam_measure import Libpam, PamCall, load_modules
 from mlhost_limits.sessions.limits_read import find_hanging_limits_files, read_limits_files
-from mlhost_limits.sessions.pam_limits import find_dialect, find_obstacle, read_lines
+from mlhost_limits.sessions.pam_limits import find_obstacle, read_lines
 
 from tests.places.sessions.limits_files import (
     HANGING,
@@ -65,7 +65,7 @@ class Rig:
     """This process, with the limits that sessions inherit, in a :mod:`tests.places.sessions.pam_world`."""
 
     def __init__(self, nr_open: int) -> None:
-        self.dialect = find_dialect(read_os_release())
+        self.dialect = read_dialect()
         self.users = {name: find_user(name) for name in USERS}
         self.pam = Libpam()
         self.libc = ctypes.CDLL(None)

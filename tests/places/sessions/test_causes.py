@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from mlhost_limits.core.cause import Cause
+from mlhost_limits.core.distribution import Dialect
 from mlhost_limits.core.finding import Requirement
 from mlhost_limits.core.remedy import Remedy
 from mlhost_limits.core.rlimit import RLIMITS, UNLIMITED, Rlimit
@@ -18,7 +19,7 @@ from mlhost_limits.sessions.causes import (
     predict_session,
 )
 from mlhost_limits.sessions.model import Start
-from mlhost_limits.sessions.pam_limits import Dialect, read_lines
+from mlhost_limits.sessions.pam_limits import read_lines
 from mlhost_limits.sessions.reach import Hindrance
 from mlhost_limits.sessions.unread import find_unread
 

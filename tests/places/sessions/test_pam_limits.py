@@ -10,12 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from mlhost_limits.core.declaration import Bound
+from mlhost_limits.core.distribution import Dialect, find_distribution
 from mlhost_limits.core.user import User
 from mlhost_limits.sessions.pam_limits import (
     LIMITS_CONF,
     LIMITS_D,
-    Dialect,
-    find_dialect,
     find_obstacle,
     order_files,
     rank_domain,
@@ -30,6 +29,8 @@ UBUNTU_24 = DEBIAN_12._replace(needs_files=False)
 RED_HAT = Dialect(1023)
 RED_HAT_9 = Dialect(1023, needs_files=True)
 RED_HAT_8 = RED_HAT_9._replace(unknown=("rttime", "chroot", "nonewprivs"))
+UNKNOWN = RED_HAT_9._replace(is_known=False)
+LIKELY_UBUNTU = DEBIAN_13._replace(is_known=False)
 ROOT = User("root", 0, 0, frozenset({"root"}), frozenset({0}))
 ALICE = User("alice", 1001, 2001, frozenset({"alice", "ml"}), frozenset({2001, 2002}))
 
@@ -54,23 +55,46 @@ def resolve(
     [
         ({"ID": "debian", "VERSION_ID": "12"}, DEBIAN_12),
         ({"ID": "debian", "VERSION_ID": "13"}, DEBIAN_13),
-        ({"ID": "debian"}, DEBIAN_13),
+        ({"ID": "debian"}, DEBIAN_13._replace(is_known=False)),
+        ({"ID": "debian", "VERSION_ID": "14"}, DEBIAN_13._replace(is_known=False)),
         ({"ID": "raspbian", "ID_LIKE": "debian", "VERSION_ID": "11"}, DEBIAN_11),
         ({"ID": "ubuntu", "ID_LIKE": "debian", "VERSION_ID": "20.04"}, DEBIAN_11),
         ({"ID": "ubuntu", "ID_LIKE": "debian", "VERSION_ID": "22.04"}, DEBIAN_11),
         ({"ID": "ubuntu", "ID_LIKE": "debian", "VERSION_ID": "24.04"}, UBUNTU_24),
         ({"ID": "ubuntu", "ID_LIKE": "debian", "VERSION_ID": "26.04"}, DEBIAN_13),
-        ({"ID": "linuxmint", "ID_LIKE": "ubuntu debian", "VERSION_ID": "22"}, UBUNTU_24),
-        ({"ID": "linuxmint", "ID_LIKE": "ubuntu debian", "VERSION_ID": "21.3"}, DEBIAN_11),
+        (
+            {
+                "ID": "linuxmint",
+                "ID_LIKE": "ubuntu",
+                "VERSION_ID": "22",
+                "UBUNTU_CODENAME": "noble",
+            },
+            UBUNTU_24,
+        ),
+        (
+            {
+                "ID": "linuxmint",
+                "ID_LIKE": "ubuntu",
+                "VERSION_ID": "21",
+                "UBUNTU_CODENAME": "jammy",
+            },
+            DEBIAN_11,
+        ),
+        ({"ID": "linuxmint", "ID_LIKE": "ubuntu", "VERSION_ID": "22"}, LIKELY_UBUNTU),
         ({"ID": "rhel", "ID_LIKE": "fedora", "VERSION_ID": "9.4"}, RED_HAT_9),
         ({"ID": "rocky", "ID_LIKE": "rhel centos fedora", "VERSION_ID": "8.9"}, RED_HAT_8),
         ({"ID": "rhel", "ID_LIKE": "fedora", "VERSION_ID": "10.0"}, Dialect()),
-        ({"ID": "fedora", "VERSION_ID": "8"}, RED_HAT),
-        ({}, RED_HAT),
+        ({"ID": "rhel", "ID_LIKE": "fedora", "VERSION_ID": "11"}, UNKNOWN),
+        ({"ID": "amzn", "ID_LIKE": "fedora", "VERSION_ID": "2023"}, RED_HAT_9),
+        ({"ID": "amzn", "ID_LIKE": "centos rhel fedora", "VERSION_ID": "2"}, UNKNOWN),
+        ({"ID": "azurelinux", "VERSION_ID": "3.0"}, UNKNOWN),
+        ({"ID": "sles", "ID_LIKE": "suse", "VERSION_ID": "15.6"}, UNKNOWN),
+        ({"ID": "fedora", "VERSION_ID": "8"}, UNKNOWN),
+        ({}, UNKNOWN),
     ],
 )
 def test_the_dialect_of_a_distribution(os_release: dict[str, str], dialect: Dialect) -> None:
-    assert find_dialect(os_release) == dialect
+    assert find_distribution(os_release).pam == dialect
 
 
 def test_files_are_read_in_the_order_of_bytes() -> None:
@@ -307,4 +331,4 @@ def ranks(bound: Bound, user: User, dialect: Dialect) -> list[int]:
 )
 def test_debian_started_sessions_over(release: str, resets: bool) -> None:
     """Until its PAM 1.7.0 every session started from the limits of process 1."""
-    assert find_dialect({"ID": "debian", "VERSION_ID": release}).resets is resets
+    assert find_distribution({"ID": "debian", "VERSION_ID": release}).pam.resets is resets

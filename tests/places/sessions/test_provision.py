@@ -17,6 +17,8 @@ from mlhost_limits.sessions.pam_limits import LIMITS_CONF, LIMITS_D
 from mlhost_limits.sessions.policy import SessionRule
 from mlhost_limits.sessions.provision import find_kernel_lockouts, find_session_lockouts
 
+from tests.worlds.distributions import DEBIAN
+
 CORE = (SessionRule(("*",), {"core": Limit(0, 0)}),)
 DROP_IN = f"{LIMITS_D}/90-mlhost.conf"
 NO_SESSION = "so no session opens here, not even root's"
@@ -26,7 +28,7 @@ CHANGE = SectionPlan((Edit(DROP_IN, b"* - nofile 9999\n", b"* - nofile 65536\n")
 @pytest.fixture(autouse=True)
 def _sound_host(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lockouts, "find_broken_files", lambda _strict: [])
-    monkeypatch.setattr(lockouts, "read_os_release", lambda: {"ID": "debian", "VERSION_ID": "12"})
+    monkeypatch.setattr(lockouts, "read_dialect", lambda: DEBIAN.pam)
 
 
 @pytest.mark.parametrize(

@@ -6,9 +6,12 @@ from __future__ import annotations
 import subprocess
 
 import pytest
+from mlhost_limits.core.distribution import find_distribution
 from mlhost_limits.core.rlimit import RLIMITS, UNLIMITED, Rlimit
 from mlhost_limits.systemd import manager_read as systemd_show
+from mlhost_limits.systemd import read
 from mlhost_limits.systemd.manager_read import show_bounds, show_unit
+from mlhost_limits.systemd.model import Files
 
 # Captured on Debian 12, systemd 252, shortened to one line for each kind.
 LIMITS = "".join(f"Limit{name.upper()}=infinity\nLimit{name.upper()}Soft=5\n" for name in RLIMITS)
@@ -88,3 +91,28 @@ def test_what_a_slice_will_be_given(
     asked = answer(monkeypatch, text, "")
     assert show_bounds("user-1000.slice") == bounds
     assert asked[0][-2:] == ["--", "user-1000.slice"]
+
+
+SHOWN = "DefaultLimitNOFILE=4096\nDefaultLimitNOFILESoft=512\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "version", "nofile", "memlock"),
+    [
+        ("debian", "12", Rlimit(1024, 524288), 8 * 2**20),
+        ("rhel", "8.10", Rlimit(1024, 262144), 64 * 2**10),
+        ("rhel", "9.4", Rlimit(1024, 524288), 8 * 2**20),
+        ("ubuntu", "22.04", Rlimit(1024, 524288), 64 * 2**10),
+        ("sles", "15.6", Rlimit(1024, 4096), 64 * 2**10),
+    ],
+)
+def test_what_nobody_states_is_the_distributions_or_the_managers(
+    monkeypatch: pytest.MonkeyPatch, name: str, version: str, nofile: Rlimit, memlock: int
+) -> None:
+    answer(monkeypatch, "", SHOWN)
+    monkeypatch.setattr(read, "_read_kernel_memlock", lambda: 64 * 2**10)
+    vendor = find_distribution({"ID": name, "VERSION_ID": version})
+    own = dict.fromkeys(RLIMITS, Rlimit(7, 2**20))
+    given = read._find_defaults(Files(None, vendor=vendor), own)
+    assert (given["nofile"], given["memlock"].hard) == (nofile, memlock)
+    assert given["core"] == Rlimit(7, 2**20)
