@@ -60,6 +60,7 @@ def read_tuned(text: str) -> None:
     tuned_profile.find_includes(text)
     tuned_profile.merge_profiles([("/etc/tuned/a/tuned.conf", text)])
     tuned_profile.read_reapply(text)
+    tuned_profile.list_excluded(tuned_profile.read_exclude(text))
 
 
 def read_scripts(text: str) -> None:

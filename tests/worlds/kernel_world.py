@@ -14,7 +14,13 @@ from mlhost_limits.core.declaration import Declaration
 from mlhost_limits.kernel.boot_scripts import find_script_writes
 from mlhost_limits.kernel.model import KernelFacts, find_module
 from mlhost_limits.kernel.sysctl_conf import SYSCTL_CONF, SYSCTL_DIRECTORIES, parse_sysctl_conf
-from mlhost_limits.kernel.tuned_profile import MAIN_CONF, Tuned, merge_profiles, read_reapply
+from mlhost_limits.kernel.tuned_profile import (
+    MAIN_CONF,
+    Tuned,
+    merge_profiles,
+    read_exclude,
+    read_reapply,
+)
 
 MAPS = "vm.max_map_count"
 KEYS = (MAPS, "fs.nr_open", "fs.file-max", "net.nf_conntrack_max")
@@ -93,7 +99,9 @@ class World:
         if not self.find(PROFILE).exists():
             return None
         switch = read_reapply(self.read(MAIN_CONF))
-        return Tuned(merge_profiles([(PROFILE, self.read(PROFILE))]), switch is None, switch)
+        lines = merge_profiles([(PROFILE, self.read(PROFILE))])
+        exclude = read_exclude(self.read(MAIN_CONF))
+        return Tuned(lines, switch is None, switch, exclude=exclude)
 
     def carry_out(self, commands: Iterable[tuple[str, ...]]) -> None:
         """Do what a remedy says, word by word, in this host."""

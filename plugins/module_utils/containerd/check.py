@@ -33,6 +33,7 @@ from .causes import (
 )
 from .measure import (
     NAME,
+    describe_absence,
     find_containerd,
     find_containers,
     read_base_spec,
@@ -117,7 +118,7 @@ def _explain_tasks(
 def measure_new(policy: ContainerPolicy, canary: str, look: Look) -> Fresh:
     """Return what a new container has, with why it falls short."""
     process = find_containerd(look.processes)
-    reason = "" if process else f"no containerd of {UNIT} is running on this host"
+    reason = "" if process else describe_absence(look.processes)
     if canary == "never":
         reason = NEVER
     base = None

@@ -14,6 +14,7 @@ from ..containers.findings import Canary
 from ..containers.limits_read import read_container_limits
 from ..containers.read import RunningContainer, find_running
 from ..containers.spec import Started, read_spec
+from ..core.cgroup import find_home
 from ..core.rlimit import UNLIMITED
 from ..host.daemons import is_daemon, is_in_unit
 from ..host.door import find_paths
@@ -36,6 +37,16 @@ def find_containerd(processes: Iterable[Process]) -> Process | None:
     running = (one for one in processes if one.comm == "containerd" and one.uid == 0)
     own = (one for one in running if is_in_unit(one.cgroup, (UNIT,)))
     return next((one for one in own if is_daemon(one.pid, "containerd", (UNIT,))), None)
+
+
+def describe_absence(processes: Iterable[Process]) -> str:
+    """Return why there is no containerd to ask; that of a snap is a service like another."""
+    running = (one for one in processes if one.comm == "containerd" and one.uid == 0)
+    units = (find_home(one.cgroup).unit for one in running)
+    snap = next((unit for unit in units if unit.startswith("snap.")), "")
+    if snap:
+        return f"containerd is that of a snap here: ask for {snap} below services.units"
+    return f"no containerd of {UNIT} is running on this host"
 
 
 def find_containers(processes: Iterable[Process]) -> list[RunningContainer]:

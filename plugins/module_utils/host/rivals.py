@@ -11,6 +11,7 @@ from ..core.edit import HEADER
 from ..core.quote import one_line
 from .door import find_paths, open_file, read_handle
 from .files import read_text, under
+from .generators import name_generator
 from .program import run_program
 
 TYPE_CHECKING = False
@@ -150,12 +151,15 @@ def name_writers(findings: Iterable[Finding], root: str = "/") -> list[Finding]:
 
 
 def find_writers(lines: Iterable[Declaration], root: str = "/") -> dict[Declaration, str]:
-    """Return who else writes the file of each line, by its header or by its package."""
+    """Return who else writes the file of each line, by its header, its place or its package."""
     lines = [line for line in lines if line.path.startswith("/")]
     packages = find_packages({line.path for line in lines}, root)
     found = {}
     for line in lines:
-        said = [_read_header(line, root), packages.get(line.path, "")]
+        package = packages.get(line.path, "")
+        maker = name_generator(line.path, root)
+        maker = "" if package and maker.startswith("perhaps") else maker
+        said = [_read_header(line, root), maker, package]
         writer = "; ".join(text for text in said if text)
         if writer:
             found[line] = writer

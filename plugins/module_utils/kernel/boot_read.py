@@ -21,6 +21,7 @@ from .tuned_profile import (
     Tuned,
     find_includes,
     merge_profiles,
+    read_exclude,
     read_reapply,
 )
 
@@ -252,8 +253,9 @@ def read_tuned(root: str = "/") -> Tuned | None:
     profiles: dict[str, str] = {}
     for name in names:
         _read_profile(name, profiles, root)
-    switch = read_reapply(read_text(MAIN_CONF, root) or "")
-    return Tuned(merge_profiles(list(profiles.items())), switch is None, switch, enabled)
+    main = read_text(MAIN_CONF, root) or ""
+    switch, lines = read_reapply(main), merge_profiles(list(profiles.items()))
+    return Tuned(lines, switch is None, switch, enabled, read_exclude(main))
 
 
 def _read_profile(name: str, profiles: dict[str, str], root: str) -> None:

@@ -39,6 +39,7 @@ from .remedies import (
     find_rivals,
     find_value,
     fix_by_comment,
+    fix_by_exclude,
     fix_by_line,
     fix_by_loading,
     fix_by_renaming,
@@ -202,6 +203,9 @@ def _blame_tuned(
     if state.tuned.switch is not None:
         text += f", and {cite(state.tuned.switch)} keeps the files from being applied after it"
         fix = fix_by_switch(state.tuned.switch, state)
+    elif state.tuned.exclude is not None and state.tuned.excludes(state.key):
+        text += f", and {cite(state.tuned.exclude)} keeps the files from being applied to it"
+        fix = fix_by_exclude(state.tuned.exclude, state)
     else:
         fix = fix_by_stating(state, find_value(wanted))
     return _join("sysctl-tuned-wins", text, fix, line, find_rivals(wanted, line, state))

@@ -273,7 +273,7 @@ def _apply_tuned(facts: KernelFacts, before: Forecast) -> Forecast:
     line = tuned.lines.get(facts.key)
     if line is not None:
         forecast = Forecast(_expand(facts, str(line.value), before), line, TUNED)
-    if not tuned.reapplies:
+    if not tuned.reapplies or tuned.excludes(facts.key):
         return forecast
     return _apply(facts, _list_files_of_tuned(list_boot_files(facts)), facts.procps, forecast)
 

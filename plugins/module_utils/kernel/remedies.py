@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from fnmatch import fnmatchcase
+
 from ..core.cause import cite
 from ..core.declaration import Declaration
 from ..core.finding import PASS, Requirement
@@ -13,6 +15,7 @@ from ..core.remedy import Remedy, append_line, comment_out, replace_line
 from .model import KernelFacts, is_effective, judge_value, list_boot_files
 from .sysctl_conf import SYSCTL_CONF, SYSCTL_DIRECTORIES, order_files, parse_sysctl_conf
 from .sysctl_writes import SYSTEMD, resolve_sysctl
+from .tuned_profile import list_excluded
 
 _OF_PACKAGES = ("/usr/lib/", "/lib/")
 
@@ -190,6 +193,15 @@ def fix_by_switch(switch: Declaration, facts: KernelFacts) -> Fix:
     remedy = remedy._replace(text='make it "reapply_sysctl = 1", so that the files win')
     tuned = facts.tuned and facts.tuned._replace(reapplies=True, switch=None)
     return Fix(remedy, facts._replace(tuned=tuned))
+
+
+def fix_by_exclude(line: Declaration, facts: KernelFacts) -> Fix:
+    """Let tuned write what the files state of this key once more after its own."""
+    left = [one for one in list_excluded(line) if not fnmatchcase(facts.key, one)]
+    text = " ".join(("reapply_sysctl_exclude =", ",".join(left))).strip()
+    remedy = replace_line(line, text)._replace(text=f'make it "{text}", so that the files win')
+    after = line._replace(text=text, value=",".join(left))
+    return Fix(remedy, facts._replace(tuned=facts.tuned and facts.tuned._replace(exclude=after)))
 
 
 def fix_script(index: int, facts: KernelFacts, value: str) -> Fix:

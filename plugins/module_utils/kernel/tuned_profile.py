@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from fnmatch import fnmatchcase
 
 from ..core.declaration import Declaration
 from ..core.named import NamedTuple
@@ -31,13 +32,25 @@ class Tuned(NamedTuple):
     """What tuned does at boot: the line for each key, and what comes after.
 
     ``reapplies`` says that it then writes what the files in /etc and /run state once more;
-    ``switch`` is the line that keeps it from that. ``enabled`` says that it starts at boot.
+    ``switch`` is the line that keeps it from that, ``exclude`` that which does so for some keys
+    (since 2.27). ``enabled`` says that it starts at boot.
     """
 
     lines: Mapping[str, Declaration]
     reapplies: bool = True
     switch: Declaration | None = None
     enabled: bool = True
+    exclude: Declaration | None = None
+
+    def excludes(self, key: str) -> bool:
+        """Tell whether the files have no say in a key after tuned has set it."""
+        return any(fnmatchcase(key, one) for one in list_excluded(self.exclude))
+
+
+def list_excluded(line: Declaration | None) -> list[str]:
+    """Return the keys, or patterns of keys, that a line of tuned-main.conf excludes."""
+    words = re.split(r"[\s,;]+", _value(line))
+    return [word.replace("/", ".") for word in words if word]
 
 
 class _Option(NamedTuple):
@@ -92,6 +105,14 @@ def read_reapply(text: str) -> Declaration | None:
     """Return the line of tuned-main.conf that keeps it from writing the files' values again."""
     for option in _read_options(f"{text}", MAIN_CONF, section="main"):
         if option.name == "reapply_sysctl" and _is(option.at, _OFF):
+            return option.at
+    return None
+
+
+def read_exclude(text: str) -> Declaration | None:
+    """Return the line of tuned-main.conf that keeps the files' values of some keys from that."""
+    for option in _read_options(text, MAIN_CONF, section="main"):
+        if option.name == "reapply_sysctl_exclude" and option.at.value:
             return option.at
     return None
 

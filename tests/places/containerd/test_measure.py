@@ -12,6 +12,7 @@ from mlhost_limits.containerd.causes import (
     is_of_kubelet,
 )
 from mlhost_limits.containerd.containerd_conf import BaseSpec, find_base_spec
+from mlhost_limits.containerd.measure import describe_absence
 from mlhost_limits.containerd.plan import FOLDER, OURS, plan_containerd
 from mlhost_limits.containers.policy import ContainerPolicy
 from mlhost_limits.containers.process import blame_container
@@ -25,6 +26,7 @@ from mlhost_limits.core.process_owner import MAKER
 from mlhost_limits.core.reader import Limit
 from mlhost_limits.core.remedy import Remedy
 from mlhost_limits.core.rlimit import UNLIMITED, Rlimit
+from mlhost_limits.host.process import Process
 from mlhost_limits.systemd.model import Files
 from mlhost_limits.systemd.tasks import Level
 from mlhost_limits.systemd.unit_file import Source
@@ -214,3 +216,15 @@ def test_tasks_of_a_running_container(task: Started, levels: list[Level], codes:
 def test_which_cgroups_are_the_kubelet_s() -> None:
     assert is_of_kubelet(Level(POD, f"{KUBELET}/{POD}/pids.max", 1))
     assert not is_of_kubelet(Level("system.slice", "/sys/system.slice/pids.max", 1))
+
+
+@pytest.mark.parametrize(
+    ("unit", "told"),
+    [
+        ("snap.k8s.containerd.service", "ask for snap.k8s.containerd.service below services.units"),
+        ("docker.service", "no containerd of containerd.service is running on this host"),
+    ],
+)
+def test_a_containerd_of_a_snap_is_told_from_none(unit: str, told: str) -> None:
+    running = Process(7, "containerd", 0, f"0::/system.slice/{unit}", 1)
+    assert told in describe_absence([running])

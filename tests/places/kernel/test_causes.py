@@ -267,6 +267,11 @@ FAULTS = {
         {SITE: GOOD.replace(HEADER, "#"), f"{LIB}/10-x.conf": LOW}, "1000", "sysctl-not-loaded",
         f"{SITE}:2", facts={"fresh": frozenset({SITE})},
     ),
+    "tuned, told not to heed the files about this key": Fault(
+        {PROFILE: f"[sysctl]\n{MAPS} = 1000\n", OURS: GOOD,
+         "/etc/tuned/tuned-main.conf": f"reapply_sysctl_exclude = kernel.x, {MAPS}\n"},
+        "1000", "sysctl-tuned-wins", f"{PROFILE}:2", shadows=f"{OURS}:2",
+    ),
     "tuned, whose line the files have beaten since": Fault(
         {OURS: GOOD, PROFILE: f"[sysctl]\n{MAPS} = 65530\n"}, "65530", "sysctl-tuned-wins",
         f"{PROFILE}:2",
@@ -337,6 +342,11 @@ MET = {
     "a low line that is hidden": {OURS: GOOD, f"{LIB}/99-x.conf": LOW, f"{D}/99-x.conf": ""},
     "a low line in a file put aside": {OURS: GOOD, f"{D}/99-x.conf.bak": LOW},
     "tuned, before the files": {OURS: GOOD, PROFILE: f"[sysctl]\n{MAPS} = 9\n"},
+    "tuned, told not to heed the files about another key": {
+        OURS: GOOD,
+        PROFILE: f"[sysctl]\n{MAPS} = 9\n",
+        "/etc/tuned/tuned-main.conf": "reapply_sysctl_exclude = kernel.*, vm.max_map\n",
+    },
     "tuned, which only raises": {OURS: GOOD, PROFILE: f"[sysctl]\n{MAPS} = >9\n"},
     "tuned, about another key": {OURS: GOOD, PROFILE: "[sysctl]\nvm.swappiness = 9\n"},
     "a script that says the same": {OURS: GOOD, "/etc/rc.local": f"sysctl -w {MAPS}=262144\n"},

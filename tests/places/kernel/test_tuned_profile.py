@@ -4,7 +4,13 @@
 from __future__ import annotations
 
 import pytest
-from mlhost_limits.kernel.tuned_profile import find_includes, merge_profiles, read_reapply
+from mlhost_limits.kernel.tuned_profile import (
+    find_includes,
+    list_excluded,
+    merge_profiles,
+    read_exclude,
+    read_reapply,
+)
 
 # From /usr/lib/tuned/throughput-performance/tuned.conf of Debian 12, shortened.
 THROUGHPUT = """#
@@ -78,3 +84,16 @@ def test_sections_and_inheritance(texts: list[str], expected: dict[str, str]) ->
 def test_the_switch_that_keeps_files_from_being_read_again(text: str, line: int | None) -> None:
     at = read_reapply(text)
     assert (at.line if at else None) == line
+
+
+@pytest.mark.parametrize(
+    ("text", "keys"),
+    [
+        ("reapply_sysctl_exclude = vm.a,vm/b\n", ["vm.a", "vm.b"]),
+        ("reapply_sysctl_exclude=vm.a; net.* # two\n", ["vm.a", "net.*"]),
+        ("reapply_sysctl_exclude =\n", []),
+        ("#reapply_sysctl_exclude = vm.a\n", []),
+    ],
+)
+def test_the_keys_that_files_do_not_give_again(text: str, keys: list[str]) -> None:
+    assert list_excluded(read_exclude(text)) == keys
