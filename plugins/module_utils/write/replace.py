@@ -11,6 +11,7 @@ import stat
 from ..core.edit import Edit
 from ..core.named import NamedTuple
 from ..host.files import follow_links
+from .label import apply_label
 from .temporary import pick_name, place, swap, take_away
 
 TYPE_CHECKING = False
@@ -143,8 +144,8 @@ def _prepare(edit: Edit, root: str, folders: list[str]) -> _Step:
     path = find_target(edit.path, root)
     if edit.after is None:
         return _Step(edit, path, None)
-    _make_folder(os.path.dirname(path), folders)
-    return _Step(edit, path, _write_temporary(path, edit.after, edit.mode))
+    _make_folder(os.path.dirname(path), folders, root)
+    return _Step(edit, path, _write_temporary(path, edit.after, edit.mode, root))
 
 
 def _finish(step: _Step) -> Change:
@@ -204,17 +205,18 @@ def _discard(names: Iterable[str | None]) -> None:
                 os.unlink(name)
 
 
-def _make_folder(folder: str, made: list[str]) -> None:
+def _make_folder(folder: str, made: list[str], root: str) -> None:
     """Make a missing folder and those above it, readable for everyone as in /etc."""
     if not os.path.isdir(folder):
-        _make_folder(os.path.dirname(folder), made)
+        _make_folder(os.path.dirname(folder), made, root)
         os.mkdir(folder, 0o755)
         made.append(folder)
         os.chmod(folder, 0o755)  # noqa: S103 - as /etc is; the caller's umask may be stricter
+        apply_label(folder, folder, root)
         _sync_folder(os.path.dirname(folder))
 
 
-def _write_temporary(path: str, content: bytes, mode: int) -> str:
+def _write_temporary(path: str, content: bytes, mode: int, root: str) -> str:
     temporary = pick_name(path)
     handle = os.open(temporary, _NEW, 0o600)
     try:
@@ -222,6 +224,7 @@ def _write_temporary(path: str, content: bytes, mode: int) -> str:
             file.write(content)
             file.flush()
             _copy_attributes(path, file.fileno(), mode)
+            apply_label(file.fileno(), path, root)
             os.fsync(file.fileno())
     except BaseException:
         _discard([temporary])
