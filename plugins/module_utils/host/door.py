@@ -301,6 +301,11 @@ def list_kernel_folder(path: str) -> list[str]:
     return os.listdir(path)
 
 
+def open_kernel_folder(path: str) -> int:
+    """Return a descriptor of a folder of /proc, /sys or /dev/shm, for a question to the kernel."""
+    return os.open(path, _FOLDER)
+
+
 def find_paths(pattern: str) -> list[str]:
     """Return the paths that match a pattern, sorted; nothing is opened but the folders."""
     return sorted(glob.glob(pattern))

@@ -14,7 +14,7 @@ from ..core.named import NamedTuple
 from ..core.remedy import Remedy, append_line, replace_line
 from ..core.rlimit import format_quantity
 from .boot_mounts import Mount, find_mounts
-from .model import FSTAB, SHM, find_default, find_lines, format_line
+from .model import FSTAB, SHM, Quota, find_default, find_lines, find_size_for, format_line
 
 
 def foretell_shm(size: int, fstab: str, scripts: Mapping[str, str]) -> Forecast:
@@ -41,6 +41,7 @@ CODES = {
     "shm-not-stated": "no line of fstab is for /dev/shm, which has half of the memory then",
     "shm-script-wins": "a unit, cron or rc.local mounts it anew at boot, with too little",
     "shm-script-unclear": "what runs at boot may mount it anew with a size that no file tells",
+    "shm-quota": f"systemd lets an ordinary user take 80 % of {SHM}, and that is less",
     "shm-remounted": f"{SHM} was made smaller while it was mounted, and no file says so",
 }
 
@@ -92,6 +93,20 @@ def find_shm_causes(minimum: int, facts: ShmFacts) -> list[Cause]:
     return causes
 
 
+def blame_quota(minimum: int, who: str, quota: Quota, facts: ShmFacts) -> Cause:
+    """Say that a user may take less than there is, and what size gives enough."""
+    has, size = format_quantity(quota.limit, "bytes"), find_size_for(minimum)
+    when = "" if quota.is_set else " from the next login on"
+    text = f"{who} may take {has} of {SHM}{when}: the 80 % that systemd 258 and later allow"
+    causes = find_shm_causes(size, facts)
+    commands = tuple(words for cause in causes for words in cause.remedy.commands)
+    fix = f"make {SHM} larger, at least {format_quantity(size, 'bytes')}, of which 80 % are enough"
+    then = (
+        "end every session and unit of the user, and log in again: until then the old quota holds"
+    )
+    return Cause("shm-quota", text, Remedy(fix, commands, then))
+
+
 def _describe_boot(facts: ShmFacts) -> str:
     sizes = [int(mount.at.value) for mount in facts.mounts] or [predict_shm(facts)]
     return format_quantity(min(sizes), "bytes")
@@ -140,8 +155,11 @@ def _blame_line(minimum: int, lines: list[Declaration], remount: tuple[str, ...]
     )
 
 
-def trace_shm(facts: ShmFacts) -> list[Link]:
-    """Return who has a say in the size of /dev/shm, in the order of their words."""
+def trace_shm(facts: ShmFacts, quotas: Mapping[str, Quota] = {}) -> list[Link]:
+    """Return who has a say in the size of /dev/shm, in the order of their words.
+
+    :param quotas: By the names of users.
+    """
     links = [Link("memory", format_quantity(facts.memory, "bytes"), "MemTotal of /proc/meminfo")]
     half = format_quantity(find_default(facts.memory), "bytes")
     links.append(Link("default", half, "tmpfs gives half of the memory"))
@@ -152,4 +170,8 @@ def trace_shm(facts: ShmFacts) -> list[Link]:
         size = format_quantity(line.value, "bytes") if isinstance(line.value, int) else "unknown"
         links.append(Link("at boot", size, cite(line)))
     now = format_quantity(facts.size, "bytes")
-    return [*links, Link("mounted", now, f"statvfs of {SHM}")]
+    links.append(Link("mounted", now, f"statvfs of {SHM}"))
+    for who, quota in quotas.items():
+        how = "its quota" if quota.is_set else "its quota from the next login on (80 %)"
+        links.append(Link(who, format_quantity(quota.limit, "bytes"), how))
+    return links

@@ -6,6 +6,7 @@ from __future__ import annotations
 import re
 
 from ..core.declaration import Declaration
+from ..core.named import NamedTuple
 from ..core.rlimit import UNLIMITED
 
 SHM = "/dev/shm"  # noqa: S108 - the kernel's, and no file of ours
@@ -14,6 +15,35 @@ PAGE = 4096
 _SIZE = re.compile(r"(0[xX][0-9a-fA-F]{1,40}|[0-9]{1,40})([kKmMgGtTpPeE]?)(%?)")
 _ESCAPE = re.compile(r"\\([0-7]{3})")
 _LINE = re.compile(r"\s*([^\s#]\S*)\s+(\S+)\s+\S+\s+(\S+)")
+
+
+QUOTA_SHARE = 80
+"""Of each hundred bytes, what systemd since 258 lets an ordinary user take of a tmpfs."""
+
+
+class Quota(NamedTuple):
+    """How much a user may take of a tmpfs, and has taken, in bytes.
+
+    ``is_set`` tells whether the kernel holds to it now, or will from the next first login on.
+    """
+
+    limit: int
+    used: int
+    is_set: bool = True
+
+    @property
+    def free(self) -> int:
+        return max(self.limit - self.used, 0)
+
+
+def foresee_quota(size: int) -> int:
+    """Return what systemd lets an ordinary user take of a tmpfs of a size."""
+    return size // 100 * QUOTA_SHARE
+
+
+def find_size_for(quota: int) -> int:
+    """Return the least size of a tmpfs that gives a user so much."""
+    return -(-quota // QUOTA_SHARE) * 100
 
 
 def find_lines(text: str, memory: int) -> list[Declaration]:

@@ -35,9 +35,9 @@ class SharedMemory(Place["int"]):
         return read_shared_memory(raw, problems)
 
     def check(self, asked: int, options: CheckOptions, look: Look) -> Iterable[Finding]:
-        from .check import check_shm
+        from .check import check_quotas, check_shm
 
-        return (check_shm(asked),)
+        return (check_shm(asked), *check_quotas(asked))
 
     def foresee(self, asked: int, options: CheckOptions, tree: Tree) -> Foretold | None:
         from .check import foresee_shm

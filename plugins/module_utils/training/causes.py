@@ -10,6 +10,7 @@ from ..core.named import NamedTuple
 from ..core.quote import one_line
 from ..core.remedy import Remedy
 from ..core.rlimit import Rlimit, format_quantity
+from ..shared_memory.model import find_size_for
 from .loader import (
     MEMORY,
     WORKER_MEMORY,
@@ -22,12 +23,14 @@ from .loader import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from ..shared_memory.model import Quota
     from .policy import Training
 
 CODES = {
     "run-descriptors": "the run opens more descriptors than its process may",
     "run-file-handles": "the run opens more files than the host has left for all",
     "run-shared-memory": "the batches under way do not fit into /dev/shm",
+    "run-shared-memory-quota": "the user may take 80 % of /dev/shm, and that is too little",
     "run-shared-memory-leftovers": "files of runs that ended fill /dev/shm",
     "run-memory-cgroup": "a cgroup allows less memory than the run needs at least",
     "run-memory-host": "the host has less memory left than the run needs at least",
@@ -91,6 +94,20 @@ def blame_shared_memory(run: Training, needed: int, free: int, plan: Plan) -> Ca
     )
     fix = "or make /dev/shm larger (of a container: --shm-size)"
     return Cause("run-shared-memory", text, Remedy(f"{_fit(plan)}, {fix}"))
+
+
+def blame_quota(needed: int, quota: Quota, plan: Plan) -> Cause:
+    """Say that a user may take less of /dev/shm than is free there."""
+    size = format_size(find_size_for(needed + quota.used))
+    when = "may take" if quota.is_set else "may take, from the next login on,"
+    text = (
+        f"whoever runs it {when} {format_size(quota.limit)} of /dev/shm, the 80 % that systemd 258"
+        f" and later allow, and has taken {format_size(quota.used)}; statvfs and df do not show it"
+    )
+    fix = (
+        f"{_fit(plan)}, or make /dev/shm {size} at least, end every session of the user and log in"
+    )
+    return Cause("run-shared-memory-quota", text, Remedy(f"{fix} again"))
 
 
 def blame_leftovers(paths: tuple[str, ...], size: int) -> Cause:

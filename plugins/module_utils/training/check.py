@@ -9,7 +9,7 @@ from ..core.finding import FAIL, PASS, UNKNOWN, Finding, Observation, Requiremen
 from ..core.rlimit import UNLIMITED
 from ..kernel.read import read_sysctl
 from ..kernel.use_read import read_kernel_use
-from ..shared_memory.model import SHM
+from ..shared_memory.model import SHM, Quota
 from .causes import (
     Room,
     blame_cpus,
@@ -19,12 +19,13 @@ from .causes import (
     blame_memlock,
     blame_memory,
     blame_model_states,
+    blame_quota,
     blame_shared_memory,
     blame_workers,
 )
 from .loader import count_descriptors, count_memory, count_shared_memory, find_floor, format_size
 from .runner_read import NEW_CONTAINER
-from .shm_read import find_leftovers, sum_sizes
+from .shm_read import find_leftovers, read_free, sum_sizes
 from .survey_read import SHM_SIZE, Survey
 
 TYPE_CHECKING = False
@@ -123,14 +124,24 @@ def _check_free(survey: Survey) -> Iterator[Finding]:
     finding = Finding(
         PASS if free >= needed else FAIL,
         wanted,
-        Observation(_round_down(free), f"statvfs of {SHM}"),
+        Observation(_round_down(free), _tell_how(survey)),
     )
     yield _blame(finding, lambda: _blame_shm(survey, needed, free))
+
+
+def _tell_how(survey: Survey) -> str:
+    quota = survey.shm_quota
+    is_less = isinstance(quota, Quota) and quota.free == survey.free_shm
+    return f"what its quota leaves of {SHM}" if is_less else f"statvfs of {SHM}"
 
 
 def _blame_shm(survey: Survey, needed: int, free: int) -> list[Cause]:
     """Return what holds shared memory for nothing, and what else must change."""
     folder, causes = survey.runner.find_shm(), []
+    quota = survey.shm_quota
+    if isinstance(quota, Quota) and quota.free < needed:
+        causes.append(blame_quota(needed, quota, survey.plan))
+        free = read_free(folder)
     left = find_leftovers(folder) if folder == SHM else []
     if left:
         causes.append(blame_leftovers(tuple(one.path for one in left), sum_sizes(left)))

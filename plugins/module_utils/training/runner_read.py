@@ -11,7 +11,7 @@ from ..docker.api_read import Container, read_containers
 from ..docker.read import DockerRead
 from ..host.files import read_text
 from ..host.look import Look
-from ..host.process import may_lock_memory, read_unit_pids
+from ..host.process import may_lock_memory, read_process, read_unit_pids
 from ..host.users import read_user
 from ..kernel.use_read import read_kernel_use
 from ..systemd.manager_read import Bounds, show_bounds
@@ -107,6 +107,17 @@ class Runner:
         """Return whose session it is; empty for anything else."""
         is_session = self.place.startswith(_SESSION)
         return self.place[len(_SESSION) :].rpartition("@")[0] if is_session else ""
+
+    @cached_property
+    def uid(self) -> int | None:
+        """Return as whom it runs; nothing where that is not known before it starts."""
+        if self.user:
+            user = read_user(self.user)
+            return user.uid if user else None
+        try:
+            return None if self.pid is None else read_process(self.pid).uid
+        except OSError:
+            return None
 
     @cached_property
     def may_lock(self) -> bool:

@@ -41,6 +41,12 @@ def read_free(folder: str = SHM) -> int:
     return seen.f_bavail * seen.f_frsize if seen.f_blocks else UNLIMITED
 
 
+def read_size(folder: str = SHM) -> int:
+    """Return the bytes of a /dev/shm, free or not."""
+    seen = os.statvfs(folder)
+    return seen.f_blocks * seen.f_frsize or UNLIMITED
+
+
 def find_leftovers(folder: str = SHM, proc: str = "/proc") -> list[Leftover]:
     """Return the files that runs left behind, the largest first.
 

@@ -8,7 +8,8 @@ from functools import cached_property
 from ..core.finding import Finding, Observation
 from ..core.reader import Limit
 from ..core.rlimit import UNLIMITED, Rlimit
-from ..shared_memory.model import SHM
+from ..shared_memory.model import SHM, Quota
+from ..shared_memory.quota_read import read_quota
 from .causes import Room
 from .limits_check import judge_runner
 from .loader import (
@@ -26,9 +27,9 @@ from .loader import (
     count_shared_memory,
     plan_workers,
 )
-from .policy import Training, choose_checks
+from .policy import SELF, Training, choose_checks
 from .runner_read import NEW_CONTAINER, Cpus, Runner
-from .shm_read import read_free
+from .shm_read import read_free, read_size
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -91,7 +92,20 @@ class Survey:
             seen = sizes[0] if sizes else Observation(None, "", "no container was looked at")
             return seen.value if isinstance(seen.value, int) else seen.reason
         try:
-            return read_free(self.runner.find_shm())
+            free = read_free(self.runner.find_shm())
+        except OSError as exc:
+            return str(exc)
+        if isinstance(self.shm_quota, str):
+            return self.shm_quota
+        return min(free, self.shm_quota.free) if self.shm_quota else free
+
+    @cached_property
+    def shm_quota(self) -> Quota | str | None:
+        """Return what the user who runs may take of /dev/shm, or why nobody knows."""
+        try:
+            folder, uid = self.runner.find_shm(), self.runner.uid
+            pid = str(self.runner.pid or SELF)
+            return None if uid is None else read_quota(uid, read_size(folder), folder, pid)
         except OSError as exc:
             return str(exc)
 

@@ -27,6 +27,7 @@ from mlhost_limits.host.look import Look
 from mlhost_limits.services import logind_check as check_logind
 from mlhost_limits.services.policy import ServicesPolicy, UnitRule
 from mlhost_limits.sessions.policy import SessionRule
+from mlhost_limits.shared_memory.model import Quota
 from mlhost_limits.slurm.policy import SlurmPolicy
 from mlhost_limits.systemd.manager_read import Bounds
 from mlhost_limits.systemd.read import Seen
@@ -52,6 +53,7 @@ def host(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
         rooms=[Room("the host", 64 * GIB)],
         cpus=[Cpus(2, "affinity")],
         shm=GIB,
+        quota=None,
         may_lock=False,
         files=1000,
         file_max=2**40,
@@ -61,6 +63,8 @@ def host(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
     monkeypatch.setattr(Runner, "find_cpus", lambda *_asked: host.cpus)
     monkeypatch.setattr(Runner, "may_lock", property(lambda *_asked: host.may_lock))
     monkeypatch.setattr(training_survey, "read_free", lambda *_asked: host.shm)
+    monkeypatch.setattr(training_survey, "read_quota", lambda *_asked: host.quota)
+    monkeypatch.setattr(subject, "read_free", lambda *_asked: host.shm)
     monkeypatch.setattr(subject, "find_leftovers", lambda *_asked: [])
     monkeypatch.setattr(subject, "read_kernel_use", lambda: SimpleNamespace(files=host.files))
     monkeypatch.setattr(subject, "read_sysctl", lambda *_asked: str(host.file_max))
@@ -142,6 +146,31 @@ def test_leftovers_that_are_in_the_way_are_the_cause(
     host.shm = 20 * MIB
     causes = check()["free value"].causes
     assert [one.code for one in causes] == ["run-shared-memory-leftovers"]
+
+
+@pytest.mark.parametrize("is_set", [True, False])
+def test_a_quota_bounds_the_shared_memory_of_a_user(host: SimpleNamespace, is_set: bool) -> None:
+    host.quota = Quota(24 * MIB, 4 * MIB, is_set)
+    found = check()
+    free = found["free value"]
+    assert (free.status, free.observation.value) == (FAIL, 20 * MIB)
+    assert free.observation.how == "what its quota leaves of /dev/shm"
+    (cause,) = free.causes
+    assert cause.code == "run-shared-memory-quota"
+    assert ("from the next login on" in cause.text) is not is_set
+    assert found["workers value"].observation.value == 4
+    host.quota = Quota(2 * GIB, 0)
+    assert check()["free value"].observation.how == "statvfs of /dev/shm"
+
+
+def test_a_quota_that_cannot_be_read_leaves_the_room_unknown(
+    host: SimpleNamespace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_asked: object) -> None:
+        raise OSError("cannot be read")
+
+    monkeypatch.setattr(training_survey, "read_quota", refuse)
+    assert check()["free value"].status == UNKNOWN
 
 
 def test_a_cgroup_beats_the_memory_of_the_host(host: SimpleNamespace) -> None:
