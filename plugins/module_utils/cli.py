@@ -142,7 +142,7 @@ def _check(arguments: argparse.Namespace) -> int:
     run = read_run(arguments)
     if run:
         given = _with_run(given, run)
-    policy = load_policy(given, arguments.profile, run=True, told=told)
+    policy = load_policy(given, arguments.profile, run=True, told=told, root=arguments.root)
     is_run = bool(run) or (arguments.policy is None and RUN in policy.asked)
     options = Options(
         sections=(RUN,) if is_run else None,

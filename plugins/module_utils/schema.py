@@ -22,7 +22,7 @@ WAIVERS = "waivers"
 
 
 def load_policy(
-    policy: object, profile: str, run: bool = False, told: Iterable[str] = ()
+    policy: object, profile: str, run: bool = False, told: Iterable[str] = (), root: str = "/"
 ) -> Policy:
     """Merge *policy* over the named profile and check the result.
 
@@ -31,6 +31,7 @@ def load_policy(
     :param policy: A mapping, or ``None`` for the profile as it is.
     :param run: Whether a run is meant to be judged, so that all it needs must be stated.
     :param told: What is wrong with it and no longer seen in its values, such as a second key.
+    :param root: The tree that it is for, of whose memory a share may be stated.
     :raises PolicyError: With every violation, each with its key path.
     """
     if profile not in PROFILES:
@@ -42,7 +43,8 @@ def load_policy(
     misshapes = find_misshapes(policy)
     if misshapes:
         raise PolicyError([*told, *misshapes])
-    given = policy or {}
+    policy = _fill_shares(policy, root)
+    given: Mapping[str, Any] = policy if isinstance(policy, dict) else {}
     doubles = (one for place in PLACES for one in place.find_doubles(given.get(place.path)))
     problems = [*told, *doubles]
     loaded = _read_policy(merge_profile(given, profile), problems)
@@ -54,6 +56,18 @@ def load_policy(
     if problems:
         raise PolicyError(problems)
     return loaded
+
+
+def _fill_shares(policy: object, root: str) -> object:
+    from .core.shares import fill_shares, find_shares
+
+    if not find_shares(policy):
+        return policy
+    from .host.image import is_image
+    from .kernel.use_read import read_meminfo
+
+    is_host = root in ("", "/") and not is_image()
+    return fill_shares(policy, read_meminfo()["MemTotal"] if is_host else None)
 
 
 def merge_profile(policy: Mapping[str, object], profile: str) -> Mapping[str, object]:

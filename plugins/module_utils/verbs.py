@@ -74,7 +74,8 @@ def run_check(given: dict[str, Any], check_mode: bool) -> dict[str, Any]:
     given = dict(given)
     try:
         run = any(place.is_of_run for place in PLACES if place.name in given["sections"])
-        policy = load_policy(given.pop("policy"), given.pop("profile"), run)
+        root = given.get("root", "")
+        policy = load_policy(given.pop("policy"), given.pop("profile"), run, root=root)
         fail_on = given.pop("fail_on")
         result = check_within(policy, CheckOptions(**given))
     except (OSError, ValueError) as exc:
