@@ -197,6 +197,10 @@ def test_what_a_limit_means(item: str, value: object, limit: Limit) -> None:
         ({"kernel": {"fs.file-max": "unlimited"}}, "kernel.fs.file-max: a sysctl has no 'unlimited'; a whole number is accepted"),
         ({"kernel": {"fs.file-max": {"min": -1}}}, "kernel.fs.file-max: a sysctl has no 'unlimited'; a whole number is accepted"),
         ({"kernel": {"fs.file-max": {}}}, "kernel.fs.file-max: is empty; accepted are min, max, exact"),
+        ({"kernel": {"kernel.sem": [250]}}, "kernel.kernel.sem: 1 numbers were given; 2 to 16 are accepted"),
+        ({"kernel": {"kernel.sem": [250, "x"]}}, f"kernel.kernel.sem[1]: 'x' is not a limit: {UNITS}"),
+        ({"kernel": {"kernel.sem": [1, -1]}}, "kernel.kernel.sem: a sysctl has no 'unlimited'; whole numbers are accepted"),
+        ({"kernel": {"kernel.sem": {"min": [1, 2], "max": 3}}}, "kernel.kernel.sem: a 'min' of several numbers stands alone"),
         ({"kernel": {"fs.file-max": {"minimum": 5}}}, "kernel.fs.file-max.minimum: is unknown; accepted are min, max, exact"),
         ({"kernel": {"fs.file-max": {"min": 6, "max": 5}}}, "kernel.fs.file-max: min 6 is above max 5"),
         *(

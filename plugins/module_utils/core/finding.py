@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 
 from .cause import Cause, Outlook
+from .fields import are_met, parse_fields
 from .named import NamedTuple
 from .reader import Limit
 from .rlimit import ITEMS, Rlimit, format_quantity
@@ -28,7 +29,8 @@ class Requirement(NamedTuple):
     """One bound on one thing in one place.
 
     ``bound`` is ``soft``, ``hard`` or ``value``; the limits are in the kernel's ``unit``.
-    ``exact`` is a text that must be there word by word.
+    ``exact`` is a text that must be there word by word; ``fields`` are the least numbers of a
+    value that holds as many.
     """
 
     place: str
@@ -38,6 +40,7 @@ class Requirement(NamedTuple):
     maximum: int | None = None
     exact: str | None = None
     unit: str = ""
+    fields: tuple[int, ...] = ()
 
     def pick(self, pair: Rlimit) -> int:
         """Return the bound of a pair that is meant."""
@@ -52,7 +55,7 @@ class Requirement(NamedTuple):
         """Return what is required, for people: ``65536``, ``at most 1048576``."""
         if self.exact is not None:
             return f"exactly {self.exact}"
-        words = []
+        words = [" ".join(map(str, self.fields))] if self.fields else []
         if self.minimum is not None:
             words.append(format_quantity(self.minimum, self.unit))
         if self.maximum is not None:
@@ -120,12 +123,22 @@ def judge(requirement: Requirement, observation: Observation) -> Finding:
         return Finding(UNKNOWN, requirement, observation)
     if requirement.exact is not None:
         met = str(value).split() == requirement.exact.split()
+    elif requirement.fields:
+        return _judge_fields(requirement, observation)
     elif isinstance(value, str):
         reason = f"{value!r} is no number"
         return Finding(UNKNOWN, requirement, observation._replace(value=None, reason=reason))
     else:
         met = requirement.is_met_by(value)
     return Finding(PASS if met else FAIL, requirement, observation)
+
+
+def _judge_fields(wanted: Requirement, seen: Observation) -> Finding:
+    has = parse_fields(seen.value)
+    if len(has) != len(wanted.fields):
+        reason = f"{seen.value!r} does not hold the {len(wanted.fields)} numbers that are asked for"
+        return Finding(UNKNOWN, wanted, seen._replace(value=None, reason=reason))
+    return Finding(PASS if are_met(wanted.fields, has) else FAIL, wanted, seen)
 
 
 def judge_unlooked(section: str, reason: str) -> Finding:

@@ -96,12 +96,12 @@ def find_unclear(wanted: Requirement, facts: KernelFacts) -> list[Cause]:
         return []
     if forecast.kind == LOADER:
         text = f"{cite(forecast.by)} sets it where the next kernel is given that, and no file does"
-        fix = fix_by_stating(facts, find_value(wanted))
+        fix = fix_by_stating(facts, find_value(wanted, facts.running))
         return [Cause("sysctl-command-line", text, fix.remedy, forecast.by)]
     if forecast.values:
         return []
     text = f"{cite(forecast.by)} runs after the files are read, and may set {wanted.item}"
-    remedy = Remedy(f"have that line set {find_value(wanted)}, or take it out")
+    remedy = Remedy(f"have that line set {find_value(wanted, facts.running)}, or take it out")
     return [Cause("sysctl-script-unclear", text, remedy, forecast.by)]
 
 
@@ -125,7 +125,7 @@ def _set_now(wanted: Requirement, causes: list[Cause], state: KernelFacts) -> li
         return []
     *others, last = causes
     values = predict_boot(state).values
-    value = values[0] if len(values) == 1 else find_value(wanted)
+    value = values[0] if len(values) == 1 else find_value(wanted, state.running)
     remedy = last.remedy
     text = f"{remedy.text}, and set the running value" if remedy.text else "set the running value"
     danger = _find_danger(wanted.item, value, state)
@@ -185,7 +185,7 @@ def _blame_script(
             for unclear in find_unclear(wanted, state):
                 return unclear, state._replace(scripts=others)
             text = f"{cite(write.at)} runs after the files are read, and sets {write.at.value}"
-            fix = fix_script(index, state, find_value(wanted))
+            fix = fix_script(index, state, find_value(wanted, state.running))
             if list_lines(state):  # What the files do wrong is said too.
                 fix = fix._replace(facts=state._replace(scripts=others))
             rivals = find_rivals(wanted, write.at, state)
@@ -207,7 +207,7 @@ def _blame_tuned(
         text += f", and {cite(state.tuned.exclude)} keeps the files from being applied to it"
         fix = fix_by_exclude(state.tuned.exclude, state)
     else:
-        fix = fix_by_stating(state, find_value(wanted))
+        fix = fix_by_stating(state, find_value(wanted, state.running))
     return _join("sysctl-tuned-wins", text, fix, line, find_rivals(wanted, line, state))
 
 
@@ -227,7 +227,7 @@ def _blame_line(
 ) -> tuple[Cause, KernelFacts]:
     """Blame a line that counts and does not state enough."""
     line = locate_file(by, state)
-    name, value = cite_line(by, state), find_value(wanted)
+    name, value = cite_line(by, state), find_value(wanted, state.running)
     rivals = find_rivals(wanted, by, state)
     if rivals:
         code = compare_lines(line, rivals[-1])
@@ -262,18 +262,23 @@ def _blame_silence(
         return _blame_unread(unread, state)
     if forecast.by is not None:
         text = f"{cite(forecast.by)} gives {forecast.values[0]}, and no file states {state.key}"
-        fix = fix_by_stating(state, find_value(wanted))
+        fix = fix_by_stating(state, find_value(wanted, state.running))
         return _join("sysctl-command-line", text, fix, forecast.by)
     emptied = Declaration(DROP_IN, 0, "an empty file", "")
     if not state.files.get(DROP_IN, "x").strip():
         text = f"{DROP_IN}, the file of provision, is empty or a link to /dev/null"
-        return _join("sysctl-file-masked", text, fix_by_stating(state, find_value(wanted)), emptied)
+        return _join(
+            "sysctl-file-masked",
+            text,
+            fix_by_stating(state, find_value(wanted, state.running)),
+            emptied,
+        )
     running = state.normalise(state.running or "")
     gives = f": a boot gives {forecast.values[0]}" if len(forecast.values) == 1 else ""
     if judge_value(wanted, running) == PASS:
         text = f"{state.key} is {one_line(running)} now, but no file states it{gives}"
         return _join("sysctl-lost-at-boot", text, fix_by_stating(state, running), None)
-    fix = fix_by_stating(state, find_value(wanted))
+    fix = fix_by_stating(state, find_value(wanted, state.running))
     return _join("sysctl-not-stated", f"no file states {state.key}{gives}", fix, None)
 
 
@@ -281,7 +286,7 @@ def _blame_undone(
     wanted: Requirement, by: Declaration, state: KernelFacts
 ) -> tuple[Cause, KernelFacts]:
     """Blame a line that leaves the key as it was, and makes those before it do nothing."""
-    line, value = locate_file(by, state), find_value(wanted)
+    line, value = locate_file(by, state), find_value(wanted, state.running)
     rivals = find_rivals(wanted, by, state)
     lost = f", and {cite(rivals[-1])} is lost with it" if rivals else ""
     if "=" not in by.text:

@@ -60,7 +60,7 @@ def find_exhaustion(wanted: Requirement, facts: KernelFacts) -> list[Cause]:
     if used < int(running) * _NEAR:
         return []
     text = f"{used} files are open and fs.file-max allows {running}: opens fail with ENFILE"
-    command = ("sysctl", "-w", f"fs.file-max={find_value(wanted)}")
+    command = ("sysctl", "-w", f"fs.file-max={find_value(wanted, facts.running)}")
     return [Cause("sysctl-file-max-reached", text, Remedy("raise it at once", (command,)))]
 
 
@@ -98,7 +98,7 @@ def _blame_reload(wanted: Requirement, by: Declaration, facts: KernelFacts) -> C
     rivals = find_rivals(wanted, by, facts)
     code = compare_lines(line, rivals[-1]) if rivals else "sysctl-later-file-wins"
     text = f"{cite_line(by, facts)} counts for sysctl --system, though not at boot"
-    fix = fix_by_comment(line, facts, find_value(wanted))
+    fix = fix_by_comment(line, facts, find_value(wanted, facts.running))
     return Cause(code, text, fix.remedy, line, rivals)
 
 

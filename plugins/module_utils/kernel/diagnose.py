@@ -43,7 +43,7 @@ def _judge_kernel(asked: Mapping[str, KernelValue]) -> Iterator[Finding]:
         except OSError as exc:
             text, reason = None, f"cannot be read: {exc.strerror}"
         seen: int | str | None = text
-        if text is not None and value.exact is None:
+        if text is not None and value.exact is None and not value.fields:
             number = parse_sysctl_number(text)
             seen = text if number is None else number
         yield judge(require_kernel(key, value), Observation(seen, how, reason))

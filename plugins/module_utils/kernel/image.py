@@ -23,7 +23,8 @@ def foresee_kernel(asked: Mapping[str, KernelValue], tree: Tree) -> Foretold:
     """Yield what a boot will make of each sysctl."""
     for key, value in asked.items():
         wanted = require_kernel(key, value)
-        facts = gather_key(key, tree.at(TreeBoot), tree.at(TreeBoot).find_start(key))
+        start = None if value.fields else tree.at(TreeBoot).find_start(key)
+        facts = gather_key(key, tree.at(TreeBoot), start)
         status, given = foretell_key(wanted, facts, tree.at(TreeBoot)), predict_boot(facts)
         causes = (
             find_kernel_causes(wanted, facts) if status == FAIL else find_unclear(wanted, facts)

@@ -137,7 +137,8 @@ class Forecast(NamedTuple):
 
 def judge_value(wanted: Requirement, text: str) -> str:
     """Return whether a value meets a requirement."""
-    number = None if wanted.exact is not None else parse_sysctl_number(text)
+    is_text = wanted.exact is not None or wanted.fields
+    number = None if is_text else parse_sysctl_number(text)
     return judge(wanted, Observation(text if number is None else number, "")).status
 
 
@@ -147,7 +148,7 @@ def judge_forecast(wanted: Requirement, forecast: Forecast) -> str:
     Several values are the least and the most: what lies between them may be the one required.
     """
     bounded = wanted.minimum is not None and wanted.maximum is not None
-    if len(forecast.values) > 1 and (bounded or wanted.exact is not None):
+    if len(forecast.values) > 1 and (bounded or wanted.exact is not None or wanted.fields):
         return UNKNOWN
     found = {judge_value(wanted, value) for value in forecast.values}
     return found.pop() if len(found) == 1 else UNKNOWN

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from ..core.edit import HEADER
+from ..core.fields import are_met, parse_fields, raise_fields
 from ..core.named import NamedTuple
 from ..core.plan import SectionPlan, Shortfall, neutralise_all, plan_edits, restore_all
 from .sysctl_conf import (
@@ -116,6 +117,8 @@ def _find_problems(
         text = running.get(key)
         if text is None:
             yield f"kernel.{key}: this kernel has no such sysctl"
+        elif value.fields and len(parse_fields(text)) != len(value.fields):
+            yield f"kernel.{key}: holds {text!r}, and {len(value.fields)} numbers were given"
         elif value.minimum is not None and not (text.isascii() and text.isdigit()):
             yield f"kernel.{key}: holds {text!r}, which is no number; 'exact' is accepted"
 
@@ -129,6 +132,8 @@ def _plan_writes(
         if value.exact is not None:
             if value.exact.split() != text.split():
                 yield key, value.exact
+        elif value.fields and not are_met(value.fields, parse_fields(text)):
+            yield key, raise_fields(value.fields, text)
         elif value.minimum is not None and int(text) < value.minimum:
             yield key, str(value.minimum)
 
@@ -154,6 +159,11 @@ def _format_line(
 ) -> str:
     if value.exact is not None:
         return f"{key} = {value.exact}"
+    if value.fields:
+        stated_fields = winner.winner.value if winner else ""
+        if winner and _is_met(value, winner.winner):
+            return f"# {key}: {winner.winner.path} states at least as much."
+        return f"{key} = {raise_fields(value.fields, text, stated_fields)}"
     if value.minimum is None:
         return f"# {key}: only a maximum is required, so nothing is set."
     stated = find_number(winner.winner) if winner else None
@@ -205,5 +215,7 @@ def _resolve(files: Mapping[str, str], wanted: Mapping[str, KernelValue]) -> dic
 def _is_met(value: KernelValue, stated: Declaration) -> bool:
     if value.exact is not None:
         return str(stated.value).split() == value.exact.split()
+    if value.fields:
+        return are_met(value.fields, parse_fields(stated.value))
     number = find_number(stated)
     return number is not None and number >= (value.minimum or 0)

@@ -13,21 +13,26 @@ from ..core.reader import join_names, name_kind, read_quantity, refuse_unknown
 from ..core.rlimit import UNLIMITED
 
 SYSCTL = {
-    "min": Key("number", "the least value that passes; a lower one is raised"),
+    "min": Key("number", "the least value that passes; a lower one is raised; of several, a list"),
     "max": Key("number", "the highest value that passes; only checked"),
     "exact": Key("line", "the text that it must have, alone"),
 }
-KEYS = {"SYSCTL": Key("number or mapping", "the least value that passes", below=SYSCTL)}
+KEYS = {
+    "SYSCTL": Key("number or mapping", "the least that passes; of several, a list", below=SYSCTL),
+}
 _LINE = re.compile(r"[ \t]*[!-~][ -~\t]*")  # The kernel's values are ASCII.
+_MOST_FIELDS = 16
 _SYSCTL_KEY = re.compile(r"[A-Za-z0-9_-]+([./][A-Za-z0-9_:-]+)+")
 
 
 class KernelValue(NamedTuple):
-    """A sysctl: a minimum and a maximum, or the exact text it must have."""
+    """A sysctl: a minimum and a maximum, the exact text it must have, or the least of each number
+    that it holds."""
 
     minimum: int | None = None
     maximum: int | None = None
     exact: str | None = None
+    fields: tuple[int, ...] = ()
 
 
 def read_kernel(raw: object, problems: list[str]) -> dict[str, KernelValue]:
@@ -40,6 +45,8 @@ def read_kernel(raw: object, problems: list[str]) -> dict[str, KernelValue]:
         path = f"kernel.{key}"
         if not isinstance(key, str) or not _SYSCTL_KEY.fullmatch(key):
             problems.append(f"{path}: {key!r} is no sysctl; accepted are names as fs.file-max")
+        elif isinstance(value, list):
+            values[normal_key(key)] = _read_fields(path, value, problems)
         elif isinstance(value, dict):
             values[normal_key(key)] = _read_kernel_bounds(path, value, problems)
         else:
@@ -48,6 +55,17 @@ def read_kernel(raw: object, problems: list[str]) -> dict[str, KernelValue]:
         if values.get(normal_key(str(key)), KernelValue()).minimum == UNLIMITED:
             problems.append(f"{path}: a sysctl has no 'unlimited'; a whole number is accepted")
     return values
+
+
+def _read_fields(path: str, raw: list[object], problems: list[str]) -> KernelValue:
+    """Read the least of each number of a sysctl that holds several, as kernel.sem."""
+    read = [read_quantity(f"{path}[{at}]", one, "bytes", problems) for at, one in enumerate(raw)]
+    fields = tuple(number for number in read if number is not None)
+    if not 2 <= len(raw) <= _MOST_FIELDS:
+        problems.append(f"{path}: {len(raw)} numbers were given; 2 to {_MOST_FIELDS} are accepted")
+    elif UNLIMITED in fields:
+        problems.append(f"{path}: a sysctl has no 'unlimited'; whole numbers are accepted")
+    return KernelValue(fields=fields)
 
 
 def normal_key(key: str) -> str:
@@ -70,6 +88,11 @@ def _read_kernel_bounds(path: str, raw: Mapping[str, object], problems: list[str
         if len(raw) > 1 or not isinstance(exact, (int, str)) or not _LINE.fullmatch(text):
             problems.append(f"{path}: 'exact' stands alone and takes a number or one line of ASCII")
         return KernelValue(exact=" ".join(text.split()))
+    fields = raw.get("min")
+    if isinstance(fields, list):
+        if len(raw) > 1:
+            problems.append(f"{path}: a 'min' of several numbers stands alone")
+        return _read_fields(f"{path}.min", fields, problems)
     if not raw:
         problems.append(f"{path}: is empty; accepted are {join_names(SYSCTL)}")
     bounds = {name: read_quantity(f"{path}.{name}", raw[name], "bytes", problems) for name in raw}
@@ -101,4 +124,5 @@ def _normal(key: object) -> object:
 
 def require_kernel(key: str, value: KernelValue) -> Requirement:
     """Return what a policy demands of one sysctl."""
-    return Requirement("kernel", key, "value", value.minimum, value.maximum, value.exact)
+    bounds = (value.minimum, value.maximum, value.exact)
+    return Requirement("kernel", key, "value", *bounds, fields=value.fields)

@@ -7,6 +7,7 @@ from fnmatch import fnmatchcase
 
 from ..core.cause import cite
 from ..core.declaration import Declaration
+from ..core.fields import raise_fields
 from ..core.finding import PASS, Requirement
 from ..core.line_edit import edit_value, find_row
 from ..core.named import NamedTuple
@@ -20,10 +21,15 @@ from .tuned_profile import list_excluded
 _OF_PACKAGES = ("/usr/lib/", "/lib/")
 
 
-def find_value(wanted: Requirement) -> str:
-    """Return the value that meets a requirement with least change."""
+def find_value(wanted: Requirement, running: str | None) -> str:
+    """Return the value that meets a requirement with least change.
+
+    :param running: What it is now, of which no number is lowered.
+    """
     if wanted.exact is not None:
         return wanted.exact
+    if wanted.fields:
+        return raise_fields(wanted.fields, running or "")
     return str(wanted.maximum if wanted.minimum is None else wanted.minimum)
 
 
