@@ -61,6 +61,14 @@ def show_bounds(unit: str) -> Bounds:
     return Bounds(int(memory) if memory.isdigit() else None, cpus or None)
 
 
+def show_oomd(unit: str) -> tuple[bool, bool]:
+    """Tell whether systemd-oomd may kill a unit for memory pressure, and for swap."""
+    names = ("ManagedOOMMemoryPressure", "ManagedOOMSwap")
+    told = _show([*(f"--property={name}" for name in names), "--", unit])
+    pressure, swap = (told.get(name) == "kill" for name in names)
+    return pressure, swap
+
+
 def show_defaults() -> dict[str, Rlimit]:
     """Return what the system's manager gives units that state nothing; nothing if it is silent."""
     names = [f"Default{name}" for name in _LIMITS]

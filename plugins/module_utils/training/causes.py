@@ -33,6 +33,7 @@ CODES = {
     "run-shared-memory-quota": "the user may take 80 % of /dev/shm, and that is too little",
     "run-shared-memory-leftovers": "files of runs that ended fill /dev/shm",
     "run-memory-cgroup": "a cgroup allows less memory than the run needs at least",
+    "run-memory-high": "a cgroup slows down whoever takes as much memory as the run needs",
     "run-memory-host": "the host has less memory left than the run needs at least",
     "run-memlock": "the run locks more memory than its process may, and nothing exempts it",
     "run-cpus": "the run has more workers than CPUs",
@@ -44,16 +45,25 @@ _DOCKER = re.compile(r"/docker[-/]([0-9a-f]{12,64})(?:\.scope)?(?:/|$)")
 _UNIT = re.compile(r"[A-Za-z0-9:_.@-]+\.(?:service|slice|scope)")
 
 
+_KILLED = "the kernel kills a process (exit -9), and torchrun ends the others with SIGTERM"
+SLOWED = "the kernel slows it to a crawl (memory.high), until it gives memory back or is killed"
+
+
 class Room(NamedTuple):
     """How much memory is left, in bytes: where, and what is used there.
 
-    ``limit`` is ``None`` for the host itself.
+    ``limit`` is ``None`` for the host itself. ``end`` is what becomes of a run that takes more.
     """
 
     where: str
     free: int
     used: int = 0
     limit: int | None = None
+    end: str = ""
+
+    @property
+    def is_high(self) -> bool:
+        return self.end == SLOWED
 
 
 def blame_descriptors(run: Training, needed: int, has: Rlimit, plan: Plan) -> Cause:
@@ -124,13 +134,17 @@ def blame_memory(run: Training, needed: int, room: Room, plan: Plan) -> Cause:
     """Say why the kernel kills a process of a run, whose launcher then ends the others."""
     text = (
         f"{_describe_memory(run)} need {format_size(needed)} of memory at least, and"
-        f" {_describe_room(room)}, so the kernel kills a process (exit -9), and torchrun ends the"
-        " others with SIGTERM"
+        f" {_describe_room(room)}, so {room.end or _KILLED}"
     )
     fits = any(bound.name == MEMORY for bound in plan.bounds)
     fix = _fit(plan) if fits else "use a smaller model, smaller buffers or more nodes"
-    code = "run-memory-host" if room.limit is None else "run-memory-cgroup"
-    return Cause(code, text, _raise_memory(f"{fix}, or give it more memory", needed, room))
+    return Cause(_code(room), text, _raise_memory(f"{fix}, or give it more memory", needed, room))
+
+
+def _code(room: Room) -> str:
+    if room.is_high:
+        return "run-memory-high"
+    return "run-memory-host" if room.limit is None else "run-memory-cgroup"
 
 
 def blame_model_states(run: Training, floor: Floor, room: Room) -> Cause:
@@ -139,12 +153,10 @@ def blame_model_states(run: Training, floor: Floor, room: Room) -> Cause:
     text = (
         f"ZeRO-{stage} keeps {format_size(floor.node)} of model states on each node, a floor that"
         " leaves out activations, the framework's buffers and the data;"
-        f" {_describe_room(room)}, so the kernel kills a rank (exit -9), and torchrun ends the"
-        " others with SIGTERM"
+        f" {_describe_room(room)}, so {room.end or _KILLED.replace('process', 'rank')}"
     )
-    code = "run-memory-host" if room.limit is None else "run-memory-cgroup"
     fix = "use more nodes or a smaller model, or give it more memory"
-    return Cause(code, text, _raise_memory(fix, floor.node, room))
+    return Cause(_code(room), text, _raise_memory(fix, floor.node, room))
 
 
 def blame_memlock(run: Training, soft: int) -> Cause:
@@ -215,12 +227,13 @@ def _raise_memory(text: str, needed: int, room: Room) -> Remedy:
         return Remedy(text)
     size = str(-(-(room.used + needed) // _MIB) * _MIB)
     container, name = _DOCKER.search(room.where), room.where.rpartition("/")[2]
-    if container:
+    if container and not room.is_high:
         words = ("docker", "update", "--memory", size, "--memory-swap", size, container[1])
         return Remedy(text, (words,))
     if "slurm" in room.where:
         return Remedy(f"{text}: ask Slurm for it with --mem={int(size) // _MIB}M")
     if _UNIT.fullmatch(name):
         first = "MemoryLimit" if "/memory/" in room.where else "MemoryMax"
+        first = "MemoryHigh" if room.is_high else first
         return Remedy(text, (("systemctl", "set-property", name, f"{first}={size}"),))
     return Remedy(text)

@@ -15,6 +15,7 @@ from ..core.named import NamedTuple
 from ..host.files import read_text
 
 _V2 = ""
+_HIGH = "memory.high"
 _ENDLESS = 2**60
 """Version 1 writes no limit as the largest number of pages, 2**63 less one page."""
 _MOUNT = re.compile(r"^\S+ \S+ \S+ (\S+) (\S+) .* - (cgroup2?) \S+ (\S+)$", re.MULTILINE)
@@ -30,6 +31,8 @@ class MemoryLevel(NamedTuple):
     path: str
     limit: int
     used: int
+    is_high: bool = False
+    """Whether it is memory.high, above which the kernel slows a cgroup down and kills nobody."""
 
     @property
     def free(self) -> int:
@@ -66,14 +69,28 @@ def read_memory_levels(cgroup: str, mounts: str, root: str = "/") -> list[Memory
     if not place.unified:
         names = ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file")
     levels = []
-    for folder in _list_levels(place):
-        limit = _read_number(f"{folder}/{names[0]}", root)
+    for folder, name in _list_bounds(place, names[0]):
+        limit = _read_number(f"{folder}/{name}", root)
         if limit is not None and limit < _ENDLESS:
             used = _read_number(f"{folder}/{names[1]}", root) or 0
             stat = read_text(f"{folder}/memory.stat", root) or ""
             idle = re.search(rf"^{names[2]} ([0-9]+)$", stat, re.MULTILINE)
-            levels.append(MemoryLevel(folder, limit, max(used - int(idle[1] if idle else 0), 0)))
+            used = max(used - int(idle[1] if idle else 0), 0)
+            levels.append(MemoryLevel(folder, limit, used, name == _HIGH))
     return levels
+
+
+def list_folders(cgroup: str, mounts: str) -> list[str]:
+    """Return the folder of a process's cgroup for memory and those above it; none if hidden."""
+    place = _find_place("memory", cgroup, mounts)
+    return list(_list_levels(place)) if place else []
+
+
+def _list_bounds(place: Place, hard: str) -> Iterator[tuple[str, str]]:
+    for folder in _list_levels(place):
+        yield folder, hard
+        if place.unified:
+            yield folder, _HIGH
 
 
 def read_quotas(cgroup: str, mounts: str, root: str = "/") -> list[Quota]:

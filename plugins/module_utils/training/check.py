@@ -179,7 +179,9 @@ def _judge_room(
     if isinstance(survey.rooms, str):
         return judge(wanted, Observation(None, "", survey.rooms))
     least = survey.rooms[0]
-    seen = Observation(_round_down(least.free), f"what is left of {least.where}{note}")
+    killers = "".join(f"; {told}" for told in survey.runner.killers.notes)
+    how = f"what is left of {least.where}{note}{killers}"
+    seen = Observation(_round_down(least.free), how)
     finding = Finding(PASS if least.free >= needed else FAIL, wanted, seen)
     short = [room for room in survey.rooms if room.free < needed]
     return _blame(finding, lambda: [blame(room) for room in short])

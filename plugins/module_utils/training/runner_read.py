@@ -15,8 +15,9 @@ from ..host.process import may_lock_memory, read_process, read_unit_pids
 from ..host.users import read_user
 from ..kernel.use_read import read_kernel_use
 from ..systemd.manager_read import Bounds, show_bounds
-from .causes import Room
+from .causes import SLOWED, Room
 from .cgroup_read import move_to, read_cpuset, read_memory_levels, read_quotas
+from .killers_read import Killers, find_killers
 from .policy import SELF
 from .shm_read import find_folder
 
@@ -146,10 +147,19 @@ class Runner:
         levels = read_memory_levels(self.cgroup, read_text("/proc/self/mountinfo") or "")
         if levels is None:
             raise OSError("the limits of its cgroup cannot be seen from here")
-        rooms = [Room(one.path, one.free, one.used, one.limit) for one in levels]
+        rooms = [
+            Room(one.path, one.free, one.used, one.limit, SLOWED if one.is_high else "")
+            for one in levels
+        ]
         if self._future and self._future.memory is not None:
             rooms.append(Room(self._slice, self._future.memory, 0, self._future.memory))
-        return [*rooms, Room("the host", read_kernel_use().available)]
+        by_earlyoom = [self.killers.room] if self.killers.room else []
+        return [*rooms, *by_earlyoom, Room("the host", read_kernel_use().available)]
+
+    @cached_property
+    def killers(self) -> Killers:
+        """Return who else would kill it for the memory that it takes."""
+        return find_killers(self.cgroup, read_text("/proc/self/mountinfo") or "")
 
     def find_cpus(self, ranks: int) -> list[Cpus]:
         """Return everything that bounds its CPUs.

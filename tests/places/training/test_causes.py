@@ -6,6 +6,7 @@ from __future__ import annotations
 import pytest
 from mlhost_limits.core.rlimit import Rlimit
 from mlhost_limits.training.causes import (
+    SLOWED,
     Room,
     blame_cpus,
     blame_descriptors,
@@ -179,6 +180,27 @@ def test_memory_of_a_cgroup(where: str, text: str, commands: object) -> None:
         f"start at most 7 workers in each rank, or give it more memory{text}"
     )
     assert cause.remedy.commands == commands
+
+
+def test_memory_high_slows_and_kills_nobody() -> None:
+    room = Room("/sys/fs/cgroup/system.slice/train.service", GIB, 0, GIB, SLOWED)
+    cause = blame_memory(RUN, 2 * GIB, room, PLAN)
+    assert (cause.code, cause.text.endswith(f", so {SLOWED}")) == ("run-memory-high", True)
+    assert cause.remedy.commands == (
+        ("systemctl", "set-property", "train.service", f"MemoryHigh={2 * GIB}"),
+    )
+    docker = room._replace(where="/sys/fs/cgroup/system.slice/docker-0123456789ab.scope")
+    (words,) = blame_memory(RUN, 2 * GIB, docker, PLAN).remedy.commands
+    assert words[0] == "systemctl"  # Docker has no word for it.
+
+
+def test_earlyoom_is_named_as_who_kills() -> None:
+    room = Room("the host above earlyoom's bound", GIB, end="earlyoom kills the largest process")
+    cause = blame_memory(RUN, 2 * GIB, room, PLAN)
+    assert (cause.code, cause.text.endswith("so earlyoom kills the largest process")) == (
+        "run-memory-host",
+        True,
+    )
 
 
 @pytest.mark.parametrize(

@@ -57,6 +57,8 @@ def test_version_2(tmp_path: Path) -> None:
         {
             f"{SLICE}/session-3.scope/memory.max": "max\n",
             f"{SLICE}/memory.max": f"{512 * MIB}\n",
+            f"{SLICE}/memory.high": f"{256 * MIB}\n",
+            "user.slice/memory.high": "max\n",
             f"{SLICE}/memory.current": f"{200 * MIB}\n",
             f"{SLICE}/memory.stat": f"anon {9 * MIB}\ninactive_file {150 * MIB}\nfile 7\n",
             "user.slice/memory.max": f"{1024 * MIB}\n",
@@ -69,9 +71,10 @@ def test_version_2(tmp_path: Path) -> None:
     levels = read_memory_levels(V2, V2_MOUNT, root)
     assert levels == [
         MemoryLevel(f"{TOP}{SLICE}", 512 * MIB, 50 * MIB),
+        MemoryLevel(f"{TOP}{SLICE}", 256 * MIB, 50 * MIB, is_high=True),
         MemoryLevel(f"{TOP}/user.slice", 1024 * MIB, 1100 * MIB),
     ]
-    assert [level.free for level in levels] == [462 * MIB, 0]
+    assert [level.free for level in levels] == [462 * MIB, 206 * MIB, 0]
     assert read_quotas(V2, V2_MOUNT, root) == [Quota(f"{TOP}{SLICE}", 1.5)]
     assert read_cpuset(V2, V2_MOUNT, root) == (f"{TOP}{SLICE}", 5)
 
