@@ -316,6 +316,22 @@ def read_kernel_text(path: str) -> str:
     return read_kernel_file(path).decode("utf-8", "replace")
 
 
+def count_kernel_lines(path: str) -> int:
+    """Return how many lines a file of /proc has, of whatever size.
+
+    :raises OSError: If it is absent, or may not be read.
+    """
+    handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
+    try:
+        lines, part = 0, os.read(handle, _AT_ONCE)
+        while part:
+            lines += part.count(b"\n")
+            part = os.read(handle, _AT_ONCE)
+        return lines
+    finally:
+        os.close(handle)
+
+
 def read_kernel_file(path: str, most: int = _MOST_OF_KERNEL) -> bytes:
     """Return a file of /proc or /sys, whose owner says nothing: the kernel makes it.
 

@@ -154,6 +154,7 @@ def trace_kernel(key: str, look: Look) -> list[Link]:
     :raises ValueError: If this kernel has no such key.
     """
     from .remedies import cite_line, list_read_lines, list_unread_lines
+    from .use_now_read import find_uses
 
     boot = look.at(KernelRead).boot
     facts = gather_key(key, boot, read_sysctl(key))
@@ -175,7 +176,9 @@ def trace_kernel(key: str, look: Look) -> list[Link]:
     unread = [_link("not at boot", line, facts, look) for line in list_unread_lines(facts)]
     who = cite_line(forecast.by, facts) if forecast.by else "the default"
     at_boot = Link("after boot", " or ".join(forecast.values) or "unknown", f"by {who}")
-    return [*links, *unread, at_boot, Link("running", facts.running or "", sysctl_path(key))]
+    running = Link("running", facts.running or "", sysctl_path(key))
+    uses = [Link("in use", f"{one.used} of {one.most}", one.who) for one in find_uses(key)]
+    return [*links, *unread, at_boot, running, *uses]
 
 
 def _link(name: str, line: Declaration, facts: KernelFacts, look: Look) -> Link:

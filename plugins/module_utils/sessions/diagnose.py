@@ -163,6 +163,17 @@ def trace_session(user: str, service: str, item: str, look: Look) -> Iterator[Li
         yield Link("startup file", str(line.at.value), cite(line.at), since)
     if shell and shell.limits:
         yield Link("shell", format_pair(item, shell.limits[item]), shell.how)
+    if item == "nproc":
+        yield from _trace_tasks(facts.user.uid)
+
+
+def _trace_tasks(uid: int) -> Iterator[Link]:
+    """Yield how many tasks a user has now, which nproc bounds for all but root."""
+    from ..kernel.use_now_read import count_tasks
+
+    use = count_tasks(uid)
+    if use and uid != 0:
+        yield Link("in use", str(use.used), f"tasks of {use.who}")
 
 
 def _trace_start(item: str, facts: SessionFacts, how: str) -> Iterator[Link]:
