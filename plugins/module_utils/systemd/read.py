@@ -9,7 +9,7 @@ import re
 from collections.abc import Mapping, Sequence
 from functools import partial
 
-from ..core.distribution import Distribution
+from ..core.distribution import Dialect, Distribution
 from ..core.finding import Finding
 from ..core.named import NamedTuple
 from ..core.packed import pack, unpack
@@ -157,7 +157,7 @@ def read_user_sources(unit: str, uid: int) -> Files:
     """
     find_home_folder(uid)
     told = ask_owner(uid, partial(_read_as_user, unit, uid))
-    kinds = (Files, Source, Stray, Distribution)
+    kinds = (Files, Source, Stray, Distribution, Dialect)
     files = unpack(told, {kind.__name__: kind for kind in kinds})
     if not isinstance(files, Files):
         raise ValueError(f"what uid {uid} tells of {unit} cannot be read")
