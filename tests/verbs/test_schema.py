@@ -54,7 +54,7 @@ def refusal(policy: object, profile: str = "none") -> list[str]:
 
 
 def test_the_profile_for_training() -> None:
-    nofile, memlock = Limit(65536, 1048576), Limit(UNLIMITED, UNLIMITED)
+    nofile, memlock = Limit(65536, 1048576, 4194304), Limit(UNLIMITED, UNLIMITED)
     assert load_policy(None, DEFAULT_PROFILE) == Policy(
         {
             "sessions": (SessionRule(("*", "root"), {"nofile": nofile, "memlock": memlock}),),
