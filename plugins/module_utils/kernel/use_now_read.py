@@ -169,8 +169,11 @@ def _count_threads(pid: int) -> int:
 
 
 def _list_holders(count: Callable[[int], int]) -> Iterator[Holder]:
-    """Yield what each process holds, if that is anything and may be seen."""
-    for pid in list_pids():
+    """Yield what each process holds, if that is anything and may be seen.
+
+    What processes share since a fork counts for each; whoever looks, a child of ours, is left out.
+    """
+    for pid in set(list_pids()) - {os.getpid()}:
         try:
             status = read_kernel_text(f"/proc/{pid}/status")
             held = count(pid)

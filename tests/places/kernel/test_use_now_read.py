@@ -32,19 +32,20 @@ def bound(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def watched(tmp_path: Path) -> Iterator[None]:
-    """Hold two instances of inotify, one of which watches three folders."""
+    """Hold 20 instances of inotify, one of which watches 60 folders."""
     libc = ctypes.CDLL(None)
-    handles = [libc.inotify_init1(0), libc.inotify_init1(0)]
+    handles = [libc.inotify_init1(0) for _one in range(20)]
     assert min(handles) >= 0
-    for name in ("a", "b", "c"):
-        (tmp_path / name).mkdir()
-        assert libc.inotify_add_watch(handles[0], os.fsencode(tmp_path / name), IN_CREATE) >= 0
+    for number in range(60):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        assert libc.inotify_add_watch(handles[0], os.fsencode(folder), IN_CREATE) >= 0
     yield
     for handle in handles:
         os.close(handle)
 
 
-@pytest.mark.parametrize(("key", "least"), [(INSTANCES, 2), (WATCHES, 3)])
+@pytest.mark.parametrize(("key", "least"), [(INSTANCES, 20), (WATCHES, 60)])
 @pytest.mark.usefixtures("bound", "watched")
 def test_inotify_is_counted_by_user_and_the_holder_named(key: str, least: int) -> None:
     mine = next(one for one in find_uses(key) if one.who.startswith(f"{ME}, "))
