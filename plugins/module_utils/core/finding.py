@@ -6,7 +6,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 
 from .cause import Cause, Outlook
-from .fields import are_met, parse_fields
 from .named import NamedTuple
 from .reader import Limit
 from .rlimit import ITEMS, Rlimit, format_quantity
@@ -134,6 +133,8 @@ def judge(requirement: Requirement, observation: Observation) -> Finding:
 
 
 def _judge_fields(wanted: Requirement, seen: Observation) -> Finding:
+    from .fields import are_met, parse_fields  # Few policies ask for any.
+
     has = parse_fields(seen.value)
     if len(has) != len(wanted.fields):
         reason = f"{seen.value!r} does not hold the {len(wanted.fields)} numbers that are asked for"
