@@ -8,8 +8,11 @@ import re
 import stat
 from collections.abc import Callable
 
-from ..core.distribution import Distribution, find_distribution
 from .door import LoopError, NoFileError, open_file, open_folder, read_handle, read_kernel_file
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ..core.distribution import Distribution
 
 LARGEST = 8 * 2**20
 """Bytes; a configuration file larger than this is a mistake or an attack."""
@@ -157,6 +160,8 @@ def read_os_release(root: str = "/") -> dict[str, str]:
 
 def read_distribution(root: str = "/") -> Distribution:
     """Return whose system it is, and what is known of that."""
+    from ..core.distribution import find_distribution  # Where a file is read, few ask.
+
     return find_distribution(read_os_release(root))
 
 
