@@ -15,7 +15,7 @@ from ..host.daemons import is_daemon, is_roots, read_comm
 from ..host.door import find_paths, list_pids, open_file, read_handle, read_kernel_file
 from ..host.files import read_text, under
 from ..host.process import read_limits, read_parent, read_unit_pids
-from .sshd_config import MAIN_FILE, find_includes, find_use_pam
+from .sshd_config import MAIN_FILE, VENDOR_FILE, find_includes, find_use_pam
 
 _PID_FILES = {
     "sshd": "/run/sshd.pid",
@@ -166,10 +166,13 @@ def find_sshd_file(pid: int, proc: str = "/proc") -> str:
     return choose_sshd_file(_read_command(pid, proc) if pid else "")
 
 
-def choose_sshd_file(command: str) -> str:
-    """Return the file that sshd reads, by its command line."""
+def choose_sshd_file(command: str, root: str = "/") -> str:
+    """Return the file that sshd reads, by its command line; SUSE's comes with the package."""
     chosen = re.search(r" -f ?(/\S+)", command)
-    return chosen[1] if chosen else MAIN_FILE
+    if chosen:
+        return chosen[1]
+    files = (MAIN_FILE, VENDOR_FILE)
+    return next((path for path in files if os.path.isfile(under(path, root))), MAIN_FILE)
 
 
 def _read_command(pid: int, proc: str) -> str:

@@ -15,6 +15,7 @@ from ..core.user import User
 from ..kernel.glob_pattern import is_pattern, matches_path
 
 MAIN_FILE = "/etc/ssh/sshd_config"
+VENDOR_FILE = "/usr/etc/ssh/sshd_config"
 
 _KEYWORD = re.compile(r'[ \t\f]*("?)([A-Za-z0-9]+)\1[ \t\f]*=?[ \t\f]*(.*)')
 _ALONE = ("all", "canonical", "final", "invalid-user")

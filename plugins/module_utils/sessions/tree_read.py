@@ -13,7 +13,7 @@ from ..host.files import list_folder, read_text, under
 from .base_read import choose_sshd_file, find_pam_option, read_sshd_files
 from .limits_read import SessionFiles, find_hanging_limits_files
 from .pam_stack import DIRECTORIES
-from .sshd_config import MAIN_FILE, find_use_pam
+from .sshd_config import find_use_pam
 
 _SSHD_OPTIONS = ("/etc/default/ssh", "/etc/sysconfig/sshd", "/etc/sysconfig/ssh")
 """What the units of Debian, Red Hat and SUSE add to sshd's command line (EnvironmentFile=)."""
@@ -45,14 +45,14 @@ def read_tree_use_pam(root: str) -> Declaration:
 
     :raises ValueError: If sshd would refuse its configuration.
     """
-    path = MAIN_FILE
+    path = choose_sshd_file("", root)
     for file in _SSHD_OPTIONS:
         for number, line in enumerate((read_text(file, root) or "").split("\n"), 1):
             if not line.lstrip().startswith("#"):
                 option = find_pam_option(line, file, number)
                 if option:
                     return option
-                path = choose_sshd_file(line) if " -f" in line else path
+                path = choose_sshd_file(line, root) if " -f" in line else path
     found = find_use_pam(read_sshd_files(path, root), path)
     return found or Declaration(path, 0, "UsePAM is not set", "no")
 
