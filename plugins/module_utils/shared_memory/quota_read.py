@@ -43,7 +43,11 @@ def read_quota(uid: int, size: int, folder: str = SHM, pid: str = "self") -> Quo
     """
     if uid == 0 or not _has_quotas(pid):
         return None
-    hard, used = _ask(uid, folder)
+    handle = open_kernel_folder(folder)
+    try:
+        hard, used = ask_quota(uid, handle)
+    finally:
+        os.close(handle)
     if hard:
         return Quota(hard, used)
     if (read_systemd_version() or 0) < _SINCE:
@@ -65,16 +69,15 @@ def _has_quotas(pid: str) -> bool:
     return bool(options) and "usrquota" in options[-1].split(",")
 
 
-def _ask(uid: int, folder: str) -> tuple[int, int]:
-    """Return the hard limit, 0 for none, and what is used, in bytes."""
+def ask_quota(uid: int, handle: int) -> tuple[int, int]:
+    """Return the hard limit of a user, 0 for none, and what is used, in bytes.
+
+    :param handle: A folder of the file system, open.
+    :raises OSError: If it has no quotas, or they may not be read.
+    """
     block = _Block()
-    handle = open_kernel_folder(folder)
-    try:
-        call = ctypes.CDLL(None, use_errno=True).syscall
-        done = call(_QUOTACTL_FD, handle, ctypes.c_uint(_GET_USER), uid, ctypes.byref(block))
-    finally:
-        os.close(handle)
-    if done != 0:
+    call = ctypes.CDLL(None, use_errno=True).syscall
+    if call(_QUOTACTL_FD, handle, ctypes.c_uint(_GET_USER), uid, ctypes.byref(block)) != 0:
         code = ctypes.get_errno()
-        raise OSError(code, f"the quota of user {uid} cannot be read: {os.strerror(code)}", folder)
+        raise OSError(code, f"the quota of user {uid} cannot be read: {os.strerror(code)}")
     return int(block.hard) * _BLOCK, int(block.used)

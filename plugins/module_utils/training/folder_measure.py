@@ -32,6 +32,7 @@ from ..host.trial_folder import (
     trial_folder,
 )
 from ..host.users import name_user
+from ..shared_memory.quota_read import ask_quota
 from .folder_rules import FolderFacts, Proof
 from .proofs_measure import PROOFS
 
@@ -226,7 +227,7 @@ def _look(path: str) -> dict[str, object]:
         "owner": name_user(found.st_uid),
         "mode": stat.S_IMODE(found.st_mode),
         "read_only": bool(sizes.f_flag & os.ST_RDONLY),
-        "free_bytes": sizes.f_bavail * sizes.f_frsize,
+        "free_bytes": _count_free(folder, sizes, mount.get("kind", "")),
         "free_inodes": sizes.f_favail if sizes.f_files else None,
         "filesystem": mount.get("kind", ""),
         "mount": mount.get("point", ""),
@@ -235,6 +236,18 @@ def _look(path: str) -> dict[str, object]:
         "device": mount.get("device", ""),
         "real_path": os.readlink(f"/proc/self/fd/{folder}"),
     }
+
+
+def _count_free(folder: int, sizes: os.statvfs_result, kind: str) -> int:
+    """Return the free bytes; of a tmpfs such as /tmp systemd may let a user take a part alone."""
+    free = sizes.f_bavail * sizes.f_frsize
+    if kind != "tmpfs" or os.geteuid() == 0:
+        return free
+    try:
+        hard, used = ask_quota(os.geteuid(), folder)
+    except OSError:
+        return free  # It has no quotas.
+    return min(free, max(hard - used, 0)) if hard else free
 
 
 def _try(path: str, name: str, trial: Callable[[int], str]) -> tuple[str, str]:

@@ -310,3 +310,34 @@ def test_nothing_of_a_user_outlives_a_look(top: Path, named: int) -> None:
     cache = make(top / "cache", NOBODY)
     left = run_there(named, str(cache), _leave_a_process, 5.0).value
     assert not os.path.exists(f"/proc/{left}")
+
+
+@pytest.mark.parametrize(
+    ("kind", "uid", "quota", "free"),
+    [
+        ("tmpfs", 1000, (600, 100), 500),
+        ("tmpfs", 1000, (100, 600), 0),
+        ("tmpfs", 1000, (9000, 100), 1000),
+        ("tmpfs", 1000, (0, 100), 1000),
+        ("tmpfs", 1000, None, 1000),
+        ("tmpfs", 0, (600, 100), 1000),
+        ("ext4", 1000, (600, 100), 1000),
+    ],
+)
+def test_a_quota_bounds_what_is_free_in_a_tmpfs(
+    monkeypatch: pytest.MonkeyPatch,
+    kind: str,
+    uid: int,
+    quota: tuple[int, int] | None,
+    free: int,
+) -> None:
+    def ask(asked: int, handle: int) -> tuple[int, int]:
+        assert (asked, handle) == (uid, 5)
+        if quota is None:
+            raise OSError("no quotas")
+        return quota
+
+    monkeypatch.setattr(directory, "ask_quota", ask)
+    monkeypatch.setattr(directory.os, "geteuid", lambda: uid)
+    sizes = os.statvfs_result((100, 100, 20, 10, 10, 0, 0, 0, 0, 255))
+    assert directory._count_free(5, sizes, kind) == free
