@@ -5,13 +5,20 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from functools import cached_property
 
 from ..core.declaration import Declaration
 from ..core.distribution import find_distribution
 from ..host.files import follow_links, list_folder, read_os_release, read_text, under
-from .boot_scripts import find_called, is_about_sysctls
+from .boot_scripts import is_about_sysctls
+from .boot_scripts_read import (
+    UNITS,
+    list_wanted,
+    read_boot_scripts,
+    read_early_scripts,
+    read_script,
+)
 from .model import foresee_start
 from .read import sysctl_path
 from .sysctl_conf import SYSCTL_CONF, SYSCTL_DIRECTORIES
@@ -28,20 +35,7 @@ from .tuned_profile import (
 APPLIER = "systemd-sysctl.service"
 
 _RAISES_FILE_MAX = 240  # The first version of systemd.
-_UNITS = "/etc/systemd/system"
-_UNITS_OF_PACKAGES = "/usr/lib/systemd/system"
-_OF_PACKAGES = ("/usr/lib/", "/lib/")
 _LIBRARY = re.compile(r"libsystemd-shared-(\d+)")
-_CRONTABS = ("/etc/crontab", "/var/spool/cron/crontabs/root", "/var/spool/cron/root")
-_RC_LOCAL = ("/etc/rc.local", "/etc/rc.d/rc.local")
-_SCRIPT_FOLDERS = (
-    "/etc/cron.hourly",
-    "/etc/cron.daily",
-    "/etc/cron.weekly",
-    "/etc/network/if-up.d",
-)
-_UDEV = "/etc/udev/rules.d"
-_UDEV_OF_PACKAGES = "/usr/lib/udev/rules.d"
 _LOADER_FILES = (
     *("/boot/grub/grub.cfg", "/boot/grub2/grub.cfg", "/etc/default/grub"),
     *("/etc/kernel/cmdline", "/boot/firmware/cmdline.txt"),
@@ -50,7 +44,6 @@ _LOADER_FOLDERS = (
     *(("/etc/default/grub.d", ".cfg"), ("/boot/loader/entries", ".conf")),
     *(("/efi/loader/entries", ".conf"), ("/boot/efi/loader/entries", ".conf")),
 )
-_LARGEST_SCRIPT = 2**16
 _EARLY = "systemd-tmpfiles-setup.service"  # Starts after the files of sysctl.d were applied.
 _BOOTING = 30  # Seconds that this takes at most, where no trace is left of it.
 
@@ -111,7 +104,7 @@ class BootRead:
             for name in list_folder(folder, self.root)
             if name.endswith(end)
         ]
-        texts = {path: _read(path, self.root) for path in (*_LOADER_FILES, *more)}
+        texts = {path: read_script(path, self.root) for path in (*_LOADER_FILES, *more)}
         return {path: text for path, text in texts.items() if "sysctl." in text}
 
     @cached_property
@@ -124,11 +117,16 @@ class BootRead:
 
     @cached_property
     def scripts(self) -> dict[str, str]:
-        return read_boot_scripts(self.root)
+        return {**_read_tuned_scripts(self.root), **read_boot_scripts(self.root)}
 
     @cached_property
     def all_scripts(self) -> dict[str, str]:
-        return read_boot_scripts(self.root, of_packages=True)
+        scripts = read_boot_scripts(self.root, of_packages=True)
+        return {**_read_tuned_scripts(self.root), **scripts}
+
+    @cached_property
+    def early(self) -> dict[str, str]:
+        return read_early_scripts(self.root)
 
     @cached_property
     def modules(self) -> frozenset[str]:
@@ -208,8 +206,8 @@ def find_stop(command_line: str, root: str = "/") -> Declaration | None:
         name, value = word.partition("=")[::2]
         if name == "systemd.mask" and value in (APPLIER, APPLIER[: -len(".service")]):
             return Declaration("/proc/cmdline", 0, word, value)
-    path = f"{_UNITS}/{APPLIER}"
-    here = f"{under(_UNITS, root)}/{APPLIER}"
+    path = f"{UNITS}/{APPLIER}"
+    here = f"{under(UNITS, root)}/{APPLIER}"
     if not os.path.lexists(here) or (read_text(path, root) or "").strip():
         return None
     target = f"a link to {os.readlink(here)}" if os.path.islink(here) else "an empty file"
@@ -242,20 +240,33 @@ def read_module_loads(root: str = "/") -> frozenset[str]:
 
 def read_tuned(root: str = "/") -> Tuned | None:
     """Return what tuned sets, where it starts at boot or runs now."""
-    names = [
-        name
-        for file in ("active_profile", "post_loaded_profile")
-        for name in (read_text(f"/etc/tuned/{file}", root) or "").split()
-    ]
-    enabled = bool(names) and "tuned.service" in _list_wanted(root)
-    if not names or not (enabled or os.path.exists(under("/run/tuned/tuned.pid", root))):
+    profiles = _read_profiles(root)
+    enabled = bool(profiles) and "tuned.service" in list_wanted(root)
+    if not profiles or not (enabled or os.path.exists(under("/run/tuned/tuned.pid", root))):
         return None
-    profiles: dict[str, str] = {}
-    for name in names:
-        _read_profile(name, profiles, root)
     main = read_text(MAIN_CONF, root) or ""
     switch, lines = read_reapply(main), merge_profiles(list(profiles.items()))
     return Tuned(lines, switch is None, switch, enabled, read_exclude(main))
+
+
+def _read_tuned_scripts(root: str) -> dict[str, str]:
+    """Return what lies beside the active profile that it may run, as its plugin ``script`` does."""
+    profiles = _read_profiles(root)
+    if not profiles or "tuned.service" not in list_wanted(root):
+        return {}
+    folders = [path.rpartition("/")[0] for path, text in profiles.items() if "script=" in text]
+    paths = [f"{one}/{name}" for one in folders for name in list_folder(one, root)]
+    texts = {path: read_script(path, root) for path in paths if path not in profiles}
+    return {path: text for path, text in texts.items() if is_about_sysctls(text)}
+
+
+def _read_profiles(root: str) -> dict[str, str]:
+    """Return the active profiles of tuned, by path, each after those that it stands on."""
+    profiles: dict[str, str] = {}
+    for file in ("active_profile", "post_loaded_profile"):
+        for name in (read_text(f"/etc/tuned/{file}", root) or "").split():
+            _read_profile(name, profiles, root)
+    return profiles
 
 
 def _read_profile(name: str, profiles: dict[str, str], root: str) -> None:
@@ -270,78 +281,3 @@ def _read_profile(name: str, profiles: dict[str, str], root: str) -> None:
                     _read_profile(other, profiles, root)
                 profiles[path] = profiles.pop(path)
             return
-
-
-def read_boot_scripts(
-    root: str = "/",
-    of_packages: bool = False,
-    is_wanted: Callable[[str], bool] = is_about_sysctls,
-) -> dict[str, str]:
-    """Return the text of what runs at boot and is about sysctls, or about something else, by path.
-
-    :param of_packages: Whether the units that packages bring are read as well.
-    """
-    found: dict[str, str] = {}
-    for path in _list_scripts(root, of_packages):
-        text = _read(path, root)
-        called = {name: _read_called(name, root) for name in find_called(path, text)}
-        texts = {**called, path: text}
-        found.update((name, one) for name, one in texts.items() if is_wanted(one))
-    return found
-
-
-def _read(path: str, root: str) -> str:
-    """Return a script; one that only root may read says nothing to others."""
-    try:
-        return read_text(path, root) or ""
-    except PermissionError:
-        return ""
-
-
-def _read_called(path: str, root: str) -> str:
-    """Return a script that another names; nothing where it is none."""
-    here = under(path, root)
-    if not os.path.isfile(here) or os.path.getsize(here) > _LARGEST_SCRIPT:
-        return ""
-    text = _read(path, root)
-    return text if text.startswith("#!") else ""
-
-
-def _list_scripts(root: str, of_packages: bool) -> Iterator[str]:
-    wanted = _list_wanted(root)
-    for folder in (_UNITS_OF_PACKAGES, _UNITS) if of_packages else (_UNITS,):
-        for name in list_folder(folder, root):
-            path = f"{folder}/{name}"
-            if name.endswith(".service.d"):
-                drop_ins = list_folder(path, root)
-                yield from (f"{path}/{one}" for one in drop_ins if one.endswith(".conf"))
-            elif _is_started(name, wanted) and _is_own(path, folder, root):
-                yield path
-    yield from (f"/etc/cron.d/{name}" for name in list_folder("/etc/cron.d", root))
-    for folder in (_UDEV_OF_PACKAGES, _UDEV) if of_packages else (_UDEV,):
-        yield from (f"{folder}/{one}" for one in list_folder(folder, root) if one[-6:] == ".rules")
-    yield from _CRONTABS
-    scripts = [f"{folder}/{one}" for folder in _SCRIPT_FOLDERS for one in list_folder(folder, root)]
-    yield from (one for one in (*_RC_LOCAL, *scripts) if os.access(under(one, root), os.X_OK))
-
-
-def _is_started(name: str, wanted: frozenset[str]) -> bool:
-    """Tell whether a service is started at boot, or by a timer that is."""
-    stem, dot, kind = name.rpartition(".")
-    return kind == "service" and (name in wanted or f"{stem}{dot}timer" in wanted)
-
-
-def _is_own(path: str, folder: str, root: str) -> bool:
-    """Tell whether a unit lies where it is listed, and is no link to that of a package."""
-    return folder == _UNITS_OF_PACKAGES or not follow_links(path, root).startswith(_OF_PACKAGES)
-
-
-def _list_wanted(root: str) -> frozenset[str]:
-    """Return the units that something wants at boot."""
-    return frozenset(
-        unit
-        for folder in (_UNITS, _UNITS_OF_PACKAGES)
-        for name in list_folder(folder, root)
-        if name.endswith((".wants", ".requires"))
-        for unit in list_folder(f"{folder}/{name}", root)
-    )

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Find where units, cron, udev and rc.local set a sysctl after the files of sysctl.d were read.
+"""Find what sets a sysctl after the files of sysctl.d were read: units, cron, udev, rc.local.
 
 A line that names a key and neither plainly reads it nor plainly sets it may do anything to it.
 """
@@ -12,19 +12,21 @@ from functools import lru_cache
 
 from ..core.declaration import Declaration
 from ..core.named import NamedTuple
-from .sysctl_conf import parse_sysctl_number
+from .sysctl_conf import parse_sysctl_conf, parse_sysctl_number
 
 _CALL = re.compile(r"\bsysctl\b[^#;&|]*")
 _LOADS = re.compile(r"\s(?:-[a-oq-z]*p|--load|--system)\b")
 _EXEC = re.compile(r"[ \t]*Exec(?:Start|StartPre|StartPost|Condition)[ \t]*=")
-_CALLED = re.compile(r"(?<![\w/])/(?:etc|opt|root|srv|usr/local)/[\w./-]+")
-_UNITS = (".service", ".conf")
+_LOADED = re.compile(r"\s(?:-[a-oq-z]*p\s*|--load[= ])((?:[\"']?/[\w./-]+[\"']?\s*)+)")
+_CALLED = re.compile(r"(?<![\w/.-])/(?:etc|opt|root|srv|usr|s?bin)/[\w./-]+")
+_ONCE = "/etc/cloud/"  # What cloud-init may carry out at the first boot alone.
 _PATH = r"/proc/sys/[\w./-]+"
 _READERS = r"cat|head|tail|ls|stat|test|read|grep|awk|cut|wc|sed\s+-n"
 _READS = re.compile(
     rf"(?:<\s*|\b(?:{_READERS})\b[^|;&>]*?|\[\[?\s[^|;&>]*?)[\"']?{_PATH}"
     r"|\bsysctl\b[^=#;&|>]*(?=$|[#;&|>])"
-    r"|(?:^|[;&|({])\s*(?:echo|printf|logger)\b[^;&|>]*(?=$|[;&])"
+    r"|(?:^|[;&|({])\s*(?:echo|printf|logger)\b[^;&|>]*"
+    r"(?:>>?\s*[\"']?/(?!proc/|etc/sysctl)[\w./-]+[\"']?\s*|>&2\s*)?(?=$|[;&])"
 )
 
 
@@ -56,7 +58,11 @@ def find_script_writes(key: str, texts: Mapping[str, str]) -> Iterator[ScriptWri
     :param texts: Text of what runs at boot, by path; of units, the whole file.
     """
     last = key.rpartition(".")[2]
+    loaded = {name for path, text in texts.items() for name in find_loaded(path, text)}
     for path, text in texts.items():
+        if path in loaded:
+            yield from _find_settings(key, path, text)
+            continue
         if last not in text and not _LOADS.search(text):
             continue
         patterns, mention = _compile(key)
@@ -64,11 +70,28 @@ def find_script_writes(key: str, texts: Mapping[str, str]) -> Iterator[ScriptWri
         enters = re.search(rf"\bcd\s+[\"']?{re.escape(folder)}\b", text) is not None
         for number, line in list_running(path, text):
             for found in _find_writes(line, patterns, mention, enters):
-                value = found.value if parse_sysctl_number(found.value) is not None else ""
+                plain = parse_sysctl_number(found.value) is not None and not path.startswith(_ONCE)
+                value = found.value if plain else ""
                 at = Declaration(path, number, line, value)
                 yield ScriptWrite(at, found.before, found.after)
-            if any(_LOADS.search(call[0]) for call in _CALL.finditer(line)):
+            if any(_loads_others(call[0], texts) for call in _CALL.finditer(line)):
                 yield ScriptWrite(Declaration(path, number, line, ""), loads=True)
+
+
+def _loads_others(call: str, texts: Mapping[str, str]) -> bool:
+    """Tell whether a call has files read that are not among these texts."""
+    named = _list_loaded(call)
+    return _LOADS.search(call) is not None and not (named and set(named) <= texts.keys())
+
+
+def _find_settings(key: str, path: str, text: str) -> Iterator[ScriptWrite]:
+    """Yield the line of a file that counts where a script has sysctl(8) read it."""
+    for line in [one for one in parse_sysctl_conf(text, path) if one.key == key][-1:]:
+        value = line.value if parse_sysctl_number(line.value or "") is not None else ""
+        head = re.match(r"[^=]*=\s*", line.text)
+        yield ScriptWrite(
+            Declaration(path, line.line, line.text, value or ""), head[0] if head else ""
+        )
 
 
 @lru_cache(maxsize=64)
@@ -131,18 +154,31 @@ def find_called(path: str, text: str) -> list[str]:
     return [name for _number, line in list_running(path, text) for name in _CALLED.findall(line)]
 
 
+def find_loaded(path: str, text: str) -> list[str]:
+    """Return the files that a script has sysctl(8) read, as far as their names are plain."""
+    calls = (
+        call[0]
+        for _number, line in (list_running(path, text) if _LOADS.search(text) else ())
+        for call in _CALL.finditer(line)
+    )
+    return [name for call in calls for name in _list_loaded(call)]
+
+
+def _list_loaded(call: str) -> list[str]:
+    return [name.strip("\"'") for names in _LOADED.findall(call) for name in names.split()]
+
+
 def list_running(path: str, text: str) -> Iterator[tuple[int, str]]:
     """Yield the lines that are carried out, with their numbers; of a unit, its commands."""
+    is_unit = path.endswith(".service") or ".service.d/" in path
+    goes_on = False
     for number, line in enumerate(text.split("\n"), 1):
-        if _runs(path, line):
+        if line.lstrip().startswith("#"):
+            continue
+        runs = goes_on or not is_unit or _EXEC.match(line) is not None
+        goes_on = is_unit and runs and line.endswith("\\")
+        if runs:
             yield number, line
-
-
-def _runs(path: str, line: str) -> bool:
-    """Tell whether a line is carried out."""
-    if line.lstrip().startswith("#"):
-        return False
-    return not path.endswith(_UNITS) or _EXEC.match(line) is not None
 
 
 def _describe_writes(key: str) -> Iterator[str]:
@@ -155,6 +191,7 @@ def _describe_writes(key: str) -> Iterator[str]:
     options = r"(?:-\S+\s+|[\"']%[sd](?:\\+n)?[\"']\s+){0,3}"
     yield rf"\b(?:echo|printf)\s+{options}{value}(?:\\n)?{into}{path}(?![\w/.-])"
     yield rf"\bSYSCTL\{{{name}\}}\s*=\s*{value}"
+    yield rf"^\s*w\S*\s+{path}(?:\s+\S+){{4}}\s+{value}"  # tmpfiles.d(5)
 
 
 def _describe_mention(key: str) -> str:

@@ -111,7 +111,7 @@ def gather_key(key: str, boot: BootRead, running: str | None) -> KernelFacts:
         passing=boot.passing,
         defaults=find_defaults(key, number, boot.raises_nr_open, boot.raises_file_max),
         command_line=boot.command_line,
-        loader=tuple(find_loader_words(key, boot.loader)),
+        loader=(*find_loader_words(key, boot.loader), *_find_early(key, boot)),
         tuned=boot.tuned,
         scripts=tuple(find_script_writes(key, boot.scripts)),
         stopped_by=boot.stop,
@@ -119,6 +119,12 @@ def gather_key(key: str, boot: BootRead, running: str | None) -> KernelFacts:
         procps=find_procps(find_distribution(boot.os_release)),
         read_only=boot.is_read_only(key),
     )
+
+
+def _find_early(key: str, boot: BootRead) -> Iterator[Declaration]:
+    """Yield what the initramfs sets, where its value is plain."""
+    writes = find_script_writes(key, boot.early)
+    return (write.at for write in writes if write.at.value != "")
 
 
 def _look_closer(facts: KernelFacts, look: Look) -> KernelFacts:

@@ -8,7 +8,7 @@ import re
 
 from ..core.rlimit import UNLIMITED
 from ..host.files import read_text
-from ..kernel.boot_read import read_boot_scripts
+from ..kernel.boot_scripts_read import read_boot_scripts
 from .boot_mounts import is_about_shm
 from .model import FSTAB, SHM
 

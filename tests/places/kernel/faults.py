@@ -272,6 +272,39 @@ MORE = [
            + "; chmod +x /etc/rc.local",
            "N=65530",
            person=f"rm /etc/rc.local; sysctl -q -w {KEY}=262144"),
+    script("a line of tmpfiles.d writes it", "/etc/tmpfiles.d/tune.conf",
+           write("/etc/tmpfiles.d/tune.conf", f"w {FILE} - - - - 65530"), f"w {FILE}"),
+    script("a unit sets it on a line that goes on", "/etc/systemd/system/tune.service",
+           write("/etc/systemd/system/tune.service", "[Service]", "Type=oneshot",
+                 "ExecStart=/bin/sh -c \\", f"  'sysctl -w {KEY}=65530'", "[Install]",
+                 "WantedBy=multi-user.target")
+           + "; systemctl daemon-reload; systemctl enable -q tune.service",
+           f"'sysctl -w {KEY}=65530'"),
+    script("a unit that another unit wants sets it", "/etc/systemd/system/tune.service",
+           write("/etc/systemd/system/tune.service", "[Service]", "Type=oneshot",
+                 f"ExecStart=/sbin/sysctl -w {KEY}=65530")
+           + "; " + write("/etc/systemd/system/site.service", "[Unit]", "Wants=tune.service",
+                          "[Service]", "Type=oneshot", "ExecStart=/bin/true", "[Install]",
+                          "WantedBy=multi-user.target")
+           + "; systemctl daemon-reload; systemctl enable -q site.service",
+           f"ExecStart=/sbin/sysctl -w {KEY}=65530"),
+    script("rc.local has a file of its own read", "/etc/low.conf",
+           write("/etc/low.conf", f"{KEY} = 65530")
+           + "; " + write("/etc/rc.local", "#!/bin/sh -e", "sysctl -p /etc/low.conf")
+           + "; chmod +x /etc/rc.local",
+           f"{KEY} = 65530"),
+    script("an install line of modprobe.d sets it", "/etc/modprobe.d/tune.conf",
+           write("/etc/modprobe.d/tune.conf",
+                 f"install dummy /sbin/modprobe -i dummy; /sbin/sysctl -w {KEY}=65530"),
+           "install dummy"),
+    script("a hook of a network that comes up sets it", "/etc/network/if-pre-up.d/tune",
+           write("/etc/network/if-pre-up.d/tune", "#!/bin/sh", f"sysctl -w {KEY}=65530")
+           + "; chmod +x /etc/network/if-pre-up.d/tune",
+           f"sysctl -w {KEY}=65530"),
+    script("cloud-init sets it", "/etc/cloud/cloud.cfg.d/99-tune.cfg",
+           write("/etc/cloud/cloud.cfg.d/99-tune.cfg", "bootcmd:", f"  - sysctl -w {KEY}=65530"),
+           f"sysctl -w {KEY}=65530",
+           person=f"rm /etc/cloud/cloud.cfg.d/99-tune.cfg; sysctl -q -w {KEY}=262144"),
     Fault(
         "kernel: no file is applied at boot",
         f"systemctl mask -q systemd-sysctl.service; sysctl -q -w {KEY}=65530",

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from mlhost_limits.kernel.boot_read import BootRead
 from mlhost_limits.kernel.boot_scripts import find_loader_words
+from mlhost_limits.kernel.diagnose import gather_key
 from mlhost_limits.kernel.files_read import read_sysctl_files
 
 UNITS = "etc/systemd/system"
@@ -165,6 +166,12 @@ def test_tuned_counts_where_it_runs_or_will(tree: Tree) -> None:
     assert tuned is not None
     assert tuned.switch is not None
     assert (tuned.enabled, tuned.reapplies, tuned.switch.line) == (True, False, 2)
+    assert tree.look().scripts == {}
+    tree.write("etc/tuned/site/low.sh", f"#!/bin/sh\nsysctl -w {KEY}=3\n")
+    tree.write("usr/lib/tuned/base/low.sh", f"#!/bin/sh\nsysctl -w {KEY}=3\n")
+    text = "[main]\ninclude=base\n[script]\nscript=${i:PROFILE_DIR}/low.sh\n"
+    tree.write("etc/tuned/site/tuned.conf", text)
+    assert set(tree.look().scripts) == {"/etc/tuned/site/low.sh"}
 
 
 def test_words_that_boot_loaders_have_for_the_next_kernel(tree: Tree) -> None:
@@ -188,7 +195,7 @@ def test_a_crontab_that_only_root_may_read_is_left_out(
 
     tree.write("etc/crontab", f"@reboot root sysctl -w {KEY}=1\n")
     boot = tree.look()
-    monkeypatch.setattr("mlhost_limits.kernel.boot_read.read_text", refuse)
+    monkeypatch.setattr("mlhost_limits.kernel.boot_scripts_read.read_text", refuse)
     assert boot.scripts == {}
 
 
@@ -223,3 +230,46 @@ def test_scripts_that_run_at_boot(tree: Tree) -> None:
     }  # fmt: skip
     assert set(tree.look().scripts) == expected
     assert set(tree.look().all_scripts) == expected | {"/usr/lib/systemd/system/v.service"}
+
+
+def test_scripts_that_are_reached_in_other_ways(tree: Tree) -> None:
+    """Every way that starts something at boot counts, and what nothing starts does not."""
+    line = f"sysctl -w {KEY}=1\n"
+    unit = f"[Service]\nExecStart=/bin/{line}"
+    for name in ("by-unit", "by-timer", "at@", "sleeping@", "sleeping"):
+        tree.write(f"{UNITS}/{name}.service", unit)
+    tree.write(f"{UNITS}/first.service", "[Unit]\nWants=by-unit.service other.timer\n")
+    tree.write(f"{UNITS}/other.timer", "[Timer]\nUnit=by-timer.service\n")
+    for name in ("first.service", "at@one.service"):
+        tree.link(f"{UNITS}/multi-user.target.wants/{name}", "x")
+    tree.write("etc/tmpfiles.d/a.conf", f"w /proc/sys/vm/max_map_count - - - - 1\n# {line}")
+    tree.write("etc/modprobe.d/a.conf", f"install x {line}")
+    tree.write("etc/network/interfaces.d/a", f" up {line}")
+    tree.write("etc/NetworkManager/dispatcher.d/a", line, 0o755)
+    tree.write("etc/NetworkManager/dispatcher.d/b", line)
+    tree.write("etc/dhcp/dhclient-exit-hooks.d/a", line)
+    for name in ("started", "stopped", "replaced"):
+        tree.write(f"etc/init.d/{name}", line, 0o755)
+    for name in ("S01started", "K01stopped", "S01replaced"):
+        tree.link(f"etc/rc3.d/{name}", f"../init.d/{name[3:]}")
+    tree.write("usr/lib/systemd/system/replaced.service", "[Service]\n")
+    tree.write(
+        "etc/rc.local", "/usr/sbin/one\nsysctl -p /srv/low.conf /etc/sysctl.d/a.conf\n", 0o755
+    )
+    tree.write("usr/sbin/one", "#!/bin/sh\n/opt/two\n")
+    tree.write("opt/two", f"#!/bin/sh\n{line}")
+    tree.write("srv/low.conf", f"{KEY} = 1\n")
+    tree.write("etc/initramfs-tools/scripts/init-bottom/a", line, 0o755)
+    expected = {
+        *(f"/{UNITS}/{name}.service" for name in ("by-unit", "by-timer", "at@")),
+        *(f"/etc/{path}" for path in (
+            "tmpfiles.d/a.conf", "modprobe.d/a.conf", "network/interfaces.d/a",
+            "NetworkManager/dispatcher.d/a", "dhcp/dhclient-exit-hooks.d/a", "init.d/started",
+            "rc.local",
+        )),
+        "/opt/two", "/srv/low.conf",
+    }  # fmt: skip
+    assert set(tree.look().scripts) == expected
+    assert set(tree.look().early) == {"/etc/initramfs-tools/scripts/init-bottom/a"}
+    (early,) = gather_key(KEY, tree.look(), "65530").loader
+    assert (early.path, early.value) == ("/etc/initramfs-tools/scripts/init-bottom/a", "1")

@@ -4,12 +4,13 @@
 from __future__ import annotations
 
 import pytest
-from mlhost_limits.kernel.boot_scripts import find_called, find_script_writes
+from mlhost_limits.kernel.boot_scripts import find_called, find_loaded, find_script_writes
 
 KEY = "vm.max_map_count"
 FILE = "/proc/sys/vm/max_map_count"
 UDEV = "/etc/udev/rules.d/90-x.rules"
 RC, UNIT, CRON = "/etc/rc.local", "/etc/systemd/system/x.service", "/etc/cron.d/x"
+TMPFILES = "/etc/tmpfiles.d/x.conf"
 CRONTAB = "/var/spool/cron/crontabs/root"
 
 
@@ -49,6 +50,9 @@ CRONTAB = "/var/spool/cron/crontabs/root"
         (RC, f"sysctl -n {KEY} > /dev/null", []),
         (RC, f'echo "{KEY} is too low"', []),
         (RC, f"logger {KEY}; true", []),
+        (RC, f"echo 'set {KEY}=5' >> /etc/motd", []),
+        (RC, f"echo '{KEY} is low' >&2; exit 1", []),
+        (RC, f"echo '{KEY}=5' > /etc/sysctl.d/99-x.conf && sysctl --system", ["", ""]),
         (UDEV, f'ACTION=="add", RUN+="/sbin/sysctl -w {KEY}=7"', ["7"]),
         (UDEV, 'SYSCTL{vm/max_map_count}="7"', ["7"]),
         (UDEV, f'SYSCTL{{{KEY}}}=="7", RUN+="/bin/true"', [""]),
@@ -56,6 +60,15 @@ CRONTAB = "/var/spool/cron/crontabs/root"
         (UNIT, f"ExecStartPre=-/bin/sh -c 'sysctl {KEY}=7'", ["7"]),
         (UNIT, f"ExecStop=/sbin/sysctl -w {KEY}=7", []),
         (UNIT, f"Description=sysctl {KEY}=7", []),
+        (UNIT, f"ExecStart=/bin/sh -c \\\n 'sysctl -w {KEY}=7'", ["7"]),
+        (UNIT, f"ExecStart=/bin/true \\\n x\nEnvironment=A={KEY}", []),
+        (f"{UNIT}.d/x.conf", f"ExecStart=/sbin/sysctl -w {KEY}=7", ["7"]),
+        (TMPFILES, f"w {FILE} - - - - 7", ["7"]),
+        (TMPFILES, f"w+! {FILE} - - - - %b", [""]),
+        (TMPFILES, "w /proc/sys/vm/swappiness - - - - 7", []),
+        ("/etc/modprobe.d/x.conf", f"install x /sbin/modprobe -i x; sysctl -w {KEY}=7", ["7"]),
+        ("/etc/network/interfaces", f"  up sysctl -w {KEY}=7", ["7"]),
+        ("/etc/cloud/cloud.cfg.d/x.cfg", f"  - sysctl -w {KEY}=7", [""]),
         (CRON, f"@reboot root sysctl -w {KEY}=7", ["7"]),
         (CRON, f"*/5 * * * * root sysctl -w {KEY}=7", ["7"]),
         (CRONTAB, f"@reboot sysctl -w {KEY}=7", ["7"]),
@@ -65,7 +78,7 @@ def test_lines_that_set_a_key(path: str, line: str, expected: list[str]) -> None
     writes = list(find_script_writes(KEY, {path: f"#!/bin/sh\n{line}\n"}))
     assert [write.at.value for write in writes] == expected
     for write in writes:
-        assert write.at.line == 2
+        assert write.at.line == (3 if "\n" in line else 2)
         if write.at.value:
             assert f"{write.before}{write.at.value}{write.after}" in line
 
@@ -85,7 +98,20 @@ def test_lines_that_have_files_read(line: str, loads: bool) -> None:
     assert [write.loads for write in find_script_writes(KEY, {RC: line})] == [True] * loads
 
 
+def test_files_that_lines_have_read() -> None:
+    low, other = "/srv/low.conf", "/srv/other.conf"
+    script = f"#!/bin/sh\nsysctl -q -p {low} '{other}' > /dev/null\n"
+    texts = {RC: script, low: f"{KEY} = 9\n{KEY}= 7\n", other: "fs.nr_open = 5\n"}
+    assert find_loaded(RC, script) == [low, other]
+    assert find_loaded(RC, "sysctl --load=/a; sysctl -p; sysctl -p $F; sysctl -a /b") == ["/a"]
+    (write,) = find_script_writes(KEY, texts)
+    assert (write.at.place, write.at.value) == (f"{low}:2", "7")
+    assert f"{write.before}{write.at.value}{write.after}" == f"{KEY}= 7"
+    assert [one.loads for one in find_script_writes(KEY, {RC: script})] == [True]
+
+
 def test_scripts_that_lines_call() -> None:
     text = "[Service]\nEnvironmentFile=/etc/x\nExecStart=/usr/local/bin/tune --fast /usr/bin/x\n"
-    assert find_called(UNIT, text) == ["/usr/local/bin/tune"]
+    assert find_called(UNIT, text) == ["/usr/local/bin/tune", "/usr/bin/x"]
+    assert find_called(RC, "tune < /dev/null > /run/x; ./usr/bin/x") == []
     assert find_called(RC, "/opt/a/b.sh; sh /srv/c") == ["/opt/a/b.sh", "/srv/c"]
