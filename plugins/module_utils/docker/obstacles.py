@@ -18,6 +18,7 @@ from ..core.rlimit import UNLIMITED, Rlimit
 from .daemon_json import SHM_KEY, ULIMITS_KEY, Problem, read_members, walk_entries
 from .flags import declare_flag
 from .model import World, find_obstacles
+from .problems import is_misspelt
 from .remedies import (
     Change,
     choose_limit,
@@ -90,11 +91,19 @@ def _put_right(problem: Problem, world: World, site: Site) -> Change | None:
             return state_in_file(SHM, limit, world, site.tools)
         return drop_key(problem.key, world, site.tools)
     if problem.key:
-        right = SHM_KEY if "shm" in problem.key.lower() else ULIMITS_KEY
-        if find_member(find_members(world.text or "", world.path), right):
-            return drop_key(problem.key, world, site.tools)
-        return rename_key(problem.key, right, world, site.tools)
+        return _put_key_right(problem, world, site)
     return _mend(problem, world, site)
+
+
+def _put_key_right(problem: Problem, world: World, site: Site) -> Change | None:
+    """Take a key out, or spell it right; a value of another type is left to a person."""
+    if not is_misspelt(problem.key):
+        unknown = "does not know" in problem.text
+        return drop_key(problem.key, world, site.tools) if unknown else None
+    right = SHM_KEY if "shm" in problem.key.lower() else ULIMITS_KEY
+    if find_member(find_members(world.text or "", world.path), right):
+        return drop_key(problem.key, world, site.tools)
+    return rename_key(problem.key, right, world, site.tools)
 
 
 def _put_flag_right(problem: Problem, world: World, site: Site) -> Change | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Iterator
+from itertools import islice
 
 from ..core.declaration import Declaration
 from ..core.json_text import Member, byte_order_mark, find_member, is_blank, line_of
@@ -25,14 +26,14 @@ from .daemon_json import (
     show_value,
     walk_entries,
 )
+from .daemon_keys import WHOLE, describe_type_fault, find_unknown_keys
 from .dockerd_flags import Flag, is_before_23
 from .flags import declare_flag, find_flag_problems
 from .merge import format_ulimit
 
+_MOST = 20  # Keys that are none of ours: dockerd itself stops at the first.
 _MISSPELT = re.compile(r"(default)?[-_]?((u?limits?)|shm[-_]?size)", re.IGNORECASE)
 
-# Objects that dockerd takes as one option; of any other the members count as options of their own.
-_WHOLE = ("builder", "features", "log-opts", "proxies", "runtimes", ULIMITS_KEY)
 _FLAG_KEYS = {
     "add-runtime": "",  # The one key that may stand in both places.
     "authorization-plugin": "authorization-plugins",
@@ -85,6 +86,7 @@ def find_daemon_json_problems(
         at = Declaration(path, int(where[1]) if where else 0, "", "")
         return [*problems, Problem(str(error), "dockerd", at)]
     problems += _find_key_problems(text, path, members, wanted)
+    problems += islice(_find_other_problems(text, path, members, version), _MOST)
     problems += _find_entry_problems(text, path, members, wanted, nr_open)
     keys = set(flatten_keys(members))
     keys |= {key for key, value in zip((ULIMITS_KEY, SHM_KEY), wanted) if value}
@@ -127,9 +129,33 @@ def _find_key_problems(
             if wanted.shm_size is None:
                 size = read_shm_size(text, member)
                 yield from _find_size_problems(at, member.value, size, member is counting)
-        elif _MISSPELT.fullmatch(member.key) and member.value != {}:
+        elif is_misspelt(member.key) and member.value != {}:
             right = SHM_KEY if "shm" in member.key.lower() else ULIMITS_KEY
             problem = f"{place}: dockerd does not know this key, {right} is meant"
+            yield Problem(problem, "dockerd", at, member.key)
+
+
+def is_misspelt(key: str) -> bool:
+    """Tell whether a key is one of ours, wrongly spelt."""
+    return key not in (ULIMITS_KEY, SHM_KEY) and _MISSPELT.fullmatch(key) is not None
+
+
+def _find_other_problems(
+    text: str, path: str, members: list[Member], version: str
+) -> Iterator[Problem]:
+    """Yield what is wrong with keys that are none of ours, nor meant to be."""
+    for member in members:
+        if member.key in (ULIMITS_KEY, SHM_KEY) or is_misspelt(member.key):
+            continue
+        written = text[member.start : member.end]
+        at = Declaration(path, line_of(text, member.start), written, "")
+        for name in find_unknown_keys(member, version):
+            inside = "" if name == member.key else f".{name}"
+            problem = f"{at.place}: {member.key}{inside}: dockerd does not know this key"
+            yield Problem(problem, "dockerd", at, member.key)
+        accepted = describe_type_fault(member)
+        if accepted:
+            problem = f"{at.place}: {member.key}: dockerd takes {accepted}"
             yield Problem(problem, "dockerd", at, member.key)
 
 
@@ -170,7 +196,7 @@ def _find_entry_problems(
 def flatten_keys(members: Iterable[Member]) -> Iterator[str]:
     """Yield the options that dockerd sees: members of an object it does not know among them."""
     for member in members:
-        if isinstance(member.value, dict) and member.key not in _WHOLE:
+        if isinstance(member.value, dict) and member.key not in WHOLE:
             yield from member.value
         else:
             yield member.key

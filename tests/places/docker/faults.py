@@ -80,6 +80,11 @@ OF_DAEMON_JSON = [
             Culprit(JSON, "", r"JSON|comma|:\d+:")),
     pending("a key that is none", sed("s/default-ulimits/default-ulimit/", JSON),
             Culprit(JSON, "default-ulimit", "unknown|key|none|match")),
+    pending("a key that no dockerd knows", sed('1s/{/{"max-open-files": 65536,/', JSON),
+            Culprit(JSON, "max-open-files", "know|key|match")),
+    pending("an option of logs as a number",
+            sed('1s/{/{"log-opts": {"max-file": 3},/', JSON), Culprit(JSON, "log-opts"))._replace(
+                person=f"sed -i 's/.log-opts.: {{[^}}]*}},//' {JSON}; systemctl restart docker"),
     pending("an empty file", f": > {JSON}", Culprit(JSON, "", "empty|EOF|JSON"),
             Culprit(words="nothing states")),
     pending("a number as a text", sed('s/65536/"65536"/', JSON), Culprit(JSON, '"65536"')),

@@ -100,6 +100,10 @@ FILES = [
     ("a misspelt size", change(("default-shm-size", "shm-size")), SHM, ["docker-dockerd-refuses"], 6),
     ("a misspelt second key", change(('"default-shm-size"', '"ulimits": 1, "default-shm-size"')),
      SHM, ["docker-dockerd-refuses"], 6),
+    ("a key that no dockerd knows", change(('"default-shm-size"', '"open-files": 5, "default-shm-size"')),
+     SHM, ["docker-dockerd-refuses"], 6),
+    ("an object of such keys", change(('"default-shm-size"', '"x": {"files": 5}, "default-shm-size"')),
+     SHM, ["docker-dockerd-refuses"], 6),
     ("a list", '{"default-ulimits": [],\n"default-shm-size": "8G"}', MEMLOCK,
      ["docker-dockerd-refuses", "docker-not-stated"], 1),
     ("a comma too much", change(('"Soft": -1}\n', '"Soft": -1},\n')), SOFT, ["docker-dockerd-refuses"], 5),
@@ -132,6 +136,14 @@ def test_the_line_of_a_file_is_named_and_mended(
     assert foretell(wanted, make_world(after, base=LOW)) == "pass"
     if text and text.strip().startswith("{") and "é" in text:
         assert json.loads(after or "")["labels"] == ["é"]
+
+
+def test_a_value_of_another_type_is_left_to_a_person() -> None:
+    """What was meant with it is not ours to guess: no command touches it."""
+    text = change(('"default-shm-size"', '"debug": "true", "default-shm-size"'))
+    (cause,) = find_docker_causes(SOFT, make_world(text), make_site())
+    assert (cause.code, cause.remedy) == ("docker-dockerd-refuses", Remedy("correct it there"))
+    assert cause.text == f"{PATH}:6: debug: dockerd takes true or false, not a string"
 
 
 def test_what_stops_dockerd_is_restarted_once() -> None:

@@ -259,7 +259,11 @@ def test_merge_states_what_is_wanted(
     assert collect_defaults(read_defaults(after)) == stated
     assert merge_daemon_json(after, wanted) == after
     assert foreign(after) == foreign(text)
-    assert find_problems(before, wanted) == find_problems(after, wanted)
+    told = [
+        [re.sub(":[0-9]+:", ":", one) for one in find_problems(text, wanted)]
+        for text in (before, after)
+    ]
+    assert told[0] == told[1]
 
 
 def foreign(text: str) -> list[str]:
@@ -416,6 +420,31 @@ PROBLEMS = {
             f"{PATH}:2: ulimits: dockerd does not know this key, default-ulimits is meant",
         ],
     ),
+    "unknown keys": (
+        '{"max-open-files": 5, "debug": true,\n"x": {"mtu": 1, "memory": 2}, "y": {}}',
+        [
+            f"{PATH}:1: max-open-files: dockerd does not know this key",
+            f"{PATH}:2: x.memory: dockerd does not know this key",
+        ],
+    ),
+    "values of other types": (
+        '{"debug": "true", "mtu": "1450", "dns": "9.9.9.9", "data-root": 5,'
+        ' "log-opts": {"max-file": 3}}',
+        [
+            f"{PATH}:1: debug: dockerd takes true or false, not a string",
+            f"{PATH}:1: mtu: dockerd takes a whole number, not a string",
+            f"{PATH}:1: dns: dockerd takes a list, not a string",
+            f"{PATH}:1: data-root: dockerd takes a string, not a whole number",
+            f"{PATH}:1: log-opts: dockerd takes strings alone in it, numbers in quotes too",
+        ],
+    ),
+    "keys that are known": (
+        '{"debug": null, "iptables": false, "mtu": 1450, "dns": ["9.9.9.9"], "bip": "10.0.0.1/8",'
+        ' "log-opts": {"max-file": "3"}, "features": {"x": true}, "builder": {"gc": {}},'
+        ' "proxies": {"http-proxy": "x"}, "runtimes": {"nvidia": {"path": "x", "args": []}},'
+        ' "default-address-pools": [{"base": "10.0.0.0/8", "size": 24}], "graph": "/x"}',
+        [],
+    ),
     "a size that is too large": (
         '{"default-shm-size": "99999999999g"}',
         [f"{PATH}:1: default-shm-size: '99999999999g' is too large: no container starts"],
@@ -484,7 +513,13 @@ def test_members_of_an_unknown_object_count_as_options() -> None:
     flags = [Flag("default-shm-size", "1g", "u", 1), Flag("log-opt", "a=b", "u", 1)]
     text = '{"x": {"default-shm-size": "1g"}, "log-opts": {"default-shm-size": "x"}}'
     both = [conflict("u:1", "default-shm-size", "default-shm-size")]
-    assert find_problems(text, NOTHING, flags) == [*both, conflict("u:1", "log-opt", "log-opts")]
+    others = [conflict("u:1", "log-opt", "log-opts")]
+    assert find_problems(text, NOTHING, flags) == [*both, *others]
+
+
+def test_a_newer_daemon_may_know_more_keys() -> None:
+    assert find_problems('{"max-open-files": 5}', version="30.0.1") == []
+    assert len(find_problems('{"max-open-files": 5}', version="29.1.0")) == 1
 
 
 def test_text_that_is_no_utf_8_is_refused() -> None:
