@@ -22,7 +22,14 @@ from mlhost_limits.docker.problems import find_daemon_json_problems
 from mlhost_limits.kernel import boot_scripts, sysctl_conf, tuned_profile
 from mlhost_limits.kernel.sysctl_writes import SYSTEMD, find_procps, resolve_sysctl
 from mlhost_limits.policy_file import parse_policy
-from mlhost_limits.sessions import limits_conf, pam_limits, pam_stack, shell_limits, sshd_config
+from mlhost_limits.sessions import (
+    limits_conf,
+    pam_limits,
+    pam_stack,
+    shell_limits,
+    shell_sources,
+    sshd_config,
+)
 from mlhost_limits.sessions import reach as pam_reach
 from mlhost_limits.sessions import unread as session_lines
 from mlhost_limits.shared_memory import size as shm_size
@@ -53,7 +60,7 @@ def read_near_limits(text: str) -> None:
 
 def read_shell(text: str) -> None:
     list(shell_limits.find_shell_limits(text, "/etc/profile"))
-    shell_limits.find_sourced(text, "/home/alice")
+    shell_sources.find_sources(text, "/etc/profile", "/home/alice")
 
 
 def read_tuned(text: str) -> None:

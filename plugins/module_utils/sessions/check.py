@@ -233,7 +233,9 @@ def judge_measured(
         given = Told(first.limits, first.how, first.reason) if first else given
         own = Told(shell.limits, shell.how, shell.reason)
     owner = "" if is_root(result.user) else result.user
-    return judge_session(place, wanted, given, own, owner, is_named)
+    # What it becomes may well be a session, only none that says so when it is asked like this.
+    is_clear = shell is None or all(line.bounds for line in shell.lines)
+    return judge_session(place, wanted, given, own, owner, is_named and is_clear)
 
 
 def _unknown_sessions(place: str, rules: tuple[SessionRule, ...], reason: str) -> Iterator[Finding]:

@@ -33,7 +33,8 @@ def find_shell_causes(
     about = [line for line in lines if line.item in ("", wanted.item)]
     # Soft follows where hard goes down, so that a line about the other bound may be at fault.
     exact = [line for line in about if line.at.value == observed and wanted.bound in line.bounds]
-    return [_blame(line, user, home) for line in exact or about]
+    stated = [line for line in about if line.bounds]
+    return [_blame(line, user, home) for line in exact or stated or about]
 
 
 def _blame(line: ShellLine, user: str, home: str) -> Cause:
@@ -41,6 +42,9 @@ def _blame(line: ShellLine, user: str, home: str) -> Cause:
         text = f"{line.at.path}, the login shell of {user}, sets it after PAM"
         remedy = Remedy(f"let it set no limit, or give {user} another shell with chsh")
         return Cause("shell-lowers", text, remedy, line.at)
+    if not line.bounds:
+        text = f"{cite(line.at)} has the shell read or become what sets it, after PAM"
+        return Cause("shell-lowers", text, Remedy("let what it names set no limit"), line.at)
     text = f"{cite(line.at)} sets it when the shell starts, after PAM"
     # A colon stands for the command, which may be all that a branch holds.
     inside = home.startswith("/") and line.at.path.startswith(f"{home.rstrip('/')}/")

@@ -61,13 +61,12 @@ _TELLS = re.compile(r"\s*(?:echo|printf)\s[^|;&`$]*$")
 BOTH = ("soft", "hard")
 KNOWN_SHELLS = ("sh", "bash", "dash", "ash", "rbash", "zsh", "ksh", "ksh93", "mksh", "csh", "tcsh")
 """Shells that the system brings, whose startup files are known."""
-_SOURCE = re.compile(r"(?:^|[\s;&|({])(?:\.|source)\s+[\"']?([$~/][^\s;&|\"')}]*)")
 _WHOLE = re.compile("[0-9]{1,40}")
 _OPTION = re.compile(r"(?:--([a-z]+)=|-([a-zA-Z])=?)([^-=].*)")
 _COMMENT = re.compile(r"(?:^|\s)#.*")
 _BOURNE = {
     LOGIN: (
-        *("/etc/profile", "/etc/profile.d/*.sh"),
+        *("/etc/profile", "/etc/profile.d/*.sh", "/etc/profile.d/sh.local"),
         *("~/.bash_profile", "~/.bash_login", "~/.profile"),
     ),
     INTERACTIVE: ("/etc/bash.bashrc", "/etc/bashrc", "~/.bashrc"),
@@ -77,7 +76,7 @@ _Z = {
     INTERACTIVE: ("/etc/zsh/zshenv", "/etc/zsh/zshrc", "~/.zshenv", "~/.zshrc"),
 }
 _C = {
-    LOGIN: ("/etc/csh.login", "/etc/profile.d/*.csh", "~/.login"),
+    LOGIN: ("/etc/csh.login", "/etc/profile.d/*.csh", "/etc/profile.d/csh.local", "~/.login"),
     INTERACTIVE: ("/etc/csh.cshrc", "~/.tcshrc", "~/.cshrc"),
 }
 OF_ROOT = tuple(
@@ -91,7 +90,10 @@ OF_ROOT = tuple(
 
 
 class ShellLine(NamedTuple):
-    """One statement of a startup file that sets a limit; ``item`` is empty where it may be any."""
+    """One statement of a startup file that sets a limit; ``item`` is empty where it may be any.
+
+    ``bounds`` are none where it has the shell read or become what no look follows.
+    """
 
     item: str
     bounds: tuple[str, ...]
@@ -103,19 +105,8 @@ def list_startup_files(shell: str) -> tuple[str, ...]:
     name = shell.rpartition("/")[2]
     kinds = _C if name.endswith("csh") else _BOURNE
     if name.startswith("zsh"):
-        return (*_BOURNE[LOGIN][:2], *_Z[LOGIN], *_Z[INTERACTIVE])
+        return (*_BOURNE[LOGIN][:3], *_Z[LOGIN], *_Z[INTERACTIVE])
     return (*kinds[LOGIN], *kinds[INTERACTIVE])
-
-
-def find_sourced(text: str, home: str) -> list[str]:
-    """Return the files that a startup file reads, as far as their names are plain."""
-    found = []
-    for line in text.split("\n"):
-        for path in _SOURCE.findall(_COMMENT.sub("", line)):
-            plain = re.sub(r"^(~|\$HOME|\$\{HOME\})(?=/)", home, path)
-            if plain.startswith("/") and "$" not in plain:
-                found.append(plain)
-    return found
 
 
 def find_shell_limits(text: str, path: str, hints: bool = False) -> Iterator[ShellLine]:

@@ -5,8 +5,7 @@ from __future__ import annotations
 
 import os
 import pwd
-import stat
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from functools import partial
 from itertools import islice
 
@@ -17,19 +16,14 @@ from ..core.quote import one_line
 from ..core.rlimit import Rlimit
 from ..host.as_user import Errand, ask_users
 from ..host.children import Report, run_in_children
-from ..host.door import find_paths
-from ..host.files import read_text
+from .shell_files_read import find_lines, find_shared_lines
 from .shell_limits import (
-    BOTH,
     INTERACTIVE,
-    KNOWN_SHELLS,
     LOGIN,
     ShellLine,
-    find_shell_limits,
-    find_sourced,
     list_startup_files,
 )
-from .shell_measure import NO_HOME, find_nobody, find_shell, start_shell
+from .shell_measure import find_nobody, find_shell, start_shell
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -45,8 +39,6 @@ _KINDS = {
 _TIME_LIMIT = 10.0
 _MOST = 10
 _LONGEST = 3000
-_DEEPEST = 3  # Files that read files that read files.
-_SHARED = ("/etc/", "/usr/")  # Where root alone writes.
 _MARK = "mlhost-limits:"
 _PRINT = f"echo {_MARK}; exec /bin/cat /proc/self/limits"
 
@@ -84,7 +76,7 @@ def measure_shells(
         own, trouble = _read_report(report, session.user)
         shell = entry.pw_shell or "/bin/sh"
         if shell not in shared_by:
-            shared_by[shell] = tuple(islice(_find_shared(shell, items), _MOST))
+            shared_by[shell] = tuple(islice(find_shared_lines(shell, items), _MOST))
         shared = shared_by[shell]
         lines = tuple(dict.fromkeys([*own, *shared]))
         given = None
@@ -130,75 +122,8 @@ def _look(entry: pwd.struct_passwd, items: tuple[str, ...]) -> dict[str, object]
     patterns = list_startup_files(entry.pw_shell or "/bin/sh")
     paths = [entry.pw_dir + one[1:] for one in patterns if one.startswith("~")]
     odd: list[str] = []
-    lines = list(islice(_find_lines(paths, entry.pw_dir, items, odd), _MOST))
+    lines = list(islice(find_lines(paths, entry.pw_dir, items, odd), _MOST))
     return {"lines": lines, "odd": next(iter(odd), "")}
-
-
-def _find_shared(shell: str, items: Collection[str]) -> Iterator[ShellLine]:
-    """Yield the lines of startup files that all users share, and root wrote."""
-    yield from _find_in_shell(shell, items)
-    patterns = [one for one in list_startup_files(shell) if one.startswith("/")]
-    paths = [path for pattern in patterns for path in find_paths(pattern)]
-    yield from _find_lines(paths, NO_HOME, items, [], _SHARED)
-
-
-def _find_in_shell(shell: str, items: Collection[str]) -> Iterator[ShellLine]:
-    """Yield what a login shell states that is none of those whose files are known.
-
-    It may be a script around another one, or a program that sets limits of its own accord.
-    """
-    folder, _slash, name = shell.rpartition("/")
-    if name in KNOWN_SHELLS and folder in ("/bin", "/usr/bin"):
-        return
-    try:
-        text = read_text(shell) or ""
-    except OSError:
-        text = ""
-    stated = list(find_shell_limits(text, shell, hints=True)) if text.startswith("#!") else []
-    found = [one for one in stated if one.item in ("", *items)]
-    yield from found or [ShellLine("", BOTH, Declaration(shell, 0, "a login shell", ""))]
-
-
-def _find_lines(
-    paths: Iterable[str],
-    home: str,
-    items: Collection[str],
-    odd: list[str],
-    within: tuple[str, ...] = ("/",),
-) -> Iterator[ShellLine]:
-    """Yield the lines of files, and of those that they read, that set one of these items.
-
-    :param odd: Takes in what a shell cannot get through.
-    :param within: What the paths begin with that are read.
-    """
-    waiting = [(path, 0) for path in paths]
-    seen = set()
-    while waiting:
-        path, depth = waiting.pop(0)
-        if path in seen or not os.path.normpath(path).startswith(within):
-            continue
-        seen.add(path)
-        try:
-            strange = _find_strange(os.stat(path))
-            odd += [f"{path} is {strange}"] if strange else []
-            text = (os.path.isfile(path) and read_text(path)) or ""
-        except OSError as exc:
-            # A shell cannot read it either, unless it is only larger than a startup file is.
-            odd += [] if exc.errno else [str(exc)]
-            continue
-        stated = find_shell_limits(text, path, hints=True)
-        yield from (line for line in stated if line.item in ("", *items))
-        if depth < _DEEPEST:
-            waiting += [(name, depth + 1) for name in find_sourced(text, home)]
-
-
-def _find_strange(found: os.stat_result) -> str:
-    """Return what a file is that a shell would read without an end; /dev/null ends at once."""
-    if stat.S_ISFIFO(found.st_mode):
-        return "a FIFO"
-    if stat.S_ISCHR(found.st_mode) and found.st_rdev != os.makedev(1, 3):
-        return "a device"
-    return ""
 
 
 def _measure(
@@ -215,7 +140,10 @@ def _measure(
         problems = [*filter(None, map(_describe, reports))]
         problems += ["it told no limits"] if any(_MARK in text for text in texts) else []
         reason = f"the start files of {entry.pw_name}'s shell give no session: "
-        return ShellResult(None, reason + (*problems, "it ended early")[0], lines)
+        reason += (*problems, "it ended early")[0]
+        unclear = [line.at.place for line in lines if not line.bounds]
+        reason += f"; {unclear[0]} has it read or become something else" if unclear else ""
+        return ShellResult(None, reason, lines)
     lowest = {
         item: Rlimit(min(one[item].soft for one in read), min(one[item].hard for one in read))
         for item in read[0]

@@ -11,9 +11,9 @@ from mlhost_limits.sessions.shell_causes import find_shell_causes
 from mlhost_limits.sessions.shell_limits import (
     ShellLine,
     find_shell_limits,
-    find_sourced,
     list_startup_files,
 )
+from mlhost_limits.sessions.shell_sources import find_sources
 
 FILE = "/etc/profile.d/z.sh"
 BOTH = ("soft", "hard")
@@ -58,9 +58,37 @@ def test_what_sets_a_limit(line: str, found: list[tuple[str, tuple[str, ...], ob
     assert all((one.at.place, one.at.text) == (f"{FILE}:2", line) for one in read)
 
 
-def test_files_that_files_read() -> None:
-    text = '. /etc/a.sh\nsource ~/b\n[ -r $HOME/c ] && . "$HOME/c"\n. $XDG/d\n. relative\n# . /e\n'
-    assert find_sourced(text, "/home/x") == ["/etc/a.sh", "/home/x/b", "/home/x/c"]
+@pytest.mark.parametrize(
+    ("text", "named", "unclear"),
+    [
+        (". /etc/a.sh", ["/etc/a.sh"], 0),
+        ('source ~/b; . $HOME/c && \\. "${HOME}/d"', ["/h/b", "/h/c", "/h/d"], 0),
+        ("# . /e\nnot. /e", [], 0),
+        ("D=/etc/site\nfor f in $D/*.sh; do . $f; done", ["/etc/site/*.sh"], 0),
+        ("for i in $(run-parts --list /etc/profile.d); do\n. $i\ndone", ["/etc/profile.d/*"], 0),
+        (
+            'for i in /etc/profile.d/*.sh /etc/x; do . "$i"; done',
+            ["/etc/profile.d/*.sh", "/etc/x"],
+            0,
+        ),
+        ('. "${XDG:-$HOME/.config}/b"', ["/h/.config/b"], 0),
+        ('export NVM="$HOME/.nvm"\n[ -s $NVM/nvm.sh ] && . $NVM/nvm.sh', ["/h/.nvm/nvm.sh"], 0),
+        (". $UNKNOWN/d", [], 1),
+        (". relative", [], 1),
+        ("source <(kubectl completion bash)", [], 1),
+        ("A=$B/x\nB=$A/x\n. $A/y", [], 1),
+        ("[ -t 1 ] || exec /etc/wrap", [], 1),
+        ("exec 2>/dev/null; exec >&2; exec {fd}<x; exec <x", [], 0),
+        ("execute x; nexec y", [], 0),
+    ],
+)
+def test_what_a_file_has_a_shell_read_or_become(text: str, named: list[str], unclear: int) -> None:
+    found = find_sources(text, FILE, "/h")
+    assert [name for name, _at in found.named] == named
+    assert len(found.unclear) == unclear
+    rows = text.split("\n")
+    for at in (*found.unclear, *(at for _name, at in found.named)):
+        assert (at.path, at.text) == (FILE, rows[at.line - 1])
 
 
 @pytest.mark.parametrize(
@@ -68,6 +96,7 @@ def test_files_that_files_read() -> None:
     [
         ("/bin/bash", "~/.bashrc"),
         ("/bin/dash", "/etc/profile.d/*.sh"),
+        ("/bin/bash", "/etc/profile.d/sh.local"),
         ("/usr/bin/zsh", "~/.zshrc"),
         ("/bin/tcsh", "/etc/profile.d/*.csh"),
     ],
@@ -125,3 +154,14 @@ def test_root_edits_no_file_that_a_user_named(path: str, text: str, home: str) -
 def test_lines_are_counted_as_an_editor_counts_them() -> None:
     (line,) = find_shell_limits("a\x0b\x0cb\x85\nulimit -n 5\r\n", FILE)
     assert (line.at.line, line.at.text) == (2, "ulimit -n 5\r")
+
+
+def test_what_a_line_has_a_shell_read_is_blamed_where_no_line_states_it() -> None:
+    """And nothing is edited: what the line names is at fault, not the line."""
+    wanted = Requirement("session:alice@sshd", "nofile", "soft", 4000)
+    unclear = ShellLine("", (), Declaration(FILE, 9, ". $D/x", ""))
+    (cause,) = find_shell_causes(wanted, 100, [unclear], "alice", "/home/alice")
+    assert (cause.at, cause.remedy.commands) == (unclear.at, ())
+    assert cause.text == f'{FILE}:9 ". $D/x" has the shell read or become what sets it, after PAM'
+    causes = find_shell_causes(wanted, 100, [unclear, LINES[0]], "alice", "/home/alice")
+    assert [one.at for one in causes] == [LINES[0].at]

@@ -149,7 +149,7 @@ def test_a_device_and_a_file_without_end_are_strange(alice: Path) -> None:
 def test_what_all_share_is_measured_as_nobody(alice: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (alice / ".bashrc").write_text("ulimit -Sn 50\n")
     line = ShellLine("nofile", ("soft",), Declaration("/etc/profile", 1, "ulimit -n 70", 70))
-    monkeypatch.setattr(shell_limits, "_find_shared", lambda *_: iter([line]))
+    monkeypatch.setattr(shell_limits, "find_shared_lines", lambda *_: iter([line]))
     session = open_session("su", "alice")
     result = measure_shells([session], ["nofile"])["su", "alice"]
     assert result.limits
@@ -162,7 +162,33 @@ def test_what_all_share_is_measured_as_nobody(alice: Path, monkeypatch: pytest.M
 
 
 def test_only_files_of_root_are_what_all_share() -> None:
-    found = shell_limits._find_lines(
+    found = shell_limits.find_lines(
         ["/home/alice/x", "/etc/../home/alice/x", "/dev/zero"], "/", ["nofile"], [], ("/etc/",)
     )
     assert list(found) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "seen", "place"),
+    [
+        ("for f in ~/*.rc; do . $f; done", 300, "a.rc:1"),
+        ("D=$(echo ~); . $D/a.rc", 300, ".bashrc:1"),
+        (". $NOWHERE/x 2>/dev/null", None, ".bashrc:1"),
+        ("exec bash --norc -c exit", 0, ".bashrc:1"),
+    ],
+)
+def test_what_a_file_has_the_shell_read_is_asked_of_the_shell(
+    home: Path, text: str, seen: int | None, place: str
+) -> None:
+    """A name that no look follows is no pass; what the shell becomes tells nothing."""
+    (home / "a.rc").write_text("ulimit -n 300\n")
+    (home / ".bashrc").write_text(f"{text}\n")
+    session = open_session("su")
+    result = measure_shells([session], ["nofile"])["su", USER]
+    assert [line.at.place for line in result.lines] == [f"{home}/{place}"]
+    if seen == 0:
+        assert (result.limits, f"{home}/.bashrc:1" in result.reason) == (None, True)
+        return
+    assert result.limits
+    assert session.limits
+    assert result.limits["nofile"].soft == (seen or session.limits["nofile"].soft)

@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Find what a shell's startup file has the shell read or become: it may set limits there.
+
+Source: ``source`` and ``exec`` in bash(1), zsh(1) and tcsh(1).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+
+from ..core.declaration import Declaration
+from ..core.named import NamedTuple
+
+_COMMENT = re.compile(r"(?:^|\s)#.*")
+_WORD = r"((?:\$\{[^{}\s]*\}|[^\s;&|\"')}])+)"
+_SOURCE = re.compile(rf"(?:^|[\s;&|({{])\\?(?:\.|source)\s+[\"']?{_WORD}")
+_EXEC = re.compile(r"(?:^|[\s;&|({])exec\s+(?![-\d]*[<>&]|\{)")
+_ASSIGNED = re.compile(rf"(?:^|[\s;&|({{])(\w+)=[\"']?(?=[/~$]){_WORD}")
+_LOOP = re.compile(r"\bfor\s+(\w+)\s+in\s+([^;\n]*)")
+_NAMED = re.compile(r"(?:~|\$\w+|\$\{\w+\})?/[\w.*?/\[\]-]+")
+_LISTS = re.compile(r"\b(?:run-parts|ls|find)\b")
+_VARIABLE = re.compile(r"\$\{(?P<braced>\w+)(?::?[-=](?P<default>[^{}]*))?\}|\$(?P<bare>\w+)")
+_DEEPEST = 4  # Variables that hold variables.
+_MOST = 200  # Names of files of one line.
+
+
+class Sources(NamedTuple):
+    """What one file names: files and patterns, each with its line; and lines that no look follows.
+
+    ``unclear`` has a shell read what its names do not tell, or become another program.
+    """
+
+    named: tuple[tuple[str, Declaration], ...]
+    unclear: tuple[Declaration, ...]
+
+
+def find_sources(text: str, path: str, home: str) -> Sources:
+    """Return what a startup file has the shell read, variables of its own put in."""
+    known = _find_variables(text, home)
+    named: list[tuple[str, Declaration]] = []
+    unclear: list[Declaration] = []
+    for number, line in enumerate(text.split("\n"), 1):
+        content = _COMMENT.sub("", line)
+        at = Declaration(path, number, line, "")
+        for word in _SOURCE.findall(content):
+            names = list(_expand(word, known, home))
+            plain = [
+                name for name in names if name.startswith("/") and not re.search("[$`<]", name)
+            ]
+            named += [(name, at) for name in plain]
+            unclear += [at] if len(plain) < len(names) or not names else []
+        unclear += [at] if _EXEC.search(content) else []
+    return Sources(tuple(named), tuple(dict.fromkeys(unclear)))
+
+
+def _find_variables(text: str, home: str) -> dict[str, list[str]]:
+    """Return what variables may hold, as far as a file assigns them plain names of files."""
+    known: dict[str, list[str]] = {"HOME": [home]}
+    for line in text.split("\n"):
+        content = _COMMENT.sub("", line)
+        for name, word in _ASSIGNED.findall(content):
+            known.setdefault(name, []).append(word)
+        for name, words in _LOOP.findall(content):
+            end = "/*" if _LISTS.search(words) else ""
+            found = [word + end for word in _NAMED.findall(words)]
+            known.setdefault(name, []).extend(found or [words])
+    return known
+
+
+def _expand(word: str, known: Mapping[str, list[str]], home: str, deep: int = 0) -> Iterator[str]:
+    """Yield a word with each value that its variables may have; as it is where one is unknown."""
+    word = re.sub(r"^~(?=/)", lambda _match: home, word)
+    found = _VARIABLE.search(word)
+    values = _find_values(found, known) if found and deep < _DEEPEST else []
+    if not found or not values:
+        yield word
+        return
+    for value in values[:_MOST]:
+        yield from _expand(
+            word[: found.start()] + value + word[found.end() :], known, home, deep + 1
+        )
+
+
+def _find_values(found: re.Match[str], known: Mapping[str, list[str]]) -> list[str]:
+    default = found["default"]
+    values = known.get(found["braced"] or found["bare"], [])
+    return [*values, default] if default is not None else values
