@@ -7,13 +7,15 @@ from collections.abc import Iterable, Sequence
 
 from ..core.cause import Cause, cite
 from ..core.declaration import Declaration
-from ..core.finding import PASS, UNKNOWN, Finding
+from ..core.finding import PASS, UNKNOWN, Finding, Observation, judge
 from ..core.named import NamedTuple
 from ..core.remedy import Remedy
+from ..core.rlimit import Rlimit
 
 CODES = {
     "pam-module-not-run": "a module that a check does not run may set limits in the session",
     "sshd-forces-command": "sshd runs a command in the place of the shell, which may set limits",
+    "session-script-not-run": "a script that a session starts with, or its scripts, may set limits",
     "sudoers-sets-limit": "sudo sets limits after PAM, or opens no session of PAM",
 }
 
@@ -21,10 +23,14 @@ _FULL = "check with probe: full, which runs it, or call pam_limits and nothing l
 
 
 class Doubt(NamedTuple):
-    """A line that may change the limits of a session; ``item`` is empty where it may be any."""
+    """A line that may change the limits of a session; ``item`` is empty where it may be any.
+
+    ``limit`` is what it makes of that item, where the line says so.
+    """
 
     cause: Cause
     item: str = ""
+    limit: Rlimit | None = None
 
 
 def doubt_module(at: Declaration) -> Doubt:
@@ -40,11 +46,18 @@ def doubt_command(at: Declaration) -> Doubt:
     return Doubt(Cause("sshd-forces-command", text, remedy, at))
 
 
-def doubt_sudo(at: Declaration, item: str) -> Doubt:
+def doubt_script(at: Declaration) -> Doubt:
+    """Doubt what a session runs or reads first, and no look at its shell shows."""
+    text = f"{cite(at)} is run or read when a session, or a script in it, starts; it may set limits"
+    remedy = Remedy("let it set no limit, or take that line out")
+    return Doubt(Cause("session-script-not-run", text, remedy, at))
+
+
+def doubt_sudo(at: Declaration, item: str, limit: Rlimit | None = None) -> Doubt:
     """Doubt what sudo makes of a session that PAM has opened, or has not."""
     does = f"sets {item} after PAM did" if item else "keeps sudo from opening a session of PAM"
     remedy = Remedy("take that setting out with visudo")
-    return Doubt(Cause("sudoers-sets-limit", f"{cite(at)} {does}", remedy, at), item)
+    return Doubt(Cause("sudoers-sets-limit", f"{cite(at)} {does}", remedy, at), item, limit)
 
 
 def doubt_findings(findings: Iterable[Finding], doubts: Sequence[Doubt]) -> list[Finding]:
@@ -54,8 +67,17 @@ def doubt_findings(findings: Iterable[Finding], doubts: Sequence[Doubt]) -> list
 
 def _doubt(finding: Finding, doubts: Sequence[Doubt]) -> Finding:
     item = finding.requirement.item
-    causes = tuple(one.cause for one in doubts if one.item in ("", item))
+    open_ = [one for one in doubts if one.item in ("", item) and not _meets(finding, one.limit)]
+    causes = tuple(one.cause for one in open_)
     if finding.status != PASS or not causes:
         return finding
     seen = finding.observation._replace(value=None, reason=causes[0].text)
     return finding._replace(status=UNKNOWN, observation=seen, causes=causes)
+
+
+def _meets(finding: Finding, limit: Rlimit | None) -> bool:
+    """Tell whether what a line sets is enough; nothing is where it does not say."""
+    if limit is None:
+        return False
+    value = limit.hard if finding.requirement.bound == "hard" else limit.soft
+    return judge(finding.requirement, Observation(value, "")).status == PASS

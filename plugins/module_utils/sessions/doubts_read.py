@@ -7,17 +7,30 @@ import re
 from collections.abc import Iterator
 from functools import lru_cache
 
-from ..host.files import read_bytes
-from .doubts import Doubt, doubt_command, doubt_module, doubt_sudo
+from ..core.declaration import Declaration
+from ..host.door import find_paths
+from ..host.files import list_folder, read_bytes, read_text
+from ..kernel.glob_pattern import is_pattern
+from .doubts import Doubt, doubt_command, doubt_module, doubt_script, doubt_sudo
+from .first_scripts import (
+    SSHRC,
+    find_cron_settings,
+    find_given_variables,
+    find_lines_about_others,
+    find_variables,
+    list_environments,
+)
 from .libpam_measure import find_module
 from .pam_stack import PamLine, declare_call, find_unknown_modules, flatten
-from .sshd_config import find_forced_commands
+from .shell_sources import find_sources
+from .sshd_config import find_forced_commands, find_given_environments
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ..core.user import User
     from .host_read import SessionsRead
 
+_CRONTAB, _CRON_D = "/etc/crontab", "/etc/cron.d"
 _OF_SYSTEM = ("/bin/", "/sbin/", "/usr/bin/", "/usr/sbin/")
 _HARMLESS = ("internal-sftp", "true", "false", "exit", "echo", "cat", "date", "id", "logger", "scp")
 _HEAD = 1024
@@ -38,10 +51,38 @@ def find_doubts(service: str, user: User, files: SessionsRead, mode: str) -> lis
     if mode == "quiet":
         found += _find_modules(service, files)
     if service == "sshd":
-        found += _find_commands(user, files)
+        found += [*_find_commands(user, files), *_find_scripts_of_sshd(user, files)]
     if service.startswith("sudo"):
-        found += [doubt_sudo(one.at, one.item) for one in files.sudo_settings]
-    return found
+        settings = [one for one in files.sudo_settings if one.may_mean(user.name)]
+        found += [doubt_sudo(one.at, one.item, one.limit) for one in settings]
+    return [*found, *_find_scripts(service, files)]
+
+
+@lru_cache(maxsize=32)  # Of every user it is the same.
+def _find_scripts(service: str, files: SessionsRead) -> list[Doubt]:
+    """Return what names a script that shells of a service's sessions read, or are."""
+    kinds = ("auth", "session")
+    lines = [line for kind in kinds for line in flatten(service, kind, files.pam_files)]
+    paths = list_environments([line for line in lines if line.name == "pam_env"])
+    found = [one for path in paths for one in find_variables(read_text(path) or "", path)]
+    if service in ("cron", "crond"):
+        crontabs = [_CRONTAB, *(f"{_CRON_D}/{name}" for name in list_folder(_CRON_D))]
+        found += [
+            one for path in crontabs for one in find_cron_settings(read_text(path) or "", path)
+        ]
+    return [doubt_script(one) for one in found if _may_be_set(one)]
+
+
+def _find_scripts_of_sshd(user: User, files: SessionsRead) -> Iterator[Doubt]:
+    path, texts = files.sshd_config
+    for line in find_given_environments(texts, path, user):
+        yield from map(doubt_script, filter(_may_be_set, find_given_variables(line)))
+    yield from map(doubt_script, find_lines_about_others(read_text(SSHRC) or "", SSHRC))
+
+
+def _may_be_set(at: Declaration) -> bool:
+    """Tell whether limits may be set by what a line names, or nobody knows what that is."""
+    return "$" in str(at.value) or may_set_limits(str(at.value))
 
 
 @lru_cache(maxsize=32)  # Of every user it is the same.
@@ -97,6 +138,20 @@ def _program_may(path: str, deep: int) -> bool:
         return False  # Data.
     first, _end, rest = content.decode("latin-1").partition("\n")
     if first.startswith("#!"):
-        return may_set_limits(f"{first[2:]}\n{_COMMENT.sub('', rest)}", deep + 1)
+        return _reads_what_may(rest, path, deep) or may_set_limits(
+            f"{first[2:]}\n{_COMMENT.sub('', rest)}", deep + 1
+        )
     # A shell or Python may be given it; what it names in turn is data to most.
     return bool(_SETS.search(_COMMENT.sub("", f"{first}\n{rest}")))
+
+
+def _reads_what_may(text: str, path: str, deep: int) -> bool:
+    """Tell whether a script reads a file that may set limits, or one that nobody knows."""
+    sources = find_sources(text, path, "/root")
+    names = [
+        name
+        for pattern, _at in sources.named
+        if is_pattern(pattern)
+        for name in find_paths(pattern)
+    ]
+    return bool(sources.unclear) or any(_program_may(name, deep + 1) for name in names)

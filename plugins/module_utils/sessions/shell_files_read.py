@@ -76,7 +76,8 @@ def find_lines(
         stated = find_shell_limits(text, path, hints=True)
         yield from (line for line in stated if line.item in ("", *items))
         sources = find_sources(text, path, home)
-        yield from (ShellLine("", (), one) for one in sources.unclear if not _is_of_package(path))
+        unclear = () if _is_of_package(path) else (*sources.unclear, *sources.becomes)
+        yield from (ShellLine("", (), one) for one in dict.fromkeys(unclear))
         if depth < _DEEPEST:
             waiting += [
                 (name, at, depth + 1)

@@ -28,11 +28,12 @@ _MOST = 200  # Names of files of one line.
 class Sources(NamedTuple):
     """What one file names: files and patterns, each with its line; and lines that no look follows.
 
-    ``unclear`` has a shell read what its names do not tell, or become another program.
+    ``unclear`` have a shell read what their names do not tell, ``becomes`` become a program.
     """
 
     named: tuple[tuple[str, Declaration], ...]
     unclear: tuple[Declaration, ...]
+    becomes: tuple[Declaration, ...]
 
 
 def find_sources(text: str, path: str, home: str) -> Sources:
@@ -40,6 +41,7 @@ def find_sources(text: str, path: str, home: str) -> Sources:
     known = _find_variables(text, home)
     named: list[tuple[str, Declaration]] = []
     unclear: list[Declaration] = []
+    becomes: list[Declaration] = []
     for number, line in enumerate(text.split("\n"), 1):
         content = _COMMENT.sub("", line)
         at = Declaration(path, number, line, "")
@@ -50,8 +52,8 @@ def find_sources(text: str, path: str, home: str) -> Sources:
             ]
             named += [(name, at) for name in plain]
             unclear += [at] if len(plain) < len(names) or not names else []
-        unclear += [at] if _EXEC.search(content) else []
-    return Sources(tuple(named), tuple(dict.fromkeys(unclear)))
+        becomes += [at] if _EXEC.search(content) else []
+    return Sources(tuple(named), tuple(dict.fromkeys(unclear)), tuple(becomes))
 
 
 def _find_variables(text: str, home: str) -> dict[str, list[str]]:

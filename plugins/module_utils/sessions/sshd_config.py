@@ -74,26 +74,41 @@ def find_forced_commands(files: Mapping[str, str], path: str, user: User) -> Ite
 
     :raises ValueError: As :func:`find_use_pam`.
     """
-    for line, match in _find_forced(files, path, user, (), count(1)):
+    for line, match in _find_set("forcecommand", files, path, user, (), count(1)):
         if str(line.value).lower() not in _NO_COMMANDS:
             yield line
         if {name for name, _value in _list_criteria(match)} <= _ABOUT_USERS:
             return
 
 
-def _find_forced(
-    files: Mapping[str, str], path: str, user: User, trail: tuple[str, ...], read: Iterator[int]
+def find_given_environments(
+    files: Mapping[str, str], path: str, user: User
+) -> Iterator[Declaration]:
+    """Yield each ``SetEnv`` that a user's connection may meet, with its words for value.
+
+    :raises ValueError: As :func:`find_use_pam`.
+    """
+    return (line for line, _match in _find_set("setenv", files, path, user, (), count(1)))
+
+
+def _find_set(
+    wanted: str,
+    files: Mapping[str, str],
+    path: str,
+    user: User,
+    trail: tuple[str, ...],
+    read: Iterator[int],
 ) -> Iterator[tuple[Declaration, tuple[str, ...]]]:
     if path in trail:
         raise ValueError(f"{path}: includes itself, by way of {', '.join(trail)}")
     for keyword, line, words, match in _read_all(path, files.get(path, "")):
         if next(read, 0) > _MOST_LINES:
             raise ValueError(f"{line.place}: too much is included to be read")
-        if keyword not in ("include", "forcecommand") or not _may_match(match, user):
+        if keyword not in ("include", wanted) or not _may_match(match, user):
             continue
         if keyword == "include":
             for included in _match_files(files, words):
-                inner = _find_forced(files, included, user, (*trail, path), read)
+                inner = _find_set(wanted, files, included, user, (*trail, path), read)
                 yield from ((line, (*match, *more)) for line, more in inner)
         else:
             found = _KEYWORD.fullmatch(line.text.rstrip(" \t\f\r"))

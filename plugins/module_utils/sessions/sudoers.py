@@ -11,6 +11,7 @@ from collections.abc import Iterator
 
 from ..core.declaration import Declaration
 from ..core.named import NamedTuple
+from ..core.rlimit import UNLIMITED, Rlimit
 
 MAIN_FILE = "/etc/sudoers"
 
@@ -20,15 +21,29 @@ _SETTING = re.compile(
     r'(?:(?<!!)(!+)\s*)?(rlimit_[a-z]+|pam_session)\b\s*(?:=\s*("[^"]*"|[^,\s]+))?'
 )
 _AS_IT_IS = "default"
+_WHOLE = re.compile("[0-9]{1,19}")
+_NAME = re.compile(r"(?![A-Z][A-Z0-9_]*$)[A-Za-z_][\w.-]*")  # Capitals are an alias, or ALL.
 _COMMENT = re.compile(r'("(?:\\.|[^"\\])*")|#(?!-?\d).*', re.DOTALL)
 """A number sign begins one, but in quotes and before the number of a user."""
 
 
 class SudoSetting(NamedTuple):
-    """A line that sets a limit; ``item`` is empty for one that opens no session at all."""
+    """A line that sets a limit; ``item`` is empty for one that opens no session at all.
+
+    ``limit`` is what it sets, where it states numbers. ``scope`` is whom or what it is about, with
+    the mark before it: ``@`` hosts, ``:`` who calls sudo, ``!`` programs, ``>`` who is become.
+    """
 
     item: str
     at: Declaration
+    limit: Rlimit | None = None
+    scope: str = ""
+
+    def may_mean(self, user: str) -> bool:
+        """Tell whether it may be about a session of this user, who is become."""
+        names = self.scope[1:].split(",")
+        plain = self.scope[:1] == ">" and all(_NAME.fullmatch(name) for name in names)
+        return not plain or user in names
 
 
 def find_sudo_includes(text: str) -> list[tuple[str, str]]:
@@ -59,15 +74,27 @@ def _read_settings(path: str, text: str) -> Iterator[tuple[str, str, SudoSetting
     """Yield whom each setting is about, its name, and what it does, nothing for the default."""
     for number, line in _join_lines(text):
         match = _DEFAULTS.fullmatch(line)
+        scope = (match and match[1]) or ""
         for no, key, value in _SETTING.findall(match[2]) if match else ():
             item = key.partition("_")[2]
             at = Declaration(path, number, line.split("\n")[0], value)
             if key == "pam_session":
-                setting = SudoSetting("", at) if len(no) % 2 else None
+                setting = SudoSetting("", at, scope=scope) if len(no) % 2 else None
             else:
                 plain = len(no) % 2 or value.strip('"') in ("", _AS_IT_IS)
-                setting = None if plain else SudoSetting(item, at)
-            yield match[1] or "" if match else "", key, setting
+                setting = None if plain else SudoSetting(item, at, _read_limit(value), scope)
+            yield scope, key, setting
+
+
+def _read_limit(value: str) -> Rlimit | None:
+    """Return what ``soft,hard`` or one value for both states, in the kernel's unit."""
+    words = [word.strip() for word in value.strip('"').split(",")]
+    numbers = [
+        UNLIMITED if word == "infinity" else _WHOLE.fullmatch(word) and int(word) for word in words
+    ]
+    if len(numbers) > 2 or any(number is None for number in numbers):
+        return None
+    return Rlimit(int(numbers[0] or 0), int(numbers[-1] or 0))
 
 
 def _join_lines(text: str) -> Iterator[tuple[int, str]]:

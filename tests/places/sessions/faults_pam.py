@@ -224,6 +224,33 @@ AFTER_PAM = [
         f"rm {FORCED}; systemctl restart ssh",
     ),
     after_pam(
+        "sshd: SetEnv has scripts read a file that lowers it", FORCED, "SetEnv",
+        f"{write('/etc/low.sh', 'ulimit -n 100')};"
+        + write(FORCED, "SetEnv BASH_ENV=/etc/low.sh") + "; systemctl restart ssh",
+        f"rm {FORCED}; systemctl restart ssh",
+    ),
+    after_pam(
+        "sshd: sshrc lowers the shell that comes after it", "/etc/ssh/sshrc", "prlimit",
+        write("/etc/ssh/sshrc", "prlimit --nofile=100:100 --pid $PPID"), "rm /etc/ssh/sshrc",
+    ),
+    after_pam(
+        "pam: pam_env has scripts read a file that lowers it", "/etc/environment", "BASH_ENV",
+        f"{write('/etc/low.sh', 'ulimit -n 100')}; {append('/etc/environment', 'BASH_ENV=/etc/low.sh')}",
+        "sed -i /BASH_ENV/d /etc/environment",
+    ),
+    after_pam(
+        "cron: the shell of its jobs is a script", "/etc/crontab", "SHELL",
+        script(LIMITED, "ulimit -n 1024", 'exec /bin/sh "$@"')
+        + f"; sed -i 's,^SHELL=.*,SHELL={LIMITED},' /etc/crontab; grep -q {LIMITED} /etc/crontab",
+        "sed -i 's,^SHELL=.*,SHELL=/bin/sh,' /etc/crontab", *shows("cron"),
+    ),
+    after_pam(
+        "shell: /etc/profile reads files by a variable", "/etc/site/low", "ulimit -n 1024",
+        write("/etc/site/low", "ulimit -n 1024")
+        + "; " + write("/etc/profile.d/site.sh", "D=/etc/site", "for f in $D/*; do . $f; done"),
+        "rm -r /etc/site", SHELLS,
+    ),
+    after_pam(
         "sudo: rlimit_nofile in sudoers", SUDOERS, "rlimit_nofile",
         write(SUDOERS, "# of the vendor", 'Defaults rlimit_nofile="1024,2048"'),
         f"rm {SUDOERS}", *shows("sudo"),

@@ -60,6 +60,9 @@ def test_a_module_that_is_not_run_and_may_set_limits(line: str, found: Found) ->
         ("#!/usr/bin/python3\nimport resource\nresource.setrlimit(7, (1, 1))\n", True),
         ("#!/bin/sh\nexec {0}/deeper\n", True),
         ("#!/bin/sh\nexec {0}/itself\n", False),
+        ("#!/bin/sh\nD={0}\n. $D/deeper\n", True),
+        ("#!/bin/sh\nfor f in {0}/i*; do . $f; done\n", False),
+        ("#!/bin/sh\n. $SITE/x\n", True),
         ("nothing: ulimit", True),
         ("\0 ulimit", False),
         ("import x", False),
@@ -130,6 +133,11 @@ def test_a_command_of_sshd_that_may_set_limits(text: str, found: Found) -> None:
         ("Defaults:#1000 rlimit_nofile=5\n", [(SUDO, 1, "nofile")]),
         ('Defaults badpass_message="no # here", rlimit_nofile=5 # so\n', [(SUDO, 1, "nofile")]),
         ("Defaults!/bin/ls rlimit_nofile = user\n", [(SUDO, 1, "nofile")]),
+        ("Defaults>alice,bob rlimit_nofile=5\n", [(SUDO, 1, "nofile")]),
+        ("Defaults>bob rlimit_nofile=5\n", []),
+        ("Defaults>ALL rlimit_nofile=5\n", [(SUDO, 1, "nofile")]),
+        ("Defaults>TEAM rlimit_nofile=5\n", [(SUDO, 1, "nofile")]),
+        ("Defaults>%ml !pam_session\n", [(SUDO, 1, "")]),
         ("alice ALL=(ALL) ALL\n", []),
     ],
 )  # fmt: skip
@@ -175,3 +183,59 @@ def test_a_line_of_sudoers_is_read_in_the_time_of_its_length(gap: str) -> None:
     begun = time.process_time()
     find_sudo_settings({SUDO: f"Defaults rlimit_nofile={gap * 60_000}x"})
     assert time.process_time() - begun < 3
+
+
+@pytest.mark.parametrize(
+    ("value", "states"),
+    [
+        ("50", [UNKNOWN, UNKNOWN]),
+        ('"100,200"', [PASS, PASS]),
+        ('"50, 200"', [UNKNOWN, PASS]),
+        ("infinity", [PASS, PASS]),
+        ("user", [UNKNOWN, UNKNOWN]),
+        ('"1,2,3"', [UNKNOWN, UNKNOWN]),
+    ],
+)
+def test_what_sudo_sets_is_no_doubt_where_it_is_enough(value: str, states: list[str]) -> None:
+    (setting,) = find_sudo_settings({SUDO: f"Defaults rlimit_nofile={value}"})
+    doubts = [doubt_sudo(setting.at, setting.item, setting.limit)]
+    wanted = [Requirement("session:alice@sudo", "nofile", kind, 100) for kind in ("soft", "hard")]
+    found = doubt_findings([judge(one, Observation(300, "")) for one in wanted], doubts)
+    assert [one.status for one in found] == states
+
+
+ENVIRONMENT, CRONTAB = "/etc/environment", "/etc/crontab"
+READS = "session required pam_env.so\n"
+LOW, CALM = "/etc/low.sh", "/etc/calm.sh"
+
+
+@pytest.mark.parametrize(
+    ("service", "files", "found"),
+    [
+        ("sshd", {ENVIRONMENT: f"BASH_ENV={LOW}"}, [ENVIRONMENT]),
+        ("su", {ENVIRONMENT: f'export ENV="{LOW}"'}, [ENVIRONMENT]),
+        ("sshd", {ENVIRONMENT: f"BASH_ENV={CALM}\nPATH={LOW}\n#BASH_ENV={LOW}"}, []),
+        ("sshd", {ENVIRONMENT: "BASH_ENV=$HOME/x"}, [ENVIRONMENT]),
+        ("sshd", {"/etc/security/pam_env.conf": f"BASH_ENV DEFAULT={LOW}"}, ["/etc/security/pam_env.conf"]),
+        ("cron", {CRONTAB: f"SHELL={LOW}\n* * * * * root ulimit -n 5"}, [CRONTAB]),
+        ("cron", {CRONTAB: f"SHELL={CALM}\nMAILTO={LOW}"}, []),
+        ("sshd", {CRONTAB: f"SHELL={LOW}"}, []),
+        ("sshd", {"/etc/ssh/sshrc": "prlimit --nofile=5 --pid $PPID"}, ["/etc/ssh/sshrc"]),
+        ("sshd", {"/etc/ssh/sshrc": "ulimit -n 5 # no prlimit\n# prlimit"}, []),
+        ("sshd", {SSHD: f"SetEnv A=b BASH_ENV={LOW}"}, [SSHD]),
+        ("sshd", {SSHD: f"Match User bob\nSetEnv BASH_ENV={LOW}"}, []),
+        ("sshd", {SSHD: f'SetEnv "ENV={CALM}" TZ=UTC'}, []),
+    ],
+)  # fmt: skip
+def test_what_a_session_runs_or_reads_first(
+    service: str, files: dict[str, str], found: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    texts = {LOW: "ulimit -n 5", CALM: "umask 22", **files}
+    monkeypatch.setattr(doubts_read, "read_text", texts.get)
+    monkeypatch.setattr(doubts_read, "read_bytes", lambda path: texts.get(path, "").encode())
+    monkeypatch.setattr(doubts_read, "list_folder", lambda _path: [])
+    told = find(service, pam=f"{LIMITS}{READS}", sshd=files.get(SSHD, ""))
+    assert [path for path, _line, _item in told] == found
+    if ENVIRONMENT in files:
+        assert find(service, pam=f"{LIMITS}{READS.strip()} readenv=0\n") == []
+        assert find(service) == []

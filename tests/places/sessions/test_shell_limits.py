@@ -85,9 +85,9 @@ def test_what_sets_a_limit(line: str, found: list[tuple[str, tuple[str, ...], ob
 def test_what_a_file_has_a_shell_read_or_become(text: str, named: list[str], unclear: int) -> None:
     found = find_sources(text, FILE, "/h")
     assert [name for name, _at in found.named] == named
-    assert len(found.unclear) == unclear
+    assert len(found.unclear) + len(found.becomes) == unclear
     rows = text.split("\n")
-    for at in (*found.unclear, *(at for _name, at in found.named)):
+    for at in (*found.unclear, *found.becomes, *(at for _name, at in found.named)):
         assert (at.path, at.text) == (FILE, rows[at.line - 1])
 
 

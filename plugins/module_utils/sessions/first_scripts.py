@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Find what a session runs or reads before anything else, and a look at its shell does not show.
+
+Sources: BASH_ENV in bash(1), ENV in dash(1), environment(5), pam_env.conf(5), SetEnv in
+sshd_config(5), SHELL in crontab(5), /etc/ssh/sshrc in sshd(8).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+from ..core.declaration import Declaration
+from .pam_stack import PamLine
+
+SSHRC = "/etc/ssh/sshrc"
+_ENVIRONMENT, _PAM_ENV = "/etc/environment", "/etc/security/pam_env.conf"
+_VARIABLE = re.compile(r"\s*(?:export\s+)?(?:BASH_ENV|ENV)\s*=\s*([\"']?)(.+?)\1\s*")
+_OF_PAM = re.compile(r"\s*(?:BASH_ENV|ENV)\s.*?\b(?:DEFAULT|OVERRIDE)=(\"[^\"]*\"|\S+).*")
+_OF_CRON = re.compile(r"\s*(?:SHELL|BASH_ENV)\s*=\s*([\"']?)(.+?)\1\s*")
+_SETS_OTHERS = re.compile(r"^[^#]*\b(?:prlimit|setrlimit)\b")
+"""sshrc is a process of its own: what it sets for itself ends with it."""
+
+
+def list_environments(calls: Sequence[PamLine]) -> list[str]:
+    """Return the files of variables that calls of pam_env(8) read."""
+    found: list[str] = []
+    for call in calls:
+        given = dict(arg.partition("=")[::2] for arg in call.args)
+        found.append(given.get("conffile", _PAM_ENV))
+        if given.get("readenv") != "0":
+            found.append(given.get("envfile", _ENVIRONMENT))
+    return list(dict.fromkeys(found))
+
+
+def find_variables(text: str, path: str) -> Iterator[Declaration]:
+    """Yield the lines that name a file which shells of scripts read first, with it for value."""
+    for number, line in enumerate(text.split("\n"), 1):
+        plain, of_pam = _VARIABLE.fullmatch(line), _OF_PAM.fullmatch(line)
+        named = plain[2] if plain else of_pam[1].strip('"') if of_pam else ""
+        if named:
+            yield Declaration(path, number, line, named)
+
+
+def find_cron_settings(text: str, path: str) -> Iterator[Declaration]:
+    """Yield the lines of a crontab that choose the shell of its jobs, or what it reads first."""
+    for number, line in enumerate(text.split("\n"), 1):
+        found = _OF_CRON.fullmatch(line)
+        if found:
+            yield Declaration(path, number, line, found[2])
+
+
+def find_given_variables(line: Declaration) -> Iterator[Declaration]:
+    """Yield what a ``SetEnv`` of sshd gives that names such a file."""
+    for word in re.split(r"\s+", str(line.value)):
+        for found in find_variables(word.strip("\"'"), line.path):
+            yield line._replace(value=found.value)
+
+
+def find_lines_about_others(text: str, path: str) -> Iterator[Declaration]:
+    """Yield the lines that set limits of other processes than the one that runs them."""
+    for number, line in enumerate(text.split("\n"), 1):
+        if _SETS_OTHERS.match(line):
+            yield Declaration(path, number, line, "")
