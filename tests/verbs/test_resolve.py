@@ -364,6 +364,18 @@ def test_a_user_that_is_not_in_the_tree_is_refused(tree: Path, user: str, messag
         list(resolve_tree(str(tree), user, None))
 
 
+def test_a_tree_without_passwd_tells_of_root_and_of_all_else(tmp_path: Path) -> None:
+    """Such trees are made before base-passwd is configured; the user of no file is refused."""
+    write(tmp_path, "/etc/security/limits.conf", "root - nofile 900\n")
+    write(tmp_path, "/etc/sysctl.d/a.conf", "vm.max_map_count = 70000\n")
+    places = {
+        (entry["place"], entry.get("item")) for entry in resolve_tree(str(tmp_path), None, None)
+    }
+    assert places >= {("session:root@any", "nofile"), ("kernel", "vm.max_map_count")}
+    with pytest.raises(ValueError, match="has no user 'alice'"):
+        list(resolve_tree(str(tmp_path), "alice", None))
+
+
 def test_a_tree_that_is_no_folder_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=f"^{re.escape(str(tmp_path))}/no: is no folder$"):
         list(resolve_tree(f"{tmp_path}/no", None, None))

@@ -67,9 +67,13 @@ def find_tree_sshd_unit(root: str) -> str:
 def read_tree_user(root: str, name: str) -> User:
     """Read a user and the groups from the tree's own passwd and group files.
 
+    A tree may have no passwd file yet; every host has root.
+
     :raises ValueError: If there is no such user.
     """
     rows = _read_rows("/etc/passwd", root)
+    if name == "root" and rows == [[""]]:
+        return User(name, 0, 0, frozenset({name}), frozenset({0}))
     entry = next((row for row in rows if len(row) >= 4 and row[0] == name), None)
     if entry is None or not (entry[2].isdigit() and entry[3].isdigit()):
         raise ValueError(f"{root.rstrip('/')}/etc/passwd: has no user {name!r}")

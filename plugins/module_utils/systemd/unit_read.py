@@ -15,6 +15,7 @@ from .limits import MANAGER
 from .unit_file import UNIT_DIRECTORIES, Setting, Source, list_dropin_folders, merge_units
 
 CONF_DIRECTORIES = ("/etc", "/run", "/usr/local/lib", "/usr/lib", "/lib")
+_INSTANCE = re.compile("[^@]+@(.+)[.][a-z]+")
 _LIBRARIES = (
     "/usr/lib/systemd",
     "/lib/systemd",
@@ -56,9 +57,27 @@ def read_unit_files(
 def find_unit_names(
     unit: str, root: str = "/", directories: Sequence[str] = UNIT_DIRECTORIES
 ) -> tuple[str, list[str]]:
-    """Return the file of a unit, or nothing, and its names: its own, then its aliases."""
+    """Return the file of a unit, or nothing, and its names: its own, then its aliases.
+
+    An instance has those of its template too, with what makes it one, but for a name that has
+    a file of its own. Source: ``unit_file_find_fragment()`` and ``add_names()`` in unit-file.c.
+    """
     main, name = _find_main(unit, root, directories)
-    return main, [name, *_find_aliases(name, root, directories)]
+    instance = _INSTANCE.fullmatch(unit)
+    if not instance:
+        return main, [name, *_find_aliases(name, root, directories)]
+    template = main.rpartition("/")[2] if "@." in main else ""
+    own = _name_instance(template, instance[1]) if template else name
+    names = [own, *_find_aliases(own, root, directories)]
+    for alias in _find_aliases(template, root, directories) if template else ():
+        other = _name_instance(alias, instance[1]) if "@." in alias else ""
+        if other and _find_main(other, root, directories)[0] == main:
+            names.append(other)
+    return main, list(dict.fromkeys(names))
+
+
+def _name_instance(template: str, instance: str) -> str:
+    return template.replace("@.", f"@{instance}.", 1)
 
 
 def read_manager_files(root: str = "/", name: str = MANAGER) -> UnitFiles:

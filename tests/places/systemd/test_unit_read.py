@@ -69,6 +69,35 @@ def test_an_instance_comes_from_its_template(tmp_path: Path) -> None:
     assert found(tmp_path, "x@1.service")[0] == f"{ETC}/x@1.service"
 
 
+@pytest.mark.parametrize("unit", ["job@1.service", "work@1.service"])
+def test_instances_of_a_template_and_of_its_alias_are_one_unit(tmp_path: Path, unit: str) -> None:
+    """What either name, or either template, has for drop-ins counts; another instance's do not."""
+    write(tmp_path, f"{LIB}/job@.service", "[Service]\n")
+    write(tmp_path, f"{ETC}/work@.service", f"-> {LIB}/job@.service")
+    names = ("job@1", "job@", "work@1", "work@")
+    for number, name in enumerate((*names, "job@2", "work@2")):
+        write(tmp_path, f"{ETC}/{name}.service.d/{number}.conf", "")
+    expected = [f"{ETC}/{name}.service.d/{number}.conf" for number, name in enumerate(names)]
+    assert found(tmp_path, unit) == (f"{LIB}/job@.service", expected)
+
+
+def test_an_alias_of_a_template_whose_instance_has_a_file_is_another_unit(tmp_path: Path) -> None:
+    write(tmp_path, f"{LIB}/job@.service", "[Service]\n")
+    write(tmp_path, f"{ETC}/work@.service", f"-> {LIB}/job@.service")
+    write(tmp_path, f"{ETC}/work@1.service", "[Service]\n")
+    write(tmp_path, f"{ETC}/work@1.service.d/a.conf", "")
+    assert found(tmp_path, "job@1.service") == (f"{LIB}/job@.service", [])
+
+
+def test_an_instance_that_is_enabled_keeps_its_own_drop_ins(tmp_path: Path) -> None:
+    """A link of its name leads to the template."""
+    write(tmp_path, f"{ETC}/job@.service", "[Service]\n")
+    write(tmp_path, f"{ETC}/job@1.service", "-> job@.service")
+    write(tmp_path, f"{ETC}/job@1.service.d/a.conf", "")
+    assert found(tmp_path, "job@1.service")[1] == [f"{ETC}/job@1.service.d/a.conf"]
+    assert found(tmp_path, "job@2.service")[1] == []
+
+
 @pytest.mark.parametrize(
     ("library", "main"),
     [
