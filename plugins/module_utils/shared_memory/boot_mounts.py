@@ -11,7 +11,9 @@ from ..core.named import NamedTuple
 from ..kernel.boot_scripts import list_running
 from .model import SHM, find_default, parse_tmpfs_size
 
-_NAMES = (SHM, "/run/shm")
+_NAMES = (SHM, "/run/shm", "shm")
+_MENTION = re.compile(r"(?<![\w.-])shm(?![\w.-])")
+_LIST = re.compile(r"[\"']\s*,\s*[\"']|[\[\]]")  # Of another language: words of one command.
 _COMMENT = re.compile(r"(?:^|\s)#.*")
 _APART = re.compile(r"[;&|()]+|\b(?:then|else|do)\b")
 _PREFIX = re.compile(r"Exec\w+[ \t]*=[-@+!:]*")
@@ -40,7 +42,7 @@ class _Call(NamedTuple):
 
 def is_about_shm(text: str) -> bool:
     """Tell whether a script may mount /dev/shm."""
-    return "mount" in text and any(name in text for name in _NAMES)
+    return "mount" in text and _MENTION.search(text) is not None
 
 
 def find_mounts(texts: Mapping[str, str], memory: int) -> list[Mount]:
@@ -58,7 +60,7 @@ def find_mounts(texts: Mapping[str, str], memory: int) -> list[Mount]:
 def _find(path: str, text: str, memory: int) -> Iterator[Mount]:
     rows = text.split("\n")
     running = [(number, _COMMENT.sub("", line)) for number, line in list_running(path, _join(text))]
-    is_named = any(name in line for _number, line in running for name in _NAMES)
+    is_named = any(_MENTION.search(line) for _number, line in running)
     for number, line in running:
         row = rows[number - 1]
         for call in _find_calls(line):
@@ -89,7 +91,7 @@ def _join(text: str) -> str:
 
 
 def _find_calls(line: str) -> Iterator[_Call]:
-    for part in _APART.split(_PREFIX.sub("", line)):
+    for part in _APART.split(_LIST.sub(" ", _PREFIX.sub("", line))):
         words = re.sub(r"[\"'`]", " ", part).split()
         names = [word.rpartition("/")[2] for word in words]
         if names and names[0] in _TELLERS:

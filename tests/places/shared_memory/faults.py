@@ -68,6 +68,20 @@ FAULTS = [
         person="rm /etc/rc.local",
     ),
     Fault(
+        "shm: rc.local mounts it anew in a loop over names",
+        write(
+            "/etc/rc.local",
+            "#!/bin/sh -e",
+            "for d in mqueue shm; do mount -o remount,size=50m /dev/$d || :; done",
+        )
+        + "; chmod +x /etc/rc.local; sh /etc/rc.local",
+        (Culprit("/etc/rc.local", "for d in mqueue shm"),),
+        SHOWS,
+        asked("300MiB"),
+        touches=(FSTAB, "/dev/shm", "/etc/rc.local"),
+        person="rm /etc/rc.local",
+    ),
+    Fault(
         "shm: half of the memory is too little",
         "true",
         (Culprit(words="no line|half|nobody"),),

@@ -151,6 +151,12 @@ def runs(command: str, path: str = UNIT) -> dict[str, str]:
         ("mount -t tmpfs -o size=1m tmpfs /dev/shm/mine", []),
         ("mount -o remount,size=1m /tmp; ls /dev/shm", []),
         ("# mount -o remount,size=1m /dev/shm", []),
+        ("subprocess.run(['mount', '-o', 'remount,size=64m', '/dev/shm'])", [64 * MIB]),
+        ("for d in shm mqueue; do mount -o remount,size=64m /dev/$d; done", [""]),
+        ("cd /dev; mount -o remount,size=64m shm", [64 * MIB]),
+        ("mount -o remount,size=64m /dev/$d # not shm", []),
+        ("[ -d /dev/shm ] && mountpoint /dev/shm; mount /data", []),
+        ("mount -t nfs server:/x-shm.img $HOME", []),
         (
             "true; mount -o remount,size=1m /dev/shm && mount -o remount,size=3m /dev/shm",
             [MIB, 3 * MIB],
