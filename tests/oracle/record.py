@@ -8,8 +8,13 @@ import json
 import os
 from pathlib import Path
 
+import pytest
+
 FIGURES = Path(__file__).parents[2] / "build" / "oracle.json"
 EVERYTHING = bool(os.environ.get("MLHOST_ALL"))
+needs_root = pytest.mark.skipif(os.geteuid() != 0 and not EVERYTHING, reason="needs root")
+"""In ``make oracle`` nothing is left out: what could not be compared fails."""
+takes_long = pytest.mark.skipif(not EVERYTHING, reason="takes long; make oracle does it")
 SEED = int(os.environ.get("MLHOST_ORACLE_SEED", "1"))
 
 
@@ -18,15 +23,27 @@ def choose(share: int, everything: int) -> int:
     return everything if EVERYTHING else share
 
 
-def record(kind: str, release: str, cases: int, mismatches: int, unknown: int = 0) -> None:
+def record(
+    kind: str,
+    release: str,
+    cases: int,
+    mismatches: int,
+    unknown: int = 0,
+    *,
+    of: int,
+    most_unknown: float = 0.25,
+) -> None:
     """Leave the figures of one comparison in ``build/oracle.json`` and print them.
 
     :param kind: What was predicted: pam, sysctl, systemd, docker, podman, sessions or slurm.
     :param release: The Debian it ran on, by its code name.
     :param unknown: Cases that we do not predict and say so.
-    :raises AssertionError: If nothing was compared.
+    :param of: How many cases were to be compared, at least.
+    :param most_unknown: The share of them that may be unknown.
+    :raises AssertionError: If fewer were compared, or too many were not.
     """
-    assert cases > unknown, f"{kind} {release}: nothing was compared"
+    assert cases >= of > 0, f"{kind} {release}: {cases} cases were compared, not {of}"
+    assert unknown <= cases * most_unknown, f"{kind} {release}: {unknown} of {cases} are unknown"
     figures = {"cases": cases, "mismatches": mismatches, "unknown": unknown}
     FIGURES.parent.mkdir(exist_ok=True)
     with FIGURES.open("a+") as file:

@@ -178,12 +178,14 @@ def compare(text: str) -> Iterator[str]:
 
 def test_no_line_is_a_wrong_one() -> None:
     counts = {"found": 0, "absent": 0, "unknown": 0}
-    for number in range(choose(400, 40000)):
+    files = choose(400, 40000)
+    for number in range(files):
         for said in compare(Writer(SEED * 1_000_000 + number).write()):
             if said not in counts:
                 pytest.fail(said)
             counts[said] += 1
     print(counts)
-    record("compose", "PyYAML", sum(counts.values()), 0, counts["unknown"])
+    # Of half of the files YAML itself can make nothing.
+    cases, least = sum(counts.values()), files * len(PATHS) // 2
+    record("compose", "PyYAML", cases, 0, counts["unknown"], of=least, most_unknown=0.7)
     assert counts["found"] > 300
-    assert counts["unknown"] < sum(counts.values()) * 0.7

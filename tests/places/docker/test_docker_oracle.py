@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import os
 import random
 import re
 import time
@@ -27,7 +26,7 @@ from mlhost_limits.docker.problems import (
 )
 from mlhost_limits.shared_memory.size import DEFAULT_SHM_SIZE
 
-from tests.oracle.record import EVERYTHING, SEED, choose, record
+from tests.oracle.record import EVERYTHING, SEED, choose, needs_root, record, takes_long
 from tests.places.docker.docker_cases import OTHERS, Case, hand_picked, make_case, raised
 from tests.places.docker.docker_rig import FLAGS
 from tests.places.docker.docker_world import World, enter_guest, enter_natively
@@ -39,7 +38,7 @@ RELEASES = ("bullseye", "bookworm", "trixie") if EVERYTHING else ("bookworm",)
 SAYS = {
     "exclude each other": "specified both as a flag and in the configuration file",
     "does not know this key": "don't match any configuration option",
-    "takes (an object|whole numbers|a string)": "cannot unmarshal",
+    "takes (an object|whole numbers|a string|true or false|a whole number|a list|strings)": "cannot unmarshal",
     "is no size": "invalid size|invalid suffix|parsing .*: (invalid syntax|value out of range)",
     "is no limit": 'for "--default-ulimit" flag',
     "byte order mark": "invalid character",
@@ -205,29 +204,31 @@ def make_cases(share: int, everything: int) -> Iterable[Case]:
     return [*picked, *(make_case(rng) for _ in range(max(total - len(picked), 0)))]
 
 
-def report(kind: str, release: str, result: tuple[int, int, list[str]], seconds: float) -> None:
+def report(
+    kind: str, release: str, of: int, result: tuple[int, int, list[str]], seconds: float
+) -> None:
     count, unknown, mismatches = result
     print()
-    record(kind, release, count, len(mismatches), unknown)
+    record(kind, release, count, len(mismatches), unknown, of=of)
     print(f"  seed {SEED}, {seconds:.0f} s")
     assert not mismatches, "\n" + "\n".join(mismatches)
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="dockerd needs root")
+@needs_root
 @pytest.mark.parametrize("release", RELEASES)
 def test_prediction_is_what_dockerd_does(release: str) -> None:
     """Started or not, with which error, and the container's limits: on this machine's kernel."""
     started = time.monotonic()
     with enter_natively(release) as world:
         result = run(world, make_cases(80, 600))
-    report("docker", release, result, time.monotonic() - started)
+    report("docker", release, choose(80, 600), result, time.monotonic() - started)
 
 
-@pytest.mark.skipif(not EVERYTHING, reason="each case takes ten seconds; make oracle runs them")
+@takes_long
 @pytest.mark.parametrize("release", RELEASES)
 def test_prediction_holds_where_limits_rise(release: str) -> None:
     """The same on an emulated host, where root may raise every limit as on a training host."""
     started = time.monotonic()
     with enter_guest(release) as world:
         result = run(world, raised())
-    report("docker-raised", release, result, time.monotonic() - started)
+    report("docker-raised", release, len(list(raised())), result, time.monotonic() - started)

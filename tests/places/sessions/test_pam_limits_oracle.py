@@ -14,7 +14,7 @@ import pytest
 
 from tests.host import guest
 from tests.host.library import LIBRARY, carry
-from tests.oracle.record import EVERYTHING, SEED, record
+from tests.oracle.record import SEED, needs_root, record, takes_long
 
 TOP = Path(__file__).parents[3]
 RIG = ("limits_files", "pam_world", "pam_prediction", "pam_rig")
@@ -40,7 +40,7 @@ def judge(release: str, sets: int, output: str, errors: str) -> None:
     cases = sum(result["cases"] for result in results)
     mismatches = [one for result in results for one in result["mismatches"]]
     unknown = sum((Counter(result["unknown"]) for result in results), Counter())
-    record("pam", release, cases, len(mismatches), unknown.total())
+    record("pam", release, cases, len(mismatches), unknown.total(), of=2 * sets)
     print(*(f"  {count} unknown: {reason}" for reason, count in unknown.items()), sep="\n")
     for user, files, differences in mismatches[:20]:
         print(f"{user}: {'; '.join(differences)}")
@@ -49,7 +49,7 @@ def judge(release: str, sets: int, output: str, errors: str) -> None:
     assert len(results) == sets, errors
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="opening sessions of others needs root")
+@needs_root
 def test_prediction_is_what_pam_limits_gives_here(tmp_path: Path) -> None:
     """In namespaces of this machine; where its root may not raise limits, that shows as well."""
     (tmp_path / "library").mkdir()
@@ -73,7 +73,7 @@ def test_prediction_is_what_pam_limits_gives_here(tmp_path: Path) -> None:
     judge("here", SETS, done.stdout, done.stderr)
 
 
-@pytest.mark.skipif(not EVERYTHING, reason="boots guests; make oracle does it")
+@takes_long
 @pytest.mark.parametrize("release", ["bookworm", "bullseye", "trixie"])
 def test_prediction_is_what_a_booted_debian_gives(release: str) -> None:
     """With all of root's rights, so that every limit may be raised."""

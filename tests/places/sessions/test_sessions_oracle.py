@@ -21,14 +21,14 @@ from tests.host import guest
 from tests.host.connection import Host
 from tests.host.control import Control
 from tests.host.library import carry
-from tests.oracle.record import EVERYTHING, SEED, record
+from tests.oracle.record import SEED, record, takes_long
 from tests.places.sessions.limits_files import Files
 from tests.places.sessions.login_files import make_files_of_many, make_login_files
 from tests.places.sessions.logins import CALLS, Real, compare, read_limits, read_sections
 
 pytestmark = [
     pytest.mark.host,
-    pytest.mark.skipif(not EVERYTHING, reason="boots guests; make oracle does it"),
+    takes_long,
 ]
 
 TOP = Path(__file__).parents[3]
@@ -160,5 +160,6 @@ def test_the_probe_is_right_under_generated_files(release: str, rig: Rig) -> Non
         said = rig.prober.ask(files, [("cron", user) for user in MANY])
         rig.judge(f"minute {number}", files, read_sections(control.run(ONE_MINUTE)), said)
     control.close()
-    record("sessions", release, rig.cases, len(rig.wrong), rig.unknown)
+    expected = STATES * len(CALLED) + MINUTES * len(MANY)
+    record("sessions", release, rig.cases, len(rig.wrong), rig.unknown, of=expected)
     assert not rig.wrong
