@@ -13,8 +13,14 @@ from ..core.named import NamedTuple
 from ..core.rlimit import Rlimit
 from ..host.daemons import is_daemon, is_roots, read_comm
 from ..host.door import find_paths, list_pids, open_file, read_handle, read_kernel_file
-from ..host.files import read_text, under
-from ..host.process import read_limits, read_parent, read_unit_pids
+from ..host.files import list_folder, read_change, read_text, under
+from ..host.process import (
+    read_limits,
+    read_parent,
+    read_process,
+    read_start_time,
+    read_unit_pids,
+)
 from .sshd_config import MAIN_FILE, VENDOR_FILE, find_includes, find_use_pam
 
 _PID_FILES = {
@@ -25,6 +31,8 @@ _PID_FILES = {
 }
 _UNITS = {"sshd": ("ssh.service", "sshd.service"), "cron": ("cron.service", "crond.service")}
 _UNITS["crond"] = _UNITS["cron"]
+_UNIT_FOLDERS = ("/etc/systemd/system", "/run/systemd/system")
+_MANAGER = ("/etc/systemd/system.conf", "/run/systemd/system.conf")
 _CGROUPS = ("/sys/fs/cgroup", "/sys/fs/cgroup/systemd", "/sys/fs/cgroup/unified")
 _FOLDERS = ("/usr/bin", "/usr/sbin", "/bin", "/sbin")
 _LARGEST = 64 * 2**20
@@ -68,6 +76,31 @@ def find_login_daemon(service: str, proc: str = "/proc") -> int | None:
         if pids:
             return next((pid for pid in pids if _is_first(pid, proc)), pids[0])
     return _read_pid_file(_PID_FILES.get(service), proc)
+
+
+def find_newer_file(service: str) -> str:
+    """Return a file of a daemon's unit, or of systemd, that is newer than the daemon, or nothing.
+
+    It may give the daemon, and so its sessions, other limits once it is started again.
+    """
+    pid = find_login_daemon(service)
+    units = _UNITS.get(service, ())
+    if pid is None or not units:
+        return ""
+    started = read_start_time(read_process(pid))
+    for path in _list_unit_files(units):
+        if read_change(path) > started:
+            return path
+    return ""
+
+
+def _list_unit_files(units: tuple[str, ...]) -> Iterator[str]:
+    """Yield what a daemon's limits may come from, the files about it alone before all others."""
+    own = [f"{top}/{unit}" for top in _UNIT_FOLDERS for unit in units]
+    for path in (*own, *(f"{top}/service" for top in _UNIT_FOLDERS), *_MANAGER):
+        names = [name for name in list_folder(f"{path}.d") if name.endswith(".conf")]
+        yield from (f"{path}.d/{name}" for name in names)
+        yield path
 
 
 def is_installed(service: str) -> bool:

@@ -134,6 +134,7 @@ def check_sessions(
 def _explain(seen: Sequence[Seen], look: Look) -> Iterator[Finding]:
     """Yield the findings of sessions with what comes next, and with causes where one is short."""
     passed = all(finding.status == PASS for one in seen for finding in one[1])
+    passed = passed and not any(_may_differ(one[0], look) for one in seen)
     if passed and look.at(KernelRead).nr_open_at_boot == look.at(KernelRead).nr_open:
         # The files give the same after a boot, so there is nothing to explain.
         for one in seen:
@@ -142,6 +143,15 @@ def _explain(seen: Sequence[Seen], look: Look) -> Iterator[Finding]:
         from .diagnose import explain_sessions  # Long, and seldom needed.
 
         yield from explain_sessions(seen, look)
+
+
+def _may_differ(result: SessionResult, look: Look) -> bool:
+    """Tell whether a session's daemon may pass on something else after a restart."""
+    read = look.at(SessionsRead)
+    try:
+        return not read.resets_limits(result.service) and bool(read.find_newer_file(result.service))
+    except (OSError, ValueError):
+        return True
 
 
 def _find_others(

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from typing import Optional
 
 from ..core.cause import Cause, Link, Outlook, cite
-from ..core.finding import FAIL, UNKNOWN, Finding, judge, observe_limit
+from ..core.finding import FAIL, PASS, UNKNOWN, Finding, judge, observe_limit
 from ..core.named import NamedTuple
 from ..core.rlimit import ITEMS, Rlimit, format_pair, format_quantity
 from ..host.look import Look, format_time
@@ -17,6 +17,7 @@ from ..host.users import read_user
 from ..kernel.host_read import KernelRead
 from .base_read import is_installed
 from .causes import SessionFacts, find_session_causes, predict_session
+from .doubts import doubt_daemon
 from .host_read import SessionsRead
 from .measure import SessionResult, measure_sessions
 from .model import Start, find_baseline
@@ -55,7 +56,24 @@ def explain_sessions(seen: Sequence[Seen], look: Look) -> Iterator[Finding]:
                 explained = _explain_closed(finding, facts, result)
             else:
                 explained = _explain(finding, now, booted, (result, shell)) if known else finding
+            explained = _doubt_restart(explained, facts, result, look)
             yield _for_jobs(explained) if result.service.startswith("cron") else explained
+
+
+def _doubt_restart(
+    finding: Finding, facts: SessionFacts, result: SessionResult, look: Look
+) -> Finding:
+    """Say that a boot is not known to give what the daemon passes on now, if nothing states it."""
+    item, bounds = finding.requirement.item, facts.resolution.bounds
+    stated = not facts.hindrances and all((item, kind) in bounds for kind in ("soft", "hard"))
+    if finding.outlook.after_boot != PASS or facts.start.resets or stated:
+        return finding
+    path = look.at(SessionsRead).find_newer_file(result.service)
+    if not path:
+        return finding
+    cause = doubt_daemon(path, item)
+    outlook = finding.outlook._replace(after_boot=UNKNOWN)
+    return finding._replace(causes=(*finding.causes, cause), outlook=outlook)
 
 
 def _explain_closed(finding: Finding, facts: SessionFacts, result: SessionResult) -> Finding:

@@ -16,6 +16,7 @@ CODES = {
     "pam-module-not-run": "a module that a check does not run may set limits in the session",
     "sshd-forces-command": "sshd runs a command in the place of the shell, which may set limits",
     "session-script-not-run": "a script that a session starts with, or its scripts, may set limits",
+    "session-daemon-older": "the daemon that passes a limit on is older than a file of its unit",
     "sudoers-sets-limit": "sudo sets limits after PAM, or opens no session of PAM",
 }
 
@@ -58,6 +59,16 @@ def doubt_sudo(at: Declaration, item: str, limit: Rlimit | None = None) -> Doubt
     does = f"sets {item} after PAM did" if item else "keeps sudo from opening a session of PAM"
     remedy = Remedy("take that setting out with visudo")
     return Doubt(Cause("sudoers-sets-limit", f"{cite(at)} {does}", remedy, at), item, limit)
+
+
+def doubt_daemon(path: str, item: str) -> Cause:
+    """Doubt what sessions inherit once their daemon is started again, where nothing else decides.
+
+    :param path: A file of its unit, or of systemd, that is newer than the daemon.
+    """
+    text = f"{path} is newer than the daemon that passes {item} on, and no limits file states both"
+    remedy = Remedy("restart that daemon, and check again")
+    return Cause("session-daemon-older", f"{text} bounds", remedy, Declaration(path, 0, "", ""))
 
 
 def doubt_findings(findings: Iterable[Finding], doubts: Sequence[Doubt]) -> list[Finding]:

@@ -11,7 +11,13 @@ from ..core.declaration import Declaration
 from ..core.user import User
 from ..host.files import list_folder, read_text
 from ..host.users import read_user
-from .base_read import find_login_daemon, find_sshd_file, read_sshd_files, read_use_pam
+from .base_read import (
+    find_login_daemon,
+    find_newer_file,
+    find_sshd_file,
+    read_sshd_files,
+    read_use_pam,
+)
 from .libpam_measure import find_missing_modules
 from .limits_read import SessionFiles
 from .pam_limits import LIMITS_D, order_files
@@ -28,6 +34,7 @@ class SessionsRead(SessionFiles):
     def __init__(self) -> None:
         super().__init__()
         self._users: dict[str, User | None] = {}
+        self._newer: dict[str, str] = {}
 
     @cached_property
     def unread_lines(self) -> tuple[Unread, ...]:
@@ -77,6 +84,16 @@ class SessionsRead(SessionFiles):
         folders = ("/etc/systemd/system", "/usr/lib/systemd/system", "/lib/systemd/system")
         debian = any(os.path.exists(f"{folder}/ssh.service") for folder in folders)
         return "ssh.service" if debian else "sshd.service"
+
+    def find_newer_file(self, service: str) -> str:
+        """Return a file that may give a service's daemon other limits when it starts again.
+
+        What calls su and sudo is taken for a session of sshd.
+        """
+        daemon = "cron" if service in ("cron", "crond") else "sshd"
+        if daemon not in self._newer:
+            self._newer[daemon] = find_newer_file(daemon)
+        return self._newer[daemon]
 
     @cached_property
     def sshd_config(self) -> tuple[str, dict[str, str]]:

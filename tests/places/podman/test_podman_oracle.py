@@ -75,6 +75,11 @@ def make_file(rng: random.Random) -> str:
     return text.replace("\n", "\r\n") if rng.random() < 0.05 else text
 
 
+ADDED = [2**20, 2**20]
+"""What Podman adds for each of two limits that a list of limits leaves out (``addRlimits()`` in
+pkg/specgen/generate, ``RLimitDefaultValue``); to an empty list it adds nothing."""
+
+
 def predict(files: dict[str, str]) -> dict[str, Any]:
     try:
         given = resolve(read_conf(path, files[path]) for path in order_files(files))
@@ -84,18 +89,22 @@ def predict(files: dict[str, str]) -> dict[str, Any]:
         "limits": {item: list(one.limit) for item, one in given.ulimits.items()},
         "shm": int(given.shm.value) if given.shm else 65536000,
         "tasks": find_tasks(given.tasks),
+        "states": given.block is not None,
     }
 
 
 def compare(files: dict[str, str], seen: dict[str, Any], bare: dict[str, list[int]]) -> str:
     """Return what differs. What we cannot read, podman may: then we say that it is not known.
 
-    :param bare: What it gives where no file states anything; that stays where one is silent.
+    :param bare: What it gives where no file states a list of limits.
     """
     told = predict(files)
     if "error" in told or "error" in seen:
         return "" if "error" in told else f"read as {told}, but: {seen['error']}"
-    told = {**told, "limits": {**bare, **told["limits"]}}
+    if not told.pop("states"):
+        told["limits"] = bare
+    elif told["limits"]:
+        told["limits"] = {**dict.fromkeys(("nofile", "nproc"), ADDED), **told["limits"]}
     tasks = UNLIMITED if seen["tasks"] < 0 else seen["tasks"] or None
     theirs = {"limits": read_seen(seen), "shm": seen["shm"], "tasks": tasks}
     return "" if told == theirs else f"read as {told}, but {theirs}"
