@@ -132,7 +132,8 @@ def gather(seen: SeenDocker, policy: ContainerPolicy, look: Look) -> Scene | Non
     tools = Tools(docker.restarted_by, stops, docker.flag_files)
     foreign = docker.unit and not (parent and parent.unit == docker.unit)
     own = find_stated_by_people(docker.unit, docker.unit_files) if foreign else {}
-    site = Site(policy, tools, parent, own, find_nr_open_line(look), docker.usual_config)
+    line = find_nr_open_line(look)
+    site = Site(policy, tools, parent, own, line, docker.usual_config, nr_open)
     refused = any(one.requirement.item == START for one in seen.new)
     now = {item: inherit(parent, item) for item in RLIMITS} if parent else {}
     later = {item: inherit_at_start(parent, item, nr_open) for item in RLIMITS} if parent else {}

@@ -15,6 +15,7 @@ from ..core.line_edit import edit_line
 from ..core.quote import one_line
 from ..core.remedy import Remedy, append_line, replace_line
 from ..core.rlimit import UNLIMITED, Rlimit
+from ..kernel.raises import raise_now
 from .daemon_json import SHM_KEY, ULIMITS_KEY, Problem, read_members, walk_entries
 from .flags import declare_flag
 from .model import World, find_obstacles
@@ -148,9 +149,10 @@ def _raise_nr_open(item: str, world: World, site: Site) -> Change | None:
         return None
     text = f"fs.nr_open = {limit.hard}"
     at = site.nr_open_line
-    lasting = replace_line(at, text) if at else append_line(_SYSCTL_FILE, text)
-    command = ("sysctl", "-w", f"fs.nr_open={limit.hard}")
-    remedy = Remedy("raise fs.nr_open, now and at boot", (command, *lasting.commands))
+    commands: tuple[tuple[str, ...], ...] = (raise_now("fs.nr_open", limit.hard),)
+    if site.nr_open_at_boot < limit.hard:
+        commands += (replace_line(at, text) if at else append_line(_SYSCTL_FILE, text)).commands
+    remedy = Remedy("raise fs.nr_open, now and at boot", commands)
     return Change(remedy, world._replace(nr_open=limit.hard))
 
 

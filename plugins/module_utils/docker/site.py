@@ -45,7 +45,8 @@ class Site(NamedTuple):
     """What is known of a host besides, and what a policy demands of its containers.
 
     ``own`` are the limits that people gave docker.service, which are dockerd's alone;
-    ``nr_open_line`` is the line that sets fs.nr_open at boot, and ``usual`` the text of daemon.json
+    ``nr_open_line`` is the line that sets fs.nr_open at boot, which then is ``nr_open_at_boot`` (0
+    where that is not known), and ``usual`` the text of daemon.json
     in its usual place, where dockerd reads another file.
     """
 
@@ -55,6 +56,7 @@ class Site(NamedTuple):
     own: Mapping[str, UnitLimit] = {}
     nr_open_line: Declaration | None = None
     usual: str | None = None
+    nr_open_at_boot: int = 0
 
 
 class Pending(NamedTuple):

@@ -58,6 +58,8 @@ class SessionFacts(NamedTuple):
 
     ``lines`` are those that pam_limits reads, in its order. ``hindrances`` say why it does not
     run, or reads something else. ``unread`` are entries of files that it passes over.
+    ``domain`` is for whom a remedy states a limit; the user alone where it is empty. ``asked`` is
+    what the policy asks of both bounds of it.
     ``nr_open_at_boot`` is fs.nr_open as a boot will have it, 0 where that is not known.
     """
 
@@ -68,6 +70,8 @@ class SessionFacts(NamedTuple):
     hindrances: tuple[Hindrance, ...] = ()
     unread: tuple[Unread, ...] = ()
     nr_open_at_boot: int = 0
+    domain: str = ""
+    asked: Limit | None = None
 
     @property
     def resolution(self) -> Resolution:
@@ -303,8 +307,9 @@ def _would_do(wanted: Requirement, line: LimitsLine, facts: SessionFacts) -> boo
 def _state(
     code: str, text: str, wanted: Requirement, facts: SessionFacts, at: Declaration | None
 ) -> tuple[Cause, SessionFacts]:
-    """Blame that nothing is stated; the remedy states it for the user alone."""
-    line = _write(facts.user.name, wanted)
+    """Blame that nothing is stated; the remedy states it for whom the policy asks it."""
+    covers = facts.domain and rank_domain(facts.domain, facts.user, facts.dialect) is not None
+    line = _write(facts.domain if covers else facts.user.name, wanted)
     added = parse_limits_conf(line, _SITE_FILE)
     cause = Cause(code, text, append_line(_SITE_FILE, line, _RELOGIN), at)
     return cause, facts._replace(lines=(*facts.lines, *added))
@@ -313,9 +318,17 @@ def _state(
 def _restate(
     code: str, text: str, wanted: Requirement, line: Declaration, facts: SessionFacts
 ) -> tuple[Cause, SessionFacts]:
-    """Blame a line that nobody else would do better than; the remedy writes it right."""
+    """Blame a line that nobody else would do better than; the remedy writes it right.
+
+    One that states both bounds goes on to state both, or the other would be lost with it.
+    """
     old = _find_line(line, facts)
     written = _write(old.domain, wanted)
+    if len(old.types) == 2 and wanted.minimum is not None:
+        needed = [wanted.minimum, *((facts.asked.soft, facts.asked.hard) if facts.asked else ())]
+        most = max(value for value in needed if value is not None)
+        written = _write(old.domain, wanted._replace(minimum=most))
+        written = written.replace(f" {wanted.bound} ", " - ", 1)
     (new,) = parse_limits_conf(written, line.path)
     lines = tuple(new._replace(line=one.line) if one == old else one for one in facts.lines)
     cause = Cause(code, text, replace_line(line, written, _RELOGIN), line)

@@ -128,10 +128,10 @@ def check_sessions(
     results += _look_further(results, sample, services, probe)
     seen, unseen = _look(rules, results, named, read)
     yield from unseen
-    yield from _explain([(one[0], _doubt(one, probe, look), one[2]) for one in seen], look)
+    yield from _explain([(one[0], _doubt(one, probe, look), one[2]) for one in seen], look, rules)
 
 
-def _explain(seen: Sequence[Seen], look: Look) -> Iterator[Finding]:
+def _explain(seen: Sequence[Seen], look: Look, rules: tuple[SessionRule, ...]) -> Iterator[Finding]:
     """Yield the findings of sessions with what comes next, and with causes where one is short."""
     passed = all(finding.status == PASS for one in seen for finding in one[1])
     passed = passed and not any(_may_differ(one[0], look) for one in seen)
@@ -142,7 +142,7 @@ def _explain(seen: Sequence[Seen], look: Look) -> Iterator[Finding]:
     else:
         from .diagnose import explain_sessions  # Long, and seldom needed.
 
-        yield from explain_sessions(seen, look)
+        yield from explain_sessions(seen, look, rules)
 
 
 def _may_differ(result: SessionResult, look: Look) -> bool:

@@ -14,7 +14,7 @@ from ..core.rlimit import ITEMS, Rlimit, format_pair, format_quantity
 from ..host.look import Look, format_time
 from ..host.process import may_raise_limits, read_process, read_start_time
 from ..host.users import read_user
-from ..kernel.host_read import KernelRead
+from ..kernel.host_read import KernelRead, find_nr_open_at_boot
 from .base_read import is_installed
 from .causes import SessionFacts, find_session_causes, predict_session
 from .doubts import doubt_daemon
@@ -23,11 +23,14 @@ from .measure import SessionResult, measure_sessions
 from .model import Start, find_baseline
 from .reach import Hindrance, find_bypass, find_hindrances
 from .rivals import keep_rivals
+from .rules import find_domain, find_limits
 from .shell_causes import find_shell_causes
 from .shell_limits_measure import ShellResult, measure_shells
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from .policy import SessionRule
+
     Seen = tuple[SessionResult, Sequence[Finding], Optional[ShellResult]]
 
 
@@ -38,9 +41,12 @@ class Foretold(NamedTuple):
     limits: dict[str, Rlimit]
 
 
-def explain_sessions(seen: Sequence[Seen], look: Look) -> Iterator[Finding]:
+def explain_sessions(
+    seen: Sequence[Seen], look: Look, rules: Sequence[SessionRule] = ()
+) -> Iterator[Finding]:
     """Yield the findings with their causes, and with what comes next.
 
+    :param rules: The policy's; remedies state a limit for whom these ask it.
     :param seen: Each session that was opened, its findings, and what its shell did if it was asked.
     """
     for result, findings, shell in seen:
@@ -51,11 +57,13 @@ def explain_sessions(seen: Sequence[Seen], look: Look) -> Iterator[Finding]:
         start = facts.start._replace(nr_open=look.at(KernelRead).nr_open_at_boot)
         now, booted = (_foretell(facts), _foretell(facts._replace(start=start)))
         for finding in findings:
-            known = finding.requirement.item in facts.start.inherited
+            item = finding.requirement.item
+            known = item in facts.start.inherited
+            first, then = (_ask(one, rules, item) for one in (now, booted))
             if finding.status == UNKNOWN:
                 explained = _explain_closed(finding, facts, result)
             else:
-                explained = _explain(finding, now, booted, (result, shell)) if known else finding
+                explained = _explain(finding, first, then, (result, shell)) if known else finding
             explained = _doubt_restart(explained, facts, result, look)
             yield _for_jobs(explained) if result.service.startswith("cron") else explained
 
@@ -74,6 +82,13 @@ def _doubt_restart(
     cause = doubt_daemon(path, item)
     outlook = finding.outlook._replace(after_boot=UNKNOWN)
     return finding._replace(causes=(*finding.causes, cause), outlook=outlook)
+
+
+def _ask(foretold: Foretold, rules: Sequence[SessionRule], item: str) -> Foretold:
+    """Return what is foretold with what the policy asks of a limit, and for whom."""
+    user = foretold.facts.user
+    domain, asked = find_domain(rules, user, item), find_limits(rules, user).get(item)
+    return foretold._replace(facts=foretold.facts._replace(domain=domain, asked=asked))
 
 
 def _explain_closed(finding: Finding, facts: SessionFacts, result: SessionResult) -> Finding:
@@ -145,7 +160,7 @@ def gather_session(result: SessionResult, look: Look) -> SessionFacts | None:
     resets, may_raise = read.resets_limits(result.service), may_raise_limits()
     start = Start(result.base, kernel.limits_of_pid_1, kernel.nr_open, resets, may_raise)
     lines, unread = read.lines_of(user), read.unread_lines
-    at_boot = kernel.nr_open_at_boot
+    at_boot = find_nr_open_at_boot(look)
     return SessionFacts(user, read.dialect, lines, start, hindrances, unread, at_boot)
 
 

@@ -23,16 +23,27 @@ def find_limits(rules: Iterable[SessionRule], user: User) -> dict[str, Limit]:
     The rules compete as lines of limits.conf(5) do: a user beats a group, a group beats ``*``,
     and of equals the last counts. ``*`` never means root, on no distribution.
     """
-    found: dict[str, Limit] = {}
-    strength: dict[str, int] = {}
+    return {item: limit for item, (_rank, _domain, limit) in _compete(rules, user).items()}
+
+
+def find_domain(rules: Iterable[SessionRule], user: User, item: str) -> str:
+    """Return for whom the policy asks what it grants a user; nothing where it asks nothing."""
+    found = _compete(rules, user).get(item)
+    return found[1] if found else ""
+
+
+def _compete(rules: Iterable[SessionRule], user: User) -> dict[str, tuple[int, str, Limit]]:
+    """Return by item the rank, the domain and the limit of the rule that counts for a user."""
+    found: dict[str, tuple[int, str, Limit]] = {}
     for rule in rules:
-        ranks = [rank_domain(domain, user, _STRICT) for domain in rule.users]
-        best = min((rank for rank in ranks if rank is not None), default=None)
-        if best is None:
+        ranks = [(rank_domain(domain, user, _STRICT), domain) for domain in rule.users]
+        known = [(rank, domain) for rank, domain in ranks if rank is not None]
+        if not known:
             continue
+        best = min(known, key=lambda one: one[0])
         for item, limit in rule.limits.items():
-            if best <= strength.get(item, best):
-                found[item], strength[item] = limit, best
+            if item not in found or best[0] <= found[item][0]:
+                found[item] = (*best, limit)
     return found
 
 

@@ -22,6 +22,7 @@ from mlhost_limits.docker.model import (
     inherit_at_start,
 )
 from mlhost_limits.docker.site import Pending, Tools
+from mlhost_limits.kernel.raises import raise_now
 
 from tests.worlds.docker_scene import (
     HARD,
@@ -346,6 +347,15 @@ def test_the_later_of_two_flags_counts() -> None:
 NR_LINE = Declaration("/etc/sysctl.d/99-x.conf", 7, "fs.nr_open=500000", 500000)
 
 
+def test_what_a_boot_gives_is_never_lowered() -> None:
+    """Somebody lowered it since: the line of the files, or the kernel's own value, stays."""
+    world = make_world(HEALTHY, nr_open=500000)
+    for line in (None, NR_LINE._replace(value=2000000)):
+        site = make_site()._replace(nr_open_line=line, nr_open_at_boot=2000000)
+        (cause,) = find_docker_causes(SOFT, world, site)
+        assert cause.remedy.commands == (raise_now("fs.nr_open", 1048576),)
+
+
 @pytest.mark.parametrize("flagged", [False, True], ids=["file", "flag"])
 @pytest.mark.parametrize("line", [None, NR_LINE], ids=["no line", "a line"])
 def test_a_low_nr_open_is_raised(line: Declaration | None, flagged: bool) -> None:
@@ -355,7 +365,7 @@ def test_a_low_nr_open_is_raised(line: Declaration | None, flagged: bool) -> Non
     (cause,) = find_docker_causes(SOFT, world, make_site()._replace(nr_open_line=line))
     assert cause.code == "docker-above-nr-open"
     first, second = cause.remedy.commands
-    assert first == ("sysctl", "-w", "fs.nr_open=1048576")
+    assert first == raise_now("fs.nr_open", 1048576)
     added = "echo 'fs.nr_open = 1048576' >> /etc/sysctl.d/95-site.conf"
     script = "c\\fs.nr_open = 1048576"
     assert second == (edit(line.path, 7, line.text, script) if line else ("sh", "-c", added))

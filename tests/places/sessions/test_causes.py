@@ -9,6 +9,7 @@ import pytest
 from mlhost_limits.core.cause import Cause
 from mlhost_limits.core.distribution import Dialect
 from mlhost_limits.core.finding import Requirement
+from mlhost_limits.core.reader import Limit
 from mlhost_limits.core.remedy import Remedy
 from mlhost_limits.core.rlimit import RLIMITS, UNLIMITED, Rlimit
 from mlhost_limits.core.user import User
@@ -352,3 +353,27 @@ def test_no_file_lowers_nr_open(at_boot: int, commands: int) -> None:
     assert cause.code == "pam-above-nr-open"
     assert cause.remedy.commands[0][-1].endswith("-ge 131072 ] || sysctl -w fs.nr_open=131072")
     assert len(cause.remedy.commands) == commands
+
+
+def test_a_line_for_both_bounds_goes_on_to_state_both() -> None:
+    """The one that was met is not lost, and of both bounds the remedy is one and the same edit."""
+    facts = gather({CONF: "alice - nofile 3000\n"})._replace(asked=Limit(2000, 4000))
+    soft, hard = SOFT._replace(minimum=3500), HARD._replace(minimum=4000)
+    expected = edit(CONF, 1, "alice - nofile 3000", "c\\alice - nofile 4000")
+    for wanted in (soft, hard):
+        (cause,) = find_session_causes(wanted, facts)
+        assert cause.remedy.commands == (expected,)
+
+
+@pytest.mark.parametrize(
+    ("domain", "user", "written"),
+    [("*", ALICE, "*"), ("@ml", ALICE, "@ml"), ("", ALICE, "alice"), ("*", ROOT, "root")],
+)
+def test_what_nobody_states_is_stated_for_whom_the_policy_asks_it(
+    domain: str, user: User, written: str
+) -> None:
+    """Unless that does not mean the user here, as ``*`` does not mean root on Debian."""
+    facts = gather({}, user)._replace(domain=domain)
+    (cause,) = find_session_causes(SOFT, facts)
+    added = f"echo '{written} soft nofile 65536' >> {D}/95-site.conf"
+    assert cause.remedy.commands == (("sh", "-c", added),)

@@ -7,7 +7,13 @@ import pytest
 from mlhost_limits.core.reader import Limit
 from mlhost_limits.core.user import User
 from mlhost_limits.sessions.policy import SessionRule
-from mlhost_limits.sessions.rules import covers_everyone, find_limits, named_groups, named_users
+from mlhost_limits.sessions.rules import (
+    covers_everyone,
+    find_domain,
+    find_limits,
+    named_groups,
+    named_users,
+)
 
 ROOT = User("root", 0, 0, frozenset({"root"}), frozenset({0}))
 ALICE = User("alice", 1001, 2001, frozenset({"ml"}), frozenset({2001}))
@@ -38,6 +44,20 @@ def test_what_a_user_is_owed(
     rules: list[SessionRule], user: User, expected: dict[str, int]
 ) -> None:
     assert {item: limit.soft for item, limit in find_limits(rules, user).items()} == expected
+
+
+@pytest.mark.parametrize(
+    ("rules", "user", "domain"),
+    [
+        ([rule("* root", nofile=1)], ROOT, "root"),
+        ([rule("* root", nofile=1)], ALICE, "*"),
+        ([rule("* @ml", nofile=1)], ALICE, "@ml"),
+        ([rule("alice", nofile=1), rule("*", nofile=2)], ALICE, "alice"),
+        ([rule("*", core=1)], ALICE, ""),
+    ],
+)
+def test_for_whom_the_policy_asks_it(rules: list[SessionRule], user: User, domain: str) -> None:
+    assert find_domain(rules, user, "nofile") == domain
 
 
 RULES = [rule("* bob @ml 1000: %x"), rule("root bob @hpc @ml @:2001 :0")]
