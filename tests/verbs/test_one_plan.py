@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The remedies of one report are one plan: none takes away what another gives."""
+"""The remedies of one report are one plan; who cannot log in is asked nothing of."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import pytest
 
 from . import library
 from .cases import LOGINS
+from .files import HOST
 from .node import Node
 
 pytestmark = pytest.mark.root  # Mount namespaces are root's.
@@ -56,3 +57,24 @@ def test_both_bounds_of_a_line_have_one_edit(tmp_path: Path) -> None:
     assert len(commands) == 4
     assert len(set(commands)) == 1
     assert "@ml - nofile 4000" in commands[0]
+
+
+@pytest.mark.parametrize(("ends", "asked"), [("", True), ("1", False)])
+def test_an_account_that_has_ended_has_no_limits_to_judge(
+    ends: str, asked: bool, tmp_path: Path
+) -> None:
+    """Whom lines of the files set apart is judged only where that one can log in."""
+    node = Node(tmp_path)
+    for path, line in (
+        ("/etc/passwd", "bob:x:1001:1001::/home/bob:/bin/sh"),
+        ("/etc/shadow", f"bob:*:19000:0:99999:7::{ends}:"),
+        ("/etc/security/limits.d/99-bob.conf", "bob - nofile 600"),
+    ):
+        node.write(path, f"{HOST.get(path, '')}{line}\n")
+    policy = {"sessions": [{"users": ["*"], "limits": {"nofile": {"soft": 700}}}]}
+    told = node.run(partial(library.check, policy=policy, services=["sshd"]), LOGINS)
+    found = {one["place"]: one["status"] for one in told["findings"]}
+    assert found == {
+        "session:alice@sshd": "pass",
+        **({"session:bob@sshd": "fail"} if asked else {}),
+    }

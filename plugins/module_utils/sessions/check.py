@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from ..core.cause import Cause, Outlook
@@ -90,6 +91,7 @@ def _judge_silence(place: str, reason: str, owner: str, is_named: bool) -> Findi
 
 
 _GOOD = Outlook(PASS, "", PASS)
+_TURNED_AWAY = re.compile("account refused: (?!.*cannot retrieve)")  # Nor is its server away.
 _MOST_SAMPLES = 5
 _MOST_OTHERS = 10
 
@@ -118,6 +120,7 @@ def check_sessions(
             reason = "no session was opened (probe: predict)"
             yield from _unknown_sessions(f"session:{user}@{service}", rules, reason)
         return
+    others: Sequence[str] = ()
     if users is None and chosen:
         others, reasons = _find_others(rules, chosen, look)
         wanted += [(service, user) for service in services[:1] for user in others]
@@ -125,6 +128,7 @@ def check_sessions(
             yield from _unknown_sessions("session:*", rules, reason)
     read = look.at(SessionsRead)
     results = measure_sessions(wanted, probe, pam_files=read.find_pam_files())
+    results = [one for one in results if one.user not in others or not _is_turned_away(one)]
     results += _look_further(results, sample, services, probe)
     seen, unseen = _look(rules, results, named, read)
     yield from unseen
@@ -143,6 +147,11 @@ def _explain(seen: Sequence[Seen], look: Look, rules: tuple[SessionRule, ...]) -
         from .diagnose import explain_sessions  # Long, and seldom needed.
 
         yield from explain_sessions(seen, look, rules)
+
+
+def _is_turned_away(result: SessionResult) -> bool:
+    """Tell whether an account is locked or has ended, so that no limit of it matters."""
+    return result.opens is False and _TURNED_AWAY.match(result.reason) is not None
 
 
 def _may_differ(result: SessionResult, look: Look) -> bool:
