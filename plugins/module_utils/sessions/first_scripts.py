@@ -15,9 +15,9 @@ from .pam_stack import PamLine
 
 SSHRC = "/etc/ssh/sshrc"
 _ENVIRONMENT, _PAM_ENV = "/etc/environment", "/etc/security/pam_env.conf"
-_VARIABLE = re.compile(r"\s*(?:export\s+)?(?:BASH_ENV|ENV)\s*=\s*([\"']?)(.+?)\1\s*")
+_VARIABLE = re.compile(r"\s*(?:export\s+)?(?:BASH_ENV|ENV)\s*=(.*)")
 _OF_PAM = re.compile(r"\s*(?:BASH_ENV|ENV)\s.*?\b(?:DEFAULT|OVERRIDE)=(\"[^\"]*\"|\S+).*")
-_OF_CRON = re.compile(r"\s*(?:SHELL|BASH_ENV)\s*=\s*([\"']?)(.+?)\1\s*")
+_OF_CRON = re.compile(r"\s*(?:SHELL|BASH_ENV)\s*=(.*)")
 _SETS_OTHERS = re.compile(r"^[^#]*\b(?:prlimit|setrlimit)\b")
 """sshrc is a process of its own: what it sets for itself ends with it."""
 
@@ -37,17 +37,21 @@ def find_variables(text: str, path: str) -> Iterator[Declaration]:
     """Yield the lines that name a file which shells of scripts read first, with it for value."""
     for number, line in enumerate(text.split("\n"), 1):
         plain, of_pam = _VARIABLE.fullmatch(line), _OF_PAM.fullmatch(line)
-        named = plain[2] if plain else of_pam[1].strip('"') if of_pam else ""
+        named = _unquote(plain[1] if plain else of_pam[1] if of_pam else "")
         if named:
             yield Declaration(path, number, line, named)
+
+
+def _unquote(text: str) -> str:
+    return text.strip().strip("\"'")
 
 
 def find_cron_settings(text: str, path: str) -> Iterator[Declaration]:
     """Yield the lines of a crontab that choose the shell of its jobs, or what it reads first."""
     for number, line in enumerate(text.split("\n"), 1):
         found = _OF_CRON.fullmatch(line)
-        if found:
-            yield Declaration(path, number, line, found[2])
+        if found and _unquote(found[1]):
+            yield Declaration(path, number, line, _unquote(found[1]))
 
 
 def find_given_variables(line: Declaration) -> Iterator[Declaration]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from itertools import islice
 
 from ..core.declaration import Declaration
 from ..core.named import NamedTuple
@@ -46,7 +47,7 @@ def find_sources(text: str, path: str, home: str) -> Sources:
         content = _COMMENT.sub("", line)
         at = Declaration(path, number, line, "")
         for word in _SOURCE.findall(content):
-            names = list(_expand(word, known, home))
+            names = list(islice(_expand(word, known, home), _MOST))
             plain = [
                 name for name in names if name.startswith("/") and not re.search("[$`<]", name)
             ]
@@ -78,7 +79,7 @@ def _expand(word: str, known: Mapping[str, list[str]], home: str, deep: int = 0)
     if not found or not values:
         yield word
         return
-    for value in values[:_MOST]:
+    for value in values:
         yield from _expand(
             word[: found.start()] + value + word[found.end() :], known, home, deep + 1
         )

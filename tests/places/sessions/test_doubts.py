@@ -11,7 +11,9 @@ from mlhost_limits.core.finding import FAIL, PASS, UNKNOWN, Observation, Require
 from mlhost_limits.core.user import User
 from mlhost_limits.sessions import doubts_read
 from mlhost_limits.sessions.doubts import doubt_findings, doubt_sudo
+from mlhost_limits.sessions.first_scripts import find_cron_settings, find_variables
 from mlhost_limits.sessions.host_read import SessionsRead
+from mlhost_limits.sessions.shell_sources import find_sources
 from mlhost_limits.sessions.sudoers import find_sudo_includes, find_sudo_settings
 
 ALICE = User("alice", 1000, 1000, frozenset({"alice", "ml"}))
@@ -202,6 +204,17 @@ def test_what_sudo_sets_is_no_doubt_where_it_is_enough(value: str, states: list[
     wanted = [Requirement("session:alice@sudo", "nofile", kind, 100) for kind in ("soft", "hard")]
     found = doubt_findings([judge(one, Observation(300, "")) for one in wanted], doubts)
     assert [one.status for one in found] == states
+
+
+@pytest.mark.parametrize("gap", [" ", '"', "' ", "/a", "$", "${", "a="])
+def test_lines_that_name_scripts_are_read_in_the_time_of_their_length(gap: str) -> None:
+    begun = time.process_time()
+    for start in ("BASH_ENV=a", "BASH_ENV DEFAULT=a", "SHELL=", ". a", "for i in ", "A=/b"):
+        text = f"{start}{gap * 60_000}b"
+        list(find_variables(text, SUDO))
+        list(find_cron_settings(text, SUDO))
+        find_sources(text, SUDO, "/root")
+    assert time.process_time() - begun < 3
 
 
 ENVIRONMENT, CRONTAB = "/etc/environment", "/etc/crontab"

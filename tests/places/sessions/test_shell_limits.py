@@ -80,6 +80,11 @@ def test_what_sets_a_limit(line: str, found: list[tuple[str, tuple[str, ...], ob
         ("[ -t 1 ] || exec /etc/wrap", [], 1),
         ("exec 2>/dev/null; exec >&2; exec {fd}<x; exec <x", [], 0),
         ("execute x; nexec y", [], 0),
+        (
+            "for a in /x; do . $a; done\n" + "a=/y\n" * 300 + ". $a$a$a$a",
+            ["/x", *["/y"] * 199, *["/x" * 4], *["/x/x/x/y"] * 199],
+            0,
+        ),
     ],
 )
 def test_what_a_file_has_a_shell_read_or_become(text: str, named: list[str], unclear: int) -> None:
