@@ -47,18 +47,7 @@ def _ask(
     )
 
 
-_TRIXIE = {"/etc/os-release": 'ID=debian\nVERSION_ID="13"\n'}
-_UNSTATED = {"sessions": [{"users": ["alice"], "limits": {"sigpending": 1000}}]}
-_DROP_IN = {"/etc/systemd/system/ssh.service.d/low.conf": "[Service]\nLimitSIGPENDING=16\n"}
-_OLD_SSHD = Setting((SSHD._replace(old=True), CRON))
-
 WORLDS_OF_LOGINS = {
-    "sshd is older than a drop-in of its unit": World(
-        _UNSTATED, _OLD_SSHD, {**_TRIXIE, **_DROP_IN}, given={"services": ["sshd"]}
-    ),
-    "sshd is older than a drop-in, and PAM starts from process 1": World(
-        _UNSTATED, _OLD_SSHD, _DROP_IN, given={"services": ["sshd"]}
-    ),
     "a login is older than the line that counts": _ask(_PYTHON, files={**_RAISED, _SESSION: _OLD}),
     "a login is older than a file that says nothing of it": _ask(
         _PYTHON._replace(limits={"memlock": (4096, 4096)}),
