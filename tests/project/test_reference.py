@@ -12,7 +12,7 @@ from mlhost_limits.core.keys import BOUNDS, Key
 from mlhost_limits.core.reader import PolicyError
 from mlhost_limits.schema import load_policy
 
-from tests.reference import house
+from tests.reference import counts, house
 from tests.reference.policy_page import (
     HOLDERS,
     KINDS,
@@ -188,3 +188,8 @@ def test_a_value_is_told_with_its_bounds() -> None:
 def test_the_picture_of_the_house_is_drawn_of_the_code_as_it_is() -> None:
     drawn = house.PICTURE.read_text(encoding="utf-8")
     assert drawn == house.draw(), "run: python -m tests.reference"
+
+
+def test_the_proof_counts_what_the_tests_hold() -> None:
+    page = counts.PAGE.read_text(encoding="utf-8")
+    assert page == counts.format_counts(page), "run: python -m tests.reference"

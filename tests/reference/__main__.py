@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Write the page of every key and the picture of the house; or the codes into a copy of the docs."""
+"""Write the page of every key, the house, what the tests hold; or the codes into a copy of the docs."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.conftest import load_library
 
 load_library()
 
-from . import house
+from . import counts, house
 from .cause_pages import write_pages
 from .policy_page import PAGE, format_page
 
@@ -24,6 +24,9 @@ def main() -> int:
         write_pages(copy)
     else:
         PAGE.write_text(format_page(), encoding="utf-8")
+        counts.PAGE.write_text(
+            counts.format_counts(counts.PAGE.read_text(encoding="utf-8")), encoding="utf-8"
+        )
         house.PICTURE.write_text(house.draw(), encoding="utf-8")
     return 0
 

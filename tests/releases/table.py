@@ -16,15 +16,24 @@ def update_table(page: str, name: str, rows: list[Mapping[str, str]]) -> str:
     :param rows: Cells by the name of their column; the first column says what the row is about.
     :raises ValueError: If the page has no such place.
     """
-    opening, closing = f"<!-- {name} -->\n", f"<!-- /{name} -->"
-    before, found, rest = page.partition(opening)
-    table, ended, after = rest.partition(closing)
-    if not (found and ended):
-        raise ValueError(f"the page has no place for a table {name!r}")
+    before, table, after = split_page(page, name)
     known = {row[0]: row[1] for row in map(_name_row, _read_table(table))}
     for key, row in map(_name_row, rows):
         known[key] = {**known.get(key, {}), **row}
-    return f"{before}{opening}{_format_table(list(known.values()))}{closing}{after}"
+    return f"{before}{_format_table(list(known.values()))}{after}"
+
+
+def split_page(page: str, name: str) -> tuple[str, str, str]:
+    """Return what a page has up to ``<!-- NAME -->``, from there to ``<!-- /NAME -->``, and after.
+
+    :raises ValueError: If the page has no such place.
+    """
+    opening, closing = f"<!-- {name} -->\n", f"<!-- /{name} -->"
+    before, found, rest = page.partition(opening)
+    inside, ended, after = rest.partition(closing)
+    if not (found and ended):
+        raise ValueError(f"the page has no place for a table {name!r}")
+    return before + opening, inside, closing + after
 
 
 def _name_row(row: Mapping[str, str]) -> tuple[str, Mapping[str, str]]:
