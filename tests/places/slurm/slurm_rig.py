@@ -273,11 +273,12 @@ def main(tree: str, root: str, confs: str, daemons: str, seed: str) -> None:
     """Print as JSON how much was tried, and the cases that differ."""
     rig, rng = Rig(Path(tree), Path(root)), random.Random(int(seed))
     found: list[Mismatch] = []
-    refused = jobs = 0
+    compared = refused = jobs = 0
     for _ in range(int(confs)):
         files = {path: BASE * (path == CONF) + text for path, text in make_conf(rng).items()}
         refused += predict_shown(files) is None
         differences = rig.compare_conf(files)
+        compared += 1
         if differences:
             found.append(Mismatch(files, differences))
         if len(found) >= ENOUGH:
@@ -293,7 +294,7 @@ def main(tree: str, root: str, confs: str, daemons: str, seed: str) -> None:
             differences = rig.compare_job(slurmd, login, line)
             if differences:
                 found.append(Mismatch({CONF: line}, differences))
-    cases = {"confs": int(confs), "refused": refused, "jobs": jobs}
+    cases = {"confs": compared, "refused": refused, "jobs": jobs}
     json.dump({**cases, "mismatches": found[:ENOUGH]}, sys.stdout)
 
 

@@ -325,7 +325,9 @@ def main(tree: str, root: str, rounds: str, seed: str) -> None:
     finally:
         manager.stop()
     done = number + 1
-    cases = {"managers": done, "units": done * UNITS_PER_ROUND, "processes": rig.started}
+    processes = done * STARTED_PER_ROUND
+    cases = {"managers": done, "units": done * UNITS_PER_ROUND, "processes": processes}
+    cases["not_started"] = processes - rig.started
     json.dump({**cases, "clamped": rig.clamped, "mismatches": mismatches}, sys.stdout)
 
 

@@ -19,6 +19,7 @@ from tests.host import guest
 from tests.host.library import carry
 from tests.oracle.record import SEED, choose, needs_root, record
 from tests.oracle.userland import FOLDERS, RELEASES, unpack
+from tests.places.systemd.systemd_rig import STARTED_PER_ROUND, UNITS_PER_ROUND
 
 SHARES = {"bullseye": 5, "bookworm": 12, "trixie": 5}
 
@@ -52,7 +53,8 @@ def judge(kind: str, release: str, rounds: int, result: dict[str, Any]) -> None:
     cases = result["units"] + result["managers"] + result["processes"]
     print(f"{cases} are {result['units']} units, {result['managers']} managers, ", end="")
     print(f"{result['processes']} processes, {result['clamped']} with less nofile than stated")
-    record(kind, release, cases, len(result["mismatches"]), of=2 * rounds)
+    of = rounds * (1 + UNITS_PER_ROUND + STARTED_PER_ROUND)
+    record(kind, release, cases, len(result["mismatches"]), result["not_started"], of=of)
     told = "".join(
         f"\n{unit}: {'; '.join(differences)}\n"
         + "".join(f"  {path}\n    {text!r}\n" for path, text in files.items())
