@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from mlhost_limits.core import distribution
 
 from tests.bench.values import GUEST, format_variables
 from tests.host import upstream_pam
+from tests.places.sessions.lockouts import LOCKOUTS
 from tests.releases.table import split_page
 from tests.seeds.__main__ import CASES
 from tests.seeds.worker_rule import GRID
@@ -20,6 +22,8 @@ from tests.worlds.trees import TREES
 
 TOP = Path(__file__).parents[2]
 BENCH = TOP / "tests" / "bench"
+_CODE = re.compile("`[^`]*`")
+_MARKED = re.compile(r"\*[^*]+\*")
 
 
 def read_rows(text: str) -> list[list[str]]:
@@ -58,6 +62,14 @@ def find_family(name: str) -> str:
     own, _space, version = name.partition(" ")
     found = distribution.find_distribution({"ID": own, "VERSION_ID": version})
     return str(found.family)
+
+
+def test_what_only_a_whole_run_shows_is_marked_among_the_lockouts() -> None:
+    page = (TOP / "docs/lockouts.md").read_text(encoding="utf-8")
+    rows = read_rows(page)
+    marked = [mark for row in rows for mark in _MARKED.findall(_CODE.sub("x", row[0]))]
+    assert len(marked) == sum(not one.share for one in LOCKOUTS)
+    assert page.count("| **U** ") == sum(upstream_pam.INSTALL in one.make for one in LOCKOUTS)
 
 
 def test_the_runs_that_fail_are_as_many_as_are_tried() -> None:
