@@ -73,8 +73,11 @@ class Entry(NamedTuple):
 
     def find_field(self, name: str) -> object | None:
         """Return the value that counts: the last one, but Go passes over a ``null``."""
-        values = [value for field, value in self.fields or () if field == name.lower()]
-        return next((value for value in reversed(values) if value is not None), None)
+        wanted, found = name.lower(), None
+        for field, value in self.fields or ():
+            if field == wanted and value is not None:
+                found = value
+        return found
 
     @property
     def name(self) -> str:
@@ -97,6 +100,8 @@ class Entry(NamedTuple):
 
 def _upper(name: str) -> str:
     """Return upper case as Go has it: one letter for one."""
+    if name.isascii():
+        return name.upper()
     return "".join(one.upper() if len(one.upper()) == 1 else one for one in name)
 
 
@@ -190,10 +195,14 @@ def read_entries(text: str, path: str, members: Iterable[Member]) -> list[Entry]
 
 def _read_entry(text: str, path: str, member: Member) -> Entry:
     fields = None
-    if isinstance(member.value, dict):
-        inner = find_members(text, path, member.value_start)
-        fields = tuple((_fold(field.key), field.value) for field in inner)
     written = text[member.start : member.end]
+    if isinstance(member.value, dict):
+        pairs: Iterable[tuple[str, object]] = member.value.items()
+        # A colon more than the key's own and one for each member: one may be repeated.
+        if written.count(":") > len(member.value) + 1:
+            inner = find_members(text, path, member.value_start)
+            pairs = ((field.key, field.value) for field in inner)
+        fields = tuple((_fold(key), value) for key, value in pairs)
     return Entry(member.key, member.value, fields, line_of(text, member.start), written)
 
 
@@ -253,13 +262,14 @@ def _find_bound_faults(entry: Entry, nr_open: int, is_sole: bool) -> list[str]:
     faults = []
     missing = [bound for bound in _BOUNDS if entry.find_field(bound) is None]
     note = f" ({' and '.join(missing)} missing, which dockerd reads as 0)" if missing else ""
-    soft, hard = map(format_quantity, entry.limit)
-    if entry.limit.soft > entry.limit.hard:
+    limit, name = entry.limit, entry.name
+    soft, hard = map(format_quantity, limit)
+    if limit.soft > limit.hard:
         faults.append(f"soft {soft} is above hard {hard}{note}")
-    elif is_sole and is_too_low(entry.name, entry.limit):
+    elif is_sole and is_too_low(name, limit):
         faults.append(f"soft {soft} is too low{note}")
-    if entry.name == "nofile" and max(entry.limit) > nr_open:
-        faults.append(f"{format_quantity(max(entry.limit))} is above fs.nr_open, {nr_open}")
+    if name == "nofile" and max(limit) > nr_open:
+        faults.append(f"{format_quantity(max(limit))} is above fs.nr_open, {nr_open}")
     return faults
 
 

@@ -179,17 +179,18 @@ def _find_entry_problems(
     contested = find_contested(counted)
     counting = {(entry.line, entry.text) for entry in counted}
     for entry in walk_entries(text, path, members):
-        if entry.item in wanted.ulimits:
+        item, limit = entry.item, entry.limit
+        if item in wanted.ulimits:
             continue
         at = Declaration(path, entry.line, entry.text, "")
         place = f"{at.place}: {ULIMITS_KEY}.{entry.key}"
         counts = (entry.line, entry.text) in counting
-        sole = entry.item not in contested
+        sole = item not in contested
         for fault in find_faults(entry, nr_open, sole) if counts else find_type_faults(entry):
             problem = f"{place}: {fault.text}"
             yield Problem(problem, fault.stops, at, ULIMITS_KEY, entry.key)
-        if counts and limits.setdefault(entry.item, entry.limit) != entry.limit:
-            problem = f"{place}: {entry.item} is stated twice, which one wins is chance"
+        if counts and limits.setdefault(item, limit) != limit:
+            problem = f"{place}: {item} is stated twice, which one wins is chance"
             yield Problem(problem, "", at, ULIMITS_KEY, entry.key)
 
 

@@ -26,6 +26,7 @@ _PIECE = re.compile(
     | \[(?P<negated>[!^]|(?![!^]))(?P<set>(?:\]|{_ONE})(?:{_ONE})*)\] | (?P<plain>.)""",
     re.VERBOSE | re.DOTALL,
 )
+_RARE = re.compile(r"[?\\[]")  # What has a meaning besides the star.
 _MEMBER = re.compile(r"\[:([a-z]+):\]|\\?(.)-\\?(.)|\\?(.)", re.DOTALL)
 
 
@@ -44,6 +45,8 @@ def _matches_part(pattern: str, text: str) -> bool:
     """Match what stands between the stars, each as early as it can, so that none is tried twice."""
     if len(pattern) > _LONGEST_PART:
         return pattern == text
+    if not _RARE.search(pattern):
+        return _matches_stars(pattern.split("*"), text)
     (first, width), *later = _compile(pattern)
     if not later:
         return first.fullmatch(text) is not None
@@ -53,6 +56,18 @@ def _matches_part(pattern: str, text: str) -> bool:
         at = found.end() if found else len(text) + 1
     last, width = later[-1]
     return at + width <= len(text) and last.match(text, len(text) - width) is not None
+
+
+def _matches_stars(between: list[str], text: str) -> bool:
+    """Match as above where only stars are special: a file may hold any number of patterns."""
+    first, *later = between
+    if not later:
+        return first == text
+    at = len(first) if text.startswith(first) else len(text) + 1
+    for one in later[:-1]:
+        found = text.find(one, at)
+        at = found + len(one) if found >= 0 else len(text) + 1
+    return at + len(later[-1]) <= len(text) and text.endswith(later[-1])
 
 
 @lru_cache(maxsize=256)

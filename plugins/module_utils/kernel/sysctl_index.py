@@ -129,6 +129,7 @@ class Patterns:
         self._known: list[str] = []
         self._numbers: list[int] = []
         self._tests = 0
+        self._last: tuple[str, list[int]] | None = None
 
     def put(self, number: int, line: SysctlLine) -> None:
         """Keep the pattern of a line."""
@@ -148,7 +149,11 @@ class Patterns:
 
         :raises ValueError: If too many had to be compared, for this name and those before it.
         """
-        return sorted({self._numbers[one] for one in self._find(name)}) if self._known else []
+        if not self._known:
+            return []
+        if self._last is None or self._last[0] != name:  # Who asks for a name asks twice.
+            self._last = (name, sorted({self._numbers[one] for one in self._find(name)}))
+        return self._last[1]
 
     def _find(self, name: str) -> Iterator[int]:
         wanted = name.split("/")

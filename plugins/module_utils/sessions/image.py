@@ -91,12 +91,10 @@ def _look_at_session(user: User, service: str, limits: Mapping[str, Limit], tree
     place, read = f"session:{user.name}@{service}", tree.at(SessionsTree)
     missing = find_obstacle(read.limits_files, read.hanging, user, read.dialect)
     trouble = f"{missing} is missing, and PAM refuses every login" if missing else ""
-    hindrances: tuple[Hindrance, ...] = ()
-    try:
-        hindrances = tuple(_find_hindrances(service, tree))
-    except ValueError as exc:
-        trouble = str(exc)
-    trouble = trouble or describe_unknown(read.dialect)
+    if service not in read.hindrances:
+        read.hindrances[service] = _ask_hindrances(service, tree)
+    hindrances, refusal = read.hindrances[service]
+    trouble = refusal or trouble or describe_unknown(read.dialect)
     start = Start({}, {}, tree.at(TreeBoot).nr_open, read.dialect.resets)
     facts = SessionFacts(user, read.dialect, read.lines_of(user), start, hindrances)
     for wanted in require_limits(place, limits):
@@ -104,6 +102,14 @@ def _look_at_session(user: User, service: str, limits: Mapping[str, Limit], tree
             yield wanted, Forecast(UNKNOWN, reason=trouble)
         else:
             yield wanted, foretell_session(wanted, facts)
+
+
+def _ask_hindrances(service: str, tree: Tree) -> tuple[tuple[Hindrance, ...], str]:
+    """Return why the limits files do not count for a service, or why nobody can tell."""
+    try:
+        return tuple(_find_hindrances(service, tree)), ""
+    except ValueError as exc:
+        return (), str(exc)
 
 
 def _find_hindrances(service: str, tree: Tree) -> Iterator[Hindrance]:

@@ -68,7 +68,8 @@ class PamLine(NamedTuple):
     @property
     def name(self) -> str:
         """Return the module without directory and ``.so``: ``pam_limits``."""
-        return re.sub(r"^.*/|\.so$", "", self.module)
+        name = self.module.rpartition("/")[2]
+        return name[:-3] if name.endswith(".so") else name
 
     @property
     def place(self) -> str:

@@ -137,10 +137,11 @@ def _blame_absence(service: str, files: Mapping[str, str]) -> Cause:
 def _find_skippers(lines: Sequence[PamLine], calls: Sequence[PamLine]) -> Iterator[PamLine | None]:
     """Yield the line that keeps libpam from reaching each call, as far as that can be read."""
     reach: list[int] = []  # How far the farthest jump of the lines up to each leads.
-    farthest, waiting = -1, list(calls)
+    farthest, waiting = -1, iter(calls)
+    call = next(waiting, None)
     for index, line in enumerate(lines):
-        if waiting and line is waiting[0]:
-            waiting.pop(0)
+        if line is call:
+            call = next(waiting, None)
             first = bisect_left(reach, index)
             yield lines[first] if first < index else None
         farthest = max(farthest, _measure_jump(index, line, len(lines)))

@@ -13,6 +13,7 @@ from ..host.files import list_folder, read_text, under
 from .base_read import choose_sshd_file, find_pam_option, read_sshd_files
 from .limits_read import SessionFiles, find_hanging_limits_files
 from .pam_stack import DIRECTORIES
+from .reach import Hindrance
 from .sshd_config import find_use_pam
 
 _SSHD_OPTIONS = ("/etc/default/ssh", "/etc/sysconfig/sshd", "/etc/sysconfig/ssh")
@@ -25,6 +26,11 @@ class SessionsTree(SessionFiles):
     @cached_property
     def hanging(self) -> list[str]:
         return find_hanging_limits_files(self.root)
+
+    @cached_property
+    def hindrances(self) -> dict[str, tuple[tuple[Hindrance, ...], str]]:
+        """Keep what was found for each service: it is the same for every user."""
+        return {}
 
     @cached_property
     def pam_files(self) -> Mapping[str, str]:
