@@ -43,6 +43,10 @@ FILES: Mapping[str, tuple[str, Callable[[int], str]]] = {
         "etc/sysctl.d/50-many.conf",
         lambda count: _fill(lambda n: f"vm.max_map_count = {65530 + n}\n", count),
     ),
+    "sysctl.d, near patterns": (
+        "etc/sysctl.d/50-many.conf",
+        lambda count: _fill(lambda n: f"vm.m*{n}*t = 1\n", count),
+    ),
     "sysctl.d, patterns": (
         "etc/sysctl.d/50-many.conf",
         lambda count: _fill(lambda n: f"net.*.conf.eth{n}.rp_filter = 1\n", count),
@@ -58,6 +62,31 @@ FILES: Mapping[str, tuple[str, Callable[[int], str]]] = {
         _SSHD,
         lambda count: _fill(
             lambda n: f"Match User u{n}\n  UsePAM no\n", count // 2, "UsePAM yes\n"
+        ),
+    ),
+    "sshd_config, includes": (
+        _SSHD,
+        lambda count: _fill(lambda n: f"Include /etc/ssh/x{n}\n", count, "UsePAM yes\n"),
+    ),
+    "a PAM stack, one module": (
+        "etc/pam.d/sshd",
+        lambda count: _fill(lambda _n: "session required pam_limits.so\n", count),
+    ),
+    "daemon.json": (
+        "etc/docker/daemon.json",
+        lambda count: (
+            _fill(
+                lambda n: f'"k{n}": {{"Name": "nofile", "Hard": {n + 9}, "Soft": 9}},\n',
+                count,
+                '{"default-ulimits": {\n',
+            )
+            + '"last": {"Name": "core", "Hard": 0, "Soft": 0}}}\n'
+        ),
+    ),
+    "system.conf, one default": (
+        "etc/systemd/system.conf",
+        lambda count: _fill(
+            lambda n: f"DefaultLimitNOFILE={1024 + n % 1000}\n", count, "[Manager]\n"
         ),
     ),
     "a unit": (

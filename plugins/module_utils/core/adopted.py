@@ -66,8 +66,10 @@ def settle(read: Read, section: str, candidates: Sequence[Candidate]) -> Adopted
         if not is_of_site(one.at.path):
             continue
         winner = last[one.path]
-        reason = one.reason or find_refusal(read, one.path[depth:], one.value)
-        reason = reason if winner is one else describe_loss(winner.at)
+        if winner is one:
+            reason = one.reason or find_refusal(read, one.path[depth:], one.value)
+        else:
+            reason = describe_loss(winner.at)
         if reason:
             adopted.left.append(LeftOut(one.at, reason))
         else:

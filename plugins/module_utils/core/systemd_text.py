@@ -13,4 +13,6 @@ def split_lines(text: str) -> list[str]:
 
     Source: ``read_line_full()`` in fileio.c.
     """
+    if "\r" not in text and "\0" not in text:
+        return text.split("\n")
     return _LINE_END.split(text)

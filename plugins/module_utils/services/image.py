@@ -21,6 +21,7 @@ from ..core.rlimit import RLIMITS, Rlimit
 from ..host.files import read_distribution
 from ..kernel.host_read import TreeBoot
 from ..sessions.model import FD_SETSIZE
+from ..systemd.beaten import leave_out_beaten
 from ..systemd.causes import find_unit_causes
 from ..systemd.limits import MANAGER
 from ..systemd.model import (
@@ -53,6 +54,7 @@ def foretell_unit(wanted: Requirement, limit: Limit, facts: UnitFacts) -> Foreca
 
     :param facts: Of which the manager's own limits and defaults are not looked at.
     """
+    facts = facts._replace(files=leave_out_beaten(facts.files))
     ranked, vendor = rank_statements(wanted.item, facts), facts.files.vendor
     if not ranked and wanted.item == "nofile" and vendor.highest_nofile is None:
         reason = f"no file states it, and what systemd gives on {vendor.name} is not known"

@@ -111,15 +111,17 @@ def _find_reason(line: LimitsLine, host: Host) -> str:
     rule: dict[str, object] = {"users": [line.domain], "limits": limits}
     if ITEMS[item].resource is None:
         rule["limits"] = {item: write_value(item, value)}
-    return (
-        find_excess(item, int(value) if isinstance(value, int) else 0, host.nr_open)
-        or find_refusal(read_sessions, (), [rule])
-        or _find_lockout(rule)
-    )
+    excess = find_excess(item, int(value) if isinstance(value, int) else 0, host.nr_open)
+    return excess or _find_objection(rule)
 
 
-def _find_lockout(rule: Mapping[str, object]) -> str:
-    problems = find_small_limits(read_sessions([rule], []))
+def _find_objection(rule: Mapping[str, object]) -> str:
+    """Return why a policy refuses a rule; what has its shape and keys is read once."""
+    found: list[str] = []
+    rules = read_sessions([rule], found)
+    if found:
+        return find_refusal(read_sessions, (), [rule])
+    problems = find_small_limits(rules)
     return "; ".join(problem.partition(": ")[2] for problem in problems)
 
 

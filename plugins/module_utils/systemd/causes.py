@@ -16,6 +16,7 @@ from ..core.declaration import Declaration
 from ..core.reader import Limit
 from ..core.remedy import Remedy
 from ..core.rlimit import UNLIMITED
+from .beaten import leave_out_beaten
 from .edits import Repair, is_ours, move, remove, rewrite, silence, state
 from .limits import SECTIONS, Statement, read_manager_limits, read_unit_limits
 from .model import UnitFacts, find_asked, rank_statements, read_unit
@@ -56,7 +57,8 @@ def find_unit_causes(item: str, limit: Limit, facts: UnitFacts) -> list[Cause]:
     There is nothing where the next start is predicted to meet the policy. What PAM makes of the
     limits is left out.
     """
-    wanted, facts = Asked(item, limit), facts._replace(pam=None)
+    wanted = Asked(item, limit)
+    facts = facts._replace(pam=None, files=leave_out_beaten(facts.files))
     repairs: list[Repair] = []
     for step in (_load, _ask_enough, fit_nr_open):
         repairs += step(wanted, repairs[-1].facts if repairs else facts)

@@ -163,5 +163,7 @@ def _edit(facts: UnitFacts, path: str, lines: dict[int, str]) -> UnitFacts:
 def _edit_source(source: Source, path: str, lines: dict[int, str]) -> Source:
     if source.path != path:
         return source
-    old = source.text.split("\n")
-    return Source(path, "\n".join(lines.get(number, line) for number, line in enumerate(old, 1)))
+    rows = source.text.split("\n")
+    for number, line in lines.items():
+        rows[number - 1] = line
+    return Source(path, "\n".join(rows))

@@ -143,7 +143,7 @@ def _join_lines(text: str) -> Iterator[tuple[int, str]]:
     pending: list[str] = []
     start, marked = 0, False
     for number, line in enumerate(split_lines(text), 1):
-        if line.lstrip(_BLANK)[:1] in ("#", ";"):
+        if not (line or pending) or line.lstrip(_BLANK)[:1] in ("#", ";"):
             continue
         if not marked and line.startswith(_MARK):  # Wherever the first one stands.
             line, marked = line[len(_MARK) :], True

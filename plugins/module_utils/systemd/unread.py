@@ -57,6 +57,8 @@ def find_slips(source: Source, section: str, prefix: str = "") -> Iterator[Slip]
     """
     header = Header()
     for number, line in enumerate(split_lines(source.text), 1):
+        if not line:
+            continue
         if line.lstrip().startswith("["):
             header = Header(line.strip(" \t\r[]"), number)
             continue
