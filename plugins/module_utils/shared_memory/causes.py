@@ -155,7 +155,7 @@ def _blame_line(minimum: int, lines: list[Declaration], remount: tuple[str, ...]
     )
 
 
-def trace_shm(facts: ShmFacts, quotas: Mapping[str, Quota] = {}) -> list[Link]:
+def trace_shm(facts: ShmFacts, quotas: Mapping[str, Quota] | None = None) -> list[Link]:
     """Return who has a say in the size of /dev/shm, in the order of their words.
 
     :param quotas: By the names of users.
@@ -171,7 +171,7 @@ def trace_shm(facts: ShmFacts, quotas: Mapping[str, Quota] = {}) -> list[Link]:
         links.append(Link("at boot", size, cite(line)))
     now = format_quantity(facts.size, "bytes")
     links.append(Link("mounted", now, f"statvfs of {SHM}"))
-    for who, quota in quotas.items():
+    for who, quota in (quotas or {}).items():
         how = "its quota" if quota.is_set else "its quota from the next login on (80 %)"
         links.append(Link(who, format_quantity(quota.limit, "bytes"), how))
     return links
