@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections import deque
 from collections.abc import Callable, Iterator
 
 from ..host.files import follow_links, list_folder, read_text, under
@@ -101,13 +102,13 @@ def list_wanted(root: str) -> frozenset[str]:
 def _read_all_called(path: str, text: str, root: str) -> dict[str, str]:
     """Return the scripts that one calls, and those that they call, by path."""
     found: dict[str, str] = {}
-    waiting = [(name, 1) for name in find_called(path, text)]
+    waiting = deque((name, 1) for name in find_called(path, text))
     while waiting:
-        name, depth = waiting.pop(0)
+        name, depth = waiting.popleft()
         if name not in found:
             found[name] = _read_called(name, root)
             deeper = find_called(name, found[name]) if depth < _DEEPEST else ()
-            waiting += [(one, depth + 1) for one in deeper]
+            waiting.extend((one, depth + 1) for one in deeper)
     return found
 
 

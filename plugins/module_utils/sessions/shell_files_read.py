@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 import stat
+from collections import deque
 from collections.abc import Collection, Iterable, Iterator
 
 from ..core.declaration import Declaration
@@ -57,10 +58,10 @@ def find_lines(
     :param odd: Takes in what a shell cannot get through.
     :param within: What the paths begin with that are read.
     """
-    waiting: list[tuple[str, Declaration | None, int]] = [(path, None, 0) for path in paths]
+    waiting: deque[tuple[str, Declaration | None, int]] = deque((path, None, 0) for path in paths)
     seen = set()
     while waiting:
-        path, at, depth = waiting.pop(0)
+        path, at, depth = waiting.popleft()
         if path in seen:
             continue
         seen.add(path)

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+from collections import deque
 
 from ..host.files import list_folder, read_text
 from .sudoers import MAIN_FILE, find_sudo_includes
@@ -12,9 +13,9 @@ from .sudoers import MAIN_FILE, find_sudo_includes
 def read_sudoers() -> dict[str, str]:
     """Return sudoers(5) and what it includes, by path, in the order in which sudo reads them."""
     files: dict[str, str] = {}
-    waiting = [MAIN_FILE]
+    waiting = deque([MAIN_FILE])
     while waiting:
-        path = waiting.pop(0)
+        path = waiting.popleft()
         text = None if path in files else read_text(path)
         if text is None:
             continue
