@@ -24,6 +24,10 @@ if TYPE_CHECKING:
     from ..host.place import Codes, Foretold
 
 
+_SHARE_OF_USERS = 0.3
+"""Of the time of a check: users' own daemons may take it all, and hold nothing else up."""
+
+
 class Docker(Place["ContainerPolicy"]):
     """``containers.docker`` of a policy."""
 
@@ -52,7 +56,8 @@ class Docker(Place["ContainerPolicy"]):
         if look.at(DockerRead).rootless:
             from .rootless_check import check_rootless  # On few hosts.
 
-            yield from check_rootless(asked, options.canary, look)
+            seconds = options.time_limit * _SHARE_OF_USERS
+            yield from check_rootless(asked, options.canary, look, seconds)
 
     def foresee(self, asked: ContainerPolicy, options: CheckOptions, tree: Tree) -> Foretold | None:
         from .image import foresee_docker

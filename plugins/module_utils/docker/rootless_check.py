@@ -52,18 +52,22 @@ _LOADED = (
 )
 """What a look imports on its way: a user's child may not read the files that it lies in."""
 
-_TIME_LIMIT = 60.0
 _MOST = 64
 
 
-def check_rootless(policy: ContainerPolicy, canary: str, look: Look) -> Iterator[Finding]:
-    """Yield the findings of every rootless daemon, its places named after its user."""
+def check_rootless(
+    policy: ContainerPolicy, canary: str, look: Look, seconds: float
+) -> Iterator[Finding]:
+    """Yield the findings of every rootless daemon, its places named after its user.
+
+    :param seconds: How long they may take together: what root's own look needs is not theirs.
+    """
     engines = list(list_rootless(look))
     errands = [
         Errand(
             find_person(docker.process.uid),
             partial(_look, policy, canary, engine, docker, look, _HandedOver(docker.process.uid)),
-            seconds=_TIME_LIMIT,
+            seconds=seconds,
         )
         for engine, docker in engines[:_MOST]
     ]

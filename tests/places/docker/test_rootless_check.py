@@ -7,11 +7,14 @@ import os
 from typing import Any
 
 import pytest
+from mlhost_limits.core.check_options import Options
 from mlhost_limits.core.finding import Observation, Requirement, judge
 from mlhost_limits.docker import rootless_check as check_rootless
 from mlhost_limits.docker.dockerd_flags import Flag
+from mlhost_limits.docker.place import Docker
 from mlhost_limits.docker.read import DockerRead
 from mlhost_limits.docker.rootless_read import RootlessRead
+from mlhost_limits.host.children import Report
 from mlhost_limits.host.look import Look
 from mlhost_limits.host.process import read_process
 from mlhost_limits.schema import load_policy
@@ -40,7 +43,7 @@ def test_each_is_judged_by_itself(look: Look, monkeypatch: pytest.MonkeyPatch) -
 
     monkeypatch.setattr(RootlessRead, "is_own", True)
     monkeypatch.setattr(check_rootless, "check_engine", check)
-    (found,) = check_rootless.check_rootless(POLICY, "auto", look)
+    (found,) = check_rootless.check_rootless(POLICY, "auto", look, 30.0)
     assert [cause.code for cause in found.causes] == ["docker-rootless-capped"]
     assert isinstance(look.at(DockerRead), DockerRead)
     assert not isinstance(look.at(DockerRead), RootlessRead)
@@ -50,7 +53,7 @@ def test_who_answers_for_another_is_not_believed(
     look: Look, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(RootlessRead, "is_own", False)
-    found = list(check_rootless.check_rootless(POLICY, "auto", look))
+    found = list(check_rootless.check_rootless(POLICY, "auto", look, 30.0))
     assert {one.status for one in found} == {"unknown"}
     assert {one.requirement.place for one in found} == {"new-container:docker/alice"}
     assert found[0].observation.reason == f"who answers at /s is not uid {os.getuid()}"
@@ -67,3 +70,20 @@ def test_what_is_stated_is_read_where_it_is_clear(monkeypatch: pytest.MonkeyPatc
     assert [one.name for one in check_rootless._read_stated(docker)] == ["nproc"]
     docker.config = "{"
     assert check_rootless._read_stated(docker) == []
+
+
+def test_users_daemons_have_a_share_of_the_time_and_no_more(
+    look: Look, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What root's own look needs is left to it, whatever time limit the check has."""
+    given: list[float] = []
+
+    def ask(errands: Any) -> list[Report]:
+        given.extend(errand.seconds for errand in errands)
+        return [Report(None, "no answer") for _errand in errands]
+
+    monkeypatch.setattr("mlhost_limits.docker.check.check_docker", lambda *_words: ())
+    monkeypatch.setattr(check_rootless, "ask_users", ask)
+    found, *_others = Docker().check(POLICY, Options(time_limit=20.0), look)
+    assert given == [6.0]
+    assert found.status == "unknown"
