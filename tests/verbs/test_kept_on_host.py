@@ -39,7 +39,7 @@ def check(host: Host, *words: str) -> str:
 
 
 def list_kept(host: Host) -> str:
-    return host.ssh(f"stat -c '%n %a %U %Y' {KEPT}/* 2>&1 || :").stdout
+    return host.ssh(f"stat -c '%n %a %U %i' {KEPT}/* 2>&1 || :").stdout
 
 
 def test_check_mode_and_whoever_wants_none_leave_nothing(host: Host) -> None:
