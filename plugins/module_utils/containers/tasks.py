@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from ..systemd.tasks import Level
 
 _ID = "[0-9a-f]{64}"
-_UNIT = re.compile(r"[A-Za-z0-9:_.\\@-]{1,240}\.(slice|service|scope)")
+_UNIT = r"[A-Za-z0-9:_.\\@-]{1,240}\.(slice|service|scope)"
 _MANAGER = re.compile(r"user@([0-9]+)\.service")
 
 
@@ -98,7 +98,7 @@ def _find_units(levels: Sequence[Level]) -> list[Level]:
     found, in_manager = [], False
     for level in reversed(levels):
         is_manager = bool(_MANAGER.fullmatch(level.unit))
-        if not _UNIT.fullmatch(level.unit) or (is_manager and in_manager):
+        if not re.fullmatch(_UNIT, level.unit) or (is_manager and in_manager):
             break
         found.append(level)
         in_manager = in_manager or is_manager

@@ -11,12 +11,12 @@ from functools import lru_cache
 
 from .named import NamedTuple
 
-_CONTAINER = re.compile(
+_CONTAINER = (
     r"((cri-containerd|crio|docker|libpod)-[0-9a-f]{12,}.*\.scope"
     r"|(docker|garden|lxc|podman|kubepods.*|libpod_parent|machine\.slice)|lxc\.(payload|monitor).*)"
 )
-_SESSION = re.compile(r"session-([A-Za-z0-9]+)\.scope")
-_USER_MANAGER = re.compile(r"user@([0-9]+)\.service")
+_SESSION = r"session-([A-Za-z0-9]+)\.scope"
+_USER_MANAGER = r"user@([0-9]+)\.service"
 
 
 class Home(NamedTuple):
@@ -42,7 +42,7 @@ def find_home(text: str) -> Home:
         return Home()
     parts = _find_path(text).split("/")
     for index, part in enumerate(parts):
-        manager, session = _USER_MANAGER.fullmatch(part), _SESSION.fullmatch(part)
+        manager, session = re.fullmatch(_USER_MANAGER, part), re.fullmatch(_SESSION, part)
         if manager:
             inside = [name for name in parts[index + 1 :] if name.endswith((".service", ".scope"))]
             own = inside[-1] if inside and inside[-1] != "init.scope" else ""
@@ -74,7 +74,7 @@ def list_units(text: str) -> tuple[str, ...]:
 
 def is_container(text: str) -> bool:
     """Tell whether a process lives in a container, by /proc/PID/cgroup."""
-    return any(_CONTAINER.fullmatch(part) for part in _find_path(text).split("/"))
+    return any(re.fullmatch(_CONTAINER, part) for part in _find_path(text).split("/"))
 
 
 def split_rows(text: str) -> list[list[str]]:

@@ -16,8 +16,8 @@ from .cgroup import split_rows
 MAKER = "the container's maker"
 """Who decides what root does not of a container that root's engine runs."""
 
-_UIDS = re.compile(r"^Uid:((?:\s+[0-9]+){4})$", re.MULTILINE)
-_USER_UNIT = re.compile(r"/user(?:-([0-9]+)\.slice|@([0-9]+)\.service)(?=/|$)")
+_UIDS = r"^Uid:((?:\s+[0-9]+){4})$"
+_USER_UNIT = r"/user(?:-([0-9]+)\.slice|@([0-9]+)\.service)(?=/|$)"
 _UNSET = 2**32 - 1
 
 
@@ -30,13 +30,13 @@ def find_owning_uid(status: str, cgroup: str, loginuid: str) -> int:
         kernel keeps none.
     :raises ValueError: If the status names no users.
     """
-    found = _UIDS.search(status)
+    found = re.search(_UIDS, status, re.MULTILINE)
     if found is None:
         raise ValueError("/proc/PID/status names no users")
     uids = [int(word) for word in found[1].split()]
     for _dummy, names, path in split_rows(cgroup):
         if names in ("name=systemd", ""):
-            uids += [int(one or other) for one, other in _USER_UNIT.findall(path)]
+            uids += [int(one or other) for one, other in re.findall(_USER_UNIT, path)]
     if loginuid.isdecimal() and int(loginuid) != _UNSET:
         uids.append(int(loginuid))
     return next((uid for uid in uids if uid), 0)

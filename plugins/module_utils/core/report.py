@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from .waivers import Waiver
 
 WIDTH = 80
-_WORD = re.compile(r"""(?:'[^']*'|"(?:[^"\\]|\\.)*"|\\.|[^\s'"\\]|['"\\])+""", re.DOTALL)
+_WORD = r"""(?:'[^']*'|"(?:[^"\\]|\\.)*"|\\.|[^\s'"\\]|['"\\])+"""
 """A word of a shell with all its quotes: where ``it's`` is quoted, it has several pieces."""
 
 _INDENT, _DEEPER = " " * 5, " " * 10
@@ -228,7 +228,7 @@ def format_links(place: str, item: str, links: Iterable[Link]) -> list[str]:
 def _break_command(command: str, start: str) -> list[str]:
     """Break a command at its blanks so that it can still be pasted into a shell."""
     lines, line = [], start
-    for word in _WORD.findall(_clean(command)):
+    for word in re.findall(_WORD, _clean(command), re.DOTALL):
         blank = "" if line.isspace() or line == start else " "
         if len(line) + len(blank) + len(word) > WIDTH - 2 and line.strip() and line != start:
             lines.append(f"{line} \\")

@@ -25,7 +25,7 @@ from .dockerd_flags import SOCKET_PATH, Flag, parse_flags
 
 _LONGEST = 32 * 2**20
 _LONGEST_MESSAGE = 2000
-_ID = re.compile(r"[\w.-]{1,128}", re.ASCII)
+_ID = r"[\w.-]{1,128}"
 _ONE_ANSWER = 10.0
 _PATIENCE = 2.0
 
@@ -190,7 +190,7 @@ def read_containers(address: str = SOCKET_PATH, timeout: float = 30.0) -> list[C
 
 def _read_containers(address: str, deadline: float) -> Iterator[Container]:
     for entry in ask("GET", "/containers/json", address=address, timeout=_left(deadline, address)):
-        if not _ID.fullmatch(entry["Id"]):
+        if not re.fullmatch(_ID, entry["Id"], re.ASCII):
             raise ValueError(f"{address}: a container has the id {entry['Id']!r:.99}")
         path = f"/containers/{entry['Id']}/json"
         try:

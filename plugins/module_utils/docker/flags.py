@@ -13,7 +13,7 @@ from .daemon_json import Problem, StatedDefault, is_too_low
 from .dockerd_flags import Flag
 
 _NAMES = tuple(name for name in RLIMITS if name != "as")
-_ULIMIT = re.compile(r"([^=]*)=([-+]?[0-9]{1,40})(?::([-+]?[0-9]{1,40}))?", re.DOTALL)
+_ULIMIT = r"([^=]*)=([-+]?[0-9]{1,40})(?::([-+]?[0-9]{1,40}))?"
 
 
 def read_flag_defaults(flags: Iterable[Flag]) -> list[StatedDefault]:
@@ -45,7 +45,7 @@ def parse_ulimit(text: str) -> tuple[str, Rlimit] | None:
 
     Source: ``ParseUlimit`` of docker/go-units.
     """
-    match = _ULIMIT.fullmatch(text)
+    match = re.fullmatch(_ULIMIT, text, re.DOTALL)
     if match is None or match[1] not in _NAMES:
         return None
     soft = int(match[2])

@@ -32,7 +32,7 @@ from .flags import declare_flag, find_flag_problems
 from .merge import format_ulimit
 
 _MOST = 20  # Keys that are none of ours: dockerd itself stops at the first.
-_MISSPELT = re.compile(r"(default)?[-_]?((u?limits?)|shm[-_]?size)", re.IGNORECASE)
+_MISSPELT = r"(default)?[-_]?((u?limits?)|shm[-_]?size)"
 
 _FLAG_KEYS = {
     "add-runtime": "",  # The one key that may stand in both places.
@@ -137,7 +137,10 @@ def _find_key_problems(
 
 def is_misspelt(key: str) -> bool:
     """Tell whether a key is one of ours, wrongly spelt."""
-    return key not in (ULIMITS_KEY, SHM_KEY) and _MISSPELT.fullmatch(key) is not None
+    return (
+        key not in (ULIMITS_KEY, SHM_KEY)
+        and re.fullmatch(_MISSPELT, key, re.IGNORECASE) is not None
+    )
 
 
 def _find_other_problems(

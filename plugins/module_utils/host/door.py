@@ -284,11 +284,17 @@ def read_handle(handle: int, most: int, path: str) -> bytes:
 
     :raises OSError: If it is larger than *most* bytes.
     """
-    with os.fdopen(handle, "rb") as file:
-        content = file.read(most + 1)
-    if len(content) > most:
+    try:
+        parts = [os.read(handle, _AT_ONCE)]
+        size = len(parts[0])
+        while parts[-1] and size <= most:
+            parts.append(os.read(handle, _AT_ONCE))
+            size += len(parts[-1])
+    finally:
+        os.close(handle)
+    if size > most:
         raise OSError(f"{path}: is larger than {most} bytes")
-    return content
+    return b"".join(parts)
 
 
 def list_pids(proc: str = "/proc") -> list[int]:
@@ -338,14 +344,5 @@ def read_kernel_file(path: str, most: int = _MOST_OF_KERNEL) -> bytes:
     :param path: With no part that a user named but a number.
     :raises OSError: If it is absent, or larger than *most* bytes.
     """
-    handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
-    try:
-        content = part = os.read(handle, _AT_ONCE)
-        while part and len(content) <= most:
-            part = os.read(handle, _AT_ONCE)
-            content += part
-    finally:
-        os.close(handle)
-    if len(content) > most:
-        raise OSError(f"{path}: is larger than {most} bytes")
-    return content
+    flags = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+    return read_handle(os.open(path, flags), most, path)

@@ -19,7 +19,7 @@ from .door import read_kernel_text
 LIMITS = "mlhost-limits-"
 """What stands before a mark in most names."""
 
-_MARK = re.compile(r"([1-9][0-9]{0,9})-([0-9]{1,20})-([0-9a-f]{8})-([0-9a-f]{8})-[0-9a-f]{16}")
+_MARK = r"([1-9][0-9]{0,9})-([0-9]{1,20})-([0-9a-f]{8})-([0-9a-f]{8})-[0-9a-f]{16}"
 _BOOT_ID = "/proc/sys/kernel/random/boot_id"
 _SPACES = ("/proc/self/ns/pid", "/proc/self/ns/time")
 _UNKNOWN = "0" * 8
@@ -41,7 +41,7 @@ def is_abandoned(mark: str, changed: float) -> bool:
 
     :param changed: When what has the name was changed, as ``st_ctime`` says.
     """
-    match = _MARK.fullmatch(mark)
+    match = re.fullmatch(_MARK, mark)
     if match is None:
         return False
     pid, start, boot, space = match.groups()

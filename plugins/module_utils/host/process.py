@@ -49,7 +49,7 @@ def _has(capability: int, pid: str, proc: str) -> bool:
     return bool(found and int(found[1], 16) >> capability & 1)
 
 
-_MANAGER = re.compile(r"^[^@]*/user@([0-9]+)\.service/init\.scope$", re.MULTILINE)
+_MANAGER = r"^[^@]*/user@([0-9]+)\.service/init\.scope$"
 
 
 def find_user_managers(processes: Iterable[Process]) -> dict[int, Process]:
@@ -59,7 +59,7 @@ def find_user_managers(processes: Iterable[Process]) -> dict[int, Process]:
     """
     found: dict[int, Process] = {}
     for process in processes:
-        match = _MANAGER.search(process.cgroup)
+        match = re.search(_MANAGER, process.cgroup, re.MULTILINE)
         if match and process.comm == "systemd" and process.uid == int(match[1]):
             found.setdefault(process.uid, process)
     return found

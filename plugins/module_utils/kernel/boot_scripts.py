@@ -15,14 +15,14 @@ from ..core.named import NamedTuple
 from .sysctl_conf import parse_sysctl_conf, parse_sysctl_number
 
 _CALL = re.compile(r"\bsysctl\b[^#;&|]*")
-_LOADS = re.compile(r"\s(?:-[a-oq-z]*p|--load|--system)\b")
+_LOADS = r"\s(?:-[a-oq-z]*p|--load|--system)\b"
 _EXEC = re.compile(r"[ \t]*Exec(?:Start|StartPre|StartPost|Condition)[ \t]*=")
-_LOADED = re.compile(r"\s(?:-[a-oq-z]*p\s*|--load[= ])((?:[\"']?/[\w./-]+[\"']?\s*)+)")
+_LOADED = r"\s(?:-[a-oq-z]*p\s*|--load[= ])((?:[\"']?/[\w./-]+[\"']?\s*)+)"
 _CALLED = re.compile(r"(?<![\w/.-])/(?:etc|opt|root|srv|usr|s?bin)/[\w./-]+")
 _ONCE = "/etc/cloud/"  # What cloud-init may carry out at the first boot alone.
 _PATH = r"/proc/sys/[\w./-]+"
 _READERS = r"cat|head|tail|ls|stat|test|read|grep|awk|cut|wc|sed\s+-n"
-_READS = re.compile(
+_READS = (
     rf"(?:<\s*|\b(?:{_READERS})\b[^|;&>]*?|\[\[?\s[^|;&>]*?)[\"']?{_PATH}"
     r"|\bsysctl\b[^=#;&|>]*(?=$|[#;&|>])"
     r"|(?:^|[;&|({])\s*(?:echo|printf|logger)\b[^;&|>]*"
@@ -63,7 +63,7 @@ def find_script_writes(key: str, texts: Mapping[str, str]) -> Iterator[ScriptWri
         if path in loaded:
             yield from _find_settings(key, path, text)
             continue
-        if last not in text and not _LOADS.search(text):
+        if last not in text and not re.search(_LOADS, text):
             continue
         patterns, mention = _compile(key)
         folder = f"/proc/sys/{key.replace('.', '/')}".rpartition("/")[0]
@@ -81,7 +81,7 @@ def find_script_writes(key: str, texts: Mapping[str, str]) -> Iterator[ScriptWri
 def _loads_others(call: str, texts: Mapping[str, str]) -> bool:
     """Tell whether a call has files read that are not among these texts."""
     named = _list_loaded(call)
-    return _LOADS.search(call) is not None and not (named and set(named) <= texts.keys())
+    return re.search(_LOADS, call) is not None and not (named and set(named) <= texts.keys())
 
 
 def _find_settings(key: str, path: str, text: str) -> Iterator[ScriptWrite]:
@@ -121,7 +121,7 @@ def _find_writes(
         for plain in pattern.finditer(line):
             yield _split(plain[0], plain, plain.start())
             rest = rest.replace(plain[0], "", 1)
-    left = mention.search(_READS.sub("", rest))
+    left = mention.search(re.sub(_READS, "", rest))
     if left and (enters or left.lastgroup != "last"):
         yield _Written("")
 
@@ -136,11 +136,11 @@ def find_loader_words(key: str, texts: Mapping[str, str]) -> Iterator[Declaratio
 
     :param texts: The boot loader's files, by path: grub.cfg, its defaults, entries of loader(7).
     """
-    word = re.compile(rf"(?<![\w.])sysctl[./]{_describe_name(key)}=(?P<value>[^\s\"']*)")
+    word = rf"(?<![\w.])sysctl[./]{_describe_name(key)}=(?P<value>[^\s\"']*)"
     for path, text in texts.items():
         for number, line in enumerate(text.split("\n"), 1):
             if not line.lstrip().startswith("#"):
-                for found in word.finditer(line):
+                for found in re.finditer(word, line):
                     yield Declaration(path, number, found[0], found["value"])
 
 
@@ -151,21 +151,22 @@ def is_about_sysctls(text: str) -> bool:
 
 def find_called(path: str, text: str) -> list[str]:
     """Return the files of the administrator that a file has run at boot."""
-    return [name for _number, line in list_running(path, text) for name in _CALLED.findall(line)]
+    running = list_running(path, text) if _CALLED.search(text) else ()
+    return [name for _number, line in running for name in _CALLED.findall(line)]
 
 
 def find_loaded(path: str, text: str) -> list[str]:
     """Return the files that a script has sysctl(8) read, as far as their names are plain."""
     calls = (
         call[0]
-        for _number, line in (list_running(path, text) if _LOADS.search(text) else ())
+        for _number, line in (list_running(path, text) if re.search(_LOADS, text) else ())
         for call in _CALL.finditer(line)
     )
     return [name for call in calls for name in _list_loaded(call)]
 
 
 def _list_loaded(call: str) -> list[str]:
-    return [name.strip("\"'") for names in _LOADED.findall(call) for name in names.split()]
+    return [name.strip("\"'") for names in re.findall(_LOADED, call) for name in names.split()]
 
 
 def list_running(path: str, text: str) -> Iterator[tuple[int, str]]:

@@ -21,13 +21,10 @@ _CLASSES = {
     "xdigit": "0-9a-fA-F",
 }
 _ONE = r"\[:[a-z]+:\]|\\.|[^\]\\]"
-_PIECE = re.compile(
-    rf"""\\(?P<char>.) | (?P<any>\*+) | (?P<one>\?)
-    | \[(?P<negated>[!^]|(?![!^]))(?P<set>(?:\]|{_ONE})(?:{_ONE})*)\] | (?P<plain>.)""",
-    re.VERBOSE | re.DOTALL,
-)
-_RARE = re.compile(r"[?\\[]")  # What has a meaning besides the star.
-_MEMBER = re.compile(r"\[:([a-z]+):\]|\\?(.)-\\?(.)|\\?(.)", re.DOTALL)
+_PIECE = rf"""\\(?P<char>.) | (?P<any>\*+) | (?P<one>\?)
+    | \[(?P<negated>[!^]|(?![!^]))(?P<set>(?:\]|{_ONE})(?:{_ONE})*)\] | (?P<plain>.)"""
+_RARE = r"[?\\[]"  # What has a meaning besides the star.
+_MEMBER = r"\[:([a-z]+):\]|\\?(.)-\\?(.)|\\?(.)"
 
 
 def is_pattern(text: str) -> bool:
@@ -45,7 +42,7 @@ def _matches_part(pattern: str, text: str) -> bool:
     """Match what stands between the stars, each as early as it can, so that none is tried twice."""
     if len(pattern) > _LONGEST_PART:
         return pattern == text
-    if not _RARE.search(pattern):
+    if not re.search(_RARE, pattern):
         return _matches_stars(pattern.split("*"), text)
     (first, width), *later = _compile(pattern)
     if not later:
@@ -74,7 +71,7 @@ def _matches_stars(between: list[str], text: str) -> bool:
 def _compile(pattern: str) -> tuple[tuple[re.Pattern[str], int], ...]:
     """Return what stands between the stars of a pattern, and how many characters it matches."""
     between: list[list[str]] = [[]]
-    for piece in _PIECE.finditer(pattern):
+    for piece in re.finditer(_PIECE, pattern, re.VERBOSE | re.DOTALL):
         if piece["any"]:
             between.append([])
         else:
@@ -86,7 +83,7 @@ def _translate(piece: re.Match[str]) -> str:
     if piece["one"]:
         return "."
     if piece["set"] is not None:
-        members = "".join(map(_translate_member, _MEMBER.finditer(piece["set"])))
+        members = "".join(map(_translate_member, re.finditer(_MEMBER, piece["set"], re.DOTALL)))
         negated = bool(piece["negated"])
         return f"[{'^' * negated}{members}]" if members else "." if negated else "(?!)"
     return re.escape(piece["char"] or piece["plain"])

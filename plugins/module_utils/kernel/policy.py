@@ -20,7 +20,7 @@ SYSCTL = {
 KEYS = {
     "SYSCTL": Key("number or mapping", "the least that passes; of several, a list", below=SYSCTL),
 }
-_LINE = re.compile(r"[ \t]*[!-~][ -~\t]*")  # The kernel's values are ASCII.
+_LINE = r"[ \t]*[!-~][ -~\t]*"  # The kernel's values are ASCII.
 _MOST_FIELDS = 16
 _SYSCTL_KEY = re.compile(r"[A-Za-z0-9_-]+([./][A-Za-z0-9_:-]+)+")
 
@@ -85,7 +85,7 @@ def _read_kernel_bounds(path: str, raw: Mapping[str, object], problems: list[str
     if "exact" in raw:
         exact = raw["exact"]
         text = "" if isinstance(exact, bool) else str(exact)
-        if len(raw) > 1 or not isinstance(exact, (int, str)) or not _LINE.fullmatch(text):
+        if len(raw) > 1 or not isinstance(exact, (int, str)) or not re.fullmatch(_LINE, text):
             problems.append(f"{path}: 'exact' stands alone and takes a number or one line of ASCII")
         return KernelValue(exact=" ".join(text.split()))
     fields = raw.get("min")

@@ -23,7 +23,7 @@ PROFILE_FOLDERS = (
 
 MAIN_CONF = "/etc/tuned/tuned-main.conf"
 
-_SECTION = re.compile(r"\[(?P<name>[^\]]+)\]")
+_SECTION = r"\[(?P<name>[^\]]+)\]"
 _OFF = ("0", "false", "no", "off", "n")
 _ON = ("1", "true", "yes", "on", "y")
 
@@ -122,7 +122,7 @@ def _read_options(text: str, path: str, section: str = "") -> list[_Option]:
     found: dict[tuple[str, str], _Option] = {}
     for number, raw in enumerate(text.split("\n"), 1):
         line = re.split(r"(?:^|\s)#", raw, maxsplit=1)[0].rstrip()
-        header = _SECTION.match(line)
+        header = re.match(_SECTION, line)
         if header:
             section = header["name"]
             continue

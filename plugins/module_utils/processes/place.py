@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from ..host.place import Codes
     from .policy import ProcessRule
 
-_PROCESS = re.compile(r"([0-9]+)(?: .*)?")
+_PROCESS = r"([0-9]+)(?: .*)?"
 
 
 class Processes(Place["tuple[ProcessRule, ...]"]):
@@ -41,7 +41,7 @@ class Processes(Place["tuple[ProcessRule, ...]"]):
         return check_processes(asked, look, options.probe)
 
     def explain(self, kind: str, name: str, item: str, look: Look) -> Sequence[Link] | None:
-        process = _PROCESS.fullmatch(name)
+        process = re.fullmatch(_PROCESS, name)
         if kind != "process" or not process:
             return None
         from .explain import trace_process

@@ -91,7 +91,7 @@ def _judge_silence(place: str, reason: str, owner: str, is_named: bool) -> Findi
 
 
 _GOOD = Outlook(PASS, "", PASS)
-_TURNED_AWAY = re.compile("account refused: (?!.*cannot retrieve)")  # Nor is its server away.
+_TURNED_AWAY = "account refused: (?!.*cannot retrieve)"  # Nor is its server away.
 _MOST_SAMPLES = 5
 _MOST_OTHERS = 10
 
@@ -151,7 +151,7 @@ def _explain(seen: Sequence[Seen], look: Look, rules: tuple[SessionRule, ...]) -
 
 def _is_turned_away(result: SessionResult) -> bool:
     """Tell whether an account is locked or has ended, so that no limit of it matters."""
-    return result.opens is False and _TURNED_AWAY.match(result.reason) is not None
+    return result.opens is False and re.match(_TURNED_AWAY, result.reason) is not None
 
 
 def _may_differ(result: SessionResult, look: Look) -> bool:

@@ -38,7 +38,7 @@ _DEEPEST = 3  # Programs that start programs that start programs.
 _PATH = re.compile(r"(?<![\w./-])/[\w./+-]+")
 _COMMENT = re.compile(r"(?:^|(?<=\s))#.*", re.MULTILINE)
 _SETS = re.compile("ulimit|rlimit|softlimit|chpst|systemd-run", re.IGNORECASE)
-_CALLS = re.compile(b"setrlimit|prlimit|execv|execl|posix_spawn|popen|dlopen|system\0")
+_CALLS = b"setrlimit|prlimit|execv|execl|posix_spawn|popen|dlopen|system\0"
 """What a PAM module asks the linker for that sets limits, or that runs what may."""
 
 
@@ -101,7 +101,7 @@ def _may_set(line: PamLine) -> bool:
         return may_set_limits(" ".join(line.args))
     path = find_module(line.module)
     try:
-        return bool(path) and bool(_CALLS.search(read_bytes(path or "") or b""))
+        return bool(path) and bool(re.search(_CALLS, read_bytes(path or "") or b""))
     except OSError:
         return True
 

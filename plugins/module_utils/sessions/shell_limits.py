@@ -62,7 +62,7 @@ BOTH = ("soft", "hard")
 KNOWN_SHELLS = ("sh", "bash", "dash", "ash", "rbash", "zsh", "ksh", "ksh93", "mksh", "csh", "tcsh")
 """Shells that the system brings, whose startup files are known."""
 _WHOLE = re.compile("[0-9]{1,40}")
-_OPTION = re.compile(r"(?:--([a-z]+)=|-([a-zA-Z])=?)([^-=].*)")
+_OPTION = r"(?:--([a-z]+)=|-([a-zA-Z])=?)([^-=].*)"
 _COMMENT = re.compile(r"(?:^|\s)#.*")
 _BOURNE = {
     LOGIN: (
@@ -155,7 +155,7 @@ def _read_limit(words: list[str]) -> Iterator[tuple[str, tuple[str, ...], int | 
 def _read_prlimit(words: list[str]) -> Iterator[tuple[str, tuple[str, ...], int | str]]:
     """Read the arguments of prlimit(1): ``--nofile=SOFT:HARD``, ``-n=LIMIT``, one side empty."""
     for word in words:
-        match = _OPTION.fullmatch(word)
+        match = re.fullmatch(_OPTION, word)
         item = match and (match[1] if match[1] in ITEMS else _FLAGS.get(match[2] or ""))
         if not match or not item:
             continue

@@ -13,7 +13,7 @@ from .limits_conf import LimitsLine, parse_limits_conf, parse_setting, parse_val
 
 _KINDS = ("soft", "hard", "-")
 _ENDLESS = ("unlimited", "infinity", "max", "infinite", "none")
-_NUMBER = re.compile(r"(@?)([0-9]+)")
+_NUMBER = r"(@?)([0-9]+)"
 _MARKS = "\xef\xbb\xbf\ufeff\"'"  # A byte order mark, as latin-1 and as one; quotes.
 
 
@@ -72,7 +72,7 @@ def _is_understood(whole: str, path: str, dialect: Dialect) -> bool:
         line.types
         and len(line.fields) == 4
         and not line.domain.startswith(("\ufeff", '"'))
-        and not _NUMBER.fullmatch(line.domain)
+        and not re.fullmatch(_NUMBER, line.domain)
         and _has_value(line)
         for line in lines
     )
@@ -94,7 +94,7 @@ def _correct(words: list[str]) -> tuple[str, ...]:
     values = [word for word in rest if word.rstrip("kmgb").isdigit() or word in _ENDLESS]
     if len(items) != 1 or len(values) != 1 or not domain or len(words) > 5:
         return ()
-    number = _NUMBER.fullmatch(domain)
+    number = re.fullmatch(_NUMBER, domain)
     domain = f"{number[1]}:{number[2]}" if number else domain
     value = "unlimited" if values[0] in _ENDLESS else values[0]
     return (domain, kinds[0], _find_item(items[0]), value)
@@ -109,7 +109,7 @@ def _find_item(word: str) -> str:
 
 
 def _describe(words: list[str]) -> str:
-    if _NUMBER.fullmatch(words[0]):
+    if re.fullmatch(_NUMBER, words[0]):
         return "a number is a name there; one with a colon before it is an id"
     if len(words) == 3:
         return "it has three fields, and four are needed"

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from ..host.place import Codes, Foretold
     from .policy import SlurmPolicy
 
-_JOB = re.compile(r"slurm(?:/[A-Za-z0-9_.+-]+)?(?:@ssh)?")
+_JOB = r"slurm(?:/[A-Za-z0-9_.+-]+)?(?:@ssh)?"
 
 
 class Slurm(Place["SlurmPolicy"]):
@@ -64,7 +64,7 @@ class Slurm(Place["SlurmPolicy"]):
         return prepare_slurm(wanted, nr_open, chosen, self.read_switch(options, "slurm_restart"))
 
     def explain(self, kind: str, name: str, item: str, look: Look) -> Sequence[Link] | None:
-        if kind != "job" or not _JOB.fullmatch(name):
+        if kind != "job" or not re.fullmatch(_JOB, name):
             return None
         from .explain import trace_slurm
 

@@ -33,9 +33,7 @@ UNIT_DIRECTORIES = (
 )
 """Where units lie, the strongest first (``lookup_paths_init()``)."""
 
-_LIST_KEY = re.compile(
-    "(Pass|Unset)?Environment(File)?|Exec(Condition|Reload|(Start|Stop)(Pre|Post)?)"
-)
+_LIST_KEY = "(Pass|Unset)?Environment(File)?|Exec(Condition|Reload|(Start|Stop)(Pre|Post)?)"
 _BLANK = " \t\n\r"
 _MARK = "\xef\xbb\xbf"  # The byte order mark of UTF-8.
 _UNSAFE = re.compile("[\x01-\x1f\x7f\"'\\\\]")
@@ -264,7 +262,7 @@ def merge_units(main: Source | None, dropins: Iterable[Source]) -> list[Setting]
     reset = {
         (one.section, one.key): number
         for number, one in enumerate(settings)
-        if not one.value and _LIST_KEY.fullmatch(one.key)
+        if not one.value and re.fullmatch(_LIST_KEY, one.key)
     }
     return [
         one for number, one in enumerate(settings) if number > reset.get((one.section, one.key), -1)

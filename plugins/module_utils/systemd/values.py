@@ -23,9 +23,9 @@ _COUNT = re.compile(
 )
 _BASES = {"two": 2, "eight": 8, "sixteen": 16, "octal": 8, "ten": 10, "nothing": 10}
 _LONGEST = 1000  # Characters of a value.
-_SIZE = re.compile(r"[ \t\n\v\f\r]*\+?([0-9]+)(?:\.([0-9]*))?[ \t\n\r]*")
+_SIZE = r"[ \t\n\v\f\r]*\+?([0-9]+)(?:\.([0-9]*))?[ \t\n\r]*"
 _SIZE_UNITS = (*"EPTGMKB", "")
-_SPAN = re.compile(r"[\v\f]*(?:\+?([0-9]+)(?:\.([0-9]+))?|\.([0-9]+))")
+_SPAN = r"[\v\f]*(?:\+?([0-9]+)(?:\.([0-9]+))?|\.([0-9]+))"
 _MICROSECONDS = {
     unit: factor
     for units, factor in (
@@ -141,7 +141,7 @@ def _parse_size(text: str) -> int:
     """Add up numbers of ever smaller units, such as ``1G 500M``."""
     total, rest, units = 0, text, _SIZE_UNITS
     while True:
-        match = _SIZE.match(rest)
+        match = re.match(_SIZE, rest)
         after = rest[match.end() :] if match else ""
         unit = next((unit for unit in units if after.startswith(unit)), None)
         if match is None or unit is None:
@@ -171,7 +171,7 @@ def _parse_time(text: str, unit: str) -> int:
         return UNLIMITED
     total = 0
     while True:
-        match = _SPAN.match(rest)
+        match = re.match(_SPAN, rest)
         if match is None or int(match[1] or "0") >= 2**63:
             raise ValueError(text)
         tail = rest[match.end() :]
