@@ -4,6 +4,7 @@
 
 VENV := .venv
 BIN := $(CURDIR)/$(VENV)/bin
+MINUTES := 45
 COLLECTIONS := $(CURDIR)/build/collections
 SOURCES := $(shell find galaxy.yml meta plugins roles playbooks LICENSES README.md CHANGELOG.md changelogs -type f -not -name '*.pyc')
 
@@ -26,7 +27,7 @@ film: .setup collection
 	@$(BIN)/python -m tests.film
 
 test: .setup collection
-	@$(BIN)/python -m tests.run $(if $(PLACE),--place $(PLACE))
+	@$(BIN)/python -m tests.run --minutes $(MINUTES) $(if $(PLACE),--place $(PLACE))
 
 bench: .setup collection
 	@$(BIN)/python -m tests.bench

@@ -156,6 +156,9 @@ HOSTS = ("bookworm", "bookworm+slurm", "bookworm+podman", "bookworm+hostile")
 LANES = 2
 """A guest keeps one core busy, and so do most of the others."""
 
+MINUTES = 45
+"""Who waits longer for the whole does something else, and forgets what was changed."""
+
 
 class Result(NamedTuple):
     """How a step ended, after how many seconds."""
@@ -222,16 +225,32 @@ def main(words: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.run", description=__doc__)
     parser.add_argument("stages", nargs="*", metavar="STAGE", help=", ".join(STAGES))
     parser.add_argument("--place", choices=PLACES, default="", help="only what concerns one place")
+    parser.add_argument(
+        "--minutes", type=int, default=MINUTES, help="fail if the whole takes longer (%(default)s)"
+    )
     given = parser.parse_args(words)
     unknown = [name for name in given.stages if name not in STAGES]
     if unknown:
         parser.error(f"no stage {', '.join(unknown)}; accepted are {', '.join(STAGES)}")
+    start = time.monotonic()
     done = run_steps(list_steps(given.stages or list(STAGES), given.place))
+    whole = not given.stages and not given.place
+    late = describe_lateness(time.monotonic() - start, given.minutes) if whole else ""
     slowest = sorted(done, key=lambda one: one.seconds, reverse=True)[:_SLOWEST]
     print("slowest: " + ", ".join(f"{one.name} {one.seconds:.0f} s" for one in slowest))
     failed = sum(not one.passed for one in done)
+    if late:
+        print(late)
     print(f"{len(done) - failed} passed, {failed} failed")
-    return 1 if failed else 0
+    return 1 if failed or late else 0
+
+
+def describe_lateness(seconds: float, minutes: int) -> str:
+    """Return what is said of a whole that took too long, or nothing."""
+    if seconds <= 60 * minutes:
+        return ""
+    spent = f"the whole took {seconds / 60:.0f} minutes, and may take {minutes}"
+    return f"{spent}: a step above has to become faster (a slow machine: make test MINUTES=90)"
 
 
 if __name__ == "__main__":
