@@ -22,13 +22,14 @@ from ..core.quote import one_line
 from ..core.remedy import Remedy
 from ..host.users import find_connecting_user, find_member, is_root
 from ..kernel.host_read import KernelRead
-from .doubts import doubt_findings
+from .doubts import doubt_command, doubt_findings
 from .doubts_read import find_doubts
 from .host_read import SessionsRead
 from .measure import SessionResult, measure_sessions, pick_users
 from .rules import covers_everyone, find_limits, named_groups, named_users
 from .samples_read import choose_different
 from .shell_limits_measure import ShellResult, measure_shells
+from .sshd_config import list_key_files
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -206,7 +207,7 @@ def _look(
 
     :param named: Those who are asked for themselves, and do not stand for others.
     """
-    shells = measure_shells(results, _list_items(rules))
+    shells = measure_shells(results, _list_items(rules), _list_keys(results, read))
     seen: list[Seen] = []
     unseen: list[Finding] = []
     for result in results:
@@ -218,8 +219,21 @@ def _look(
         shell = shells.get((result.service, result.user))
         wanted, is_named = find_limits(rules, account), result.user in named
         findings = judge_measured(place, wanted, result, shell, is_named)
+        if shell and shell.forced and is_named:  # Who stands for others has keys for nobody else.
+            findings = doubt_findings(findings, [doubt_command(one) for one in shell.forced])
         seen.append((result, findings, shell))
     return seen, unseen
+
+
+def _list_keys(results: Sequence[SessionResult], read: SessionsRead) -> dict[str, list[str]]:
+    """Return the files with the keys of those who come through sshd, as sshd names them."""
+    users = {one.user for one in results if one.service == "sshd" and one.limits is not None}
+    found = {name: read.find_user(name) for name in users}
+    try:
+        path, texts = read.sshd_config if users else ("", {})
+        return {name: list_key_files(texts, path, one) for name, one in found.items() if one}
+    except (OSError, ValueError):
+        return {}  # That it cannot be read is said of each session of sshd.
 
 
 def _doubt(seen: Seen, probe: str, look: Look) -> Sequence[Finding]:

@@ -70,7 +70,13 @@ def _find_scripts(service: str, files: SessionsRead) -> list[Doubt]:
         found += [
             one for path in crontabs for one in find_cron_settings(read_text(path) or "", path)
         ]
-    return [doubt_script(one) for one in found if _may_be_set(one)]
+    started = [declare_call(line) for line in lines if line.kind == "auth" and _runs(line)]
+    return [doubt_script(one) for one in (*started, *filter(_may_be_set, found))]
+
+
+def _runs(line: PamLine) -> bool:
+    """Tell whether a line runs a program that may set limits: no look runs a stack of auth."""
+    return line.name == "pam_exec" and _may_set(line)
 
 
 def _find_scripts_of_sshd(user: User, files: SessionsRead) -> Iterator[Doubt]:

@@ -2,7 +2,7 @@
 """Find what a session runs or reads before anything else, and a look at its shell does not show.
 
 Sources: BASH_ENV in bash(1), ENV in dash(1), environment(5), pam_env.conf(5), SetEnv in
-sshd_config(5), SHELL in crontab(5), /etc/ssh/sshrc in sshd(8).
+sshd_config(5), SHELL in crontab(5), /etc/ssh/sshrc and ``command=`` of authorized_keys in sshd(8).
 """
 
 from __future__ import annotations
@@ -18,6 +18,9 @@ _ENVIRONMENT, _PAM_ENV = "/etc/environment", "/etc/security/pam_env.conf"
 _VARIABLE = re.compile(r"\s*(?:export\s+)?(?:BASH_ENV|ENV)\s*=(.*)")
 _OF_PAM = re.compile(r"\s*(?:BASH_ENV|ENV)\s.*?\b(?:DEFAULT|OVERRIDE)=(\"[^\"]*\"|\S+).*")
 _OF_CRON = re.compile(r"\s*(?:SHELL|BASH_ENV)\s*=(.*)")
+_FORCED = re.compile(
+    r"""\s*(?:[\w-]+(?:="(?:[^"\\]|\\.)*")?,)*command="((?:[^"\\]|\\.)*)\"""", re.IGNORECASE
+)
 _SETS_OTHERS = re.compile(r"^[^#]*\b(?:prlimit|setrlimit)\b")
 """sshrc is a process of its own: what it sets for itself ends with it."""
 
@@ -59,6 +62,14 @@ def find_given_variables(line: Declaration) -> Iterator[Declaration]:
     for word in re.split(r"\s+", str(line.value)):
         for found in find_variables(word.strip("\"'"), line.path):
             yield line._replace(value=found.value)
+
+
+def find_forced_keys(text: str, path: str) -> Iterator[Declaration]:
+    """Yield the lines of authorized_keys whose key runs a command in the place of the shell."""
+    for number, line in enumerate(text.split("\n"), 1):
+        found = _FORCED.match(line)
+        if found:
+            yield Declaration(path, number, line, found[1].replace('\\"', '"'))
 
 
 def find_lines_about_others(text: str, path: str) -> Iterator[Declaration]:

@@ -5,7 +5,8 @@ from __future__ import annotations
 
 import os
 import pwd
-from collections.abc import Collection, Sequence
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import islice
 
@@ -16,6 +17,9 @@ from ..core.quote import one_line
 from ..core.rlimit import Rlimit
 from ..host.as_user import Errand, ask_users
 from ..host.children import Report, run_in_children
+from ..host.files import read_text
+from .doubts_read import may_set_limits
+from .first_scripts import find_forced_keys
 from .shell_files_read import find_lines, find_shared_lines
 from .shell_limits import (
     INTERACTIVE,
@@ -41,12 +45,16 @@ _MOST = 10
 _LONGEST = 3000
 _MARK = "mlhost-limits:"
 _PRINT = f"echo {_MARK}; exec /bin/cat /proc/self/limits"
+_BASH = "/bin/bash"
+_MOST_FORCED = 3
 
 
 class ShellResult(NamedTuple):
     """What a session has once its shell has started; ``limits`` is ``None`` where that is not
     known, for this reason. ``lines`` are those that may have changed something, ``how`` says how
     it was measured. All of that the user's own files have a say in.
+
+    ``forced`` are lines of authorized_keys whose command may set limits in the place of a shell.
 
     ``given`` is what the start files that are root's leave of the session, where they set limits:
     measured as nobody, whose files and processes no user has.
@@ -57,23 +65,28 @@ class ShellResult(NamedTuple):
     lines: tuple[ShellLine, ...]
     how: str = ""
     given: ShellResult | None = None
+    forced: tuple[Declaration, ...] = ()
 
 
 def measure_shells(
-    sessions: Collection[SessionResult], items: Collection[str]
+    sessions: Collection[SessionResult],
+    items: Collection[str],
+    keys: Mapping[str, Sequence[str]] = {},
 ) -> dict[tuple[str, str], ShellResult]:
     """Start the shells of those whose startup files set one of these limits, and no others.
 
+    :param keys: The files with each user's keys, as sshd names them.
     :returns: By service and user; a session that no shell changes is not in it.
     """
     asked = [one for one in sessions if one.limits is not None and one.service in _KINDS]
     users = list(dict.fromkeys(session.user for session in asked))
-    reports = _ask([pwd.getpwnam(user) for user in users], tuple(items))
+    reports = _ask([pwd.getpwnam(user) for user in users], tuple(items), keys)
     shared_by: dict[str, tuple[ShellLine, ...]] = {}
     found: dict[tuple[str, str], ShellResult] = {}
     for session in asked:
         report, entry = reports[session.user], pwd.getpwnam(session.user)
         own, trouble = _read_report(report, session.user)
+        forced = _read_forced(report) if session.service == "sshd" else ()
         shell = entry.pw_shell or "/bin/sh"
         if shell not in shared_by:
             shared_by[shell] = tuple(islice(find_shared_lines(shell, items), _MOST))
@@ -86,16 +99,24 @@ def measure_shells(
             found[session.service, session.user] = ShellResult(None, trouble, lines, given=given)
         elif lines:
             measured = _measure(session, entry, lines)
-            found[session.service, session.user] = measured._replace(given=given)
+            found[session.service, session.user] = measured._replace(given=given, forced=forced)
+        elif forced:
+            plain = ShellResult(session.limits, "", (), session.how, forced=forced)
+            found[session.service, session.user] = plain
     return found
 
 
-def _ask(people: Sequence[pwd.struct_passwd], items: tuple[str, ...]) -> dict[str, Report]:
+def _ask(
+    people: Sequence[pwd.struct_passwd],
+    items: tuple[str, ...],
+    keys: Mapping[str, Sequence[str]],
+) -> dict[str, Report]:
     """Return what the start files of users state, each asked in time; who asks needs no cage."""
     own = [one for one in people if one.pw_uid == os.geteuid()]
     others = [one for one in people if one not in own]
-    tasks = [partial(_look, one, items) for one in own]
-    errands = [Errand(one, partial(_look, one, items), seconds=_TIME_LIMIT) for one in others]
+    looks = {one: partial(_look, one, items, keys.get(one.pw_name, ())) for one in people}
+    tasks = [looks[one] for one in own]
+    errands = [Errand(one, looks[one], seconds=_TIME_LIMIT) for one in others]
     reports = [*run_in_children(tasks, _TIME_LIMIT), *ask_users(errands)]
     return {one.pw_name: report for one, report in zip((*own, *others), reports)}
 
@@ -110,12 +131,18 @@ def _read_report(report: Report, user: str) -> tuple[list[ShellLine], str]:
     return lines, f"the start files of {user}'s shell give no session: {odd}" if odd else ""
 
 
+def _read_forced(report: Report) -> tuple[Declaration, ...]:
+    return tuple(Declaration(*at) for at in (report.value or {}).get("forced", ()))
+
+
 def _read_line(item: str, bounds: list[str], at: list[object]) -> ShellLine:
     return ShellLine(item, tuple(bounds), Declaration(*at))  # type: ignore[arg-type]
 
 
-def _look(entry: pwd.struct_passwd, items: tuple[str, ...]) -> dict[str, object]:
-    """Return what a user's startup files say of these items. Runs as that user.
+def _look(
+    entry: pwd.struct_passwd, items: tuple[str, ...], keys: Sequence[str]
+) -> dict[str, object]:
+    """Return what a user's startup files say of these items, and keys. Runs as that user.
 
     Their links may lead anywhere, and the home may be on a server that trusts no root.
     """
@@ -123,7 +150,23 @@ def _look(entry: pwd.struct_passwd, items: tuple[str, ...]) -> dict[str, object]
     paths = [entry.pw_dir + one[1:] for one in patterns if one.startswith("~")]
     odd: list[str] = []
     lines = list(islice(find_lines(paths, entry.pw_dir, items, odd), _MOST))
-    return {"lines": lines, "odd": next(iter(odd), "")}
+    forced = list(islice(_find_forced(entry, keys), _MOST_FORCED))
+    return {"lines": lines, "odd": next(iter(odd), ""), "forced": forced}
+
+
+def _find_forced(entry: pwd.struct_passwd, keys: Sequence[str]) -> Iterator[Declaration]:
+    """Yield the keys that run something in the place of the shell which may set limits."""
+    marks = {"%h": entry.pw_dir, "%u": entry.pw_name, "%U": str(entry.pw_uid), "%%": "%"}
+    for name in keys:
+        path = re.sub("%[huU%]", lambda mark: marks[mark[0]], name)
+        path = path if path.startswith("/") else f"{entry.pw_dir}/{path}"
+        try:
+            text = read_text(path) or ""
+        except OSError:
+            continue  # sshd reads it as the user, and cannot either.
+        for line in find_forced_keys(text, path):
+            if may_set_limits(str(line.value)):
+                yield line
 
 
 def _measure(
@@ -162,7 +205,9 @@ def _write_words(shell: str, kind: str) -> list[str]:
     """Return what a shell is called with, to tell its limits in the end."""
     first = f"-{os.path.basename(shell)}" if kind == LOGIN else shell
     asked = ["-i"] if kind == INTERACTIVE and not shell.endswith("csh") else []
-    return [first, *asked, "-c", _PRINT]
+    # A script of bash is started from it, for that reads what BASH_ENV names.
+    script = f"exec {_BASH} -c '{_PRINT}'" if os.path.exists(_BASH) else _PRINT
+    return [first, *asked, "-c", script]
 
 
 def _find_table(said: str) -> str:

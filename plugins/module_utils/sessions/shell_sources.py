@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Find what a shell's startup file has the shell read or become: it may set limits there.
 
-Source: ``source`` and ``exec`` in bash(1), zsh(1) and tcsh(1).
+Source: ``source``, ``exec`` and BASH_ENV in bash(1), zsh(1) and tcsh(1).
 """
 
 from __future__ import annotations
@@ -16,6 +16,8 @@ from ..core.named import NamedTuple
 _COMMENT = re.compile(r"(?:^|\s)#.*")
 _WORD = r"((?:\$\{[^{}\s]*\}|[^\s;&|\"')}])+)"
 _SOURCE = re.compile(rf"(?:^|[\s;&|({{])\\?(?:\.|source)\s+[\"']?{_WORD}")
+_OF_SCRIPTS = re.compile(rf"(?:^|[\s;&|({{])BASH_ENV=[\"']?{_WORD}")
+"""What each script reads first that is started from here on."""
 _EXEC = re.compile(r"(?:^|[\s;&|({])exec\s+(?![-\d]*[<>&]|\{)")
 _ASSIGNED = re.compile(rf"(?:^|[\s;&|({{])(\w+)=[\"']?(?=[/~$]){_WORD}")
 _LOOP = re.compile(r"\bfor\s+(\w+)\s+in\s+([^;\n]*)")
@@ -46,7 +48,7 @@ def find_sources(text: str, path: str, home: str) -> Sources:
     for number, line in enumerate(text.split("\n"), 1):
         content = _COMMENT.sub("", line)
         at = Declaration(path, number, line, "")
-        for word in _SOURCE.findall(content):
+        for word in (*_SOURCE.findall(content), *_OF_SCRIPTS.findall(content)):
             names = list(islice(_expand(word, known, home), _MOST))
             plain = [
                 name for name in names if name.startswith("/") and not re.search("[$`<]", name)

@@ -20,6 +20,7 @@ VENDOR_FILE = "/usr/etc/ssh/sshd_config"
 _KEYWORD = re.compile(r'[ \t\f]*("?)([A-Za-z0-9]+)\1[ \t\f]*=?[ \t\f]*(.*)')
 _ALONE = ("all", "canonical", "final", "invalid-user")
 _ABOUT_USERS = {"all", "user", "group"}
+_KEY_FILES = ".ssh/authorized_keys .ssh/authorized_keys2"
 _NO_COMMANDS = ("none", "internal-sftp")
 _MOST_LINES = 500_000
 """Lines that are read by way of includes, of which each may be read many times."""
@@ -89,6 +90,17 @@ def find_given_environments(
     :raises ValueError: As :func:`find_use_pam`.
     """
     return (line for line, _match in _find_set("setenv", files, path, user, (), count(1)))
+
+
+def list_key_files(files: Mapping[str, str], path: str, user: User) -> list[str]:
+    """Return the names of the files that hold a user's keys, relative to the home or absolute.
+
+    They have sshd's marks in them: ``%h`` for the home, ``%u`` and ``%U`` for the user.
+
+    :raises ValueError: As :func:`find_use_pam`.
+    """
+    lines = _find_set("authorizedkeysfile", files, path, user, (), count(1))
+    return _split_words(next((str(line.value) for line, _match in lines), _KEY_FILES))
 
 
 def _find_set(

@@ -239,6 +239,18 @@ AFTER_PAM = [
         "sed -i /BASH_ENV/d /etc/environment",
     ),
     after_pam(
+        "shell: profile.d has scripts read a file that lowers it", "/etc/low.sh", "ulimit -n 100",
+        f"{write('/etc/low.sh', 'ulimit -n 100')};"
+        + write("/etc/profile.d/low.sh", "F=/etc/low.sh", "BASH_ENV=$F", "export BASH_ENV"),
+        "rm /etc/profile.d/low.sh /etc/low.sh", SHELLS,
+    ),
+    after_pam(
+        "pam: pam_exec in the stack of auth runs prlimit", "/etc/pam.d/su", "pam_exec",
+        f"{script(LIMITED, 'prlimit --nofile=100:100 --pid $PPID')};"
+        f" sed -i '1i auth optional pam_exec.so {LIMITED}' /etc/pam.d/su",
+        "sed -i /pam_exec/d /etc/pam.d/su", *shows("su"),
+    ),
+    after_pam(
         "cron: the shell of its jobs is a script", "/etc/crontab", "SHELL",
         script(LIMITED, "ulimit -n 1024", 'exec /bin/sh "$@"')
         + f"; sed -i 's,^SHELL=.*,SHELL={LIMITED},' /etc/crontab; grep -q {LIMITED} /etc/crontab",

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import pytest
+from mlhost_limits.core.declaration import Declaration
 from mlhost_limits.core.finding import Finding
 from mlhost_limits.core.proc_limits import RLIMITS
 from mlhost_limits.core.reader import Limit
@@ -47,7 +48,7 @@ class Host:
         ]
 
     def ask(
-        self, sessions: Sequence[SessionResult], _items: object
+        self, sessions: Sequence[SessionResult], _items: object, _keys: object
     ) -> dict[tuple[str, str], ShellResult]:
         return {
             (one.service, one.user): self.tell(one.user)
@@ -152,3 +153,16 @@ def test_who_lets_no_session_open_is_not_alone_in_standing_for_all(host: Host) -
     host.opened.clear()
     assert [one[2] for one in host.check(ALICE)] == ["unknown"]
     assert host.opened == ["alice"]
+
+
+def test_a_key_s_command_keeps_a_session_of_whom_is_asked_from_passing(host: Host) -> None:
+    at = Declaration("/home/alice/.ssh/authorized_keys", 3, 'command="ulimit -n 9" ssh-rsa A', "")
+    host.tell = lambda _user: ShellResult(  # type: ignore[method-assign,assignment]
+        limits(200), "", (), "session", forced=(at,)
+    )
+    host.shells["alice"] = 200
+    assert host.check(EVERYONE) == [(A, "nofile", "pass", 200, "")]
+    [found] = check_sessions.check_sessions((ALICE,), None, ["su"], "quiet", Look())
+    assert found.status == "unknown"
+    assert "authorized_keys:3" in found.observation.reason
+    assert "takes the place of the shell" in found.observation.reason

@@ -46,12 +46,18 @@ PAM, SSHD, SUDO = "/etc/pam.d/sshd", "/etc/ssh/sshd_config", "/etc/sudoers"
         ("account required pam_exec.so sh -c 'ulimit -n 5'", [(PAM, 2, "")]),
         ("session optional pam_motd.so", []),
         ("session optional pam_nothing_of_this_name.so", []),
-        ("auth optional pam_exec.so prlimit", []),
+        ("auth optional pam_exec.so /bin/true", []),
     ],
 )
 def test_a_module_that_is_not_run_and_may_set_limits(line: str, found: Found) -> None:
     assert find("sshd", pam=f"{LIMITS}{line}\n") == found
     assert find("sshd", "full", pam=f"{LIMITS}{line}\n") == []
+
+
+def test_a_program_of_the_stack_of_auth_is_run_by_no_look() -> None:
+    pam = f"{LIMITS}auth optional pam_exec.so prlimit\n"
+    found = [("/etc/pam.d/su", 2, "")]
+    assert find("su", pam=pam) == find("su", "full", pam=pam) == found
 
 
 @pytest.mark.parametrize(

@@ -192,3 +192,42 @@ def test_what_a_file_has_the_shell_read_is_asked_of_the_shell(
     assert result.limits
     assert session.limits
     assert result.limits["nofile"].soft == (seen or session.limits["nofile"].soft)
+
+
+def test_what_scripts_read_first_is_seen_as_a_script_sees_it(home: Path) -> None:
+    (home / ".profile").write_text("D=$HOME/lib\nBASH_ENV=$D/env; export BASH_ENV\n")
+    (home / "lib").mkdir()
+    (home / "lib" / "env").write_text("echo hello\nulimit -Sn 500\n")
+    result = measure_shells([open_session("login")], ["nofile"])["login", USER]
+    assert result.limits
+    assert result.limits["nofile"].soft == 500
+    assert [(one.at.path, one.at.line) for one in result.lines] == [(f"{home}/lib/env", 2)]
+    (home / "lib" / "env").write_text("module() { :; }\n")
+    assert measure_shells([open_session("login")], ["nofile"]) == {}
+
+
+@pytest.mark.parametrize(
+    ("line", "found"),
+    [
+        ('command="ulimit -n 100; exec $SSH_ORIGINAL_COMMAND" ssh-ed25519 AAAA', True),
+        (
+            'no-pty,from="10.0.0.0/8,::1",command="prlimit -n=5 \\"$0\\"",no-X11-forwarding ssh-rsa A',
+            True,
+        ),
+        ('command="{home}/script" ssh-rsa AAAA', True),
+        ('command="/usr/bin/rsync --server" ssh-rsa AAAA', False),
+        ('# command="ulimit -n 100" ssh-rsa AAAA', False),
+        ("ssh-rsa AAAA the ulimit of alice", False),
+    ],
+)
+def test_a_key_that_runs_a_command_in_the_place_of_the_shell(
+    alice: Path, line: str, found: bool
+) -> None:
+    (alice / "script").write_text("#!/bin/sh\nulimit -n 7\n")
+    (alice / "keys").write_text("\n" + line.replace("{home}", str(alice)) + "\n")
+    sessions = [open_session("sshd", "alice"), open_session("su", "alice")]
+    shells = measure_shells(sessions, ["nofile"], {"alice": ["%h/keys", "absent"]})
+    forced = [one.forced for one in shells.values()]
+    assert [[(at.path, at.line) for at in one] for one in forced] == (
+        [[(f"{alice}/keys", 2)]] if found else []
+    )
