@@ -68,7 +68,7 @@ class ActionModule(ActionBase):
         dest = Path(words["dest"])
         stem = dest.stem if dest.suffix in ENDINGS.values() else dest.name
         if not dest.parent.is_dir():
-            raise ValueError(f"dest: {dest.parent} is no folder")
+            raise ValueError(f"dest: {dest.parent} is not a directory")
         told = {"title": words["title"], "written": now}
         if self._task.check_mode:
             fleet, files = Fleet(), []

@@ -87,10 +87,10 @@ def adopt_tree(root: str) -> list[str]:
     """Return the policy that the site's files amount to, as lines of YAML.
 
     :param root: The tree; ``/`` for this host, whose kernel is asked as well.
-    :raises ValueError: If it is no folder, or a file cannot be parsed.
+    :raises ValueError: If it is not a directory, or a file cannot be parsed.
     """
     if not os.path.isdir(root):
-        raise ValueError(f"{root}: is no folder")
+        raise ValueError(f"{root}: is not a directory")
     sections = adopt_sections(root)
     return format_policy((one.section for one in sections), _gather(sections))
 

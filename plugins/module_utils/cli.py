@@ -8,7 +8,7 @@ import gc
 import json
 import sys
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 from .core.check_options import SERVICES, TIME_LIMIT, Options
 from .core.profiles import DEFAULT_PROFILE, PROFILES
@@ -27,6 +27,13 @@ INTERRUPTED = 130
 """As a shell has it, of a program that Ctrl-C ended."""
 
 
+class _Parser(argparse.ArgumentParser):
+    """One that says what is wrong, and leaves all that could be right to ``--help``."""
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(REFUSED, f"mlhost-limits: {clean(message)}; see {self.prog} --help\n")
+
+
 def main(words: Sequence[str] | None = None) -> int:
     """Run one command.
 
@@ -39,7 +46,9 @@ def main(words: Sequence[str] | None = None) -> int:
     except PolicyError as exc:
         for problem in exc.problems:
             _complain(problem)
-    except (OSError, ValueError) as exc:
+    except OSError as exc:
+        _complain(f"{exc.filename}: {exc.strerror}" if exc.filename and exc.strerror else str(exc))
+    except ValueError as exc:
         _complain(str(exc))
     except KeyboardInterrupt as exc:
         _complain(str(exc) or "interrupted")
@@ -54,7 +63,7 @@ def _complain(text: str) -> None:
 def _parse_arguments(words: Sequence[str] | None) -> argparse.Namespace:
     """Read the words. What runs every few minutes has no time for the options of the others."""
     words = sys.argv[1:] if words is None else words
-    parser = argparse.ArgumentParser(prog="mlhost-limits", description=__doc__)
+    parser = _Parser(prog="mlhost-limits", description=__doc__)
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     _add_node_commands(commands)
     if words[:1] not in (["monitor"], ["node-health"]):

@@ -21,7 +21,7 @@ def resolve_tree(
     :raises ValueError: If a user or service is not in the tree, or a file cannot be parsed.
     """
     if not os.path.isdir(root):
-        raise ValueError(f"{root}: is no folder")
+        raise ValueError(f"{root}: is not a directory")
     query = Query(user, service, unit)
     for place in sorted(PLACES, key=lambda one: one.name != "sessions"):  # What most ask for.
         yield from place.resolve(root, query)

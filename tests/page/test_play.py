@@ -104,7 +104,7 @@ def test_results_that_nodes_left_are_put_together(folder: Path) -> None:
         ("results={folder}/hosts dest=page", "is no JSON"),
         ("results={folder}/other.txt dest=page", "is no document of an audit"),
         ("results={folder}/newer.txt dest=page", "is a document of version 9; 1 is accepted"),
-        ("dest=/no/such/page.html", "dest: /no/such is no folder"),
+        ("dest=/no/such/page.html", "dest: /no/such is not a directory"),
         ("dest=page formats=pdf", "value of formats must be one or more of"),
     ],
 )

@@ -194,7 +194,7 @@ def test_a_file_that_cannot_be_parsed_is_said_in_one_sentence(
 
 def test_a_tree_that_is_no_folder_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["adopt", "--root", "/no/such"]) == REFUSED
-    assert capsys.readouterr().err == "mlhost-limits: /no/such: is no folder\n"
+    assert capsys.readouterr().err == "mlhost-limits: /no/such: is not a directory\n"
 
 
 def test_this_host_is_read_without_harm(capsys: pytest.CaptureFixture[str]) -> None:

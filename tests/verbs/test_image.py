@@ -348,4 +348,4 @@ def test_the_command_judges_a_tree(tmp_path: Path, capsys: pytest.CaptureFixture
     assert main(["check", "--root", str(tmp_path)]) == FALLS_SHORT
     assert "state it" in capsys.readouterr().out
     assert main(["check", "--root", str(tmp_path / "none")]) == REFUSED
-    assert "is no folder" in capsys.readouterr().err
+    assert "is not a directory" in capsys.readouterr().err

@@ -377,7 +377,7 @@ def test_a_tree_without_passwd_tells_of_root_and_of_all_else(tmp_path: Path) -> 
 
 
 def test_a_tree_that_is_no_folder_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match=f"^{re.escape(str(tmp_path))}/no: is no folder$"):
+    with pytest.raises(ValueError, match=f"^{re.escape(str(tmp_path))}/no: is not a directory$"):
         list(resolve_tree(f"{tmp_path}/no", None, None))
 
 

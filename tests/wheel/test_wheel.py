@@ -89,7 +89,10 @@ def test_resolve_names_the_line_that_wins_and_what_it_shadows(
 
 def test_resolve_refuses_a_tree_that_is_not_there(command: Path) -> None:
     done = run(command, "resolve", "--root", "/no/such/tree")
-    assert (done.returncode, done.stderr) == (2, "mlhost-limits: /no/such/tree: is no folder\n")
+    assert (done.returncode, done.stderr) == (
+        2,
+        "mlhost-limits: /no/such/tree: is not a directory\n",
+    )
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,7 @@ class Tree:
     def __init__(self, root: str) -> None:
         """:raises NotADirectoryError: If there is no such folder."""
         if not os.path.isdir(root):
-            raise NotADirectoryError(f"{root}: is no folder")
+            raise NotADirectoryError(f"{root}: is not a directory")
         self.root = root
         self._made: dict[Any, Any] = {}
 

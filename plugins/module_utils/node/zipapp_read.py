@@ -36,7 +36,7 @@ os._exit(code)
 def read_library() -> dict[str, bytes]:
     """Return the sources of this library, by their paths in it.
 
-    :raises OSError: If it is no folder of files.
+    :raises OSError: If it is not a directory of files.
     """
     top = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
     found = {}
