@@ -76,13 +76,15 @@ class Verdict(NamedTuple):
     """Why a limit falls short, and what the next start and that after a boot give.
 
     ``Rlimit(0, 0)`` stands for a start that fails, and ``None`` for what is not known. ``given``
-    is what root's own files give, before whoever owns the process has a say.
+    is what root's own files give, before whoever owns the process has a say. ``doubts`` say why a
+    start is not known.
     """
 
     causes: tuple[Cause, ...] = ()
     next_start: Rlimit | None = None
     at_boot: Rlimit | None = None
     given: Rlimit | None = None
+    doubts: tuple[Cause, ...] = ()
 
 
 _FAILED = Rlimit(0, 0)
@@ -219,11 +221,12 @@ def _blame_starters(item: str, run: Run, facts: UnitFacts) -> list[Cause]:
         for line in run.starters
         if line.item == item and (isinstance(line.at.value, str) or line.at.value in has)
     ]
-    return [_blame_starter(about[-1], facts)] if about else []
+    return [blame_starter(about[-1], facts)] if about else []
 
 
-def _blame_starter(at: Declaration, facts: UnitFacts) -> Cause:
-    text = f"{cite(at)} sets the limit after systemd has, each time that {facts.name} starts"
+def blame_starter(at: Declaration, facts: UnitFacts, does: str = "sets") -> Cause:
+    """Blame a line of what a unit starts, which comes after systemd."""
+    text = f"{cite(at)} {does} the limit after systemd has, each time that {facts.name} starts"
     # Of a unit's line the probe knows the key and the value; of a script's, the whole line.
     source = find_source(at.path, facts)
     whole = find_row(at, source.text) if source else at

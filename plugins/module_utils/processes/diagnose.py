@@ -104,6 +104,7 @@ def tell(
     soon, boot = (_foretell(wanted, pair) for pair in (verdict.next_start, verdict.at_boot))
     outlook = Outlook(soon, "", boot) if as_session else Outlook("", soon, boot)
     causes = verdict.causes if FAIL in (finding.status, soon, boot) else ()
+    causes += tuple(one for one in verdict.doubts if one not in causes)
     return finding._replace(causes=causes, outlook=outlook)
 
 

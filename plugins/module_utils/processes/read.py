@@ -5,24 +5,19 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import partial
 
 from ..core.named import NamedTuple
 from ..host.door import open_file, read_kernel_file
 from ..host.files import read_text
-from ..host.owned import ask_owner, read_as_owner
+from ..host.owned import ask_owner
 from ..host.process import Process, read_parent, read_process
-from ..sessions.shell_limits import ShellLine, find_shell_limits
-from ..systemd.unit_file import Setting, split_words
 
 _INTERPRETERS = re.compile(r"(python|perl|ruby|php|bash|dash|sh|zsh)[0-9.]*")
 _CALLS = re.compile(rb"setrlimit|prlimit")
 _WORDS = re.compile(rb"setrlimit|prlimit|RLIMIT_[A-Z]|\bulimit\b")
 _SERVERS = ("tmux: server", "screen")
-_DEFAULTS = re.compile(r"/etc/(?:default|sysconfig)/[\w.-]+")
-_PRLIMIT = re.compile(r"\bprlimit\b((?:\s+(?:-\S*|[0-9:]+))*)")
-_OPTION = re.compile(r"--([a-z]+)=([0-9]{1,40})(?![0-9])")
 _MOST = 64
 _AT_ONCE = 2**20
 _LARGEST = 2**28
@@ -118,45 +113,3 @@ def _mentions(handle: int, names: re.Pattern[bytes]) -> bool:
         return True  # It is too large to tell.
     finally:
         os.close(handle)
-
-
-def find_starters(settings: Sequence[Setting], uid: int | None = None) -> Iterator[ShellLine]:
-    """Yield what a unit's command lines set with ulimit, and the scripts that they name.
-
-    :param uid: Whose unit it is, where it is not the system's: the scripts are read as that user.
-    """
-    for setting in settings:
-        if setting.section != "Service" or setting.key != "ExecStart":
-            continue
-        at = setting.declare("")
-        for line in find_shell_limits(setting.value.replace('"', " ").replace("'", " "), ""):
-            yield line._replace(at=at._replace(value=line.at.value))
-        told = " ".join(_PRLIMIT.findall(setting.value))
-        for item, soft in _OPTION.findall(told):
-            yield ShellLine(item, ("soft", "hard"), at._replace(value=int(soft)))
-        for path, text in _find_scripts(setting.value, uid):
-            yield from find_shell_limits(text, path)
-
-
-def _find_scripts(command: str, uid: int | None) -> Iterator[tuple[str, str]]:
-    """Yield the script that a command line runs, and the settings file that it reads."""
-    try:
-        words = [word.lstrip("-@:+!|") for word in split_words(command)]
-    except ValueError:
-        return
-    for path in words[:3]:
-        text = _read_script(path, uid) if path.startswith("/") else ""
-        if text.startswith("#!"):
-            yield path, text
-            for named in dict.fromkeys(_DEFAULTS.findall(text)):
-                yield named, _read_script(named, uid)
-
-
-def _read_script(path: str, uid: int | None) -> str:
-    """Return a file, as its owner may read it; nothing where it cannot be or is too large."""
-    try:
-        if uid is None or os.geteuid() != 0:
-            return read_as_owner(path) or ""
-        return str(ask_owner(uid, partial(read_text, path)) or "")
-    except OSError:
-        return ""

@@ -23,13 +23,13 @@ from ..systemd.read import (
     predict_given,
 )
 from ..systemd.sources_read import find_change
-from ..systemd.unit_file import merge_units
 from ..systemd.want import is_enough
 from .causes import Moment, Run, Verdict, explain_run, find_start_causes, finish
 from .logins_read import find_session_change
 from .new_services import explain_new
 from .old_session_causes import START_AGAIN, blame_user_manager
-from .read import can_set_limits, find_ancestors, find_main, find_starters
+from .read import can_set_limits, find_ancestors, find_main
+from .starters_read import doubt_start, list_starters
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -87,7 +87,22 @@ def _judge_all(seen: Seen, scene: Scene, world: World) -> dict[str, Verdict]:
             verdict = explain_run(item, limit, run, scene.facts, booted)
         verdict = verdict._replace(given=given[item] if given else Rlimit(0, 0))
         told[item] = verdict if scene.booted else verdict._replace(at_boot=None)
-    return told
+    return _doubt_starts(told, seen, scene)
+
+
+def _doubt_starts(told: dict[str, Verdict], seen: Seen, scene: Scene) -> dict[str, Verdict]:
+    """Return verdicts that foretell no pass where what the unit starts may set too little.
+
+    A user's own service is that user's doing, and what is read of it costs a child.
+    """
+    if scene.uid is not None:
+        return told
+    lines = list_starters(scene.facts)
+    since = read_start_time(seen.process) if lines else 0.0
+    return {
+        item: doubt_start(item, seen.wanted[item], verdict, lines, since, scene.facts)
+        for item, verdict in told.items()
+    }
 
 
 def _judge_quickly(item: str, limit: Limit, seen: Seen, scene: Scene) -> Verdict | None:
@@ -120,7 +135,6 @@ def _look_closely(seen: Seen, scene: Scene, world: World) -> Run:
             path, changed = "", 0.0  # It was started with what the manager still has.
     if facts.pam and not changed:
         path, changed = find_session_change(world.look, started)
-    settings = merge_units(facts.files.main, facts.files.dropins)
     return Run(
         process.pid,
         seen.limits,
@@ -133,7 +147,7 @@ def _look_closely(seen: Seen, scene: Scene, world: World) -> Run:
         scene.restart,
         shown.limits if shown else None,
         stale,
-        tuple(find_starters(settings, scene.uid)),
+        list_starters(facts, scene.uid),
         can_set_limits(process.pid) or can_set_limits(main.pid),
     )
 

@@ -12,6 +12,7 @@ from ..host.users import name_user
 from ..processes.causes import Verdict
 from ..processes.diagnose import own, tell
 from ..processes.new_services import explain_new
+from ..processes.starters_read import doubt_start, list_starters
 from ..processes.units_diagnose import find_given_of_user, judge_user_default, name_caller
 from ..systemd.limits import MANAGER
 from ..systemd.read import (
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from ..core.reader import Limit
     from ..core.rlimit import Rlimit
     from ..processes.causes import Commands
+    from ..sessions.shell_limits import ShellLine
     from ..systemd.model import UnitFacts
     from ..systemd.tasks import Level
 
@@ -64,7 +66,8 @@ def explain_idle_unit(
 ) -> list[Finding]:
     """Return the findings of a unit that does not run, with what its next start will give."""
     known = world.find_unit(unit)
-    return _tell_next(findings, wanted, None, known) if known else list(findings)
+    lines = list_starters(known[0]) if known else ()
+    return _tell_next(findings, wanted, None, known, lines) if known else list(findings)
 
 
 def _tell_next(
@@ -72,10 +75,15 @@ def _tell_next(
     wanted: Mapping[str, Limit],
     limits: Mapping[str, Rlimit] | None,
     known: tuple[UnitFacts, UnitFacts | None],
+    lines: Sequence[ShellLine] = (),
 ) -> list[Finding]:
     told = {
         item: explain_new(item, limit, limits[item] if limits else None, *known, RELOAD)
         for item, limit in wanted.items()
+    }
+    told = {
+        item: doubt_start(item, wanted[item], one, lines, 0.0, known[0])
+        for item, one in told.items()
     }
     return [tell(finding, told, unseen=True) for finding in findings]
 

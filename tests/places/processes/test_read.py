@@ -6,7 +6,6 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -17,11 +16,9 @@ from mlhost_limits.processes.read import (
     can_set_limits,
     find_ancestors,
     find_main,
-    find_starters,
     find_terminal_server,
     read_login,
 )
-from mlhost_limits.systemd.unit_file import Setting
 
 # Captured on Debian 12, systemd 252.
 SESSION = """\
@@ -129,57 +126,3 @@ def test_a_script_tells_for_its_interpreter(
 
 def test_a_process_that_cannot_be_read_may_do_anything() -> None:
     assert can_set_limits(2**30)
-
-
-def exec_start(value: str, key: str = "ExecStart", section: str = "Service") -> Setting:
-    return Setting(section, key, value, "/etc/systemd/system/x.service", 4)
-
-
-@pytest.mark.parametrize(
-    ("value", "found"),
-    [
-        ("/bin/sh -c 'ulimit -n 1024; exec x'", [("nofile", 1024)]),
-        ('/bin/sh -c "ulimit -l 64 && exec x"', [("memlock", 65536)]),
-        ("/usr/bin/prlimit --nofile=1024:2048 --nproc=5 x", [("nofile", 1024), ("nproc", 5)]),
-        ("/usr/bin/x --nofile=5", []),
-        ("/usr/bin/x 'unclosed", []),
-    ],
-)
-def test_a_command_line_may_set_limits(value: str, found: list[tuple[str, int]]) -> None:
-    lines = list(find_starters([exec_start(value)]))
-    assert [(line.item, line.at.value) for line in lines] == found
-    assert all(line.at.text == f"ExecStart={value}" and line.at.line == 4 for line in lines)
-
-
-@pytest.mark.parametrize(
-    "command",
-    [
-        "prlimit " * 60_000,
-        "prlimit --a " * 60_000,
-        f"/usr/bin/prlimit --nofile={'9' * 9000} /bin/x",
-        f"/usr/bin/prlimit --nofile={'9' * 400_000} /bin/x",
-    ],
-)
-def test_a_command_line_of_a_user_is_read_in_the_time_of_its_length(command: str) -> None:
-    begun = time.process_time()
-    assert list(find_starters([exec_start(command)])) == []
-    assert time.process_time() - begun < 3
-
-
-def test_what_prlimit_starts_has_options_of_its_own() -> None:
-    line = "/usr/bin/prlimit --nofile=5:6 -n 7 --memlock=8 /srv/run --data=9 --nproc=10"
-    found = [(one.item, one.at.value) for one in find_starters([exec_start(line)])]
-    assert found == [("nofile", 5), ("memlock", 8)]
-
-
-def test_a_script_and_what_it_reads_may_set_limits(tmp_path: Path) -> None:
-    script = tmp_path / "start"
-    script.write_text("#!/bin/sh\n. /etc/default/no-such-file\nulimit -n 9\nexec x\n")
-    (line,) = find_starters([exec_start(f"-/bin/sh {script}")])
-    assert (line.item, line.at.path, line.at.line) == ("nofile", str(script), 3)
-
-
-def test_other_lines_start_nothing() -> None:
-    stop = exec_start("/bin/sh -c 'ulimit -n 5'", "ExecStop")
-    other = exec_start("/bin/sh -c 'ulimit -n 5'", section="X")
-    assert list(find_starters([stop, other])) == []

@@ -130,6 +130,15 @@ OF_FILES = [
         touches=(UNIT,),
         uses=(LOADED,),
     ),
+    Fault(
+        "unit: prlimit starts it",
+        f"{sed('s,^ExecStart=,&/usr/bin/prlimit -n1024 ,', UNIT)}; {RESTART}",
+        (Culprit(UNIT, "prlimit"),),
+        HARD,
+        touches=(UNIT,),
+        uses=(LOADED,),
+        person=f"{sed('s,/usr/bin/prlimit -n1024 ,,', UNIT)}; {RESTART}",
+    ),
 ]  # fmt: skip
 
 LOW = write(f"{ETC}/50-low.conf", "[Service]", "LimitNOFILE=1024:4096")
