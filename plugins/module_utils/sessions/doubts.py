@@ -16,6 +16,8 @@ CODES = {
     "pam-module-not-run": "a module that a check does not run may set limits in the session",
     "sshd-forces-command": "sshd runs a command in the place of the shell, which may set limits",
     "session-script-not-run": "a script that a session starts with, or its scripts, may set limits",
+    "session-service-other": "sshd opens its sessions through another service of PAM",
+    "session-user-record": "systemd sets limits of a user's record after all else",
     "session-daemon-older": "the daemon that passes a limit on is older than a file of its unit",
     "sudoers-sets-limit": "sudo sets limits after PAM, or opens no session of PAM",
 }
@@ -54,9 +56,23 @@ def doubt_script(at: Declaration) -> Doubt:
     return Doubt(Cause("session-script-not-run", text, remedy, at))
 
 
+def doubt_service(at: Declaration) -> Doubt:
+    """Doubt a session of a PAM service that sshd does not use."""
+    text = f"{cite(at)} has sshd open sessions through another PAM service than the one looked at"
+    remedy = Remedy("take that line out, or have it name sshd")
+    return Doubt(Cause("session-service-other", text, remedy, at))
+
+
+def doubt_record(at: Declaration) -> Doubt:
+    """Doubt what pam_systemd, which a check does not run, takes from the record of a user."""
+    text = f"{at.path} holds limits that pam_systemd sets after all else; it was not run"
+    remedy = Remedy("take resourceLimits out of that record, or state them there")
+    return Doubt(Cause("session-user-record", text, remedy, at))
+
+
 def doubt_sudo(at: Declaration, item: str, limit: Rlimit | None = None) -> Doubt:
     """Doubt what sudo makes of a session that PAM has opened, or has not."""
-    does = f"sets {item} after PAM did" if item else "keeps sudo from opening a session of PAM"
+    does = f"sets {item} after PAM did" if item else "keeps sudo from its own session of PAM"
     remedy = Remedy("take that setting out with visudo")
     return Doubt(Cause("sudoers-sets-limit", f"{cite(at)} {does}", remedy, at), item, limit)
 

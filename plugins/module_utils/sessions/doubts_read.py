@@ -11,7 +11,15 @@ from ..core.declaration import Declaration
 from ..host.door import find_paths
 from ..host.files import list_folder, read_bytes, read_text
 from ..kernel.glob_pattern import is_pattern
-from .doubts import Doubt, doubt_command, doubt_module, doubt_script, doubt_sudo
+from .doubts import (
+    Doubt,
+    doubt_command,
+    doubt_module,
+    doubt_record,
+    doubt_script,
+    doubt_service,
+    doubt_sudo,
+)
 from .first_scripts import (
     SSHRC,
     find_cron_settings,
@@ -23,7 +31,7 @@ from .first_scripts import (
 from .libpam_measure import find_module
 from .pam_stack import PamLine, declare_call, find_unknown_modules, flatten
 from .shell_sources import find_sources
-from .sshd_config import find_forced_commands, find_given_environments
+from .sshd_config import find_forced_commands, find_given_environments, find_pam_services
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -32,6 +40,8 @@ if TYPE_CHECKING:
 
 _CRONTAB, _CRON_D = "/etc/crontab", "/etc/cron.d"
 _OF_SYSTEM = ("/bin/", "/sbin/", "/usr/bin/", "/usr/sbin/")
+_RECORDS = ("/etc/userdb", "/run/userdb", "/run/host/userdb", "/usr/lib/userdb")
+_HOME_RECORD = "/var/lib/systemd/home/{}.identity"
 _HARMLESS = ("internal-sftp", "true", "false", "exit", "echo", "cat", "date", "id", "logger", "scp")
 _HEAD = 1024
 _DEEPEST = 3  # Programs that start programs that start programs.
@@ -49,9 +59,11 @@ def find_doubts(service: str, user: User, files: SessionsRead, mode: str) -> lis
     """
     found: list[Doubt] = []
     if mode == "quiet":
-        found += _find_modules(service, files)
+        found += [*_find_modules(service, files), *_find_records(service, user, files)]
     if service == "sshd":
         found += [*_find_commands(user, files), *_find_scripts_of_sshd(user, files)]
+        path, texts = files.sshd_config
+        found += map(doubt_service, find_pam_services(texts, path, user))
     if service.startswith("sudo"):
         settings = [one for one in files.sudo_settings if one.may_mean(user.name)]
         found += [doubt_sudo(one.at, one.item, one.limit) for one in settings]
@@ -99,6 +111,19 @@ def _find_modules(service: str, files: SessionsRead) -> list[Doubt]:
         for line in find_unknown_modules(flatten(service, kind, files.pam_files))
         if _may_set(line)
     ]
+
+
+def _find_records(service: str, user: User, files: SessionsRead) -> Iterator[Doubt]:
+    """Yield the records of a user that hold limits, where a session would run pam_systemd.
+
+    Source: nss-systemd(8), "Configuration in /etc/userdb/"; ``apply_user_record_settings()`` of
+    pam_systemd.
+    """
+    paths = [*(f"{folder}/{user.name}.user" for folder in _RECORDS), _HOME_RECORD.format(user.name)]
+    found = [path for path in paths if b"resourceLimits" in (read_bytes(path) or b"")]
+    lines = flatten(service, "session", files.pam_files) if found else ()
+    if any(line.name in ("pam_systemd", "pam_systemd_home") for line in lines):
+        yield from (doubt_record(Declaration(path, 0, "resourceLimits", "")) for path in found)
 
 
 def _may_set(line: PamLine) -> bool:

@@ -19,9 +19,11 @@ VENDOR_FILE = "/usr/etc/ssh/sshd_config"
 
 _KEYWORD = re.compile(r'[ \t\f]*("?)([A-Za-z0-9]+)\1[ \t\f]*=?[ \t\f]*(.*)')
 _ALONE = ("all", "canonical", "final", "invalid-user")
+_EVERYBODY = ("all",)
 _ABOUT_USERS = {"all", "user", "group"}
 _KEY_FILES = ".ssh/authorized_keys .ssh/authorized_keys2"
 _NO_COMMANDS = ("none", "internal-sftp")
+_OWN_SERVICE = "sshd"
 _MOST_LINES = 500_000
 """Lines that are read by way of includes, of which each may be read many times."""
 _WORD = re.compile(r"""#.*|(?:"[^"]*"|'[^']*'|[^ \t\f"'])+""")
@@ -70,16 +72,39 @@ def _find_all(
 def find_forced_commands(files: Mapping[str, str], path: str, user: User) -> Iterator[Declaration]:
     """Yield each ``ForceCommand`` that a user's connection may meet, with the command for value.
 
-    The first one that is reached counts. Whether a connection comes from an address, or to a
-    port, is not known: a block about those may hold or not, and what comes after it counts too.
+    :raises ValueError: As :func:`find_use_pam`.
+    """
+    found = _find_reached("forcecommand", files, path, user)
+    return (line for line in found if str(line.value).lower() not in _NO_COMMANDS)
+
+
+def find_pam_services(files: Mapping[str, str], path: str, user: User) -> Iterator[Declaration]:
+    """Yield each ``PAMServiceName`` that a user's connection may meet and that is not sshd's own.
+
+    Source: sshd_config(5) of OpenSSH 9.8 and later.
 
     :raises ValueError: As :func:`find_use_pam`.
     """
-    for line, match in _find_set("forcecommand", files, path, user, (), count(1)):
-        if str(line.value).lower() not in _NO_COMMANDS:
+    found = _find_reached("pamservicename", files, path, user)
+    return (line for line in found if str(line.value).strip("\"'") != _OWN_SERVICE)
+
+
+def _find_reached(
+    keyword: str, files: Mapping[str, str], path: str, user: User
+) -> Iterator[Declaration]:
+    """Yield each line of a keyword that a user's connection may meet.
+
+    The first one in a Match block that holds counts, and else the first one in none. Whether a
+    connection comes from an address, or to a port, is not known: a block about those may hold or
+    not, and what comes after it counts too. Source: ``parse_server_match_config()``.
+    """
+    found = list(_find_set(keyword, files, path, user, (), count(1)))
+    for line, match in found:
+        if match:
             yield line
-        if {name for name, _value in _list_criteria(match)} <= _ABOUT_USERS:
-            return
+            if {name for name, _value in _list_criteria(match)} <= _ABOUT_USERS:
+                return
+    yield from [line for line, match in found if not match][:1]
 
 
 def find_given_environments(
@@ -99,8 +124,8 @@ def list_key_files(files: Mapping[str, str], path: str, user: User) -> list[str]
 
     :raises ValueError: As :func:`find_use_pam`.
     """
-    lines = _find_set("authorizedkeysfile", files, path, user, (), count(1))
-    return _split_words(next((str(line.value) for line, _match in lines), _KEY_FILES))
+    lines = [str(line.value) for line in _find_reached("authorizedkeysfile", files, path, user)]
+    return [word for text in lines or [_KEY_FILES] for word in _split_words(text)]
 
 
 def _find_set(
@@ -170,7 +195,7 @@ def _match_files(files: Mapping[str, str], patterns: list[str]) -> Iterator[str]
 def _read_lines(path: str, text: str) -> Iterator[tuple[str, Declaration, list[str]]]:
     """Yield keyword, statement and arguments of each line that holds for every connection."""
     for keyword, line, words, match in _read_all(path, text):
-        if not match:
+        if match in ((), _EVERYBODY):
             yield keyword, line, words
 
 
@@ -179,7 +204,7 @@ def _read_all(
 ) -> Iterator[tuple[str, Declaration, list[str], tuple[str, ...]]]:
     """Yield keyword, statement and arguments of each line, and the words of the Match around it.
 
-    A Match block reaches to the next one or to the end of its file; ``Match all`` is none.
+    A Match block reaches to the next one or to the end of its file.
     """
     around: tuple[str, ...] = ()
     for number, line in enumerate(text.split("\n"), 1):
@@ -188,7 +213,8 @@ def _read_all(
             continue
         keyword, words = match[2].lower(), _split_words(match[3])
         if keyword == "match":
-            around = () if [word.lower() for word in words] == ["all"] else tuple(words)
+            is_all = tuple(map(str.lower, words)) == _EVERYBODY
+            around = _EVERYBODY if is_all else tuple(words)
         elif keyword == "include":
             words = [word if word.startswith("/") else f"/etc/ssh/{word}" for word in words]
         yield keyword, Declaration(path, number, line, ""), words, around

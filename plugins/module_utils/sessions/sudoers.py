@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Find what sudo does to limits of its own accord: ``rlimit_*`` and ``pam_session``.
+"""Find what sudo does to limits of its own accord: ``rlimit_*``, and which PAM it asks.
 
 Format: sudoers(5), "SUDOERS OPTIONS" and "Including other files from within sudoers".
 """
@@ -18,9 +18,10 @@ MAIN_FILE = "/etc/sudoers"
 _INCLUDE = re.compile(r'\s*[@#](include|includedir)\s+("[^"]+"|(?:\\.|[^\s\\])+)\s*')
 _DEFAULTS = re.compile(r"\s*Defaults([@:!>]\S*)?\s+(.*)", re.DOTALL)
 _SETTING = re.compile(
-    r'(?:(?<!!)(!+)\s*)?(rlimit_[a-z]+|pam_session)\b\s*(?:=\s*("[^"]*"|[^,\s]+))?'
+    r'(?:(?<!!)(!+)\s*)?(rlimit_[a-z]+|pam_session|pam_service|pam_login_service)\b\s*(?:=\s*("[^"]*"|[^,\s]+))?'
 )
 _AS_IT_IS = "default"
+_OWN_SERVICES = {"pam_service": "sudo", "pam_login_service": "sudo-i"}
 _WHOLE = re.compile("[0-9]{1,19}")
 _NAME = re.compile(r"(?![A-Z][A-Z0-9_]*$)[A-Za-z_][\w.-]*")  # Capitals are an alias, or ALL.
 _COMMENT = re.compile(r'("(?:\\.|[^"\\])*")|#(?!-?\d).*', re.DOTALL)
@@ -28,7 +29,7 @@ _COMMENT = re.compile(r'("(?:\\.|[^"\\])*")|#(?!-?\d).*', re.DOTALL)
 
 
 class SudoSetting(NamedTuple):
-    """A line that sets a limit; ``item`` is empty for one that opens no session at all.
+    """A line that sets a limit; ``item`` is empty for one by which no session of sudo's own opens.
 
     ``limit`` is what it sets, where it states numbers. ``scope`` is whom or what it is about, with
     the mark before it: ``@`` hosts, ``:`` who calls sudo, ``!`` programs, ``>`` who is become.
@@ -80,6 +81,9 @@ def _read_settings(path: str, text: str) -> Iterator[tuple[str, str, SudoSetting
             at = Declaration(path, number, line.split("\n")[0], value)
             if key == "pam_session":
                 setting = SudoSetting("", at, scope=scope) if len(no) % 2 else None
+            elif key in _OWN_SERVICES:
+                is_own = not value or value.strip('"') in (_OWN_SERVICES[key], "sudo")
+                setting = None if is_own else SudoSetting("", at, scope=scope)
             else:
                 plain = len(no) % 2 or value.strip('"') in ("", _AS_IT_IS)
                 setting = None if plain else SudoSetting(item, at, _read_limit(value), scope)

@@ -173,6 +173,7 @@ FAULTS = [*STACKS, *SSHD, *OF_SHELLS]
 GATE = "/usr/local/bin/gate"
 LIMITED = "/usr/local/bin/limited"
 SUDOERS = "/etc/sudoers.d/site"
+RECORD = "/etc/userdb/alice.user"
 FORCED = "/etc/ssh/sshd_config.d/20-site.conf"
 
 
@@ -261,6 +262,21 @@ AFTER_PAM = [
         write("/etc/site/low", "ulimit -n 1024")
         + "; " + write("/etc/profile.d/site.sh", "D=/etc/site", "for f in $D/*; do . $f; done"),
         "rm -r /etc/site", SHELLS,
+    ),
+    after_pam(
+        "pam: a record of the user holds limits", RECORD, "",
+        write(RECORD, '{"userName":"alice","resourceLimits":{"RLIMIT_NOFILE":{"cur":99,"max":99}}}'),
+        f"rm {RECORD}",
+    ),
+    after_pam(
+        "sudo: another service of PAM", SUDOERS, "pam_service",
+        write(SUDOERS, "Defaults pam_service=passwd"), f"rm {SUDOERS}", *shows("sudo"),
+    ),
+    after_pam(
+        "sshd: ForceCommand of one user beats that of all", FORCED, "ulimit",
+        write(FORCED, "ForceCommand none", "Match User alice", "  ForceCommand ulimit -n 100; $SHELL")
+        + "; systemctl restart ssh",
+        f"rm {FORCED}; systemctl restart ssh",
     ),
     after_pam(
         "sudo: rlimit_nofile in sudoers", SUDOERS, "rlimit_nofile",

@@ -15,6 +15,7 @@ from mlhost_limits.sessions.first_scripts import find_cron_settings, find_variab
 from mlhost_limits.sessions.host_read import SessionsRead
 from mlhost_limits.sessions.shell_sources import find_sources
 from mlhost_limits.sessions.sudoers import find_sudo_includes, find_sudo_settings
+from mlhost_limits.sessions.sudoers_read import find_main_file
 
 ALICE = User("alice", 1000, 1000, frozenset({"alice", "ml"}))
 LIMITS = "session required pam_limits.so\n"
@@ -98,6 +99,57 @@ def test_what_cannot_be_read_may_set_limits(monkeypatch: pytest.MonkeyPatch) -> 
     assert doubts_read.may_set_limits("/home/alice/gate")
 
 
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("PAMServiceName sshd\n", []),
+        ("PAMServiceName gate\n", [(SSHD, 1, "")]),
+        ('Match User alice\npamservicename "gate"\n', [(SSHD, 2, "")]),
+        ("Match User bob\nPAMServiceName gate\n", []),
+        ("PAMServiceName sshd\nMatch User alice\nPAMServiceName gate\n", [(SSHD, 3, "")]),
+        ("PAMServiceName gate\nMatch User alice\nPAMServiceName sshd\n", []),
+    ],
+)
+def test_another_service_of_pam_than_sshd_s_own(text: str, found: Found) -> None:
+    assert find("sshd", sshd=text) == found
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("Defaults pam_service=sudo, pam_login_service=sudo-i\n", []),
+        ("Defaults pam_service=gate\n", [(SUDO, 1, "")]),
+        ("Defaults:bob pam_login_service = gate\n", [(SUDO, 1, "")]),
+        ("Defaults pam_service=gate\nDefaults pam_service=sudo\n", []),
+    ],
+)
+def test_another_service_of_pam_than_sudo_s_own(text: str, found: Found) -> None:
+    assert find("sudo", sudo=text) == found
+
+
+@pytest.mark.parametrize(
+    ("path", "text", "found"),
+    [
+        ("/etc/userdb/alice.user", '{"resourceLimits":{}}', [("/etc/userdb/alice.user", 0, "")]),
+        ("/etc/userdb/alice.user", '{"userName":"alice"}', []),
+        ("/etc/userdb/bob.user", '{"resourceLimits":{}}', []),
+    ],
+)
+def test_the_record_of_a_user_may_hold_limits(
+    path: str, text: str, found: Found, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(doubts_read, "read_bytes", {path: text.encode()}.get)
+    pam = f"{LIMITS}session optional pam_systemd.so\n"
+    assert find("login", pam=pam) == found
+    assert find("login", "full", pam=pam) == find("login") == []
+
+
+def test_sudo_may_be_given_another_file() -> None:
+    plain = "Plugin sudoers_policy sudoers.so\n"
+    assert find_main_file("") == find_main_file(plain) == SUDO
+    assert find_main_file(f"# {plain}{plain.strip()} sudoers_mode=0400 sudoers_file=/x\n") == "/x"
+
+
 FORCED = "ForceCommand ulimit -n 100; $SHELL\n"
 
 
@@ -107,6 +159,9 @@ FORCED = "ForceCommand ulimit -n 100; $SHELL\n"
         (FORCED, [(SSHD, 1, "")]),
         ("ForceCommand internal-sftp\n", []),
         (f"ForceCommand none\n{FORCED}", []),
+        (f"ForceCommand none\nMatch User alice\n{FORCED}", [(SSHD, 3, "")]),
+        (f"{FORCED}Match User alice\nForceCommand none\n", []),
+        (f"{FORCED}Match LocalPort 22\nForceCommand none\n", [(SSHD, 1, "")]),
         ("ForceCommand /bin/true\n", []),
         (f"Match User alice\n{FORCED}", [(SSHD, 2, "")]),
         (f"Match User bob,carol\n{FORCED}", []),
