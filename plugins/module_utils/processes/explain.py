@@ -11,11 +11,11 @@ from ..core.cause import Link, cite
 from ..core.cgroup import Home, find_home
 from ..core.rlimit import format_pair
 from ..host.look import Look, format_time
+from ..host.manager_read import show_unit
 from ..host.process import read_limits, read_process, read_start_time
 from ..sessions.diagnose import trace_session
 from ..systemd.causes import list_slips
 from ..systemd.limits import Statement
-from ..systemd.manager_read import show_unit
 from ..systemd.model import UnitFacts, predict_unit, rank_statements
 from ..systemd.read import World, gather_unit, gather_user_unit
 from ..systemd.want import declare

@@ -13,10 +13,10 @@ from ..core.plan import Section, SectionPlan
 from ..core.rlimit import Rlimit
 from ..host.booted import is_booted
 from ..host.look import Look
+from ..host.manager_read import read_loaded_at, show_unit
 from ..host.process import Process, find_processes, find_user_managers, read_limits, read_start_time
 from ..host.users import find_connecting_user
 from ..systemd.limits import MANAGER
-from ..systemd.manager_read import read_loaded_at, show_unit
 from ..systemd.model import UnitFacts, find_asked, predict_unit
 from ..systemd.read import gather_unit
 from ..systemd.restarts import find_refusals, order_restarts

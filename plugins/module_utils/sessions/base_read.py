@@ -8,12 +8,20 @@ import os
 import re
 from collections.abc import Iterator, Mapping
 
+from ..core.cgroup import Home, find_home
 from ..core.declaration import Declaration
 from ..core.named import NamedTuple
-from ..core.rlimit import Rlimit
+from ..core.rlimit import RLIMITS, Rlimit, format_pair
 from ..host.daemons import is_daemon, is_roots, read_comm
-from ..host.door import find_paths, list_pids, open_file, read_handle, read_kernel_file
+from ..host.door import (
+    find_paths,
+    list_pids,
+    open_file,
+    read_handle,
+    read_kernel_file,
+)
 from ..host.files import list_folder, read_change, read_text, under
+from ..host.manager_read import show_unit
 from ..host.process import (
     read_limits,
     read_parent,
@@ -33,6 +41,7 @@ _UNITS = {"sshd": ("ssh.service", "sshd.service"), "cron": ("cron.service", "cro
 _UNITS["crond"] = _UNITS["cron"]
 _UNIT_FOLDERS = ("/etc/systemd/system", "/run/systemd/system")
 _MANAGER = ("/etc/systemd/system.conf", "/run/systemd/system.conf")
+_SETS = re.compile(r"^[ \t]*(?:Default)?Limit", re.MULTILINE)
 _CGROUPS = ("/sys/fs/cgroup", "/sys/fs/cgroup/systemd", "/sys/fs/cgroup/unified")
 _FOLDERS = ("/usr/bin", "/usr/sbin", "/bin", "/sbin")
 _LARGEST = 64 * 2**20
@@ -92,6 +101,31 @@ def find_newer_file(service: str) -> str:
         if read_change(path) > started:
             return path
     return ""
+
+
+def find_fleeting_file(service: str) -> str:
+    """Return a file that sets limits of a daemon and that a boot takes away, or nothing."""
+    for path in _list_unit_files(_UNITS.get(service, ())):
+        if path.startswith("/run/") and _SETS.search(read_text(path) or ""):
+            return path
+    return ""
+
+
+def find_change_by_hand(service: str, item: str) -> str:
+    """Return that a daemon has more than systemd gives its unit, or nothing.
+
+    ``prlimit`` changed it, or it was started in another way: its next start does not have it.
+    """
+    pid = find_login_daemon(service)
+    home = find_home(read_process(pid).cgroup) if pid else Home()
+    shown = show_unit(home.unit) if home.unit else None
+    if pid is None or shown is None or shown.main_pid != pid or item not in RLIMITS:
+        return ""
+    has, given = read_limits(pid)[item], shown.limits[item]
+    if has.soft <= given.soft and has.hard <= given.hard:
+        return ""
+    pairs = format_pair(item, has), format_pair(item, given)
+    return f"{read_comm(pid)} (pid {pid}) has {item} {pairs[0]}, and {home.unit} gives {pairs[1]}"
 
 
 def _list_unit_files(units: tuple[str, ...]) -> Iterator[str]:

@@ -26,6 +26,7 @@ from .doubts import doubt_command, doubt_findings
 from .doubts_read import find_doubts
 from .host_read import SessionsRead
 from .measure import SessionResult, measure_sessions, pick_users
+from .pam_limits import resolve_limits
 from .rules import covers_everyone, find_limits, named_groups, named_users
 from .samples_read import choose_different
 from .shell_limits_measure import ShellResult, measure_shells
@@ -139,7 +140,7 @@ def check_sessions(
 def _explain(seen: Sequence[Seen], look: Look, rules: tuple[SessionRule, ...]) -> Iterator[Finding]:
     """Yield the findings of sessions with what comes next, and with causes where one is short."""
     passed = all(finding.status == PASS for one in seen for finding in one[1])
-    passed = passed and not any(_may_differ(one[0], look) for one in seen)
+    passed = passed and not any(_may_differ(one, look) for one in seen)
     if passed and look.at(KernelRead).nr_open_at_boot == look.at(KernelRead).nr_open:
         # The files give the same after a boot, so there is nothing to explain.
         for one in seen:
@@ -155,11 +156,20 @@ def _is_turned_away(result: SessionResult) -> bool:
     return result.opens is False and re.match(_TURNED_AWAY, result.reason) is not None
 
 
-def _may_differ(result: SessionResult, look: Look) -> bool:
+def _may_differ(seen: Seen, look: Look) -> bool:
     """Tell whether a session's daemon may pass on something else after a restart."""
-    read = look.at(SessionsRead)
+    (result, findings, _shell), read = seen, look.at(SessionsRead)
     try:
-        return not read.resets_limits(result.service) and bool(read.find_newer_file(result.service))
+        user = read.find_user(result.user)
+        keeps = read.keeps_what_it_inherits(result.service)
+        if user is None or (read.resets_limits(result.service) and not keeps):
+            return user is None
+        lines = [] if keeps else list(read.lines_of(user))
+        nr_open = look.at(KernelRead).nr_open
+        bounds = resolve_limits(lines, user, read.dialect, nr_open).bounds
+        items = {finding.requirement.item for finding in findings}
+        open_ = [one for one in items if not {(one, "soft"), (one, "hard")} <= {*bounds}]
+        return any(read.find_change(result.service, item)[0] for item in open_)
     except (OSError, ValueError):
         return True
 

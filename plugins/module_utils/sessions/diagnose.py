@@ -74,12 +74,13 @@ def _doubt_restart(
     """Say that a boot is not known to give what the daemon passes on now, if nothing states it."""
     item, bounds = finding.requirement.item, facts.resolution.bounds
     stated = not facts.hindrances and all((item, kind) in bounds for kind in ("soft", "hard"))
-    if finding.outlook.after_boot != PASS or facts.start.resets or stated:
+    keeps = bool(facts.hindrances) and facts.hindrances[0].lines is None
+    if finding.outlook.after_boot != PASS or (facts.start.resets and not keeps) or stated:
         return finding
-    path = look.at(SessionsRead).find_newer_file(result.service)
-    if not path:
+    reason, path = look.at(SessionsRead).find_change(result.service, item)
+    if not reason:
         return finding
-    cause = doubt_daemon(path, item)
+    cause = doubt_daemon(reason, path)
     outlook = finding.outlook._replace(after_boot=UNKNOWN)
     return finding._replace(causes=(*finding.causes, cause), outlook=outlook)
 

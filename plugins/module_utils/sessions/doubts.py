@@ -18,7 +18,7 @@ CODES = {
     "session-script-not-run": "a script that a session starts with, or its scripts, may set limits",
     "session-service-other": "sshd opens its sessions through another service of PAM",
     "session-user-record": "systemd sets limits of a user's record after all else",
-    "session-daemon-older": "the daemon that passes a limit on is older than a file of its unit",
+    "session-daemon-older": "the daemon that passes a limit on may lose it when it starts again",
     "sudoers-sets-limit": "sudo sets limits after PAM, or opens no session of PAM",
 }
 
@@ -77,14 +77,14 @@ def doubt_sudo(at: Declaration, item: str, limit: Rlimit | None = None) -> Doubt
     return Doubt(Cause("sudoers-sets-limit", f"{cite(at)} {does}", remedy, at), item, limit)
 
 
-def doubt_daemon(path: str, item: str) -> Cause:
+def doubt_daemon(reason: str, path: str) -> Cause:
     """Doubt what sessions inherit once their daemon is started again, where nothing else decides.
 
-    :param path: A file of its unit, or of systemd, that is newer than the daemon.
+    :param path: The file at fault, if one is.
     """
-    text = f"{path} is newer than the daemon that passes {item} on, and no limits file states both"
-    remedy = Remedy("restart that daemon, and check again")
-    return Cause("session-daemon-older", f"{text} bounds", remedy, Declaration(path, 0, "", ""))
+    remedy = Remedy("state both bounds in a limits file, or restart that daemon and check again")
+    at = Declaration(path, 0, "", "") if path else None
+    return Cause("session-daemon-older", f"{reason}, and no limits file states both", remedy, at)
 
 
 def doubt_findings(findings: Iterable[Finding], doubts: Sequence[Doubt]) -> list[Finding]:

@@ -12,6 +12,8 @@ from ..core.user import User
 from ..host.files import list_folder, read_text
 from ..host.users import read_user
 from .base_read import (
+    find_change_by_hand,
+    find_fleeting_file,
     find_login_daemon,
     find_newer_file,
     find_sshd_file,
@@ -28,6 +30,11 @@ from .sudoers_read import read_sudoers
 from .unread import Unread, find_unread
 
 
+def _name_daemon(service: str) -> str:
+    """Return the daemon of a service; what calls su and sudo is taken for a session of sshd."""
+    return "cron" if service in ("cron", "crond") else "sshd"
+
+
 class SessionsRead(SessionFiles):
     """What one host's files say of its sessions. Each is read when somebody asks, and kept."""
 
@@ -35,6 +42,7 @@ class SessionsRead(SessionFiles):
         super().__init__()
         self._users: dict[str, User | None] = {}
         self._newer: dict[str, str] = {}
+        self._changes: dict[tuple[str, str], tuple[str, str]] = {}
 
     @cached_property
     def unread_lines(self) -> tuple[Unread, ...]:
@@ -78,6 +86,15 @@ class SessionsRead(SessionFiles):
         calls = find_pam_limits(flatten(service, "session", self.pam_files))
         return any(read_limits_options(call).set_all for call in calls)
 
+    def keeps_what_it_inherits(self, service: str) -> bool:
+        """Tell whether no pam_limits has a say in a service's sessions.
+
+        :raises ValueError: If sshd would refuse its configuration.
+        """
+        if service == "sshd" and self.use_pam.value != "yes":
+            return True
+        return not find_pam_limits(flatten(service, "session", self.pam_files))
+
     @cached_property
     def sshd_unit(self) -> str:
         """Return the name that sshd's unit has on this distribution."""
@@ -86,14 +103,27 @@ class SessionsRead(SessionFiles):
         return "ssh.service" if debian else "sshd.service"
 
     def find_newer_file(self, service: str) -> str:
-        """Return a file that may give a service's daemon other limits when it starts again.
-
-        What calls su and sudo is taken for a session of sshd.
-        """
-        daemon = "cron" if service in ("cron", "crond") else "sshd"
+        """Return a file that may give a service's daemon other limits when it starts again."""
+        daemon = _name_daemon(service)
         if daemon not in self._newer:
             self._newer[daemon] = find_newer_file(daemon)
         return self._newer[daemon]
+
+    def find_change(self, service: str, item: str) -> tuple[str, str]:
+        """Return why a service's daemon may pass on another limit after a boot, and which file."""
+        daemon = _name_daemon(service)
+        if (daemon, item) not in self._changes:
+            self._changes[daemon, item] = self._find_change(daemon, item)
+        return self._changes[daemon, item]
+
+    def _find_change(self, daemon: str, item: str) -> tuple[str, str]:
+        newer = self.find_newer_file(daemon)
+        if newer:
+            return f"{newer} is newer than the daemon that passes {item} on", newer
+        fleeting = find_fleeting_file(daemon)
+        if fleeting:
+            return f"{fleeting} is gone after a boot, and may set {item} of the daemon", fleeting
+        return find_change_by_hand(daemon, item), ""
 
     @cached_property
     def sshd_config(self) -> tuple[str, dict[str, str]]:

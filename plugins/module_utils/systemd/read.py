@@ -17,6 +17,7 @@ from ..core.reader import Limit
 from ..core.rlimit import Rlimit
 from ..host.files import read_distribution
 from ..host.look import Look
+from ..host.manager_read import Shown, show_defaults, show_unit
 from ..host.owned import ask_owner
 from ..host.process import Process, find_user_managers, read_process
 from ..kernel.host_read import KernelRead, find_nr_open_at_boot, find_nr_open_line
@@ -25,7 +26,6 @@ from ..sessions.host_read import SessionsRead
 from ..sessions.measure import SessionResult, measure_sessions
 from ..sessions.model import FD_SETSIZE
 from .limits import MANAGER
-from .manager_read import Shown, show_defaults, show_unit
 from .model import (
     Files,
     Manager,

@@ -12,9 +12,9 @@ from collections.abc import Iterator
 from ..core.cgroup import list_units
 from ..core.named import NamedTuple
 from ..host.door import read_kernel_text
+from ..host.manager_read import show_oomd
 from ..host.process import read_unit_pids
 from ..kernel.use_read import read_meminfo
-from ..systemd.manager_read import show_oomd
 from .causes import Room
 from .cgroup_read import list_folders
 from .loader import format_size

@@ -11,10 +11,10 @@ from ..docker.api_read import Container, read_containers
 from ..docker.read import DockerRead
 from ..host.files import read_text
 from ..host.look import Look
+from ..host.manager_read import Bounds, show_bounds
 from ..host.process import may_lock_memory, read_process, read_unit_pids
 from ..host.users import read_user
 from ..kernel.use_read import read_kernel_use
-from ..systemd.manager_read import Bounds, show_bounds
 from .causes import SLOWED, Room
 from .cgroup_read import move_to, read_cpuset, read_memory_levels, read_quotas
 from .killers_read import Killers, find_killers

@@ -11,13 +11,13 @@ from mlhost_limits.core.proc_limits import RLIMITS
 from mlhost_limits.core.reader import Limit
 from mlhost_limits.core.rlimit import UNLIMITED, Rlimit
 from mlhost_limits.host.look import Look
+from mlhost_limits.host.manager_read import Shown
 from mlhost_limits.host.process import Process
 from mlhost_limits.services import check as check_services
 from mlhost_limits.services import diagnose as explain_services
 from mlhost_limits.services import logind_check as check_logind
 from mlhost_limits.services import measure as service_canary
 from mlhost_limits.services.policy import ServicesPolicy, UnitRule
-from mlhost_limits.systemd.manager_read import Shown
 from mlhost_limits.systemd.model import Files
 from mlhost_limits.systemd.read import World
 from mlhost_limits.systemd.tasks import Level

@@ -24,12 +24,12 @@ from mlhost_limits.core.reader import Limit, PolicyError
 from mlhost_limits.core.rlimit import UNLIMITED, Rlimit
 from mlhost_limits.core.user import User
 from mlhost_limits.host.look import Look
+from mlhost_limits.host.manager_read import Bounds
 from mlhost_limits.services import logind_check as check_logind
 from mlhost_limits.services.policy import ServicesPolicy, UnitRule
 from mlhost_limits.sessions.policy import SessionRule
 from mlhost_limits.shared_memory.model import Quota
 from mlhost_limits.slurm.policy import SlurmPolicy
-from mlhost_limits.systemd.manager_read import Bounds
 from mlhost_limits.systemd.read import Seen
 from mlhost_limits.training import check as subject
 from mlhost_limits.training import limits_check as training_limits

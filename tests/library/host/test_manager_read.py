@@ -8,9 +8,9 @@ import subprocess
 import pytest
 from mlhost_limits.core.distribution import find_distribution
 from mlhost_limits.core.rlimit import RLIMITS, UNLIMITED, Rlimit
-from mlhost_limits.systemd import manager_read as systemd_show
+from mlhost_limits.host import manager_read as systemd_show
+from mlhost_limits.host.manager_read import show_bounds, show_unit
 from mlhost_limits.systemd import read
-from mlhost_limits.systemd.manager_read import show_bounds, show_unit
 from mlhost_limits.systemd.model import Files
 
 # Captured on Debian 12, systemd 252, shortened to one line for each kind.

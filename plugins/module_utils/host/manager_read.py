@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 
 from ..core.named import NamedTuple
 from ..core.rlimit import RLIMITS, UNLIMITED, Rlimit
-from ..host.program import run_program
+from .program import run_program
 
 _TIME_LIMIT = 10.0
 _SPAN = re.compile(r"([0-9.]+)(us|ms|s|min)\b")
