@@ -125,6 +125,19 @@ class BootRead:
         return {**_read_tuned_scripts(self.root), **scripts}
 
     @cached_property
+    def weighed_scripts(self) -> dict[str, str]:
+        """Return the scripts, and those of packages where this boot does not show what they do.
+
+        What has run since the files were applied shows in the running value; not so where a file
+        is newer, or a unit was enabled since.
+        """
+        wants = (f"{UNITS}/{name}" for name in list_folder(UNITS, self.root))
+        wants = (path for path in wants if path.endswith((".wants", ".requires")))
+        since = read_apply_time(self.root)
+        is_tried = not (self.fresh or find_changed(wants, since, self.root))
+        return self.scripts if is_tried else self.all_scripts
+
+    @cached_property
     def early(self) -> dict[str, str]:
         return read_early_scripts(self.root)
 

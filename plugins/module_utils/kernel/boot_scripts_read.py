@@ -14,6 +14,7 @@ from .sysctl_conf import SYSCTL_CONF, SYSCTL_DIRECTORIES
 
 UNITS = "/etc/systemd/system"
 
+_LOCAL_UNITS = "/usr/local/lib/systemd/system"
 _UNITS_OF_PACKAGES = "/usr/lib/systemd/system"
 _OF_PACKAGES = ("/usr/lib/", "/lib/")
 _FILES = (
@@ -146,7 +147,7 @@ def _list_scripts(root: str, of_packages: bool) -> Iterator[str]:
 
 def _list_units(root: str, of_packages: bool) -> Iterator[str]:
     started = _find_started(root)
-    for folder in (_UNITS_OF_PACKAGES, UNITS) if of_packages else (UNITS,):
+    for folder in (*((_UNITS_OF_PACKAGES,) if of_packages else ()), _LOCAL_UNITS, UNITS):
         for name in list_folder(folder, root):
             path = f"{folder}/{name}"
             if name.endswith(".service.d"):

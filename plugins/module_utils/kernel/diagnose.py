@@ -12,7 +12,7 @@ from ..core.distribution import find_distribution
 from ..core.finding import FAIL, PASS, UNKNOWN, Finding, Observation, Requirement, judge
 from ..host.look import Look
 from .boot_read import BootRead
-from .boot_scripts import find_loader_words, find_script_writes
+from .boot_scripts import ScriptWrite, find_loader_words, find_script_writes
 from .host_read import KernelRead
 from .model import (
     LOADER,
@@ -113,12 +113,19 @@ def gather_key(key: str, boot: BootRead, running: str | None) -> KernelFacts:
         command_line=boot.command_line,
         loader=(*find_loader_words(key, boot.loader), *_find_early(key, boot)),
         tuned=boot.tuned,
-        scripts=tuple(find_script_writes(key, boot.scripts)),
+        scripts=tuple(_find_writes(key, boot)),
         stopped_by=boot.stop,
         late="" if module in boot.modules else module,
         procps=find_procps(find_distribution(boot.os_release)),
         read_only=boot.is_read_only(key),
     )
+
+
+def _find_writes(key: str, boot: BootRead) -> Iterator[ScriptWrite]:
+    """Yield what scripts set; one of a package that reads files of its own says nothing of a key."""
+    for write in find_script_writes(key, boot.weighed_scripts):
+        if not write.loads or write.at.path in boot.scripts:
+            yield write
 
 
 def _find_early(key: str, boot: BootRead) -> Iterator[Declaration]:

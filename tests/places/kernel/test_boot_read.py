@@ -232,6 +232,14 @@ def test_scripts_that_run_at_boot(tree: Tree) -> None:
     assert set(tree.look().all_scripts) == expected | {"/usr/lib/systemd/system/v.service"}
 
 
+def test_units_below_usr_local_are_the_administrator_s(tree: Tree) -> None:
+    unit = "usr/local/lib/systemd/system/t.service"
+    tree.write(unit, f"[Service]\nExecStart=/sbin/sysctl -w {KEY}=5\n")
+    assert tree.look().scripts == {}
+    tree.link(f"{UNITS}/multi-user.target.wants/t.service", f"/{unit}")
+    assert set(tree.look().scripts) == {f"/{unit}"}
+
+
 def test_scripts_that_are_reached_in_other_ways(tree: Tree) -> None:
     """Every way that starts something at boot counts, and what nothing starts does not."""
     line = f"sysctl -w {KEY}=1\n"

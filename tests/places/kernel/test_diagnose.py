@@ -171,3 +171,24 @@ def test_the_chain_of_a_key_that_nothing_states(build: Build) -> None:
     ]
     with pytest.raises(ValueError, match=r"this kernel has no sysctl 'vm\.x'"):
         explain.trace_kernel("vm.x", build({}))
+
+
+VENDOR = "usr/lib/systemd/system/tune.service"
+WANTED = "usr/lib/systemd/system/sysinit.target.wants/tune.service"
+
+
+@pytest.mark.parametrize(
+    ("line", "booted", "expected"),
+    [
+        (f"sysctl -w {MAPS}=65530", 1, ("pass", ["sysctl-script-wins"], "fail")),
+        (f"sysctl -w {MAPS}=65530", 4000000000, ("pass", [], "pass")),
+        (f"sysctl -w {MAPS}=$MOST", 1, ("pass", ["sysctl-script-unclear"], "unknown")),
+        ("sysctl -p /etc/tune.conf", 1, ("pass", [], "pass")),
+    ],
+)
+def test_a_package_s_unit_counts_where_this_boot_did_not_show_what_it_does(
+    build: Build, line: str, booted: int, expected: tuple[str, list[str], str]
+) -> None:
+    files = {VENDOR: f"[Service]\nExecStart=/sbin/{line}\n", WANTED: ""}
+    look = build({**SYSTEMD, **GOOD, **files, "proc/stat": f"btime {booted}\n"}, {MAPS: "262144"})
+    assert tell(ask(look, "262144")) == expected
