@@ -17,10 +17,11 @@ from ..containers.read import RunningContainer, find_maker
 from ..containers.tasks import Bounds, Given, split_levels
 from ..core.cause import Cause, Outlook
 from ..core.container_owner import own_running
-from ..core.finding import FAIL, Finding, Observation, judge
+from ..core.finding import FAIL, Finding
 from ..core.named import NamedTuple
 from ..core.rlimit import Rlimit
 from ..host.process import Process, read_limits
+from ..processes.diagnose import tell
 from ..processes.units_diagnose import judge_unit
 from ..systemd.read import Seen, World
 from ..systemd.tasks_read import read_levels
@@ -160,15 +161,7 @@ def _explain(
             yield _explain_tasks(finding, given, blame_base_tasks(wanted, base), bounds)
             continue
         based = blame_base(wanted, base)
-        verdict = told.get(wanted.item)
         if based:
             yield finding._replace(causes=(based,), outlook=Outlook("", FAIL, FAIL))
-        elif verdict:
-            soon, boot = (
-                judge(wanted, Observation(wanted.pick(pair), "")).status if pair else ""
-                for pair in (verdict.next_start, verdict.at_boot)
-            )
-            causes = verdict.causes if FAIL in (finding.status, soon, boot) else ()
-            yield finding._replace(causes=causes, outlook=Outlook("", soon, boot))
         else:
-            yield finding
+            yield tell(finding, told)

@@ -97,6 +97,13 @@ def find_flags(settings: Iterable[Setting], environment: Mapping[str, Setting]) 
     return parse_flags(words)
 
 
+def starts_dockerd(settings: Iterable[Setting]) -> bool:
+    """Tell whether a unit starts dockerd itself, so that it has no flags but those of the unit."""
+    starts = [one.value for one in settings if (one.section, one.key) == ("Service", "ExecStart")]
+    words = starts[-1].lstrip("-@:+!|").split() if starts else []
+    return bool(words) and words[0].rpartition("/")[2] == "dockerd"
+
+
 def find_socket(flags: Iterable[Flag], default: str = SOCKET_PATH) -> str:
     """Return the Unix socket of the daemon: the first ``-H``, or the default."""
     prefix = "unix://"

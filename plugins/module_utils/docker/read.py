@@ -23,7 +23,7 @@ from ..systemd.unit_read import UnitFiles, read_manager_files, read_unit_files
 from .api_read import Daemon, ask, find_daemon
 from .canary_key_read import find_containerd
 from .daemon_json import decode_daemon_json
-from .dockerd_flags import CONFIG_PATH, Flag, find_config_path, find_socket
+from .dockerd_flags import CONFIG_PATH, Flag, find_config_path, find_socket, starts_dockerd
 from .model import UnitLimit
 from .unit_read import find_unit_flags
 
@@ -89,11 +89,15 @@ class DockerRead:
     def flags(self) -> tuple[Flag, ...]:
         """Return the flags that dockerd will have at its next start.
 
+        Those of a unit that starts something else, which then starts dockerd, are taken to stay.
+
         :raises ValueError: If a line of its unit cannot be understood.
         """
         if not self.unit:
             return self.running_flags
-        return tuple(find_unit_flags(merge_units(*self.unit_files))) or self.running_flags
+        settings = merge_units(*self.unit_files)
+        flags = tuple(find_unit_flags(settings))
+        return flags if flags or starts_dockerd(settings) else self.running_flags
 
     @cached_property
     def flag_files(self) -> dict[str, str]:

@@ -122,7 +122,7 @@ def gather_key(key: str, boot: BootRead, running: str | None) -> KernelFacts:
 
 
 def _find_writes(key: str, boot: BootRead) -> Iterator[ScriptWrite]:
-    """Yield what scripts set; one of a package that reads files of its own says nothing of a key."""
+    """Yield what scripts set; a package's that reads files of its own says nothing of a key."""
     for write in find_script_writes(key, boot.weighed_scripts):
         if not write.loads or write.at.path in boot.scripts:
             yield write

@@ -166,7 +166,8 @@ def _explain(
     if finding.status == PASS and FAIL in (soon, boot):
         causes = _explain_later(wanted, facts, scene)
     if finding.status == PASS and FAIL not in (soon, boot):
-        causes = []
+        verdict = scene.verdicts.get(item)
+        causes = list(verdict.doubts) if verdict else []
     return finding._replace(causes=tuple(causes), outlook=Outlook("", soon, boot))
 
 

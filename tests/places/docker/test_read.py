@@ -26,7 +26,8 @@ from mlhost_limits.host.process import Process
 # As inspect answers on Docker 20.10, and as its hostconfig.json stands on the disk.
 MERGED = [{"Name": "memlock", "Hard": -1, "Soft": -1}, {"Name": "nofile", "Hard": 800, "Soft": 700}]
 OWN = [{"Name": "nofile", "Hard": 800, "Soft": 700}]
-from mlhost_limits.systemd.unit_read import read_unit_files
+from mlhost_limits.systemd.unit_file import Source
+from mlhost_limits.systemd.unit_read import UnitFiles, read_unit_files
 
 MAIN = "[Service]\nLimitNOFILE=infinity\nLimitCORE=infinity\n"
 
@@ -170,3 +171,22 @@ def test_a_container_of_compose_names_its_files(tmp_path: Path) -> None:
 )
 def test_a_container_of_nobody_has_no_compose(details: dict[str, Any]) -> None:
     assert DockerRead().read_compose(details) is None
+
+
+@pytest.mark.parametrize(
+    ("starts", "flags"),
+    [
+        ("ExecStart=/usr/bin/dockerd --debug\n", ("debug",)),
+        ("ExecStart=-/usr/bin/dockerd\n", ()),
+        ("ExecStart=/usr/bin/dockerd --debug\nExecStart=\nExecStart=/usr/bin/dockerd\n", ()),
+        ("ExecStart=/usr/bin/snap\n", ("default-ulimit",)),
+    ],
+)
+def test_dockerd_s_next_start_has_the_flags_of_its_unit_alone(
+    starts: str, flags: tuple[str, ...]
+) -> None:
+    read = DockerRead()
+    main = Source("/etc/systemd/system/docker.service", f"[Service]\n{starts}")
+    given = (Flag("default-ulimit", "nofile=65536", "command line", 0),)
+    read.__dict__.update(unit="docker.service", unit_files=UnitFiles(main, []), running_flags=given)
+    assert tuple(flag.name for flag in read.flags) == flags
