@@ -97,6 +97,18 @@ CASES: dict[str, tuple[dict[str, Any], dict[str, str], tuple[str, str, str]]] = 
         users("root", **NOFILE), {OURS: GOOD, "/etc/ssh/sshd_config.d/a.conf": ""},
         ("unknown", "unknown", f"no limits file states nofile soft, {DECIDES}"),
     ),
+    "a shell's startup file that lowers it": (
+        users("root", **NOFILE), {OURS: GOOD, "/etc/profile.d/low.sh": "ulimit -n 1024\n"},
+        ("unknown", "unknown", '/etc/profile.d/low.sh:1 "ulimit -n 1024" may change it after PAM, '
+         f"{DECIDES}"),
+    ),
+    "a unit whose script lowers it": (
+        units(a=UNIT_NOFILE),
+        {A_UNIT: "[Service]\nExecStart=/opt/a\nLimitNOFILE=131072\n",
+         "/opt/a": "#!/bin/sh\nulimit -n $MOST\n"},
+        ("unknown", "unknown", '/opt/a:2 "ulimit -n $MOST" may set the limit after systemd has, each '
+         f"time that a.service starts, {DECIDES}"),
+    ),
     "sshd whose options keep PAM out": (
         users("root", **NOFILE),
         {OURS: GOOD, "/etc/sysconfig/sshd": '# -oUsePAM=yes\nOPTIONS="-oUsePAM=no"\n'},

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from itertools import islice
 
+from ..core.named import NamedTuple
 from ..core.reader import Limit
 from ..core.rlimit import RLIMITS, Rlimit
 from ..host.door import ForeignError, open_file, read_handle
@@ -20,6 +21,7 @@ from ..host.owned import ask_owner, read_as_owner
 from ..sessions.shell_files_read import find_shared_lines
 from ..sessions.shell_limits import ShellLine, find_shell_limits
 from ..sessions.shell_sources import find_sources
+from ..sessions.tree_read import read_tree_shell_lines
 from ..systemd.unit_file import Setting, merge_units, split_words
 from ..systemd.want import is_enough
 from .causes import blame_starter
@@ -40,26 +42,39 @@ _SETTINGS_FILE = _SETTINGS + r"[\w.${}-]+"
 _NAME = r"^[ \t]*(\w+)=[\"']?([\w.-]+)[\"']?[ \t]*$"
 
 
-def list_starters(facts: UnitFacts, uid: int | None = None) -> tuple[ShellLine, ...]:
+class _Reader(NamedTuple):
+    """Where scripts are read: in which tree, and as which user where the unit is no system's."""
+
+    root: str
+    uid: int | None
+
+
+def list_starters(
+    facts: UnitFacts, uid: int | None = None, root: str = "/"
+) -> tuple[ShellLine, ...]:
     """Return what the files of a unit have it start that sets limits; see :func:`find_starters`."""
-    return tuple(find_starters(merge_units(facts.files.main, facts.files.dropins), uid))
+    return tuple(find_starters(merge_units(facts.files.main, facts.files.dropins), uid, root))
 
 
-def find_starters(settings: Sequence[Setting], uid: int | None = None) -> Iterator[ShellLine]:
+def find_starters(
+    settings: Sequence[Setting], uid: int | None = None, root: str = "/"
+) -> Iterator[ShellLine]:
     """Yield what a unit's command lines set, and the scripts that they name or that shells read.
 
     :param uid: Whose unit it is, where it is not the system's: the scripts are read as that user.
+    :param root: The tree that the scripts lie in.
     """
+    reader = _Reader(root, uid)
     for setting in settings:
         if setting.section != "Service":
             continue
         if setting.key == "ExecStart":
-            yield from _find_in_command(setting, uid)
+            yield from _find_in_command(setting, reader)
         elif setting.key == "ExecStartPost" and "prlimit" in setting.value:
             yield from _find_programs(setting)
         elif setting.key == "Environment" and "BASH_ENV" in setting.value:
             for path in re.findall(_FIRST_FILE, setting.value):
-                yield from find_shell_limits(_read_script(path, uid), path)
+                yield from find_shell_limits(_read_script(path, reader), path)
 
 
 def doubt_start(
@@ -74,7 +89,7 @@ def doubt_start(
 
     What a shell computes counts where its file is newer than what runs: that has gone through it.
 
-    :param since: When what runs was started, 0 where nothing does.
+    :param since: When what runs was started; 0 where nothing does, and less in a tree.
     """
     given = verdict.next_start
     if given is None or not is_enough(limit, given):
@@ -99,17 +114,23 @@ def _lower(given: Rlimit, bounds: Sequence[str], value: int) -> Rlimit:
     return Rlimit(min(value if "soft" in bounds else given.soft, hard), hard)
 
 
-def _find_in_command(setting: Setting, uid: int | None) -> Iterator[ShellLine]:
+def _find_in_command(setting: Setting, reader: _Reader) -> Iterator[ShellLine]:
     value = setting.value
     if "limit" in value or "chpst" in value:
         text = _unquote(value).replace("prlimit", "-")
         for line in find_shell_limits(text, ""):
             yield line._replace(at=setting.declare(line.at.value))
         yield from _find_programs(setting)
-    if "sh" in value and uid is None and re.fullmatch(_LOGIN_SHELL, value, re.DOTALL):
-        yield from (one for one in find_shared_lines("/bin/bash", RLIMITS) if one.item)
-    for path, text in _find_scripts(value, uid):
+    if "sh" in value and reader.uid is None and re.fullmatch(_LOGIN_SHELL, value, re.DOTALL):
+        yield from (one for one in _find_shared(reader.root) if one.item)
+    for path, text in _find_scripts(value, reader):
         yield from find_shell_limits(text, path)
+
+
+def _find_shared(root: str) -> Iterator[ShellLine]:
+    if root == "/":
+        return find_shared_lines("/bin/bash", RLIMITS)
+    return read_tree_shell_lines(root)
 
 
 def _unquote(value: str) -> str:
@@ -142,18 +163,18 @@ def _take_options(words: Sequence[str], place: int) -> Iterator[str]:
         yield word
 
 
-def _find_scripts(command: str, uid: int | None) -> Iterator[tuple[str, str]]:
+def _find_scripts(command: str, reader: _Reader) -> Iterator[tuple[str, str]]:
     """Yield the script that a command line runs, and the files that it reads."""
     try:
         words = [word.lstrip("-@:+!|") for word in split_words(command)]
     except ValueError:
         return
     for path in words[:3]:
-        text = _read_script(path, uid, "#!") if path.startswith("/") else ""
+        text = _read_script(path, reader, "#!") if path.startswith("/") else ""
         if text:
             yield path, text
             for named in _list_read(text, path):
-                yield named, _read_script(named, uid)
+                yield named, _read_script(named, reader)
 
 
 def _list_read(text: str, path: str) -> list[str]:
@@ -170,26 +191,26 @@ def _list_read(text: str, path: str) -> list[str]:
     return [name for name in dict.fromkeys(named) if not re.search(r"[$*?\[]", name)]
 
 
-def _read_script(path: str, uid: int | None, start: str = "") -> str:
+def _read_script(path: str, reader: _Reader, start: str = "") -> str:
     """Return a file, as its owner may read it; nothing where it cannot be or is too large.
 
     :param start: What it must begin with: of a program, no more than that is read.
     """
     try:
-        if uid is not None and os.geteuid() == 0:
-            text = str(ask_owner(uid, partial(read_text, path)) or "")
+        if reader.uid is not None and os.geteuid() == 0:
+            text = str(ask_owner(reader.uid, partial(read_text, path)) or "")
         else:
-            text = _read_from(path, start)
+            text = _read_from(path, start, reader.root)
     except OSError:
         return ""
     return text if text.startswith(start) else ""
 
 
-def _read_from(path: str, start: str) -> str:
+def _read_from(path: str, start: str, root: str) -> str:
     try:
-        handle = open_file(path)
+        handle = open_file(path, root)
     except ForeignError:
-        return read_as_owner(path) or ""
+        return (read_as_owner(path) if root == "/" else "") or ""
     if os.pread(handle, len(start), 0) != start.encode():
         os.close(handle)
         return ""

@@ -17,9 +17,11 @@ from ..core.finding import (
     require_limits,
 )
 from ..core.forecast import Forecast, list_extremes
-from ..core.rlimit import RLIMITS, Rlimit
+from ..core.rlimit import RLIMITS, UNLIMITED, Rlimit
 from ..host.files import read_distribution
 from ..kernel.host_read import TreeBoot
+from ..processes.causes import Verdict
+from ..processes.starters_read import doubt_start, list_starters
 from ..sessions.model import FD_SETSIZE
 from ..systemd.beaten import leave_out_beaten
 from ..systemd.causes import find_unit_causes
@@ -141,7 +143,20 @@ def _look_at_unit(place: str, unit: str, rule: UnitRule, tree: Tree) -> Foretold
             manager = Manager({}, {}, tree.at(TreeBoot).nr_open, at_boot=True)
             default = "" if unit else MANAGER
             facts = UnitFacts(unit or NEW_SERVICE, files, manager, defaults_of=default)
-            yield wanted, foretell_unit(wanted, rule.limits[wanted.item], facts)
+            forecast = foretell_unit(wanted, rule.limits[wanted.item], facts)
+            yield wanted, _doubt_start(wanted.item, rule, forecast, facts, tree)
+
+
+def _doubt_start(
+    item: str, rule: UnitRule, forecast: Forecast, facts: UnitFacts, tree: Tree
+) -> Forecast:
+    """Return a forecast that foretells no pass which what the unit starts may spoil."""
+    if forecast.status != PASS or facts.defaults_of:
+        return forecast
+    lines = list_starters(facts, root=tree.root)
+    most = Verdict((), Rlimit(UNLIMITED, rule.limits[item].max or UNLIMITED))
+    told = doubt_start(item, rule.limits[item], most, lines, -1.0, facts)
+    return Forecast(UNKNOWN, reason=told.doubts[0].text) if told.doubts else forecast
 
 
 def _read_files(unit: str, root: str) -> Files:

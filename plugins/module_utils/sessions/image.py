@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from ..core.cause import cite
-from ..core.finding import FAIL, UNKNOWN, Requirement, judge, observe_limit, require_limits
+from ..core.finding import FAIL, PASS, UNKNOWN, Requirement, judge, observe_limit, require_limits
 from ..core.forecast import Forecast, conclude, list_extremes
 from ..core.user import User
 from ..kernel.host_read import TreeBoot
@@ -16,6 +16,7 @@ from .pam_limits import describe_unknown, find_obstacle
 from .pam_stack import find_service_file
 from .reach import Hindrance, find_bypass, find_hindrances
 from .rules import covers_everyone, find_limits, named_groups, named_users
+from .tree_doubts_read import TreeDoubt, find_tree_doubts
 from .tree_read import SessionsTree, find_tree_sshd_unit, read_tree_use_pam, read_tree_user
 
 TYPE_CHECKING = False
@@ -94,6 +95,7 @@ def _look_at_session(user: User, service: str, limits: Mapping[str, Limit], tree
     if service not in read.hindrances:
         read.hindrances[service] = _ask_hindrances(service, tree)
     hindrances, refusal = read.hindrances[service]
+    doubts = () if refusal else tuple(find_tree_doubts(service, user, read))
     trouble = refusal or trouble or describe_unknown(read.dialect)
     start = Start({}, {}, tree.at(TreeBoot).nr_open, read.dialect.resets)
     facts = SessionFacts(user, read.dialect, read.lines_of(user), start, hindrances)
@@ -101,7 +103,15 @@ def _look_at_session(user: User, service: str, limits: Mapping[str, Limit], tree
         if trouble or wanted.bound == "value":
             yield wanted, Forecast(UNKNOWN, reason=trouble)
         else:
-            yield wanted, foretell_session(wanted, facts)
+            yield wanted, _doubt(wanted, foretell_session(wanted, facts), doubts)
+
+
+def _doubt(wanted: Requirement, forecast: Forecast, doubts: Sequence[TreeDoubt]) -> Forecast:
+    """Return a forecast that foretells no pass which a line may spoil after pam_limits."""
+    spoilers = [one.at for one in doubts if one.may_spoil(wanted)]
+    if forecast.status != PASS or not spoilers:
+        return forecast
+    return Forecast(UNKNOWN, reason=f"{cite(spoilers[0])} may change it after PAM")
 
 
 def _ask_hindrances(service: str, tree: Tree) -> tuple[tuple[Hindrance, ...], str]:

@@ -20,13 +20,13 @@ def find_main_file(text: str) -> str:
     return str(found[0]) if found else MAIN_FILE
 
 
-def read_sudoers() -> dict[str, str]:
+def read_sudoers(root: str = "/") -> dict[str, str]:
     """Return sudoers(5) and what it includes, by path, in the order in which sudo reads them."""
     files: dict[str, str] = {}
-    waiting = deque([find_main_file(read_text(_SUDO_CONF) or "")])
+    waiting = deque([find_main_file(read_text(_SUDO_CONF, root) or "")])
     while waiting:
         path = waiting.popleft()
-        text = None if path in files else read_text(path)
+        text = None if path in files else read_text(path, root)
         if text is None:
             continue
         files[path] = text
@@ -34,11 +34,13 @@ def read_sudoers() -> dict[str, str]:
         for kind, named in find_sudo_includes(text):
             name = named.replace("%h", host)
             name = name if name.startswith("/") else f"/etc/{name}"
-            waiting += _list_included(name) if kind == "includedir" else [name]
+            waiting += _list_included(name, root) if kind == "includedir" else [name]
     return files
 
 
-def _list_included(folder: str) -> list[str]:
+def _list_included(folder: str, root: str) -> list[str]:
     """Return the files of a folder as sudo reads them: none with a dot or a tilde at its end."""
-    names = (name for name in list_folder(folder) if "." not in name and not name.endswith("~"))
+    names = (
+        name for name in list_folder(folder, root) if "." not in name and not name.endswith("~")
+    )
     return [f"{folder.rstrip('/')}/{name}" for name in names]

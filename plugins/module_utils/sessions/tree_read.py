@@ -4,7 +4,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from fnmatch import fnmatchcase
 from functools import cached_property
 
 from ..core.declaration import Declaration
@@ -14,6 +15,7 @@ from .base_read import choose_sshd_file, find_pam_option, read_sshd_files
 from .limits_read import SessionFiles, find_hanging_limits_files
 from .pam_stack import DIRECTORIES
 from .reach import Hindrance
+from .shell_limits import OF_ROOT, ShellLine, find_shell_limits
 from .sshd_config import find_use_pam
 
 _SSHD_OPTIONS = ("/etc/default/ssh", "/etc/sysconfig/sshd", "/etc/sysconfig/ssh")
@@ -31,6 +33,10 @@ class SessionsTree(SessionFiles):
     def hindrances(self) -> dict[str, tuple[tuple[Hindrance, ...], str]]:
         """Keep what was found for each service: it is the same for every user."""
         return {}
+
+    @cached_property
+    def shell_lines(self) -> tuple[ShellLine, ...]:
+        return tuple(read_tree_shell_lines(self.root))
 
     @cached_property
     def pam_files(self) -> Mapping[str, str]:
@@ -51,16 +57,27 @@ def read_tree_use_pam(root: str) -> Declaration:
 
     :raises ValueError: If sshd would refuse its configuration.
     """
-    path = choose_sshd_file("", root)
+    for at in _list_sshd_options(root):
+        option = find_pam_option(at.text, at.path, at.line)
+        if option:
+            return option
+    path = choose_tree_sshd_file(root)
+    found = find_use_pam(read_sshd_files(path, root), path)
+    return found or Declaration(path, 0, "UsePAM is not set", "no")
+
+
+def choose_tree_sshd_file(root: str) -> str:
+    """Return the file that sshd of a tree reads."""
+    named = [at.text for at in _list_sshd_options(root) if " -f" in at.text]
+    return choose_sshd_file(named[-1] if named else "", root)
+
+
+def _list_sshd_options(root: str) -> Iterator[Declaration]:
+    """Yield the lines that may add to sshd's command line."""
     for file in _SSHD_OPTIONS:
         for number, line in enumerate((read_text(file, root) or "").split("\n"), 1):
             if not line.lstrip().startswith("#"):
-                option = find_pam_option(line, file, number)
-                if option:
-                    return option
-                path = choose_sshd_file(line, root) if " -f" in line else path
-    found = find_use_pam(read_sshd_files(path, root), path)
-    return found or Declaration(path, 0, "UsePAM is not set", "no")
+                yield Declaration(file, number, line, "")
 
 
 def find_tree_sshd_unit(root: str) -> str:
@@ -68,6 +85,15 @@ def find_tree_sshd_unit(root: str) -> str:
     folders = ("/etc/systemd/system", "/usr/lib/systemd/system", "/lib/systemd/system")
     debians = (f"{under(folder, root)}/ssh.service" for folder in folders)
     return "ssh.service" if any(map(os.path.exists, debians)) else "sshd.service"
+
+
+def read_tree_shell_lines(root: str) -> Iterator[ShellLine]:
+    """Yield the lines of a tree's startup files of all users that set limits, or may."""
+    for pattern in OF_ROOT:
+        folder, name = pattern.rpartition("/")[::2]
+        names = list_folder(folder, root) if "*" in name else [name]
+        for path in (f"{folder}/{one}" for one in names if fnmatchcase(one, name)):
+            yield from find_shell_limits(read_text(path, root) or "", path, hints=True)
 
 
 def read_tree_user(root: str, name: str) -> User:

@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Find in a tree what may change the limits of its sessions after pam_limits has set them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from ..core.declaration import Declaration
+from ..core.finding import Requirement
+from ..core.named import NamedTuple
+from ..host.files import read_text
+from .base_read import read_sshd_files
+from .first_scripts import find_variables, list_environments
+from .pam_stack import declare_call, flatten
+from .shell_limits import BOTH, ShellLine
+from .sshd_config import find_forced_commands, find_pam_services
+from .sudoers import find_sudo_settings
+from .sudoers_read import read_sudoers
+from .tree_read import SessionsTree, choose_tree_sshd_file
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ..core.user import User
+
+_SHELLS = ("sshd", "login", "su", "su-l")
+"""Services whose sessions begin with a shell that reads the startup files of a login."""
+_SETS = r"ulimit|rlimit|softlimit|chpst"
+_PATH = r"(?<![\w./-])/[\w./+-]+"
+
+
+class TreeDoubt(NamedTuple):
+    """A line that may change limits; without an item any, without a value to what it likes."""
+
+    at: Declaration
+    item: str = ""
+    values: tuple[tuple[str, int | None], ...] = ()
+
+    def may_spoil(self, wanted: Requirement) -> bool:
+        """Tell whether what is foretold to be met may not be."""
+        if self.item not in ("", wanted.item):
+            return False
+        values = dict(self.values) if self.values else dict.fromkeys(BOTH)
+        return any(
+            value is None or not wanted.is_met_by(value)
+            for bound, value in values.items()
+            if wanted.bound == bound or (bound, wanted.bound) == ("hard", "soft")
+        )
+
+
+def find_tree_doubts(service: str, user: User, read: SessionsTree) -> Iterator[TreeDoubt]:
+    """Yield what may change a user's sessions through a service of the tree.
+
+    :raises ValueError: If a configuration cannot be read as its program reads it.
+    """
+    yield from _find_in_stack(service, read)
+    if service == "sshd":
+        path = choose_tree_sshd_file(read.root)
+        texts = read_sshd_files(path, read.root)
+        for line in find_forced_commands(texts, path, user):
+            if _may_set(str(line.value), read.root):
+                yield TreeDoubt(line)
+        yield from map(TreeDoubt, find_pam_services(texts, path, user))
+    if service.startswith("sudo"):
+        for one in find_sudo_settings(read_sudoers(read.root)):
+            if one.may_mean(user.name):
+                pairs = tuple(zip(BOTH, one.limit)) if one.limit else ()
+                yield TreeDoubt(one.at, one.item, pairs)
+    if service in _SHELLS:
+        yield from map(_doubt_line, read.shell_lines)
+
+
+def _doubt_line(line: ShellLine) -> TreeDoubt:
+    value = line.at.value if isinstance(line.at.value, int) else None
+    return TreeDoubt(line.at, line.item, tuple((bound, value) for bound in line.bounds))
+
+
+def _find_in_stack(service: str, read: SessionsTree) -> Iterator[TreeDoubt]:
+    kinds = ("auth", "account", "session")
+    lines = [one for kind in kinds for one in flatten(service, kind, read.pam_files)]
+    for line in lines:
+        if line.name == "pam_exec" and _may_set(" ".join(line.args), read.root):
+            yield TreeDoubt(declare_call(line))
+    for path in list_environments([one for one in lines if one.name == "pam_env"]):
+        for at in find_variables(read_text(path, read.root) or "", path):
+            if "$" in str(at.value) or _may_set(str(at.value), read.root):
+                yield TreeDoubt(at)
+
+
+def _may_set(command: str, root: str) -> bool:
+    """Tell whether a command, or a file of text that it names, speaks of limits."""
+    if re.search(_SETS, command, re.IGNORECASE):
+        return True
+    texts = (read_text(path, root) or "" for path in dict.fromkeys(re.findall(_PATH, command)))
+    return any("\0" not in text and re.search(_SETS, text, re.IGNORECASE) for text in texts)

@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What changes the limits of an image's sessions after PAM keeps a pass from being foretold."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from mlhost_limits.core.finding import Requirement
+from mlhost_limits.core.user import User
+from mlhost_limits.sessions.tree_doubts_read import find_tree_doubts
+from mlhost_limits.sessions.tree_read import SessionsTree
+
+ALICE = User("alice", 1000, 1000, frozenset({"alice"}))
+SSHD, SUDO, LOW = "/etc/ssh/sshd_config", "/etc/sudoers", "/etc/profile.d/low.sh"
+PAM = "session required pam_limits.so\n"
+
+
+def find(tmp_path: Path, service: str, path: str, text: str, wanted: Requirement) -> list[str]:
+    for name, content in {f"/etc/pam.d/{service}": PAM, path: text}.items():
+        (tmp_path / name[1:]).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name[1:]).write_text(content)
+    doubts = find_tree_doubts(service, ALICE, SessionsTree(str(tmp_path)))
+    return [one.at.place for one in doubts if one.may_spoil(wanted)]
+
+
+SOFT, HARD = (Requirement("", "nofile", bound, 65536) for bound in ("soft", "hard"))
+
+
+@pytest.mark.parametrize(
+    ("service", "path", "text", "places"),
+    [
+        ("login", LOW, "ulimit -n 1024\n", [f"{LOW}:1"]),
+        ("login", LOW, "ulimit -Hn 1024\n", [f"{LOW}:1"]),
+        ("login", LOW, "ulimit -n $MOST\n", [f"{LOW}:1"]),
+        ("login", LOW, 'eval "ulimit $MOST"\n', [f"{LOW}:1"]),
+        ("login", LOW, "ulimit -n 65536\n", []),
+        ("login", LOW, "ulimit -u 5\n", []),
+        ("login", f"{LOW}.bak", "ulimit -n 5\n", []),
+        ("cron", LOW, "ulimit -n 1024\n", []),
+        ("sshd", SSHD, "ForceCommand ulimit -n 5; $SHELL\n", [f"{SSHD}:1"]),
+        ("sshd", SSHD, "ForceCommand /bin/true\nPAMServiceName x\n", [f"{SSHD}:2"]),
+        ("sshd", SSHD, "Match User bob\nForceCommand ulimit -n 5\n", []),
+        ("sudo", SUDO, "Defaults rlimit_nofile=1024\n", [f"{SUDO}:1"]),
+        ("sudo", SUDO, "Defaults rlimit_nofile=100000\n", []),
+        ("sudo", SUDO, "Defaults pam_service=x\n", [f"{SUDO}:1"]),
+        (
+            "su",
+            "/etc/pam.d/su",
+            f"{PAM}session optional pam_exec.so prlimit\n",
+            ["/etc/pam.d/su:2"],
+        ),
+        ("su", "/etc/pam.d/su", f"{PAM}session optional pam_exec.so /bin/true\n", []),
+    ],
+)
+def test_lines_that_come_after_pam(
+    tmp_path: Path, service: str, path: str, text: str, places: list[str]
+) -> None:
+    assert find(tmp_path, service, path, text, SOFT) == places
+
+
+def test_a_soft_limit_alone_says_nothing_of_the_hard_one(tmp_path: Path) -> None:
+    assert find(tmp_path, "login", LOW, "ulimit -Sn 1024\n", HARD) == []
+    assert find(tmp_path, "login", LOW, "ulimit -Hn 1024\n", HARD) == [f"{LOW}:1"]
+
+
+def test_a_script_that_a_line_names_is_read(tmp_path: Path) -> None:
+    (tmp_path / "opt").mkdir()
+    (tmp_path / "opt/gate").write_text("#!/bin/sh\nulimit -n 5\n")
+    assert find(tmp_path, "sshd", SSHD, "ForceCommand /opt/gate\n", SOFT) == [f"{SSHD}:1"]
+
+
+def test_the_environment_may_have_scripts_read_a_file(tmp_path: Path) -> None:
+    pam = f"{PAM}session required pam_env.so\n"
+    (tmp_path / "etc").mkdir()
+    (tmp_path / "etc/environment").write_text("BASH_ENV=/etc/low\n")
+    (tmp_path / "etc/low").write_text("ulimit -n 5\n")
+    assert find(tmp_path, "cron", "/etc/pam.d/cron", pam, SOFT) == ["/etc/environment:1"]
