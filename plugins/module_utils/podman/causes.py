@@ -44,6 +44,7 @@ CODES = {
     "podman-key-unknown": "a line means to state it under a key or in a section Podman passes over",
     "podman-not-stated": "no file of containers.conf states it",
     "podman-above-nr-open": "the files ask for more than fs.nr_open, so that no container starts",
+    "podman-environment": "sessions are told to read another file than containers.conf",
     "podman-above-session": "the files ask for more than the user's session may have",
 }
 _DEFAULT_SHM = 65536000
@@ -303,3 +304,10 @@ def _state(entry: str) -> Remedy:
 
 def _make(script: str) -> tuple[tuple[str, ...], ...]:
     return (("mkdir", "-p", DROP_INS), ("sh", "-c", script))
+
+
+def blame_environment(at: Declaration) -> Cause:
+    """Blame a line that has Podman read another file in every session, which no trial has."""
+    text = f"{cite(at)} has the Podman of a session read {at.value}; a trial was started without it"
+    remedy = Remedy("take that line out, and state it in /etc/containers/containers.conf.d")
+    return Cause("podman-environment", text, remedy, at)

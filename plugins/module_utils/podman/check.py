@@ -21,8 +21,9 @@ from ..core.named import NamedTuple
 from ..host.users import name_user
 from ..kernel.host_read import KernelRead
 from ..sessions.measure import measure_sessions
-from .causes import foresee
+from .causes import blame_environment, foresee
 from .diagnose import explain_podman, explain_running_tasks, gather_podman
+from .environment_read import find_named_files
 from .measure import Caller, run_podman_canary
 from .read import find_podman
 from .running import Made, explain_running
@@ -31,6 +32,7 @@ from .running_read import find_quadlet, read_created
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ..containers.policy import ContainerPolicy
+    from ..core.declaration import Declaration
     from ..core.rlimit import Rlimit
     from ..host.look import Look
 
@@ -77,8 +79,19 @@ def check_new(
     findings = judge_canary(place, policy, seen, how)
     levels = seen.found.levels if seen.found else ()
     facts = gather_podman(user, look, session.limits, session.way)
+    named = next(find_named_files(), None)
     for finding in explain_podman(findings, policy, facts, look, levels):
-        yield _own(finding, user, session, look) if user else finding
+        told = _own(finding, user, session, look) if user else finding
+        yield _doubt(told, named) if named else told
+
+
+def _doubt(finding: Finding, named: Declaration) -> Finding:
+    """Return the finding of a new container, which is none of a session that reads another file."""
+    if finding.status != PASS:
+        return finding
+    cause = blame_environment(named)
+    seen = finding.observation._replace(value=None, reason=cause.text)
+    return finding._replace(status=UNKNOWN, observation=seen, causes=(cause,))
 
 
 def _own(finding: Finding, user: str, session: Session, look: Look) -> Finding:

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from tests.faults.base import PODMAN
-from tests.faults.fault import Culprit, Fault, merge_policies, sed, write
+from tests.faults.fault import Culprit, Fault, append, merge_policies, sed, write
 
 FOLDER = "/etc/containers/containers.conf.d"
 OURS = f"{FOLDER}/90-mlhost.conf"
@@ -56,6 +56,10 @@ FAULTS = [
           Culprit(SITE, "memlock=unlimited"), f"{NEW}start"),
     later("more files than fs.nr_open", ('default_ulimits = ["nofile=-1:-1", "memlock=-1:-1"]',),
           Culprit(SITE, "nofile=-1", "nr_open"), f"{NEW}start"),
+    Fault("podman: the environment names another file",
+          f"{append('/etc/environment', 'CONTAINERS_CONF=/etc/other.conf')}; touch /etc/other.conf",
+          (Culprit("/etc/environment", "CONTAINERS_CONF"),), (f"{NEW}nofile soft",), PODMAN,
+          ("/etc/environment",), person="sed -i /CONTAINERS_CONF/d /etc/environment", extra=EXTRA),
     later("no TOML", ('shm_size = "1g',), Culprit(SITE, 'shm_size = "1g'), f"{NEW}start"),
     Fault("podman: a key that is misspelled", sed("s/default_ulimits/default_ulimit/", OURS),
           (Culprit(OURS, "default_ulimit", "key|known"),), (f"{NEW}core",), PODMAN,
