@@ -228,9 +228,37 @@ def find_pam_option(command: str, path: str, line: int = 0) -> Declaration | Non
     return Declaration(path, line, option[0], option[1].lower()) if option else None
 
 
-def find_sshd_file(pid: int, proc: str = "/proc") -> str:
-    """Return the file that a running sshd reads; 0 stands for one that does not run."""
-    return choose_sshd_file(_read_command(pid, proc) if pid else "")
+def read_sshd_config(pid: int, proc: str = "/proc") -> tuple[str, dict[str, str]]:
+    """Return the file that a running sshd reads, and the texts of it and of all that it includes.
+
+    :param pid: The running sshd, 0 where there is none.
+    """
+    command = _read_command(pid, proc) if pid else ""
+    path = choose_sshd_file(command)
+    at = Declaration(f"command line of pid {pid}", 0, command, "")
+    return put_options_first(at, path, read_sshd_files(path))
+
+
+def put_options_first(
+    at: Declaration, path: str, files: dict[str, str]
+) -> tuple[str, dict[str, str]]:
+    """Return a configuration that begins with what a command line states by ``-o``, if it does.
+
+    :param at: The command line and its place, which stands for a file that includes the other.
+    """
+    words = at.text.partition(" [listener]")[0]
+    parts = re.split(r"[\s\"'=]-o ?", words)[1:] if "-o" in words else ()
+    if not parts:
+        return path, files
+    text = "\n" * max(at.line - 1, 0) + "\n".join([*map(_write_option, parts), f"Include {path}"])
+    return at.path, {**files, at.path: text}
+
+
+def _write_option(text: str) -> str:
+    """Return an option as a line; only a command has more than one word, and options after it."""
+    key, _sign, value = text.strip(" \"'").replace("=", " ", 1).partition(" ")
+    first = value.strip(" \"'").partition(" ")[0]
+    return f"{key} {value if key.lower() == 'forcecommand' else first}"
 
 
 def choose_sshd_file(command: str, root: str = "/") -> str:

@@ -16,8 +16,7 @@ from .base_read import (
     find_fleeting_file,
     find_login_daemon,
     find_newer_file,
-    find_sshd_file,
-    read_sshd_files,
+    read_sshd_config,
     read_use_pam,
 )
 from .libpam_measure import find_missing_modules
@@ -128,8 +127,7 @@ class SessionsRead(SessionFiles):
     @cached_property
     def sshd_config(self) -> tuple[str, dict[str, str]]:
         """Return the file that sshd reads, and the texts of it and of all that it includes."""
-        path = find_sshd_file(find_login_daemon("sshd") or 0)
-        return path, read_sshd_files(path)
+        return read_sshd_config(find_login_daemon("sshd") or 0)
 
     @cached_property
     def sudo_settings(self) -> list[SudoSetting]:

@@ -10,14 +10,13 @@ from ..core.declaration import Declaration
 from ..core.finding import Requirement
 from ..core.named import NamedTuple
 from ..host.files import read_text
-from .base_read import read_sshd_files
 from .first_scripts import find_variables, list_environments
 from .pam_stack import declare_call, flatten
 from .shell_limits import BOTH, ShellLine
 from .sshd_config import find_forced_commands, find_pam_services
 from .sudoers import find_sudo_settings
 from .sudoers_read import read_sudoers
-from .tree_read import SessionsTree, choose_tree_sshd_file
+from .tree_read import SessionsTree, read_tree_sshd_config
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -55,8 +54,7 @@ def find_tree_doubts(service: str, user: User, read: SessionsTree) -> Iterator[T
     """
     yield from _find_in_stack(service, read)
     if service == "sshd":
-        path = choose_tree_sshd_file(read.root)
-        texts = read_sshd_files(path, read.root)
+        path, texts = read_tree_sshd_config(read.root)
         for line in find_forced_commands(texts, path, user):
             if _may_set(str(line.value), read.root):
                 yield TreeDoubt(line)

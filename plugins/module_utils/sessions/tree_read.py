@@ -11,7 +11,7 @@ from functools import cached_property
 from ..core.declaration import Declaration
 from ..core.user import User
 from ..host.files import list_folder, read_text, under
-from .base_read import choose_sshd_file, find_pam_option, read_sshd_files
+from .base_read import choose_sshd_file, find_pam_option, put_options_first, read_sshd_files
 from .limits_read import SessionFiles, find_hanging_limits_files
 from .pam_stack import DIRECTORIES
 from .reach import Hindrance
@@ -70,6 +70,15 @@ def choose_tree_sshd_file(root: str) -> str:
     """Return the file that sshd of a tree reads."""
     named = [at.text for at in _list_sshd_options(root) if " -f" in at.text]
     return choose_sshd_file(named[-1] if named else "", root)
+
+
+def read_tree_sshd_config(root: str) -> tuple[str, dict[str, str]]:
+    """Return the file that sshd of a tree reads first, and the text of all that it reads."""
+    path = choose_tree_sshd_file(root)
+    files = read_sshd_files(path, root)
+    for at in _list_sshd_options(root):
+        path, files = put_options_first(at, path, files)
+    return path, files
 
 
 def _list_sshd_options(root: str) -> Iterator[Declaration]:

@@ -7,9 +7,11 @@ import time
 from pathlib import Path
 
 import pytest
+from mlhost_limits.core.declaration import Declaration
 from mlhost_limits.core.finding import FAIL, PASS, UNKNOWN, Observation, Requirement, judge
 from mlhost_limits.core.user import User
 from mlhost_limits.sessions import doubts_read
+from mlhost_limits.sessions.base_read import put_options_first
 from mlhost_limits.sessions.doubts import doubt_findings, doubt_sudo
 from mlhost_limits.sessions.first_scripts import find_cron_settings, find_variables
 from mlhost_limits.sessions.host_read import SessionsRead
@@ -313,3 +315,28 @@ def test_what_a_session_runs_or_reads_first(
     if ENVIRONMENT in files:
         assert find(service, pam=f"{LIMITS}{READS.strip()} readenv=0\n") == []
         assert find(service) == []
+
+
+@pytest.mark.parametrize(
+    ("options", "text", "found"),
+    [
+        ("-D", "", []),
+        ("-D -o UsePAM=yes -4", "", []),
+        ("-o PAMServiceName=sshd -D", "", []),
+        ("-o PAMServiceName=gate -D", "", ["options:1"]),
+        ("-D -oForceCommand=ulimit -n 5; $SHELL", "", ["options:1"]),
+        ("-D -o UsePAM=yes -o ForceCommand=ulimit -n 5", "", ["options:2"]),
+        ("-o ForceCommand=/bin/true", FORCED, []),
+        ("-o UsePAM=yes", FORCED, [f"{SSHD}:1"]),
+    ],
+)
+def test_what_the_command_line_of_sshd_states_comes_first(
+    options: str, text: str, found: list[str]
+) -> None:
+    command = f"sshd: /usr/sbin/sshd {options} [listener] 0 of 10-100 startups"
+    files = SessionsRead()
+    at = Declaration("options", 0, command, "")
+    config = put_options_first(at, SSHD, {SSHD: text})
+    files.__dict__.update(pam_files={PAM: LIMITS}, sshd_config=config)
+    doubts = doubts_read.find_doubts("sshd", ALICE, files, "quiet")
+    assert [one.cause.at.place for one in doubts if one.cause.at] == found

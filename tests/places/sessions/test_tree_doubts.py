@@ -41,6 +41,7 @@ SOFT, HARD = (Requirement("", "nofile", bound, 65536) for bound in ("soft", "har
         ("sshd", SSHD, "ForceCommand ulimit -n 5; $SHELL\n", [f"{SSHD}:1"]),
         ("sshd", SSHD, "ForceCommand /bin/true\nPAMServiceName x\n", [f"{SSHD}:2"]),
         ("sshd", SSHD, "Match User bob\nForceCommand ulimit -n 5\n", []),
+        ("sshd", "/etc/default/ssh", '\nO="-o PAMServiceName=x"\n', ["/etc/default/ssh:2"]),
         ("sudo", SUDO, "Defaults rlimit_nofile=1024\n", [f"{SUDO}:1"]),
         ("sudo", SUDO, "Defaults rlimit_nofile=100000\n", []),
         ("sudo", SUDO, "Defaults pam_service=x\n", [f"{SUDO}:1"]),
