@@ -92,12 +92,12 @@ def find_obstacle(
     :param hanging: The links of limits.d that lead nowhere.
     """
     missing = {*hanging, *({LIMITS_CONF} - set(files))}
-    if not dialect.needs_files:
+    if not missing or not dialect.needs_files:
         return None
     for path in order_files({**files, **dict.fromkeys(missing, "")}):
         if path in missing:
             return path
-        if resolve_limits(read_lines({path: files[path]}, dialect), user, dialect).stopped_by:
+        if any(stops_for(line, user) for line in read_lines({path: files[path]}, dialect)):
             return None
     return None
 
