@@ -20,6 +20,7 @@ from .daemon_json import (
     find_contested,
     find_faults,
     find_type_faults,
+    make_entry,
     read_entries,
     read_members,
     read_shm_size,
@@ -95,8 +96,7 @@ def find_daemon_json_problems(
 
 def _expect_entry(item: str, limit: Rlimit) -> Entry:
     value = format_ulimit(item, limit)
-    fields = tuple((name.lower(), bound) for name, bound in value.items())
-    return Entry(item, value, fields, 0, "")
+    return make_entry(item, value, value.items(), 0, "")
 
 
 def _find_text_problems(

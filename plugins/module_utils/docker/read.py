@@ -113,7 +113,7 @@ class DockerRead:
     def config(self) -> str | None:
         """Return the text of daemon.json; ``None`` where it is absent.
 
-        :raises ValueError: If it is no UTF-8.
+        :raises ValueError: If it is no UTF-8, or too long.
         """
         content = read_bytes(self.config_path)
         return None if content is None else decode_daemon_json(content, self.config_path)

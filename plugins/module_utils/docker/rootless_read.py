@@ -13,6 +13,7 @@ from ..host.files import LARGEST, read_bytes
 from ..host.process import Process, read_process
 from ..host.users import name_user
 from .api_read import Daemon, find_listener
+from .daemon_json import decode_daemon_json
 from .dockerd_flags import find_config_path, find_socket, parse_flags
 from .read import DockerRead
 
@@ -80,7 +81,7 @@ class RootlessRead(DockerRead):
     @cached_property
     def config(self) -> str | None:
         content = read_bytes(self.config_path)
-        return None if content is None else content.decode("utf-8")
+        return None if content is None else decode_daemon_json(content, self.config_path)
 
     def read_running_config(self) -> bytes:
         return b""  # It is read when the daemon starts, and a daemon is told by its start.
