@@ -13,6 +13,7 @@ from ..core.adopted import (
     describe_loss,
     find_excess,
     find_refusal,
+    require_few,
     write_value,
 )
 from ..core.declaration import Declaration
@@ -65,8 +66,10 @@ def adopt_sessions(files: Mapping[str, str], others: Mapping[str, str], host: Ho
 
     :param files: Text of limits.conf and of limits.d, by path.
     :param others: Text of the files of limits.d that pam_limits does not read.
+    :raises ValueError: If they state more than a policy can hold.
     """
     lines = read_lines(files, host.dialect)
+    require_few(lines, "sessions")
     left = [
         LeftOut(declare(one.line, ""), f"has no effect: {one.reason}")
         for one in find_unread(files, others, host.dialect)
