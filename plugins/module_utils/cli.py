@@ -226,14 +226,15 @@ def _resolve(arguments: argparse.Namespace) -> int:
 def _adopt(arguments: argparse.Namespace) -> int:
     from .adopt import adopt_tree  # A check needs none of it.
 
+    gc.disable()  # As above.
     _print(adopt_tree(arguments.root), False)
     return COMPLIES
 
 
 def _print(content: Any, as_json: bool) -> None:
     """Write lines for people, or JSON. The rules of Ansible forbid print() in these folders."""
-    text = json.dumps(content, indent=2) if as_json else clean("\n".join(content))
-    sys.stdout.write(f"{text}\n")
+    lines = [json.dumps(content, indent=2)] if as_json else map(clean, content or [""])
+    sys.stdout.writelines(f"{line}\n" for line in lines)
 
 
 if __name__ == "__main__":
