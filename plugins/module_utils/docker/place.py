@@ -90,10 +90,10 @@ class Docker(Place["ContainerPolicy"]):
 
         return trace_docker(f"{kind}:{name}", item, look)
 
-    def resolve(self, root: str, query: Query) -> Iterator[dict[str, object]]:
+    def resolve(self, tree: Tree, query: Query) -> Iterator[dict[str, object]]:
         from .resolve import resolve_docker
 
-        return resolve_docker(root)
+        return resolve_docker(tree)
 
     def adopt(self, root: str) -> Adopted | None:
         from .adopt import adopt_tree_docker

@@ -15,13 +15,17 @@ from .flags import read_flag_defaults
 from .model import find_obstacles
 from .unit_read import read_world
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ..host.image import Tree
+
 PLACE = "new-container:docker"
 _STOPS = {"dockerd": "dockerd does not start", "containers": "no container starts"}
 
 
-def resolve_docker(root: str) -> Iterator[dict[str, object]]:
+def resolve_docker(tree: Tree) -> Iterator[dict[str, object]]:
     """Yield what daemon.json and the flags of dockerd state for a new container."""
-    world = read_world(root, find_highest_nr_open(root))
+    world = read_world(tree.root, tree.at(find_highest_nr_open))
     obstacles = find_obstacles(world)
     for one in obstacles:
         told = "" if _STOPS[one.stops] in one.text else f": {_STOPS[one.stops]}"

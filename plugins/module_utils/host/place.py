@@ -141,7 +141,7 @@ class Place(Generic[Asked]):
         """Yield each nofile that its files state, with where: fs.nr_open must not fall below it."""
         return ()
 
-    def resolve(self, _root: str, _query: Query) -> Iterator[dict[str, object]]:
+    def resolve(self, _tree: Tree, _query: Query) -> Iterator[dict[str, object]]:
         """Yield what the files of a tree state."""
         yield from ()
 

@@ -87,10 +87,10 @@ class Kernel(Place["Mapping[str, KernelValue]"]):
 
         return trace_kernel(item, look)
 
-    def resolve(self, root: str, query: Query) -> Iterator[dict[str, object]]:
+    def resolve(self, tree: Tree, query: Query) -> Iterator[dict[str, object]]:
         from .resolve import resolve_kernel
 
-        return resolve_kernel(root)
+        return resolve_kernel(tree.root)
 
     def adopt(self, root: str) -> Adopted | None:
         from .adopt import adopt_tree_kernel

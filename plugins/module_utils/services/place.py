@@ -84,10 +84,10 @@ class Services(Place["ServicesPolicy"]):
             return trace_unit(name, require_limit(item), look)
         return None
 
-    def resolve(self, root: str, query: Query) -> Iterator[dict[str, object]]:
+    def resolve(self, tree: Tree, query: Query) -> Iterator[dict[str, object]]:
         from .resolve import resolve_services
 
-        return resolve_services(root, query)
+        return resolve_services(tree.root, query)
 
     def adopt(self, root: str) -> Adopted | None:
         from .adopt import adopt_tree_services

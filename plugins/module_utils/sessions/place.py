@@ -80,10 +80,10 @@ class Sessions(Place["tuple[SessionRule, ...]"]):
 
         return list_nofiles(look.at(SessionsRead).limits_lines)
 
-    def resolve(self, root: str, query: Query) -> Iterator[dict[str, object]]:
+    def resolve(self, tree: Tree, query: Query) -> Iterator[dict[str, object]]:
         from .resolve import resolve_sessions
 
-        return resolve_sessions(root, query)
+        return resolve_sessions(tree, query)
 
     def adopt(self, root: str) -> Adopted | None:
         from .adopt import adopt_tree_sessions

@@ -27,17 +27,22 @@ from .pam_settings import resolve_settings
 from .pam_stack import find_pam_limits, flatten, read_limits_options
 from .tree_read import read_tree_pam_files, read_tree_user
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ..host.image import Tree
 
-def resolve_sessions(root: str, query: Query) -> Iterator[dict[str, object]]:
+
+def resolve_sessions(tree: Tree, query: Query) -> Iterator[dict[str, object]]:
     """Yield the limits of a user, or of root and of the ordinary one.
 
     :raises ValueError: If a user or service is not in the tree.
     """
     for name in [query.user] if query.user else ["root", "*"]:
-        yield from _resolve_user(root, name, query.service)
+        yield from _resolve_user(tree, name, query.service)
 
 
-def _resolve_user(root: str, name: str, service: str | None) -> Iterator[dict[str, object]]:
+def _resolve_user(tree: Tree, name: str, service: str | None) -> Iterator[dict[str, object]]:
+    root = tree.root
     place = f"session:{name}@{service or 'any'}"
     user = User("", 2**31, 2**31) if name == "*" else read_tree_user(root, name)
     reason = _find_hindrance(root, service) if service else ""
@@ -57,7 +62,7 @@ def _resolve_user(root: str, name: str, service: str | None) -> Iterator[dict[st
     if resolution.stopped_by:
         line = resolution.stopped_by
         yield {"place": place, "reason": f'{line.place} "{line.text.strip()}" cancels every limit'}
-    nr_open = find_highest_nr_open(root)
+    nr_open = tree.at(find_highest_nr_open)
     asked = _fill_nr_open(resolution, nr_open) if dialect.reads_nr_open else resolution
     starts = [start_with(limit, nr_open, dialect.resets) for limit in list_extremes()]
     given = [predict_limits(asked, start) for start in starts]
