@@ -87,7 +87,8 @@ def adopt_tree(root: str) -> list[str]:
     """Return the policy that the site's files amount to, as lines of YAML.
 
     :param root: The tree; ``/`` for this host, whose kernel is asked as well.
-    :raises ValueError: If it is not a directory, a file cannot be parsed, or a policy cannot hold all.
+    :raises ValueError: If it is not a directory, a file cannot be parsed, or a policy cannot hold
+        all.
     """
     if not os.path.isdir(root):
         raise ValueError(f"{root}: is not a directory")
