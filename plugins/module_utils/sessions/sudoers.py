@@ -77,7 +77,7 @@ def _read_settings(path: str, text: str) -> Iterator[tuple[str, str, SudoSetting
         scope = (match and match[1]) or ""
         for no, key, value in _SETTING.findall(match[2]) if match else ():
             item = key.partition("_")[2]
-            at = Declaration(path, number, line.split("\n")[0], value)
+            at = Declaration(path, number, line, value)
             if key == "pam_session":
                 setting = SudoSetting("", at, scope=scope) if len(no) % 2 else None
             else:

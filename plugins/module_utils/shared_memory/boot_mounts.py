@@ -77,17 +77,15 @@ def _find(path: str, text: str, memory: int) -> Iterator[Mount]:
 
 def _join(text: str) -> str:
     """Return a text in which a line that a backslash continues holds all, and the next nothing."""
-    rows: list[str] = []
-    head = -1
+    rows: list[list[str]] = []
+    head: list[str] | None = None
     for row in text.split("\n"):
-        if head >= 0:
-            rows[head] += row.rstrip("\\")
-        rows.append("" if head >= 0 else row.rstrip("\\"))
+        rows.append([])
+        head = rows[-1] if head is None else head
+        head.append(row.rstrip("\\"))
         if not row.endswith("\\"):
-            head = -1
-        elif head < 0:
-            head = len(rows) - 1
-    return "\n".join(rows)
+            head = None
+    return "\n".join(map("".join, rows))
 
 
 def _find_calls(line: str) -> Iterator[_Call]:
