@@ -19,7 +19,7 @@ from .schema import load_policy, merge
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    Commands = argparse._SubParsersAction[argparse.ArgumentParser]
+    Commands = argparse._SubParsersAction[Any]
 
 RUN = "training"
 COMPLIES, FALLS_SHORT, REFUSED = 0, 1, 2

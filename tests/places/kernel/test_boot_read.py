@@ -153,7 +153,8 @@ def test_of_a_profile_that_is_nowhere_no_file_is_read(
 
     def read(path: str, root: str = "/") -> str | None:
         asked.append(path)
-        return read_text(path, root)
+        text: str | None = read_text(path, root)
+        return text
 
     monkeypatch.setattr(boot_read, "read_text", read)
     tree.write("etc/tuned/active_profile", "gone\nsite\nlost/gone\n")
