@@ -17,6 +17,7 @@ _LIST = re.compile(r"[\"']\s*,\s*[\"']|[\[\]]")  # Of another language: words of
 _COMMENT = re.compile(r"(?:^|\s)#.*")
 _APART = re.compile(r"[;&|()]+|\b(?:then|else|do)\b")
 _PREFIX = re.compile(r"Exec\w+[ \t]*=[-@+!:]*")
+_LONGEST = 4096  # Characters of a line in which an option is looked for.
 _TELLERS = ("echo", "printf", "logger", "log")
 _WITH_VALUE = {"-t", "-o", "-O", "-L", "-U", "-T", "-N", "--types", "--options", "--source"}
 
@@ -68,7 +69,7 @@ def _find(path: str, text: str, memory: int) -> Iterator[Mount]:
                 size = _read_size(call, memory)
                 if size is not None:
                     option = next(filter(_gives_size, reversed(call.options)), "")
-                    is_plain = size != "" and row.count(option) == 1
+                    is_plain = size != "" and len(row) <= _LONGEST and row.count(option) == 1
                     at = Declaration(path, number, row, size)
                     yield Mount(at, option if is_plain else "")
             elif "$" in call.target and is_named:
