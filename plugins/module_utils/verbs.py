@@ -32,11 +32,7 @@ CHECK_ARGUMENTS: dict[str, dict[str, Any]] = {
     "services": {"type": "list", "elements": "str", "default": list(SERVICES)},
     "probe": {"type": "str", "default": "quiet", "choices": ["quiet", "full", "predict"]},
     "canary": {"type": "str", "default": "auto", "choices": ["auto", "always", "never"]},
-    "fail_on": {
-        "type": "str",
-        "default": "fail",
-        "choices": ["fail", "later", "unknown", "never"],
-    },
+    "fail_on": {"type": "str", "default": "fail", "choices": ["fail", "later", "unknown", "never"]},
     "root": {"type": "path", "default": ""},
     "time_limit": {"type": "float", "default": TIME_LIMIT},
 }

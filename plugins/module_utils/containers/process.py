@@ -9,7 +9,7 @@ from ..core.process_owner import MAKER
 from ..core.remedy import Remedy
 
 CODES = {
-    "process-in-container": "the process lives in a container, whose engine gave it its limits",
+    "process-in-container": "the process lives in a container, whose engine gave it its limits"
 }
 
 

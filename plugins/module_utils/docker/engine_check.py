@@ -56,11 +56,7 @@ _ROOTS = Cache()
 
 
 def check_engine(
-    policy: ContainerPolicy,
-    canary: str,
-    look: Look,
-    engine: str = "docker",
-    cache: Cache = _ROOTS,
+    policy: ContainerPolicy, canary: str, look: Look, engine: str = "docker", cache: Cache = _ROOTS
 ) -> Iterator[Finding]:
     """Yield the findings of one daemon that runs.
 

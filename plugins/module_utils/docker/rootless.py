@@ -15,9 +15,7 @@ from ..core.rlimit import Rlimit
 from .daemon_json import StatedDefault
 from .remedies import cite_statement, format_pair
 
-CODES = {
-    "docker-rootless-capped": "a user's dockerd can give no container more than it has itself",
-}
+CODES = {"docker-rootless-capped": "a user's dockerd can give no container more than it has itself"}
 
 
 class Rootless(NamedTuple):

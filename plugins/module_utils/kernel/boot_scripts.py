@@ -101,10 +101,7 @@ def _compile(key: str) -> tuple[tuple[re.Pattern[str], ...], re.Pattern[str]]:
 
 
 def _find_writes(
-    line: str,
-    patterns: Sequence[re.Pattern[str]],
-    mention: re.Pattern[str],
-    enters: bool,
+    line: str, patterns: Sequence[re.Pattern[str]], mention: re.Pattern[str], enters: bool
 ) -> Iterator[_Written]:
     """Yield what a line sets: plain values, or one that is not known, as in a very long line.
 

@@ -18,7 +18,7 @@ SYSCTL = {
     "exact": Key("line", "the text that it must have, alone"),
 }
 KEYS = {
-    "SYSCTL": Key("number or mapping", "the least that passes; of several, a list", below=SYSCTL),
+    "SYSCTL": Key("number or mapping", "the least that passes; of several, a list", below=SYSCTL)
 }
 _LINE = r"[ \t]*[!-~][ -~\t]*"  # The kernel's values are ASCII.
 _MOST_FIELDS = 16

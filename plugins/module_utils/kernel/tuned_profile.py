@@ -13,12 +13,7 @@ from fnmatch import fnmatchcase
 from ..core.declaration import Declaration
 from ..core.named import NamedTuple
 
-PROFILE_FOLDERS = (
-    "/etc/tuned/profiles",
-    "/etc/tuned",
-    "/usr/lib/tuned/profiles",
-    "/usr/lib/tuned",
-)
+PROFILE_FOLDERS = ("/etc/tuned/profiles", "/etc/tuned", "/usr/lib/tuned/profiles", "/usr/lib/tuned")
 """Where a profile is looked for; the first that has it counts."""
 
 MAIN_CONF = "/etc/tuned/tuned-main.conf"

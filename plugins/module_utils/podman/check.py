@@ -6,12 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from ..containers.cgroup import PODMAN
-from ..containers.findings import (
-    NEVER,
-    judge_canary,
-    judge_container,
-    judge_container_unknown,
-)
+from ..containers.findings import NEVER, judge_canary, judge_container, judge_container_unknown
 from ..containers.limits_read import read_container_limits
 from ..containers.policy import TASKS
 from ..containers.read import RunningContainer, find_maker, find_running

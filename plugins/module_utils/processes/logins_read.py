@@ -110,11 +110,7 @@ def judge_login(
 
 
 def _explain(
-    item: str,
-    limit: Limit,
-    login: Login,
-    fresh: tuple[SessionResult, SessionFacts],
-    world: World,
+    item: str, limit: Limit, login: Login, fresh: tuple[SessionResult, SessionFacts], world: World
 ) -> Verdict:
     """Say why a process has too little, and what the next session has."""
     result, facts = fresh
@@ -146,11 +142,7 @@ def _blame_shell(
 
 
 def _read_login(
-    item: str,
-    seen: Seen,
-    way: Way,
-    around: tuple[Sequence[Process], SessionFacts],
-    look: Look,
+    item: str, seen: Seen, way: Way, around: tuple[Sequence[Process], SessionFacts], look: Look
 ) -> Login:
     """Return the session of a process, and what changed since it was opened."""
     ancestors, facts = around

@@ -88,11 +88,7 @@ def explain_new_user_service(seen: Seen, uid: int, world: World) -> list[Finding
         told = {}
     given = find_given_of_user(uid, world)
     return [
-        own(
-            tell(finding, told),
-            seen.owner,
-            Verdict(given=given.get(finding.requirement.item)),
-        )
+        own(tell(finding, told), seen.owner, Verdict(given=given.get(finding.requirement.item)))
         for finding in seen.findings
     ]
 

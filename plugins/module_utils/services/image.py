@@ -24,13 +24,7 @@ from ..sessions.model import FD_SETSIZE
 from ..systemd.beaten import leave_out_beaten
 from ..systemd.causes import find_unit_causes
 from ..systemd.limits import MANAGER
-from ..systemd.model import (
-    Files,
-    Manager,
-    UnitFacts,
-    predict_unit,
-    rank_statements,
-)
+from ..systemd.model import Files, Manager, UnitFacts, predict_unit, rank_statements
 from ..systemd.read import NEW_SERVICE
 from ..systemd.unit_file import Source, list_slices, merge_units
 from ..systemd.unit_read import read_manager_files, read_unit_files

@@ -130,10 +130,7 @@ def _remove_ours(files: Mapping[str, str], target: str, dialect: Dialect) -> dic
 
 
 def _add_ours(
-    files: Mapping[str, str],
-    clean: Mapping[str, str | None],
-    lines: list[str],
-    target: str,
+    files: Mapping[str, str], clean: Mapping[str, str | None], lines: list[str], target: str
 ) -> dict[str, str | None]:
     wanted = dict(clean)
     if lines and target == LIMITS_CONF:

@@ -21,12 +21,7 @@ from ..host.files import read_text
 from .doubts_read import may_set_limits
 from .first_scripts import find_forced_keys
 from .shell_files_read import find_lines, find_shared_lines
-from .shell_limits import (
-    INTERACTIVE,
-    LOGIN,
-    ShellLine,
-    list_startup_files,
-)
+from .shell_limits import INTERACTIVE, LOGIN, ShellLine, list_startup_files
 from .shell_measure import find_nobody, find_shell, start_shell
 
 TYPE_CHECKING = False

@@ -147,11 +147,7 @@ def _blame_line(minimum: int, lines: list[Declaration], remount: tuple[str, ...]
     remedy = replace_line(line, format_line(minimum))
     commands = (*remedy.commands, remount)
     return Cause(
-        "shm-stated-too-small",
-        told,
-        remedy._replace(commands=commands),
-        line,
-        tuple(enough[:1]),
+        "shm-stated-too-small", told, remedy._replace(commands=commands), line, tuple(enough[:1])
     )
 
 

@@ -20,9 +20,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from .causes import ConfFacts
 
-CODES = {
-    "slurm-not-contained": "jobs have nothing that a login could be adopted into",
-}
+CODES = {"slurm-not-contained": "jobs have nothing that a login could be adopted into"}
 _FLAGS, _CONTAIN = "PrologFlags", "Contain"
 ADOPT = "pam_slurm_adopt"
 _LEAVES = "pam_systemd"

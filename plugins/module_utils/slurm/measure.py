@@ -50,10 +50,7 @@ while IFS=: read -r number names path; do
   done
 done < /proc/self/cgroup"""
 _UNFIT = ("drain", "down", "fail", "maint", "unk", "no_respond", "not_respond", "power", "reboot")
-_OPTIONS = (
-    *("--quiet", "--nodes=1", "--ntasks=1", "--time=1"),
-    *("--mpi=none", "--chdir=/"),
-)
+_OPTIONS = ("--quiet", "--nodes=1", "--ntasks=1", "--time=1", "--mpi=none", "--chdir=/")
 
 
 class Node(NamedTuple):
@@ -169,10 +166,7 @@ def _write_size(size: Size | None) -> list[str]:
 
 
 def _run(
-    user: str,
-    limits: Mapping[str, Rlimit],
-    words: list[str],
-    meanwhile: Callable[[], None] | None,
+    user: str, limits: Mapping[str, Rlimit], words: list[str], meanwhile: Callable[[], None] | None
 ) -> Job:
     import subprocess  # Needed only where Slurm is; it is slow to import.
 

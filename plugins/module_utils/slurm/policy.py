@@ -24,10 +24,7 @@ KEYS = {
     ),
     "memory": Key("size", "what a job gets that asks for as much; only checked", least=64 * 2**20),
     "cpus": Key(
-        "count",
-        "how many CPUs a job gets that asks for as many; only checked",
-        least=1,
-        most=2**16,
+        "count", "how many CPUs a job gets that asks for as many; only checked", least=1, most=2**16
     ),
 }
 PROPAGATED = KEYS["propagate"].accepted

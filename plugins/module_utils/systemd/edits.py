@@ -90,10 +90,7 @@ def add_lines(path: str, section: str, text: str) -> Remedy:
     """Return the remedy that adds a line to a file, with the header of its section."""
     folder = path.rpartition("/")[0]
     printed = shlex.quote(f"\\n[{section}]\\n{text}\\n")
-    commands = (
-        ("mkdir", "-p", folder),
-        ("sh", "-c", f"printf {printed} >> {shlex.quote(path)}"),
-    )
+    commands = (("mkdir", "-p", folder), ("sh", "-c", f"printf {printed} >> {shlex.quote(path)}"))
     return Remedy(f'state "{text}" in {path}', commands if folder.isprintable() else ())
 
 

@@ -122,9 +122,7 @@ def _check_free(survey: Survey) -> Iterator[Finding]:
         yield judge(wanted, Observation(None, "", free))
         return
     finding = Finding(
-        PASS if free >= needed else FAIL,
-        wanted,
-        Observation(_round_down(free), _tell_how(survey)),
+        PASS if free >= needed else FAIL, wanted, Observation(_round_down(free), _tell_how(survey))
     )
     yield _blame(finding, lambda: _blame_shm(survey, needed, free))
 

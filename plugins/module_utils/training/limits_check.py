@@ -23,11 +23,7 @@ if TYPE_CHECKING:
 
 
 def judge_runner(
-    runner: Runner,
-    limits: Mapping[str, Limit],
-    shm_size: int | None,
-    options: Options,
-    look: Look,
+    runner: Runner, limits: Mapping[str, Limit], shm_size: int | None, options: Options, look: Look
 ) -> list[Finding]:
     """Return the findings of the process that will run, each with what is at fault.
 

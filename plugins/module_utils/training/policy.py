@@ -27,10 +27,7 @@ DEEPSPEED = {
     "offload_parameters": Key("switch", "whether the parameters are"),
     "zero_init": Key("switch", "whether the model is made under `zero.Init`"),
 }
-GPUS = {
-    "count": Key("count", "how many", least=1),
-    "memory": Key("size", "free memory of each"),
-}
+GPUS = {"count": Key("count", "how many", least=1), "memory": Key("size", "free memory of each")}
 KEYS = {
     "checks": Key("checks", "these checks and no others"),
     "needs": Key("checks", "checks that must be made: what they lack is refused, all at once"),
