@@ -28,8 +28,7 @@ from .file_verdict import (
     find_owner,
     is_temporary,
 )
-from .pt_file import check_pt
-from .safetensors_file import check_safetensors
+from .weights_file import check_pt, check_safetensors
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC

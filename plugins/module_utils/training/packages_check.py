@@ -8,9 +8,9 @@ from collections.abc import Iterator, Mapping
 
 from ..core.finding import FAIL, PASS, UNKNOWN, Finding, Observation, Requirement
 from .cache_check import find_user
+from .folder_rules import blame
 from .packages_read import read_versions
 from .pep440 import Clause, Version, parse_specifier, parse_version, satisfies
-from .workspace_causes import blame
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

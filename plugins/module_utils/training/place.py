@@ -40,6 +40,6 @@ class Training(Place["TrainingRun"]):
 
     def codes(self) -> Codes:
         from .causes import CODES
-        from .workspace_causes import CODES as WORKSPACE
+        from .folder_rules import CODES as WORKSPACE
 
         return (("a training run", CODES), ("a training run", WORKSPACE))

@@ -22,8 +22,7 @@ from ..sessions.settle import apply_plans
 from ..write.lock import only_run
 from ..write.replace import find_target
 from .plan import FSTAB, TMPFILES, Workspace, format_mount, has_rule, is_ours, plan_workspace
-from .quarantine_settle import Aside, quarantine
-from .settle import make_directory, mount_tmpfs, remove_directory, unmount
+from .settle import Aside, make_directory, mount_tmpfs, quarantine, remove_directory, unmount
 
 
 def find_ids(owner: str, group: str) -> tuple[int, int]:

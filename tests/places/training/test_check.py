@@ -32,8 +32,8 @@ from mlhost_limits.slurm.policy import SlurmPolicy
 from mlhost_limits.systemd.manager_read import Bounds
 from mlhost_limits.systemd.read import Seen
 from mlhost_limits.training import check as subject
-from mlhost_limits.training import limits_check as training_limits
 from mlhost_limits.training import runner_read as training_runner
+from mlhost_limits.training import survey_read as training_limits
 from mlhost_limits.training import survey_read as training_survey
 from mlhost_limits.training.causes import Room
 from mlhost_limits.training.policy import NEEDS, DeepSpeed, Gpus, Training
