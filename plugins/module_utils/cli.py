@@ -10,7 +10,7 @@ import sys
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
-from .core.check_options import SERVICES, TIME_LIMIT, Options
+from .core.options import SERVICES, TIME_LIMIT, CheckOptions
 from .core.profiles import DEFAULT_PROFILE, PROFILES
 from .core.quote import clean
 from .core.reader import PolicyError
@@ -153,7 +153,7 @@ def _check(arguments: argparse.Namespace) -> int:
         given = _with_run(given, run)
     policy = load_policy(given, arguments.profile, run=True, told=told, root=arguments.root)
     is_run = bool(run) or (arguments.policy is None and RUN in policy.asked)
-    options = Options(
+    options = CheckOptions(
         sections=(RUN,) if is_run else None,
         users=arguments.user,
         services=tuple(arguments.service or SERVICES),

@@ -10,9 +10,9 @@ from functools import partial
 from typing import Tuple
 
 from .check_within import check_within
-from .core.check_options import Options
 from .core.finding import FAIL, PASS, UNKNOWN, Finding, find_unlooked, is_short_by_root
 from .core.named import NamedTuple
+from .core.options import CheckOptions
 from .core.report import format_failures, format_report
 from .host.guarded import run_guarded
 from .host.scratch import find_parent, sweep
@@ -160,7 +160,7 @@ def _look(policy_file: str, canary: str, kept: Kept, seconds: float) -> _Result:
     limits = {one.process.pid: one.limits for one in usages}
     look = look_at_host([one.process for one in usages], limits)
     sections = tuple(place.name for place in PLACES if not place.is_of_run)
-    options = Options(sections, canary=canary, time_limit=_SHARE * seconds)
+    options = CheckOptions(sections, canary=canary, time_limit=_SHARE * seconds)
     findings = check_within(policy, options, look).findings
     judged = judge_node(findings, kept.short)
     unlooked = find_unlooked(findings)

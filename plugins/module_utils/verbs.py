@@ -6,10 +6,8 @@ from __future__ import annotations
 from typing import Any
 
 from .check_within import check_within
-from .core.check_options import SERVICES, TIME_LIMIT
-from .core.check_options import Options as CheckOptions
+from .core.options import SERVICES, TIME_LIMIT, CheckOptions, ProvisionOptions
 from .core.profiles import DEFAULT_PROFILE, PROFILES
-from .core.provision_options import Options as ProvisionOptions
 from .core.reader import PolicyError
 from .node.paths import INTERVAL
 from .places import PLACES, PROVISIONED, SECTIONS

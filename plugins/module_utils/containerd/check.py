@@ -16,9 +16,9 @@ from ..containers.policy import TASKS
 from ..containers.read import RunningContainer, find_maker
 from ..containers.tasks import Bounds, Given, split_levels
 from ..core.cause import Cause, Outlook
-from ..core.container_owner import own_running
 from ..core.finding import FAIL, Finding, Observation, judge
 from ..core.named import NamedTuple
+from ..core.process_owner import own_running
 from ..core.rlimit import Rlimit
 from ..host.process import Process, read_limits
 from ..processes.units_diagnose import judge_unit

@@ -5,9 +5,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ..core.keys import Key
 from ..core.named import NamedTuple
-from ..core.reader import Limit, read_limits, read_mapping, read_quantity
+from ..core.reader import Key, Limit, read_limits, read_mapping, read_quantity
 from ..core.rlimit import RLIMITS, UNLIMITED, Rlimit, format_quantity
 
 SHM = "shm_size"

@@ -10,9 +10,9 @@ from ..containers.findings import judge_start
 from ..containers.policy import START, TASKS
 from ..containers.tasks import Bounds, Given, split_levels
 from ..core.cause import Cause, Outlook
-from ..core.container_owner import own_running
 from ..core.finding import FAIL, Finding
 from ..core.named import NamedTuple
+from ..core.process_owner import own_running
 from ..core.rlimit import RLIMITS, UNLIMITED, Rlimit
 from ..host.files import read_change
 from ..host.look import Look, format_time

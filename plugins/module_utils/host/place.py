@@ -17,13 +17,11 @@ if TYPE_CHECKING:
 
     from ..core.adopted import Adopted
     from ..core.cause import Link
-    from ..core.check_options import Options as CheckOptions
     from ..core.finding import Finding, Requirement
     from ..core.forecast import Forecast
+    from ..core.options import CheckOptions, ProvisionOptions, Switch
     from ..core.plan import Section
     from ..core.policy import Policy
-    from ..core.provision_options import Options as ProvisionOptions
-    from ..core.provision_options import Switch
     from ..core.resolved import Query
     from .image import Tree
     from .look import Look, Promise

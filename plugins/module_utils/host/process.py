@@ -10,8 +10,7 @@ from collections.abc import Iterable, Iterator
 from functools import lru_cache
 
 from ..core.named import NamedTuple
-from ..core.proc_limits import parse_proc_limits
-from ..core.rlimit import Rlimit
+from ..core.rlimit import Rlimit, parse_proc_limits
 from .booted import is_chroot
 from .door import list_pids, read_kernel_text
 

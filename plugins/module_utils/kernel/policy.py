@@ -7,9 +7,8 @@ import re
 from collections.abc import Iterator, Mapping
 
 from ..core.finding import Requirement
-from ..core.keys import Key
 from ..core.named import NamedTuple
-from ..core.reader import join_names, name_kind, read_quantity, refuse_unknown
+from ..core.reader import Key, join_names, name_kind, read_quantity, refuse_unknown
 from ..core.rlimit import UNLIMITED
 
 SYSCTL = {

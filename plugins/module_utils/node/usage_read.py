@@ -10,8 +10,7 @@ import os
 from collections.abc import Iterator, Mapping
 
 from ..core.named import NamedTuple
-from ..core.proc_limits import parse_proc_limits
-from ..core.rlimit import Rlimit
+from ..core.rlimit import Rlimit, parse_proc_limits
 from ..host.door import list_kernel_folder, list_pids, read_kernel_text
 from ..host.process import Process
 from .load import Load

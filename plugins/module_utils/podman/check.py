@@ -10,9 +10,9 @@ from ..containers.findings import NEVER, judge_canary, judge_container, judge_co
 from ..containers.limits_read import read_container_limits
 from ..containers.policy import TASKS
 from ..containers.read import RunningContainer, find_maker, find_running
-from ..core.container_owner import own_running
 from ..core.finding import FAIL, PASS, UNKNOWN, Finding, Observation, judge
 from ..core.named import NamedTuple
+from ..core.process_owner import own_running
 from ..host.users import name_user
 from ..kernel.host_read import KernelRead
 from ..sessions.measure import measure_sessions

@@ -8,9 +8,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from ..containers.policy import TASKS
 from ..containers.tasks import Given, find_uid, split_levels
 from ..core.cause import Cause, Outlook
-from ..core.container_owner import own_running
 from ..core.declaration import Declaration
 from ..core.finding import FAIL, UNKNOWN, Finding
+from ..core.process_owner import own_running
 from ..core.rlimit import Rlimit
 from ..kernel.host_read import KernelRead, find_nr_open_at_boot
 from .causes import PodmanFacts, Unread, find_podman_causes, foresee

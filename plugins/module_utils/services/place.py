@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from ..core.provision_options import Switch
+from ..core.options import Switch
 from ..host.place import Place, require_limit
 
 TYPE_CHECKING = False
@@ -12,11 +12,10 @@ if TYPE_CHECKING:
 
     from ..core.adopted import Adopted
     from ..core.cause import Link
-    from ..core.check_options import Options as CheckOptions
     from ..core.finding import Finding
+    from ..core.options import CheckOptions, ProvisionOptions
     from ..core.plan import Section
     from ..core.policy import Policy
-    from ..core.provision_options import Options as ProvisionOptions
     from ..core.resolved import Query
     from ..host.image import Tree
     from ..host.look import Look

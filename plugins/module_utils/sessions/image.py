@@ -20,7 +20,7 @@ from .tree_read import SessionsTree, find_tree_sshd_unit, read_tree_use_pam, rea
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from ..core.check_options import Options
+    from ..core.options import CheckOptions
     from ..core.reader import Limit
     from ..host.image import Tree
     from ..host.place import Foretold
@@ -55,7 +55,7 @@ def _describe_doubt(wanted: Requirement, facts: SessionFacts) -> str:
 _NOBODY = 2**31  # The number of whoever stands for users that an image does not have yet.
 
 
-def foresee_sessions(rules: Sequence[SessionRule], options: Options, tree: Tree) -> Foretold:
+def foresee_sessions(rules: Sequence[SessionRule], options: CheckOptions, tree: Tree) -> Foretold:
     """Yield what logins will have of those whom the rules mean."""
     for name in _choose_users(rules) if options.users is None else options.users:
         place, reason, limits = f"session:{name}", "no rule of the policy is about them", {}

@@ -12,9 +12,8 @@ from itertools import islice
 
 from ..core.declaration import Declaration
 from ..core.named import NamedTuple
-from ..core.proc_limits import parse_proc_limits
 from ..core.quote import one_line
-from ..core.rlimit import Rlimit
+from ..core.rlimit import Rlimit, parse_proc_limits
 from ..host.as_user import Errand, ask_users
 from ..host.children import Report, run_in_children
 from ..host.files import read_text

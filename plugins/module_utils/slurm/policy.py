@@ -6,9 +6,16 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from ..core.keys import Key
 from ..core.named import NamedTuple
-from ..core.reader import LONGEST_WORD, Limit, join_names, read_limits, read_mapping, read_quantity
+from ..core.reader import (
+    LONGEST_WORD,
+    Key,
+    Limit,
+    join_names,
+    read_limits,
+    read_mapping,
+    read_quantity,
+)
 from ..core.rlimit import ITEMS, RLIMITS, UNLIMITED, format_quantity
 from .confines import Size
 

@@ -31,7 +31,7 @@ from .survey_read import SHM_SIZE, Survey
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ..core.cause import Cause
-    from ..core.check_options import Options
+    from ..core.options import CheckOptions
     from ..host.look import Look
     from .policy import Training
 
@@ -39,7 +39,7 @@ _MIB = 2**20
 _FILE_MAX = "fs.file-max"
 
 
-def check_training(run: Training, options: Options, look: Look) -> Iterator[Finding]:
+def check_training(run: Training, options: CheckOptions, look: Look) -> Iterator[Finding]:
     """Yield whether a run will survive: all that it needs against all that awaits it."""
     survey = Survey(run, options, look)
     for check in survey.checks:

@@ -9,8 +9,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from ..core.check_options import Options as CheckOptions
     from ..core.finding import Finding
+    from ..core.options import CheckOptions
     from ..host.look import Look
     from ..host.place import Codes
     from .policy import Training as TrainingRun

@@ -6,10 +6,9 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping
 
-from ..core.keys import Key
 from ..core.named import NamedTuple
 from ..core.quote import quote
-from ..core.reader import join_names, name_kind, read_mapping, read_quantity
+from ..core.reader import Key, join_names, name_kind, read_mapping, read_quantity
 from ..core.rlimit import UNLIMITED
 
 _MOST_PARAMETERS = 10**15

@@ -39,7 +39,7 @@ from .shm_read import read_free, read_size
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from ..core.check_options import Options
+    from ..core.options import CheckOptions
     from ..host.look import Look
 
 
@@ -50,7 +50,7 @@ SHM_SIZE = "shm_size"
 class Survey:
     """One look at what a run needs and at what awaits it; each thing is read when it is asked."""
 
-    def __init__(self, run: Training, options: Options, look: Look) -> None:
+    def __init__(self, run: Training, options: CheckOptions, look: Look) -> None:
         self.run, self.options, self.look = run, options, look
         self.checks = choose_checks(run)
         self.runner = Runner(run.place, look)
@@ -173,7 +173,11 @@ class Survey:
 
 
 def judge_runner(
-    runner: Runner, limits: Mapping[str, Limit], shm_size: int | None, options: Options, look: Look
+    runner: Runner,
+    limits: Mapping[str, Limit],
+    shm_size: int | None,
+    options: CheckOptions,
+    look: Look,
 ) -> list[Finding]:
     """Return the findings of the process that will run, each with what is at fault.
 
@@ -203,7 +207,7 @@ def judge_runner(
 
 
 def _judge_self(
-    place: str, limits: Mapping[str, Limit], options: Options, look: Look
+    place: str, limits: Mapping[str, Limit], options: CheckOptions, look: Look
 ) -> list[Finding]:
     own = read_limits(SELF)
     findings = judge_limits(place, limits, own, "/proc/self/limits")
@@ -217,7 +221,7 @@ def _judge_self(
 
 
 def _judge_container(
-    runner: Runner, policy: ContainerPolicy, options: Options, look: Look
+    runner: Runner, policy: ContainerPolicy, options: CheckOptions, look: Look
 ) -> list[Finding]:
     from ..containers.findings import judge_container_unknown
     from ..docker.check import check_docker

@@ -9,8 +9,7 @@ import pwd
 import stat
 from collections.abc import Iterator, Mapping
 
-from ..core.diff import show_change, show_edit
-from ..core.edit import Edit
+from ..core.edit import Edit, show_change, show_edit
 from ..core.named import NamedTuple
 from ..core.plan import Section
 from ..core.reader import PolicyError

@@ -16,7 +16,7 @@ from functools import partial
 from ..core.named import NamedTuple
 from ..host.open_directory import ObstacleError, is_there
 from ..host.program import run_program
-from ..host.removal import OPEN_FOLDER
+from ..host.scratch import OPEN_FOLDER
 from ..training.cache_read import check_files
 from ..training.file_verdict import CORRUPT, QUARANTINE, UNSEEN
 from ..training.folder_measure import run_there

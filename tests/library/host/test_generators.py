@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 from mlhost_limits.core.declaration import Declaration
-from mlhost_limits.host.generators import name_generator
-from mlhost_limits.host.rivals import find_writers
+from mlhost_limits.host.rivals import find_writers, name_generator
 
 CONF = "/usr/lib/sysctl.d/60-x.conf"
 RELEASES = "/usr/lib/extension-release.d/extension-release"

@@ -7,8 +7,8 @@ import os
 from typing import Any
 
 import pytest
-from mlhost_limits.core.check_options import Options
 from mlhost_limits.core.finding import Observation, Requirement, judge
+from mlhost_limits.core.options import CheckOptions
 from mlhost_limits.docker import rootless_check as check_rootless
 from mlhost_limits.docker.dockerd_flags import Flag
 from mlhost_limits.docker.place import Docker
@@ -84,6 +84,6 @@ def test_users_daemons_have_a_share_of_the_time_and_no_more(
 
     monkeypatch.setattr("mlhost_limits.docker.check.check_docker", lambda *_words: ())
     monkeypatch.setattr(check_rootless, "ask_users", ask)
-    found, *_others = Docker().check(POLICY, Options(time_limit=20.0), look)
+    found, *_others = Docker().check(POLICY, CheckOptions(time_limit=20.0), look)
     assert given == [6.0]
     assert found.status == "unknown"

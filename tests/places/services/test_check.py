@@ -7,9 +7,8 @@ import os
 
 import pytest
 from mlhost_limits.core.finding import FAIL, PASS, UNKNOWN
-from mlhost_limits.core.proc_limits import RLIMITS
 from mlhost_limits.core.reader import Limit
-from mlhost_limits.core.rlimit import UNLIMITED, Rlimit
+from mlhost_limits.core.rlimit import RLIMITS, UNLIMITED, Rlimit
 from mlhost_limits.host.look import Look
 from mlhost_limits.host.process import Process
 from mlhost_limits.services import check as check_services

@@ -9,8 +9,7 @@ from typing import Any, NamedTuple
 
 from mlhost_limits.core.declaration import Bound
 from mlhost_limits.core.distribution import Dialect
-from mlhost_limits.core.proc_limits import parse_proc_limits
-from mlhost_limits.core.rlimit import UNLIMITED, Rlimit
+from mlhost_limits.core.rlimit import UNLIMITED, Rlimit, parse_proc_limits
 from mlhost_limits.core.user import User
 from mlhost_limits.host.users import read_user
 from mlhost_limits.sessions.limits_conf import LimitsLine

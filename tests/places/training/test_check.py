@@ -9,7 +9,6 @@ from types import SimpleNamespace
 import pytest
 from mlhost_limits.check_host import check_host
 from mlhost_limits.containers.policy import ContainerPolicy
-from mlhost_limits.core.check_options import Options
 from mlhost_limits.core.finding import (
     FAIL,
     PASS,
@@ -19,6 +18,7 @@ from mlhost_limits.core.finding import (
     Requirement,
     judge_limits,
 )
+from mlhost_limits.core.options import CheckOptions
 from mlhost_limits.core.policy import Policy
 from mlhost_limits.core.reader import Limit, PolicyError
 from mlhost_limits.core.rlimit import UNLIMITED, Rlimit
@@ -42,7 +42,7 @@ from mlhost_limits.training.runner_read import Cpus, Runner
 MIB, GIB = 2**20, 2**30
 RUN = Training(workers=8, prefetch=4, tensors_per_batch=4, batch_size=MIB)
 WANTED = {"nofile": Limit(161, 161)}
-OPTIONS = Options(probe="predict", canary="never")
+OPTIONS = CheckOptions(probe="predict", canary="never")
 
 
 @pytest.fixture(autouse=True)
