@@ -13,7 +13,7 @@ from mlhost_limits import schema
 from mlhost_limits.core import edit, redaction, redaction_json, rlimit
 from mlhost_limits.core import rlimit as proc_limits
 from mlhost_limits.core.rlimit import Rlimit
-from mlhost_limits.docker import compose_file
+from mlhost_limits.docker import compose as compose_file
 from mlhost_limits.docker import daemon_json as docker_config
 from mlhost_limits.docker import flags as docker_flags
 from mlhost_limits.docker import merge as docker_merge

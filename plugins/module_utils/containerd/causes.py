@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from ..core.finding import Requirement
     from ..core.rlimit import Rlimit
     from ..systemd.tasks import Level
-    from .containerd_conf import BaseSpec
+    from .plan import BaseSpec
 
 CODES = {
     "containerd-base-spec": "the specification that config.toml names for pods states it",

@@ -15,7 +15,8 @@ class Key(NamedTuple):
     """One key: the kind of its value, what it means, and what its kind leaves open.
 
     ``accepted`` are the items of limits, or the words of a choice. ``least`` and ``most`` bound a
-    number. ``below`` are the keys of a mapping, or of each mapping of a list.
+    number. ``below`` are the keys of a mapping, or of each mapping of a list. A name in capitals
+    stands for one of the user's own: of a sysctl, a unit, a package.
     """
 
     kind: str

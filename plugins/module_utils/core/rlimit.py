@@ -126,6 +126,9 @@ _LABEL_WIDTH = 26
 def parse_proc_limits(text: str) -> dict[str, Rlimit]:
     """Return every resource limit by its limits.conf name, in the kernel's unit.
 
+    Format: ``proc_pid_limits()`` in the kernel's ``fs/proc/base.c``; a label of up to 25 columns,
+    then soft, hard and unit. Sizes are in bytes.
+
     :param text: The whole file. Rows of limits this library does not know are skipped.
     :returns: The same mapping for the same text, so nobody may change it.
     :raises ValueError: If a row is missing or its values cannot be read.

@@ -40,8 +40,8 @@ def check_docker(policy: ContainerPolicy, canary: str, look: Look) -> Iterator[F
 
 def describe_absence(look: Look) -> str:
     """Say that no dockerd runs, and what there is of it."""
-    from .service import find_wait
     from .settle import read_service
+    from .unit_read import find_wait
 
     what = "but rootless ones " if look.at(DockerRead).rootless else ""
     return f"no dockerd {what}is running on this host until {find_wait(read_service(None))}"

@@ -27,7 +27,7 @@ from .remedies import cite_statement, format_pair
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from .outlook import Scene
-    from .rootless_read import RootlessRead
+    from .rootless_check import RootlessRead
     from .running import Running
 
 _NO_POLICY = ContainerPolicy({}, None)

@@ -14,8 +14,7 @@ import time
 from typing import Any
 from urllib.parse import quote
 
-from ..containers.canary import build_program, refuse_machine
-from ..containers.findings import Canary, ContainerLimits
+from ..containers.findings import Canary, ContainerLimits, build_program, refuse_machine
 from ..containers.limits_read import read_container_limits
 from ..core.named import NamedTuple
 from ..host.process import read_process

@@ -90,7 +90,7 @@ class Docker(Place["ContainerPolicy"]):
         return trace_docker(f"{kind}:{name}", item, look)
 
     def resolve(self, tree: Tree, query: Query) -> Iterator[dict[str, object]]:
-        from .resolve import resolve_docker
+        from .image import resolve_docker
 
         return resolve_docker(tree)
 

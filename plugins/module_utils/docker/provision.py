@@ -14,9 +14,8 @@ from .api_read import Container, Daemon, UntoldError, find_daemon, read_containe
 from .dockerd_flags import CONFIG_PATH, find_config_path, find_socket
 from .plan import DockerState, plan_docker
 from .record import find_record_path
-from .service import Service, find_hindrance, find_wait
 from .settle import ask_dockerd, find_trouble, read_service, restart_docker
-from .unit_read import read_dockerd_flags
+from .unit_read import Service, find_hindrance, find_wait, read_dockerd_flags
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

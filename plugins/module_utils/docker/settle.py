@@ -15,8 +15,7 @@ from ..host.scratch import make_scratch, remove_scratch
 from ..systemd.unit_read import read_unit_files
 from .api_read import Daemon, ask
 from .dockerd_flags import Flag
-from .service import UNIT, Service
-from .unit_read import PROGRAMS
+from .unit_read import PROGRAMS, UNIT, Service
 
 _TIME_LIMIT = 120.0
 

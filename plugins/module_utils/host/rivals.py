@@ -206,7 +206,10 @@ _RELEASE = "extension-release."
 
 
 def name_generator(path: str, root: str = "/") -> str:
-    """Return who writes a file, and what becomes of an edit; nothing where that is not known."""
+    """Return who writes a file, and what becomes of an edit; nothing where that is not known.
+
+    Sources: authselect-profiles(5), snapd's ``wrappers`` package, systemd-sysext(8).
+    """
     try:
         real = follow_links(path, root)
         if real.startswith(_AUTHSELECT):

@@ -19,9 +19,8 @@ from ..sessions.measure import measure_sessions
 from .causes import foresee
 from .diagnose import explain_podman, explain_running_tasks, gather_podman
 from .measure import Caller, run_podman_canary
-from .read import find_podman
+from .read import find_podman, find_quadlet, read_created
 from .running import Made, explain_running
-from .running_read import find_quadlet, read_created
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

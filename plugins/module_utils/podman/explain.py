@@ -23,7 +23,7 @@ from .check import name_owner, name_running, open_session
 from .containers_conf import DEFAULT_TASKS, TASKS_KEY
 from .diagnose import gather_podman
 from .measure import Caller, run_podman_canary
-from .running_read import find_quadlet, read_created
+from .read import find_quadlet, read_created
 
 
 def trace_podman(user: str, item: str, look: Look) -> list[Link]:

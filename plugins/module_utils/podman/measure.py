@@ -17,8 +17,7 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
-from ..containers.canary import build_program, refuse_machine
-from ..containers.findings import Canary, ContainerLimits
+from ..containers.findings import Canary, ContainerLimits, build_program, refuse_machine
 from ..containers.limits_read import read_container_limits
 from ..containers.read import read_words
 from ..core.named import NamedTuple

@@ -43,6 +43,8 @@ class Killers(NamedTuple):
 def find_killers(cgroup: str, mounts: str) -> Killers:
     """Return who would kill a process of a cgroup, in the order in which they come.
 
+    Sources: systemd-oomd.service(8), earlyoom(1), memory.events in cgroup-v2.rst of the kernel.
+
     :param cgroup: /proc/PID/cgroup.
     :param mounts: /proc/self/mountinfo.
     """

@@ -23,7 +23,11 @@ _ZIP_64 = 1
 
 
 def check_pt(read: Read, size: int) -> Verdict:
-    """Return whether a file of this size is a whole archive of torch.save."""
+    """Return whether a file of this size is a whole archive of torch.save, a zip (APPNOTE 6.3).
+
+    Its directory is written last, so that whatever cuts the file short is seen. What changes bytes
+    of the data and not their number is not; the checksums of the archive tell that.
+    """
     if size == 0:
         return Verdict(CORRUPT, "is empty")
     head = read(0, 4)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Move the damaged files of a directory aside by rename; nothing is ever removed.
+"""Make the folder of a workspace, and move damaged files aside by rename: none is ever removed.
 
-The user whose directory it is does so: root becomes that user. In a directory of root's, root moves
-what is root's, and counts what is others'.
+Files are moved by the user whose directory it is: root becomes that user. In a directory of root's,
+root moves what is root's, and counts what is others'.
 """
 
 from __future__ import annotations

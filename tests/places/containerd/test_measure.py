@@ -11,9 +11,8 @@ from mlhost_limits.containerd.causes import (
     find_tasks_causes,
     is_of_kubelet,
 )
-from mlhost_limits.containerd.containerd_conf import BaseSpec, find_base_spec
 from mlhost_limits.containerd.measure import describe_absence
-from mlhost_limits.containerd.plan import FOLDER, OURS, plan_containerd
+from mlhost_limits.containerd.plan import FOLDER, OURS, BaseSpec, find_base_spec, plan_containerd
 from mlhost_limits.containers.policy import ContainerPolicy
 from mlhost_limits.containers.process import blame_container
 from mlhost_limits.containers.spec import Started, read_spec

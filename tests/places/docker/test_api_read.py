@@ -17,8 +17,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
-from mlhost_limits.containers.canary import build_program
-from mlhost_limits.containers.findings import Canary
+from mlhost_limits.containers.findings import Canary, build_program
 from mlhost_limits.containers.limits_read import read_container_limits
 from mlhost_limits.core.rlimit import UNLIMITED
 from mlhost_limits.docker import measure as canary

@@ -13,7 +13,7 @@ from mlhost_limits.docker import rootless_check as check_rootless
 from mlhost_limits.docker.dockerd_flags import Flag
 from mlhost_limits.docker.place import Docker
 from mlhost_limits.docker.read import DockerRead
-from mlhost_limits.docker.rootless_read import RootlessRead
+from mlhost_limits.docker.rootless_check import RootlessRead
 from mlhost_limits.host.children import Report
 from mlhost_limits.host.look import Look
 from mlhost_limits.host.process import read_process
