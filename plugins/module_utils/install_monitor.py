@@ -34,7 +34,7 @@ from .schema import load_policy, merge_profile
 from .sessions.settle import apply_plans
 from .write.lock import only_run
 from .write.systemctl import reload_units, systemctl
-from .write.textfile import read_written, remove_written
+from .write.temporary import read_written, remove_written
 
 _UNIT = f"{NAME}.timer"
 _FIRST_UNIT = os.path.basename(FIRST_BOOT)

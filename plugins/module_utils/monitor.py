@@ -25,7 +25,7 @@ from .places import PLACES, look_at_host
 from .policy_file import read_policy
 from .schema import load_policy
 from .write.lock import only_run
-from .write.textfile import replace_text
+from .write.temporary import replace_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

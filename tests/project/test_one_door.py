@@ -45,7 +45,6 @@ MAY_OPEN = {
             "write/replace.py",
             "slurm/settle.py",
             "write/temporary.py",
-            "write/textfile.py",
             "kept.py",
             "kept_folder.py",
             "node_health.py",

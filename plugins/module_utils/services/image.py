@@ -21,13 +21,13 @@ from ..core.rlimit import RLIMITS, Rlimit
 from ..host.files import read_distribution
 from ..kernel.host_read import TreeBoot
 from ..sessions.model import FD_SETSIZE
-from ..systemd.beaten import leave_out_beaten
 from ..systemd.causes import find_unit_causes
 from ..systemd.limits import MANAGER
 from ..systemd.model import Files, Manager, UnitFacts, predict_unit, rank_statements
 from ..systemd.read import NEW_SERVICE
 from ..systemd.unit_file import Source, list_slices, merge_units
 from ..systemd.unit_read import read_manager_files, read_unit_files
+from ..systemd.unread import leave_out_beaten
 from .check import NEW, PLACE, SYSTEM
 from .logind_causes import find_logind_causes, format_flag
 from .logind_conf import KEY, LOGIND, predict_remove_ipc, read_remove_ipc

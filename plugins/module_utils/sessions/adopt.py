@@ -27,8 +27,7 @@ from .dialect_read import read_dialect
 from .limits_conf import LimitsLine, parse_setting, parse_value
 from .limits_read import read_limits_files
 from .lockouts import find_small_limits
-from .pam_limits import LIMITS_D, declare, order_files, read_lines
-from .pam_settings import LOGINS
+from .pam_limits import LIMITS_D, LOGINS, declare, order_files, read_lines
 from .policy import read_sessions
 from .unread import find_unread
 

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+from collections import deque
 from collections.abc import Mapping
 from functools import cached_property
 
@@ -23,8 +24,7 @@ from .limits_read import SessionFiles
 from .pam_limits import LIMITS_D, order_files
 from .pam_read import read_pam_files
 from .pam_stack import find_pam_limits, flatten, read_limits_options
-from .sudoers import SudoSetting, find_sudo_settings
-from .sudoers_read import read_sudoers
+from .sudoers import MAIN_FILE, SudoSetting, find_sudo_includes, find_sudo_settings
 from .unread import Unread, find_unread
 
 
@@ -113,3 +113,27 @@ class SessionsRead(SessionFiles):
         :raises ValueError: If sshd would refuse its configuration.
         """
         return read_use_pam(find_login_daemon("sshd") or 0)
+
+
+def read_sudoers() -> dict[str, str]:
+    """Return sudoers(5) and what it includes, by path, in the order in which sudo reads them."""
+    files: dict[str, str] = {}
+    waiting = deque([MAIN_FILE])
+    while waiting:
+        path = waiting.popleft()
+        text = None if path in files else read_text(path)
+        if text is None:
+            continue
+        files[path] = text
+        host = os.uname().nodename.partition(".")[0]
+        for kind, named in find_sudo_includes(text):
+            name = named.replace("%h", host)
+            name = name if name.startswith("/") else f"/etc/{name}"
+            waiting += _list_included(name) if kind == "includedir" else [name]
+    return files
+
+
+def _list_included(folder: str) -> list[str]:
+    """Return the files of a folder as sudo reads them: none with a dot or a tilde at its end."""
+    names = (name for name in list_folder(folder) if "." not in name and not name.endswith("~"))
+    return [f"{folder.rstrip('/')}/{name}" for name in names]

@@ -18,10 +18,10 @@ from ..sessions.shell_limits import find_shell_limits
 from .adoption import describe_adoption, find_adopting, find_leaving
 from .check import PLACE, Login, choose_user, find_partition, find_running, open_login
 from .diagnose import Scene
-from .logins_check import SSH, find_login
 from .measure import Job, find_hindrance, find_node, try_job
 from .plan import UNIT
 from .policy import SlurmPolicy
+from .size_check import SSH, find_login
 from .slurm_conf import parse_slurm_conf, read_use_pam
 
 _PROLOGS = ("taskprolog", "prolog", "prologslurmctld")

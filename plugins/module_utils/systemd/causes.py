@@ -16,13 +16,12 @@ from ..core.declaration import Declaration
 from ..core.reader import Limit
 from ..core.remedy import Remedy
 from ..core.rlimit import UNLIMITED
-from .beaten import leave_out_beaten
 from .edits import Repair, is_ours, move, remove, rewrite, silence, state
 from .limits import SECTIONS, Statement, read_manager_limits, read_unit_limits
 from .model import UnitFacts, find_asked, rank_statements, read_unit
 from .nr_open import fit_nr_open
 from .unit_file import Source, scan_unit
-from .unread import Slip, find_slips, format_limit
+from .unread import Slip, find_slips, format_limit, leave_out_beaten
 from .want import Asked, declare, find_target, is_default, is_enough, write_limit
 
 CODES = {

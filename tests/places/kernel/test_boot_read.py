@@ -12,7 +12,7 @@ from mlhost_limits.kernel import boot_read
 from mlhost_limits.kernel.boot_read import BootRead
 from mlhost_limits.kernel.boot_scripts import find_loader_words
 from mlhost_limits.kernel.diagnose import gather_key
-from mlhost_limits.kernel.files_read import read_sysctl_files
+from mlhost_limits.kernel.host_read import read_sysctl_files
 
 UNITS = "etc/systemd/system"
 KEY = "vm.max_map_count"

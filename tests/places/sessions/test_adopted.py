@@ -23,8 +23,8 @@ from mlhost_limits.sessions.pam_limits import (
     Dialect,
     read_lines,
     resolve_limits,
+    resolve_settings,
 )
-from mlhost_limits.sessions.pam_settings import resolve_settings
 from mlhost_limits.sessions.rules import find_limits
 
 DEBIAN = Dialect(1023, wildcard_root=False, unknown=("rttime",))

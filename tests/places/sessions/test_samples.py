@@ -8,7 +8,7 @@ from mlhost_limits.core.distribution import Dialect
 from mlhost_limits.core.reader import Limit
 from mlhost_limits.core.user import User
 from mlhost_limits.sessions.limits_conf import parse_limits_conf
-from mlhost_limits.sessions.samples import Different, People, find_different
+from mlhost_limits.sessions.samples_read import Different, People, find_different
 
 PEOPLE = {
     name: User(name, uid, uid, frozenset({name, *groups}), frozenset({uid}))

@@ -17,7 +17,7 @@ from mlhost_limits.processes.causes import Verdict
 from mlhost_limits.sessions.measure import SessionResult
 from mlhost_limits.slurm import check as check_slurm
 from mlhost_limits.slurm import diagnose as explain_slurm
-from mlhost_limits.slurm import logins_check as check_slurm_logins
+from mlhost_limits.slurm import size_check as check_slurm_logins
 from mlhost_limits.slurm.check import PLACE, Login
 from mlhost_limits.slurm.confines import Confines, Level, Size
 from mlhost_limits.slurm.measure import Job, Node
