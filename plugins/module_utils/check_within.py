@@ -28,14 +28,11 @@ from .check_host import (
 )
 from .core.finding import Finding, judge_unlooked
 from .core.named import NamedTuple
+from .core.options import CheckOptions
+from .core.policy import Policy
 from .core.reader import PolicyError
+from .host.look import Look
 from .places import look_at_host
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from .core.options import CheckOptions
-    from .core.policy import Policy
-    from .host.look import Look
 
 _GRACE = 3.0  # Seconds in which a look that is ended may put away what it made.
 _LEAST = 1.0

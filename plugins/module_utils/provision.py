@@ -8,21 +8,17 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any, TypeVar
 
-from .core.edit import show_change, show_edit
+from .core.edit import Edit, show_change, show_edit
 from .core.named import NamedTuple
 from .core.options import ProvisionOptions
 from .core.plan import Section, SectionPlan
+from .core.policy import Policy
 from .core.reader import PolicyError
 from .host.image import is_image, will_boot
 from .host.place import Place
 from .places import PLACES
 from .sessions.provision import find_kernel_lockouts
 from .write.lock import find_editor, only_run, remove_leftovers, wait_for_packages
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from .core.edit import Edit
-    from .core.policy import Policy
 
 Item = TypeVar("Item")
 _UNBOOTED = "this is an image: files are written, and what they give comes with its first boot"

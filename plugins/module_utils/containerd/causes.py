@@ -8,13 +8,12 @@ from collections.abc import Sequence
 from ..containers.tasks import Bounds
 from ..core.cause import Cause, cite
 from ..core.remedy import Remedy
-from ..core.rlimit import ITEMS, format_pair, format_quantity
+from ..core.rlimit import ITEMS, Rlimit, format_pair, format_quantity
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ..containers.spec import Started
     from ..core.finding import Requirement
-    from ..core.rlimit import Rlimit
     from ..systemd.tasks import Level
     from .plan import BaseSpec
 

@@ -14,6 +14,7 @@ from ..containers.findings import (
 )
 from ..containers.policy import TASKS, ContainerPolicy
 from ..containers.read import RunningContainer, find_maker
+from ..containers.spec import Started
 from ..containers.tasks import Bounds, Given, split_levels
 from ..core.cause import Cause, Link, Outlook, cite
 from ..core.finding import FAIL, Finding, Observation, judge
@@ -25,6 +26,7 @@ from ..host.process import Process, read_limits
 from ..processes.explain import trace_unit
 from ..processes.units_diagnose import judge_unit
 from ..systemd.read import Seen, World
+from ..systemd.tasks import Level
 from ..systemd.tasks_read import read_levels
 from .causes import (
     blame_base,
@@ -42,13 +44,7 @@ from .measure import (
     read_task,
     run_containerd_canary,
 )
-from .plan import UNIT
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from ..containers.spec import Started
-    from ..systemd.tasks import Level
-    from .plan import BaseSpec
+from .plan import UNIT, BaseSpec
 
 NEW = "new-container:containerd"
 

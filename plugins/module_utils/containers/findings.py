@@ -8,13 +8,12 @@ from collections.abc import Iterator, Sequence
 
 from ..core.finding import Finding, Observation, Requirement, judge, judge_limits, require_limits
 from ..core.named import NamedTuple
-from .policy import SHM, START, TASKS
+from .policy import SHM, START, TASKS, ContainerPolicy
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ..core.rlimit import Rlimit
     from ..systemd.tasks import Level
-    from .policy import ContainerPolicy
 
 NEVER = "no container was started (canary: never)"
 

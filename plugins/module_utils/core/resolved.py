@@ -7,12 +7,9 @@ import json
 from collections.abc import Iterable, Iterator
 
 from .cause import locate
+from .declaration import Bound
 from .named import NamedTuple
 from .rlimit import UNLIMITED, format_quantity
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from .declaration import Bound
 
 
 class Query(NamedTuple):

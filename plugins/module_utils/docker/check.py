@@ -6,13 +6,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ..containers.findings import judge_container_unknown
+from ..containers.policy import ContainerPolicy
+from ..core.finding import Finding
+from ..host.look import Look
 from .read import DockerRead
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from ..containers.policy import ContainerPolicy
-    from ..core.finding import Finding
-    from ..host.look import Look
 
 NEW = "new-container:docker"
 

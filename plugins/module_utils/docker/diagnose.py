@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 
 from ..containers.findings import judge_start
-from ..containers.policy import START, TASKS
+from ..containers.policy import START, TASKS, ContainerPolicy
 from ..containers.tasks import Bounds, Given, split_levels
 from ..core.cause import Cause, Outlook
 from ..core.finding import FAIL, Finding
@@ -32,7 +32,6 @@ from .site import Pending, Site, Tools
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from ..containers.policy import ContainerPolicy
     from ..systemd.tasks import Level
     from .api_read import Container
     from .running import Running

@@ -15,23 +15,19 @@ from ..containers.findings import (
     judge_container_unknown,
 )
 from ..containers.limits_read import read_container_limits
-from ..containers.policy import SHM, TASKS
+from ..containers.policy import SHM, TASKS, ContainerPolicy
 from ..containers.tasks import find_uid, split_levels
 from ..core.finding import FAIL, Finding, Observation, Requirement, judge
 from ..core.named import NamedTuple
 from ..core.packed import pack, unpack
 from ..core.rlimit import Rlimit
+from ..host.look import Look
 from ..systemd.tasks import Level
 from ..systemd.tasks_read import read_again
 from ..write.cache import keep_cached, read_cached
 from .api_read import Container, UntoldError, read_containers
 from .diagnose import SeenContainer, SeenDocker, explain_docker, find_dead
 from .read import DockerRead
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from ..containers.policy import ContainerPolicy
-    from ..host.look import Look
 
 
 class Kept(NamedTuple):

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ..containers.findings import require_container
-from ..containers.policy import TASKS
+from ..containers.policy import TASKS, ContainerPolicy
 from ..core.declaration import Bound
 from ..core.finding import FAIL, UNKNOWN
 from ..core.forecast import Forecast, skip
@@ -24,7 +24,6 @@ from .unit_read import PROGRAMS, read_world
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from ..containers.policy import ContainerPolicy
     from ..host.image import Tree
     from ..host.place import Foretold
 

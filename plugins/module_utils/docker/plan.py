@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from ..containers.policy import ContainerPolicy
 from ..core.edit import Edit
 from ..core.named import NamedTuple
 from ..core.plan import SectionPlan
@@ -20,10 +21,6 @@ from .record import (
     parse_record,
     undo,
 )
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from ..containers.policy import ContainerPolicy
 
 _NO_TASKS = (
     "containers.docker.tasks: checked and not set, because daemon.json has no key for it; state"

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 
+from ..containers.policy import ContainerPolicy
 from ..core.named import NamedTuple
 from ..core.plan import Section, SectionPlan
 from ..host.files import read_bytes
@@ -16,10 +17,6 @@ from .plan import DockerState, plan_docker
 from .record import find_record_path
 from .settle import ask_dockerd, find_trouble, read_service, restart_docker
 from .unit_read import Service, find_hindrance, find_wait, read_dockerd_flags
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from ..containers.policy import ContainerPolicy
 
 FOLDERS = tuple(path.rpartition("/")[0] for path in (CONFIG_PATH, find_record_path(CONFIG_PATH)))
 

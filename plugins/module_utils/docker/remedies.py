@@ -12,7 +12,7 @@ import re
 import shlex
 from collections.abc import Iterable, Iterator, Sequence
 
-from ..containers.policy import SHM
+from ..containers.policy import SHM, ContainerPolicy
 from ..core.declaration import Declaration
 from ..core.json_text import find_member, find_members, is_blank, remove_member, set_member
 from ..core.line_edit import edit_line, find_row, find_top
@@ -29,7 +29,6 @@ from .site import Tools
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from ..containers.policy import ContainerPolicy
     from ..core.line_edit import Commands
     from .dockerd_flags import Flag
 

@@ -5,19 +5,16 @@ from __future__ import annotations
 
 from functools import cached_property
 
+from ..core.declaration import Declaration
 from ..core.rlimit import RLIMITS, UNLIMITED, Rlimit
 from ..host.booted import is_chroot
 from ..host.files import list_folder, read_text
+from ..host.look import Look
 from ..host.process import read_limits
 from .boot_read import BootRead
 from .read import read_sysctl
 from .sysctl_conf import NR_OPEN_OF_KERNEL, SYSCTL_DIRECTORIES, find_boot_default, find_number
 from .sysctl_writes import find_lowest_nr_open, resolve_sysctl
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from ..core.declaration import Declaration
-    from ..host.look import Look
 
 _NR_OPEN = "fs.nr_open"
 

@@ -7,8 +7,9 @@ import re
 import shlex
 from collections.abc import Mapping, Sequence
 
-from ..containers.policy import SHM, START, TASKS
+from ..containers.policy import SHM, START, TASKS, ContainerPolicy
 from ..core.cause import Cause, cite
+from ..core.declaration import Declaration
 from ..core.finding import FAIL, PASS, Requirement
 from ..core.line_edit import edit_line, refuse
 from ..core.named import NamedTuple
@@ -31,11 +32,6 @@ from .containers_conf import (
     format_tasks,
     resolve,
 )
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from ..containers.policy import ContainerPolicy
-    from ..core.declaration import Declaration
 
 CODES = {
     "podman-conf-unreadable": "a file of containers.conf cannot be read, and Podman stops at it",

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from ..containers.policy import TASKS
+from ..containers.policy import TASKS, ContainerPolicy
 from ..containers.tasks import Given, find_uid, split_levels
 from ..core.cause import Cause, Outlook
 from ..core.declaration import Declaration
@@ -19,7 +19,6 @@ from .read import read_conf_files
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from ..containers.policy import ContainerPolicy
     from ..host.look import Look
     from ..systemd.tasks import Level
     from .running import Made

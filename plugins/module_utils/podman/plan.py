@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from ..containers.policy import ContainerPolicy
 from ..core.cause import cite
 from ..core.declaration import Declaration
 from ..core.edit import HEADER
@@ -29,10 +30,6 @@ from .containers_conf import (
     read_conf,
     resolve,
 )
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from ..containers.policy import ContainerPolicy
 
 
 class PodmanState(NamedTuple):

@@ -11,7 +11,7 @@ import re
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 
-from ..containers.policy import SHM, TASKS
+from ..containers.policy import SHM, TASKS, ContainerPolicy
 from ..core.cause import Cause, cite
 from ..core.cgroup import split_rows
 from ..core.declaration import Declaration
@@ -22,10 +22,6 @@ from ..core.remedy import Remedy, replace_line
 from ..core.rlimit import UNLIMITED, Rlimit
 from ..systemd.unit_file import Setting, Source, scan_unit
 from .containers_conf import format_entry, format_tasks, parse_entry, parse_size
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from ..containers.policy import ContainerPolicy
 
 CODES = {
     "quadlet-line": "a line of the .container file gives the container something else",

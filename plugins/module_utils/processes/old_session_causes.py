@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from ..core.cause import Cause, cite
 from ..core.named import NamedTuple
 from ..core.remedy import Remedy
-from ..core.rlimit import format_pair
+from ..core.rlimit import Rlimit, format_pair
 from ..systemd.want import is_enough
 from .causes import Moment, raise_in_place
 
@@ -20,7 +20,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ..core.declaration import Declaration
     from ..core.reader import Limit
-    from ..core.rlimit import Rlimit
     from .causes import Commands
 
 START_AGAIN = "start what it ran again"

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Tuple
 
 from ..core.finding import FAIL, PASS, Finding, Observation, Requirement, judge, judge_limits
-from ..core.rlimit import format_pair
+from ..core.rlimit import Rlimit, format_pair
 from ..host.process import Process, find_user_managers, read_limits
 from ..host.process_owner import find_owner
 from ..host.users import name_user
@@ -30,7 +30,6 @@ from .read import find_owned, is_template
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from ..core.rlimit import Rlimit
     from ..host.look import Look
 
     Told = Tuple[Finding, Seen]

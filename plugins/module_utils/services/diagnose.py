@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from ..containers.tasks import find_uid
+from ..containers.tasks import Bounds, Given, find_uid
 from ..core.cause import Cause, Outlook
 from ..core.finding import FAIL, UNKNOWN, Finding, Observation, judge
 from ..host.users import name_user
@@ -31,7 +31,6 @@ from .tasks_causes import TasksLevel, find_tasks_causes, outlive, predict_all
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from ..containers.tasks import Bounds, Given
     from ..core.reader import Limit
     from ..core.rlimit import Rlimit
     from ..processes.causes import Commands

@@ -24,11 +24,8 @@ from .folder_measure import find_actor, look_at_directory
 from .folder_rules import FolderFacts, judge_folder, judge_free, may_work_there, place_of
 from .open_files_read import find_space, read_mounts
 from .packages_read import read_versions
+from .policy import Training
 from .proofs_measure import PROOFS
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from .policy import Training
 
 _MARKS = ("/.dockerenv", "/run/.containerenv")
 _JOB = "SLURM_JOB_ID"

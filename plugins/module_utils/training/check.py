@@ -5,8 +5,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
+from ..core.cause import Cause
 from ..core.finding import FAIL, PASS, UNKNOWN, Finding, Observation, Requirement, judge
+from ..core.options import CheckOptions
 from ..core.rlimit import UNLIMITED
+from ..host.look import Look
 from ..kernel.read import read_sysctl
 from ..kernel.use_read import read_kernel_use
 from ..shared_memory.model import SHM, Quota
@@ -24,16 +27,10 @@ from .causes import (
     blame_workers,
 )
 from .loader import count_descriptors, count_memory, count_shared_memory, find_floor, format_size
+from .policy import Training
 from .runner_read import NEW_CONTAINER
 from .shm_read import find_leftovers, read_free, sum_sizes
 from .survey_read import SHM_SIZE, Survey
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from ..core.cause import Cause
-    from ..core.options import CheckOptions
-    from ..host.look import Look
-    from .policy import Training
 
 _MIB = 2**20
 _FILE_MAX = "fs.file-max"

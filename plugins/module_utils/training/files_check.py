@@ -12,6 +12,7 @@ from functools import partial
 from itertools import islice
 from typing import Any, NoReturn
 
+from ..core.cause import Cause
 from ..core.finding import FAIL, PASS, UNKNOWN, Finding, Observation, Requirement
 from ..core.folder_states import DIRECTORY
 from ..core.named import NamedTuple
@@ -22,11 +23,7 @@ from .file_verdict import CORRUPT, LEFTOVER, QUARANTINE, SOUND, UNSEEN
 from .folder_measure import find_actor, run_there
 from .folder_rules import blame, place_of
 from .open_files_read import find_writers_below
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from ..core.cause import Cause
-    from .policy import Training
+from .policy import Training
 
 _SHOWN = 5
 _MOVED = 20

@@ -11,10 +11,7 @@ from ..core.named import NamedTuple
 from ..core.rlimit import format_quantity
 from ..host.program import run_program
 from .folder_rules import blame
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from .policy import Training
+from .policy import Training
 
 PLACE = "gpu"
 GPU_FIELDS = (

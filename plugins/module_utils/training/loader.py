@@ -12,10 +12,7 @@ from collections.abc import Iterable
 from ..core.named import NamedTuple
 from ..core.rlimit import UNLIMITED, format_quantity
 from ..shared_memory.model import SHM
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from .policy import DeepSpeed, Training
+from .policy import DeepSpeed, Training
 
 _BUFFERS = 1.5
 _WITH_PARAMETERS, _OPTIMIZER, _ALL = 18, 16, 18

@@ -26,11 +26,7 @@ from .folder_measure import find_actor, run_there
 from .folder_rules import FolderFacts, judge_folder, judge_free, may_work_there, place_of
 from .open_files_read import find_open_files
 from .output_runs import Process, find_runs, judge_runs
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from .policy import Training
-
+from .policy import Training
 
 _PROOFS = ("rename", "directory rename")
 _OTHERS = 0o022

@@ -9,8 +9,10 @@ from functools import cached_property
 
 from ..containers.policy import ContainerPolicy
 from ..core.finding import FAIL, Finding, Observation, judge_limits
+from ..core.options import CheckOptions
 from ..core.reader import Limit
 from ..core.rlimit import UNLIMITED, Rlimit
+from ..host.look import Look
 from ..host.process import read_limits, read_process
 from ..services.policy import ServicesPolicy, UnitRule
 from ..sessions.policy import SessionRule
@@ -36,12 +38,6 @@ from .loader import (
 from .policy import SELF, Training, choose_checks
 from .runner_read import NEW_CONTAINER, Cpus, Runner
 from .shm_read import read_free, read_size
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from ..core.options import CheckOptions
-    from ..host.look import Look
-
 
 SHM_SIZE = "shm_size"
 """The item of a container's /dev/shm, as the check of Docker names it."""
