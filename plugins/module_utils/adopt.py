@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from .core.adopted import Adopted, LeftOut, Stated
 from .core.cause import cite
-from .core.declaration import Declaration
+from .core.named import Declaration
 from .core.quote import one_line
 from .places import PLACES
 

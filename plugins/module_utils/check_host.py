@@ -23,14 +23,13 @@ from .core.reader import PolicyError, join_names
 from .core.report import format_failures, format_report, format_verdict, note_workers
 from .core.rlimit import Rlimit, format_pair
 from .host.image import Tree, is_image, will_boot
-from .host.process import read_limits
+from .host.look import read_limits
 from .places import PLACES, SECTIONS, look_at_host
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from .core.cause import Cause
-    from .core.options import CheckOptions
-    from .core.policy import Policy
+    from .core.policy import CheckOptions, Policy
     from .core.waivers import Waiver
     from .host.look import Look
     from .sessions.policy import SessionRule

@@ -28,8 +28,7 @@ from .check_host import (
 )
 from .core.finding import Finding, judge_unlooked
 from .core.named import NamedTuple
-from .core.options import CheckOptions
-from .core.policy import Policy
+from .core.policy import CheckOptions, Policy
 from .core.reader import PolicyError
 from .host.look import Look
 from .places import look_at_host

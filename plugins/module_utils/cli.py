@@ -10,7 +10,7 @@ import sys
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
-from .core.options import SERVICES, TIME_LIMIT, CheckOptions
+from .core.policy import SERVICES, TIME_LIMIT, CheckOptions
 from .core.profiles import DEFAULT_PROFILE, PROFILES
 from .core.quote import clean
 from .core.reader import PolicyError

@@ -107,7 +107,7 @@ def plan_workers(wanted: int | None = None, **run: object) -> Plan:
 
 def _survey(run: Mapping[str, object]) -> Survey:
     """Return a look at this process, without opening a session or starting anything."""
-    from .core.options import CheckOptions
+    from .core.policy import CheckOptions
     from .core.reader import PolicyError
     from .host.look import Look
     from .training.policy import read_training
@@ -134,7 +134,7 @@ def check(
     :raises ValueError: With all that is wrong with the keys, or missing.
     """
     from .check_host import check_host
-    from .core.options import CheckOptions
+    from .core.policy import CheckOptions
     from .schema import load_policy
     from .training.watch_read import count_descriptors
 

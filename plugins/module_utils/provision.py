@@ -10,9 +10,8 @@ from typing import Any, TypeVar
 
 from .core.edit import Edit, show_change, show_edit
 from .core.named import NamedTuple
-from .core.options import ProvisionOptions
 from .core.plan import Section, SectionPlan
-from .core.policy import Policy
+from .core.policy import Policy, ProvisionOptions
 from .core.reader import PolicyError
 from .host.image import is_image, will_boot
 from .host.place import Place

@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import Any
 
 from .check_within import check_within
-from .core.options import SERVICES, TIME_LIMIT, CheckOptions, ProvisionOptions
+from .core.policy import SERVICES, TIME_LIMIT, CheckOptions, ProvisionOptions
 from .core.profiles import DEFAULT_PROFILE, PROFILES
 from .core.reader import PolicyError
 from .node.paths import INTERVAL

@@ -8,7 +8,7 @@ import sys
 
 sys.path.insert(0, "/opt")
 
-from mlhost_limits.core.options import ProvisionOptions
+from mlhost_limits.core.policy import ProvisionOptions
 from mlhost_limits.provision import provision
 from mlhost_limits.schema import load_policy
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from mlhost_limits.check_host import check_host
 from mlhost_limits.core.finding import FAIL, PASS, UNKNOWN
-from mlhost_limits.core.options import CheckOptions
+from mlhost_limits.core.policy import CheckOptions
 from mlhost_limits.schema import load_policy
 from mlhost_limits.sessions.limits_read import read_limits_files
 from mlhost_limits.sessions.pam_limits import order_files

@@ -19,7 +19,7 @@ ASK = """
 import json, sys
 from mlhost_limits import cause_codes, places, verbs
 from mlhost_limits.check_host import check_host
-from mlhost_limits.core.options import CheckOptions, ProvisionOptions
+from mlhost_limits.core.policy import CheckOptions, ProvisionOptions
 from mlhost_limits.explain import explain
 from mlhost_limits.host import files
 from mlhost_limits.provision import provision

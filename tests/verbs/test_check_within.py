@@ -14,8 +14,7 @@ from typing import Any
 import pytest
 from mlhost_limits import check_host, check_within
 from mlhost_limits.core.finding import LOOK, Finding, Observation, Requirement, judge
-from mlhost_limits.core.options import CheckOptions
-from mlhost_limits.core.policy import Policy
+from mlhost_limits.core.policy import CheckOptions, Policy
 from mlhost_limits.core.reader import PolicyError
 from mlhost_limits.host.place import Place
 from mlhost_limits.places import look_at_host

@@ -11,7 +11,7 @@ import pytest
 from mlhost_limits.check_host import CheckResult, check_host
 from mlhost_limits.cli import FALLS_SHORT, REFUSED, main
 from mlhost_limits.core.finding import Finding
-from mlhost_limits.core.options import CheckOptions, ProvisionOptions
+from mlhost_limits.core.policy import CheckOptions, ProvisionOptions
 from mlhost_limits.provision import find_foretold
 from mlhost_limits.schema import load_policy
 

@@ -6,8 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ..containers.tasks import Bounds
-from ..core.cause import Cause, cite
-from ..core.remedy import Remedy
+from ..core.cause import Cause, Remedy, cite
 from ..core.rlimit import ITEMS, Rlimit, format_pair, format_quantity
 
 TYPE_CHECKING = False

@@ -21,8 +21,7 @@ from ..core.finding import FAIL, Finding, Observation, judge
 from ..core.named import NamedTuple
 from ..core.process_owner import own_running
 from ..core.rlimit import Rlimit, format_pair, format_quantity
-from ..host.look import Look
-from ..host.process import Process, read_limits
+from ..host.look import Look, Process, read_limits
 from ..processes.explain import trace_unit
 from ..processes.units_diagnose import judge_unit
 from ..systemd.read import Seen, World

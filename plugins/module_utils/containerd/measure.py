@@ -18,7 +18,7 @@ from ..core.rlimit import UNLIMITED
 from ..host.daemons import is_daemon, is_in_unit
 from ..host.door import find_paths
 from ..host.files import read_text
-from ..host.process import Process
+from ..host.look import Process
 from ..host.program import last_line, run_program
 from ..host.scratch import CANARY, PROGRAMS, make_scratch, remove_scratch
 from .plan import CONFIG, BaseSpec, find_base_spec

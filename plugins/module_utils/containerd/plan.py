@@ -9,9 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from ..core.declaration import Declaration
 from ..core.edit import HEADER
-from ..core.named import NamedTuple
+from ..core.named import Declaration, NamedTuple
 from ..core.plan import SectionPlan, Shortfall, neutralise_all, plan_edits, restore_all
 from ..core.rlimit import Rlimit
 from ..core.toml_text import read_toml

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 
 from ..core.rlimit import UNLIMITED
 from ..host.door import read_kernel_text
-from ..host.process import read_limits
+from ..host.look import read_limits
 from ..systemd.tasks import Level
 from ..systemd.tasks_read import read_levels
 from .findings import ContainerLimits, judge_container

@@ -9,8 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence, Sized
 
-from .declaration import Declaration
-from .named import NamedTuple
+from .named import Declaration, NamedTuple
 from .policy_shape import find_misshapes
 from .quote import one_line
 from .rlimit import ITEMS, UNLIMITED, Rlimit, format_quantity

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from .cause import Cause, Outlook
-from .declaration import Bound, Declaration
 from .finding import (
     FAIL,
     FORETOLD,
@@ -21,7 +20,7 @@ from .finding import (
     Requirement,
     format_observed,
 )
-from .named import NamedTuple
+from .named import Bound, Declaration, NamedTuple
 from .quote import one_line
 from .rlimit import UNLIMITED, Rlimit
 

@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""``NamedTuple`` and ``Generic`` of typing without their price: those compile each annotation.
+"""What all places share: a statement of a file, a user, and how named tuples are made.
 
-A check makes a hundred such classes each time it starts, and nobody asks for their types then.
+``NamedTuple`` and ``Generic`` of typing have a price: they compile each annotation. A check makes a
+hundred such classes each time it starts, and nobody asks for their types then.
 """
 
 from __future__ import annotations
 
-__all__ = ("Generic", "NamedTuple")
+__all__ = ("Bound", "Declaration", "Generic", "NamedTuple", "User")
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -62,3 +63,43 @@ else:
 
         def __class_getitem__(cls, _parameter):
             return cls
+
+
+class Declaration(NamedTuple):
+    """One statement of one value.
+
+    ``line`` counts from 1; 0 means that the statement is no line of a file (a command line,
+    the kernel's default). ``text`` is the statement as written, without its line end; where a
+    remedy edits the line, it is the whole line, blanks and comments too.
+    ``value`` is in the kernel's unit, or the text where the value is no number.
+    """
+
+    path: str
+    line: int
+    text: str
+    value: int | str
+
+    @property
+    def place(self) -> str:
+        """Return ``file:line``, the way compilers name a place."""
+        return f"{self.path}:{self.line}" if self.line else self.path
+
+
+class Bound(NamedTuple):
+    """The line that wins one bound of one item, and those it shadows, strongest last."""
+
+    winner: Declaration
+    shadowed: tuple[Declaration, ...] = ()
+
+
+class User(NamedTuple):
+    """What pam_limits asks of a user.
+
+    ``groups`` and ``gids`` hold every group that the system knows by name, the primary one too.
+    """
+
+    name: str
+    uid: int
+    gid: int
+    groups: frozenset[str] = frozenset()
+    gids: frozenset[int] = frozenset()

@@ -7,8 +7,7 @@ import json
 from collections.abc import Iterable, Iterator
 
 from .cause import locate
-from .declaration import Bound
-from .named import NamedTuple
+from .named import Bound, NamedTuple
 from .rlimit import UNLIMITED, format_quantity
 
 

@@ -6,11 +6,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from ..core.cause import Cause, cite
-from ..core.declaration import Declaration
-from ..core.named import NamedTuple
+from ..core.cause import Cause, Remedy, cite
+from ..core.named import Declaration, NamedTuple
 from ..core.quote import one_line
-from ..core.remedy import Remedy
 
 CODES = {
     "docker-compose-states": "a Compose file gives the container its own limit",

@@ -15,8 +15,7 @@ from ..core.named import NamedTuple
 from ..core.process_owner import own_running
 from ..core.rlimit import RLIMITS, UNLIMITED, Rlimit
 from ..host.files import read_change
-from ..host.look import Look, format_time
-from ..host.process import may_lock_memory, read_limits, read_start_time
+from ..host.look import Look, format_time, may_lock_memory, read_limits, read_start_time
 from ..kernel.host_read import KernelRead, find_nr_open_at_boot, find_nr_open_line
 from .model import Parent, World, find_obstacles, find_stated, inherit, inherit_at_start
 from .outlook import Scene, explain_new, explain_start

@@ -139,7 +139,7 @@ def _is_doubtful(policy: ContainerPolicy, seen: Canary) -> bool:
 
 def _measure(policy: ContainerPolicy, docker: DockerRead, fresh: bool, cache: Cache) -> Kept:
     """Return a canary's result, a kept one where it still holds."""
-    from .canary_key_read import read_canary_key
+    from .api_read import read_canary_key
 
     daemon = docker.daemon
     if daemon is None:

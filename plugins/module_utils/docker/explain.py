@@ -12,9 +12,8 @@ from ..containers.tasks import find_uid, split_levels
 from ..core.cause import Link, cite
 from ..core.packed import pack, unpack
 from ..core.rlimit import format_quantity
-from ..host.look import Look, format_time
+from ..host.look import Look, format_time, read_process, read_start_time
 from ..host.owned import ask_owner
-from ..host.process import read_process, read_start_time
 from ..kernel.host_read import KernelRead
 from .api_read import read_containers
 from .compose import find_stated as find_line_of

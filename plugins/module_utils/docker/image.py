@@ -7,9 +7,9 @@ from collections.abc import Iterator
 
 from ..containers.findings import require_container
 from ..containers.policy import TASKS, ContainerPolicy
-from ..core.declaration import Bound
 from ..core.finding import FAIL, UNKNOWN
 from ..core.forecast import Forecast, skip
+from ..core.named import Bound
 from ..core.quote import one_line
 from ..core.resolved import Effect, describe
 from ..core.rlimit import ITEMS, UNLIMITED

@@ -10,7 +10,7 @@ from ..containers.policy import ContainerPolicy
 from ..core.named import NamedTuple
 from ..core.plan import Section, SectionPlan
 from ..host.files import read_bytes
-from ..host.process import started_before
+from ..host.look import started_before
 from .api_read import Container, Daemon, UntoldError, find_daemon, read_containers
 from .dockerd_flags import CONFIG_PATH, find_config_path, find_socket
 from .plan import DockerState, plan_docker

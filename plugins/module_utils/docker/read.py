@@ -16,12 +16,11 @@ from ..core.named import NamedTuple
 from ..core.rlimit import Rlimit
 from ..host.door import find_paths
 from ..host.files import read_bytes, read_change, read_text
-from ..host.process import Process, find_processes, read_process
+from ..host.look import Process, find_processes, read_process
 from ..systemd.limits import read_manager_limits, read_unit_limits
 from ..systemd.unit_file import merge_units
 from ..systemd.unit_read import UnitFiles, read_manager_files, read_unit_files
-from .api_read import Daemon, ask, find_daemon
-from .canary_key_read import find_containerd
+from .api_read import Daemon, ask, find_containerd, find_daemon
 from .daemon_json import decode_daemon_json
 from .dockerd_flags import CONFIG_PATH, Flag, find_config_path, find_socket
 from .model import UnitLimit

@@ -13,12 +13,11 @@ import shlex
 from collections.abc import Iterable, Iterator, Sequence
 
 from ..containers.policy import SHM, ContainerPolicy
-from ..core.declaration import Declaration
+from ..core.cause import Remedy
 from ..core.json_text import find_member, find_members, is_blank, remove_member, set_member
 from ..core.line_edit import edit_line, find_row, find_top
-from ..core.named import NamedTuple
+from ..core.named import Declaration, NamedTuple
 from ..core.quote import one_line
-from ..core.remedy import Remedy
 from ..core.rlimit import ITEMS, Rlimit, format_quantity
 from ..shared_memory.size import format_shm_size
 from .daemon_json import SHM_KEY, ULIMITS_KEY, read_entries

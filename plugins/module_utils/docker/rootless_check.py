@@ -16,24 +16,21 @@ from typing import Any
 
 from ..containers.findings import judge_container_unknown
 from ..containers.policy import ContainerPolicy
-from ..core.cause import Cause, Outlook
-from ..core.declaration import Declaration
+from ..core.cause import Cause, Outlook, Remedy
 from ..core.finding import FAIL, PASS, UNKNOWN, Finding, Observation, Requirement
+from ..core.named import Declaration
 from ..core.packed import pack, unpack
 from ..core.quote import one_line
-from ..core.remedy import Remedy
 from ..core.rlimit import Rlimit
 from ..host.as_user import Errand, ask_users, find_person
 from ..host.children import Report
 from ..host.door import read_kernel_file
 from ..host.files import LARGEST, read_bytes
-from ..host.look import Look
-from ..host.process import Process, read_limits, read_process
+from ..host.look import Look, Process, read_limits, read_process
 from ..host.users import name_user
 from ..services.diagnose import explain_container_tasks
 from ..write.cache import keep_entry, pick, read_entry
-from .api_read import Daemon, find_listener
-from .canary_key_read import read_canary_key
+from .api_read import Daemon, find_listener, read_canary_key
 from .causes import find_docker_causes
 from .compose import Compose
 from .daemon_json import StatedDefault, decode_daemon_json, read_defaults

@@ -19,9 +19,8 @@ if TYPE_CHECKING:
     from ..core.cause import Link
     from ..core.finding import Finding, Requirement
     from ..core.forecast import Forecast
-    from ..core.options import CheckOptions, ProvisionOptions, Switch
     from ..core.plan import Section
-    from ..core.policy import Policy
+    from ..core.policy import CheckOptions, Policy, ProvisionOptions, Switch
     from ..core.resolved import Query
     from .image import Tree
     from .look import Look, Promise

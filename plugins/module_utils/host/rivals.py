@@ -15,8 +15,8 @@ from .program import run_program
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from ..core.declaration import Declaration
     from ..core.finding import Finding
+    from ..core.named import Declaration
     from ..core.plan import SectionPlan
 
 _HEAD = 15  # Lines; a generated file says so at its start.
@@ -178,7 +178,7 @@ def describe_rivals(plans: Iterable[SectionPlan]) -> Iterator[str]:
 
     What a package's update leaves alone once it was changed, or is known to replace, is left out.
     """
-    from ..core.declaration import Declaration
+    from ..core.named import Declaration
 
     lines = {}
     for plan in plans:

@@ -10,8 +10,7 @@ import re
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from functools import lru_cache
 
-from ..core.declaration import Declaration
-from ..core.named import NamedTuple
+from ..core.named import Declaration, NamedTuple
 from .sysctl_conf import parse_sysctl_conf, parse_sysctl_number
 
 _CALL = re.compile(r"\bsysctl\b[^#;&|]*")

@@ -5,12 +5,11 @@ from __future__ import annotations
 
 from functools import cached_property
 
-from ..core.declaration import Declaration
+from ..core.named import Declaration
 from ..core.rlimit import RLIMITS, UNLIMITED, Rlimit
 from ..host.booted import is_chroot
 from ..host.files import list_folder, read_text
-from ..host.look import Look
-from ..host.process import read_limits
+from ..host.look import Look, read_limits
 from .boot_read import BootRead
 from .read import read_sysctl
 from .sysctl_conf import NR_OPEN_OF_KERNEL, SYSCTL_DIRECTORIES, find_boot_default, find_number

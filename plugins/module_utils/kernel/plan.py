@@ -5,10 +5,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from ..core.declaration import Bound, Declaration
 from ..core.edit import HEADER
 from ..core.fields import are_met, parse_fields, raise_fields
-from ..core.named import NamedTuple
+from ..core.named import Bound, Declaration, NamedTuple
 from ..core.plan import SectionPlan, Shortfall, neutralise_all, plan_edits, restore_all
 from .policy import KernelValue
 from .sysctl_conf import (

@@ -20,7 +20,7 @@ from .sysctl_writes import SYSTEMD, find_procps, resolve_key
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from ..core.declaration import Bound
+    from ..core.named import Bound
     from ..host.image import Tree
     from ..host.place import Foretold
 

@@ -12,8 +12,7 @@ import re
 from collections.abc import Mapping
 from functools import lru_cache
 
-from ..core.declaration import Declaration
-from ..core.named import NamedTuple
+from ..core.named import Declaration, NamedTuple
 from ..core.systemd_text import split_lines
 from .glob_pattern import is_pattern
 

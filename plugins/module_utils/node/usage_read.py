@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from ..core.named import NamedTuple
 from ..core.rlimit import Rlimit, parse_proc_limits
 from ..host.door import list_kernel_folder, list_pids, read_kernel_text
-from ..host.process import Process
+from ..host.look import Process
 from .load import Load
 from .metrics import Files
 

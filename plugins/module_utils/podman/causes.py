@@ -8,12 +8,10 @@ import shlex
 from collections.abc import Mapping, Sequence
 
 from ..containers.policy import SHM, START, TASKS, ContainerPolicy
-from ..core.cause import Cause, cite
-from ..core.declaration import Declaration
+from ..core.cause import Cause, Remedy, cite
 from ..core.finding import FAIL, PASS, Requirement
 from ..core.line_edit import edit_line, refuse
-from ..core.named import NamedTuple
-from ..core.remedy import Remedy
+from ..core.named import Declaration, NamedTuple
 from ..core.rlimit import ITEMS, UNLIMITED, Rlimit, format_quantity
 from .containers_conf import (
     DEFAULT_TASKS,

@@ -11,8 +11,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from ..containers.policy import CONTAINER_ITEMS
-from ..core.declaration import Declaration
-from ..core.named import NamedTuple
+from ..core.named import Declaration, NamedTuple
 from ..core.quote import quote
 from ..core.rlimit import UNLIMITED, Rlimit
 from ..core.toml_text import Node, Scalar, TomlError, find_key, read_toml

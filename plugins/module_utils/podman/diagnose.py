@@ -8,8 +8,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from ..containers.policy import TASKS, ContainerPolicy
 from ..containers.tasks import Given, find_uid, split_levels
 from ..core.cause import Cause, Outlook
-from ..core.declaration import Declaration
 from ..core.finding import FAIL, UNKNOWN, Finding
+from ..core.named import Declaration
 from ..core.process_owner import own_running
 from ..core.rlimit import Rlimit
 from ..kernel.host_read import KernelRead, find_nr_open_at_boot

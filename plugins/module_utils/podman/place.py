@@ -12,9 +12,8 @@ if TYPE_CHECKING:
     from ..containers.policy import ContainerPolicy
     from ..core.cause import Link
     from ..core.finding import Finding
-    from ..core.options import CheckOptions, ProvisionOptions
     from ..core.plan import Section
-    from ..core.policy import Policy
+    from ..core.policy import CheckOptions, Policy, ProvisionOptions
     from ..host.image import Tree
     from ..host.look import Look
     from ..host.place import Codes, Foretold

@@ -11,7 +11,7 @@ from ..containers.cgroup import PODMAN
 from ..core.plan import Section, SectionPlan
 from ..core.rlimit import Rlimit
 from ..host.image import is_image
-from ..host.process import find_processes
+from ..host.look import find_processes
 from ..host.users import read_user
 from ..sessions.rules import find_limits
 from .check import open_session

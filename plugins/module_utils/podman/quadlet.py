@@ -12,13 +12,11 @@ import shlex
 from collections.abc import Iterator, Mapping, Sequence
 
 from ..containers.policy import SHM, TASKS, ContainerPolicy
-from ..core.cause import Cause, cite
+from ..core.cause import Cause, Remedy, cite, replace_line
 from ..core.cgroup import split_rows
-from ..core.declaration import Declaration
 from ..core.finding import Requirement
 from ..core.line_edit import find_row
-from ..core.named import NamedTuple
-from ..core.remedy import Remedy, replace_line
+from ..core.named import Declaration, NamedTuple
 from ..core.rlimit import UNLIMITED, Rlimit
 from ..systemd.unit_file import Setting, Source, scan_unit
 from .containers_conf import format_entry, format_tasks, parse_entry, parse_size

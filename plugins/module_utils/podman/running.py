@@ -8,10 +8,9 @@ from __future__ import annotations
 
 from ..containers.policy import ContainerPolicy
 from ..containers.spec import Started
-from ..core.cause import Cause, Outlook
+from ..core.cause import Cause, Outlook, Remedy
 from ..core.finding import FAIL, Finding, Requirement
 from ..core.named import NamedTuple
-from ..core.remedy import Remedy
 from ..core.rlimit import Rlimit, format_pair, format_quantity
 from .causes import PodmanFacts, find_podman_causes
 from .containers_conf import format_tasks

@@ -14,10 +14,8 @@ from ..core.finding import FAIL, PASS, Finding, judge_limits
 from ..core.process_owner import MAKER
 from ..core.reader import Limit
 from ..core.rlimit import Rlimit
-from ..host.look import Look
-from ..host.process import Process, read_limits
-from ..host.process_owner import find_owner, name_owners
-from ..host.users import read_user
+from ..host.look import Look, Process, read_limits
+from ..host.users import find_owner, name_owners, read_user
 from ..systemd.read import Seen, World
 from .causes import merge_limits
 from .diagnose import explain_process, explain_representative

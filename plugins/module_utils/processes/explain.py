@@ -10,8 +10,7 @@ from ..containers.read import find_place
 from ..core.cause import Link, cite
 from ..core.cgroup import Home, find_home
 from ..core.rlimit import format_pair
-from ..host.look import Look, format_time
-from ..host.process import read_limits, read_process, read_start_time
+from ..host.look import Look, format_time, read_limits, read_process, read_start_time
 from ..sessions.diagnose import trace_session
 from ..systemd.causes import list_slips
 from ..systemd.limits import Statement

@@ -6,14 +6,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ..core.cause import Cause
-from ..core.declaration import Declaration
 from ..core.finding import Requirement
-from ..core.named import NamedTuple
+from ..core.named import Declaration, NamedTuple
 from ..core.reader import Limit
 from ..core.rlimit import Rlimit
 from ..host.files import read_change
-from ..host.look import Look, format_time
-from ..host.process import Process, read_limits, read_process, read_start_time
+from ..host.look import Look, Process, format_time, read_limits, read_process, read_start_time
 from ..host.users import name_user, read_user
 from ..kernel.host_read import find_nr_open_at_boot
 from ..sessions.base_read import find_login_daemon

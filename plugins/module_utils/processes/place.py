@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from ..core.cause import Link
     from ..core.finding import Finding
-    from ..core.options import CheckOptions
+    from ..core.policy import CheckOptions
     from ..host.look import Look
     from ..host.place import Codes
     from .policy import ProcessRule

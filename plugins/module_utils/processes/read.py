@@ -11,8 +11,8 @@ from functools import partial
 from ..core.named import NamedTuple
 from ..host.door import open_file, read_kernel_file
 from ..host.files import read_text
+from ..host.look import Process, read_parent, read_process
 from ..host.owned import ask_owner, read_as_owner
-from ..host.process import Process, read_parent, read_process
 from ..sessions.shell_limits import ShellLine, find_shell_limits
 from ..systemd.unit_file import Setting, split_words
 

@@ -8,9 +8,8 @@ from typing import Tuple
 
 from ..core.finding import FAIL, PASS, Finding, Observation, Requirement, judge, judge_limits
 from ..core.rlimit import Rlimit, format_pair
-from ..host.process import Process, find_user_managers, read_limits
-from ..host.process_owner import find_owner
-from ..host.users import name_user
+from ..host.look import Process, find_user_managers, read_limits
+from ..host.users import find_owner, name_user
 from ..processes.diagnose import explain_process, explain_representative
 from ..systemd.read import Seen, World
 from ..systemd.tasks import Level, cut_levels

@@ -32,8 +32,14 @@ from .check import NEW, PLACE, SYSTEM
 from .logind_causes import find_logind_causes, format_flag
 from .logind_conf import KEY, LOGIND, predict_remove_ipc, read_remove_ipc
 from .policy import TASKS, ServicesPolicy, UnitRule, find_rule
-from .tasks_causes import TasksLevel, find_tasks_causes, find_tasks_line, predict_all, predict_level
-from .tasks_max import MOST
+from .tasks_causes import (
+    MOST,
+    TasksLevel,
+    find_tasks_causes,
+    find_tasks_line,
+    predict_all,
+    predict_level,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

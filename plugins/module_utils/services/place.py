@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from ..core.options import Switch
+from ..core.policy import Switch
 from ..host.place import Place, require_limit
 
 TYPE_CHECKING = False
@@ -13,9 +13,8 @@ if TYPE_CHECKING:
     from ..core.adopted import Adopted
     from ..core.cause import Link
     from ..core.finding import Finding
-    from ..core.options import CheckOptions, ProvisionOptions
     from ..core.plan import Section
-    from ..core.policy import Policy
+    from ..core.policy import CheckOptions, Policy, ProvisionOptions
     from ..core.resolved import Query
     from ..host.image import Tree
     from ..host.look import Look

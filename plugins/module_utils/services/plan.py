@@ -5,9 +5,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from ..core.declaration import Declaration
 from ..core.edit import HEADER, Edit
-from ..core.named import NamedTuple
+from ..core.named import Declaration, NamedTuple
 from ..core.plan import SectionPlan, Shortfall, neutralise_all, plan_edits, restore_all
 from ..core.reader import Limit
 from ..core.rlimit import UNLIMITED, Rlimit
@@ -20,8 +19,8 @@ from .lockouts import find_service_lockouts
 from .logind_conf import KEY as REMOVE_IPC
 from .logind_conf import LOGIND, read_remove_ipc
 from .policy import TASKS, ServicesPolicy, UnitRule, find_rule
-from .tasks_max import KEY as TASKS_MAX
-from .tasks_max import MOST, read_default_tasks, read_unit_tasks, resolve_tasks
+from .tasks_causes import KEY as TASKS_MAX
+from .tasks_causes import MOST, read_default_tasks, read_unit_tasks, resolve_tasks
 
 NAME = "90-mlhost.conf"
 TOP = "/etc/systemd"

@@ -15,8 +15,14 @@ from ..core.plan import Section, SectionPlan
 from ..core.report import format_failures
 from ..core.rlimit import Rlimit
 from ..host.booted import is_booted
-from ..host.look import Look
-from ..host.process import Process, find_processes, find_user_managers, read_limits, read_start_time
+from ..host.look import (
+    Look,
+    Process,
+    find_processes,
+    find_user_managers,
+    read_limits,
+    read_start_time,
+)
 from ..host.users import find_connecting_user
 from ..systemd.limits import MANAGER, read_unit_limits
 from ..systemd.manager_read import read_loaded_at, show_unit

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ..core.declaration import Bound
+from ..core.named import Bound
 from ..core.resolved import Query, describe
 from ..core.rlimit import ITEMS
 from ..systemd.limits import (
@@ -23,7 +23,7 @@ from .logind_conf import KEY as REMOVE_IPC
 from .logind_conf import LOGIND, read_remove_ipc
 from .plan import USER_CONF
 from .policy import TASKS
-from .tasks_max import read_default_tasks, read_unit_tasks
+from .tasks_causes import read_default_tasks, read_unit_tasks
 
 
 def resolve_services(root: str, query: Query) -> Iterator[dict[str, object]]:

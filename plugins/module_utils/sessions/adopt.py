@@ -16,10 +16,9 @@ from ..core.adopted import (
     require_few,
     write_value,
 )
-from ..core.declaration import Declaration
 from ..core.distribution import Dialect
 from ..core.edit import find_block_lines, remove_block
-from ..core.named import NamedTuple
+from ..core.named import Declaration, NamedTuple
 from ..core.rlimit import ITEMS, UNLIMITED, format_quantity
 from ..host.files import list_folder, read_text
 from ..kernel.adopt import drop_ours, find_nr_open

@@ -8,13 +8,12 @@ import os
 import re
 from collections.abc import Iterator, Mapping
 
-from ..core.declaration import Declaration
-from ..core.named import NamedTuple
+from ..core.named import Declaration, NamedTuple
 from ..core.rlimit import Rlimit
 from ..host.daemons import is_daemon, is_roots, read_comm
 from ..host.door import find_paths, list_pids, open_file, read_handle, read_kernel_file
 from ..host.files import list_folder, read_change, read_text, under
-from ..host.process import read_limits, read_parent, read_process, read_start_time, read_unit_pids
+from ..host.look import read_limits, read_parent, read_process, read_start_time, read_unit_pids
 from .sshd_config import MAIN_FILE, VENDOR_FILE, find_includes, find_use_pam
 
 _PID_FILES = {

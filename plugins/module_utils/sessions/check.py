@@ -6,7 +6,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
-from ..core.cause import Cause, Outlook
+from ..core.cause import Cause, Outlook, Remedy
 from ..core.finding import (
     FAIL,
     PASS,
@@ -19,7 +19,6 @@ from ..core.finding import (
 )
 from ..core.named import NamedTuple
 from ..core.quote import one_line
-from ..core.remedy import Remedy
 from ..host.users import find_connecting_user, find_member, is_root
 from ..kernel.host_read import KernelRead
 from .doubts import doubt_command, doubt_findings

@@ -9,9 +9,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from ..core.cause import cite
 from ..core.finding import FAIL, UNKNOWN, Requirement, judge, observe_limit, require_limits
 from ..core.forecast import Forecast, conclude, list_extremes
+from ..core.named import User
 from ..core.resolved import Effect, Query, describe
 from ..core.rlimit import ITEMS, UNLIMITED
-from ..core.user import User
 from ..host.files import under
 from ..kernel.host_read import TreeBoot
 from ..kernel.resolve import find_highest_nr_open
@@ -41,7 +41,7 @@ from .tree_read import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from ..core.options import CheckOptions
+    from ..core.policy import CheckOptions
     from ..core.reader import Limit
     from ..host.image import Tree
     from ..host.place import Foretold

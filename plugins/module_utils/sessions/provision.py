@@ -10,12 +10,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 
 from ..core.finding import judge_limits
-from ..core.named import NamedTuple
+from ..core.named import NamedTuple, User
 from ..core.plan import Section, SectionPlan
 from ..core.report import format_failures
-from ..core.user import User
 from ..host.door import find_paths, list_pids, read_kernel_text
-from ..host.process import read_limits
+from ..host.look import read_limits
 from ..host.users import find_connecting_user, read_user
 from .dialect_read import read_dialect
 from .limits_conf import list_nofiles, parse_limits_conf

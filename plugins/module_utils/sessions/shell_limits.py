@@ -10,8 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from ..core.declaration import Declaration
-from ..core.named import NamedTuple
+from ..core.named import Declaration, NamedTuple
 from ..core.rlimit import ITEMS, UNLIMITED
 
 LOGIN, INTERACTIVE = "login", "interactive"

@@ -10,8 +10,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import islice
 
-from ..core.declaration import Declaration
-from ..core.named import NamedTuple
+from ..core.named import Declaration, NamedTuple
 from ..core.quote import one_line
 from ..core.rlimit import Rlimit, parse_proc_limits
 from ..host.as_user import Errand, ask_users

@@ -10,8 +10,7 @@ import re
 from collections.abc import Iterator, Mapping
 from itertools import islice
 
-from ..core.declaration import Declaration
-from ..core.named import NamedTuple
+from ..core.named import Declaration, NamedTuple
 
 _COMMENT = re.compile(r"(?:^|\s)#.*")
 _WORD = r"((?:\$\{[^{}\s]*\}|[^\s;&|\"')}])+)"

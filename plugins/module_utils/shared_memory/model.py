@@ -5,8 +5,7 @@ from __future__ import annotations
 
 import re
 
-from ..core.declaration import Declaration
-from ..core.named import NamedTuple
+from ..core.named import Declaration, NamedTuple
 from ..core.rlimit import UNLIMITED
 
 SHM = "/dev/shm"  # noqa: S108 - the kernel's, and no file of ours

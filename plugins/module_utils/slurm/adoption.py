@@ -11,9 +11,8 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from ..core.cause import Cause, cite
-from ..core.declaration import Declaration
-from ..core.remedy import Remedy, append_line, replace_line
+from ..core.cause import Cause, Remedy, append_line, cite, replace_line
+from ..core.named import Declaration
 from ..sessions.pam_stack import declare_call, flatten
 
 TYPE_CHECKING = False

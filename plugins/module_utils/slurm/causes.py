@@ -6,12 +6,10 @@ from __future__ import annotations
 import shlex
 from collections.abc import Collection, Mapping
 
-from ..core.cause import Cause, cite
-from ..core.declaration import Declaration
+from ..core.cause import Cause, Remedy, cite, replace_line
 from ..core.finding import Requirement
-from ..core.named import NamedTuple
+from ..core.named import Declaration, NamedTuple
 from ..core.reader import Limit
-from ..core.remedy import Remedy, replace_line
 from ..core.rlimit import ITEMS, Rlimit, format_pair, format_quantity
 from ..processes.causes import find_both_causes, let_pam_decide
 from ..sessions.causes import SessionFacts, predict_session

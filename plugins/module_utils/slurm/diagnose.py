@@ -10,7 +10,7 @@ from ..core.cause import Cause, Outlook
 from ..core.cgroup import find_home
 from ..core.finding import FAIL, PASS, UNKNOWN, Finding, Requirement, judge_limits
 from ..core.named import NamedTuple
-from ..host.process import Process, read_limits
+from ..host.look import Process, read_limits
 from ..processes.units_diagnose import judge_unit
 from ..sessions.diagnose import gather_session
 from ..sessions.measure import SessionResult

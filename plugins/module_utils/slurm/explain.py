@@ -9,8 +9,7 @@ from collections.abc import Iterator
 from ..core.cause import Link, cite
 from ..core.rlimit import format_pair
 from ..host.files import read_text
-from ..host.look import Look, format_time
-from ..host.process import read_start_time
+from ..host.look import Look, format_time, read_start_time
 from ..processes.explain import trace_unit
 from ..sessions.diagnose import trace_session
 from ..sessions.host_read import SessionsRead

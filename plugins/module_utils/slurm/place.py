@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import re
 
-from ..core.options import Switch
+from ..core.policy import Switch
 from ..host.place import Place, require_limit
 
 TYPE_CHECKING = False
@@ -14,9 +14,8 @@ if TYPE_CHECKING:
 
     from ..core.cause import Link
     from ..core.finding import Finding
-    from ..core.options import CheckOptions, ProvisionOptions
     from ..core.plan import Section
-    from ..core.policy import Policy
+    from ..core.policy import CheckOptions, Policy, ProvisionOptions
     from ..host.image import Tree
     from ..host.look import Look
     from ..host.place import Codes, Foretold

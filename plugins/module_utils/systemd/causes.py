@@ -11,10 +11,9 @@ import re
 from collections.abc import Iterable, Iterator
 from itertools import islice
 
-from ..core.cause import Cause, cite
-from ..core.declaration import Declaration
+from ..core.cause import Cause, Remedy, cite
+from ..core.named import Declaration
 from ..core.reader import Limit
-from ..core.remedy import Remedy
 from ..core.rlimit import UNLIMITED
 from .edits import Repair, is_ours, move, remove, rewrite, silence, state
 from .limits import SECTIONS, Statement, read_manager_limits, read_unit_limits

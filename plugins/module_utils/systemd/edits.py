@@ -6,11 +6,9 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterable, Sequence
 
-from ..core.cause import Cause
-from ..core.declaration import Declaration
+from ..core.cause import Cause, Remedy, comment_out, replace_line
 from ..core.line_edit import find_row
-from ..core.named import NamedTuple
-from ..core.remedy import Remedy, comment_out, replace_line
+from ..core.named import Declaration, NamedTuple
 from .limits import SECTIONS
 from .unit_file import Source
 

@@ -9,9 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ..core.declaration import Declaration
 from ..core.distribution import Distribution
-from ..core.named import NamedTuple
+from ..core.named import Declaration, NamedTuple
 from ..core.rlimit import Rlimit
 from ..sessions.causes import SessionFacts, predict_session
 from ..sessions.model import FD_SETSIZE

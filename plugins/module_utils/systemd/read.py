@@ -16,9 +16,8 @@ from ..core.packed import pack, unpack
 from ..core.reader import Limit
 from ..core.rlimit import Rlimit
 from ..host.files import read_distribution
-from ..host.look import Look
+from ..host.look import Look, Process, find_user_managers, read_process
 from ..host.owned import ask_owner
-from ..host.process import Process, find_user_managers, read_process
 from ..kernel.host_read import KernelRead, find_nr_open_at_boot, find_nr_open_line
 from ..sessions.diagnose import gather_session
 from ..sessions.host_read import SessionsRead

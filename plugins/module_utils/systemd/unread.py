@@ -10,8 +10,7 @@ import re
 from collections.abc import Iterator
 from functools import lru_cache
 
-from ..core.declaration import Declaration
-from ..core.named import NamedTuple
+from ..core.named import Declaration, NamedTuple
 from ..core.rlimit import ITEMS, RLIMITS, UNLIMITED, Rlimit, format_quantity
 from ..core.systemd_text import split_lines
 from .unit_file import Setting, Source, scan_unit

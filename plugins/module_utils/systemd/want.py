@@ -3,8 +3,7 @@
 
 from __future__ import annotations
 
-from ..core.declaration import Declaration
-from ..core.named import NamedTuple
+from ..core.named import Declaration, NamedTuple
 from ..core.reader import Limit
 from ..core.rlimit import UNLIMITED, Rlimit
 from .edits import is_ours, rewrite, state
@@ -13,7 +12,7 @@ from .unread import format_limit
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from ..core.remedy import Remedy
+    from ..core.cause import Remedy
     from .model import UnitFacts
 
 

@@ -9,8 +9,8 @@ from collections.abc import Iterator, Sequence
 from ..core.finding import UNKNOWN, Finding, Observation, Requirement
 from ..core.folder_states import DIRECTORY
 from ..host.door import list_pids
-from ..host.process import read_process
-from ..host.process_owner import find_owner
+from ..host.look import read_process
+from ..host.users import find_owner
 from .cache_rules import (
     PACKAGES,
     VARIABLES,

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 
 from ..core.cause import Cause
 from ..core.finding import FAIL, PASS, UNKNOWN, Finding, Observation, Requirement, judge
-from ..core.options import CheckOptions
+from ..core.policy import CheckOptions
 from ..core.rlimit import UNLIMITED
 from ..host.look import Look
 from ..kernel.read import read_sysctl

@@ -16,7 +16,7 @@ from ..core.cause import Cause
 from ..core.finding import FAIL, PASS, UNKNOWN, Finding, Observation, Requirement
 from ..core.folder_states import DIRECTORY
 from ..core.named import NamedTuple
-from ..core.options import TIME_LIMIT
+from ..core.policy import TIME_LIMIT
 from .cache_check import look_there
 from .cache_read import Checked, LateError, Survey, load_archives, survey_files
 from .file_verdict import CORRUPT, LEFTOVER, QUARANTINE, SOUND, UNSEEN

@@ -5,13 +5,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from ..core.cause import Cause
+from ..core.cause import Cause, Remedy
 from ..core.finding import FAIL, PASS, UNKNOWN, Finding, Observation, Requirement
 from ..core.folder_states import ABSENT, BROKEN, CLOSED, DIRECTORY, NO_DIRECTORY
 from ..core.line_edit import as_user
 from ..core.named import NamedTuple
 from ..core.quote import one_line
-from ..core.remedy import Remedy
 from ..core.rlimit import format_quantity
 
 NETWORK, LOCAL = "network", "local"

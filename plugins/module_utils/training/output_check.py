@@ -16,8 +16,7 @@ from ..host.door import list_pids
 from ..host.files import read_text
 from ..host.marks import read_link
 from ..host.open_directory import ObstacleError, open_directory
-from ..host.process_owner import name_owners
-from ..host.users import name_user
+from ..host.users import name_owners, name_user
 from .cache_check import look_there
 from .cache_read import check_open_file
 from .checkpoints import STATE, Checkpoint, count_copies, find_number, judge_checkpoints

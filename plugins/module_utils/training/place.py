@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from ..core.finding import Finding
-    from ..core.options import CheckOptions
+    from ..core.policy import CheckOptions
     from ..host.look import Look
     from ..host.place import Codes
     from .policy import Training as TrainingRun

@@ -14,8 +14,7 @@ from ..docker.api_read import Container, read_containers
 from ..docker.read import DockerRead
 from ..host.door import read_kernel_text
 from ..host.files import read_text
-from ..host.look import Look
-from ..host.process import may_lock_memory, read_process, read_unit_pids
+from ..host.look import Look, may_lock_memory, read_process, read_unit_pids
 from ..host.users import read_user
 from ..kernel.use_read import read_kernel_use, read_meminfo
 from ..systemd.manager_read import Bounds, show_bounds, show_oomd

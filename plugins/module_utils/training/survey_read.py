@@ -9,11 +9,10 @@ from functools import cached_property
 
 from ..containers.policy import ContainerPolicy
 from ..core.finding import FAIL, Finding, Observation, judge_limits
-from ..core.options import CheckOptions
+from ..core.policy import CheckOptions
 from ..core.reader import Limit
 from ..core.rlimit import UNLIMITED, Rlimit
-from ..host.look import Look
-from ..host.process import read_limits, read_process
+from ..host.look import Look, read_limits, read_process
 from ..services.policy import ServicesPolicy, UnitRule
 from ..sessions.policy import SessionRule
 from ..shared_memory.model import SHM, Quota

@@ -7,9 +7,8 @@ import re
 from collections.abc import Iterator, Mapping
 
 from ..core.cause import cite
-from ..core.declaration import Declaration
 from ..core.edit import HEADER
-from ..core.named import NamedTuple
+from ..core.named import Declaration, NamedTuple
 from ..core.plan import SectionPlan, plan_edits
 
 FSTAB = "/etc/fstab"

@@ -12,7 +12,7 @@ from command import take_out  # type: ignore[import-not-found]
 
 take_out()
 
-from mlhost_limits.core.options import ProvisionOptions
+from mlhost_limits.core.policy import ProvisionOptions
 from mlhost_limits.provision import provision
 from mlhost_limits.schema import load_policy
 

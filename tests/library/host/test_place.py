@@ -9,9 +9,8 @@ from pathlib import Path
 import pytest
 from mlhost_limits.containerd.plan import OURS
 from mlhost_limits.containers.policy import ContainerPolicy
-from mlhost_limits.core.options import ProvisionOptions
 from mlhost_limits.core.plan import Section
-from mlhost_limits.core.policy import Policy
+from mlhost_limits.core.policy import Policy, ProvisionOptions
 from mlhost_limits.docker.dockerd_flags import CONFIG_PATH
 from mlhost_limits.docker.record import find_record_path
 from mlhost_limits.places import PLACES, PROVISIONED

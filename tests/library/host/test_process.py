@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from mlhost_limits.core.rlimit import RLIMITS
-from mlhost_limits.host.process import (
+from mlhost_limits.host.look import (
     Process,
     find_processes,
     read_limits,

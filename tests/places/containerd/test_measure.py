@@ -17,15 +17,14 @@ from mlhost_limits.containers.policy import ContainerPolicy
 from mlhost_limits.containers.process import blame_container
 from mlhost_limits.containers.spec import Started, read_spec
 from mlhost_limits.containers.tasks import split_levels
-from mlhost_limits.core.cause import Cause
-from mlhost_limits.core.declaration import Declaration
+from mlhost_limits.core.cause import Cause, Remedy
 from mlhost_limits.core.finding import Observation, Requirement, judge
+from mlhost_limits.core.named import Declaration
 from mlhost_limits.core.plan import SectionPlan
 from mlhost_limits.core.process_owner import MAKER
 from mlhost_limits.core.reader import Limit
-from mlhost_limits.core.remedy import Remedy
 from mlhost_limits.core.rlimit import UNLIMITED, Rlimit
-from mlhost_limits.host.process import Process
+from mlhost_limits.host.look import Process
 from mlhost_limits.systemd.model import Files
 from mlhost_limits.systemd.tasks import Level
 from mlhost_limits.systemd.unit_file import Source

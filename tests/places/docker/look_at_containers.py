@@ -8,7 +8,7 @@ import sys
 import time
 
 from mlhost_limits.check_host import check_host
-from mlhost_limits.core.options import CheckOptions
+from mlhost_limits.core.policy import CheckOptions
 from mlhost_limits.schema import load_policy
 
 started = time.perf_counter()

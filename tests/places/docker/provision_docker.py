@@ -6,7 +6,7 @@ from __future__ import annotations
 import json
 import sys
 
-from mlhost_limits.core.options import ProvisionOptions
+from mlhost_limits.core.policy import ProvisionOptions
 from mlhost_limits.provision import provision
 from mlhost_limits.schema import load_policy
 

@@ -11,7 +11,7 @@ import subprocess
 import sys
 
 from mlhost_limits.check_host import check_host
-from mlhost_limits.core.options import CheckOptions as Look
+from mlhost_limits.core.policy import CheckOptions as Look
 from mlhost_limits.provision import ProvisionOptions, provision
 from mlhost_limits.schema import load_policy
 

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from mlhost_limits.core.declaration import Declaration
 from mlhost_limits.core.json_text import find_members
+from mlhost_limits.core.named import Declaration
 from mlhost_limits.core.redaction_json import redact_json
 from mlhost_limits.core.rlimit import RLIMITS, UNLIMITED, Rlimit
 from mlhost_limits.docker import daemon_json

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import pytest
-from mlhost_limits.core.declaration import Declaration
+from mlhost_limits.core.named import Declaration
 from mlhost_limits.core.rlimit import UNLIMITED, Rlimit
 from mlhost_limits.docker.daemon_json import StatedDefault
 from mlhost_limits.docker.dockerd_flags import Flag

@@ -32,7 +32,7 @@ import glob, json, os, sys
 from mlhost_limits.core.reader import PolicyError
 from mlhost_limits.schema import load_policy
 from mlhost_limits.provision import provision
-from mlhost_limits.core.options import ProvisionOptions
+from mlhost_limits.core.policy import ProvisionOptions
 
 for line in sys.stdin:
     files = json.loads(line)

@@ -8,15 +8,14 @@ from typing import Any
 
 import pytest
 from mlhost_limits.core.finding import Observation, Requirement, judge
-from mlhost_limits.core.options import CheckOptions
+from mlhost_limits.core.policy import CheckOptions
 from mlhost_limits.docker import rootless_check as check_rootless
 from mlhost_limits.docker.dockerd_flags import Flag
 from mlhost_limits.docker.place import Docker
 from mlhost_limits.docker.read import DockerRead
 from mlhost_limits.docker.rootless_check import RootlessRead
 from mlhost_limits.host.children import Report
-from mlhost_limits.host.look import Look
-from mlhost_limits.host.process import read_process
+from mlhost_limits.host.look import Look, read_process
 from mlhost_limits.schema import load_policy
 
 POLICY: Any = load_policy(None, "training").get("docker")

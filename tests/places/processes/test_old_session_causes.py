@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from mlhost_limits.core.declaration import Declaration
+from mlhost_limits.core.named import Declaration
 from mlhost_limits.core.reader import Limit
 from mlhost_limits.core.rlimit import Rlimit
 from mlhost_limits.processes.causes import Moment

@@ -4,8 +4,8 @@
 from __future__ import annotations
 
 import pytest
-from mlhost_limits.core.declaration import Declaration
 from mlhost_limits.core.finding import Requirement
+from mlhost_limits.core.named import Declaration
 from mlhost_limits.core.rlimit import UNLIMITED
 from mlhost_limits.sessions import shell_sources
 from mlhost_limits.sessions.shell_causes import find_shell_causes

@@ -7,12 +7,11 @@ from pathlib import Path
 
 import pytest
 from mlhost_limits.core.cause import Cause
-from mlhost_limits.core.declaration import Declaration
 from mlhost_limits.core.distribution import Dialect
 from mlhost_limits.core.finding import Requirement
+from mlhost_limits.core.named import Declaration, User
 from mlhost_limits.core.reader import Limit
 from mlhost_limits.core.rlimit import RLIMITS, UNLIMITED, Rlimit
-from mlhost_limits.core.user import User
 from mlhost_limits.sessions.causes import SessionFacts
 from mlhost_limits.sessions.model import Start
 from mlhost_limits.sessions.pam_limits import read_lines

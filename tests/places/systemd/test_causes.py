@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from mlhost_limits.core.cause import Cause
-from mlhost_limits.core.declaration import Declaration
+from mlhost_limits.core.named import Declaration
 from mlhost_limits.core.reader import Limit
 from mlhost_limits.core.rlimit import UNLIMITED, Rlimit
 from mlhost_limits.systemd.causes import find_unit_causes
