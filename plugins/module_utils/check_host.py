@@ -23,7 +23,7 @@ from .core.reader import PolicyError, join_names
 from .core.report import format_failures, format_report, format_verdict, note_workers
 from .core.rlimit import Rlimit, format_pair
 from .host.image import Tree, is_image, will_boot
-from .host.look import read_limits
+from .host.look import Look, read_limits
 from .places import PLACES, SECTIONS, look_at_host
 
 TYPE_CHECKING = False
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from .core.cause import Cause
     from .core.policy import CheckOptions, Policy
     from .core.waivers import Waiver
-    from .host.look import Look
     from .sessions.policy import SessionRule
 
 _LONGEST_REASON = 300

@@ -8,12 +8,8 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from .line_edit import edit_line, prepend, write_row
-from .named import NamedTuple
+from .named import Declaration, NamedTuple
 from .quote import decode, one_line
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from .named import Declaration
 
 _SHELL = ("sh", "-c")
 

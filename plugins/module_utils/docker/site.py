@@ -6,12 +6,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from ..core.cause import Remedy
-from ..core.named import NamedTuple
+from ..core.named import Declaration, NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ..containers.policy import ContainerPolicy
-    from ..core.named import Declaration
     from .dockerd_flags import Flag
     from .model import Parent, UnitLimit
 

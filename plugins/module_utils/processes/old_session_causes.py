@@ -10,14 +10,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ..core.cause import Cause, Remedy, cite
-from ..core.named import NamedTuple
+from ..core.named import Declaration, NamedTuple
 from ..core.rlimit import Rlimit, format_pair
 from ..systemd.want import is_enough
 from .causes import Moment, raise_in_place
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from ..core.named import Declaration
     from ..core.reader import Limit
     from .causes import Commands
 

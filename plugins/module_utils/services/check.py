@@ -8,7 +8,7 @@ from typing import Tuple
 
 from ..core.finding import FAIL, PASS, Finding, Observation, Requirement, judge, judge_limits
 from ..core.rlimit import Rlimit, format_pair
-from ..host.look import Process, find_user_managers, read_limits
+from ..host.look import Look, Process, find_user_managers, read_limits
 from ..host.users import find_owner, name_user
 from ..processes.diagnose import explain_process, explain_representative
 from ..systemd.read import Seen, World
@@ -29,8 +29,6 @@ from .read import find_owned, is_template
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from ..host.look import Look
-
     Told = Tuple[Finding, Seen]
 
 PLACE, NEW = "service:", "new-service:"

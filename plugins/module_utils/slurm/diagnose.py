@@ -10,7 +10,7 @@ from ..core.cause import Cause, Outlook
 from ..core.cgroup import find_home
 from ..core.finding import FAIL, PASS, UNKNOWN, Finding, Requirement, judge_limits
 from ..core.named import NamedTuple
-from ..host.look import Process, read_limits
+from ..host.look import Look, Process, read_limits
 from ..processes.units_diagnose import judge_unit
 from ..sessions.diagnose import gather_session
 from ..sessions.measure import SessionResult
@@ -37,7 +37,6 @@ from .slurm_conf import Propagation, read_propagation, read_use_pam
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ..core.rlimit import Rlimit
-    from ..host.look import Look
     from ..processes.causes import Verdict
     from .measure import Job
     from .policy import SlurmPolicy
