@@ -10,8 +10,8 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from .core.adopted import Adopted, LeftOut, Stated
 from .core.cause import cite
-from .core.named import Declaration
 from .core.quote import one_line
+from .core.values import Declaration
 from .places import PLACES
 
 _PLAIN = re.compile(r"[A-Za-z_@][A-Za-z0-9_.@/-]*|[0-9]+(B|s|[KMGT]iB)")

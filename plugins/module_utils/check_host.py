@@ -17,11 +17,10 @@ from .core.finding import (
     find_unlooked,
     judge_unlooked,
 )
-from .core.named import NamedTuple
 from .core.quote import one_line
 from .core.reader import PolicyError, join_names
 from .core.report import format_failures, format_report, format_verdict, note_workers
-from .core.rlimit import Rlimit, format_pair
+from .core.values import NamedTuple, Rlimit, format_pair
 from .host.image import Tree, is_image, will_boot
 from .host.look import Look, read_limits
 from .places import PLACES, SECTIONS, look_at_host

@@ -27,9 +27,9 @@ from .check_host import (
     require_stated,
 )
 from .core.finding import Finding, judge_unlooked
-from .core.named import NamedTuple
 from .core.policy import CheckOptions, Policy
 from .core.reader import PolicyError
+from .core.values import NamedTuple
 from .host.look import Look
 from .places import look_at_host
 

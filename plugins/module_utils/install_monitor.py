@@ -11,9 +11,9 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 
 from .core.edit import Edit
-from .core.named import NamedTuple
 from .core.plan import Section, SectionPlan
 from .core.reader import PolicyError
+from .core.values import NamedTuple
 from .host.booted import is_booted
 from .host.program import run_program
 from .node.paths import POLICY

@@ -11,9 +11,9 @@ from typing import Tuple
 
 from .check_within import check_within
 from .core.finding import FAIL, PASS, UNKNOWN, Finding, find_unlooked, is_short_by_root
-from .core.named import NamedTuple
 from .core.policy import CheckOptions
 from .core.report import format_failures, format_report
+from .core.values import NamedTuple
 from .host.guarded import run_guarded
 from .host.scratch import find_parent, sweep
 from .host.users import name_user

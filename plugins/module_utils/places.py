@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from .containerd.place import Containerd
-from .core.rlimit import Rlimit
+from .core.values import Rlimit
 from .docker.place import Docker
 from .host.look import Look, Process
 from .host.place import Place

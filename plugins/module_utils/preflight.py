@@ -10,7 +10,7 @@ from __future__ import annotations
 import resource
 from collections.abc import Callable, Mapping
 
-from .core.named import NamedTuple
+from .core.values import NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -9,10 +9,10 @@ from itertools import chain
 from typing import Any, TypeVar
 
 from .core.edit import Edit, show_change, show_edit
-from .core.named import NamedTuple
 from .core.plan import Section, SectionPlan
 from .core.policy import Policy, ProvisionOptions
 from .core.reader import PolicyError
+from .core.values import NamedTuple
 from .host.image import is_image, will_boot
 from .host.place import Place
 from .places import PLACES

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from mlhost_limits.adopt import format_policy, plain
 from mlhost_limits.core import adopted
 from mlhost_limits.core.adopted import Adopted, LeftOut, Stated
-from mlhost_limits.core.named import Declaration
+from mlhost_limits.core.values import Declaration
 from mlhost_limits.docker.adopt import adopt_docker
 from mlhost_limits.docker.dockerd_flags import parse_flags
 from mlhost_limits.kernel.adopt import adopt_kernel, list_site_keys

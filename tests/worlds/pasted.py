@@ -8,7 +8,7 @@ import subprocess
 from typing import TYPE_CHECKING
 
 from mlhost_limits.core.line_edit import edit_line
-from mlhost_limits.core.named import Declaration
+from mlhost_limits.core.values import Declaration
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

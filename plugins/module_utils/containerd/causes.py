@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from ..containers.tasks import Bounds
 from ..core.cause import Cause, Remedy, cite
-from ..core.rlimit import ITEMS, Rlimit, format_pair, format_quantity
+from ..core.values import ITEMS, Rlimit, format_pair, format_quantity
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

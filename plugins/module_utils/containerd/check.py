@@ -18,9 +18,8 @@ from ..containers.spec import Started
 from ..containers.tasks import Bounds, Given, split_levels
 from ..core.cause import Cause, Link, Outlook, cite
 from ..core.finding import FAIL, Finding, Observation, judge
-from ..core.named import NamedTuple
 from ..core.process_owner import own_running
-from ..core.rlimit import Rlimit, format_pair, format_quantity
+from ..core.values import NamedTuple, Rlimit, format_pair, format_quantity
 from ..host.look import Look, Process, read_limits
 from ..processes.explain import trace_unit
 from ..processes.units_diagnose import judge_unit

@@ -14,7 +14,7 @@ from ..containers.limits_read import read_container_limits
 from ..containers.read import RunningContainer, find_running
 from ..containers.spec import Started, read_spec
 from ..core.cgroup import find_home
-from ..core.rlimit import UNLIMITED
+from ..core.values import UNLIMITED
 from ..host.daemons import is_daemon, is_in_unit
 from ..host.door import find_paths
 from ..host.files import read_text

@@ -10,10 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from ..core.edit import HEADER
-from ..core.named import Declaration, NamedTuple
 from ..core.plan import SectionPlan, Shortfall, neutralise_all, plan_edits, restore_all
-from ..core.rlimit import Rlimit
 from ..core.toml_text import read_toml
+from ..core.values import Declaration, NamedTuple, Rlimit
 from ..systemd.limits import Statement, read_unit_limits
 from ..systemd.unit_file import Source
 from ..systemd.unread import format_limit

@@ -7,12 +7,12 @@ import struct
 from collections.abc import Iterator, Sequence
 
 from ..core.finding import Finding, Observation, Requirement, judge, judge_limits, require_limits
-from ..core.named import NamedTuple
+from ..core.values import NamedTuple
 from .policy import SHM, START, TASKS, ContainerPolicy
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from ..core.rlimit import Rlimit
+    from ..core.values import Rlimit
     from ..systemd.tasks import Level
 
 NEVER = "no container was started (canary: never)"

@@ -6,7 +6,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator
 
-from ..core.rlimit import UNLIMITED
+from ..core.values import UNLIMITED
 from ..host.door import read_kernel_text
 from ..host.look import read_limits
 from ..systemd.tasks import Level

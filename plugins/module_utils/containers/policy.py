@@ -5,9 +5,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ..core.named import NamedTuple
 from ..core.reader import Key, Limit, read_limits, read_mapping, read_quantity
-from ..core.rlimit import RLIMITS, UNLIMITED, Rlimit, format_quantity
+from ..core.values import RLIMITS, UNLIMITED, NamedTuple, Rlimit, format_quantity
 
 SHM = "shm_size"
 """The item of a requirement on the size of a container's /dev/shm."""

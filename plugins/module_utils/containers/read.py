@@ -6,8 +6,8 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Sequence
 
-from ..core.named import NamedTuple
 from ..core.process_owner import MAKER
+from ..core.values import NamedTuple
 from ..host.daemons import is_daemon
 from ..host.door import read_kernel_file
 from ..host.look import Process, read_parent, read_process

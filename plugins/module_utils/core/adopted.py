@@ -9,10 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence, Sized
 
-from .named import Declaration, NamedTuple
 from .policy_shape import find_misshapes
 from .quote import one_line
-from .rlimit import ITEMS, UNLIMITED, Rlimit, format_quantity
+from .values import ITEMS, UNLIMITED, Declaration, NamedTuple, Rlimit, format_quantity
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

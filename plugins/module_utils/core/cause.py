@@ -8,8 +8,8 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from .line_edit import edit_line, prepend, write_row
-from .named import Declaration, NamedTuple
 from .quote import decode, one_line
+from .values import Declaration, NamedTuple
 
 _SHELL = ("sh", "-c")
 

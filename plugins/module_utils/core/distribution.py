@@ -19,7 +19,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from .named import NamedTuple
+from .values import NamedTuple
 
 _RED_HAT = ("rhel", "centos", "almalinux", "rocky", "ol")
 _VERSION = re.compile(r"([0-9]{1,9})(?:\.([0-9]{1,9}))?")

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from .named import NamedTuple
+from .values import NamedTuple
 
 HEADER = "# Managed by mlhost.limits: changes made here are overwritten."
 _BEGIN = "# BEGIN mlhost.limits"

@@ -6,9 +6,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 
 from .cause import Cause, Outlook
-from .named import NamedTuple
 from .reader import Limit
-from .rlimit import ITEMS, Rlimit, format_quantity
+from .values import ITEMS, NamedTuple, Rlimit, format_quantity
 
 PASS, FAIL, UNKNOWN = "pass", "fail", "unknown"
 WAIVED = "waived"

@@ -20,9 +20,8 @@ from .finding import (
     Requirement,
     format_observed,
 )
-from .named import Bound, Declaration, NamedTuple
 from .quote import one_line
-from .rlimit import UNLIMITED, Rlimit
+from .values import UNLIMITED, Bound, Declaration, NamedTuple, Rlimit
 
 NEEDS_BOOT = "nothing of an image runs"
 _OF_RUNNING = ("sysctl", "systemctl", "mount")

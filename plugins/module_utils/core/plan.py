@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 
 from .edit import Edit, neutralise, restore
-from .named import Declaration, NamedTuple
+from .values import Declaration, NamedTuple
 
 
 class Shortfall(NamedTuple):

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from .named import NamedTuple
+from .values import NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

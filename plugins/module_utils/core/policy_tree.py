@@ -12,9 +12,9 @@ from collections.abc import Iterable, Iterator
 from itertools import count, takewhile
 from typing import NoReturn
 
-from .named import NamedTuple
 from .policy_shape import DEEPEST, LONGEST_NUMBER, MOST_VALUES, find_unfit, join_path
 from .reader import PolicyError
+from .values import NamedTuple
 
 _MOST_TOLD = 100
 _MARK = "\ufeff"

@@ -6,9 +6,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 
-from .named import NamedTuple
 from .quote import one_line
-from .rlimit import ITEMS, format_quantity, parse_quantity
+from .values import ITEMS, NamedTuple, format_quantity, parse_quantity
 
 
 class Key(NamedTuple):

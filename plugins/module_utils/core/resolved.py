@@ -7,8 +7,7 @@ import json
 from collections.abc import Iterable, Iterator
 
 from .cause import locate
-from .named import Bound, NamedTuple
-from .rlimit import UNLIMITED, format_quantity
+from .values import UNLIMITED, Bound, NamedTuple, format_quantity
 
 
 class Query(NamedTuple):

@@ -15,7 +15,7 @@ import time
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from ..core.named import NamedTuple
+from ..core.values import NamedTuple
 from ..host.booted import is_chroot
 from ..host.daemons import is_daemon
 from ..host.door import connect, read_kernel_file, read_peer

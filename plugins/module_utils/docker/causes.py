@@ -10,8 +10,7 @@ from __future__ import annotations
 from ..containers.policy import SHM
 from ..core.cause import Cause, Remedy, search
 from ..core.finding import FAIL, PASS, Requirement
-from ..core.named import Declaration
-from ..core.rlimit import Rlimit
+from ..core.values import Declaration, Rlimit
 from .daemon_json import Entry, StatedDefault, read_entries, read_members, walk_entries
 from .dockerd_flags import CONFIG_PATH
 from .flags import declare_flag, read_flag_defaults

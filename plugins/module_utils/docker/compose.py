@@ -7,8 +7,8 @@ import re
 from collections.abc import Iterator, Sequence
 
 from ..core.cause import Cause, Remedy, cite
-from ..core.named import Declaration, NamedTuple
 from ..core.quote import one_line
+from ..core.values import Declaration, NamedTuple
 
 CODES = {
     "docker-compose-states": "a Compose file gives the container its own limit",

@@ -12,8 +12,7 @@ from collections.abc import Iterable, Mapping
 from functools import lru_cache
 
 from ..core.json_text import Member, byte_order_mark, find_member, find_members, is_blank, line_of
-from ..core.named import Declaration, NamedTuple
-from ..core.rlimit import RLIMITS, UNLIMITED, Rlimit, format_quantity
+from ..core.values import RLIMITS, UNLIMITED, Declaration, NamedTuple, Rlimit, format_quantity
 from ..shared_memory.size import DEFAULT_SHM_SIZE, TOO_LARGE, parse_shm_size
 from .dockerd_flags import CONFIG_PATH, is_before_23
 

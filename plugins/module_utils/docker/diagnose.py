@@ -11,9 +11,8 @@ from ..containers.policy import START, TASKS, ContainerPolicy
 from ..containers.tasks import Bounds, Given, split_levels
 from ..core.cause import Cause, Outlook
 from ..core.finding import FAIL, Finding
-from ..core.named import NamedTuple
 from ..core.process_owner import own_running
-from ..core.rlimit import RLIMITS, UNLIMITED, Rlimit
+from ..core.values import RLIMITS, UNLIMITED, NamedTuple, Rlimit
 from ..host.files import read_change
 from ..host.look import Look, format_time, may_lock_memory, read_limits, read_start_time
 from ..kernel.host_read import KernelRead, find_nr_open_at_boot, find_nr_open_line

@@ -18,9 +18,8 @@ from ..containers.limits_read import read_container_limits
 from ..containers.policy import SHM, TASKS, ContainerPolicy
 from ..containers.tasks import find_uid, split_levels
 from ..core.finding import FAIL, Finding, Observation, Requirement, judge
-from ..core.named import NamedTuple
 from ..core.packed import pack, unpack
-from ..core.rlimit import Rlimit
+from ..core.values import NamedTuple, Rlimit
 from ..host.look import Look
 from ..systemd.tasks import Level
 from ..systemd.tasks_read import read_again

@@ -11,7 +11,7 @@ from ..containers.policy import SHM, TASKS, ContainerPolicy, require_item
 from ..containers.tasks import find_uid, split_levels
 from ..core.cause import Link, cite
 from ..core.packed import pack, unpack
-from ..core.rlimit import format_quantity
+from ..core.values import format_quantity
 from ..host.look import Look, format_time, read_process, read_start_time
 from ..host.owned import ask_owner
 from ..kernel.host_read import KernelRead

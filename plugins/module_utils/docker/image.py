@@ -9,10 +9,9 @@ from ..containers.findings import require_container
 from ..containers.policy import TASKS, ContainerPolicy
 from ..core.finding import FAIL, UNKNOWN
 from ..core.forecast import Forecast, skip
-from ..core.named import Bound
 from ..core.quote import one_line
 from ..core.resolved import Effect, describe
-from ..core.rlimit import ITEMS, UNLIMITED
+from ..core.values import ITEMS, UNLIMITED, Bound
 from ..kernel.host_read import TreeBoot
 from ..kernel.resolve import find_highest_nr_open
 from .causes import find_docker_causes

@@ -16,7 +16,7 @@ from urllib.parse import quote
 
 from ..containers.findings import Canary, ContainerLimits, build_program, refuse_machine
 from ..containers.limits_read import read_container_limits
-from ..core.named import NamedTuple
+from ..core.values import NamedTuple
 from ..host.look import read_process
 from .api_read import EngineError, ask, exchange, read_boot_id
 from .dockerd_flags import SOCKET_PATH

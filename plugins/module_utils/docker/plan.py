@@ -5,9 +5,8 @@ from __future__ import annotations
 
 from ..containers.policy import ContainerPolicy
 from ..core.edit import Edit
-from ..core.named import NamedTuple
 from ..core.plan import SectionPlan
-from ..core.rlimit import UNLIMITED
+from ..core.values import UNLIMITED, NamedTuple
 from .daemon_json import DockerDefaults, decode_daemon_json
 from .dockerd_flags import CONFIG_PATH, Flag
 from .merge import find_unstated, merge_daemon_json

@@ -8,8 +8,7 @@ from collections.abc import Collection, Iterable, Iterator
 from itertools import islice
 
 from ..core.json_text import Member, byte_order_mark, find_member, is_blank, line_of
-from ..core.named import Declaration
-from ..core.rlimit import UNLIMITED, Rlimit
+from ..core.values import UNLIMITED, Declaration, Rlimit
 from ..shared_memory.size import TOO_LARGE
 from .daemon_json import (
     SHM_KEY,

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from functools import partial
 
 from ..containers.policy import ContainerPolicy
-from ..core.named import NamedTuple
 from ..core.plan import Section, SectionPlan
+from ..core.values import NamedTuple
 from ..host.files import read_bytes
 from ..host.look import started_before
 from .api_read import Container, Daemon, UntoldError, find_daemon, read_containers

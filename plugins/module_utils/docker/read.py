@@ -12,8 +12,7 @@ from typing import Any
 
 from ..containers.spec import read_spec
 from ..core.json_text import find_member, find_members
-from ..core.named import NamedTuple
-from ..core.rlimit import Rlimit
+from ..core.values import NamedTuple, Rlimit
 from ..host.door import find_paths
 from ..host.files import read_bytes, read_change, read_text
 from ..host.look import Process, find_processes, read_process

@@ -8,9 +8,8 @@ from collections.abc import Mapping, Sequence
 from ..core.cause import Cause, Outlook, Remedy
 from ..core.finding import FAIL, Finding
 from ..core.line_edit import as_user
-from ..core.named import NamedTuple
 from ..core.quote import one_line
-from ..core.rlimit import Rlimit
+from ..core.values import NamedTuple, Rlimit
 from .daemon_json import StatedDefault
 from .remedies import cite_statement, format_pair
 

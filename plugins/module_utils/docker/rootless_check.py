@@ -18,10 +18,9 @@ from ..containers.findings import judge_container_unknown
 from ..containers.policy import ContainerPolicy
 from ..core.cause import Cause, Outlook, Remedy
 from ..core.finding import FAIL, PASS, UNKNOWN, Finding, Observation, Requirement
-from ..core.named import Declaration
 from ..core.packed import pack, unpack
 from ..core.quote import one_line
-from ..core.rlimit import Rlimit
+from ..core.values import Declaration, Rlimit
 from ..host.as_user import Errand, ask_users, find_person
 from ..host.children import Report
 from ..host.door import read_kernel_file

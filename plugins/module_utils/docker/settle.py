@@ -8,8 +8,8 @@ import time
 from collections.abc import Iterable
 
 from ..core.cgroup import find_home
-from ..core.named import NamedTuple
 from ..core.redaction import redact_message
+from ..core.values import NamedTuple
 from ..host.program import last_line, run_program
 from ..host.scratch import make_scratch, remove_scratch
 from ..systemd.unit_read import read_unit_files

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from ..core.cause import Remedy
-from ..core.named import Declaration, NamedTuple
+from ..core.values import Declaration, NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

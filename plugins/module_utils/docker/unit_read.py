@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..core.named import NamedTuple
+from ..core.values import NamedTuple
 from ..host.files import read_bytes, read_text
 from ..systemd.unit_file import Setting, parse_environment, parse_environment_file
 from ..systemd.unit_read import _find_files, read_unit

@@ -11,8 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cached_property, lru_cache
 from typing import Any, TypeVar
 
-from ..core.named import NamedTuple
-from ..core.rlimit import Rlimit, parse_proc_limits
+from ..core.values import NamedTuple, Rlimit, parse_proc_limits
 from .booted import is_chroot
 from .door import list_pids, read_kernel_text
 

@@ -6,8 +6,7 @@ from __future__ import annotations
 import os
 from typing import TypeVar
 
-from ..core.named import Generic
-from ..core.rlimit import RLIMITS
+from ..core.values import RLIMITS, Generic
 from .files import read_text, under
 
 TYPE_CHECKING = False

@@ -16,8 +16,8 @@ from .program import run_program
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ..core.finding import Finding
-    from ..core.named import Declaration
     from ..core.plan import SectionPlan
+    from ..core.values import Declaration
 
 _HEAD = 15  # Lines; a generated file says so at its start.
 _COMMENT = re.compile(r"\s*(?:#|;|//|--|<!--|/\*)\s*(\S.*)")
@@ -178,7 +178,7 @@ def describe_rivals(plans: Iterable[SectionPlan]) -> Iterator[str]:
 
     What a package's update leaves alone once it was changed, or is known to replace, is left out.
     """
-    from ..core.named import Declaration
+    from ..core.values import Declaration
 
     lines = {}
     for plan in plans:

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator
 from functools import partial
 from itertools import islice
 
-from ..core.named import NamedTuple
+from ..core.values import NamedTuple
 from .door import read_kernel_text
 from .marks import LIMITS, is_abandoned, make_mark
 

@@ -8,8 +8,8 @@ import os
 import pwd
 from collections.abc import Sequence
 
-from ..core.named import User
 from ..core.process_owner import find_owning_uid
+from ..core.values import User
 from .door import read_kernel_text
 from .look import Process, read_process
 

@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable, Mapping
 from functools import cached_property
 
 from ..core.distribution import find_distribution
-from ..core.named import Declaration
+from ..core.values import Declaration
 from ..host.files import follow_links, list_folder, read_os_release, read_text, under
 from .boot_scripts import is_about_sysctls
 from .boot_scripts_read import (

@@ -10,7 +10,7 @@ import re
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from functools import lru_cache
 
-from ..core.named import Declaration, NamedTuple
+from ..core.values import Declaration, NamedTuple
 from .sysctl_conf import parse_sysctl_conf, parse_sysctl_number
 
 _CALL = re.compile(r"\bsysctl\b[^#;&|]*")

@@ -12,8 +12,8 @@ from functools import partial
 
 from ..core.cause import Cause, Remedy, cite, search
 from ..core.finding import FAIL, PASS, UNKNOWN, Requirement
-from ..core.named import Declaration
 from ..core.quote import one_line
+from ..core.values import Declaration
 from .causes_now import blame_container, blame_running, find_exhaustion
 from .lockouts import find_locking_values
 from .model import (

@@ -6,8 +6,8 @@ from __future__ import annotations
 from ..core.cause import Cause, Remedy, cite
 from ..core.edit import HEADER
 from ..core.finding import Requirement
-from ..core.named import Declaration
 from ..core.quote import one_line
+from ..core.values import Declaration
 from .model import (
     FILE,
     KernelFacts,

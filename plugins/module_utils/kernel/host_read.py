@@ -5,8 +5,7 @@ from __future__ import annotations
 
 from functools import cached_property
 
-from ..core.named import Declaration
-from ..core.rlimit import RLIMITS, UNLIMITED, Rlimit
+from ..core.values import RLIMITS, UNLIMITED, Declaration, Rlimit
 from ..host.booted import is_chroot
 from ..host.files import list_folder, read_text
 from ..host.look import Look, read_limits

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from ..core.named import NamedTuple
+from ..core.values import NamedTuple
 from .policy import KernelValue
 from .sysctl_conf import parse_sysctl_number
 

@@ -11,7 +11,7 @@ import re
 from collections.abc import Mapping
 
 from ..core.finding import UNKNOWN, Observation, Requirement, judge
-from ..core.named import Declaration, NamedTuple
+from ..core.values import Declaration, NamedTuple
 from .sysctl_conf import (
     FILE_MAX_OF_SYSTEMD,
     MAX_MAP_COUNT_OF_KERNEL,

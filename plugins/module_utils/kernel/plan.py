@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping
 
 from ..core.edit import HEADER
 from ..core.fields import are_met, parse_fields, raise_fields
-from ..core.named import Bound, Declaration, NamedTuple
 from ..core.plan import SectionPlan, Shortfall, neutralise_all, plan_edits, restore_all
+from ..core.values import Bound, Declaration, NamedTuple
 from .policy import KernelValue
 from .sysctl_conf import (
     DROP_IN,

@@ -7,9 +7,8 @@ import re
 from collections.abc import Iterator, Mapping
 
 from ..core.finding import Requirement
-from ..core.named import NamedTuple
 from ..core.reader import Key, join_names, name_kind, read_quantity, refuse_unknown
-from ..core.rlimit import UNLIMITED
+from ..core.values import UNLIMITED, NamedTuple
 
 SYSCTL = {
     "min": Key("number", "the least value that passes; a lower one is raised; of several, a list"),

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from ..core.finding import FAIL
 from ..core.forecast import Forecast
 from ..core.resolved import Effect, describe
-from ..core.rlimit import UNLIMITED
+from ..core.values import UNLIMITED
 from ..host.files import read_distribution, read_text
 from .causes import find_kernel_causes, find_unclear
 from .diagnose import foretell_key, gather_key
@@ -20,7 +20,7 @@ from .sysctl_writes import SYSTEMD, find_procps, resolve_key
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from ..core.named import Bound
+    from ..core.values import Bound
     from ..host.image import Tree
     from ..host.place import Foretold
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 
 from ..core.distribution import Distribution
-from ..core.named import Bound, NamedTuple
+from ..core.values import Bound, NamedTuple
 from .sysctl_conf import (
     SysctlLine,
     find_boot_default,

@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping, Sequence
 from fnmatch import fnmatchcase
 
-from ..core.named import Declaration, NamedTuple
+from ..core.values import Declaration, NamedTuple
 
 PROFILE_FOLDERS = ("/etc/tuned/profiles", "/etc/tuned", "/usr/lib/tuned/profiles", "/usr/lib/tuned")
 """Where a profile is looked for; the first that has it counts."""

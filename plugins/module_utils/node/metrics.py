@@ -8,8 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Tuple
 
 from ..core.finding import FAIL, LATER, PASS, UNKNOWN, WAIVED, Finding
-from ..core.named import NamedTuple
-from ..core.rlimit import UNLIMITED
+from ..core.values import UNLIMITED, NamedTuple
 from .load import MOST_GROUPS, Group, Load
 
 TYPE_CHECKING = False

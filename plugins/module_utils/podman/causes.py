@@ -11,8 +11,7 @@ from ..containers.policy import SHM, START, TASKS, ContainerPolicy
 from ..core.cause import Cause, Remedy, cite
 from ..core.finding import FAIL, PASS, Requirement
 from ..core.line_edit import edit_line, refuse
-from ..core.named import Declaration, NamedTuple
-from ..core.rlimit import ITEMS, UNLIMITED, Rlimit, format_quantity
+from ..core.values import ITEMS, UNLIMITED, Declaration, NamedTuple, Rlimit, format_quantity
 from .containers_conf import (
     DEFAULT_TASKS,
     DROP_INS,

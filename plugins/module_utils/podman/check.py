@@ -11,9 +11,8 @@ from ..containers.limits_read import read_container_limits
 from ..containers.policy import TASKS, ContainerPolicy
 from ..containers.read import RunningContainer, find_maker, find_running
 from ..core.finding import FAIL, PASS, UNKNOWN, Finding, Observation, judge
-from ..core.named import NamedTuple
 from ..core.process_owner import own_running
-from ..core.rlimit import Rlimit
+from ..core.values import NamedTuple, Rlimit
 from ..host.look import Look
 from ..host.users import name_user
 from ..kernel.host_read import KernelRead

@@ -9,9 +9,8 @@ from ..containers.policy import TASKS, ContainerPolicy
 from ..containers.tasks import Given, find_uid, split_levels
 from ..core.cause import Cause, Outlook
 from ..core.finding import FAIL, UNKNOWN, Finding
-from ..core.named import Declaration
 from ..core.process_owner import own_running
-from ..core.rlimit import Rlimit
+from ..core.values import Declaration, Rlimit
 from ..kernel.host_read import KernelRead, find_nr_open_at_boot
 from .causes import PodmanFacts, Unread, find_podman_causes, foresee
 from .containers_conf import ConfError, find_tasks, find_unread_keys, read_all

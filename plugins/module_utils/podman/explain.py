@@ -12,7 +12,7 @@ from ..containers.read import RunningContainer, find_running
 from ..containers.spec import Started
 from ..containers.tasks import find_uid, split_levels
 from ..core.cause import Link, cite
-from ..core.rlimit import RLIMITS, format_pair, format_quantity
+from ..core.values import RLIMITS, format_pair, format_quantity
 from ..host.look import Look, format_time, read_limits, read_start_time
 from ..kernel.host_read import KernelRead
 from ..systemd.tasks import Level

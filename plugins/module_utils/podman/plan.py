@@ -11,9 +11,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from ..containers.policy import ContainerPolicy
 from ..core.cause import cite
 from ..core.edit import HEADER
-from ..core.named import Declaration, NamedTuple
 from ..core.plan import SectionPlan, Shortfall, neutralise_all, plan_edits, restore_all
-from ..core.rlimit import ITEMS, Rlimit, format_quantity
+from ..core.values import ITEMS, Declaration, NamedTuple, Rlimit, format_quantity
 from .containers_conf import (
     LIMITS_KEY,
     OWN,

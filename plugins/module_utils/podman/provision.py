@@ -11,7 +11,7 @@ from ..containers.cgroup import PODMAN
 from ..containers.policy import ContainerPolicy
 from ..core.edit import Edit
 from ..core.plan import Section, SectionPlan
-from ..core.rlimit import Rlimit
+from ..core.values import Rlimit
 from ..host.image import is_image
 from ..host.look import find_processes
 from ..host.users import read_user

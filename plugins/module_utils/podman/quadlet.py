@@ -16,8 +16,7 @@ from ..core.cause import Cause, Remedy, cite, replace_line
 from ..core.cgroup import split_rows
 from ..core.finding import Requirement
 from ..core.line_edit import find_row
-from ..core.named import Declaration, NamedTuple
-from ..core.rlimit import UNLIMITED, Rlimit
+from ..core.values import UNLIMITED, Declaration, NamedTuple, Rlimit
 from ..systemd.unit_file import Setting, Source, scan_unit
 from .containers_conf import format_entry, format_tasks, parse_entry, parse_size
 

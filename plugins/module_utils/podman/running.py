@@ -10,8 +10,7 @@ from ..containers.policy import ContainerPolicy
 from ..containers.spec import Started
 from ..core.cause import Cause, Outlook, Remedy
 from ..core.finding import FAIL, Finding, Requirement
-from ..core.named import NamedTuple
-from ..core.rlimit import Rlimit, format_pair, format_quantity
+from ..core.values import NamedTuple, Rlimit, format_pair, format_quantity
 from .causes import PodmanFacts, find_podman_causes
 from .containers_conf import format_tasks
 from .quadlet import Quadlet, explain_quadlet

@@ -13,7 +13,7 @@ from ..core.cgroup import find_home, list_units
 from ..core.finding import FAIL, PASS, Finding, judge_limits
 from ..core.process_owner import MAKER
 from ..core.reader import Limit
-from ..core.rlimit import Rlimit
+from ..core.values import Rlimit
 from ..host.look import Look, Process, read_limits
 from ..host.users import find_owner, name_owners, read_user
 from ..systemd.read import Seen, World

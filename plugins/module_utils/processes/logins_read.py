@@ -7,9 +7,8 @@ from collections.abc import Sequence
 
 from ..core.cause import Cause
 from ..core.finding import Requirement
-from ..core.named import Declaration, NamedTuple
 from ..core.reader import Limit
-from ..core.rlimit import Rlimit
+from ..core.values import Declaration, NamedTuple, Rlimit
 from ..host.files import read_change
 from ..host.look import Look, Process, format_time, read_limits, read_process, read_start_time
 from ..host.users import name_user, read_user

@@ -10,8 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ..core.cause import Cause, Remedy, cite
-from ..core.named import Declaration, NamedTuple
-from ..core.rlimit import Rlimit, format_pair
+from ..core.values import Declaration, NamedTuple, Rlimit, format_pair
 from ..systemd.want import is_enough
 from .causes import Moment, raise_in_place
 

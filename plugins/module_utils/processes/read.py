@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator, Sequence
 from functools import partial
 
-from ..core.named import NamedTuple
+from ..core.values import NamedTuple
 from ..host.door import open_file, read_kernel_file
 from ..host.files import read_text
 from ..host.look import Process, read_parent, read_process

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 
 from ..core.adopted import Adopted, Candidate, find_excess, settle, write_limit, write_value
 from ..core.edit import HEADER
-from ..core.named import Declaration
+from ..core.values import Declaration
 from ..host.files import list_folder, under
 from ..kernel.adopt import find_nr_open
 from ..systemd.limits import MANAGER, read_manager_limits, read_unit_limits

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Tuple
 
 from ..core.finding import FAIL, PASS, Finding, Observation, Requirement, judge, judge_limits
-from ..core.rlimit import Rlimit, format_pair
+from ..core.values import Rlimit, format_pair
 from ..host.look import Look, Process, find_user_managers, read_limits
 from ..host.users import find_owner, name_user
 from ..processes.diagnose import explain_process, explain_representative

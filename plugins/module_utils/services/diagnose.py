@@ -32,7 +32,7 @@ from .tasks_causes import TasksLevel, find_tasks_causes, outlive, predict_all
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ..core.reader import Limit
-    from ..core.rlimit import Rlimit
+    from ..core.values import Rlimit
     from ..processes.causes import Commands
     from ..systemd.model import UnitFacts
     from ..systemd.tasks import Level

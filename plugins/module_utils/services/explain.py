@@ -7,7 +7,7 @@ import pwd
 from collections.abc import Iterator, Sequence
 
 from ..core.cause import Link, cite
-from ..core.rlimit import RLIMITS, format_pair, format_quantity
+from ..core.values import RLIMITS, format_pair, format_quantity
 from ..host.look import Look, find_user_managers, read_limits
 from ..processes.explain import trace_files, trace_one
 from ..systemd.read import gather_default, gather_user_default

@@ -17,7 +17,7 @@ from ..core.finding import (
     require_limits,
 )
 from ..core.forecast import Forecast, list_extremes
-from ..core.rlimit import RLIMITS, Rlimit
+from ..core.values import RLIMITS, Rlimit
 from ..host.files import read_distribution
 from ..kernel.host_read import TreeBoot
 from ..sessions.model import FD_SETSIZE

@@ -8,8 +8,7 @@ import re
 import time
 from collections.abc import Mapping, Sequence
 
-from ..core.named import NamedTuple
-from ..core.rlimit import Rlimit
+from ..core.values import NamedTuple, Rlimit
 from ..host.as_user import Errand, find_person, run_as_user
 from ..host.booted import is_booted
 from ..host.look import Process, read_limits, read_process

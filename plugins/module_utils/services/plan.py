@@ -6,10 +6,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from ..core.edit import HEADER, Edit
-from ..core.named import Declaration, NamedTuple
 from ..core.plan import SectionPlan, Shortfall, neutralise_all, plan_edits, restore_all
 from ..core.reader import Limit
-from ..core.rlimit import UNLIMITED, Rlimit
+from ..core.values import UNLIMITED, Declaration, NamedTuple, Rlimit
 from ..systemd.limits import MANAGER, read_manager_limits, read_unit_limits
 from ..systemd.model import Files
 from ..systemd.unit_file import Source, order_sources, scan_unit

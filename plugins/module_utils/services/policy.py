@@ -6,7 +6,6 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from ..core.named import NamedTuple
 from ..core.quote import quote
 from ..core.reader import (
     Key,
@@ -17,7 +16,7 @@ from ..core.reader import (
     read_quantity,
     refuse_unknown,
 )
-from ..core.rlimit import RLIMITS, UNLIMITED
+from ..core.values import RLIMITS, UNLIMITED, NamedTuple
 from ..systemd.unit_file import list_wider_names
 
 TASKS = "tasks"

@@ -10,10 +10,9 @@ from functools import partial
 
 from ..core.cgroup import find_home
 from ..core.finding import judge_limits
-from ..core.named import NamedTuple
 from ..core.plan import Section, SectionPlan
 from ..core.report import format_failures
-from ..core.rlimit import Rlimit
+from ..core.values import NamedTuple, Rlimit
 from ..host.booted import is_booted
 from ..host.look import (
     Look,

@@ -5,9 +5,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ..core.named import Bound
 from ..core.resolved import Query, describe
-from ..core.rlimit import ITEMS
+from ..core.values import ITEMS, Bound
 from ..systemd.limits import (
     MANAGER,
     Ignored,

@@ -10,9 +10,8 @@ import re
 from collections.abc import Iterator, Sequence
 
 from ..core.cause import Cause, Remedy, cite
-from ..core.named import Declaration, NamedTuple
 from ..core.quote import decode
-from ..core.rlimit import UNLIMITED, format_quantity
+from ..core.values import UNLIMITED, Declaration, NamedTuple, format_quantity
 from ..systemd.edits import add_lines, pick_site_file
 from ..systemd.limits import SECTIONS as OF_PROCESSES
 from ..systemd.model import Files, outlive_boot

@@ -18,8 +18,7 @@ from ..core.adopted import (
 )
 from ..core.distribution import Dialect
 from ..core.edit import find_block_lines, remove_block
-from ..core.named import Declaration, NamedTuple
-from ..core.rlimit import ITEMS, UNLIMITED, format_quantity
+from ..core.values import ITEMS, UNLIMITED, Declaration, NamedTuple, format_quantity
 from ..host.files import list_folder, read_text
 from ..kernel.adopt import drop_ours, find_nr_open
 from .dialect_read import read_dialect

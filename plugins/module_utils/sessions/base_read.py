@@ -8,8 +8,7 @@ import os
 import re
 from collections.abc import Iterator, Mapping
 
-from ..core.named import Declaration, NamedTuple
-from ..core.rlimit import Rlimit
+from ..core.values import Declaration, NamedTuple, Rlimit
 from ..host.daemons import is_daemon, is_roots, read_comm
 from ..host.door import find_paths, list_pids, open_file, read_handle, read_kernel_file
 from ..host.files import list_folder, read_change, read_text, under

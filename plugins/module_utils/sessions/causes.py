@@ -13,9 +13,18 @@ from ..core.cause import Cause, Remedy, append_line, cite, comment_out, replace_
 from ..core.distribution import Dialect
 from ..core.finding import Requirement
 from ..core.line_edit import edit_line
-from ..core.named import Bound, Declaration, NamedTuple, User
 from ..core.reader import Limit
-from ..core.rlimit import ITEMS, UNLIMITED, Rlimit, format_pair, format_quantity
+from ..core.values import (
+    ITEMS,
+    UNLIMITED,
+    Bound,
+    Declaration,
+    NamedTuple,
+    Rlimit,
+    User,
+    format_pair,
+    format_quantity,
+)
 from ..kernel.raises import raise_now
 from .limits_conf import LimitsLine, format_limits, parse_limits_conf, parse_value
 from .model import Start, find_baseline, find_wanted, is_taken, predict_limits

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 
 from ..core.cause import Cause, Remedy
 from ..core.finding import Finding, format_observed
-from ..core.named import Declaration, NamedTuple
 from ..core.quote import one_line
+from ..core.values import Declaration, NamedTuple
 
 CODES = {
     "connection-kept-open": "this connection is older than the limits files, and keeps its limits",

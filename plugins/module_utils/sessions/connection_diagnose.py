@@ -17,7 +17,7 @@ from .rules import find_limits
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from ..core.rlimit import Rlimit
+    from ..core.values import Rlimit
     from .policy import SessionRule
 
 _WAYS = {

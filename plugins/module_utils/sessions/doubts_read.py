@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 from functools import lru_cache
 
-from ..core.named import Declaration, User
+from ..core.values import Declaration, User
 from ..host.door import find_paths
 from ..host.files import list_folder, read_bytes, read_text
 from ..kernel.glob_pattern import is_pattern

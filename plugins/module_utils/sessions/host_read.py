@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Mapping
 from functools import cached_property
 
-from ..core.named import Declaration, User
+from ..core.values import Declaration, User
 from ..host.files import list_folder, read_text
 from ..host.users import read_user
 from .base_read import (

@@ -9,9 +9,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from ..core.cause import cite
 from ..core.finding import FAIL, UNKNOWN, Requirement, judge, observe_limit, require_limits
 from ..core.forecast import Forecast, conclude, list_extremes
-from ..core.named import User
 from ..core.resolved import Effect, Query, describe
-from ..core.rlimit import ITEMS, UNLIMITED
+from ..core.values import ITEMS, UNLIMITED, User
 from ..host.files import under
 from ..kernel.host_read import TreeBoot
 from ..kernel.resolve import find_highest_nr_open

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from functools import cached_property
 
 from ..core.distribution import Dialect
-from ..core.named import User
+from ..core.values import User
 from ..host.files import leads_to_null, list_folder, read_folder, read_text, under
 from .dialect_read import read_dialect, reads_vendor_files
 from .limits_conf import LimitsLine

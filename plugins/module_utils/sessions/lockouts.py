@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
-from ..core.named import NamedTuple, User
 from ..core.reader import Limit
-from ..core.rlimit import ITEMS, format_quantity
+from ..core.values import ITEMS, NamedTuple, User, format_quantity
 from .limits_conf import LimitsLine, parse_value
 from .policy import SessionRule
 from .rules import find_limits

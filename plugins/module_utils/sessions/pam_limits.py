@@ -12,8 +12,7 @@ from collections.abc import Iterable, Mapping
 from functools import lru_cache
 
 from ..core.distribution import Dialect
-from ..core.named import Bound, Declaration, NamedTuple, User
-from ..core.rlimit import UNLIMITED
+from ..core.values import UNLIMITED, Bound, Declaration, NamedTuple, User
 from .limits_conf import LimitsLine, parse_limits_conf, parse_setting, parse_value, to_integer
 
 _USER, _GROUP, _WILDCARD = 0, 1, 4

@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import islice
 
-from ..core.named import Declaration, NamedTuple
+from ..core.values import Declaration, NamedTuple
 
 DIRECTORIES = ("/etc/pam.d", "/usr/lib/pam.d", "/usr/etc/pam.d")
 """Where libpam looks a service up, first match wins (the last one on SUSE only)."""

@@ -7,10 +7,9 @@ from collections.abc import Iterator, Mapping
 
 from ..core.distribution import Dialect
 from ..core.edit import HEADER, find_block_lines, remove_block, set_block
-from ..core.named import NamedTuple, User
 from ..core.plan import SectionPlan, Shortfall, neutralise_all, plan_edits, restore_all
 from ..core.reader import Limit
-from ..core.rlimit import UNLIMITED
+from ..core.values import UNLIMITED, NamedTuple, User
 from .limits_conf import LimitsLine, format_limits, parse_limits_conf, parse_value
 from .lockouts import find_small_lines
 from .pam_limits import DROP_IN, LIMITS_CONF, LIMITS_D, declare, rank_domain, read_lines

@@ -10,9 +10,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 
 from ..core.finding import judge_limits
-from ..core.named import NamedTuple, User
 from ..core.plan import Section, SectionPlan
 from ..core.report import format_failures
+from ..core.values import NamedTuple, User
 from ..host.door import find_paths, list_pids, read_kernel_text
 from ..host.look import read_limits
 from ..host.users import find_connecting_user, read_user
@@ -29,7 +29,7 @@ from .rules import find_limits
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from ..core.rlimit import Rlimit
+    from ..core.values import Rlimit
     from ..kernel.policy import KernelValue
     from .policy import SessionRule
 

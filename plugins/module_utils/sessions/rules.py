@@ -6,8 +6,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from ..core.distribution import Dialect
-from ..core.named import User
 from ..core.reader import Limit
+from ..core.values import User
 from .pam_limits import rank_domain
 from .policy import SessionRule
 

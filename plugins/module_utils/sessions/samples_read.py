@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from itertools import islice
 
 from ..core.distribution import Dialect
-from ..core.named import NamedTuple, User
+from ..core.values import NamedTuple, User
 from ..host.users import read_user
 from .host_read import SessionsRead
 from .limits_conf import LimitsLine

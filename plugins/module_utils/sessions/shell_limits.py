@@ -10,8 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from ..core.named import Declaration, NamedTuple
-from ..core.rlimit import ITEMS, UNLIMITED
+from ..core.values import ITEMS, UNLIMITED, Declaration, NamedTuple
 
 LOGIN, INTERACTIVE = "login", "interactive"
 

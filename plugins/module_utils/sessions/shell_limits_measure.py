@@ -10,9 +10,8 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import islice
 
-from ..core.named import Declaration, NamedTuple
 from ..core.quote import one_line
-from ..core.rlimit import Rlimit, parse_proc_limits
+from ..core.values import Declaration, NamedTuple, Rlimit, parse_proc_limits
 from ..host.as_user import Errand, ask_users
 from ..host.children import Report, run_in_children
 from ..host.files import read_text

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator, Mapping
 from itertools import islice
 
-from ..core.named import Declaration, NamedTuple
+from ..core.values import Declaration, NamedTuple
 
 _COMMENT = re.compile(r"(?:^|\s)#.*")
 _WORD = r"((?:\$\{[^{}\s]*\}|[^\s;&|\"')}])+)"

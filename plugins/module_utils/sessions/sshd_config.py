@@ -10,7 +10,7 @@ import re
 from collections.abc import Collection, Iterator, Mapping
 from itertools import count
 
-from ..core.named import Declaration, User
+from ..core.values import Declaration, User
 from ..kernel.glob_pattern import is_pattern, matches_path
 
 MAIN_FILE = "/etc/ssh/sshd_config"

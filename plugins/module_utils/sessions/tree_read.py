@@ -7,7 +7,7 @@ import os
 from collections.abc import Mapping
 from functools import cached_property
 
-from ..core.named import Declaration, User
+from ..core.values import Declaration, User
 from ..host.files import list_folder, read_text, under
 from .base_read import choose_sshd_file, find_pam_option, read_sshd_files
 from .limits_read import SessionFiles, find_hanging_limits_files

@@ -6,7 +6,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
-from ..core.named import Declaration, NamedTuple
+from ..core.values import Declaration, NamedTuple
 from ..kernel.boot_scripts import list_running
 from .model import SHM, find_default, parse_tmpfs_size
 

@@ -9,8 +9,7 @@ from ..core.cause import Cause, Link, Remedy, append_line, cite, replace_line
 from ..core.finding import FAIL, PASS, UNKNOWN
 from ..core.forecast import Forecast
 from ..core.line_edit import edit_value
-from ..core.named import Declaration, NamedTuple
-from ..core.rlimit import format_quantity
+from ..core.values import Declaration, NamedTuple, format_quantity
 from .boot_mounts import Mount, find_mounts
 from .model import FSTAB, SHM, Quota, find_default, find_lines, find_size_for, format_line
 

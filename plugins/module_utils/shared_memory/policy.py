@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from ..core.reader import Key, read_mapping, read_quantity
-from ..core.rlimit import UNLIMITED
+from ..core.values import UNLIMITED
 
 KEYS = {"size": Key("size above 0", "what /dev/shm of the host has at least")}
 

@@ -12,7 +12,7 @@ import re
 from collections.abc import Mapping
 
 from ..core.cause import Cause, Remedy, append_line, cite, replace_line
-from ..core.named import Declaration
+from ..core.values import Declaration
 from ..sessions.pam_stack import declare_call, flatten
 
 TYPE_CHECKING = False

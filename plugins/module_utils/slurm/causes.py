@@ -8,9 +8,8 @@ from collections.abc import Collection, Mapping
 
 from ..core.cause import Cause, Remedy, cite, replace_line
 from ..core.finding import Requirement
-from ..core.named import Declaration, NamedTuple
 from ..core.reader import Limit
-from ..core.rlimit import ITEMS, Rlimit, format_pair, format_quantity
+from ..core.values import ITEMS, Declaration, NamedTuple, Rlimit, format_pair, format_quantity
 from ..processes.causes import find_both_causes, let_pam_decide
 from ..sessions.causes import SessionFacts, predict_session
 from ..systemd.want import is_enough

@@ -7,8 +7,7 @@ import pwd
 from collections.abc import Iterator, Mapping, Sequence
 
 from ..core.finding import FAIL, PASS, UNKNOWN, Finding, Observation, Requirement, judge_limits
-from ..core.named import NamedTuple
-from ..core.rlimit import Rlimit
+from ..core.values import NamedTuple, Rlimit
 from ..host.look import Look, Process, read_limits
 from ..host.users import find_connecting_user, find_owner
 from ..sessions.measure import has_shell, measure_sessions, pick_users

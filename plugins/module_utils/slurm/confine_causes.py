@@ -10,8 +10,7 @@ import re
 from collections.abc import Mapping, Sequence
 
 from ..core.cause import Cause, Remedy, cite, replace_line
-from ..core.named import Declaration, NamedTuple
-from ..core.rlimit import format_quantity
+from ..core.values import Declaration, NamedTuple, format_quantity
 from ..services.tasks_causes import SECTIONS
 from ..systemd.edits import add_lines, pick_site_file
 from ..systemd.unit_file import order_sources, scan_unit

@@ -9,7 +9,7 @@ from functools import cached_property
 from ..core.cause import Cause, Outlook
 from ..core.cgroup import find_home
 from ..core.finding import FAIL, PASS, UNKNOWN, Finding, Requirement, judge_limits
-from ..core.named import NamedTuple
+from ..core.values import NamedTuple
 from ..host.look import Look, Process, read_limits
 from ..processes.units_diagnose import judge_unit
 from ..sessions.diagnose import gather_session
@@ -36,7 +36,7 @@ from .slurm_conf import Propagation, read_propagation, read_use_pam
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from ..core.rlimit import Rlimit
+    from ..core.values import Rlimit
     from ..processes.causes import Verdict
     from .measure import Job
     from .policy import SlurmPolicy

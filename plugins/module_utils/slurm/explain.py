@@ -7,7 +7,7 @@ import os
 from collections.abc import Iterator
 
 from ..core.cause import Link, cite
-from ..core.rlimit import format_pair
+from ..core.values import format_pair
 from ..host.files import read_text
 from ..host.look import Look, format_time, read_start_time
 from ..processes.explain import trace_unit

@@ -12,9 +12,8 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from subprocess import Popen
 
-from ..core.named import NamedTuple
 from ..core.quote import one_line
-from ..core.rlimit import Rlimit, parse_proc_limits
+from ..core.values import NamedTuple, Rlimit, parse_proc_limits
 from ..host.as_user import leave_root
 from ..host.cgroup_cage import Cage
 from ..host.door import read_kernel_text

@@ -6,7 +6,6 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from ..core.named import NamedTuple
 from ..core.reader import (
     LONGEST_WORD,
     Key,
@@ -16,7 +15,7 @@ from ..core.reader import (
     read_mapping,
     read_quantity,
 )
-from ..core.rlimit import ITEMS, RLIMITS, UNLIMITED, format_quantity
+from ..core.values import ITEMS, RLIMITS, UNLIMITED, NamedTuple, format_quantity
 from .confines import Size
 
 _JOB_ITEMS = tuple(name for name in RLIMITS if name not in ("cpu", "fsize", "rss"))

@@ -7,7 +7,7 @@ import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from ..core.named import NamedTuple
+from ..core.values import NamedTuple
 from ..host.daemons import is_daemon
 from ..host.door import read_kernel_file
 from ..host.files import read_text

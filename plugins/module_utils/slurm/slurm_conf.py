@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
-from ..core.named import Declaration, NamedTuple
+from ..core.values import Declaration, NamedTuple
 from .policy import PROPAGATED
 
 SLURM_CONF = "/etc/slurm/slurm.conf"

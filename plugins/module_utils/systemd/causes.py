@@ -12,9 +12,8 @@ from collections.abc import Iterable, Iterator
 from itertools import islice
 
 from ..core.cause import Cause, Remedy, cite
-from ..core.named import Declaration
 from ..core.reader import Limit
-from ..core.rlimit import UNLIMITED
+from ..core.values import UNLIMITED, Declaration
 from .edits import Repair, is_ours, move, remove, rewrite, silence, state
 from .limits import SECTIONS, Statement, read_manager_limits, read_unit_limits
 from .model import UnitFacts, find_asked, rank_statements, read_unit

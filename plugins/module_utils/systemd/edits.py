@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 
 from ..core.cause import Cause, Remedy, comment_out, replace_line
 from ..core.line_edit import find_row
-from ..core.named import Declaration, NamedTuple
+from ..core.values import Declaration, NamedTuple
 from .limits import SECTIONS
 from .unit_file import Source
 

@@ -11,10 +11,9 @@ from functools import partial
 
 from ..core.distribution import Dialect, Distribution
 from ..core.finding import Finding
-from ..core.named import NamedTuple
 from ..core.packed import pack, unpack
 from ..core.reader import Limit
-from ..core.rlimit import Rlimit
+from ..core.values import NamedTuple, Rlimit
 from ..host.files import read_distribution
 from ..host.look import Look, Process, find_user_managers, read_process
 from ..host.owned import ask_owner

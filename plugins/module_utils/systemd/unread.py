@@ -10,9 +10,16 @@ import re
 from collections.abc import Iterator
 from functools import lru_cache
 
-from ..core.named import Declaration, NamedTuple
-from ..core.rlimit import ITEMS, RLIMITS, UNLIMITED, Rlimit, format_quantity
 from ..core.systemd_text import split_lines
+from ..core.values import (
+    ITEMS,
+    RLIMITS,
+    UNLIMITED,
+    Declaration,
+    NamedTuple,
+    Rlimit,
+    format_quantity,
+)
 from .unit_file import Setting, Source, scan_unit
 from .values import parse_limit_setting
 

@@ -3,9 +3,8 @@
 
 from __future__ import annotations
 
-from ..core.named import Declaration, NamedTuple
 from ..core.reader import Limit
-from ..core.rlimit import UNLIMITED, Rlimit
+from ..core.values import UNLIMITED, Declaration, NamedTuple, Rlimit
 from .edits import is_ours, rewrite, state
 from .limits import Statement
 from .unread import format_limit

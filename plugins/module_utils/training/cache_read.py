@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Iterator
 
 from ..core.folder_states import ABSENT
-from ..core.named import NamedTuple
+from ..core.values import NamedTuple
 from ..host.open_directory import ObstacleError, open_directory
 from ..host.users import name_user
 from .file_verdict import (

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 
 from ..core.finding import FAIL, PASS, UNKNOWN, Finding, Observation, Requirement
 from ..core.folder_states import DIRECTORY
-from ..core.named import NamedTuple
+from ..core.values import NamedTuple
 from .folder_rules import LOCAL, FolderFacts, blame, find_reach, place_of
 from .pep440 import parse_version
 

@@ -6,9 +6,8 @@ from __future__ import annotations
 import re
 
 from ..core.cause import Cause, Remedy
-from ..core.named import NamedTuple
 from ..core.quote import one_line
-from ..core.rlimit import Rlimit, format_quantity
+from ..core.values import NamedTuple, Rlimit, format_quantity
 from ..shared_memory.model import Quota, find_size_for
 from .loader import (
     MEMORY,

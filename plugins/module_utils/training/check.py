@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from ..core.cause import Cause
 from ..core.finding import FAIL, PASS, UNKNOWN, Finding, Observation, Requirement, judge
 from ..core.policy import CheckOptions
-from ..core.rlimit import UNLIMITED
+from ..core.values import UNLIMITED
 from ..host.look import Look
 from ..kernel.read import read_sysctl
 from ..kernel.use_read import read_kernel_use

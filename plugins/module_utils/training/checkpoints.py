@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 
 from ..core.cause import Cause
 from ..core.finding import FAIL, PASS, UNKNOWN, Finding, Observation, Requirement
-from ..core.named import NamedTuple
+from ..core.values import NamedTuple
 from .folder_rules import blame, place_of
 
 STATE = "trainer_state.json"

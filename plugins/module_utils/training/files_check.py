@@ -15,8 +15,8 @@ from typing import Any, NoReturn
 from ..core.cause import Cause
 from ..core.finding import FAIL, PASS, UNKNOWN, Finding, Observation, Requirement
 from ..core.folder_states import DIRECTORY
-from ..core.named import NamedTuple
 from ..core.policy import TIME_LIMIT
+from ..core.values import NamedTuple
 from .cache_check import look_there
 from .cache_read import Checked, LateError, Survey, load_archives, survey_files
 from .file_verdict import CORRUPT, LEFTOVER, QUARANTINE, SOUND, UNSEEN

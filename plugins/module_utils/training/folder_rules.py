@@ -9,9 +9,8 @@ from ..core.cause import Cause, Remedy
 from ..core.finding import FAIL, PASS, UNKNOWN, Finding, Observation, Requirement
 from ..core.folder_states import ABSENT, BROKEN, CLOSED, DIRECTORY, NO_DIRECTORY
 from ..core.line_edit import as_user
-from ..core.named import NamedTuple
 from ..core.quote import one_line
-from ..core.rlimit import format_quantity
+from ..core.values import NamedTuple, format_quantity
 
 NETWORK, LOCAL = "network", "local"
 _NETWORK_NAMES = (

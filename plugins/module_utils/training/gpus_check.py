@@ -7,8 +7,7 @@ import os
 from collections.abc import Iterator, Sequence
 
 from ..core.finding import FAIL, PASS, UNKNOWN, Finding, Observation, Requirement
-from ..core.named import NamedTuple
-from ..core.rlimit import format_quantity
+from ..core.values import NamedTuple, format_quantity
 from ..host.program import run_program
 from .folder_rules import blame
 from .policy import Training

@@ -9,8 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ..core.named import NamedTuple
-from ..core.rlimit import UNLIMITED, format_quantity
+from ..core.values import UNLIMITED, NamedTuple, format_quantity
 from ..shared_memory.model import SHM
 from .policy import DeepSpeed, Training
 

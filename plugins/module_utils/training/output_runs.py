@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 
 from ..core.finding import FAIL, PASS, UNKNOWN, Finding, Observation, Requirement
-from ..core.named import NamedTuple
+from ..core.values import NamedTuple
 from .folder_rules import blame, place_of
 
 _TRAINS = re.compile(

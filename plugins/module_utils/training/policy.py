@@ -6,10 +6,9 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping
 
-from ..core.named import NamedTuple
 from ..core.quote import quote
 from ..core.reader import Key, join_names, name_kind, read_mapping, read_quantity
-from ..core.rlimit import UNLIMITED
+from ..core.values import UNLIMITED, NamedTuple
 
 _MOST_PARAMETERS = 10**15
 DEEPSPEED = {

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from functools import cached_property
 
 from ..core.cgroup import list_units
-from ..core.named import NamedTuple
+from ..core.values import NamedTuple
 from ..docker.api_read import Container, read_containers
 from ..docker.read import DockerRead
 from ..host.door import read_kernel_text

@@ -11,7 +11,7 @@ from ..containers.policy import ContainerPolicy
 from ..core.finding import FAIL, Finding, Observation, judge_limits
 from ..core.policy import CheckOptions
 from ..core.reader import Limit
-from ..core.rlimit import UNLIMITED, Rlimit
+from ..core.values import UNLIMITED, Rlimit
 from ..host.look import Look, read_limits, read_process
 from ..services.policy import ServicesPolicy, UnitRule
 from ..sessions.policy import SessionRule

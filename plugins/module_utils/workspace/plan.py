@@ -8,8 +8,8 @@ from collections.abc import Iterator, Mapping
 
 from ..core.cause import cite
 from ..core.edit import HEADER
-from ..core.named import Declaration, NamedTuple
 from ..core.plan import SectionPlan, plan_edits
+from ..core.values import Declaration, NamedTuple
 
 FSTAB = "/etc/fstab"
 TMPFILES = "/etc/tmpfiles.d/90-mlhost.conf"

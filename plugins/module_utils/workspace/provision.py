@@ -10,9 +10,9 @@ import stat
 from collections.abc import Iterator, Mapping
 
 from ..core.edit import Edit, show_change, show_edit
-from ..core.named import NamedTuple
 from ..core.plan import Section
 from ..core.reader import PolicyError
+from ..core.values import NamedTuple
 from ..host.door import read_kernel_text
 from ..host.files import read_text
 from ..host.image import is_image

@@ -13,7 +13,7 @@ import stat
 from collections.abc import Iterable, Iterator
 from functools import partial
 
-from ..core.named import NamedTuple
+from ..core.values import NamedTuple
 from ..host.open_directory import ObstacleError, is_there
 from ..host.program import run_program
 from ..host.scratch import OPEN_FOLDER

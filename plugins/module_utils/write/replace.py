@@ -10,7 +10,7 @@ import stat
 from collections.abc import Iterable
 
 from ..core.edit import Edit
-from ..core.named import NamedTuple
+from ..core.values import NamedTuple
 from ..host.files import follow_links
 from .label import apply_label
 from .temporary import pick_name, place, swap, take_away

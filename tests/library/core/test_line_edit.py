@@ -25,7 +25,7 @@ from mlhost_limits.core.line_edit import (
     show_row,
     write_row,
 )
-from mlhost_limits.core.named import Declaration
+from mlhost_limits.core.values import Declaration
 from mlhost_limits.processes.units_diagnose import name_caller
 
 SHELLS = ("dash", "bash")

@@ -6,8 +6,8 @@ from __future__ import annotations
 from hypothesis import assume, given
 from hypothesis import strategies as st
 from mlhost_limits.core.edit import Edit
-from mlhost_limits.core.named import Declaration
 from mlhost_limits.core.plan import Shortfall, neutralise_all, plan_edits, restore_all
+from mlhost_limits.core.values import Declaration
 
 FILES = st.dictionaries(st.sampled_from(["/a", "/b"]), st.text(st.characters(max_codepoint=255)))
 

@@ -22,7 +22,7 @@ from mlhost_limits.core.finding import (
 )
 from mlhost_limits.core.reader import Limit
 from mlhost_limits.core.report import format_failures, format_links, format_report, format_verdict
-from mlhost_limits.core.rlimit import UNLIMITED, Rlimit
+from mlhost_limits.core.values import UNLIMITED, Rlimit
 
 from tests.worlds.pasted import edit, move
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from mlhost_limits.core.named import Declaration
+from mlhost_limits.core.values import Declaration
 from mlhost_limits.host.rivals import find_writers, name_generator
 
 CONF = "/usr/lib/sysctl.d/60-x.conf"

@@ -9,9 +9,9 @@ import pytest
 from mlhost_limits.core.cause import Cause, Remedy
 from mlhost_limits.core.edit import HEADER, Edit
 from mlhost_limits.core.finding import FAIL, Finding, Observation, Requirement
-from mlhost_limits.core.named import Declaration
 from mlhost_limits.core.plan import SectionPlan, Shortfall
 from mlhost_limits.core.report import format_reasons
+from mlhost_limits.core.values import Declaration
 from mlhost_limits.host import rivals as writers
 
 

@@ -15,9 +15,8 @@ from mlhost_limits.containers.policy import ContainerPolicy
 from mlhost_limits.containers.read import RunningContainer
 from mlhost_limits.containers.spec import Started
 from mlhost_limits.core.finding import Finding
-from mlhost_limits.core.named import Declaration
 from mlhost_limits.core.process_owner import MAKER
-from mlhost_limits.core.rlimit import UNLIMITED
+from mlhost_limits.core.values import UNLIMITED, Declaration
 from mlhost_limits.host.look import Look, read_process
 from mlhost_limits.services import diagnose as services
 from mlhost_limits.services import explain as trace_services

@@ -19,11 +19,10 @@ from mlhost_limits.containers.spec import Started, read_spec
 from mlhost_limits.containers.tasks import split_levels
 from mlhost_limits.core.cause import Cause, Remedy
 from mlhost_limits.core.finding import Observation, Requirement, judge
-from mlhost_limits.core.named import Declaration
 from mlhost_limits.core.plan import SectionPlan
 from mlhost_limits.core.process_owner import MAKER
 from mlhost_limits.core.reader import Limit
-from mlhost_limits.core.rlimit import UNLIMITED, Rlimit
+from mlhost_limits.core.values import UNLIMITED, Declaration, Rlimit
 from mlhost_limits.host.look import Process
 from mlhost_limits.systemd.model import Files
 from mlhost_limits.systemd.tasks import Level

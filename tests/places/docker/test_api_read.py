@@ -19,7 +19,7 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 from mlhost_limits.containers.findings import Canary, build_program
 from mlhost_limits.containers.limits_read import read_container_limits
-from mlhost_limits.core.rlimit import UNLIMITED
+from mlhost_limits.core.values import UNLIMITED
 from mlhost_limits.docker import measure as canary
 from mlhost_limits.docker.api_read import (
     Container,

@@ -13,9 +13,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from mlhost_limits.core.json_text import find_members
-from mlhost_limits.core.named import Declaration
 from mlhost_limits.core.redaction_json import redact_json
-from mlhost_limits.core.rlimit import RLIMITS, UNLIMITED, Rlimit
+from mlhost_limits.core.values import RLIMITS, UNLIMITED, Declaration, Rlimit
 from mlhost_limits.docker import daemon_json
 from mlhost_limits.docker.daemon_json import (
     DockerDefaults,

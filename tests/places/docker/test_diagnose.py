@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from mlhost_limits.core.finding import FAIL, Observation, Requirement, judge
-from mlhost_limits.core.rlimit import UNLIMITED, Rlimit
+from mlhost_limits.core.values import UNLIMITED, Rlimit
 from mlhost_limits.docker import diagnose as explain_docker
 from mlhost_limits.docker import explain as trace_docker
 from mlhost_limits.docker import settle as docker

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from mlhost_limits.core.rlimit import UNLIMITED, Rlimit
+from mlhost_limits.core.values import UNLIMITED, Rlimit
 from mlhost_limits.docker import read as docker_evidence
 from mlhost_limits.docker.api_read import Daemon
 from mlhost_limits.docker.dockerd_flags import Flag

@@ -14,7 +14,7 @@ from mlhost_limits.containers.tasks import split_levels
 from mlhost_limits.core.cause import Cause
 from mlhost_limits.core.finding import Finding, Observation, Requirement, judge
 from mlhost_limits.core.process_owner import MAKER
-from mlhost_limits.core.rlimit import UNLIMITED
+from mlhost_limits.core.values import UNLIMITED
 from mlhost_limits.docker import diagnose, engine_check, measure
 from mlhost_limits.docker import explain as trace_docker
 from mlhost_limits.docker.api_read import Container, Daemon

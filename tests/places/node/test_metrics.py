@@ -17,7 +17,7 @@ from mlhost_limits.core.finding import (
     Observation,
     Requirement,
 )
-from mlhost_limits.core.rlimit import UNLIMITED
+from mlhost_limits.core.values import UNLIMITED
 from mlhost_limits.node.load import MOST_GROUPS, Load, group_loads
 from mlhost_limits.node.metrics import STATES, Files, Run, describe_node, format_metrics
 

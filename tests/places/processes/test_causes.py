@@ -9,9 +9,8 @@ from typing import Any
 
 import pytest
 from mlhost_limits.core.distribution import Dialect
-from mlhost_limits.core.named import Declaration, User
 from mlhost_limits.core.reader import Limit
-from mlhost_limits.core.rlimit import UNLIMITED, Rlimit
+from mlhost_limits.core.values import UNLIMITED, Declaration, Rlimit, User
 from mlhost_limits.processes.causes import (
     Moment,
     Run,

@@ -8,7 +8,7 @@ from mlhost_limits.core.cause import Cause, Remedy
 from mlhost_limits.core.finding import FAIL, PASS, UNKNOWN, Finding
 from mlhost_limits.core.process_owner import MAKER
 from mlhost_limits.core.reader import Limit
-from mlhost_limits.core.rlimit import RLIMITS, UNLIMITED, Rlimit
+from mlhost_limits.core.values import RLIMITS, UNLIMITED, Rlimit
 from mlhost_limits.host.look import Look, Process
 from mlhost_limits.processes import check as check_processes
 from mlhost_limits.processes import diagnose as explain_processes

@@ -8,7 +8,7 @@ import os
 import pytest
 from mlhost_limits.core.finding import FAIL, PASS, UNKNOWN
 from mlhost_limits.core.reader import Limit
-from mlhost_limits.core.rlimit import RLIMITS, UNLIMITED, Rlimit
+from mlhost_limits.core.values import RLIMITS, UNLIMITED, Rlimit
 from mlhost_limits.host.look import Look, Process
 from mlhost_limits.services import check as check_services
 from mlhost_limits.services import diagnose as explain_services

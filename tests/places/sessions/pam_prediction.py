@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from mlhost_limits.core.distribution import Dialect
-from mlhost_limits.core.named import Bound, User
-from mlhost_limits.core.rlimit import UNLIMITED, Rlimit, parse_proc_limits
+from mlhost_limits.core.values import UNLIMITED, Bound, Rlimit, User, parse_proc_limits
 from mlhost_limits.host.users import read_user
 from mlhost_limits.sessions.limits_conf import LimitsLine
 from mlhost_limits.sessions.model import Start, predict_limits

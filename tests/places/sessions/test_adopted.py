@@ -10,9 +10,8 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from mlhost_limits.adopt import plain
 from mlhost_limits.core import adopted as core
-from mlhost_limits.core.named import User
 from mlhost_limits.core.policy import Policy
-from mlhost_limits.core.rlimit import RLIMITS
+from mlhost_limits.core.values import RLIMITS, User
 from mlhost_limits.schema import load_policy
 from mlhost_limits.sessions import adopt as sessions
 from mlhost_limits.sessions.adopt import Host, adopt_sessions

@@ -7,9 +7,8 @@ from collections.abc import Sequence
 
 import pytest
 from mlhost_limits.core.finding import Finding
-from mlhost_limits.core.named import Declaration, User
 from mlhost_limits.core.reader import Limit
-from mlhost_limits.core.rlimit import RLIMITS, UNLIMITED, Rlimit
+from mlhost_limits.core.values import RLIMITS, UNLIMITED, Declaration, Rlimit, User
 from mlhost_limits.host.look import Look
 from mlhost_limits.sessions import check as check_sessions
 from mlhost_limits.sessions.measure import SessionResult

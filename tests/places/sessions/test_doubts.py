@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from mlhost_limits.core.finding import FAIL, PASS, UNKNOWN, Observation, Requirement, judge
-from mlhost_limits.core.named import User
+from mlhost_limits.core.values import User
 from mlhost_limits.sessions import doubts_read
 from mlhost_limits.sessions.doubts import doubt_findings, doubt_sudo
 from mlhost_limits.sessions.first_scripts import find_cron_settings, find_variables

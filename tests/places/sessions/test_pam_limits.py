@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from mlhost_limits.core.distribution import Dialect, find_distribution
-from mlhost_limits.core.named import Bound, User
+from mlhost_limits.core.values import Bound, User
 from mlhost_limits.sessions import pam_limits
 from mlhost_limits.sessions.pam_limits import (
     LIMITS_CONF,

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from mlhost_limits.core.distribution import Dialect
-from mlhost_limits.core.named import Declaration
+from mlhost_limits.core.values import Declaration
 from mlhost_limits.sessions.reach import CODES, Hindrance, find_bypass, find_hindrances
 
 from tests.worlds.pasted import find_scripts, paste

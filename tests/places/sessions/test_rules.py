@@ -4,8 +4,8 @@
 from __future__ import annotations
 
 import pytest
-from mlhost_limits.core.named import User
 from mlhost_limits.core.reader import Limit
+from mlhost_limits.core.values import User
 from mlhost_limits.sessions.policy import SessionRule
 from mlhost_limits.sessions.rules import (
     covers_everyone,

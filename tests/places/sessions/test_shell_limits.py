@@ -5,8 +5,7 @@ from __future__ import annotations
 
 import pytest
 from mlhost_limits.core.finding import Requirement
-from mlhost_limits.core.named import Declaration
-from mlhost_limits.core.rlimit import UNLIMITED
+from mlhost_limits.core.values import UNLIMITED, Declaration
 from mlhost_limits.sessions import shell_sources
 from mlhost_limits.sessions.shell_causes import find_shell_causes
 from mlhost_limits.sessions.shell_limits import (

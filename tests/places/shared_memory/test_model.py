@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import pytest
 from mlhost_limits.core.cause import Link
-from mlhost_limits.core.rlimit import UNLIMITED
+from mlhost_limits.core.values import UNLIMITED
 from mlhost_limits.shared_memory.boot_mounts import find_mounts
 from mlhost_limits.shared_memory.causes import (
     ShmFacts,

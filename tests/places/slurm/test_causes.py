@@ -9,9 +9,8 @@ import pytest
 from mlhost_limits.core.cause import Cause
 from mlhost_limits.core.distribution import Dialect
 from mlhost_limits.core.finding import Requirement
-from mlhost_limits.core.named import Declaration, User
 from mlhost_limits.core.reader import Limit
-from mlhost_limits.core.rlimit import RLIMITS, UNLIMITED, Rlimit
+from mlhost_limits.core.values import RLIMITS, UNLIMITED, Declaration, Rlimit, User
 from mlhost_limits.sessions.causes import SessionFacts
 from mlhost_limits.sessions.model import Start
 from mlhost_limits.sessions.pam_limits import read_lines

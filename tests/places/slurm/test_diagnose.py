@@ -9,7 +9,7 @@ import pytest
 from mlhost_limits.core.cause import Cause, Remedy
 from mlhost_limits.core.finding import Finding
 from mlhost_limits.core.reader import Limit
-from mlhost_limits.core.rlimit import RLIMITS, UNLIMITED, Rlimit
+from mlhost_limits.core.values import RLIMITS, UNLIMITED, Rlimit
 from mlhost_limits.host.look import Look, Process
 from mlhost_limits.processes.causes import Verdict
 from mlhost_limits.sessions.measure import SessionResult

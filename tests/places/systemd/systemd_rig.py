@@ -25,7 +25,7 @@ if find_spec("mlhost_limits") is None:  # On a guest it is installed.
 
     load_library()
 
-from mlhost_limits.core.rlimit import RLIMITS, UNLIMITED, Rlimit, parse_proc_limits
+from mlhost_limits.core.values import RLIMITS, UNLIMITED, Rlimit, parse_proc_limits
 from mlhost_limits.host.files import read_distribution
 from mlhost_limits.services.policy import TASKS
 from mlhost_limits.services.tasks_causes import predict_default, predict_tasks

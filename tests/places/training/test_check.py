@@ -18,10 +18,9 @@ from mlhost_limits.core.finding import (
     Requirement,
     judge_limits,
 )
-from mlhost_limits.core.named import User
 from mlhost_limits.core.policy import CheckOptions, Policy
 from mlhost_limits.core.reader import Limit, PolicyError
-from mlhost_limits.core.rlimit import UNLIMITED, Rlimit
+from mlhost_limits.core.values import UNLIMITED, Rlimit, User
 from mlhost_limits.host.look import Look
 from mlhost_limits.services import logind_check as check_logind
 from mlhost_limits.services.policy import ServicesPolicy, UnitRule

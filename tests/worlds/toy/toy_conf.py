@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from ..core.cause import Cause, cite, replace_line
-from ..core.named import Declaration
+from ..core.values import Declaration
 
 PATH = "/etc/toys.conf"
 CODES = {"toys-too-few": "the last line of toys.conf states too few"}
