@@ -90,6 +90,11 @@ class Finding(NamedTuple):
         """Tell whether a finding that passes now will not after a restart or a boot."""
         return self.status == PASS and FAIL in self.outlook
 
+    @property
+    def state(self) -> str:
+        """Return the status, or ``later`` where it passes now and will not then."""
+        return LATER if self.fails_later else self.status
+
     def as_dict(self) -> dict[str, object]:
         """Return the finding as plain data, for JSON; ``unlimited`` is written as that word."""
         wanted, seen = self.requirement, self.observation

@@ -34,23 +34,15 @@ from .merge import format_ulimit
 _MOST = 20  # Keys that are none of ours: dockerd itself stops at the first.
 _MISSPELT = r"(default)?[-_]?((u?limits?)|shm[-_]?size)"
 
+_REPEATED = (
+    "authorization-plugin cdi-spec-dir cluster-store-opt default-address-pool default-network-opt"
+    " default-ulimit dns-opt exec-opt host label log-opt node-generic-resource registry-mirror"
+    " storage-opt"
+)
 _FLAG_KEYS = {
-    "add-runtime": "",  # The one key that may stand in both places.
-    "authorization-plugin": "authorization-plugins",
-    "cdi-spec-dir": "cdi-spec-dirs",
-    "cluster-store-opt": "cluster-store-opts",
-    "default-address-pool": "default-address-pools",
-    "default-network-opt": "default-network-opts",
-    "default-ulimit": ULIMITS_KEY,
-    "dns-opt": "dns-opts",
-    "exec-opt": "exec-opts",
-    "host": "hosts",
+    **{name: f"{name}s" for name in _REPEATED.split()},
     "insecure-registry": "insecure-registries",
-    "label": "labels",
-    "log-opt": "log-opts",
-    "node-generic-resource": "node-generic-resources",
-    "registry-mirror": "registry-mirrors",
-    "storage-opt": "storage-opts",
+    "add-runtime": "",  # The one key that may stand in both places.
 }
 
 
