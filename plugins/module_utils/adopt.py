@@ -10,8 +10,8 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from .core.adopted import Adopted, LeftOut, Stated
 from .core.cause import cite
-from .core.declaration import Declaration
 from .core.quote import one_line
+from .core.values import Declaration
 from .places import PLACES
 
 _PLAIN = re.compile(r"[A-Za-z_@][A-Za-z0-9_.@/-]*|[0-9]+(B|s|[KMGT]iB)")
@@ -87,7 +87,8 @@ def adopt_tree(root: str) -> list[str]:
     """Return the policy that the site's files amount to, as lines of YAML.
 
     :param root: The tree; ``/`` for this host, whose kernel is asked as well.
-    :raises ValueError: If it is not a directory, or a file cannot be parsed.
+    :raises ValueError: If it is not a directory, a file cannot be parsed, or a policy cannot hold
+        all.
     """
     if not os.path.isdir(root):
         raise ValueError(f"{root}: is not a directory")

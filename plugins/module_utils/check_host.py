@@ -17,22 +17,19 @@ from .core.finding import (
     find_unlooked,
     judge_unlooked,
 )
-from .core.named import NamedTuple
 from .core.quote import one_line
 from .core.reader import PolicyError, join_names
 from .core.report import format_failures, format_report, format_verdict, note_workers
-from .core.rlimit import Rlimit, format_pair
+from .core.values import NamedTuple, Rlimit, format_pair
 from .host.image import Tree, is_image, will_boot
-from .host.process import read_limits
+from .host.look import Look, read_limits
 from .places import PLACES, SECTIONS, look_at_host
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from .core.cause import Cause
-    from .core.check_options import Options
-    from .core.policy import Policy
+    from .core.policy import CheckOptions, Policy
     from .core.waivers import Waiver
-    from .host.look import Look
     from .sessions.policy import SessionRule
 
 _LONGEST_REASON = 300
@@ -87,7 +84,7 @@ class CheckResult(NamedTuple):
         }
 
 
-def check_host(policy: Policy, options: Options, look: Look | None = None) -> CheckResult:
+def check_host(policy: Policy, options: CheckOptions, look: Look | None = None) -> CheckResult:
     """Return every requirement of the policy, judged by what this host does now.
 
     :func:`check_within` does the same within a time limit.
@@ -105,7 +102,7 @@ def check_host(policy: Policy, options: Options, look: Look | None = None) -> Ch
     return conclude(policy, options, *finish_findings(policy, options, findings, look))
 
 
-def require_stated(policy: Policy, options: Options) -> None:
+def require_stated(policy: Policy, options: CheckOptions) -> None:
     """Refuse a policy that states nothing for any of the sections.
 
     :raises PolicyError: If so.
@@ -117,12 +114,14 @@ def require_stated(policy: Policy, options: Options) -> None:
         raise PolicyError([f"policy: states nothing for {names}, so nothing would be checked"])
 
 
-def list_sections(options: Options) -> list[str]:
+def list_sections(options: CheckOptions) -> list[str]:
     """Return the sections to look at, in the order in which they are."""
     return [name for name in SECTIONS if options.wants(name)]
 
 
-def look_at_section(name: str, policy: Policy, options: Options, look: Look) -> Iterator[Finding]:
+def look_at_section(
+    name: str, policy: Policy, options: CheckOptions, look: Look
+) -> Iterator[Finding]:
     """Yield what was found in one section; that it could not be looked at, if it crashes."""
     place = PLACES[SECTIONS.index(name)]
     try:
@@ -137,7 +136,7 @@ def look_at_section(name: str, policy: Policy, options: Options, look: Look) -> 
         yield judge_unlooked(name, one_line(f"{kind}{error}")[:_LONGEST_REASON])
 
 
-def look_at_image(policy: Policy, options: Options) -> Iterator[Finding]:
+def look_at_image(policy: Policy, options: CheckOptions) -> Iterator[Finding]:
     """Yield a finding for all that a policy asks of a host to come; none of them passes.
 
     Of what files do not tell, nothing can be said before somebody runs it.
@@ -160,7 +159,7 @@ def look_at_image(policy: Policy, options: Options) -> Iterator[Finding]:
 
 
 def finish_findings(
-    policy: Policy, options: Options, findings: list[Finding], look: Look
+    policy: Policy, options: CheckOptions, findings: list[Finding], look: Look
 ) -> tuple[list[Finding], Sequence[Cause]]:
     """Return the findings with who else writes the files at fault, and why this connection lacks.
 
@@ -175,7 +174,7 @@ def finish_findings(
 
 
 def conclude(
-    policy: Policy, options: Options, findings: list[Finding], causes: Sequence[Cause]
+    policy: Policy, options: CheckOptions, findings: list[Finding], causes: Sequence[Cause]
 ) -> CheckResult:
     """Return the result of a look: with its waivers, and the limits of this process."""
     own = {} if is_unbooted(options) else read_limits("self")
@@ -185,13 +184,13 @@ def conclude(
     return CheckResult(findings, connection, causes, idle, measured)
 
 
-def is_unbooted(options: Options) -> bool:
+def is_unbooted(options: CheckOptions) -> bool:
     """Tell whether what is looked at does not run: a tree, or an image that is being built."""
     return bool(options.root) or (is_image() and will_boot())
 
 
 def _waive(
-    findings: list[Finding], waivers: tuple[Waiver, ...], options: Options
+    findings: list[Finding], waivers: tuple[Waiver, ...], options: CheckOptions
 ) -> tuple[list[Finding], list[Waiver]]:
     """Return the findings with what the policy lets pass, and the waivers that nothing needs."""
     if not waivers:

@@ -27,15 +27,11 @@ from .check_host import (
     require_stated,
 )
 from .core.finding import Finding, judge_unlooked
-from .core.named import NamedTuple
+from .core.policy import CheckOptions, Policy
 from .core.reader import PolicyError
+from .core.values import NamedTuple
+from .host.look import Look
 from .places import look_at_host
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from .core.check_options import Options
-    from .core.policy import Policy
-    from .host.look import Look
 
 _GRACE = 3.0  # Seconds in which a look that is ended may put away what it made.
 _LEAST = 1.0
@@ -55,7 +51,7 @@ class _Told(NamedTuple):
     result: Any = None
 
 
-def check_within(policy: Policy, options: Options, look: Look | None = None) -> CheckResult:
+def check_within(policy: Policy, options: CheckOptions, look: Look | None = None) -> CheckResult:
     """Return what :func:`check_host` does, within ``options.time_limit`` seconds.
 
     :raises OSError: If no process can be started to look.
@@ -72,7 +68,7 @@ def check_within(policy: Policy, options: Options, look: Look | None = None) -> 
 class _Watch:
     """One check, and the children that make it one after the other."""
 
-    def __init__(self, policy: Policy, options: Options, look: Look) -> None:
+    def __init__(self, policy: Policy, options: CheckOptions, look: Look) -> None:
         self.policy, self.options, self.look = policy, options, look
         self.deadline = time.monotonic() + options.time_limit
         self.waiting = [_IMAGE] if is_unbooted(options) else list_sections(options)

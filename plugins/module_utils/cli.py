@@ -10,7 +10,7 @@ import sys
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
-from .core.check_options import SERVICES, TIME_LIMIT, Options
+from .core.policy import SERVICES, TIME_LIMIT, CheckOptions
 from .core.profiles import DEFAULT_PROFILE, PROFILES
 from .core.quote import clean
 from .core.reader import PolicyError
@@ -19,7 +19,7 @@ from .schema import load_policy, merge
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    Commands = argparse._SubParsersAction[argparse.ArgumentParser]
+    Commands = argparse._SubParsersAction[Any]
 
 RUN = "training"
 COMPLIES, FALLS_SHORT, REFUSED = 0, 1, 2
@@ -153,7 +153,7 @@ def _check(arguments: argparse.Namespace) -> int:
         given = _with_run(given, run)
     policy = load_policy(given, arguments.profile, run=True, told=told, root=arguments.root)
     is_run = bool(run) or (arguments.policy is None and RUN in policy.asked)
-    options = Options(
+    options = CheckOptions(
         sections=(RUN,) if is_run else None,
         users=arguments.user,
         services=tuple(arguments.service or SERVICES),
@@ -226,14 +226,15 @@ def _resolve(arguments: argparse.Namespace) -> int:
 def _adopt(arguments: argparse.Namespace) -> int:
     from .adopt import adopt_tree  # A check needs none of it.
 
+    gc.disable()  # As above.
     _print(adopt_tree(arguments.root), False)
     return COMPLIES
 
 
 def _print(content: Any, as_json: bool) -> None:
     """Write lines for people, or JSON. The rules of Ansible forbid print() in these folders."""
-    text = json.dumps(content, indent=2) if as_json else clean("\n".join(content))
-    sys.stdout.write(f"{text}\n")
+    lines = [json.dumps(content, indent=2)] if as_json else map(clean, content or [""])
+    sys.stdout.writelines(f"{line}\n" for line in lines)
 
 
 if __name__ == "__main__":

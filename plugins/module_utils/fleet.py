@@ -7,8 +7,8 @@ import re
 from collections.abc import Mapping, Sequence
 
 from .core.finding import FAIL, LATER, PASS, UNKNOWN, WAIVED
-from .core.named import NamedTuple
 from .core.quote import one_line
+from .core.values import NamedTuple
 
 CHECKED, UNREACHABLE, CRASHED, GARBLED, MISSING = (
     "checked",

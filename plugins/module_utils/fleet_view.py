@@ -11,7 +11,7 @@ from itertools import islice
 from typing import Any
 
 from .core.finding import FAIL, LATER, PASS, UNKNOWN, WAIVED
-from .core.named import NamedTuple
+from .core.values import NamedTuple
 from .fleet import HOST_STATUSES, HostResult, find_status
 from .places import EXPLAINED
 

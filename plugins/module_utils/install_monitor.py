@@ -11,9 +11,9 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 
 from .core.edit import Edit
-from .core.named import NamedTuple
 from .core.plan import Section, SectionPlan
 from .core.reader import PolicyError
+from .core.values import NamedTuple
 from .host.booted import is_booted
 from .host.program import run_program
 from .node.paths import POLICY
@@ -34,7 +34,7 @@ from .schema import load_policy, merge_profile
 from .sessions.settle import apply_plans
 from .write.lock import only_run
 from .write.systemctl import reload_units, systemctl
-from .write.textfile import read_written, remove_written
+from .write.temporary import read_written, remove_written
 
 _UNIT = f"{NAME}.timer"
 _FIRST_UNIT = os.path.basename(FIRST_BOOT)

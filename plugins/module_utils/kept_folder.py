@@ -13,10 +13,7 @@ import re
 import stat
 import sys
 from importlib.machinery import ModuleSpec
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from types import ModuleType
+from types import ModuleType
 
 PACKAGE = "mlhost_limits"
 DIGEST = re.compile(r"[0-9a-f]{64}")

@@ -10,10 +10,10 @@ from functools import partial
 from typing import Tuple
 
 from .check_within import check_within
-from .core.check_options import Options
 from .core.finding import FAIL, PASS, UNKNOWN, Finding, find_unlooked, is_short_by_root
-from .core.named import NamedTuple
+from .core.policy import CheckOptions
 from .core.report import format_failures, format_report
+from .core.values import NamedTuple
 from .host.guarded import run_guarded
 from .host.scratch import find_parent, sweep
 from .host.users import name_user
@@ -25,7 +25,7 @@ from .places import PLACES, look_at_host
 from .policy_file import read_policy
 from .schema import load_policy
 from .write.lock import only_run
-from .write.textfile import replace_text
+from .write.temporary import replace_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -160,7 +160,7 @@ def _look(policy_file: str, canary: str, kept: Kept, seconds: float) -> _Result:
     limits = {one.process.pid: one.limits for one in usages}
     look = look_at_host([one.process for one in usages], limits)
     sections = tuple(place.name for place in PLACES if not place.is_of_run)
-    options = Options(sections, canary=canary, time_limit=_SHARE * seconds)
+    options = CheckOptions(sections, canary=canary, time_limit=_SHARE * seconds)
     findings = check_within(policy, options, look).findings
     judged = judge_node(findings, kept.short)
     unlooked = find_unlooked(findings)

@@ -7,11 +7,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from .containerd.place import Containerd
-from .core.rlimit import Rlimit
+from .core.values import Rlimit
 from .docker.place import Docker
-from .host.look import Look
+from .host.look import Look, Process
 from .host.place import Place
-from .host.process import Process
 from .kernel.place import Kernel
 from .podman.place import Podman
 from .processes.place import Processes

@@ -12,7 +12,6 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from .core.policy_json import parse_json
 from .core.policy_tree import (
     CLOSE,
     LIST,
@@ -23,6 +22,7 @@ from .core.policy_tree import (
     Tree,
     build_tree,
     decode_policy,
+    parse_json,
     read_number,
     refuse,
 )

@@ -10,7 +10,7 @@ from __future__ import annotations
 import resource
 from collections.abc import Callable, Mapping
 
-from .core.named import NamedTuple
+from .core.values import NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -107,7 +107,7 @@ def plan_workers(wanted: int | None = None, **run: object) -> Plan:
 
 def _survey(run: Mapping[str, object]) -> Survey:
     """Return a look at this process, without opening a session or starting anything."""
-    from .core.check_options import Options
+    from .core.policy import CheckOptions
     from .core.reader import PolicyError
     from .host.look import Look
     from .training.policy import read_training
@@ -118,7 +118,7 @@ def _survey(run: Mapping[str, object]) -> Survey:
     training = read_training({"base": count_descriptors(), **run}, problems)
     if problems or training is None:
         raise PolicyError(problems)
-    return Survey(training, Options(probe="predict", canary="never"), Look())
+    return Survey(training, CheckOptions(probe="predict", canary="never"), Look())
 
 
 def check(
@@ -134,12 +134,12 @@ def check(
     :raises ValueError: With all that is wrong with the keys, or missing.
     """
     from .check_host import check_host
-    from .core.check_options import Options
+    from .core.policy import CheckOptions
     from .schema import load_policy
     from .training.watch_read import count_descriptors
 
     policy = load_policy({"training": {"base": count_descriptors(), **run}}, profile, run=True)
-    options = Options(sections=("training",), probe="predict", canary="never")
+    options = CheckOptions(sections=("training",), probe="predict", canary="never")
     result = check_host(policy, options)
     if stop and result.falls_short("unknown" if strict else "fail"):
         raise RunRefusedError(result)

@@ -8,21 +8,16 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any, TypeVar
 
-from .core.diff import show_change, show_edit
-from .core.named import NamedTuple
+from .core.edit import Edit, show_change, show_edit
 from .core.plan import Section, SectionPlan
-from .core.provision_options import Options
+from .core.policy import Policy, ProvisionOptions
 from .core.reader import PolicyError
+from .core.values import NamedTuple
 from .host.image import is_image, will_boot
 from .host.place import Place
 from .places import PLACES
 from .sessions.provision import find_kernel_lockouts
 from .write.lock import find_editor, only_run, remove_leftovers, wait_for_packages
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from .core.edit import Edit
-    from .core.policy import Policy
 
 Item = TypeVar("Item")
 _UNBOOTED = "this is an image: files are written, and what they give comes with its first boot"
@@ -63,7 +58,7 @@ class Outcome(NamedTuple):
             yield show_change("running kernel", f"{key} = {before}", f"{key} = {after}")
 
 
-def provision(policy: Policy, options: Options) -> Outcome:
+def provision(policy: Policy, options: ProvisionOptions) -> Outcome:
     """Make the sections of a policy true on this host.
 
     :raises PolicyError: With every reason to refuse; nothing was written then.
@@ -84,7 +79,7 @@ def _list_folders(policy: Policy) -> list[str]:
     return [folder for place in meant for folder in place.list_folders()]
 
 
-def _provision(policy: Policy, options: Options) -> Outcome:
+def _provision(policy: Policy, options: ProvisionOptions) -> Outcome:
     image = is_image()
     if image and not os.path.exists(os.devnull):
         raise PolicyError([f"{os.devnull}: is missing; programs of an image need its devices"])
@@ -118,7 +113,7 @@ def _join(parts: Iterable[Iterable[Item]]) -> tuple[Item, ...]:
     return tuple(chain.from_iterable(parts))
 
 
-def prepare_sections(policy: Policy, options: Options) -> dict[str, Section]:
+def prepare_sections(policy: Policy, options: ProvisionOptions) -> dict[str, Section]:
     """Return what each place needs, by name and in the order of places: fs.nr_open comes first."""
     nr_open: int | None = None
     sections = {}
@@ -130,7 +125,9 @@ def prepare_sections(policy: Policy, options: Options) -> dict[str, Section]:
     return sections
 
 
-def _prepare(place: Place[Any], policy: Policy, options: Options, nr_open: int | None) -> Section:
+def _prepare(
+    place: Place[Any], policy: Policy, options: ProvisionOptions, nr_open: int | None
+) -> Section:
     """Return what a place needs; what an earlier run made and nobody asks for is taken back."""
     if not options.wants(place.name):
         return place.leave()
@@ -143,7 +140,7 @@ def _prepare(place: Place[Any], policy: Policy, options: Options, nr_open: int |
     return place.prepare(policy, options, nr_open)._replace(in_effect=())
 
 
-def find_foretold(policy: Policy, options: Options) -> list[str]:
+def find_foretold(policy: Policy, options: ProvisionOptions) -> list[str]:
     """Return the sections of an image of which its files say what its boot will give."""
     written = (place for place in PLACES if place.is_provisioned and place.name in policy.asked)
     told = (place for place in written if type(place).foresee is not Place.foresee)
@@ -151,7 +148,7 @@ def find_foretold(policy: Policy, options: Options) -> list[str]:
 
 
 def _find_lockouts(
-    policy: Policy, options: Options, sections: Mapping[str, Section]
+    policy: Policy, options: ProvisionOptions, sections: Mapping[str, Section]
 ) -> Iterator[str]:
     """Yield why the kernel's new values would lock this host: the sessions' plan decides too."""
     kernel = sections["kernel"]

@@ -7,6 +7,7 @@ import os
 from collections.abc import Iterator
 
 from .core.resolved import Query
+from .host.image import Tree
 from .places import PLACES
 from .systemd.limits import MANAGER
 
@@ -22,6 +23,6 @@ def resolve_tree(
     """
     if not os.path.isdir(root):
         raise ValueError(f"{root}: is not a directory")
-    query = Query(user, service, unit)
+    query, tree = Query(user, service, unit), Tree(root)
     for place in sorted(PLACES, key=lambda one: one.name != "sessions"):  # What most ask for.
-        yield from place.resolve(root, query)
+        yield from place.resolve(tree, query)

@@ -14,7 +14,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     import argparse
 
-    from .core.keys import Key
+    from .core.reader import Key
 
 _METAVARS = {"count": "N", "size": "SIZE", "path": "DIR", "place": "PLACE"}
 _SPELT_OTHERWISE = ("deep", "python")

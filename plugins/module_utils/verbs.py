@@ -6,10 +6,8 @@ from __future__ import annotations
 from typing import Any
 
 from .check_within import check_within
-from .core.check_options import SERVICES, TIME_LIMIT
-from .core.check_options import Options as CheckOptions
+from .core.policy import SERVICES, TIME_LIMIT, CheckOptions, ProvisionOptions
 from .core.profiles import DEFAULT_PROFILE, PROFILES
-from .core.provision_options import Options as ProvisionOptions
 from .core.reader import PolicyError
 from .node.paths import INTERVAL
 from .places import PLACES, PROVISIONED, SECTIONS
@@ -32,11 +30,7 @@ CHECK_ARGUMENTS: dict[str, dict[str, Any]] = {
     "services": {"type": "list", "elements": "str", "default": list(SERVICES)},
     "probe": {"type": "str", "default": "quiet", "choices": ["quiet", "full", "predict"]},
     "canary": {"type": "str", "default": "auto", "choices": ["auto", "always", "never"]},
-    "fail_on": {
-        "type": "str",
-        "default": "fail",
-        "choices": ["fail", "later", "unknown", "never"],
-    },
+    "fail_on": {"type": "str", "default": "fail", "choices": ["fail", "later", "unknown", "never"]},
     "root": {"type": "path", "default": ""},
     "time_limit": {"type": "float", "default": TIME_LIMIT},
 }

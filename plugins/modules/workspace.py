@@ -130,7 +130,7 @@ problems:
 from ansible.module_utils.basic import AnsibleModule
 
 from ..module_utils.core.reader import PolicyError
-from ..module_utils.core.rlimit import parse_quantity
+from ..module_utils.core.values import parse_quantity
 from ..module_utils.workspace.plan import VARIABLES, Workspace
 from ..module_utils.workspace.provision import prepare_workspace
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from ansible.module_utils.parsing.convert_bool import boolean
 from ansible.plugins.action import ActionBase
 
-from ..module_utils.core.policy_json import parse_json
+from ..module_utils.core.policy_tree import parse_json
 from ..module_utils.core.reader import PolicyError
 from ..module_utils.kept import digest_files, pack
 

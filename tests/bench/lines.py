@@ -35,6 +35,26 @@ FILES: Mapping[str, tuple[str, Callable[[int], str]]] = {
         "etc/security/limits.conf",
         lambda count: _fill(lambda n: f"alice soft nofile {1024 + n}\n", count),
     ),
+    "limits.conf, ranges": (
+        "etc/security/limits.conf",
+        lambda count: _fill(lambda n: f"{1 + n % 999}: soft nofile {1024 + n}\n", count),
+    ),
+    "limits.conf, everyone": (
+        "etc/security/limits.conf",
+        lambda count: _fill(lambda n: f"* - memlock {1024 + n}\n", count),
+    ),
+    "cron.d, commands": (
+        "etc/cron.d/many",
+        lambda count: _fill(lambda n: f"@daily root /usr/bin/x{n}\n", count),
+    ),
+    "cron.d, sysctls": (
+        "etc/cron.d/many",
+        lambda count: _fill(lambda n: f"@daily root sysctl -w vm.max_map_count={n}\n", count),
+    ),
+    "tuned, active profiles": (
+        "etc/tuned/active_profile",
+        lambda count: _fill(lambda n: f"profile-{n}\n", count),
+    ),
     "sysctl.d": (
         "etc/sysctl.d/50-many.conf",
         lambda count: _fill(lambda n: f"net.ipv4.conf.eth{n}.rp_filter = 1\n", count),
@@ -113,6 +133,7 @@ COMMANDS = (
     ("resolve", "--user", "alice", "--service", "sshd"),
     ("resolve", "--unit", "trainer.service"),
     ("check", "--profile", "training"),
+    ("adopt",),
 )
 
 

@@ -8,14 +8,16 @@ import sys
 
 sys.path.insert(0, "/opt")
 
-from mlhost_limits.core.provision_options import Options
+from mlhost_limits.core.policy import ProvisionOptions
 from mlhost_limits.provision import provision
 from mlhost_limits.schema import load_policy
 
 
 def main() -> None:
     given = json.loads(sys.argv[1]) if sys.argv[1:] else None
-    options = Options(switches={"docker_restart": True, "slurm_restart": True, "slurm_conf": True})
+    options = ProvisionOptions(
+        switches={"docker_restart": True, "slurm_restart": True, "slurm_conf": True}
+    )
     provision(load_policy(given, "training"), options)
 
 

@@ -10,9 +10,11 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from mlhost_limits import schema
-from mlhost_limits.core import edit, proc_limits, redaction, redaction_json, rlimit
-from mlhost_limits.core.rlimit import Rlimit
-from mlhost_limits.docker import compose_file
+from mlhost_limits.core import edit, redaction, redaction_json
+from mlhost_limits.core import values as proc_limits
+from mlhost_limits.core import values as rlimit
+from mlhost_limits.core.values import Rlimit
+from mlhost_limits.docker import compose as compose_file
 from mlhost_limits.docker import daemon_json as docker_config
 from mlhost_limits.docker import flags as docker_flags
 from mlhost_limits.docker import merge as docker_merge

@@ -115,7 +115,7 @@ def test_a_place_loads_nothing_before_it_is_asked(path: Path) -> None:
     """Outside of its methods, but for what a type checker alone reads."""
     loaded = [node for node in parse(path).body if isinstance(node, (ast.Import, ast.ImportFrom))]
     names = {node.module if isinstance(node, ast.ImportFrom) else "re" for node in loaded}
-    assert names <= {"__future__", "core.provision_options", "host.place", "re"}
+    assert names <= {"__future__", "core.policy", "host.place", "re"}
 
 
 def test_a_verb_loads_what_it_needs_and_no_more() -> None:

@@ -14,7 +14,7 @@ from mlhost_limits.core.finding import Observation, judge, require_limits
 from mlhost_limits.core.json_text import find_members
 from mlhost_limits.core.reader import Limit, PolicyError
 from mlhost_limits.core.report import format_report
-from mlhost_limits.core.rlimit import Rlimit
+from mlhost_limits.core.values import Rlimit
 from mlhost_limits.docker.daemon_json import DockerDefaults
 from mlhost_limits.docker.merge import merge_daemon_json
 from mlhost_limits.kernel.plan import KernelOptions, plan_kernel

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 from mlhost_limits.check_host import check_host
-from mlhost_limits.core.check_options import Options
 from mlhost_limits.core.finding import FAIL, PASS, UNKNOWN
+from mlhost_limits.core.policy import CheckOptions
 from mlhost_limits.schema import load_policy
 from mlhost_limits.sessions.limits_read import read_limits_files
 from mlhost_limits.sessions.pam_limits import order_files
@@ -68,7 +68,7 @@ def plant(root: Path, name: str, more: dict[str, str]) -> str:
 
 def foretell(root: str, policy: dict[str, object]) -> dict[str, tuple[str, str]]:
     """Return the status after a boot of what is asked, and who or what says so."""
-    options = Options(services=("sshd",), users=("alice",), root=root)
+    options = CheckOptions(services=("sshd",), users=("alice",), root=root)
     found = check_host(load_policy(policy, "none"), options).findings
     return {
         f"{one.requirement.item} {one.requirement.bound}": (

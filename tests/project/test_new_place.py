@@ -19,8 +19,7 @@ ASK = """
 import json, sys
 from mlhost_limits import cause_codes, places, verbs
 from mlhost_limits.check_host import check_host
-from mlhost_limits.core.check_options import Options
-from mlhost_limits.core.provision_options import Options as ProvisionOptions
+from mlhost_limits.core.policy import CheckOptions, ProvisionOptions
 from mlhost_limits.explain import explain
 from mlhost_limits.host import files
 from mlhost_limits.provision import provision
@@ -29,10 +28,10 @@ from mlhost_limits.schema import load_policy
 
 root = sys.argv[1]
 policy = load_policy({"toys": {"marbles": 5}}, "none")
-image = check_host(policy, Options(root=root)).findings
+image = check_host(policy, CheckOptions(root=root)).findings
 from mlhost_limits.toys import check, provision as toys_provision
 check.read_text = toys_provision.read_text = lambda path, _root="/": files.read_text(path, root)
-checked = check_host(policy, Options()).findings
+checked = check_host(policy, CheckOptions()).findings
 made = provision(policy, ProvisionOptions(check_mode=True))
 arguments = (verbs.CHECK_ARGUMENTS, verbs.PROVISION_ARGUMENTS)
 print(json.dumps({

@@ -8,8 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
-from mlhost_limits.core.keys import BOUNDS, Key
-from mlhost_limits.core.reader import PolicyError
+from mlhost_limits.core.reader import BOUNDS, Key, PolicyError
 from mlhost_limits.schema import load_policy
 
 from tests.reference import counts, house

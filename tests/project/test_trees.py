@@ -9,7 +9,7 @@ import pytest
 import yaml
 from mlhost_limits import cli
 from mlhost_limits.core.plan import SectionPlan
-from mlhost_limits.kernel.files_read import read_sysctl_files
+from mlhost_limits.kernel.host_read import read_sysctl_files
 from mlhost_limits.kernel.plan import KernelOptions, plan_kernel
 from mlhost_limits.schema import load_policy
 from mlhost_limits.services.plan import ServicesState, plan_services

@@ -7,9 +7,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from mlhost_limits.core.keys import BOUNDS, Key
 from mlhost_limits.core.profiles import DEFAULT_PROFILE, PROFILES
-from mlhost_limits.core.rlimit import ITEMS, format_quantity
+from mlhost_limits.core.reader import BOUNDS, Key
+from mlhost_limits.core.values import ITEMS, format_quantity
 from mlhost_limits.training.policy import NEEDS, DeepSpeed, Training
 
 from tests.reference.sections import list_sections

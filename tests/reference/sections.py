@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import importlib
 
-from mlhost_limits.core.keys import Key
+from mlhost_limits.core.reader import Key
 from mlhost_limits.core.waivers import WAIVER
 from mlhost_limits.places import PLACES
 

@@ -53,7 +53,7 @@ def main(state: str) -> int:
     try:
         outcome = provision_module.provision(
             load_policy(LOCKING if state == "locking" else POLICY, "none"),
-            provision_module.Options(absent=state == "absent", override=True),
+            provision_module.ProvisionOptions(absent=state == "absent", override=True),
         )
     except PolicyError as exc:
         print(json.dumps({"refused": exc.problems}))

@@ -11,8 +11,9 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 from mlhost_limits.adopt import format_policy, plain
+from mlhost_limits.core import adopted
 from mlhost_limits.core.adopted import Adopted, LeftOut, Stated
-from mlhost_limits.core.declaration import Declaration
+from mlhost_limits.core.values import Declaration
 from mlhost_limits.docker.adopt import adopt_docker
 from mlhost_limits.docker.dockerd_flags import parse_flags
 from mlhost_limits.kernel.adopt import adopt_kernel, list_site_keys
@@ -30,8 +31,8 @@ LINK, CONF, VENDOR = (
 )
 
 
-def tell(adopted: Adopted) -> tuple[Any, list[str]]:
-    return plain(adopted.section), [f"{one.at.place} {one.reason}" for one in adopted.left]
+def tell(found: Adopted) -> tuple[Any, list[str]]:
+    return plain(found.section), [f"{one.at.place} {one.reason}" for one in found.left]
 
 
 def kernel(files: dict[str, str], *lacking: str) -> tuple[object, list[str]]:
@@ -83,6 +84,17 @@ def test_what_packages_state_is_not_the_site_s() -> None:
         {},
         [],
     )
+
+
+def test_more_lines_than_a_policy_holds_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(adopted, "_MOST", 2)
+    line = "vm.swappiness = 1\n"
+    files = {PEERS: line * 2, "/usr/lib/sysctl.d/10-x.conf": line * 9}
+    assert kernel(files)[1] == [f"{PEERS}:1 has no effect: {PEERS}:2 counts"]
+    monkeypatch.setattr(adopted, "find_refusal", None)  # Nobody may ask for one.
+    told = "the site's files have 3 lines about it, more than the 2 that adopt writes"
+    with pytest.raises(ValueError, match=f"^kernel: {told} into one policy$"):
+        kernel({PEERS: line * 3})
 
 
 def test_sysctl_conf_counts_where_no_other_file_states_the_same() -> None:

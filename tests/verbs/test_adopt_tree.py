@@ -12,7 +12,7 @@ from mlhost_limits.core.edit import HEADER
 from mlhost_limits.core.plan import SectionPlan
 from mlhost_limits.core.policy import Policy
 from mlhost_limits.docker.plan import DockerState, plan_docker
-from mlhost_limits.kernel.files_read import read_sysctl_files
+from mlhost_limits.kernel.host_read import read_sysctl_files
 from mlhost_limits.kernel.plan import KernelOptions, plan_kernel
 from mlhost_limits.resolve import resolve_tree
 from mlhost_limits.schema import load_policy

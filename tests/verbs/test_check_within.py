@@ -13,9 +13,8 @@ from typing import Any
 
 import pytest
 from mlhost_limits import check_host, check_within
-from mlhost_limits.core.check_options import Options
 from mlhost_limits.core.finding import LOOK, Finding, Observation, Requirement, judge
-from mlhost_limits.core.policy import Policy
+from mlhost_limits.core.policy import CheckOptions, Policy
 from mlhost_limits.core.reader import PolicyError
 from mlhost_limits.host.place import Place
 from mlhost_limits.places import look_at_host
@@ -64,7 +63,7 @@ def check(
     looks = {name: good(name) for name in NAMES}
     looks["sessions"] = bad("sessions", end)
     use_places(monkeypatch, looks)
-    result = check_within.check_within(POLICY, Options(sections=NAMES, time_limit=seconds))
+    result = check_within.check_within(POLICY, CheckOptions(sections=NAMES, time_limit=seconds))
     return [
         (one.requirement.place, one.requirement.item, one.status, one.observation.reason)
         for one in result.findings
@@ -131,7 +130,7 @@ def test_what_was_made_is_put_away(monkeypatch: pytest.MonkeyPatch, tmp_path: An
 
 def test_a_look_that_cannot_be_made_is_not_green(monkeypatch: pytest.MonkeyPatch) -> None:
     use_places(monkeypatch, {"kernel": bad("kernel", nest)})
-    result = check_within.check_within(POLICY, Options(sections=("kernel",)))
+    result = check_within.check_within(POLICY, CheckOptions(sections=("kernel",)))
     assert [result.falls_short(one) for one in ("fail", "later", "unknown", "never")] == [
         True, True, True, False,
     ]  # fmt: skip
@@ -147,7 +146,7 @@ def test_a_refused_question_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     vars(check_host.PLACES[0]).update(is_of_run=True)
     policy = load_policy({"training": {"workers": 1}}, "none", True)
     with pytest.raises(ValueError, match=r"^no such run$"):
-        check_within.check_within(policy, Options(sections=("training",)))
+        check_within.check_within(policy, CheckOptions(sections=("training",)))
 
 
 @pytest.fixture
@@ -184,7 +183,7 @@ def test_a_look_tells_why_it_came_to_no_end(
     monkeypatch.setattr(signal, "signal", lambda *_words: None)
     monkeypatch.setattr(signal, "pthread_sigmask", lambda *words: blocked.append(words))
     policy = load_policy({"training": {"workers": 1}}, "none", True)
-    options = Options(sections=("training",))
+    options = CheckOptions(sections=("training",))
     check_within._Watch(policy, options, look_at_host())._look_and_tell(pipe[1])
     assert blocked == [(signal.SIG_BLOCK, {signal.SIGTERM, signal.SIGINT})]
     heard = [check_within._receive(pipe[0], time.monotonic() + 5) for _number in range(3)]
@@ -218,7 +217,7 @@ def test_a_look_that_is_told_to_end_minds_no_second_time(monkeypatch: pytest.Mon
 @pytest.mark.parametrize("seconds", [0.0, -1.0, float("nan"), float("inf")])
 def test_a_time_limit_is_a_number_of_seconds(seconds: float) -> None:
     with pytest.raises(ValueError, match=r"^time_limit: .* is not a number of seconds above 0$"):
-        check_within.check_within(POLICY, Options(time_limit=seconds))
+        check_within.check_within(POLICY, CheckOptions(time_limit=seconds))
 
 
 @pytest.mark.slow

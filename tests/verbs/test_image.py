@@ -10,9 +10,8 @@ from typing import Any
 import pytest
 from mlhost_limits.check_host import CheckResult, check_host
 from mlhost_limits.cli import FALLS_SHORT, REFUSED, main
-from mlhost_limits.core.check_options import Options
 from mlhost_limits.core.finding import Finding
-from mlhost_limits.core.provision_options import Options as ProvisionOptions
+from mlhost_limits.core.policy import CheckOptions, ProvisionOptions
 from mlhost_limits.provision import find_foretold
 from mlhost_limits.schema import load_policy
 
@@ -50,7 +49,7 @@ def lay_out(tree: Path, files: dict[str, str]) -> None:
 
 def check(tree: Path, policy: Mapping[str, object], files: dict[str, str]) -> CheckResult:
     lay_out(tree, files)
-    options = Options(services=("sshd",), root=str(tree))
+    options = CheckOptions(services=("sshd",), root=str(tree))
     return check_host(load_policy(policy, "none"), options)
 
 
@@ -317,7 +316,7 @@ def test_an_engine_that_is_not_installed_is_unknown(engine: str, tmp_path: Path)
     lay_out(tmp_path, {})
     (tmp_path / "usr/bin" / {"docker": "dockerd"}.get(engine, engine)).unlink()
     policy = load_policy({"containers": {engine: {"shm_size": "8GiB"}}}, "none")
-    (finding,) = check_host(policy, Options(root=str(tmp_path))).findings
+    (finding,) = check_host(policy, CheckOptions(root=str(tmp_path))).findings
     assert finding.status == "unknown"
     assert "in this image" in finding.observation.reason
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from mlhost_limits.core.resolved import format_resolved
+from mlhost_limits.kernel import boot_read
 from mlhost_limits.resolve import resolve_tree
 
 FILES = {
@@ -43,6 +44,18 @@ def write(tree: Path, path: str, text: str) -> None:
 
 def told(tree: Path, user: str | None = None, service: str | None = None) -> list[str]:
     return list(format_resolved(resolve_tree(str(tree), user, service)))
+
+
+def test_what_a_boot_gives_is_asked_once(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+
+    def read(root: str) -> dict[str, str]:
+        asked.append(root)
+        return {}
+
+    monkeypatch.setattr(boot_read, "read_boot_scripts", read)
+    assert told(tree)
+    assert asked == [str(tree)]
 
 
 def test_root_and_everyone_else_are_told_by_default(tree: Path) -> None:

@@ -12,7 +12,7 @@ from mlhost_limits.containers.policy import ContainerPolicy
 from mlhost_limits.core.policy import Policy
 from mlhost_limits.core.profiles import DEFAULT_PROFILE, PROFILES
 from mlhost_limits.core.reader import Limit, PolicyError
-from mlhost_limits.core.rlimit import UNLIMITED
+from mlhost_limits.core.values import UNLIMITED
 from mlhost_limits.kernel.policy import KernelValue, normal_key
 from mlhost_limits.processes.policy import ProcessRule
 from mlhost_limits.schema import load_policy, merge

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from mlhost_limits.containers.policy import ContainerPolicy
 from mlhost_limits.core.finding import Requirement
 from mlhost_limits.core.reader import Limit
-from mlhost_limits.core.rlimit import UNLIMITED, Rlimit
+from mlhost_limits.core.values import UNLIMITED, Rlimit
 from mlhost_limits.docker.dockerd_flags import Flag
 from mlhost_limits.docker.model import World
 from mlhost_limits.docker.site import Site, Tools

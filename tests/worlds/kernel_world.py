@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from mlhost_limits.core.declaration import Declaration
+from mlhost_limits.core.values import Declaration
 from mlhost_limits.kernel.boot_scripts import find_script_writes
 from mlhost_limits.kernel.model import KernelFacts, find_module
 from mlhost_limits.kernel.sysctl_conf import SYSCTL_CONF, SYSCTL_DIRECTORIES, parse_sysctl_conf

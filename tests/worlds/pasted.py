@@ -7,8 +7,8 @@ import re
 import subprocess
 from typing import TYPE_CHECKING
 
-from mlhost_limits.core.declaration import Declaration
 from mlhost_limits.core.line_edit import edit_line
+from mlhost_limits.core.values import Declaration
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

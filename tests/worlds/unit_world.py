@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from mlhost_limits.core.rlimit import RLIMITS, UNLIMITED, Rlimit
+from mlhost_limits.core.values import RLIMITS, UNLIMITED, Rlimit
 from mlhost_limits.systemd.model import Files, Manager, Stray, UnitFacts, find_defaults
 from mlhost_limits.systemd.unit_file import Source
 

@@ -6,17 +6,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ..containers.tasks import Bounds
-from ..core.cause import Cause, cite
-from ..core.remedy import Remedy
-from ..core.rlimit import ITEMS, format_pair, format_quantity
+from ..core.cause import Cause, Remedy, cite
+from ..core.values import ITEMS, Rlimit, format_pair, format_quantity
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ..containers.spec import Started
     from ..core.finding import Requirement
-    from ..core.rlimit import Rlimit
     from ..systemd.tasks import Level
-    from .containerd_conf import BaseSpec
+    from .plan import BaseSpec
 
 CODES = {
     "containerd-base-spec": "the specification that config.toml names for pods states it",

@@ -8,21 +8,20 @@ import os
 from collections.abc import Iterable
 from typing import Any
 
-from ..containers.canary import build_program, refuse_machine
 from ..containers.cgroup import CONTAINERD, CRIO
-from ..containers.findings import Canary
+from ..containers.findings import Canary, build_program, refuse_machine
 from ..containers.limits_read import read_container_limits
 from ..containers.read import RunningContainer, find_running
 from ..containers.spec import Started, read_spec
 from ..core.cgroup import find_home
-from ..core.rlimit import UNLIMITED
+from ..core.values import UNLIMITED
 from ..host.daemons import is_daemon, is_in_unit
 from ..host.door import find_paths
 from ..host.files import read_text
-from ..host.process import Process
+from ..host.look import Process
 from ..host.program import last_line, run_program
 from ..host.scratch import CANARY, PROGRAMS, make_scratch, remove_scratch
-from .containerd_conf import CONFIG, BaseSpec, find_base_spec
+from .plan import CONFIG, BaseSpec, find_base_spec
 
 _CTR = "/usr/bin/ctr"
 NAMESPACE = "mlhost-limits"

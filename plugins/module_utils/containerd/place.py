@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from ..core.provision_options import Switch
+from ..core.policy import Switch
 from ..host.place import Place
 
 TYPE_CHECKING = False
@@ -12,11 +12,9 @@ if TYPE_CHECKING:
 
     from ..containers.policy import ContainerPolicy
     from ..core.cause import Link
-    from ..core.check_options import Options as CheckOptions
     from ..core.finding import Finding
     from ..core.plan import Section
-    from ..core.policy import Policy
-    from ..core.provision_options import Options as ProvisionOptions
+    from ..core.policy import CheckOptions, Policy, ProvisionOptions
     from ..host.look import Look
     from ..host.place import Codes
 
@@ -56,7 +54,7 @@ class Containerd(Place["ContainerPolicy"]):
     def explain(self, kind: str, name: str, item: str, look: Look) -> Sequence[Link] | None:
         if f"{kind}:{name}" not in self.names:
             return None
-        from .explain import trace_containerd
+        from .check import trace_containerd
 
         return trace_containerd(item, look)
 

@@ -11,7 +11,8 @@ from collections.abc import Iterator, Mapping
 
 from ..core.edit import HEADER
 from ..core.plan import SectionPlan, Shortfall, neutralise_all, plan_edits, restore_all
-from ..core.rlimit import Rlimit
+from ..core.toml_text import read_toml
+from ..core.values import Declaration, NamedTuple, Rlimit
 from ..systemd.limits import Statement, read_unit_limits
 from ..systemd.unit_file import Source
 from ..systemd.unread import format_limit
@@ -89,3 +90,37 @@ def _find_beaten(policy: ContainerPolicy, files: Files) -> Iterator[Statement]:
         last = [one for one in reading.statements if one.item == item][-1]
         if last.setting.path != OURS and not is_enough(policy.limits[item], last.limit):
             yield last
+
+
+CONFIG = "/etc/containerd/config.toml"
+_RUNTIME = "runc"
+
+
+class BaseSpec(NamedTuple):
+    """The limits and tasks of a base specification, and the line of config.toml that names it."""
+
+    path: str
+    limits: Mapping[str, Rlimit]
+    at: Declaration
+    tasks: int | None = None
+
+
+def find_base_spec(text: str, path: str = CONFIG) -> Declaration | None:
+    """Return the line that names the base specification of the default runtime, if one does.
+
+    Without one the limits are taken out, and a pod inherits those of containerd; with one, its
+    ``process.rlimits`` are used as they are. Source: ``docs/cri/config.md`` and
+    ``internal/cri/opts/spec_opts.go`` of containerd.
+
+    :param text: config.toml, read as latin-1. The value is the path.
+    :raises ValueError: If it is no TOML.
+    """
+    entries = read_toml(text.encode("latin-1").decode("utf-8"))
+    names = [one.node.value for one in entries if one.keys[-1] == "default_runtime_name"]
+    runtime = names[-1] if names else _RUNTIME
+    rows = text.split("\n")
+    for one in entries:
+        if one.keys[-3:] == ("runtimes", runtime, "base_runtime_spec") and one.node.value:
+            line = one.node.line
+            return Declaration(path, line, rows[line - 1].rstrip("\r"), str(one.node.value))
+    return None

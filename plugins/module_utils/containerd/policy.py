@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from ..containers.policy import CONTAINER_ITEMS, TASKS, TASKS_KEY, ContainerPolicy, read_containers
-from ..core.keys import Key
+from ..core.reader import Key
 
 KEYS = {
     "limits": Key("limits", "what pods and `ctr` containers inherit", CONTAINER_ITEMS),

@@ -6,16 +6,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from functools import partial
 
+from ..containers.policy import ContainerPolicy
 from ..core.plan import Section, SectionPlan
 from ..host.booted import is_booted
-from ..host.process import find_processes, started_before
+from ..host.look import find_processes, started_before
 from ..systemd.sources_read import read_sources
 from .measure import find_containerd, find_containers
 from .plan import OURS, UNIT, plan_containerd
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from ..containers.policy import ContainerPolicy
 
 
 def prepare_containerd(

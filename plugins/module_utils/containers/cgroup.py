@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 
 from ..core.cgroup import split_rows
-from ..core.named import NamedTuple
+from ..core.values import NamedTuple
 
 DOCKER, PODMAN, CONTAINERD, CRIO, LXC, NSPAWN = (
     "docker", "podman", "containerd", "cri-o", "lxc", "nspawn",

@@ -6,9 +6,9 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator
 
-from ..core.rlimit import UNLIMITED
+from ..core.values import UNLIMITED
 from ..host.door import read_kernel_text
-from ..host.process import read_limits
+from ..host.look import read_limits
 from ..systemd.tasks import Level
 from ..systemd.tasks_read import read_levels
 from .findings import ContainerLimits, judge_container

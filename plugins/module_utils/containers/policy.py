@@ -5,10 +5,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ..core.keys import Key
-from ..core.named import NamedTuple
-from ..core.reader import Limit, read_limits, read_mapping, read_quantity
-from ..core.rlimit import RLIMITS, UNLIMITED, Rlimit, format_quantity
+from ..core.reader import Key, Limit, read_limits, read_mapping, read_quantity
+from ..core.values import RLIMITS, UNLIMITED, NamedTuple, Rlimit, format_quantity
 
 SHM = "shm_size"
 """The item of a requirement on the size of a container's /dev/shm."""
@@ -85,8 +83,8 @@ def read_containers(
     """
     section = read_mapping(path, raw, keys, problems)
     limits = _read_limits(f"{path}.limits", section.get("limits", {}), engine, problems)
-    shm_size = _read_shm_size(path, section, problems) if SHM in keys else None
-    return ContainerPolicy(limits, shm_size, _read_tasks(path, section, problems))
+    shm_size = _read_above_0(path, section, SHM, "bytes", problems) if SHM in keys else None
+    return ContainerPolicy(limits, shm_size, _read_above_0(path, section, TASKS, "", problems))
 
 
 def _read_limits(path: str, raw: object, engine: str, problems: list[str]) -> dict[str, Limit]:
@@ -100,21 +98,14 @@ def _read_limits(path: str, raw: object, engine: str, problems: list[str]) -> di
     return limits
 
 
-def _read_shm_size(path: str, section: Mapping[str, object], problems: list[str]) -> int | None:
-    """Return the bytes of /dev/shm; nothing where it is not said."""
-    if SHM not in section:
+def _read_above_0(
+    path: str, section: Mapping[str, object], key: str, unit: str, problems: list[str]
+) -> int | None:
+    """Return bytes of /dev/shm, or a number of tasks, which has no unit and may be unlimited."""
+    if key not in section:
         return None
-    size = read_quantity(f"{path}.{SHM}", section[SHM], "bytes", problems)
-    if size in (0, UNLIMITED):
-        problems.append(f"{path}.{SHM}: a size above 0 is accepted")
-    return size
-
-
-def _read_tasks(path: str, section: Mapping[str, object], problems: list[str]) -> int | None:
-    """Return how many processes and threads a container may have; nothing where it is not said."""
-    if TASKS not in section:
-        return None
-    value = read_quantity(f"{path}.{TASKS}", section[TASKS], "", problems)
-    if value == 0:
-        problems.append(f"{path}.{TASKS}: a number above 0, or 'unlimited', is accepted")
+    value = read_quantity(f"{path}.{key}", section[key], unit, problems)
+    if value in ((0, UNLIMITED) if unit else (0,)):
+        what = "a size above 0" if unit else "a number above 0, or 'unlimited',"
+        problems.append(f"{path}.{key}: {what} is accepted")
     return value

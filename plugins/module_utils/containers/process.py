@@ -3,13 +3,12 @@
 
 from __future__ import annotations
 
-from ..core.cause import Cause
+from ..core.cause import Cause, Remedy
 from ..core.finding import FAIL, Finding
 from ..core.process_owner import MAKER
-from ..core.remedy import Remedy
 
 CODES = {
-    "process-in-container": "the process lives in a container, whose engine gave it its limits",
+    "process-in-container": "the process lives in a container, whose engine gave it its limits"
 }
 
 

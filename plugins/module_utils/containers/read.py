@@ -6,13 +6,12 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Sequence
 
-from ..core.named import NamedTuple
 from ..core.process_owner import MAKER
+from ..core.values import NamedTuple
 from ..host.daemons import is_daemon
 from ..host.door import read_kernel_file
-from ..host.process import Process, read_parent, read_process
-from ..host.process_owner import find_owner
-from ..host.users import name_user
+from ..host.look import Process, read_parent, read_process
+from ..host.users import find_owner, name_user
 from .cgroup import Container, Monitor, locate, read_monitor
 
 _MONITORS = ("conmon", "containerd-shim")  # The kernel keeps 15 bytes of a name.

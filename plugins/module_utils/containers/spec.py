@@ -9,8 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 
-from ..core.named import NamedTuple
-from ..core.rlimit import RLIMITS, UNLIMITED, Rlimit
+from ..core.values import RLIMITS, UNLIMITED, NamedTuple, Rlimit
 
 TYPES = {f"RLIMIT_{name.upper()}": name for name in RLIMITS}
 """The names of limits, by what a specification calls them."""

@@ -11,8 +11,7 @@ import re
 from collections.abc import Sequence
 
 from ..core.cause import Link
-from ..core.named import NamedTuple
-from ..core.rlimit import UNLIMITED, format_quantity
+from ..core.values import UNLIMITED, NamedTuple, format_quantity
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

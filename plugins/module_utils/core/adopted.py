@@ -7,13 +7,11 @@ policies says itself what one cannot hold.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Sized
 
-from .declaration import Declaration
-from .named import NamedTuple
 from .policy_shape import find_misshapes
 from .quote import one_line
-from .rlimit import ITEMS, UNLIMITED, Rlimit, format_quantity
+from .values import ITEMS, UNLIMITED, Declaration, NamedTuple, Rlimit, format_quantity
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,6 +19,9 @@ if TYPE_CHECKING:
 
 _OF_OTHERS = ("/usr/lib/", "/usr/share/", "/lib/", "/run/")
 """Where packages and running programs keep what they state; the rest is the site's."""
+
+_MOST = 20_000
+"""Lines. Of each some 60 characters are written, and the file of a policy has 1 MiB at most."""
 
 
 class Stated(NamedTuple):
@@ -58,13 +59,14 @@ def settle(read: Read, section: str, candidates: Sequence[Candidate]) -> Adopted
 
     :param read: The reader of the section, which says what a policy cannot hold.
     :param section: Its key path, such as ``containers.docker``.
+    :raises ValueError: If they are more than a policy can hold.
     """
     depth = section.count(".") + 1
     last = {one.path: one for one in candidates}
     adopted = Adopted({}, [])
-    for one in candidates:
-        if not is_of_site(one.at.path):
-            continue
+    of_site = [one for one in candidates if is_of_site(one.at.path)]
+    require_few(of_site, section)
+    for one in of_site:
         winner = last[one.path]
         if winner is one:
             reason = one.reason or find_refusal(read, one.path[depth:], one.value)
@@ -75,6 +77,16 @@ def settle(read: Read, section: str, candidates: Sequence[Candidate]) -> Adopted
         else:
             _put(adopted.section, one.path, Stated(one.value, (one.at,)))
     return adopted
+
+
+def require_few(stated: Sized, section: str) -> None:
+    """Refuse what nobody could read back: ``check`` takes no file of such a length.
+
+    :raises ValueError: If a site states more than a policy can hold.
+    """
+    if len(stated) > _MOST:
+        told = f"the site's files have {len(stated)} lines about it, more than the {_MOST}"
+        raise ValueError(f"{section}: {told} that adopt writes into one policy")
 
 
 def is_of_site(path: str) -> bool:

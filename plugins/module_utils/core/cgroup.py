@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-from .named import NamedTuple
+from .values import NamedTuple
 
 _CONTAINER = (
     r"((cri-containerd|crio|docker|libpod)-[0-9a-f]{12,}.*\.scope"

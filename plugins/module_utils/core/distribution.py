@@ -19,18 +19,11 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from .named import NamedTuple
+from .values import NamedTuple
 
 _RED_HAT = ("rhel", "centos", "almalinux", "rocky", "ol")
 _VERSION = re.compile(r"([0-9]{1,9})(?:\.([0-9]{1,9}))?")
-_CODENAMES = {
-    "bullseye": 11,
-    "bookworm": 12,
-    "trixie": 13,
-    "focal": 20,
-    "jammy": 22,
-    "noble": 24,
-}
+_CODENAMES = {"bullseye": 11, "bookworm": 12, "trixie": 13, "focal": 20, "jammy": 22, "noble": 24}
 """Releases by the names that derivatives state, whose numbers are their own."""
 
 

@@ -6,9 +6,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 
 from .cause import Cause, Outlook
-from .named import NamedTuple
 from .reader import Limit
-from .rlimit import ITEMS, Rlimit, format_quantity
+from .values import ITEMS, NamedTuple, Rlimit, format_quantity
 
 PASS, FAIL, UNKNOWN = "pass", "fail", "unknown"
 WAIVED = "waived"
@@ -90,6 +89,11 @@ class Finding(NamedTuple):
     def fails_later(self) -> bool:
         """Tell whether a finding that passes now will not after a restart or a boot."""
         return self.status == PASS and FAIL in self.outlook
+
+    @property
+    def state(self) -> str:
+        """Return the status, or ``later`` where it passes now and will not then."""
+        return LATER if self.fails_later else self.status
 
     def as_dict(self) -> dict[str, object]:
         """Return the finding as plain data, for JSON; ``unlimited`` is written as that word."""

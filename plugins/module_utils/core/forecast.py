@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from .cause import Cause, Outlook
-from .declaration import Bound, Declaration
 from .finding import (
     FAIL,
     FORETOLD,
@@ -21,9 +20,8 @@ from .finding import (
     Requirement,
     format_observed,
 )
-from .named import NamedTuple
 from .quote import one_line
-from .rlimit import UNLIMITED, Rlimit
+from .values import UNLIMITED, Bound, Declaration, NamedTuple, Rlimit
 
 NEEDS_BOOT = "nothing of an image runs"
 _OF_RUNNING = ("sysctl", "systemctl", "mount")

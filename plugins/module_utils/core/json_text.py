@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from functools import lru_cache
 from typing import NoReturn
 
-from .named import NamedTuple
+from .values import NamedTuple
 
 _MARKS = ("\ufeff", "\xef\xbb\xbf")  # A byte order mark, read as UTF-8 and as latin-1.
 _BLANK = re.compile(r"[ \t\r\n]*")

@@ -12,7 +12,7 @@ import shlex
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from .declaration import Declaration
+    from .values import Declaration
 
     Commands = tuple[tuple[str, ...], ...]
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 
-from .declaration import Declaration
 from .edit import Edit, neutralise, restore
-from .named import NamedTuple
+from .values import Declaration, NamedTuple
 
 
 class Shortfall(NamedTuple):

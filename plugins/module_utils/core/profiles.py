@@ -15,17 +15,11 @@ PROFILES: dict[str, dict[str, object]] = {
     # NVMe offload, data sets mapped file by file, batches passed through /dev/shm.
     "training": {
         "sessions": [
-            {
-                "users": ["*", "root"],
-                "limits": {"nofile": _NOFILE, "memlock": "unlimited"},
-            }
+            {"users": ["*", "root"], "limits": {"nofile": _NOFILE, "memlock": "unlimited"}}
         ],
         "kernel": {**_FILES, "vm.max_map_count": 262144},
         "containers": {
-            "docker": {
-                "limits": {"nofile": _NOFILE, "memlock": "unlimited"},
-                "shm_size": "8GiB",
-            }
+            "docker": {"limits": {"nofile": _NOFILE, "memlock": "unlimited"}, "shm_size": "8GiB"}
         },
     },
     # Those of one run each; its own numbers are given with the policy.

@@ -6,10 +6,32 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 
-from .keys import BOUNDS
-from .named import NamedTuple
 from .quote import one_line
-from .rlimit import ITEMS, format_quantity, parse_quantity
+from .values import ITEMS, NamedTuple, format_quantity, parse_quantity
+
+
+class Key(NamedTuple):
+    """One key: the kind of its value, what it means, and what its kind leaves open.
+
+    ``accepted`` are the items of limits, or the words of a choice. ``least`` and ``most`` bound a
+    number. ``below`` are the keys of a mapping, or of each mapping of a list. A name in capitals
+    stands for one of the user's own: of a sysctl, a unit, a package.
+    """
+
+    kind: str
+    text: str
+    accepted: tuple[str, ...] = ()
+    least: int = 0
+    most: int = 10**6
+    below: Mapping[str, Key] = {}
+
+
+BOUNDS = {
+    "soft": Key("limit", "what a process begins with: set exactly, checked as a minimum"),
+    "hard": Key("limit", "how far it may raise that itself: set exactly, checked as a minimum"),
+    "max": Key("limit", "the highest hard limit that passes; only checked"),
+}
+
 
 LONGEST_WORD = 256  # A line of limits.conf past byte 1023 is another line to older builds of PAM.
 _BOUNDS = tuple(BOUNDS)

@@ -5,9 +5,8 @@ from __future__ import annotations
 
 import re
 
-from .named import NamedTuple
 from .redaction_json import find_hidden
-from .rlimit import RLIMITS
+from .values import RLIMITS, NamedTuple
 
 _WORD = re.compile(r"""[ \t\r]+|(?:"(?:[^"\\]|\\.?)*"?|'(?:[^'\\]|\\.?)*'?|[^ \t\r"'])+""")
 _ASSIGNED = re.compile(

@@ -45,7 +45,7 @@ def format_report(
     told: dict[tuple[str, str, tuple[str, ...]], list[str]] = {}
     for place, members in _by_place(findings).items():
         for status in (FAIL, UNKNOWN, LATER, WAIVED, PASS):
-            group = [finding for finding in members if _mark(finding) == status]
+            group = [finding for finding in members if finding.state == status]
             if group and (status != PASS or len(group) == len(members)):
                 for text, why in _explain(status, group).items():
                     told.setdefault((status, text, why), []).append(place)
@@ -77,10 +77,6 @@ def note_workers(findings: list[Finding]) -> Iterator[str]:
             most = finding.observation.value
             told = "1 worker fits" if most == 1 else f"{most} workers fit"
             yield f"at most {told}: {finding.observation.how}"
-
-
-def _mark(finding: Finding) -> str:
-    return LATER if finding.fails_later else finding.status
 
 
 def _explain(status: str, group: list[Finding]) -> dict[str, tuple[str, ...]]:

@@ -7,12 +7,7 @@ import json
 from collections.abc import Iterable, Iterator
 
 from .cause import locate
-from .named import NamedTuple
-from .rlimit import UNLIMITED, format_quantity
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from .declaration import Bound
+from .values import UNLIMITED, Bound, NamedTuple, format_quantity
 
 
 class Query(NamedTuple):

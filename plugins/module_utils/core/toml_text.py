@@ -11,8 +11,8 @@ import re
 from collections.abc import Iterator, Sequence
 from functools import partial
 
-from .named import NamedTuple
 from .quote import quote
+from .values import NamedTuple
 
 _BLANK = re.compile(r"[ \t]*")
 _GAP = re.compile(r"(?:[ \t\n]|\r\n|#[^\n]*)*")

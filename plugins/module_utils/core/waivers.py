@@ -8,10 +8,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from fnmatch import fnmatchcase
 
 from .finding import FAIL, UNKNOWN, WAIVED, Finding
-from .keys import Key
-from .named import NamedTuple
 from .quote import one_line
-from .reader import read_entries
+from .reader import Key, read_entries
+from .values import NamedTuple
 
 WAIVER = {
     "what": Key(

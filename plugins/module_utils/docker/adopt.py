@@ -6,17 +6,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ..core.adopted import Adopted, Candidate, settle, write_limit
-from ..core.declaration import Declaration
 from ..core.json_text import find_member, line_of
-from ..core.rlimit import UNLIMITED, Rlimit, format_quantity
+from ..core.values import UNLIMITED, Declaration, Rlimit, format_quantity
 from ..kernel.adopt import find_nr_open
-from .daemon_json import (
-    SHM_KEY,
-    find_faults,
-    read_entries,
-    read_members,
-    read_shm_size,
-)
+from .daemon_json import SHM_KEY, find_faults, read_entries, read_members, read_shm_size
 from .dockerd_flags import Flag
 from .flags import read_flag_defaults
 from .policy import read_docker

@@ -15,12 +15,13 @@ import time
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from ..core.named import NamedTuple
+from ..core.values import NamedTuple
 from ..host.booted import is_chroot
 from ..host.daemons import is_daemon
 from ..host.door import connect, read_kernel_file, read_peer
 from ..host.files import read_text
-from ..host.process import Process, read_process, read_unit_pids
+from ..host.look import Process, read_limits, read_process, read_unit_pids
+from ..kernel.read import read_sysctl
 from .dockerd_flags import SOCKET_PATH, Flag, parse_flags
 
 _LONGEST = 32 * 2**20
@@ -251,3 +252,41 @@ def find_listener(address: str) -> int | None:
             return read_peer(connection)[0]
     except OSError:
         return None
+
+
+def read_canary_key(daemon: Daemon, config: bytes, proc: str = "/proc") -> str:
+    """Return a digest of all that decides a canary's result; the same digest, the same result.
+
+    :param config: daemon.json as it stands; the daemon read it at its start.
+    """
+    pid = find_containerd(daemon)
+    facts: list[object] = [
+        daemon.process.pid,
+        daemon.process.start,
+        daemon.flags,
+        config,
+        read_boot_id(proc),
+        read_sysctl("fs.nr_open", proc),
+    ]
+    for parent in filter(None, (daemon.process.pid, pid)):
+        facts += [parent, read_process(parent, proc).start, read_limits(parent, proc)]
+    import hashlib  # Slow to import, and only a host with Docker needs it.
+
+    return hashlib.sha256(repr(facts).encode()).hexdigest()
+
+
+def find_containerd(daemon: Daemon) -> int | None:
+    """Return the process of the containerd that a daemon was told, or starts for itself.
+
+    Containers start from its limits. ``None`` where none answers.
+    """
+    given = {flag.name: flag.value for flag in daemon.flags}
+    own = f"{given.get('exec-root', '/var/run/docker')}/containerd/containerd.sock"
+    told = given.get("containerd", "")
+    sockets = [told] if told else ["/run/containerd/containerd.sock", own]
+    return next(filter(None, map(find_listener, sockets)), None)
+
+
+def read_boot_id(proc: str = "/proc") -> str:
+    """Return what names this boot: no other boot of any machine has it."""
+    return read_sysctl("kernel.random.boot_id", proc) or ""

@@ -8,11 +8,9 @@ requirement is met: each thing that had to change is a cause.
 from __future__ import annotations
 
 from ..containers.policy import SHM
-from ..core.cause import Cause, search
-from ..core.declaration import Declaration
+from ..core.cause import Cause, Remedy, search
 from ..core.finding import FAIL, PASS, Requirement
-from ..core.remedy import Remedy
-from ..core.rlimit import Rlimit
+from ..core.values import Declaration, Rlimit
 from .daemon_json import Entry, StatedDefault, read_entries, read_members, walk_entries
 from .dockerd_flags import CONFIG_PATH
 from .flags import declare_flag, read_flag_defaults

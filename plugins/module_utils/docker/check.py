@@ -6,13 +6,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ..containers.findings import judge_container_unknown
+from ..containers.policy import ContainerPolicy
+from ..core.finding import Finding
+from ..host.look import Look
 from .read import DockerRead
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from ..containers.policy import ContainerPolicy
-    from ..core.finding import Finding
-    from ..host.look import Look
 
 NEW = "new-container:docker"
 
@@ -40,8 +37,8 @@ def check_docker(policy: ContainerPolicy, canary: str, look: Look) -> Iterator[F
 
 def describe_absence(look: Look) -> str:
     """Say that no dockerd runs, and what there is of it."""
-    from .service import find_wait
     from .settle import read_service
+    from .unit_read import find_wait
 
     what = "but rootless ones " if look.at(DockerRead).rootless else ""
     return f"no dockerd {what}is running on this host until {find_wait(read_service(None))}"

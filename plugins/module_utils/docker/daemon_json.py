@@ -9,11 +9,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 
-from ..core.declaration import Declaration
 from ..core.json_text import Member, byte_order_mark, find_member, find_members, is_blank, line_of
-from ..core.named import NamedTuple
-from ..core.rlimit import RLIMITS, UNLIMITED, Rlimit, format_quantity
+from ..core.values import RLIMITS, UNLIMITED, Declaration, NamedTuple, Rlimit, format_quantity
 from ..shared_memory.size import DEFAULT_SHM_SIZE, TOO_LARGE, parse_shm_size
 from .dockerd_flags import CONFIG_PATH, is_before_23
 
@@ -22,6 +21,8 @@ SHM_KEY = "default-shm-size"
 
 _RUNC_NAMES = {name.upper(): name for name in RLIMITS}
 _BOUNDS = ("Soft", "Hard")
+
+_LARGEST = 2**20  # Bytes; every option that dockerd has, stated once, fills some thousand.
 
 # With fewer descriptors runc itself cannot go on, on any release that was measured.
 LEAST_NOFILE = 7
@@ -62,7 +63,9 @@ class Entry(NamedTuple):
     """One member of a default-ulimits object.
 
     ``fields`` are its members as written, each name folded as Go folds it; ``None`` where the
-    value is no object.
+    value is no object. ``name`` is the limit's name as runc reads it, or nothing, ``item`` what
+    the entry limits, or is meant to, and ``limit`` what runc sets: a missing bound is 0, a
+    negative one wraps around.
     """
 
     key: str
@@ -70,6 +73,9 @@ class Entry(NamedTuple):
     fields: tuple[tuple[str, object], ...] | None
     line: int
     text: str
+    name: str
+    item: str
+    limit: Rlimit
 
     def find_field(self, name: str) -> object | None:
         """Return the value that counts: the last one, but Go passes over a ``null``."""
@@ -79,23 +85,18 @@ class Entry(NamedTuple):
                 found = value
         return found
 
-    @property
-    def name(self) -> str:
-        """Return the limit's name as runc reads it, or nothing."""
-        name = self.find_field("Name")
-        return _RUNC_NAMES.get(_upper(name), "") if isinstance(name, str) else ""
 
-    @property
-    def item(self) -> str:
-        """Return what the entry limits, or is meant to."""
-        name = self.find_field("Name")
-        return self.name or (name if isinstance(name, str) and name else self.key)
-
-    @property
-    def limit(self) -> Rlimit:
-        """Return the limit as runc sets it: a missing bound is 0, a negative one wraps around."""
-        soft, hard = (self.find_field(bound) for bound in _BOUNDS)
-        return Rlimit(*(bound % 2**64 if isinstance(bound, int) else 0 for bound in (soft, hard)))
+def make_entry(
+    key: str, value: object, pairs: Iterable[tuple[str, object]] | None, line: int, text: str
+) -> Entry:
+    """Return a member of default-ulimits with what it means."""
+    fields = None if pairs is None else tuple((_fold(name), one) for name, one in pairs)
+    counting = {name: one for name, one in fields or () if one is not None}
+    stated, soft, hard = (counting.get(name) for name in ("name", "soft", "hard"))
+    named = stated if isinstance(stated, str) else ""
+    name = _RUNC_NAMES.get(_upper(named), "")
+    limit = Rlimit(*(one % 2**64 if isinstance(one, int) else 0 for one in (soft, hard)))
+    return Entry(key, value, fields, line, text, name, name or named or key, limit)
 
 
 def _upper(name: str) -> str:
@@ -113,8 +114,10 @@ def _fold(name: str) -> str:
 def decode_daemon_json(content: bytes, path: str = CONFIG_PATH) -> str:
     """Return the text of daemon.json.
 
-    :raises ValueError: If it is no UTF-8.
+    :raises ValueError: If it is no UTF-8, or longer than anybody writes it.
     """
+    if len(content) > _LARGEST:
+        raise ValueError(f"{path}: has {len(content)} bytes; at most {_LARGEST} are accepted")
     try:
         return content.decode("utf-8")
     except UnicodeDecodeError as error:
@@ -173,11 +176,16 @@ def read_shm_size(text: str, member: Member) -> int | None:
 def walk_entries(text: str, path: str, members: Iterable[Member]) -> list[Entry]:
     """Return every entry of every default-ulimits object as it is written, repeated ones too."""
     return [
-        _read_entry(text, path, member)
+        entry
         for block in members
         if block.key == ULIMITS_KEY and isinstance(block.value, dict)
-        for member in find_members(text, path, block.value_start)
+        for entry in _read_block(text, path, block.value_start)
     ]
+
+
+@lru_cache(maxsize=2)  # What refuses entries reads them, and so does what tells the others.
+def _read_block(text: str, path: str, start: int) -> list[Entry]:
+    return [_read_entry(text, path, member) for member in find_members(text, path, start)]
 
 
 def read_entries(text: str, path: str, members: Iterable[Member]) -> list[Entry]:
@@ -194,16 +202,15 @@ def read_entries(text: str, path: str, members: Iterable[Member]) -> list[Entry]
 
 
 def _read_entry(text: str, path: str, member: Member) -> Entry:
-    fields = None
+    pairs: Iterable[tuple[str, object]] | None = None
     written = text[member.start : member.end]
     if isinstance(member.value, dict):
-        pairs: Iterable[tuple[str, object]] = member.value.items()
+        pairs = member.value.items()
         # A colon more than the key's own and one for each member: one may be repeated.
         if written.count(":") > len(member.value) + 1:
             inner = find_members(text, path, member.value_start)
             pairs = ((field.key, field.value) for field in inner)
-        fields = tuple((_fold(key), value) for key, value in pairs)
-    return Entry(member.key, member.value, fields, line_of(text, member.start), written)
+    return make_entry(member.key, member.value, pairs, line_of(text, member.start), written)
 
 
 def find_contested(counted: Iterable[Entry]) -> set[str]:

@@ -7,16 +7,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 
 from ..containers.findings import judge_start
-from ..containers.policy import START, TASKS
+from ..containers.policy import START, TASKS, ContainerPolicy
 from ..containers.tasks import Bounds, Given, split_levels
 from ..core.cause import Cause, Outlook
-from ..core.container_owner import own_running
 from ..core.finding import FAIL, Finding
-from ..core.named import NamedTuple
-from ..core.rlimit import RLIMITS, UNLIMITED, Rlimit
+from ..core.process_owner import own_running
+from ..core.values import RLIMITS, UNLIMITED, NamedTuple, Rlimit
 from ..host.files import read_change
-from ..host.look import Look, format_time
-from ..host.process import may_lock_memory, read_limits, read_start_time
+from ..host.look import Look, format_time, may_lock_memory, read_limits, read_start_time
 from ..kernel.host_read import KernelRead, find_nr_open_at_boot, find_nr_open_line
 from .model import Parent, World, find_obstacles, find_stated, inherit, inherit_at_start
 from .outlook import Scene, explain_new, explain_start
@@ -32,7 +30,6 @@ from .site import Pending, Site, Tools
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from ..containers.policy import ContainerPolicy
     from ..systemd.tasks import Level
     from .api_read import Container
     from .running import Running

@@ -6,7 +6,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 
-from ..core.named import NamedTuple
+from ..core.values import NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -15,23 +15,18 @@ from ..containers.findings import (
     judge_container_unknown,
 )
 from ..containers.limits_read import read_container_limits
-from ..containers.policy import SHM, TASKS
+from ..containers.policy import SHM, TASKS, ContainerPolicy
 from ..containers.tasks import find_uid, split_levels
 from ..core.finding import FAIL, Finding, Observation, Requirement, judge
-from ..core.named import NamedTuple
 from ..core.packed import pack, unpack
-from ..core.rlimit import Rlimit
+from ..core.values import NamedTuple, Rlimit
+from ..host.look import Look
 from ..systemd.tasks import Level
 from ..systemd.tasks_read import read_again
 from ..write.cache import keep_cached, read_cached
 from .api_read import Container, UntoldError, read_containers
 from .diagnose import SeenContainer, SeenDocker, explain_docker, find_dead
 from .read import DockerRead
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from ..containers.policy import ContainerPolicy
-    from ..host.look import Look
 
 
 class Kept(NamedTuple):
@@ -56,11 +51,7 @@ _ROOTS = Cache()
 
 
 def check_engine(
-    policy: ContainerPolicy,
-    canary: str,
-    look: Look,
-    engine: str = "docker",
-    cache: Cache = _ROOTS,
+    policy: ContainerPolicy, canary: str, look: Look, engine: str = "docker", cache: Cache = _ROOTS
 ) -> Iterator[Finding]:
     """Yield the findings of one daemon that runs.
 
@@ -147,7 +138,7 @@ def _is_doubtful(policy: ContainerPolicy, seen: Canary) -> bool:
 
 def _measure(policy: ContainerPolicy, docker: DockerRead, fresh: bool, cache: Cache) -> Kept:
     """Return a canary's result, a kept one where it still holds."""
-    from .canary_key_read import read_canary_key
+    from .api_read import read_canary_key
 
     daemon = docker.daemon
     if daemon is None:

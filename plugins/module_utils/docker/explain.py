@@ -11,10 +11,9 @@ from ..containers.policy import SHM, TASKS, ContainerPolicy, require_item
 from ..containers.tasks import find_uid, split_levels
 from ..core.cause import Link, cite
 from ..core.packed import pack, unpack
-from ..core.rlimit import format_quantity
-from ..host.look import Look, format_time
+from ..core.values import format_quantity
+from ..host.look import Look, format_time, read_process, read_start_time
 from ..host.owned import ask_owner
-from ..host.process import read_process, read_start_time
 from ..kernel.host_read import KernelRead
 from .api_read import read_containers
 from .compose import find_stated as find_line_of
@@ -27,7 +26,7 @@ from .remedies import cite_statement, format_pair
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from .outlook import Scene
-    from .rootless_read import RootlessRead
+    from .rootless_check import RootlessRead
     from .running import Running
 
 _NO_POLICY = ContainerPolicy({}, None)

@@ -6,8 +6,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
-from ..core.declaration import Declaration
-from ..core.rlimit import RLIMITS, UNLIMITED, Rlimit, format_quantity
+from ..core.values import RLIMITS, UNLIMITED, Declaration, Rlimit, format_quantity
 from ..shared_memory.size import TOO_LARGE, parse_shm_size
 from .daemon_json import Problem, StatedDefault, is_too_low
 from .dockerd_flags import Flag

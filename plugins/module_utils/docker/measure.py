@@ -14,13 +14,11 @@ import time
 from typing import Any
 from urllib.parse import quote
 
-from ..containers.canary import build_program, refuse_machine
-from ..containers.findings import Canary, ContainerLimits
+from ..containers.findings import Canary, ContainerLimits, build_program, refuse_machine
 from ..containers.limits_read import read_container_limits
-from ..core.named import NamedTuple
-from ..host.process import read_process
-from .api_read import EngineError, ask, exchange
-from .canary_key_read import read_boot_id
+from ..core.values import NamedTuple
+from ..host.look import read_process
+from .api_read import EngineError, ask, exchange, read_boot_id
 from .dockerd_flags import SOCKET_PATH
 
 LABEL = "mlhost.limits.canary"

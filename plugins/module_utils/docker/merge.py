@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 
 from ..core.json_text import Member, find_member, find_members, is_blank, remove_member, set_member
-from ..core.rlimit import UNLIMITED, Rlimit
+from ..core.values import UNLIMITED, Rlimit
 from ..shared_memory.size import format_shm_size
 from .daemon_json import (
     SHM_KEY,

@@ -12,10 +12,8 @@ from collections.abc import Iterable, Mapping
 from functools import lru_cache
 
 from ..containers.policy import SHM
-from ..core.declaration import Declaration
 from ..core.finding import FAIL, UNKNOWN, Observation, Requirement, judge
-from ..core.named import NamedTuple
-from ..core.rlimit import UNLIMITED, Rlimit
+from ..core.values import UNLIMITED, Declaration, NamedTuple, Rlimit
 from ..shared_memory.size import DEFAULT_SHM_SIZE
 from .daemon_json import DockerDefaults, Problem, StatedDefault, read_defaults
 from .dockerd_flags import Flag

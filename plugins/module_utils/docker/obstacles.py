@@ -8,13 +8,11 @@ import shlex
 from collections.abc import Iterator, Sequence
 
 from ..containers.policy import SHM
-from ..core.cause import Cause
-from ..core.declaration import Declaration
+from ..core.cause import Cause, Remedy, append_line, replace_line
 from ..core.json_text import byte_order_mark, find_member, find_members, is_blank
 from ..core.line_edit import edit_line
 from ..core.quote import one_line
-from ..core.remedy import Remedy, append_line, replace_line
-from ..core.rlimit import UNLIMITED, Rlimit
+from ..core.values import UNLIMITED, Declaration, Rlimit
 from ..kernel.raises import raise_now
 from .daemon_json import SHM_KEY, ULIMITS_KEY, Problem, read_members, walk_entries
 from .flags import declare_flag

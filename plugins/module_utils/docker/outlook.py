@@ -5,11 +5,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ..core.cause import Cause, Outlook
+from ..core.cause import Cause, Outlook, Remedy
 from ..core.finding import FAIL, PASS, UNKNOWN, Finding, Requirement
-from ..core.named import NamedTuple
-from ..core.remedy import Remedy
-from ..core.rlimit import Rlimit
+from ..core.values import NamedTuple, Rlimit
 from .model import World, find_obstacles, foretell, judge_all, predict
 from .site import Pending, Site
 

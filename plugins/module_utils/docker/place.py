@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from ..core.provision_options import Switch
+from ..core.policy import Switch
 from ..host.place import Place
 
 TYPE_CHECKING = False
@@ -13,11 +13,9 @@ if TYPE_CHECKING:
     from ..containers.policy import ContainerPolicy
     from ..core.adopted import Adopted
     from ..core.cause import Link
-    from ..core.check_options import Options as CheckOptions
     from ..core.finding import Finding
     from ..core.plan import Section
-    from ..core.policy import Policy
-    from ..core.provision_options import Options as ProvisionOptions
+    from ..core.policy import CheckOptions, Policy, ProvisionOptions
     from ..core.resolved import Query
     from ..host.image import Tree
     from ..host.look import Look
@@ -90,10 +88,10 @@ class Docker(Place["ContainerPolicy"]):
 
         return trace_docker(f"{kind}:{name}", item, look)
 
-    def resolve(self, root: str, query: Query) -> Iterator[dict[str, object]]:
-        from .resolve import resolve_docker
+    def resolve(self, tree: Tree, query: Query) -> Iterator[dict[str, object]]:
+        from .image import resolve_docker
 
-        return resolve_docker(root)
+        return resolve_docker(tree)
 
     def adopt(self, root: str) -> Adopted | None:
         from .adopt import adopt_tree_docker

@@ -3,10 +3,10 @@
 
 from __future__ import annotations
 
+from ..containers.policy import ContainerPolicy
 from ..core.edit import Edit
-from ..core.named import NamedTuple
 from ..core.plan import SectionPlan
-from ..core.rlimit import UNLIMITED
+from ..core.values import UNLIMITED, NamedTuple
 from .daemon_json import DockerDefaults, decode_daemon_json
 from .dockerd_flags import CONFIG_PATH, Flag
 from .merge import find_unstated, merge_daemon_json
@@ -20,10 +20,6 @@ from .record import (
     parse_record,
     undo,
 )
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from ..containers.policy import ContainerPolicy
 
 _NO_TASKS = (
     "containers.docker.tasks: checked and not set, because daemon.json has no key for it; state"

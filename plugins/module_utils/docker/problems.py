@@ -7,9 +7,8 @@ import re
 from collections.abc import Collection, Iterable, Iterator
 from itertools import islice
 
-from ..core.declaration import Declaration
 from ..core.json_text import Member, byte_order_mark, find_member, is_blank, line_of
-from ..core.rlimit import UNLIMITED, Rlimit
+from ..core.values import UNLIMITED, Declaration, Rlimit
 from ..shared_memory.size import TOO_LARGE
 from .daemon_json import (
     SHM_KEY,
@@ -20,6 +19,7 @@ from .daemon_json import (
     find_contested,
     find_faults,
     find_type_faults,
+    make_entry,
     read_entries,
     read_members,
     read_shm_size,
@@ -34,23 +34,15 @@ from .merge import format_ulimit
 _MOST = 20  # Keys that are none of ours: dockerd itself stops at the first.
 _MISSPELT = r"(default)?[-_]?((u?limits?)|shm[-_]?size)"
 
+_REPEATED = (
+    "authorization-plugin cdi-spec-dir cluster-store-opt default-address-pool default-network-opt"
+    " default-ulimit dns-opt exec-opt host label log-opt node-generic-resource registry-mirror"
+    " storage-opt"
+)
 _FLAG_KEYS = {
-    "add-runtime": "",  # The one key that may stand in both places.
-    "authorization-plugin": "authorization-plugins",
-    "cdi-spec-dir": "cdi-spec-dirs",
-    "cluster-store-opt": "cluster-store-opts",
-    "default-address-pool": "default-address-pools",
-    "default-network-opt": "default-network-opts",
-    "default-ulimit": ULIMITS_KEY,
-    "dns-opt": "dns-opts",
-    "exec-opt": "exec-opts",
-    "host": "hosts",
+    **{name: f"{name}s" for name in _REPEATED.split()},
     "insecure-registry": "insecure-registries",
-    "label": "labels",
-    "log-opt": "log-opts",
-    "node-generic-resource": "node-generic-resources",
-    "registry-mirror": "registry-mirrors",
-    "storage-opt": "storage-opts",
+    "add-runtime": "",  # The one key that may stand in both places.
 }
 
 
@@ -95,8 +87,7 @@ def find_daemon_json_problems(
 
 def _expect_entry(item: str, limit: Rlimit) -> Entry:
     value = format_ulimit(item, limit)
-    fields = tuple((name.lower(), bound) for name, bound in value.items())
-    return Entry(item, value, fields, 0, "")
+    return make_entry(item, value, value.items(), 0, "")
 
 
 def _find_text_problems(

@@ -6,21 +6,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 
-from ..core.named import NamedTuple
+from ..containers.policy import ContainerPolicy
 from ..core.plan import Section, SectionPlan
+from ..core.values import NamedTuple
 from ..host.files import read_bytes
-from ..host.process import started_before
+from ..host.look import started_before
 from .api_read import Container, Daemon, UntoldError, find_daemon, read_containers
 from .dockerd_flags import CONFIG_PATH, find_config_path, find_socket
 from .plan import DockerState, plan_docker
 from .record import find_record_path
-from .service import Service, find_hindrance, find_wait
 from .settle import ask_dockerd, find_trouble, read_service, restart_docker
-from .unit_read import read_dockerd_flags
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from ..containers.policy import ContainerPolicy
+from .unit_read import Service, find_hindrance, find_wait, read_dockerd_flags
 
 FOLDERS = tuple(path.rpartition("/")[0] for path in (CONFIG_PATH, find_record_path(CONFIG_PATH)))
 

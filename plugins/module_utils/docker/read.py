@@ -12,16 +12,14 @@ from typing import Any
 
 from ..containers.spec import read_spec
 from ..core.json_text import find_member, find_members
-from ..core.named import NamedTuple
-from ..core.rlimit import Rlimit
+from ..core.values import NamedTuple, Rlimit
 from ..host.door import find_paths
 from ..host.files import read_bytes, read_change, read_text
-from ..host.process import Process, find_processes, read_process
+from ..host.look import Process, find_processes, read_process
 from ..systemd.limits import read_manager_limits, read_unit_limits
 from ..systemd.unit_file import merge_units
 from ..systemd.unit_read import UnitFiles, read_manager_files, read_unit_files
-from .api_read import Daemon, ask, find_daemon
-from .canary_key_read import find_containerd
+from .api_read import Daemon, ask, find_containerd, find_daemon
 from .daemon_json import decode_daemon_json
 from .dockerd_flags import CONFIG_PATH, Flag, find_config_path, find_socket, starts_dockerd
 from .model import UnitLimit
@@ -117,7 +115,7 @@ class DockerRead:
     def config(self) -> str | None:
         """Return the text of daemon.json; ``None`` where it is absent.
 
-        :raises ValueError: If it is no UTF-8.
+        :raises ValueError: If it is no UTF-8, or too long.
         """
         content = read_bytes(self.config_path)
         return None if content is None else decode_daemon_json(content, self.config_path)

@@ -7,8 +7,7 @@ import json
 from collections.abc import Mapping
 
 from ..core.json_text import find_member, find_members, is_blank, remove_member, replace_member
-from ..core.named import NamedTuple
-from ..core.rlimit import Rlimit
+from ..core.values import NamedTuple, Rlimit
 from .daemon_json import (
     SHM_KEY,
     ULIMITS_KEY,

@@ -12,14 +12,12 @@ import re
 import shlex
 from collections.abc import Iterable, Iterator, Sequence
 
-from ..containers.policy import SHM
-from ..core.declaration import Declaration
+from ..containers.policy import SHM, ContainerPolicy
+from ..core.cause import Remedy
 from ..core.json_text import find_member, find_members, is_blank, remove_member, set_member
 from ..core.line_edit import edit_line, find_row, find_top
-from ..core.named import NamedTuple
 from ..core.quote import one_line
-from ..core.remedy import Remedy
-from ..core.rlimit import ITEMS, Rlimit, format_quantity
+from ..core.values import ITEMS, Declaration, NamedTuple, Rlimit, format_quantity
 from ..shared_memory.size import format_shm_size
 from .daemon_json import SHM_KEY, ULIMITS_KEY, read_entries
 from .flags import parse_ulimit
@@ -29,7 +27,6 @@ from .site import Tools
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from ..containers.policy import ContainerPolicy
     from ..core.line_edit import Commands
     from .dockerd_flags import Flag
 

@@ -5,19 +5,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from ..core.cause import Cause, Outlook
+from ..core.cause import Cause, Outlook, Remedy
 from ..core.finding import FAIL, Finding
 from ..core.line_edit import as_user
-from ..core.named import NamedTuple
 from ..core.quote import one_line
-from ..core.remedy import Remedy
-from ..core.rlimit import Rlimit
+from ..core.values import NamedTuple, Rlimit
 from .daemon_json import StatedDefault
 from .remedies import cite_statement, format_pair
 
-CODES = {
-    "docker-rootless-capped": "a user's dockerd can give no container more than it has itself",
-}
+CODES = {"docker-rootless-capped": "a user's dockerd can give no container more than it has itself"}
 
 
 class Rootless(NamedTuple):

@@ -10,11 +10,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ..containers.policy import SHM
-from ..core.cause import Cause, Outlook
+from ..core.cause import Cause, Outlook, Remedy
 from ..core.finding import FAIL, PASS, UNKNOWN, Finding, Requirement
-from ..core.named import NamedTuple
-from ..core.remedy import Remedy
-from ..core.rlimit import UNLIMITED, Rlimit, format_quantity
+from ..core.values import UNLIMITED, NamedTuple, Rlimit, format_quantity
 from ..shared_memory.size import format_shm_size
 from .compose import Compose, blame_shm, blame_tasks, blame_ulimit
 from .model import find_obstacles, foretell, judge_all

@@ -8,15 +8,14 @@ import time
 from collections.abc import Iterable
 
 from ..core.cgroup import find_home
-from ..core.named import NamedTuple
 from ..core.redaction import redact_message
+from ..core.values import NamedTuple
 from ..host.program import last_line, run_program
 from ..host.scratch import make_scratch, remove_scratch
 from ..systemd.unit_read import read_unit_files
 from .api_read import Daemon, ask
 from .dockerd_flags import Flag
-from .service import UNIT, Service
-from .unit_read import PROGRAMS
+from .unit_read import PROGRAMS, UNIT, Service
 
 _TIME_LIMIT = 120.0
 

@@ -5,13 +5,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from ..core.named import NamedTuple
-from ..core.remedy import Remedy
+from ..core.cause import Remedy
+from ..core.values import Declaration, NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ..containers.policy import ContainerPolicy
-    from ..core.declaration import Declaration
     from .dockerd_flags import Flag
     from .model import Parent, UnitLimit
 

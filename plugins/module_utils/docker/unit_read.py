@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ..core.values import NamedTuple
 from ..host.files import read_bytes, read_text
 from ..systemd.unit_file import Setting, parse_environment, parse_environment_file
 from ..systemd.unit_read import _find_files, read_unit
@@ -27,7 +28,8 @@ def read_world(root: str, nr_open: int) -> World:
     """Return what the next dockerd of a tree will find, but for what containers inherit.
 
     :param nr_open: The ``fs.nr_open`` of then.
-    :raises ValueError: If daemon.json is no UTF-8, or a line of the unit cannot be split.
+    :raises ValueError: If daemon.json is no UTF-8, or too long, or a line of the unit cannot be
+        split.
     """
     flags = tuple(read_dockerd_flags(root))
     path = find_config_path(flags)
@@ -52,3 +54,52 @@ def find_unit_flags(stated: Sequence[Setting], root: str = "/") -> list[Flag]:
                 assigned = parse_environment_file(read_text(path, root) or "", path)
                 environment.update({entry.key: entry for entry in assigned})
     return find_flags(settings, environment)
+
+
+UNIT = "docker.service"
+
+
+class Service(NamedTuple):
+    """How a host has its dockerd.
+
+    ``unit`` is the systemd unit that runs it, or that would; empty where something else started
+    it. ``loads`` tells that the unit has a file, ``trouble`` why the program cannot be run, empty
+    where it can, and ``pid`` is the daemon's, 0 where none runs.
+    """
+
+    unit: str = UNIT
+    program: bool = True
+    trouble: str = ""
+    loads: bool = True
+    masked: bool = False
+    pid: int = 0
+
+
+def find_wait(service: Service) -> str:
+    """Return what must happen before daemon.json takes effect; nothing where dockerd runs."""
+    if service.pid:
+        return ""
+    if not service.program:
+        return "Docker is installed"
+    if service.trouble:
+        return f"dockerd can be run ({service.trouble})"
+    if service.masked:
+        return f"{service.unit} is unmasked and started"
+    if not service.loads:
+        return f"dockerd is started; {service.unit} has no file"
+    return f"{service.unit} is started"
+
+
+def find_hindrance(service: Service) -> str:
+    """Return why a running dockerd would not come back from a restart; nothing where it would."""
+    if not service.unit:
+        return f"dockerd (pid {service.pid}) was not started by systemd, which cannot restart it"
+    if service.masked:
+        return f"{service.unit} is masked, so that it cannot be restarted"
+    if not service.loads:
+        return f"{service.unit} has no file any more, so that it cannot be restarted"
+    if not service.program:
+        return "the program of dockerd is gone, which would not start again"
+    if service.trouble:
+        return f"dockerd cannot be run ({service.trouble}), and would not start again"
+    return ""

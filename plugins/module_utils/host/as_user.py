@@ -24,8 +24,7 @@ from contextlib import suppress
 from functools import partial
 from typing import NoReturn
 
-from ..core.named import NamedTuple
-from ..core.rlimit import Rlimit
+from ..core.values import NamedTuple, Rlimit
 from .cgroup_cage import Cage
 from .children import Report, run_in_children, write_all
 from .door import list_kernel_folder, list_pids, read_kernel_file

@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
-from ..core.named import NamedTuple
+from ..core.values import NamedTuple
 
 _GRACE = 1.0  # Seconds that a killed child gets; one that waits for a dead disk does not end.
 _HANDLED = (signal.SIGALRM, signal.SIGCHLD, signal.SIGHUP, signal.SIGINT, signal.SIGTERM)

@@ -7,8 +7,7 @@ import re
 import time
 from collections.abc import Mapping, Sequence
 
-from ..core.named import NamedTuple
-from ..core.rlimit import RLIMITS, UNLIMITED, Rlimit
+from ..core.values import RLIMITS, UNLIMITED, NamedTuple, Rlimit
 from .program import run_program
 
 _TIME_LIMIT = 10.0

@@ -6,7 +6,7 @@ from __future__ import annotations
 import resource
 from collections.abc import Mapping
 
-from ..core.rlimit import ITEMS, RLIMITS, Rlimit
+from ..core.values import ITEMS, RLIMITS, Rlimit
 
 
 def set_own_limits(limits: Mapping[str, Rlimit]) -> None:

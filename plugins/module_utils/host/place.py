@@ -6,8 +6,7 @@ from __future__ import annotations
 import os
 from typing import TypeVar
 
-from ..core.named import Generic
-from ..core.rlimit import RLIMITS
+from ..core.values import RLIMITS, Generic
 from .files import read_text, under
 
 TYPE_CHECKING = False
@@ -17,13 +16,10 @@ if TYPE_CHECKING:
 
     from ..core.adopted import Adopted
     from ..core.cause import Link
-    from ..core.check_options import Options as CheckOptions
     from ..core.finding import Finding, Requirement
     from ..core.forecast import Forecast
     from ..core.plan import Section
-    from ..core.policy import Policy
-    from ..core.provision_options import Options as ProvisionOptions
-    from ..core.provision_options import Switch
+    from ..core.policy import CheckOptions, Policy, ProvisionOptions, Switch
     from ..core.resolved import Query
     from .image import Tree
     from .look import Look, Promise
@@ -141,7 +137,7 @@ class Place(Generic[Asked]):
         """Yield each nofile that its files state, with where: fs.nr_open must not fall below it."""
         return ()
 
-    def resolve(self, _root: str, _query: Query) -> Iterator[dict[str, object]]:
+    def resolve(self, _tree: Tree, _query: Query) -> Iterator[dict[str, object]]:
         """Yield what the files of a tree state."""
         yield from ()
 

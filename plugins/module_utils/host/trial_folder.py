@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from itertools import islice
 
 from .marks import is_abandoned, make_mark
-from .removal import OPEN_FOLDER, empty_folder, is_same
+from .scratch import OPEN_FOLDER, empty_folder, is_same
 
 PREFIX = ".mlhost-probe-"
 _MOST_NAMES = 20_000

@@ -6,9 +6,12 @@ from __future__ import annotations
 import grp
 import os
 import pwd
+from collections.abc import Sequence
 
-from ..core.user import User
+from ..core.process_owner import find_owning_uid
+from ..core.values import User
 from .door import read_kernel_text
+from .look import Process, read_process
 
 
 def read_user(name: str) -> User | None:
@@ -64,3 +67,28 @@ def find_connecting_user() -> str | None:
         except (OSError, KeyError, ValueError, OverflowError):
             return None
     return name if name != "root" else None
+
+
+def find_owner(process: Process, proc: str = "/proc") -> str:
+    """Return the user who may have set the limits of a process; nothing where only root may have.
+
+    :raises OSError, ValueError: If it has ended, so that nobody can tell: its id may be another's.
+    """
+    folder = f"{proc}/{process.pid}"
+    try:
+        loginuid = read_kernel_text(f"{folder}/loginuid").strip()
+    except OSError:
+        loginuid = ""  # A kernel without auditing keeps none.
+    uid = find_owning_uid(read_kernel_text(f"{folder}/status"), process.cgroup, loginuid)
+    uid = uid or process.uid
+    if read_process(process.pid, proc).start != process.start:
+        raise ProcessLookupError(f"process {process.pid} has ended")
+    return name_user(uid) if uid else ""
+
+
+def name_owners(owners: Sequence[str]) -> str:
+    """Return one name for the owners of several processes; nothing where one is root's."""
+    names = sorted(set(owners))
+    if "" in names or not names:
+        return ""
+    return names[0] if len(names) == 1 else f"{len(names)} users"

@@ -10,7 +10,7 @@ from ..core.adopted import Adopted, Candidate, LeftOut, is_of_site, settle
 from ..core.edit import HEADER
 from ..host.booted import is_chroot
 from ..host.files import read_distribution, read_text
-from .files_read import read_sysctl_files
+from .host_read import read_sysctl_files
 from .policy import read_kernel
 from .read import read_sysctl, sysctl_path
 from .sysctl_conf import SYSCTL_CONF, SysctlLine, find_number

@@ -5,11 +5,11 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from functools import cached_property
 
-from ..core.declaration import Declaration
 from ..core.distribution import find_distribution
+from ..core.values import Declaration
 from ..host.files import follow_links, list_folder, read_os_release, read_text, under
 from .boot_scripts import is_about_sysctls
 from .boot_scripts_read import (
@@ -275,22 +275,29 @@ def _read_tuned_scripts(root: str) -> dict[str, str]:
 
 def _read_profiles(root: str) -> dict[str, str]:
     """Return the active profiles of tuned, by path, each after those that it stands on."""
+    files = (f"/etc/tuned/{file}" for file in ("active_profile", "post_loaded_profile"))
+    names = [name for file in files for name in (read_text(file, root) or "").split()]
+    folders = {one: frozenset(list_folder(one, root)) for one in PROFILE_FOLDERS if names}
     profiles: dict[str, str] = {}
-    for file in ("active_profile", "post_loaded_profile"):
-        for name in (read_text(f"/etc/tuned/{file}", root) or "").split():
-            _read_profile(name, profiles, root)
+    for name in names:
+        _read_profile(os.path.basename(name), profiles, folders, root)
     return profiles
 
 
-def _read_profile(name: str, profiles: dict[str, str], root: str) -> None:
-    """Add a profile after those that it stands on."""
-    for folder in PROFILE_FOLDERS:
-        path = f"{folder}/{os.path.basename(name)}/tuned.conf"
+def _read_profile(
+    name: str, profiles: dict[str, str], folders: Mapping[str, Collection[str]], root: str
+) -> None:
+    """Add a profile after those that it stands on.
+
+    :param folders: The names in each of the folders that may have it.
+    """
+    for folder in (one for one in folders if name in folders[one]):
+        path = f"{folder}/{name}/tuned.conf"
         text = read_text(path, root)
         if text is not None:
             if path not in profiles:
                 profiles[path] = text
                 for other in find_includes(text):
-                    _read_profile(other, profiles, root)
+                    _read_profile(os.path.basename(other), profiles, folders, root)
                 profiles[path] = profiles.pop(path)
             return

@@ -7,11 +7,10 @@ A line that names a key and neither plainly reads it nor plainly sets it may do 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from functools import lru_cache
 
-from ..core.declaration import Declaration
-from ..core.named import NamedTuple
+from ..core.values import Declaration, NamedTuple
 from .sysctl_conf import parse_sysctl_conf, parse_sysctl_number
 
 _CALL = re.compile(r"\bsysctl\b[^#;&|]*")
@@ -19,6 +18,7 @@ _LOADS = r"\s(?:-[a-oq-z]*p|--load|--system)\b"
 _EXEC = re.compile(r"[ \t]*Exec(?:Start|StartPre|StartPost|Condition)[ \t]*=")
 _LOADED = r"\s(?:-[a-oq-z]*p\s*|--load[= ])((?:[\"']?/[\w./-]+[\"']?\s*)+)"
 _CALLED = re.compile(r"(?<![\w/.-])/(?:etc|opt|root|srv|usr|s?bin)/[\w./-]+")
+_LONGEST = 4096  # Characters; to read a line word by word takes the square of its length.
 _ONCE = "/etc/cloud/"  # What cloud-init may carry out at the first boot alone.
 _PATH = r"/proc/sys/[\w./-]+"
 _READERS = r"cat|head|tail|ls|stat|test|read|grep|awk|cut|wc|sed\s+-n"
@@ -100,15 +100,22 @@ def _compile(key: str) -> tuple[tuple[re.Pattern[str], ...], re.Pattern[str]]:
 
 
 def _find_writes(
-    line: str,
-    patterns: Sequence[re.Pattern[str]],
-    mention: re.Pattern[str],
-    enters: bool,
+    line: str, patterns: Sequence[re.Pattern[str]], mention: re.Pattern[str], enters: bool
 ) -> Iterator[_Written]:
-    """Yield what a line sets: plain values, or one that is not known.
+    """Yield what a line sets: plain values, or one that is not known, as in a very long line.
 
     :param enters: Whether the script goes to the key's folder, so that its last name is enough.
     """
+    left = mention.search(line)
+    if left and len(line) <= _LONGEST:
+        rest = yield from _find_plain(line, patterns)
+        left = mention.search(re.sub(_READS, "", rest))
+    if left and (enters or left.lastgroup != "last"):
+        yield _Written("")
+
+
+def _find_plain(line: str, patterns: Sequence[re.Pattern[str]]) -> Generator[_Written, None, str]:
+    """Yield the plain values that a line sets, and return the rest of it."""
     rest = line
     by_call, *others = patterns
     for call in _CALL.finditer(line):
@@ -121,9 +128,7 @@ def _find_writes(
         for plain in pattern.finditer(line):
             yield _split(plain[0], plain, plain.start())
             rest = rest.replace(plain[0], "", 1)
-    left = mention.search(re.sub(_READS, "", rest))
-    if left and (enters or left.lastgroup != "last"):
-        yield _Written("")
+    return rest
 
 
 def _split(command: str, found: re.Match[str], start: int) -> _Written:

@@ -10,11 +10,10 @@ from __future__ import annotations
 from collections.abc import Collection
 from functools import partial
 
-from ..core.cause import Cause, cite, search
-from ..core.declaration import Declaration
+from ..core.cause import Cause, Remedy, cite, search
 from ..core.finding import FAIL, PASS, UNKNOWN, Requirement
 from ..core.quote import one_line
-from ..core.remedy import Remedy
+from ..core.values import Declaration
 from .causes_now import blame_container, blame_running, find_exhaustion
 from .lockouts import find_locking_values
 from .model import (

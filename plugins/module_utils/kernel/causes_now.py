@@ -3,12 +3,11 @@
 
 from __future__ import annotations
 
-from ..core.cause import Cause, cite
-from ..core.declaration import Declaration
+from ..core.cause import Cause, Remedy, cite
 from ..core.edit import HEADER
 from ..core.finding import Requirement
 from ..core.quote import one_line
-from ..core.remedy import Remedy
+from ..core.values import Declaration
 from .model import (
     FILE,
     KernelFacts,

@@ -7,9 +7,9 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 
 from ..core.cause import Link, Outlook, cite
-from ..core.declaration import Declaration
 from ..core.distribution import find_distribution
 from ..core.finding import FAIL, PASS, UNKNOWN, Finding, Observation, Requirement, judge
+from ..core.values import Declaration
 from ..host.look import Look
 from .boot_read import BootRead
 from .boot_scripts import ScriptWrite, find_loader_words, find_script_writes

@@ -5,19 +5,14 @@ from __future__ import annotations
 
 from functools import cached_property
 
-from ..core.rlimit import RLIMITS, UNLIMITED, Rlimit
+from ..core.values import RLIMITS, UNLIMITED, Declaration, Rlimit
 from ..host.booted import is_chroot
-from ..host.process import read_limits
+from ..host.files import list_folder, read_text
+from ..host.look import Look, read_limits
 from .boot_read import BootRead
-from .files_read import read_sysctl_files
 from .read import read_sysctl
-from .sysctl_conf import NR_OPEN_OF_KERNEL, find_boot_default, find_number
+from .sysctl_conf import NR_OPEN_OF_KERNEL, SYSCTL_DIRECTORIES, find_boot_default, find_number
 from .sysctl_writes import find_lowest_nr_open, resolve_sysctl
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from ..core.declaration import Declaration
-    from ..host.look import Look
 
 _NR_OPEN = "fs.nr_open"
 
@@ -89,3 +84,16 @@ def find_nr_open_at_boot(look: Look) -> int:
     if line:
         return int(line.value)
     return find_boot_default(_NR_OPEN, look.at(KernelRead).nr_open) or look.at(KernelRead).nr_open
+
+
+def read_sysctl_files(root: str = "/") -> dict[str, str]:
+    """Return every file in the folders of sysctl.d(5), by path.
+
+    A link that hangs is empty here: it hides its namesakes all the same.
+    """
+    return {
+        f"{folder}/{name}": read_text(f"{folder}/{name}", root) or ""
+        for folder in SYSCTL_DIRECTORIES
+        for name in list_folder(folder, root)
+        if name.endswith(".conf")
+    }

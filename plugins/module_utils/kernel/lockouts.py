@@ -8,12 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from ..core.named import NamedTuple
+from ..core.values import NamedTuple
+from .policy import KernelValue
 from .sysctl_conf import parse_sysctl_number
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from .policy import KernelValue
 
 _MIB = 2**20
 _SPARE_TASKS, _SPARE_FILES = 1024, 8192

@@ -10,9 +10,8 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from ..core.declaration import Declaration
 from ..core.finding import UNKNOWN, Observation, Requirement, judge
-from ..core.named import NamedTuple
+from ..core.values import Declaration, NamedTuple
 from .sysctl_conf import (
     FILE_MAX_OF_SYSTEMD,
     MAX_MAP_COUNT_OF_KERNEL,

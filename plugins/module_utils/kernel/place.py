@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from ..core.provision_options import Switch
+from ..core.policy import Switch
 from ..host.place import Place
 
 TYPE_CHECKING = False
@@ -12,11 +12,9 @@ if TYPE_CHECKING:
 
     from ..core.adopted import Adopted
     from ..core.cause import Link
-    from ..core.check_options import Options as CheckOptions
     from ..core.finding import Finding
     from ..core.plan import Section
-    from ..core.policy import Policy
-    from ..core.provision_options import Options as ProvisionOptions
+    from ..core.policy import CheckOptions, Policy, ProvisionOptions
     from ..core.resolved import Query
     from ..host.image import Tree
     from ..host.look import Look
@@ -58,7 +56,7 @@ class Kernel(Place["Mapping[str, KernelValue]"]):
     def foresee(
         self, asked: Mapping[str, KernelValue], options: CheckOptions, tree: Tree
     ) -> Foretold | None:
-        from .image import foresee_kernel
+        from .resolve import foresee_kernel
 
         return foresee_kernel(asked, tree)
 
@@ -87,10 +85,10 @@ class Kernel(Place["Mapping[str, KernelValue]"]):
 
         return trace_kernel(item, look)
 
-    def resolve(self, root: str, query: Query) -> Iterator[dict[str, object]]:
+    def resolve(self, tree: Tree, query: Query) -> Iterator[dict[str, object]]:
         from .resolve import resolve_kernel
 
-        return resolve_kernel(root)
+        return resolve_kernel(tree.root)
 
     def adopt(self, root: str) -> Adopted | None:
         from .adopt import adopt_tree_kernel

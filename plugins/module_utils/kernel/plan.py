@@ -7,8 +7,9 @@ from collections.abc import Iterator, Mapping
 
 from ..core.edit import HEADER
 from ..core.fields import are_met, parse_fields, raise_fields
-from ..core.named import NamedTuple
 from ..core.plan import SectionPlan, Shortfall, neutralise_all, plan_edits, restore_all
+from ..core.values import Bound, Declaration, NamedTuple
+from .policy import KernelValue
 from .sysctl_conf import (
     DROP_IN,
     FILE_MAX_OF_SYSTEMD,
@@ -18,11 +19,6 @@ from .sysctl_conf import (
     parse_sysctl_number,
 )
 from .sysctl_writes import find_lowest_nr_open, resolve_sysctl
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from ..core.declaration import Bound, Declaration
-    from .policy import KernelValue
 
 _OF_SYSTEMD = (FILE_MAX_OF_SYSTEMD, NR_OPEN_OF_SYSTEMD)
 _FOLDER = "/etc/sysctl.d/"

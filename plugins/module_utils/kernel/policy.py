@@ -7,10 +7,8 @@ import re
 from collections.abc import Iterator, Mapping
 
 from ..core.finding import Requirement
-from ..core.keys import Key
-from ..core.named import NamedTuple
-from ..core.reader import join_names, name_kind, read_quantity, refuse_unknown
-from ..core.rlimit import UNLIMITED
+from ..core.reader import Key, join_names, name_kind, read_quantity, refuse_unknown
+from ..core.values import UNLIMITED, NamedTuple
 
 SYSCTL = {
     "min": Key("number", "the least value that passes; a lower one is raised; of several, a list"),
@@ -18,7 +16,7 @@ SYSCTL = {
     "exact": Key("line", "the text that it must have, alone"),
 }
 KEYS = {
-    "SYSCTL": Key("number or mapping", "the least that passes; of several, a list", below=SYSCTL),
+    "SYSCTL": Key("number or mapping", "the least that passes; of several, a list", below=SYSCTL)
 }
 _LINE = r"[ \t]*[!-~][ -~\t]*"  # The kernel's values are ASCII.
 _MOST_FIELDS = 16

@@ -7,14 +7,11 @@ from collections.abc import Iterable, Mapping
 
 from ..core.plan import Section
 from ..host.image import is_image
-from .files_read import read_sysctl_files
+from .host_read import read_sysctl_files
 from .plan import KernelOptions, plan_kernel
+from .policy import KernelValue
 from .read import read_sysctl
 from .sysctl_writes import find_lowest_nr_open
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from .policy import KernelValue
 
 _NR_OPEN = "fs.nr_open"
 

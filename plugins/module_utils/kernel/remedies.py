@@ -5,14 +5,12 @@ from __future__ import annotations
 
 from fnmatch import fnmatchcase
 
-from ..core.cause import cite
-from ..core.declaration import Declaration
+from ..core.cause import Remedy, append_line, cite, comment_out, replace_line
 from ..core.fields import raise_fields
 from ..core.finding import PASS, Requirement
 from ..core.line_edit import edit_value, find_row
-from ..core.named import NamedTuple
 from ..core.quote import one_line
-from ..core.remedy import Remedy, append_line, comment_out, replace_line
+from ..core.values import Declaration, NamedTuple
 from .model import KernelFacts, is_effective, judge_value, list_boot_files
 from .sysctl_conf import SYSCTL_CONF, SYSCTL_DIRECTORIES, order_files, parse_sysctl_conf
 from .sysctl_writes import SYSTEMD, resolve_sysctl

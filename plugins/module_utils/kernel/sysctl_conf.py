@@ -12,9 +12,8 @@ import re
 from collections.abc import Mapping
 from functools import lru_cache
 
-from ..core.declaration import Declaration
-from ..core.named import NamedTuple
 from ..core.systemd_text import split_lines
+from ..core.values import Declaration, NamedTuple
 from .glob_pattern import is_pattern
 
 SYSCTL_DIRECTORIES = (

@@ -10,9 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 
-from ..core.declaration import Bound
 from ..core.distribution import Distribution
-from ..core.named import NamedTuple
+from ..core.values import Bound, NamedTuple
 from .sysctl_conf import (
     SysctlLine,
     find_boot_default,

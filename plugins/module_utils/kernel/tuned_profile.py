@@ -10,15 +10,9 @@ import re
 from collections.abc import Mapping, Sequence
 from fnmatch import fnmatchcase
 
-from ..core.declaration import Declaration
-from ..core.named import NamedTuple
+from ..core.values import Declaration, NamedTuple
 
-PROFILE_FOLDERS = (
-    "/etc/tuned/profiles",
-    "/etc/tuned",
-    "/usr/lib/tuned/profiles",
-    "/usr/lib/tuned",
-)
+PROFILE_FOLDERS = ("/etc/tuned/profiles", "/etc/tuned", "/usr/lib/tuned/profiles", "/usr/lib/tuned")
 """Where a profile is looked for; the first that has it counts."""
 
 MAIN_CONF = "/etc/tuned/tuned-main.conf"

@@ -7,9 +7,8 @@ import re
 from collections.abc import Iterator
 
 from ..core.cause import cite
-from ..core.declaration import Declaration
 from ..core.finding import PASS, Requirement
-from ..core.named import NamedTuple
+from ..core.values import Declaration, NamedTuple
 from .model import KernelFacts, judge_value, list_boot_files
 from .sysctl_conf import SYSCTL_CONF, SYSCTL_DIRECTORIES, order_files, parse_sysctl_conf
 

@@ -10,15 +10,10 @@ import os
 import re
 from collections.abc import Callable, Iterator, Mapping
 
-from ..core.named import NamedTuple
+from ..core.values import NamedTuple
 from ..host.children import run_in_children
 from ..host.daemons import read_comm
-from ..host.door import (
-    count_kernel_lines,
-    list_kernel_folder,
-    list_pids,
-    read_kernel_text,
-)
+from ..host.door import count_kernel_lines, list_kernel_folder, list_pids, read_kernel_text
 from ..host.users import name_user
 from .read import read_sysctl
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from ..host.daemons import read_comm
 from ..host.door import list_pids, read_kernel_text
-from ..host.process import read_limits
+from ..host.look import read_limits
 from .lockouts import KernelUse
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from functools import lru_cache
 
 from ..core.cgroup import find_home, is_container
-from ..core.named import NamedTuple
+from ..core.values import NamedTuple
 
 MOST_GROUPS = 50
 """Pairs of user and unit that are told of; a host may have thousands of units."""

@@ -8,8 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Tuple
 
 from ..core.finding import FAIL, LATER, PASS, UNKNOWN, WAIVED, Finding
-from ..core.named import NamedTuple
-from ..core.rlimit import UNLIMITED
+from ..core.values import UNLIMITED, NamedTuple
 from .load import MOST_GROUPS, Group, Load
 
 TYPE_CHECKING = False
@@ -105,15 +104,11 @@ def _name(text: str) -> str:
     return _PREFIX + text
 
 
-def _state(finding: Finding) -> str:
-    return LATER if finding.fails_later else finding.status
-
-
 def _describe_requirements(findings: Sequence[Finding]) -> Iterator[Metric]:
     told: dict[Key, str] = {}
     causes: dict[tuple[Key, str], None] = {}
     for finding in findings:
-        wanted, state = finding.requirement, _state(finding)
+        wanted, state = finding.requirement, finding.state
         key = (wanted.place, wanted.item, wanted.bound, finding.owner)
         told[key] = max(told.get(key, PASS), state, key=_SEVERITY.index)
         causes.update(dict.fromkeys((key, cause.code) for cause in finding.causes))

@@ -7,8 +7,8 @@ import re
 from collections.abc import Iterator, Mapping
 
 from ..core.edit import HEADER, Edit
-from ..core.named import NamedTuple
 from ..core.plan import SectionPlan
+from ..core.values import NamedTuple
 from .paths import INTERVAL, POLICY
 
 FOLDER = "/usr/local/lib/mlhost-limits"

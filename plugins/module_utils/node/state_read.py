@@ -11,7 +11,7 @@ import os
 import time
 from typing import Any, Tuple
 
-from ..core.named import NamedTuple
+from ..core.values import NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

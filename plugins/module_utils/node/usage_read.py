@@ -9,11 +9,9 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping
 
-from ..core.named import NamedTuple
-from ..core.proc_limits import parse_proc_limits
-from ..core.rlimit import Rlimit
+from ..core.values import NamedTuple, Rlimit, parse_proc_limits
 from ..host.door import list_kernel_folder, list_pids, read_kernel_text
-from ..host.process import Process
+from ..host.look import Process
 from .load import Load
 from .metrics import Files
 

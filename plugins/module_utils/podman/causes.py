@@ -7,13 +7,11 @@ import re
 import shlex
 from collections.abc import Mapping, Sequence
 
-from ..containers.policy import SHM, START, TASKS
-from ..core.cause import Cause, cite
+from ..containers.policy import SHM, START, TASKS, ContainerPolicy
+from ..core.cause import Cause, Remedy, cite
 from ..core.finding import FAIL, PASS, Requirement
 from ..core.line_edit import edit_line, refuse
-from ..core.named import NamedTuple
-from ..core.remedy import Remedy
-from ..core.rlimit import ITEMS, UNLIMITED, Rlimit, format_quantity
+from ..core.values import ITEMS, UNLIMITED, Declaration, NamedTuple, Rlimit, format_quantity
 from .containers_conf import (
     DEFAULT_TASKS,
     DROP_INS,
@@ -31,11 +29,6 @@ from .containers_conf import (
     format_tasks,
     resolve,
 )
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from ..containers.policy import ContainerPolicy
-    from ..core.declaration import Declaration
 
 CODES = {
     "podman-conf-unreadable": "a file of containers.conf cannot be read, and Podman stops at it",

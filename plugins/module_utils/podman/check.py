@@ -6,18 +6,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from ..containers.cgroup import PODMAN
-from ..containers.findings import (
-    NEVER,
-    judge_canary,
-    judge_container,
-    judge_container_unknown,
-)
+from ..containers.findings import NEVER, judge_canary, judge_container, judge_container_unknown
 from ..containers.limits_read import read_container_limits
-from ..containers.policy import TASKS
+from ..containers.policy import TASKS, ContainerPolicy
 from ..containers.read import RunningContainer, find_maker, find_running
-from ..core.container_owner import own_running
 from ..core.finding import FAIL, PASS, UNKNOWN, Finding, Observation, judge
-from ..core.named import NamedTuple
+from ..core.process_owner import own_running
+from ..core.values import Declaration, NamedTuple, Rlimit
+from ..host.look import Look
 from ..host.users import name_user
 from ..kernel.host_read import KernelRead
 from ..sessions.measure import measure_sessions
@@ -25,16 +21,8 @@ from .causes import blame_environment, foresee
 from .diagnose import explain_podman, explain_running_tasks, gather_podman
 from .environment_read import find_named_files
 from .measure import Caller, run_podman_canary
-from .read import find_podman
+from .read import find_podman, find_quadlet, read_created
 from .running import Made, explain_running
-from .running_read import find_quadlet, read_created
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from ..containers.policy import ContainerPolicy
-    from ..core.declaration import Declaration
-    from ..core.rlimit import Rlimit
-    from ..host.look import Look
 
 NEW = "new-container:podman"
 _WAYS = ("sshd", "login", "su")

@@ -11,11 +11,9 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from ..containers.policy import CONTAINER_ITEMS
-from ..core.declaration import Declaration
-from ..core.named import NamedTuple
 from ..core.quote import quote
-from ..core.rlimit import UNLIMITED, Rlimit
 from ..core.toml_text import Node, Scalar, TomlError, find_key, read_toml
+from ..core.values import UNLIMITED, Declaration, NamedTuple, Rlimit
 
 VENDOR = "/usr/share/containers/containers.conf"
 MAIN = "/etc/containers/containers.conf"

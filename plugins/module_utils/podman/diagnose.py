@@ -5,13 +5,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from ..containers.policy import TASKS
+from ..containers.policy import TASKS, ContainerPolicy
 from ..containers.tasks import Given, find_uid, split_levels
 from ..core.cause import Cause, Outlook
-from ..core.container_owner import own_running
-from ..core.declaration import Declaration
 from ..core.finding import FAIL, UNKNOWN, Finding
-from ..core.rlimit import Rlimit
+from ..core.process_owner import own_running
+from ..core.values import Declaration, Rlimit
 from ..kernel.host_read import KernelRead, find_nr_open_at_boot
 from .causes import PodmanFacts, Unread, find_podman_causes, foresee
 from .containers_conf import ConfError, find_tasks, find_unread_keys, read_all
@@ -19,7 +18,6 @@ from .read import read_conf_files
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from ..containers.policy import ContainerPolicy
     from ..host.look import Look
     from ..systemd.tasks import Level
     from .running import Made

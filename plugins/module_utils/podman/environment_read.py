@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from ..core.declaration import Declaration
+from ..core.values import Declaration
 from ..host.files import list_folder, read_text
 
 _FILES, _FOLDER = ("/etc/environment", "/etc/profile"), "/etc/profile.d"

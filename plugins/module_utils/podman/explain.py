@@ -12,9 +12,8 @@ from ..containers.read import RunningContainer, find_running
 from ..containers.spec import Started
 from ..containers.tasks import find_uid, split_levels
 from ..core.cause import Link, cite
-from ..core.rlimit import RLIMITS, format_pair, format_quantity
-from ..host.look import Look, format_time
-from ..host.process import read_limits, read_start_time
+from ..core.values import RLIMITS, format_pair, format_quantity
+from ..host.look import Look, format_time, read_limits, read_start_time
 from ..kernel.host_read import KernelRead
 from ..systemd.tasks import Level
 from ..systemd.tasks_read import read_levels
@@ -23,7 +22,7 @@ from .check import name_owner, name_running, open_session
 from .containers_conf import DEFAULT_TASKS, TASKS_KEY
 from .diagnose import gather_podman
 from .measure import Caller, run_podman_canary
-from .running_read import find_quadlet, read_created
+from .read import find_quadlet, read_created
 
 
 def trace_podman(user: str, item: str, look: Look) -> list[Link]:

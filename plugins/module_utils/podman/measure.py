@@ -17,12 +17,10 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
-from ..containers.canary import build_program, refuse_machine
-from ..containers.findings import Canary, ContainerLimits
+from ..containers.findings import Canary, ContainerLimits, build_program, refuse_machine
 from ..containers.limits_read import read_container_limits
 from ..containers.read import read_words
-from ..core.named import NamedTuple
-from ..core.rlimit import Rlimit
+from ..core.values import NamedTuple, Rlimit
 from ..host.as_user import Errand, ask_user
 from ..host.door import list_pids, read_kernel_file
 from ..host.scratch import CANARY, PROGRAMS

@@ -11,11 +11,9 @@ if TYPE_CHECKING:
 
     from ..containers.policy import ContainerPolicy
     from ..core.cause import Link
-    from ..core.check_options import Options as CheckOptions
     from ..core.finding import Finding
     from ..core.plan import Section
-    from ..core.policy import Policy
-    from ..core.provision_options import Options as ProvisionOptions
+    from ..core.policy import CheckOptions, Policy, ProvisionOptions
     from ..host.image import Tree
     from ..host.look import Look
     from ..host.place import Codes, Foretold

@@ -8,12 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from ..containers.policy import ContainerPolicy
 from ..core.cause import cite
-from ..core.declaration import Declaration
 from ..core.edit import HEADER
-from ..core.named import NamedTuple
 from ..core.plan import SectionPlan, Shortfall, neutralise_all, plan_edits, restore_all
-from ..core.rlimit import ITEMS, Rlimit, format_quantity
+from ..core.values import ITEMS, Declaration, NamedTuple, Rlimit, format_quantity
 from .containers_conf import (
     LIMITS_KEY,
     OWN,
@@ -29,10 +28,6 @@ from .containers_conf import (
     read_conf,
     resolve,
 )
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from ..containers.policy import ContainerPolicy
 
 
 class PodmanState(NamedTuple):

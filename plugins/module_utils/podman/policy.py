@@ -7,7 +7,7 @@ import re
 
 from ..containers.policy import KEYS as CONTAINER_KEYS
 from ..containers.policy import ContainerPolicy, read_containers
-from ..core.keys import Key
+from ..core.reader import Key
 
 KEYS = {**CONTAINER_KEYS, "users": Key("users", "whose rootless containers are checked too")}
 _PATH = "containers.podman"

@@ -8,22 +8,19 @@ from collections.abc import Iterator
 from functools import partial
 
 from ..containers.cgroup import PODMAN
+from ..containers.policy import ContainerPolicy
+from ..core.edit import Edit
 from ..core.plan import Section, SectionPlan
-from ..core.rlimit import Rlimit
+from ..core.values import Rlimit
 from ..host.image import is_image
-from ..host.process import find_processes
+from ..host.look import find_processes
 from ..host.users import read_user
+from ..sessions.policy import SessionRule
 from ..sessions.rules import find_limits
 from .check import open_session
 from .containers_conf import DROP_INS, OWN
 from .plan import PodmanState, find_lost, plan_podman
 from .read import find_podman, read_conf_files
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from ..containers.policy import ContainerPolicy
-    from ..core.edit import Edit
-    from ..sessions.policy import SessionRule
 
 FOLDERS = (DROP_INS, DROP_INS.rpartition("/")[0])
 

@@ -11,21 +11,14 @@ import re
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 
-from ..containers.policy import SHM, TASKS
-from ..core.cause import Cause, cite
+from ..containers.policy import SHM, TASKS, ContainerPolicy
+from ..core.cause import Cause, Remedy, cite, replace_line
 from ..core.cgroup import split_rows
-from ..core.declaration import Declaration
 from ..core.finding import Requirement
 from ..core.line_edit import find_row
-from ..core.named import NamedTuple
-from ..core.remedy import Remedy, replace_line
-from ..core.rlimit import UNLIMITED, Rlimit
+from ..core.values import UNLIMITED, Declaration, NamedTuple, Rlimit
 from ..systemd.unit_file import Setting, Source, scan_unit
 from .containers_conf import format_entry, format_tasks, parse_entry, parse_size
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from ..containers.policy import ContainerPolicy
 
 CODES = {
     "quadlet-line": "a line of the .container file gives the container something else",

@@ -6,19 +6,14 @@ Podman fixes the limits and /dev/shm of a container when it is created; a restar
 
 from __future__ import annotations
 
+from ..containers.policy import ContainerPolicy
 from ..containers.spec import Started
-from ..core.cause import Cause, Outlook
+from ..core.cause import Cause, Outlook, Remedy
 from ..core.finding import FAIL, Finding, Requirement
-from ..core.named import NamedTuple
-from ..core.remedy import Remedy
-from ..core.rlimit import Rlimit, format_pair, format_quantity
+from ..core.values import NamedTuple, Rlimit, format_pair, format_quantity
 from .causes import PodmanFacts, find_podman_causes
 from .containers_conf import format_tasks
 from .quadlet import Quadlet, explain_quadlet
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from ..containers.policy import ContainerPolicy
 
 CODES = {
     "podman-container-created": "the container keeps what it was created with, restarts included",

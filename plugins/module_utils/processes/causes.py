@@ -9,14 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from ..core.cause import Cause, cite
-from ..core.declaration import Declaration
+from ..core.cause import Cause, Remedy, cite
 from ..core.finding import Requirement
 from ..core.line_edit import edit_line, find_row
-from ..core.named import NamedTuple
 from ..core.reader import Limit
-from ..core.remedy import Remedy
-from ..core.rlimit import UNLIMITED, Rlimit, format_pair
+from ..core.values import UNLIMITED, Declaration, NamedTuple, Rlimit, format_pair
 from ..sessions.causes import SessionFacts, find_session_causes
 from ..systemd.causes import find_unit_causes
 from ..systemd.edits import find_source

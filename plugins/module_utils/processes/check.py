@@ -12,20 +12,15 @@ from ..containers.read import find_place
 from ..core.cgroup import find_home, list_units
 from ..core.finding import FAIL, PASS, Finding, judge_limits
 from ..core.process_owner import MAKER
-from ..host.look import Look
-from ..host.process import Process, read_limits
-from ..host.process_owner import find_owner, name_owners
-from ..host.users import read_user
+from ..core.reader import Limit
+from ..core.values import Rlimit
+from ..host.look import Look, Process, read_limits
+from ..host.users import find_owner, name_owners, read_user
 from ..systemd.read import Seen, World
 from .causes import merge_limits
 from .diagnose import explain_process, explain_representative
+from .policy import ProcessRule
 from .read import find_ancestors
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from ..core.reader import Limit
-    from ..core.rlimit import Rlimit
-    from .policy import ProcessRule
 
 _MOST = 20
 """Failing processes of root, and of users, listed one by one for each rule; the rest is summed."""

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from ..core.cause import Outlook
 from ..core.cgroup import find_home
 from ..core.finding import FAIL, PASS, UNKNOWN, Finding, Observation, Requirement, judge
-from ..core.rlimit import Rlimit
+from ..core.values import Rlimit
 from ..systemd.read import Seen, World
 from .causes import Verdict
 from .logins_read import find_job, find_login, judge_login

@@ -9,10 +9,9 @@ from collections.abc import Iterator
 from ..containers.read import find_place
 from ..core.cause import Link, cite
 from ..core.cgroup import Home, find_home
-from ..core.rlimit import format_pair
-from ..host.look import Look, format_time
+from ..core.values import format_pair
+from ..host.look import Look, format_time, read_limits, read_process, read_start_time
 from ..host.manager_read import show_unit
-from ..host.process import read_limits, read_process, read_start_time
 from ..sessions.diagnose import trace_session
 from ..systemd.causes import list_slips
 from ..systemd.limits import Statement

@@ -6,14 +6,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ..core.cause import Cause
-from ..core.declaration import Declaration
 from ..core.finding import Requirement
-from ..core.named import NamedTuple
 from ..core.reader import Limit
-from ..core.rlimit import Rlimit
+from ..core.values import Declaration, NamedTuple, Rlimit
 from ..host.files import read_change
-from ..host.look import Look, format_time
-from ..host.process import Process, read_limits, read_process, read_start_time
+from ..host.look import Look, Process, format_time, read_limits, read_process, read_start_time
 from ..host.users import name_user, read_user
 from ..kernel.host_read import find_nr_open_at_boot
 from ..sessions.base_read import find_login_daemon
@@ -110,11 +107,7 @@ def judge_login(
 
 
 def _explain(
-    item: str,
-    limit: Limit,
-    login: Login,
-    fresh: tuple[SessionResult, SessionFacts],
-    world: World,
+    item: str, limit: Limit, login: Login, fresh: tuple[SessionResult, SessionFacts], world: World
 ) -> Verdict:
     """Say why a process has too little, and what the next session has."""
     result, facts = fresh
@@ -146,11 +139,7 @@ def _blame_shell(
 
 
 def _read_login(
-    item: str,
-    seen: Seen,
-    way: Way,
-    around: tuple[Sequence[Process], SessionFacts],
-    look: Look,
+    item: str, seen: Seen, way: Way, around: tuple[Sequence[Process], SessionFacts], look: Look
 ) -> Login:
     """Return the session of a process, and what changed since it was opened."""
     ancestors, facts = around

@@ -3,9 +3,8 @@
 
 from __future__ import annotations
 
-from ..core.cause import Cause, cite
-from ..core.remedy import Remedy
-from ..core.rlimit import Rlimit, format_pair
+from ..core.cause import Cause, Remedy, cite
+from ..core.values import Rlimit, format_pair
 from ..systemd.model import UnitFacts, predict_unit, rank_statements
 from ..systemd.want import declare, is_enough
 from .causes import Verdict, find_start_causes, finish

@@ -9,18 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ..core.cause import Cause, cite
-from ..core.named import NamedTuple
-from ..core.remedy import Remedy
-from ..core.rlimit import format_pair
+from ..core.cause import Cause, Remedy, cite
+from ..core.values import Declaration, NamedTuple, Rlimit, format_pair
 from ..systemd.want import is_enough
 from .causes import Moment, raise_in_place
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from ..core.declaration import Declaration
     from ..core.reader import Limit
-    from ..core.rlimit import Rlimit
     from .causes import Commands
 
 START_AGAIN = "start what it ran again"

@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from ..core.cause import Link
-    from ..core.check_options import Options as CheckOptions
     from ..core.finding import Finding
+    from ..core.policy import CheckOptions
     from ..host.look import Look
     from ..host.place import Codes
     from .policy import ProcessRule

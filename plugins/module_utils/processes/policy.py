@@ -5,10 +5,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ..core.keys import Key
-from ..core.named import NamedTuple
-from ..core.reader import Limit, join_names, read_entries, read_stated
-from ..core.rlimit import RLIMITS
+from ..core.reader import Key, Limit, join_names, read_entries, read_stated
+from ..core.values import RLIMITS, NamedTuple
 
 KEYS = {
     "user": Key("one of three", "processes of this user"),

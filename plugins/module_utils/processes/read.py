@@ -8,11 +8,11 @@ import re
 from collections.abc import Sequence
 from functools import partial
 
-from ..core.named import NamedTuple
+from ..core.values import NamedTuple
 from ..host.door import open_file, read_kernel_file
 from ..host.files import read_text
+from ..host.look import Process, read_parent, read_process
 from ..host.owned import ask_owner
-from ..host.process import Process, read_parent, read_process
 
 _INTERPRETERS = re.compile(r"(python|perl|ruby|php|bash|dash|sh|zsh)[0-9.]*")
 _CALLS = re.compile(rb"setrlimit|prlimit")

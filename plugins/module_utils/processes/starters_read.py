@@ -12,16 +12,14 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from itertools import islice
 
-from ..core.named import NamedTuple
 from ..core.reader import Limit
-from ..core.rlimit import RLIMITS, Rlimit
+from ..core.values import RLIMITS, NamedTuple, Rlimit
 from ..host.door import ForeignError, open_file, read_handle
 from ..host.files import LARGEST, read_change, read_text
 from ..host.owned import ask_owner, read_as_owner
 from ..sessions.shell_files_read import find_shared_lines
 from ..sessions.shell_limits import ShellLine, find_shell_limits
 from ..sessions.shell_sources import find_sources
-from ..sessions.tree_read import read_tree_shell_lines
 from ..systemd.unit_file import Setting, merge_units, split_words
 from ..systemd.want import is_enough
 from .causes import blame_starter
@@ -130,6 +128,8 @@ def _find_in_command(setting: Setting, reader: _Reader) -> Iterator[ShellLine]:
 def _find_shared(root: str) -> Iterator[ShellLine]:
     if root == "/":
         return find_shared_lines("/bin/bash", RLIMITS)
+    from ..sessions.tree_read import read_tree_shell_lines  # No host needs what reads trees.
+
     return read_tree_shell_lines(root)
 
 

@@ -7,11 +7,9 @@ import pwd
 from collections.abc import Callable
 
 from ..core.line_edit import as_user
-from ..core.named import NamedTuple
 from ..core.reader import Limit
-from ..core.rlimit import UNLIMITED, Rlimit, format_pair
-from ..host.look import format_time
-from ..host.process import read_limits, read_start_time
+from ..core.values import UNLIMITED, NamedTuple, Rlimit, format_pair
+from ..host.look import format_time, read_limits, read_start_time
 from ..systemd.causes import find_unit_causes
 from ..systemd.model import UnitFacts, find_user_defaults, outlive_boot, predict_unit
 from ..systemd.read import (

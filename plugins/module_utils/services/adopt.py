@@ -7,8 +7,8 @@ import os
 from collections.abc import Iterator, Mapping
 
 from ..core.adopted import Adopted, Candidate, find_excess, settle, write_limit, write_value
-from ..core.declaration import Declaration
 from ..core.edit import HEADER
+from ..core.values import Declaration
 from ..host.files import list_folder, under
 from ..kernel.adopt import find_nr_open
 from ..systemd.limits import MANAGER, read_manager_limits, read_unit_limits
@@ -19,8 +19,8 @@ from ..systemd.want import declare
 from .logind_conf import LOGIND, read_remove_ipc
 from .plan import USER_CONF
 from .policy import TASKS, read_services
-from .tasks_max import MOST, read_default_tasks, read_unit_tasks, resolve_tasks
-from .tasks_max import SECTIONS as KINDS
+from .tasks_causes import MOST, read_default_tasks, read_unit_tasks, resolve_tasks
+from .tasks_causes import SECTIONS as KINDS
 
 _MANAGERS = {MANAGER: "default", USER_CONF: "user_default"}
 

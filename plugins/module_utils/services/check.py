@@ -7,10 +7,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Tuple
 
 from ..core.finding import FAIL, PASS, Finding, Observation, Requirement, judge, judge_limits
-from ..core.rlimit import format_pair
-from ..host.process import Process, find_user_managers, read_limits
-from ..host.process_owner import find_owner
-from ..host.users import name_user
+from ..core.values import Rlimit, format_pair
+from ..host.look import Look, Process, find_user_managers, read_limits
+from ..host.users import find_owner, name_user
 from ..processes.diagnose import explain_process, explain_representative
 from ..systemd.read import Seen, World
 from ..systemd.tasks import Level, cut_levels
@@ -30,9 +29,6 @@ from .read import find_owned, is_template
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from ..core.rlimit import Rlimit
-    from ..host.look import Look
-
     Told = Tuple[Finding, Seen]
 
 PLACE, NEW = "service:", "new-service:"

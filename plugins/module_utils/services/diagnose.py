@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from ..containers.tasks import find_uid
+from ..containers.tasks import Bounds, Given, find_uid
 from ..core.cause import Cause, Outlook
 from ..core.finding import FAIL, UNKNOWN, Finding, Observation, judge
 from ..host.users import name_user
@@ -32,9 +32,8 @@ from .tasks_causes import TasksLevel, find_tasks_causes, outlive, predict_all
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from ..containers.tasks import Bounds, Given
     from ..core.reader import Limit
-    from ..core.rlimit import Rlimit
+    from ..core.values import Rlimit
     from ..processes.causes import Commands
     from ..sessions.shell_limits import ShellLine
     from ..systemd.model import UnitFacts
@@ -96,11 +95,7 @@ def explain_new_user_service(seen: Seen, uid: int, world: World) -> list[Finding
         told = {}
     given = find_given_of_user(uid, world)
     return [
-        own(
-            tell(finding, told),
-            seen.owner,
-            Verdict(given=given.get(finding.requirement.item)),
-        )
+        own(tell(finding, told), seen.owner, Verdict(given=given.get(finding.requirement.item)))
         for finding in seen.findings
     ]
 

@@ -7,9 +7,8 @@ import pwd
 from collections.abc import Iterator, Sequence
 
 from ..core.cause import Link, cite
-from ..core.rlimit import RLIMITS, format_pair, format_quantity
-from ..host.look import Look
-from ..host.process import find_user_managers, read_limits
+from ..core.values import RLIMITS, format_pair, format_quantity
+from ..host.look import Look, find_user_managers, read_limits
 from ..processes.explain import trace_files, trace_one
 from ..systemd.read import gather_default, gather_user_default
 from ..systemd.tasks import Level, cut_levels
@@ -18,8 +17,13 @@ from .diagnose import gather_levels
 from .measure import start_service
 from .policy import TASKS
 from .read import find_owned, read_most_tasks
-from .tasks_causes import TasksLevel, predict_level
-from .tasks_max import find_default, read_default_tasks, read_unit_tasks
+from .tasks_causes import (
+    TasksLevel,
+    find_default,
+    predict_level,
+    read_default_tasks,
+    read_unit_tasks,
+)
 
 NEW = "new-service:"
 _SYSTEM = "system"

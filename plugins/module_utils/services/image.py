@@ -17,31 +17,31 @@ from ..core.finding import (
     require_limits,
 )
 from ..core.forecast import Forecast, list_extremes
-from ..core.rlimit import RLIMITS, UNLIMITED, Rlimit
+from ..core.values import RLIMITS, UNLIMITED, Rlimit
 from ..host.files import read_distribution
 from ..kernel.host_read import TreeBoot
 from ..processes.causes import Verdict
 from ..processes.starters_read import doubt_start, list_starters
 from ..sessions.model import FD_SETSIZE
-from ..systemd.beaten import leave_out_beaten
 from ..systemd.causes import find_unit_causes
 from ..systemd.limits import MANAGER
-from ..systemd.model import (
-    Files,
-    Manager,
-    UnitFacts,
-    predict_unit,
-    rank_statements,
-)
+from ..systemd.model import Files, Manager, UnitFacts, predict_unit, rank_statements
 from ..systemd.read import NEW_SERVICE
 from ..systemd.unit_file import Source, list_slices, merge_units
 from ..systemd.unit_read import read_manager_files, read_unit_files
+from ..systemd.unread import leave_out_beaten
 from .check import NEW, PLACE, SYSTEM
 from .logind_causes import find_logind_causes, format_flag
 from .logind_conf import KEY, LOGIND, predict_remove_ipc, read_remove_ipc
 from .policy import TASKS, ServicesPolicy, UnitRule, find_rule
-from .tasks_causes import TasksLevel, find_tasks_causes, find_tasks_line, predict_all, predict_level
-from .tasks_max import MOST
+from .tasks_causes import (
+    MOST,
+    TasksLevel,
+    find_tasks_causes,
+    find_tasks_line,
+    predict_all,
+    predict_level,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

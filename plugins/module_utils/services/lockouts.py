@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 
 from ..core.reader import Limit
-from ..core.rlimit import ITEMS, UNLIMITED, format_quantity
+from ..core.values import ITEMS, UNLIMITED, format_quantity
 from ..sessions.lockouts import FLOORS
 from .policy import TASKS, ServicesPolicy, UnitRule
 

@@ -3,8 +3,7 @@
 
 from __future__ import annotations
 
-from ..core.cause import Cause, cite
-from ..core.remedy import Remedy
+from ..core.cause import Cause, Remedy, cite
 from ..systemd.edits import add_lines, pick_site_file
 from .logind_conf import KEY, LOGIND, predict_remove_ipc, read_remove_ipc
 

@@ -6,7 +6,7 @@ Source: logind.conf(5), ``config_parse_bool()`` and ``parse_boolean()`` of syste
 
 from __future__ import annotations
 
-from ..core.declaration import Declaration
+from ..core.values import Declaration
 from ..systemd.unit_file import order_sources, scan_unit
 
 TYPE_CHECKING = False

@@ -8,11 +8,10 @@ import re
 import time
 from collections.abc import Mapping, Sequence
 
-from ..core.named import NamedTuple
-from ..core.rlimit import Rlimit
+from ..core.values import NamedTuple, Rlimit
 from ..host.as_user import Errand, find_person, run_as_user
 from ..host.booted import is_booted
-from ..host.process import Process, read_limits, read_process
+from ..host.look import Process, read_limits, read_process
 from ..host.program import NEVER_RAN, last_line, run_program
 from ..systemd.tasks import Level
 from ..systemd.tasks_read import read_levels

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from ..core.provision_options import Switch
+from ..core.policy import Switch
 from ..host.place import Place, require_limit
 
 TYPE_CHECKING = False
@@ -12,11 +12,9 @@ if TYPE_CHECKING:
 
     from ..core.adopted import Adopted
     from ..core.cause import Link
-    from ..core.check_options import Options as CheckOptions
     from ..core.finding import Finding
     from ..core.plan import Section
-    from ..core.policy import Policy
-    from ..core.provision_options import Options as ProvisionOptions
+    from ..core.policy import CheckOptions, Policy, ProvisionOptions
     from ..core.resolved import Query
     from ..host.image import Tree
     from ..host.look import Look
@@ -84,10 +82,10 @@ class Services(Place["ServicesPolicy"]):
             return trace_unit(name, require_limit(item), look)
         return None
 
-    def resolve(self, root: str, query: Query) -> Iterator[dict[str, object]]:
+    def resolve(self, tree: Tree, query: Query) -> Iterator[dict[str, object]]:
         from .resolve import resolve_services
 
-        return resolve_services(root, query)
+        return resolve_services(tree.root, query)
 
     def adopt(self, root: str) -> Adopted | None:
         from .adopt import adopt_tree_services

@@ -5,12 +5,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from ..core.declaration import Declaration
 from ..core.edit import HEADER, Edit
-from ..core.named import NamedTuple
 from ..core.plan import SectionPlan, Shortfall, neutralise_all, plan_edits, restore_all
 from ..core.reader import Limit
-from ..core.rlimit import UNLIMITED, Rlimit
+from ..core.values import UNLIMITED, Declaration, NamedTuple, Rlimit
 from ..systemd.limits import MANAGER, read_manager_limits, read_unit_limits
 from ..systemd.model import Files
 from ..systemd.unit_file import Source, order_sources, scan_unit
@@ -20,8 +18,8 @@ from .lockouts import find_service_lockouts
 from .logind_conf import KEY as REMOVE_IPC
 from .logind_conf import LOGIND, read_remove_ipc
 from .policy import TASKS, ServicesPolicy, UnitRule, find_rule
-from .tasks_max import KEY as TASKS_MAX
-from .tasks_max import MOST, read_default_tasks, read_unit_tasks, resolve_tasks
+from .tasks_causes import KEY as TASKS_MAX
+from .tasks_causes import MOST, read_default_tasks, read_unit_tasks, resolve_tasks
 
 NAME = "90-mlhost.conf"
 TOP = "/etc/systemd"

@@ -6,11 +6,17 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from ..core.keys import Key
-from ..core.named import NamedTuple
 from ..core.quote import quote
-from ..core.reader import Limit, name_kind, read_limits, read_mapping, read_quantity, refuse_unknown
-from ..core.rlimit import RLIMITS, UNLIMITED
+from ..core.reader import (
+    Key,
+    Limit,
+    name_kind,
+    read_limits,
+    read_mapping,
+    read_quantity,
+    refuse_unknown,
+)
+from ..core.values import RLIMITS, UNLIMITED, NamedTuple
 from ..systemd.unit_file import list_wider_names
 
 TASKS = "tasks"

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from ..core.cgroup import find_home, list_units
 from ..host.files import list_folder, read_distribution, read_text
 from ..host.image import is_image
-from ..host.process import Process, read_process
+from ..host.look import Process, read_process
 from ..kernel.read import read_sysctl
 from ..systemd.limits import MANAGER
 from ..systemd.model import Files
@@ -18,7 +18,7 @@ from ..systemd.unit_file import list_wider_names
 from ..systemd.unit_read import find_unit_names, read_manager_files
 from .logind_conf import LOGIND
 from .plan import TOP, UNITS, USER_CONF
-from .tasks_max import MOST
+from .tasks_causes import MOST
 
 _BASES = (UNITS, "/etc/systemd/system.control")
 

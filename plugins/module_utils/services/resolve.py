@@ -5,9 +5,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ..core.declaration import Bound
 from ..core.resolved import Query, describe
-from ..core.rlimit import ITEMS
+from ..core.values import ITEMS, Bound
 from ..systemd.limits import (
     MANAGER,
     Ignored,
@@ -23,7 +22,7 @@ from .logind_conf import KEY as REMOVE_IPC
 from .logind_conf import LOGIND, read_remove_ipc
 from .plan import USER_CONF
 from .policy import TASKS
-from .tasks_max import read_default_tasks, read_unit_tasks
+from .tasks_causes import read_default_tasks, read_unit_tasks
 
 
 def resolve_services(root: str, query: Query) -> Iterator[dict[str, object]]:

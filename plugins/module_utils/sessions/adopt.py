@@ -13,21 +13,19 @@ from ..core.adopted import (
     describe_loss,
     find_excess,
     find_refusal,
+    require_few,
     write_value,
 )
-from ..core.declaration import Declaration
 from ..core.distribution import Dialect
 from ..core.edit import find_block_lines, remove_block
-from ..core.named import NamedTuple
-from ..core.rlimit import ITEMS, UNLIMITED, format_quantity
+from ..core.values import ITEMS, UNLIMITED, Declaration, NamedTuple, format_quantity
 from ..host.files import list_folder, read_text
 from ..kernel.adopt import drop_ours, find_nr_open
 from .dialect_read import read_dialect
 from .limits_conf import LimitsLine, parse_setting, parse_value
 from .limits_read import read_limits_files
 from .lockouts import find_small_limits
-from .pam_limits import LIMITS_D, declare, order_files, read_lines
-from .pam_settings import LOGINS
+from .pam_limits import LIMITS_D, LOGINS, declare, order_files, read_lines
 from .policy import read_sessions
 from .unread import find_unread
 
@@ -65,8 +63,10 @@ def adopt_sessions(files: Mapping[str, str], others: Mapping[str, str], host: Ho
 
     :param files: Text of limits.conf and of limits.d, by path.
     :param others: Text of the files of limits.d that pam_limits does not read.
+    :raises ValueError: If they state more than a policy can hold.
     """
     lines = read_lines(files, host.dialect)
+    require_few(lines, "sessions")
     left = [
         LeftOut(declare(one.line, ""), f"has no effect: {one.reason}")
         for one in find_unread(files, others, host.dialect)

@@ -9,9 +9,7 @@ import re
 from collections.abc import Iterator, Mapping
 
 from ..core.cgroup import Home, find_home
-from ..core.declaration import Declaration
-from ..core.named import NamedTuple
-from ..core.rlimit import RLIMITS, Rlimit, format_pair
+from ..core.values import RLIMITS, Declaration, NamedTuple, Rlimit, format_pair
 from ..host.daemons import is_daemon, is_roots, read_comm
 from ..host.door import (
     find_paths,
@@ -21,14 +19,8 @@ from ..host.door import (
     read_kernel_file,
 )
 from ..host.files import list_folder, read_change, read_text, under
+from ..host.look import read_limits, read_parent, read_process, read_start_time, read_unit_pids
 from ..host.manager_read import show_unit
-from ..host.process import (
-    read_limits,
-    read_parent,
-    read_process,
-    read_start_time,
-    read_unit_pids,
-)
 from .sshd_config import MAIN_FILE, VENDOR_FILE, find_includes, find_use_pam
 
 _PID_FILES = {

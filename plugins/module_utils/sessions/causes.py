@@ -9,16 +9,22 @@ from __future__ import annotations
 
 from functools import partial
 
-from ..core.cause import Cause, cite, search
-from ..core.declaration import Bound, Declaration
+from ..core.cause import Cause, Remedy, append_line, cite, comment_out, replace_line, search
 from ..core.distribution import Dialect
 from ..core.finding import Requirement
 from ..core.line_edit import edit_line
-from ..core.named import NamedTuple
 from ..core.reader import Limit
-from ..core.remedy import Remedy, append_line, comment_out, replace_line
-from ..core.rlimit import ITEMS, UNLIMITED, Rlimit, format_pair, format_quantity
-from ..core.user import User
+from ..core.values import (
+    ITEMS,
+    UNLIMITED,
+    Bound,
+    Declaration,
+    NamedTuple,
+    Rlimit,
+    User,
+    format_pair,
+    format_quantity,
+)
 from ..kernel.raises import raise_now
 from .limits_conf import LimitsLine, format_limits, parse_limits_conf, parse_value
 from .model import Start, find_baseline, find_wanted, is_taken, predict_limits

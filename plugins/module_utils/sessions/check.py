@@ -6,7 +6,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
-from ..core.cause import Cause, Outlook
+from ..core.cause import Cause, Outlook, Remedy
 from ..core.finding import (
     FAIL,
     PASS,
@@ -17,9 +17,8 @@ from ..core.finding import (
     judge,
     judge_limits,
 )
-from ..core.named import NamedTuple
 from ..core.quote import one_line
-from ..core.remedy import Remedy
+from ..core.values import NamedTuple
 from ..host.users import find_connecting_user, find_member, is_root
 from ..kernel.host_read import KernelRead
 from .doubts import doubt_command, doubt_findings
@@ -35,7 +34,7 @@ from .sshd_config import list_key_files
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ..core.reader import Limit
-    from ..core.rlimit import Rlimit
+    from ..core.values import Rlimit
     from ..host.look import Look
     from .diagnose import Seen
     from .policy import SessionRule

@@ -5,12 +5,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..core.cause import Cause
-from ..core.declaration import Declaration
+from ..core.cause import Cause, Remedy
 from ..core.finding import Finding, format_observed
-from ..core.named import NamedTuple
 from ..core.quote import one_line
-from ..core.remedy import Remedy
+from ..core.values import Declaration, NamedTuple
 
 CODES = {
     "connection-kept-open": "this connection is older than the limits files, and keeps its limits",

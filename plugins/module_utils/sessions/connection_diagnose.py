@@ -9,8 +9,7 @@ from collections.abc import Mapping, Sequence
 
 from ..core.cause import Cause
 from ..core.finding import FAIL, PASS, Finding, judge_limits
-from ..host.look import Look, format_time
-from ..host.process import Process, read_parent, read_process, read_start_time
+from ..host.look import Look, Process, format_time, read_parent, read_process, read_start_time
 from ..host.users import read_user
 from .connection_causes import Connection, find_connection_causes
 from .host_read import SessionsRead
@@ -18,7 +17,7 @@ from .rules import find_limits
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from ..core.rlimit import Rlimit
+    from ..core.values import Rlimit
     from .policy import SessionRule
 
 _WAYS = {

@@ -9,10 +9,8 @@ from typing import Optional
 
 from ..core.cause import Cause, Link, Outlook, cite
 from ..core.finding import FAIL, PASS, UNKNOWN, Finding, judge, observe_limit
-from ..core.named import NamedTuple
-from ..core.rlimit import ITEMS, Rlimit, format_pair, format_quantity
-from ..host.look import Look, format_time
-from ..host.process import may_raise_limits, read_process, read_start_time
+from ..core.values import ITEMS, NamedTuple, Rlimit, format_pair, format_quantity
+from ..host.look import Look, format_time, may_raise_limits, read_process, read_start_time
 from ..host.users import read_user
 from ..kernel.host_read import KernelRead, find_nr_open_at_boot
 from .base_read import is_installed

@@ -5,12 +5,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from ..core.cause import Cause, cite
-from ..core.declaration import Declaration
+from ..core.cause import Cause, Remedy, cite
 from ..core.finding import PASS, UNKNOWN, Finding, Observation, judge
-from ..core.named import NamedTuple
-from ..core.remedy import Remedy
-from ..core.rlimit import Rlimit
+from ..core.values import Declaration, NamedTuple, Rlimit
 
 CODES = {
     "pam-module-not-run": "a module that a check does not run may set limits in the session",

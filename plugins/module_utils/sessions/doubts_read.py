@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 from functools import lru_cache
 
-from ..core.declaration import Declaration
+from ..core.values import Declaration, User
 from ..host.door import find_paths
 from ..host.files import list_folder, read_bytes, read_text
 from ..kernel.glob_pattern import is_pattern
@@ -35,7 +35,6 @@ from .sshd_config import find_forced_commands, find_given_environments, find_pam
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from ..core.user import User
     from .host_read import SessionsRead
 
 _CRONTAB, _CRON_D = "/etc/crontab", "/etc/cron.d"

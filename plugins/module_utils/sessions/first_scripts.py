@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from ..core.declaration import Declaration
+from ..core.values import Declaration
 from .pam_stack import PamLine
 
 SSHRC = "/etc/ssh/sshrc"

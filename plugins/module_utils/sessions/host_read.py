@@ -4,11 +4,11 @@
 from __future__ import annotations
 
 import os
+from collections import deque
 from collections.abc import Mapping
 from functools import cached_property
 
-from ..core.declaration import Declaration
-from ..core.user import User
+from ..core.values import Declaration, User
 from ..host.files import list_folder, read_text
 from ..host.users import read_user
 from .base_read import (
@@ -24,8 +24,13 @@ from .limits_read import SessionFiles
 from .pam_limits import LIMITS_D, order_files
 from .pam_read import read_pam_files
 from .pam_stack import find_pam_limits, flatten, read_limits_options
-from .sudoers import SudoSetting, find_sudo_settings
-from .sudoers_read import read_sudoers
+from .sudoers import (
+    SUDO_CONF,
+    SudoSetting,
+    find_main_file,
+    find_sudo_includes,
+    find_sudo_settings,
+)
 from .unread import Unread, find_unread
 
 
@@ -141,3 +146,28 @@ class SessionsRead(SessionFiles):
         :raises ValueError: If sshd would refuse its configuration.
         """
         return read_use_pam(find_login_daemon("sshd") or 0)
+
+
+def read_sudoers(root: str = "/") -> dict[str, str]:
+    """Return sudoers(5) and what it includes, by path, in the order in which sudo reads them."""
+    files: dict[str, str] = {}
+    waiting = deque([find_main_file(read_text(SUDO_CONF, root) or "")])
+    while waiting:
+        path = waiting.popleft()
+        text = None if path in files else read_text(path, root)
+        if text is None:
+            continue
+        files[path] = text
+        host = os.uname().nodename.partition(".")[0]
+        for kind, named in find_sudo_includes(text):
+            name = named.replace("%h", host)
+            name = name if name.startswith("/") else f"/etc/{name}"
+            waiting += _list_included(name, root) if kind == "includedir" else [name]
+    return files
+
+
+def _list_included(folder: str, root: str) -> list[str]:
+    """Return the files of a folder as sudo reads them: none with a dot or a tilde at its end."""
+    names = list_folder(folder, root)
+    names = [name for name in names if "." not in name and not name.endswith("~")]
+    return [f"{folder.rstrip('/')}/{name}" for name in names]

@@ -10,8 +10,7 @@ import ctypes
 import os
 from collections.abc import Iterable, Mapping
 
-from ..core.named import NamedTuple
-from ..core.rlimit import Rlimit
+from ..core.values import NamedTuple, Rlimit
 from ..host.own_limits import read_own_limits
 
 TYPE_CHECKING = False

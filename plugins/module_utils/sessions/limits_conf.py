@@ -10,9 +10,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping
 
-from ..core.named import NamedTuple
 from ..core.reader import Limit
-from ..core.rlimit import ITEMS, UNLIMITED
+from ..core.values import ITEMS, UNLIMITED, NamedTuple
 
 _SPACES = " \t\n\v\f\r"  # isspace(3) in the C locale
 _ANY_SPACES, _BLANKS = re.compile(f"[{_SPACES}]+"), re.compile("[ \t]+")

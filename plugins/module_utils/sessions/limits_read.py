@@ -9,17 +9,11 @@ from collections.abc import Iterator, Mapping
 from functools import cached_property
 
 from ..core.distribution import Dialect
-from ..core.user import User
+from ..core.values import User
 from ..host.files import leads_to_null, list_folder, read_folder, read_text, under
 from .dialect_read import read_dialect, reads_vendor_files
 from .limits_conf import LimitsLine
-from .pam_limits import (
-    LIMITS_CONF,
-    LIMITS_D,
-    VENDOR_LIMITS_CONF,
-    VENDOR_LIMITS_D,
-    read_lines,
-)
+from .pam_limits import LIMITS_CONF, LIMITS_D, VENDOR_LIMITS_CONF, VENDOR_LIMITS_D, read_lines
 from .pam_stack import find_pam_limits, flatten, read_limits_options
 from .rivals import keep_rivals
 

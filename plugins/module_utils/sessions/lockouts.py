@@ -8,16 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
-from ..core.named import NamedTuple
-from ..core.rlimit import ITEMS, format_quantity
-from ..core.user import User
+from ..core.reader import Limit
+from ..core.values import ITEMS, NamedTuple, User, format_quantity
 from .limits_conf import LimitsLine, parse_value
+from .policy import SessionRule
 from .rules import find_limits
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from ..core.reader import Limit
-    from .policy import SessionRule
 
 
 class Floor(NamedTuple):

@@ -8,8 +8,7 @@ import pwd
 from collections.abc import Collection, Mapping, Sequence
 from functools import partial
 
-from ..core.named import NamedTuple
-from ..core.rlimit import UNLIMITED, Rlimit
+from ..core.values import UNLIMITED, NamedTuple, Rlimit
 from ..host.children import Report, run_in_children
 from ..host.own_limits import set_own_limits
 from .base_read import Base, has_locked_password, read_base_limits, read_use_pam, sets_limits

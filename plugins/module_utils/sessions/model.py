@@ -9,8 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ..core.named import NamedTuple
-from ..core.rlimit import RLIMITS, Rlimit
+from ..core.values import RLIMITS, NamedTuple, Rlimit
 from .pam_limits import Resolution
 
 FD_SETSIZE = 1024

@@ -11,12 +11,9 @@ import re
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
 
-from ..core.declaration import Bound, Declaration
 from ..core.distribution import Dialect
-from ..core.named import NamedTuple
-from ..core.rlimit import UNLIMITED
-from ..core.user import User
-from .limits_conf import LimitsLine, parse_limits_conf, parse_value, to_integer
+from ..core.values import UNLIMITED, Bound, Declaration, NamedTuple, User
+from .limits_conf import LimitsLine, parse_limits_conf, parse_setting, parse_value, to_integer
 
 _USER, _GROUP, _WILDCARD = 0, 1, 4
 _NUMBER = r"(?:[\v\f\r]*([+-]?0*[0-9]{1,20}))?"  # strtoul(3) skips white space.
@@ -92,12 +89,12 @@ def find_obstacle(
     :param hanging: The links of limits.d that lead nowhere.
     """
     missing = {*hanging, *({LIMITS_CONF} - set(files))}
-    if not dialect.needs_files:
+    if not missing or not dialect.needs_files:
         return None
     for path in order_files({**files, **dict.fromkeys(missing, "")}):
         if path in missing:
             return path
-        if resolve_limits(read_lines({path: files[path]}, dialect), user, dialect).stopped_by:
+        if any(stops_for(line, user) for line in read_lines({path: files[path]}, dialect)):
             return None
     return None
 
@@ -196,3 +193,64 @@ def rank_lines(entrants: list[tuple[int, Declaration]]) -> Bound:
 def declare(line: LimitsLine, value: int | str) -> Declaration:
     """Return a line as the statement of a value."""
     return Declaration(line.path, line.line, line.text, value)
+
+
+LOGINS = ("maxlogins", "maxsyslogins")
+_ANY_TYPE = (*LOGINS, "nonewprivs")
+_SETTINGS = (*_ANY_TYPE, "priority", "chroot")
+_ALL_OF_GROUP, _ALL = 2, 3
+
+
+def resolve_settings(lines: list[LimitsLine], user: User, dialect: Dialect) -> dict[str, Bound]:
+    """Return what these lines give a user, by item.
+
+    Priority, privileges, root and logins. Of the first three the last line that matches counts,
+    whoever it names; logins have ranks as limits do. Source: ``process_limit()`` and
+    ``parse_config_file()`` in pam_limits.c.
+
+    Both kinds of logins compete for one place. Which kind is counted is what the last matching
+    line of either kind names, even if it states no number or one that loses.
+
+    :param lines: In reading order, see :func:`~.pam_limits.read_lines`.
+    """
+    found: dict[str, list[tuple[int, Declaration]]] = {}
+    logins: list[tuple[int, Declaration]] = []
+    counted = ""
+    for line in lines:
+        if stops_for(line, user):
+            return {}
+        rank = _rank(line, user, dialect)
+        if rank is None:
+            continue
+        value = parse_setting(line.item, line.fields[3])
+        if line.item in LOGINS:
+            counted = line.item
+            if value is not None and not (counted == LOGINS[1] and rank in (_ALL_OF_GROUP, _ALL)):
+                logins.append((rank, declare(line, value)))
+        elif value is not None:
+            found.setdefault(line.item, []).append((0, declare(line, value)))
+    if logins:
+        found[counted] = logins
+    return {item: rank_lines(entrants) for item, entrants in found.items()}
+
+
+def _rank(line: LimitsLine, user: User, dialect: Dialect) -> int | None:
+    """Return the priority of a line that states a setting; ``None`` where it has none."""
+    if len(line.fields) < 4 or line.item not in _SETTINGS or line.item in dialect.unknown:
+        return None
+    if not line.types and line.item not in _ANY_TYPE:
+        return None
+    if line.item in LOGINS and line.domain.startswith("%"):
+        return _rank_everyone(line.domain, user, dialect)
+    return rank_domain(line.domain, user, dialect)
+
+
+def _rank_everyone(domain: str, user: User, dialect: Dialect) -> int | None:
+    """Rank ``%`` (all logins together) and ``%group`` (those of its members together)."""
+    if user.uid == 0 and not dialect.wildcard_root:
+        return rank_domain(domain, user, dialect)
+    if domain == "%":
+        return _ALL
+    name = domain[1:]
+    is_group = name.startswith(":") or ":" not in name
+    return _ALL_OF_GROUP if is_group and is_in_group(name, user) else None

@@ -7,7 +7,7 @@ import os
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 
-from ..core.named import NamedTuple
+from ..core.values import NamedTuple
 from ..host.files import list_folder, read_bytes
 from ..host.scratch import make_scratch, remove_scratch
 from .libpam_measure import Libpam, find_missing_modules, load_modules

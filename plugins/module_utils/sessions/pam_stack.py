@@ -12,8 +12,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import islice
 
-from ..core.declaration import Declaration
-from ..core.named import NamedTuple
+from ..core.values import Declaration, NamedTuple
 
 DIRECTORIES = ("/etc/pam.d", "/usr/lib/pam.d", "/usr/etc/pam.d")
 """Where libpam looks a service up, first match wins (the last one on SUSE only)."""
@@ -171,10 +170,11 @@ def flatten(service: str, kind: str, files: Mapping[str, str]) -> list[PamLine]:
     """
     for name in (service, "other"):
         path = find_service_file(name, files)
-        found = iter(()) if path is None else _expand(path, kind, files, (), 0)
-        lines = list(islice(found, _MOST_LINES + 1))
-        if len(lines) > _MOST_LINES:
+        found = () if path is None else _expand(path, kind, files, (), 0)
+        read = list(islice(found, _MOST_LINES + 1))
+        if len(read) > _MOST_LINES:
             raise ValueError(f"{path}: includes more than {_MOST_LINES} lines")
+        lines = [line for line in read if line is not None]
         if lines:
             return lines
     return []
@@ -187,8 +187,11 @@ def _expand(
     trail: tuple[str, ...],
     level: int,
     asked: bool = False,
-) -> Iterator[PamLine]:
-    """Yield the lines of one file. ``asked``: libpam reads it for one kind only."""
+) -> Iterator[PamLine | None]:
+    """Yield the lines of one file, ``None`` for each that is not told: it takes time all the same.
+
+    :param asked: Whether libpam reads it for one kind only.
+    """
     if path in trail:
         raise ValueError(f"{path}: includes itself, by way of {', '.join(trail)}")
     trail = (*trail, path)
@@ -198,6 +201,7 @@ def _expand(
             if target is None:
                 missing = f"{line.place}: @include {line.module}: no such file"
                 raise ValueError(f"{missing}: libpam refuses the service")
+            yield None
             yield from _expand(target, kind, files, trail, level, asked)
         elif line.kind == kind and line.control in ("include", "substack"):
             yield from _include(line._replace(level=level), files, trail)
@@ -205,13 +209,16 @@ def _expand(
             yield line._replace(level=level)
         elif line.kind not in KINDS and (asked or kind == "auth"):
             yield line._replace(kind=kind, control="default=bad", module="", args=(), level=level)
+        else:
+            yield None
 
 
-def _include(line: PamLine, files: Mapping[str, str], trail: tuple[str, ...]) -> Iterator[PamLine]:
-    deeper = line.level
-    if line.control == "substack":
-        yield line
-        deeper += 1
+def _include(
+    line: PamLine, files: Mapping[str, str], trail: tuple[str, ...]
+) -> Iterator[PamLine | None]:
+    is_substack = line.control == "substack"
+    yield line if is_substack else None
+    deeper = line.level + 1 if is_substack else line.level
     target = find_service_file(line.module, files)
     if target is None:
         yield line._replace(control="default=bad", module="", args=())

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from ..core.provision_options import Switch
+from ..core.policy import Switch
 from ..host.place import Place, require_limit
 
 TYPE_CHECKING = False
@@ -12,11 +12,9 @@ if TYPE_CHECKING:
 
     from ..core.adopted import Adopted
     from ..core.cause import Link
-    from ..core.check_options import Options as CheckOptions
     from ..core.finding import Finding
     from ..core.plan import Section
-    from ..core.policy import Policy
-    from ..core.provision_options import Options as ProvisionOptions
+    from ..core.policy import CheckOptions, Policy, ProvisionOptions
     from ..core.resolved import Query
     from ..host.image import Tree
     from ..host.look import Look, Promise
@@ -80,10 +78,10 @@ class Sessions(Place["tuple[SessionRule, ...]"]):
 
         return list_nofiles(look.at(SessionsRead).limits_lines)
 
-    def resolve(self, root: str, query: Query) -> Iterator[dict[str, object]]:
-        from .resolve import resolve_sessions
+    def resolve(self, tree: Tree, query: Query) -> Iterator[dict[str, object]]:
+        from .image import resolve_sessions
 
-        return resolve_sessions(root, query)
+        return resolve_sessions(tree, query)
 
     def adopt(self, root: str) -> Adopted | None:
         from .adopt import adopt_tree_sessions

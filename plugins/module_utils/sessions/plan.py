@@ -7,18 +7,13 @@ from collections.abc import Iterator, Mapping
 
 from ..core.distribution import Dialect
 from ..core.edit import HEADER, find_block_lines, remove_block, set_block
-from ..core.named import NamedTuple
 from ..core.plan import SectionPlan, Shortfall, neutralise_all, plan_edits, restore_all
-from ..core.rlimit import UNLIMITED
-from ..core.user import User
+from ..core.reader import Limit
+from ..core.values import UNLIMITED, NamedTuple, User
 from .limits_conf import LimitsLine, format_limits, parse_limits_conf, parse_value
 from .lockouts import find_small_lines
 from .pam_limits import DROP_IN, LIMITS_CONF, LIMITS_D, declare, rank_domain, read_lines
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from ..core.reader import Limit
-    from .policy import SessionRule
+from .policy import SessionRule
 
 _LONGEST_NEUTRAL_LINE = 1000  # PAM 1.5.3 and older read what follows byte 1023 as a new line.
 
@@ -130,10 +125,7 @@ def _remove_ours(files: Mapping[str, str], target: str, dialect: Dialect) -> dic
 
 
 def _add_ours(
-    files: Mapping[str, str],
-    clean: Mapping[str, str | None],
-    lines: list[str],
-    target: str,
+    files: Mapping[str, str], clean: Mapping[str, str | None], lines: list[str], target: str
 ) -> dict[str, str | None]:
     wanted = dict(clean)
     if lines and target == LIMITS_CONF:

@@ -6,10 +6,8 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from ..core.keys import Key
-from ..core.named import NamedTuple
-from ..core.reader import LONGEST_WORD, Limit, read_entries, read_stated
-from ..core.rlimit import ITEMS
+from ..core.reader import LONGEST_WORD, Key, Limit, read_entries, read_stated
+from ..core.values import ITEMS, NamedTuple
 
 KEYS = {
     "users": Key("domains", "whose logins; `*` never means root"),

@@ -6,27 +6,30 @@ from __future__ import annotations
 import os
 import pwd
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 
 from ..core.finding import judge_limits
-from ..core.named import NamedTuple
 from ..core.plan import Section, SectionPlan
 from ..core.report import format_failures
-from ..host.door import find_paths, read_kernel_text
-from ..host.process import read_limits
-from ..host.users import read_user
+from ..core.values import NamedTuple, User
+from ..host.door import find_paths, list_pids, read_kernel_text
+from ..host.look import read_limits
+from ..host.users import find_connecting_user, read_user
 from .dialect_read import read_dialect
 from .limits_conf import list_nofiles, parse_limits_conf
 from .limits_read import find_broken_files, read_limits_files
-from .lockouts import find_login_lockouts, find_small_limits
+from .lockouts import Logins, find_login_lockouts, find_small_limits
+from .measure import has_shell
 from .pam_limits import LIMITS_CONF
+from .pam_read import read_pam_files
+from .pam_stack import find_pam_limits, flatten, read_limits_options
 from .plan import SessionsOptions, plan_sessions
 from .rules import find_limits
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from ..core.rlimit import Rlimit
+    from ..core.values import Rlimit
     from ..kernel.policy import KernelValue
     from .policy import SessionRule
 
@@ -113,7 +116,6 @@ def find_session_lockouts(
             yield f"{path}: {reason}, so no session opens here, not even root's"
     if not plan.edits and not plan.problems:
         return
-    from .logins_read import find_missing_conf, read_logins
 
     for place, conf, service in find_missing_conf():
         yield f"{place}: conf={conf} is missing, so no session of {service} opens here"
@@ -140,3 +142,66 @@ def _find_stated_nofiles(sessions: SectionPlan) -> Iterator[tuple[int, str]]:
     edited = {edit.path: (edit.after or b"").decode("latin-1") for edit in sessions.edits}
     for path, text in {**read_limits_files(), **edited}.items():
         yield from list_nofiles(parse_limits_conf(text, path))
+
+
+_SERVICES = ("sshd", "su", "su-l", "sudo", "sudo-i", "cron", "crond", "login", "systemd-user")
+_WTMP = "/var/log/wtmp"
+
+
+def read_logins(folders: Iterable[str]) -> Logins:
+    """Return what there is to know about this host's logins.
+
+    :param folders: Those that the policy names as ``chroot``.
+    """
+    admin = find_connecting_user()
+    return Logins(
+        tasks=dict(_find_tasks()),
+        connecting=read_user(admin) if admin else None,
+        wtmp=os.stat(_WTMP).st_size if os.path.exists(_WTMP) else 0,
+        bare=[folder for folder in folders if not os.access(f"{folder}/bin/sh", os.X_OK)],
+    )
+
+
+def _find_tasks() -> Iterator[tuple[User, int]]:
+    """Yield every user who may log in and runs something, with how many tasks."""
+    for uid, running in sorted(count_tasks().items()):
+        try:
+            entry = pwd.getpwuid(uid)
+        except KeyError:
+            continue
+        user = read_user(entry.pw_name) if has_shell(entry) else None
+        if user:
+            yield user, running
+
+
+def count_tasks(proc: str = "/proc") -> dict[int, int]:
+    """Return the threads that run, by real user id, which is how the kernel counts nproc.
+
+    The owner of /proc/PID would not do: it is root where a program may not be traced.
+    """
+    counts: dict[int, int] = {}
+    for pid in list_pids(proc):
+        try:
+            text = read_kernel_text(f"{proc}/{pid}/status")
+            fields = dict(line.partition(":")[::2] for line in text.splitlines())
+            uid = int(fields["Uid"].split()[0])
+            counts[uid] = counts.get(uid, 0) + int(fields["Threads"])
+        except (OSError, KeyError):
+            continue  # It ended between the listing and the look.
+    return counts
+
+
+def find_missing_conf() -> Iterator[tuple[str, str, str]]:
+    """Yield the pam.d lines whose ``conf=`` file is absent: place, file and service."""
+    files = read_pam_files()
+    seen = set()
+    for service in _SERVICES:
+        try:
+            lines = find_pam_limits(flatten(service, "session", files))
+        except ValueError:
+            continue  # libpam refuses this service whatever the limits are.
+        for line in lines:
+            conf = read_limits_options(line).conf
+            if conf and line.place not in seen and not os.path.exists(conf):
+                seen.add(line.place)
+                yield line.place, conf, service

@@ -8,12 +8,10 @@ import shlex
 from bisect import bisect_left
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
-from ..core.cause import Cause, cite
-from ..core.declaration import Declaration
+from ..core.cause import Cause, Remedy, append_line, cite, prepend_line, replace_line
 from ..core.distribution import Dialect
 from ..core.line_edit import edit_line, find_row, refuse
-from ..core.named import NamedTuple
-from ..core.remedy import Remedy, append_line, prepend_line, replace_line
+from ..core.values import Declaration, NamedTuple
 from .limits_conf import LimitsLine, parse_limits_conf
 from .pam_limits import LIMITS_CONF
 from .pam_stack import (

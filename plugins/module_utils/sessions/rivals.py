@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ..core.distribution import Dialect
-from ..core.rlimit import ITEMS
-from ..core.user import User
+from ..core.values import ITEMS, User
 from .limits_conf import LimitsLine, parse_value
 from .pam_limits import rank_domain, stops_for
 

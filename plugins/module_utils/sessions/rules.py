@@ -6,13 +6,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from ..core.distribution import Dialect
+from ..core.reader import Limit
+from ..core.values import User
 from .pam_limits import rank_domain
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from ..core.reader import Limit
-    from ..core.user import User
-    from .policy import SessionRule
+from .policy import SessionRule
 
 _STRICT = Dialect(wildcard_root=False)
 

@@ -6,9 +6,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from fnmatch import fnmatchcase
 
-from ..core.cause import Cause, cite
+from ..core.cause import Cause, Remedy, cite, comment_out
 from ..core.finding import Requirement
-from ..core.remedy import Remedy, comment_out
 from .shell_limits import OF_ROOT, ShellLine, find_shell_limits
 
 CODES = {

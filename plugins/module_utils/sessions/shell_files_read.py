@@ -8,7 +8,7 @@ import stat
 from collections import deque
 from collections.abc import Collection, Iterable, Iterator
 
-from ..core.declaration import Declaration
+from ..core.values import Declaration
 from ..host.door import find_paths
 from ..host.files import read_text
 from ..kernel.glob_pattern import is_pattern

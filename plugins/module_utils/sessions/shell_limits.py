@@ -10,48 +10,24 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from ..core.declaration import Declaration
-from ..core.named import NamedTuple
-from ..core.rlimit import ITEMS, UNLIMITED
+from ..core.values import ITEMS, UNLIMITED, Declaration, NamedTuple
 
 LOGIN, INTERACTIVE = "login", "interactive"
 
-_FLAGS = {
-    "c": "core",
-    "d": "data",
-    "e": "nice",
-    "f": "fsize",
-    "i": "sigpending",
-    "l": "memlock",
-    "m": "rss",
-    "n": "nofile",
-    "q": "msgqueue",
-    "r": "rtprio",
-    "R": "rttime",
-    "s": "stack",
-    "t": "cpu",
-    "u": "nproc",
-    "v": "as",
-    "x": "locks",
-}
-_WORDS = {
-    "cputime": "cpu",
-    "filesize": "fsize",
-    "datasize": "data",
-    "stacksize": "stack",
-    "coredumpsize": "core",
-    "memoryuse": "rss",
-    "vmemoryuse": "as",
-    "descriptors": "nofile",
-    "openfiles": "nofile",
-    "memorylocked": "memlock",
-    "maxproc": "nproc",
-    "maxlocks": "locks",
-    "maxsignal": "sigpending",
-    "maxmessage": "msgqueue",
-    "maxnice": "nice",
-    "maxrtprio": "rtprio",
-}
+_FLAG_NAMES = (
+    "c:core d:data e:nice f:fsize i:sigpending l:memlock m:rss n:nofile q:msgqueue r:rtprio"
+    " R:rttime s:stack t:cpu u:nproc v:as x:locks"
+)
+_WORD_NAMES = (
+    "cputime:cpu filesize:fsize datasize:data stacksize:stack coredumpsize:core memoryuse:rss"
+    " vmemoryuse:as descriptors:nofile openfiles:nofile memorylocked:memlock maxproc:nproc"
+    " maxlocks:locks maxsignal:sigpending maxmessage:msgqueue maxnice:nice maxrtprio:rtprio"
+)
+_FLAGS, _WORDS = (
+    dict(pair.split(":") for pair in names.split()) for names in (_FLAG_NAMES, _WORD_NAMES)
+)
+"""By the flag of Bourne's shells, and by C's word, the limit that each sets."""
+
 _CALL = re.compile(r"(?:^|[\s;&|({])(ulimit|limit|prlimit)\s+([^;&|)}#]+)")
 _HINT = re.compile(r"\b(?:u|pr)limit\b|setrlimit|softlimit|RLIMIT_")
 """What sets a limit in a way that is not read here: by an alias, by eval, in another language."""

@@ -10,23 +10,15 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import islice
 
-from ..core.declaration import Declaration
-from ..core.named import NamedTuple
-from ..core.proc_limits import parse_proc_limits
 from ..core.quote import one_line
-from ..core.rlimit import Rlimit
+from ..core.values import Declaration, NamedTuple, Rlimit, parse_proc_limits
 from ..host.as_user import Errand, ask_users
 from ..host.children import Report, run_in_children
 from ..host.files import read_text
 from .doubts_read import may_set_limits
 from .first_scripts import find_forced_keys
 from .shell_files_read import find_lines, find_shared_lines
-from .shell_limits import (
-    INTERACTIVE,
-    LOGIN,
-    ShellLine,
-    list_startup_files,
-)
+from .shell_limits import INTERACTIVE, LOGIN, ShellLine, list_startup_files
 from .shell_measure import find_nobody, find_shell, start_shell
 
 TYPE_CHECKING = False

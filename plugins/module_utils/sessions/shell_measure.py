@@ -6,7 +6,7 @@ from __future__ import annotations
 import pwd
 from collections.abc import Collection, Mapping, Sequence
 
-from ..core.rlimit import Rlimit
+from ..core.values import Rlimit
 from ..host.as_user import Errand, ask_users, describe_person
 from ..host.children import Report
 

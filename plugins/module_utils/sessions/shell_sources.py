@@ -10,8 +10,7 @@ import re
 from collections.abc import Iterator, Mapping
 from itertools import islice
 
-from ..core.declaration import Declaration
-from ..core.named import NamedTuple
+from ..core.values import Declaration, NamedTuple
 
 _COMMENT = re.compile(r"(?:^|\s)#.*")
 _WORD = r"((?:\$\{[^{}\s]*\}|[^\s;&|\"')}])+)"
@@ -26,6 +25,7 @@ _LISTS = re.compile(r"\b(?:run-parts|ls|find)\b")
 _VARIABLE = re.compile(r"\$\{(?P<braced>\w+)(?::?[-=](?P<default>[^{}]*))?\}|\$(?P<bare>\w+)")
 _DEEPEST = 4  # Variables that hold variables.
 _MOST = 200  # Names of files of one line.
+_MOST_OF_ALL = 20_000  # Of all lines of a file; the rest is not followed.
 
 
 class Sources(NamedTuple):
@@ -45,11 +45,13 @@ def find_sources(text: str, path: str, home: str) -> Sources:
     named: list[tuple[str, Declaration]] = []
     unclear: list[Declaration] = []
     becomes: list[Declaration] = []
+    left = _MOST_OF_ALL
     for number, line in enumerate(text.split("\n"), 1):
         content = _COMMENT.sub("", line)
         at = Declaration(path, number, line, "")
         for word in (*_SOURCE.findall(content), *_OF_SCRIPTS.findall(content)):
-            names = list(islice(_expand(word, known, home), _MOST))
+            names = list(islice(_expand(word, known, home), min(_MOST, left)))
+            left -= len(names)
             plain = [
                 name for name in names if name.startswith("/") and not re.search("[$`<]", name)
             ]

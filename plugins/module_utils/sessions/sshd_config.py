@@ -10,8 +10,7 @@ import re
 from collections.abc import Collection, Iterator, Mapping
 from itertools import count
 
-from ..core.declaration import Declaration
-from ..core.user import User
+from ..core.values import Declaration, User
 from ..kernel.glob_pattern import is_pattern, matches_path
 
 MAIN_FILE = "/etc/ssh/sshd_config"

@@ -9,11 +9,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from ..core.declaration import Declaration
-from ..core.named import NamedTuple
-from ..core.rlimit import UNLIMITED, Rlimit
+from ..core.values import UNLIMITED, Declaration, NamedTuple, Rlimit
 
-MAIN_FILE = "/etc/sudoers"
+MAIN_FILE, SUDO_CONF = "/etc/sudoers", "/etc/sudo.conf"
+_OTHER_FILE = r"^[ \t]*Plugin[ \t]+sudoers_policy[ \t].*?\bsudoers_file=(/\S+)"
 
 _INCLUDE = re.compile(r'\s*[@#](include|includedir)\s+("[^"]+"|(?:\\.|[^\s\\])+)\s*')
 _DEFAULTS = re.compile(r"\s*Defaults([@:!>]\S*)?\s+(.*)", re.DOTALL)
@@ -47,6 +46,12 @@ class SudoSetting(NamedTuple):
         return not plain or user in names
 
 
+def find_main_file(text: str) -> str:
+    """Return the file that sudo.conf(5) gives to the plugin of sudoers(5), or the usual one."""
+    found = re.findall(_OTHER_FILE, text, re.MULTILINE) if "sudoers_file" in text else []
+    return str(found[0]) if found else MAIN_FILE
+
+
 def find_sudo_includes(text: str) -> list[tuple[str, str]]:
     """Return the words ``include`` or ``includedir`` of a file, each with the path it names."""
     found = map(_INCLUDE.fullmatch, text.split("\n"))
@@ -78,7 +83,7 @@ def _read_settings(path: str, text: str) -> Iterator[tuple[str, str, SudoSetting
         scope = (match and match[1]) or ""
         for no, key, value in _SETTING.findall(match[2]) if match else ():
             item = key.partition("_")[2]
-            at = Declaration(path, number, line.split("\n")[0], value)
+            at = Declaration(path, number, line, value)
             if key == "pam_session":
                 setting = SudoSetting("", at, scope=scope) if len(no) % 2 else None
             elif key in _OWN_SERVICES:

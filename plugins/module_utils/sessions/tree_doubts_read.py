@@ -6,21 +6,20 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from ..core.declaration import Declaration
 from ..core.finding import Requirement
-from ..core.named import NamedTuple
+from ..core.values import Declaration, NamedTuple
 from ..host.files import read_text
 from .first_scripts import find_variables, list_environments
+from .host_read import read_sudoers
 from .pam_stack import declare_call, flatten
 from .shell_limits import BOTH, ShellLine
 from .sshd_config import find_forced_commands, find_pam_services
 from .sudoers import find_sudo_settings
-from .sudoers_read import read_sudoers
 from .tree_read import SessionsTree, read_tree_sshd_config
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from ..core.user import User
+    from ..core.values import User
 
 _SHELLS = ("sshd", "login", "su", "su-l")
 """Services whose sessions begin with a shell that reads the startup files of a login."""

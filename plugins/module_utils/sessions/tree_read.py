@@ -8,8 +8,7 @@ from collections.abc import Iterator, Mapping
 from fnmatch import fnmatchcase
 from functools import cached_property
 
-from ..core.declaration import Declaration
-from ..core.user import User
+from ..core.values import Declaration, User
 from ..host.files import list_folder, read_text, under
 from .base_read import choose_sshd_file, find_pam_option, put_options_first, read_sshd_files
 from .limits_read import SessionFiles, find_hanging_limits_files

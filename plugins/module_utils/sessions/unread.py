@@ -7,8 +7,7 @@ import re
 from collections.abc import Iterator, Mapping
 
 from ..core.distribution import Dialect
-from ..core.named import NamedTuple
-from ..core.rlimit import ITEMS
+from ..core.values import ITEMS, NamedTuple
 from .limits_conf import LimitsLine, parse_limits_conf, parse_setting, parse_value
 
 _KINDS = ("soft", "hard", "-")

@@ -6,8 +6,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
-from ..core.declaration import Declaration
-from ..core.named import NamedTuple
+from ..core.values import Declaration, NamedTuple
 from ..kernel.boot_scripts import list_running
 from .model import SHM, find_default, parse_tmpfs_size
 
@@ -17,6 +16,7 @@ _LIST = re.compile(r"[\"']\s*,\s*[\"']|[\[\]]")  # Of another language: words of
 _COMMENT = re.compile(r"(?:^|\s)#.*")
 _APART = re.compile(r"[;&|()]+|\b(?:then|else|do)\b")
 _PREFIX = re.compile(r"Exec\w+[ \t]*=[-@+!:]*")
+_LONGEST = 4096  # Characters of a line in which an option is looked for.
 _TELLERS = ("echo", "printf", "logger", "log")
 _WITH_VALUE = {"-t", "-o", "-O", "-L", "-U", "-T", "-N", "--types", "--options", "--source"}
 
@@ -68,7 +68,7 @@ def _find(path: str, text: str, memory: int) -> Iterator[Mount]:
                 size = _read_size(call, memory)
                 if size is not None:
                     option = next(filter(_gives_size, reversed(call.options)), "")
-                    is_plain = size != "" and row.count(option) == 1
+                    is_plain = size != "" and len(row) <= _LONGEST and row.count(option) == 1
                     at = Declaration(path, number, row, size)
                     yield Mount(at, option if is_plain else "")
             elif "$" in call.target and is_named:
@@ -77,17 +77,15 @@ def _find(path: str, text: str, memory: int) -> Iterator[Mount]:
 
 def _join(text: str) -> str:
     """Return a text in which a line that a backslash continues holds all, and the next nothing."""
-    rows: list[str] = []
-    head = -1
+    rows: list[list[str]] = []
+    head: list[str] | None = None
     for row in text.split("\n"):
-        if head >= 0:
-            rows[head] += row.rstrip("\\")
-        rows.append("" if head >= 0 else row.rstrip("\\"))
+        rows.append([])
+        head = rows[-1] if head is None else head
+        head.append(row.rstrip("\\"))
         if not row.endswith("\\"):
-            head = -1
-        elif head < 0:
-            head = len(rows) - 1
-    return "\n".join(rows)
+            head = None
+    return "\n".join(map("".join, rows))
 
 
 def _find_calls(line: str) -> Iterator[_Call]:

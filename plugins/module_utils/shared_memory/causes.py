@@ -5,14 +5,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from ..core.cause import Cause, Link, cite
-from ..core.declaration import Declaration
+from ..core.cause import Cause, Link, Remedy, append_line, cite, replace_line
 from ..core.finding import FAIL, PASS, UNKNOWN
 from ..core.forecast import Forecast
 from ..core.line_edit import edit_value
-from ..core.named import NamedTuple
-from ..core.remedy import Remedy, append_line, replace_line
-from ..core.rlimit import format_quantity
+from ..core.values import Declaration, NamedTuple, format_quantity
 from .boot_mounts import Mount, find_mounts
 from .model import FSTAB, SHM, Quota, find_default, find_lines, find_size_for, format_line
 
@@ -147,11 +144,7 @@ def _blame_line(minimum: int, lines: list[Declaration], remount: tuple[str, ...]
     remedy = replace_line(line, format_line(minimum))
     commands = (*remedy.commands, remount)
     return Cause(
-        "shm-stated-too-small",
-        told,
-        remedy._replace(commands=commands),
-        line,
-        tuple(enough[:1]),
+        "shm-stated-too-small", told, remedy._replace(commands=commands), line, tuple(enough[:1])
     )
 
 

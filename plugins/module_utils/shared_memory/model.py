@@ -5,9 +5,7 @@ from __future__ import annotations
 
 import re
 
-from ..core.declaration import Declaration
-from ..core.named import NamedTuple
-from ..core.rlimit import UNLIMITED
+from ..core.values import UNLIMITED, Declaration, NamedTuple
 
 SHM = "/dev/shm"  # noqa: S108 - the kernel's, and no file of ours
 FSTAB = "/etc/fstab"

@@ -3,9 +3,8 @@
 
 from __future__ import annotations
 
-from ..core.keys import Key
-from ..core.reader import read_mapping, read_quantity
-from ..core.rlimit import UNLIMITED
+from ..core.reader import Key, read_mapping, read_quantity
+from ..core.values import UNLIMITED
 
 KEYS = {"size": Key("size above 0", "what /dev/shm of the host has at least")}
 

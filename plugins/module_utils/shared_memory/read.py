@@ -6,7 +6,7 @@ from __future__ import annotations
 import os
 import re
 
-from ..core.rlimit import UNLIMITED
+from ..core.values import UNLIMITED
 from ..host.files import read_text
 from ..kernel.boot_scripts_read import read_boot_scripts
 from .boot_mounts import is_about_shm

@@ -11,18 +11,15 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from ..core.cause import Cause, cite
-from ..core.declaration import Declaration
-from ..core.remedy import Remedy, append_line, replace_line
+from ..core.cause import Cause, Remedy, append_line, cite, replace_line
+from ..core.values import Declaration
 from ..sessions.pam_stack import declare_call, flatten
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from .causes import ConfFacts
 
-CODES = {
-    "slurm-not-contained": "jobs have nothing that a login could be adopted into",
-}
+CODES = {"slurm-not-contained": "jobs have nothing that a login could be adopted into"}
 _FLAGS, _CONTAIN = "PrologFlags", "Contain"
 ADOPT = "pam_slurm_adopt"
 _LEAVES = "pam_systemd"

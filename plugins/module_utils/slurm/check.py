@@ -7,19 +7,15 @@ import pwd
 from collections.abc import Iterator, Mapping, Sequence
 
 from ..core.finding import FAIL, PASS, UNKNOWN, Finding, Observation, Requirement, judge_limits
-from ..core.named import NamedTuple
-from ..core.rlimit import Rlimit
-from ..host.look import Look
-from ..host.process import Process, read_limits
-from ..host.process_owner import find_owner
-from ..host.users import find_connecting_user
+from ..core.values import NamedTuple, Rlimit
+from ..host.look import Look, Process, read_limits
+from ..host.users import find_connecting_user, find_owner
 from ..sessions.measure import has_shell, measure_sessions, pick_users
 from .diagnose import Scene, SeenJob, explain_job, explain_propagation, explain_step
-from .logins_check import check_login, find_login
 from .measure import Node, find_hindrance, find_node, try_job
 from .policy import SlurmPolicy
 from .read import find_steps
-from .size_check import check_size, judge_untried_size
+from .size_check import check_login, check_size, find_login, judge_untried_size
 from .slurm_conf import EXCEPT, PROPAGATE, Propagation, read_shown
 
 PLACE = "job:slurm"

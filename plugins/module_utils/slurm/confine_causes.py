@@ -9,12 +9,9 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
-from ..core.cause import Cause, cite
-from ..core.declaration import Declaration
-from ..core.named import NamedTuple
-from ..core.remedy import Remedy, replace_line
-from ..core.rlimit import format_quantity
-from ..services.tasks_max import SECTIONS
+from ..core.cause import Cause, Remedy, cite, replace_line
+from ..core.values import Declaration, NamedTuple, format_quantity
+from ..services.tasks_causes import SECTIONS
 from ..systemd.edits import add_lines, pick_site_file
 from ..systemd.unit_file import order_sources, scan_unit
 

@@ -6,8 +6,7 @@ from __future__ import annotations
 import re
 
 from ..core.cgroup import count_cpus
-from ..core.named import NamedTuple
-from ..core.rlimit import UNLIMITED
+from ..core.values import UNLIMITED, NamedTuple
 
 CONFINES = "mlhost-limits-confines:"
 """What begins the part of a job's output that :func:`parse_confines` reads."""

@@ -9,14 +9,16 @@ from functools import cached_property
 from ..core.cause import Cause, Outlook
 from ..core.cgroup import find_home
 from ..core.finding import FAIL, PASS, UNKNOWN, Finding, Requirement, judge_limits
-from ..core.named import NamedTuple
-from ..host.process import Process, read_limits
+from ..core.values import NamedTuple
+from ..host.look import Look, Process, read_limits
 from ..processes.units_diagnose import judge_unit
 from ..sessions.diagnose import gather_session
 from ..sessions.measure import SessionResult
 from ..systemd.read import Seen, World
 from .causes import (
     ConfFacts,
+    JobFacts,
+    JobPam,
     blame_age,
     blame_hand,
     blame_other_host,
@@ -26,16 +28,15 @@ from .causes import (
     is_met,
     is_slurmd_short,
     need_of_slurmd,
+    predict_job,
 )
-from .model import JobFacts, JobPam, predict_job
 from .plan import UNIT
 from .read import SlurmFiles, find_slurmd, read_slurm_files, show_config
 from .slurm_conf import Propagation, read_propagation, read_use_pam
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from ..core.rlimit import Rlimit
-    from ..host.look import Look
+    from ..core.values import Rlimit
     from ..processes.causes import Verdict
     from .measure import Job
     from .policy import SlurmPolicy

@@ -7,10 +7,9 @@ import os
 from collections.abc import Iterator
 
 from ..core.cause import Link, cite
-from ..core.rlimit import format_pair
+from ..core.values import format_pair
 from ..host.files import read_text
-from ..host.look import Look, format_time
-from ..host.process import read_start_time
+from ..host.look import Look, format_time, read_start_time
 from ..processes.explain import trace_unit
 from ..sessions.diagnose import trace_session
 from ..sessions.host_read import SessionsRead
@@ -18,10 +17,10 @@ from ..sessions.shell_limits import find_shell_limits
 from .adoption import describe_adoption, find_adopting, find_leaving
 from .check import PLACE, Login, choose_user, find_partition, find_running, open_login
 from .diagnose import Scene
-from .logins_check import SSH, find_login
 from .measure import Job, find_hindrance, find_node, try_job
 from .plan import UNIT
 from .policy import SlurmPolicy
+from .size_check import SSH, find_login
 from .slurm_conf import parse_slurm_conf, read_use_pam
 
 _PROLOGS = ("taskprolog", "prolog", "prologslurmctld")

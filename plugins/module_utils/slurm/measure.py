@@ -12,10 +12,8 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from subprocess import Popen
 
-from ..core.named import NamedTuple
-from ..core.proc_limits import parse_proc_limits
 from ..core.quote import one_line
-from ..core.rlimit import Rlimit
+from ..core.values import NamedTuple, Rlimit, parse_proc_limits
 from ..host.as_user import leave_root
 from ..host.cgroup_cage import Cage
 from ..host.door import read_kernel_text
@@ -50,10 +48,7 @@ while IFS=: read -r number names path; do
   done
 done < /proc/self/cgroup"""
 _UNFIT = ("drain", "down", "fail", "maint", "unk", "no_respond", "not_respond", "power", "reboot")
-_OPTIONS = (
-    *("--quiet", "--nodes=1", "--ntasks=1", "--time=1"),
-    *("--mpi=none", "--chdir=/"),
-)
+_OPTIONS = ("--quiet", "--nodes=1", "--ntasks=1", "--time=1", "--mpi=none", "--chdir=/")
 
 
 class Node(NamedTuple):
@@ -169,10 +164,7 @@ def _write_size(size: Size | None) -> list[str]:
 
 
 def _run(
-    user: str,
-    limits: Mapping[str, Rlimit],
-    words: list[str],
-    meanwhile: Callable[[], None] | None,
+    user: str, limits: Mapping[str, Rlimit], words: list[str], meanwhile: Callable[[], None] | None
 ) -> Job:
     import subprocess  # Needed only where Slurm is; it is slow to import.
 

@@ -7,10 +7,9 @@ from collections.abc import Mapping
 
 from ..core.cause import cite
 from ..core.edit import HEADER, Edit, remove_block, set_block
-from ..core.named import NamedTuple
 from ..core.plan import SectionPlan, Shortfall, neutralise_all, plan_edits, restore_all
 from ..core.reader import Limit
-from ..core.rlimit import Rlimit
+from ..core.values import NamedTuple, Rlimit
 from ..systemd.edits import is_ours
 from ..systemd.model import UnitFacts, find_asked, rank_statements, read_unit
 from ..systemd.unit_file import Source

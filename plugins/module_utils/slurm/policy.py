@@ -6,10 +6,16 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from ..core.keys import Key
-from ..core.named import NamedTuple
-from ..core.reader import LONGEST_WORD, Limit, join_names, read_limits, read_mapping, read_quantity
-from ..core.rlimit import ITEMS, RLIMITS, UNLIMITED, format_quantity
+from ..core.reader import (
+    LONGEST_WORD,
+    Key,
+    Limit,
+    join_names,
+    read_limits,
+    read_mapping,
+    read_quantity,
+)
+from ..core.values import ITEMS, RLIMITS, UNLIMITED, NamedTuple, format_quantity
 from .confines import Size
 
 _JOB_ITEMS = tuple(name for name in RLIMITS if name not in ("cpu", "fsize", "rss"))
@@ -24,10 +30,7 @@ KEYS = {
     ),
     "memory": Key("size", "what a job gets that asks for as much; only checked", least=64 * 2**20),
     "cpus": Key(
-        "count",
-        "how many CPUs a job gets that asks for as many; only checked",
-        least=1,
-        most=2**16,
+        "count", "how many CPUs a job gets that asks for as many; only checked", least=1, most=2**16
     ),
 }
 PROPAGATED = KEYS["propagate"].accepted

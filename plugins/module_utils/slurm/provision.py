@@ -7,11 +7,10 @@ from collections.abc import Iterator
 from functools import partial
 
 from ..core.finding import judge_limits
-from ..core.named import NamedTuple
 from ..core.plan import Section, SectionPlan
 from ..core.report import format_failures
-from ..host.look import Look
-from ..host.process import Process, find_processes, read_limits, started_before
+from ..core.values import NamedTuple
+from ..host.look import Look, Process, find_processes, read_limits, started_before
 from ..systemd.model import UnitFacts
 from ..systemd.read import gather_unit
 from .plan import DROP_IN, UNIT, SlurmOptions, SlurmState, plan_slurm

@@ -7,11 +7,11 @@ import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from ..core.named import NamedTuple
+from ..core.values import NamedTuple
 from ..host.daemons import is_daemon
 from ..host.door import read_kernel_file
 from ..host.files import read_text
-from ..host.process import Process, find_processes
+from ..host.look import Process, find_processes
 from .slurm_conf import SLURM_CONF, SlurmConf, parse_slurm_conf
 
 _FOLDERS = ("/usr/bin", "/usr/sbin", "/usr/local/bin", "/usr/local/sbin", "/opt/slurm/bin")

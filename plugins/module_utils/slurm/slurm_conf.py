@@ -11,8 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
-from ..core.declaration import Declaration
-from ..core.named import NamedTuple
+from ..core.values import Declaration, NamedTuple
 from .policy import PROPAGATED
 
 SLURM_CONF = "/etc/slurm/slurm.conf"

@@ -11,18 +11,15 @@ import re
 from collections.abc import Iterable, Iterator
 from itertools import islice
 
-from ..core.cause import Cause, cite
-from ..core.declaration import Declaration
+from ..core.cause import Cause, Remedy, cite
 from ..core.reader import Limit
-from ..core.remedy import Remedy
-from ..core.rlimit import UNLIMITED
-from .beaten import leave_out_beaten
+from ..core.values import UNLIMITED, Declaration
 from .edits import Repair, is_ours, move, remove, rewrite, silence, state
 from .limits import SECTIONS, Statement, read_manager_limits, read_unit_limits
 from .model import UnitFacts, find_asked, rank_statements, read_unit
 from .nr_open import fit_nr_open
 from .unit_file import Source, scan_unit
-from .unread import Slip, find_slips, format_limit
+from .unread import Slip, find_slips, format_limit, leave_out_beaten
 from .want import Asked, declare, find_target, is_default, is_enough, write_limit
 
 CODES = {

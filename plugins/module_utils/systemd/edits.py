@@ -6,11 +6,9 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterable, Sequence
 
-from ..core.cause import Cause
-from ..core.declaration import Declaration
+from ..core.cause import Cause, Remedy, comment_out, replace_line
 from ..core.line_edit import find_row
-from ..core.named import NamedTuple
-from ..core.remedy import Remedy, comment_out, replace_line
+from ..core.values import Declaration, NamedTuple
 from .limits import SECTIONS
 from .unit_file import Source
 
@@ -90,10 +88,7 @@ def add_lines(path: str, section: str, text: str) -> Remedy:
     """Return the remedy that adds a line to a file, with the header of its section."""
     folder = path.rpartition("/")[0]
     printed = shlex.quote(f"\\n[{section}]\\n{text}\\n")
-    commands = (
-        ("mkdir", "-p", folder),
-        ("sh", "-c", f"printf {printed} >> {shlex.quote(path)}"),
-    )
+    commands = (("mkdir", "-p", folder), ("sh", "-c", f"printf {printed} >> {shlex.quote(path)}"))
     return Remedy(f'state "{text}" in {path}', commands if folder.isprintable() else ())
 
 

@@ -9,9 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from ..core.declaration import Bound
-from ..core.named import NamedTuple
-from ..core.rlimit import Rlimit
+from ..core.values import Bound, NamedTuple, Rlimit
 from .unit_file import Setting, Source, order_dropins, order_sources, scan_unit
 from .values import LIMIT_KEYS, parse_limit_setting
 

@@ -9,10 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ..core.declaration import Declaration
 from ..core.distribution import Distribution
-from ..core.named import NamedTuple
-from ..core.rlimit import Rlimit
+from ..core.values import Declaration, NamedTuple, Rlimit
 from ..sessions.causes import SessionFacts, predict_session
 from ..sessions.model import FD_SETSIZE
 from .limits import Reading, Statement, read_manager_limits, read_unit_limits

@@ -6,10 +6,9 @@ Source: ``setrlimit_closest()`` of systemd, ``do_prlimit()`` of the kernel.
 
 from __future__ import annotations
 
-from ..core.cause import Cause, cite
+from ..core.cause import Cause, Remedy, cite, replace_line
 from ..core.reader import Limit
-from ..core.remedy import Remedy, replace_line
-from ..core.rlimit import Rlimit
+from ..core.values import Rlimit
 from ..kernel.raises import raise_now
 from .edits import Repair
 from .model import UnitFacts, find_asked, predict_unit, rank_statements

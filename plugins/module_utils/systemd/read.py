@@ -11,15 +11,13 @@ from functools import partial
 
 from ..core.distribution import Dialect, Distribution
 from ..core.finding import Finding
-from ..core.named import NamedTuple
 from ..core.packed import pack, unpack
 from ..core.reader import Limit
-from ..core.rlimit import Rlimit
+from ..core.values import NamedTuple, Rlimit
 from ..host.files import read_distribution
-from ..host.look import Look
+from ..host.look import Look, Process, find_user_managers, read_process
 from ..host.manager_read import Shown, show_defaults, show_unit
 from ..host.owned import ask_owner
-from ..host.process import Process, find_user_managers, read_process
 from ..kernel.host_read import KernelRead, find_nr_open_at_boot, find_nr_open_line
 from ..sessions.diagnose import gather_session
 from ..sessions.host_read import SessionsRead

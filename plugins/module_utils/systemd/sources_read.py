@@ -25,9 +25,7 @@ _LARGEST = 2**18  # Characters, of all files of one unit together.
 
 
 def read_sources(
-    unit: str,
-    directories: Sequence[str] = UNIT_DIRECTORIES,
-    manager: str = MANAGER,
+    unit: str, directories: Sequence[str] = UNIT_DIRECTORIES, manager: str = MANAGER
 ) -> Files:
     """Return the files of a unit and of its manager, and those that count for nothing.
 

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from ..core.named import NamedTuple
+from ..core.values import NamedTuple
 
 
 class Level(NamedTuple):

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from ..core.cgroup import find_paths
-from ..core.rlimit import UNLIMITED
+from ..core.values import UNLIMITED
 from ..host.door import read_kernel_text
 from .tasks import Level
 

@@ -12,9 +12,8 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 
-from ..core.declaration import Declaration
-from ..core.named import NamedTuple
 from ..core.systemd_text import split_lines
+from ..core.values import Declaration, NamedTuple
 
 UNIT_DIRECTORIES = (
     "/etc/systemd/system.control",

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable, Sequence
 from fnmatch import fnmatchcase
 
-from ..core.named import NamedTuple
+from ..core.values import NamedTuple
 from ..host.door import list_links
 from ..host.files import list_folder, read_text, under
 from .limits import MANAGER

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-from ..core.rlimit import ITEMS, RLIMITS, UNLIMITED, Rlimit
+from ..core.values import ITEMS, RLIMITS, UNLIMITED, Rlimit
 
 LIMIT_KEYS = {f"Limit{name.upper()}": name for name in RLIMITS}
 """The keys of a unit; those of the manager have ``Default`` before them."""

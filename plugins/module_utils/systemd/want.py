@@ -3,17 +3,15 @@
 
 from __future__ import annotations
 
-from ..core.declaration import Declaration
-from ..core.named import NamedTuple
 from ..core.reader import Limit
-from ..core.rlimit import UNLIMITED, Rlimit
+from ..core.values import UNLIMITED, Declaration, NamedTuple, Rlimit
 from .edits import is_ours, rewrite, state
 from .limits import Statement
 from .unread import format_limit
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from ..core.remedy import Remedy
+    from ..core.cause import Remedy
     from .model import UnitFacts
 
 

@@ -9,8 +9,8 @@ from collections.abc import Iterator, Sequence
 from ..core.finding import UNKNOWN, Finding, Observation, Requirement
 from ..core.folder_states import DIRECTORY
 from ..host.door import list_pids
-from ..host.process import read_process
-from ..host.process_owner import find_owner
+from ..host.look import read_process
+from ..host.users import find_owner
 from .cache_rules import (
     PACKAGES,
     VARIABLES,
@@ -24,11 +24,8 @@ from .folder_measure import find_actor, look_at_directory
 from .folder_rules import FolderFacts, judge_folder, judge_free, may_work_there, place_of
 from .open_files_read import find_space, read_mounts
 from .packages_read import read_versions
+from .policy import Training
 from .proofs_measure import PROOFS
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from .policy import Training
 
 _MARKS = ("/.dockerenv", "/run/.containerenv")
 _JOB = "SLURM_JOB_ID"

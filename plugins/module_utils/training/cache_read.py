@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Iterator
 
 from ..core.folder_states import ABSENT
-from ..core.named import NamedTuple
+from ..core.values import NamedTuple
 from ..host.open_directory import ObstacleError, open_directory
 from ..host.users import name_user
 from .file_verdict import (
@@ -28,8 +28,7 @@ from .file_verdict import (
     find_owner,
     is_temporary,
 )
-from .pt_file import check_pt
-from .safetensors_file import check_safetensors
+from .weights_file import check_pt, check_safetensors
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC

@@ -8,10 +8,9 @@ from collections.abc import Iterator, Mapping
 
 from ..core.finding import FAIL, PASS, UNKNOWN, Finding, Observation, Requirement
 from ..core.folder_states import DIRECTORY
-from ..core.named import NamedTuple
-from .folder_rules import LOCAL, FolderFacts, find_reach, place_of
+from ..core.values import NamedTuple
+from .folder_rules import LOCAL, FolderFacts, blame, find_reach, place_of
 from .pep440 import parse_version
-from .workspace_causes import blame
 
 WIDS, WDS, HF = "WIDS_CACHE", "WDS_CACHE", "HF_HOME"
 VARIABLES = (WIDS, WDS, HF)

@@ -5,12 +5,10 @@ from __future__ import annotations
 
 import re
 
-from ..core.cause import Cause
-from ..core.named import NamedTuple
+from ..core.cause import Cause, Remedy
 from ..core.quote import one_line
-from ..core.remedy import Remedy
-from ..core.rlimit import Rlimit, format_quantity
-from ..shared_memory.model import find_size_for
+from ..core.values import NamedTuple, Rlimit, format_quantity
+from ..shared_memory.model import Quota, find_size_for
 from .loader import (
     MEMORY,
     WORKER_MEMORY,
@@ -20,11 +18,7 @@ from .loader import (
     find_model_states,
     format_size,
 )
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from ..shared_memory.model import Quota
-    from .policy import Training
+from .policy import Training
 
 CODES = {
     "run-descriptors": "the run opens more descriptors than its process may",

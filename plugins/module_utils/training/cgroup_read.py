@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator, Mapping
 
 from ..core.cgroup import count_cpus, find_paths, split_rows
-from ..core.named import NamedTuple
+from ..core.values import NamedTuple
 from ..host.files import read_text
 
 _V2 = ""

@@ -5,8 +5,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
+from ..core.cause import Cause
 from ..core.finding import FAIL, PASS, UNKNOWN, Finding, Observation, Requirement, judge
-from ..core.rlimit import UNLIMITED
+from ..core.policy import CheckOptions
+from ..core.values import UNLIMITED
+from ..host.look import Look
 from ..kernel.read import read_sysctl
 from ..kernel.use_read import read_kernel_use
 from ..shared_memory.model import SHM, Quota
@@ -24,22 +27,16 @@ from .causes import (
     blame_workers,
 )
 from .loader import count_descriptors, count_memory, count_shared_memory, find_floor, format_size
+from .policy import Training
 from .runner_read import NEW_CONTAINER
 from .shm_read import find_leftovers, read_free, sum_sizes
 from .survey_read import SHM_SIZE, Survey
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from ..core.cause import Cause
-    from ..core.check_options import Options
-    from ..host.look import Look
-    from .policy import Training
 
 _MIB = 2**20
 _FILE_MAX = "fs.file-max"
 
 
-def check_training(run: Training, options: Options, look: Look) -> Iterator[Finding]:
+def check_training(run: Training, options: CheckOptions, look: Look) -> Iterator[Finding]:
     """Yield whether a run will survive: all that it needs against all that awaits it."""
     survey = Survey(run, options, look)
     for check in survey.checks:
@@ -122,9 +119,7 @@ def _check_free(survey: Survey) -> Iterator[Finding]:
         yield judge(wanted, Observation(None, "", free))
         return
     finding = Finding(
-        PASS if free >= needed else FAIL,
-        wanted,
-        Observation(_round_down(free), _tell_how(survey)),
+        PASS if free >= needed else FAIL, wanted, Observation(_round_down(free), _tell_how(survey))
     )
     yield _blame(finding, lambda: _blame_shm(survey, needed, free))
 

@@ -8,9 +8,8 @@ from collections.abc import Iterator, Sequence
 
 from ..core.cause import Cause
 from ..core.finding import FAIL, PASS, UNKNOWN, Finding, Observation, Requirement
-from ..core.named import NamedTuple
-from .folder_rules import place_of
-from .workspace_causes import blame
+from ..core.values import NamedTuple
+from .folder_rules import blame, place_of
 
 STATE = "trainer_state.json"
 """What a checkpoint ends with; resuming reads it first."""

@@ -9,13 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ..core.named import NamedTuple
-from ..core.rlimit import UNLIMITED, format_quantity
+from ..core.values import UNLIMITED, NamedTuple, format_quantity
 from ..shared_memory.model import SHM
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from .policy import DeepSpeed, Training
+from .policy import DeepSpeed, Training
 
 _BUFFERS = 1.5
 _WITH_PARAMETERS, _OPTIMIZER, _ALL = 18, 16, 18

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator
 from functools import cached_property
 
-from ..core.named import NamedTuple
+from ..core.values import NamedTuple
 from ..host.door import list_kernel_folder, list_pids
 from ..host.files import read_text
 

@@ -7,9 +7,8 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 
 from ..core.finding import FAIL, PASS, UNKNOWN, Finding, Observation, Requirement
-from ..core.named import NamedTuple
-from .folder_rules import place_of
-from .workspace_causes import blame
+from ..core.values import NamedTuple
+from .folder_rules import blame, place_of
 
 _TRAINS = re.compile(
     r"python[0-9.]*|pt_main_thread|torchrun|accelerate|deepspeed|pt_elastic|ray::.*"

@@ -6,16 +6,13 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator, Mapping
 
+from ..core.cause import Cause
 from ..core.finding import FAIL, PASS, UNKNOWN, Finding, Observation, Requirement
 from .cache_check import find_user
+from .folder_rules import blame
 from .packages_read import read_versions
 from .pep440 import Clause, Version, parse_specifier, parse_version, satisfies
-from .workspace_causes import blame
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from ..core.cause import Cause
-    from .policy import Training
+from .policy import Training
 
 _ANY = "any release"
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from ..core.named import NamedTuple
+from ..core.values import NamedTuple
 
 LONGEST = 256
 _VERSION = re.compile(

@@ -9,8 +9,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from ..core.check_options import Options as CheckOptions
     from ..core.finding import Finding
+    from ..core.policy import CheckOptions
     from ..host.look import Look
     from ..host.place import Codes
     from .policy import Training as TrainingRun
@@ -40,6 +40,6 @@ class Training(Place["TrainingRun"]):
 
     def codes(self) -> Codes:
         from .causes import CODES
-        from .workspace_causes import CODES as WORKSPACE
+        from .folder_rules import CODES as WORKSPACE
 
         return (("a training run", CODES), ("a training run", WORKSPACE))

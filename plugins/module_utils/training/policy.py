@@ -6,11 +6,9 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping
 
-from ..core.keys import Key
-from ..core.named import NamedTuple
 from ..core.quote import quote
-from ..core.reader import join_names, name_kind, read_mapping, read_quantity
-from ..core.rlimit import UNLIMITED
+from ..core.reader import Key, join_names, name_kind, read_mapping, read_quantity
+from ..core.values import UNLIMITED, NamedTuple
 
 _MOST_PARAMETERS = 10**15
 DEEPSPEED = {
@@ -27,10 +25,7 @@ DEEPSPEED = {
     "offload_parameters": Key("switch", "whether the parameters are"),
     "zero_init": Key("switch", "whether the model is made under `zero.Init`"),
 }
-GPUS = {
-    "count": Key("count", "how many", least=1),
-    "memory": Key("size", "free memory of each"),
-}
+GPUS = {"count": Key("count", "how many", least=1), "memory": Key("size", "free memory of each")}
 KEYS = {
     "checks": Key("checks", "these checks and no others"),
     "needs": Key("checks", "checks that must be made: what they lack is refused, all at once"),

@@ -8,8 +8,7 @@ import re
 import stat
 from collections.abc import Iterable, Iterator
 
-from ..core.named import NamedTuple
-from ..core.rlimit import UNLIMITED
+from ..core.values import UNLIMITED, NamedTuple
 from ..host.children import run_in_children
 from ..host.door import list_kernel_folder, list_pids, read_kernel_text
 from ..shared_memory.model import SHM

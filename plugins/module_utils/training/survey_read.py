@@ -3,15 +3,22 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Mapping
 from functools import cached_property
 
-from ..core.finding import Finding, Observation
+from ..containers.policy import ContainerPolicy
+from ..core.finding import FAIL, Finding, Observation, judge_limits
+from ..core.policy import CheckOptions
 from ..core.reader import Limit
-from ..core.rlimit import UNLIMITED, Rlimit
+from ..core.values import UNLIMITED, Rlimit
+from ..host.look import Look, read_limits, read_process
+from ..services.policy import ServicesPolicy, UnitRule
+from ..sessions.policy import SessionRule
 from ..shared_memory.model import SHM, Quota
 from ..shared_memory.quota_read import read_quota
+from ..slurm.policy import SlurmPolicy
 from .causes import Room
-from .limits_check import judge_runner
 from .loader import (
     CPUS,
     DESCRIPTORS,
@@ -31,11 +38,6 @@ from .policy import SELF, Training, choose_checks
 from .runner_read import NEW_CONTAINER, Cpus, Runner
 from .shm_read import read_free, read_size
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from ..core.check_options import Options
-    from ..host.look import Look
-
 SHM_SIZE = "shm_size"
 """The item of a container's /dev/shm, as the check of Docker names it."""
 
@@ -43,7 +45,7 @@ SHM_SIZE = "shm_size"
 class Survey:
     """One look at what a run needs and at what awaits it; each thing is read when it is asked."""
 
-    def __init__(self, run: Training, options: Options, look: Look) -> None:
+    def __init__(self, run: Training, options: CheckOptions, look: Look) -> None:
         self.run, self.options, self.look = run, options, look
         self.checks = choose_checks(run)
         self.runner = Runner(run.place, look)
@@ -163,3 +165,64 @@ class Survey:
     def plan(self) -> Plan:
         """Return how many workers the run survives with, and every bound."""
         return Plan(plan_workers(self.deadly).workers, tuple(self.bounds))
+
+
+def judge_runner(
+    runner: Runner,
+    limits: Mapping[str, Limit],
+    shm_size: int | None,
+    options: CheckOptions,
+    look: Look,
+) -> list[Finding]:
+    """Return the findings of the process that will run, each with what is at fault.
+
+    :param shm_size: What /dev/shm of a container that is not there yet must have.
+    """
+    kind, name = runner.place.partition(":")[::2]
+    if runner.place == SELF:
+        return _judge_self(runner.label, limits, options, look)
+    if kind == "session":
+        from ..sessions.check import check_sessions
+
+        user, service = name.rpartition("@")[::2]
+        rules = (SessionRule((user,), limits),)
+        return list(check_sessions(rules, [user], [service], options.probe, look))
+    if kind == "service":
+        from ..services.check import check_services
+
+        policy = ServicesPolicy(units={name: UnitRule(limits)})
+        return list(check_services(policy, "never", look, options.probe))
+    if kind == "job":
+        from ..slurm.check import check_slurm
+
+        asks = options.canary != "never"
+        wanted = SlurmPolicy(limits)
+        return list(check_slurm(wanted, options.users, asks, options.probe, look, False))
+    return _judge_container(runner, ContainerPolicy(limits, shm_size), options, look)
+
+
+def _judge_self(
+    place: str, limits: Mapping[str, Limit], options: CheckOptions, look: Look
+) -> list[Finding]:
+    own = read_limits(SELF)
+    findings = judge_limits(place, limits, own, "/proc/self/limits")
+    if options.probe == "predict" or all(one.status != FAIL for one in findings):
+        return findings
+    from ..processes.diagnose import explain_process  # Long, and seldom needed.
+    from ..systemd.read import Seen, World
+
+    seen = Seen(read_process(os.getpid()), own, limits, findings)
+    return explain_process(seen, World(look, options.probe))
+
+
+def _judge_container(
+    runner: Runner, policy: ContainerPolicy, options: CheckOptions, look: Look
+) -> list[Finding]:
+    from ..containers.findings import judge_container_unknown
+    from ..docker.check import check_docker
+
+    is_new = runner.place == NEW_CONTAINER
+    if runner.absence:
+        return judge_container_unknown(runner.place, policy, runner.absence)
+    found = check_docker(policy, options.canary if is_new else "never", look)
+    return [one for one in found if one.requirement.place == runner.label]

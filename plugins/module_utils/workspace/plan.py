@@ -7,10 +7,9 @@ import re
 from collections.abc import Iterator, Mapping
 
 from ..core.cause import cite
-from ..core.declaration import Declaration
 from ..core.edit import HEADER
-from ..core.named import NamedTuple
 from ..core.plan import SectionPlan, plan_edits
+from ..core.values import Declaration, NamedTuple
 
 FSTAB = "/etc/fstab"
 TMPFILES = "/etc/tmpfiles.d/90-mlhost.conf"

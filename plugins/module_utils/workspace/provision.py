@@ -9,11 +9,10 @@ import pwd
 import stat
 from collections.abc import Iterator, Mapping
 
-from ..core.diff import show_change, show_edit
-from ..core.edit import Edit
-from ..core.named import NamedTuple
+from ..core.edit import Edit, show_change, show_edit
 from ..core.plan import Section
 from ..core.reader import PolicyError
+from ..core.values import NamedTuple
 from ..host.door import read_kernel_text
 from ..host.files import read_text
 from ..host.image import is_image
@@ -22,8 +21,7 @@ from ..sessions.settle import apply_plans
 from ..write.lock import only_run
 from ..write.replace import find_target
 from .plan import FSTAB, TMPFILES, Workspace, format_mount, has_rule, is_ours, plan_workspace
-from .quarantine_settle import Aside, quarantine
-from .settle import make_directory, mount_tmpfs, remove_directory, unmount
+from .settle import Aside, make_directory, mount_tmpfs, quarantine, remove_directory, unmount
 
 
 def find_ids(owner: str, group: str) -> tuple[int, int]:

@@ -7,17 +7,13 @@ import contextlib
 import errno
 import os
 import stat
+from collections.abc import Iterable
 
 from ..core.edit import Edit
-from ..core.named import NamedTuple
+from ..core.values import NamedTuple
 from ..host.files import follow_links
 from .label import apply_label
 from .temporary import pick_name, place, swap, take_away
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
 
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 

@@ -64,7 +64,7 @@ def believe_names() -> None:
 
 def believe_slurmd() -> None:
     """Take the oldest process of that name for slurmd, whoever started it."""
-    processes = importlib.import_module("mlhost_limits.host.process").find_processes
+    processes = importlib.import_module("mlhost_limits.host.look").find_processes
 
     def find() -> Any:
         named = [one for one in processes() if one.comm == "slurmd"]

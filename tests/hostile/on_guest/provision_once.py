@@ -12,13 +12,13 @@ from command import take_out  # type: ignore[import-not-found]
 
 take_out()
 
-from mlhost_limits.core.provision_options import Options
+from mlhost_limits.core.policy import ProvisionOptions
 from mlhost_limits.provision import provision
 from mlhost_limits.schema import load_policy
 
 with open("/root/hostile/whole.json", encoding="ascii") as file:
     given = json.load(file)
-options = Options(
+options = ProvisionOptions(
     switches={"docker_restart": True, "slurm_restart": True, "slurm_conf": True},
     override="override" in sys.argv,
     check_mode="check" in sys.argv,

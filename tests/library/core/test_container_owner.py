@@ -4,11 +4,9 @@
 from __future__ import annotations
 
 import pytest
-from mlhost_limits.core.cause import Cause
-from mlhost_limits.core.container_owner import own_running
+from mlhost_limits.core.cause import Cause, Remedy
 from mlhost_limits.core.finding import Observation, Requirement, judge
-from mlhost_limits.core.process_owner import MAKER
-from mlhost_limits.core.remedy import Remedy
+from mlhost_limits.core.process_owner import MAKER, own_running
 
 WANTED = Requirement("container:docker/web", "nofile", "soft", 5)
 

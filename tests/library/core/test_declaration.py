@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import pytest
-from mlhost_limits.core.declaration import Declaration
+from mlhost_limits.core.values import Declaration
 
 
 @pytest.mark.parametrize(("line", "place"), [(3, "/etc/x:3"), (0, "/etc/x")])

@@ -9,7 +9,7 @@ import pytest
 from mlhost_limits.core.distribution import find_distribution
 from mlhost_limits.core.finding import FAIL, PASS, UNKNOWN
 from mlhost_limits.services.image import foretell_remove_ipc
-from mlhost_limits.services.tasks_max import predict_default
+from mlhost_limits.services.tasks_causes import predict_default
 from mlhost_limits.systemd.model import Files
 
 

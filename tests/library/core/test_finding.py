@@ -22,7 +22,7 @@ from mlhost_limits.core.finding import (
     require_limits,
 )
 from mlhost_limits.core.reader import Limit
-from mlhost_limits.core.rlimit import UNLIMITED, Rlimit
+from mlhost_limits.core.values import UNLIMITED, Rlimit
 from mlhost_limits.kernel.policy import KernelValue, require_kernel
 
 PLACE = "session:alice@sshd"

@@ -17,7 +17,6 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from mlhost_limits.core import line_edit
-from mlhost_limits.core.declaration import Declaration
 from mlhost_limits.core.line_edit import (
     as_user,
     edit_line,
@@ -26,6 +25,7 @@ from mlhost_limits.core.line_edit import (
     show_row,
     write_row,
 )
+from mlhost_limits.core.values import Declaration
 from mlhost_limits.processes.units_diagnose import name_caller
 
 SHELLS = ("dash", "bash")

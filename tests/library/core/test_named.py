@@ -7,7 +7,7 @@ import pickle
 import typing
 
 import pytest
-from mlhost_limits.core.named import NamedTuple
+from mlhost_limits.core.values import NamedTuple
 
 
 class Ours(NamedTuple):  # type: ignore[misc]

@@ -5,9 +5,9 @@ from __future__ import annotations
 
 from hypothesis import assume, given
 from hypothesis import strategies as st
-from mlhost_limits.core.declaration import Declaration
 from mlhost_limits.core.edit import Edit
 from mlhost_limits.core.plan import Shortfall, neutralise_all, plan_edits, restore_all
+from mlhost_limits.core.values import Declaration
 
 FILES = st.dictionaries(st.sampled_from(["/a", "/b"]), st.text(st.characters(max_codepoint=255)))
 

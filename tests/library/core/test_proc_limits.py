@@ -7,8 +7,7 @@ import re
 from pathlib import Path
 
 import pytest
-from mlhost_limits.core.proc_limits import parse_proc_limits
-from mlhost_limits.core.rlimit import RLIMITS, UNLIMITED, Rlimit
+from mlhost_limits.core.values import RLIMITS, UNLIMITED, Rlimit, parse_proc_limits
 
 DEBIAN_12 = """\
 Limit                     Soft Limit           Hard Limit           Units     

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from mlhost_limits.core.cause import Cause, Link, Outlook
+from mlhost_limits.core.cause import Cause, Link, Outlook, Remedy
 from mlhost_limits.core.finding import (
     FAIL,
     PASS,
@@ -21,9 +21,8 @@ from mlhost_limits.core.finding import (
     judge_limits,
 )
 from mlhost_limits.core.reader import Limit
-from mlhost_limits.core.remedy import Remedy
 from mlhost_limits.core.report import format_failures, format_links, format_report, format_verdict
-from mlhost_limits.core.rlimit import UNLIMITED, Rlimit
+from mlhost_limits.core.values import UNLIMITED, Rlimit
 
 from tests.worlds.pasted import edit, move
 

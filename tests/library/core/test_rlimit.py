@@ -9,7 +9,7 @@ import resource
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from mlhost_limits.core.rlimit import (
+from mlhost_limits.core.values import (
     ITEMS,
     RLIMITS,
     UNLIMITED,

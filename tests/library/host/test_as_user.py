@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from mlhost_limits.core.rlimit import Rlimit
+from mlhost_limits.core.values import Rlimit
 from mlhost_limits.host import as_user
 from mlhost_limits.host.as_user import (
     Errand,

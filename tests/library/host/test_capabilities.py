@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from mlhost_limits.host import process as capabilities
-from mlhost_limits.host.process import may_lock_memory, may_raise_limits
+from mlhost_limits.host import look as capabilities
+from mlhost_limits.host.look import may_lock_memory, may_raise_limits
 
 DOCKER, PRIVILEGED = "00000000a80425fb", "000001ffffffffff"
 HOST, ROOTLESS = "         0          0 4294967295\n", "         0       1000          1\n"

@@ -19,7 +19,7 @@ from mlhost_limits.host.files import (
     read_text,
     under,
 )
-from mlhost_limits.kernel.files_read import read_sysctl_files
+from mlhost_limits.kernel.host_read import read_sysctl_files
 from mlhost_limits.sessions.limits_read import find_broken_files, read_limits_files
 from mlhost_limits.sessions.pam_limits import LIMITS_CONF, LIMITS_D
 

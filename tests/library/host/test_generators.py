@@ -6,9 +6,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from mlhost_limits.core.declaration import Declaration
-from mlhost_limits.host.generators import name_generator
-from mlhost_limits.host.rivals import find_writers
+from mlhost_limits.core.values import Declaration
+from mlhost_limits.host.rivals import find_writers, name_generator
 
 CONF = "/usr/lib/sysctl.d/60-x.conf"
 RELEASES = "/usr/lib/extension-release.d/extension-release"

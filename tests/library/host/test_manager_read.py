@@ -7,7 +7,7 @@ import subprocess
 
 import pytest
 from mlhost_limits.core.distribution import find_distribution
-from mlhost_limits.core.rlimit import RLIMITS, UNLIMITED, Rlimit
+from mlhost_limits.core.values import RLIMITS, UNLIMITED, Rlimit
 from mlhost_limits.host import manager_read as systemd_show
 from mlhost_limits.host.manager_read import show_bounds, show_unit
 from mlhost_limits.systemd import read

@@ -10,8 +10,7 @@ import pytest
 from mlhost_limits.containerd.plan import OURS
 from mlhost_limits.containers.policy import ContainerPolicy
 from mlhost_limits.core.plan import Section
-from mlhost_limits.core.policy import Policy
-from mlhost_limits.core.provision_options import Options
+from mlhost_limits.core.policy import Policy, ProvisionOptions
 from mlhost_limits.docker.dockerd_flags import CONFIG_PATH
 from mlhost_limits.docker.record import find_record_path
 from mlhost_limits.places import PLACES, PROVISIONED
@@ -54,7 +53,7 @@ def test_a_section_that_nobody_asks_for_any_more_is_taken_back(
     asked: dict[str, bool] = {}
 
     def prepare(name: str) -> Callable[..., Section]:
-        def note(_policy: Policy, options: Options, _nr_open: int | None) -> Section:
+        def note(_policy: Policy, options: ProvisionOptions, _nr_open: int | None) -> Section:
             asked[name] = options.absent
             return Section(in_effect=(name,))
 
@@ -63,7 +62,7 @@ def test_a_section_that_nobody_asks_for_any_more_is_taken_back(
     for place in PLACES:
         monkeypatch.setattr(type(place), "is_made", lambda _place, _root: made)
         monkeypatch.setattr(type(place), "prepare", staticmethod(prepare(place.name)))
-    options = Options(sections=tuple(name for name in PROVISIONED if name != "podman"))
+    options = ProvisionOptions(sections=tuple(name for name in PROVISIONED if name != "podman"))
     policy = Policy({"docker": ContainerPolicy({}, 2**30)})
     sections = prepare_sections(policy, options).values()
     others = dict.fromkeys(("services", "containerd", "slurm", "shared_memory"), True)
@@ -76,7 +75,7 @@ def test_what_is_taken_back_asks_for_nothing(monkeypatch: pytest.MonkeyPatch) ->
     """On a host without any file of ours that changes nothing."""
     for place in PLACES:
         monkeypatch.setattr(type(place), "is_made", lambda _place, _root: True)
-    for section in prepare_sections(Policy(), Options(check_mode=True)).values():
+    for section in prepare_sections(Policy(), ProvisionOptions(check_mode=True)).values():
         assert section.plan.edits == ()
         assert section.plan.problems == ()
         assert section.sysctls == ()
@@ -92,7 +91,7 @@ def test_the_kernel_says_what_every_other_place_may_count_on(
     told: dict[str, int | None] = {}
 
     def prepare(name: str) -> Callable[..., Section]:
-        def note(_policy: Policy, _options: Options, nr_open: int | None) -> Section:
+        def note(_policy: Policy, _options: ProvisionOptions, nr_open: int | None) -> Section:
             told[name] = nr_open
             return Section(nr_open=77 if name == "kernel" else None)
 
@@ -102,7 +101,7 @@ def test_the_kernel_says_what_every_other_place_may_count_on(
         monkeypatch.setattr(type(place), "prepare", staticmethod(prepare(place.name)))
     kernel = next(place for place in PLACES if place.name == "kernel")
     monkeypatch.setattr(type(kernel), "leave", lambda _place: Section(nr_open=88))
-    options = Options(sections=None if wanted else tuple(set(PROVISIONED) - {"kernel"}))
+    options = ProvisionOptions(sections=None if wanted else tuple(set(PROVISIONED) - {"kernel"}))
     prepare_sections(Policy(dict.fromkeys(PROVISIONED)), options)
     others = (name for name in PROVISIONED if name != "kernel")
     assert told == {

@@ -8,8 +8,8 @@ import time
 from pathlib import Path
 
 import pytest
-from mlhost_limits.core.rlimit import RLIMITS
-from mlhost_limits.host.process import (
+from mlhost_limits.core.values import RLIMITS
+from mlhost_limits.host.look import (
     Process,
     find_processes,
     read_limits,

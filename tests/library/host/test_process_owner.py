@@ -13,9 +13,8 @@ import pytest
 from mlhost_limits.containers.cgroup import Container
 from mlhost_limits.containers.read import RunningContainer, find_maker
 from mlhost_limits.core.process_owner import MAKER
-from mlhost_limits.host.process import read_process
-from mlhost_limits.host.process_owner import find_owner, name_owners
-from mlhost_limits.host.users import name_user
+from mlhost_limits.host.look import read_process
+from mlhost_limits.host.users import find_owner, name_owners, name_user
 
 SU = Path("/usr/bin/su")
 

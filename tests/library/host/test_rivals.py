@@ -6,13 +6,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from mlhost_limits.core.cause import Cause
-from mlhost_limits.core.declaration import Declaration
+from mlhost_limits.core.cause import Cause, Remedy
 from mlhost_limits.core.edit import HEADER, Edit
 from mlhost_limits.core.finding import FAIL, Finding, Observation, Requirement
 from mlhost_limits.core.plan import SectionPlan, Shortfall
-from mlhost_limits.core.remedy import Remedy
 from mlhost_limits.core.report import format_reasons
+from mlhost_limits.core.values import Declaration
 from mlhost_limits.host import rivals as writers
 
 

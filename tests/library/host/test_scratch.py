@@ -13,11 +13,19 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
-from mlhost_limits.host import as_user, removal, scratch
+from mlhost_limits.host import as_user, scratch
+from mlhost_limits.host import scratch as removal
 from mlhost_limits.host.children import Report
 from mlhost_limits.host.marks import LIMITS, make_mark
-from mlhost_limits.host.removal import OPEN_FOLDER, empty_folder, open_own_folder
-from mlhost_limits.host.scratch import CANARY, make_scratch, remove_scratch, sweep
+from mlhost_limits.host.scratch import (
+    CANARY,
+    OPEN_FOLDER,
+    empty_folder,
+    make_scratch,
+    open_own_folder,
+    remove_scratch,
+    sweep,
+)
 
 from tests.worlds.dead import make_dead_mark, run_in_dead
 

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 from mlhost_limits.host.marks import make_mark
 from mlhost_limits.host.open_directory import open_directory
-from mlhost_limits.host.removal import OPEN_FOLDER
+from mlhost_limits.host.scratch import OPEN_FOLDER
 from mlhost_limits.host.trial_folder import (
     PREFIX,
     SwappedError,

@@ -8,7 +8,7 @@ import os
 import pwd
 
 import pytest
-from mlhost_limits.core.user import User
+from mlhost_limits.core.values import User
 from mlhost_limits.host import users
 from mlhost_limits.host.users import find_connecting_user, find_member, read_user
 

@@ -10,8 +10,7 @@ import stat
 from pathlib import Path
 
 import pytest
-from mlhost_limits.write.temporary import pick_bare_name
-from mlhost_limits.write.textfile import read_written, remove_written, replace_text
+from mlhost_limits.write.temporary import pick_bare_name, read_written, remove_written, replace_text
 
 from tests.worlds.dead import run_in_dead
 

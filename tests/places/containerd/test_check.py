@@ -7,19 +7,17 @@ import os
 
 import pytest
 from mlhost_limits.containerd import check as check_containerd
-from mlhost_limits.containerd import explain as trace_containerd
-from mlhost_limits.containerd.containerd_conf import BaseSpec
+from mlhost_limits.containerd import check as trace_containerd
+from mlhost_limits.containerd.plan import BaseSpec
 from mlhost_limits.containers.cgroup import Container
 from mlhost_limits.containers.findings import Canary, ContainerLimits
 from mlhost_limits.containers.policy import ContainerPolicy
 from mlhost_limits.containers.read import RunningContainer
 from mlhost_limits.containers.spec import Started
-from mlhost_limits.core.declaration import Declaration
 from mlhost_limits.core.finding import Finding
 from mlhost_limits.core.process_owner import MAKER
-from mlhost_limits.core.rlimit import UNLIMITED
-from mlhost_limits.host.look import Look
-from mlhost_limits.host.process import read_process
+from mlhost_limits.core.values import UNLIMITED, Declaration
+from mlhost_limits.host.look import Look, read_process
 from mlhost_limits.services import diagnose as services
 from mlhost_limits.services import explain as trace_services
 from mlhost_limits.systemd.model import Files

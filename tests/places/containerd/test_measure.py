@@ -11,22 +11,19 @@ from mlhost_limits.containerd.causes import (
     find_tasks_causes,
     is_of_kubelet,
 )
-from mlhost_limits.containerd.containerd_conf import BaseSpec, find_base_spec
 from mlhost_limits.containerd.measure import describe_absence
-from mlhost_limits.containerd.plan import FOLDER, OURS, plan_containerd
+from mlhost_limits.containerd.plan import FOLDER, OURS, BaseSpec, find_base_spec, plan_containerd
 from mlhost_limits.containers.policy import ContainerPolicy
 from mlhost_limits.containers.process import blame_container
 from mlhost_limits.containers.spec import Started, read_spec
 from mlhost_limits.containers.tasks import split_levels
-from mlhost_limits.core.cause import Cause
-from mlhost_limits.core.declaration import Declaration
+from mlhost_limits.core.cause import Cause, Remedy
 from mlhost_limits.core.finding import Observation, Requirement, judge
 from mlhost_limits.core.plan import SectionPlan
 from mlhost_limits.core.process_owner import MAKER
 from mlhost_limits.core.reader import Limit
-from mlhost_limits.core.remedy import Remedy
-from mlhost_limits.core.rlimit import UNLIMITED, Rlimit
-from mlhost_limits.host.process import Process
+from mlhost_limits.core.values import UNLIMITED, Declaration, Rlimit
+from mlhost_limits.host.look import Process
 from mlhost_limits.systemd.model import Files
 from mlhost_limits.systemd.tasks import Level
 from mlhost_limits.systemd.unit_file import Source

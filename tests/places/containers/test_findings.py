@@ -13,7 +13,7 @@ from mlhost_limits.containers.findings import (
 from mlhost_limits.containers.policy import ContainerPolicy
 from mlhost_limits.core.finding import Finding, Observation
 from mlhost_limits.core.reader import Limit
-from mlhost_limits.core.rlimit import UNLIMITED, Rlimit
+from mlhost_limits.core.values import UNLIMITED, Rlimit
 from mlhost_limits.systemd.tasks import Level
 
 LIMITS = {"nofile": Limit(100, 200)}

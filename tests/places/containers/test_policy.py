@@ -6,7 +6,7 @@ from __future__ import annotations
 import pytest
 from mlhost_limits.containers.policy import ContainerPolicy
 from mlhost_limits.core.reader import Limit, PolicyError
-from mlhost_limits.core.rlimit import UNLIMITED
+from mlhost_limits.core.values import UNLIMITED
 from mlhost_limits.schema import load_policy
 
 NOFILE = {"nofile": {"soft": 1024, "hard": 4096}}

@@ -6,7 +6,7 @@ from __future__ import annotations
 import pytest
 from mlhost_limits.containers import read
 from mlhost_limits.containers.read import find_monitor, find_running
-from mlhost_limits.host.process import Process
+from mlhost_limits.host.look import Process
 
 ID = 64 * "a"
 WORDS = ["/usr/bin/conmon", "-c", ID, "-n", "web", "-b", "/run/bundle"]

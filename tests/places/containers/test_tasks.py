@@ -8,7 +8,7 @@ import json
 import pytest
 from mlhost_limits.containers.spec import read_spec
 from mlhost_limits.containers.tasks import Bounds, find_uid, split_levels
-from mlhost_limits.core.rlimit import UNLIMITED
+from mlhost_limits.core.values import UNLIMITED
 from mlhost_limits.systemd.tasks import Level
 
 ID = 64 * "a"

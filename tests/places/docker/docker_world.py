@@ -19,7 +19,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from mlhost_limits.core.rlimit import Rlimit
+from mlhost_limits.core.values import Rlimit
 
 from tests.host import guest, image
 from tests.host.library import carry

@@ -178,7 +178,7 @@ OF_CONTAINERS = [
 
 # A restart ends containers, so that a remedy may leave it to a person.
 FAULTS = [
-    *(fault._replace(person=RESTART) for fault in (*OF_DAEMON_JSON, *OF_FLAGS)),
+    *(one._replace(person=one.person or RESTART) for one in (*OF_DAEMON_JSON, *OF_FLAGS)),
     *OF_CONTAINERS,
 ]
 

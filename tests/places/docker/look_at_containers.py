@@ -8,10 +8,10 @@ import sys
 import time
 
 from mlhost_limits.check_host import check_host
-from mlhost_limits.core.check_options import Options
+from mlhost_limits.core.policy import CheckOptions
 from mlhost_limits.schema import load_policy
 
 started = time.perf_counter()
-result = check_host(load_policy(None, "training"), Options(sections=("docker",)))
+result = check_host(load_policy(None, "training"), CheckOptions(sections=("docker",)))
 seconds = time.perf_counter() - started
 json.dump({"seconds": seconds, "lines": result.lines, **result.as_result()}, sys.stdout)

@@ -6,13 +6,13 @@ from __future__ import annotations
 import json
 import sys
 
-from mlhost_limits.core.provision_options import Options
+from mlhost_limits.core.policy import ProvisionOptions
 from mlhost_limits.provision import provision
 from mlhost_limits.schema import load_policy
 
 
 def main() -> None:
-    chosen = Options(sections=("docker",), switches={"docker_restart": True})
+    chosen = ProvisionOptions(sections=("docker",), switches={"docker_restart": True})
     json.dump(provision(load_policy(None, "training"), chosen).as_result(), sys.stdout)
 
 

@@ -11,8 +11,8 @@ import subprocess
 import sys
 
 from mlhost_limits.check_host import check_host
-from mlhost_limits.core.check_options import Options as Look
-from mlhost_limits.provision import Options, provision
+from mlhost_limits.core.policy import CheckOptions as Look
+from mlhost_limits.provision import ProvisionOptions, provision
 from mlhost_limits.schema import load_policy
 
 POLICY = load_policy(None, "training")
@@ -26,7 +26,10 @@ def make_true(absent: bool = False) -> dict[str, object]:
     """Provision, and say what came of it."""
     try:
         done = provision(
-            POLICY, Options(sections=("docker",), switches={"docker_restart": True}, absent=absent)
+            POLICY,
+            ProvisionOptions(
+                sections=("docker",), switches={"docker_restart": True}, absent=absent
+            ),
         ).as_result()
     except (OSError, ValueError) as exc:
         return {"refused": str(exc)}

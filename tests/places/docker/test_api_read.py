@@ -17,10 +17,9 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
-from mlhost_limits.containers.canary import build_program
-from mlhost_limits.containers.findings import Canary
+from mlhost_limits.containers.findings import Canary, build_program
 from mlhost_limits.containers.limits_read import read_container_limits
-from mlhost_limits.core.rlimit import UNLIMITED
+from mlhost_limits.core.values import UNLIMITED
 from mlhost_limits.docker import measure as canary
 from mlhost_limits.docker.api_read import (
     Container,
@@ -31,14 +30,14 @@ from mlhost_limits.docker.api_read import (
     exchange,
     find_daemon,
     find_listener,
+    read_canary_key,
     read_containers,
 )
-from mlhost_limits.docker.canary_key_read import read_canary_key
 from mlhost_limits.docker.dockerd_flags import Flag
 from mlhost_limits.docker.measure import LABEL, build_tar, run_canary
 from mlhost_limits.docker.read import DockerRead
 from mlhost_limits.docker.unit_read import read_dockerd_flags
-from mlhost_limits.host.process import read_limits, read_process
+from mlhost_limits.host.look import read_limits, read_process
 from mlhost_limits.systemd.unit_read import read_unit
 
 if TYPE_CHECKING:

@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from mlhost_limits.containers.policy import ContainerPolicy
-from mlhost_limits.core.declaration import Declaration
+from mlhost_limits.core.cause import Remedy
 from mlhost_limits.core.finding import FAIL, PASS, UNKNOWN, Requirement
 from mlhost_limits.core.reader import Limit
-from mlhost_limits.core.remedy import Remedy
-from mlhost_limits.core.rlimit import UNLIMITED, Rlimit
+from mlhost_limits.core.values import UNLIMITED, Declaration, Rlimit
 from mlhost_limits.docker.causes import blame_pending, find_docker_causes
 from mlhost_limits.docker.model import (
     Parent,

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import pytest
-from mlhost_limits.docker.compose_file import find_line
+from mlhost_limits.docker.compose import find_line
 
 # As the documentation of Compose has it, with what people add.
 FILE = """\

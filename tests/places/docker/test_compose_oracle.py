@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 
 import pytest
 import yaml
-from mlhost_limits.docker.compose_file import find_line
+from mlhost_limits.docker.compose import find_line
 
 from tests.oracle.record import SEED, choose, record
 

@@ -7,18 +7,21 @@ import json
 import re
 import time
 from collections.abc import Iterable
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from mlhost_limits.core.declaration import Declaration
 from mlhost_limits.core.json_text import find_members
 from mlhost_limits.core.redaction_json import redact_json
-from mlhost_limits.core.rlimit import RLIMITS, UNLIMITED, Rlimit
+from mlhost_limits.core.values import RLIMITS, UNLIMITED, Declaration, Rlimit
+from mlhost_limits.docker import daemon_json
 from mlhost_limits.docker.daemon_json import (
     DockerDefaults,
+    Entry,
     StatedDefault,
     decode_daemon_json,
+    make_entry,
     read_defaults,
 )
 from mlhost_limits.docker.dockerd_flags import (
@@ -528,6 +531,13 @@ def test_text_that_is_no_utf_8_is_refused() -> None:
         decode_daemon_json(b"a\xff")
 
 
+def test_a_text_of_megabytes_is_refused() -> None:
+    assert decode_daemon_json(b" " * 2**20)
+    refused = f"^{PATH}: has 1048577 bytes; at most 1048576 are accepted$"
+    with pytest.raises(ValueError, match=refused):
+        decode_daemon_json(b" " * (2**20 + 1))
+
+
 def test_what_will_be_replaced_is_no_problem() -> None:
     """Judged is the file after the merge: what ours replaces is cured, the rest is not."""
     broken = ulimits('"nofile": 5', ulimit("core", 1, 2))[:-1] + ', "default-shm-size": 5}'
@@ -639,6 +649,21 @@ def test_our_keys_stay_readable(text: str, wanted: DockerDefaults) -> None:
     """Nothing of ours, and nothing of an ordinary file, is hidden."""
     merged = merge_daemon_json(text.replace("\u00e9", ""), wanted)
     assert redact_json(merged) == merged
+
+
+def test_an_entry_is_read_once_whoever_asks(monkeypatch: pytest.MonkeyPatch) -> None:
+    read: list[str] = []
+
+    def count(key: str, *words: Any) -> Entry:
+        read.append(key)
+        return make_entry(key, *words)
+
+    monkeypatch.setattr(daemon_json, "make_entry", count)
+    entries = ", ".join(f'"{key}": {{"Name": "nofile", "Hard": 99}}' for key in "abc")
+    text = f'{{"default-ulimits": {{{entries}}}}}'
+    find_problems(text)
+    read_defaults(text, PATH)
+    assert read == ["a", "b", "c"]
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from mlhost_limits.core.finding import FAIL, Observation, Requirement, judge
-from mlhost_limits.core.rlimit import UNLIMITED, Rlimit
+from mlhost_limits.core.values import UNLIMITED, Rlimit
 from mlhost_limits.docker import diagnose as explain_docker
 from mlhost_limits.docker import explain as trace_docker
 from mlhost_limits.docker import settle as docker
@@ -19,8 +19,7 @@ from mlhost_limits.docker.compose import Compose
 from mlhost_limits.docker.diagnose import SeenContainer, SeenDocker, describe, find_dead, gather
 from mlhost_limits.docker.dockerd_flags import Flag
 from mlhost_limits.docker.read import DockerRead, UnitRead
-from mlhost_limits.host.look import Look
-from mlhost_limits.host.process import read_limits, read_process
+from mlhost_limits.host.look import Look, read_limits, read_process
 from mlhost_limits.kernel.host_read import KernelRead
 from mlhost_limits.schema import load_policy
 

@@ -9,7 +9,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from mlhost_limits.core.rlimit import Rlimit
+from mlhost_limits.core.values import Rlimit
 from mlhost_limits.docker.remedies import drop_key, state_in_file
 from mlhost_limits.docker.site import Tools
 

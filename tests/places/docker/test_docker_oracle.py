@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import pytest
-from mlhost_limits.core.rlimit import Rlimit
+from mlhost_limits.core.values import Rlimit
 from mlhost_limits.docker.daemon_json import (
     DockerDefaults,
     decode_daemon_json,

@@ -4,8 +4,7 @@
 from __future__ import annotations
 
 import pytest
-from mlhost_limits.core.declaration import Declaration
-from mlhost_limits.core.rlimit import UNLIMITED, Rlimit
+from mlhost_limits.core.values import UNLIMITED, Declaration, Rlimit
 from mlhost_limits.docker.daemon_json import StatedDefault
 from mlhost_limits.docker.dockerd_flags import Flag
 from mlhost_limits.docker.flags import find_flag_problems, parse_ulimit, read_flag_defaults

@@ -32,7 +32,7 @@ import glob, json, os, sys
 from mlhost_limits.core.reader import PolicyError
 from mlhost_limits.schema import load_policy
 from mlhost_limits.provision import provision
-from mlhost_limits.core.provision_options import Options
+from mlhost_limits.core.policy import ProvisionOptions
 
 for line in sys.stdin:
     files = json.loads(line)
@@ -42,7 +42,7 @@ for line in sys.stdin:
             file.write(text)
     policy = {"containers": {"docker": {"limits": {"memlock": "unlimited"}}}}
     try:
-        provision(load_policy(policy, "none"), Options(sections=("docker",)))
+        provision(load_policy(policy, "none"), ProvisionOptions(sections=("docker",)))
         said = ""
     except PolicyError as exc:
         said = str(exc)

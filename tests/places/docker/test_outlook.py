@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from mlhost_limits.containers.policy import ContainerPolicy
 from mlhost_limits.core.finding import FAIL, PASS, UNKNOWN, Finding, Observation, judge
-from mlhost_limits.core.rlimit import UNLIMITED, Rlimit
+from mlhost_limits.core.values import UNLIMITED, Rlimit
 from mlhost_limits.docker.compose import Compose
 from mlhost_limits.docker.model import Parent
 from mlhost_limits.docker.outlook import Scene, explain_new, explain_start

@@ -10,7 +10,7 @@ import pytest
 from mlhost_limits.containers.policy import ContainerPolicy
 from mlhost_limits.core.plan import SectionPlan
 from mlhost_limits.core.reader import Limit
-from mlhost_limits.core.rlimit import UNLIMITED, Rlimit
+from mlhost_limits.core.values import UNLIMITED, Rlimit
 from mlhost_limits.docker.dockerd_flags import CONFIG_PATH
 from mlhost_limits.docker.plan import DockerState, plan_docker
 from mlhost_limits.docker.record import Record, format_record

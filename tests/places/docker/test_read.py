@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from mlhost_limits.core.rlimit import UNLIMITED, Rlimit
+from mlhost_limits.core.values import UNLIMITED, Rlimit
 from mlhost_limits.docker import read as docker_evidence
 from mlhost_limits.docker.api_read import Daemon
 from mlhost_limits.docker.dockerd_flags import Flag
@@ -21,7 +21,7 @@ from mlhost_limits.docker.read import (
     read_unit_stated,
 )
 from mlhost_limits.host.files import read_change
-from mlhost_limits.host.process import Process
+from mlhost_limits.host.look import Process
 
 # As inspect answers on Docker 20.10, and as its hostconfig.json stands on the disk.
 MERGED = [{"Name": "memlock", "Hard": -1, "Soft": -1}, {"Name": "nofile", "Hard": 800, "Soft": 700}]

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from mlhost_limits.containers.policy import ContainerPolicy
 from mlhost_limits.core.json_text import find_members, set_member
 from mlhost_limits.core.reader import Limit
-from mlhost_limits.core.rlimit import UNLIMITED, Rlimit
+from mlhost_limits.core.values import UNLIMITED, Rlimit
 from mlhost_limits.docker.daemon_json import read_defaults
 from mlhost_limits.docker.dockerd_flags import CONFIG_PATH
 from mlhost_limits.docker.plan import DockerState, plan_docker

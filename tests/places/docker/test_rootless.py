@@ -4,12 +4,10 @@
 from __future__ import annotations
 
 import pytest
-from mlhost_limits.core.cause import Cause, Outlook
-from mlhost_limits.core.declaration import Declaration
+from mlhost_limits.core.cause import Cause, Outlook, Remedy
 from mlhost_limits.core.finding import Finding, Observation, Requirement, judge
 from mlhost_limits.core.line_edit import as_user
-from mlhost_limits.core.remedy import Remedy
-from mlhost_limits.core.rlimit import Rlimit
+from mlhost_limits.core.values import Declaration, Rlimit
 from mlhost_limits.docker.daemon_json import StatedDefault
 from mlhost_limits.docker.rootless import Rootless, explain_rootless
 

@@ -7,16 +7,15 @@ import os
 from typing import Any
 
 import pytest
-from mlhost_limits.core.check_options import Options
 from mlhost_limits.core.finding import Observation, Requirement, judge
+from mlhost_limits.core.policy import CheckOptions
 from mlhost_limits.docker import rootless_check as check_rootless
 from mlhost_limits.docker.dockerd_flags import Flag
 from mlhost_limits.docker.place import Docker
 from mlhost_limits.docker.read import DockerRead
-from mlhost_limits.docker.rootless_read import RootlessRead
+from mlhost_limits.docker.rootless_check import RootlessRead
 from mlhost_limits.host.children import Report
-from mlhost_limits.host.look import Look
-from mlhost_limits.host.process import read_process
+from mlhost_limits.host.look import Look, read_process
 from mlhost_limits.schema import load_policy
 
 POLICY: Any = load_policy(None, "training").get("docker")
@@ -84,6 +83,6 @@ def test_users_daemons_have_a_share_of_the_time_and_no_more(
 
     monkeypatch.setattr("mlhost_limits.docker.check.check_docker", lambda *_words: ())
     monkeypatch.setattr(check_rootless, "ask_users", ask)
-    found, *_others = Docker().check(POLICY, Options(time_limit=20.0), look)
+    found, *_others = Docker().check(POLICY, CheckOptions(time_limit=20.0), look)
     assert given == [6.0]
     assert found.status == "unknown"

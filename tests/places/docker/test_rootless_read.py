@@ -8,8 +8,8 @@ import pwd
 import socket
 from pathlib import Path
 
-from mlhost_limits.docker.rootless_read import RootlessRead
-from mlhost_limits.host.process import read_process
+from mlhost_limits.docker.rootless_check import RootlessRead
+from mlhost_limits.host.look import read_process
 
 ME = os.getuid()
 NAME = pwd.getpwuid(ME).pw_name

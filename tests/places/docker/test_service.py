@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import pytest
-from mlhost_limits.docker.service import Service, find_hindrance, find_wait
+from mlhost_limits.docker.unit_read import Service, find_hindrance, find_wait
 
 GONE = "Docker is installed"
 STATES = [

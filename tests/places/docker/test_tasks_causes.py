@@ -14,7 +14,7 @@ from mlhost_limits.containers.tasks import split_levels
 from mlhost_limits.core.cause import Cause
 from mlhost_limits.core.finding import Finding, Observation, Requirement, judge
 from mlhost_limits.core.process_owner import MAKER
-from mlhost_limits.core.rlimit import UNLIMITED
+from mlhost_limits.core.values import UNLIMITED
 from mlhost_limits.docker import diagnose, engine_check, measure
 from mlhost_limits.docker import explain as trace_docker
 from mlhost_limits.docker.api_read import Container, Daemon
@@ -22,8 +22,7 @@ from mlhost_limits.docker.compose import Compose, blame_tasks
 from mlhost_limits.docker.diagnose import SeenContainer, SeenDocker, explain_docker
 from mlhost_limits.docker.read import DockerRead, UnitRead
 from mlhost_limits.docker.running import Running, find_tasks_causes
-from mlhost_limits.host.look import Look
-from mlhost_limits.host.process import read_process
+from mlhost_limits.host.look import Look, read_process
 from mlhost_limits.kernel.host_read import KernelRead
 from mlhost_limits.services import diagnose as services
 from mlhost_limits.services import explain as trace_services
@@ -211,7 +210,7 @@ def test_a_canary_that_falls_short_is_started_again(
         started.append(own[0])
         return Canary(ContainerLimits({}, None, (OWN._replace(most=own[0]), SLICE)))
 
-    monkeypatch.setattr("mlhost_limits.docker.canary_key_read.read_canary_key", lambda *_words: "")
+    monkeypatch.setattr("mlhost_limits.docker.api_read.read_canary_key", lambda *_words: "")
     monkeypatch.setattr(measure, "run_canary", run)
     monkeypatch.setattr(DockerRead, "read_running_config", lambda _self: b"")
     cache, dockerd = Kept(), look.at(DockerRead)

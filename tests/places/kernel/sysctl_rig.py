@@ -21,7 +21,7 @@ if find_spec("mlhost_limits") is None:  # On a guest it is installed.
     load_library()
 
 from mlhost_limits.host.files import read_distribution, read_text
-from mlhost_limits.kernel.files_read import read_sysctl_files
+from mlhost_limits.kernel.host_read import read_sysctl_files
 from mlhost_limits.kernel.sysctl_conf import SYSCTL_CONF
 from mlhost_limits.kernel.sysctl_writes import SYSTEMD, Reader, find_procps, resolve_sysctl
 

@@ -7,10 +7,12 @@ import os
 from pathlib import Path
 
 import pytest
+from mlhost_limits.host.files import read_text
+from mlhost_limits.kernel import boot_read
 from mlhost_limits.kernel.boot_read import BootRead
 from mlhost_limits.kernel.boot_scripts import find_loader_words
 from mlhost_limits.kernel.diagnose import gather_key
-from mlhost_limits.kernel.files_read import read_sysctl_files
+from mlhost_limits.kernel.host_read import read_sysctl_files
 
 UNITS = "etc/systemd/system"
 KEY = "vm.max_map_count"
@@ -142,6 +144,27 @@ def test_modules_that_are_loaded_early(tree: Tree) -> None:
     tree.write("etc/modules-load.d/c", "x")
     assert {"nf_conntrack", "br_netfilter"} <= tree.look().modules
     assert "x" not in tree.look().modules
+
+
+def test_of_a_profile_that_is_nowhere_no_file_is_read(
+    tree: Tree, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+
+    def read(path: str, root: str = "/") -> str | None:
+        asked.append(path)
+        text: str | None = read_text(path, root)
+        return text
+
+    monkeypatch.setattr(boot_read, "read_text", read)
+    tree.write("etc/tuned/active_profile", "gone\nsite\nlost/gone\n")
+    tree.write("usr/lib/tuned/site/tuned.conf", f"[sysctl]\n{KEY}=2\n")
+    tree.write("run/tuned/tuned.pid", "1")
+    tuned = tree.look().tuned
+    assert tuned is not None
+    assert list(tuned.lines) == [KEY]
+    read_profiles = [path for path in asked if path.endswith("/tuned.conf")]
+    assert read_profiles == ["/usr/lib/tuned/site/tuned.conf"]
 
 
 def test_tuned_counts_where_it_runs_or_will(tree: Tree) -> None:

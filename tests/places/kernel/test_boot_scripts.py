@@ -3,7 +3,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Generator
+from typing import Any
+
 import pytest
+from mlhost_limits.kernel import boot_scripts
 from mlhost_limits.kernel.boot_scripts import find_called, find_loaded, find_script_writes
 
 KEY = "vm.max_map_count"
@@ -81,6 +85,28 @@ def test_lines_that_set_a_key(path: str, line: str, expected: list[str]) -> None
         assert write.at.line == (3 if "\n" in line else 2)
         if write.at.value:
             assert f"{write.before}{write.at.value}{write.after}" in line
+
+
+def test_what_a_very_long_line_sets_is_not_known() -> None:
+    line = f"sysctl -w {KEY}=5 {'-q ' * 2000}"
+    assert [one.at.value for one in find_script_writes(KEY, {RC: line[:4000]})] == ["5"]
+    assert [one.at.value for one in find_script_writes(KEY, {RC: line})] == [""]
+
+
+def test_a_line_that_does_not_name_a_key_is_not_read_word_by_word(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    read: list[str] = []
+
+    def find(line: str, _patterns: object) -> Generator[Any, None, str]:
+        read.append(line)
+        yield from ()
+        return line
+
+    monkeypatch.setattr(boot_scripts, "_find_plain", find)
+    setter = f"sysctl -w {KEY}=5"
+    assert len(list(find_script_writes(KEY, {RC: f"cat cat cat\n{setter}\necho a b c"}))) == 1
+    assert read == [setter]
 
 
 @pytest.mark.parametrize(

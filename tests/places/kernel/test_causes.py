@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
-from mlhost_limits.core.declaration import Declaration
 from mlhost_limits.core.edit import HEADER
 from mlhost_limits.core.finding import PASS, UNKNOWN, Requirement
+from mlhost_limits.core.values import Declaration
 from mlhost_limits.kernel.causes import CODES, find_kernel_causes, find_unclear
 from mlhost_limits.kernel.causes_now import blame_absence
 from mlhost_limits.kernel.lockouts import KernelUse

@@ -11,8 +11,7 @@ from mlhost_limits.core.finding import Finding, Observation, judge
 from mlhost_limits.host.look import Look
 from mlhost_limits.kernel import diagnose as explain
 from mlhost_limits.kernel.boot_read import BootRead
-from mlhost_limits.kernel.files_read import read_sysctl_files
-from mlhost_limits.kernel.host_read import KernelRead
+from mlhost_limits.kernel.host_read import KernelRead, read_sysctl_files
 from mlhost_limits.kernel.policy import KernelValue, require_kernel
 from mlhost_limits.sessions.limits_conf import list_nofiles, parse_limits_conf
 

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from mlhost_limits.core.declaration import Declaration
 from mlhost_limits.core.finding import FAIL, PASS, UNKNOWN, Requirement
+from mlhost_limits.core.values import Declaration
 from mlhost_limits.kernel.model import (
     Forecast,
     find_defaults,

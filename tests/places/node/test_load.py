@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import pytest
-from mlhost_limits.core.rlimit import UNLIMITED
+from mlhost_limits.core.values import UNLIMITED
 from mlhost_limits.node.load import Load, group_loads, name_unit
 
 SSHD = "0::/system.slice/ssh.service"

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import pytest
-from mlhost_limits.core.cause import Cause, Outlook
+from mlhost_limits.core.cause import Cause, Outlook, Remedy
 from mlhost_limits.core.finding import (
     FAIL,
     LATER,
@@ -17,8 +17,7 @@ from mlhost_limits.core.finding import (
     Observation,
     Requirement,
 )
-from mlhost_limits.core.remedy import Remedy
-from mlhost_limits.core.rlimit import UNLIMITED
+from mlhost_limits.core.values import UNLIMITED
 from mlhost_limits.node.load import MOST_GROUPS, Load, group_loads
 from mlhost_limits.node.metrics import STATES, Files, Run, describe_node, format_metrics
 

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from mlhost_limits.host.process import read_process
+from mlhost_limits.host.look import read_process
 from mlhost_limits.node import usage_read as usage
 from mlhost_limits.node.load import Load
 

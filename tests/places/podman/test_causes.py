@@ -9,10 +9,9 @@ import pytest
 from mlhost_limits.containers.policy import ContainerPolicy
 from mlhost_limits.containers.spec import Started
 from mlhost_limits.core.cause import Cause
-from mlhost_limits.core.declaration import Declaration
 from mlhost_limits.core.finding import Finding, Observation, Requirement, judge
 from mlhost_limits.core.reader import Limit
-from mlhost_limits.core.rlimit import UNLIMITED, Rlimit
+from mlhost_limits.core.values import UNLIMITED, Declaration, Rlimit
 from mlhost_limits.podman.causes import (
     PodmanFacts,
     Unread,

@@ -13,9 +13,8 @@ from mlhost_limits.containers.read import RunningContainer
 from mlhost_limits.containers.spec import Started
 from mlhost_limits.core.finding import Finding, Observation, Requirement, judge
 from mlhost_limits.core.process_owner import MAKER
-from mlhost_limits.core.rlimit import UNLIMITED
-from mlhost_limits.host.look import Look
-from mlhost_limits.host.process import read_process
+from mlhost_limits.core.values import UNLIMITED
+from mlhost_limits.host.look import Look, read_process
 from mlhost_limits.kernel.host_read import KernelRead
 from mlhost_limits.podman import check as check_podman
 from mlhost_limits.podman import diagnose as explain_podman

@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 
 import pytest
-from mlhost_limits.host.process import read_limits
+from mlhost_limits.host.look import read_limits
 from mlhost_limits.podman import measure as podman_canary
 from mlhost_limits.podman.measure import run_podman_canary
 

@@ -7,7 +7,7 @@ import pytest
 from mlhost_limits.containers.policy import ContainerPolicy
 from mlhost_limits.core.plan import SectionPlan
 from mlhost_limits.core.reader import Limit
-from mlhost_limits.core.rlimit import UNLIMITED, Rlimit
+from mlhost_limits.core.values import UNLIMITED, Rlimit
 from mlhost_limits.podman.containers_conf import (
     DROP_INS,
     MAIN,

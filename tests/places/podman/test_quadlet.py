@@ -8,11 +8,10 @@ import time
 import pytest
 from mlhost_limits.containers.policy import SHM, ContainerPolicy
 from mlhost_limits.containers.spec import Started
-from mlhost_limits.core.cause import Cause
+from mlhost_limits.core.cause import Cause, Remedy
 from mlhost_limits.core.finding import FAIL, Finding, Observation, Requirement
 from mlhost_limits.core.reader import Limit
-from mlhost_limits.core.remedy import Remedy
-from mlhost_limits.core.rlimit import UNLIMITED, Rlimit
+from mlhost_limits.core.values import UNLIMITED, Rlimit
 from mlhost_limits.podman.quadlet import (
     Quadlet,
     explain_quadlet,

@@ -8,11 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from mlhost_limits.core.declaration import Declaration
 from mlhost_limits.core.distribution import Dialect
 from mlhost_limits.core.reader import Limit
-from mlhost_limits.core.rlimit import UNLIMITED, Rlimit
-from mlhost_limits.core.user import User
+from mlhost_limits.core.values import UNLIMITED, Declaration, Rlimit, User
 from mlhost_limits.processes.causes import (
     Moment,
     Run,

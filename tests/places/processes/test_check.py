@@ -4,15 +4,12 @@
 from __future__ import annotations
 
 import pytest
-from mlhost_limits.core.cause import Cause
+from mlhost_limits.core.cause import Cause, Remedy
 from mlhost_limits.core.finding import FAIL, PASS, UNKNOWN, Finding
-from mlhost_limits.core.proc_limits import RLIMITS
 from mlhost_limits.core.process_owner import MAKER
 from mlhost_limits.core.reader import Limit
-from mlhost_limits.core.remedy import Remedy
-from mlhost_limits.core.rlimit import UNLIMITED, Rlimit
-from mlhost_limits.host.look import Look
-from mlhost_limits.host.process import Process
+from mlhost_limits.core.values import RLIMITS, UNLIMITED, Rlimit
+from mlhost_limits.host.look import Look, Process
 from mlhost_limits.processes import check as check_processes
 from mlhost_limits.processes import diagnose as explain_processes
 from mlhost_limits.processes.causes import Verdict

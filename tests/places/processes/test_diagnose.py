@@ -6,13 +6,11 @@ from __future__ import annotations
 import os
 
 import pytest
-from mlhost_limits.core.cause import Cause, Outlook
+from mlhost_limits.core.cause import Cause, Outlook, Remedy
 from mlhost_limits.core.finding import judge_limits
 from mlhost_limits.core.reader import Limit
-from mlhost_limits.core.remedy import Remedy
-from mlhost_limits.core.rlimit import Rlimit
-from mlhost_limits.host.look import Look
-from mlhost_limits.host.process import Process
+from mlhost_limits.core.values import Rlimit
+from mlhost_limits.host.look import Look, Process
 from mlhost_limits.host.users import name_user
 from mlhost_limits.processes import diagnose as explain_processes
 from mlhost_limits.processes import logins_read as explain_logins

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import pytest
 from mlhost_limits.core.reader import Limit
-from mlhost_limits.core.rlimit import Rlimit
+from mlhost_limits.core.values import Rlimit
 from mlhost_limits.processes.new_services import explain_new
 from mlhost_limits.systemd.model import UnitFacts, outlive_boot
 from mlhost_limits.systemd.unit_file import Source, list_slices, parse_unit

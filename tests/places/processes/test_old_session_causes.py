@@ -3,9 +3,8 @@
 
 from __future__ import annotations
 
-from mlhost_limits.core.declaration import Declaration
 from mlhost_limits.core.reader import Limit
-from mlhost_limits.core.rlimit import Rlimit
+from mlhost_limits.core.values import Declaration, Rlimit
 from mlhost_limits.processes.causes import Moment
 from mlhost_limits.processes.old_session_causes import (
     Login,

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from mlhost_limits.host.process import Process
+from mlhost_limits.host.look import Process
 from mlhost_limits.processes.read import (
     Login,
     can_set_limits,

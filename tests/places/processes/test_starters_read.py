@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from mlhost_limits.core.reader import Limit
-from mlhost_limits.core.rlimit import Rlimit
+from mlhost_limits.core.values import Rlimit
 from mlhost_limits.processes import starters_read
 from mlhost_limits.processes.causes import Verdict
 from mlhost_limits.processes.starters_read import doubt_start, find_starters, list_starters

@@ -7,12 +7,10 @@ import os
 
 import pytest
 from mlhost_limits.core.finding import FAIL, PASS, UNKNOWN
-from mlhost_limits.core.proc_limits import RLIMITS
 from mlhost_limits.core.reader import Limit
-from mlhost_limits.core.rlimit import UNLIMITED, Rlimit
-from mlhost_limits.host.look import Look
+from mlhost_limits.core.values import RLIMITS, UNLIMITED, Rlimit
+from mlhost_limits.host.look import Look, Process
 from mlhost_limits.host.manager_read import Shown
-from mlhost_limits.host.process import Process
 from mlhost_limits.services import check as check_services
 from mlhost_limits.services import diagnose as explain_services
 from mlhost_limits.services import logind_check as check_logind

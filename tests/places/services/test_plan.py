@@ -10,7 +10,7 @@ import pytest
 from mlhost_limits.core.edit import HEADER
 from mlhost_limits.core.plan import SectionPlan
 from mlhost_limits.core.reader import Limit
-from mlhost_limits.core.rlimit import UNLIMITED
+from mlhost_limits.core.values import UNLIMITED
 from mlhost_limits.services.plan import (
     ServicesState,
     apply_texts,

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import pytest
-from mlhost_limits.host.process import Process, find_user_managers
+from mlhost_limits.host.look import Process, find_user_managers
 from mlhost_limits.services.read import find_owned, is_template, pick_oldest
 
 

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from mlhost_limits.core.rlimit import UNLIMITED
+from mlhost_limits.core.values import UNLIMITED
 from mlhost_limits.services.tasks_causes import (
     TasksLevel,
     find_tasks_causes,

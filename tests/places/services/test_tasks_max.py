@@ -4,8 +4,8 @@
 from __future__ import annotations
 
 import pytest
-from mlhost_limits.core.rlimit import UNLIMITED
-from mlhost_limits.services.tasks_max import (
+from mlhost_limits.core.values import UNLIMITED
+from mlhost_limits.services.tasks_causes import (
     is_heeded,
     predict_default,
     predict_tasks,

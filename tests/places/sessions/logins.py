@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from mlhost_limits.core.proc_limits import parse_proc_limits
+from mlhost_limits.core.values import parse_proc_limits
 
 Limits = dict[str, list[int]]
 Real = dict[tuple[str, str], "Limits | None"]

@@ -7,16 +7,12 @@ import os
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from mlhost_limits.core.declaration import Bound
 from mlhost_limits.core.distribution import Dialect
-from mlhost_limits.core.proc_limits import parse_proc_limits
-from mlhost_limits.core.rlimit import UNLIMITED, Rlimit
-from mlhost_limits.core.user import User
+from mlhost_limits.core.values import UNLIMITED, Bound, Rlimit, User, parse_proc_limits
 from mlhost_limits.host.users import read_user
 from mlhost_limits.sessions.limits_conf import LimitsLine
 from mlhost_limits.sessions.model import Start, predict_limits
-from mlhost_limits.sessions.pam_limits import resolve_limits
-from mlhost_limits.sessions.pam_settings import resolve_settings
+from mlhost_limits.sessions.pam_limits import resolve_limits, resolve_settings
 
 from tests.places.sessions.limits_files import LOGGED_IN
 from tests.places.sessions.pam_world import NR_OPEN

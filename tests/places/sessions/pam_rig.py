@@ -18,7 +18,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from mlhost_limits.core.user import User
+from mlhost_limits.core.values import User
 from mlhost_limits.host.children import run_in_children
 from mlhost_limits.host.own_limits import read_own_limits, set_own_limits
 from mlhost_limits.host.users import read_user

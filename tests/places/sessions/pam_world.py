@@ -14,7 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NoReturn
 
-from mlhost_limits.core.rlimit import Rlimit
+from mlhost_limits.core.values import Rlimit
 from mlhost_limits.host.own_limits import read_own_limits, set_own_limits
 
 from tests.places.sessions.limits_files import GROUP, LOGGED_IN, PASSWD

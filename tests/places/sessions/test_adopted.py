@@ -9,10 +9,11 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 from mlhost_limits.adopt import plain
+from mlhost_limits.core import adopted as core
 from mlhost_limits.core.policy import Policy
-from mlhost_limits.core.rlimit import RLIMITS
-from mlhost_limits.core.user import User
+from mlhost_limits.core.values import RLIMITS, User
 from mlhost_limits.schema import load_policy
+from mlhost_limits.sessions import adopt as sessions
 from mlhost_limits.sessions.adopt import Host, adopt_sessions
 from mlhost_limits.sessions.limits_conf import format_limits
 from mlhost_limits.sessions.pam_limits import (
@@ -21,8 +22,8 @@ from mlhost_limits.sessions.pam_limits import (
     Dialect,
     read_lines,
     resolve_limits,
+    resolve_settings,
 )
-from mlhost_limits.sessions.pam_settings import resolve_settings
 from mlhost_limits.sessions.rules import find_limits
 
 DEBIAN = Dialect(1023, wildcard_root=False, unknown=("rttime",))
@@ -145,6 +146,16 @@ def test_what_a_policy_cannot_hold_is_named_with_the_reason(line: str, reason: s
 def test_an_unlimited_nofile_is_no_number(dialect: Dialect, reason: str) -> None:
     text = "bob hard nofile infinity"
     assert limits(text, dialect=dialect, nr_open=None) == ({}, [f"limits.conf:1 {reason}"])
+
+
+def test_more_lines_than_a_policy_holds_are_refused_unread(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(core, "_MOST", 2)
+    lines = ["alice soft nofile 99", "bob soft nofile 99", "alice hard nofile 99"]
+    assert limits("\n".join(lines[:2]))[1] == []
+    monkeypatch.setattr(sessions, "parse_value", None)  # Nobody may ask for a value.
+    told = "sessions: the site's files have 3 lines about it, more than the 2 that adopt writes"
+    with pytest.raises(ValueError, match=f"^{told} into one policy$"):
+        limits("\n".join(lines))
 
 
 def test_a_file_that_pam_does_not_read_is_named() -> None:

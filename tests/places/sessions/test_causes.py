@@ -6,13 +6,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from mlhost_limits.core.cause import Cause
+from mlhost_limits.core.cause import Cause, Remedy
 from mlhost_limits.core.distribution import Dialect
 from mlhost_limits.core.finding import Requirement
 from mlhost_limits.core.reader import Limit
-from mlhost_limits.core.remedy import Remedy
-from mlhost_limits.core.rlimit import RLIMITS, UNLIMITED, Rlimit
-from mlhost_limits.core.user import User
+from mlhost_limits.core.values import RLIMITS, UNLIMITED, Rlimit, User
 from mlhost_limits.sessions.causes import (
     CODES,
     SessionFacts,

@@ -6,12 +6,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import pytest
-from mlhost_limits.core.declaration import Declaration
 from mlhost_limits.core.finding import Finding
-from mlhost_limits.core.proc_limits import RLIMITS
 from mlhost_limits.core.reader import Limit
-from mlhost_limits.core.rlimit import UNLIMITED, Rlimit
-from mlhost_limits.core.user import User
+from mlhost_limits.core.values import RLIMITS, UNLIMITED, Declaration, Rlimit, User
 from mlhost_limits.host.look import Look
 from mlhost_limits.sessions import check as check_sessions
 from mlhost_limits.sessions.measure import SessionResult

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from mlhost_limits.core.finding import judge_limits
 from mlhost_limits.core.reader import Limit
-from mlhost_limits.core.rlimit import RLIMITS, Rlimit
+from mlhost_limits.core.values import RLIMITS, Rlimit
 from mlhost_limits.sessions.connection_causes import CODES, Connection, find_connection_causes
 
 FILE = "/etc/security/limits.d/90-mlhost.conf"

@@ -5,12 +5,10 @@ from __future__ import annotations
 
 import pytest
 from mlhost_limits.core.cause import Outlook
-from mlhost_limits.core.declaration import Declaration
 from mlhost_limits.core.finding import PASS, UNKNOWN, Observation, judge
-from mlhost_limits.core.rlimit import RLIMITS, Rlimit
-from mlhost_limits.host.look import Look
+from mlhost_limits.core.values import RLIMITS, Declaration, Rlimit
+from mlhost_limits.host.look import Look, Process
 from mlhost_limits.host.manager_read import Shown
-from mlhost_limits.host.process import Process
 from mlhost_limits.sessions import base_read, host_read
 from mlhost_limits.sessions.diagnose import _doubt_restart
 from mlhost_limits.sessions.host_read import SessionsRead

@@ -7,17 +7,15 @@ import time
 from pathlib import Path
 
 import pytest
-from mlhost_limits.core.declaration import Declaration
 from mlhost_limits.core.finding import FAIL, PASS, UNKNOWN, Observation, Requirement, judge
-from mlhost_limits.core.user import User
+from mlhost_limits.core.values import Declaration, User
 from mlhost_limits.sessions import doubts_read
 from mlhost_limits.sessions.base_read import put_options_first
 from mlhost_limits.sessions.doubts import doubt_findings, doubt_sudo
 from mlhost_limits.sessions.first_scripts import find_cron_settings, find_variables
 from mlhost_limits.sessions.host_read import SessionsRead
 from mlhost_limits.sessions.shell_sources import find_sources
-from mlhost_limits.sessions.sudoers import find_sudo_includes, find_sudo_settings
-from mlhost_limits.sessions.sudoers_read import find_main_file
+from mlhost_limits.sessions.sudoers import find_main_file, find_sudo_includes, find_sudo_settings
 
 ALICE = User("alice", 1000, 1000, frozenset({"alice", "ml"}))
 LIMITS = "session required pam_limits.so\n"

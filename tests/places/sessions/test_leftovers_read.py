@@ -8,7 +8,7 @@ import pwd
 from pathlib import Path
 
 import pytest
-from mlhost_limits.core.rlimit import Rlimit
+from mlhost_limits.core.values import Rlimit
 from mlhost_limits.sessions import provision as leftovers
 from mlhost_limits.sessions.provision import find_open_sessions
 

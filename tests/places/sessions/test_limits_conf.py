@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from mlhost_limits.core.reader import Limit
-from mlhost_limits.core.rlimit import ITEMS, RLIMITS, UNLIMITED
+from mlhost_limits.core.values import ITEMS, RLIMITS, UNLIMITED
 from mlhost_limits.sessions.limits_conf import (
     format_limits,
     parse_limits_conf,

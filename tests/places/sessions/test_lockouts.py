@@ -5,8 +5,7 @@ from __future__ import annotations
 
 import pytest
 from mlhost_limits.core.reader import Limit
-from mlhost_limits.core.rlimit import UNLIMITED
-from mlhost_limits.core.user import User
+from mlhost_limits.core.values import UNLIMITED, User
 from mlhost_limits.sessions.limits_conf import parse_limits_conf
 from mlhost_limits.sessions.lockouts import (
     FLOORS,

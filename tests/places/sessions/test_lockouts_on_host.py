@@ -44,8 +44,8 @@ sys.path.insert(0, "/opt")
 from mlhost_limits.core.reader import PolicyError
 from mlhost_limits.schema import load_policy
 from mlhost_limits.provision import provision
-from mlhost_limits.core.provision_options import Options
-options = Options(check_mode="--check" in sys.argv)
+from mlhost_limits.core.policy import ProvisionOptions
+options = ProvisionOptions(check_mode="--check" in sys.argv)
 try:
     print(json.dumps(provision(load_policy(json.loads(sys.argv[1]), "none"), options).notes))
 except PolicyError as error:

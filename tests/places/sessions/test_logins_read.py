@@ -8,8 +8,8 @@ import threading
 from pathlib import Path
 
 import pytest
-from mlhost_limits.sessions import logins_read as logins
-from mlhost_limits.sessions.logins_read import count_tasks, find_missing_conf, read_logins
+from mlhost_limits.sessions import provision as logins
+from mlhost_limits.sessions.provision import count_tasks, find_missing_conf, read_logins
 
 
 def add(proc: Path, pid: int, uid: int, threads: int) -> None:

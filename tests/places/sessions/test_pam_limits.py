@@ -9,9 +9,9 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from mlhost_limits.core.declaration import Bound
 from mlhost_limits.core.distribution import Dialect, find_distribution
-from mlhost_limits.core.user import User
+from mlhost_limits.core.values import Bound, User
+from mlhost_limits.sessions import pam_limits
 from mlhost_limits.sessions.pam_limits import (
     LIMITS_CONF,
     LIMITS_D,
@@ -289,6 +289,19 @@ def test_a_file_that_is_missing_ends_logins_in_older_builds(
 ) -> None:
     assert find_obstacle(files, hanging, ALICE, DEBIAN_12) == obstacle
     assert find_obstacle(files, hanging, ALICE, DEBIAN_13) is None
+
+
+def test_an_obstacle_is_found_without_a_look_at_the_values_of_lines(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    read: list[str] = []
+    monkeypatch.setattr(pam_limits, "parse_value", lambda *_words: read.append("a value"))
+    monkeypatch.setattr(pam_limits, "rank_domain", lambda *_words: read.append("a domain"))
+    files, hanging = {LIMITS_CONF: "bob - nofile 5\n"}, f"{LIMITS_D}/b.conf"
+    assert find_obstacle(files, [hanging], ALICE, DEBIAN_12) == hanging
+    monkeypatch.setattr(pam_limits, "read_lines", lambda *_words: read.append("a file"))
+    assert find_obstacle(files, [], ALICE, DEBIAN_12) is None
+    assert read == []
 
 
 def test_a_winner_knows_what_it_shadows_strongest_last() -> None:

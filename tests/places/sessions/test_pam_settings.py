@@ -8,10 +8,8 @@ from __future__ import annotations
 
 import pytest
 from mlhost_limits.core.distribution import Dialect
-from mlhost_limits.core.rlimit import UNLIMITED
-from mlhost_limits.core.user import User
-from mlhost_limits.sessions.pam_limits import LIMITS_CONF, read_lines
-from mlhost_limits.sessions.pam_settings import resolve_settings
+from mlhost_limits.core.values import UNLIMITED, User
+from mlhost_limits.sessions.pam_limits import LIMITS_CONF, read_lines, resolve_settings
 
 DEBIAN_11 = Dialect(1023, False, False, ("rttime", "nonewprivs"))
 DEBIAN_12 = Dialect(1023, False, True, ("rttime",))

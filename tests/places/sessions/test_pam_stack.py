@@ -8,6 +8,7 @@ import re
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
+from mlhost_limits.sessions import pam_stack
 from mlhost_limits.sessions.pam_stack import (
     LimitsOptions,
     PamLine,
@@ -280,6 +281,21 @@ def test_what_libpam_cannot_use_fails_where_it_stands(
 def test_files_that_libpam_cannot_load_are_refused(files: dict[str, str], message: str) -> None:
     """Loops and missing @include files are an error with the place, never an endless search."""
     with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
+        flatten("a", "session", files)
+
+
+def test_what_is_included_again_and_again_counts_though_it_says_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(pam_stack, "_MOST_LINES", 60)
+    files = {
+        "/etc/pam.d/a": "session include b\n" * 5,
+        "/etc/pam.d/b": "session include c\n" * 5,
+        "/etc/pam.d/c": "auth required pam_deny.so\n",
+    }
+    assert flatten("a", "session", files) == []
+    files["/etc/pam.d/b"] += "session substack c\n"
+    with pytest.raises(ValueError, match=r"^/etc/pam\.d/a: includes more than 60 lines$"):
         flatten("a", "session", files)
 
 

@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 from mlhost_limits.core.edit import HEADER
 from mlhost_limits.core.plan import SectionPlan
 from mlhost_limits.core.reader import Limit
-from mlhost_limits.core.rlimit import UNLIMITED
-from mlhost_limits.core.user import User
+from mlhost_limits.core.values import UNLIMITED, User
 from mlhost_limits.sessions.pam_limits import (
     DROP_IN,
     LIMITS_CONF,

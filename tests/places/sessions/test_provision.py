@@ -11,8 +11,8 @@ from mlhost_limits.core.plan import SectionPlan
 from mlhost_limits.core.reader import Limit
 from mlhost_limits.kernel import use_read as kernel_use
 from mlhost_limits.kernel.policy import KernelValue
-from mlhost_limits.sessions import logins_read as logins
 from mlhost_limits.sessions import provision as lockouts
+from mlhost_limits.sessions import provision as logins
 from mlhost_limits.sessions.pam_limits import LIMITS_CONF, LIMITS_D
 from mlhost_limits.sessions.policy import SessionRule
 from mlhost_limits.sessions.provision import find_kernel_lockouts, find_session_lockouts

@@ -6,8 +6,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from mlhost_limits.core.declaration import Declaration
 from mlhost_limits.core.distribution import Dialect
+from mlhost_limits.core.values import Declaration
 from mlhost_limits.sessions.reach import CODES, Hindrance, find_bypass, find_hindrances
 
 from tests.worlds.pasted import find_scripts, paste

@@ -6,7 +6,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 from mlhost_limits.core.distribution import Dialect
-from mlhost_limits.core.user import User
+from mlhost_limits.core.values import User
 from mlhost_limits.sessions.limits_conf import LimitsLine
 from mlhost_limits.sessions.pam_limits import LIMITS_CONF, read_lines, resolve_limits
 from mlhost_limits.sessions.rivals import FEW, keep_rivals

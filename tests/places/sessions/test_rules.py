@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import pytest
 from mlhost_limits.core.reader import Limit
-from mlhost_limits.core.user import User
+from mlhost_limits.core.values import User
 from mlhost_limits.sessions.policy import SessionRule
 from mlhost_limits.sessions.rules import (
     covers_everyone,

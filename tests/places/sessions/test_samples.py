@@ -6,9 +6,9 @@ from __future__ import annotations
 import pytest
 from mlhost_limits.core.distribution import Dialect
 from mlhost_limits.core.reader import Limit
-from mlhost_limits.core.user import User
+from mlhost_limits.core.values import User
 from mlhost_limits.sessions.limits_conf import parse_limits_conf
-from mlhost_limits.sessions.samples import Different, People, find_different
+from mlhost_limits.sessions.samples_read import Different, People, find_different
 
 PEOPLE = {
     name: User(name, uid, uid, frozenset({name, *groups}), frozenset({uid}))

@@ -4,9 +4,9 @@
 from __future__ import annotations
 
 import pytest
-from mlhost_limits.core.declaration import Declaration
 from mlhost_limits.core.finding import Requirement
-from mlhost_limits.core.rlimit import UNLIMITED
+from mlhost_limits.core.values import UNLIMITED, Declaration
+from mlhost_limits.sessions import shell_sources
 from mlhost_limits.sessions.shell_causes import find_shell_causes
 from mlhost_limits.sessions.shell_limits import (
     ShellLine,
@@ -94,6 +94,17 @@ def test_what_a_file_has_a_shell_read_or_become(text: str, named: list[str], unc
     rows = text.split("\n")
     for at in (*found.unclear, *found.becomes, *(at for _name, at in found.named)):
         assert (at.path, at.text) == (FILE, rows[at.line - 1])
+
+
+def test_of_a_file_that_names_too_many_files_the_rest_is_unclear(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(shell_sources, "_MOST_OF_ALL", 4)
+    found = find_sources("V=/a\nV=/b\nV=/c\n. $V\n. $V\n. $V\n", FILE, "/h")
+    assert [(name, at.line) for name, at in found.named] == [
+        ("/a", 4), ("/b", 4), ("/c", 4), ("/a", 5),
+    ]  # fmt: skip
+    assert [at.line for at in found.unclear] == [6]
 
 
 @pytest.mark.parametrize(

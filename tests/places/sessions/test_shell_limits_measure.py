@@ -12,8 +12,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from mlhost_limits.core.declaration import Declaration
-from mlhost_limits.host.process import find_processes, read_limits
+from mlhost_limits.core.values import Declaration
+from mlhost_limits.host.look import find_processes, read_limits
 from mlhost_limits.sessions import shell_limits_measure as shell_limits
 from mlhost_limits.sessions.measure import SessionResult
 from mlhost_limits.sessions.shell_limits import ShellLine

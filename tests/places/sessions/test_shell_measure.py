@@ -10,7 +10,7 @@ import tempfile
 from pathlib import Path
 
 import pytest
-from mlhost_limits.core.rlimit import Rlimit
+from mlhost_limits.core.values import Rlimit
 from mlhost_limits.host.own_limits import read_own_limits
 from mlhost_limits.sessions.shell_measure import find_failing_shells
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 import re
 
 import pytest
-from mlhost_limits.core.declaration import Declaration
+from mlhost_limits.core.values import Declaration
 from mlhost_limits.sessions.sshd_config import MAIN_FILE, find_includes, find_use_pam
 
 DEBIAN_12 = """\

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from mlhost_limits.core.finding import Requirement
-from mlhost_limits.core.user import User
+from mlhost_limits.core.values import User
 from mlhost_limits.sessions.tree_doubts_read import find_tree_doubts
 from mlhost_limits.sessions.tree_read import SessionsTree
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 import pytest
 from mlhost_limits.core.finding import Finding
 from mlhost_limits.core.reader import Limit
-from mlhost_limits.core.rlimit import UNLIMITED, Rlimit
+from mlhost_limits.core.values import UNLIMITED, Rlimit
 from mlhost_limits.sessions.check import Told, judge_session
 
 PLACE = "session:alice@sshd"

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import pytest
 from mlhost_limits.core.cause import Link
-from mlhost_limits.core.rlimit import UNLIMITED
+from mlhost_limits.core.values import UNLIMITED
 from mlhost_limits.shared_memory.boot_mounts import find_mounts
 from mlhost_limits.shared_memory.causes import (
     ShmFacts,
@@ -167,6 +167,13 @@ def test_what_mounts_it_anew_at_boot(command: str, sizes: list[object]) -> None:
     found = find_mounts(runs(command, "/etc/rc.local"), MEMORY)
     assert [one.at.value for one in found] == sizes
     assert {one.at.place for one in found} <= {"/etc/rc.local:2"}
+
+
+def test_in_a_very_long_line_no_option_is_looked_for() -> None:
+    mount = "mount -o remount,size=1g /dev/shm"
+    lines = [f"{mount}; {'true; ' * count}" for count in (500, 1000)]
+    found = find_mounts({"/etc/rc.local": "\n".join(lines)}, MEMORY)
+    assert [(one.at.value, one.option) for one in found] == [(GIB, "size=1g"), (GIB, "")]
 
 
 def test_a_mount_of_what_a_variable_says_may_be_one_of_it() -> None:

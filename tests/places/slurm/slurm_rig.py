@@ -25,9 +25,8 @@ if find_spec("mlhost_limits") is None:
 
     load_library()
 
-from mlhost_limits.core.proc_limits import parse_proc_limits
-from mlhost_limits.core.rlimit import ITEMS, UNLIMITED, Rlimit
-from mlhost_limits.slurm.model import JobFacts, predict_job
+from mlhost_limits.core.values import ITEMS, UNLIMITED, Rlimit, parse_proc_limits
+from mlhost_limits.slurm.causes import JobFacts, predict_job
 from mlhost_limits.slurm.slurm_conf import (
     EXCEPT,
     PROPAGATE,

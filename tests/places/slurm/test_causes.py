@@ -7,17 +7,17 @@ from pathlib import Path
 
 import pytest
 from mlhost_limits.core.cause import Cause
-from mlhost_limits.core.declaration import Declaration
 from mlhost_limits.core.distribution import Dialect
 from mlhost_limits.core.finding import Requirement
 from mlhost_limits.core.reader import Limit
-from mlhost_limits.core.rlimit import RLIMITS, UNLIMITED, Rlimit
-from mlhost_limits.core.user import User
+from mlhost_limits.core.values import RLIMITS, UNLIMITED, Declaration, Rlimit, User
 from mlhost_limits.sessions.causes import SessionFacts
 from mlhost_limits.sessions.model import Start
 from mlhost_limits.sessions.pam_limits import read_lines
 from mlhost_limits.slurm.causes import (
     ConfFacts,
+    JobFacts,
+    JobPam,
     blame_age,
     blame_hand,
     blame_other_host,
@@ -27,8 +27,8 @@ from mlhost_limits.slurm.causes import (
     find_remedy,
     is_slurmd_short,
     need_of_slurmd,
+    predict_job,
 )
-from mlhost_limits.slurm.model import JobFacts, JobPam, predict_job
 from mlhost_limits.slurm.slurm_conf import parse_slurm_conf, read_propagation
 
 from tests.worlds.pasted import paste

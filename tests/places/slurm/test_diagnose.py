@@ -6,18 +6,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import pytest
-from mlhost_limits.core.cause import Cause
+from mlhost_limits.core.cause import Cause, Remedy
 from mlhost_limits.core.finding import Finding
 from mlhost_limits.core.reader import Limit
-from mlhost_limits.core.remedy import Remedy
-from mlhost_limits.core.rlimit import RLIMITS, UNLIMITED, Rlimit
-from mlhost_limits.host.look import Look
-from mlhost_limits.host.process import Process
+from mlhost_limits.core.values import RLIMITS, UNLIMITED, Rlimit
+from mlhost_limits.host.look import Look, Process
 from mlhost_limits.processes.causes import Verdict
 from mlhost_limits.sessions.measure import SessionResult
 from mlhost_limits.slurm import check as check_slurm
 from mlhost_limits.slurm import diagnose as explain_slurm
-from mlhost_limits.slurm import logins_check as check_slurm_logins
+from mlhost_limits.slurm import size_check as check_slurm_logins
 from mlhost_limits.slurm.check import PLACE, Login
 from mlhost_limits.slurm.confines import Confines, Level, Size
 from mlhost_limits.slurm.measure import Job, Node

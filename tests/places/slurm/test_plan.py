@@ -8,7 +8,7 @@ import pytest
 from mlhost_limits.core.edit import HEADER
 from mlhost_limits.core.plan import SectionPlan
 from mlhost_limits.core.reader import Limit
-from mlhost_limits.core.rlimit import UNLIMITED
+from mlhost_limits.core.values import UNLIMITED
 from mlhost_limits.slurm.plan import DROP_IN, SlurmOptions, SlurmState, plan_slurm
 from mlhost_limits.slurm.policy import SlurmPolicy
 from mlhost_limits.systemd.model import Files, UnitFacts

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import pytest
 from mlhost_limits.core.reader import Limit, PolicyError
-from mlhost_limits.core.rlimit import UNLIMITED
+from mlhost_limits.core.values import UNLIMITED
 from mlhost_limits.schema import load_policy
 from mlhost_limits.slurm.confines import Size
 from mlhost_limits.slurm.policy import PROPAGATED, SlurmPolicy

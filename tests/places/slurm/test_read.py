@@ -8,7 +8,7 @@ import pwd
 from pathlib import Path
 
 import pytest
-from mlhost_limits.host.process import read_limits
+from mlhost_limits.host.look import read_limits
 from mlhost_limits.slurm import measure as slurm_job
 from mlhost_limits.slurm import read as slurm
 from mlhost_limits.slurm.confines import Size

@@ -18,9 +18,9 @@ DROP_INS = "/etc/systemd/system/slurmd.service.d"
 PROVISION = """
 import json, sys
 from mlhost_limits.schema import load_policy
-from mlhost_limits.provision import Options, provision
+from mlhost_limits.provision import ProvisionOptions, provision
 policy = load_policy(json.load(open("/opt/policy.json")), "none")
-options = Options(
+options = ProvisionOptions(
     sections=("slurm",), switches={"slurm_restart": True, "slurm_conf": True}
 )
 try:

@@ -25,11 +25,10 @@ if find_spec("mlhost_limits") is None:  # On a guest it is installed.
 
     load_library()
 
-from mlhost_limits.core.proc_limits import parse_proc_limits
-from mlhost_limits.core.rlimit import RLIMITS, UNLIMITED, Rlimit
+from mlhost_limits.core.values import RLIMITS, UNLIMITED, Rlimit, parse_proc_limits
 from mlhost_limits.host.files import read_distribution
 from mlhost_limits.services.policy import TASKS
-from mlhost_limits.services.tasks_max import predict_default, predict_tasks
+from mlhost_limits.services.tasks_causes import predict_default, predict_tasks
 from mlhost_limits.systemd.limits import (
     Reading,
     read_manager_limits,

@@ -4,10 +4,10 @@
 from __future__ import annotations
 
 import pytest
-from mlhost_limits.systemd.beaten import leave_out_beaten
 from mlhost_limits.systemd.limits import Statement, read_unit_limits
 from mlhost_limits.systemd.model import Files
 from mlhost_limits.systemd.unit_file import Source
+from mlhost_limits.systemd.unread import leave_out_beaten
 
 PATH = "/etc/systemd/system/a.service"
 ENOUGH = "LimitNOFILE=65536\n"

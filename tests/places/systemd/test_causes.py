@@ -11,9 +11,8 @@ from typing import Any
 
 import pytest
 from mlhost_limits.core.cause import Cause
-from mlhost_limits.core.declaration import Declaration
 from mlhost_limits.core.reader import Limit
-from mlhost_limits.core.rlimit import UNLIMITED, Rlimit
+from mlhost_limits.core.values import UNLIMITED, Declaration, Rlimit
 from mlhost_limits.systemd.causes import find_unit_causes
 from mlhost_limits.systemd.model import Manager, Stray, UnitFacts, predict_unit
 from mlhost_limits.systemd.unit_file import Source

@@ -7,7 +7,7 @@ The expectations were measured with systemd 247, 252 and 257.
 from __future__ import annotations
 
 import pytest
-from mlhost_limits.core.rlimit import UNLIMITED
+from mlhost_limits.core.values import UNLIMITED
 from mlhost_limits.systemd.limits import (
     Ignored,
     Reading,

@@ -4,10 +4,8 @@
 from __future__ import annotations
 
 import pytest
-from mlhost_limits.core.declaration import Declaration
 from mlhost_limits.core.distribution import Dialect
-from mlhost_limits.core.rlimit import Rlimit
-from mlhost_limits.core.user import User
+from mlhost_limits.core.values import Declaration, Rlimit, User
 from mlhost_limits.sessions.causes import SessionFacts
 from mlhost_limits.sessions.model import Start
 from mlhost_limits.sessions.pam_limits import read_lines

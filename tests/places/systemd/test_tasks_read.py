@@ -6,7 +6,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from mlhost_limits.core.rlimit import UNLIMITED
+from mlhost_limits.core.values import UNLIMITED
 from mlhost_limits.systemd.tasks import Level, cut_levels
 from mlhost_limits.systemd.tasks_read import read_again, read_levels
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 import time
 
 import pytest
-from mlhost_limits.core.rlimit import UNLIMITED, Rlimit
+from mlhost_limits.core.values import UNLIMITED, Rlimit
 from mlhost_limits.systemd.unit_file import Source
 from mlhost_limits.systemd.unread import find_item, find_slips, format_limit, read_meant
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 import re
 
 import pytest
-from mlhost_limits.core.rlimit import UNLIMITED, Rlimit
+from mlhost_limits.core.values import UNLIMITED, Rlimit
 from mlhost_limits.systemd.values import parse_limit_setting
 
 LIMITS = {

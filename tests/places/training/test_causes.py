@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import pytest
-from mlhost_limits.core.rlimit import Rlimit
+from mlhost_limits.core.values import Rlimit
 from mlhost_limits.training.causes import (
     SLOWED,
     Room,

@@ -9,7 +9,6 @@ from types import SimpleNamespace
 import pytest
 from mlhost_limits.check_host import check_host
 from mlhost_limits.containers.policy import ContainerPolicy
-from mlhost_limits.core.check_options import Options
 from mlhost_limits.core.finding import (
     FAIL,
     PASS,
@@ -19,10 +18,9 @@ from mlhost_limits.core.finding import (
     Requirement,
     judge_limits,
 )
-from mlhost_limits.core.policy import Policy
+from mlhost_limits.core.policy import CheckOptions, Policy
 from mlhost_limits.core.reader import Limit, PolicyError
-from mlhost_limits.core.rlimit import UNLIMITED, Rlimit
-from mlhost_limits.core.user import User
+from mlhost_limits.core.values import UNLIMITED, Rlimit, User
 from mlhost_limits.host.look import Look
 from mlhost_limits.host.manager_read import Bounds
 from mlhost_limits.services import logind_check as check_logind
@@ -32,8 +30,8 @@ from mlhost_limits.shared_memory.model import Quota
 from mlhost_limits.slurm.policy import SlurmPolicy
 from mlhost_limits.systemd.read import Seen
 from mlhost_limits.training import check as subject
-from mlhost_limits.training import limits_check as training_limits
 from mlhost_limits.training import runner_read as training_runner
+from mlhost_limits.training import survey_read as training_limits
 from mlhost_limits.training import survey_read as training_survey
 from mlhost_limits.training.causes import Room
 from mlhost_limits.training.policy import NEEDS, DeepSpeed, Gpus, Training
@@ -42,7 +40,7 @@ from mlhost_limits.training.runner_read import Cpus, Runner
 MIB, GIB = 2**20, 2**30
 RUN = Training(workers=8, prefetch=4, tensors_per_batch=4, batch_size=MIB)
 WANTED = {"nofile": Limit(161, 161)}
-OPTIONS = Options(probe="predict", canary="never")
+OPTIONS = CheckOptions(probe="predict", canary="never")
 
 
 @pytest.fixture(autouse=True)

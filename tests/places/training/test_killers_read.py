@@ -6,9 +6,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from mlhost_limits.training import killers_read as subject
+from mlhost_limits.training import runner_read as subject
 from mlhost_limits.training.causes import Room
-from mlhost_limits.training.killers_read import find_kept, find_killers
+from mlhost_limits.training.runner_read import find_kept, find_killers
 
 GIB = 2**30
 CGROUP = "0::/user.slice/user-1000.slice/session-3.scope\n"

@@ -6,7 +6,7 @@ from __future__ import annotations
 import itertools
 
 import pytest
-from mlhost_limits.core.rlimit import UNLIMITED
+from mlhost_limits.core.values import UNLIMITED
 from mlhost_limits.training.loader import (
     Bound,
     Floor,

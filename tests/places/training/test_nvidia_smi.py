@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from mlhost_limits.core.finding import Finding
-from mlhost_limits.training.nvidia_smi import (
+from mlhost_limits.training.gpus_check import (
     Gpu,
     GpuProcess,
     choose_visible,

@@ -13,8 +13,7 @@ from typing import Any
 
 import pytest
 from mlhost_limits.core.finding import Finding
-from mlhost_limits.training.output_check import check_output
-from mlhost_limits.training.output_read import read_checkpoints, read_processes
+from mlhost_limits.training.output_check import check_output, read_checkpoints, read_processes
 from mlhost_limits.training.policy import Training
 
 from tests.worlds.archives import make_pt, make_safetensors

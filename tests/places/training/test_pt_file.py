@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from mlhost_limits.training.file_verdict import Verdict
-from mlhost_limits.training.pt_file import check_pt
+from mlhost_limits.training.weights_file import check_pt
 
 from tests.worlds.archives import make_pt
 

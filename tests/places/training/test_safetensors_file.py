@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from mlhost_limits.training.file_verdict import Verdict
-from mlhost_limits.training.safetensors_file import check_safetensors
+from mlhost_limits.training.weights_file import check_safetensors
 
 from tests.worlds.archives import make_safetensors
 

@@ -12,12 +12,11 @@ from pathlib import Path
 
 import pytest
 from mlhost_limits.training import cache_read as cache_files
-from mlhost_limits.training import survey_measure as cache_survey
+from mlhost_limits.training import files_check as cache_survey
 from mlhost_limits.training.cache_read import check_files
-from mlhost_limits.training.files_check import check_cache_files
-from mlhost_limits.training.output_read import read_checkpoints
+from mlhost_limits.training.files_check import check_cache_files, survey_there
+from mlhost_limits.training.output_check import read_checkpoints
 from mlhost_limits.training.policy import Training
-from mlhost_limits.training.survey_measure import survey_there
 
 from tests.worlds.archives import make_pt, make_safetensors
 
@@ -109,7 +108,7 @@ def test_a_look_that_takes_too_long_tells_what_it_saw(
     (cache / "folder/z.pt").write_bytes(make_pt())
     give(cache)
     monkeypatch.setattr(os, "pread", hang)
-    monkeypatch.setattr(cache_survey, "TIME_LIMIT", 6.0)
+    monkeypatch.setattr(cache_survey, "SURVEY_LIMIT", 6.0)
     survey = survey_there(str(cache), NOBODY)
     number = survey.number
     assert survey.unfinished == f"{number} files were looked at in 6 s; the others were not"

@@ -16,8 +16,7 @@ from mlhost_limits.core.reader import PolicyError
 from mlhost_limits.workspace import provision as module
 from mlhost_limits.workspace.plan import Workspace
 from mlhost_limits.workspace.provision import prepare_workspace, read_directory
-from mlhost_limits.workspace.quarantine_settle import move_aside, quarantine
-from mlhost_limits.workspace.settle import make_directory, remove_directory
+from mlhost_limits.workspace.settle import make_directory, move_aside, quarantine, remove_directory
 from mlhost_limits.write.replace import apply_edits
 
 from tests.worlds.archives import make_pt
@@ -263,8 +262,6 @@ def test_many_names_are_counted_and_not_told(top: Path) -> None:
 
 
 def test_a_look_that_does_not_end_is_said(top: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(
-        "mlhost_limits.workspace.quarantine_settle.check_files", lambda _path: os._exit(3)
-    )
+    monkeypatch.setattr("mlhost_limits.workspace.settle.check_files", lambda _path: os._exit(3))
     said = f"{top}: its files were not looked at: ended with status 3"
     assert quarantine(str(top), False) == ((), 0, (said,))

@@ -4,10 +4,10 @@
 from __future__ import annotations
 
 from ..core.cause import Link, cite
-from ..core.declaration import Bound
 from ..core.finding import FAIL, UNKNOWN, Finding, Observation, Requirement, judge
 from ..core.forecast import Forecast
 from ..core.resolved import describe
+from ..core.values import Bound
 from ..host.files import read_text
 from .toy_conf import PATH, blame, parse_toys
 

@@ -3,8 +3,7 @@
 
 from __future__ import annotations
 
-from ..core.keys import Key
-from ..core.reader import read_mapping, read_quantity
+from ..core.reader import Key, read_mapping, read_quantity
 
 KEYS = {"marbles": Key("size above 0", "how many marbles there are at least")}
 

@@ -3,9 +3,8 @@
 
 from __future__ import annotations
 
-from ..core.cause import Cause, cite
-from ..core.declaration import Declaration
-from ..core.remedy import replace_line
+from ..core.cause import Cause, cite, replace_line
+from ..core.values import Declaration
 
 PATH = "/etc/toys.conf"
 CODES = {"toys-too-few": "the last line of toys.conf states too few"}

@@ -1,11 +1,9 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""See from a few bytes whether a file of torch.save is whole: it is a zip archive (APPNOTE 6.3).
-
-Its directory is written last, so that whatever cuts the file short is seen. What changes bytes of
-the data and not their number is not; the checksums of the archive tell that.
-"""
+"""Read the heads of files of weights: an archive of torch's, or safetensors."""
 
 from __future__ import annotations
+
+import json
 
 from .file_verdict import CORRUPT, SOUND, UNSEEN, Verdict, read_number
 
@@ -25,7 +23,11 @@ _ZIP_64 = 1
 
 
 def check_pt(read: Read, size: int) -> Verdict:
-    """Return whether a file of this size is a whole archive of torch.save."""
+    """Return whether a file of this size is a whole archive of torch.save, a zip (APPNOTE 6.3).
+
+    Its directory is written last, so that whatever cuts the file short is seen. What changes bytes
+    of the data and not their number is not; the checksums of the archive tell that.
+    """
     if size == 0:
         return Verdict(CORRUPT, "is empty")
     head = read(0, 4)
@@ -104,3 +106,36 @@ def _read_place(entry: bytes, extra: bytes) -> tuple[int, int]:
         wide.append(read_number(extra, at, 8) if number == _FULL else number)
         at += 8 * (number == _FULL)
     return wide[1], wide[2]
+
+
+_LARGEST_HEADER = 100_000_000  # As safetensors itself refuses (MAX_HEADER_SIZE).
+_METADATA = "__metadata__"
+
+
+def check_safetensors(read: Read, size: int) -> Verdict:
+    """Return whether a file of this size holds all that its header states."""
+    if size < 8:
+        return Verdict(CORRUPT, "is empty" if size == 0 else "ends within its first 8 bytes")
+    length = read_number(read(0, 8), 0, 8)
+    if length > _LARGEST_HEADER or 8 + length > size:
+        return Verdict(CORRUPT, "ends within its header, or begins with something else")
+    try:
+        header = json.loads(read(8, length).decode("utf-8"))
+        end = _find_end(header)
+    except (ValueError, TypeError, LookupError, AttributeError, RecursionError):
+        return Verdict(CORRUPT, "has a header that states no tensors")
+    if 8 + length + end != size:
+        return Verdict(CORRUPT, f"has {size} bytes, and its header states {8 + length + end}")
+    return Verdict(SOUND)
+
+
+def _find_end(header: dict[str, dict[str, list[int]]]) -> int:
+    """Return where the last tensor ends, after the header."""
+    ends = [0]
+    for name, tensor in header.items():
+        if name != _METADATA:
+            start, end = tensor["data_offsets"]
+            if not 0 <= start <= end:
+                raise ValueError(name)
+            ends.append(end)
+    return max(ends)
