@@ -15,15 +15,20 @@ from mlhost_limits.host.users import name_user
 from mlhost_limits.processes import diagnose as explain_processes
 from mlhost_limits.processes import logins_read as explain_logins
 from mlhost_limits.processes.causes import Verdict
-from mlhost_limits.processes.diagnose import explain_process, explain_representative
+from mlhost_limits.processes.diagnose import explain_process, explain_representative, tell
 from mlhost_limits.processes.logins_read import Way, find_job, find_login
 from mlhost_limits.processes.read import Login
+from mlhost_limits.processes.units_diagnose import Scene, _doubt_starts
 from mlhost_limits.systemd.read import Seen, World, _find_switch
+
+from tests.worlds.unit_world import UNIT as UNIT_FILE
+from tests.worlds.unit_world import service, unit
 
 WANTED = {"nofile": Limit(65536, 131072)}
 GOOD, LOW = Rlimit(65536, 131072), Rlimit(1024, 131072)
 CAUSE = Cause("unit-not-stated", "nobody says", Remedy("say it"))
 UNIT, SESSION = "0::/system.slice/x.service", "0::/user.slice/user-0.slice/session-5.scope"
+DOUBT = CAUSE._replace(code="unit-start-sets-limit")
 CONTAINER = f"0::/system.slice/docker-{'ab' * 32}.scope"
 
 
@@ -47,6 +52,24 @@ def test_a_service_s_process_is_told_of_the_next_restart(world: World) -> None:
     assert soft.causes == (CAUSE,)
     assert soft.outlook == Outlook("", "fail", "unknown")
     assert (hard.causes, hard.outlook) == ((), Outlook("", "pass", "unknown"))
+
+
+def test_a_doubt_of_the_next_start_is_told_of_what_passes() -> None:
+    soft, _hard = see(GOOD).findings
+    told = tell(soft, {"nofile": Verdict((CAUSE,), None, None, doubts=(DOUBT,))})
+    assert (told.status, told.causes) == ("pass", (DOUBT,))
+    assert told.outlook == Outlook("", "unknown", "unknown")
+
+
+@pytest.mark.parametrize(("command", "is_known"), [("x", True), ("sh -c 'ulimit -n 9; x'", False)])
+def test_what_a_unit_starts_is_asked_where_all_else_is_well(command: str, is_known: bool) -> None:
+    facts = unit({UNIT_FILE: service("LimitNOFILE=65536:131072", f"ExecStart=/bin/{command}")})
+    own = Process(os.getpid(), "x", os.getuid(), UNIT, 1)
+    seen = see(GOOD)._replace(process=own)
+    verdict = Verdict((), GOOD, GOOD)
+    (told,) = _doubt_starts({"nofile": verdict}, seen, Scene(facts, facts, (), ())).values()
+    assert (told == verdict) is is_known
+    assert bool(told.doubts) is not is_known
 
 
 def test_a_session_s_process_is_told_of_the_next_session(world: World) -> None:
