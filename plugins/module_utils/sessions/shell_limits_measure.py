@@ -63,7 +63,7 @@ class ShellResult(NamedTuple):
 def measure_shells(
     sessions: Collection[SessionResult],
     items: Collection[str],
-    keys: Mapping[str, Sequence[str]] = {},
+    keys: Mapping[str, Sequence[str]] | None = None,
 ) -> dict[tuple[str, str], ShellResult]:
     """Start the shells of those whose startup files set one of these limits, and no others.
 
@@ -72,7 +72,7 @@ def measure_shells(
     """
     asked = [one for one in sessions if one.limits is not None and one.service in _KINDS]
     users = list(dict.fromkeys(session.user for session in asked))
-    reports = _ask([pwd.getpwnam(user) for user in users], tuple(items), keys)
+    reports = _ask([pwd.getpwnam(user) for user in users], tuple(items), keys or {})
     shared_by: dict[str, tuple[ShellLine, ...]] = {}
     found: dict[tuple[str, str], ShellResult] = {}
     for session in asked:
