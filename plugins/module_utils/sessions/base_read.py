@@ -11,16 +11,9 @@ from collections.abc import Iterator, Mapping
 from ..core.cgroup import Home, find_home
 from ..core.values import RLIMITS, Declaration, NamedTuple, Rlimit, format_pair
 from ..host.daemons import is_daemon, is_roots, read_comm
-from ..host.door import (
-    find_paths,
-    list_pids,
-    open_file,
-    read_handle,
-    read_kernel_file,
-)
+from ..host.door import find_paths, list_pids, open_file, read_handle, read_kernel_file
 from ..host.files import list_folder, read_change, read_text, under
 from ..host.look import read_limits, read_parent, read_process, read_start_time, read_unit_pids
-from ..host.manager_read import show_unit
 from .sshd_config import MAIN_FILE, VENDOR_FILE, find_includes, find_use_pam
 
 _PID_FILES = {
@@ -33,7 +26,7 @@ _UNITS = {"sshd": ("ssh.service", "sshd.service"), "cron": ("cron.service", "cro
 _UNITS["crond"] = _UNITS["cron"]
 _UNIT_FOLDERS = ("/etc/systemd/system", "/run/systemd/system")
 _MANAGER = ("/etc/systemd/system.conf", "/run/systemd/system.conf")
-_SETS = re.compile(r"^[ \t]*(?:Default)?Limit", re.MULTILINE)
+_SETS = r"^[ \t]*(?:Default)?Limit"
 _CGROUPS = ("/sys/fs/cgroup", "/sys/fs/cgroup/systemd", "/sys/fs/cgroup/unified")
 _FOLDERS = ("/usr/bin", "/usr/sbin", "/bin", "/sbin")
 _LARGEST = 64 * 2**20
@@ -98,7 +91,7 @@ def find_newer_file(service: str) -> str:
 def find_fleeting_file(service: str) -> str:
     """Return a file that sets limits of a daemon and that a boot takes away, or nothing."""
     for path in _list_unit_files(_UNITS.get(service, ())):
-        if path.startswith("/run/") and _SETS.search(read_text(path) or ""):
+        if path.startswith("/run/") and re.search(_SETS, read_text(path) or "", re.MULTILINE):
             return path
     return ""
 
@@ -108,6 +101,8 @@ def find_change_by_hand(service: str, item: str) -> str:
 
     ``prlimit`` changed it, or it was started in another way: its next start does not have it.
     """
+    from ..host.manager_read import show_unit  # Where limits files state all, nobody asks.
+
     pid = find_login_daemon(service)
     home = find_home(read_process(pid).cgroup) if pid else Home()
     shown = show_unit(home.unit) if home.unit else None

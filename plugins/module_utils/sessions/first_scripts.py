@@ -15,12 +15,10 @@ from .pam_stack import PamLine
 
 SSHRC = "/etc/ssh/sshrc"
 _ENVIRONMENT, _PAM_ENV = "/etc/environment", "/etc/security/pam_env.conf"
-_VARIABLE = re.compile(r"\s*(?:export\s+)?(?:BASH_ENV|ENV)\s*=(.*)")
-_OF_PAM = re.compile(r"\s*(?:BASH_ENV|ENV)\s.*?\b(?:DEFAULT|OVERRIDE)=(\"[^\"]*\"|\S+).*")
+_VARIABLE = r"\s*(?:export\s+)?(?:BASH_ENV|ENV)\s*=(.*)"
+_OF_PAM = r"\s*(?:BASH_ENV|ENV)\s.*?\b(?:DEFAULT|OVERRIDE)=(\"[^\"]*\"|\S+).*"
 _OF_CRON = re.compile(r"\s*(?:SHELL|BASH_ENV)\s*=(.*)")
-_FORCED = re.compile(
-    r"""\s*(?:[\w-]+(?:="(?:[^"\\]|\\.)*")?,)*command="((?:[^"\\]|\\.)*)\"""", re.IGNORECASE
-)
+_FORCED = r"""\s*(?:[\w-]+(?:="(?:[^"\\]|\\.)*")?,)*command="((?:[^"\\]|\\.)*)\""""
 _SETS_OTHERS = re.compile(r"^[^#]*\b(?:prlimit|setrlimit)\b")
 """sshrc is a process of its own: what it sets for itself ends with it."""
 
@@ -38,8 +36,8 @@ def list_environments(calls: Sequence[PamLine]) -> list[str]:
 
 def find_variables(text: str, path: str) -> Iterator[Declaration]:
     """Yield the lines that name a file which shells of scripts read first, with it for value."""
-    for number, line in enumerate(text.split("\n"), 1):
-        plain, of_pam = _VARIABLE.fullmatch(line), _OF_PAM.fullmatch(line)
+    for number, line in enumerate(text.split("\n") if "ENV" in text else (), 1):
+        plain, of_pam = re.fullmatch(_VARIABLE, line), re.fullmatch(_OF_PAM, line)
         named = _unquote(plain[1] if plain else of_pam[1] if of_pam else "")
         if named:
             yield Declaration(path, number, line, named)
@@ -67,7 +65,7 @@ def find_given_variables(line: Declaration) -> Iterator[Declaration]:
 def find_forced_keys(text: str, path: str) -> Iterator[Declaration]:
     """Yield the lines of authorized_keys whose key runs a command in the place of the shell."""
     for number, line in enumerate(text.split("\n"), 1):
-        found = _FORCED.match(line)
+        found = re.match(_FORCED, line, re.IGNORECASE)
         if found:
             yield Declaration(path, number, line, found[1].replace('\\"', '"'))
 

@@ -102,10 +102,11 @@ def test_a_daemon_that_was_changed_by_hand_is_found(
     shown = Shown({**dict.fromkeys(RLIMITS, has), "nofile": given}, pid, False, 0.0)
     home = Process(7, "sshd", 0, "0::/system.slice/ssh.service", 1)
     for name, value in {
-        "find_login_daemon": 7, "read_process": home, "show_unit": shown, "read_comm": "sshd",
+        "find_login_daemon": 7, "read_process": home, "read_comm": "sshd",
         "read_limits": dict.fromkeys(RLIMITS, has),
     }.items():  # fmt: skip
         monkeypatch.setattr(base_read, name, lambda *_args, value=value: value)
+    monkeypatch.setattr("mlhost_limits.host.manager_read.show_unit", lambda _unit: shown)
     pair = f"{has.soft}:{has.hard}"
     told = f"sshd (pid 7) has nofile {pair}, and ssh.service gives 1024:524288"
     assert base_read.find_change_by_hand("sshd", "nofile") == told * found
