@@ -14,8 +14,9 @@ import socket
 import stat
 import struct
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 
 from ..core.values import NamedTuple
 
@@ -200,12 +201,47 @@ def open_file(path: str, root: str = "/") -> int:
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
         if not stat.S_ISREG(place.found.st_mode):
             raise NoFileError(path, place.found)
-        handle = os.open(place.name, _FILE, dir_fd=place.folder)
+        return _open_found(place.folder, place.name, place.found, path)
+
+
+def _open_found(folder: int, name: str, found: os.stat_result, path: str) -> int:
+    handle = os.open(name, _FILE, dir_fd=folder)
     opened = os.fstat(handle)
-    if (opened.st_dev, opened.st_ino) != (place.found.st_dev, place.found.st_ino):
+    if (opened.st_dev, opened.st_ino) != (found.st_dev, found.st_ino):
         os.close(handle)
         raise OSError(f"{path}: was exchanged while it was opened")
     return handle
+
+
+@contextmanager
+def hold_folder(path: str, root: str = "/") -> Iterator[Callable[[str], int | None]]:
+    """Walk to a folder once, and yield what opens the regular files in it by name.
+
+    That returns ``None`` for what is no regular file, which takes a walk of its own.
+
+    :raises FileNotFoundError, NotADirectoryError, ForeignError, LoopError: As :func:`walk` does.
+    """
+    steps = _Walk(path, root)
+    try:
+        place = _go(steps)
+        if place.name != ".":
+            steps.enter(place.name)
+        yield partial(_open_in, steps)
+    finally:
+        steps.close()
+
+
+def _open_in(steps: _Walk, name: str) -> int | None:
+    open_to_others = steps.open_to_others
+    try:
+        found = steps.look(name)
+        if not stat.S_ISREG(found.st_mode):
+            return None
+        path = f"{steps.here}/{name}"
+        steps.judge_end(found, path)
+        return _open_found(steps.handle, name, found, path)
+    finally:
+        steps.open_to_others = open_to_others  # One file says nothing of the next.
 
 
 class NoFileError(OSError):

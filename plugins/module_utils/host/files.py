@@ -6,9 +6,19 @@ from __future__ import annotations
 import os
 import re
 import stat
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+from itertools import groupby
 
-from .door import LoopError, NoFileError, open_file, open_folder, read_handle, read_kernel_file
+from .door import (
+    LoopError,
+    NoFileError,
+    hold_folder,
+    open_file,
+    open_folder,
+    read_handle,
+    read_kernel_file,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -61,6 +71,34 @@ def read_bytes(path: str, root: str = "/") -> bytes | None:
         raise
 
 
+def read_each(
+    paths: Iterable[str], root: str = "/", read: Callable[[str, str], str | None] = read_text
+) -> Iterator[tuple[str, str]]:
+    """Yield the files that are there with their text; one walk leads to those of one folder.
+
+    :param read: What reads the others, and says why one cannot be read.
+    """
+    for folder, group in groupby(paths, lambda path: path.rpartition("/")[0]):
+        together = list(group)
+        found = _read_together(folder, together, root) if len(together) > 1 else {}
+        for path in together:
+            text = found[path] if path in found else read(path, root)
+            if text is not None:
+                yield path, text
+
+
+def _read_together(folder: str, paths: Iterable[str], root: str) -> dict[str, str]:
+    """Return the files of a folder that are regular ones and can be read."""
+    found = {}
+    with suppress(OSError), hold_folder(folder, root) as open_named:
+        for path in paths:
+            with suppress(OSError):
+                handle = open_named(path[len(folder) + 1 :])
+                if handle is not None:
+                    found[path] = read_handle(handle, LARGEST, path).decode("latin-1")
+    return found
+
+
 def leads_to_null(path: str, root: str) -> bool:
     """Tell whether a path of a tree is a link to /dev/null, which such a tree need not have."""
     try:
@@ -71,12 +109,8 @@ def leads_to_null(path: str, root: str) -> bool:
 
 def read_folder(folder: str, root: str = "/") -> dict[str, str]:
     """Return the text of every ``*.conf`` in a folder, by its path in the tree."""
-    found = {}
-    for name in list_folder(folder, root):
-        text = read_text(f"{folder}/{name}", root) if name.endswith(".conf") else None
-        if text is not None:
-            found[f"{folder}/{name}"] = text
-    return found
+    names = (name for name in list_folder(folder, root) if name.endswith(".conf"))
+    return dict(read_each([f"{folder}/{name}" for name in names], root))
 
 
 def list_folder(folder: str, root: str = "/") -> list[str]:

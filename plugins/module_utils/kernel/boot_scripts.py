@@ -17,7 +17,8 @@ _CALL = re.compile(r"\bsysctl\b[^#;&|]*")
 _LOADS = r"\s(?:-[a-oq-z]*p|--load|--system)\b"
 _EXEC = re.compile(r"[ \t]*Exec(?:Start|StartPre|StartPost|Condition)[ \t]*=")
 _LOADED = r"\s(?:-[a-oq-z]*p\s*|--load[= ])((?:[\"']?/[\w./-]+[\"']?\s*)+)"
-_CALLED = re.compile(r"(?<![\w/.-])/(?:etc|opt|root|srv|usr|s?bin)/[\w./-]+")
+# The slash stands first, for which Python looks faster than for what may not stand before it.
+_CALLED = re.compile(r"/(?<![\w/.-]/)(?:etc|opt|root|srv|usr|s?bin)/[\w./-]+")
 _LONGEST = 4096  # Characters; to read a line word by word takes the square of its length.
 _ONCE = "/etc/cloud/"  # What cloud-init may carry out at the first boot alone.
 _PATH = r"/proc/sys/[\w./-]+"

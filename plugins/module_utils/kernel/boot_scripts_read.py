@@ -8,7 +8,7 @@ import re
 from collections import deque
 from collections.abc import Callable, Iterator
 
-from ..host.files import follow_links, list_folder, read_text, under
+from ..host.files import follow_links, list_folder, read_each, read_text, under
 from .boot_scripts import find_called, find_loaded, is_about_sysctls
 from .sysctl_conf import SYSCTL_CONF, SYSCTL_DIRECTORIES
 
@@ -64,8 +64,7 @@ def read_boot_scripts(
     :param of_packages: Whether the units that packages bring are read as well.
     """
     found: dict[str, str] = {}
-    for path in _list_scripts(root, of_packages):
-        text = read_script(path, root)
+    for path, text in read_each(_list_scripts(root, of_packages), root, read_script):
         texts = {**_read_all_called(path, text, root), path: text}
         for name, one in texts.items():
             if is_wanted(one):

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 
 from ..core.values import NamedTuple
-from ..host.files import list_folder, read_bytes
+from ..host.files import list_folder, read_each
 from ..host.scratch import make_scratch, remove_scratch
 from .libpam_measure import Libpam, find_missing_modules, load_modules
 from .pam_stack import DIRECTORIES, find_service_file, flatten, quiet_stack
@@ -103,13 +103,12 @@ def _exists(service: str) -> bool:
 
 def read_pam_files() -> dict[str, str]:
     """Return the text of every service file that libpam may read, by path."""
-    files = {}
-    for folder in DIRECTORIES:
-        for name in list_folder(folder):
-            content = read_bytes(f"{folder}/{name}")
-            if content is not None and os.path.isfile(f"{folder}/{name}"):
-                files[f"{folder}/{name}"] = content.decode("utf-8", "surrogateescape")
-    return files
+    paths = (f"{folder}/{name}" for folder in DIRECTORIES for name in list_folder(folder))
+    return {
+        path: text.encode("latin-1").decode("utf-8", "surrogateescape")
+        for path, text in read_each(paths)
+        if os.path.isfile(path)
+    }
 
 
 def _make_folder() -> str:

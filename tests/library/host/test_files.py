@@ -14,6 +14,7 @@ from mlhost_limits.host.files import (
     follow_links,
     list_folder,
     read_bytes,
+    read_each,
     read_folder,
     read_os_release,
     read_text,
@@ -214,3 +215,33 @@ def test_no_way_leads_through_proc_past_the_door(
 def test_what_the_kernel_tells_is_read_as_it_is() -> None:
     assert "self" not in (files.read_text("/proc/self/mountinfo") or "self")[:4]
     assert files.read_text("/proc/cmdline") is not None
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root gives files away")
+def test_files_of_one_folder_are_read_as_each_alone(tmp_path: Path) -> None:
+    names = ("plain", "link", "hangs", "leads out", "folder", "pipe", "others", "foreign", "gone")
+    for name in ("plain", "others", "foreign"):
+        (tmp_path / name).write_text(f"{name} \xe9\n", encoding="latin-1")
+    (tmp_path / "link").symlink_to("plain")
+    (tmp_path / "hangs").symlink_to("nowhere")
+    (tmp_path / "leads out").symlink_to("/etc/passwd")
+    (tmp_path / "folder").mkdir()
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "others").chmod(0o666)
+    os.chown(tmp_path / "foreign", 54321, 54321)
+
+    def read(path: str, root: str) -> str | None:
+        try:
+            text: str | None = read_text(path, root)
+        except OSError as exc:
+            return type(exc).__name__
+        return text
+
+    for folder, root in ((str(tmp_path), "/"), ("", str(tmp_path))):
+        paths = [f"{folder}/{name}" for name in names]
+        alone = {path: read(path, root) for path in paths}
+        assert dict(read_each(paths, root, read)) == {
+            path: text for path, text in alone.items() if text is not None
+        }
+        assert alone[f"{folder}/foreign"] == alone[f"{folder}/others"] == "ForeignError"
+        assert alone[f"{folder}/plain"] == "plain \xe9\n"

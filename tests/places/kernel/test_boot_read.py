@@ -219,6 +219,7 @@ def test_a_crontab_that_only_root_may_read_is_left_out(
     tree.write("etc/crontab", f"@reboot root sysctl -w {KEY}=1\n")
     boot = tree.look()
     monkeypatch.setattr("mlhost_limits.kernel.boot_scripts_read.read_text", refuse)
+    monkeypatch.setattr("mlhost_limits.host.files._read_together", lambda *_words: {})
     assert boot.scripts == {}
 
 
