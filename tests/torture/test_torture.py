@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Runs that are killed, refused by the kernel or disturbed by others lose nothing.
 
-`make torture` breaks a run at every point; here it is every 40th.
+`make torture` breaks a run at every point; here it is every 36th.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from .world import FOREIGN, World
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="mount namespaces are root's")
 
-SHARE = slice(None, None, 40)
+SHARE = slice(None, None, 36)
 STRIDE = 20
 
 
