@@ -35,29 +35,30 @@ class Doubt(NamedTuple):
 
 def doubt_module(at: Declaration) -> Doubt:
     """Doubt what a PAM module does that a quiet session leaves out."""
-    text = f"{cite(at)} may set limits, and a check does not run it"
-    return Doubt(Cause("pam-module-not-run", text, Remedy(_FULL), at))
+    return _make("pam-module-not-run", at, "may set limits, and a check does not run it", _FULL)
 
 
 def doubt_command(at: Declaration) -> Doubt:
     """Doubt what sshd runs in the place of a user's shell."""
-    text = f"{cite(at)} takes the place of the shell and may set limits; it was not run"
-    remedy = Remedy("let that command set no limit, or log in that way and read `ulimit -a`")
-    return Doubt(Cause("sshd-forces-command", text, remedy, at))
+    does = "takes the place of the shell and may set limits; it was not run"
+    fix = "let that command set no limit, or log in that way and read `ulimit -a`"
+    return _make("sshd-forces-command", at, does, fix)
 
 
 def doubt_script(at: Declaration) -> Doubt:
     """Doubt what a session runs or reads first, and no look at its shell shows."""
-    text = f"{cite(at)} is run or read when a session, or a script in it, starts; it may set limits"
-    remedy = Remedy("let it set no limit, or take that line out")
-    return Doubt(Cause("session-script-not-run", text, remedy, at))
+    does = "is run or read when a session, or a script in it, starts; it may set limits"
+    return _make("session-script-not-run", at, does, "let it set no limit, or take that line out")
 
 
 def doubt_service(at: Declaration) -> Doubt:
     """Doubt a session of a PAM service that sshd does not use."""
-    text = f"{cite(at)} has sshd open sessions through another PAM service than the one looked at"
-    remedy = Remedy("take that line out, or have it name sshd")
-    return Doubt(Cause("session-service-other", text, remedy, at))
+    does = "has sshd open sessions through another PAM service than the one looked at"
+    return _make("session-service-other", at, does, "take that line out, or have it name sshd")
+
+
+def _make(code: str, at: Declaration, does: str, fix: str) -> Doubt:
+    return Doubt(Cause(code, f"{cite(at)} {does}", Remedy(fix), at))
 
 
 def doubt_record(at: Declaration) -> Doubt:

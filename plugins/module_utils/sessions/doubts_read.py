@@ -82,7 +82,7 @@ def _find_scripts(service: str, files: SessionsRead) -> list[Doubt]:
             one for path in crontabs for one in find_cron_settings(read_text(path) or "", path)
         ]
     started = [declare_call(line) for line in lines if line.kind == "auth" and _runs(line)]
-    return [doubt_script(one) for one in (*started, *filter(_may_be_set, found))]
+    return [doubt_script(one) for one in (*started, *filter(names_what_may, found))]
 
 
 def _runs(line: PamLine) -> bool:
@@ -93,13 +93,13 @@ def _runs(line: PamLine) -> bool:
 def _find_scripts_of_sshd(user: User, files: SessionsRead) -> Iterator[Doubt]:
     path, texts = files.sshd_config
     for line in find_given_environments(texts, path, user):
-        yield from map(doubt_script, filter(_may_be_set, find_given_variables(line)))
+        yield from map(doubt_script, filter(names_what_may, find_given_variables(line)))
     yield from map(doubt_script, find_lines_about_others(read_text(SSHRC) or "", SSHRC))
 
 
-def _may_be_set(at: Declaration) -> bool:
+def names_what_may(at: Declaration, root: str = "/") -> bool:
     """Tell whether limits may be set by what a line names, or nobody knows what that is."""
-    return "$" in str(at.value) or may_set_limits(str(at.value))
+    return "$" in str(at.value) or may_set_limits(str(at.value), root)
 
 
 @lru_cache(maxsize=32)  # Of every user it is the same.
@@ -149,17 +149,20 @@ def _is_strange(command: str) -> bool:
     return bool(words) and not words[0].startswith("/") and words[0] not in _HARMLESS
 
 
-def may_set_limits(command: str, deep: int = 0) -> bool:
-    """Tell whether a command, or a script that it names, may set limits; also if unreadable."""
+def may_set_limits(command: str, root: str = "/", deep: int = 0) -> bool:
+    """Tell whether a command, or a script that it names, may set limits; also if unreadable.
+
+    :param root: The tree that the scripts lie in.
+    """
     if _SETS.search(command) or deep > _DEEPEST:
         return True
     paths = dict.fromkeys(_PATH.findall(command))
-    return any(_program_may(path, deep) for path in paths if not path.startswith("/dev/"))
+    return any(_program_may(path, root, deep) for path in paths if not path.startswith("/dev/"))
 
 
-def _program_may(path: str, deep: int) -> bool:
+def _program_may(path: str, root: str, deep: int) -> bool:
     try:
-        content = read_bytes(path) or b""
+        content = read_bytes(path, root) or b""
     except OSError:
         return True
     if content.startswith(b"\x7fELF"):
@@ -168,20 +171,20 @@ def _program_may(path: str, deep: int) -> bool:
         return False  # Data.
     first, _end, rest = content.decode("latin-1").partition("\n")
     if first.startswith("#!"):
-        return _reads_what_may(rest, path, deep) or may_set_limits(
-            f"{first[2:]}\n{_COMMENT.sub('', rest)}", deep + 1
+        return _reads_what_may(rest, path, root, deep) or may_set_limits(
+            f"{first[2:]}\n{_COMMENT.sub('', rest)}", root, deep + 1
         )
     # A shell or Python may be given it; what it names in turn is data to most.
     return bool(_SETS.search(_COMMENT.sub("", f"{first}\n{rest}")))
 
 
-def _reads_what_may(text: str, path: str, deep: int) -> bool:
+def _reads_what_may(text: str, path: str, root: str, deep: int) -> bool:
     """Tell whether a script reads a file that may set limits, or one that nobody knows."""
-    sources = find_sources(text, path, "/root")
+    sources, top = find_sources(text, path, "/root"), root.rstrip("/")
     names = [
-        name
+        name[len(top) :]
         for pattern, _at in sources.named
         if is_pattern(pattern)
-        for name in find_paths(pattern)
+        for name in find_paths(top + pattern)
     ]
-    return bool(sources.unclear) or any(_program_may(name, deep + 1) for name in names)
+    return bool(sources.unclear) or any(_program_may(name, root, deep + 1) for name in names)

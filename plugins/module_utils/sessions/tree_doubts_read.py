@@ -3,12 +3,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 from ..core.finding import Requirement
 from ..core.values import Declaration, NamedTuple
 from ..host.files import read_text
+from .doubts_read import may_set_limits, names_what_may
 from .first_scripts import find_variables, list_environments
 from .host_read import read_sudoers
 from .pam_stack import declare_call, flatten
@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 
 _SHELLS = ("sshd", "login", "su", "su-l")
 """Services whose sessions begin with a shell that reads the startup files of a login."""
-_SETS = r"ulimit|rlimit|softlimit|chpst"
-_PATH = r"(?<![\w./-])/[\w./+-]+"
 
 
 class TreeDoubt(NamedTuple):
@@ -55,7 +53,7 @@ def find_tree_doubts(service: str, user: User, read: SessionsTree) -> Iterator[T
     if service == "sshd":
         path, texts = read_tree_sshd_config(read.root)
         for line in find_forced_commands(texts, path, user):
-            if _may_set(str(line.value), read.root):
+            if may_set_limits(str(line.value), read.root):
                 yield TreeDoubt(line)
         yield from map(TreeDoubt, find_pam_services(texts, path, user))
     if service.startswith("sudo"):
@@ -76,17 +74,9 @@ def _find_in_stack(service: str, read: SessionsTree) -> Iterator[TreeDoubt]:
     kinds = ("auth", "account", "session")
     lines = [one for kind in kinds for one in flatten(service, kind, read.pam_files)]
     for line in lines:
-        if line.name == "pam_exec" and _may_set(" ".join(line.args), read.root):
+        if line.name == "pam_exec" and may_set_limits(" ".join(line.args), read.root):
             yield TreeDoubt(declare_call(line))
     for path in list_environments([one for one in lines if one.name == "pam_env"]):
         for at in find_variables(read_text(path, read.root) or "", path):
-            if "$" in str(at.value) or _may_set(str(at.value), read.root):
+            if names_what_may(at, read.root):
                 yield TreeDoubt(at)
-
-
-def _may_set(command: str, root: str) -> bool:
-    """Tell whether a command, or a file of text that it names, speaks of limits."""
-    if re.search(_SETS, command, re.IGNORECASE):
-        return True
-    texts = (read_text(path, root) or "" for path in dict.fromkeys(re.findall(_PATH, command)))
-    return any("\0" not in text and re.search(_SETS, text, re.IGNORECASE) for text in texts)

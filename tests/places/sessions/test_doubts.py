@@ -80,7 +80,7 @@ def test_a_program_of_the_stack_of_auth_is_run_by_no_look() -> None:
 def test_a_program_is_read_for_what_sets_limits(
     tmp_path: Path, content: str, may: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def read(path: str) -> bytes | None:
+    def read(path: str, _root: str = "/") -> bytes | None:
         file = Path(path)
         return file.read_bytes() if file.exists() else None
 
@@ -92,7 +92,7 @@ def test_a_program_is_read_for_what_sets_limits(
 
 
 def test_what_cannot_be_read_may_set_limits(monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(_path: str) -> bytes:
+    def refuse(_path: str, _root: str) -> bytes:
         raise PermissionError
 
     monkeypatch.setattr(doubts_read, "read_bytes", refuse)
@@ -306,7 +306,9 @@ def test_what_a_session_runs_or_reads_first(
 ) -> None:
     texts = {LOW: "ulimit -n 5", CALM: "umask 22", **files}
     monkeypatch.setattr(doubts_read, "read_text", texts.get)
-    monkeypatch.setattr(doubts_read, "read_bytes", lambda path: texts.get(path, "").encode())
+    monkeypatch.setattr(
+        doubts_read, "read_bytes", lambda path, _root="/": texts.get(path, "").encode()
+    )
     monkeypatch.setattr(doubts_read, "list_folder", lambda _path: [])
     told = find(service, pam=f"{LIMITS}{READS}", sshd=files.get(SSHD, ""))
     assert [path for path, _line, _item in told] == found
@@ -338,3 +340,12 @@ def test_what_the_command_line_of_sshd_states_comes_first(
     files.__dict__.update(pam_files={PAM: LIMITS}, sshd_config=config)
     doubts = doubts_read.find_doubts("sshd", ALICE, files, "quiet")
     assert [one.cause.at.place for one in doubts if one.cause.at] == found
+
+
+def test_of_a_tree_its_own_scripts_are_read(tmp_path: Path) -> None:
+    (tmp_path / "opt" / "parts").mkdir(parents=True)
+    (tmp_path / "opt" / "gate").write_text("#!/bin/sh\nfor f in /opt/parts/*; do . $f; done\n")
+    assert not doubts_read.may_set_limits("/opt/gate", str(tmp_path))
+    (tmp_path / "opt" / "parts" / "low").write_text("ulimit -n 5\n")
+    assert doubts_read.may_set_limits("/opt/gate", str(tmp_path))
+    assert not doubts_read.may_set_limits("/opt/gate")
