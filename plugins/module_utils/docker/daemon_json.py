@@ -78,12 +78,7 @@ class Entry(NamedTuple):
     limit: Rlimit
 
     def find_field(self, name: str) -> object | None:
-        """Return the value that counts: the last one, but Go passes over a ``null``."""
-        wanted, found = name.lower(), None
-        for field, value in self.fields or ():
-            if field == wanted and value is not None:
-                found = value
-        return found
+        return _find_counting(self.fields).get(name.lower())
 
 
 def make_entry(
@@ -91,12 +86,17 @@ def make_entry(
 ) -> Entry:
     """Return a member of default-ulimits with what it means."""
     fields = None if pairs is None else tuple((_fold(name), one) for name, one in pairs)
-    counting = {name: one for name, one in fields or () if one is not None}
+    counting = _find_counting(fields)
     stated, soft, hard = (counting.get(name) for name in ("name", "soft", "hard"))
     named = stated if isinstance(stated, str) else ""
     name = _RUNC_NAMES.get(_upper(named), "")
     limit = Rlimit(*(one % 2**64 if isinstance(one, int) else 0 for one in (soft, hard)))
     return Entry(key, value, fields, line, text, name, name or named or key, limit)
+
+
+def _find_counting(fields: Iterable[tuple[str, object]] | None) -> dict[str, object]:
+    """Return the value that counts of each field: the last, but Go passes over a ``null``."""
+    return {name: one for name, one in fields or () if one is not None}
 
 
 def _upper(name: str) -> str:
