@@ -16,13 +16,12 @@ from ..containers.policy import TASKS, ContainerPolicy
 from ..containers.read import RunningContainer, find_maker
 from ..containers.spec import Started
 from ..containers.tasks import Bounds, Given, split_levels
-from ..core.cause import Cause, Link, Outlook, cite
+from ..core.cause import Cause, Outlook
 from ..core.finding import FAIL, Finding
 from ..core.process_owner import own_running
-from ..core.values import NamedTuple, Rlimit, format_pair, format_quantity
+from ..core.values import NamedTuple, Rlimit
 from ..host.look import Look, Process, read_limits
 from ..processes.diagnose import tell
-from ..processes.explain import trace_unit
 from ..processes.units_diagnose import judge_unit
 from ..systemd.read import Seen, World
 from ..systemd.tasks import Level
@@ -159,33 +158,3 @@ def _explain(
             yield finding._replace(causes=(based,), outlook=Outlook("", FAIL, FAIL))
         else:
             yield tell(finding, told)
-
-
-def trace_containerd(item: str, look: Look) -> list[Link]:
-    """Return the chain of one limit of a new container of containerd, as a pod's.
-
-    :raises OSError, ValueError: If a file cannot be read.
-    """
-    if item == TASKS:
-        return list(_trace_tasks(look))
-    links = trace_unit(UNIT, item, look)
-    base = read_base_spec()
-    if base and item in base.limits:
-        links.append(Link("base spec", format_pair(item, base.limits[item]), cite(base.at)))
-    seen = measure_new(ContainerPolicy({}), "always", look)
-    if item in seen.limits:
-        return [*links, Link("container", format_pair(item, seen.limits[item]), "a canary's")]
-    why = str(seen.findings[0].observation.value) if seen.findings else "it could not be measured"
-    return [*links, Link("container", "unknown", why)]
-
-
-def _trace_tasks(look: Look) -> Iterator[Link]:
-    """Yield what bounds the tasks of a new container: units above it, the base specification."""
-    from ..services.explain import trace_levels
-
-    seen = measure_new(ContainerPolicy({}), "always", look)
-    bounds = split_levels(seen.levels, NAME)
-    yield from trace_levels(bounds.list_units(True), None, look)
-    if seen.base and seen.base.tasks is not None:
-        yield Link("base spec", format_quantity(seen.base.tasks), cite(seen.base.at))
-    yield bounds.link()

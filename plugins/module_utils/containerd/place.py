@@ -54,7 +54,7 @@ class Containerd(Place["ContainerPolicy"]):
     def explain(self, kind: str, name: str, item: str, look: Look) -> Sequence[Link] | None:
         if f"{kind}:{name}" not in self.names:
             return None
-        from .check import trace_containerd
+        from .explain import trace_containerd
 
         return trace_containerd(item, look)
 

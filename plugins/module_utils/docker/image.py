@@ -3,20 +3,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from ..containers.findings import require_container
 from ..containers.policy import TASKS, ContainerPolicy
 from ..core.finding import FAIL, UNKNOWN
 from ..core.forecast import Forecast, skip
-from ..core.quote import one_line
-from ..core.resolved import Effect, describe
-from ..core.values import ITEMS, UNLIMITED, Bound
 from ..kernel.host_read import TreeBoot
-from ..kernel.resolve import find_highest_nr_open
 from .causes import find_docker_causes
-from .daemon_json import read_defaults
-from .flags import read_flag_defaults
 from .model import find_obstacles, foretell, predict
 from .site import Site
 from .unit_read import PROGRAMS, read_world
@@ -43,30 +35,3 @@ def foresee_docker(asked: ContainerPolicy, tree: Tree) -> Foretold:
         given = () if find_obstacles(world) else predict(world, one.item)
         value = one.pick(given[0]) if given else None
         yield one, Forecast(status, value, None, causes, "what containerd has decides")
-
-
-PLACE = "new-container:docker"
-_STOPS = {"dockerd": "dockerd does not start", "containers": "no container starts"}
-
-
-def resolve_docker(tree: Tree) -> Iterator[dict[str, object]]:
-    """Yield what daemon.json and the flags of dockerd state for a new container."""
-    world = read_world(tree.root, tree.at(find_highest_nr_open))
-    obstacles = find_obstacles(world)
-    for one in obstacles:
-        told = "" if _STOPS[one.stops] in one.text else f": {_STOPS[one.stops]}"
-        yield {"place": PLACE, "reason": f"{one_line(one.text)}{told}"}
-    if any(one.stops == "dockerd" for one in obstacles):
-        return  # Nothing that it states counts, and it may be no JSON.
-    effect = Effect(None, _STOPS[obstacles[0].stops]) if obstacles else None
-    for default in [*read_defaults(world.text or "", world.path), *read_flag_defaults(world.flags)]:
-        unit = "bytes" if default.name == "shm_size" else ITEMS[default.name].unit
-        pairs = [("value", default.limit.hard)]
-        if default.name != "shm_size":
-            pairs = list(default.limit._asdict().items())
-        for kind, value in pairs:
-            bound = Bound(default.declaration._replace(value=value))
-            entry = describe(PLACE, default.name, kind, bound, unit, effect)
-            if default.name != "shm_size" and value == UNLIMITED:
-                entry["value"] = "unlimited"  # Here it is not the value of fs.nr_open.
-            yield entry

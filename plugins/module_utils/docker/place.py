@@ -89,7 +89,7 @@ class Docker(Place["ContainerPolicy"]):
         return trace_docker(f"{kind}:{name}", item, look)
 
     def resolve(self, tree: Tree, query: Query) -> Iterator[dict[str, object]]:
-        from .image import resolve_docker
+        from .resolve import resolve_docker
 
         return resolve_docker(tree)
 

@@ -56,7 +56,7 @@ class Kernel(Place["Mapping[str, KernelValue]"]):
     def foresee(
         self, asked: Mapping[str, KernelValue], options: CheckOptions, tree: Tree
     ) -> Foretold | None:
-        from .resolve import foresee_kernel
+        from .image import foresee_kernel
 
         return foresee_kernel(asked, tree)
 

@@ -3,26 +3,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
-from ..core.finding import FAIL
-from ..core.forecast import Forecast
 from ..core.resolved import Effect, describe
 from ..core.values import UNLIMITED
 from ..host.files import read_distribution, read_text
-from .causes import find_kernel_causes, find_unclear
-from .diagnose import foretell_key, gather_key
+from .diagnose import gather_key
 from .host_read import TreeBoot, read_sysctl_files
 from .model import RANGES, is_in_range, predict_boot
-from .policy import KernelValue, require_kernel
 from .sysctl_conf import SYSCTL_CONF, spell_key
 from .sysctl_writes import SYSTEMD, find_procps, resolve_key
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ..core.values import Bound
-    from ..host.image import Tree
-    from ..host.place import Foretold
 
 
 def resolve_kernel(root: str) -> Iterator[dict[str, object]]:
@@ -62,18 +56,3 @@ def _find_effect(key: str, bound: Bound) -> Effect | None:
     """Return that the kernel refuses what is stated, where that is known."""
     refused = key in RANGES and not is_in_range(key, str(bound.winner.value))
     return Effect(None, "the kernel refuses it, and leaves what was there") if refused else None
-
-
-def foresee_kernel(asked: Mapping[str, KernelValue], tree: Tree) -> Foretold:
-    """Yield what a boot will make of each sysctl."""
-    for key, value in asked.items():
-        wanted = require_kernel(key, value)
-        start = None if value.fields else tree.at(TreeBoot).find_start(key)
-        facts = gather_key(key, tree.at(TreeBoot), start)
-        status, given = foretell_key(wanted, facts, tree.at(TreeBoot)), predict_boot(facts)
-        causes = (
-            find_kernel_causes(wanted, facts) if status == FAIL else find_unclear(wanted, facts)
-        )
-        value_text = given.values[0] if given.values else None
-        reason = causes[0].text if causes else "no file states it"
-        yield wanted, Forecast(status, value_text, given.by, tuple(causes), reason)

@@ -79,7 +79,7 @@ class Sessions(Place["tuple[SessionRule, ...]"]):
         return list_nofiles(look.at(SessionsRead).limits_lines)
 
     def resolve(self, tree: Tree, query: Query) -> Iterator[dict[str, object]]:
-        from .image import resolve_sessions
+        from .resolve import resolve_sessions
 
         return resolve_sessions(tree, query)
 

@@ -17,8 +17,6 @@ from ..sessions.measure import SessionResult
 from ..systemd.read import Seen, World
 from .causes import (
     ConfFacts,
-    JobFacts,
-    JobPam,
     blame_age,
     blame_hand,
     blame_other_host,
@@ -28,8 +26,8 @@ from .causes import (
     is_met,
     is_slurmd_short,
     need_of_slurmd,
-    predict_job,
 )
+from .model import JobFacts, JobPam, predict_job
 from .plan import UNIT
 from .read import SlurmFiles, find_slurmd, read_slurm_files, show_config
 from .slurm_conf import Propagation, read_propagation, read_use_pam

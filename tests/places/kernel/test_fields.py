@@ -13,10 +13,10 @@ from mlhost_limits.host.image import Tree
 from mlhost_limits.host.look import Look
 from mlhost_limits.kernel import diagnose
 from mlhost_limits.kernel.causes import find_kernel_causes
+from mlhost_limits.kernel.image import foresee_kernel
 from mlhost_limits.kernel.model import KernelFacts
 from mlhost_limits.kernel.plan import KernelOptions, plan_kernel
 from mlhost_limits.kernel.policy import KernelValue, require_kernel
-from mlhost_limits.kernel.resolve import foresee_kernel
 from mlhost_limits.schema import load_policy
 
 SEM, OURS = "kernel.sem", "/etc/sysctl.d/90-mlhost.conf"

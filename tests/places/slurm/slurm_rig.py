@@ -26,7 +26,7 @@ if find_spec("mlhost_limits") is None:
     load_library()
 
 from mlhost_limits.core.values import ITEMS, UNLIMITED, Rlimit, parse_proc_limits
-from mlhost_limits.slurm.causes import JobFacts, predict_job
+from mlhost_limits.slurm.model import JobFacts, predict_job
 from mlhost_limits.slurm.slurm_conf import (
     EXCEPT,
     PROPAGATE,

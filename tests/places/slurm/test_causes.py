@@ -16,8 +16,6 @@ from mlhost_limits.sessions.model import Start
 from mlhost_limits.sessions.pam_limits import read_lines
 from mlhost_limits.slurm.causes import (
     ConfFacts,
-    JobFacts,
-    JobPam,
     blame_age,
     blame_hand,
     blame_other_host,
@@ -27,8 +25,8 @@ from mlhost_limits.slurm.causes import (
     find_remedy,
     is_slurmd_short,
     need_of_slurmd,
-    predict_job,
 )
+from mlhost_limits.slurm.model import JobFacts, JobPam, predict_job
 from mlhost_limits.slurm.slurm_conf import parse_slurm_conf, read_propagation
 
 from tests.worlds.pasted import paste

@@ -1,0 +1,34 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Foretell the sysctls of an image from its files."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from ..core.finding import FAIL
+from ..core.forecast import Forecast
+from .causes import find_kernel_causes, find_unclear
+from .diagnose import foretell_key, gather_key
+from .host_read import TreeBoot
+from .model import predict_boot
+from .policy import KernelValue, require_kernel
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ..host.image import Tree
+    from ..host.place import Foretold
+
+
+def foresee_kernel(asked: Mapping[str, KernelValue], tree: Tree) -> Foretold:
+    """Yield what a boot will make of each sysctl."""
+    for key, value in asked.items():
+        wanted = require_kernel(key, value)
+        start = None if value.fields else tree.at(TreeBoot).find_start(key)
+        facts = gather_key(key, tree.at(TreeBoot), start)
+        status, given = foretell_key(wanted, facts, tree.at(TreeBoot)), predict_boot(facts)
+        causes = (
+            find_kernel_causes(wanted, facts) if status == FAIL else find_unclear(wanted, facts)
+        )
+        value_text = given.values[0] if given.values else None
+        reason = causes[0].text if causes else "no file states it"
+        yield wanted, Forecast(status, value_text, given.by, tuple(causes), reason)
