@@ -30,12 +30,18 @@ def read_as_owner(path: str) -> str | None:
         return told if told is None else str(told)
 
 
-def ask_owner(uid: int, task: Callable[[], object], seconds: float = _TIME_LIMIT) -> Any:
+def ask_owner(
+    uid: int,
+    task: Callable[[], object],
+    seconds: float = _TIME_LIMIT,
+    most: int = 4 * LARGEST,
+) -> Any:
     """Return what a task tells that runs as a user.
 
+    :param most: Bytes of JSON.
     :raises OSError: If it tells nothing.
     """
-    errand = Errand(find_person(uid), task, seconds=seconds, most=4 * LARGEST)
+    errand = Errand(find_person(uid), task, seconds=seconds, most=most)
     report = ask_user(errand)
     if report.problem:
         raise OSError(report.problem)

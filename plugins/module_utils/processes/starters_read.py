@@ -13,10 +13,10 @@ from functools import partial
 from itertools import islice
 
 from ..core.reader import Limit
-from ..core.values import RLIMITS, NamedTuple, Rlimit
+from ..core.values import RLIMITS, Declaration, Rlimit
 from ..host.door import ForeignError, open_file, read_handle
-from ..host.files import LARGEST, read_change, read_text
-from ..host.owned import ask_owner, read_as_owner
+from ..host.files import read_change
+from ..host.owned import ask_owner
 from ..sessions.shell_files_read import find_shared_lines
 from ..sessions.shell_limits import ShellLine, find_shell_limits
 from ..sessions.shell_sources import find_sources
@@ -36,15 +36,11 @@ _SOFT_OPTION = "-([opfc])([0-9]{1,40})"
 _LOGIN_SHELL = r"[-@:+!|]*(?:/\S+/)?(?:ba|da|k|z)?sh(?:\s+-\S+)*?\s+(?:-[a-z]*l[a-z]*|--login)\b.*"
 _FIRST_FILE = r"(?:^|[\s\"'])BASH_ENV=([^\s\"']+)"
 _SETTINGS = "/etc/(?:default|sysconfig)/"
-_SETTINGS_FILE = _SETTINGS + r"[\w.${}-]+"
-_NAME = r"^[ \t]*(\w+)=[\"']?([\w.-]+)[\"']?[ \t]*$"
-
-
-class _Reader(NamedTuple):
-    """Where scripts are read: in which tree, and as which user where the unit is no system's."""
-
-    root: str
-    uid: int | None
+_SETTINGS_FILE = _SETTINGS + r"[\w.${}-]{1,128}"
+_NAME = r"^[ \t]*(\w{1,64})=[\"']?([\w.-]{1,128})[\"']?[ \t]*$"
+_LARGEST = 2**18  # Bytes of a script.
+_MOST_SCRIPTS, _MOST_LINES, _MOST_TEXT = 20, 50, 500
+_MOST_TOLD = 2**20
 
 
 def list_starters(
@@ -59,20 +55,29 @@ def find_starters(
 ) -> Iterator[ShellLine]:
     """Yield what a unit's command lines set, and the scripts that they name or that shells read.
 
-    :param uid: Whose unit it is, where it is not the system's: the scripts are read as that user.
+    :param uid: Whose unit it is, where it is not the system's: that user reads the scripts.
     :param root: The tree that the scripts lie in.
     """
-    reader = _Reader(root, uid)
-    for setting in settings:
-        if setting.section != "Service":
-            continue
-        if setting.key == "ExecStart":
-            yield from _find_in_command(setting, reader)
-        elif setting.key == "ExecStartPost" and "prlimit" in setting.value:
-            yield from _find_programs(setting)
-        elif setting.key == "Environment" and "BASH_ENV" in setting.value:
-            for path in re.findall(_FIRST_FILE, setting.value):
-                yield from find_shell_limits(_read_script(path, reader), path)
+    own = [one for one in settings if one.section == "Service"]
+    for setting in own:
+        yield from _find_in_setting(setting, uid, root)
+    starts = (one.value for one in own if one.key == "ExecStart")
+    scripts = list(dict.fromkeys(path for value in starts for path in _list_words(value)))
+    some = scripts[:_MOST_SCRIPTS]
+    if uid is None or os.geteuid():
+        yield from _find_in_scripts(some, root)
+    elif some:
+        yield from _ask(uid, some)
+
+
+def _find_in_setting(setting: Setting, uid: int | None, root: str) -> Iterator[ShellLine]:
+    if setting.key == "ExecStart":
+        yield from _find_in_command(setting, uid, root)
+    elif setting.key == "ExecStartPost" and "prlimit" in setting.value:
+        yield from _find_programs(setting)
+    elif setting.key == "Environment" and "BASH_ENV" in setting.value and uid is None:
+        for path in re.findall(_FIRST_FILE, setting.value):
+            yield from find_shell_limits(_read_script(path, root), path)
 
 
 def doubt_start(
@@ -112,17 +117,15 @@ def _lower(given: Rlimit, bounds: Sequence[str], value: int) -> Rlimit:
     return Rlimit(min(value if "soft" in bounds else given.soft, hard), hard)
 
 
-def _find_in_command(setting: Setting, reader: _Reader) -> Iterator[ShellLine]:
+def _find_in_command(setting: Setting, uid: int | None, root: str) -> Iterator[ShellLine]:
     value = setting.value
     if "limit" in value or "chpst" in value:
         text = _unquote(value).replace("prlimit", "-")
         for line in find_shell_limits(text, ""):
             yield line._replace(at=setting.declare(line.at.value))
         yield from _find_programs(setting)
-    if "sh" in value and reader.uid is None and re.fullmatch(_LOGIN_SHELL, value, re.DOTALL):
-        yield from (one for one in _find_shared(reader.root) if one.item)
-    for path, text in _find_scripts(value, reader):
-        yield from find_shell_limits(text, path)
+    if "sh" in value and uid is None and re.fullmatch(_LOGIN_SHELL, value, re.DOTALL):
+        yield from (one for one in _find_shared(root) if one.item)
 
 
 def _find_shared(root: str) -> Iterator[ShellLine]:
@@ -163,18 +166,59 @@ def _take_options(words: Sequence[str], place: int) -> Iterator[str]:
         yield word
 
 
-def _find_scripts(command: str, reader: _Reader) -> Iterator[tuple[str, str]]:
-    """Yield the script that a command line runs, and the files that it reads."""
+def _list_words(command: str) -> list[str]:
+    """Return the paths of a command line that may be its script."""
     try:
         words = [word.lstrip("-@:+!|") for word in split_words(command)]
     except ValueError:
+        return []
+    return [word for word in words[:3] if word.startswith("/")]
+
+
+def _find_in_scripts(scripts: Sequence[str], root: str) -> Iterator[ShellLine]:
+    """Yield what scripts set, and the files that they read.
+
+    Of one that is a user's, all of that is found by that user: no word in it is root's to follow.
+    """
+    for path in scripts:
+        try:
+            text = _read_from(path, "#!", root)
+        except ForeignError as error:
+            if error.uid and root == "/":
+                yield from _ask(error.uid, [path])
+            continue
+        except OSError:
+            continue
+        for name in (path, *_list_read(text, path)) if text else ():
+            yield from find_shell_limits(text if name == path else _read_script(name, root), name)
+
+
+def _ask(uid: int, scripts: Sequence[str]) -> Iterator[ShellLine]:
+    """Yield what a user finds in scripts of the own; of other files no line is told."""
+    try:
+        told = ask_owner(uid, partial(_look, scripts), most=_MOST_TOLD)
+        claims = [(str(script), list(lines)) for script, lines in told]
+        for script, lines in claims:
+            for item, bounds, (path, number, text, value) in lines:
+                at = Declaration(script, int(number), str(text), value)
+                if path != script:
+                    at = Declaration(script, 0, f"reads {str(path)[:_MOST_TEXT]}", value)
+                if isinstance(value, (int, str)):
+                    yield ShellLine(str(item), tuple(map(str, bounds)), at)
+    except (OSError, TypeError, ValueError):
         return
-    for path in words[:3]:
-        text = _read_script(path, reader, "#!") if path.startswith("/") else ""
-        if text:
-            yield path, text
-            for named in _list_read(text, path):
-                yield named, _read_script(named, reader)
+
+
+def _look(scripts: Sequence[str]) -> list[tuple[str, list[ShellLine]]]:
+    """Return what scripts set, and the files that they read. Runs as a user."""
+    return [
+        (one, [_shorten(line) for line in islice(_find_in_scripts([one], "/"), _MOST_LINES)])
+        for one in scripts
+    ]
+
+
+def _shorten(line: ShellLine) -> ShellLine:
+    return line._replace(at=line.at._replace(text=line.at.text[:_MOST_TEXT]))
 
 
 def _list_read(text: str, path: str) -> list[str]:
@@ -188,30 +232,22 @@ def _list_read(text: str, path: str) -> list[str]:
         for one in re.findall(_SETTINGS_FILE, text)
     ]
     named += [name for name, _at in find_sources(text, path, "/root").named]
-    return [name for name in dict.fromkeys(named) if not re.search(r"[$*?\[]", name)]
+    plain = (os.path.normpath(name) for name in named if not re.search(r"[$*?\[]", name))
+    return list(dict.fromkeys(plain))[:_MOST_SCRIPTS]
 
 
-def _read_script(path: str, reader: _Reader, start: str = "") -> str:
-    """Return a file, as its owner may read it; nothing where it cannot be or is too large.
-
-    :param start: What it must begin with: of a program, no more than that is read.
-    """
+def _read_script(path: str, root: str) -> str:
+    """Return a file that a script of root's reads; nothing where it is a user's, or is none."""
     try:
-        if reader.uid is not None and os.geteuid() == 0:
-            text = str(ask_owner(reader.uid, partial(read_text, path)) or "")
-        else:
-            text = _read_from(path, start, reader.root)
+        return _read_from(path, "", root)
     except OSError:
         return ""
-    return text if text.startswith(start) else ""
 
 
 def _read_from(path: str, start: str, root: str) -> str:
-    try:
-        handle = open_file(path, root)
-    except ForeignError:
-        return (read_as_owner(path) if root == "/" else "") or ""
+    """Return a text; nothing where it does not begin so: of a program no more than that is read."""
+    handle = open_file(path, root)
     if os.pread(handle, len(start), 0) != start.encode():
         os.close(handle)
         return ""
-    return read_handle(handle, LARGEST, path).decode("latin-1")
+    return read_handle(handle, _LARGEST, path).decode("latin-1")

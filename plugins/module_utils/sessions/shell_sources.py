@@ -24,6 +24,7 @@ _NAMED = re.compile(r"(?:~|\$\w+|\$\{\w+\})?/[\w.*?/\[\]-]+")
 _LISTS = re.compile(r"\b(?:run-parts|ls|find)\b")
 _VARIABLE = re.compile(r"\$\{(?P<braced>\w+)(?::?[-=](?P<default>[^{}]*))?\}|\$(?P<bare>\w+)")
 _DEEPEST = 4  # Variables that hold variables.
+_LONGEST = 4096  # PATH_MAX of the kernel.
 _MOST = 200  # Names of files of one line.
 _MOST_OF_ALL = 20_000  # Of all lines of a file; the rest is not followed.
 
@@ -77,6 +78,9 @@ def _find_variables(text: str, home: str) -> dict[str, list[str]]:
 
 def _expand(word: str, known: Mapping[str, list[str]], home: str, deep: int = 0) -> Iterator[str]:
     """Yield a word with each value that its variables may have; as it is where one is unknown."""
+    if len(word) > _LONGEST:
+        yield "$"  # It is no path: nobody knows what is read.
+        return
     word = re.sub(r"^~(?=/)", lambda _match: home, word)
     found = _VARIABLE.search(word)
     values = _find_values(found, known) if found and deep < _DEEPEST else []

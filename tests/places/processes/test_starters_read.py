@@ -3,14 +3,18 @@
 
 from __future__ import annotations
 
+import os
+import shutil
+import tempfile
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from mlhost_limits.core.reader import Limit
 from mlhost_limits.core.values import Rlimit
 from mlhost_limits.processes import starters_read
-from mlhost_limits.processes.causes import Verdict
+from mlhost_limits.processes.causes import Verdict, blame_starter
 from mlhost_limits.processes.starters_read import doubt_start, find_starters, list_starters
 from mlhost_limits.sessions.shell_limits import find_shell_limits
 from mlhost_limits.systemd.unit_file import Setting
@@ -170,3 +174,57 @@ def test_a_start_that_fails_is_not_doubted() -> None:
     facts = unit({UNIT: service("ExecStart=/bin/sh -c 'ulimit -n 5; x'")})
     verdict = Verdict((), Rlimit(5, 5), None)
     assert doubt_start("nofile", LIMIT, verdict, list_starters(facts), 0.0, facts) == verdict
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="becoming a user needs root")
+class TestOfAUser:
+    """A script that belongs to a user is read, and followed, by that user alone."""
+
+    @pytest.fixture
+    def home(self) -> Iterator[Path]:
+        home = Path(tempfile.mkdtemp(dir="/tmp"))
+        os.chown(home, 54321, 54321)
+        home.chmod(0o755)
+        yield home
+        shutil.rmtree(home)
+
+    def find(self, home: Path, text: str, uid: int | None = None) -> list[tuple[str, int, object]]:
+        script = home / "run.sh"
+        script.write_text(f"#!/bin/sh\n{text}\n")
+        os.chown(script, 54321, 54321)
+        found = find_starters([exec_start(str(script))], uid)
+        return [(one.at.path.rpartition("/")[2], one.at.line, one.at.value) for one in found]
+
+    @pytest.mark.parametrize("uid", [None, 54321])
+    def test_it_is_told_by_its_owner(self, home: Path, uid: int | None) -> None:
+        assert self.find(home, "ulimit -n 9", uid) == [("run.sh", 2, 9)]
+
+    def test_what_it_reads_of_others_is_not_shown(self, home: Path) -> None:
+        secret, shared = home / "secret", home / "shared"
+        secret.write_text("ulimit -n $(login --password hunter2)\n")
+        secret.chmod(0o600)
+        shared.write_text("ulimit -n 7 # of root\n")
+        assert self.find(home, f". {secret}\n. {shared}") == [("run.sh", 0, 7)]
+
+    @pytest.mark.parametrize(
+        "text",
+        [
+            "A=" + "x" * 100_000 + "\n/etc/default/" + "$A" * 100_000,
+            "\n".join(f". /usr/{'./' * number}bin//bash" for number in range(3000)),
+            "ulimit " + "1 " * 4_000_000,
+            "A=/x\n" * 300 + ". " + "$A" * 100_000,
+        ],
+        ids=["name", "spellings", "values", "words"],
+    )
+    def test_no_text_of_the_user_takes_much(self, home: Path, text: str) -> None:
+        begun = time.process_time()
+        assert len(self.find(home, text)) <= 50
+        assert time.process_time() - begun < 1
+
+    def test_no_command_is_offered_for_another_file(self, home: Path) -> None:
+        (home / "shared").write_text("ulimit -n 7\n")
+        (home / "run.sh").write_text(f"#!/bin/sh\n. {home}/shared\n")
+        os.chown(home / "run.sh", 54321, 54321)
+        [line] = find_starters([exec_start(f"{home}/run.sh")])
+        facts = unit({UNIT: service("ExecStart=x")})
+        assert blame_starter(line.at, facts).remedy.commands == ()
