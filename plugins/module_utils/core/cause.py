@@ -75,6 +75,7 @@ def append_line(path: str, text: str, then: str = "") -> Remedy:
 
 State = TypeVar("State")
 _MOST = 12  # Things put right in thought, one after another.
+_LONGEST_TEXT = 2000  # Characters of a line that data shows; a user may write millions.
 
 
 class Cause(NamedTuple):
@@ -131,7 +132,7 @@ def locate(declaration: Declaration) -> dict[str, object]:
     return {
         "file": decode(declaration.path),
         "line": declaration.line,
-        "text": decode(declaration.text.strip()),
+        "text": decode(declaration.text.strip()[:_LONGEST_TEXT]),
     }
 
 

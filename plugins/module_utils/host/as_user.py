@@ -137,9 +137,9 @@ def _read(report: Report, errand: Errand) -> Report:
         return report
     status, said, late = report.value
     if errand.words:
-        return Report((status, said, late))
+        return Report((status, said, late), "", late)
     if late:
-        return Report(None, f"no answer within {errand.seconds:g} s")
+        return Report(None, f"no answer within {errand.seconds:g} s", late)
     if not said.endswith("\n"):
         how = f"killed by signal {-status}" if status < 0 else f"ended with status {status}"
         return Report(None, how)
@@ -163,11 +163,17 @@ def _keep(errand: Errand) -> tuple[int, str, bool]:
         _be_the_child(errand, writer, cage)
     os.close(writer)
     try:
+        signal.signal(signal.SIGTERM, _leave)
         said, late = _hear(reader, pid, errand)
         status = _find_end(pid, late)
     finally:
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
         _end_all(pid, cage)
     return status, said.decode("utf-8", "replace"), late
+
+
+def _leave(_number: int, _frame: object) -> NoReturn:
+    raise SystemExit(1)  # Who started this keeper waits no longer: what it keeps is ended first.
 
 
 def _hear(reader: int, pid: int, errand: Errand) -> tuple[bytes, bool]:

@@ -22,10 +22,14 @@ _AT_ONCE = 65536
 
 
 class Report(NamedTuple):
-    """What one child returned, or why it returned nothing."""
+    """What one child returned, or why it returned nothing.
+
+    ``late`` tells that it was ended because its time was over or it wrote too much.
+    """
 
     value: Any
     problem: str = ""
+    late: bool = False
 
 
 class _Child:
@@ -157,7 +161,21 @@ def _wait_a_little(pid: int) -> tuple[int, int]:
 
 
 def _kill(pid: int) -> None:
+    """End a child and its group; who keeps a user's processes has a moment to end them first.
+
+    It is not reaped before, so that its number is no other's.
+    """
+    _signal(pid, signal.SIGTERM)
+    deadline = time.monotonic() + _GRACE
+    while time.monotonic() < deadline:
+        if os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None:
+            break
+        time.sleep(0.001)
+    _signal(pid, signal.SIGKILL)
+
+
+def _signal(pid: int, number: int) -> None:
     try:
-        os.killpg(pid, signal.SIGKILL)
+        os.killpg(pid, number)
     except ProcessLookupError:
-        os.kill(pid, signal.SIGKILL)  # It has no group of its own yet.
+        os.kill(pid, number)  # It has no group of its own yet.

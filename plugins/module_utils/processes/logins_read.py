@@ -21,7 +21,7 @@ from ..sessions.measure import SessionResult
 from ..sessions.pam_limits import LIMITS_D
 from ..sessions.shell_causes import find_shell_causes
 from ..sessions.shell_limits import ShellLine
-from ..sessions.shell_limits_measure import measure_shells
+from ..sessions.shell_limits_measure import ShellClock, measure_shells
 from ..systemd.read import Seen, World
 from ..systemd.want import is_enough
 from .causes import Moment, Verdict, find_both_causes, finish
@@ -115,7 +115,8 @@ def _explain(
     boot = predict_session(facts._replace(start=start))[item]
     gets = result.limits[item] if result.limits else login.limits[item]
     causes = find_both_causes(item, limit, facts)
-    shell = measure_shells([result], [item]).get((result.service, result.user))
+    shells = measure_shells([result], [item], clock=world.look.at(ShellClock))
+    shell = shells.get((result.service, result.user))
     if shell and shell.limits and shell.limits[item] != gets:
         gets = boot = shell.limits[item]
         if not is_enough(limit, gets):

@@ -28,7 +28,7 @@ from .measure import SessionResult, measure_sessions, pick_users
 from .pam_limits import resolve_limits
 from .rules import covers_everyone, find_limits, named_groups, named_users
 from .samples_read import choose_different
-from .shell_limits_measure import ShellResult, measure_shells
+from .shell_limits_measure import ShellClock, ShellResult, measure_shells
 from .sshd_config import list_key_files
 
 TYPE_CHECKING = False
@@ -131,7 +131,7 @@ def check_sessions(
     results = measure_sessions(wanted, probe, pam_files=read.find_pam_files())
     results = [one for one in results if one.user not in others or not _is_turned_away(one)]
     results += _look_further(results, sample, services, probe)
-    seen, unseen = _look(rules, results, named, read)
+    seen, unseen = _look(rules, results, named, look)
     yield from unseen
     yield from _explain([(one[0], _doubt(one, probe, look), one[2]) for one in seen], look, rules)
 
@@ -210,13 +210,16 @@ def _look(
     rules: tuple[SessionRule, ...],
     results: Sequence[SessionResult],
     named: Collection[str],
-    read: SessionsRead,
+    look: Look,
 ) -> tuple[list[Seen], list[Finding]]:
     """Judge sessions; those of users that the host does not have are unknown.
 
     :param named: Those who are asked for themselves, and do not stand for others.
     """
-    shells = measure_shells(results, _list_items(rules), _list_keys(results, read))
+    read = look.at(SessionsRead)
+    shells = measure_shells(
+        results, _list_items(rules), _list_keys(results, read), look.at(ShellClock)
+    )
     seen: list[Seen] = []
     unseen: list[Finding] = []
     for result in results:

@@ -23,7 +23,7 @@ from .reach import Hindrance, find_bypass, find_hindrances
 from .rivals import keep_rivals
 from .rules import find_domain, find_limits
 from .shell_causes import find_shell_causes
-from .shell_limits_measure import ShellResult, measure_shells
+from .shell_limits_measure import ShellClock, ShellResult, measure_shells
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -189,7 +189,7 @@ def trace_session(user: str, service: str, item: str, look: Look) -> Iterator[Li
         yield Link("session", "unknown", result.reason or f"{item} is set after PAM")
         return
     yield Link("session", format_pair(item, result.limits[item]), "measured in a fresh one")
-    shell = measure_shells([result], [item]).get((service, user))
+    shell = measure_shells([result], [item], clock=look.at(ShellClock)).get((service, user))
     for line in shell.lines if shell else ():
         since = look.find_change(line.at.path)
         yield Link("startup file", str(line.at.value), cite(line.at), since)

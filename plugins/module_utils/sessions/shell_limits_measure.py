@@ -6,6 +6,7 @@ from __future__ import annotations
 import os
 import pwd
 import re
+import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import islice
@@ -19,7 +20,7 @@ from .doubts_read import may_set_limits
 from .first_scripts import find_forced_keys
 from .shell_files_read import find_lines, find_shared_lines
 from .shell_limits import INTERACTIVE, LOGIN, ShellLine, list_startup_files
-from .shell_measure import find_nobody, find_shell, start_shell
+from .shell_measure import NOBODY, find_nobody, find_shell, start_shell
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -33,6 +34,9 @@ _KINDS = {
     "su": (INTERACTIVE,),
 }
 _TIME_LIMIT = 10.0
+_OF_ALL = 25.0  # Seconds of one look, so that what comes after it has time in any limit.
+_AT_ONCE = 16
+_OURS = (0, NOBODY)
 _MOST = 10
 _LONGEST = 3000
 _MARK = "mlhost-limits:"
@@ -60,48 +64,164 @@ class ShellResult(NamedTuple):
     forced: tuple[Declaration, ...] = ()
 
 
+class ShellClock:
+    """The time that users' shells may take of one look, whoever asks, and what they have told.
+
+    Root's own and nobody's, of which no user has a say, take none of it. A user who has let one
+    look run out of time is asked no more.
+    """
+
+    def __init__(self, seconds: float = _OF_ALL) -> None:
+        self.left = seconds
+        self.late: set[int] = set()
+        self.told: dict[object, ShellResult | None] = {}
+
+    def ask(self, errands: Sequence[Errand]) -> list[Report]:
+        """Do errands, many at once, and return what each tells, in order."""
+        reports: dict[int, Report] = {}
+        theirs = [number for number, one in enumerate(errands) if one.person.pw_uid not in _OURS]
+        ours = [number for number in range(len(errands)) if number not in set(theirs)]
+        for start in range(0, len(ours), _AT_ONCE):
+            some = ours[start : start + _AT_ONCE]
+            reports.update(zip(some, ask_users([errands[one] for one in some])))
+        for start in range(0, len(theirs), _AT_ONCE):
+            some = theirs[start : start + _AT_ONCE]
+            reports.update(zip(some, self._ask_in_time([errands[one] for one in some])))
+        return [reports[number] for number in range(len(errands))]
+
+    def _ask_in_time(self, errands: Sequence[Errand]) -> list[Report]:
+        """Ask those who have not been late, while there is time."""
+        begun = time.monotonic()
+        why = "no time is left: shells of users have taken it" if self.left <= 0 else ""
+        reports = [Report(None, why or "it did not end before")] * len(errands)
+        heard = [at for at, one in enumerate(errands) if not why and not self._was_late(one)]
+        seconds = min(_TIME_LIMIT, self.left)
+        asked = [errands[at]._replace(seconds=seconds) for at in heard]
+        for at, report in zip(heard, ask_users(asked)):
+            reports[at] = report
+            if report.late:
+                self.late.add(errands[at].person.pw_uid)
+        self.left -= time.monotonic() - begun
+        return reports
+
+    def _was_late(self, errand: Errand) -> bool:
+        return errand.person.pw_uid in self.late
+
+
+class _Plan(NamedTuple):
+    """What is known of the shell of a session before it is started.
+
+    ``lines`` are all that its person's shell meets, ``shared`` those of root's files among them;
+    ``trouble`` says what keeps it from getting through them.
+    """
+
+    session: SessionResult
+    person: pwd.struct_passwd
+    lines: tuple[ShellLine, ...]
+    shared: tuple[ShellLine, ...]
+    trouble: str
+    forced: tuple[Declaration, ...]
+
+
+class _Trial(NamedTuple):
+    """A shell to start in a session as a person, whose start files have these lines."""
+
+    session: SessionResult
+    person: pwd.struct_passwd
+    lines: tuple[ShellLine, ...]
+
+
 def measure_shells(
     sessions: Collection[SessionResult],
     items: Collection[str],
     keys: Mapping[str, Sequence[str]] | None = None,
+    clock: ShellClock | None = None,
 ) -> dict[tuple[str, str], ShellResult]:
     """Start the shells of those whose startup files set one of these limits, and no others.
 
     :param keys: The files with each user's keys, as sshd names them.
+    :param clock: That of the look, which knows what was asked before.
     :returns: By service and user; a session that no shell changes is not in it.
     """
+    clock = clock or ShellClock()
     asked = [one for one in sessions if one.limits is not None and one.service in _KINDS]
-    users = list(dict.fromkeys(session.user for session in asked))
-    reports = _ask([pwd.getpwnam(user) for user in users], tuple(items), keys or {})
-    shared_by: dict[str, tuple[ShellLine, ...]] = {}
-    found: dict[tuple[str, str], ShellResult] = {}
-    for session in asked:
-        report, entry = reports[session.user], pwd.getpwnam(session.user)
+    names = {_name(one, items): one for one in asked}
+    new = [one for name, one in names.items() if name not in clock.told]
+    for session, result in zip(new, _measure_new(new, items, keys or {}, clock)):
+        clock.told[_name(session, items)] = result
+    found = {(one.service, one.user): clock.told[name] for name, one in names.items()}
+    return {pair: result for pair, result in found.items() if result is not None}
+
+
+def _name(session: SessionResult, items: Collection[str]) -> object:
+    """Return what decides the answer of a session's shell, but for the files."""
+    limits = frozenset((session.limits or {}).items())
+    return session.service, session.user, limits, frozenset(items)
+
+
+def _measure_new(
+    sessions: Sequence[SessionResult],
+    items: Collection[str],
+    keys: Mapping[str, Sequence[str]],
+    clock: ShellClock,
+) -> list[ShellResult | None]:
+    """Return what each shell makes of its session; all that are to be started, are at once."""
+    plans = _plan(sessions, items, keys, clock)
+    pairs = [(_try_own(plan), _try_shared(plan)) for plan in plans]
+    told = iter(_measure([trial for pair in pairs for trial in pair if trial], clock))
+    results = [[next(told) if trial else None for trial in pair] for pair in pairs]
+    return [_conclude(plan, own, given) for plan, (own, given) in zip(plans, results)]
+
+
+def _plan(
+    sessions: Sequence[SessionResult],
+    items: Collection[str],
+    keys: Mapping[str, Sequence[str]],
+    clock: ShellClock,
+) -> list[_Plan]:
+    people = {name: pwd.getpwnam(name) for name in dict.fromkeys(one.user for one in sessions)}
+    reports = _ask(list(people.values()), tuple(items), keys, clock)
+    shells = {find_shell(person) for person in people.values()}
+    shared_by = {one: tuple(islice(find_shared_lines(one, items), _MOST)) for one in shells}
+    plans = []
+    for session in sessions:
+        person, report = people[session.user], reports[session.user]
         own, trouble = _read_report(report, session.user)
+        shared = shared_by[find_shell(person)]
         forced = _read_forced(report) if session.service == "sshd" else ()
-        shell = entry.pw_shell or "/bin/sh"
-        if shell not in shared_by:
-            shared_by[shell] = tuple(islice(find_shared_lines(shell, items), _MOST))
-        shared = shared_by[shell]
         lines = tuple(dict.fromkeys([*own, *shared]))
-        given = None
-        if shared and entry.pw_uid:
-            given = _measure(session, find_nobody(entry), shared)
-        if trouble:
-            found[session.service, session.user] = ShellResult(None, trouble, lines, given=given)
-        elif lines:
-            measured = _measure(session, entry, lines)
-            found[session.service, session.user] = measured._replace(given=given, forced=forced)
-        elif forced:
-            plain = ShellResult(session.limits, "", (), session.how, forced=forced)
-            found[session.service, session.user] = plain
-    return found
+        plans.append(_Plan(session, person, lines, shared, trouble, forced))
+    return plans
+
+
+def _try_own(plan: _Plan) -> _Trial | None:
+    is_tried = plan.lines and not plan.trouble
+    return _Trial(plan.session, plan.person, plan.lines) if is_tried else None
+
+
+def _try_shared(plan: _Plan) -> _Trial | None:
+    """Return the trial of what root's files alone make of it, for nobody has files of nobody's."""
+    is_tried = plan.shared and plan.person.pw_uid
+    return _Trial(plan.session, find_nobody(plan.person), plan.shared) if is_tried else None
+
+
+def _conclude(
+    plan: _Plan, own: ShellResult | None, given: ShellResult | None
+) -> ShellResult | None:
+    if plan.trouble:
+        return ShellResult(None, plan.trouble, plan.lines, given=given)
+    if own:
+        return own._replace(given=given, forced=plan.forced)
+    session = plan.session
+    plain = ShellResult(session.limits, "", (), session.how, forced=plan.forced)
+    return plain if plan.forced else None
 
 
 def _ask(
     people: Sequence[pwd.struct_passwd],
     items: tuple[str, ...],
     keys: Mapping[str, Sequence[str]],
+    clock: ShellClock,
 ) -> dict[str, Report]:
     """Return what the start files of users state, each asked in time; who asks needs no cage."""
     own = [one for one in people if one.pw_uid == os.geteuid()]
@@ -109,7 +229,7 @@ def _ask(
     looks = {one: partial(_look, one, items, keys.get(one.pw_name, ())) for one in people}
     tasks = [looks[one] for one in own]
     errands = [Errand(one, looks[one], seconds=_TIME_LIMIT) for one in others]
-    reports = [*run_in_children(tasks, _TIME_LIMIT), *ask_users(errands)]
+    reports = [*run_in_children(tasks, _TIME_LIMIT), *clock.ask(errands)]
     return {one.pw_name: report for one, report in zip((*own, *others), reports)}
 
 
@@ -161,13 +281,22 @@ def _find_forced(entry: pwd.struct_passwd, keys: Sequence[str]) -> Iterator[Decl
                 yield line
 
 
-def _measure(
-    session: SessionResult, entry: pwd.struct_passwd, lines: tuple[ShellLine, ...]
-) -> ShellResult:
-    """Start a shell in each way that the service may, and return the lowest of each limit."""
-    kinds, limits = _KINDS[session.service], session.limits or {}
-    words = [_write_words(find_shell(entry), kind) for kind in kinds]
-    reports = ask_users([start_shell(entry, limits, each, _TIME_LIMIT) for each in words])
+def _measure(trials: Sequence[_Trial], clock: ShellClock) -> list[ShellResult]:
+    """Start shells in each way that their services may."""
+    errands = [
+        start_shell(one.person, one.session.limits or {}, _write_words(one, kind), _TIME_LIMIT)
+        for one in trials
+        for kind in _KINDS[one.session.service]
+    ]
+    reports = iter(clock.ask(errands))
+    return [
+        _read_trial(one, [next(reports) for _ in _KINDS[one.session.service]]) for one in trials
+    ]
+
+
+def _read_trial(trial: _Trial, reports: Sequence[Report]) -> ShellResult:
+    """Return the lowest of each limit that the shells of one session told."""
+    session, entry, lines = trial
     texts = [report.value[1] if report.value else "" for report in reports]
     try:
         read = [parse_proc_limits(_find_table(text)) for text in texts]
@@ -183,18 +312,19 @@ def _measure(
         item: Rlimit(min(one[item].soft for one in read), min(one[item].hard for one in read))
         for item in read[0]
     }
-    how = f"{session.how}; then the {' and the '.join(kinds)} shell of {entry.pw_name}"
+    kinds = " and the ".join(_KINDS[session.service])
+    how = f"{session.how}; then the {kinds} shell of {entry.pw_name}"
     return ShellResult(lowest, "", lines, how)
 
 
 def _describe(report: Report) -> str:
     """Return what kept a shell from telling its limits, if it is known."""
-    late = bool(report.value) and report.value[2]
-    return f"no answer within {_TIME_LIMIT:g} s" if late else report.problem
+    return f"no answer within {_TIME_LIMIT:g} s" if report.late else report.problem
 
 
-def _write_words(shell: str, kind: str) -> list[str]:
+def _write_words(trial: _Trial, kind: str) -> list[str]:
     """Return what a shell is called with, to tell its limits in the end."""
+    shell = find_shell(trial.person)
     first = f"-{os.path.basename(shell)}" if kind == LOGIN else shell
     asked = ["-i"] if kind == INTERACTIVE and not shell.endswith("csh") else []
     # A script of bash is started from it, for that reads what BASH_ENV names.

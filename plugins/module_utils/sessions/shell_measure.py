@@ -12,7 +12,7 @@ from ..host.children import Report
 
 _TIME_LIMIT = 20.0
 _MOST = 2**20
-_NOBODY = 65534
+NOBODY = 65534
 NO_HOME = "/nonexistent"
 
 
@@ -50,7 +50,7 @@ def _judge(person: pwd.struct_passwd, report: Report) -> str:
 
 def find_nobody(entry: pwd.struct_passwd) -> pwd.struct_passwd:
     """Return a user of whom nobody has a process or a file, with the shell of another."""
-    return pwd.struct_passwd(["nobody", "x", _NOBODY, _NOBODY, "", NO_HOME, entry.pw_shell])
+    return pwd.struct_passwd(["nobody", "x", NOBODY, NOBODY, "", NO_HOME, entry.pw_shell])
 
 
 def find_shell(person: pwd.struct_passwd) -> str:

@@ -13,7 +13,7 @@ from ..sessions.check import judge_measured
 from ..sessions.diagnose import explain_sessions
 from ..sessions.host_read import SessionsRead
 from ..sessions.measure import SessionResult, measure_sessions
-from ..sessions.shell_limits_measure import measure_shells
+from ..sessions.shell_limits_measure import ShellClock, measure_shells
 from ..systemd.sources_read import read_sources
 from .adoption import ADOPT, blame_flags, describe_adoption, find_adopting, find_leaving
 from .confine_causes import (
@@ -134,7 +134,8 @@ def check_login(place: str, login: JobLogin, job: str, scene: Scene) -> Iterator
         for finding in judge_limits(place, policy.limits, None, "", reason):
             yield finding._replace(causes=(cause,) if cause else ())
         return
-    shell = measure_shells([seen], list(policy.limits)).get(("sshd", login.user))
+    shells = measure_shells([seen], list(policy.limits), clock=scene.look.at(ShellClock))
+    shell = shells.get(("sshd", login.user))
     leaving = find_leaving(scene.look.at(SessionsRead).pam_files)
     adopted = f"; {describe_adoption(seen.cgroup, job, leaving)}"
     findings = [

@@ -9,6 +9,7 @@ import pwd
 import signal
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -172,6 +173,24 @@ def test_a_child_that_tells_nothing(task: Callable[[], object], problem: str) ->
     assert (report.value, report.problem) == (None, problem)
 
 
+@pytest.mark.slow
+def test_a_keeper_that_is_given_up_ends_what_it_keeps() -> None:
+    person = as_user.find_person(54321)
+    words = ["/bin/sh", "-c", "setsid sleep 77.25 & trap '' TERM; sleep 77.25; sleep 77.25"]
+    errand = Errand(person, words=words, program="/bin/sh", seconds=60)
+    [report] = run_in_children([partial(as_user._keep, errand)], 1.0)
+    assert report.problem == "no answer within 1 s"
+    left = [one for one in Path("/proc").glob("[0-9]*/cmdline") if b"77.25" in read_quietly(one)]
+    assert left == []
+
+
+def read_quietly(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError:
+        return b""
+
+
 @pytest.mark.parametrize("said", [b"", b"[" * 100_000 + b"\n", b"[1]\n", b'{"value": 1}\n', b"x\n"])
 def test_an_answer_in_another_form_is_none(said: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(as_user, "_do", lambda _task: said.decode().rstrip("\n"))
@@ -233,6 +252,6 @@ def test_where_no_group_can_be_had_nothing_runs(monkeypatch: pytest.MonkeyPatch)
 
     monkeypatch.setattr(as_user, "Cage", refuse)
     told = "could not be confined to a control group: full"
-    assert ask_user(Errand(NOBODY, lambda: 1)) == (None, told)
+    assert ask_user(Errand(NOBODY, lambda: 1)).problem == told
     done = run_as_user(Errand(NOBODY, words=["/bin/echo", "ran"]))
     assert (done.status, done.said) == (127, f"{told}\n")

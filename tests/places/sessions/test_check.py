@@ -45,7 +45,7 @@ class Host:
         ]
 
     def ask(
-        self, sessions: Sequence[SessionResult], _items: object, _keys: object
+        self, sessions: Sequence[SessionResult], _items: object, _keys: object, _clock: object
     ) -> dict[tuple[str, str], ShellResult]:
         return {
             (one.service, one.user): self.tell(one.user)

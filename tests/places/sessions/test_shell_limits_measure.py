@@ -8,16 +8,18 @@ import pwd
 import shutil
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
 from mlhost_limits.core.values import Declaration
+from mlhost_limits.host.as_user import Errand, ask_users
+from mlhost_limits.host.children import Report
 from mlhost_limits.host.look import find_processes, read_limits
 from mlhost_limits.sessions import shell_limits_measure as shell_limits
 from mlhost_limits.sessions.measure import SessionResult
 from mlhost_limits.sessions.shell_limits import ShellLine
-from mlhost_limits.sessions.shell_limits_measure import measure_shells
+from mlhost_limits.sessions.shell_limits_measure import ShellClock, measure_shells
 
 USER = "root"
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="becoming a user needs root")
@@ -231,3 +233,51 @@ def test_a_key_that_runs_a_command_in_the_place_of_the_shell(
     assert [[(at.path, at.line) for at in one] for one in forced] == (
         [[(f"{alice}/keys", 2)]] if found else []
     )
+
+
+def test_shells_of_users_share_the_time_of_a_look(alice: Path) -> None:
+    (alice / ".bashrc").write_text("ulimit -Sn 500\n")
+    clock = ShellClock(0.0)
+    result = measure_shells([open_session("su", "alice")], ["nofile"], clock=clock)["su", "alice"]
+    assert result.limits is None
+    assert "no time is left" in result.reason
+
+
+def test_a_user_whose_shell_did_not_end_is_asked_no_more(
+    alice: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shell_limits, "_TIME_LIMIT", 0.5)
+    (alice / ".bashrc").write_text("ulimit -Sn 500\nsleep 100\n")
+    clock = ShellClock()
+    first = measure_shells([open_session("su", "alice")], ["nofile"], clock=clock)["su", "alice"]
+    again = measure_shells([open_session("su", "alice")], ["core"], clock=clock)
+    assert "no answer within 0.5 s" in first.reason
+    assert "did not end before" in again["su", "alice"].reason
+
+
+def test_roots_own_shell_takes_none_of_it(home: Path) -> None:
+    (home / ".bashrc").write_text("ulimit -Sn 500\n")
+    found = measure_shells([open_session("su")], ["nofile"], clock=ShellClock(0.0))["su", USER]
+    assert found.limits
+    assert found.limits["nofile"].soft == 500
+
+
+def test_shells_are_started_at_once_and_asked_once(
+    alice: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[int] = []
+
+    def ask(errands: Sequence[Errand]) -> list[Report]:
+        asked.append(len(errands))
+        reports: list[Report] = ask_users(errands)
+        return reports
+
+    monkeypatch.setattr(shell_limits, "ask_users", ask)
+    (alice / ".profile").write_text("ulimit -Sn 500\n")
+    sessions = [open_session(way, "alice") for way in ("sshd", "login", "su-l", "su")]
+    clock = ShellClock()
+    found = measure_shells(sessions, ["nofile"], clock=clock)
+    assert len(found) == 4
+    assert asked == [1, 5]  # Her files once; then both shells of sshd, and one of each other.
+    assert measure_shells(sessions[:1], ["nofile"], clock=clock)["sshd", "alice"]
+    assert asked == [1, 5]
