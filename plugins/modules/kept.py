@@ -56,6 +56,7 @@ absent:
 """
 
 import base64
+import gc
 import importlib
 import os
 import sys
@@ -77,6 +78,7 @@ from ..module_utils.kept_folder import (
 
 
 def main():
+    gc.disable()  # It lives for a moment.
     module = AnsibleModule(
         argument_spec={
             "verb": {"type": "str", "required": True, "choices": ["check", "provision", "monitor"]},

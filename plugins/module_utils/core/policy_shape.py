@@ -16,7 +16,7 @@ LONGEST_NUMBER = 40
 _LONGEST_KEY = 256
 _LONGEST_TEXT = 2**16
 _MOST_TOLD = 100
-_UNFIT = re.compile(
+_UNFIT = (
     "[\0-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff"
     "\ud800-\udc7f\udd00-\udfff]"
 )
@@ -26,7 +26,10 @@ U+DC80 to U+DCFF, with which Python holds the bytes of a path that is no UTF-8."
 
 def find_unfit(text: str) -> str:
     """Return the first character of a text that no policy needs, or nothing."""
-    match = _UNFIT.search(text)
+    plain = (
+        text.isascii() and text.isprintable()
+    )  # Most are, and the pattern takes long to compile.
+    match = None if plain else re.search(_UNFIT, text)
     return match[0] if match else ""
 
 

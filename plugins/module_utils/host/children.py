@@ -58,10 +58,12 @@ def run_in_children(
     :param most: How many bytes of JSON a child may answer with.
     """
     null = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
+    handled = [one for one in _HANDLED if signal.getsignal(one) is not signal.SIG_DFL]
     children: list[_Child] = []
     try:
         for task in tasks:
-            children.append(_start(task, null, [child.reader for child in children]))
+            others = [child.reader for child in children]
+            children.append(_start(task, null, others, handled))
         _listen(children, time.monotonic() + time_limit, most)
     finally:
         os.close(null)
@@ -71,18 +73,22 @@ def run_in_children(
     return [_read_answer(child, problem, most) for child, problem in zip(children, problems)]
 
 
-def _start(task: Callable[[], object], null: int, others: Sequence[int]) -> _Child:
+def _start(
+    task: Callable[[], object], null: int, others: Sequence[int], handled: Sequence[int]
+) -> _Child:
     reader, writer = os.pipe()
     pid = os.fork()
     if pid == 0:
         for descriptor in (reader, *others):
             os.close(descriptor)
-        _run_child(task, writer, null)
+        _run_child(task, writer, null, handled)
     os.close(writer)
     return _Child(pid, reader)
 
 
-def _run_child(task: Callable[[], object], writer: int, null: int) -> NoReturn:
+def _run_child(
+    task: Callable[[], object], writer: int, null: int, handled: Sequence[int]
+) -> NoReturn:
     """Run one task detached from terminal and standard streams, and never return."""
     status = 1
     try:
@@ -91,7 +97,7 @@ def _run_child(task: Callable[[], object], writer: int, null: int) -> NoReturn:
         writer = fcntl.fcntl(writer, fcntl.F_DUPFD_CLOEXEC, 3)
         for stream in range(3):
             os.dup2(null, stream)
-        for number in _HANDLED:
+        for number in handled:
             signal.signal(number, signal.SIG_DFL)
         write_all(writer, json.dumps(task()).encode() + b"\n")
         status = 0

@@ -136,8 +136,10 @@ def _is_absent(path: str, root: str) -> bool:
     Only folders of root's are on the way: where a link leads, or another's folder, the walk asks
     whose it is.
     """
+    if root != "/" or os.path.lexists(path):
+        return False
     here = ""
-    for part in path.split("/")[1:] if root == "/" else ():
+    for part in path.split("/")[1:]:
         here += f"/{part}"
         try:
             found = os.lstat(here)
