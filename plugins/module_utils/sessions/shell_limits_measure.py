@@ -295,9 +295,8 @@ def _measure(trials: Sequence[_Trial], clock: ShellClock) -> list[ShellResult]:
         for kind in _KINDS[one.session.service]
     ]
     reports = iter(clock.ask(errands))
-    return [
-        _read_trial(one, [next(reports) for _ in _KINDS[one.session.service]]) for one in trials
-    ]
+    counts = [len(_KINDS[one.session.service]) for one in trials]
+    return [_read_trial(one, list(islice(reports, count))) for one, count in zip(trials, counts)]
 
 
 def _read_trial(trial: _Trial, reports: Sequence[Report]) -> ShellResult:
