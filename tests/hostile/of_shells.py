@@ -85,6 +85,12 @@ ATTACKS = (
     ),
     _rc("bash: leaves 300 processes", 'rc("for i in $(seq 300); do (setsid sleep 7775 &); done")'),
     _rc("bash: sleeps", 'rc("sleep 1000")'),
+    _rc(
+        "bash: sleeps before each of many processes that are too low",
+        'rc("sleep 1000")\nimport resource\nresource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))\n'
+        "for _ in range(12):\n    be('cron')",
+        "node-health",
+    ),
     _rc("bash: prints without end", 'rc("cat /dev/zero")'),
     _rc("bash: prints lines without end", 'rc("yes mlhost-limits:")'),
     _rc(
