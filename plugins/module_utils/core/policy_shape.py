@@ -26,10 +26,9 @@ U+DC80 to U+DCFF, with which Python holds the bytes of a path that is no UTF-8."
 
 def find_unfit(text: str) -> str:
     """Return the first character of a text that no policy needs, or nothing."""
-    plain = (
-        text.isascii() and text.isprintable()
-    )  # Most are, and the pattern takes long to compile.
-    match = None if plain else re.search(_UNFIT, text)
+    if text.isascii() and text.isprintable():
+        return ""  # As most are; the pattern takes long to compile.
+    match = re.search(_UNFIT, text)
     return match[0] if match else ""
 
 

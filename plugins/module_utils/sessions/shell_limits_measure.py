@@ -78,23 +78,23 @@ class ShellClock:
 
     def ask(self, errands: Sequence[Errand]) -> list[Report]:
         """Do errands, many at once, and return what each tells, in order."""
-        reports: dict[int, Report] = {}
-        theirs = [number for number, one in enumerate(errands) if one.person.pw_uid not in _OURS]
-        ours = [number for number in range(len(errands)) if number not in set(theirs)]
-        for start in range(0, len(ours), _AT_ONCE):
-            some = ours[start : start + _AT_ONCE]
-            reports.update(zip(some, ask_users([errands[one] for one in some])))
-        for start in range(0, len(theirs), _AT_ONCE):
-            some = theirs[start : start + _AT_ONCE]
-            reports.update(zip(some, self._ask_in_time([errands[one] for one in some])))
-        return [reports[number] for number in range(len(errands))]
+        are_ours = [one.person.pw_uid in _OURS for one in errands]
+        ours = [one for one, is_ours in zip(errands, are_ours) if is_ours]
+        theirs = [one for one, is_ours in zip(errands, are_ours) if not is_ours]
+        told = {
+            True: iter(_ask_in_parts(ask_users, ours)),
+            False: iter(_ask_in_parts(self._ask_in_time, theirs)),
+        }
+        return [next(told[is_ours]) for is_ours in are_ours]
 
     def _ask_in_time(self, errands: Sequence[Errand]) -> list[Report]:
         """Ask those who have not been late, while there is time."""
         begun = time.monotonic()
         why = "no time is left: shells of users have taken it" if self.left <= 0 else ""
         reports = [Report(None, why or "it did not end before")] * len(errands)
-        heard = [at for at, one in enumerate(errands) if not why and not self._was_late(one)]
+        heard = [
+            at for at, one in enumerate(errands) if not why and one.person.pw_uid not in self.late
+        ]
         seconds = min(_TIME_LIMIT, self.left)
         asked = [errands[at]._replace(seconds=seconds) for at in heard]
         for at, report in zip(heard, ask_users(asked)):
@@ -104,8 +104,12 @@ class ShellClock:
         self.left -= time.monotonic() - begun
         return reports
 
-    def _was_late(self, errand: Errand) -> bool:
-        return errand.person.pw_uid in self.late
+
+def _ask_in_parts(
+    ask: Callable[[Sequence[Errand]], list[Report]], errands: Sequence[Errand]
+) -> list[Report]:
+    parts = [errands[start : start + _AT_ONCE] for start in range(0, len(errands), _AT_ONCE)]
+    return [report for part in parts for report in ask(part)]
 
 
 class _Plan(NamedTuple):
@@ -145,18 +149,18 @@ def measure_shells(
     """
     clock = clock or ShellClock()
     asked = [one for one in sessions if one.limits is not None and one.service in _KINDS]
-    names = {_name(one, items): one for one in asked}
-    new = [one for name, one in names.items() if name not in clock.told]
-    for session, result in zip(new, _measure_new(new, items, keys or {}, clock)):
-        clock.told[_name(session, items)] = result
+    keys = keys or {}
+    names = {_name(one, items, keys.get(one.user, ())): one for one in asked}
+    new = {name: one for name, one in names.items() if name not in clock.told}
+    clock.told.update(zip(new, _measure_new(list(new.values()), items, keys, clock)))
     found = {(one.service, one.user): clock.told[name] for name, one in names.items()}
     return {pair: result for pair, result in found.items() if result is not None}
 
 
-def _name(session: SessionResult, items: Collection[str]) -> object:
+def _name(session: SessionResult, items: Collection[str], keys: Sequence[str]) -> object:
     """Return what decides the answer of a session's shell, but for the files."""
     limits = frozenset((session.limits or {}).items())
-    return session.service, session.user, limits, frozenset(items)
+    return session.service, session.user, limits, frozenset(items), tuple(keys)
 
 
 def _measure_new(
