@@ -60,7 +60,7 @@ MAY_OPEN = {
     "host/policy_file.py": "the policy that the caller names, by descriptor",
     "install_monitor.py": "the files that it has written",
     "node/state_read.py": "the state that it has written, of root's alone",
-    "host/as_user.py": "the audit identity of this very process",
+    "host/leave_root.py": "the audit identity of this very process",
     "host/children.py": "/dev/null",
     "host/files.py": "a folder that the door has opened",
     "sessions/libpam_measure.py": "the control group of this very process, in a session without memory",

@@ -4,15 +4,12 @@
 A keeper that stays root starts the child, hears it over a pipe of its own, and ends all that came
 of it. What the child answers is a claim of that user's.
 
-Source: credentials(7), session-keyring(7), prctl(2) for PR_SET_NO_NEW_PRIVS, PR_SET_DUMPABLE and
-PR_SET_CHILD_SUBREAPER, and ``audit_set_loginuid()`` of the kernel for loginuid.
+Source: prctl(2) for PR_SET_CHILD_SUBREAPER.
 """
 
 from __future__ import annotations
 
 import codecs
-import ctypes
-import errno
 import json
 import os
 import pwd
@@ -26,25 +23,14 @@ from typing import NoReturn
 
 from ..core.values import NamedTuple, Rlimit
 from .cgroup_cage import Cage
-from .children import Report, run_in_children, write_all
+from .children import Children, Report, write_all
 from .door import list_kernel_folder, list_pids, read_kernel_file
-from .own_limits import set_own_limits
+from .leave_root import PR_SET_CHILD_SUBREAPER, leave_root, prctl
 
-_PR_SET_PDEATHSIG, _PR_SET_DUMPABLE, _PR_SET_CHILD_SUBREAPER, _PR_SET_NO_NEW_PRIVS = 1, 4, 36, 38
-_KEYCTL = {
-    "x86_64": 250,
-    "aarch64": 219,
-    "riscv64": 219,
-    "loongarch64": 219,
-    "ppc64le": 271,
-    "s390x": 280,
-}
-_GET_KEYRING, _JOIN_SESSION_KEYRING = 0, 1
-_SESSION_KEYRING = -3
-_NO_KEYRINGS = (errno.ENOSYS, errno.EPERM)
 _MOST = 2**20
 _GRACE = 10.0  # Seconds that a keeper has beyond its child's, to end what came of it.
 _PATIENCE = 5.0
+_REAPED_AT_ONCE = 100
 _STEP = 20  # Milliseconds between two looks whether a child has ended.
 _FAILED = 127
 _NO_GROUP = 65534
@@ -88,21 +74,51 @@ class Ended(NamedTuple):
     late: bool = False
 
 
+class Errands:
+    """Errands that are under way at once; all end with the block."""
+
+    def __init__(self) -> None:
+        for name in _CODECS:
+            codecs.lookup(name)
+        self._children = Children()
+        self._started: dict[int, Errand] = {}
+        self._refused: dict[int, Report] = {}
+
+    def __enter__(self) -> Errands:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._children.__exit__(*error)
+
+    def __len__(self) -> int:
+        """Return how many are under way, or have a report that nobody took."""
+        return len(self._refused) + len(self._children)
+
+    def start(self, name: int, errand: Errand) -> None:
+        person = errand.person
+        if os.geteuid() not in (0, person.pw_uid):
+            self._refused[name] = Report(None, f"only root can look as {name_person(person)}")
+            return
+        self._started[name] = errand
+        seconds, most = errand.seconds + _GRACE, 8 * errand.most + 4096
+        self._children.start(name, partial(_keep, errand), seconds, most)
+
+    def hear(self) -> dict[int, Report]:
+        """Return the reports that there are, by name; where there are none, wait for some."""
+        refused, self._refused = self._refused, {}
+        found = {} if refused else self._children.hear()
+        return {**refused, **{name: _read(one, self._started[name]) for name, one in found.items()}}
+
+
 def ask_users(errands: Sequence[Errand]) -> list[Report]:
     """Do all errands at once and return what each tells, in order."""
-    if not errands:
-        return []
-    me = os.geteuid()
-    strange = next((one.person for one in errands if me not in (0, one.person.pw_uid)), None)
-    if strange:
-        return [Report(None, f"only root can look as {name_person(strange)}")] * len(errands)
-    for name in _CODECS:
-        codecs.lookup(name)
-    longest = max(errand.seconds for errand in errands)
-    most = max(errand.most for errand in errands)
-    tasks = [partial(_keep, errand) for errand in errands]
-    reports = run_in_children(tasks, longest + _GRACE, 8 * most + 4096)
-    return [_read(report, errand) for report, errand in zip(reports, errands)]
+    reports: dict[int, Report] = {}
+    with Errands() as under_way:
+        for at, errand in enumerate(errands):
+            under_way.start(at, errand)
+        while under_way:
+            reports.update(under_way.hear())
+    return [reports[at] for at in range(len(errands))]
 
 
 def ask_user(errand: Errand) -> Report:
@@ -116,7 +132,7 @@ def run_as_user(errand: Errand) -> Ended:
     :raises OSError: If it could not be started.
     """
     report = ask_user(errand)
-    if report.problem:
+    if report.value is None:
         raise OSError(f"as {name_person(errand.person)}: {report.problem}")
     return Ended(*report.value)
 
@@ -135,11 +151,11 @@ def _read(report: Report, errand: Errand) -> Report:
     """Return what the child itself said; the keeper's own answer is only its wrapping."""
     if report.problem:
         return report
-    status, said, late = report.value
+    status, said, why = report.value
     if errand.words:
-        return Report((status, said, late), "", late)
-    if late:
-        return Report(None, f"no answer within {errand.seconds:g} s", late)
+        return Report((status, said, bool(why)), why, bool(why))
+    if why:
+        return Report(None, why, late=True)
     if not said.endswith("\n"):
         how = f"killed by signal {-status}" if status < 0 else f"ended with status {status}"
         return Report(None, how)
@@ -150,65 +166,71 @@ def _read(report: Report, errand: Errand) -> Report:
         return Report(None, "its answer is not what was asked for")
 
 
-def _keep(errand: Errand) -> tuple[int, str, bool]:
-    """Start the child, hear it to its end, end all that came of it. Runs in a child, as root."""
-    _prctl(_PR_SET_CHILD_SUBREAPER, 1)
+def _keep(errand: Errand) -> tuple[int, str, str]:
+    """Start the child, hear it to its end, end all that came of it. Runs in a child, as root.
+
+    :returns: Its status, what it said, and why it was ended, if it was.
+    """
+    prctl(PR_SET_CHILD_SUBREAPER, 1)
     try:
         cage = Cage(errand.person.pw_uid) if os.geteuid() == 0 else None
     except OSError as error:
-        return _FAILED, _refuse(errand, error), False
+        return _FAILED, _refuse(errand, error), ""
     reader, writer = os.pipe()
     pid = os.fork()
     if pid == 0:
         _be_the_child(errand, writer, cage)
     os.close(writer)
+    deadline = time.monotonic() + errand.seconds
     try:
         signal.signal(signal.SIGTERM, _leave)
-        said, late = _hear(reader, pid, errand)
-        status = _find_end(pid, late)
+        said = _hear(reader, pid, errand, deadline)
+        status, why = _find_end(pid, errand, said, deadline)
     finally:
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
         _end_all(pid, cage)
-    return status, said.decode("utf-8", "replace"), late
+    return status, said[: errand.most].decode("utf-8", "replace"), why
 
 
 def _leave(_number: int, _frame: object) -> NoReturn:
     raise SystemExit(1)  # Who started this keeper waits no longer: what it keeps is ended first.
 
 
-def _hear(reader: int, pid: int, errand: Errand) -> tuple[bytes, bool]:
-    """Return what comes until the child ends, and whether its time was over before.
+def _hear(reader: int, pid: int, errand: Errand, deadline: float) -> bytes:
+    """Return what comes until the child ends, or its time is over.
 
     What it left in the background may hold the pipe for ever, so that its end says nothing.
     """
-    deadline, said = time.monotonic() + errand.seconds, b""
+    said = b""
     poller = select.poll()
     poller.register(reader, select.POLLIN)
     while time.monotonic() < deadline:
         has_ended = os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
-        while poller.poll(0 if has_ended else _STEP):
+        while poller.poll(0 if has_ended else _STEP) and time.monotonic() < deadline:
             part = os.read(reader, 65536)
             said += part
-            if len(said) > errand.most:
-                return said[: errand.most], True
-            if not part or (part.endswith(b"\n") and errand.task):
-                return said, False
-            if time.monotonic() >= deadline:
-                break
+            if not part or len(said) > errand.most or (part.endswith(b"\n") and errand.task):
+                return said
         if has_ended:
-            return said, False
-    return said, True
+            break
+    return said
 
 
-def _find_end(pid: int, late: bool) -> int:
-    """Return how the child ended; one whose time is over is ended first."""
-    deadline = time.monotonic() + (0.0 if late else _PATIENCE)
+def _find_end(pid: int, errand: Errand, said: bytes, deadline: float) -> tuple[int, str]:
+    """Return how the child ended; and where it has to be ended, why.
+
+    It can close the pipe and live on. Who has answered is waited for no longer.
+    """
+    if len(said) > errand.most:
+        return -int(signal.SIGKILL), f"more than {errand.most} bytes of answer"
+    if errand.task and said.endswith(b"\n"):
+        return 0, ""
     while True:
         done, status = os.waitpid(pid, os.WNOHANG)
         if done:
-            return -(status & 127) if status & 127 else status >> 8
+            return -(status & 127) if status & 127 else status >> 8, ""
         if time.monotonic() >= deadline:
-            return -int(signal.SIGKILL)
+            return -int(signal.SIGKILL), f"no answer within {errand.seconds:.3g} s"
         time.sleep(0.001)
 
 
@@ -219,15 +241,24 @@ def _end_all(pid: int, cage: Cage | None) -> None:
     if cage:
         cage.end(reaps=True)
     deadline = time.monotonic() + _PATIENCE
-    while time.monotonic() < deadline:
+    while _reap() and time.monotonic() < deadline:
         for descendant in _list_children():
             with suppress(OSError):
                 os.kill(descendant, signal.SIGKILL)
-        try:
-            if os.waitpid(-1, os.WNOHANG)[0] == 0:
-                time.sleep(0.001)
-        except ChildProcessError:
-            return
+
+
+def _reap() -> bool:
+    """Reap children that have ended. Return whether there may be others.
+
+    Nothing sleeps here: where there is no cage, who forks again and again must be caught up with.
+    """
+    try:
+        for _one in range(_REAPED_AT_ONCE):
+            if not os.waitpid(-1, os.WNOHANG)[0]:
+                break
+    except ChildProcessError:
+        return False
+    return True
 
 
 def _list_children() -> list[int]:
@@ -273,45 +304,6 @@ def _leave_root(errand: Errand, cage: Cage | None) -> None:
     leave_root(errand.person, errand.limits, errand.gains_rights)
 
 
-def leave_root(
-    person: pwd.struct_passwd, limits: Mapping[str, Rlimit], gains_rights: bool = False
-) -> None:
-    """Make this process a user's for good, and keep nothing of root's.
-
-    :raises OSError, ValueError: If the kernel does not do all of it.
-    """
-    _leave_keyrings()
-    _tell_audit(person.pw_uid)
-    if not gains_rights:
-        _prctl(_PR_SET_NO_NEW_PRIVS, 1)
-    os.setgroups(list_groups(person))
-    os.setresgid(person.pw_gid, person.pw_gid, person.pw_gid)
-    set_own_limits(limits)
-    _become(person.pw_uid)
-    _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-    if os.getresuid() != (person.pw_uid,) * 3 or os.getresgid() != (person.pw_gid,) * 3:
-        raise OSError("the kernel did not make this process the user's")
-
-
-def _become(uid: int) -> None:
-    """Take on a user's id, so that no process of the user's ever reads what is root's in here.
-
-    Where fs.suid_dumpable is 1, as some databases ask for, whose id it is may trace a process that
-    became theirs (ptrace(2)). The saved id, which counts as well, stays root's until nobody may.
-    """
-    if uid:
-        os.setresuid(uid, uid, 0)
-        _prctl(_PR_SET_DUMPABLE, 0)
-    os.setresuid(uid, uid, uid)
-
-
-def list_groups(person: pwd.struct_passwd) -> list[int]:
-    """Return the groups of a user; of one that no database knows, the own."""
-    if not person.pw_name:
-        return [person.pw_gid]
-    return os.getgrouplist(person.pw_name, person.pw_gid)
-
-
 def find_person(uid: int) -> pwd.struct_passwd:
     """Return the user with this number, without a name or a home if no database knows one."""
     try:
@@ -350,45 +342,3 @@ def _close_all_but(*kept: int) -> None:
         if handle > 2 and handle not in kept:
             with suppress(OSError):
                 os.close(handle)
-
-
-def _leave_keyrings() -> None:
-    """Join a session keyring that is new and empty, so that root's is not at hand.
-
-    :raises OSError: If the kernel has keyrings, and gives none.
-    """
-    number = _KEYCTL.get(os.uname().machine)
-    if number is None:
-        raise OSError(f"root's keyring cannot be left on {os.uname().machine}")
-    if _call(number, _JOIN_SESSION_KEYRING, None) not in (*_NO_KEYRINGS, 0):
-        raise OSError("no session keyring could be made")
-    if _call(number, _GET_KEYRING, _SESSION_KEYRING) in (0, *_NO_KEYRINGS):
-        return
-    raise OSError("the session keyring is not the child's own")
-
-
-def _call(number: int, operation: int, value: int | None) -> int:
-    """Call keyctl(2). Return 0, or the error's number."""
-    library = ctypes.CDLL(None, use_errno=True)
-    argument = ctypes.c_void_p(value) if value is None else ctypes.c_long(value)
-    done = library.syscall(
-        ctypes.c_long(number), ctypes.c_long(operation), argument, ctypes.c_long(0)
-    )
-    return 0 if done >= 0 else ctypes.get_errno()
-
-
-def _tell_audit(uid: int) -> None:
-    """Let the audit log name the user, where it may be changed: root did not do what follows."""
-    with suppress(OSError):
-        handle = os.open("/proc/self/loginuid", os.O_WRONLY | os.O_CLOEXEC)
-        try:
-            os.write(handle, str(uid).encode("ascii"))
-        finally:
-            os.close(handle)
-
-
-def _prctl(option: int, value: int) -> None:
-    library = ctypes.CDLL(None, use_errno=True)
-    arguments = (option, value, 0, 0, 0)
-    if library.prctl(*(ctypes.c_ulong(one) for one in arguments)):
-        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))

@@ -36,15 +36,15 @@ class Cage:
     def __init__(self, uid: int, top: str = _TOP) -> None:
         """Make the group, below the user's slice where there is one.
 
-        :raises OSError: If there are slices, and no group can be made: a user can use up all that
-            there may be.
+        :raises OSError: If no group can be made where root may: a user can use up all that there
+            may be.
         """
         self.folders: list[str] = []
         self._name = f"{LIMITS}{make_mark()}"
         for base in _list_hierarchies(top):
             slices = (f"{base}/user.slice/user-{uid}.slice", f"{base}/user.slice")
-            parents = [path for path in slices if os.path.isdir(path)]
-            folder = self._make_below(parents) if parents else ""
+            parents = [path for path in slices if os.path.isdir(path)] or [base]
+            folder = self._make_below(parents)
             if folder:
                 self.folders.append(folder)
         for folder in self.folders:

@@ -33,19 +33,100 @@ class Report(NamedTuple):
 
 
 class _Child:
-    """One running child, and what it has said so far over its own pipe."""
+    """One running child, what it has said so far over its own pipe, and how long it may take."""
 
-    def __init__(self, pid: int, reader: int) -> None:
-        self.pid, self.reader = pid, reader
+    def __init__(self, pid: int, reader: int, seconds: float, most: int) -> None:
+        self.pid, self.reader, self.most = pid, reader, most
+        self.seconds, self.deadline = seconds, time.monotonic() + seconds
         self.said = b""
-        self.ended = False
+        self.has_said_all = False
 
-    def listen(self, most: int) -> bool:
+    def listen(self) -> bool:
         """Take what the child says now. Return whether it has said all."""
         part = os.read(self.reader, _AT_ONCE)
         self.said += part
-        self.ended = not part or part.endswith(b"\n") or len(self.said) > most
-        return self.ended
+        is_long = len(self.said) > self.most
+        self.has_said_all = not part or part.endswith(b"\n") or is_long
+        return self.has_said_all
+
+
+class Children:
+    """Children that run at once, each heard until its own time is over; all end with the block."""
+
+    def __init__(self) -> None:
+        self._null = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
+        self._handled = [one for one in _HANDLED if signal.getsignal(one) is not signal.SIG_DFL]
+        self._running: dict[int, tuple[int, _Child]] = {}
+        self._reports: dict[int, Report] = {}
+        self._leaving: list[int] = []
+        self._poller = select.poll()
+
+    def __enter__(self) -> Children:
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        os.close(self._null)
+        for _name, child in self._running.values():
+            os.close(child.reader)
+            _end_child(child.pid, False, child.seconds)
+        for pid in self._leaving:
+            _end_child(pid, True, 0.0)
+
+    def __len__(self) -> int:
+        """Return how many run, or have a report that nobody took."""
+        return len(self._running) + len(self._reports)
+
+    def start(self, name: int, task: Callable[[], object], seconds: float, most: int) -> None:
+        """Start a child; where the host has no process left, that is its report."""
+        try:
+            pid, reader = self._fork(task)
+        except OSError as error:
+            self._reports[name] = Report(None, f"no process could be started: {error.strerror}")
+            return
+        self._running[reader] = name, _Child(pid, reader, seconds, most)
+        self._poller.register(reader, select.POLLIN)
+
+    def _fork(self, task: Callable[[], object]) -> tuple[int, int]:
+        reader, writer = os.pipe()
+        try:
+            pid = os.fork()
+            if pid == 0:
+                for descriptor in (reader, *self._running):
+                    os.close(descriptor)
+                _run_child(task, writer, self._null, self._handled)
+        except OSError:
+            os.close(reader)
+            raise
+        finally:
+            os.close(writer)
+        return pid, reader
+
+    def hear(self) -> dict[int, Report]:
+        """Return the reports that there are, by name; where there are none, wait for some."""
+        while self._running and not self._reports:
+            until = min(child.deadline for _name, child in self._running.values())
+            ready = self._poller.poll(max(0.0, until - time.monotonic()) * 1000)
+            for reader, _event in ready:
+                if self._running[reader][1].listen():
+                    self._take(reader)
+            now = time.monotonic()
+            late = [one for one, (_name, child) in self._running.items() if child.deadline <= now]
+            for reader in late:
+                self._take(reader)
+        found, self._reports = self._reports, {}
+        return found
+
+    def _take(self, reader: int) -> None:
+        """Take the report of a child that has said all that it has time for."""
+        name, child = self._running.pop(reader)
+        self._poller.unregister(reader)
+        os.close(reader)
+        problem = ""
+        if child.said.endswith(b"\n"):
+            self._leaving.append(child.pid)
+        else:
+            problem = _end_child(child.pid, child.has_said_all, child.seconds)
+        self._reports[name] = _read_answer(child, problem)
 
 
 def run_in_children(
@@ -57,33 +138,13 @@ def run_in_children(
     :param time_limit: Seconds until children that have not reported are killed.
     :param most: How many bytes of JSON a child may answer with.
     """
-    null = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
-    handled = [one for one in _HANDLED if signal.getsignal(one) is not signal.SIG_DFL]
-    children: list[_Child] = []
-    try:
-        for task in tasks:
-            others = [child.reader for child in children]
-            children.append(_start(task, null, others, handled))
-        _listen(children, time.monotonic() + time_limit, most)
-    finally:
-        os.close(null)
-        for child in children:
-            os.close(child.reader)
-        problems = [_end_child(child.pid, child.ended, time_limit) for child in children]
-    return [_read_answer(child, problem, most) for child, problem in zip(children, problems)]
-
-
-def _start(
-    task: Callable[[], object], null: int, others: Sequence[int], handled: Sequence[int]
-) -> _Child:
-    reader, writer = os.pipe()
-    pid = os.fork()
-    if pid == 0:
-        for descriptor in (reader, *others):
-            os.close(descriptor)
-        _run_child(task, writer, null, handled)
-    os.close(writer)
-    return _Child(pid, reader)
+    reports: dict[int, Report] = {}
+    with Children() as children:
+        for at, task in enumerate(tasks):
+            children.start(at, task, time_limit, most)
+        while children:
+            reports.update(children.hear())
+    return [reports[at] for at in range(len(tasks))]
 
 
 def _run_child(
@@ -111,27 +172,11 @@ def write_all(descriptor: int, content: bytes) -> None:
         content = content[os.write(descriptor, content) :]
 
 
-def _listen(children: Sequence[_Child], deadline: float, most: int) -> None:
-    """Hear every child until all have said what they have to say, or until the deadline."""
-    poller = select.poll()
-    waiting = {child.reader: child for child in children}
-    for reader in waiting:
-        poller.register(reader, select.POLLIN)
-    while waiting:
-        ready = poller.poll(max(0.0, deadline - time.monotonic()) * 1000)
-        if not ready:
-            return
-        for reader, _event in ready:
-            if waiting[reader].listen(most):
-                poller.unregister(reader)
-                del waiting[reader]
-
-
-def _read_answer(child: _Child, problem: str, most: int) -> Report:
-    if len(child.said) > most:
-        return Report(None, f"its answer is longer than {most} bytes")
+def _read_answer(child: _Child, problem: str) -> Report:
+    if len(child.said) > child.most:
+        return Report(None, f"its answer is longer than {child.most} bytes")
     if not child.said.endswith(b"\n"):
-        return Report(None, problem)
+        return Report(None, problem, late=not child.has_said_all)
     try:
         return Report(json.loads(child.said))
     except (ValueError, RecursionError):

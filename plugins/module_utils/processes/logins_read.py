@@ -20,8 +20,9 @@ from ..sessions.host_read import SessionsRead
 from ..sessions.measure import SessionResult
 from ..sessions.pam_limits import LIMITS_D
 from ..sessions.shell_causes import find_shell_causes
+from ..sessions.shell_clock_measure import ShellClock
 from ..sessions.shell_limits import ShellLine
-from ..sessions.shell_limits_measure import ShellClock, measure_shells
+from ..sessions.shell_limits_measure import measure_shells
 from ..systemd.read import Seen, World
 from ..systemd.want import is_enough
 from .causes import Moment, Verdict, find_both_causes, finish

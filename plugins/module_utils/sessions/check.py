@@ -28,7 +28,8 @@ from .measure import SessionResult, measure_sessions, pick_users
 from .pam_limits import resolve_limits
 from .rules import covers_everyone, find_limits, named_groups, named_users
 from .samples_read import choose_different
-from .shell_limits_measure import ShellClock, ShellResult, measure_shells
+from .shell_clock_measure import ShellClock
+from .shell_limits_measure import ShellResult, measure_shells
 from .sshd_config import list_key_files
 
 TYPE_CHECKING = False
@@ -44,11 +45,15 @@ SHELL = "shell"
 
 
 class Told(NamedTuple):
-    """The limits of a session at one moment, and how they were seen, or the reason why not."""
+    """The limits of a session at one moment, and how they were seen, or the reason why not.
+
+    ``was_asked`` tells whether there was time to ask.
+    """
 
     limits: Mapping[str, Rlimit] | None
     how: str = ""
     reason: str = ""
+    was_asked: bool = True
 
 
 def judge_session(
@@ -69,6 +74,8 @@ def judge_session(
     findings = judge_limits(place, wanted, given.limits, given.how, given.reason)
     if shell is None:
         return findings
+    if not shell.was_asked and is_named:
+        return [_judge_unseen(one, shell.reason) if one.status == PASS else one for one in findings]
     if shell.limits is None:
         return [*findings, _judge_silence(place, shell.reason, owner, is_named)]
     own = judge_limits(place, wanted, shell.limits, shell.how)
@@ -76,6 +83,10 @@ def judge_session(
         mine._replace(owner=owner) if (first.status, mine.status) == (PASS, FAIL) else first
         for first, mine in zip(findings, own)
     ]
+
+
+def _judge_unseen(finding: Finding, reason: str) -> Finding:
+    return judge(finding.requirement, Observation(None, "", reason))
 
 
 def _judge_silence(place: str, reason: str, owner: str, is_named: bool) -> Finding:
@@ -257,10 +268,7 @@ def _doubt(seen: Seen, probe: str, look: Look) -> Sequence[Finding]:
     try:
         doubts = find_doubts(result.service, user, look.at(SessionsRead), probe)
     except (OSError, ValueError) as exc:
-        return [
-            judge(one.requirement, Observation(None, "", str(exc))) if one.status == PASS else one
-            for one in findings
-        ]
+        return [_judge_unseen(one, str(exc)) if one.status == PASS else one for one in findings]
     return doubt_findings(findings, doubts)
 
 
@@ -276,10 +284,10 @@ def judge_measured(
     if shell:
         first = shell.given
         given = Told(first.limits, first.how, first.reason) if first else given
-        own = Told(shell.limits, shell.how, shell.reason)
+        own = Told(shell.limits, shell.how, shell.reason, shell.was_asked)
     owner = "" if is_root(result.user) else result.user
     # What it becomes may well be a session, only none that says so when it is asked like this.
-    is_clear = shell is None or all(line.bounds for line in shell.lines)
+    is_clear = shell is None or not shell.was_asked or all(line.bounds for line in shell.lines)
     return judge_session(place, wanted, given, own, owner, is_named and is_clear)
 
 

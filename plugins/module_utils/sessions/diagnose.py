@@ -23,7 +23,8 @@ from .reach import Hindrance, find_bypass, find_hindrances
 from .rivals import keep_rivals
 from .rules import find_domain, find_limits
 from .shell_causes import find_shell_causes
-from .shell_limits_measure import ShellClock, ShellResult, measure_shells
+from .shell_clock_measure import ShellClock
+from .shell_limits_measure import ShellResult, measure_shells
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -14,9 +14,10 @@ from ..host.files import read_text
 from ..kernel.glob_pattern import is_pattern
 from .shell_limits import BOTH, KNOWN_SHELLS, ShellLine, find_shell_limits, list_startup_files
 from .shell_measure import NO_HOME
-from .shell_sources import find_sources
+from .shell_sources import Sources, find_sources
 
 _DEEPEST = 3  # Files that read files that read files.
+_MOST_FILES = 500  # A folder that a pattern names may be a user's, and hold any number.
 _ANYWHERE = ("/",)
 _SHARED = ("/etc/", "/usr/")  # Where root alone writes.
 
@@ -65,6 +66,9 @@ def find_lines(
         if path in seen:
             continue
         seen.add(path)
+        if len(seen) > _MOST_FILES:
+            yield ShellLine("", (), at or Declaration(path, 0, "", ""))
+            break
         try:
             text = _read_startup(path, odd) if _is_within(path, within) else None
         except OSError as exc:
@@ -80,11 +84,13 @@ def find_lines(
         unclear = () if _is_of_package(path) else (*sources.unclear, *sources.becomes)
         yield from (ShellLine("", (), one) for one in dict.fromkeys(unclear))
         if depth < _DEEPEST:
-            waiting += [
-                (name, at, depth + 1)
-                for pattern, at in sources.named
-                for name in (find_paths(pattern) if is_pattern(pattern) else [pattern])
-            ]
+            waiting += [(name, at, depth + 1) for name, at in _find_named(sources)]
+
+
+def _find_named(sources: Sources) -> Iterator[tuple[str, Declaration]]:
+    for pattern, at in sources.named:
+        for name in find_paths(pattern) if is_pattern(pattern) else [pattern]:
+            yield name, at
 
 
 def _read_startup(path: str, odd: list[str]) -> str:

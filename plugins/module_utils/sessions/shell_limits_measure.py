@@ -6,21 +6,21 @@ from __future__ import annotations
 import os
 import pwd
 import re
-import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import islice
 
 from ..core.quote import one_line
 from ..core.values import Declaration, NamedTuple, Rlimit, parse_proc_limits
-from ..host.as_user import Errand, ask_users
+from ..host.as_user import Errand
 from ..host.children import Report
 from ..host.files import read_text
 from .doubts_read import may_set_limits
 from .first_scripts import find_forced_keys
+from .shell_clock_measure import NOT_ASKED, TIME_LIMIT, ShellClock
 from .shell_files_read import find_lines, find_shared_lines
 from .shell_limits import INTERACTIVE, LOGIN, ShellLine, list_startup_files
-from .shell_measure import NOBODY, find_nobody, find_shell, start_shell
+from .shell_measure import find_nobody, find_shell, start_shell
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -33,10 +33,6 @@ _KINDS = {
     "sudo-i": (LOGIN,),
     "su": (INTERACTIVE,),
 }
-_TIME_LIMIT = 10.0
-_OF_ALL = 25.0  # Seconds of one look, so that what comes after it has time in any limit.
-_AT_ONCE = 16
-_OURS = (0, NOBODY)
 _MOST = 10
 _LONGEST = 3000
 _MARK = "mlhost-limits:"
@@ -54,6 +50,8 @@ class ShellResult(NamedTuple):
 
     ``given`` is what the start files that are root's leave of the session, where they set limits:
     measured as nobody, whose files and processes no user has.
+
+    ``was_asked`` tells whether there was time for it, which other users may have taken.
     """
 
     limits: dict[str, Rlimit] | None
@@ -62,54 +60,7 @@ class ShellResult(NamedTuple):
     how: str = ""
     given: ShellResult | None = None
     forced: tuple[Declaration, ...] = ()
-
-
-class ShellClock:
-    """The time that users' shells may take of one look, whoever asks, and what they have told.
-
-    Root's own and nobody's, of which no user has a say, take none of it. A user who has let one
-    look run out of time is asked no more.
-    """
-
-    def __init__(self, seconds: float = _OF_ALL) -> None:
-        self.left = seconds
-        self.late: set[int] = set()
-        self.told: dict[object, ShellResult | None] = {}
-
-    def ask(self, errands: Sequence[Errand]) -> list[Report]:
-        """Do errands, many at once, and return what each tells, in order."""
-        are_ours = [one.person.pw_uid in _OURS for one in errands]
-        ours = [one for one, is_ours in zip(errands, are_ours) if is_ours]
-        theirs = [one for one, is_ours in zip(errands, are_ours) if not is_ours]
-        told = {
-            True: iter(_ask_in_parts(ask_users, ours)),
-            False: iter(_ask_in_parts(self._ask_in_time, theirs)),
-        }
-        return [next(told[is_ours]) for is_ours in are_ours]
-
-    def _ask_in_time(self, errands: Sequence[Errand]) -> list[Report]:
-        """Ask those who have not been late, while there is time."""
-        begun = time.monotonic()
-        why = "no time is left: shells of users have taken it" if self.left <= 0 else ""
-        reports = [Report(None, why or "it did not end before")] * len(errands)
-        heard = [
-            at for at, one in enumerate(errands) if not why and one.person.pw_uid not in self.late
-        ]
-        seconds = min(_TIME_LIMIT, self.left)
-        asked = [errands[at]._replace(seconds=seconds) for at in heard]
-        for at, report in zip(heard, ask_users(asked)):
-            reports[at] = report
-            if report.late:
-                self.late.add(errands[at].person.pw_uid)
-        self.left -= time.monotonic() - begun
-        return reports
-
-
-def _ask_in_parts(
-    ask: Callable[[Sequence[Errand]], list[Report]], errands: Sequence[Errand]
-) -> list[Report]:
-    parts = [errands[start : start + _AT_ONCE] for start in range(0, len(errands), _AT_ONCE)]
-    return [report for part in parts for report in ask(part)]
+    was_asked: bool = True
 
 
 class _Plan(NamedTuple):
@@ -213,7 +164,8 @@ def _conclude(
     plan: _Plan, own: ShellResult | None, given: ShellResult | None
 ) -> ShellResult | None:
     if plan.trouble:
-        return ShellResult(None, plan.trouble, plan.lines, given=given)
+        was_asked = plan.trouble != NOT_ASKED
+        return ShellResult(None, plan.trouble, plan.lines, given=given, was_asked=was_asked)
     if own:
         return own._replace(given=given, forced=plan.forced)
     session = plan.session
@@ -226,12 +178,12 @@ def _ask(
     items: tuple[str, ...],
     keys: Mapping[str, Sequence[str]],
     clock: ShellClock,
-) -> dict[str, Report]:
+) -> dict[str, Report | None]:
     """Return what the start files of users state, each asked in time; who asks needs no child."""
     own = [one for one in people if one.pw_uid == os.geteuid()]
     others = [one for one in people if one not in own]
     looks = {one: partial(_look, one, items, keys.get(one.pw_name, ())) for one in people}
-    errands = [Errand(one, looks[one], seconds=_TIME_LIMIT) for one in others]
+    errands = [Errand(one, looks[one]) for one in others]
     reports = [*(_look_here(looks[one]) for one in own), *clock.ask(errands)]
     return {one.pw_name: report for one, report in zip((*own, *others), reports)}
 
@@ -243,8 +195,10 @@ def _look_here(look: Callable[[], object]) -> Report:
         return Report(None, str(error))
 
 
-def _read_report(report: Report, user: str) -> tuple[list[ShellLine], str]:
+def _read_report(report: Report | None, user: str) -> tuple[list[ShellLine], str]:
     """Return the lines of a user's own files, and what keeps a shell from getting through them."""
+    if report is None:
+        return [], NOT_ASKED
     value = report.value or {}
     lines = [_read_line(*fields) for fields in value.get("lines", ())]
     if report.problem:
@@ -253,8 +207,9 @@ def _read_report(report: Report, user: str) -> tuple[list[ShellLine], str]:
     return lines, f"the start files of {user}'s shell give no session: {odd}" if odd else ""
 
 
-def _read_forced(report: Report) -> tuple[Declaration, ...]:
-    return tuple(Declaration(*at) for at in (report.value or {}).get("forced", ()))
+def _read_forced(report: Report | None) -> tuple[Declaration, ...]:
+    value = report.value if report else None
+    return tuple(Declaration(*at) for at in (value or {}).get("forced", ()))
 
 
 def _read_line(item: str, bounds: list[str], at: list[object]) -> ShellLine:
@@ -294,7 +249,7 @@ def _find_forced(entry: pwd.struct_passwd, keys: Sequence[str]) -> Iterator[Decl
 def _measure(trials: Sequence[_Trial], clock: ShellClock) -> list[ShellResult]:
     """Start shells in each way that their services may."""
     errands = [
-        start_shell(one.person, one.session.limits or {}, _write_words(one, kind), _TIME_LIMIT)
+        start_shell(one.person, one.session.limits or {}, _write_words(one, kind), TIME_LIMIT)
         for one in trials
         for kind in _KINDS[one.session.service]
     ]
@@ -303,14 +258,17 @@ def _measure(trials: Sequence[_Trial], clock: ShellClock) -> list[ShellResult]:
     return [_read_trial(one, list(islice(reports, count))) for one, count in zip(trials, counts)]
 
 
-def _read_trial(trial: _Trial, reports: Sequence[Report]) -> ShellResult:
+def _read_trial(trial: _Trial, told: Sequence[Report | None]) -> ShellResult:
     """Return the lowest of each limit that the shells of one session told."""
     session, entry, lines = trial
+    reports = [report for report in told if report]
+    if len(reports) < len(told):
+        return ShellResult(None, NOT_ASKED, lines, was_asked=False)
     texts = [report.value[1] if report.value else "" for report in reports]
     try:
         read = [parse_proc_limits(_find_table(text)) for text in texts]
     except ValueError:
-        problems = [*filter(None, map(_describe, reports))]
+        problems = [report.problem for report in reports if report.problem]
         problems += ["it told no limits"] if any(_MARK in text for text in texts) else []
         reason = f"the start files of {entry.pw_name}'s shell give no session: "
         reason += (*problems, "it ended early")[0]
@@ -324,11 +282,6 @@ def _read_trial(trial: _Trial, reports: Sequence[Report]) -> ShellResult:
     kinds = " and the ".join(_KINDS[session.service])
     how = f"{session.how}; then the {kinds} shell of {entry.pw_name}"
     return ShellResult(lowest, "", lines, how)
-
-
-def _describe(report: Report) -> str:
-    """Return what kept a shell from telling its limits, if it is known."""
-    return f"no answer within {_TIME_LIMIT:g} s" if report.late else report.problem
 
 
 def _write_words(trial: _Trial, kind: str) -> list[str]:

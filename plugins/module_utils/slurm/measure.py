@@ -14,9 +14,9 @@ from subprocess import Popen
 
 from ..core.quote import one_line
 from ..core.values import NamedTuple, Rlimit, parse_proc_limits
-from ..host.as_user import leave_root
 from ..host.cgroup_cage import Cage
 from ..host.door import read_kernel_text
+from ..host.leave_root import leave_root
 from .confines import CONFINES, Confines, Size, parse_confines
 from .read import ask, find_program
 

@@ -13,7 +13,8 @@ from ..sessions.check import judge_measured
 from ..sessions.diagnose import explain_sessions
 from ..sessions.host_read import SessionsRead
 from ..sessions.measure import SessionResult, measure_sessions
-from ..sessions.shell_limits_measure import ShellClock, measure_shells
+from ..sessions.shell_clock_measure import ShellClock
+from ..sessions.shell_limits_measure import measure_shells
 from ..systemd.sources_read import read_sources
 from .adoption import ADOPT, blame_flags, describe_adoption, find_adopting, find_leaving
 from .confine_causes import (

@@ -45,7 +45,7 @@ def stay_root() -> None:
 
 def keep_keyrings() -> None:
     """Leave root's keyrings to a child that is a user."""
-    _replace("host.as_user", "_leave_keyrings", lambda: None)
+    _replace("host.leave_root", "_leave_keyrings", lambda: None)
 
 
 def believe_names() -> None:

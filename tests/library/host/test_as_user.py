@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import ctypes
+import errno
 import os
 import pwd
 import signal
@@ -14,7 +15,7 @@ from pathlib import Path
 
 import pytest
 from mlhost_limits.core.values import Rlimit
-from mlhost_limits.host import as_user
+from mlhost_limits.host import as_user, cgroup_cage, leave_root
 from mlhost_limits.host.as_user import (
     Errand,
     ask_user,
@@ -24,6 +25,7 @@ from mlhost_limits.host.as_user import (
     run_as_user,
 )
 from mlhost_limits.host.children import run_in_children
+from mlhost_limits.host.door import list_pids
 from mlhost_limits.host.owned import read_as_owner
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="becoming somebody else is root's")
@@ -95,7 +97,7 @@ def test_nobody_ever_traces_a_child_that_still_holds_what_is_roots(
         has_all = os.getresuid() == (NOBODY.pw_uid,) * 3
         steps.append(has_all and ctypes.CDLL(None).prctl(_PR_GET_DUMPABLE) == 1)
 
-    monkeypatch.setattr(as_user.os, "setresuid", become)
+    monkeypatch.setattr(os, "setresuid", become)
     report = ask_user(Errand(NOBODY, lambda: steps))
     assert report.value
     assert not any(report.value)
@@ -122,7 +124,7 @@ def test_roots_keyring_is_not_at_hand() -> None:
 
 
 def test_where_no_keyring_can_be_had_nothing_runs(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(as_user, "_KEYCTL", {})
+    monkeypatch.setattr(leave_root, "_KEYCTL", {})
     assert ask_user(Errand(NOBODY, lambda: 1)).value is None
     done = run_as_user(Errand(NOBODY, words=["/bin/echo", "ran"]))
     assert (done.status, done.said.split()[0]) == (127, "root's")
@@ -164,7 +166,7 @@ def flood() -> object:
         (lambda: os.kill(os.getpid(), signal.SIGKILL), "killed by signal 9"),
         (lambda: os._exit(3), "ended with status 3"),
         (lambda: Path("/etc/shadow").read_text(), "[Errno 13] Permission denied: '/etc/shadow'"),
-        (flood, "no answer within 3 s"),
+        (flood, "more than 4096 bytes of answer"),
     ],
 )
 @pytest.mark.slow
@@ -255,3 +257,41 @@ def test_where_no_group_can_be_had_nothing_runs(monkeypatch: pytest.MonkeyPatch)
     assert ask_user(Errand(NOBODY, lambda: 1)).problem == told
     done = run_as_user(Errand(NOBODY, words=["/bin/echo", "ran"]))
     assert (done.status, done.said) == (127, f"{told}\n")
+
+
+def find_owner(pid: int) -> int:
+    try:
+        return os.stat(f"/proc/{pid}").st_uid
+    except OSError:
+        return -1
+
+
+@pytest.mark.parametrize("is_caged", [True, False])
+def test_who_forks_again_and_again_does_not_outlive_the_look(
+    is_caged: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each process leaves its session, and ends as soon as it has another."""
+
+    def chain() -> None:
+        while True:
+            if os.fork():
+                os._exit(0)
+            os.setsid()
+
+    if not is_caged:
+        monkeypatch.setattr(cgroup_cage, "_list_hierarchies", lambda _top: ())
+    lonely = find_person(54399)
+    assert ask_user(Errand(lonely, chain, seconds=1.0)).problem == "ended with status 0"
+    assert [pid for pid in list_pids() if find_owner(pid) == lonely.pw_uid] == []
+
+
+def test_where_the_host_has_no_process_left_that_is_the_report(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def refuse() -> int:
+        raise BlockingIOError(errno.EAGAIN, "Resource temporarily unavailable")
+
+    monkeypatch.setattr(os, "fork", refuse)
+    reports = ask_users([Errand(NOBODY, lambda: 1)] * 2)
+    reason = "no process could be started: Resource temporarily unavailable"
+    assert [report.problem for report in reports] == [reason] * 2

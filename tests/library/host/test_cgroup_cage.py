@@ -62,6 +62,12 @@ def test_where_nobody_may_make_one_there_is_none(
     assert Cage(7, "/nowhere").folders == []
 
 
+def test_where_there_are_no_slices_the_group_lies_at_the_top(tmp_path: Path) -> None:
+    (tmp_path / "cgroup.controllers").write_text("memory pids\n")
+    (folder,) = Cage(7, str(tmp_path)).folders
+    assert folder.rpartition("/")[0] == str(tmp_path)
+
+
 def test_who_is_not_in_the_group_goes_no_further(top: Path) -> None:
     cage, told = Cage(7, str(top)), top / "told"
     told.write_text("0::/user.slice/user-0.slice/session-1.scope\n")

@@ -33,6 +33,7 @@ class Host:
         self.shells: dict[str, int | None] = {}
         self.given: dict[str, int] = {}
         self.opened: list[str] = []
+        self.is_in_time = True
 
     def open(
         self, wanted: Sequence[tuple[str, str]], *_rest: object, **_options: object
@@ -57,7 +58,12 @@ class Host:
         soft, given = self.shells.get(user), self.given.get(user)
         first = None if given is None else ShellResult(limits(given), "", (), "nobody")
         return ShellResult(
-            None if soft is None else limits(soft), "it sleeps", (), "shell", given=first
+            None if soft is None else limits(soft),
+            "it sleeps",
+            (),
+            "shell",
+            given=first,
+            was_asked=self.is_in_time,
         )
 
     def check(
@@ -125,6 +131,14 @@ def test_of_whom_is_asked_a_silent_shell_fails(
         (A, "nofile", "pass", 200, ""),
         (A, "shell", "fail", "none", "alice"),
     ]
+
+
+def test_of_whom_others_left_no_time_to_ask_nothing_is_known(host: Host) -> None:
+    """That is no failure of theirs, and no pass."""
+    host.shells["alice"], host.is_in_time = None, False
+    assert host.check(ALICE) == [(A, "nofile", "unknown", None, "")]
+    host.pam["alice"] = 50
+    assert host.check(ALICE) == [(A, "nofile", "fail", 50, "")]
 
 
 def test_start_files_of_root_are_root_s(host: Host) -> None:

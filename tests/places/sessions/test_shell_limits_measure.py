@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 import pwd
+import re
 import shutil
 import tempfile
 import time
@@ -13,13 +14,15 @@ from pathlib import Path
 
 import pytest
 from mlhost_limits.core.values import Declaration
-from mlhost_limits.host.as_user import Errand, ask_users
+from mlhost_limits.host.as_user import Errand
 from mlhost_limits.host.children import Report
 from mlhost_limits.host.look import find_processes, read_limits
+from mlhost_limits.sessions import shell_clock_measure
 from mlhost_limits.sessions import shell_limits_measure as shell_limits
 from mlhost_limits.sessions.measure import SessionResult
+from mlhost_limits.sessions.shell_clock_measure import NOT_ASKED, ShellClock
 from mlhost_limits.sessions.shell_limits import ShellLine
-from mlhost_limits.sessions.shell_limits_measure import ShellClock, measure_shells
+from mlhost_limits.sessions.shell_limits_measure import measure_shells
 
 USER = "root"
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="becoming a user needs root")
@@ -163,6 +166,16 @@ def test_what_all_share_is_measured_as_nobody(alice: Path, monkeypatch: pytest.M
     assert result.given.how.endswith("then the interactive shell of nobody")
 
 
+def test_a_folder_of_very_many_files_is_not_read_to_its_end(home: Path) -> None:
+    (home / ".bashrc").write_text(". ~/d/*\n")
+    (home / "d").mkdir()
+    for number in range(600):
+        (home / "d" / str(number)).write_text("")
+    odd: list[str] = []
+    found = list(shell_limits.find_lines([f"{home}/.bashrc"], str(home), ["nofile"], odd))
+    assert found == [ShellLine("", (), Declaration(f"{home}/.bashrc", 1, ". ~/d/*", ""))]
+
+
 def test_only_files_of_root_are_what_all_share() -> None:
     found = shell_limits.find_lines(
         ["/home/alice/x", "/etc/../home/alice/x", "/dev/zero"], "/", ["nofile"], [], ("/etc/",)
@@ -235,31 +248,25 @@ def test_a_key_that_runs_a_command_in_the_place_of_the_shell(
     )
 
 
-def test_shells_of_users_share_the_time_of_a_look(alice: Path) -> None:
+def test_what_other_users_left_no_time_for_is_not_asked(alice: Path) -> None:
     (alice / ".bashrc").write_text("ulimit -Sn 500\n")
     clock = ShellClock(0.0)
     result = measure_shells([open_session("su", "alice")], ["nofile"], clock=clock)["su", "alice"]
-    assert result.limits is None
-    assert "no time is left" in result.reason
+    assert (result.limits, result.reason, result.was_asked) == (None, NOT_ASKED, False)
 
 
 def test_a_user_whose_shell_did_not_end_is_asked_no_more(
     alice: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(shell_limits, "_TIME_LIMIT", 0.5)
+    monkeypatch.setattr(shell_clock_measure, "TIME_LIMIT", 0.5)
     (alice / ".bashrc").write_text("ulimit -Sn 500\nsleep 100\n")
     clock = ShellClock()
     first = measure_shells([open_session("su", "alice")], ["nofile"], clock=clock)["su", "alice"]
-    again = measure_shells([open_session("su", "alice")], ["core"], clock=clock)
-    assert "no answer within 0.5 s" in first.reason
-    assert "did not end before" in again["su", "alice"].reason
-
-
-def test_roots_own_shell_takes_none_of_it(home: Path) -> None:
-    (home / ".bashrc").write_text("ulimit -Sn 500\n")
-    found = measure_shells([open_session("su")], ["nofile"], clock=ShellClock(0.0))["su", USER]
-    assert found.limits
-    assert found.limits["nofile"].soft == 500
+    again = measure_shells([open_session("su", "alice")], ["core"], clock=clock)["su", "alice"]
+    assert re.search(r"no answer within 0\.\d+ s", first.reason)
+    assert "no answer within the 10 s that a user has" in again.reason
+    assert first.was_asked
+    assert again.was_asked
 
 
 def test_shells_are_started_at_once_and_asked_once(
@@ -267,17 +274,24 @@ def test_shells_are_started_at_once_and_asked_once(
 ) -> None:
     asked: list[int] = []
 
-    def ask(errands: Sequence[Errand]) -> list[Report]:
-        asked.append(len(errands))
-        reports: list[Report] = ask_users(errands)
-        return reports
+    class Counted(ShellClock):  # type: ignore[misc]
+        def ask(self, errands: Sequence[Errand]) -> list[Report | None]:
+            asked.append(len(errands))
+            reports: list[Report | None] = super().ask(errands)
+            return reports
 
-    monkeypatch.setattr(shell_limits, "ask_users", ask)
     (alice / ".profile").write_text("ulimit -Sn 500\n")
     sessions = [open_session(way, "alice") for way in ("sshd", "login", "su-l", "su")]
-    clock = ShellClock()
+    clock = Counted()
     found = measure_shells(sessions, ["nofile"], clock=clock)
     assert len(found) == 4
     assert asked == [1, 5]  # Her files once; then both shells of sshd, and one of each other.
     assert measure_shells(sessions[:1], ["nofile"], clock=clock)["sshd", "alice"]
-    assert asked == [1, 5]
+    assert asked == [1, 5, 0, 0]
+
+
+def test_roots_own_shell_takes_none_of_the_time(home: Path) -> None:
+    (home / ".bashrc").write_text("ulimit -Sn 500\n")
+    found = measure_shells([open_session("su")], ["nofile"], clock=ShellClock(0.0))["su", USER]
+    assert found.limits
+    assert found.limits["nofile"].soft == 500
