@@ -30,11 +30,11 @@ from .core.quote import quote
 from .core.reader import PolicyError
 from .host.policy_file import read_policy_file
 
-_NUMBER = re.compile(r"[+-]?(0|[1-9][0-9]*)")
+_NUMBER = r"[+-]?(0|[1-9][0-9]*)"
 _WORDS = {"null": None, "~": None, "": None, "true": True, "false": False}
 _KINDS = {"MappingStartEvent": MAPPING, "SequenceStartEvent": LIST}
 _ENDS = ("MappingEndEvent", "SequenceEndEvent")
-_DIRECTIVE = re.compile("^%", re.MULTILINE)
+_DIRECTIVE = "(?m)^%"
 
 
 def read_policy(path: str, accepts_yaml: bool = True) -> Tree:
@@ -68,7 +68,7 @@ def _parse_yaml(text: str, path: str, not_json: str) -> Tree:
         raise ValueError(
             f"{path}: is no JSON ({not_json}), and PyYAML is not installed to read YAML"
         ) from None
-    directive = _DIRECTIVE.search(text)
+    directive = re.search(_DIRECTIVE, text)
     if directive:
         refuse(path, text.count("\n", 0, directive.start()) + 1, "a directive is not accepted")
     try:
@@ -137,7 +137,7 @@ class _Steps:
             return Event(SCALAR, line, text, text)
         if text == MERGE:
             return Event(MERGE, line, text, text)
-        if _NUMBER.fullmatch(text):
+        if re.fullmatch(_NUMBER, text):
             return Event(SCALAR, line, read_number(text, self.path, line), text)
         value = _WORDS.get(text.lower() if text.istitle() or text.isupper() else text, text)
         return Event(SCALAR, line, value, text)

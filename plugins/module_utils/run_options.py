@@ -26,7 +26,7 @@ _PLAIN = {
 """What has an option of its own name. All is judged as a policy, so every fault is told at once."""
 
 _DEFAULTS = {**DeepSpeed._field_defaults, **Training._field_defaults}
-_PACKAGE = re.compile(r"\s*([A-Za-z0-9._-]+)\s*(.*)", re.DOTALL)
+_PACKAGE = r"(?s)\s*([A-Za-z0-9._-]+)\s*(.*)"
 
 
 def add_run_options(parser: argparse.ArgumentParser) -> None:
@@ -89,5 +89,5 @@ def _pick(given: Mapping[str, object], names: Mapping[str, str]) -> dict[str, ob
 
 def _split_package(text: str) -> tuple[str, str]:
     """Return the name and the version specifier of a package."""
-    match = _PACKAGE.fullmatch(text)
+    match = re.fullmatch(_PACKAGE, text)
     return (match[1], match[2]) if match else (text, "")

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 _ID = "[0-9a-f]{64}"
 _UNIT = r"[A-Za-z0-9:_.\\@-]{1,240}\.(slice|service|scope)"
-_MANAGER = re.compile(r"user@([0-9]+)\.service")
+_MANAGER = r"user@([0-9]+)\.service"
 
 
 class Bounds(NamedTuple):
@@ -96,7 +96,7 @@ def _find_units(levels: Sequence[Level]) -> list[Level]:
     """
     found, in_manager = [], False
     for level in reversed(levels):
-        is_manager = bool(_MANAGER.fullmatch(level.unit))
+        is_manager = bool(re.fullmatch(_MANAGER, level.unit))
         if not re.fullmatch(_UNIT, level.unit) or (is_manager and in_manager):
             break
         found.append(level)
@@ -108,5 +108,5 @@ def _find_units(levels: Sequence[Level]) -> list[Level]:
 
 def find_uid(units: Sequence[Level]) -> int | None:
     """Return whose service manager holds the first of these units; nothing for the system's."""
-    found = (_MANAGER.fullmatch(level.unit) for level in units)
+    found = (re.fullmatch(_MANAGER, level.unit) for level in units)
     return next((int(match[1]) for match in found if match), None)

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import re
 
-_LINE_END = re.compile("(?:\n\r?|\r\n?)\0?|\0")
+_LINE_END = "(?:\n\r?|\r\n?)\0?|\0"
 
 
 def split_lines(text: str) -> list[str]:
@@ -15,4 +15,4 @@ def split_lines(text: str) -> list[str]:
     """
     if "\r" not in text and "\0" not in text:
         return text.split("\n")
-    return _LINE_END.split(text)
+    return re.split(_LINE_END, text)

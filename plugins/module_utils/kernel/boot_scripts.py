@@ -13,7 +13,7 @@ from functools import lru_cache
 from ..core.values import Declaration, NamedTuple
 from .sysctl_conf import parse_sysctl_conf, parse_sysctl_number
 
-_CALL = re.compile(r"\bsysctl\b[^#;&|]*")
+_CALL = r"\bsysctl\b[^#;&|]*"
 _LOADS = r"\s(?:-[a-oq-z]*p|--load|--system)\b"
 _EXEC = re.compile(r"[ \t]*Exec(?:Start|StartPre|StartPost|Condition)[ \t]*=")
 _LOADED = r"\s(?:-[a-oq-z]*p\s*|--load[= ])((?:[\"']?/[\w./-]+[\"']?\s*)+)"
@@ -75,7 +75,7 @@ def find_script_writes(key: str, texts: Mapping[str, str]) -> Iterator[ScriptWri
                 value = found.value if plain else ""
                 at = Declaration(path, number, line, value)
                 yield ScriptWrite(at, found.before, found.after)
-            if any(_loads_others(call[0], texts) for call in _CALL.finditer(line)):
+            if any(_loads_others(call[0], texts) for call in re.finditer(_CALL, line)):
                 yield ScriptWrite(Declaration(path, number, line, ""), loads=True)
 
 
@@ -119,7 +119,7 @@ def _find_plain(line: str, patterns: Sequence[re.Pattern[str]]) -> Generator[_Wr
     """Yield the plain values that a line sets, and return the rest of it."""
     rest = line
     by_call, *others = patterns
-    for call in _CALL.finditer(line):
+    for call in re.finditer(_CALL, line):
         found = by_call.search(line, call.start(), call.end())
         whole = by_call.match(line, found.start()) if found else None  # A value may hold a '#'.
         if whole:
@@ -166,7 +166,7 @@ def find_loaded(path: str, text: str) -> list[str]:
     calls = (
         call[0]
         for _number, line in (list_running(path, text) if re.search(_LOADS, text) else ())
-        for call in _CALL.finditer(line)
+        for call in re.finditer(_CALL, line)
     )
     return [name for call in calls for name in _list_loaded(call)]
 

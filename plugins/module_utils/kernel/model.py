@@ -187,7 +187,7 @@ def foresee_start(key: str, raises_nr_open: bool | None, raises_file_max: bool) 
 
 def predict_boot(facts: KernelFacts) -> Forecast:
     """Return what the key will be after a boot."""
-    if _OF_INTERFACE.match(facts.key) or facts.late:
+    if (facts.key.startswith("net.") and _OF_INTERFACE.match(facts.key)) or facts.late:
         return Forecast((), kind=LATE)
     forecast = apply_files(facts, find_start(facts))
     return _apply_scripts(facts, _apply_tuned(facts, forecast))

@@ -45,7 +45,7 @@ _HARMLESS = ("internal-sftp", "true", "false", "exit", "echo", "cat", "date", "i
 _HEAD = 1024
 _DEEPEST = 3  # Programs that start programs that start programs.
 _PATH = re.compile(r"(?<![\w./-])/[\w./+-]+")
-_COMMENT = re.compile(r"(?:^|(?<=\s))#.*", re.MULTILINE)
+_COMMENT = r"(?m)(?:^|(?<=\s))#.*"
 _SETS = re.compile("ulimit|rlimit|softlimit|chpst|systemd-run", re.IGNORECASE)
 _CALLS = b"setrlimit|prlimit|execv|execl|posix_spawn|popen|dlopen|system\0"
 """What a PAM module asks the linker for that sets limits, or that runs what may."""
@@ -172,10 +172,10 @@ def _program_may(path: str, root: str, deep: int) -> bool:
     first, _end, rest = content.decode("latin-1").partition("\n")
     if first.startswith("#!"):
         return _reads_what_may(rest, path, root, deep) or may_set_limits(
-            f"{first[2:]}\n{_COMMENT.sub('', rest)}", root, deep + 1
+            f"{first[2:]}\n{re.sub(_COMMENT, '', rest)}", root, deep + 1
         )
     # A shell or Python may be given it; what it names in turn is data to most.
-    return bool(_SETS.search(_COMMENT.sub("", f"{first}\n{rest}")))
+    return bool(_SETS.search(re.sub(_COMMENT, "", f"{first}\n{rest}")))
 
 
 def _reads_what_may(text: str, path: str, root: str, deep: int) -> bool:

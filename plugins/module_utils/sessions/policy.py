@@ -46,4 +46,4 @@ def read_sessions(raw: object, problems: list[str]) -> tuple[SessionRule, ...]:
 def _is_domain(user: object) -> bool:
     if not isinstance(user, str) or len(user) > LONGEST_WORD or not user.isprintable():
         return False
-    return bool(_DOMAIN.fullmatch(user))
+    return user.isidentifier() or bool(_DOMAIN.fullmatch(user))

@@ -32,12 +32,12 @@ _CALL = re.compile(r"(?:^|[\s;&|({])(ulimit|limit|prlimit)\s+([^;&|)}#]+)")
 _HINT = re.compile(r"\b(?:u|pr)limit\b|setrlimit|softlimit|RLIMIT_")
 """What sets a limit in a way that is not read here: by an alias, by eval, in another language."""
 
-_TELLS = re.compile(r"\s*(?:echo|printf)\s[^|;&`$]*$")
+_TELLS = r"\s*(?:echo|printf)\s[^|;&`$]*$"
 
 BOTH = ("soft", "hard")
 KNOWN_SHELLS = ("sh", "bash", "dash", "ash", "rbash", "zsh", "ksh", "ksh93", "mksh", "csh", "tcsh")
 """Shells that the system brings, whose startup files are known."""
-_WHOLE = re.compile("[0-9]{1,40}")
+_WHOLE = "[0-9]{1,40}"
 _OPTION = r"(?:--([a-z]+)=|-([a-zA-Z])=?)([^-=].*)"
 _COMMENT = re.compile(r"(?:^|\s)#.*")
 _BOURNE = {
@@ -96,7 +96,7 @@ def find_shell_limits(text: str, path: str, hints: bool = False) -> Iterator[She
         for command, arguments in calls:
             for item, bounds, value in _READERS[command](arguments.split()):
                 yield ShellLine(item, bounds, Declaration(path, number, line, value))
-        if hints and not calls and _HINT.search(content) and not _TELLS.match(content):
+        if hints and not calls and _HINT.search(content) and not re.match(_TELLS, content):
             yield ShellLine("", BOTH, Declaration(path, number, line, ""))
 
 
@@ -146,7 +146,7 @@ def _read_plain(word: str) -> int | str:
     """Return a value that is in the kernel's unit already, or the text where it is no number."""
     if word in ("unlimited", "-1"):
         return UNLIMITED
-    return int(word) if _WHOLE.fullmatch(word) else word
+    return int(word) if re.fullmatch(_WHOLE, word) else word
 
 
 def _read_value(item: str, word: str) -> int | str:
@@ -155,7 +155,7 @@ def _read_value(item: str, word: str) -> int | str:
     if word in ("unlimited", "infinity"):
         return UNLIMITED
     plain = item in ("cpu", "msgqueue", "nice", "rtprio", "rttime")
-    return int(word) * (1 if plain else ITEMS[item].scale) if _WHOLE.fullmatch(word) else word
+    return int(word) * (1 if plain else ITEMS[item].scale) if re.fullmatch(_WHOLE, word) else word
 
 
 _READERS = {"ulimit": _read_ulimit, "limit": _read_limit, "prlimit": _read_prlimit}

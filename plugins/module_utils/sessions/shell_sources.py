@@ -50,7 +50,7 @@ def find_sources(text: str, path: str, home: str) -> Sources:
     for number, line in enumerate(text.split("\n"), 1):
         content = _COMMENT.sub("", line)
         at = Declaration(path, number, line, "")
-        for word in (*_SOURCE.findall(content), *_OF_SCRIPTS.findall(content)):
+        for word in (*_SOURCE.findall(content), *_find_first(content)):
             names = list(islice(_expand(word, known, home), min(_MOST, left)))
             left -= len(names)
             plain = [
@@ -58,8 +58,13 @@ def find_sources(text: str, path: str, home: str) -> Sources:
             ]
             named += [(name, at) for name in plain]
             unclear += [at] if len(plain) < len(names) or not names else []
-        becomes += [at] if _EXEC.search(content) else []
+        becomes += [at] if "exec" in content and _EXEC.search(content) else []
     return Sources(tuple(named), tuple(dict.fromkeys(unclear)), tuple(becomes))
+
+
+def _find_first(content: str) -> list[str]:
+    """Return what a line has each script read first."""
+    return _OF_SCRIPTS.findall(content) if "BASH_ENV" in content else []
 
 
 def _find_variables(text: str, home: str) -> dict[str, list[str]]:
@@ -69,7 +74,7 @@ def _find_variables(text: str, home: str) -> dict[str, list[str]]:
         content = _COMMENT.sub("", line)
         for name, word in _ASSIGNED.findall(content):
             known.setdefault(name, []).append(word)
-        for name, words in _LOOP.findall(content):
+        for name, words in _LOOP.findall(content) if "for" in content else ():
             end = "/*" if _LISTS.search(words) else ""
             found = [word + end for word in _NAMED.findall(words)]
             known.setdefault(name, []).extend(found or [words])

@@ -21,8 +21,8 @@ _SETTING = re.compile(
 )
 _AS_IT_IS = "default"
 _OWN_SERVICES = {"pam_service": "sudo", "pam_login_service": "sudo-i"}
-_WHOLE = re.compile("[0-9]{1,19}")
-_NAME = re.compile(r"(?![A-Z][A-Z0-9_]*$)[A-Za-z_][\w.-]*")  # Capitals are an alias, or ALL.
+_WHOLE = "[0-9]{1,19}"
+_NAME = r"(?![A-Z][A-Z0-9_]*$)[A-Za-z_][\w.-]*"  # Capitals are an alias, or ALL.
 _COMMENT = re.compile(r'("(?:\\.|[^"\\])*")|#(?!-?\d).*', re.DOTALL)
 """A number sign begins one, but in quotes and before the number of a user."""
 
@@ -42,7 +42,7 @@ class SudoSetting(NamedTuple):
     def may_mean(self, user: str) -> bool:
         """Tell whether it may be about a session of this user, who is become."""
         names = self.scope[1:].split(",")
-        plain = self.scope[:1] == ">" and all(_NAME.fullmatch(name) for name in names)
+        plain = self.scope[:1] == ">" and all(re.fullmatch(_NAME, name) for name in names)
         return not plain or user in names
 
 
@@ -54,7 +54,7 @@ def find_main_file(text: str) -> str:
 
 def find_sudo_includes(text: str) -> list[tuple[str, str]]:
     """Return the words ``include`` or ``includedir`` of a file, each with the path it names."""
-    found = map(_INCLUDE.fullmatch, text.split("\n"))
+    found = (_INCLUDE.fullmatch(line) for line in text.split("\n") if "include" in line)
     return [(match[1], match[2].strip('"').replace("\\", "")) for match in found if match]
 
 
@@ -81,7 +81,8 @@ def _read_settings(path: str, text: str) -> Iterator[tuple[str, str, SudoSetting
     for number, line in _join_lines(text):
         match = _DEFAULTS.fullmatch(line)
         scope = (match and match[1]) or ""
-        for no, key, value in _SETTING.findall(match[2]) if match else ():
+        may_set = match and ("rlimit_" in line or "pam_" in line)
+        for no, key, value in _SETTING.findall(match[2]) if match and may_set else ():
             item = key.partition("_")[2]
             at = Declaration(path, number, line, value)
             if key == "pam_session":
@@ -99,7 +100,8 @@ def _read_limit(value: str) -> Rlimit | None:
     """Return what ``soft,hard`` or one value for both states, in the kernel's unit."""
     words = [word.strip() for word in value.strip('"').split(",")]
     numbers = [
-        UNLIMITED if word == "infinity" else _WHOLE.fullmatch(word) and int(word) for word in words
+        UNLIMITED if word == "infinity" else re.fullmatch(_WHOLE, word) and int(word)
+        for word in words
     ]
     if len(numbers) > 2 or any(number is None for number in numbers):
         return None

@@ -47,7 +47,7 @@ _ASSIGNMENT = re.compile(
     ((?:[ \t]*(?:"(?:[^"\\]|\\.)*(?:"|\Z)|'[^']*(?:'|\Z)))*(?:[^\\\n]|\\.)*)""",
     re.DOTALL | re.MULTILINE | re.VERBOSE,
 )
-_ASSIGNED = re.compile(r"""[ \t]*(?:"((?:[^"\\]|\\.)*)(?:"|\Z)|'([^']*)(?:'|\Z)|(.+))""", re.DOTALL)
+_ASSIGNED = r"""(?s)[ \t]*(?:"((?:[^"\\]|\\.)*)(?:"|\Z)|'([^']*)(?:'|\Z)|(.+))"""
 
 
 class Setting(NamedTuple):
@@ -326,7 +326,7 @@ def parse_environment_file(text: str, path: str = "") -> list[Setting]:
 
 def _read_assigned(raw: str) -> str:
     value = ""
-    for double, single, plain in _ASSIGNED.findall(raw.rstrip(" \t\n")):
+    for double, single, plain in re.findall(_ASSIGNED, raw.rstrip(" \t\n")):
         double = re.sub(r'\\(["\\`$\n])', lambda found: found[1].strip("\n"), double)
         plain = re.sub(r"\\(.)", lambda found: found[1].strip("\n"), plain, flags=re.DOTALL)
         value += double + single + plain

@@ -84,9 +84,9 @@ START_METHODS = KEYS["start_method"].accepted
 STAGES = (2, 3)
 SELF = "self"
 
-_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}\$?")
-_PACKAGE = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,126}[A-Za-z0-9])?")
-_PLACE = re.compile(
+_NAME = r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}\$?"
+_PACKAGE = r"[A-Za-z0-9]([A-Za-z0-9._-]{0,126}[A-Za-z0-9])?"
+_PLACE = (
     r"self|session:[A-Za-z0-9_][A-Za-z0-9_.$-]*@[a-z0-9_-]+|service:[A-Za-z0-9:_.\\@-]+\.service"
     r"|container:docker/[A-Za-z0-9][A-Za-z0-9_.-]*|new-container:docker|job:slurm"
 )
@@ -336,7 +336,7 @@ def _read_packages(path: str, raw: object, problems: list[str]) -> dict[str, str
         problems.append(f"{path}: {name_kind(raw)} was given; a mapping is accepted")
         return {}
     for name, specifier in raw.items():
-        if not isinstance(name, str) or not _PACKAGE.fullmatch(name):
+        if not isinstance(name, str) or not re.fullmatch(_PACKAGE, name):
             problems.append(f"{path}: {quote(name)} is no name of a package")
         if not isinstance(specifier, str) or len(specifier) > 256:
             problems.append(
@@ -347,14 +347,14 @@ def _read_packages(path: str, raw: object, problems: list[str]) -> dict[str, str
 
 
 def _read_user(path: str, raw: object, problems: list[str]) -> str | None:
-    if not isinstance(raw, str) or not _NAME.fullmatch(raw):
+    if not isinstance(raw, str) or not re.fullmatch(_NAME, raw):
         problems.append(f"{path}: {quote(raw)} is no user's name")
         return None
     return raw
 
 
 def _read_place(path: str, raw: object, problems: list[str]) -> str | None:
-    if not isinstance(raw, str) or not _PLACE.fullmatch(raw):
+    if not isinstance(raw, str) or not re.fullmatch(_PLACE, raw):
         problems.append(f"{path}: {quote(raw)} was given; accepted are {_PLACES}")
         return None
     return raw
