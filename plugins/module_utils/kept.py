@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import base64
 import binascii
-import hashlib
 import io
 import os
 import re
@@ -19,20 +18,12 @@ from collections.abc import Mapping
 
 from .host.image import is_image
 from .host.scratch import make_scratch, remove_scratch
-from .kept_folder import DIGEST, PACKAGE, find_library, name_folder, seal, unseal
+from .kept_folder import DIGEST, PACKAGE, digest_files, find_library, name_folder, seal, unseal
 
 _FILE = re.compile(r"(?:[a-z_]+/)?[a-z0-9_]+\.py")
 _TOP = f"{PACKAGE}/"
 _NEW = ".new-"
 _MOST = 3  # Of kept ones: a run of an older collection may be going on.
-
-
-def digest_files(files: Mapping[str, bytes]) -> str:
-    """Return what names a library by its content."""
-    whole = hashlib.sha256()
-    for name in sorted(files):
-        whole.update(f"{name}\0{hashlib.sha256(files[name]).hexdigest()}\n".encode())
-    return whole.hexdigest()
 
 
 def pack(files: Mapping[str, bytes]) -> str:

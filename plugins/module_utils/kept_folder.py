@@ -12,12 +12,21 @@ import os
 import re
 import stat
 import sys
+from collections.abc import Mapping
 from importlib.machinery import ModuleSpec
 from types import ModuleType
 
 PACKAGE = "mlhost_limits"
 DIGEST = re.compile(r"[0-9a-f]{64}")
 _HEAD = 16  # Bytes of a .pyc before its code.
+
+
+def digest_files(files: Mapping[str, bytes]) -> str:
+    """Return what names a library by its content."""
+    whole = hashlib.sha256()
+    for name in sorted(files):
+        whole.update(f"{name}\0{hashlib.sha256(files[name]).hexdigest()}\n".encode())
+    return whole.hexdigest()
 
 
 def seal(text: str) -> str:

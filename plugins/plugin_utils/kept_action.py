@@ -8,9 +8,7 @@ from pathlib import Path
 from ansible.module_utils.parsing.convert_bool import boolean
 from ansible.plugins.action import ActionBase
 
-from ..module_utils.core.policy_tree import parse_json
-from ..module_utils.core.reader import PolicyError
-from ..module_utils.kept import digest_files, pack
+from ..module_utils.kept_folder import digest_files
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -62,6 +60,8 @@ class KeptAction(ActionBase):
             module_name=_KEPT, module_args=words, task_vars=task_vars
         )
         if done.get("absent"):
+            from ..module_utils.kept import pack  # Long, and needed once for each target.
+
             words["archive"] = pack(library)
             done = self._execute_module(module_name=_KEPT, module_args=words, task_vars=task_vars)
         return done
@@ -74,6 +74,9 @@ def find_second_keys(policy: object) -> list[str]:
     """
     if not isinstance(policy, str):
         return []
+    from ..module_utils.core.policy_tree import parse_json  # Seldom needed.
+    from ..module_utils.core.reader import PolicyError
+
     try:
         return list(parse_json(policy, "policy").problems)
     except PolicyError as exc:
