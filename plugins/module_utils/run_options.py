@@ -79,7 +79,7 @@ def read_run(arguments: argparse.Namespace) -> dict[str, object]:
 def _read(key: Key, text: str) -> object:
     if key.kind == "switch":
         return text == "yes"
-    return os.path.abspath(text) if key.kind == "path" else text
+    return os.path.abspath(text) if text and key.kind == "path" else text
 
 
 def _pick(given: Mapping[str, object], names: Mapping[str, str]) -> dict[str, object]:

@@ -107,6 +107,19 @@ RUNS = (
         {"workers": 1, "pinned_buffer": "64MiB", "user": "alice"},
         "printf '%s\\n' 'alice - memlock 64' > /etc/security/limits.d/95-site.conf",
     ),
+    Run(
+        "an address space that is too small for a worker",
+        ("run-address-space",),
+        {"workers": 1, "worker_memory": "64MiB", "user": "alice"},
+        "printf '%s\\n' 'alice hard as 60000' > /etc/security/limits.d/95-site.conf",
+    ),
+    Run(
+        "files that may not grow as large as a checkpoint",
+        ("run-file-size",),
+        {"output_dir": OUTPUT, "checkpoint_size": "64MiB", "user": "alice"},
+        f"mkdir -m 0777 {OUTPUT}; "
+        "printf '%s\\n' 'alice - fsize 1024' > /etc/security/limits.d/95-site.conf",
+    ),
     Run("more workers than CPUs", ("run-cpus",), {"workers": 16, "checks": ["cpus"]}),
     Run("no cache", ("folder-absent",), {"cache_dir": CACHE}),
     Run("a file for a cache", ("folder-not-one",), {"cache_dir": CACHE}, f"touch {CACHE}"),

@@ -105,6 +105,20 @@ def test_all_that_is_wrong_or_missing_is_told_at_once(
     assert {line.split(": ")[1] for line in lines} == {f"training.{key}" for key in told}
 
 
+@pytest.mark.parametrize("option", ["--cache-dir", "--output-dir"])
+def test_an_empty_path_is_not_the_current_directory(
+    option: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli.main(["check", "--profile", "none", option, ""]) == cli.REFUSED
+    assert "'' was given; an absolute path is accepted" in capsys.readouterr().err
+
+
+def test_a_run_as_nobody_known_is_an_error(capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["check", "--profile", "none", "--workers", "1", "--as-user", "nosuchuser"]
+    assert cli.main(words) == cli.REFUSED
+    assert "this host has no user nosuchuser" in capsys.readouterr().out
+
+
 def test_the_command_line_is_merged_over_a_policy() -> None:
     stated = {"training": {"workers": 2, "prefetch": 4}, "kernel": {"fs.file-max": 1}}
     assert cli._with_run(stated, {"workers": "3"}) == {

@@ -30,10 +30,13 @@ CODES = {
     "run-memory-high": "a cgroup slows down whoever takes as much memory as the run needs",
     "run-memory-host": "the host has less memory left than the run needs at least",
     "run-memlock": "the run locks more memory than its process may, and nothing exempts it",
+    "run-address-space": "a worker holds more data than a process may map",
+    "run-file-size": "a checkpoint is larger than a file may grow",
     "run-cpus": "the run has more workers than CPUs",
     "run-workers": "the run has more workers than the host bears",
 }
 
+_MAPPED = {"as": "address space", "data": "private memory"}
 _MIB = 2**20
 _DOCKER = re.compile(r"/docker[-/]([0-9a-f]{12,64})(?:\.scope)?(?:/|$)")
 _UNIT = re.compile(r"[A-Za-z0-9:_.@-]+\.(?:service|slice|scope)")
@@ -161,6 +164,31 @@ def blame_memlock(run: Training, soft: int) -> Cause:
         ' so mlock or ibv_reg_mr says "Cannot allocate memory"'
     )
     return Cause("run-memlock", text, Remedy("raise memlock for the process that will run"))
+
+
+def blame_address_space(run: Training, item: str, soft: int) -> Cause:
+    """Say why a worker cannot hold its data: MemoryError, whatever the host has left."""
+    text = (
+        f"a worker holds {format_size(run.worker_memory)} of data, its limit of {_MAPPED[item]} ({item}) is"
+        f" {format_quantity(soft, 'bytes')}, and the host's memory does not help it: the run ends"
+        ' with MemoryError, or with "Cannot allocate memory"'
+    )
+    remedy = Remedy(f"raise {item} for the process that will run; unlimited is usual")
+    return Cause("run-address-space", text, remedy)
+
+
+def blame_file_size(run: Training, soft: int) -> Cause:
+    """Say why a checkpoint is cut off: errno 27, or a signal that ends the process."""
+    text = (
+        f"a checkpoint takes {format_size(run.checkpoint_size or 0)}, and no file may grow beyond"
+        f" {format_quantity(soft, 'bytes')}: where it is one file, saving it ends with"
+        " [Errno 27] File too large, and what was written is cut off"
+    )
+    remedy = Remedy(
+        "raise fsize for the process that will run; unlimited is usual. Or save in smaller files:"
+        " transformers has max_shard_size"
+    )
+    return Cause("run-file-size", text, remedy)
 
 
 def blame_cpus(run: Training, cpus: float, why: str, plan: Plan) -> Cause:

@@ -4,9 +4,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 
 from ..core.cause import Cause
-from ..core.finding import FAIL, PASS, UNKNOWN, Finding, Observation, Requirement, judge
+from ..core.finding import (
+    FAIL,
+    PASS,
+    UNKNOWN,
+    Finding,
+    Observation,
+    Requirement,
+    judge,
+    judge_unlooked,
+)
 from ..core.policy import CheckOptions
 from ..core.values import UNLIMITED
 from ..host.look import Look
@@ -15,9 +25,11 @@ from ..kernel.use_read import read_kernel_use
 from ..shared_memory.model import SHM, Quota
 from .causes import (
     Room,
+    blame_address_space,
     blame_cpus,
     blame_descriptors,
     blame_file_handles,
+    blame_file_size,
     blame_leftovers,
     blame_memlock,
     blame_memory,
@@ -39,10 +51,28 @@ _FILE_MAX = "fs.file-max"
 def check_training(run: Training, options: CheckOptions, look: Look) -> Iterator[Finding]:
     """Yield whether a run will survive: all that it needs against all that awaits it."""
     survey = Survey(run, options, look)
+    is_blind = True
+    stranger = survey.stranger
+    for finding in [stranger] if stranger else _look(survey):
+        is_blind = is_blind and finding.status == UNKNOWN
+        yield finding
+    if is_blind:  # Who starts a run only after a pass must not start it after this.
+        yield judge_unlooked("training", "nothing that the run was asked about could be seen")
+
+
+def _look(survey: Survey) -> Iterator[Finding]:
     for check in survey.checks:
         yield from _LOOKS[check](survey)
-    if run.workers and survey.deadly:
+    if survey.run.workers and survey.deadly:
         yield _judge_workers(survey)
+
+
+def _judge_item(survey: Survey, item: str, blame: Callable[[int], Cause]) -> Iterator[Finding]:
+    """Yield what the process that will run gets of one limit, and what the run makes of it."""
+    has = survey.find_limit(item)
+    for finding in survey.limits:
+        if finding.requirement.item == item:
+            yield _blame(finding, lambda: [blame(has.soft)] if has else [])
 
 
 def _judge_workers(survey: Survey) -> Finding:
@@ -162,6 +192,8 @@ def _check_memory(survey: Survey) -> Iterator[Finding]:
     yield _judge_room(
         survey, "memory", needed, lambda room: blame_memory(run, needed, room, survey.plan)
     )
+    for item in ("as", "data"):
+        yield from _judge_item(survey, item, partial(blame_address_space, run, item))
     if run.pinned_buffer:
         yield from _check_memlock(survey, run.pinned_buffer)
 
@@ -188,10 +220,7 @@ def _check_memlock(survey: Survey, size: int) -> Iterator[Finding]:
         wanted = Requirement(survey.place, "memlock", "soft", size, unit="bytes")
         yield Finding(PASS, wanted, Observation("not applied", "it has CAP_IPC_LOCK"))
         return
-    has = survey.find_limit("memlock")
-    for finding in survey.limits:
-        if finding.requirement.item == "memlock":
-            yield _blame(finding, lambda: [blame_memlock(survey.run, has.soft)] if has else [])
+    yield from _judge_item(survey, "memlock", partial(blame_memlock, survey.run))
 
 
 def _check_cpus(survey: Survey) -> Iterator[Finding]:
@@ -236,6 +265,7 @@ def _check_output(survey: Survey) -> Iterator[Finding]:
     from .output_check import check_output
 
     yield from check_output(survey.run)
+    yield from _judge_item(survey, "fsize", partial(blame_file_size, survey.run))
 
 
 def _check_packages(survey: Survey) -> Iterator[Finding]:

@@ -190,6 +190,11 @@ class Runner:
         is_session = self.place.startswith(_SESSION)
         return self.place[len(_SESSION) :].rpartition("@")[0] if is_session else ""
 
+    @staticmethod
+    def knows(user: str) -> bool:
+        """Tell whether this host has a user."""
+        return read_user(user) is not None
+
     @cached_property
     def uid(self) -> int | None:
         """Return as whom it runs; nothing where that is not known before it starts."""

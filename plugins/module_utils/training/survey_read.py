@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from functools import cached_property
 
 from ..containers.policy import ContainerPolicy
-from ..core.finding import FAIL, Finding, Observation, judge_limits
+from ..core.finding import FAIL, Finding, Observation, Requirement, judge, judge_limits
 from ..core.policy import CheckOptions
 from ..core.reader import Limit
 from ..core.values import UNLIMITED, Rlimit
@@ -53,6 +53,15 @@ class Survey:
         self.workers = run.workers or 0
 
     @property
+    def stranger(self) -> Finding | None:
+        """Return that nobody knows what a user gets whom this host does not have."""
+        for name in filter(None, (self.runner.user, self.run.user)):
+            if not self.runner.knows(name):
+                wanted = Requirement(self.place, "user", "value", exact=name)
+                return judge(wanted, Observation(None, "", f"this host has no user {name}"))
+        return None
+
+    @property
     def _wanted(self) -> dict[str, Limit]:
         """Return the limits that the run needs."""
         wanted = {}
@@ -61,6 +70,11 @@ class Survey:
             wanted["nofile"] = Limit(needed, needed)
         if "memory" in self.checks and self.run.pinned_buffer and not self.runner.may_lock:
             wanted["memlock"] = Limit(self.run.pinned_buffer, self.run.pinned_buffer)
+        if "memory" in self.checks and self.run.worker_memory:
+            # A worker's own data is within both, whatever else it maps.
+            wanted.update(dict.fromkeys(("as", "data"), Limit(self.run.worker_memory)))
+        if "output" in self.checks and self.run.checkpoint_size:
+            wanted["fsize"] = Limit(self.run.checkpoint_size)
         return wanted
 
     @cached_property

@@ -16,6 +16,7 @@ from mlhost_limits.core.finding import (
     Finding,
     Observation,
     Requirement,
+    find_unlooked,
     judge_limits,
 )
 from mlhost_limits.core.policy import CheckOptions, Policy
@@ -185,6 +186,51 @@ def test_model_states_that_fit_nowhere_are_no_fault_of_the_workers(host: SimpleN
     assert found["model_states value"].requirement.minimum == 180245 * MIB
     assert "a floor, beside 499.7 MiB on each GPU" in found["model_states value"].observation.how
     assert found["workers value"].status == PASS
+
+
+@pytest.mark.parametrize(
+    ("item", "run", "code"),
+    [
+        ("as", Training(workers=1, worker_memory=GIB), "run-address-space"),
+        ("data", Training(workers=1, worker_memory=GIB), "run-address-space"),
+        ("fsize", Training(output_dir="/nowhere", checkpoint_size=GIB), "run-file-size"),
+    ],
+)
+def test_what_a_process_may_map_and_write_bounds_a_run(
+    host: SimpleNamespace, item: str, run: Training, code: str
+) -> None:
+    free = dict.fromkeys(("as", "data", "fsize"), Rlimit(UNLIMITED, UNLIMITED))
+    host.limits.update(free)
+    assert check(run)[f"{item} soft"].status == PASS
+    host.limits[item] = Rlimit(GIB - 1, GIB - 1)
+    found = check(run)[f"{item} soft"]
+    assert (found.status, [one.code for one in found.causes]) == (FAIL, [code])
+
+
+@pytest.mark.parametrize(
+    "run",
+    [
+        RUN._replace(user="nosuchuser", place="session:nosuchuser@sshd"),
+        RUN._replace(place="session:nosuchuser@sshd"),
+        RUN._replace(user="nosuchuser"),
+    ],
+)
+def test_of_a_user_whom_the_host_does_not_have_nothing_is_judged(run: Training) -> None:
+    found = check(run)
+    assert {one.status for one in found.values()} == {UNKNOWN}
+    assert found["user value"].observation.reason == "this host has no user nosuchuser"
+    assert find_unlooked(found.values())
+
+
+def test_a_run_of_which_nothing_is_seen_is_no_pass(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_asked: object) -> list[Room]:
+        raise OSError("its cgroup cannot be seen")
+
+    assert not find_unlooked(check().values())
+    monkeypatch.setattr(Runner, "find_rooms", refuse)
+    monkeypatch.setattr(Runner, "find_cpus", refuse)
+    assert not find_unlooked(check().values())
+    assert find_unlooked(check(Training(workers=1)).values())
 
 
 def test_a_capability_exempts_from_memlock(host: SimpleNamespace) -> None:
