@@ -108,6 +108,11 @@ RUNS = (
         "printf '%s\\n' 'alice - memlock 64' > /etc/security/limits.d/95-site.conf",
     ),
     Run(
+        "more tensors than a process may map",
+        ("run-mappings",),
+        {"workers": 2, "tensors_per_batch": 2000, "hold": 600, "sharing": "file_system"},
+    ),
+    Run(
         "an address space that is too small for a worker",
         ("run-address-space",),
         {"workers": 1, "worker_memory": "64MiB", "user": "alice"},

@@ -23,6 +23,7 @@ from .policy import Training
 CODES = {
     "run-descriptors": "the run opens more descriptors than its process may",
     "run-file-handles": "the run opens more files than the host has left for all",
+    "run-mappings": "the batches that the run keeps take more mappings than a process may have",
     "run-shared-memory": "the batches under way do not fit into /dev/shm",
     "run-shared-memory-quota": "the user may take 80 % of /dev/shm, and that is too little",
     "run-shared-memory-leftovers": "files of runs that ended fill /dev/shm",
@@ -90,6 +91,18 @@ def blame_file_handles(run: Training, needed: int, used: int, most: int) -> Caus
         f" up to {needed} files, and fs.file-max {most} leaves {max(most - used, 0)}"
     )
     return Cause("run-file-handles", text, Remedy(f"allow {used + needed} files on the host"))
+
+
+def blame_mappings(run: Training, needed: int, most: int) -> Cause:
+    """Say why a run ends with "Cannot allocate memory" while memory is left."""
+    text = (
+        f"{_number(run.tensors_per_batch or 0, 'tensor', 'tensors')} of a batch are a mapping each,"
+        f" and the program keeps {_number(run.hold, 'batch', 'batches')} beside the current one:"
+        f" that takes {needed} mappings, a process may have {most}, and the run ends with"
+        ' "unable to mmap: Cannot allocate memory (12)"'
+    )
+    fix = "keep fewer batches, or copy what is kept (tensor.clone()), or join tensors into fewer"
+    return Cause("run-mappings", text, Remedy(fix))
 
 
 def blame_shared_memory(run: Training, needed: int, free: int, plan: Plan) -> Cause:
@@ -169,9 +182,9 @@ def blame_memlock(run: Training, soft: int) -> Cause:
 def blame_address_space(run: Training, item: str, soft: int) -> Cause:
     """Say why a worker cannot hold its data: MemoryError, whatever the host has left."""
     text = (
-        f"a worker holds {format_size(run.worker_memory)} of data, its limit of {_MAPPED[item]} ({item}) is"
-        f" {format_quantity(soft, 'bytes')}, and the host's memory does not help it: the run ends"
-        ' with MemoryError, or with "Cannot allocate memory"'
+        f"a worker holds {format_size(run.worker_memory)} of data, its limit of {_MAPPED[item]}"
+        f" ({item}) is {format_quantity(soft, 'bytes')}, and the host's memory does not help it:"
+        ' the run ends with MemoryError, or with "Cannot allocate memory"'
     )
     remedy = Remedy(f"raise {item} for the process that will run; unlimited is usual")
     return Cause("run-address-space", text, remedy)

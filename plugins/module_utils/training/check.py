@@ -31,6 +31,7 @@ from .causes import (
     blame_file_handles,
     blame_file_size,
     blame_leftovers,
+    blame_mappings,
     blame_memlock,
     blame_memory,
     blame_model_states,
@@ -38,14 +39,21 @@ from .causes import (
     blame_shared_memory,
     blame_workers,
 )
-from .loader import count_descriptors, count_memory, count_shared_memory, find_floor, format_size
+from .loader import (
+    count_descriptors,
+    count_mappings,
+    count_memory,
+    count_shared_memory,
+    find_floor,
+    format_size,
+)
 from .policy import Training
 from .runner_read import NEW_CONTAINER
 from .shm_read import find_leftovers, read_free, sum_sizes
 from .survey_read import SHM_SIZE, Survey
 
 _MIB = 2**20
-_FILE_MAX = "fs.file-max"
+_FILE_MAX, _MAX_MAP_COUNT = "fs.file-max", "vm.max_map_count"
 
 
 def check_training(run: Training, options: CheckOptions, look: Look) -> Iterator[Finding]:
@@ -101,6 +109,8 @@ def _check_descriptors(survey: Survey) -> Iterator[Finding]:
                 finding, lambda: [blame_descriptors(run, needed, has, survey.plan)] if has else []
             )
     yield from _check_file_handles(survey, needed)
+    if survey.workers:
+        yield from _check_mappings(survey)
 
 
 def _check_file_handles(survey: Survey, needed: int) -> Iterator[Finding]:
@@ -108,21 +118,38 @@ def _check_file_handles(survey: Survey, needed: int) -> Iterator[Finding]:
     run = survey.run
     all_ranks = run.ranks_per_node * (needed + survey.workers * run.dataset_files)
     try:
-        used, most = read_kernel_use().files, int(read_sysctl(_FILE_MAX) or 0)
+        used = read_kernel_use().files
     except (OSError, ValueError) as exc:
-        used, most, reason = 0, None, str(exc)
-    else:
-        reason = ""
-    wanted = Requirement("kernel", _FILE_MAX, "value", used + all_ranks)
-    seen = Observation(most, f"/proc/sys, {used} files are open", reason)
-    finding = judge(wanted, seen)
-    if finding.status == FAIL and most is not None:
-        from ..kernel.diagnose import explain_kernel
+        wanted = Requirement("kernel", _FILE_MAX, "value", all_ranks)
+        yield judge(wanted, Observation(None, "/proc/sys", str(exc)))
+        return
+    how = f"/proc/sys, {used} files are open"
+    blame = partial(blame_file_handles, run, all_ranks, used)
+    yield _judge_sysctl(survey, _FILE_MAX, used + all_ranks, how, blame)
 
-        (finding,) = explain_kernel([finding], survey.look)
-        cause = blame_file_handles(run, all_ranks, used, most)
-        finding = _blame(finding, lambda: [cause])
-    yield finding
+
+def _check_mappings(survey: Survey) -> Iterator[Finding]:
+    """Yield whether a process may map as many tensors as the run keeps."""
+    needed = count_mappings(survey.run)
+    blame = partial(blame_mappings, survey.run, needed)
+    yield _judge_sysctl(survey, _MAX_MAP_COUNT, needed, "/proc/sys", blame)
+
+
+def _judge_sysctl(
+    survey: Survey, key: str, needed: int, how: str, blame: Callable[[int], Cause]
+) -> Finding:
+    """Judge a limit of the kernel's that holds for whoever runs, wherever that is."""
+    try:
+        most, reason = int(read_sysctl(key) or 0), ""
+    except (OSError, ValueError) as exc:
+        most, reason = None, str(exc)
+    finding = judge(Requirement("kernel", key, "value", needed), Observation(most, how, reason))
+    if finding.status != FAIL or most is None:
+        return finding
+    from ..kernel.diagnose import explain_kernel
+
+    (finding,) = explain_kernel([finding], survey.look)
+    return _blame(finding, lambda: [blame(most)])
 
 
 def _check_shared_memory(survey: Survey) -> Iterator[Finding]:

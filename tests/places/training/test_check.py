@@ -207,6 +207,19 @@ def test_what_a_process_may_map_and_write_bounds_a_run(
     assert (found.status, [one.code for one in found.causes]) == (FAIL, [code])
 
 
+@pytest.mark.parametrize("sharing", ["file_system", "file_descriptor"])
+def test_each_tensor_that_is_kept_is_a_mapping(
+    monkeypatch: pytest.MonkeyPatch, sharing: str
+) -> None:
+    """2,000 tensors of 40 batches that were kept died at 65,530 mappings."""
+    monkeypatch.setattr(subject, "read_sysctl", lambda *_asked: "65530")
+    run = Training(workers=2, tensors_per_batch=2000, hold=40, sharing=sharing)
+    found = check(run)["vm.max_map_count value"]
+    assert (found.status, found.causes[0].code) == (FAIL, "run-mappings")
+    assert check(run._replace(hold=20))["vm.max_map_count value"].status == PASS
+    assert "vm.max_map_count value" not in check(run._replace(workers=0))
+
+
 @pytest.mark.parametrize(
     "run",
     [
