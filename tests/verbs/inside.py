@@ -238,8 +238,8 @@ def _wait_for(one: Daemon) -> None:
     """Wait until a process is the program that it shall be, and listens if it shall."""
     until = time.monotonic() + 20
     while time.monotonic() < until:
-        comm = Path(f"/proc/{one.pid}/comm").read_text().strip()
-        if comm == one.name[:15] and (not one.socket or os.path.exists(one.socket)):
+        is_it = os.readlink(f"/proc/{one.pid}/exe") == f"/usr/sbin/{one.name}"
+        if is_it and (not one.socket or os.path.exists(one.socket)):
             return
         time.sleep(0.001)
     raise TimeoutError(f"{one.name} does not come up")
