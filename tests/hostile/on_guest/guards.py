@@ -81,16 +81,10 @@ def blame_root() -> None:
 def wait_for_ever() -> None:
     """Wait for every answer until it comes."""
     guarded = importlib.import_module("mlhost_limits.host.guarded").run_guarded
-    ask_users = importlib.import_module("mlhost_limits.host.as_user").ask_users
-    run_in_children = importlib.import_module("mlhost_limits.host.children").run_in_children
+    errands = importlib.import_module("mlhost_limits.host.as_user").Errands
+    start = errands.start
     _replace("host.guarded", "run_guarded", lambda task, _seconds: guarded(task, 1e5))
-    patient = lambda errands: ask_users([one._replace(seconds=1e5) for one in errands])  # noqa: E731
-    _replace("host.as_user", "ask_users", patient)
-    _replace(
-        "host.as_user",
-        "run_in_children",
-        lambda tasks, _limit, most: run_in_children(tasks, 1e5, most),
-    )
+    errands.start = lambda self, name, one: start(self, name, one._replace(seconds=1e5))
 
 
 def open_what_is_there() -> None:
