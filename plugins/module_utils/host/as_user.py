@@ -23,14 +23,13 @@ from typing import NoReturn
 
 from ..core.values import NamedTuple, Rlimit
 from .cgroup_cage import Cage
-from .children import Children, Report, write_all
+from .children import Children, Report, reap, write_all
 from .door import list_kernel_folder, list_pids, read_kernel_file
 from .leave_root import PR_SET_CHILD_SUBREAPER, leave_root, prctl
 
 _MOST = 2**20
 _GRACE = 10.0  # Seconds that a keeper has beyond its child's, to end what came of it.
 _PATIENCE = 5.0
-_REAPED_AT_ONCE = 100
 _STEP = 20  # Milliseconds between two looks whether a child has ended.
 _FAILED = 127
 _NO_GROUP = 65534
@@ -235,30 +234,19 @@ def _find_end(pid: int, errand: Errand, said: bytes, deadline: float) -> tuple[i
 
 
 def _end_all(pid: int, cage: Cage | None) -> None:
-    """End the child and all that came of it, however often it forked or left its session."""
+    """End the child and all that came of it, however often it forked or left its session.
+
+    Nothing sleeps here: where there is no cage, who forks again and again must be caught up with.
+    """
     with suppress(OSError):
         os.kill(pid, signal.SIGKILL)
     if cage:
         cage.end(reaps=True)
     deadline = time.monotonic() + _PATIENCE
-    while _reap() and time.monotonic() < deadline:
+    while reap() and time.monotonic() < deadline:
         for descendant in _list_children():
             with suppress(OSError):
                 os.kill(descendant, signal.SIGKILL)
-
-
-def _reap() -> bool:
-    """Reap children that have ended. Return whether there may be others.
-
-    Nothing sleeps here: where there is no cage, who forks again and again must be caught up with.
-    """
-    try:
-        for _one in range(_REAPED_AT_ONCE):
-            if not os.waitpid(-1, os.WNOHANG)[0]:
-                break
-    except ChildProcessError:
-        return False
-    return True
 
 
 def _list_children() -> list[int]:

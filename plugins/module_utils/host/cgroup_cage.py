@@ -13,6 +13,7 @@ import time
 from collections.abc import Sequence
 from contextlib import suppress
 
+from .children import reap
 from .door import list_kernel_folder, read_kernel_file
 from .marks import LIMITS, is_abandoned, make_mark
 
@@ -94,7 +95,7 @@ class Cage:
             if not pids:
                 break
             if reaps:
-                _reap()
+                reap()
             time.sleep(0.002)
         for folder in self.folders:
             _remove(folder, deadline)
@@ -149,9 +150,3 @@ def _write(path: str, text: str) -> None:
             os.write(handle, text.encode("ascii"))
         finally:
             os.close(handle)
-
-
-def _reap() -> None:
-    with suppress(ChildProcessError):
-        while os.waitpid(-1, os.WNOHANG)[0]:
-            pass

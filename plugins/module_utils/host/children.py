@@ -19,6 +19,7 @@ _GRACE = 1.0  # Seconds that a killed child gets; one that waits for a dead disk
 _HANDLED = (signal.SIGALRM, signal.SIGCHLD, signal.SIGHUP, signal.SIGINT, signal.SIGTERM)
 _MOST = 2**20
 _AT_ONCE = 65536
+_REAPED_AT_ONCE = 100  # While children end, others can start.
 
 
 class Report(NamedTuple):
@@ -170,6 +171,17 @@ def write_all(descriptor: int, content: bytes) -> None:
     """Write to a pipe, however often it takes."""
     while content:
         content = content[os.write(descriptor, content) :]
+
+
+def reap() -> bool:
+    """Reap children that have ended, whichever. Return whether there may be others."""
+    try:
+        for _one in range(_REAPED_AT_ONCE):
+            if not os.waitpid(-1, os.WNOHANG)[0]:
+                break
+    except ChildProcessError:
+        return False
+    return True
 
 
 def _read_answer(child: _Child, problem: str) -> Report:

@@ -50,8 +50,6 @@ class ShellResult(NamedTuple):
 
     ``given`` is what the start files that are root's leave of the session, where they set limits:
     measured as nobody, whose files and processes no user has.
-
-    ``was_asked`` tells whether there was time for it, which other users may have taken.
     """
 
     limits: dict[str, Rlimit] | None
@@ -60,7 +58,11 @@ class ShellResult(NamedTuple):
     how: str = ""
     given: ShellResult | None = None
     forced: tuple[Declaration, ...] = ()
-    was_asked: bool = True
+
+    @property
+    def was_asked(self) -> bool:
+        """Tell whether there was time for it, which other users may have taken."""
+        return self.reason != NOT_ASKED
 
 
 class _Plan(NamedTuple):
@@ -164,8 +166,7 @@ def _conclude(
     plan: _Plan, own: ShellResult | None, given: ShellResult | None
 ) -> ShellResult | None:
     if plan.trouble:
-        was_asked = plan.trouble != NOT_ASKED
-        return ShellResult(None, plan.trouble, plan.lines, given=given, was_asked=was_asked)
+        return ShellResult(None, plan.trouble, plan.lines, given=given)
     if own:
         return own._replace(given=given, forced=plan.forced)
     session = plan.session
@@ -263,7 +264,7 @@ def _read_trial(trial: _Trial, told: Sequence[Report | None]) -> ShellResult:
     session, entry, lines = trial
     reports = [report for report in told if report]
     if len(reports) < len(told):
-        return ShellResult(None, NOT_ASKED, lines, was_asked=False)
+        return ShellResult(None, NOT_ASKED, lines)
     texts = [report.value[1] if report.value else "" for report in reports]
     try:
         read = [parse_proc_limits(_find_table(text)) for text in texts]

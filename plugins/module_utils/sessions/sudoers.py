@@ -79,10 +79,10 @@ def find_sudo_settings(files: dict[str, str]) -> list[SudoSetting]:
 def _read_settings(path: str, text: str) -> Iterator[tuple[str, str, SudoSetting | None]]:
     """Yield whom each setting is about, its name, and what it does, nothing for the default."""
     for number, line in _join_lines(text):
-        match = _DEFAULTS.fullmatch(line)
+        may_set = "rlimit_" in line or "pam_" in line
+        match = _DEFAULTS.fullmatch(line) if may_set else None
         scope = (match and match[1]) or ""
-        may_set = match and ("rlimit_" in line or "pam_" in line)
-        for no, key, value in _SETTING.findall(match[2]) if match and may_set else ():
+        for no, key, value in _SETTING.findall(match[2]) if match else ():
             item = key.partition("_")[2]
             at = Declaration(path, number, line, value)
             if key == "pam_session":

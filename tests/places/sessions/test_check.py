@@ -13,6 +13,7 @@ from mlhost_limits.host.look import Look
 from mlhost_limits.sessions import check as check_sessions
 from mlhost_limits.sessions.measure import SessionResult
 from mlhost_limits.sessions.policy import SessionRule
+from mlhost_limits.sessions.shell_clock_measure import NOT_ASKED
 from mlhost_limits.sessions.shell_limits_measure import ShellResult
 
 USERS = {"root": 0, "alice": 1000, "bob": 1001, "carol": 1002}
@@ -59,11 +60,10 @@ class Host:
         first = None if given is None else ShellResult(limits(given), "", (), "nobody")
         return ShellResult(
             None if soft is None else limits(soft),
-            "it sleeps",
+            "it sleeps" if self.is_in_time else NOT_ASKED,
             (),
             "shell",
             given=first,
-            was_asked=self.is_in_time,
         )
 
     def check(
