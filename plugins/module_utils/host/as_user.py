@@ -31,6 +31,7 @@ _MOST = 2**20
 _GRACE = 10.0  # Seconds that a keeper has beyond its child's, to end what came of it.
 _PATIENCE = 5.0
 _STEP = 20  # Milliseconds between two looks whether a child has ended.
+_MOST_LOOKS = 50  # At children that have all ended: another look finds what one has missed.
 _FAILED = 127
 _NO_GROUP = 65534
 _ENDLESS = (RecursionError, MemoryError)
@@ -171,15 +172,14 @@ def _keep(errand: Errand) -> tuple[int, str, str]:
     :returns: Its status, what it said, and why it was ended, if it was.
     """
     prctl(PR_SET_CHILD_SUBREAPER, 1)
+    cage = None
     try:
         cage = Cage(errand.person.pw_uid) if os.geteuid() == 0 else None
+        pid, reader = _start(errand, cage)
     except OSError as error:
+        if cage:
+            cage.end()
         return _FAILED, _refuse(errand, error), ""
-    reader, writer = os.pipe()
-    pid = os.fork()
-    if pid == 0:
-        _be_the_child(errand, writer, cage)
-    os.close(writer)
     deadline = time.monotonic() + errand.seconds
     try:
         signal.signal(signal.SIGTERM, _leave)
@@ -189,6 +189,19 @@ def _keep(errand: Errand) -> tuple[int, str, str]:
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
         _end_all(pid, cage)
     return status, said[: errand.most].decode("utf-8", "replace"), why
+
+
+def _start(errand: Errand, cage: Cage | None) -> tuple[int, int]:
+    """Return the child, and the pipe over which it is heard."""
+    reader, writer = os.pipe()
+    try:
+        pid = os.fork()
+    except OSError as error:
+        raise OSError(f"no process could be started: {error.strerror}") from None
+    if pid == 0:
+        _be_the_child(errand, writer, cage)
+    os.close(writer)
+    return pid, reader
 
 
 def _leave(_number: int, _frame: object) -> NoReturn:
@@ -236,17 +249,21 @@ def _find_end(pid: int, errand: Errand, said: bytes, deadline: float) -> tuple[i
 def _end_all(pid: int, cage: Cage | None) -> None:
     """End the child and all that came of it, however often it forked or left its session.
 
-    Nothing sleeps here: where there is no cage, who forks again and again must be caught up with.
+    Nothing sleeps while one lives: without a cage, who forks on and on must be caught up with.
     """
     with suppress(OSError):
         os.kill(pid, signal.SIGKILL)
     if cage:
         cage.end(reaps=True)
-    deadline = time.monotonic() + _PATIENCE
-    while reap() and time.monotonic() < deadline:
-        for descendant in _list_children():
+    deadline, looks = time.monotonic() + _PATIENCE, 0
+    while reap() and time.monotonic() < deadline and looks < _MOST_LOOKS:
+        alive = [one for one in _list_children() if _read_stat(one)[:1] != [b"Z"]]
+        for descendant in alive:
             with suppress(OSError):
                 os.kill(descendant, signal.SIGKILL)
+        # What has ended and is not ours to reap, because somebody traces it, is left to process 1.
+        looks = 0 if alive else looks + 1
+        time.sleep(0.0 if alive else 0.001)
 
 
 def _list_children() -> list[int]:
@@ -260,10 +277,16 @@ def _list_children() -> list[int]:
 
 
 def _find_parent(pid: int) -> int:
+    fields = _read_stat(pid)
+    return int(fields[1]) if fields else 0
+
+
+def _read_stat(pid: int) -> list[bytes]:
+    """Return the state of a process, its parent and what follows; nothing of one that is gone."""
     try:
-        return int(read_kernel_file(f"/proc/{pid}/stat").rpartition(b")")[2].split()[1])
-    except (OSError, ValueError, IndexError):
-        return 0
+        return read_kernel_file(f"/proc/{pid}/stat").rpartition(b")")[2].split()
+    except OSError:
+        return []
 
 
 def _be_the_child(errand: Errand, writer: int, cage: Cage | None) -> NoReturn:

@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from mlhost_limits.core.values import Rlimit
@@ -24,7 +25,7 @@ from mlhost_limits.host.as_user import (
     find_person,
     run_as_user,
 )
-from mlhost_limits.host.children import run_in_children
+from mlhost_limits.host.children import Children, Report, run_in_children
 from mlhost_limits.host.door import list_pids
 from mlhost_limits.host.owned import read_as_owner
 
@@ -295,3 +296,40 @@ def test_where_the_host_has_no_process_left_that_is_the_report(
     reports = ask_users([Errand(NOBODY, lambda: 1)] * 2)
     reason = "no process could be started: Resource temporarily unavailable"
     assert [report.problem for report in reports] == [reason] * 2
+
+
+def test_a_keeper_that_can_start_nothing_says_so_and_leaves_no_group(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    errand = Errand(NOBODY, lambda: 1)
+    ended: list[bool] = []
+    monkeypatch.setattr(
+        as_user, "Cage", lambda _uid: SimpleNamespace(end=lambda: ended.append(True))
+    )
+
+    def refuse() -> int:
+        raise BlockingIOError(errno.EAGAIN, "Resource temporarily unavailable")
+
+    monkeypatch.setattr(os, "fork", refuse)
+    told = as_user._read(Report(as_user._keep(errand)), errand)
+    assert told.problem == "no process could be started: Resource temporarily unavailable"
+    assert ended == [True]
+
+
+def test_a_process_that_somebody_traces_holds_nobody_up() -> None:
+    """It has ended, and only who traces it can reap it."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    with Children() as tracers:
+
+        def trace() -> None:
+            os.setresuid(54398, 54398, 54398)
+            while True:
+                for pid in list_pids():
+                    if find_owner(pid) == 54398 and pid != os.getpid():
+                        libc.ptrace(0x4206, pid, None, None)  # PTRACE_SEIZE
+
+        tracers.start(0, trace, 60.0, 100)
+        words = ["/bin/sh", "-c", "sleep 0.5; echo hi"]
+        begun = time.monotonic()
+        ask_user(Errand(find_person(54398), words=words, seconds=1.0))
+        assert time.monotonic() - begun < as_user._PATIENCE

@@ -246,6 +246,19 @@ def test_a_run_of_which_nothing_is_seen_is_no_pass(monkeypatch: pytest.MonkeyPat
     assert find_unlooked(check(Training(workers=1)).values())
 
 
+def test_what_the_kernel_gives_all_is_no_sight_of_a_place_that_is_not_there() -> None:
+    run = RUN._replace(place="service:nope.service", checks=("descriptors",))
+    found = check(run)
+    assert found["fs.file-max value"].status == PASS
+    assert find_unlooked(found.values())
+
+
+def test_a_limit_that_the_kernel_does_not_have_is_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(subject, "read_sysctl", lambda *_asked: None)
+    found = check()["vm.max_map_count value"]
+    assert (found.status, found.observation.reason) == (UNKNOWN, "there is no vm.max_map_count")
+
+
 def test_a_capability_exempts_from_memlock(host: SimpleNamespace) -> None:
     run = Training(workers=1, pinned_buffer=GIB)
     assert [one.code for one in check(run)["memlock soft"].causes] == ["run-memlock"]
