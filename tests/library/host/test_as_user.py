@@ -298,22 +298,24 @@ def test_where_the_host_has_no_process_left_that_is_the_report(
     assert [report.problem for report in reports] == [reason] * 2
 
 
-def test_a_keeper_that_can_start_nothing_says_so_and_leaves_no_group(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_keeper_that_can_start_nothing_says_so_and_leaves_no_group() -> None:
+    """In a child: a keeper becomes the parent of every orphan below it."""
     errand = Errand(NOBODY, lambda: 1)
-    ended: list[bool] = []
-    monkeypatch.setattr(
-        as_user, "Cage", lambda _uid: SimpleNamespace(end=lambda: ended.append(True))
-    )
 
     def refuse() -> int:
         raise BlockingIOError(errno.EAGAIN, "Resource temporarily unavailable")
 
-    monkeypatch.setattr(os, "fork", refuse)
-    told = as_user._read(Report(as_user._keep(errand)), errand)
-    assert told.problem == "no process could be started: Resource temporarily unavailable"
-    assert ended == [True]
+    def keep() -> tuple[str, bool]:
+        ended: list[bool] = []
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(
+                as_user, "Cage", lambda _uid: SimpleNamespace(end=lambda: ended.append(True))
+            )
+            patch.setattr(os, "fork", refuse)
+            return as_user._read(Report(as_user._keep(errand)), errand).problem, bool(ended)
+
+    [told] = run_in_children([keep], 20.0)
+    assert told.value == ["no process could be started: Resource temporarily unavailable", True]
 
 
 def test_a_process_that_somebody_traces_holds_nobody_up(monkeypatch: pytest.MonkeyPatch) -> None:
