@@ -37,7 +37,8 @@ _GRACE = 3.0  # Seconds in which a look that is ended may put away what it made.
 _LEAST = 1.0
 _AGAIN = 0.02  # Seconds between two signals: Python minds one that comes while it takes another.
 _RESERVE = 0.04  # Of the whole time, for each section that is still to come.
-_HEAD = struct.Struct("!I")
+_HEAD = struct.Struct("!IB")  # The size of a message, and its kind.
+_AT_ONCE = 65536
 _MOST = 64 * 2**20
 _END, _SECTION, _FINDING, _DONE, _REFUSED, _INTERRUPTED = range(6)
 _IMAGE = "image"
@@ -89,32 +90,40 @@ class _Watch:
             os.close(reader)
             self._look(writer)
         os.close(writer)
+        ear = _Ear(reader)
         try:
-            return self._hear(reader, pid)
+            return self._hear(ear, pid)
         except KeyboardInterrupt as interrupt:
-            said = str(interrupt) or _hear_interrupt(reader)  # Ctrl-C reaches both.
+            said = str(interrupt) or _hear_interrupt(ear)  # Ctrl-C reaches both.
             raise KeyboardInterrupt(said) from None
         finally:
             os.close(reader)
             _end(pid)
 
-    def _hear(self, reader: int, pid: int) -> _Told:
-        """Take what a child tells, until it ends or its time is over."""
+    def _hear(self, ear: _Ear, pid: int) -> _Told:
+        """Take what a child tells, until it ends or its time is over.
+
+        Its findings are read only if it comes to no end: what it tells last holds them all.
+        """
         section, until = self.waiting[0], self._limit_section(self.waiting[0])
+        found: list[bytes] = []
         while True:
-            kind, content = _receive(reader, until)
+            kind, body = ear.hear(until)
+            if kind == _FINDING:
+                found.append(body)
+                continue
+            if kind == _END:
+                self.findings += map(_decode, found)
+                return self._take_over(pid, section, late=time.monotonic() >= until)
+            content = _decode(body)
             if kind == _SECTION:
                 section, until = content, self._limit_section(content)
-            elif kind == _FINDING:
-                self.findings.append(content)
             elif kind == _DONE:
                 return _Told(section, content)
             elif kind == _REFUSED:
                 raise PolicyError(content) if isinstance(content, list) else ValueError(content)
-            elif kind == _INTERRUPTED:
-                raise KeyboardInterrupt(content)
             else:
-                return self._take_over(pid, section, late=time.monotonic() >= until)
+                raise KeyboardInterrupt(content)
 
     def _take_over(self, pid: int, section: str, late: bool) -> _Told:
         """End a child that told no more, and say what of its look is missing."""
@@ -178,41 +187,51 @@ def _leave(_number: int, _frame: object) -> NoReturn:
 
 
 def _tell(writer: int, kind: int, content: object) -> None:
-    body = pickle.dumps((kind, content))
-    message = _HEAD.pack(len(body)) + body
+    body = pickle.dumps(content)
+    message = _HEAD.pack(len(body), kind) + body
     while message:
         message = message[os.write(writer, message) :]
 
 
-def _receive(reader: int, until: float) -> tuple[int, Any]:
-    """Return one message of our own child's; :data:`_END` where none comes in time, or ever."""
-    head = _read(reader, _HEAD.size, until)
-    size = _HEAD.unpack(head)[0] if head else 0
-    body = _read(reader, size, until) if 0 < size <= _MOST else b""
-    return pickle.loads(body) if body else (_END, None)  # noqa: S301 - it comes from our own child
+def _decode(body: bytes) -> Any:
+    return pickle.loads(body)  # noqa: S301 - it comes from our own child
 
 
-def _hear_interrupt(reader: int) -> str:
+class _Ear:
+    """The pipe of our own child, and what was read of it and not yet taken."""
+
+    def __init__(self, reader: int) -> None:
+        self._reader, self._heard = reader, bytearray()
+        self._poller = select.poll()
+        self._poller.register(reader, select.POLLIN)
+
+    def hear(self, until: float) -> tuple[int, bytes]:
+        """Return a message and its kind; :data:`_END` where none comes in time, or ever."""
+        head = self._take(_HEAD.size, until)
+        size, kind = _HEAD.unpack(head) if head else (0, _END)
+        body = self._take(size, until) if 0 < size <= _MOST else b""
+        return (kind, body) if body else (_END, b"")
+
+    def _take(self, size: int, until: float) -> bytes:
+        while len(self._heard) < size:
+            if not self._poller.poll(max(0.0, until - time.monotonic()) * 1000):
+                return b""
+            part = os.read(self._reader, _AT_ONCE)
+            if not part:
+                return b""
+            self._heard += part
+        taken = bytes(self._heard[:size])
+        del self._heard[:size]
+        return taken
+
+
+def _hear_interrupt(ear: _Ear) -> str:
     """Return what the look says of how far it came when it was interrupted, if it does."""
-    kind, content = _SECTION, ""
+    kind, body = _SECTION, b""
     until = time.monotonic() + _LEAST
     while kind not in (_END, _INTERRUPTED):
-        kind, content = _receive(reader, until)
-    return str(content or "")
-
-
-def _read(reader: int, size: int, until: float) -> bytes:
-    content = b""
-    poller = select.poll()
-    poller.register(reader, select.POLLIN)
-    while len(content) < size:
-        if not poller.poll(max(0.0, until - time.monotonic()) * 1000):
-            return b""
-        part = os.read(reader, size - len(content))
-        if not part:
-            return b""
-        content += part
-    return content
+        kind, body = ear.hear(until)
+    return str(_decode(body) or "") if body else ""
 
 
 def _end(pid: int) -> int:

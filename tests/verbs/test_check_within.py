@@ -186,7 +186,9 @@ def test_a_look_tells_why_it_came_to_no_end(
     options = CheckOptions(sections=("training",))
     check_within._Watch(policy, options, look_at_host())._look_and_tell(pipe[1])
     assert blocked == [(signal.SIG_BLOCK, {signal.SIGTERM, signal.SIGINT})]
-    heard = [check_within._receive(pipe[0], time.monotonic() + 5) for _number in range(3)]
+    ear = check_within._Ear(pipe[0])
+    messages = [ear.hear(time.monotonic() + 5) for _number in range(3)]
+    heard = [(kind, body and check_within._decode(body)) for kind, body in messages]
     assert [kind for kind, _content in heard[:2]] == [check_within._SECTION, check_within._FINDING]
     is_interrupt = isinstance(error, KeyboardInterrupt)
     kind = check_within._INTERRUPTED if is_interrupt else check_within._REFUSED
@@ -203,7 +205,7 @@ def test_what_a_look_says_of_its_interrupt_is_heard(
     check_within._tell(pipe[1], check_within._SECTION, "kernel")
     for text in last:
         check_within._tell(pipe[1], check_within._INTERRUPTED, text)
-    assert check_within._hear_interrupt(pipe[0]) == said
+    assert check_within._hear_interrupt(check_within._Ear(pipe[0])) == said
 
 
 def test_a_look_that_is_told_to_end_minds_no_second_time(monkeypatch: pytest.MonkeyPatch) -> None:
