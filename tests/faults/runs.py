@@ -125,6 +125,18 @@ RUNS = (
         f"mkdir -m 0777 {OUTPUT}; "
         "printf '%s\\n' 'alice - fsize 1024' > /etc/security/limits.d/95-site.conf",
     ),
+    Run(
+        "more workers than the user's tasks allow",
+        ("run-tasks",),
+        {"workers": 64, "user": "alice", "checks": ["tasks"]},
+        "printf '%s\\n' 'alice - nproc 40' > /etc/security/limits.d/95-site.conf",
+    ),
+    Run(
+        "a cgroup that holds few tasks",
+        ("run-tasks",),
+        {"workers": 64, "checks": ["tasks"]},
+        through="systemd-run --quiet --scope --unit=run-18 -p TasksMax=60 bash -c",
+    ),
     Run("more workers than CPUs", ("run-cpus",), {"workers": 16, "checks": ["cpus"]}),
     Run("no cache", ("folder-absent",), {"cache_dir": CACHE}),
     Run("a file for a cache", ("folder-not-one",), {"cache_dir": CACHE}, f"touch {CACHE}"),

@@ -15,6 +15,7 @@ from .loader import (
     Floor,
     Plan,
     find_batch_share,
+    find_hold,
     find_model_states,
     format_size,
 )
@@ -33,14 +34,15 @@ CODES = {
     "run-memlock": "the run locks more memory than its process may, and nothing exempts it",
     "run-address-space": "a worker holds more data than a process may map",
     "run-file-size": "a checkpoint is larger than a file may grow",
+    "run-tasks": "the run starts more processes and threads than it may",
     "run-cpus": "the run has more workers than CPUs",
     "run-workers": "the run has more workers than the host bears",
 }
 
 _MAPPED = {"as": "address space", "data": "private memory"}
 _MIB = 2**20
-_DOCKER = re.compile(r"/docker[-/]([0-9a-f]{12,64})(?:\.scope)?(?:/|$)")
-_UNIT = re.compile(r"[A-Za-z0-9:_.@-]+\.(?:service|slice|scope)")
+DOCKER = re.compile(r"/docker[-/]([0-9a-f]{12,64})(?:\.scope)?(?:/|$)")
+UNIT = re.compile(r"[A-Za-z0-9:_.@-]+\.(?:service|slice|scope)")
 
 
 _KILLED = "the kernel kills a process (exit -9), and torchrun ends the others with SIGTERM"
@@ -79,7 +81,7 @@ def blame_descriptors(run: Training, needed: int, has: Rlimit, plan: Plan) -> Ca
     fix = f"allow {needed} files where the run starts: ulimit -n {needed}"
     if hard < needed:
         fix = f"raise the hard limit, which is {hard}, and the soft limit to {needed}"
-    return Cause("run-descriptors", text, Remedy(f"{_fit(plan)}, or {fix}"))
+    return Cause("run-descriptors", text, Remedy(f"{tell_fit(plan)}, or {fix}"))
 
 
 def blame_file_handles(run: Training, needed: int, used: int, most: int) -> Cause:
@@ -97,8 +99,8 @@ def blame_mappings(run: Training, needed: int, most: int) -> Cause:
     """Say why a run ends with "Cannot allocate memory" while memory is left."""
     text = (
         f"{_number(run.tensors_per_batch or 0, 'tensor', 'tensors')} of a batch are a mapping each,"
-        f" and the program keeps {_number(run.hold, 'batch', 'batches')} beside the current one:"
-        f" that takes {needed} mappings, a process may have {most}, and the run ends with"
+        f" and the program keeps {_number(find_hold(run), 'batch', 'batches')} beside the current"
+        f" one: that takes {needed} mappings, a process may have {most}, and the run ends with"
         ' "unable to mmap: Cannot allocate memory (12)"'
     )
     fix = "keep fewer batches, or copy what is kept (tensor.clone()), or join tensors into fewer"
@@ -113,7 +115,7 @@ def blame_shared_memory(run: Training, needed: int, free: int, plan: Plan) -> Ca
         f" shared memory, and {format_size(free)} are free"
     )
     fix = "or make /dev/shm larger (of a container: --shm-size)"
-    return Cause("run-shared-memory", text, Remedy(f"{_fit(plan)}, {fix}"))
+    return Cause("run-shared-memory", text, Remedy(f"{tell_fit(plan)}, {fix}"))
 
 
 def blame_quota(needed: int, quota: Quota, plan: Plan) -> Cause:
@@ -124,10 +126,8 @@ def blame_quota(needed: int, quota: Quota, plan: Plan) -> Cause:
         f"whoever runs it {when} {format_size(quota.limit)} of /dev/shm, the 80 % that systemd 258"
         f" and later allow, and has taken {format_size(quota.used)}; statvfs and df do not show it"
     )
-    fix = (
-        f"{_fit(plan)}, or make /dev/shm {size} at least, end every session of the user and log in"
-    )
-    return Cause("run-shared-memory-quota", text, Remedy(f"{fix} again"))
+    fix = f"{tell_fit(plan)}, or make /dev/shm {size} at least, end every session of the user"
+    return Cause("run-shared-memory-quota", text, Remedy(f"{fix} and log in again"))
 
 
 def blame_leftovers(paths: tuple[str, ...], size: int) -> Cause:
@@ -147,7 +147,7 @@ def blame_memory(run: Training, needed: int, room: Room, plan: Plan) -> Cause:
         f" {_describe_room(room)}, so {room.end or _KILLED}"
     )
     fits = any(bound.name == MEMORY for bound in plan.bounds)
-    fix = _fit(plan) if fits else "use a smaller model, smaller buffers or more nodes"
+    fix = tell_fit(plan) if fits else "use a smaller model, smaller buffers or more nodes"
     return Cause(_code(room), text, _raise_memory(f"{fix}, or give it more memory", needed, room))
 
 
@@ -208,16 +208,17 @@ def blame_cpus(run: Training, cpus: float, why: str, plan: Plan) -> Cause:
     """Say why workers wait for each other."""
     ranks = f" on {run.ranks_per_node} ranks" if run.ranks_per_node > 1 else ""
     text = f"{_name(_count(run))}{ranks} share {cpus:g} CPUs ({why}), so they wait for each other"
-    return Cause("run-cpus", text, Remedy(f"{_fit(plan)}, or give the run more CPUs"))
+    return Cause("run-cpus", text, Remedy(f"{tell_fit(plan)}, or give the run more CPUs"))
 
 
 def blame_workers(run: Training, plan: Plan) -> Cause:
     """Say how many workers fit, and what each bound allows."""
     text = f"of {_name(run.workers)} in each rank {plan.workers} fit: {plan.reasons}"
-    return Cause("run-workers", text, Remedy(_fit(plan)))
+    return Cause("run-workers", text, Remedy(tell_fit(plan)))
 
 
-def _fit(plan: Plan) -> str:
+def tell_fit(plan: Plan) -> str:
+    """Return how many workers to start, in words."""
     if not plan.workers:
         return "load batches in the main process (0 workers), for not even one fits"
     return f"start at most {_name(plan.workers)} in each rank"
@@ -232,7 +233,7 @@ def _number(number: int, one: str, many: str) -> str:
 
 
 def _count(run: Training) -> int:
-    return (run.workers or 0) * run.ranks_per_node
+    return (run.workers or 0) * run.loaders * run.ranks_per_node
 
 
 def _describe_memory(run: Training) -> str:
@@ -261,13 +262,13 @@ def _raise_memory(text: str, needed: int, room: Room) -> Remedy:
     if room.limit is None:
         return Remedy(text)
     size = str(-(-(room.used + needed) // _MIB) * _MIB)
-    container, name = _DOCKER.search(room.where), room.where.rpartition("/")[2]
+    container, name = DOCKER.search(room.where), room.where.rpartition("/")[2]
     if container and not room.is_high:
         words = ("docker", "update", "--memory", size, "--memory-swap", size, container[1])
         return Remedy(text, (words,))
     if "slurm" in room.where:
         return Remedy(f"{text}: ask Slurm for it with --mem={int(size) // _MIB}M")
-    if _UNIT.fullmatch(name):
+    if UNIT.fullmatch(name):
         first = "MemoryLimit" if "/memory/" in room.where else "MemoryMax"
         first = "MemoryHigh" if room.is_high else first
         return Remedy(text, (("systemctl", "set-property", name, f"{first}={size}"),))

@@ -80,6 +80,24 @@ def read_memory_levels(cgroup: str, mounts: str, root: str = "/") -> list[Memory
     return levels
 
 
+def read_task_levels(
+    cgroup: str, mounts: str, root: str = "/"
+) -> list[tuple[str, int, int]] | None:
+    """Return each cgroup that bounds tasks: its folder, how many it may hold, how many it does.
+
+    ``None`` where its cgroup cannot be seen from here.
+    """
+    place = _find_place("pids", cgroup, mounts)
+    if place is None:
+        return None
+    levels = []
+    for folder in _list_levels(place):
+        most = _read_number(f"{folder}/pids.max", root)
+        if most is not None:
+            levels.append((folder, most, _read_number(f"{folder}/pids.current", root) or 0))
+    return levels
+
+
 def list_folders(cgroup: str, mounts: str) -> list[str]:
     """Return the folder of a process's cgroup for memory and those above it; none if hidden."""
     place = _find_place("memory", cgroup, mounts)

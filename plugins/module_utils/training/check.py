@@ -51,6 +51,7 @@ from .policy import Training
 from .runner_read import NEW_CONTAINER
 from .shm_read import find_leftovers, read_free, sum_sizes
 from .survey_read import SHM_SIZE, Survey
+from .tasks import TASKS, blame_nproc, blame_tasks
 
 _KERNEL = "kernel"
 _MIB = 2**20
@@ -253,9 +254,29 @@ def _check_memlock(survey: Survey, size: int) -> Iterator[Finding]:
     yield from _judge_item(survey, "memlock", partial(blame_memlock, survey.run))
 
 
+def _check_tasks(survey: Survey) -> Iterator[Finding]:
+    """Yield whether the run may start its processes and threads; the user's others count too."""
+    run, needed = survey.run, survey.needed_tasks
+    wanted = Requirement(survey.place, TASKS, "value", needed)
+    if isinstance(survey.task_rooms, str):
+        yield judge(wanted, Observation(None, "", survey.task_rooms))
+    else:
+        least = survey.task_rooms[0]
+        finding = judge(wanted, Observation(least.free, f"what is left of {least.where}"))
+        short = [room for room in survey.task_rooms if room.free < needed]
+        yield _blame(
+            finding, lambda: [blame_tasks(run, needed, room, survey.plan) for room in short]
+        )
+    yield from _judge_item(
+        survey,
+        "nproc",
+        lambda soft: blame_nproc(run, needed, survey.user_tasks, soft, survey.plan),
+    )
+
+
 def _check_cpus(survey: Survey) -> Iterator[Finding]:
     run = survey.run
-    many = survey.workers * run.ranks_per_node if survey.workers > 1 else 1
+    many = survey.workers * run.loaders * run.ranks_per_node if survey.workers > 1 else 1
     wanted = Requirement(survey.place, "cpus", "value", many)
     if isinstance(survey.cpus, str):
         yield Finding(UNKNOWN, wanted, Observation(None, "", survey.cpus))
@@ -328,6 +349,7 @@ _LOOKS: dict[str, Callable[[Survey], Iterator[Finding]]] = {
     "descriptors": _check_descriptors,
     "shared_memory": _check_shared_memory,
     "memory": _check_memory,
+    "tasks": _check_tasks,
     "cpus": _check_cpus,
     "deepspeed": _check_deepspeed,
     "cache": _check_cache,

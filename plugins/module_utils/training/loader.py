@@ -90,15 +90,30 @@ class Plan(NamedTuple):
         return ", ".join(f"{bound.name} {bound.most} ({bound.why})" for bound in self.bounds)
 
 
+def find_hold(run: Training) -> int:
+    """Return the batches that are kept beside the current one, by the program and its library.
+
+    Measured: accelerate 1.x looks one batch ahead; transformers' Trainer 5.23 takes all batches of
+    a step before it trains on them, and the next ones before it lets go.
+    """
+    ahead = {"accelerate": 1, "transformers": 2 * run.gradient_accumulation - 1}
+    return run.hold + ahead.get(run.library, 0)
+
+
 def count_descriptors(run: Training, workers: int) -> int:
-    """Return what the process that trains, or a worker, has open at most."""
+    """Return what the process that trains, or a worker, has open at most.
+
+    A worker of a later loader begins with all that those before it have open.
+    """
     if not workers:
         return run.base + _OWN + run.dataset_files
     tensors = (run.tensors_per_batch or 0) if run.sharing == "file_descriptor" else 0
-    fixed = run.base + _OWN + _PER_WORKER * workers
-    under_way = (workers - 1) * run.prefetch + _IN_HAND + run.hold
-    main = fixed + tensors * under_way + _TRANSIENT
-    worker = fixed + _OF_WORKER + tensors * run.prefetch + run.dataset_files
+    own, hold = run.base + _OWN, find_hold(run)
+    of_loader = _PER_WORKER * workers + tensors * ((workers - 1) * run.prefetch + _IN_HAND)
+    main = own + run.loaders * of_loader + tensors * hold + _TRANSIENT
+    before = (run.loaders - 1) * of_loader + (tensors * hold if run.loaders > 1 else 0)
+    worker = own + before + _PER_WORKER * workers + _OF_WORKER
+    worker += tensors * run.prefetch + run.dataset_files
     return max(main, worker) + _SCATTER
 
 
@@ -108,17 +123,25 @@ def count_mappings(run: Training) -> int:
     Each tensor that a worker sends is one, as long as the program keeps its batch. Measured with
     torch 2.13 on a CPU; CUDA maps more.
     """
-    batches = run.hold + _IN_HAND + 1 if run.workers else 0
+    batches = find_hold(run) + run.loaders * (_IN_HAND + 1) if run.workers else 0
     return _MAPPED_BEFORE + (run.tensors_per_batch or 0) * batches
 
 
 def bound_by_descriptors(run: Training, soft: int) -> Bound:
     """Return how many workers the soft limit of nofile allows."""
     tensors = (run.tensors_per_batch or 0) if run.sharing == "file_descriptor" else 0
-    left = soft - run.base - _OWN - _SCATTER
-    main = left - _TRANSIENT - tensors * (_IN_HAND + run.hold - run.prefetch)
+    left, each, hold = (
+        soft - run.base - _OWN - _SCATTER,
+        _PER_WORKER + tensors * run.prefetch,
+        find_hold(run),
+    )
+    first = tensors * (_IN_HAND - run.prefetch)  # Of each loader, whatever its workers.
+    main = left - _TRANSIENT - tensors * hold - run.loaders * first
     worker = left - _OF_WORKER - tensors * run.prefetch - run.dataset_files
-    most = min(main // (_PER_WORKER + tensors * run.prefetch), worker // _PER_WORKER)
+    before = run.loaders - 1
+    if before:
+        worker -= before * first + tensors * hold
+    most = min(main // (run.loaders * each), worker // (before * each + _PER_WORKER))
     return Bound(DESCRIPTORS, max(most, 0), f"soft limit {format_quantity(soft)}")
 
 
@@ -131,14 +154,14 @@ def count_shared_memory(run: Training, workers: int) -> int:
     """Return the bytes in /dev/shm of all ranks together."""
     if not workers:
         return 0
-    batches = workers * run.prefetch + _IN_HAND + run.hold
+    batches = run.loaders * (workers * run.prefetch + _IN_HAND) + find_hold(run)
     return run.ranks_per_node * batches * find_batch_share(run)
 
 
 def bound_by_shared_memory(run: Training, free: int) -> Bound:
     """Return how many workers of each rank the free bytes of /dev/shm allow."""
     batches = free // run.ranks_per_node // max(find_batch_share(run), 1)
-    most = (batches - _IN_HAND - run.hold) // run.prefetch
+    most = (batches - run.loaders * _IN_HAND - find_hold(run)) // (run.loaders * run.prefetch)
     return Bound(SHM, max(most, 0), f"{format_size(free)} free")
 
 
@@ -150,7 +173,9 @@ def count_memory(run: Training, workers: int) -> int:
     each = WORKER_MEMORY[run.start_method] + run.worker_memory
     pinned = run.ranks_per_node * (run.pinned_buffer or 0)
     shared = count_shared_memory(run, workers) if run.batch_size else 0
-    return run.ranks_per_node * workers * each + shared + pinned + find_model_states(run)
+    return (
+        run.ranks_per_node * run.loaders * workers * each + shared + pinned + find_model_states(run)
+    )
 
 
 def find_model_states(run: Training) -> int:

@@ -34,6 +34,16 @@ KEYS = {
     "tensors_per_batch": Key("count", "how many tensors one batch holds", least=1),
     "batch_size": Key("size", "the bytes of one batch"),
     "hold": Key("count", "batches that the program keeps beside the current one"),
+    "loaders": Key(
+        "count", "loaders that live at a time, such as of training and of evaluation", least=1
+    ),
+    "library": Key(
+        "word",
+        "whose loop takes the batches, for what it keeps of them",
+        ("torch", "accelerate", "transformers"),
+    ),
+    "gradient_accumulation": Key("count", "steps of gradient accumulation", least=1),
+    "threads": Key("count", "threads of each process that trains (OMP_NUM_THREADS)", least=1),
     "base": Key("count", "descriptors that are open before"),
     "sharing": Key("word", "torch's sharing strategy", ("file_descriptor", "file_system")),
     "start_method": Key("word", "how workers are started", ("fork", "spawn", "forkserver")),
@@ -66,6 +76,7 @@ NEEDS = {
     "descriptors": ("workers", "tensors_per_batch"),
     "shared_memory": ("workers", "tensors_per_batch", "batch_size"),
     "memory": ("workers",),
+    "tasks": ("workers",),
     "cpus": ("workers",),
     "cache": ("cache_dir",),
     "cache_integrity": ("cache_dir",),
@@ -131,6 +142,10 @@ class Training(NamedTuple):
     tensors_per_batch: int | None = None
     batch_size: int | None = None
     hold: int = 0
+    loaders: int = 1
+    library: str = "torch"
+    gradient_accumulation: int = 1
+    threads: int | None = None
     base: int = 3
     sharing: str = SHARING[0]
     start_method: str = START_METHODS[0]

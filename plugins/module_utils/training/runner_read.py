@@ -23,6 +23,8 @@ from .cgroup_read import list_folders, move_to, read_cpuset, read_memory_levels,
 from .loader import format_size
 from .policy import SELF
 from .shm_read import find_folder
+from .tasks import TaskRoom
+from .tasks_read import find_task_rooms
 
 _EARLYOOM = "earlyoom.service"
 _OOMD = "systemd-oomd.service"
@@ -241,6 +243,15 @@ class Runner:
             rooms.append(Room(self._slice, self._future.memory, 0, self._future.memory))
         by_earlyoom = [self.killers.room] if self.killers.room else []
         return [*rooms, *by_earlyoom, Room("the host", read_kernel_use().available)]
+
+    def find_task_rooms(self) -> list[TaskRoom]:
+        """Return how many tasks are left for it: of each cgroup above it, and of the host.
+
+        :raises OSError: If that cannot be told.
+        """
+        if self.absence:
+            raise OSError(self.absence)
+        return find_task_rooms(self.cgroup, read_text("/proc/self/mountinfo") or "")
 
     @cached_property
     def killers(self) -> Killers:

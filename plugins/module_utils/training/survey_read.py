@@ -37,6 +37,8 @@ from .loader import (
 from .policy import SELF, Training, choose_checks
 from .runner_read import NEW_CONTAINER, Cpus, Runner
 from .shm_read import read_free, read_size
+from .tasks import TASKS, TaskRoom, bound_by_tasks, count_tasks
+from .tasks_read import count_tasks_of
 
 SHM_SIZE = "shm_size"
 """The item of a container's /dev/shm, as the check of Docker names it."""
@@ -75,6 +77,8 @@ class Survey:
             wanted.update(dict.fromkeys(("as", "data"), Limit(self.run.worker_memory)))
         if "output" in self.checks and self.run.checkpoint_size:
             wanted["fsize"] = Limit(self.run.checkpoint_size)
+        if "tasks" in self.checks and self.runner.uid:  # The kernel does not bind root.
+            wanted["nproc"] = Limit(self.user_tasks + self.needed_tasks)
         return wanted
 
     @cached_property
@@ -134,6 +138,32 @@ class Survey:
             return str(exc)
 
     @cached_property
+    def user_tasks(self) -> int:
+        """Return how many tasks the user who runs has already."""
+        return count_tasks_of(self.runner.uid) if self.runner.uid else 0
+
+    @property
+    def needed_tasks(self) -> int:
+        return count_tasks(self.run, self.workers, self.threads)
+
+    @cached_property
+    def threads(self) -> int:
+        """Return the threads of each process that trains; torchrun gives each of many ranks one."""
+        told = os.environ.get("OMP_NUM_THREADS", "") if self.run.place == SELF else ""
+        if self.run.threads or (told.isdigit() and int(told)):
+            return self.run.threads or int(told)
+        alone = self.run.ranks_per_node == 1 and not isinstance(self.cpus, str)
+        return max(int(self.cpus[0].number), 1) if alone else 1  # type: ignore[union-attr]
+
+    @cached_property
+    def task_rooms(self) -> list[TaskRoom] | str:
+        """Return what is left of each bound of all tasks, the least first, or why nobody knows."""
+        try:
+            return sorted(self.runner.find_task_rooms())
+        except (OSError, ValueError) as exc:
+            return str(exc)
+
+    @cached_property
     def cpus(self) -> list[Cpus] | str:
         """Return what bounds the CPUs, the least first, or why nobody knows."""
         try:
@@ -154,11 +184,20 @@ class Survey:
             # Where the rest of the run does not fit, that is said, and no fault of the workers.
             if least.free >= count_memory(run, 0):
                 bounds.append(bound_by_memory(run, least.free, least.where))
+        bounds += self._bound_tasks()
         if not isinstance(self.cpus, str):
             hint = "" if "cpus" in self.checks else "; more of them only wait"
             few = self.cpus[0]
             bounds.append(bound_by_cpus(run, few.number, f"{few.why}{hint}"))
         return bounds
+
+    def _bound_tasks(self) -> list[Bound]:
+        if "tasks" not in self.checks or isinstance(self.task_rooms, str):
+            return []
+        nproc, least = self.find_limit("nproc"), self.task_rooms[0]
+        if nproc and nproc.soft - self.user_tasks < least.free:
+            least = TaskRoom(max(nproc.soft - self.user_tasks, 0), nproc.soft, "nproc of the user")
+        return [bound_by_tasks(self.run, self.threads, least)]
 
     @property
     def deadly(self) -> list[Bound]:
@@ -172,6 +211,7 @@ class Survey:
             DESCRIPTORS: "descriptors" in self.checks and self.find_limit("nofile") is None,
             SHM: "shared_memory" in self.checks and isinstance(self.free_shm, str),
             MEMORY: "memory" in self.checks and isinstance(self.rooms, str),
+            TASKS: "tasks" in self.checks and isinstance(self.task_rooms, str),
         }
         return ", ".join(name for name, is_unknown in unknown.items() if is_unknown)
 

@@ -37,6 +37,7 @@ from mlhost_limits.training import survey_read as training_survey
 from mlhost_limits.training.causes import Room
 from mlhost_limits.training.policy import NEEDS, DeepSpeed, Gpus, Training
 from mlhost_limits.training.runner_read import Cpus, Runner
+from mlhost_limits.training.tasks import TaskRoom
 
 MIB, GIB = 2**20, 2**30
 RUN = Training(workers=8, prefetch=4, tensors_per_batch=4, batch_size=MIB)
@@ -51,6 +52,7 @@ def host(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
         limits={"nofile": Rlimit(4096, 4096), "memlock": Rlimit(65536, 65536)},
         rooms=[Room("the host", 64 * GIB)],
         cpus=[Cpus(2, "affinity")],
+        tasks=[TaskRoom(30000, 32768, "kernel.pid_max")],
         shm=GIB,
         quota=None,
         may_lock=False,
@@ -60,6 +62,8 @@ def host(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
     monkeypatch.setattr(training_limits, "read_limits", lambda *_asked: host.limits)
     monkeypatch.setattr(Runner, "find_rooms", lambda *_asked: host.rooms)
     monkeypatch.setattr(Runner, "find_cpus", lambda *_asked: host.cpus)
+    monkeypatch.setattr(Runner, "find_task_rooms", lambda *_asked: host.tasks)
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
     monkeypatch.setattr(Runner, "may_lock", property(lambda *_asked: host.may_lock))
     monkeypatch.setattr(training_survey, "read_free", lambda *_asked: host.shm)
     monkeypatch.setattr(training_survey, "read_quota", lambda *_asked: host.quota)
@@ -88,7 +92,7 @@ def test_a_host_with_enough_of_everything_has_no_cause() -> None:
     assert found["workers value"].observation == Observation(
         204,
         "nofile 204 (soft limit 4096), /dev/shm 251 (1.0 GiB free), memory 962 (64.0 GiB left of"
-        " the host), CPUs 2 (affinity; more of them only wait)",
+        " the host), tasks 7499 (30000 left of kernel.pid_max), CPUs 2 (affinity; more of them only wait)",
     )
 
 
@@ -242,6 +246,7 @@ def test_a_run_of_which_nothing_is_seen_is_no_pass(monkeypatch: pytest.MonkeyPat
     assert not find_unlooked(check().values())
     monkeypatch.setattr(Runner, "find_rooms", refuse)
     monkeypatch.setattr(Runner, "find_cpus", refuse)
+    monkeypatch.setattr(Runner, "find_task_rooms", refuse)
     assert not find_unlooked(check().values())
     assert find_unlooked(check(Training(workers=1)).values())
 

@@ -156,7 +156,7 @@ WHOLE = "a whole number from {} to 1000000 is accepted"
         ({"sharing": "fd"}, "training.sharing: 'fd' was given; accepted are file_descriptor, file_system"),
         ({"checks": []}, "training.checks: [] was given; a list of checks is accepted"),
         ({"checks": "cpus"}, "training.checks: 'cpus' was given; a list of checks is accepted"),
-        ({"checks": ["cpu"]}, "training.checks: 'cpu' is unknown; accepted are descriptors, shared_memory, memory, cpus, cache, cache_integrity, output, packages, gpus, deepspeed"),
+        ({"checks": ["cpu"]}, "training.checks: 'cpu' is unknown; accepted are descriptors, shared_memory, memory, tasks, cpus, cache, cache_integrity, output, packages, gpus, deepspeed"),
         ({"deepspeed": {"stage": 1}}, "training.deepspeed.stage: 1 was given; accepted are 2, 3"),
         ({"deepspeed": {"nodes": 0}}, f"training.deepspeed.nodes: 0 was given; {WHOLE.format(1)}"),
         ({"deepspeed": {"zero_init": "yes"}}, "training.deepspeed.zero_init: 'yes' was given; true or false"),
@@ -183,8 +183,8 @@ def test_every_violation_is_told_at_once() -> None:
 @pytest.mark.parametrize(
     ("raw", "checks"),
     [
-        ({"workers": 1}, ("memory",)),
-        ({"workers": 1, "tensors_per_batch": 2}, ("descriptors", "memory")),
+        ({"workers": 1}, ("memory", "tasks")),
+        ({"workers": 1, "tensors_per_batch": 2}, ("descriptors", "memory", "tasks")),
         ({"workers": 1, "checks": ["cpus"]}, ("cpus",)),
         ({"output_dir": "/o", "needs": ["cpus"]}, ("cpus", "output")),
         ({"packages": {"torch": ""}}, ()),

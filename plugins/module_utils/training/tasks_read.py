@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Read how many tasks are left: of the cgroups that a process is in, of the host, of a user."""
+
+from __future__ import annotations
+
+import re
+
+from ..host.door import list_pids, read_kernel_text
+from ..kernel.read import read_sysctl
+from .cgroup_read import read_task_levels
+from .tasks import TaskRoom
+
+_OF_ALL = ("kernel.threads-max", "kernel.pid_max")
+
+
+def find_task_rooms(cgroup: str, mounts: str) -> list[TaskRoom]:
+    """Return what is left, of each cgroup above a process and of the host.
+
+    :param cgroup: /proc/PID/cgroup.
+    :param mounts: /proc/self/mountinfo.
+    :raises OSError: If that cannot be told.
+    """
+    levels = read_task_levels(cgroup, mounts)
+    if levels is None:
+        raise OSError("the limits of its cgroup cannot be seen from here")
+    rooms = [TaskRoom(max(most - used, 0), most, f"{path}/pids.max") for path, most, used in levels]
+    used = int(read_kernel_text("/proc/loadavg").split()[3].partition("/")[2])
+    for key in _OF_ALL:
+        value = read_sysctl(key)
+        if value:
+            rooms.append(TaskRoom(max(int(value) - used, 0), int(value), key))
+    return rooms
+
+
+def count_tasks_of(uid: int, proc: str = "/proc") -> int:
+    """Return how many tasks a user has on this host, which nproc counts all together."""
+    total = 0
+    for pid in list_pids(proc):
+        try:
+            text = read_kernel_text(f"{proc}/{pid}/status")
+        except OSError:
+            continue  # It has ended.
+        owner = re.search(r"^Uid:\s+([0-9]+)", text, re.MULTILINE)
+        threads = re.search(r"^Threads:\s+([0-9]+)", text, re.MULTILINE)
+        if owner and threads and int(owner[1]) == uid:
+            total += int(threads[1])
+    return total

@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""How many tasks a run takes, how many are left, and who is told to allow more."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from mlhost_limits.training.cgroup_read import read_task_levels
+from mlhost_limits.training.loader import Bound, Plan
+from mlhost_limits.training.policy import Training
+from mlhost_limits.training.tasks import (
+    TaskRoom,
+    blame_nproc,
+    blame_tasks,
+    bound_by_tasks,
+    count_tasks,
+)
+from mlhost_limits.training.tasks_read import count_tasks_of
+
+V2 = "31 23 0:28 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n"
+PLAN = Plan(7, ())
+
+
+@pytest.mark.parametrize(
+    ("run", "workers", "needed"),
+    [
+        # Measured with torch 2.13 and two threads: so many are enough, and one less is not.
+        (Training(), 4, 18),
+        (Training(), 16, 66),
+        (Training(start_method="spawn"), 4, 24),
+        (Training(sharing="file_system"), 6, 26),
+        (Training(loaders=2), 3, 26),
+        # By the peak that was seen, 25, which was one too few.
+        (Training(start_method="forkserver"), 4, 26),
+        (Training(start_method="spawn"), 0, 2),
+        (Training(ranks_per_node=8), 4, 144),
+    ],
+)
+def test_how_many_tasks(run: Training, workers: int, needed: int) -> None:
+    assert count_tasks(run, workers, 2) == needed
+
+
+@pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])
+@pytest.mark.parametrize("ranks", [1, 8])
+@pytest.mark.parametrize("loaders", [1, 2])
+def test_the_bound_is_the_last_number_that_fits(method: str, ranks: int, loaders: int) -> None:
+    run = Training(start_method=method, ranks_per_node=ranks, loaders=loaders)
+    for free in range(0, 300, 7):
+        most = bound_by_tasks(run, 2, TaskRoom(free, 999, "kernel.pid_max")).most
+        assert most == 0 or count_tasks(run, most, 2) <= free
+        assert count_tasks(run, most + 1, 2) > free
+
+
+def test_a_bound_names_who_states_it() -> None:
+    room = TaskRoom(20, 40, "kernel.pid_max")
+    assert bound_by_tasks(Training(), 2, room) == Bound("tasks", 4, "20 left of kernel.pid_max")
+
+
+@pytest.mark.parametrize(
+    ("folder", "command"),
+    [
+        ("user.slice/user-1000.slice", "systemctl set-property user-1000.slice TasksMax=60"),
+        (f"system.slice/docker-{'a' * 64}.scope", f"docker update --pids-limit 60 {'a' * 64}"),
+        ("slurm/job_1", ""),
+    ],
+)
+def test_a_cgroup_gets_enough_from_who_made_it(folder: str, command: str) -> None:
+    room = TaskRoom(5, 40, f"/sys/fs/cgroup/{folder}/pids.max")
+    cause = blame_tasks(Training(workers=9), 25, room, PLAN)
+    assert [" ".join(words) for words in cause.remedy.commands] == ([command] if command else [])
+    assert "allow 60 tasks there" in cause.remedy.text
+    assert "a run with 9 workers takes 25 tasks" in cause.text
+
+
+def test_what_the_user_runs_already_counts() -> None:
+    cause = blame_nproc(Training(workers=9), 25, 30, 40, PLAN)
+    assert "has 30 already" in cause.text
+    assert "raise nproc to 55" in cause.remedy.text
+
+
+def test_each_cgroup_above_counts(tmp_path: Path) -> None:
+    for folder, most, used in (("a", "100", "30"), ("a/b", "max", "20"), ("a/b/c", "7", "2")):
+        place = tmp_path / "sys/fs/cgroup" / folder
+        place.mkdir(parents=True)
+        (place / "pids.max").write_text(f"{most}\n")
+        (place / "pids.current").write_text(f"{used}\n")
+    assert read_task_levels("0::/a/b/c\n", V2, str(tmp_path)) == [
+        ("/sys/fs/cgroup/a/b/c", 7, 2),
+        ("/sys/fs/cgroup/a", 100, 30),
+    ]
+    assert read_task_levels("", "", str(tmp_path)) is None
+
+
+def test_threads_of_a_user_are_counted_by_the_real_uid(tmp_path: Path) -> None:
+    for pid, uid, threads in ((1, 0, 5), (2, 1000, 3), (3, 1000, 4), (4, 10001, 9)):
+        (tmp_path / str(pid)).mkdir()
+        text = f"Name:\tx\nUid:\t{uid}\t0\t0\t0\nThreads:\t{threads}\n"
+        (tmp_path / str(pid) / "status").write_text(text)
+    (tmp_path / "5").mkdir()  # It has ended.
+    assert count_tasks_of(1000, str(tmp_path)) == 7
