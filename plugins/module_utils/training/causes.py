@@ -10,6 +10,7 @@ from ..core.quote import one_line
 from ..core.values import NamedTuple, Rlimit, format_quantity
 from ..shared_memory.model import Quota, find_size_for
 from .loader import (
+    BUFFERS,
     MEMORY,
     WORKER_MEMORY,
     Floor,
@@ -160,12 +161,17 @@ def _code(room: Room) -> str:
 def blame_model_states(run: Training, floor: Floor, room: Room) -> Cause:
     """Say why the states of a model do not fit, whatever else a run needs."""
     stage = run.deepspeed.stage if run.deepspeed else 3
+    states = int(floor.node / BUFFERS)
+    end = room.end or _KILLED.replace("process", "rank")
     text = (
-        f"ZeRO-{stage} keeps {format_size(floor.node)} of model states on each node, a floor that"
-        " leaves out activations, the framework's buffers and the data;"
-        f" {_describe_room(room)}, so {room.end or _KILLED.replace('process', 'rank')}"
+        f"ZeRO-{stage} keeps {format_size(states)} of model states on each node, and"
+        f" {format_size(floor.node)} by DeepSpeed's own estimate, which adds half for buffers;"
+        " activations, the framework and the data come on top;"
+        f" {_describe_room(room)}, so {'it is tight: ' if states <= room.free else ''}{end}"
     )
     fix = "use more nodes or a smaller model, or give it more memory"
+    if run.deepspeed and not run.deepspeed.trainable_parameters:
+        fix += "; where few parameters are trained (LoRA), state trainable_parameters"
     return Cause(_code(room), text, _raise_memory(fix, floor.node, room))
 
 

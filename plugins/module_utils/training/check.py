@@ -290,7 +290,7 @@ def _check_deepspeed(survey: Survey) -> Iterator[Finding]:
     run = survey.run
     if run.deepspeed:
         floor = find_floor(run.deepspeed)
-        note = f"; a floor, beside {format_size(floor.gpu)} on each GPU"
+        note = f"; beside {format_size(floor.gpu)} on each GPU"
         yield _judge_room(
             survey,
             "model_states",

@@ -13,9 +13,10 @@ from ..core.values import UNLIMITED, NamedTuple, format_quantity
 from ..shared_memory.model import SHM
 from .policy import DeepSpeed, Training
 
-_BUFFERS = 1.5
-_WITH_PARAMETERS, _OPTIMIZER, _ALL = 18, 16, 18
-"""Bytes for each parameter: of all states with the 16-bit parameters, without, and on a GPU."""
+BUFFERS = 1.5
+"""By how much DeepSpeed's own estimate is above the states alone."""
+_PARAMETERS, _OPTIMIZER = 2, 16
+"""Bytes for each parameter in 16 bits, and for each that is trained: gradient, copy, moments."""
 
 
 class Floor(NamedTuple):
@@ -33,9 +34,10 @@ def find_floor(run: DeepSpeed) -> Floor:
 def _find_floor_2(run: DeepSpeed) -> Floor:
     parameters, gpus = run.parameters or 0, run.gpus_per_node * run.nodes
     if run.offload_optimizer:
-        return Floor(int(parameters * max(4 * gpus, 16) * _BUFFERS), 2 * parameters)
-    node = parameters * 4 * run.gpus_per_node * _BUFFERS
-    return Floor(int(node), 2 * parameters + int(_ALL * parameters / gpus))
+        node = parameters * max(4 * gpus, _count_bytes(run, False)) * BUFFERS
+        return Floor(int(node), 2 * parameters)
+    node = parameters * 4 * run.gpus_per_node * BUFFERS
+    return Floor(int(node), 2 * parameters + int(_count_bytes(run, True) * parameters / gpus))
 
 
 def _find_floor_3(run: DeepSpeed) -> Floor:
@@ -43,15 +45,19 @@ def _find_floor_3(run: DeepSpeed) -> Floor:
     layer = 4 * (run.largest_layer or 0)
     if not run.offload_optimizer:
         held = (run.largest_layer or 0) if run.zero_init else parameters
-        node = held * 4 * run.gpus_per_node * _BUFFERS
-        return Floor(int(node), layer + int(_ALL * parameters / gpus))
-    each = _WITH_PARAMETERS if run.offload_parameters else _OPTIMIZER
-    share = 1 / run.nodes
+        node = held * 4 * run.gpus_per_node * BUFFERS
+        return Floor(int(node), layer + int(_count_bytes(run, True) * parameters / gpus))
+    each, share = _count_bytes(run, run.offload_parameters), 1 / run.nodes
     if run.zero_init:
-        node = parameters * each * share * _BUFFERS
+        node = parameters * each * share * BUFFERS
     else:
-        node = parameters * max(4 * run.gpus_per_node, each * share) * _BUFFERS
+        node = parameters * max(4 * run.gpus_per_node, each * share) * BUFFERS
     return Floor(int(node), layer + (0 if run.offload_parameters else int(2 * parameters / gpus)))
+
+
+def _count_bytes(run: DeepSpeed, has_parameters: bool) -> float:
+    """Return the bytes of state for each parameter; an optimizer has some of what is trained."""
+    return _PARAMETERS * has_parameters + _OPTIMIZER * run.trained / max(run.parameters or 0, 1)
 
 
 DESCRIPTORS, MEMORY, CPUS = "nofile", "memory", "CPUs"

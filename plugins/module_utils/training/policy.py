@@ -11,14 +11,17 @@ from ..core.reader import Key, join_names, name_kind, read_mapping, read_quantit
 from ..core.values import UNLIMITED, NamedTuple
 
 _MOST_PARAMETERS = 10**15
+
+
+def _count(text: str) -> Key:
+    return Key("count", text, least=1, most=_MOST_PARAMETERS)
+
+
 DEEPSPEED = {
     "stage": Key("stage", "the stage of ZeRO", ("2", "3"), least=1),
-    "parameters": Key(
-        "count", "the number of the model's parameters", least=1, most=_MOST_PARAMETERS
-    ),
-    "largest_layer": Key(
-        "count", "the number of parameters of the largest layer", least=1, most=_MOST_PARAMETERS
-    ),
+    "parameters": _count("the number of the model's parameters"),
+    "largest_layer": _count("the number of parameters of the largest layer"),
+    "trainable_parameters": _count("how many of them are trained, such as by LoRA; else all"),
     "gpus_per_node": Key("count", "GPUs of each node", least=1),
     "nodes": Key("count", "nodes", least=1),
     "offload_optimizer": Key("switch", "whether the optimizer is in the host's memory"),
@@ -119,6 +122,13 @@ class DeepSpeed(NamedTuple):
     offload_optimizer: bool = False
     offload_parameters: bool = False
     zero_init: bool = True
+    trainable_parameters: int | None = None
+
+    @property
+    def trained(self) -> int:
+        """Return how many parameters have gradients and states of an optimizer."""
+        all_of_them = self.parameters or 0
+        return min(self.trainable_parameters or all_of_them, all_of_them)
 
 
 class Gpus(NamedTuple):

@@ -188,7 +188,7 @@ def test_model_states_that_fit_nowhere_are_no_fault_of_the_workers(host: SimpleN
     found = check(RUN._replace(deepspeed=states))
     assert found["model_states value"].status == FAIL
     assert found["model_states value"].requirement.minimum == 180245 * MIB
-    assert "a floor, beside 499.7 MiB on each GPU" in found["model_states value"].observation.how
+    assert "; beside 499.7 MiB on each GPU" in found["model_states value"].observation.how
     assert found["workers value"].status == PASS
 
 

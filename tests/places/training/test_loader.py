@@ -168,6 +168,21 @@ def test_the_floors_of_deepspeed(run: DeepSpeed, floor: Floor) -> None:
     assert find_floor(run) == floor
 
 
+@pytest.mark.parametrize(
+    ("run", "node"),
+    [
+        # Ten parameters of a thousand are trained: 2 bytes of each, 16 of those, and half more.
+        (DeepSpeed(3, 1000, 10, 1, 1, True, True, True, 10), int((2000 + 160) * 1.5)),
+        (DeepSpeed(3, 1000, 10, 1, 1, True, False, True, 10), 240),
+        (DeepSpeed(2, 1000, None, 1, 1, True, False, True, 500), 12000),
+        (DeepSpeed(2, 1000, None, 1, 1, True, False, True, 10), 6000),
+        (DeepSpeed(3, 1000, 10, 1, 1, True, True, True, 10**6), 27000),
+    ],
+)
+def test_only_what_is_trained_has_states_of_an_optimizer(run: DeepSpeed, node: int) -> None:
+    assert find_floor(run).node == node
+
+
 def test_the_floors_of_stage_2_over_a_grid() -> None:
     for parameters, gpus, nodes, offload in itertools.product(
         (1, 7 * 10**9 + 1, 123456789), (1, 3, 8), (1, 3, 7), (True, False)
