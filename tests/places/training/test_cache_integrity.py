@@ -62,11 +62,11 @@ def test_a_name_that_cannot_be_typed_is_not_in_a_command() -> None:
         ({"reason": "/c does not exist"}, ["unknown /c does not exist"]),
         (
             {"unknown": [("a.pt", "is old")], "unknown_count": 1},
-            ["pass ", "unknown 1 file: is old (a.pt)"],
+            ["pass ", "unknown Not looked at: 1 file: is old (a.pt)"],
         ),
         (
-            {"written": [("a.pt", 17)]},
-            ["pass ", "unknown 1 file is being written now: a.pt by pid 17"],
+            {"written": [("a.pt", 17), ("b.pt", 0)], "written_count": 2},
+            ["pass ", "unknown 2 files are being written now: a.pt by pid 17, b.pt"],
         ),
         ({"leftover": [("x.tmp", "4 bytes")], "leftover_count": 1}, ["pass ", "pass "]),
     ],
@@ -77,7 +77,13 @@ def test_what_was_not_seen_is_unknown(stated: dict[str, object], expected: list[
 
 @pytest.mark.parametrize(
     ("name", "kind"),
-    [("a.pt", "pt"), ("a.pth", "pt"), ("b.safetensors", "safetensors"), ("pt", ""), ("a.tar", "")],
+    [
+        ("a.pt", "pt"),
+        ("a.pth", "pt"),
+        ("b.safetensors", "safetensors"),
+        ("pt", ""),
+        ("a.tar", "tar"),
+    ],
 )
 def test_files_are_told_by_their_endings(name: str, kind: str) -> None:
     assert find_kind(name) == kind
