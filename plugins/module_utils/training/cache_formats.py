@@ -115,7 +115,7 @@ def _check_stream(read: Read, size: int) -> Verdict:
 
 
 def _tell_start(head: bytes) -> Verdict:
-    if not head.strip(b"\0") or _MORE.startswith(head):
+    if not head.strip(b"\0") or _MORE.startswith(head) or _ARROW_FILE.startswith(head):
         return Verdict(CORRUPT, "holds no message")
     return Verdict(UNSEEN, "is of no format of Arrow that is known")
 

@@ -7,8 +7,8 @@ is run. Sources: the module pickletools, and ``_legacy_load()`` of torch/seriali
 
 from __future__ import annotations
 
-import io
 import pickle
+import struct
 
 from .file_verdict import CORRUPT, EMPTY, SOUND, UNSEEN, Verdict, read_number
 
@@ -17,12 +17,13 @@ if TYPE_CHECKING:
     from .file_verdict import Read
 
 _TORCH = b"\x80\x02\x8a\nl\xfc\x9cF\xf9 j\xa8P\x19."
-_LARGEST = 64 * 2**20
+_LARGEST = 16 * 2**20
 """Bytes of one pickle that are read; the tensors of torch lie behind it, and are stepped over."""
 
 _CUT = Verdict(CORRUPT, "ends within a pickle: it is cut short")
-_ENDS_EARLY = ("truncated", "Ran out of input", "no newline")
-_NO_PICKLE = "invalid load key"
+_AT_ONCE = 2**16
+_ENDS_EARLY = "exhausted before end of frame"
+_NO_PICKLE = "holds no operation of a pickle:"
 _WIDTHS = {
     **dict.fromkeys(("Byte", "Char", "Bool", "QUInt8", "QInt8", "Untyped"), 1),
     **dict.fromkeys(("Half", "BFloat16", "Short"), 2),
@@ -61,10 +62,22 @@ class _Nothing:
         """Forget it."""
 
 
-class _Reader(pickle.Unpickler):
-    """Reads one pickle; ``widths`` are the bytes of a number in each storage, by its key."""
+class _Operations(dict):  # type: ignore[type-arg]
+    """The operations of a pickle, by their number."""
 
-    def __init__(self, file: io.BufferedIOBase, widths: dict[str, int]) -> None:
+    def __missing__(self, key: int) -> object:
+        raise pickle.UnpicklingError(f"{_NO_PICKLE} {key:#04x}")
+
+
+class _Reader(pickle._Unpickler):
+    """Reads one pickle; ``widths`` are the bytes of a number in each storage, by its key.
+
+    The reader that is written in Python takes no memory that a damaged number asks for.
+    """
+
+    dispatch = _Operations(pickle._Unpickler.dispatch)
+
+    def __init__(self, file: _File, widths: dict[str, int]) -> None:
         super().__init__(file)
         self._widths = widths
 
@@ -73,29 +86,40 @@ class _Reader(pickle.Unpickler):
             raise ValueError(module)
         return type(name, (_Nothing,), {}) if name.endswith("Storage") else _Nothing
 
-    def persistent_load(self, known: object) -> object:
-        if isinstance(known, tuple) and len(known) > 2 and isinstance(known[1], type):
-            self._widths[str(known[2])] = _WIDTHS.get(known[1].__name__[: -len("Storage")], 0)
+    def persistent_load(self, pid: object) -> object:
+        if isinstance(pid, tuple) and len(pid) > 2 and isinstance(pid[1], type):
+            self._widths[str(pid[2])] = _WIDTHS.get(pid[1].__name__[: -len("Storage")], 0)
         return _Nothing()
 
 
-class _File(io.RawIOBase):
+class _File:
     """A file that is read by offsets, as one that has a position; it ends after so many bytes."""
 
     def __init__(self, read: Read, most: int) -> None:
-        self._read, self._at, self._most = read, 0, most
+        self._read, self._most = read, most
+        self._start, self._held, self.at = 0, b"", 0
 
-    def readable(self) -> bool:
-        return True
+    def read(self, size: int) -> bytes:
+        """Return so many bytes.
 
-    def tell(self) -> int:
-        return self._at
+        :raises EOFError: If there are fewer.
+        """
+        end = self.at + size
+        if end > self._most:
+            raise EOFError
+        if end > self._start + len(self._held):
+            self._start, self._held = self.at, self._read(self.at, max(size, _AT_ONCE))
+            if len(self._held) < size:
+                raise EOFError
+        part = self._held[self.at - self._start : end - self._start]
+        self.at = end
+        return part
 
-    def readinto(self, target: memoryview) -> int:  # type: ignore[override]
-        found = self._read(self._at, min(len(target), max(self._most - self._at, 0)))
-        target[: len(found)] = found
-        self._at += len(found)
-        return len(found)
+    def readline(self) -> bytes:
+        line = [self.read(1)]
+        while line[-1] != b"\n":
+            line.append(self.read(1))
+        return b"".join(line)
 
 
 def check_pickle(read: Read, size: int) -> Verdict:
@@ -106,23 +130,23 @@ def check_pickle(read: Read, size: int) -> Verdict:
     if size == 0:
         return EMPTY
     is_torch = read(0, len(_TORCH)) == _TORCH
-    file = io.BufferedReader(_File(read, _LARGEST))
+    file = _File(read, _LARGEST)
     widths: dict[str, int] = {}
     try:
         keys = _load_all(file, widths) if is_torch else _Reader(file, {}).load()
     except (EOFError, pickle.UnpicklingError) as error:
         return _judge(error, size, read(0, 1))
-    except (ValueError, TypeError, AttributeError, LookupError, RecursionError, OverflowError):
+    except (ValueError, TypeError, AttributeError, LookupError, ArithmeticError, struct.error):
         return Verdict(UNSEEN, "is a pickle that cannot be read without its classes")
     if not is_torch:
         return Verdict(SOUND)
-    return _step_over(read, size, file.tell(), keys, widths)
+    return _step_over(read, size, file.at, keys, widths)
 
 
 def _judge(error: Exception, size: int, first: bytes) -> Verdict:
-    ends = isinstance(error, EOFError) or any(one in str(error) for one in _ENDS_EARLY)
+    ends = isinstance(error, EOFError) or _ENDS_EARLY in str(error)
     if ends and size > _LARGEST:
-        return Verdict(UNSEEN, "is a pickle of more than 64 MiB, and was not read to its end")
+        return Verdict(UNSEEN, "is a pickle of more than 16 MiB, and was not read to its end")
     if _NO_PICKLE in str(error) and first == b"\x80":
         return Verdict(CORRUPT, "begins as a pickle and goes on as something else")
     if _NO_PICKLE in str(error) and first == b"\0":
@@ -130,7 +154,7 @@ def _judge(error: Exception, size: int, first: bytes) -> Verdict:
     return _CUT if ends else Verdict(UNSEEN, f"is not a pickle that can be read: {error}")
 
 
-def _load_all(file: io.BufferedIOBase, widths: dict[str, int]) -> object:
+def _load_all(file: _File, widths: dict[str, int]) -> object:
     """Read the five pickles that torch wrote; the last names the storages behind it."""
     keys: object = None
     for _number in range(5):

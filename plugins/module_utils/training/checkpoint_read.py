@@ -27,6 +27,7 @@ _ARGUMENTS = "training_args.bin"
 _RNG = re.compile(r"rng_state(_[0-9]+)?\.pth")
 _LATEST, _STEP = "latest", "global_step"
 _RANK = re.compile(r"(.*zero_pp_rank_)([0-9]+)(_mp_rank_[0-9]+_(?:optim|model)_states\.pt)")
+_STOP = b"."  # With which a pickle ends.
 _SHARD = re.compile(rb"__[0-9]+_[0-9]+\.distcp")
 _OF_ACCELERATE = re.compile(r"random_states_[0-9]+\.pkl|optimizer(_[0-9]+)?\.bin")
 _ITS_FILES = re.compile(
@@ -125,7 +126,12 @@ def _look_at_adapters(folder: CheckpointFolder) -> bool:
     found = False
     for name in sorted(folder.folders):
         with folder.below(name) as below:
-            found = (below is not None and _look_at_adapter(below)) or found
+            if below is None:
+                continue
+            has_weights = _look_at_adapter(below)
+            if below.has(_ADAPTER_CONFIG) and not has_weights:
+                below.broken.append(("", f"has {_ADAPTER_CONFIG} and no weights"))
+            found = found or has_weights
     return found
 
 
@@ -155,7 +161,9 @@ def _look_at_part(folder: CheckpointFolder, name: str) -> None:
         if below is None or content is None:
             return
         wanted = {one.decode() for one in _SHARD.findall(content)}
-        if not wanted:
+        if not content.endswith(_STOP):
+            below.broken.append((_METADATA, "ends within a pickle: it is cut short"))
+        elif not wanted:
             below.broken.append((_METADATA, "names no shards"))
         for shard in sorted(wanted):
             if shard not in below.names:
@@ -213,6 +221,9 @@ def _look_at_ranks(folder: CheckpointFolder) -> None:
 def _look_at_accelerate(folder: CheckpointFolder) -> None:
     """Look at what accelerate saved: it ends where one of these is damaged."""
     files = [name for name in folder.names if _ITS_FILES.fullmatch(name)]
+    if not folder.folders and not any(name.startswith("optimizer") for name in files):
+        reason = "is missing, and accelerate ends there if the run has an optimizer"
+        folder.unsure.append((_OPTIMIZERS[1], reason))
     for name in files:
         folder.check(name)
     if any(name.startswith(("model", "pytorch_model")) for name in files):
