@@ -220,7 +220,7 @@ def _look(path: str) -> dict[str, object]:
     except OSError as exc:
         reason = f"{path}: [Errno {exc.errno}] {exc.strerror}"
         return {**who, "state": BROKEN, "at": path, "reason": reason}
-    mount = _find_mount(folder)
+    mount = find_mount(folder)
     return {
         **who,
         "state": DIRECTORY,
@@ -289,7 +289,7 @@ def _clean(path: str, names: Sequence[str]) -> None:
         remove_trial(parent, name)
 
 
-def _find_mount(folder: int) -> dict[str, str]:
+def find_mount(folder: int) -> dict[str, str]:
     """Return what mountinfo (proc_pid_mountinfo(5)) says of the mount that an open file is on."""
     number = re.search(r"^mnt_id:\s*([0-9]+)", read_text(f"/proc/self/fdinfo/{folder}") or "", re.M)
     for line in (read_text("/proc/self/mountinfo") or "").splitlines() if number else ():
