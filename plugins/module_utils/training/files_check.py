@@ -135,8 +135,9 @@ def _find_doubts(files: CacheFiles) -> Iterator[str]:
 
 
 def _name(files: Sequence[tuple[str, str]], count: int) -> str:
-    names = ", ".join(name for name, _reason in files[:_SHOWN])
-    return f"{names} and {count - _SHOWN} more" if count > _SHOWN else names
+    shown = [name for name, _reason in files[:_SHOWN]]
+    more = f" and {count - len(shown)} more" if count > len(shown) else ""
+    return f"{', '.join(shown)}{more}"
 
 
 def _blame(files: CacheFiles) -> Cause:

@@ -184,7 +184,10 @@ def _blame_writing(facts: FolderFacts) -> Cause:
         elif actor:
             actor = None  # Only root gives away what is root's, and this is in a user's folder.
         return blame("folder-not-writable", text, fix, *commands, actor=actor)
-    if "No space left" in trouble or "quota" in trouble:
+    if "No space left" in trouble and facts.free_inodes == 0 and facts.free_bytes:
+        text = f"{facts.mount} ({facts.filesystem}) has no inodes free: {trouble}"
+        return blame("folder-no-inodes", text, _free_space(facts))
+    if _is_full(facts.writing):
         return blame("folder-full", f"{facts.path}: {trouble}", _free_space(facts))
     fix = "see dmesg, mount its file system anew, or name a directory elsewhere"
     return blame("folder-broken", f"{facts.path}: {trouble}", fix)
@@ -202,11 +205,16 @@ def _free_space(facts: FolderFacts) -> str:
     return f"remove what nobody needs from {facts.mount}, or name a directory elsewhere"
 
 
+def _is_full(proof: Proof) -> bool:
+    """Tell whether a trial failed for want of room, which says nothing of what it tried."""
+    return "No space left" in proof.trouble or "quota" in proof.trouble
+
+
 def _judge_proof(facts: FolderFacts, item: str, proof: Proof) -> Finding:
     word, code, what = _PROVED[item]
     how = _TRIED.format(user=facts.user)
     wanted = Requirement(place_of(facts.path), item, "value", exact=word)
-    if proof.status == UNKNOWN:
+    if proof.status == UNKNOWN or (proof.status == FAIL and _is_full(proof)):
         return Finding(UNKNOWN, wanted, Observation(None, how, f"{item}: {proof.trouble}"))
     if proof.status == PASS:
         return Finding(PASS, wanted, Observation(word, how))

@@ -85,6 +85,34 @@ def test_the_variables_of_this_process_count(top: Path, monkeypatch: pytest.Monk
     assert "WDS_CACHE" not in told(look(cache_dir=str(top), place="session:root@sshd"))
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root mounts a disk")
+@pytest.mark.parametrize(
+    ("options", "fill", "code"),
+    [
+        ("size=64k", "cat /dev/zero", "folder-full"),
+        ("size=64k", "head -c 16384 /dev/zero", ""),
+        ("size=1m,nr_inodes=4", "touch 1 2 3 4; echo", "folder-no-inodes"),
+    ],
+    ids=["full", "nearly", "of inodes"],
+)
+def test_a_full_tmpfs_is_seen_without_a_stated_need(
+    top: Path, options: str, fill: str, code: str
+) -> None:
+    mount = ["mount", "-t", "tmpfs", "-o", options, "tmpfs", str(top)]
+    if subprocess.run(mount, stderr=subprocess.DEVNULL).returncode:
+        pytest.skip("nothing can be mounted")
+    try:
+        subprocess.run(["sh", "-c", f"{fill} > x"], cwd=top, stderr=subprocess.DEVNULL)
+        found = look(cache_dir=str(top))
+    finally:
+        subprocess.run(["umount", str(top)], check=True)
+    assert {cause.code for one in found for cause in one.causes} == ({code} if code else set())
+    if not code:
+        (told,) = (one for one in found if one.requirement.item == "free space")
+        assert (told.status, told.observation.value) == ("pass", told.observation.value)
+        assert 0 < int(told.observation.value or 0) <= 48 * 1024
+
+
 def test_a_job_of_slurm_wants_a_directory_of_its_own(
     top: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

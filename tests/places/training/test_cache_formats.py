@@ -6,6 +6,7 @@ from __future__ import annotations
 import io
 import json
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -78,7 +79,8 @@ def test_what_is_said_of_an_array(content: bytes, verdict: Verdict) -> None:
 
 
 def test_every_truncation_of_an_archive_of_arrays_is_seen() -> None:
-    for arrays in ({"a": np.arange(20), "b": np.ones(3)}, {}):
+    some: dict[str, Any] = {"a": np.arange(20), "b": np.ones(3)}
+    for arrays in (some, {}):
         file = io.BytesIO()
         np.savez(file, **arrays)
         content = file.getvalue()
