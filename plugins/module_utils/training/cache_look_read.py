@@ -63,6 +63,8 @@ def check_open_file(
 
 def _look(read: Read, size: int, kind: str, deep: bool, patience: Patience) -> Verdict:
     head = read(0, _HEAD)
+    if kind == PT and is_zip(head):  # Nearly all of them.
+        return check_pt(read, size)
     stand_in = find_stand_in(head[:64])
     if stand_in is not None:
         return stand_in
@@ -77,10 +79,8 @@ def _look(read: Read, size: int, kind: str, deep: bool, patience: Patience) -> V
 
 def _look_at_objects(read: Read, size: int, kind: str, head: bytes) -> Verdict:
     """Look at what torch.save or pickle wrote, in whichever of their formats."""
-    if is_tar(head):
-        return check_tar(read, size)
     if not size or is_zip(head) or (kind == PT and head[:1] not in _PICKLES):
-        return check_pt(read, size)
+        return check_tar(read, size) if is_tar(head) else check_pt(read, size)
     verdict = check_pickle(read, size)
     if kind == PT and head[:1] != b"\x80" and verdict.status != SOUND:
         return check_pt(read, size)

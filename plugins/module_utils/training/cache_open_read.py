@@ -53,26 +53,30 @@ def wait_for(changed: float) -> None:
     time.sleep(max(PAUSE, min(YOUNG, changed + YOUNG - time.time())))
 
 
-def open_regular(folder: int, name: str, trusts: bool = False) -> int:
+def open_regular(folder: int, name: str, trusts: bool = False, is_file: bool = False) -> int:
     """Open a regular file of a folder for reading.
 
     :param trusts: Whether root opens what is others', as a program of a run does.
+    :param is_file: Whether the folder says that it is one.
     :raises NoFileError: If it is something else; that is not opened, because that can have effects.
     :raises ObstacleError: If root asks, and it is somebody else's.
     :raises FileNotFoundError, PermissionError, OSError: As open(2) would say.
     """
-    mode = os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode
-    if stat.S_ISREG(mode):
-        handle = os.open(name, _FILE, dir_fd=folder)
-    elif stat.S_ISLNK(mode):
-        handle = _open_target(folder, name, trusts)
-    else:
-        raise NoFileError(f"is {name_kind(mode)}, not a file")
+    handle = _open(folder, name, trusts, is_file)
     whose = "" if trusts else find_stranger(handle)
     if whose:
         os.close(handle)
         raise ObstacleError("", name, whose)
     return handle
+
+
+def _open(folder: int, name: str, trusts: bool, is_file: bool) -> int:
+    mode = 0 if is_file else os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode
+    if is_file or stat.S_ISREG(mode):
+        return os.open(name, _FILE, dir_fd=folder)
+    if stat.S_ISLNK(mode):
+        return _open_target(folder, name, trusts)
+    raise NoFileError(f"is {name_kind(mode)}, not a file")
 
 
 def name_kind(mode: int) -> str:

@@ -281,7 +281,8 @@ def _check_entry(
     """Look at one entry; nothing for a lock, and for what somebody is to finish."""
     kind = find_kind(entry.name)
     if kind:
-        return _check_file(folder, entry.name, kind, deep, patience)
+        is_file = entry.is_file(follow_symlinks=False)
+        return _check_file(folder, entry.name, kind, deep, patience, is_file)
     if is_temporary(entry.name):
         return _check_leftover(folder, entry)
     if entry.name.endswith(_LOCK):
@@ -295,14 +296,14 @@ _LOCK = ".lock"
 
 
 def _check_file(
-    folder: int, name: str, kind: str, deep: bool, patience: Patience
+    folder: int, name: str, kind: str, deep: bool, patience: Patience, is_file: bool = False
 ) -> Checked | None:
     """Look at one file of a kind that is known; nothing for one that is gone meanwhile."""
     try:
-        handle = open_regular(folder, name)
+        handle = open_regular(folder, name, is_file=is_file)
         try:
             verdict = check_open_file(handle, kind, deep, patience)
-            found = os.fstat(handle)
+            found = os.fstat(handle) if verdict.status == CORRUPT else None
         finally:
             os.close(handle)
     except ObstacleError as obstacle:
@@ -317,7 +318,7 @@ def _check_file(
         return Checked(name, UNSEEN, f"cannot be read: {exc.strerror}")
     except MemoryError:
         return Checked(name, UNSEEN, "needs more memory to be looked at than there is")
-    stamp = (found.st_size, found.st_mtime_ns) if verdict.status == CORRUPT else (0, 0)
+    stamp = (found.st_size, found.st_mtime_ns) if found else (0, 0)
     return Checked(name, *verdict, stamp)
 
 

@@ -164,6 +164,8 @@ def _find_broken(where: Where, folders: Sequence[Checkpoint]) -> Iterator[Cause]
     if not folders or _is_hidden(folders[-1]):
         return
     newest, fix = folders[-1], "move it aside, so that the one before it is the newest"
+    if len(folders) == 1:
+        fix = "move it aside, and start without resuming"
     told = _describe(newest)
     if told:
         text = f"{where.path}/{newest.name}, the newest, {told}: resuming ends there"
