@@ -24,6 +24,7 @@ from .file_verdict import (
     SAFETENSORS,
     SOUND,
     TAR,
+    UNSEEN,
     Verdict,
     find_kind,
     find_stand_in,
@@ -124,12 +125,18 @@ def load_archives() -> None:
     "".encode("cp437")  # The names in an archive are written so.
 
 
+_NO_SUMS = Verdict(UNSEEN, "was written without checksums")
+"""As by torch where ``torch.utils.serialization.config.save.compute_crc32`` is false."""
+
+
 def _check_sums(handle: int) -> Verdict:
     """Compare the checksums of a zip archive with its content."""
     import zipfile  # Needed only where all is read.
 
     try:
         with os.fdopen(os.dup(handle), "rb") as file, zipfile.ZipFile(file) as archive:
+            if not any(row.CRC for row in archive.infolist() if row.file_size):
+                return _NO_SUMS
             bad = archive.testzip()
     except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError) as exc:
         return Verdict(CORRUPT, f"cannot be unpacked: {exc}")

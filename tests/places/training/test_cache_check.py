@@ -17,6 +17,7 @@ from typing import Any
 
 import pytest
 from mlhost_limits.core.finding import Finding
+from mlhost_limits.training import cache_check
 from mlhost_limits.training.cache_check import check_cache, find_user
 from mlhost_limits.training.files_check import check_cache_files, make_progress
 from mlhost_limits.training.policy import Training
@@ -138,6 +139,17 @@ def test_a_path_of_a_container_is_not_looked_at_on_the_host(top: Path) -> None:
 )
 def test_who_will_run_is_whom_the_policy_names(stated: dict[str, Any], user: str | None) -> None:
     assert find_user(Training(**stated)) == user
+
+
+def test_a_service_that_runs_says_who_will(monkeypatch: pytest.MonkeyPatch) -> None:
+    training = Training(place="service:train.service")
+    for owner, user in (("alice", "alice"), ("root", None), ("", None)):
+        monkeypatch.setattr(cache_check, "read_unit_pids", lambda _unit: [7])
+        monkeypatch.setattr(cache_check, "_find_owner", lambda _pid, _proc, owner=owner: owner)
+        assert find_user(training) == user
+    monkeypatch.setattr(cache_check, "read_unit_pids", lambda _unit: [])
+    assert find_user(training) is None
+    assert find_user(training._replace(user="bob")) == "bob"
 
 
 def look_into(top: Path, **stated: Any) -> dict[str, list[str]]:

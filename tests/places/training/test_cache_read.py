@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import pickle
 import pwd
@@ -261,6 +262,18 @@ def test_checksums_find_what_the_ends_do_not(tmp_path: Path) -> None:
     assert told(tmp_path) == {"zeroed.pt": "sound", "whole.pt": "sound"}
     found = {one.path: one.reason for one in check_files(str(tmp_path), deep=True)}
     assert found == {"zeroed.pt": "has a wrong checksum at archive/data/0", "whole.pt": ""}
+
+
+def test_an_archive_without_checksums_is_no_damaged_one(tmp_path: Path) -> None:
+    """torch can be told to compute none, and writes zeros."""
+    content = make_pt((b"\7" * 4096,))
+    with zipfile.ZipFile(io.BytesIO(content)) as archive:
+        for row in archive.infolist():
+            content = content.replace(row.CRC.to_bytes(4, "little"), b"\0" * 4)
+    (tmp_path / "plain.pt").write_bytes(content)
+    assert told(tmp_path) == {"plain.pt": "sound"}
+    (checked,) = check_files(str(tmp_path), deep=True)
+    assert checked[1:3] == ("unknown", "was written without checksums")
 
 
 def test_an_archive_that_cannot_be_unpacked_is_said(tmp_path: Path) -> None:
