@@ -90,6 +90,6 @@ def _unpack(read: Read) -> Iterator[bytes]:
         is_last = not rest
         part = unpacker.decompress(rest, _AT_ONCE)
         rest = unpacker.unused_data if unpacker.eof else unpacker.unconsumed_tail
-        if is_last and not part and not unpacker.eof:
+        if is_last and not unpacker.eof:
             raise EOFError
         yield part

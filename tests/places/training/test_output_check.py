@@ -13,7 +13,14 @@ from typing import Any
 
 import pytest
 from mlhost_limits.core.finding import Finding
-from mlhost_limits.training.output_check import check_output, read_checkpoints, read_processes
+from mlhost_limits.training import output_check
+from mlhost_limits.training.open_files_read import OpenFile
+from mlhost_limits.training.output_check import (
+    check_output,
+    find_writers,
+    read_checkpoints,
+    read_processes,
+)
 from mlhost_limits.training.policy import Training
 
 from tests.worlds.archives import make_pt, make_safetensors
@@ -244,6 +251,15 @@ def test_checkpoints_are_read_in_order(top: Path) -> None:
     for number in (1000, 200, 30):
         save(top, number)
     assert [one.number for one in read_checkpoints(str(top), os.geteuid())] == [30, 200, 1000]
+
+
+def test_of_several_open_files_one_of_a_checkpoint_tells(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In whatever order a process has them open."""
+    files = [OpenFile(7, "/out/log", True), OpenFile(7, "/out/checkpoint-1/x", True)]
+    files += [OpenFile(8, "/out/checkpoint-2/x", False), OpenFile(9, "/out/log", True)]
+    for order in (files, files[::-1]):
+        monkeypatch.setattr(output_check, "find_open_files", lambda *_asked, order=order: order)
+        assert find_writers("/out") == {7: "/out/checkpoint-1/x", 9: "/out/log"}
 
 
 def test_processes_are_read(tmp_path: Path) -> None:
