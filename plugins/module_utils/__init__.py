@@ -3,7 +3,13 @@
 
 from __future__ import annotations
 
-_FOR_TRAINING = ("check", "plan_workers", "raise_soft_limits", "watch_descriptors")
+_FOR_TRAINING = {
+    **dict.fromkeys(
+        ("check", "plan_workers", "raise_soft_limits", "watch_descriptors"), "preflight"
+    ),
+    **dict.fromkeys(("atomic_save", "job_cache_dir", "verify_checkpoint"), "saving"),
+}
+"""What training code imports, and in which file it is."""
 
 
 def __getattr__(name: str) -> object:
@@ -12,4 +18,4 @@ def __getattr__(name: str) -> object:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     import importlib
 
-    return getattr(importlib.import_module(f"{__name__}.preflight"), name)
+    return getattr(importlib.import_module(f"{__name__}.{_FOR_TRAINING[name]}"), name)

@@ -74,8 +74,8 @@ options:
     type: path
   quarantine:
     description:
-      - Whether damaged V(.pt) and V(.safetensors) files below O(path) are moved to
-        V(.quarantine) in it. A file that is being written stays.
+      - Whether damaged files of known formats below O(path), such as V(.pt), V(.safetensors) and
+        V(.tar), are moved to V(.quarantine) in it. A file that is being written stays.
     type: bool
     default: false
 """

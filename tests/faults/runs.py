@@ -242,7 +242,8 @@ RUNS = (
         "another run in the directory",
         ("output-in-use",),
         {"output_dir": OUTPUT},
-        f"mkdir {OUTPUT}; setsid sleep 600 > {OUTPUT}/log 2>&1 < /dev/null & echo $! > {PID}",
+        f"mkdir {OUTPUT}; setsid python3 -c 'import time; time.sleep(600)'"
+        f" > {OUTPUT}/log 2>&1 < /dev/null & echo $! > {PID}",
     ),
     Run(
         "a package that is not there",

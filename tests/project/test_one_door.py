@@ -25,7 +25,10 @@ MAY_OPEN = {
     # What runs as the user whose the directory is, inside of folders that it holds open.
     **dict.fromkeys(
         (
+            "training/cache_look_read.py",
+            "training/cache_open_read.py",
             "training/cache_read.py",
+            "training/checkpoint_folder_read.py",
             "training/folder_measure.py",
             "host/open_directory.py",
             "training/output_check.py",
@@ -53,6 +56,7 @@ MAY_OPEN = {
             "sessions/pam_read.py",
             "podman/measure.py",
             "host/scratch.py",
+            "saving.py",
         ),
         "files of ours",
     ),

@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Files in the shape that torch.save and safetensors write, made without either."""
+"""Files in the shape that torch.save, safetensors, Arrow and Parquet have, made without them."""
 
 from __future__ import annotations
 
+import base64
 import io
 import json
 import zipfile
+import zlib
 
 
 def make_pt(
@@ -68,3 +70,27 @@ def make_safetensors(tensors: tuple[bytes, ...] = (b"\1" * 64, b"\2" * 300)) -> 
     text = json.dumps(header).encode()
     text += b" " * (-len(text) % 8)
     return len(text).to_bytes(8, "little") + text + b"".join(tensors)
+
+
+# What pyarrow 22 made of a column of three numbers, twice: a file, and a stream as datasets has it.
+_ARROW = {
+    True: (
+        "c-qZUF%H5o47{`<ttt;0D#Xx%FR-(8M?&htFPM2kN1ns);Ow{pAsCT3$#HzL&nG40G#yVn;7(isWGFfa5>{w=BSK"
+        "^iRxQuyCuv4+Gd;P4#=5d=gi7<^z3~3C=?J4S9i=tv{@L{ug0(vkQ$-!IvDpP3YcV(Kaqr%1JW=60Ui-pZUECMup"
+        "MAl#h3=9$%Ec46AAEQ8eY4MBJuiN@;WLjPzxRzX+TVKs^b{Tf"
+    ),
+    False: (
+        "c-qZQNeX~K49n=aAU${x@!(T@lV_jcuWMQ>is0Qq+et|?QB~al^e}V~)Tq$%MWjp)vX(tZ=bAP6&A?ra##McIq{8"
+        "MLT7-UeA7M4_V{4oIUia`b2*yYt?us&F^4kj?xp*4OxJ336Hwt{?sY@?@raw1-&SmoeK(G~&"
+    ),
+}
+
+
+def make_arrow(as_file: bool) -> bytes:
+    """Return a table in one of the two formats of Arrow."""
+    return zlib.decompress(base64.b85decode(_ARROW[as_file]))
+
+
+def make_parquet(magic: bytes = b"PAR1", footer: bytes = b"\x15\4" + b"\7" * 40) -> bytes:
+    """Return a file in the shape of Parquet: its data, its footer, and the length of that."""
+    return magic + b"\1" * 100 + footer + len(footer).to_bytes(4, "little") + magic

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from ..core.finding import UNKNOWN, Finding, Observation, Requirement
 from ..core.folder_states import DIRECTORY
 from ..host.door import list_pids
-from ..host.look import read_process
+from ..host.look import read_process, read_unit_pids
 from ..host.users import find_owner
 from .cache_rules import (
     PACKAGES,
@@ -104,7 +104,16 @@ def check_cache(training: Training) -> Iterator[Finding]:
 def find_user(training: Training) -> str | None:
     """Return who will run it; ``None`` for whoever this process is."""
     kind, _colon, rest = training.place.partition(":")
-    return training.user or (rest.rpartition("@")[0] if kind == "session" else None)
+    if training.user or kind == "session":
+        return training.user or rest.rpartition("@")[0]
+    pids = read_unit_pids(rest) if kind == "service" else ()
+    owner = _find_owner(pids[0], "/proc") if pids else ""
+    return owner if owner not in ("", _NOBODY, "root") else None
+
+
+def looks_as_runner(training: Training) -> bool:
+    """Tell whether who looks is who will run: root looks as whose a folder is, and may read all."""
+    return os.geteuid() != 0 or find_user(training) not in (None, "root")
 
 
 def look_there(

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Look at every file of a cache, one after the other, however many there are.
 
-Links to directories are not followed, those to files are, once what they lead to is known to be a
-file. Nothing is opened for writing. Root looks at what is root's, and says of all else whose it is.
+Links to directories are not followed. Root looks at what is root's, and says of all else whose it
+is. What seems damaged is looked at twice: a file that is being written is not whole yet.
 """
 
 from __future__ import annotations
@@ -10,42 +10,55 @@ from __future__ import annotations
 import os
 import stat
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
-from ..core.folder_states import ABSENT
+from ..core.folder_states import CLOSED as CLOSED_FOLDER
 from ..core.values import NamedTuple
 from ..host.open_directory import ObstacleError, open_directory
-from ..host.users import name_user
+from .cache_look_read import check_open_file
+from .cache_open_read import (
+    NoFileError,
+    describe_closed,
+    find_stranger,
+    is_young,
+    name_kind,
+    open_regular,
+    wait_for,
+)
+from .cache_packed_read import Patience
 from .file_verdict import (
+    CLOSED,
     CORRUPT,
     LEFTOVER,
-    PT,
     QUARANTINE,
+    SKIPPED,
     SOUND,
     UNSEEN,
-    Verdict,
+    WRITTEN,
     find_kind,
     find_owner,
     is_temporary,
 )
-from .weights_file import check_pt, check_safetensors
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-_FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-_LOOK = os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC
 _DEEPEST = 64
 _MOST = 1000
 _NAMED = 5
 _OLD = 3600.0  # Seconds after which a temporary file is nobody's.
 _PACE = 0.5
+_PATIENCE = 1.0  # Seconds for unpacking again what seemed damaged.
 
 
 class Checked(NamedTuple):
-    """One file, by its path below the directory, and what was seen."""
+    """One file, by its path below the directory, and what was seen.
+
+    ``stamp`` is its size and when it was changed, in nanoseconds, where it seems damaged.
+    """
 
     path: str
     status: str
     reason: str = ""
+    stamp: tuple[int, int] = (0, 0)
 
 
 class LateError(BaseException):
@@ -59,53 +72,134 @@ class Survey(NamedTuple):
     """
 
     counts: dict[str, int]
-    corrupt: list[Checked]
-    unknown: list[Checked]
-    leftover: list[Checked]
+    lists: dict[str, list[Checked]]
     reason: str = ""
     unfinished: str = ""
 
     @property
     def number(self) -> int:
-        return sum(self.counts.values())
+        return sum(self.counts.values()) - self.counts[SKIPPED]
+
+    @property
+    def corrupt(self) -> list[Checked]:
+        return self.lists[CORRUPT]
+
+
+LISTED = (CORRUPT, UNSEEN, LEFTOVER, CLOSED, SKIPPED, WRITTEN)
+
+
+class _Tally:
+    """Counts files as they are looked at, and keeps the first of those that are not sound."""
+
+    def __init__(self) -> None:
+        self.counts = dict.fromkeys((SOUND, *LISTED), 0)
+        self.lists: dict[str, list[Checked]] = {status: [] for status in LISTED}
+
+    def add(self, one: Checked) -> None:
+        self.counts[one.status] += 1
+        kept = self.lists.get(one.status)
+        if kept is not None and len(kept) < _MOST:
+            kept.append(one)
+
+    def take_damaged(self) -> list[Checked]:
+        """Return those that seem damaged and are kept, which are no longer counted then."""
+        damaged, self.lists[CORRUPT] = self.lists[CORRUPT], []
+        self.counts[CORRUPT] -= len(damaged)
+        return damaged
 
 
 def survey_files(
     path: str, deep: bool = False, tell: Callable[[int], None] | None = None
 ) -> Survey:
-    """Look at all files below a directory.
+    """Look at all files below a directory, and twice at what seems damaged.
 
     :param deep: Whether the checksums of zip archives are computed, which reads all of them.
     :param tell: Is told now and then how many files have been looked at.
     :raises KeyboardInterrupt: At once after Ctrl-C; it says what was seen until then.
     """
-    counts = {SOUND: 0, CORRUPT: 0, UNSEEN: 0, LEFTOVER: 0}
-    lists: dict[str, list[Checked]] = {CORRUPT: [], UNSEEN: [], LEFTOVER: []}
-    reason, unfinished, told = "", "", time.monotonic()
+    tally, reason, unfinished, told = _Tally(), "", "", time.monotonic()
     try:
         for checked in check_files(path, deep):
-            counts[checked.status] += 1
-            kept = lists.get(checked.status)
-            if kept is not None and len(kept) < _MOST:
-                kept.append(checked)
+            tally.add(checked)
             if tell is not None and time.monotonic() - told > _PACE:
-                tell(sum(counts.values()))
+                tell(sum(tally.counts.values()))
                 told = time.monotonic()
+        _settle(path, deep, tally)
     except KeyboardInterrupt:
-        raise KeyboardInterrupt(_describe(path, counts, lists[CORRUPT])) from None
+        raise KeyboardInterrupt(_describe(path, tally)) from None
     except ObstacleError as obstacle:
         reason = obstacle.reason
     except LateError as late:
-        unfinished = f"{sum(counts.values())} files were looked at {late}; the others were not"
-    return Survey(counts, lists[CORRUPT], lists[UNSEEN], lists[LEFTOVER], reason, unfinished)
+        unfinished = (
+            f"{sum(tally.counts.values())} files were looked at {late}; the others were not"
+        )
+        _doubt(tally)
+    return Survey(tally.counts, tally.lists, reason, unfinished)
 
 
-def _describe(path: str, counts: dict[str, int], corrupt: list[Checked]) -> str:
+def _settle(path: str, deep: bool, tally: _Tally) -> None:
+    """Look again at what seems damaged; what is late stays as it is until then."""
+    damaged = tally.lists[CORRUPT]
+    if damaged:
+        again = list(look_again(path, damaged, deep))
+        tally.take_damaged()
+        for one in again:
+            tally.add(one)
+
+
+def _doubt(tally: _Tally) -> None:
+    """Let what is young and was looked at only once be unknown."""
+    for one in tally.take_damaged():
+        status = UNSEEN if is_young(one.stamp[1] / 1e9) else one.status
+        tally.add(one._replace(status=status))
+
+
+def _describe(path: str, tally: _Tally) -> str:
     """Say what was seen of a cache that nobody looks at any further."""
+    corrupt = tally.lists[CORRUPT]
     names = ", ".join(one.path for one in corrupt[:_NAMED])
-    damaged = f", {counts[CORRUPT]} of them damaged ({names})" if corrupt else ""
-    number = sum(counts.values())
+    damaged = f", {tally.counts[CORRUPT]} of them damaged ({names})" if corrupt else ""
+    number = sum(tally.counts.values())
     return f"{path}: interrupted after {number} files{damaged}; the others were not looked at"
+
+
+def look_again(path: str, damaged: Sequence[Checked], deep: bool = False) -> Iterator[Checked]:
+    """Yield what becomes of files that seemed damaged, once they are not young any more.
+
+    One that is gone is left out, one that changed and seems damaged still is being written.
+
+    :raises ObstacleError: If the directory itself cannot be opened.
+    """
+    if not damaged:
+        return
+    wait_for(max(one.stamp[1] for one in damaged) / 1e9)
+    patience = Patience(None if deep else _PATIENCE)
+    for one in damaged:
+        now = _check_path(path, one.path, deep, patience)
+        if now is None:
+            continue
+        if now.status == CORRUPT and (now.stamp != one.stamp or is_young(now.stamp[1] / 1e9)):
+            now = now._replace(status=WRITTEN)
+        yield now
+
+
+def _check_path(path: str, name: str, deep: bool, patience: Patience) -> Checked | None:
+    """Look at one file by its path below a directory; no link is followed on the way."""
+    *above, last = name.split("/")
+    here = open_directory(path)
+    try:
+        for part in above:
+            below = os.open(part, _FOLDER, dir_fd=here)
+            os.close(here)
+            here = below
+            if find_stranger(here):
+                return None
+        checked = _check_file(here, last, find_kind(last), deep, patience)
+    except OSError:
+        return None  # Somebody moved it meanwhile.
+    finally:
+        os.close(here)
+    return checked and checked._replace(path=name)
 
 
 def check_files(path: str, deep: bool = False) -> Iterator[Checked]:
@@ -113,9 +207,12 @@ def check_files(path: str, deep: bool = False) -> Iterator[Checked]:
 
     :raises ObstacleError: If the directory itself cannot be opened.
     """
+    patience = Patience(None) if deep else Patience()
     top = open_directory(path)
     try:
         walk = [_Folder(top, ".", "")]
+    except _ClosedError as closed:
+        raise ObstacleError(CLOSED_FOLDER, path, f"{path} {closed}") from None
     finally:
         os.close(top)
     try:
@@ -124,19 +221,19 @@ def check_files(path: str, deep: bool = False) -> Iterator[Checked]:
             entry = next(folder.entries, None)
             if entry is None:
                 walk.pop().close()
-            elif not entry.is_dir(follow_symlinks=False):
-                checked = _check_entry(folder.handle, entry, deep)
+            elif entry.is_dir(follow_symlinks=False):
+                yield from _enter(walk, entry.name)
+            else:
+                checked = _check_entry(folder.handle, entry, deep, patience)
                 if checked is not None:
                     yield checked._replace(path=folder.below + entry.name)
-            elif entry.name != QUARANTINE:
-                below = folder.below + entry.name
-                try:
-                    walk.append(_enter(folder.handle, entry.name, f"{below}/", len(walk)))
-                except ObstacleError as obstacle:
-                    yield Checked(below, UNSEEN, obstacle.reason)
     finally:
         for folder in walk:
             folder.close()
+
+
+class _ClosedError(Exception):
+    """A folder may not be read."""
 
 
 class _Folder:
@@ -145,9 +242,11 @@ class _Folder:
     def __init__(self, parent: int, name: str, below: str) -> None:
         try:
             self.handle = os.open(name, _FOLDER, dir_fd=parent)
+        except PermissionError:
+            raise _ClosedError(describe_closed(parent, name)) from None
         except OSError as exc:
             raise ObstacleError("", name, f"cannot be read: {exc.strerror}") from None
-        whose = _find_stranger(self.handle)
+        whose = find_stranger(self.handle)
         if whose:
             os.close(self.handle)
             raise ObstacleError("", name, whose)
@@ -159,126 +258,79 @@ class _Folder:
         os.close(self.handle)
 
 
-def _enter(parent: int, name: str, below: str, depth: int) -> _Folder:
-    if depth >= _DEEPEST:
-        raise ObstacleError("", name, "lies too deep")
-    return _Folder(parent, name, below)
-
-
-def _check_entry(folder: int, entry: os.DirEntry[str], deep: bool) -> Checked | None:
-    """Look at one entry; nothing for what is no file of a kind that is known."""
-    kind = find_kind(entry.name)
-    if not kind:
-        return _check_leftover(folder, entry) if is_temporary(entry.name) else None
+def _enter(walk: list[_Folder], name: str) -> Iterator[Checked]:
+    """Go into a folder, or yield why not."""
+    if name == QUARANTINE:
+        return
+    below = walk[-1].below + name
+    if find_kind(name):
+        yield Checked(below, UNSEEN, "is a folder, not a file")
     try:
-        handle = _open_file(folder, entry)
-        if handle is None:
-            return None
+        if len(walk) >= _DEEPEST:
+            raise ObstacleError("", name, "lies too deep")
+        walk.append(_Folder(walk[-1].handle, name, f"{below}/"))
+    except ObstacleError as obstacle:
+        yield Checked(below, UNSEEN, obstacle.reason)
+    except _ClosedError as closed:
+        yield Checked(below, CLOSED, str(closed))
+
+
+def _check_entry(
+    folder: int, entry: os.DirEntry[str], deep: bool, patience: Patience
+) -> Checked | None:
+    """Look at one entry; nothing for a lock, and for what somebody is to finish."""
+    kind = find_kind(entry.name)
+    if kind:
+        is_file = entry.is_file(follow_symlinks=False)
+        return _check_file(folder, entry.name, kind, deep, patience, is_file)
+    if is_temporary(entry.name):
+        return _check_leftover(folder, entry)
+    if entry.name.endswith(_LOCK):
+        return None
+    if entry.is_file(follow_symlinks=False) or entry.is_symlink():
+        return Checked(entry.name, SKIPPED, "format unknown")
+    return Checked(entry.name, SKIPPED, name_kind(entry.stat(follow_symlinks=False).st_mode))
+
+
+_LOCK = ".lock"
+
+
+def _check_file(
+    folder: int, name: str, kind: str, deep: bool, patience: Patience, is_file: bool = False
+) -> Checked | None:
+    """Look at one file of a kind that is known; nothing for one that is gone meanwhile."""
+    try:
+        handle = open_regular(folder, name, is_file=is_file)
         try:
-            whose = _find_stranger(handle)
-            verdict = Verdict(UNSEEN, whose) if whose else _check_file(handle, kind, deep)
+            verdict = check_open_file(handle, kind, deep, patience)
+            found = os.fstat(handle) if verdict.status == CORRUPT else None
         finally:
             os.close(handle)
     except ObstacleError as obstacle:
-        return Checked(entry.name, UNSEEN, obstacle.reason)
+        return Checked(name, UNSEEN, obstacle.reason)
+    except NoFileError as error:
+        return Checked(name, UNSEEN, str(error))
     except FileNotFoundError:
-        if entry.is_symlink():
-            return Checked(entry.name, CORRUPT, "is a link that leads nowhere")
-        return None  # Somebody removed it meanwhile.
+        return _check_link(folder, name)
+    except PermissionError:
+        return Checked(name, CLOSED, describe_closed(folder, name))
     except OSError as exc:
-        return Checked(entry.name, UNSEEN, f"cannot be read: {exc.strerror}")
+        return Checked(name, UNSEEN, f"cannot be read: {exc.strerror}")
     except MemoryError:
-        return Checked(entry.name, UNSEEN, "needs more memory to be looked at than there is")
-    return Checked(entry.name, *verdict)
+        return Checked(name, UNSEEN, "needs more memory to be looked at than there is")
+    stamp = (found.st_size, found.st_mtime_ns) if found else (0, 0)
+    return Checked(name, *verdict, stamp)
 
 
-def _find_stranger(handle: int) -> str:
-    """Return whose an open file or folder is, where this is root and it is not root's."""
-    owner = os.fstat(handle).st_uid
-    if os.geteuid() or not owner:
-        return ""
-    return f"is {name_user(owner)}'s, and only that user looks at it"
-
-
-def _open_file(folder: int, entry: os.DirEntry[str]) -> int | None:
-    """Open a file for reading; nothing is opened that is none, because that can have effects."""
-    if entry.is_file(follow_symlinks=False):
-        return os.open(entry.name, _FILE, dir_fd=folder)
-    if not entry.is_symlink():
+def _check_link(folder: int, name: str) -> Checked | None:
+    try:
+        found = os.stat(name, dir_fd=folder, follow_symlinks=False)
+    except OSError:
+        return None  # Somebody removed it meanwhile.
+    if not stat.S_ISLNK(found.st_mode):
         return None
-    target = _follow(folder, entry.name)
-    try:
-        if not stat.S_ISREG(os.fstat(target).st_mode):
-            return None
-        return os.open(f"/proc/self/fd/{target}", _FILE & ~os.O_NOFOLLOW)
-    finally:
-        os.close(target)
-
-
-def _follow(folder: int, name: str) -> int:
-    """Open what a link leads to without touching it; root follows links of root alone."""
-    if os.geteuid():
-        return os.open(name, os.O_PATH | os.O_CLOEXEC, dir_fd=folder)
-    link = os.open(name, _LOOK, dir_fd=folder)
-    try:
-        whose = _find_stranger(link)
-        if whose:
-            raise ObstacleError("", name, whose)
-        target = os.path.join(os.readlink(f"/proc/self/fd/{folder}"), os.readlink("", dir_fd=link))
-    finally:
-        os.close(link)
-    above = _open_way(os.path.dirname(target))
-    try:
-        return os.open(os.path.basename(target), _LOOK, dir_fd=above)
-    finally:
-        os.close(above)
-
-
-def _open_way(path: str) -> int:
-    try:
-        return open_directory(path)
-    except ObstacleError as obstacle:
-        if obstacle.state == ABSENT:
-            raise FileNotFoundError(path) from None
-        raise
-
-
-def check_open_file(handle: int, name: str) -> Verdict | None:
-    """Return what a cheap look says of an open file; nothing where its kind is not known."""
-    kind = find_kind(name)
-    return _check_file(handle, kind, deep=False) if kind else None
-
-
-def _check_file(handle: int, kind: str, deep: bool) -> Verdict:
-    def read(offset: int, size: int) -> bytes:
-        return os.pread(handle, size, offset) if offset < length else b""
-
-    length = os.fstat(handle).st_size
-    if kind != PT:
-        return check_safetensors(read, length)
-    verdict = check_pt(read, length)
-    return _check_sums(handle) if deep and verdict.status == SOUND else verdict
-
-
-def load_archives() -> None:
-    """Load what unpacks archives, for a process that will not be able to read Python's files."""
-    import zipfile  # noqa: F401 - needed only where all is read
-    import zlib  # noqa: F401
-
-    "".encode("cp437")  # The names in an archive are written so.
-
-
-def _check_sums(handle: int) -> Verdict:
-    """Compare the checksums of a zip archive with its content."""
-    import zipfile  # Needed only where all is read.
-    import zlib
-
-    try:
-        with os.fdopen(os.dup(handle), "rb") as file, zipfile.ZipFile(file) as archive:
-            bad = archive.testzip()
-    except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError) as exc:
-        return Verdict(CORRUPT, f"cannot be unpacked: {exc}")
-    return Verdict(SOUND) if bad is None else Verdict(CORRUPT, f"has a wrong checksum at {bad}")
+    stamp = (found.st_size, found.st_mtime_ns)
+    return Checked(name, CORRUPT, "is a link that leads nowhere", stamp)
 
 
 def _check_leftover(folder: int, entry: os.DirEntry[str]) -> Checked | None:

@@ -119,6 +119,12 @@ def blame_shared_memory(run: Training, needed: int, free: int, plan: Plan) -> Ca
     return Cause("run-shared-memory", text, Remedy(f"{tell_fit(plan)}, {fix}"))
 
 
+def blame_full_shm(workers: int) -> Cause:
+    """Say that workers have no shared memory at all."""
+    text = f"nothing of /dev/shm is free, and {_name(workers)} put every batch there"
+    return Cause("run-shared-memory", text, Remedy("remove what nobody needs from /dev/shm"))
+
+
 def blame_quota(needed: int, quota: Quota, plan: Plan) -> Cause:
     """Say that a user may take less of /dev/shm than is free there."""
     size = format_size(find_size_for(needed + quota.used))

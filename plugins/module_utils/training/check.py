@@ -30,6 +30,7 @@ from .causes import (
     blame_descriptors,
     blame_file_handles,
     blame_file_size,
+    blame_full_shm,
     blame_leftovers,
     blame_mappings,
     blame_memlock,
@@ -54,7 +55,7 @@ from .survey_read import SHM_SIZE, Survey
 from .tasks import TASKS, blame_nproc, blame_tasks
 
 _KERNEL = "kernel"
-_MIB = 2**20
+_MIB, _PAGE = 2**20, 4096
 _FILE_MAX, _MAX_MAP_COUNT = "fs.file-max", "vm.max_map_count"
 
 
@@ -74,6 +75,8 @@ def check_training(run: Training, options: CheckOptions, look: Look) -> Iterator
 def _look(survey: Survey) -> Iterator[Finding]:
     for check in survey.checks:
         yield from _LOOKS[check](survey)
+    if survey.run.workers and survey.run.checks is None and "shared_memory" not in survey.checks:
+        yield from _judge_full_shm(survey)
     if survey.run.workers and survey.deadly:
         yield _judge_workers(survey)
 
@@ -183,6 +186,16 @@ def _check_free(survey: Survey) -> Iterator[Finding]:
         PASS if free >= needed else FAIL, wanted, Observation(_round_down(free), _tell_how(survey))
     )
     yield _blame(finding, lambda: _blame_shm(survey, needed, free))
+
+
+def _judge_full_shm(survey: Survey) -> Iterator[Finding]:
+    """Yield that nothing is left of /dev/shm, where nobody says how much a run needs."""
+    free = survey.free_shm
+    if isinstance(free, int) and free < _PAGE and survey.run.place != NEW_CONTAINER:
+        place = survey.place if "container" in survey.run.place else f"path:{SHM}"
+        wanted = Requirement(place, "free", "value", _PAGE, unit="bytes")
+        cause = blame_full_shm(survey.run.workers or 0)
+        yield Finding(FAIL, wanted, Observation(free, _tell_how(survey)), (cause,))
 
 
 def _tell_how(survey: Survey) -> str:

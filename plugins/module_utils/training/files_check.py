@@ -17,9 +17,10 @@ from ..core.finding import FAIL, PASS, UNKNOWN, Finding, Observation, Requiremen
 from ..core.folder_states import DIRECTORY
 from ..core.policy import TIME_LIMIT
 from ..core.values import NamedTuple
-from .cache_check import look_there
-from .cache_read import Checked, LateError, Survey, load_archives, survey_files
-from .file_verdict import CORRUPT, LEFTOVER, QUARANTINE, SOUND, UNSEEN
+from .cache_check import look_there, looks_as_runner
+from .cache_look_read import load_archives
+from .cache_read import LISTED, Checked, LateError, Survey, survey_files
+from .file_verdict import CLOSED, CORRUPT, LEFTOVER, QUARANTINE, SKIPPED, SOUND, UNSEEN, WRITTEN
 from .folder_measure import find_actor, run_there
 from .folder_rules import blame, place_of
 from .open_files_read import find_writers_below
@@ -33,9 +34,11 @@ class CacheFiles(NamedTuple):
     """What was seen of a cache: the files that are not sound, each with the reason.
 
     ``number`` is how many were looked at; the lists may hold fewer files than the counts say.
-    ``reason`` says why the directory was not looked at, ``unfinished`` why not all of it was.
-    ``written`` are those that somebody writes just now, each with the pid. ``actor`` is as whom
-    files may be moved: empty for whoever looks, ``None`` where nobody safely can.
+    ``closed`` may not be read by who looked; ``reader`` is that user, where it is who will run.
+    ``skipped`` are of no format that is known. ``reason`` says why the directory was not looked at,
+    ``unfinished`` why not all of it was. ``written`` are those that somebody writes just now, each
+    with the pid, or 0 where nobody is seen. ``actor`` is as whom files may be moved: empty for
+    whoever looks, ``None`` where nobody safely can.
     """
 
     path: str
@@ -44,13 +47,19 @@ class CacheFiles(NamedTuple):
     corrupt_count: int = 0
     unknown: Sequence[tuple[str, str]] = ()
     unknown_count: int = 0
+    closed: Sequence[tuple[str, str]] = ()
+    closed_count: int = 0
+    skipped: Sequence[tuple[str, str]] = ()
+    skipped_count: int = 0
     leftover: Sequence[tuple[str, str]] = ()
     leftover_count: int = 0
     written: Sequence[tuple[str, int]] = ()
+    written_count: int = 0
     deep: bool = False
     reason: str = ""
     unfinished: str = ""
     actor: str | None = ""
+    reader: str = ""
 
 
 def judge_files(files: CacheFiles) -> Iterator[Finding]:
@@ -62,10 +71,12 @@ def judge_files(files: CacheFiles) -> Iterator[Finding]:
         yield Finding(UNKNOWN, wanted, Observation(None, how, files.reason))
         return
     if files.corrupt_count:
-        seen = Observation(files.corrupt_count, how)
+        seen = Observation(_tell_number(files), how)
         yield Finding(FAIL, wanted, seen, (_blame(files),))
-    elif not files.unfinished:
-        yield Finding(PASS, wanted, Observation(0, how))
+    elif not files.unfinished and _has_seen_any(files):
+        yield Finding(PASS, wanted, Observation(_tell_number(files), how))
+    if files.closed_count and files.reader:
+        yield _judge_closed(files, how)
     for reason in _find_doubts(files):
         yield Finding(UNKNOWN, wanted, Observation(None, how, reason))
     if files.leftover_count:
@@ -74,24 +85,59 @@ def judge_files(files: CacheFiles) -> Iterator[Finding]:
         yield Finding(PASS, left, Observation(f"{files.leftover_count} ({names})", how))
 
 
+def _has_seen_any(files: CacheFiles) -> bool:
+    """Tell whether a file was seen to be sound, or there is none."""
+    told = files.unknown_count + files.closed_count + files.written_count + files.leftover_count
+    return files.number > told or not (told - files.leftover_count + files.skipped_count)
+
+
+def _tell_number(files: CacheFiles) -> int | str:
+    """Return how many are damaged, and how many were not looked at and why."""
+    if not files.skipped_count:
+        return files.corrupt_count
+    return f"{files.corrupt_count}. {_tell_skipped(files)}"
+
+
+def _tell_skipped(files: CacheFiles) -> str:
+    reasons = " or ".join(sorted({reason for _name, reason in files.skipped})[:3])
+    many = "1 file" if files.skipped_count == 1 else f"{files.skipped_count} files"
+    return f"Not looked at: {many}, {reasons} ({_name(files.skipped, files.skipped_count)})"
+
+
+def _judge_closed(files: CacheFiles, how: str) -> Finding:
+    """Say that who will run may not read all of the cache."""
+    wanted = Requirement(place_of(files.path), "closed files", "value", maximum=0)
+    told = "; ".join(f"{name} {reason}" for name, reason in files.closed[:_SHOWN])
+    more = f"; and {files.closed_count - _SHOWN} more" if files.closed_count > _SHOWN else ""
+    fix = f"let {files.reader} read them, or name a directory of {files.reader}'s own"
+    cause = blame("folder-closed", f"{told}{more}", fix)
+    return Finding(FAIL, wanted, Observation(files.closed_count, how), (cause,))
+
+
 def _find_doubts(files: CacheFiles) -> Iterator[str]:
+    """Yield why nothing can be said of some files."""
     if files.unfinished:
         yield files.unfinished
-    if files.unknown_count:
-        reasons = " or ".join(sorted({reason for _name, reason in files.unknown})[:2])
-        names = _name(files.unknown, files.unknown_count)
-        many = "1 file:" if files.unknown_count == 1 else f"{files.unknown_count} files: each"
-        yield f"{many} {reasons} ({names})"
-    if files.written:
-        names = ", ".join(f"{name} by pid {pid}" for name, pid in files.written[:_SHOWN])
-        one = len(files.written) == 1
-        many = "1 file is" if one else f"{len(files.written)} files are"
+    unseen = [*files.unknown, *(() if files.reader else files.closed)]
+    number = files.unknown_count + (0 if files.reader else files.closed_count)
+    if number:
+        reasons = " or ".join(sorted({reason for _name, reason in unseen})[:2])
+        many = "1 file:" if number == 1 else f"{number} files: each"
+        yield f"Not looked at: {many} {reasons} ({_name(unseen, number)})"
+    if files.written_count:
+        shown = files.written[:_SHOWN]
+        names = ", ".join(f"{name} by pid {pid}" if pid else name for name, pid in shown)
+        one = files.written_count == 1
+        many = "1 file is" if one else f"{files.written_count} files are"
         yield f"{many} being written now: {names}"
+    if files.skipped_count and not _has_seen_any(files) and not files.corrupt_count:
+        yield _tell_skipped(files)
 
 
 def _name(files: Sequence[tuple[str, str]], count: int) -> str:
-    names = ", ".join(name for name, _reason in files[:_SHOWN])
-    return f"{names} and {count - _SHOWN} more" if count > _SHOWN else names
+    shown = [name for name, _reason in files[:_SHOWN]]
+    more = f" and {count - len(shown)} more" if count > len(shown) else ""
+    return f"{', '.join(shown)}{more}"
 
 
 def _blame(files: CacheFiles) -> Cause:
@@ -139,29 +185,41 @@ def check_cache_files(training: Training, time_limit: float = TIME_LIMIT) -> Ite
         if tell is not None:  # What is said next begins on an empty line.
             sys.stderr.write(_EMPTY)
             sys.stderr.flush()
-    seen = _describe(path, survey, facts.real_path, deep)
+    reader = facts.user if looks_as_runner(training) else ""
+    seen = _describe(path, survey, facts.real_path, reader)
     moved = [f"{path}/{name}" for name in ("entry", *(name for name, _why in seen.corrupt))]
-    yield from judge_files(seen._replace(actor=find_actor(facts, moved)))
+    yield from judge_files(seen._replace(deep=deep, actor=find_actor(facts, moved)))
 
 
-def _describe(path: str, survey: Survey, real_path: str, deep: bool) -> CacheFiles:
+def _describe(path: str, survey: Survey, real_path: str, reader: str) -> CacheFiles:
     """Return what was seen; a file that is being written now is no damaged one."""
-    writers = find_writers_below(real_path) if survey.corrupt else {}
+    writers = find_writers_below(real_path) if survey.corrupt or survey.lists[WRITTEN] else {}
     corrupt = [(one.path, one.reason) for one in survey.corrupt if one.path not in writers]
-    written = [(one.path, writers[one.path]) for one in survey.corrupt if one.path in writers]
+    written = [one.path for one in survey.corrupt if one.path in writers]
+    counts = survey.counts
+    told = {
+        status: [(one.path, one.reason) for one in survey.lists[status]]
+        for status in (UNSEEN, CLOSED, SKIPPED, LEFTOVER)
+    }
+    names = [*written, *(one.path for one in survey.lists[WRITTEN])]
     return CacheFiles(
         path,
         survey.number,
         corrupt,
-        survey.counts["corrupt"] - len(written),
-        [(one.path, one.reason) for one in survey.unknown],
-        survey.counts["unknown"],
-        [(one.path, one.reason) for one in survey.leftover],
-        survey.counts["leftover"],
-        written,
-        deep,
-        survey.reason,
-        survey.unfinished,
+        counts[CORRUPT] - len(written),
+        told[UNSEEN],
+        counts[UNSEEN],
+        told[CLOSED],
+        counts[CLOSED],
+        told[SKIPPED],
+        counts[SKIPPED],
+        told[LEFTOVER],
+        counts[LEFTOVER],
+        [(name, writers.get(name, 0)) for name in names],
+        counts[WRITTEN] + len(written),
+        reason=survey.reason,
+        unfinished=survey.unfinished,
+        reader=reader,
     )
 
 
@@ -185,8 +243,7 @@ SURVEY_LIMIT, DEEP_LIMIT = 60.0, 600.0
 """Seconds that a look by a child may take, of the ends of each file and of all that is in it."""
 
 _GRACE = 5.0
-_FIELDS = {CORRUPT: "corrupt", UNSEEN: "unknown", LEFTOVER: "leftover"}
-_MOST = {CORRUPT: 100, UNSEEN: 20, LEFTOVER: 20}
+_MOST = {CORRUPT: 100, **dict.fromkeys(LISTED[1:], 20)}
 _MOST_BYTES = 20_000  # Of the names in each list, so that an answer has an end.
 
 
@@ -224,11 +281,8 @@ def _survey(path: str, deep: bool, seconds: float) -> dict[str, object]:
     signal.setitimer(signal.ITIMER_REAL, seconds)
     survey = survey_files(path, deep)
     signal.setitimer(signal.ITIMER_REAL, 0)
-    lists = {CORRUPT: survey.corrupt, UNSEEN: survey.unknown, LEFTOVER: survey.leftover}
-    return {
-        **survey._asdict(),
-        **{name: _shorten(lists[status], _MOST[status]) for status, name in _FIELDS.items()},
-    }
+    lists = {status: _shorten(survey.lists[status], _MOST[status]) for status in LISTED}
+    return {**survey._asdict(), "lists": lists}
 
 
 def _shorten(files: list[Checked], most: int) -> list[Checked]:
@@ -244,15 +298,16 @@ def _shorten(files: list[Checked], most: int) -> list[Checked]:
 
 def _read_survey(raw: dict[str, Any]) -> Survey:
     """Return what a child answered."""
-    counts = raw.get("counts", {})
-    corrupt, unknown, leftover = (
-        [Checked(*map(str, one)) for one in raw.get(name, ())] for name in _FIELDS.values()
-    )
+    counts, lists = raw.get("counts", {}), raw.get("lists", {})
     return Survey(
-        {status: int(counts.get(status, 0)) for status in (SOUND, *_FIELDS)},
-        corrupt,
-        unknown,
-        leftover,
+        {status: int(counts.get(status, 0)) for status in (SOUND, *LISTED)},
+        {
+            status: [
+                Checked(str(name), str(told), str(why))
+                for name, told, why, *_ in lists.get(status, ())
+            ]
+            for status in LISTED
+        },
         str(raw.get("reason", "")),
         str(raw.get("unfinished", "")),
     )

@@ -19,6 +19,7 @@ from functools import partial
 
 from ..core.finding import FAIL, PASS, UNKNOWN
 from ..core.folder_states import BROKEN, DIRECTORY, UNKNOWN_STATE
+from ..core.values import UNLIMITED
 from ..host.as_user import Errand, ask_users, find_person
 from ..host.children import Report, run_in_children
 from ..host.door import read_kernel_text
@@ -219,7 +220,7 @@ def _look(path: str) -> dict[str, object]:
     except OSError as exc:
         reason = f"{path}: [Errno {exc.errno}] {exc.strerror}"
         return {**who, "state": BROKEN, "at": path, "reason": reason}
-    mount = _find_mount(folder)
+    mount = find_mount(folder)
     return {
         **who,
         "state": DIRECTORY,
@@ -239,8 +240,13 @@ def _look(path: str) -> dict[str, object]:
 
 
 def _count_free(folder: int, sizes: os.statvfs_result, kind: str) -> int:
-    """Return the free bytes; of a tmpfs such as /tmp systemd may let a user take a part alone."""
-    free = sizes.f_bavail * sizes.f_frsize
+    """Return the free bytes; of a tmpfs such as /tmp systemd may let a user take a part alone.
+
+    What is kept for root counts for root. A file system that states no size has no end.
+    """
+    if not sizes.f_blocks:
+        return UNLIMITED
+    free = (sizes.f_bavail if os.geteuid() else sizes.f_bfree) * sizes.f_frsize
     if kind != "tmpfs" or os.geteuid() == 0:
         return free
     try:
@@ -283,7 +289,7 @@ def _clean(path: str, names: Sequence[str]) -> None:
         remove_trial(parent, name)
 
 
-def _find_mount(folder: int) -> dict[str, str]:
+def find_mount(folder: int) -> dict[str, str]:
     """Return what mountinfo (proc_pid_mountinfo(5)) says of the mount that an open file is on."""
     number = re.search(r"^mnt_id:\s*([0-9]+)", read_text(f"/proc/self/fdinfo/{folder}") or "", re.M)
     for line in (read_text("/proc/self/mountinfo") or "").splitlines() if number else ():

@@ -114,10 +114,27 @@ def judge_folder(facts: FolderFacts) -> Iterator[Finding]:
             yield _judge_proof(facts, item, proof)
 
 
+def judge_absent(above: FolderFacts, where: str) -> Iterator[Finding]:
+    """Yield that a run can make its directory, and what the file system keeps there.
+
+    :param above: What was found of the folder that it would be made in, under the path of its own.
+    :param where: That folder.
+    """
+    wanted = _require_writable(above)
+    told = f"absent, and {above.user} can make it in {where}"
+    yield Finding(PASS, wanted, Observation(told, f"tried as {above.user}"))
+    for item, proof in above.proofs.items():
+        yield _judge_proof(above, item, proof)
+
+
+def _require_writable(facts: FolderFacts) -> Requirement:
+    exact = f"writable by {facts.user}"
+    return Requirement(place_of(facts.path), "directory", "value", exact=exact)
+
+
 def judge_writing(facts: FolderFacts) -> Finding:
     """Say whether the user can make files in the directory."""
-    place, how = place_of(facts.path), f"tried as {facts.user}"
-    wanted = Requirement(place, "directory", "value", exact=f"writable by {facts.user}")
+    wanted, how = _require_writable(facts), f"tried as {facts.user}"
     if facts.state in _FATAL:
         seen = Observation(facts.state, how, facts.reason)
         return Finding(FAIL, wanted, seen, (_blame_state(facts),))
@@ -167,7 +184,10 @@ def _blame_writing(facts: FolderFacts) -> Cause:
         elif actor:
             actor = None  # Only root gives away what is root's, and this is in a user's folder.
         return blame("folder-not-writable", text, fix, *commands, actor=actor)
-    if "No space left" in trouble or "quota" in trouble:
+    if "No space left" in trouble and facts.free_inodes == 0 and facts.free_bytes:
+        text = f"{facts.mount} ({facts.filesystem}) has no inodes free: {trouble}"
+        return blame("folder-no-inodes", text, _free_space(facts))
+    if _is_full(facts.writing):
         return blame("folder-full", f"{facts.path}: {trouble}", _free_space(facts))
     fix = "see dmesg, mount its file system anew, or name a directory elsewhere"
     return blame("folder-broken", f"{facts.path}: {trouble}", fix)
@@ -185,11 +205,16 @@ def _free_space(facts: FolderFacts) -> str:
     return f"remove what nobody needs from {facts.mount}, or name a directory elsewhere"
 
 
+def _is_full(proof: Proof) -> bool:
+    """Tell whether a trial failed for want of room, which says nothing of what it tried."""
+    return "No space left" in proof.trouble or "quota" in proof.trouble
+
+
 def _judge_proof(facts: FolderFacts, item: str, proof: Proof) -> Finding:
     word, code, what = _PROVED[item]
     how = _TRIED.format(user=facts.user)
     wanted = Requirement(place_of(facts.path), item, "value", exact=word)
-    if proof.status == UNKNOWN:
+    if proof.status == UNKNOWN or (proof.status == FAIL and _is_full(proof)):
         return Finding(UNKNOWN, wanted, Observation(None, how, f"{item}: {proof.trouble}"))
     if proof.status == PASS:
         return Finding(PASS, wanted, Observation(word, how))
@@ -200,11 +225,27 @@ def _judge_proof(facts: FolderFacts, item: str, proof: Proof) -> Finding:
 
 
 def judge_free(facts: FolderFacts, needed: int | None, files: int | None) -> Iterator[Finding]:
-    """Yield whether there is room for bytes and for files; nothing where nobody asks for any."""
+    """Yield whether there is room for bytes and for files.
+
+    Where nobody says how many, a full file system fails, and one with little room is told.
+    """
     if needed is not None:
         yield _judge_room(facts, "free space", needed, facts.free_bytes, "bytes")
-    if files is not None and (facts.state != DIRECTORY or facts.free_inodes is not None):
-        yield _judge_room(facts, "free inodes", files, facts.free_inodes or 0, "")
+    elif _is_to_be_told(facts, facts.free_bytes, _FEW_BYTES):
+        yield _judge_room(facts, "free space", 1, facts.free_bytes, "bytes")
+    inodes = facts.free_inodes
+    if files is not None and (facts.state != DIRECTORY or inodes is not None):
+        yield _judge_room(facts, "free inodes", files, inodes or 0, "")
+    elif files is None and inodes is not None and _is_to_be_told(facts, inodes, _FEW_INODES):
+        yield _judge_room(facts, "free inodes", 1, inodes, "")
+
+
+_FEW_BYTES, _FEW_INODES = 64 * 2**20, 100
+
+
+def _is_to_be_told(facts: FolderFacts, free: int, few: int) -> bool:
+    """Tell whether so little is free that it is told; a trial that failed has told it."""
+    return facts.state == DIRECTORY and facts.writing.status != FAIL and free < few
 
 
 def _judge_room(facts: FolderFacts, item: str, needed: int, free: int, unit: str) -> Finding:
@@ -218,7 +259,7 @@ def _judge_room(facts: FolderFacts, item: str, needed: int, free: int, unit: str
     has, wants = (format_quantity(number, unit) for number in (free, needed))
     what = "bytes" if unit else "inodes"
     text = f"{facts.mount} ({facts.filesystem}) has {has} {what if not unit else ''}".rstrip()
-    text = f"{text} free for {facts.user}, and {wants} are needed"
+    text = f"{text} free for {facts.user}, and {wants} {'is' if needed == 1 else 'are'} needed"
     code = "folder-full" if unit else "folder-no-inodes"
     return Finding(FAIL, wanted, seen, (blame(code, text, _free_space(facts)),))
 
@@ -226,7 +267,7 @@ def _judge_room(facts: FolderFacts, item: str, needed: int, free: int, unit: str
 CODES = {
     "folder-absent": "the directory is not there, and nobody makes it",
     "folder-not-one": "something else than a directory has that name",
-    "folder-closed": "the user may not go through a directory above it",
+    "folder-closed": "the user may not go through a directory above it, or read a file in it",
     "folder-not-writable": "the user may not write to the directory",
     "folder-read-only": "its file system is mounted read-only",
     "folder-broken": "the file system answers with an error",
@@ -242,7 +283,7 @@ CODES = {
     "cache-few-shards": "there are more workers than shards",
     "cache-file-corrupt": "a file of the cache is damaged",
     "checkpoint-conflict": "something else than a directory has a checkpoint's name",
-    "checkpoint-broken": "the newest checkpoint cannot be resumed from",
+    "checkpoint-broken": "the newest checkpoint cannot be resumed from, or there is none",
     "checkpoint-hidden-files": "a directory seems empty and holds hidden files",
     "checkpoint-stale": "an old checkpoint has a higher number than the newest",
     "output-in-use": "another run works in the directory",

@@ -10,21 +10,29 @@ from collections.abc import Iterator
 from functools import partial
 from itertools import islice
 
-from ..core.finding import UNKNOWN, Finding, Observation, Requirement
-from ..core.folder_states import DIRECTORY
+from ..core.finding import FAIL, PASS, UNKNOWN, Finding, Observation
+from ..core.folder_states import ABSENT, DIRECTORY
 from ..host.door import list_pids
 from ..host.files import read_text
 from ..host.marks import read_link
 from ..host.open_directory import ObstacleError, open_directory
 from ..host.users import name_owners, name_user
-from .cache_check import look_there
-from .cache_read import check_open_file
-from .checkpoints import STATE, Checkpoint, count_copies, find_number, judge_checkpoints
-from .file_verdict import CORRUPT
+from .cache_check import look_there, looks_as_runner
+from .cache_open_read import CLOSED_END
+from .checkpoint_read import read_contents
+from .checkpoints import (
+    STATE,
+    Checkpoint,
+    blame_none,
+    count_copies,
+    find_number,
+    judge_checkpoints,
+    require_usable,
+)
 from .folder_measure import find_actor, run_there
-from .folder_rules import FolderFacts, judge_folder, judge_free, may_work_there, place_of
-from .open_files_read import find_open_files
-from .output_runs import Process, find_runs, judge_runs
+from .folder_rules import FolderFacts, judge_absent, judge_folder, judge_free, may_work_there
+from .open_files_read import find_open_files, find_writers_below
+from .output_runs import Process, find_runs, judge_runs, saves
 from .policy import Training
 
 _PROOFS = ("rename", "directory rename")
@@ -40,21 +48,66 @@ def check_output(training: Training) -> Iterator[Finding]:
     if isinstance(facts, Finding):
         yield facts
         return
-    yield from judge_folder(facts)
+    above = _look_above(facts, training) if facts.state == ABSENT else None
+    if above is not None:
+        facts = above._replace(path=path)
+        yield from judge_absent(facts, above.path)
+    else:
+        yield from judge_folder(facts)
     checkpoints: list[Checkpoint] = []
-    if facts.state == DIRECTORY:
+    if facts.state == DIRECTORY and above is None:
         try:
-            checkpoints = read_checkpoints(path, facts.uid)
-            limit, resumes = training.save_total_limit, training.resume
-            actor = find_actor(facts, [f"{path}/entry"])
-            yield from judge_checkpoints(path, checkpoints, limit, resumes, actor)
+            checkpoints = _read_with_writers(path, facts, looks_as_runner(training))
+            yield from _judge_checkpoints(facts, checkpoints, training)
         except OSError as exc:
-            wanted = Requirement(place_of(path), "checkpoints", "value", exact="usable")
-            yield Finding(UNKNOWN, wanted, Observation(None, "", f"{path}: {exc}"))
+            yield Finding(UNKNOWN, require_usable(path), Observation(None, "", f"{path}: {exc}"))
         yield _judge_others(facts)
-    if training.checkpoint_size is not None:
-        copies = count_copies(checkpoints, training.save_total_limit)
-        yield from judge_free(facts, training.checkpoint_size * copies, None)
+    elif training.resume:
+        cause = blame_none(path)
+        yield Finding(FAIL, require_usable(path), Observation("none", cause.text), (cause,))
+    size = training.checkpoint_size
+    copies = count_copies(checkpoints, training.save_total_limit)
+    yield from judge_free(facts, None if size is None else size * copies, None)
+
+
+def _look_above(facts: FolderFacts, training: Training) -> FolderFacts | None:
+    """Return the folder in which a run can make its own, if it can: transformers does."""
+    above = look_there(os.path.dirname(facts.at) or "/", training, _PROOFS)
+    if isinstance(above, Finding) or above.state != DIRECTORY or above.writing.status != PASS:
+        return None
+    return above
+
+
+def _judge_checkpoints(
+    facts: FolderFacts, checkpoints: list[Checkpoint], training: Training
+) -> Iterator[Finding]:
+    actor = find_actor(facts, [f"{facts.path}/entry"])
+    limit, resumes = training.save_total_limit, training.resume
+    yield from judge_checkpoints(facts.path, checkpoints, limit, resumes, actor)
+
+
+def _read_with_writers(path: str, facts: FolderFacts, as_runner: bool) -> list[Checkpoint]:
+    """Return the checkpoints; what seems damaged and is open for writing is not done yet.
+
+    :param as_runner: Whether who looks is who will run: what another may not read, root may.
+    :raises OSError: If the directory cannot be read.
+    """
+    checkpoints = read_checkpoints(path, facts.uid)
+    if not checkpoints or not checkpoints[-1].damaged:
+        return checkpoints
+    newest = checkpoints[-1]
+    if not as_runner:
+        closed = tuple(one for one in newest.damaged if one[1].endswith(CLOSED_END))
+        broken = tuple(one for one in newest.damaged if one not in closed)
+        newest = newest._replace(damaged=broken, unsure=(*closed, *newest.unsure))
+    below = f"{newest.name}/" if not newest.title else ""
+    pids = [
+        pid for name, pid in find_writers_below(facts.real_path).items() if name.startswith(below)
+    ]
+    if pids:
+        unsure = ("", f"is being written by pid {pids[0]}")
+        newest = newest._replace(damaged=(), unsure=(unsure, *newest.unsure))
+    return [*checkpoints[:-1], newest]
 
 
 def _judge_others(facts: FolderFacts) -> Finding:
@@ -66,14 +119,12 @@ def _judge_others(facts: FolderFacts) -> Finding:
 
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-_FILE = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC
-_LOOK = os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC
 _TIME_LIMIT = 30.0
 _UID = re.compile(r"^Uid:\s+([0-9]+)", re.MULTILINE)
 _MOST_NAMES = 100_000
 _MOST_CHECKPOINTS = 1000
 _TOLD = 8  # Names of a checkpoint that are passed on, and damaged files.
-_ENDING = ".bin"  # pytorch_model.bin and its like are what torch.save writes.
+_LATEST = "latest"
 
 
 def read_checkpoints(path: str, uid: int) -> list[Checkpoint]:
@@ -92,11 +143,14 @@ def read_checkpoints(path: str, uid: int) -> list[Checkpoint]:
         Checkpoint(
             int(number),
             bool(is_directory),
-            tuple(names),
+            tuple(map(str, names)),
             float(changed),
             tuple((str(name), str(reason)) for name, reason in damaged),
+            tuple((str(name), str(reason)) for name, reason in unsure),
+            tuple(map(str, lost)),
+            str(title),
         )
-        for number, is_directory, names, changed, damaged in report.value
+        for number, is_directory, names, changed, damaged, unsure, lost, title in report.value
     ]
 
 
@@ -105,9 +159,14 @@ def _read_all(path: str) -> list[Checkpoint] | str:
     try:
         top = open_directory(path)
         listed = os.open(".", _FOLDER, dir_fd=top)
-        found = map(find_number, _list(listed))
+        names = _list(listed)
+        found = map(find_number, names)
         numbers = sorted(number for number in found if number is not None)[-_MOST_CHECKPOINTS:]
-        return [_read(listed, number, number == numbers[-1]) for number in numbers]
+        if not numbers and _LATEST in names:  # What DeepSpeed saves by itself.
+            one = Checkpoint(0, True, _pick(names), title=_LATEST)
+            return [_add_contents(one, listed)]
+        folders = [_read(listed, number) for number in numbers]
+        return folders[:-1] + [_read_newest(listed, one) for one in folders[-1:]]
     except ObstacleError as obstacle:
         return obstacle.reason
     except OSError as exc:
@@ -119,23 +178,44 @@ def _list(folder: int) -> list[str]:
         return [entry.name for entry in islice(entries, _MOST_NAMES)]
 
 
-def _read(parent: int, number: int, is_newest: bool) -> Checkpoint:
-    name = f"checkpoint-{number}"
-    try:
-        folder = os.open(name, _FOLDER, dir_fd=parent)
-    except OSError:
-        if not _leads_to_a_directory(parent, name):
-            return Checkpoint(number, is_directory=False)
-        folder = os.open(name, _FOLDER & ~os.O_NOFOLLOW, dir_fd=parent)
+def _read(parent: int, number: int) -> Checkpoint:
+    one = Checkpoint(number)
+    folder = _open_checkpoint(parent, one.name)
+    if folder is None:
+        return one._replace(is_directory=False)
     try:
         names = sorted(_list(folder))
         changed = os.fstat(folder).st_mtime
         if STATE in names:
             changed = os.stat(STATE, dir_fd=folder, follow_symlinks=False).st_mtime
-        damaged = tuple(islice(_find_damaged(folder, names), _TOLD)) if is_newest else ()
     finally:
         os.close(folder)
-    return Checkpoint(number, True, _pick(names), changed, damaged)
+    return one._replace(names=_pick(names), changed=changed)
+
+
+def _open_checkpoint(parent: int, name: str) -> int | None:
+    try:
+        return os.open(name, _FOLDER, dir_fd=parent)
+    except OSError:
+        if not _leads_to_a_directory(parent, name):
+            return None
+        return os.open(name, _FOLDER & ~os.O_NOFOLLOW, dir_fd=parent)
+
+
+def _read_newest(parent: int, one: Checkpoint) -> Checkpoint:
+    folder = _open_checkpoint(parent, one.name)
+    if folder is None or not one.names:
+        return one
+    try:
+        return _add_contents(one, folder)
+    finally:
+        os.close(folder)
+
+
+def _add_contents(one: Checkpoint, folder: int) -> Checkpoint:
+    found = read_contents(folder)
+    damaged, unsure = tuple(found.broken[:_TOLD]), tuple(found.unsure[:_TOLD])
+    return one._replace(damaged=damaged, unsure=unsure, lost=tuple(found.lost))
 
 
 def _pick(names: list[str]) -> tuple[str, ...]:
@@ -150,36 +230,6 @@ def _leads_to_a_directory(parent: int, name: str) -> bool:
         return stat.S_ISDIR(os.stat(name, dir_fd=parent).st_mode)
     except OSError:
         return False
-
-
-def _find_damaged(folder: int, names: list[str]) -> Iterator[tuple[str, str]]:
-    for name in names:
-        try:
-            handle = _open_file(folder, name)
-        except OSError:
-            continue
-        if handle is None:
-            continue
-        try:
-            known = f"{name}.pt" if name.endswith(_ENDING) else name
-            verdict = check_open_file(handle, known)
-        except (OSError, MemoryError):
-            continue
-        finally:
-            os.close(handle)
-        if verdict is not None and verdict.status == CORRUPT:
-            yield name, verdict.reason
-
-
-def _open_file(folder: int, name: str) -> int | None:
-    """Open a regular file; nothing else is opened, because that can have effects."""
-    seen = os.open(name, _LOOK, dir_fd=folder)
-    try:
-        if not stat.S_ISREG(os.fstat(seen).st_mode):
-            return None
-        return os.open(f"/proc/self/fd/{seen}", _FILE)
-    finally:
-        os.close(seen)
 
 
 def read_processes(proc: str = "/proc") -> dict[int, Process]:
@@ -197,10 +247,18 @@ def read_processes(proc: str = "/proc") -> dict[int, Process]:
             name, words = head.partition("(")[2], tuple(line.split("\0"))
             folder = read_link(f"{proc}/{entry}/cwd")
             user = name_user(int(uid[1])) if uid else ""
-            found[int(entry)] = Process(int(rest.split()[1]), name, words, folder, user)
+            parent, group = map(int, rest.split()[1:3])
+            found[int(entry)] = Process(parent, name, words, folder, user, group)
     return found
 
 
 def find_writers(path: str, proc: str = "/proc") -> dict[int, str]:
-    """Return a file that each process has open for writing below a directory."""
-    return {one.pid: one.path for one in find_open_files(path, proc) if one.writes}
+    """Return a file that each process has open for writing below a directory.
+
+    Of several it is one of a checkpoint.
+    """
+    found: dict[int, str] = {}
+    for one in find_open_files(path, proc):
+        if one.writes and (one.pid not in found or saves(one.path[len(path) :])):
+            found[one.pid] = one.path
+    return found

@@ -13,19 +13,35 @@ from .folder_rules import blame, place_of
 _TRAINS = re.compile(
     r"python[0-9.]*|pt_main_thread|torchrun|accelerate|deepspeed|pt_elastic|ray::.*"
 )
-_NEVER_ONE = re.compile(r"tensorboard|jupyter|mlhost-limits|mlhost_limits|ansible|AnsiballZ")
+_ONLOOKERS = (
+    *("tensorboard", "jupyter.*", "ipykernel", "ipykernel_launcher", "ipython3?", "mlflow", "aim"),
+    *("wandb.*", "visdom", "http\\.server", "SimpleHTTPServer", "uvicorn", "gunicorn", "hypercorn"),
+    *("flask", "streamlit", "gradio", "waitress", "pip[0-9.]*", "pdb", "pylsp", "jedi.*", "dvc"),
+    *("mlhost-limits", "mlhost_limits", "ansible.*", "rclone", "gsutil", "aws"),
+)
+_ONLOOKER = re.compile(rf"(?:{'|'.join(_ONLOOKERS)})(?:\.[a-z_.]+)?|.*AnsiballZ.*")
+"""Programs and modules of Python's that look on, serve or copy what a run writes."""
+
+_OF_CHECKPOINT = re.compile(
+    r"(?:.*/)?(?:(?:tmp-)?checkpoint-[0-9]+/.*|global_step[^/]*/.*|trainer_state\.json[^/]*"
+    r"|[^/]*\.(?:safetensors|pt|pth|ckpt|distcp))"
+)
 _SHELLS = ("bash", "dash", "fish", "ksh", "sh", "tmux: server", "screen", "zsh", "sshd", "systemd")
 _SHOWN = 5
 
 
 class Process(NamedTuple):
-    """A process: its parent, its name, its command line, the directory it works in, and whose."""
+    """A process: its parent, its name, its command line, the directory it works in, and whose.
+
+    ``group`` is its process group: a shell puts each pipeline in one.
+    """
 
     parent: int
     name: str
     words: tuple[str, ...] = ()
     folder: str = ""
     user: str = ""
+    group: int = 0
 
 
 class Run(NamedTuple):
@@ -54,19 +70,34 @@ def find_runs(
     """
     family = _find_ancestors(own, processes)
     roots = {own}
-    parent = processes.get(own, Process(0, "")).parent
-    if parent > 1 and processes.get(parent, Process(0, "")).name not in _SHELLS:
-        roots.add(parent)
+    me = processes.get(own, Process(0, ""))
+    if me.parent > 1 and processes.get(me.parent, Process(0, "")).name not in _SHELLS:
+        roots.add(me.parent)
     for pid, process in sorted(processes.items()):
         if pid in family or roots & set(_find_ancestors(pid, processes)):
             continue
-        if pid in writers:
-            yield Run(pid, process.name, f"writes {writers[pid]}", process.user)
-        elif _trains(process) and may_work(process.user):
-            if _lies_in(process.folder, path):
-                yield Run(pid, process.name, f"works in {process.folder}", process.user)
-            elif any(_lies_in(word.partition("=")[2] or word, path) for word in process.words):
-                yield Run(pid, process.name, "names it on its command line", process.user)
+        how = _find_reason(path, process, writers.get(pid, ""), may_work)
+        is_of_pipeline = me.group and process.group == me.group and not saves(writers.get(pid, ""))
+        if how and not is_of_pipeline:
+            yield Run(pid, process.name, how, process.user)
+
+
+def _find_reason(path: str, process: Process, written: str, may_work: Callable[[str], bool]) -> str:
+    """Return what shows that a process is a run in a directory; nothing where nothing does."""
+    trains = _trains(process)
+    if written:
+        return f"writes {written}" if trains or saves(written[len(path) :]) else ""
+    if not trains or not may_work(process.user):
+        return ""
+    if _lies_in(process.folder, path):
+        return f"works in {process.folder}"
+    named = any(_lies_in(word.partition("=")[2] or word, path) for word in process.words)
+    return "names it on its command line" if named else ""
+
+
+def saves(path: str) -> bool:
+    """Tell whether a file, by its path below the directory, is one of a checkpoint."""
+    return bool(_OF_CHECKPOINT.fullmatch(path.lstrip("/")))
 
 
 def _find_ancestors(pid: int, processes: Mapping[int, Process]) -> list[int]:
@@ -79,8 +110,19 @@ def _find_ancestors(pid: int, processes: Mapping[int, Process]) -> list[int]:
 
 
 def _trains(process: Process) -> bool:
-    said = " ".join(process.words[:4])
-    return bool(_TRAINS.fullmatch(process.name)) and not _NEVER_ONE.search(said)
+    """Tell whether a program of Python's is none of those that only look on."""
+    names = [word.rpartition("/")[2] for word in process.words]
+    if not any(_TRAINS.fullmatch(name) for name in (process.name, *names[:1])):
+        return False
+    return not any(map(_ONLOOKER.fullmatch, [process.name, *_find_program(names)]))
+
+
+def _find_program(names: list[str]) -> list[str]:
+    """Return what Python runs: a module after -m, or a script."""
+    rest = names[1:]
+    while rest and rest[0].startswith("-") and rest[0] not in ("-m", "-c"):
+        rest = rest[2:] if rest[0] in ("-X", "-W") else rest[1:]
+    return rest[1:2] if rest[:1] == ["-m"] else rest[:1]
 
 
 def _lies_in(path: str, folder: str) -> bool:

@@ -1,14 +1,16 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Read the heads of files of weights: an archive of torch's, or safetensors."""
+"""Read the heads of files of weights: an archive of torch's or of numpy's, or safetensors."""
 
 from __future__ import annotations
 
 import json
 
-from .file_verdict import CORRUPT, SOUND, UNSEEN, Verdict, read_number
+from .file_verdict import CORRUPT, EMPTY, SOUND, UNSEEN, Verdict, read_number
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from .file_verdict import Read
 
 _LOCAL, _CENTRAL, _END = b"PK\3\4", b"PK\1\2", b"PK\5\6"
@@ -29,19 +31,38 @@ def check_pt(read: Read, size: int) -> Verdict:
     of the data and not their number is not; the checksums of the archive tell that.
     """
     if size == 0:
-        return Verdict(CORRUPT, "is empty")
+        return EMPTY
     head = read(0, 4)
     if head != _LOCAL:
-        if head[:1] == _PICKLE:
-            return Verdict(UNSEEN, "is of the old format, in which a missing end is not seen")
         return Verdict(CORRUPT, "is neither a zip archive nor a pickle")
+    return _check_zip(read, size, b"/data.pkl")
+
+
+def check_npz(read: Read, size: int) -> Verdict:
+    """Return whether a file is a whole archive of numpy.savez, a zip that may hold nothing."""
+    if size == 0:
+        return EMPTY
+    head = read(0, 4)
+    if head in (_LOCAL, _END):
+        return _check_zip(read, size)
+    if head[:1] == _PICKLE:
+        return Verdict(UNSEEN, "is a pickle under the name of an archive")
+    return Verdict(CORRUPT, "is not a zip archive")
+
+
+def is_zip(head: bytes) -> bool:
+    """Tell by its first bytes whether a file is a zip archive, or was to become one."""
+    return head.startswith((_LOCAL, _END))
+
+
+def _check_zip(read: Read, size: int, needed: bytes = b"") -> Verdict:
     found = _find_directory(read, size)
     if found is None:
         return Verdict(CORRUPT, "has no central directory: its end is missing")
     start, length, count = found
     if length > _LARGEST_DIRECTORY:
         return Verdict(CORRUPT, "has a central directory of more than 64 MiB")
-    return _check_entries(read, start, read(start, length), count)
+    return _check_entries(read, start, read(start, length), count, needed)
 
 
 def _find_directory(read: Read, size: int) -> tuple[int, int, int] | None:
@@ -70,9 +91,12 @@ def _read_end(read: Read, at: int, end: bytes) -> tuple[int, int, int] | None:
     return (start, length, count) if start + length == at else None
 
 
-def _check_entries(read: Read, start: int, directory: bytes, count: int) -> Verdict:
-    """See that every file of the archive lies before the directory, and data.pkl is among them."""
-    at, seen, pickled = 0, 0, False
+def _check_entries(read: Read, start: int, directory: bytes, count: int, needed: bytes) -> Verdict:
+    """See that every file of the archive lies before the directory, and the needed is among them.
+
+    :param needed: What the name of one of them ends with.
+    """
+    at, seen, has_needed = 0, 0, not needed
     while directory[at : at + 4] == _CENTRAL and len(directory) - at >= _CENTRAL_SIZE:
         name_size, extra_size, comment_size = (
             read_number(directory, at + where, 2) for where in (28, 30, 32)
@@ -84,12 +108,12 @@ def _check_entries(read: Read, start: int, directory: bytes, count: int) -> Verd
         length, offset = _read_place(directory[at : at + _CENTRAL_SIZE], extra)
         if offset + _LOCAL_SIZE + name_size + length > start or read(offset, 4) != _LOCAL:
             return Verdict(CORRUPT, "has entries that lie outside of it")
-        pickled = pickled or name.endswith(b"/data.pkl")
+        has_needed = has_needed or name.endswith(needed)
         at = extra_at + extra_size + comment_size
         seen += 1
     if at != len(directory) or seen != count:
         return Verdict(CORRUPT, "has a damaged central directory")
-    return Verdict(SOUND) if pickled else Verdict(CORRUPT, "has no data.pkl in it")
+    return Verdict(SOUND) if has_needed else Verdict(CORRUPT, "has no data.pkl in it")
 
 
 def _read_place(entry: bytes, extra: bytes) -> tuple[int, int]:
@@ -110,12 +134,19 @@ def _read_place(entry: bytes, extra: bytes) -> tuple[int, int]:
 
 _LARGEST_HEADER = 100_000_000  # As safetensors itself refuses (MAX_HEADER_SIZE).
 _METADATA = "__metadata__"
+_WIDTHS = {
+    **dict.fromkeys(("BOOL", "U8", "I8", "F8_E5M2", "F8_E4M3"), 1),
+    **dict.fromkeys(("F16", "BF16", "I16", "U16"), 2),
+    **dict.fromkeys(("F32", "I32", "U32"), 4),
+    **dict.fromkeys(("F64", "I64", "U64"), 8),
+}
+"""Bytes of a number by its type; newer types need not fill bytes."""
 
 
 def check_safetensors(read: Read, size: int) -> Verdict:
     """Return whether a file of this size holds all that its header states."""
     if size < 8:
-        return Verdict(CORRUPT, "is empty" if size == 0 else "ends within its first 8 bytes")
+        return EMPTY if size == 0 else Verdict(CORRUPT, "ends within its first 8 bytes")
     length = read_number(read(0, 8), 0, 8)
     if length > _LARGEST_HEADER or 8 + length > size:
         return Verdict(CORRUPT, "ends within its header, or begins with something else")
@@ -129,13 +160,29 @@ def check_safetensors(read: Read, size: int) -> Verdict:
     return Verdict(SOUND)
 
 
-def _find_end(header: dict[str, dict[str, list[int]]]) -> int:
-    """Return where the last tensor ends, after the header."""
-    ends = [0]
+def _find_end(header: dict[str, dict[str, Any]]) -> int:
+    """Return where the last tensor ends, after the header; each begins where another ends.
+
+    :raises ValueError, TypeError, LookupError: If the header states something else.
+    """
+    places = []
     for name, tensor in header.items():
         if name != _METADATA:
             start, end = tensor["data_offsets"]
-            if not 0 <= start <= end:
+            if not 0 <= start <= end or _count_bytes(tensor) not in (None, end - start):
                 raise ValueError(name)
-            ends.append(end)
-    return max(ends)
+            places.append((start, end))
+    last = 0
+    for start, end in sorted(places):
+        if start != last:
+            raise ValueError(start)
+        last = end
+    return last
+
+
+def _count_bytes(tensor: dict[str, Any]) -> int | None:
+    """Return how many bytes a tensor of a known type takes."""
+    number = _WIDTHS.get(tensor["dtype"])
+    for length in tensor["shape"] if number else ():
+        number *= length
+    return number

@@ -17,8 +17,8 @@ from ..core.values import NamedTuple
 from ..host.open_directory import ObstacleError, is_there
 from ..host.program import run_program
 from ..host.scratch import OPEN_FOLDER
-from ..training.cache_read import check_files
-from ..training.file_verdict import CORRUPT, QUARANTINE, UNSEEN
+from ..training.cache_read import check_files, look_again
+from ..training.file_verdict import CLOSED, CORRUPT, QUARANTINE, UNSEEN
 from ..training.folder_measure import run_there
 from ..training.open_files_read import find_writers_below
 from ..write.replace import find_target
@@ -51,12 +51,13 @@ def quarantine(path: str, check_mode: bool) -> Aside:
 
 def _quarantine(path: str, written: frozenset[str], check_mode: bool) -> tuple[object, ...]:
     """Look at the files and move what is damaged. Runs in a child."""
-    damaged, unseen = [], 0
+    seeming, unseen = [], 0
     try:
         for one in check_files(path):
-            unseen += one.status == UNSEEN
+            unseen += one.status in (UNSEEN, CLOSED)
             if one.status == CORRUPT and one.path not in written:
-                damaged.append(one.path)
+                seeming.append(one)
+        damaged = [one.path for one in look_again(path, seeming) if one.status == CORRUPT]
         moved = list(damaged) if check_mode or not damaged else move_aside(path, damaged)
     except ObstacleError as obstacle:
         return (), 0, [f"{path}: its files were not looked at: {obstacle.reason}"]

@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 from mlhost_limits.core.cause import Cause
 from mlhost_limits.training import folder_measure as actor
+from mlhost_limits.training.cache_check import check_cache
 from mlhost_limits.training.files_check import check_cache_files
 from mlhost_limits.training.folder_measure import find_actor, is_roots
 from mlhost_limits.training.folder_rules import FolderFacts
-from mlhost_limits.training.output_check import check_output
 from mlhost_limits.training.policy import Training
 
 NOBODY = 65534
@@ -85,7 +85,7 @@ def test_who_is_not_root_acts_alone(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def blame(path: Path, user: str = "nobody") -> Cause:
-    (cause,) = next(check_output(Training(output_dir=str(path), user=user))).causes
+    (cause,) = next(check_cache(Training(cache_dir=str(path), user=user))).causes
     return cause
 
 

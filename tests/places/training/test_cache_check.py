@@ -17,6 +17,7 @@ from typing import Any
 
 import pytest
 from mlhost_limits.core.finding import Finding
+from mlhost_limits.training import cache_check
 from mlhost_limits.training.cache_check import check_cache, find_user
 from mlhost_limits.training.files_check import check_cache_files, make_progress
 from mlhost_limits.training.policy import Training
@@ -85,6 +86,34 @@ def test_the_variables_of_this_process_count(top: Path, monkeypatch: pytest.Monk
     assert "WDS_CACHE" not in told(look(cache_dir=str(top), place="session:root@sshd"))
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root mounts a disk")
+@pytest.mark.parametrize(
+    ("options", "fill", "code"),
+    [
+        ("size=64k", "cat /dev/zero", "folder-full"),
+        ("size=64k", "head -c 16384 /dev/zero", ""),
+        ("size=1m,nr_inodes=4", "touch 1 2 3 4; echo", "folder-no-inodes"),
+    ],
+    ids=["full", "nearly", "of inodes"],
+)
+def test_a_full_tmpfs_is_seen_without_a_stated_need(
+    top: Path, options: str, fill: str, code: str
+) -> None:
+    mount = ["mount", "-t", "tmpfs", "-o", options, "tmpfs", str(top)]
+    if subprocess.run(mount, stderr=subprocess.DEVNULL).returncode:
+        pytest.skip("nothing can be mounted")
+    try:
+        subprocess.run(["sh", "-c", f"{fill} > x"], cwd=top, stderr=subprocess.DEVNULL)
+        found = look(cache_dir=str(top))
+    finally:
+        subprocess.run(["umount", str(top)], check=True)
+    assert {cause.code for one in found for cause in one.causes} == ({code} if code else set())
+    if not code:
+        (told,) = (one for one in found if one.requirement.item == "free space")
+        assert (told.status, told.observation.value) == ("pass", told.observation.value)
+        assert 0 < int(told.observation.value or 0) <= 48 * 1024
+
+
 def test_a_job_of_slurm_wants_a_directory_of_its_own(
     top: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -110,6 +139,17 @@ def test_a_path_of_a_container_is_not_looked_at_on_the_host(top: Path) -> None:
 )
 def test_who_will_run_is_whom_the_policy_names(stated: dict[str, Any], user: str | None) -> None:
     assert find_user(Training(**stated)) == user
+
+
+def test_a_service_that_runs_says_who_will(monkeypatch: pytest.MonkeyPatch) -> None:
+    training = Training(place="service:train.service")
+    for owner, user in (("alice", "alice"), ("root", None), ("", None)):
+        monkeypatch.setattr(cache_check, "read_unit_pids", lambda _unit: [7])
+        monkeypatch.setattr(cache_check, "_find_owner", lambda _pid, _proc, owner=owner: owner)
+        assert find_user(training) == user
+    monkeypatch.setattr(cache_check, "read_unit_pids", lambda _unit: [])
+    assert find_user(training) is None
+    assert find_user(training._replace(user="bob")) == "bob"
 
 
 def look_into(top: Path, **stated: Any) -> dict[str, list[str]]:

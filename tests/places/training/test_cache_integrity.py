@@ -30,6 +30,66 @@ def test_a_look_that_did_not_end_passes_nothing() -> None:
     assert [one.status for one in found] == ["fail", "unknown"]
 
 
+SKIPPED: dict[str, Any] = {
+    "skipped": [("a.txt", "format unknown"), ("p", "a named pipe")],
+    "skipped_count": 9,
+}
+TOLD = "Not looked at: 9 files, a named pipe or format unknown (a.txt, p and 7 more)"
+
+
+def test_what_was_not_looked_at_is_said_in_the_finding() -> None:
+    (finding,) = look(**SKIPPED)
+    assert (finding.status, finding.observation.value) == ("pass", f"0. {TOLD}")
+    (finding,) = look(**SKIPPED, corrupt=[("a.pt", "is empty")], corrupt_count=1)
+    assert (finding.status, finding.observation.value) == ("fail", f"1. {TOLD}")
+    one: dict[str, Any] = {"skipped": [("a", "format unknown")], "skipped_count": 1}
+    assert look(**one)[0].observation.value == "0. Not looked at: 1 file, format unknown (a)"
+
+
+@pytest.mark.parametrize(
+    ("stated", "told"),
+    [
+        (SKIPPED, [("unknown", TOLD)]),
+        (
+            {"number": 2, "unknown": [("a.pt", "is odd")] * 2, "unknown_count": 2},
+            [("unknown", "Not looked at: 2 files: each is odd (a.pt, a.pt)")],
+        ),
+        (
+            {"number": 1, "closed": [("a.pt", "is root's")], "closed_count": 1},
+            [("unknown", "Not looked at: 1 file: is root's (a.pt)")],
+        ),
+        (
+            {"number": 1, "closed": [("a.pt", "is root's")], "closed_count": 1, "reader": "alice"},
+            [("fail", "")],
+        ),
+        (
+            {"number": 1, "written": [("a.pt", 0)], "written_count": 1},
+            [("unknown", "1 file is being written now: a.pt")],
+        ),
+        ({"number": 1, "leftover": [("a.tmp", "4 bytes")], "leftover_count": 1}, [("pass", ""), ("pass", "")]),
+        ({}, [("pass", "")]),
+    ],
+)  # fmt: skip
+def test_a_cache_in_which_nothing_was_seen_passes_nothing(
+    stated: dict[str, Any], told: list[tuple[str, str]]
+) -> None:
+    """One that is empty does, and one of files that nobody finishes: a run begins with these."""
+    files: dict[str, Any] = {"number": 0, **stated}
+    found = judge_files(CacheFiles("/c/", **files))
+    assert [(one.status, one.observation.reason) for one in found] == told
+
+
+def test_who_will_run_must_be_able_to_read_all() -> None:
+    rows = [(f"{number}.pt", "is root's, with mode 0600") for number in range(6)]
+    found = look(closed=rows, closed_count=8, reader="alice")
+    assert [one.status for one in found] == ["pass", "fail"]
+    (cause,) = found[1].causes
+    assert (cause.code, cause.remedy.commands) == ("folder-closed", ())
+    assert cause.text.startswith("0.pt is root's, with mode 0600; 1.pt is")
+    assert cause.text.endswith("4.pt is root's, with mode 0600; and 3 more")
+    assert cause.remedy.text == "let alice read them, or name a directory of alice's own"
+
+
 def test_damaged_files_are_named_and_moved() -> None:
     (finding,) = look(corrupt=[("a.pt", "is empty"), ("b/c d.pt", "ends")], corrupt_count=2)
     cause = finding.causes[0]
@@ -62,11 +122,11 @@ def test_a_name_that_cannot_be_typed_is_not_in_a_command() -> None:
         ({"reason": "/c does not exist"}, ["unknown /c does not exist"]),
         (
             {"unknown": [("a.pt", "is old")], "unknown_count": 1},
-            ["pass ", "unknown 1 file: is old (a.pt)"],
+            ["pass ", "unknown Not looked at: 1 file: is old (a.pt)"],
         ),
         (
-            {"written": [("a.pt", 17)]},
-            ["pass ", "unknown 1 file is being written now: a.pt by pid 17"],
+            {"written": [("a.pt", 17), ("b.pt", 0)], "written_count": 2},
+            ["pass ", "unknown 2 files are being written now: a.pt by pid 17, b.pt"],
         ),
         ({"leftover": [("x.tmp", "4 bytes")], "leftover_count": 1}, ["pass ", "pass "]),
     ],
@@ -77,7 +137,26 @@ def test_what_was_not_seen_is_unknown(stated: dict[str, object], expected: list[
 
 @pytest.mark.parametrize(
     ("name", "kind"),
-    [("a.pt", "pt"), ("a.pth", "pt"), ("b.safetensors", "safetensors"), ("pt", ""), ("a.tar", "")],
+    [
+        ("a.pt", "pt"),
+        ("a.pth", "pt"),
+        ("b.safetensors", "safetensors"),
+        ("pt", ""),
+        ("a.tar", "tar"),
+        ("A.PTH", "pt"),
+        (".hidden.pt", "pt"),
+        ("pytorch_model.bin", "pt"),
+        ("pytorch_model-00001-of-00002.bin", "pt"),
+        ("diffusion_pytorch_model.fp16.bin", "pt"),
+        ("optimizer.bin", "pt"),
+        ("tokens.bin", ""),
+        ("a.txt", ""),
+        ("a.tar.gz", "packed"),
+        ("a.tgz", "packed"),
+        ("a.jsonl.zst", "packed"),
+        ("a.npz", "npz"),
+        ("a.parquet", "parquet"),
+    ],
 )
 def test_files_are_told_by_their_endings(name: str, kind: str) -> None:
     assert find_kind(name) == kind

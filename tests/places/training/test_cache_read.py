@@ -3,7 +3,10 @@
 
 from __future__ import annotations
 
+import io
 import os
+import pickle
+import pwd
 import re
 import subprocess
 import sys
@@ -12,8 +15,9 @@ from pathlib import Path
 
 import pytest
 from mlhost_limits.host.open_directory import ObstacleError
+from mlhost_limits.training import cache_open_read
 from mlhost_limits.training import cache_read as cache_files
-from mlhost_limits.training.cache_read import check_files, survey_files
+from mlhost_limits.training.cache_read import LateError, check_files, survey_files
 from mlhost_limits.training.open_files_read import find_open_files
 
 from tests.worlds.archives import make_pt, make_safetensors
@@ -30,7 +34,12 @@ def fill(top: Path) -> None:
     (top / "cut.pt").write_bytes(make_pt()[:-1])
     (deep / "cut.safetensors").write_bytes(make_safetensors()[:-1])
     (top / "empty.pth").write_bytes(b"")
-    (top / "legacy.pt").write_bytes(b"\x80\2abc")
+    (top / "legacy.pt").write_bytes(pickle.dumps({"a": 1}, protocol=2))
+    (top / "of old.pt").write_bytes(b"\x80\2cjoblib\nx\n")
+    (top / ".hidden.npy").write_bytes(b"")
+    (top / "shard.tar.lock").write_text("")
+    (top / "pipe").mkdir()
+    os.mkfifo(top / "pipe" / "pipe")
     (top / "notes.txt").write_text("")
     (top / "x.pt.tmp").write_text("1234")
     (top / "new.pt.tmp").write_text("")
@@ -56,7 +65,13 @@ EXPECTED = {
     "cut.pt": "corrupt",
     "a/b/cut.safetensors": "corrupt",
     "empty.pth": "corrupt",
-    "legacy.pt": "unknown",
+    ".hidden.npy": "corrupt",
+    "legacy.pt": "sound",
+    "of old.pt": "unknown",
+    "notes.txt": "skipped",
+    "pipe/pipe": "skipped",
+    "pipe.pt": "unknown",
+    "folder.pt": "unknown",
     "x.pt.tmp": "leftover",
     "shard.tar.temp999999999": "leftover",
 }
@@ -72,14 +87,31 @@ def test_every_file_is_looked_at(tmp_path: Path) -> None:
 def test_a_survey_counts_and_names(tmp_path: Path) -> None:
     fill(tmp_path)
     survey = survey_files(str(tmp_path))
-    assert survey.counts == {"sound": 2, "corrupt": 3, "unknown": 1, "leftover": 2}
+    assert survey.counts == {
+        "sound": 3,
+        "corrupt": 4,
+        "unknown": 3,
+        "leftover": 2,
+        "closed": 0,
+        "skipped": 2,
+        "written": 0,
+    }
     assert sorted(one.path for one in survey.corrupt) == [
+        ".hidden.npy",
         "a/b/cut.safetensors",
         "cut.pt",
         "empty.pth",
     ]
-    assert [one.path for one in survey.unknown] == ["legacy.pt"]
-    assert (survey.number, survey.reason) == (8, "")
+    assert sorted((one.path, one.reason) for one in survey.lists["unknown"]) == [
+        ("folder.pt", "is a folder, not a file"),
+        ("of old.pt", "is a pickle that cannot be read without its classes"),
+        ("pipe.pt", "is a named pipe, not a file"),
+    ]
+    assert sorted((one.path, one.reason) for one in survey.lists["skipped"]) == [
+        ("notes.txt", "format unknown"),
+        ("pipe/pipe", "a named pipe"),
+    ]
+    assert (survey.number, survey.reason) == (12, "")
 
 
 def test_links_are_followed_to_files_alone(tmp_path: Path) -> None:
@@ -93,7 +125,16 @@ def test_links_are_followed_to_files_alone(tmp_path: Path) -> None:
     (cache / "gone.safetensors").symlink_to("nowhere")
     (cache / "device.pt").symlink_to("/dev/null")
     (cache / "folder").symlink_to(outside)
-    assert told(cache) == {"model.safetensors": "sound", "gone.safetensors": "corrupt"}
+    (cache / "folder.pt").symlink_to(outside)
+    found = {one.path: (one.status, one.reason) for one in check_files(str(cache))}
+    assert found == {
+        "blob": ("skipped", "format unknown"),
+        "folder": ("skipped", "format unknown"),
+        "model.safetensors": ("sound", ""),
+        "gone.safetensors": ("corrupt", "is a link that leads nowhere"),
+        "device.pt": ("unknown", "is a link to a device, not to a file"),
+        "folder.pt": ("unknown", "is a link to a folder, not to a file"),
+    }
 
 
 def test_a_directory_that_is_none_is_said(tmp_path: Path) -> None:
@@ -106,10 +147,12 @@ def test_a_tree_without_a_floor_ends(tmp_path: Path, monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(cache_files, "_DEEPEST", 2)
     (tmp_path / "a" / "b" / "c").mkdir(parents=True)
     (checked,) = check_files(str(tmp_path))
-    assert checked == ("a/b", "unknown", "lies too deep")
+    assert checked[:3] == ("a/b", "unknown", "lies too deep")
 
 
-def test_what_cannot_be_read_is_unknown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_may_not_be_read_is_told_with_its_mode(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "closed.pt").write_bytes(make_pt())
     (tmp_path / "folder").mkdir()
     plain = os.open
@@ -120,9 +163,94 @@ def test_what_cannot_be_read_is_unknown(tmp_path: Path, monkeypatch: pytest.Monk
         return plain(path, flags, mode, dir_fd=dir_fd)
 
     monkeypatch.setattr(cache_files.os, "open", refuse)
-    found = {one.path: one.reason for one in check_files(str(tmp_path))}
-    reason = "cannot be read: Permission denied"
-    assert found == {"closed.pt": reason, "folder": reason}
+    (tmp_path / "closed.pt").chmod(0o600)
+    owner = pwd.getpwuid(os.getuid()).pw_name
+    found = {one.path: (one.status, one.reason) for one in check_files(str(tmp_path))}
+    assert found == {
+        "closed.pt": ("closed", f"is {owner}'s, with mode 0600: Permission denied"),
+        "folder": ("closed", f"is {owner}'s, with mode 0755: Permission denied"),
+    }
+    monkeypatch.setattr(cache_files.os, "open", plain)
+
+
+def test_what_the_disk_does_not_give_is_unknown(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "x.pt").write_bytes(make_pt())
+
+    def fail(*_words: object) -> bytes:
+        raise OSError(5, "Input/output error")
+
+    monkeypatch.setattr(os, "pread", fail)
+    (checked,) = check_files(str(tmp_path))
+    assert checked[:3] == ("x.pt", "unknown", "cannot be read: Input/output error")
+
+
+WRITER = """
+import sys, time
+content = open(sys.argv[1], "rb").read()
+time.sleep(0.2)
+open(sys.argv[2], "wb").write(content[:-1])
+print(1, flush=True)
+time.sleep(0.6)
+open(sys.argv[2], "ab").write(content[-1:])
+"""
+
+
+def test_a_file_that_is_whole_a_second_later_is_sound(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody sees who has it open, as in another container."""
+    monkeypatch.setattr(cache_open_read, "YOUNG", 3.0)
+    source, cache = tmp_path / "source", tmp_path / "cache"
+    cache.mkdir()
+    source.write_bytes(make_pt())
+    words = [sys.executable, "-c", WRITER, str(source), str(cache / "now.pt")]
+    with subprocess.Popen(words, stdout=subprocess.PIPE) as process:
+        assert process.stdout
+        process.stdout.readline()
+        survey = survey_files(str(cache))
+        process.wait()
+    assert (survey.counts["corrupt"], survey.counts["sound"]) == (0, 1)
+
+
+def test_what_changed_between_two_looks_is_being_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where the clock of a file server says that it is old."""
+    for name in ("grows.pt", "stays.pt", "goes.pt", "heals.pt"):
+        (tmp_path / name).write_bytes(make_pt()[:-9])
+        os.utime(tmp_path / name, OLD)
+
+    def write(_changed: float) -> None:
+        (tmp_path / "grows.pt").write_bytes(make_pt()[:-5])
+        os.utime(tmp_path / "grows.pt", OLD)
+        (tmp_path / "goes.pt").unlink()
+        (tmp_path / "heals.pt").write_bytes(make_pt())
+
+    monkeypatch.setattr(cache_files, "wait_for", write)
+    survey = survey_files(str(tmp_path))
+    assert [one.path for one in survey.corrupt] == ["stays.pt"]
+    assert [one.path for one in survey.lists["written"]] == ["grows.pt"]
+    assert (survey.counts["sound"], survey.number) == (1, 3)
+
+
+def test_what_was_looked_at_once_and_is_young_is_unknown(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cache_open_read, "YOUNG", 30.0)
+    for name in ("young.pt", "old.pt"):
+        (tmp_path / name).touch()
+    os.utime(tmp_path / "old.pt", OLD)
+
+    def end(_changed: float) -> None:
+        raise LateError("in 1 s")
+
+    monkeypatch.setattr(cache_files, "wait_for", end)
+    survey = survey_files(str(tmp_path))
+    assert survey.unfinished == "2 files were looked at in 1 s; the others were not"
+    assert [one.path for one in survey.corrupt] == ["old.pt"]
+    assert [one.path for one in survey.lists["unknown"]] == ["young.pt"]
 
 
 def test_checksums_find_what_the_ends_do_not(tmp_path: Path) -> None:
@@ -134,6 +262,18 @@ def test_checksums_find_what_the_ends_do_not(tmp_path: Path) -> None:
     assert told(tmp_path) == {"zeroed.pt": "sound", "whole.pt": "sound"}
     found = {one.path: one.reason for one in check_files(str(tmp_path), deep=True)}
     assert found == {"zeroed.pt": "has a wrong checksum at archive/data/0", "whole.pt": ""}
+
+
+def test_an_archive_without_checksums_is_no_damaged_one(tmp_path: Path) -> None:
+    """torch can be told to compute none, and writes zeros."""
+    content = make_pt((b"\7" * 4096,))
+    with zipfile.ZipFile(io.BytesIO(content)) as archive:
+        for row in archive.infolist():
+            content = content.replace(row.CRC.to_bytes(4, "little"), b"\0" * 4)
+    (tmp_path / "plain.pt").write_bytes(content)
+    assert told(tmp_path) == {"plain.pt": "sound"}
+    (checked,) = check_files(str(tmp_path), deep=True)
+    assert checked[1:3] == ("unknown", "was written without checksums")
 
 
 def test_an_archive_that_cannot_be_unpacked_is_said(tmp_path: Path) -> None:

@@ -131,6 +131,23 @@ def test_too_few_files_for_the_whole_host(
     assert [one.code for one in finding.causes] == ["run-file-handles"]
 
 
+def test_a_full_dev_shm_fails_whatever_anybody_needs(host: SimpleNamespace) -> None:
+    """Where batches are not stated nobody counts them; every worker puts its own there."""
+    run = RUN._replace(batch_size=None)
+    assert "free value" not in check(run)
+    host.shm = 4095
+    finding = check(run)["free value"]
+    (cause,) = finding.causes
+    assert (finding.status, finding.requirement.place, cause.code) == (
+        FAIL,
+        "path:/dev/shm",
+        "run-shared-memory",
+    )
+    assert cause.text == "nothing of /dev/shm is free, and 8 workers put every batch there"
+    assert "free value" not in check(run._replace(workers=0))
+    assert "free value" not in check(run._replace(checks=("descriptors",)))
+
+
 def test_shared_memory_that_is_too_small_names_who_decides(host: SimpleNamespace) -> None:
     host.shm = 20 * MIB
     found = check()

@@ -58,8 +58,9 @@ def test_what_is_sound_passes() -> None:
     [
         (Checkpoint(200), "/out/checkpoint-200, the newest, is empty: resuming ends there"),
         (
-            Checkpoint(200, True, ("model.safetensors",)),
-            "/out/checkpoint-200, the newest, has no trainer_state.json: resuming ends there",
+            Checkpoint(200, True, WHOLE, 0, (("", "has no weights"), (STATE, "is missing"))),
+            "/out/checkpoint-200, the newest, has no weights; trainer_state.json is missing: resuming"
+            " ends there",
         ),
         (
             Checkpoint(200, True, WHOLE, 0, (("optimizer.pt", "is empty"),)),
@@ -72,6 +73,48 @@ def test_the_newest_must_be_whole(newest: Checkpoint, text: str) -> None:
     (cause,) = finding.causes
     assert (cause.code, cause.text) == ("checkpoint-broken", text)
     assert cause.remedy.lines == ["mv -nT /out/checkpoint-200 /out/aside-checkpoint-200"]
+
+
+def test_a_run_that_begins_anew_reads_no_checkpoint() -> None:
+    broken = whole(200)._replace(damaged=((STATE, "is empty"),), unsure=(("x", "is odd"),))
+    assert look(whole(100), broken, resumes=False) == ["pass"]
+    moved = "checkpoint-broken mv -nT /out/checkpoint-200 /out/aside-checkpoint-200"
+    assert look(whole(100), broken) == look(whole(100), broken, resumes=True) == [moved]
+    assert look(Checkpoint(200), resumes=False) == ["pass"]
+    hidden = Checkpoint(100, True, (".x",))
+    assert look(hidden, resumes=False)[0].startswith("checkpoint-hidden-files")
+
+
+def test_without_a_checkpoint_there_is_nothing_to_go_on_from() -> None:
+    for checkpoints in ((), (Checkpoint(5, False),)):
+        found = list(judge_checkpoints("/out", checkpoints, None, True))
+        cause = found[0].causes[-1]
+        assert (cause.code, cause.remedy.commands) == ("checkpoint-broken", ())
+        assert cause.text.startswith("/out holds no checkpoint-N")
+    assert look(resumes=False) == look() == ["pass"]
+
+
+def test_what_nobody_can_tell_of_the_newest_is_unknown() -> None:
+    newest = whole(200)._replace(unsure=(("model.safetensors", "is being written"),))
+    (finding,) = judge_checkpoints("/out", [newest], None, True)
+    assert finding.status == "unknown"
+    assert finding.observation.reason == "/out/checkpoint-200: model.safetensors is being written"
+    assert not newest.is_complete
+
+
+def test_what_a_run_goes_on_without_is_told_where_it_resumes() -> None:
+    newest = whole(200)._replace(lost=("optimizer.pt is missing: it begins anew",))
+    (finding,) = judge_checkpoints("/out", [newest], None, True)
+    assert finding.observation.value == "usable, though optimizer.pt is missing: it begins anew"
+    (finding,) = judge_checkpoints("/out", [newest], None, None)
+    assert (finding.status, finding.observation.value) == ("pass", "usable")
+
+
+def test_what_has_another_name_is_not_moved() -> None:
+    one = Checkpoint(0, True, ("latest",), damaged=(("latest", "is empty"),), title="latest")
+    (finding,) = judge_checkpoints("/out", [one], None, True)
+    assert finding.causes[0].text.startswith("/out/latest, the newest, latest is empty")
+    assert finding.causes[0].remedy.commands == ()
 
 
 def test_a_file_of_that_name_and_hidden_files_are_named() -> None:

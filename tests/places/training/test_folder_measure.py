@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 from mlhost_limits.core import folder_states
+from mlhost_limits.core.values import UNLIMITED
 from mlhost_limits.host import trial_folder
 from mlhost_limits.training import folder_measure as directory
 from mlhost_limits.training import proofs_measure as proofs
@@ -320,11 +321,12 @@ def test_nothing_of_a_user_outlives_a_look(top: Path, named: int) -> None:
         ("tmpfs", 1000, (9000, 100), 1000),
         ("tmpfs", 1000, (0, 100), 1000),
         ("tmpfs", 1000, None, 1000),
-        ("tmpfs", 0, (600, 100), 1000),
+        ("tmpfs", 0, (600, 100), 1200),
+        ("ext4", 0, (600, 100), 1200),
         ("ext4", 1000, (600, 100), 1000),
     ],
 )
-def test_a_quota_bounds_what_is_free_in_a_tmpfs(
+def test_a_quota_bounds_what_is_free_in_a_tmpfs_and_root_has_what_is_kept(
     monkeypatch: pytest.MonkeyPatch,
     kind: str,
     uid: int,
@@ -339,5 +341,11 @@ def test_a_quota_bounds_what_is_free_in_a_tmpfs(
 
     monkeypatch.setattr(directory, "ask_quota", ask)
     monkeypatch.setattr(directory.os, "geteuid", lambda: uid)
-    sizes = os.statvfs_result((100, 100, 20, 10, 10, 0, 0, 0, 0, 255))
+    sizes = os.statvfs_result((100, 100, 20, 12, 10, 0, 0, 0, 0, 255))
     assert directory._count_free(5, sizes, kind) == free
+
+
+def test_a_file_system_that_states_no_size_is_not_full() -> None:
+    """A tmpfs that was mounted with size=0 has no end."""
+    sizes = os.statvfs_result((4096, 4096, 0, 0, 0, 0, 0, 0, 0, 255))
+    assert directory._count_free(5, sizes, "tmpfs") == UNLIMITED

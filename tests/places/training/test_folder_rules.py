@@ -149,6 +149,32 @@ def test_room_is_what_the_user_has(
     assert tell(list(judge_free(SOUND, needed, files))) == expected
 
 
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ({}, []),
+        ({"free_bytes": 64 * 2**20}, []),
+        ({"free_bytes": 2**20}, [("pass", "free space", "")]),
+        ({"free_bytes": 1}, [("pass", "free space", "")]),
+        ({"free_bytes": 0}, [("fail", "free space", "folder-full")]),
+        ({"free_inodes": 100}, []),
+        ({"free_inodes": 1}, [("pass", "free inodes", "")]),
+        ({"free_inodes": 0}, [("fail", "free inodes", "folder-no-inodes")]),
+        ({"free_inodes": None}, []),
+        ({"free_bytes": 0, "writing": Proof("fail", "[Errno 28] No space left on device")}, []),
+        ({"free_bytes": 0, "state": "absent"}, []),
+    ],
+)
+def test_a_full_disk_fails_whatever_anybody_needs(
+    change: dict[str, Any], told: list[tuple[str, str, str]]
+) -> None:
+    """A little is told, and a trial that failed has said so already."""
+    assert tell(list(judge_free(SOUND._replace(**change), None, None))) == told
+    if "free_bytes" in change and told and told[0][0] == "fail":
+        (finding,) = judge_free(SOUND._replace(**change), None, None)
+        assert finding.causes[0].text == ("/data (ext4) has 0B free for alice, and 1B is needed")
+
+
 def test_room_is_told_in_full() -> None:
     space, inodes = judge_free(SOUND, 11 * 2**30, 1001)
     assert space.causes[0].text == "/data (ext4) has 10GiB free for alice, and 11GiB are needed"
@@ -159,6 +185,17 @@ def test_room_is_told_in_full() -> None:
 
 def test_a_file_system_that_counts_no_inodes_is_not_asked() -> None:
     assert not list(judge_free(SOUND._replace(free_inodes=None), None, 1001))
+
+
+def test_a_trial_that_had_no_room_says_nothing_of_what_it_tried() -> None:
+    full = Proof("fail", "[Errno 28] No space left on device")
+    found = judge_folder(
+        SOUND._replace(proofs={"rename": full, "flock": Proof("fail", "held twice")})
+    )
+    assert tell(list(found))[1:] == [
+        ("unknown", "rename", ""),
+        ("fail", "flock", "folder-no-exclusion"),
+    ]
 
 
 def test_room_that_was_not_seen_is_unknown() -> None:

@@ -45,6 +45,14 @@ def test_the_run_that_asks_is_no_other_run() -> None:
         (Process(1, "bash", ("bash",), "/out"), ""),
         (Process(1, "vim", ("vim", "/out/log")), ""),
         (Process(1, "python3", ("python3", "/usr/bin/tensorboard", "--logdir", "/out")), ""),
+        (Process(1, "python3", ("python3", "-m", "http.server"), "/out"), ""),
+        (Process(1, "python3", ("python3", "-u", "-m", "http.server", "-d", "/out")), ""),
+        (Process(1, "python3", ("python3", "-X", "dev", "/bin/uvicorn", "app", "/out")), ""),
+        (
+            Process(1, "python3", ("python3", "http_train.py", "/out")),
+            "names it on its command line",
+        ),
+        (Process(1, "python3", ("python3", "-c", "flask", "/out")), "names it on its command line"),
         (Process(1, "python3", ("python3", "-m", "mlhost_limits.cli", "--output-dir=/out")), ""),
     ],
 )
@@ -52,8 +60,38 @@ def test_a_process_that_trains_there_is_another_run(process: Process, how: str) 
     assert find(99, process) == ([Run(99, process.name, how)] if how else [])
 
 
-def test_whoever_writes_there_is_another_run() -> None:
-    assert find(99, Process(1, "rsync"), {99: "/out/x"}) == [Run(99, "rsync", "writes /out/x")]
+@pytest.mark.parametrize(
+    ("process", "written", "is_run"),
+    [
+        (Process(1, "rsync"), "checkpoint-7/model.safetensors", True),
+        (Process(1, "cp"), "tmp-checkpoint-7/optimizer.pt", True),
+        (Process(1, "a.out"), "trainer_state.json", True),
+        (Process(1, "a.out"), "run/trainer_state.json.tmp", True),
+        (Process(1, "a.out"), "global_step7/mp_rank_00_model_states.pt", True),
+        (Process(1, "llamafactory-cl", ("/usr/bin/python3", "/usr/bin/llamafactory-cli")), "log", True),
+        (Process(1, "python3", ("python3", "train.py")), "log", True),
+        (Process(1, "python3", ("python3", "-m", "ipykernel_launcher")), "log", False),
+        (Process(1, "python3", ("python3", "-m", "ipykernel_launcher")), "checkpoint-7/x", True),
+        (Process(1, "tee", ("tee", "/out/log")), "log", False),
+        (Process(1, "sleep", ("sleep", "9")), "log", False),
+        (Process(1, "vim", ("vim", "notes")), ".notes.swp", False),
+        (Process(1, "nginx", ("nginx: worker process",)), "access.log", False),
+        (Process(1, "tensorboard", ("python3", "/usr/bin/tensorboard")), "log", False),
+    ],
+)  # fmt: skip
+def test_who_writes_a_checkpoint_or_trains_is_another_run(
+    process: Process, written: str, is_run: bool
+) -> None:
+    found = find(99, process, {99: f"/out/{written}"})
+    assert found == ([Run(99, process.name, f"writes /out/{written}")] if is_run else [])
+
+
+def test_the_rest_of_the_pipeline_is_no_run_unless_it_saves() -> None:
+    mine = {**FAMILY, 40: FAMILY[40]._replace(group=40)}
+    tee = Process(20, "python3", ("python3", "stamp.py"), "/out", group=40)
+    assert not list(find_runs("/out", {**mine, 99: tee}, {99: "/out/log"}, 40))
+    assert list(find_runs("/out", {**mine, 99: tee}, {99: "/out/checkpoint-1/x"}, 40))
+    assert list(find_runs("/out", {**mine, 99: tee._replace(group=41)}, {99: "/out/log"}, 40))
 
 
 def test_parents_that_form_a_circle_end() -> None:

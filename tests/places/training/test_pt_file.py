@@ -89,10 +89,6 @@ WIDE = WHOLE["of 64 bits"].rfind(b"PK\6\7")
         (b"", Verdict("corrupt", "is empty")),
         (b"\0" * 100, Verdict("corrupt", "is neither a zip archive nor a pickle")),
         (b"PK", Verdict("corrupt", "is neither a zip archive nor a pickle")),
-        (
-            b"\x80\2\x8a\nl\xfc\x9cF\xf9 j\xa8P\x19.",
-            Verdict("unknown", "is of the old format, in which a missing end is not seen"),
-        ),
         (archive({"archive/x": b"1"}), Verdict("corrupt", "has no data.pkl in it")),
         (
             patch(WHOLE["two tensors"], END + 10, b"\1\0"),

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -39,6 +41,18 @@ def test_nothing_that_is_in_a_file_ends_the_check(junk: bytes, at: int) -> None:
     assert check(junk).status in ("sound", "corrupt")
 
 
+def tensor(offsets: list[int], shape: list[int]) -> bytes:
+    row = {"dtype": "U8", "shape": shape, "data_offsets": offsets}
+    return json.dumps({"a": row}).encode()
+
+
+def test_the_bytes_of_a_tensor_are_those_of_its_shape() -> None:
+    """As the library asks for: no hole before a tensor, none after it, and as many as it states."""
+    assert check(frame(tensor([0, 2], [2])) + b"12") == Verdict("sound")
+    odd = json.dumps({"a": {"dtype": "F4_E2M1", "shape": [3], "data_offsets": [0, 2]}}).encode()
+    assert check(frame(odd) + b"12") == Verdict("sound")
+
+
 def frame(header: bytes) -> bytes:
     return len(header).to_bytes(8, "little") + header
 
@@ -60,7 +74,9 @@ def frame(header: bytes) -> bytes:
         (frame(b'{"a": {"data_offsets": [4, 2]}}'), "has a header that states no tensors"),
         (frame(b'{"a": {"data_offsets": ["0", "2"]}}'), "has a header that states no tensors"),
         (frame(b"[" * 100000), "has a header that states no tensors"),
-        (frame(b'{"a": {"data_offsets": [0, 2]}}'), "has 39 bytes, and its header states 41"),
+        (frame(tensor([0, 2], [2])), "has 68 bytes, and its header states 70"),
+        (frame(tensor([0, 2], [3])) + b"12", "has a header that states no tensors"),
+        (frame(tensor([1, 3], [2])) + b"123", "has a header that states no tensors"),
     ],
 )
 def test_what_is_wrong_is_said(content: bytes, reason: str) -> None:

@@ -50,18 +50,60 @@ def test_a_user_sees_what_a_user_may(cache: Path) -> None:
     (cache / "out.safetensors").symlink_to("../secret/of root.safetensors")
     give(cache)
     survey = survey_there(str(cache), NOBODY)
-    assert survey.counts == {"sound": 1, "corrupt": 1, "unknown": 1, "leftover": 0}
+    assert {name: number for name, number in survey.counts.items() if number} == {
+        "sound": 1,
+        "corrupt": 1,
+        "closed": 1,
+    }
     assert [one.path for one in survey.corrupt] == ["cut.pt"]
-    assert survey.unknown == [("out.safetensors", "unknown", "cannot be read: Permission denied")]
+    reason = "leads where this user may not go: Permission denied"
+    assert [one[:3] for one in survey.lists["closed"]] == [("out.safetensors", "closed", reason)]
     (one,) = [one for one in check_cache_files(Training(cache_dir=str(cache))) if one.causes]
     assert "cut.pt" in one.causes[0].text
+
+
+def test_what_who_will_run_may_not_read_fails_with_its_mode(cache: Path) -> None:
+    """Of a user who is named, and of nobody else: who owns a cache of root's need not run."""
+    (cache / "cut.pt").unlink()
+    (cache / "closed").mkdir(mode=0o700)
+    (cache / "roots.pt").write_bytes(make_pt())
+    (cache / "roots.pt").chmod(0o640)
+    os.chown(cache, 0, 0)
+    found = list(check_cache_files(Training(cache_dir=str(cache), user="nobody")))
+    assert [(one.status, one.requirement.item) for one in found] == [
+        ("pass", "damaged files"),
+        ("fail", "closed files"),
+    ]
+    (cause,) = found[1].causes
+    assert (cause.code, cause.remedy.commands) == ("folder-closed", ())
+    told = {one.strip() for one in cause.text.split(";")}
+    assert told == {
+        "roots.pt is root's, with mode 0640: Permission denied",
+        "closed is root's, with mode 0700: Permission denied",
+    }
+    os.chown(cache, NOBODY, NOBODY)
+    (one, doubt) = check_cache_files(Training(cache_dir=str(cache)))
+    assert (one.status, doubt.status) == ("pass", "unknown")
+    assert "Permission denied" in doubt.observation.reason
+
+
+def test_a_cache_of_what_nobody_may_read_passes_nothing(cache: Path) -> None:
+    for path in cache.iterdir():
+        os.chown(path, 0, 0)
+        path.chmod(0o600)
+    os.mkfifo(cache / "pipe.pt")
+    found = list(check_cache_files(Training(cache_dir=str(cache), user="nobody")))
+    assert [one.status for one in found] == ["fail", "unknown"]
+    assert found[1].observation.reason == (
+        "Not looked at: 1 file: is a named pipe, not a file (pipe.pt)"
+    )
 
 
 def test_a_user_s_files_take_a_share_of_the_time(
     cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """One archive may say that it is endless: what else is asked of the run is told all the same."""
-    monkeypatch.setattr(cache_files, "_check_file", lambda *_words: time.sleep(60))
+    monkeypatch.setattr(cache_files, "check_open_file", lambda *_words: time.sleep(60))
     training = Training(cache_dir=str(cache), deep=True)
     told = [one.observation.reason for one in check_cache_files(training, 1.0)]
     assert any("0 files were looked at in 0.7 s; the others were not" in one for one in told), told
@@ -166,15 +208,22 @@ def test_checkpoints_of_a_user_are_read_as_that_user(cache: Path) -> None:
     (cache / "checkpoint-8").mkdir()
     for name in ("trainer_state.json", ".hidden", *map(str, range(50))):
         (cache / "checkpoint-8" / name).touch()
-    os.mkfifo(cache / "checkpoint-8/pipe.pt")
-    (cache / "checkpoint-8/cut.pt").touch()
+    (cache / "checkpoint-8/trainer_state.json").write_text("{}")
+    (cache / "checkpoint-8/model.safetensors").write_bytes(make_safetensors())
+    os.mkfifo(cache / "checkpoint-8/scaler.pt")
+    (cache / "checkpoint-8/rng_state.pth").touch()
     give(cache)
     seven, eight = read_checkpoints(str(cache), 0)
     assert (seven.number, seven.is_directory) == (7, True)
-    assert (eight.damaged, len(eight.names) < 20) == ((("cut.pt", "is empty"),), True)
+    damaged = (("rng_state.pth", "is empty"), ("scaler.pt", "is a named pipe, not a file"))
+    assert (eight.damaged, len(eight.names) < 20) == (damaged, True)
+    (cache / "checkpoint-8/model.safetensors").chmod(0o600)
+    os.chown(cache / "checkpoint-8/model.safetensors", 0, 0)
+    closed = ("model.safetensors", "is root's, with mode 0600: Permission denied")
+    assert closed in read_checkpoints(str(cache), NOBODY)[-1].damaged
     assert "trainer_state.json" in eight.names
     (cache / "checkpoint-9").symlink_to("/dev")
-    assert read_checkpoints(str(cache), 0)[-1].damaged == ()
+    assert ("trainer_state.json", "is missing") in read_checkpoints(str(cache), 0)[-1].damaged
 
 
 def test_checkpoints_that_cannot_be_read_are_said(cache: Path) -> None:

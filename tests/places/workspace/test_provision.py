@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 from mlhost_limits.core.reader import PolicyError
+from mlhost_limits.training import cache_open_read, cache_read
 from mlhost_limits.workspace import provision as module
 from mlhost_limits.workspace.plan import Workspace
 from mlhost_limits.workspace.provision import prepare_workspace, read_directory
@@ -128,6 +129,13 @@ def test_root_makes_no_directory_where_others_may_write(top: Path) -> None:
     (top / "file").write_text("")
     with pytest.raises(OSError, match="no directory"):
         read_directory(f"{top}/file")
+
+
+@pytest.fixture(autouse=True)
+def _little_patience(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let files that were written just now be old at once."""
+    monkeypatch.setattr(cache_open_read, "YOUNG", 0.05)
+    monkeypatch.setattr(cache_open_read, "PAUSE", 0.01)
 
 
 def test_damaged_files_are_moved_and_never_removed(top: Path) -> None:
@@ -247,6 +255,25 @@ def test_what_is_others_in_a_directory_of_roots_is_counted(top: Path) -> None:
     (said,) = quarantine(str(cache), False).notes
     assert said.endswith(".quarantine: is open to others, and is not used")
     assert (cache / "cut.pt").exists()
+
+
+def test_a_file_that_is_being_written_is_not_moved(
+    top: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody sees who writes it, as in another container; it is whole, or grown, a second later."""
+    cache = top / "cache"
+    cache.mkdir()
+    for name in ("heals.pt", "grows.pt", "stays.pt"):
+        (cache / name).write_bytes(make_pt()[:-5])
+
+    def write(_changed: float) -> None:
+        (cache / "heals.pt").write_bytes(make_pt())
+        (cache / "grows.pt").write_bytes(make_pt()[:-4])
+
+    monkeypatch.setattr(cache_read, "wait_for", write)
+    monkeypatch.setattr(cache_open_read, "YOUNG", 0.0)
+    assert quarantine(str(cache), False).names == ("stays.pt",)
+    assert sorted(path.name for path in cache.glob("*.pt")) == ["grows.pt", "heals.pt"]
 
 
 def test_many_names_are_counted_and_not_told(top: Path) -> None:
