@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""The command ``mlhost-limits``: check this host, explain it, or say what files will give."""
+"""The command ``mlhost-limits``: check a host or a run, explain, or say what files will give."""
 
 from __future__ import annotations
 
@@ -11,14 +11,17 @@ from collections.abc import Sequence
 from typing import Any, NoReturn
 
 from .core.policy import SERVICES, TIME_LIMIT, CheckOptions
-from .core.profiles import DEFAULT_PROFILE, PROFILES
+from .core.profiles import DEFAULT_PROFILE, NO_PROFILE, PROFILES
 from .core.quote import clean
 from .core.reader import PolicyError
 from .node.paths import POLICY as NODE_POLICY
-from .schema import load_policy, merge
+from .places import SECTIONS
+from .schema import load_policy
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from .check_host import CheckResult
+
     Commands = argparse._SubParsersAction[Any]
 
 RUN = "training"
@@ -66,36 +69,69 @@ def _parse_arguments(words: Sequence[str] | None) -> argparse.Namespace:
     parser = _Parser(prog="mlhost-limits", description=__doc__)
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     _add_node_commands(commands)
-    if words[:1] not in (["monitor"], ["node-health"]):
-        _add_check(commands)
-        _add_others(commands)
+    if words[:1] in (["monitor"], ["node-health"]):
+        return parser.parse_args(words)
+    _add_check(commands)
+    preflight = _add_preflight(commands)
+    _add_others(commands)
+    if words[:1] == ["preflight"]:  # Its files may stand between its options.
+        words, command = _split_command(words[1:])
+        return preflight.parse_intermixed_args(words, argparse.Namespace(command=command))
     return parser.parse_args(words)
 
 
-def _add_check(commands: Commands) -> None:
-    from .run_options import add_run_options
+def _split_command(words: Sequence[str]) -> tuple[Sequence[str], Sequence[str] | None]:
+    """Return our own words, and the run's behind ``--``, if that is there."""
+    if "--" not in words:
+        return words, None
+    at = list(words).index("--")
+    return words[:at], words[at + 1 :]
 
+
+def _add_check(commands: Commands) -> None:
     check = commands.add_parser("check", help="measure this host and judge it against a policy")
     check.add_argument("--profile", default=DEFAULT_PROFILE, choices=sorted(PROFILES))
-    check.add_argument("--policy", metavar="FILE", help="a policy, merged over the profile")
     check.add_argument("--user", action="append", help="whose sessions; may be repeated")
     check.add_argument("--service", action="append", help="a PAM service; may be repeated")
     check.add_argument("--root", metavar="DIR", default="", help="judge the tree of an image")
-    check.add_argument("--probe", default="quiet", choices=["quiet", "full", "predict"])
-    check.add_argument("--canary", default="auto", choices=["auto", "always", "never"])
-    check.add_argument(
+    _add_looks(check)
+    check.set_defaults(run=_check)
+
+
+def _add_looks(parser: argparse.ArgumentParser) -> None:
+    """Add what a check of a host and one of a run have in common."""
+    parser.add_argument("--policy", metavar="FILE", help="a policy, merged over the profile")
+    parser.add_argument("--probe", default="quiet", choices=["quiet", "full", "predict"])
+    parser.add_argument("--canary", default="auto", choices=["auto", "always", "never"])
+    parser.add_argument(
         "--strict", action="store_true", help="what is unknown or will not last fails"
     )
-    check.add_argument("--json", action="store_true", help="print the findings as JSON")
-    check.add_argument(
+    parser.add_argument("--json", action="store_true", help="print the findings as JSON")
+    parser.add_argument(
         "--time-limit",
         type=float,
         default=TIME_LIMIT,
         metavar="SECONDS",
         help="for the whole check; what did not answer by then is unknown; default: %(default)g",
     )
-    add_run_options(check)
-    check.set_defaults(run=_check)
+
+
+def _add_preflight(commands: Commands) -> argparse.ArgumentParser:
+    from .run_options import add_run_options
+
+    preflight: argparse.ArgumentParser = commands.add_parser(
+        "preflight",
+        help="judge a training run before it starts, by the words that start it",
+        usage="%(prog)s [OPTION ...] [FILE ...] [-- COMMAND ...]",
+    )
+    preflight.add_argument(
+        "files", nargs="*", metavar="FILE", help="what the run reads, or is started by"
+    )
+    preflight.add_argument("--profile", default=NO_PROFILE, choices=sorted(PROFILES))
+    _add_looks(preflight)
+    add_run_options(preflight)
+    preflight.set_defaults(run=_preflight)
+    return preflight
 
 
 def _add_others(commands: Commands) -> None:
@@ -145,16 +181,17 @@ def _check(arguments: argparse.Namespace) -> int:
     from .check_within import check_within
     from .core.policy_tree import Tree
     from .policy_file import read_policy
-    from .run_options import read_run
 
     given, told = Tree(None) if arguments.policy is None else read_policy(arguments.policy)
-    run = read_run(arguments)
-    if run:
-        given = _with_run(given, run)
-    policy = load_policy(given, arguments.profile, run=True, told=told, root=arguments.root)
-    is_run = bool(run) or (arguments.policy is None and RUN in policy.asked)
+    is_run = isinstance(given, dict) and RUN in given
+    policy = load_policy(given, arguments.profile, run=is_run, told=told, root=arguments.root)
+    is_beside = RUN in policy.asked and not is_run  # A profile of runs tells of hosts as well.
+    sections = tuple(name for name in SECTIONS if name != RUN) if is_beside else None
+    if is_beside and len(policy.asked) == 1:
+        asks = "asks nothing of a host; mlhost-limits preflight judges a run"
+        raise ValueError(f"profile: {arguments.profile} {asks}")
     options = CheckOptions(
-        sections=(RUN,) if is_run else None,
+        sections=sections,
         users=arguments.user,
         services=tuple(arguments.service or SERVICES),
         probe=arguments.probe,
@@ -164,10 +201,23 @@ def _check(arguments: argparse.Namespace) -> int:
     )
     result = check_within(policy, options)
     _print(result.as_result() if arguments.json else result.lines, arguments.json)
-    fail_on = "unknown" if arguments.strict else "fail"
+    return _conclude(result, arguments.strict)
+
+
+def _conclude(result: CheckResult, strict: bool) -> int:
+    """Return the exit status: of what could not be seen only where nothing falls short."""
+    fail_on = "unknown" if strict else "fail"
     if not result.falls_short(fail_on):
         return COMPLIES
     return FALLS_SHORT if result.has_shortfall(fail_on) else REFUSED
+
+
+def _preflight(arguments: argparse.Namespace) -> int:
+    from .judge_run import judge_run  # Nobody else needs it.
+
+    judged = judge_run(arguments, arguments.command)
+    _print(judged.as_result() if arguments.json else judged.lines, arguments.json)
+    return _conclude(judged.result, arguments.strict)
 
 
 def _monitor(arguments: argparse.Namespace) -> int:
@@ -185,15 +235,6 @@ def _tell_slurm(_arguments: argparse.Namespace) -> int:
     from .node_health import main as tell_slurm
 
     return tell_slurm()
-
-
-def _with_run(given: object, run: dict[str, object]) -> object:
-    """Return a policy with what the command line says of a run merged in."""
-    if given is not None and not isinstance(given, dict):
-        return given  # It is refused as it is.
-    stated = (given or {}).get(RUN)
-    over = merge(stated, run) if isinstance(stated, dict) else run
-    return {**(given or {}), RUN: over}
 
 
 def _explain(arguments: argparse.Namespace) -> int:

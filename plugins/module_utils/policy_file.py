@@ -22,6 +22,7 @@ from .core.policy_tree import (
     Tree,
     build_tree,
     decode_policy,
+    locate,
     parse_json,
     read_number,
     refuse,
@@ -35,6 +36,13 @@ _WORDS = {"null": None, "~": None, "": None, "true": True, "false": False}
 _KINDS = {"MappingStartEvent": MAPPING, "SequenceStartEvent": LIST}
 _ENDS = ("MappingEndEvent", "SequenceEndEvent")
 _DIRECTIVE = "(?m)^%"
+_DOCUMENT = r"(?m)^---(?=\s|$)"
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    Keep = Callable[[Event], Event]
 
 
 def read_policy(path: str, accepts_yaml: bool = True) -> Tree:
@@ -48,20 +56,40 @@ def read_policy(path: str, accepts_yaml: bool = True) -> Tree:
 
 def parse_policy(text: str, path: str, accepts_yaml: bool = True) -> Tree:
     """Return the policy in a text; see :func:`read_policy`."""
-    try:
-        tree = parse_json(text, path)
-    except PolicyError:
-        raise
-    except ValueError as exc:
-        if not accepts_yaml:
-            raise ValueError(f"{path}: is no JSON ({exc})") from None
-        tree = _parse_yaml(text, path, str(exc))
+    tree = _parse(text, path, accepts_yaml)
     if tree.root is None:
         raise ValueError(f"{path}: is empty, so nothing would be required")
     return tree
 
 
-def _parse_yaml(text: str, path: str, not_json: str) -> Tree:
+def parse_documents(text: str, path: str) -> list[Tree]:
+    """Return what each document of a text holds, every scalar as a :class:`Located`.
+
+    :raises ValueError: If it is neither JSON nor YAML, too deep or too long.
+    """
+    if not re.search(_DOCUMENT, text):
+        return [_parse(text, path, True, locate)]
+    starts = [0, *(one.start() for one in re.finditer(_DOCUMENT, text)), len(text)]
+    parts = [
+        (text.count("\n", 0, start), text[start:end]) for start, end in zip(starts, starts[1:])
+    ]
+    return [
+        _parse("\n" * line + part, path, True, locate) for line, part in parts if part.strip("- \n")
+    ]
+
+
+def _parse(text: str, path: str, accepts_yaml: bool, keep: Keep | None = None) -> Tree:
+    try:
+        return parse_json(text, path, keep)
+    except PolicyError:
+        raise
+    except ValueError as exc:
+        if not accepts_yaml:
+            raise ValueError(f"{path}: is no JSON ({exc})") from None
+        return _parse_yaml(text, path, str(exc), keep)
+
+
+def _parse_yaml(text: str, path: str, not_json: str, keep: Keep | None) -> Tree:
     try:
         import yaml
     except ImportError:
@@ -72,7 +100,8 @@ def _parse_yaml(text: str, path: str, not_json: str) -> Tree:
     if directive:
         refuse(path, text.count("\n", 0, directive.start()) + 1, "a directive is not accepted")
     try:
-        return build_tree(_Steps(path).read(yaml.parse(text, yaml.SafeLoader)), path)
+        steps = _Steps(path).read(yaml.parse(text, yaml.SafeLoader))
+        return build_tree(map(keep, steps) if keep else steps, path)
     except yaml.MarkedYAMLError as exc:
         mark = exc.problem_mark or exc.context_mark
         told = " ".join(filter(None, (exc.context, exc.problem)))

@@ -1,14 +1,16 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""The options of ``mlhost-limits check`` that describe a training run: the keys of its policy."""
+"""The options of ``mlhost-limits preflight`` that describe a run: the keys of its policy."""
 
 from __future__ import annotations
 
 import os
 import re
 import shutil
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 
 from .training.policy import DEEPSPEED, KEYS, NEEDS, DeepSpeed, Training
+from .words.quantities import parse_count, parse_size
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,12 +28,16 @@ _PLAIN = {
 """What has an option of its own name. All is judged as a policy, so every fault is told at once."""
 
 _DEFAULTS = {**DeepSpeed._field_defaults, **Training._field_defaults}
+_PEOPLES: Mapping[str, Callable[[str], int | str]] = {
+    "size": lambda text: f"{parse_size(text)}B",
+    "count": parse_count,
+}
 _PACKAGE = r"(?s)\s*([A-Za-z0-9._-]+)\s*(.*)"
 
 
 def add_run_options(parser: argparse.ArgumentParser) -> None:
-    """Add the options of a run; where one is given, the run alone is judged."""
-    group = parser.add_argument_group("a training run, judged before it starts")
+    """Add the options of a run, which win over all that its words say."""
+    group = parser.add_argument_group("what the run's own words do not say, or say wrong")
     for name, key in _PLAIN.items():
         choices = ("yes", "no") if key.kind == "switch" else key.accepted or None
         flag, metavar = f"--{name.replace('_', '-')}", _METAVARS.get(key.kind)
@@ -77,8 +83,12 @@ def read_run(arguments: argparse.Namespace) -> dict[str, object]:
 
 
 def _read(key: Key, text: str) -> object:
+    """Return what the policy takes: ``64M`` and ``7B`` are what people type."""
     if key.kind == "switch":
         return text == "yes"
+    if key.kind in _PEOPLES and text[-1:].isalpha():
+        with suppress(ValueError):  # The policy's reader says what is wrong with it.
+            return _PEOPLES[key.kind](text)
     return os.path.abspath(text) if text and key.kind == "path" else text
 
 

@@ -11,7 +11,7 @@ _ALONE = (*_CLI, "check", "--json", "--profile", "none", "--policy")
 _CHECK = (*_CLI, "check", "--json", "--canary", "never", "--policy")
 _CACHE = ("--cache-dir", "/home/mallory/cache")
 _OUTPUT = ("--output-dir", "/home/mallory/output")
-_LOCAL = ("check", "--json", "--profile")
+_LOCAL = ("preflight", "--json", "--profile")
 _NODE_POLICY = f"{FOLDER}/node.json"
 
 VERBS: Mapping[str, tuple[str, ...]] = {
@@ -33,7 +33,7 @@ VERBS: Mapping[str, tuple[str, ...]] = {
     "preflight output": (*_CLI, *_LOCAL, "checkpoints", *_OUTPUT),
     "preflight shm": (
         *_CLI,
-        *("check", "--json", "--profile", "none", "--workers", "2", "--batch-size", "4GiB"),
+        *("preflight", "--json", "--profile", "none", "--workers", "2", "--batch-size", "4GiB"),
         *("--tensors-per-batch", "8"),
         *("--only", "shared_memory"),
     ),

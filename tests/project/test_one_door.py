@@ -62,6 +62,7 @@ MAY_OPEN = {
     ),
     "docker/made_read.py": "the names of our own records",
     "host/policy_file.py": "the policy that the caller names, by descriptor",
+    "words/files_read.py": "the names in the folder of a run, as the user whose it is",
     "install_monitor.py": "the files that it has written",
     "node/state_read.py": "the state that it has written, of root's alone",
     "host/leave_root.py": "the audit identity of this very process",

@@ -13,7 +13,7 @@ _GROUPS = (
     ("what no place owns", ("core", "host", "write")),
     ("places that others build on", ("kernel", "sessions", "systemd", "containers")),
     ("places", ("processes", "services", "shared_memory", "containerd", "docker", "podman")),
-    ("jobs and nodes", ("slurm", "training", "workspace", "node")),
+    ("jobs and nodes", ("slurm", "training", "words", "workspace", "node")),
     ("what is asked", ("verbs",)),
 )
 _WIDTH, _HEIGHT, _GAP = 150, 54, 12
@@ -33,6 +33,7 @@ _SAYS = {
     "services": "systemd's services",
     "shared_memory": "/dev/shm",
     "training": "one run",
+    "words": "what starts a run",
     "workspace": "folders of a run",
     "node": "load, metrics",
     "containerd": "what pods inherit",

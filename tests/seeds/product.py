@@ -18,7 +18,7 @@ from .trial import BUILD, TOP, Command, execute
 def check(profile: str, *words: object) -> Command:
     """Return the command that judges one run; the options are the command line's own."""
     return Command(
-        (sys.executable, *("-m", "mlhost_limits.cli"), "check", "--profile", profile)
+        (sys.executable, *("-m", "mlhost_limits.cli"), "preflight", "--profile", profile)
         + tuple(map(str, words)),
         {"PYTHONPATH": str(link_library()), "PYTHONDONTWRITEBYTECODE": "1"},
     )

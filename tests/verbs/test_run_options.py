@@ -6,11 +6,12 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+from pathlib import Path
 
 import pytest
 from mlhost_limits import cli
 from mlhost_limits.run_options import add_run_options, read_run
-from mlhost_limits.training.policy import DEEPSPEED, KEYS
+from mlhost_limits.training.policy import DEEPSPEED, KEYS, read_training
 
 
 def parse(line: str) -> dict[str, object]:
@@ -79,13 +80,13 @@ def test_an_option_tells_what_the_policy_says_of_its_key(option: str, told: str)
 
 
 def test_the_run_alone_is_judged(capsys: pytest.CaptureFixture[str]) -> None:
-    words = ["check", "--profile", "second_me", "--workers", "1", "--tensors-per-batch", "1"]
+    words = ["preflight", "--profile", "second_me", "--workers", "1", "--tensors-per-batch", "1"]
     assert cli.main(words) == cli.COMPLIES
     assert "session:" not in capsys.readouterr().out
 
 
 def test_a_run_that_cannot_work_is_no_go(capsys: pytest.CaptureFixture[str]) -> None:
-    words = ["check", "--profile", "none", "--workers", "1", "--worker-memory", "100TiB"]
+    words = ["preflight", "--profile", "none", "--workers", "1", "--worker-memory", "100TiB"]
     assert cli.main(words) == cli.FALLS_SHORT
     assert "memory" in capsys.readouterr().out
 
@@ -93,14 +94,14 @@ def test_a_run_that_cannot_work_is_no_go(capsys: pytest.CaptureFixture[str]) -> 
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        (["--profile", "webdataset"], ["cache_dir", "workers"]),
+        (["--profile", "webdataset", "--shards", "2"], ["cache_dir", "workers"]),
         (["--profile", "webdataset", "--workers", "-3"], ["workers", "cache_dir"]),
     ],
 )
 def test_all_that_is_wrong_or_missing_is_told_at_once(
     words: list[str], told: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert cli.main(["check", *words]) == cli.REFUSED
+    assert cli.main(["preflight", *words]) == cli.REFUSED
     lines = capsys.readouterr().err.splitlines()
     assert {line.split(": ")[1] for line in lines} == {f"training.{key}" for key in told}
 
@@ -109,21 +110,60 @@ def test_all_that_is_wrong_or_missing_is_told_at_once(
 def test_an_empty_path_is_not_the_current_directory(
     option: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert cli.main(["check", "--profile", "none", option, ""]) == cli.REFUSED
+    assert cli.main(["preflight", "--profile", "none", option, ""]) == cli.REFUSED
     assert "'' was given; an absolute path is accepted" in capsys.readouterr().err
 
 
 def test_a_run_as_nobody_known_is_an_error(capsys: pytest.CaptureFixture[str]) -> None:
-    words = ["check", "--profile", "none", "--workers", "1", "--as-user", "nosuchuser"]
+    words = ["preflight", "--profile", "none", "--workers", "1", "--as-user", "nosuchuser"]
     assert cli.main(words) == cli.REFUSED
     assert "this host has no user nosuchuser" in capsys.readouterr().out
 
 
-def test_the_command_line_is_merged_over_a_policy() -> None:
-    stated = {"training": {"workers": 2, "prefetch": 4}, "kernel": {"fs.file-max": 1}}
-    assert cli._with_run(stated, {"workers": "3"}) == {
-        "training": {"workers": "3", "prefetch": 4},
-        "kernel": {"fs.file-max": 1},
-    }
-    assert cli._with_run(None, {"workers": "3"}) == {"training": {"workers": "3"}}
-    assert cli._with_run(["x"], {"workers": "3"}) == ["x"]
+def test_an_option_wins_over_a_policy(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "policy.json"
+    path.write_text('{"training": {"workers": 4, "worker_memory": "100TiB"}}')
+    words = ["preflight", "--policy", str(path)]
+    assert cli.main(words) == cli.FALLS_SHORT
+    assert "4 workers" in capsys.readouterr().out
+    assert cli.main([*words, "--workers", "0"]) == cli.COMPLIES
+
+
+def test_a_check_has_no_options_of_a_run(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit, match="2"):
+        cli.main(["check", "--workers", "1"])
+    assert "unrecognized arguments: --workers" in capsys.readouterr().err
+
+
+def test_a_profile_that_is_of_runs_alone_asks_nothing_of_a_host(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert cli.main(["check", "--profile", "webdataset"]) == cli.REFUSED
+    assert "mlhost-limits preflight judges a run" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("typed", "meant"),
+    [("64M", 2**26), ("64m", 2**26), ("1.5GiB", 3 * 2**29), ("8 GB", 2**33), ("4096", 4096)],
+)
+def test_sizes_are_read_as_people_type_them(typed: str, meant: int) -> None:
+    parser = argparse.ArgumentParser()
+    add_run_options(parser)
+    run = read_run(parser.parse_args(["--batch-size", typed]))
+    problems: list[str] = []
+    training = read_training(run, problems)
+    assert (training.batch_size if training else None, problems) == (meant, [])
+
+
+def test_seven_b_is_a_number_of_parameters() -> None:
+    assert parse("--parameters 7B") == {"deepspeed": {"parameters": 7 * 10**9}}
+
+
+def test_a_size_that_would_be_a_few_bytes_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    """Samples, to whoever types --batch-size 64; GiB, to whoever types --worker-memory 4."""
+    words = ["--batch-size", "64", "--worker-memory", "4", "--workers", "1"]
+    assert cli.main(["preflight", *words]) == cli.REFUSED
+    told = capsys.readouterr().err
+    assert "training.batch_size: '64' would be 64 bytes; a size below 1 KiB needs a unit" in told
+    assert "training.worker_memory: '4' would be 4 bytes" in told
+    assert cli.main(["preflight", "--workers", "0", "--worker-memory", "64B"]) == cli.COMPLIES

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import count, takewhile
 from typing import NoReturn
 
@@ -39,6 +39,20 @@ class Tree(NamedTuple):
 
     root: object
     problems: tuple[str, ...] = ()
+
+
+class Located(NamedTuple):
+    """A scalar and its line, for who tells where each value stands."""
+
+    value: object
+    line: int
+
+
+def locate(event: Event) -> Event:
+    """Return a step that keeps the line of its scalar; keys are the same."""
+    if event.kind != SCALAR:
+        return event
+    return event._replace(value=Located(event.value, event.line))
 
 
 class _Source(NamedTuple):
@@ -159,10 +173,11 @@ _WORD = re.compile(r'[{}\[\]]|"[^"\\]*(?:\\.[^"\\]*)*"|[^\s,:"{}\[\]]+')
 _KINDS = {"{": MAPPING, "[": LIST, "}": CLOSE, "]": CLOSE}
 
 
-def parse_json(text: str, path: str) -> Tree:
+def parse_json(text: str, path: str, keep: Callable[[Event], Event] | None = None) -> Tree:
     """Return what a text of JSON holds.
 
     :param path: The file's name, for messages.
+    :param keep: What becomes of each step, such as :func:`locate`.
     :raises PolicyError: If it is too deep or too long, or holds a number without an end.
     :raises ValueError: If it is no JSON.
     """
@@ -170,7 +185,8 @@ def parse_json(text: str, path: str) -> Tree:
         json.loads(text, parse_int=len, parse_float=len, parse_constant=_refuse_constant)
     except RecursionError:
         raise PolicyError([f"{path}: is nested deeper than {DEEPEST} levels"]) from None
-    return build_tree(_read_words(text, path), path)
+    events = _read_words(text, path)
+    return build_tree(map(keep, events) if keep else events, path)
 
 
 def _refuse_constant(name: str) -> NoReturn:

@@ -48,3 +48,4 @@ PROFILES: dict[str, dict[str, object]] = {
 }
 
 DEFAULT_PROFILE = "training"
+NO_PROFILE = "none"

@@ -70,6 +70,11 @@ def _note(
         yield from _wrap(cause.remedy.text, "     fix  ", _DEEPER)
 
 
+def format_notes(notes: Iterable[str]) -> list[str]:
+    """Return the lines of what is said beside the findings."""
+    return [line for note in notes for line in _wrap(f"note {note}")]
+
+
 def note_workers(findings: list[Finding]) -> Iterator[str]:
     """Yield how many workers each thing allows, of a run that has no more than fit."""
     for finding in findings:

@@ -11,6 +11,7 @@ from ..core.reader import Key, join_names, name_kind, read_mapping, read_quantit
 from ..core.values import UNLIMITED, NamedTuple
 
 _MOST_PARAMETERS = 10**15
+_SMALLEST = 1024  # Bytes; who states less without a unit means samples, or GiB.
 
 
 def _count(text: str) -> Key:
@@ -298,6 +299,12 @@ def _read_size(path: str, raw: object, problems: list[str]) -> int | None:
     size = read_quantity(path, raw, "bytes", problems)
     if size == UNLIMITED:
         problems.append(f"{path}: {quote(raw)} was given; a size is accepted")
+        return None
+    if size and size < _SMALLEST and str(raw).isdigit():
+        problems.append(
+            f"{path}: {quote(raw)} would be {size} bytes; a size below 1 KiB needs a unit, such as"
+            f" {size}MiB, or {size}B where bytes are meant"
+        )
         return None
     return size
 

@@ -25,7 +25,7 @@ FILES = {
     "run.py": TOP / "tests" / "seeds" / "runs" / "pass_descriptors.py",
     "test_cgroup_read.py": TOP / "tests" / "places" / "training" / "test_cgroup_read.py",
 }
-CHECK = "PYTHONPATH=/opt PYTHONDONTWRITEBYTECODE=1 python3 -m mlhost_limits.cli check"
+CHECK = "PYTHONPATH=/opt PYTHONDONTWRITEBYTECODE=1 python3 -m mlhost_limits.cli preflight"
 BUSYBOX = "tar -C /bin -c busybox | docker import - tiny"
 LIBRARIES = "-v /usr:/usr:ro -v /lib:/lib:ro -v /lib64:/lib64:ro -v /opt:/opt:ro"
 

@@ -1,0 +1,178 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Read the line of ``docker run``: the limits that it states, what is mounted, what it starts.
+
+Source: the reference of ``docker run``; without ``--shm-size`` /dev/shm of a container is 64 MiB.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+
+from ..core.values import UNLIMITED, NamedTuple
+from .facts import Stated, Words, join_path
+from .quantities import parse_size
+
+ENGINES = ("docker", "podman", "nerdctl", "nvidia-docker")
+SHM = 64 * 2**20
+"""Bytes of /dev/shm in a container of which nobody says otherwise."""
+
+_FLAGS = re.compile(
+    r"--(rm|init|privileged|interactive|tty|detach|read-only|no-healthcheck|publish-all"
+    r"|oom-kill-disable|sig-proxy|quiet)|-[itdPq]+"
+)
+_PATHS = ("output_dir", "cache_dir")
+
+
+class Container(NamedTuple):
+    """What starts in a container: the words behind the image, what is set and mounted.
+
+    ``mounts`` are pairs of a path inside and the one on the host that it is.
+    """
+
+    stated: Stated
+    words: tuple[str, ...] = ()
+    variables: Mapping[str, str] = {}
+    mounts: tuple[tuple[str, str], ...] = ()
+    folder: str = ""
+    problems: tuple[str, ...] = ()
+
+    def map(self, words: Words) -> Words:
+        """Return words with their paths as the host has them; one that it has not is dropped."""
+        facts, notes = [], []
+        for fact in words.facts:
+            if fact.key not in _PATHS or not isinstance(fact.value, str):
+                facts.append(fact)
+                continue
+            inside = join_path(self.folder, fact.value) if self.folder else fact.value
+            found = find_on_host(inside, self.mounts)
+            if found:
+                facts.append(fact._replace(value=found))
+            else:
+                name = fact.key.replace("_", " ")
+                notes.append(f"the {name} {inside} ({fact.where}) is not mounted from this host")
+        problems = (*words.problems, *self.problems)
+        return words._replace(facts=tuple(facts), notes=(*words.notes, *notes), problems=problems)
+
+
+def find_on_host(path: str, mounts: Sequence[tuple[str, str]]) -> str:
+    """Return the path on the host of one in a container; nothing where it has none."""
+    for inside, outside in sorted(mounts, key=lambda pair: -len(pair[0])):
+        if path == inside or path.startswith(f"{inside.rstrip('/')}/"):
+            return outside.rstrip("/") + path[len(inside.rstrip("/")) :]
+    return ""
+
+
+def split_docker_run(words: Sequence[str], where: str) -> Container:
+    """Return the container that a line starts.
+
+    :param where: ``file:line``, or nothing of the command line.
+    """
+    options, at = [], list(words).index("run") + 1
+    while at < len(words) and words[at].startswith("-"):
+        name, sign, value = words[at].partition("=")
+        at += 1
+        if not sign and not _FLAGS.fullmatch(name) and at < len(words):
+            value, at = words[at], at + 1
+        options.append((name, value))
+    here = where or "docker run"
+    limits = _Limits(here)
+    for name, value in options:
+        limits.read(name, value)
+    return Container(
+        limits.finish(),
+        tuple(words[at + 1 :]),
+        dict(limits.variables),
+        tuple(limits.mounts),
+        limits.folder,
+        tuple(limits.problems),
+    )
+
+
+class _Limits:
+    """Gathers what the options of one line say."""
+
+    def __init__(self, where: str) -> None:
+        self.where = where
+        self.stated: dict[str, object] = {}
+        self.variables: list[tuple[str, str]] = []
+        self.mounts: list[tuple[str, str]] = []
+        self.problems: list[str] = []
+        self.folder, self.ipc = "", ""
+
+    def read(self, name: str, value: str) -> None:
+        try:
+            self._read(name, value)
+        except ValueError as exc:
+            self.problems.append(f"{self.where}: {name}: {exc}")
+
+    def _read(self, name: str, value: str) -> None:
+        if name in _NUMBERS:
+            limit, parse = _NUMBERS[name]
+            self.stated[limit] = parse(value) or None
+        elif name == "--ulimit":
+            self.stated.update(read_ulimit(value))
+        elif name == "--ipc":
+            self.ipc = value
+        elif name in ("-v", "--volume", "--mount"):
+            self.mounts += read_mount(value)
+        elif name in ("-e", "--env"):
+            key, sign, text = value.partition("=")
+            self.variables += [(key, text)] if sign else []
+        elif name in ("-w", "--workdir"):
+            self.folder = value
+
+    def finish(self) -> Stated:
+        if self.ipc not in ("host", ""):
+            self.stated.pop("shm", None)
+        elif not self.ipc:
+            self.stated.setdefault("shm", SHM)
+        return Stated("new-container:docker", dict.fromkeys(self.stated, self.where), **self.stated)  # type: ignore[arg-type]
+
+
+def read_ulimit(text: str) -> dict[str, int]:
+    """Return the soft limit of ``nofile=65536:65536``, or of memlock; nothing of the others.
+
+    :raises ValueError: If it is none.
+    """
+    name, _sign, pair = text.partition("=")
+    soft = pair.partition(":")[0]
+    if name not in ("nofile", "memlock"):
+        return {}
+    if not re.fullmatch(r"-1|[0-9]{1,18}|unlimited", soft):
+        raise ValueError(f"{text!r} is no limit, such as nofile=65536:65536")
+    return {name: int(soft) if soft.isdigit() else UNLIMITED}
+
+
+def read_pids(text: str) -> int | None:
+    """Return the number of tasks, ``None`` where there is no limit."""
+    if not re.fullmatch(r"-?[0-9]{1,18}", text):
+        raise ValueError(f"{text!r} is no whole number")
+    return int(text) if int(text) > 0 else None
+
+
+def read_cpus(text: str) -> float | None:
+    if not re.fullmatch(r"[0-9]{1,6}(\.[0-9]{1,6})?", text):
+        raise ValueError(f"{text!r} is no number of CPUs")
+    return float(text) or None
+
+
+def read_mount(text: str) -> list[tuple[str, str]]:
+    """Return where a path of the host is seen inside: of ``-v``, or of ``--mount type=bind``."""
+    if "=" in text and "," in text:
+        pairs = dict(one.partition("=")[::2] for one in text.split(","))
+        target = pairs.get("target") or pairs.get("dst") or pairs.get("destination", "")
+        source = pairs.get("source") or pairs.get("src", "")
+    else:
+        source, _sign, target = text.partition(":")
+        target = target.partition(":")[0]
+    return [(target, source)] if target.startswith("/") and source.startswith(("/", ".")) else []
+
+
+_NUMBERS: Mapping[str, tuple[str, Callable[[str], float | None]]] = {
+    "--memory": ("memory", parse_size),
+    "-m": ("memory", parse_size),
+    "--shm-size": ("shm", parse_size),
+    "--pids-limit": ("pids", read_pids),
+    "--cpus": ("cpus", read_cpus),
+}

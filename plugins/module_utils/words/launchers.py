@@ -1,0 +1,276 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Read a command that starts a run: its launchers one in the other, then the script's arguments.
+
+Sources: the documents of torchrun, ``accelerate launch``, ``deepspeed``, srun(1), mpirun(1) and
+``docker run``.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Callable, Mapping, Sequence
+
+from .docker_run import ENGINES, split_docker_run
+from .facts import ARGUMENT, DEFAULT, ENVIRONMENT, JOB, LAUNCHER, Fact, Wanted, Words, join_words
+from .names import read_option
+from .options import COMMAND_LINE, Option, read_arguments, split_all, split_before
+
+_ASSIGNMENT = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)=(.*)", re.DOTALL)
+_SHELLS = ("bash", "sh", "zsh", "dash")
+_SCRIPT = re.compile(r"[^\s]+\.(sh|bash|sbatch|slurm)")
+_TORCH = ("torch.distributed.run", "torch.distributed.launch", "torch.distributed.elastic")
+_ACCELERATE = ("accelerate.commands.launch",)
+_FLAGS = {
+    "torchrun": ("--standalone", "--no-python", "--no_python", "--run-path", "--use-env"),
+    "accelerate": (
+        *("--multi_gpu", "--multi-gpu", "--use_deepspeed", "--use_fsdp", "--cpu", "--mps", "--tpu"),
+        *("-q", "--quiet", "--debug", "--no_python", "--use_megatron_lm", "--same_network"),
+    ),
+    "deepspeed": ("--no_python", "--no_local_rank", "--force_multi", "--no_ssh"),
+    "python": ("-u", "-O", "-OO", "-s", "-S", "-E", "-I", "-B", "-q", "-v", "-P"),
+}
+_PROGRAMS = (
+    *(
+        "trl",
+        "swift",
+        "llamafactory-cli",
+        "axolotl",
+        "tune",
+        "yolo",
+        "nemo",
+        "nemo_llm",
+        "lightning",
+    ),
+    *("simpletuner", "fairseq-train", "fairseq-hydra-train", "litgpt", "megatron", "xtuner"),
+)
+"""Trainers that are programs of their own."""
+_JOBS = {"-n": "all_tasks", "--ntasks": "all_tasks", "-np": "all_tasks", "-N": "nodes"}
+_DEEPEST = 8
+
+
+def read_command(words: Sequence[str], where: str = "", depth: int = 0) -> Words:
+    """Return what a command says of the run that it starts.
+
+    :param where: ``file:line``, or nothing where it is our own command line.
+    """
+    variables, words = _split_assignments(words)
+    before = read_variables(variables, where)
+    for at, word in enumerate(words):
+        name = word.rpartition("/")[2]
+        follow = _find_reader(name, words[at:])
+        if follow and depth < _DEEPEST:
+            jobs = _read_jobs(words[:at], where)
+            return join_words([before, jobs, follow(list(words[at:]), where, depth + 1)])
+    if where:  # A line of a script that starts nothing which is known.
+        return before
+    return join_words([before, read_arguments(words, where, ARGUMENT)])
+
+
+def starts_run(words: Sequence[str]) -> bool:
+    """Tell whether a line of a script starts what is known here."""
+    return any(_find_reader(word.rpartition("/")[2], words[at:]) for at, word in enumerate(words))
+
+
+_Reader = Callable[[Sequence[str], str, int], Words]
+
+
+def _find_reader(name: str, words: Sequence[str]) -> _Reader | None:
+    """Return what reads from a word on, where it is a launcher, a shell, or a trainer."""
+    if name in ENGINES and "run" in words[1:3]:
+        return _read_docker
+    if name in _SHELLS:
+        return _read_shell
+    if _SCRIPT.fullmatch(name) or name in ("sbatch", "source"):
+        return _read_script
+    if re.fullmatch(r"python[0-9.]*|ipython", name):
+        return _read_python
+    if name in ("torchrun", "accelerate", "deepspeed"):
+        return {"torchrun": _read_torchrun, "deepspeed": _read_deepspeed}.get(
+            name, _read_accelerate
+        )
+    return _read_program if name in _PROGRAMS else None
+
+
+def _split_assignments(words: Sequence[str]) -> tuple[dict[str, str], Sequence[str]]:
+    """Return the variables in front of a command, also behind ``env`` and ``export``."""
+    variables: dict[str, str] = {}
+    words = list(words)
+    while words:
+        match = _ASSIGNMENT.fullmatch(words[0])
+        if match:
+            variables[match[1]] = match[2]
+        elif words[0] not in ("env", "export", "exec", "time", "nohup", "command"):
+            break
+        words.pop(0)
+    return variables, words
+
+
+def read_variables(variables: Mapping[str, str], where: str) -> Words:
+    """Return what variables say that trainers and launchers read."""
+    known = {
+        "NPROC_PER_NODE": "nproc_per_node",
+        "GPUS_PER_NODE": "gpus_per_node",
+        "LOCAL_WORLD_SIZE": "local_world_size",
+        "WORLD_SIZE": "world_size",
+        "NNODES": "nnodes",
+        "OMP_NUM_THREADS": "omp_num_threads",
+        "WIDS_CACHE": "wids_cache",
+        "WDS_CACHE": "wds_cache",
+        "SLURM_NTASKS_PER_NODE": "slurm_ntasks_per_node",
+        "SLURM_NNODES": "slurm_nnodes",
+        "SLURM_JOB_NUM_NODES": "slurm_nnodes",
+    }
+    facts = []
+    for name, value in variables.items():
+        here = where or f"${name}"
+        if name == "CUDA_VISIBLE_DEVICES" and re.fullmatch(r"[0-9]+(,[0-9]+)*", value):
+            facts.append(Fact("gpus.count", value.count(",") + 1, here, ENVIRONMENT))
+        elif name in known:
+            rank = JOB if name.startswith("SLURM_") else ENVIRONMENT
+            shown = f"{where}: {name}" if where else f"${name}"
+            facts += [
+                fact
+                for fact in read_option(known[name], value, here, rank, shown)
+                if isinstance(fact, Fact)
+            ]
+    return Words(tuple(facts))
+
+
+def _read_jobs(words: Sequence[str], where: str) -> Words:
+    """Return what srun or mpirun in front of a launcher say."""
+    if not words or words[0].rpartition("/")[2] not in ("srun", "mpirun", "mpiexec", "torchx"):
+        return Words()
+    facts: list[Fact] = []
+    for name, value in split_all(words[1:]).options:
+        here = where or name
+        shown = f"{where}: {name}" if where else name
+        if name in _JOBS and value and value.isdigit():
+            facts.append(Fact(_JOBS[name], int(value), here, JOB))
+        elif value is not None:
+            found = read_option(name, value, here, JOB, shown)
+            facts += [one for one in found if isinstance(one, Fact)]
+    return Words(tuple(facts))
+
+
+def _read_launcher(options: Sequence[Option], where: str) -> Words:
+    found = [
+        one
+        for name, value in options
+        if value is not None
+        for one in read_option(
+            name, value, where or name, LAUNCHER, f"{where}: {name}" if where else name
+        )
+    ]
+    wanted = tuple(
+        one._replace(kind="accelerate") for one in found if isinstance(one, Wanted) and not one.kind
+    )
+    return Words(tuple(one for one in found if isinstance(one, Fact)), wanted)
+
+
+def _read_script_of(words: Sequence[str], where: str, depth: int) -> Words:
+    """Return what is said from the script on: ``train.py --a 1``, or ``-m package.train``."""
+    words = list(words)
+    if words[:1] in (["-m"], ["--module"]):
+        words = words[1:]
+    if not words:
+        return Words()
+    if words[0].rpartition("/")[2] == "python" or _SCRIPT.fullmatch(words[0]):
+        return read_command(words, where, depth)
+    return read_arguments(words[1:], where, ARGUMENT)
+
+
+def _read_torchrun(words: Sequence[str], where: str, depth: int) -> Words:
+    split = split_before(words[1:], _FLAGS["torchrun"])
+    said = _read_launcher(split.options, where)
+    ranks = [fact for fact in said.facts if fact.key == "ranks_per_node"]
+    threads = Fact("threads", 1, "torchrun's default", DEFAULT)
+    facts = (*said.facts, threads) if ranks and ranks[-1].value != 1 else said.facts
+    facts = facts if ranks else (Fact("ranks_per_node", 1, "torchrun's default", DEFAULT), *facts)
+    return join_words([said._replace(facts=facts), _read_script_of(split.rest, where, depth)])
+
+
+def _read_accelerate(words: Sequence[str], where: str, depth: int) -> Words:
+    if words[1:2] != ["launch"] and words[0].rpartition("/")[2] == "accelerate":
+        return Words()
+    split = split_before(words[2:], _FLAGS["accelerate"])
+    said = _read_launcher(split.options, where)
+    below = _read_script_of(split.rest, where, depth)
+    return join_words([said, below, Words(library="accelerate")])
+
+
+def _read_deepspeed(words: Sequence[str], where: str, depth: int) -> Words:
+    split = split_before(words[1:], _FLAGS["deepspeed"])
+    said = _read_launcher(split.options, where)
+    included = [value for name, value in split.options if name == "--include" and value]
+    count = [_count_included(value) for value in included]
+    if count and count[-1]:
+        said = said._replace(
+            facts=(*said.facts, Fact("ranks_per_node", count[-1], where or "--include", LAUNCHER))
+        )
+    elif not any(fact.key == "ranks_per_node" for fact in said.facts):
+        auto = Fact("ranks_per_node", "auto", where or "deepspeed", LAUNCHER)
+        said = said._replace(facts=(*said.facts, auto))
+    return join_words([said, _read_script_of(split.rest, where, depth)])
+
+
+def _count_included(text: str) -> int:
+    """Return the most GPUs of one host of ``localhost:0,1@worker-2:0,1``."""
+    slots = [one.partition(":")[2] for one in text.split("@")]
+    return max((one.count(",") + 1 for one in slots if one), default=0)
+
+
+def _read_python(words: Sequence[str], where: str, depth: int) -> Words:
+    split = split_before(words[1:], _FLAGS["python"])
+    rest = list(split.rest)
+    if rest[:1] == ["-m"] and len(rest) > 1:
+        if rest[1].startswith(_TORCH):
+            return _read_torchrun(["torchrun", *rest[2:]], where, depth)
+        if rest[1] in _ACCELERATE:
+            return _read_accelerate(["accelerate", "launch", *rest[2:]], where, depth)
+    one = Fact("ranks_per_node", 1, "python starts one", DEFAULT)
+    return join_words([Words((one,) if rest else ()), _read_script_of(rest, where, depth)])
+
+
+def _read_shell(words: Sequence[str], where: str, depth: int) -> Words:
+    if "-c" in words[1:]:
+        at = list(words).index("-c") + 1
+        text = words[at] if at < len(words) else ""
+        try:
+            return read_command(shlex.split(text), where or "-c", depth)
+        except ValueError as exc:
+            return Words(problems=(f"{where or COMMAND_LINE}: -c: is no command: {exc}",))
+    rest = [word for word in words[1:] if not word.startswith("-")]
+    return _read_script(["", *rest], where, depth) if rest else Words()
+
+
+def _read_script(words: Sequence[str], where: str, _depth: int) -> Words:
+    """Want the script that is run; what follows are its own arguments."""
+    if words[0] in ("", "sbatch", "source", "."):
+        words = [word for word in words[1:] if not word.startswith("-")]
+    if not words:
+        return Words()
+    wanted = Wanted(words[0], where or COMMAND_LINE, "script")
+    return join_words([Words(wanted=(wanted,)), read_arguments(words[1:], where, ARGUMENT)])
+
+
+def _read_program(words: Sequence[str], where: str, _depth: int) -> Words:
+    """Return what a trainer that is a program says; SWIFT, TRL and Axolotl are of transformers."""
+    said = read_arguments(words[1:], where, ARGUMENT)
+    is_trainer = words[0].rpartition("/")[2] in ("trl", "swift", "llamafactory-cli", "axolotl")
+    launched = split_all(words[1:]).options
+    ranks = [
+        fact._replace(rank=LAUNCHER)
+        for fact in said.facts
+        if fact.key in ("ranks_per_node", "world")
+    ]
+    others = [fact for fact in said.facts if fact.key not in ("ranks_per_node", "world")]
+    said = said._replace(facts=(*others, *ranks)) if launched else said
+    return said._replace(library="transformers") if is_trainer else said
+
+
+def _read_docker(words: Sequence[str], where: str, depth: int) -> Words:
+    container = split_docker_run(words, where)
+    inner = read_command(container.words, where, depth) if container.words else Words()
+    variables = read_variables(container.variables, where)
+    return container.map(join_words([Words(stated=(container.stated,)), variables, inner]))

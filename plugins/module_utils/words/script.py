@@ -1,0 +1,282 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Read a script of a shell: what ``#SBATCH`` asks for, what is exported, what it runs.
+
+Lines are taken as they stand, in a ``case`` or an ``if`` too. Source: sbatch(1), sh(1).
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterable, Iterator, Mapping
+
+from ..core.values import NamedTuple
+from .facts import JOB, Fact, Stated, Words, join_words
+from .launchers import read_command, read_variables, starts_run
+from .names import read_option
+from .options import Option, split_all
+from .quantities import parse_size
+
+_MIB = 2**20
+_ASSIGNED = re.compile(
+    r"\s*(export\s+|local\s+|readonly\s+|declare\s+-\w+\s+)?([A-Za-z_]\w*)=(.*)", re.S
+)
+_VARIABLE = re.compile(
+    r"\$(?:\{([A-Za-z_]\w*)(?:\[[@*]\])?(?::?[-=]([^{}]*))?\}|([A-Za-z_]\w*))", re.ASCII
+)
+_SUBSTITUTED = re.compile(r"\$\((?:[^()]|\([^()]*\))*\)|`[^`]*`")
+_UNKNOWN = "$_"  # What only the shell that runs it will know.
+_COMMENT = re.compile(r"(?<=\s)#[^\"']*$")
+_HERE = re.compile(r"<<-?\s*[\"']?([A-Za-z_]\w*)[\"']?")
+_KEYWORDS = ("if", "then", "else", "elif", "do", "while", "until", "!", "{", "(", "time", "set")
+_MOST_LINES = 20_000
+_MOST_JOINED = 200
+_LONGEST = 2**16
+_JOB = {
+    "-n": "--ntasks",
+    "-N": "--nodes",
+    "-c": "--cpus-per-task",
+    "-G": "--gpus",
+    "-D": "--chdir",
+}
+
+
+class Line(NamedTuple):
+    """One command, its continued lines joined, with the number of its first."""
+
+    number: int
+    text: str
+
+
+def read_script(text: str, path: str, environment: Mapping[str, str]) -> Words:
+    """Return what a script says.
+
+    :param path: Its name, for origins.
+    :param environment: What is set where it will run, as far as that is known.
+    """
+    job = _read_job(text, path)
+    variables = {**environment, **job.variables}
+    parts = [job.words]
+    for line in _split_lines(text):
+        try:
+            parts += _read_line(line, path, variables)
+        except ValueError as exc:
+            if _looks_like_run(line.text):
+                parts.append(Words(problems=(f"{path}:{line.number}: is no command: {exc}",)))
+    return join_words(parts)
+
+
+def _looks_like_run(text: str) -> bool:
+    return starts_run(re.findall(r"[^\s\"']+", text)[:64])
+
+
+def _read_line(line: Line, path: str, variables: dict[str, str]) -> Iterator[Words]:
+    """Yield what one line says; what it assigns is kept for those that follow."""
+    where, match = f"{path}:{line.number}", _ASSIGNED.match(line.text)
+    if match and not starts_run(re.findall(r"[^\s\"']+", line.text)[:64]):
+        yield from _assign(match, where, variables)
+        return
+    if match and match[3].lstrip().startswith("("):
+        yield from _assign(match, where, variables)
+        return
+    for command in re.split(
+        r"\s*(?:&&|\|\||;|(?<![<>&|])\|(?!\|)|(?<![<>&0-9])&(?![&>]))\s*", line.text
+    ):
+        words = shlex.split(expand(command, variables), comments=True)
+        while words and words[0] in _KEYWORDS:
+            words = words[1:]
+        if words and starts_run(words):
+            yield read_command(words, where)
+
+
+def _assign(match: re.Match[str], where: str, variables: dict[str, str]) -> Iterator[Words]:
+    """Keep what a line assigns; an array is kept as the words of a command."""
+    value = match[3].strip()
+    if value.startswith("("):
+        value = value.strip("()")
+        variables[match[2]] = expand(value, variables)
+        return
+    words = shlex.split(f"{match[2]}={expand(value, variables)}", comments=True)
+    for word in words:
+        name, sign, text = word.partition("=")
+        if sign and re.fullmatch(r"[A-Za-z_]\w*", name):
+            variables[name] = text
+            yield read_variables({name: text}, where)
+
+
+def expand(text: str, variables: Mapping[str, str]) -> str:
+    """Return a text with the variables that are known; what is not known stays as it stands."""
+
+    def replace(match: re.Match[str]) -> str:
+        value = variables.get(match[1] or match[3])
+        if value is None or len(value) > _LONGEST:
+            return match[0] if match[2] is None else match[2]
+        return value
+
+    if len(text) > _LONGEST:
+        raise ValueError(f"it has {len(text)} characters; at most {_LONGEST} are read")
+    arrays = re.sub(r"\"(\$\{[A-Za-z_]\w*\[@\]\})\"", r"\1", text)
+    done = _VARIABLE.sub(replace, arrays)
+    if len(done) > _LONGEST:
+        raise ValueError(f"it has more than {_LONGEST} characters with its variables")
+    return done
+
+
+def _split_lines(text: str) -> Iterator[Line]:
+    """Yield commands; comments and the text of here documents are left out."""
+    lines = text.splitlines()[:_MOST_LINES]
+    at, end = 0, ""
+    while at < len(lines):
+        start, line = at, lines[at]
+        at += 1
+        if end:
+            end = "" if line.strip() == end else end
+            continue
+        if line.lstrip().startswith("#"):
+            continue
+        whole = [line]
+        while at < len(lines) and (whole[-1].endswith("\\") or _is_open(whole)):
+            if not lines[at].lstrip().startswith("#"):
+                whole.append(lines[at])
+            at += 1
+        here = _HERE.search(line)
+        end = here[1] if here and "<<<" not in line else ""
+        if len(whole) > 1:
+            whole = [_COMMENT.sub("", one) for one in whole]
+        joined = " ".join(one[:-1] if one.endswith("\\") else one for one in whole)
+        if joined.strip():
+            yield Line(start + 1, _SUBSTITUTED.sub(_UNKNOWN, joined))
+
+
+def _is_open(lines: list[str]) -> bool:
+    """Tell whether an array has begun and not ended, ``ARGS=(``, or a quotation has."""
+    if len(lines) > _MOST_JOINED:
+        return False
+    if re.match(r"\s*(export\s+|local\s+)?[A-Za-z_]\w*\+?=\(", lines[0]):
+        return not lines[-1].rstrip().endswith(")")
+    text = "\n".join(lines)
+    if text.count('"') % 2 == 0 and text.count("'") % 2 == 0:
+        return False
+    try:
+        shlex.split(text, comments=True)
+    except ValueError:
+        return True
+    return False
+
+
+class _Job(NamedTuple):
+    """What sbatch is asked for, and the variables that Slurm will set."""
+
+    words: Words
+    variables: Mapping[str, str]
+
+
+def _read_job(text: str, path: str) -> _Job:
+    asked: dict[str, tuple[str, str]] = {}
+    for number, line in enumerate(text.splitlines()[:_MOST_LINES], start=1):
+        if not re.match(r"#SBATCH\s", line):
+            continue
+        try:
+            options = split_all(shlex.split(line[len("#SBATCH") :], comments=True)).options
+        except ValueError:
+            options = ()
+        for name, value in map(_expand_short, options):
+            if value is not None:
+                asked[name] = (value, f"{path}:{number}")
+    if not asked:
+        return _Job(Words(), {})
+    problems: list[str] = []
+    facts = [
+        fact for name, (value, where) in asked.items() for fact in _read_asked(name, value, where)
+    ]
+    stated = _state(asked, problems)
+    words = Words(tuple(facts), stated=(stated,) if stated else (), problems=tuple(problems))
+    return _Job(words, _find_variables(asked))
+
+
+def _expand_short(option: Option) -> Option:
+    name, value = option
+    glued = re.fullmatch(r"(-[nNcGD])(.+)", name)
+    if glued and not name.startswith("--"):
+        name, value = glued[1], glued[2]
+    return Option(_JOB.get(name, name), value)
+
+
+def _read_asked(name: str, value: str, where: str) -> Iterator[Fact]:
+    shown = f"{where}: {name}"
+    if name == "--ntasks" and value.isdigit():
+        yield Fact("all_tasks", int(value), where, JOB)
+    elif name == "--nodes":
+        yield from _only_facts(read_option("nnodes", value.rpartition("-")[2], where, JOB, shown))
+    elif name == "--ntasks-per-node":
+        yield from _only_facts(read_option(name, value, where, JOB, shown))
+    elif name in ("--gpus-per-node", "--gres"):
+        count = _count_gpus(name, value)
+        if count:
+            yield Fact("gpus.count", count, where, JOB)
+
+
+def _only_facts(found: Iterable[object]) -> Iterator[Fact]:
+    return (one for one in found if isinstance(one, Fact))
+
+
+def _count_gpus(name: str, value: str) -> int:
+    """Return the GPUs of ``8``, ``a100:8`` or ``gpu:a100:8``."""
+    if name == "--gres" and not value.startswith("gpu"):
+        return 0
+    number = value.rpartition(":")[2].partition("(")[0]
+    return int(number) if number.isdigit() and len(number) < 6 else 0
+
+
+def _find_variables(asked: Mapping[str, tuple[str, str]]) -> dict[str, str]:
+    """Return what Slurm will set in the job, as far as the script tells."""
+    names = {
+        "SLURM_CPUS_PER_TASK": "--cpus-per-task",
+        "SLURM_NTASKS_PER_NODE": "--ntasks-per-node",
+        "SLURM_NTASKS": "--ntasks",
+        "SLURM_NNODES": "--nodes",
+        "SLURM_JOB_NUM_NODES": "--nodes",
+        "SLURM_JOB_NAME": "--job-name",
+    }
+    found = {name: asked[option][0] for name, option in names.items() if option in asked}
+    gpus = [
+        _count_gpus(name, asked[name][0]) for name in ("--gpus-per-node", "--gres") if name in asked
+    ]
+    return {**found, "SLURM_GPUS_ON_NODE": str(gpus[0])} if gpus and gpus[0] else found
+
+
+def _state(asked: Mapping[str, tuple[str, str]], problems: list[str]) -> Stated | None:
+    """Return the memory and the CPUs that the job will have on each node."""
+    tasks = _number(asked, "--ntasks-per-node", problems) or 1
+    cpus = _number(asked, "--cpus-per-task", problems)
+    found: dict[str, object] = {}
+    at: dict[str, str] = {}
+    if cpus and "--ntasks-per-node" in asked:
+        found["cpus"], at["cpus"] = float(cpus * tasks), asked["--cpus-per-task"][1]
+    gpus = int(_find_variables(asked).get("SLURM_GPUS_ON_NODE", 0))
+    for name, times in (
+        ("--mem", 1),
+        ("--mem-per-cpu", (cpus or 1) * tasks),
+        ("--mem-per-gpu", gpus),
+    ):
+        if name not in asked:
+            continue
+        value, where = asked[name]
+        try:
+            size = parse_size(value, _MIB) * times
+        except ValueError as exc:
+            problems.append(f"{where}: {name}: {exc}")
+            continue
+        if size:
+            found["memory"], at["memory"] = size, where
+    return Stated("job:slurm", at, **found) if found else None  # type: ignore[arg-type]
+
+
+def _number(asked: Mapping[str, tuple[str, str]], name: str, problems: list[str]) -> int:
+    if name not in asked:
+        return 0
+    value, where = asked[name]
+    if not re.fullmatch("[0-9]{1,6}", value):
+        problems.append(f"{where}: {name}: {value!r} is no whole number")
+        return 0
+    return int(value)

@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Judge a run by the limits that its own words give it: a container's, a pod's, a job's."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from ..core.cause import Cause
+from ..core.finding import FAIL, PASS, UNKNOWN, Finding, Observation, Requirement
+from ..core.values import Rlimit
+from ..training.causes import (
+    Room,
+    blame_cpus,
+    blame_descriptors,
+    blame_memlock,
+    blame_memory,
+    blame_shared_memory,
+)
+from ..training.loader import (
+    Bound,
+    Plan,
+    bound_by_descriptors,
+    bound_by_memory,
+    bound_by_shared_memory,
+    count_descriptors,
+    count_memory,
+    count_shared_memory,
+    plan_workers,
+)
+from ..training.policy import Training, choose_checks
+from .facts import Stated
+
+_MIB = 2**20
+CONTAINER = "new-container:docker"
+
+
+def judge_stated(run: Training, stated: Stated) -> Iterator[Finding]:
+    """Yield whether a run fits into what its words give it; what they leave open is unknown."""
+    checks = choose_checks(run)
+    if run.workers is None:
+        return
+    plan = plan_workers(_bound(run, stated), run.workers)
+    if stated.shm is not None and "shared_memory" in checks:
+        yield from _judge_shm(run, stated, plan)
+    if "descriptors" in checks:
+        yield from _judge_descriptors(run, stated, plan)
+    if "memory" in checks:
+        yield from _judge_memory(run, stated, plan)
+    if "cpus" in checks and stated.cpus is not None:
+        cpus = stated.cpus
+        wanted = Requirement(
+            stated.place, "cpus", "value", max(run.workers, 1) * run.ranks_per_node
+        )
+        blame = lambda: blame_cpus(run, cpus, stated.at["cpus"], plan)  # noqa: E731
+        yield _judge(wanted, int(cpus), stated.at["cpus"], blame)
+
+
+def _bound(run: Training, stated: Stated) -> Iterator[Bound]:
+    """Yield how many workers each limit allows."""
+    if stated.shm is not None and run.batch_size is not None:
+        yield bound_by_shared_memory(run, stated.shm)
+    if stated.nofile is not None and run.tensors_per_batch is not None:
+        yield bound_by_descriptors(run, stated.nofile)
+    if stated.memory is not None:
+        yield bound_by_memory(run, stated.memory, stated.at["memory"])
+
+
+def _judge(
+    wanted: Requirement, value: int, how: str, blame: Callable[[], Cause], least: int | None = None
+) -> Finding:
+    """Return a finding; ``least`` is what is needed where the requirement is rounded up."""
+    needed = wanted.minimum if least is None else least
+    if value >= (needed or 0):
+        return Finding(PASS, wanted, Observation(value, how))
+    return Finding(FAIL, wanted, Observation(value, how), (blame(),))
+
+
+def _round_up(size: int) -> int:
+    return -(-size // _MIB) * _MIB
+
+
+def _judge_shm(run: Training, stated: Stated, plan: Plan) -> Iterator[Finding]:
+    size, workers = stated.shm or 0, run.workers or 0
+    needed = count_shared_memory(run, workers)
+    wanted = Requirement(stated.place, "shm_size", "value", _round_up(needed), unit="bytes")
+    blame = lambda: blame_shared_memory(run, needed, size, plan)  # noqa: E731
+    yield _judge(wanted, size, stated.at["shm"], blame, needed)
+
+
+def _judge_descriptors(run: Training, stated: Stated, plan: Plan) -> Iterator[Finding]:
+    needed = count_descriptors(run, run.workers or 0)
+    wanted = Requirement(stated.place, "nofile", "soft", needed)
+    if stated.nofile is not None:
+        has = Rlimit(stated.nofile, stated.nofile)
+        blame = lambda: blame_descriptors(run, needed, has, plan)  # noqa: E731
+        yield _judge(wanted, stated.nofile, stated.at["nofile"], blame)
+    elif stated.place == CONTAINER:
+        reason = "no word states nofile; --place new-container:docker shows what dockerd gives"
+        yield Finding(UNKNOWN, wanted, Observation(None, "", reason))
+    elif stated.place.startswith("pod:"):
+        reason = "no pod states nofile; the node's containerd gives it: run preflight in the pod"
+        yield Finding(UNKNOWN, wanted, Observation(None, "", reason))
+
+
+def _judge_memory(run: Training, stated: Stated, plan: Plan) -> Iterator[Finding]:
+    if stated.memory is not None:
+        needed = count_memory(run, run.workers or 0)
+        wanted = Requirement(stated.place, "memory", "value", _round_up(needed), unit="bytes")
+        where = f"{stated.place} ({stated.at['memory']})"
+        room = Room(where, stated.memory, 0, stated.memory)
+        blame = lambda: blame_memory(run, needed, room, plan)  # noqa: E731
+        yield _judge(wanted, stated.memory, stated.at["memory"], blame, needed)
+    if run.pinned_buffer and stated.memlock is not None:
+        wanted = Requirement(stated.place, "memlock", "soft", run.pinned_buffer, unit="bytes")
+        soft = stated.memlock
+        yield _judge(wanted, soft, stated.at["memlock"], lambda: blame_memlock(run, soft))
