@@ -79,7 +79,10 @@ def judge_run(arguments: argparse.Namespace, command: Sequence[str] | None) -> J
     stated, told = Tree(None) if arguments.policy is None else read_policy(arguments.policy)
     options = read_run(arguments)
     over = _join(stated, options)
-    words, names = _gather(arguments, options, command)
+    words, names = Words(), list(arguments.files)
+    is_bare = command is None and not arguments.files
+    if not is_bare or not (set(options) - set(_BESIDE) or arguments.policy is not None):
+        words, names = gather_words(arguments.files, command, options.get("user"))
     taken = take(words, _flatten(over), os.getcwd()) if names else Taken({})
     problems = [*words.problems, *taken.problems]
     if names and not (words.facts or words.stated or options or problems):
@@ -88,7 +91,10 @@ def judge_run(arguments: argparse.Namespace, command: Sequence[str] | None) -> J
     if problems:
         raise PolicyError(problems)
     given = _with_run(stated, merge(taken.section, over) if over else dict(taken.section))
-    policy = load_policy(given, arguments.profile, run=True, told=told)
+    try:
+        policy = load_policy(given, arguments.profile, run=True, told=told)
+    except PolicyError as exc:
+        raise PolicyError(_trace(one, taken.origins) for one in exc.problems) from None
     checked = CheckOptions(
         sections=(RUN,),
         probe=arguments.probe,
@@ -100,6 +106,12 @@ def judge_run(arguments: argparse.Namespace, command: Sequence[str] | None) -> J
         node = "this host is not the job's node: of that, only what the job asks for is judged"
         notes.append(f"{node}; in the job, preflight sees the rest")
     return Judged(taken._replace(notes=tuple(notes)), _judge(policy, checked, words))
+
+
+def _trace(problem: str, origins: Mapping[str, str]) -> str:
+    """Return a problem of a key with where that is stated."""
+    key = problem.partition(":")[0][len(RUN) + 1 :]
+    return f"{problem} ({origins[key]})" if key in origins else problem
 
 
 def _join(policy: object, options: dict[str, object]) -> dict[str, object]:
@@ -142,20 +154,22 @@ def _judge(policy: Policy, options: CheckOptions, words: Words) -> CheckResult:
     return result._replace(findings=[*findings, *result.findings])
 
 
-def _gather(
-    arguments: argparse.Namespace, options: Mapping[str, object], command: Sequence[str] | None
+def gather_words(
+    files: Sequence[str], command: Sequence[str] | None, user: object = None
 ) -> tuple[Words, list[str]]:
-    """Return what all words say, and what was read; nothing where options alone describe a run."""
-    is_bare = command is None and not arguments.files
-    if is_bare and (set(options) - set(_BESIDE) or arguments.policy is not None):
-        return Words(), []
-    user = options.get("user")
+    """Return what all words say, and the names of what was read.
+
+    :param files: Those that somebody names; without any, and without a command, what the current
+        folder holds is taken.
+    :param user: As whom root reads them.
+    :raises ValueError: If the folder holds nothing of a run, or more than one that starts.
+    """
     gathering = _Gathering(str(user) if user else None)
     if command is not None:
         gathering.add_command(command)
-    for path in arguments.files:
+    for path in files:
         gathering.want(Wanted(path, ""))
-    if is_bare:
+    if command is None and not files:
         gathering.discover()
     gathering.follow()
     return join_words(gathering.parts), gathering.names
@@ -187,6 +201,9 @@ class _Gathering:
         self._add(read_command(list(command)), os.getcwd())
 
     def want(self, wanted: Wanted) -> None:
+        if not wanted.path.strip():
+            self.parts.append(Words(problems=("FILE: the name of a file is empty",)))
+            return
         self.waiting.append((wanted, os.getcwd()))
 
     def _add(self, words: Words, folder: str) -> None:
@@ -221,7 +238,7 @@ class _Gathering:
                 return None
             except OSError as exc:
                 trouble = trouble or re.sub(f"^{re.escape(path)}: ", "", str(exc))
-        self.parts.append(Words(problems=(f"{start}{wanted.path or repr('')}: {trouble}",)))
+        self.parts.append(Words(problems=(f"{start}{wanted.path}: {trouble}",)))
         return None
 
     def _read(self, path: str, name: str) -> Text:

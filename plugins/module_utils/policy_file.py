@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from json import JSONDecodeError
 from typing import Any
 
 from .core.policy_tree import (
@@ -65,8 +66,12 @@ def parse_policy(text: str, path: str, accepts_yaml: bool = True) -> Tree:
 def parse_documents(text: str, path: str) -> list[Tree]:
     """Return what each document of a text holds, every scalar as a :class:`Located`.
 
+    A file whose name ends with ``.json`` is JSON and one document.
+
     :raises ValueError: If it is neither JSON nor YAML, too deep or too long.
     """
+    if path.endswith(".json"):
+        return [_parse_json(text, path)]
     if not re.search(_DOCUMENT, text):
         return [_parse(text, path, True, locate)]
     starts = [0, *(one.start() for one in re.finditer(_DOCUMENT, text)), len(text)]
@@ -76,6 +81,17 @@ def parse_documents(text: str, path: str) -> list[Tree]:
     return [
         _parse("\n" * line + part, path, True, locate) for line, part in parts if part.strip("- \n")
     ]
+
+
+def _parse_json(text: str, path: str) -> Tree:
+    try:
+        return parse_json(text, path, locate)
+    except PolicyError:
+        raise
+    except ValueError as exc:
+        line = exc.lineno if isinstance(exc, JSONDecodeError) else 1
+        told = exc.msg if isinstance(exc, JSONDecodeError) else exc
+        raise ValueError(f"{path}:{line}: is no JSON: {told}") from None
 
 
 def _parse(text: str, path: str, accepts_yaml: bool, keep: Keep | None = None) -> Tree:

@@ -36,6 +36,7 @@ class Container(NamedTuple):
     mounts: tuple[tuple[str, str], ...] = ()
     folder: str = ""
     problems: tuple[str, ...] = ()
+    image: str = ""
 
     def map(self, words: Words) -> Words:
         """Return words with their paths as the host has them; one that it has not is dropped."""
@@ -86,6 +87,7 @@ def split_docker_run(words: Sequence[str], where: str) -> Container:
         tuple(limits.mounts),
         limits.folder,
         tuple(limits.problems),
+        words[at] if at < len(words) else "",
     )
 
 

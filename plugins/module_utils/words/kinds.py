@@ -67,11 +67,17 @@ def read_file(text: Text, context: Context, kind: str = "") -> Read:
     try:
         return _read(text, context, kind)
     except PolicyError as exc:
-        return Read(SETTINGS, Words(problems=tuple(exc.problems)))
+        hint = _hint(text.content)
+        return Read(SETTINGS, Words(problems=tuple(f"{one}{hint}" for one in exc.problems)))
     except TomlError as exc:
         return Read(SETTINGS, Words(problems=(f"{text.name}:{exc.line}: {exc}",)))
     except ValueError as exc:
-        return Read(SETTINGS, Words(problems=(str(exc),)))
+        return Read(SETTINGS, Words(problems=(f"{exc}{_hint(text.content)}",)))
+
+
+def _hint(text: str) -> str:
+    """Say so where a text is a template, whose marks are neither JSON nor YAML."""
+    return "; it holds a template: give the file that it becomes" if "{{" in text else ""
 
 
 def _read(text: Text, context: Context, kind: str) -> Read:

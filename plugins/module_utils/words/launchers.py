@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from .docker_run import ENGINES, split_docker_run
 from .facts import ARGUMENT, DEFAULT, ENVIRONMENT, JOB, LAUNCHER, Fact, Wanted, Words, join_words
-from .names import read_option
+from .names import AUTO, read_option
 from .options import COMMAND_LINE, Option, read_arguments, split_all, split_before
 
 _ASSIGNMENT = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)=(.*)", re.DOTALL)
@@ -45,6 +45,30 @@ _PROGRAMS = (
     *("simpletuner", "fairseq-train", "fairseq-hydra-train", "litgpt", "megatron", "xtuner"),
 )
 """Trainers that are programs of their own."""
+_AXOLOTL, _SWIFT = "Axolotl's default", "SWIFT's default"
+_ALL_GPUS = Fact("ranks_per_node", AUTO, "its launcher", DEFAULT)
+_DEFAULTS = {
+    "axolotl": Words(
+        (
+            Fact("workers", AUTO, _AXOLOTL, DEFAULT),
+            Fact("prefetch", 256, _AXOLOTL, DEFAULT),
+            _ALL_GPUS,
+        ),
+        library="transformers",
+    ),
+    "swift": Words(
+        (
+            Fact("workers", 1, _SWIFT, DEFAULT),
+            Fact("ranks_per_node", 1, "no NPROC_PER_NODE", DEFAULT),
+        ),
+        library="transformers",
+    ),
+    "trl": Words((_ALL_GPUS,), library="transformers"),
+    "llamafactory-cli": Words((_ALL_GPUS,), library="transformers"),
+    "yolo": Words((Fact("ranks_per_node", 1, "no device is named", DEFAULT),)),
+}
+"""What trainers do where nobody says: Axolotl has a worker for each GPU, and 256 batches ahead."""
+
 _JOBS = {"-n": "all_tasks", "--ntasks": "all_tasks", "-np": "all_tasks", "-N": "nodes"}
 _DEEPEST = 8
 
@@ -187,7 +211,12 @@ def _read_torchrun(words: Sequence[str], where: str, depth: int) -> Words:
     threads = Fact("threads", 1, "torchrun's default", DEFAULT)
     facts = (*said.facts, threads) if ranks and ranks[-1].value != 1 else said.facts
     facts = facts if ranks else (Fact("ranks_per_node", 1, "torchrun's default", DEFAULT), *facts)
-    return join_words([said._replace(facts=facts), _read_script_of(split.rest, where, depth)])
+    below = _read_script_of(split.rest, where, depth) if split.rest else _miss("torchrun", where)
+    return join_words([said._replace(facts=facts), below])
+
+
+def _miss(launcher: str, where: str) -> Words:
+    return Words(problems=(f"{where or COMMAND_LINE}: {launcher} is given no script",))
 
 
 def _read_accelerate(words: Sequence[str], where: str, depth: int) -> Words:
@@ -195,7 +224,7 @@ def _read_accelerate(words: Sequence[str], where: str, depth: int) -> Words:
         return Words()
     split = split_before(words[2:], _FLAGS["accelerate"])
     said = _read_launcher(split.options, where)
-    below = _read_script_of(split.rest, where, depth)
+    below = _read_script_of(split.rest, where, depth) if split.rest else _miss("accelerate", where)
     return join_words([said, below, Words(library="accelerate")])
 
 
@@ -209,9 +238,10 @@ def _read_deepspeed(words: Sequence[str], where: str, depth: int) -> Words:
             facts=(*said.facts, Fact("ranks_per_node", count[-1], where or "--include", LAUNCHER))
         )
     elif not any(fact.key == "ranks_per_node" for fact in said.facts):
-        auto = Fact("ranks_per_node", "auto", where or "deepspeed", LAUNCHER)
+        auto = Fact("ranks_per_node", AUTO, where or "deepspeed", LAUNCHER)
         said = said._replace(facts=(*said.facts, auto))
-    return join_words([said, _read_script_of(split.rest, where, depth)])
+    below = _read_script_of(split.rest, where, depth) if split.rest else _miss("deepspeed", where)
+    return join_words([said, below])
 
 
 def _count_included(text: str) -> int:
@@ -257,7 +287,7 @@ def _read_script(words: Sequence[str], where: str, _depth: int) -> Words:
 def _read_program(words: Sequence[str], where: str, _depth: int) -> Words:
     """Return what a trainer that is a program says; SWIFT, TRL and Axolotl are of transformers."""
     said = read_arguments(words[1:], where, ARGUMENT)
-    is_trainer = words[0].rpartition("/")[2] in ("trl", "swift", "llamafactory-cli", "axolotl")
+    name = words[0].rpartition("/")[2]
     launched = split_all(words[1:]).options
     ranks = [
         fact._replace(rank=LAUNCHER)
@@ -266,11 +296,16 @@ def _read_program(words: Sequence[str], where: str, _depth: int) -> Words:
     ]
     others = [fact for fact in said.facts if fact.key not in ("ranks_per_node", "world")]
     said = said._replace(facts=(*others, *ranks)) if launched else said
-    return said._replace(library="transformers") if is_trainer else said
+    return join_words([said, _DEFAULTS.get(name, Words())])
 
 
 def _read_docker(words: Sequence[str], where: str, depth: int) -> Words:
     container = split_docker_run(words, where)
-    inner = read_command(container.words, where, depth) if container.words else Words()
+    if not container.image:
+        return Words(problems=(f"{where or COMMAND_LINE}: {words[0]} run is given no image",))
+    unknown = f"what the image {container.image} runs of its own is not known"
+    inner = Words(notes=(unknown,))
+    if container.words:
+        inner = read_command(container.words, where, depth)
     variables = read_variables(container.variables, where)
     return container.map(join_words([Words(stated=(container.stated,)), variables, inner]))

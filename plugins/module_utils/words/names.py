@@ -20,7 +20,7 @@ _NAMES = {
     ),
     "prefetch": "dataloader_prefetch_factor prefetch_factor",
     "output_dir": (
-        "output_dir save_dir out_dir default_root_dir explicit_log_dir output_path save logs"
+        "output_dir save_dir out_dir default_root_dir explicit_log_dir output_path save logs output"
     ),
     "save_total_limit": "save_total_limit checkpoints_total_limit checkpoint_hist",
     "resume": "resume_from_checkpoint resume resume_if_exists",
@@ -70,6 +70,7 @@ CONFIGS = {
 OF_TRANSFORMERS = ("per_device_train_batch_size", "dataloader_prefetch_factor")
 _EVALUATION = ("eval_strategy", "evaluation_strategy", "do_eval")
 _SHARDS = re.compile(r"\{([0-9]{1,9})\.\.([0-9]{1,9})\}")
+_ZERO = re.compile("zero([0-3])(_offload)?")
 _FILE = re.compile(r"[^\s{}$]{1,1024}\.(json|ya?ml|toml|py)")
 _TEMPLATE = re.compile(r"\{\{|\{%|\$\{|\$\(|`|\$[A-Za-z_]")
 _OTHER = re.compile(r"(^|[._])(val|valid|validation|eval|evaluation|test|tests|predict)([._]|$)")
@@ -103,6 +104,9 @@ def read_option(
     found: list[Fact | Wanted] = []
     if last in CONFIGS and isinstance(value, str) and _FILE.fullmatch(value):
         found.append(Wanted(value, told, CONFIGS[last]))
+    builtin = _ZERO.fullmatch(value) if isinstance(value, str) else None
+    if builtin and CONFIGS.get(last) == "zero":
+        found += _read_zero(int(builtin[1]), bool(builtin[2]), where, rank)
     if last in _EVALUATION and str(value).lower() not in ("no", "false", "none"):
         found.append(Fact("loaders", 2, where, rank))
     if isinstance(value, str) and ".tar" in value and _SHARDS.search(value):
@@ -112,6 +116,18 @@ def read_option(
         return [*found, Fact("loaders", 2, where, rank)] if key == "workers" and value else found
     fact = _read(key, value, where, rank, told) if key else None
     return [*found, fact] if fact else found
+
+
+def _read_zero(stage: int, offloads: bool, where: str, rank: int) -> list[Fact]:
+    """Return what SWIFT's own configurations say, which are called ``zero3_offload`` and so on."""
+    found: dict[str, object] = {"zero": stage}
+    if stage in (2, 3):
+        found["deepspeed.stage"] = stage
+    if offloads:
+        found["deepspeed.offload_optimizer"] = True
+    if offloads and stage == 3:
+        found["deepspeed.offload_parameters"] = True
+    return [Fact(key, value, where, rank) for key, value in found.items()]
 
 
 def _count_shards(text: str) -> int:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 
 from ..core.values import NamedTuple
 from .facts import Fact, Wanted, Words
-from .names import OF_TRANSFORMERS, read_option, spell
+from .names import KEYS_OF, OF_TRANSFORMERS, read_option, spell
 
 COMMAND_LINE = "command line"
 _SETTING = re.compile(r"[+~]{0,2}[A-Za-z_][A-Za-z0-9_./@-]*=", re.ASCII)
@@ -83,6 +83,8 @@ def _read_option(words: Sequence[str], at: int, scripts: bool = False) -> tuple[
         return Option(word, None), 1
     if scripts and _SCRIPT.fullmatch(follows):
         return Option(word, None), 1
+    if _SETTING.match(follows) and spell(follows.partition("=")[0]) in KEYS_OF:
+        return Option(word, None), 1  # As --cfg-options data.num_workers=4 has it.
     return Option(word, follows), 2
 
 
@@ -107,7 +109,9 @@ def read_arguments(words: Sequence[str], where: str, rank: int) -> Words:
         found += read_option(name, value, here, rank, shown)
     shown = where or COMMAND_LINE
     found += [
-        Wanted(word, shown) for word in split.rest if re.fullmatch(r"[^\s]+\.(json|ya?ml)", word)
+        Wanted(word, shown)
+        for word in split.rest
+        if re.fullmatch(r"[^\s]+\.(json|ya?ml)|[^\s]*config[^\s]*\.py", word)
     ]
     return Words(
         tuple(one for one in found if isinstance(one, Fact)),

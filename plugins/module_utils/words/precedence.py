@@ -50,6 +50,8 @@ class Taken(NamedTuple):
     asked: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     problems: tuple[str, ...] = ()
+    origins: Mapping[str, str] = {}
+    """Where each key of the section is stated."""
 
 
 def take(words: Words, stated: Mapping[str, object], folder: str) -> Taken:
@@ -72,7 +74,12 @@ def take(words: Words, stated: Mapping[str, object], folder: str) -> Taken:
             section[top] = fact.value
     told = [_tell(key, choice.chosen[key]) for key in _order(choice) if _is_told(key, stated)]
     return Taken(
-        section, tuple(told), tuple(choice.asked), tuple(choice.notes), tuple(choice.problems)
+        section,
+        tuple(told),
+        tuple(choice.asked),
+        tuple(choice.notes),
+        tuple(choice.problems),
+        {key: fact.where for key, fact in choice.chosen.items() if key not in stated},
     )
 
 
@@ -240,6 +247,14 @@ class _Workings:
         return fact._replace(value=max(-(-fact.value // nodes), 1))
 
     def _find_workers(self) -> None:
+        auto = self.chosen.get("workers")
+        if auto and auto.value == AUTO:
+            gpus = self.chosen.get("gpus.count") or self.chosen.get("ranks_per_node")
+            number = _number(gpus) if gpus else _MANY_RANKS
+            self.chosen["workers"] = auto._replace(value=max(number, 1))
+        prefetch = self.chosen.get("prefetch")
+        if prefetch and prefetch.rank == DEFAULT and not (auto and auto.rank == DEFAULT):
+            del self.chosen["prefetch"]  # It is the default of who states neither.
         if "workers" not in self.chosen:
             if self.library == "transformers":
                 self._assume("workers", 0, "transformers' default", asks=False)

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 
 from .facts import FILE, LAUNCHER_FILE, ZERO, Fact, Wanted, Words, join_words
@@ -30,17 +31,24 @@ def read_trainer(root: object, path: str) -> Words:
 def _read_leaves(leaves: Iterable[Leaf], path: str, rank: int) -> Words:
     found: list[Fact | Wanted] = []
     seen: list[str] = []
+    leaves = list(leaves)
+    counts = Counter(leaf.path[:-1] for leaf in leaves)
     for leaf in leaves:
         if leaf.path[:1] == ("deepspeed",) and len(leaf.path) > 1:
             continue
         seen.append(leaf.name)
-        value = _unpack(leaf)
+        value = counts.get(leaf.path[:-1], 0) if _is_device(leaf) else _unpack(leaf)
         found += read_option(leaf.name, value, f"{path}:{leaf.line}", rank)
     return Words(
         tuple(_keep_largest(one for one in found if isinstance(one, Fact))),
         tuple(one for one in found if isinstance(one, Wanted)),
         library=find_library(seen),
     )
+
+
+def _is_device(leaf: Leaf) -> bool:
+    """Tell whether a value is one of a list of GPUs, ``devices: [0, 1]``."""
+    return leaf.path[-1:] == ("0",) and leaf.name.endswith(("devices", "device"))
 
 
 def _unpack(leaf: Leaf) -> object:

@@ -1,0 +1,125 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Compose and pods state the limits that a run will have, and what it starts."""
+
+from __future__ import annotations
+
+import pytest
+from mlhost_limits.policy_file import parse_documents
+from mlhost_limits.words.facts import Words
+from mlhost_limits.words.kinds import Context, Text, read_file
+
+pytest.importorskip("yaml")
+
+COMPOSE = """
+services:
+  db: {image: postgres}
+  train:
+    image: trainer
+    shm_size: ${SHM:-2gb}
+    deploy: {resources: {limits: {memory: 64G, cpus: "8"}}}
+    ulimits:
+      nofile: {soft: 4096, hard: 8192}
+      memlock: -1
+    environment: ["OMP_NUM_THREADS=2"]
+    volumes:
+      - ./out:/out
+      - {type: bind, source: /data, target: /data}
+    command: torchrun --nproc-per-node 2 train.py --workers 16 --output-dir /out/a
+"""
+POD = """
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: x}
+---
+apiVersion: batch/v1
+kind: Job
+spec:
+  template:
+    spec:
+      containers:
+        - name: sidecar
+          image: x
+        - name: train
+          command: ["torchrun", "--nproc-per-node=4"]
+          args: ["train.py", "--workers", "8"]
+          env: [{name: OMP_NUM_THREADS, value: "6"}]
+          resources: {limits: {memory: 64Gi, cpu: 7500m, nvidia.com/gpu: 4}}
+          volumeMounts: [{name: shm, mountPath: /dev/shm}]
+      volumes:
+        - name: shm
+          emptyDir: {medium: Memory, sizeLimit: 16Gi}
+"""
+
+
+def read(text: str, **environment: str) -> Words:
+    context = Context(environment, parse_documents)
+    return read_file(Text("run.yaml", text, "/srv/run"), context).words
+
+
+def say(words: Words, *keys: str) -> list[object]:
+    facts = {fact.key: fact.value for fact in sorted(words.facts, key=lambda one: one.rank)}
+    return [facts.get(key) for key in keys]
+
+
+def test_the_service_that_trains_is_read() -> None:
+    found = read(COMPOSE)
+    (stated,) = found.stated
+    assert stated[2:] == (64 * 2**30, 2**31, 4096, 2**64 - 1, None, 8.0, False)
+    assert (stated.at["shm"], stated.at["nofile"]) == ("run.yaml:6", "run.yaml:9")
+    asked = ("workers", "ranks_per_node", "threads", "output_dir")
+    assert say(found, *asked) == [16, 2, 2, "/srv/run/out/a"]
+    assert read(COMPOSE, SHM="1g").stated[0].shm == 2**30
+
+
+def test_several_services_that_train_are_named() -> None:
+    both = COMPOSE.replace("{image: postgres}", "{command: python t.py --workers 1}")
+    assert read(both).problems == (
+        "run.yaml: the services db, train could each be the run; keep one, or name its command",
+    )
+
+
+def test_all_that_a_service_says_wrong_is_told_at_once() -> None:
+    text = "services:\n  a:\n    shm_size: huge\n    mem_limit: ${MEM}\n    command: python 'x\n"
+    told = read(text).problems
+    assert sorted(one.split(": ")[0] for one in told) == ["run.yaml:3", "run.yaml:4", "run.yaml:5"]
+
+
+def test_the_container_that_trains_is_read_of_a_pod() -> None:
+    found = read(POD)
+    (stated,) = found.stated
+    assert stated.place == "pod:train"
+    assert stated[2:] == (2**36, 2**34, None, None, None, 7.5, True)
+    assert stated.at["shm"] == "run.yaml:22"
+    assert say(found, "workers", "ranks_per_node", "threads", "gpus.count") == [8, 4, 6, 4]
+
+
+@pytest.mark.parametrize(
+    ("volume", "size"),
+    [
+        ("emptyDir: {medium: Memory}", None),
+        ("emptyDir: {}", None),
+        ("emptyDir: {medium: Memory, sizeLimit: 500M}", 500 * 10**6),
+    ],
+)
+def test_the_size_of_a_memory_volume(volume: str, size: int | None) -> None:
+    text = POD.replace("emptyDir: {medium: Memory, sizeLimit: 16Gi}", volume)
+    assert read(text).stated[0].shm == size
+
+
+def test_a_pod_without_a_volume_has_64_mib() -> None:
+    text = POD.replace("mountPath: /dev/shm", "mountPath: /data")
+    assert read(text).stated[0].shm == 2**26
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("services: {a: 1}", "services: {}", "services: {a: {command: [], volumes: 3}}"),
+        "services: {a: {volumes: [{}], environment: 3, ulimits: {nofile: {soft: {}}}}}",
+        "apiVersion: v1\nkind: Pod\nspec: {containers: [1, {}, {env: 3, volumeMounts: 1}]}",
+        "apiVersion: v1\nkind: Pod\nspec: {containers: []}",
+        "apiVersion: [v1]\nkind: {}\nspec: 3",
+    ],
+)
+def test_a_file_of_another_shape_is_no_traceback(text: str) -> None:
+    assert isinstance(read(text), Words)

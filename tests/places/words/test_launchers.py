@@ -1,0 +1,139 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A command says how many processes start, and what its script is given."""
+
+from __future__ import annotations
+
+import shlex
+
+import pytest
+from mlhost_limits.words.facts import Words
+from mlhost_limits.words.launchers import read_command
+from mlhost_limits.words.precedence import take
+
+
+def read(command: str) -> Words:
+    return read_command(shlex.split(command))
+
+
+def section(command: str) -> dict[str, object]:
+    return dict(take(read(command), {}, "/here").section)
+
+
+@pytest.mark.parametrize(
+    ("command", "ranks"),
+    [
+        ("python train.py", 1),
+        ("python -u -m package.train --num-workers 2", 1),
+        ("/usr/bin/python3.11 -W ignore train.py", 1),
+        ("torchrun --nproc-per-node 8 train.py", 8),
+        ("torchrun --nproc_per_node=8 --standalone train.py", 8),
+        ("torchrun train.py", 1),
+        ("torchrun --nproc-per-node gpu train.py", 8),
+        ("CUDA_VISIBLE_DEVICES=0,1,2 torchrun --nproc-per-node gpu train.py", 3),
+        ("python -m torch.distributed.launch --nproc_per_node=2 --use-env train.py", 2),
+        ("python -m torch.distributed.run --nnodes 2 --nproc-per-node 4 train.py", 4),
+        ("accelerate launch --num_processes 8 --num_machines 2 train.py", 4),
+        ("accelerate launch --num-processes=3 --multi-gpu train.py", 3),
+        ("accelerate launch -m --num_processes 2 package.train", 1),
+        ("python -m accelerate.commands.launch --num_processes 2 train.py", 2),
+        ("deepspeed --num_gpus 4 train.py --deepspeed", 4),
+        ("deepspeed train.py", 8),
+        ("deepspeed --include localhost:0,1,2@other:3 train.py", 3),
+        ("srun --ntasks-per-node=4 python train.py", 4),
+        ("srun -N 2 -n 16 python train.py", 8),
+        ("srun --ntasks-per-node=1 torchrun --nproc-per-node 8 train.py", 8),
+        ("mpirun -np 4 python train.py", 4),
+        ("LOCAL_WORLD_SIZE=6 python train.py", 6),
+        ("env WORLD_SIZE=16 NNODES=2 python train.py", 8),
+        ("nohup nice -n 5 torchrun --nproc-per-node 2 train.py", 2),
+        ("bash -c 'torchrun --nproc-per-node 5 train.py'", 5),
+        ("docker run --gpus all image torchrun --nproc-per-node 7 train.py", 7),
+        ("nice numactl --cpunodebind 0 uv run torchrun --nproc-per-node 2 train.py", 2),
+    ],
+)
+def test_the_processes_of_a_node_are_counted(command: str, ranks: int) -> None:
+    assert section(command)["ranks_per_node"] == ranks
+
+
+@pytest.mark.parametrize(
+    "option",
+    [
+        *("--num-workers 6", "--num_workers=6", "--dataloader_num_workers 6", "-j 6", "-j6"),
+        *("--dataloader-num-workers=6", "--data.num_workers 6", "+data.num_workers=6"),
+        *("--workers 2 --workers 6", "--loader.init_args.num-workers 6", "num_workers=6"),
+    ],
+)
+def test_workers_are_spelt_in_many_ways(option: str) -> None:
+    assert section(f"python train.py --flag {option} --other")["workers"] == 6
+
+
+def test_what_only_looks_like_workers_is_none() -> None:
+    words = "--preprocessing_num_workers 9 --max_workers 9 --valid.num_workers 9 --loader.workers x"
+    found = read(f"python train.py {words}")
+    assert [fact.value for fact in found.facts if fact.key == "workers"] == [None]
+    assert [fact.value for fact in found.facts if fact.key == "loaders"] == [2]
+
+
+def test_an_origin_names_the_option_or_the_line() -> None:
+    words = shlex.split("torchrun --nproc-per-node 2 train.py --num-workers 4")
+    own = {fact.key: fact.where for fact in read_command(words).facts}
+    line = {fact.key: fact.where for fact in read_command(words, "run.sh:7").facts}
+    assert (own["workers"], own["ranks_per_node"]) == ("--num-workers", "--nproc-per-node")
+    assert (line["workers"], line["ranks_per_node"]) == ("run.sh:7", "run.sh:7")
+
+
+@pytest.mark.parametrize(
+    ("command", "wanted"),
+    [
+        ("python t.py --config a.yaml --deepspeed d.json", [("a.yaml", ""), ("d.json", "zero")]),
+        (
+            "accelerate launch --config_file a.yml t.py b.json",
+            [("a.yml", "accelerate"), ("b.json", "")],
+        ),
+        ("bash run.sh --num-workers 2", [("run.sh", "script")]),
+        ("sbatch --mem=1G job.slurm", [("1G", "script")]),
+        ("python t.py --config hub/name --deepspeed", []),
+    ],
+)
+def test_files_that_are_named_are_wanted(command: str, wanted: list[tuple[str, str]]) -> None:
+    if command.startswith("sbatch"):
+        command = command.replace("--mem=1G ", "")
+        wanted = [("job.slurm", "script")]
+    assert [(one.path, one.kind) for one in read(command).wanted] == wanted
+
+
+@pytest.mark.parametrize(
+    ("command", "told"),
+    [
+        ("torchrun --nproc-per-node 8", "command line: torchrun is given no script"),
+        ("accelerate launch", "command line: accelerate is given no script"),
+        ("docker run --rm", "command line: docker run is given no image"),
+        ("bash -c \"python 't.py\"", "command line: -c: is no command: No closing quotation"),
+        ("docker run -m lots image", "docker run: -m: 'lots' is no size; a number with KiB, MiB, GiB or TiB is accepted"),
+    ],
+)  # fmt: skip
+def test_what_is_no_command_is_a_problem(command: str, told: str) -> None:
+    assert read(command).problems == (told,)
+
+
+def test_a_container_s_line_states_limits_and_mounts() -> None:
+    found = read(
+        "docker run --rm -it --gpus all --shm-size=8g -m 64g --ulimit nofile=4096:8192"
+        " --ulimit memlock=-1 --pids-limit 512 --cpus 7.5 -v /data:/in:ro -v /srv/out:/out"
+        " -e OMP_NUM_THREADS=3 -w /out image python train.py --output_dir run --cache_dir /tmp/c"
+    )
+    (stated,) = found.stated
+    facts = {fact.key: fact.value for fact in found.facts}
+    assert stated._replace(at={}) == (
+        "new-container:docker", {}, 64 * 2**30, 8 * 2**30, 4096, 2**64 - 1, 512, 7.5, False
+    )  # fmt: skip
+    assert (facts["output_dir"], facts["threads"]) == ("/srv/out/run", 3)
+    assert found.notes == ("the cache dir /tmp/c (--cache_dir) is not mounted from this host",)
+
+
+@pytest.mark.parametrize(
+    ("option", "size"), [("", 2**26), ("--ipc=host", None), ("--shm-size 1gb", 2**30)]
+)
+def test_a_container_has_64_mib_where_nobody_says_otherwise(option: str, size: int | None) -> None:
+    (stated,) = read(f"docker run {option} image python train.py").stated
+    assert stated.shm == size

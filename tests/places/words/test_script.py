@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A batch script says what its job gets, and what it runs with which variables."""
+
+from __future__ import annotations
+
+import pytest
+from mlhost_limits.words.facts import Words
+from mlhost_limits.words.precedence import take
+from mlhost_limits.words.script import expand, read_script
+
+JOB = """#!/bin/bash
+#SBATCH --nodes=2 --ntasks-per-node 1   # each a launcher
+#SBATCH --gres=gpu:a100:8 -c 64
+#SBATCH --mem=128G
+##SBATCH --mem=1G
+export OMP_NUM_THREADS=4
+HEAD=$(scontrol show hostnames "$SLURM_JOB_NODELIST" | head -n 1)
+ARGS=(
+  --num_workers ${WORKERS:-6}  # many
+  --output_dir "$OUT/run"
+)
+cat > note.txt <<END
+python train.py --num_workers 99
+END
+echo "it's on" && srun torchrun --nnodes $SLURM_NNODES \\
+  --nproc_per_node $SLURM_GPUS_ON_NODE --rdzv_endpoint $(echo $HEAD | cut -c1-9):29500 \\
+  train.py "${ARGS[@]}" --save_total_limit 3 2>&1 | tee log.txt
+"""
+
+
+def read(text: str, **environment: str) -> Words:
+    return read_script(text, "job.sh", environment)
+
+
+def test_a_job_is_read_with_its_variables() -> None:
+    found = read(JOB, OUT="/srv")
+    taken = take(found, {}, "/here")
+    told = {key: taken.section[key] for key in ("workers", "ranks_per_node", "threads")}
+    assert told == {"workers": 6, "ranks_per_node": 8, "threads": 4}
+    assert (taken.section["output_dir"], taken.section["save_total_limit"]) == ("/srv/run", 3)
+    assert (found.problems, taken.problems) == ((), ())
+    (stated,) = found.stated
+    assert (stated.memory, stated.at["memory"], stated.cpus) == (2**37, "job.sh:4", 64.0)
+    origins = {fact.key: fact.where for fact in found.facts if fact.rank > 3}
+    assert (origins["workers"], origins["threads"]) == ("job.sh:15", "job.sh:6")
+
+
+def test_a_variable_that_nobody_sets_is_named_with_its_line() -> None:
+    taken = take(read(JOB), {}, "/here")
+    assert taken.problems == (
+        "job.sh:15: --output_dir: '$OUT/run' is not known here: it is a template, or a variable"
+        " that is not set",
+    )
+    assert take(read(JOB), {"output_dir": "/x"}, "/here").problems == ()
+
+
+def test_what_only_the_job_knows_is_asked_for() -> None:
+    taken = take(read("python t.py --output_dir /scratch/$SLURM_JOB_ID"), {}, "/here")
+    assert "output_dir" not in taken.section
+    assert taken.notes == ("output_dir (job.sh:1) is known only in the job",)
+    assert "--output-dir DIR" in taken.asked
+
+
+@pytest.mark.parametrize(
+    ("lines", "memory"),
+    [
+        ("--mem=4000", 4000 * 2**20),
+        ("--mem=0", None),
+        ("--mem-per-cpu=2G --cpus-per-task=8", 2**34),
+        ("--mem-per-cpu=2G -c 8 --ntasks-per-node=2", 2**35),
+        ("--mem-per-gpu=32G --gpus-per-node=a100:4", 2**37),
+    ],
+)
+def test_the_memory_of_a_job_is_that_of_a_node(lines: str, memory: int | None) -> None:
+    stated = read(f"#!/bin/sh\n#SBATCH {lines}\n").stated
+    assert [one.memory for one in stated if one.memory] == ([memory] if memory else [])
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("#SBATCH --mem=lots\n", "job.sh:1: --mem: 'lots' is no size; a number with KiB, MiB, GiB or TiB is accepted"),
+        ("\n#SBATCH -c many\n", "job.sh:2: --cpus-per-task: 'many' is no whole number"),
+        ("\npython t.py --num_workers '8\n", "job.sh:2: is no command: No closing quotation"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_read_is_a_problem_with_its_line(text: str, told: str) -> None:
+    assert read(text).problems == (told,)
+
+
+def test_a_line_that_starts_nothing_may_be_odd() -> None:
+    assert read("echo 'it is\nls 'x\n").problems == ()
+
+
+@pytest.mark.parametrize(
+    ("text", "expanded"),
+    [
+        ("$A ${A} ${A:-y} ${B:-y} ${B}", "x x x y ${B}"),
+        ('"${L[@]}" ${L[*]}', "1 2 1 2"),
+        ("$A$A", "xx"),
+        ("\\$5 100%", "\\$5 100%"),
+    ],
+)
+def test_variables_are_filled_in(text: str, expanded: str) -> None:
+    assert expand(text, {"A": "x", "L": "1 2"}) == expanded
+
+
+def test_variables_that_double_come_to_an_end() -> None:
+    lines = "".join(f"A{n + 1}=$A{n}$A{n}\n" for n in range(64))
+    found = read(f"A0=xxxxxxxx\n{lines}python t.py --num_workers 2 --name $A64\n")
+    assert [fact.value for fact in found.facts if fact.key == "workers"] == [2]

@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Files of trainers, of DeepSpeed and of accelerate are told from each other, and read."""
+
+from __future__ import annotations
+
+import pytest
+from mlhost_limits.policy_file import parse_documents
+from mlhost_limits.words.kinds import Context, Read, Text, read_file
+
+
+def read(text: str, name: str = "run.json", kind: str = "") -> Read:
+    return read_file(Text(name, text, "/srv"), Context({}, parse_documents), kind)
+
+
+def say(text: str, name: str = "run.json", kind: str = "") -> dict[str, object]:
+    return {fact.key: fact.value for fact in read(text, name, kind).words.facts}
+
+
+ZERO = """{
+ "train_micro_batch_size_per_gpu": "auto", "gradient_accumulation_steps": 4,
+ "zero_optimization": {
+  "stage": %s,
+  "offload_optimizer": {"device": "cpu"},
+  "offload_param": {"device": "%s", "buffer_count": 3, "buffer_size": 1e8}
+ }
+}"""
+
+
+def test_stage_3_with_nvme_locks_its_buffers() -> None:
+    assert say(ZERO % (3, "nvme")) == {
+        "gradient_accumulation": 4,
+        "zero": 3,
+        "deepspeed.stage": 3,
+        "deepspeed.offload_optimizer": True,
+        "deepspeed.offload_parameters": True,
+        "pinned_buffer": 6 * 10**8,
+    }
+    assert "pinned_buffer" not in say(ZERO % (3, "cpu"))
+
+
+def test_stage_1_has_no_floor() -> None:
+    assert set(say(ZERO % (1, "none"))) == {"gradient_accumulation", "zero"}
+
+
+def test_a_stage_that_is_none_is_told_with_its_line() -> None:
+    (problem,) = [one.problem for one in read(ZERO % ('"x"', "cpu")).words.facts if one.problem]
+    assert problem == "run.json:4: stage: 'x'; 0 to 3 is accepted"
+
+
+def test_origins_have_the_line_of_the_value() -> None:
+    (fact,) = read('{\n"a": 1,\n\n"num_workers":\n 3}').words.facts
+    assert (fact.value, fact.where) == (3, "run.json:5")
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "found"),
+    [
+        ("a.toml", "[train]\nnum_workers = 3\noutput_dir = '/o'\n", {"workers": 3, "output_dir": "/o"}),
+        ("config.py", "num_workers = 3 # x\nbatch_size = 4 * 2\nout_dir = 'o'\nprint(1)\n", {"workers": 3, "output_dir": "o"}),
+        ("a.json", '{"--dataloader_num_workers": 3}', {"workers": 3}),
+        ("a.json", '{"update_freq": [4, 8]}', {"gradient_accumulation": 4}),
+        ("a.json", '{"train": {"num_workers": 3}, "val": {"num_workers": 8}}', {"workers": 3, "loaders": 2}),
+        ("a.json", '{"a": {"num_workers": 3}, "b": {"num_workers": 8}}', {"workers": 8}),
+        ("a.json", '{"num_workers": null, "prefetch_factor": "auto", "save_total_limit": 0}', {}),
+        ("a.json", '{"resume_from_checkpoint": "checkpoint-10"}', {"resume": True}),
+        ("a.json", '{"resume_from_checkpoint": false}', {"resume": False}),
+        ("a.json", '{"trainer": {"devices": [0, 1]}}', {"ranks_per_node": 2}),
+        ("a.json", '{"devices": "0,1"}', {"ranks_per_node": 2}),
+        ("a.json", '{"devices": "auto"}', {"ranks_per_node": "auto"}),
+        ("a.json", '{"deepspeed": {"zero_optimization": {"stage": 2}}}', {"zero": 2, "deepspeed.stage": 2}),
+    ],
+)  # fmt: skip
+def test_what_files_say(name: str, text: str, found: dict[str, object]) -> None:
+    assert say(text, name) == found
+
+
+def test_accelerate_s_file_is_told_from_others() -> None:
+    pytest.importorskip("yaml")
+    text = (
+        "compute_environment: LOCAL_MACHINE\ndistributed_type: MULTI_GPU\nnum_machines: 2\n"
+        "num_processes: 16\nmachine_rank: 0\ndeepspeed_config:\n  deepspeed_config_file: d.json\n"
+    )
+    found = read(text, "a.yaml")
+    assert say(text, "a.yaml") == {"nodes": 2, "world": 16}
+    assert [(one.path, one.kind) for one in found.words.wanted] == [("d.json", "zero")]
+    assert found.words.library == "accelerate"
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "told"),
+    [
+        ("", "a.json", "a.json: is empty"),
+        ('{"a": 1,\n "b"}', "a.json", "a.json:2: is no JSON: Expecting ':' delimiter"),
+        ("[" * 100_000, "a.json", "a.json: is nested deeper than 20 levels"),
+        ("3", "a.json", "a.json: holds a single value; a mapping is accepted"),
+        ('{"num_workers": {{ n }}}', "a.json", "a.json:1: is no JSON: Expecting property name enclosed in double quotes; it holds a template: give the file that it becomes"),
+        ("a = \x07", "a.toml", "a.toml:1: a control character"),
+    ],
+)  # fmt: skip
+def test_a_broken_file_is_a_sentence(text: str, name: str, told: str) -> None:
+    assert read(text, name).words.problems == (told,)
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("num_workers: '{{ n }}'", "a.yml:1: num_workers: '{{ n }}' is not known here: it is a template, or a variable that is not set"),
+        ("\nnum_workers: many", "a.yml:2: num_workers: 'many' is no whole number"),
+        ("num_workers: -2", "a.yml:1: num_workers: -2 is no whole number"),
+        ("output_dir: ''", "a.yml:1: output_dir: is empty"),
+        ("num_workers: 1.5", "a.yml:1: num_workers: '1.5' is no whole number"),
+    ],
+)  # fmt: skip
+def test_a_value_that_is_none_is_a_sentence_with_its_line(text: str, told: str) -> None:
+    pytest.importorskip("yaml")
+    assert [one.problem for one in read(text, "a.yml").words.facts] == [told]
+
+
+def test_a_yaml_that_nests_too_deeply_is_a_sentence() -> None:
+    pytest.importorskip("yaml")
+    told = read("- " * 100_000, "a.yml").words.problems
+    assert told == ("a.yml:1: is nested deeper than 20 levels",)

@@ -1,0 +1,228 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The command preflight reads what starts a run, says what it took from where, and judges it."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from mlhost_limits import cli
+
+TOP = Path(__file__).parents[2]
+NOBODY = 65534
+
+
+@pytest.fixture
+def here(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """Enter a folder that every user may look into."""
+    for name in (
+        "OMP_NUM_THREADS",
+        "CUDA_VISIBLE_DEVICES",
+        "SLURM_NTASKS_PER_NODE",
+        "SLURM_JOB_ID",
+    ):
+        monkeypatch.delenv(name, raising=False)
+    with tempfile.TemporaryDirectory(dir="/var/tmp") as name:
+        Path(name).chmod(0o755)
+        monkeypatch.chdir(name)
+        yield Path(name)
+
+
+def judge(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, list[str]]:
+    """Return the status, what is printed, and the complaints."""
+    status = cli.main(["preflight", *words])
+    told = capsys.readouterr()
+    assert "Traceback" not in told.err
+    assert all(len(line) <= 80 for line in told.out.splitlines())
+    return status, " ".join(told.out.split()), told.err.splitlines()
+
+
+COMMAND = "torchrun --nproc-per-node 2 train.py --config run.json --num-workers=1"
+
+
+def test_each_value_is_told_with_where_it_stands(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (here / "run.json").write_text('{\n"num_workers": 9,\n"prefetch_factor": 3}')
+    status, told, _errors = judge(capsys, "--", *COMMAND.split())
+    assert status == cli.COMPLIES
+    assert "note workers 1 (--num-workers), prefetch 3 (run.json:3)," in told
+    assert "ranks_per_node 2 (--nproc-per-node)" in told
+    assert "tensors_per_batch 8 (assumed: most batches hold fewer)" in told
+    assert "workers 1 (--num-workers) counts, not 9 (run.json:2): an argument wins over a" in told
+
+
+def test_an_option_wins_over_every_word(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (here / "run.json").write_text('{"num_workers": "many", "output_dir": "${x}"}')
+    words = ["run.json", "--workers", "0", "--output-dir", str(here)]
+    status, told, _errors = judge(capsys, *words)
+    assert status == cli.COMPLIES
+    assert "run.json" not in told
+
+
+def test_files_may_stand_between_options(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (here / "a.json").write_text('{"num_workers": 1}')
+    (here / "b.json").write_text('{"prefetch_factor": 5}')
+    _status, told, _errors = judge(capsys, "a.json", "--tensors-per-batch", "2", "b.json")
+    assert "workers 1 (a.json:1), prefetch 5 (b.json:1)" in told
+
+
+def test_a_run_that_does_not_fit_is_no_go(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    line = "docker run --memory 1g image python t.py --num-workers 4 --batch-size 64"
+    status, told, _errors = judge(capsys, "--", *line.split())
+    assert status == cli.FALLS_SHORT
+    assert "FAIL new-container:docker: shm_size 64MiB, required 641MiB" in told
+    assert "new-container:docker: no word states nofile" in told
+    assert "process:self: nofile" not in told, "the limits of this shell are not the container's"
+
+
+def test_a_pod_is_judged_by_its_words_alone(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    container = {
+        "name": "train",
+        "command": ["python", "t.py", "--workers=2", "--batch-size=8"],
+        "resources": {"limits": {"memory": "64Gi"}},
+    }
+    pod = {"apiVersion": "v1", "kind": "Pod", "spec": {"containers": [container]}}
+    (here / "pod.json").write_text(json.dumps(pod))
+    status, told, _errors = judge(capsys, "pod.json")
+    assert status == cli.COMPLIES, told
+    assert "2 pass, 0 fail, 1 unknown" in told
+    assert "process:self" not in told
+    assert judge(capsys, "pod.json", "--strict")[0] == cli.FALLS_SHORT, "nofile is unknown"
+
+
+def test_a_job_is_judged_by_what_it_asks_for(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (here / "job.sh").write_text("#SBATCH --mem=100M\npython t.py --num_workers 4\n")
+    status, told, _errors = judge(capsys, "job.sh")
+    assert status == cli.FALLS_SHORT
+    assert "FAIL job:slurm: memory 100MiB" in told
+    assert "ask Slurm for it with --mem=" in told
+
+
+def test_the_folder_of_a_run_is_searched(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (here / "broken.yaml").write_text("a: [")
+    (here / "package.json").write_text('{"name": "x"}')
+    (here / "run.json").write_text('{"num_workers": 2}')
+    (here / "other.json").write_text('{"num_workers": 3}')
+    (here / "run.sh").write_text("python train.py --config run.json\n")
+    status, told, _errors = judge(capsys)
+    assert status == cli.COMPLIES
+    assert "workers 2 (run.json:1)" in told
+    assert "not taken unless something names it: other.json" in told
+    (here / "again.sh").write_text("python train.py --config other.json\n")
+    status, _told, errors = judge(capsys)
+    assert status == cli.REFUSED
+    assert errors[0].endswith("again.sh, run.sh each start a run; name one of them")
+
+
+def test_a_folder_without_a_run_is_a_question(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    status, _told, errors = judge(capsys)
+    assert status == cli.REFUSED
+    assert "no file here says anything of a run; name one, or give the command" in errors[0]
+
+
+def test_two_files_that_differ_are_a_question(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (here / "a.json").write_text('{"num_workers": 1}')
+    (here / "b.json").write_text('{"num_workers": 2}')
+    status, _told, errors = judge(capsys, "a.json", "b.json")
+    assert (status, errors) == (
+        cli.REFUSED,
+        [
+            "mlhost-limits: workers: a.json:1 says 1 and b.json:1 says 2, and nothing says which"
+            " file counts; name one file, or state --workers N"
+        ],
+    )
+    assert judge(capsys, "a.json", "b.json", "--workers", "1")[0] == cli.COMPLIES
+
+
+def test_what_has_no_safe_default_is_asked_for(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (here / "ds.json").write_text('{"zero_optimization": {"stage": 3}}')
+    status, _told, errors = judge(capsys, "ds.json")
+    assert (status, errors) == (
+        cli.REFUSED,
+        [
+            "mlhost-limits: deepspeed.parameters: the number of the model's parameters is not known;"
+            " state --parameters, such as 7B"
+        ],
+    )
+    _status, told, _errors = judge(capsys, "ds.json", "--parameters", "1B", "--workers", "0")
+    assert "largest_layer 250000000 (assumed: a quarter of them)" in told
+
+
+def test_all_that_is_wrong_is_told_at_once(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (here / "broken.json").write_text('{"a": 1,\n"b"}')
+    (here / "run.sh").write_text("\npython t.py --num_workers $N --output_dir ''\n")
+    (here / "large.json").write_bytes(b" " * (2**20 + 1))
+    os.mkfifo(here / "pipe.json")
+    names = ("broken.json", "run.sh", "large.json", "pipe.json", "absent.json", "")
+    status, _told, errors = judge(capsys, *names)
+    assert status == cli.REFUSED
+    assert sorted(line.partition(": ")[2].partition(": ")[0] for line in errors) == [
+        *("FILE", "absent.json", "broken.json:2", "large.json", "pipe.json"),
+        *("run.sh:2", "run.sh:2"),
+    ]
+
+
+def test_a_number_beyond_the_policy_s_is_told_with_its_line(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (here / "a.json").write_text('{\n"num_workers": 9999999}')
+    assert judge(capsys, "a.json")[2][0] == (
+        "mlhost-limits: training.workers: 9999999 was given; a whole number from 0 to 1000000 is"
+        " accepted (a.json:2)"
+    )
+
+
+def test_json_holds_the_run_and_its_origins(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (here / "a.json").write_text('{"num_workers": 1}')
+    assert cli.main(["preflight", "--json", "a.json"]) == cli.COMPLIES
+    found = json.loads(capsys.readouterr().out)
+    assert (found["run"]["workers"], found["taken"][0]) == (1, "workers 1 (a.json:1)")
+    assert "--tensors-per-batch N" in found["asked"]
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root reads as somebody else")
+def test_root_reads_a_user_s_files_as_that_user(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A user's link to what only root may read leads nowhere, named with a user or not."""
+    folder = here / "theirs"
+    folder.mkdir()
+    (here / "secret.json").write_text('{"num_workers": 77}')
+    (here / "secret.json").chmod(0o600)
+    (folder / "run.json").symlink_to(here / "secret.json")
+    for path in (folder, folder / "run.json"):
+        os.chown(path, NOBODY, NOBODY, follow_symlinks=False)
+    for words in (["theirs/run.json", "--as-user", "nobody"], ["theirs/run.json"]):
+        status, told, errors = judge(capsys, *words)
+        assert (status, told) == (cli.REFUSED, "")
+        assert errors == ["mlhost-limits: theirs/run.json: Permission denied"]
+
+
+def test_yaml_without_its_parser_is_a_sentence(here: Path) -> None:
+    (here / "run.yaml").write_text("num_workers: 1\n")
+    program = (
+        "import sys; sys.modules['yaml'] = None; from tests.conftest import load_library;"
+        "load_library(); from mlhost_limits.cli import main; sys.exit(main(sys.argv[1:]))"
+    )
+    words = [sys.executable, "-c", program, "preflight", "run.yaml"]
+    done = subprocess.run(
+        words, check=False, capture_output=True, text=True, env={"PYTHONPATH": str(TOP)}
+    )
+    assert done.returncode == cli.REFUSED
+    assert "PyYAML is not installed to read YAML" in done.stderr
+    assert "Traceback" not in done.stderr
