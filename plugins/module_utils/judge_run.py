@@ -24,7 +24,7 @@ from .words.files_read import RunFiles
 from .words.kinds import SCRIPT, START, SUFFIXES, Context, Read, Text, read_file
 from .words.launchers import read_command, read_variables
 from .words.precedence import Taken, take
-from .words.stated import CONTAINER, judge_stated
+from .words.stated import CONTAINER, judge_stated, tell_stated
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -35,6 +35,7 @@ _MOST_FILES = 50
 _BESIDE = ("user", "place", "python")
 """What an option may say beside words without describing the run itself."""
 
+_OF_RUNS = {"workers", "prefetch", "ranks_per_node", "world", "samples", "gradient_accumulation"}
 _OF_CONTAINER = ("descriptors", "shared_memory")
 _OF_NODE = ("shared_memory", "memory", "deepspeed", "cpus")
 """Checks that a container, or a node that is another host, answers for itself."""
@@ -105,7 +106,9 @@ def judge_run(arguments: argparse.Namespace, command: Sequence[str] | None) -> J
     if any(one.place == JOB for one in words.stated) and "SLURM_JOB_ID" not in os.environ:
         node = "this host is not the job's node: of that, only what the job asks for is judged"
         notes.append(f"{node}; in the job, preflight sees the rest")
-    return Judged(taken._replace(notes=tuple(notes)), _judge(policy, checked, words))
+    limits = [one for stated in words.stated for one in tell_stated(stated)]
+    taken = taken._replace(told=(*taken.told, *limits), notes=tuple(notes))
+    return Judged(taken, _judge(policy, checked, words))
 
 
 def _trace(problem: str, origins: Mapping[str, str]) -> str:
@@ -175,9 +178,25 @@ def gather_words(
     return join_words(gathering.parts), gathering.names
 
 
-def _is_run(read: Read) -> bool:
-    """Tell whether a script or a container trains: what only sets variables does not."""
-    return bool(read.words.wanted) or any(one.rank >= LAUNCHER for one in read.words.facts)
+def _find_starts(found: Sequence[tuple[str, Read]]) -> list[tuple[str, Read]]:
+    """Return what starts a run, but for what another of them starts."""
+    starts = [one for one in found if _trains(one[1])]
+    names = {name for name, _read in starts}
+    callers = [one for one in found if _list_scripts(one[1]) & names and one not in starts]
+    called = {name for _name, read in (*starts, *callers) for name in _list_scripts(read)}
+    return [one for one in (*starts, *callers) if one[0] not in called]
+
+
+def _list_scripts(read: Read) -> set[str]:
+    return {os.path.normpath(one.path) for one in read.words.wanted if one.kind == SCRIPT}
+
+
+def _trains(read: Read) -> bool:
+    """Tell whether a script, or a container, trains: of what only sets variables, or runs a tool, nobody asks."""
+    words = read.words
+    keys = {fact.key for fact in words.facts if fact.rank >= LAUNCHER}
+    is_named = any(one.kind != SCRIPT for one in words.wanted)
+    return read.kind in (SCRIPT, START) and bool(keys & _OF_RUNS or is_named or words.library)
 
 
 class _Gathering:
@@ -264,7 +283,7 @@ class _Gathering:
                 f"{folder}: no file here says anything of a run; name one, or give the command"
                 " after --, or options such as --workers"
             )
-        starts = [one for one in found if one[1].kind in (SCRIPT, START) and _is_run(one[1])]
+        starts = _find_starts(found)
         if len(starts) > 1:
             told = ", ".join(name for name, _read in starts)
             raise ValueError(f"{folder}: {told} each start a run; name one of them")

@@ -126,6 +126,11 @@ mkdir -p /etc/slurm
 printf 'ClusterName=a\\nNodeName=n CPUs=1\\nPartitionName=gpu Nodes=n\\n' > /etc/slurm/slurm.conf
 trap 'rm -r /etc/slurm' EXIT
 """
+JOB = """
+mkdir job && cd job
+echo '{"zero_optimization": {"stage": 0}}' > ds_config.json
+echo 'python train.py --num_workers 0' > sbatch.sh
+"""
 NEEDS_TORCH = "needs torch; `make seeds` runs it"
 
 TREE = """
@@ -259,6 +264,11 @@ DOCUMENTS: Mapping[str, Document] = {
             'ansible-playbook mlhost.limits.preflight -i hosts -e profile=second_me -e \'{"training":'
             ' {"workers": 16, "prefetch": 4, "tensors_per_batch": 8, "batch_size": "64MiB",'
             ' "user": "alice"}}\'': RED,
+            "mlhost-limits preflight -- torchrun --nproc-per-node 8 train.py --config run.yaml": Way(
+                before="printf 'dataloader_num_workers: 0\\n' > run.yaml"
+            ),
+            "mlhost-limits preflight ds_config.json sbatch.sh": Way(before=JOB),
+            "mlhost-limits preflight": Way(before=JOB),
             "mlhost-limits preflight --profile second_me --workers 16 --prefetch 4"
             " --tensors-per-batch 8 --batch-size 64MiB --output-dir /srv/run-17 --as-user alice": Way(
                 status=1, before="install -d -o alice /srv/run-17"

@@ -78,6 +78,7 @@ def test_a_run_that_does_not_fit_is_no_go(here: Path, capsys: pytest.CaptureFixt
     status, told, _errors = judge(capsys, "--", *line.split())
     assert status == cli.FALLS_SHORT
     assert "FAIL new-container:docker: shm_size 64MiB, required 641MiB" in told
+    assert "new-container:docker memory 1GiB (docker run)" in told
     assert "new-container:docker: no word states nofile" in told
     assert "process:self: nofile" not in told, "the limits of this shell are not the container's"
 
@@ -117,10 +118,13 @@ def test_the_folder_of_a_run_is_searched(here: Path, capsys: pytest.CaptureFixtu
     assert status == cli.COMPLIES
     assert "workers 2 (run.json:1)" in told
     assert "not taken unless something names it: other.json" in told
+    (here / "launch.sh").write_text("#!/bin/sh\nmkdir -p log\nbash run.sh\n")
+    (here / "build.sh").write_text("python setup.py build --output x\n")
+    assert "workers 2 (run.json:1)" in judge(capsys)[1]
     (here / "again.sh").write_text("python train.py --config other.json\n")
     status, _told, errors = judge(capsys)
     assert status == cli.REFUSED
-    assert errors[0].endswith("again.sh, run.sh each start a run; name one of them")
+    assert errors[0].endswith("again.sh, launch.sh each start a run; name one of them")
 
 
 def test_a_folder_without_a_run_is_a_question(

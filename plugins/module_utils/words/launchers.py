@@ -96,10 +96,9 @@ def starts_run(words: Sequence[str]) -> bool:
     return any(_find_reader(word.rpartition("/")[2], words[at:]) for at, word in enumerate(words))
 
 
-_Reader = Callable[[Sequence[str], str, int], Words]
-
-
-def _find_reader(name: str, words: Sequence[str]) -> _Reader | None:
+def _find_reader(
+    name: str, words: Sequence[str]
+) -> Callable[[Sequence[str], str, int], Words] | None:
     """Return what reads from a word on, where it is a launcher, a shell, or a trainer."""
     if name in ENGINES and "run" in words[1:3]:
         return _read_docker

@@ -267,6 +267,9 @@ class _Workings:
             self._assume("prefetch", 2, "torch's default", asks=False)
 
     def _find_batch(self) -> None:
+        workers = self.chosen.get("workers")
+        if (workers.value if workers else self.choice.stated.get("workers")) in (0, "0"):
+            return  # Batches are made where they are used.
         self._assume("tensors_per_batch", _MANY_TENSORS, "most batches hold fewer")
         if "batch_size" in self.chosen or self.choice.is_stated("batch_size"):
             return

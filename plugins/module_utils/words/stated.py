@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 
 from ..core.cause import Cause
 from ..core.finding import FAIL, PASS, UNKNOWN, Finding, Observation, Requirement
-from ..core.values import Rlimit
+from ..core.values import Rlimit, format_quantity
 from ..training.causes import (
     Room,
     blame_cpus,
@@ -32,6 +32,21 @@ from .facts import Stated
 
 _MIB = 2**20
 CONTAINER = "new-container:docker"
+
+
+def tell_stated(stated: Stated) -> Iterator[str]:
+    """Yield each limit with where it stands."""
+    sizes = {"memory": stated.memory, "shm_size": stated.shm, "memlock": stated.memlock}
+    counts = {"nofile": stated.nofile, "cpus": stated.cpus}
+    for name, size in sizes.items():
+        if size is not None:
+            at = stated.at[{"shm_size": "shm"}.get(name, name)]
+            yield f"{stated.place} {name} {format_quantity(size, 'bytes')} ({at})"
+    for name, number in counts.items():
+        if number is not None:
+            yield f"{stated.place} {name} {number:g} ({stated.at[name]})"
+    if stated.pids is not None:
+        yield f"{stated.place} tasks {stated.pids} ({stated.at['pids']}; not judged)"
 
 
 def judge_stated(run: Training, stated: Stated) -> Iterator[Finding]:
