@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 from collections.abc import Mapping, Sequence
@@ -192,7 +193,7 @@ def _list_scripts(read: Read) -> set[str]:
 
 
 def _trains(read: Read) -> bool:
-    """Tell whether a script, or a container, trains: of what only sets variables, or runs a tool, nobody asks."""
+    """Tell whether a script, or a container, trains, and does not only run some tool."""
     words = read.words
     keys = {fact.key for fact in words.facts if fact.rank >= LAUNCHER}
     is_named = any(one.kind != SCRIPT for one in words.wanted)
@@ -257,7 +258,9 @@ class _Gathering:
                 return None
             except OSError as exc:
                 trouble = trouble or re.sub(f"^{re.escape(path)}: ", "", str(exc))
-        self.parts.append(Words(problems=(f"{start}{wanted.path}: {trouble}",)))
+        told = f"{start}{wanted.path}: {trouble}"
+        is_problem = wanted.must or not trouble.startswith(os.strerror(errno.ENOENT))
+        self.parts.append(Words(problems=(told,)) if is_problem else Words(notes=(told,)))
         return None
 
     def _read(self, path: str, name: str) -> Text:

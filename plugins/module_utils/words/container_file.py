@@ -213,12 +213,10 @@ def _read_container(spec: dict[str, object], container: object, path: str) -> Wo
     memory = node.number("memory", parse_pod_quantity, *limits, "memory")
     cpus = node.number("cpus", parse_pod_quantity, *limits, "cpu")
     gpus = node.number("gpus", parse_count, *limits, "nvidia.com/gpu")
-    shm, is_memory = _find_shm(spec, node)
+    shm = _find_shm(spec, node)
     name, where = node.text("name")
     at = {item: place for item, place in node.at.items() if item != "gpus"}
-    stated = Stated(
-        f"pod:{name or 'pod'}", at, _whole(memory), shm, cpus=cpus, shm_is_memory=is_memory
-    )
+    stated = Stated(f"pod:{name or 'pod'}", at, _whole(memory), shm, cpus=cpus)
     words: list[str] = []
     here = where
     for key in ("command", "args"):
@@ -236,10 +234,11 @@ def _read_container(spec: dict[str, object], container: object, path: str) -> Wo
     return Container(stated).map(join_words([*said, Words(tuple(found))]))
 
 
-def _find_shm(spec: dict[str, object], node: _Node) -> tuple[int | None, bool]:
-    """Return the size of /dev/shm, and whether it counts as memory.
+def _find_shm(spec: dict[str, object], node: _Node) -> int | None:
+    """Return the size of /dev/shm.
 
-    An emptyDir of medium Memory without a size ends where the memory of the pod does.
+    An emptyDir of medium Memory without a size ends where the memory of the pod does, to which it
+    counts; one of another medium is a disk.
     """
     mounts = find(node.node, "volumeMounts")
     for mount in mounts if isinstance(mounts, list) else ():
@@ -251,16 +250,16 @@ def _find_shm(spec: dict[str, object], node: _Node) -> tuple[int | None, bool]:
             if read_scalar(find(volume, "name"))[0] == name:
                 return _size_volume(volume, node)
     node.at["shm"] = f"{node.path}:{read_line(node.node)}, no emptyDir at /dev/shm"
-    return SHM, False
+    return SHM
 
 
-def _size_volume(volume: object, node: _Node) -> tuple[int | None, bool]:
+def _size_volume(volume: object, node: _Node) -> int | None:
     empty = find(volume, "emptyDir")
     medium, line = read_scalar(find(empty, "medium"))
     if medium != "Memory":
-        return None, False
+        return None
     inner = _Node(empty, node.path, {})
     size = inner.number("shm", parse_pod_quantity, "sizeLimit")
     node.problems += inner.problems
     node.at["shm"] = inner.at.get("shm", f"{node.path}:{line}")
-    return _whole(size), True
+    return _whole(size)

@@ -43,12 +43,18 @@ class Fact(NamedTuple):
     problem: str = ""
 
 
-INNER = ("samples", "length", "pixels", "nodes", "world", "all_tasks", "zero", "model")
+_LIBRARIES = ("", "torch", "accelerate", "transformers")
+"""The later ones use those before them."""
+
+INNER = ("config", "samples", "length", "pixels", "nodes", "world", "all_tasks", "zero", "model")
 """What no policy states and what its keys are worked out from."""
 
 
 class Wanted(NamedTuple):
-    """A file that words name, and what is read there: ``kind`` is empty where it says itself."""
+    """A file that words name, and what is read there: ``kind`` is empty where it says itself.
+
+    Without one that ``must`` be there nothing is lost but what it may have said.
+    """
 
     path: str
     where: str
@@ -71,7 +77,6 @@ class Stated(NamedTuple):
     memlock: int | None = None
     pids: int | None = None
     cpus: float | None = None
-    shm_is_memory: bool = False
 
 
 class Words(NamedTuple):
@@ -106,5 +111,5 @@ def join_words(parts: list[Words]) -> Words:
         tuple(one for part in parts for one in part.stated),
         tuple(dict.fromkeys(note for part in parts for note in part.notes)),
         tuple(dict.fromkeys(one for part in parts for one in part.problems)),
-        next((part.library for part in parts if part.library), ""),
+        max((part.library for part in parts), key=_LIBRARIES.index, default=""),
     )

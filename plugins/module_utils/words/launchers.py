@@ -100,6 +100,8 @@ def _find_reader(
     name: str, words: Sequence[str]
 ) -> Callable[[Sequence[str], str, int], Words] | None:
     """Return what reads from a word on, where it is a launcher, a shell, or a trainer."""
+    if name in ENGINES and words[1:2] == ["compose"]:
+        return _refuse_compose
     if name in ENGINES and "run" in words[1:3]:
         return _read_docker
     if name in _SHELLS:
@@ -275,11 +277,14 @@ def _read_shell(words: Sequence[str], where: str, depth: int) -> Words:
 
 def _read_script(words: Sequence[str], where: str, _depth: int) -> Words:
     """Want the script that is run; what follows are its own arguments."""
+    must = not where  # What a script runs besides, such as a module's setup, may be elsewhere.
     if words[0] in ("", "sbatch", "source", "."):
         words = [word for word in words[1:] if not word.startswith("-")]
     if not words:
         return Words()
-    wanted = Wanted(words[0], where or COMMAND_LINE, "script")
+    if "$" in words[0]:
+        return Words(notes=(f"{where or COMMAND_LINE}: {words[0]} is not known here",))
+    wanted = Wanted(words[0], where or COMMAND_LINE, "script", must)
     return join_words([Words(wanted=(wanted,)), read_arguments(words[1:], where, ARGUMENT)])
 
 
@@ -296,6 +301,11 @@ def _read_program(words: Sequence[str], where: str, _depth: int) -> Words:
     others = [fact for fact in said.facts if fact.key not in ("ranks_per_node", "world")]
     said = said._replace(facts=(*others, *ranks)) if launched else said
     return join_words([said, _DEFAULTS.get(name, Words())])
+
+
+def _refuse_compose(words: Sequence[str], where: str, _depth: int) -> Words:
+    told = f"{where or COMMAND_LINE}: {words[0]} compose: name its file in place of the command"
+    return Words(problems=(told,))
 
 
 def _read_docker(words: Sequence[str], where: str, depth: int) -> Words:

@@ -104,6 +104,8 @@ def read_option(
     found: list[Fact | Wanted] = []
     if last in CONFIGS and isinstance(value, str) and _FILE.fullmatch(value):
         found.append(Wanted(value, told, CONFIGS[last]))
+    if last in CONFIGS and isinstance(value, str) and _TEMPLATE.search(value):
+        found.append(Fact("config", None, where, rank, f"{told}: {_find_trouble(value)}"))
     builtin = _ZERO.fullmatch(value) if isinstance(value, str) else None
     if builtin and CONFIGS.get(last) == "zero":
         found += _read_zero(int(builtin[1]), bool(builtin[2]), where, rank)

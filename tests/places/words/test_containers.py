@@ -64,7 +64,7 @@ def say(words: Words, *keys: str) -> list[object]:
 def test_the_service_that_trains_is_read() -> None:
     found = read(COMPOSE)
     (stated,) = found.stated
-    assert stated[2:] == (64 * 2**30, 2**31, 4096, 2**64 - 1, None, 8.0, False)
+    assert stated[2:] == (64 * 2**30, 2**31, 4096, 2**64 - 1, None, 8.0)
     assert (stated.at["shm"], stated.at["nofile"]) == ("run.yaml:6", "run.yaml:9")
     asked = ("workers", "ranks_per_node", "threads", "output_dir")
     assert say(found, *asked) == [16, 2, 2, "/srv/run/out/a"]
@@ -88,7 +88,7 @@ def test_the_container_that_trains_is_read_of_a_pod() -> None:
     found = read(POD)
     (stated,) = found.stated
     assert stated.place == "pod:train"
-    assert stated[2:] == (2**36, 2**34, None, None, None, 7.5, True)
+    assert stated[2:] == (2**36, 2**34, None, None, None, 7.5)
     assert stated.at["shm"] == "run.yaml:22"
     assert say(found, "workers", "ranks_per_node", "threads", "gpus.count") == [8, 4, 6, 4]
 

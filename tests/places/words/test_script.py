@@ -88,6 +88,13 @@ def test_what_cannot_be_read_is_a_problem_with_its_line(text: str, told: str) ->
     assert read(text).problems == (told,)
 
 
+def test_a_script_that_is_elsewhere_is_no_problem_of_its_caller() -> None:
+    found = read("source /opt/env/activate\nbash $SETUP\npython t.py --config $CONFIG\n")
+    assert [(one.path, one.must) for one in found.wanted] == [("/opt/env/activate", False)]
+    assert found.notes == ("job.sh:2: $SETUP is not known here",)
+    assert [one.problem[:20] for one in found.facts if one.problem] == ["job.sh:3: --config: "]
+
+
 def test_a_line_that_starts_nothing_may_be_odd() -> None:
     assert read("echo 'it is\nls 'x\n").problems == ()
 
