@@ -23,7 +23,7 @@ from mlhost_limits.docker.dockerd_flags import parse_flags
 from mlhost_limits.docker.problems import find_daemon_json_problems
 from mlhost_limits.kernel import boot_scripts, sysctl_conf, tuned_profile
 from mlhost_limits.kernel.sysctl_writes import SYSTEMD, find_procps, resolve_sysctl
-from mlhost_limits.policy_file import parse_policy
+from mlhost_limits.policy_file import parse_documents, parse_policy
 from mlhost_limits.sessions import (
     limits_conf,
     pam_limits,
@@ -38,6 +38,8 @@ from mlhost_limits.shared_memory import size as shm_size
 from mlhost_limits.slurm import slurm_conf
 from mlhost_limits.systemd import unit_file
 from mlhost_limits.systemd import values as systemd_value
+from mlhost_limits.words import kinds, launchers, precedence
+from mlhost_limits.words.facts import join_words
 
 from tests.worlds.distributions import DEBIAN
 
@@ -125,6 +127,16 @@ def read_policy(text: str) -> None:
     schema.load_policy(tree.root, "none", told=tree.problems)
 
 
+def read_run(text: str) -> None:
+    """Read a text as each kind of file that starts a run, and make one run of all."""
+    context = kinds.Context({"A": text[:50], "B": "x y"}, parse_documents)
+    names = ("run.sh", "run.json", "run.yaml", "run.toml", "config.py")
+    said = [kinds.read_file(kinds.Text(name, text, "/srv"), context).words for name in names]
+    said += [launchers.read_command(text.split()), launchers.read_command(text.split(), "a:1")]
+    for words in (*said, join_words(said)):
+        precedence.take(words, {}, "/srv")
+
+
 def edit_block(text: str) -> None:
     ours = edit.set_block(text, ["* soft nofile 1"], "/etc/security/limits.conf")
     edit.remove_block(ours or "", "")
@@ -168,6 +180,7 @@ TARGETS: dict[str, Callable[[str], None]] = {
     "a quantity of a policy": lambda text: ignore(rlimit.parse_quantity(text, "bytes")),
     "a policy": read_policy,
     "a file with our block": edit_block,
+    "what starts a run": read_run,
 }
 
 
@@ -209,5 +222,8 @@ FRAGMENTS: Iterable[str] = (
     *("PropagateResourceLimits=", "RLIMIT_CORE", "include /b", "UsePAM=1"),
     *("services:\n  a:\n    ", "ulimits:\n      ", "nofile: 1", "- |\n", "<<: *x", "&x", "? "),
     *("UsePAM yes", "Match all", "Include /etc/ssh/x*", "Max open files  1 2 files", "unlimited"),
+    *("torchrun --nproc-per-node=2 t.py ", "--num_workers 8 ", "docker run ", "$(", "`", "A=(\n"),
+    *("#SBATCH --mem=1G\n", "export A=$A$A\n", "<<EOF\n", "A=${B:-$A} ", "&& ", "{{ a }}"),
+    *('"num_workers": 8, ', "apiVersion: v1\nkind: Pod\n", "containers:\n- ", "x-{0..9}.tar "),
     *('{"sessions": [', '{"kernel": {"fs.nr_open": ', "1h 2min", "--default-ulimit=nofile=1:2"),
 )
