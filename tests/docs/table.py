@@ -216,6 +216,8 @@ DOCUMENTS: Mapping[str, Document] = {
             ),
             # The check before it took all limits files away.
             "mlhost-limits check --profile P --policy FILE --json": FALLS_SHORT,
+            "mlhost-limits preflight -- torchrun --nproc-per-node 8 train.py"
+            " --num-workers 16": FALLS_SHORT,
             "pip install '.[yaml]'": Way(before=OWN_ENVIRONMENT),
         },
     ),

@@ -71,6 +71,13 @@ def test_the_service_that_trains_is_read() -> None:
     assert read(COMPOSE, SHM="1g").stated[0].shm == 2**30
 
 
+def test_a_service_has_64_mib_where_nobody_says_otherwise() -> None:
+    (stated,) = read(COMPOSE.replace("shm_size: ${SHM:-2gb}", "restart: always")).stated
+    assert (stated.shm, stated.at["shm"]) == (2**26, "run.yaml:5, no shm_size")
+    (stated,) = read(COMPOSE.replace("shm_size: ${SHM:-2gb}", "ipc: host")).stated
+    assert stated.shm is None
+
+
 def test_several_services_that_train_are_named() -> None:
     both = COMPOSE.replace("{image: postgres}", "{command: python t.py --workers 1}")
     assert read(both).problems == (
