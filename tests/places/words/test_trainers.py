@@ -7,7 +7,7 @@ import shlex
 from pathlib import Path
 
 import pytest
-from mlhost_limits.judge_run import gather_words
+from mlhost_limits.gather_words import gather_words
 from mlhost_limits.words.precedence import take
 
 from tests.places.words.trainers import ALWAYS, TRAINERS, Trainer
