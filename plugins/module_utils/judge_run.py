@@ -161,7 +161,8 @@ def _judge(policy: Policy, options: CheckOptions, words: Words) -> CheckResult:
     checks = choose_checks(run)
     if run.place == SELF:
         if any(one.place == CONTAINER for one in words.stated):
-            checks = tuple(check for check in checks if check not in _OF_CONTAINER)
+            own = _OF_CONTAINER if any(one.shm for one in words.stated) else _OF_CONTAINER[:1]
+            checks = tuple(check for check in checks if check not in own)
         elif any(one.place.startswith("pod:") for one in words.stated):
             checks = ()
         elif "SLURM_JOB_ID" not in os.environ and any(one.memory for one in words.stated):

@@ -80,6 +80,9 @@ def test_a_run_that_does_not_fit_is_no_go(here: Path, capsys: pytest.CaptureFixt
     assert "FAIL new-container:docker: shm_size 64MiB, required 641MiB" in told
     assert "new-container:docker memory 1GiB (docker run)" in told
     assert "new-container:docker: no word states nofile" in told
+    assert "path:/dev/shm" not in told
+    shared = line.replace("run", "run --ipc=host").split()
+    assert "path:/dev/shm" in judge(capsys, "--", *shared)[1], "it is this host's"
     assert "process:self: nofile" not in told, "the limits of this shell are not the container's"
 
 

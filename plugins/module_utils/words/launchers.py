@@ -8,13 +8,13 @@ Sources: the documents of torchrun, ``accelerate launch``, ``deepspeed``, srun(1
 from __future__ import annotations
 
 import re
-import shlex
 from collections.abc import Callable, Mapping, Sequence
 
 from .docker_run import ENGINES, split_docker_run
 from .facts import ARGUMENT, DEFAULT, ENVIRONMENT, JOB, LAUNCHER, Fact, Wanted, Words, join_words
 from .names import AUTO, read_option
 from .options import COMMAND_LINE, Option, read_arguments, split_all, split_before
+from .shell_text import split_commands
 
 _ASSIGNMENT = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)=(.*)", re.DOTALL)
 _SHELLS = ("bash", "sh", "zsh", "dash")
@@ -268,9 +268,10 @@ def _read_shell(words: Sequence[str], where: str, depth: int) -> Words:
         at = list(words).index("-c") + 1
         text = words[at] if at < len(words) else ""
         try:
-            return read_command(shlex.split(text), where or "-c", depth)
+            commands = [words for words in split_commands(text) if starts_run(words)]
         except ValueError as exc:
             return Words(problems=(f"{where or COMMAND_LINE}: -c: is no command: {exc}",))
+        return join_words([read_command(words, where or "-c", depth) for words in commands])
     rest = [word for word in words[1:] if not word.startswith("-")]
     return _read_script(["", *rest], where, depth) if rest else Words()
 
@@ -282,6 +283,8 @@ def _read_script(words: Sequence[str], where: str, _depth: int) -> Words:
         words = [word for word in words[1:] if not word.startswith("-")]
     if not words:
         return Words()
+    if words[0].endswith("/activate"):
+        return Words()  # Of a virtual environment.
     if "$" in words[0]:
         return Words(notes=(f"{where or COMMAND_LINE}: {words[0]} is not known here",))
     wanted = Wanted(words[0], where or COMMAND_LINE, "script", must)

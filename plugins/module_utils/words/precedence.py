@@ -38,6 +38,12 @@ _NEEDED_FOR = {
 }
 
 
+def _name_option(key: str) -> str:
+    """Return the option that states a key, or what a key serves."""
+    key = _NEEDED_FOR.get(key, key)
+    return _OPTIONS.get(key, f"--{key.rpartition('.')[2].replace('_', '-')}")
+
+
 class Taken(NamedTuple):
     """A run as words have it: ``section`` is the policy's ``training``.
 
@@ -125,7 +131,7 @@ class _Choice:
             if self.is_stated(key):
                 continue
             if winner.problem:
-                self.problems.append(winner.problem)
+                self.problems.append(f"{winner.problem}; mend it, or state {_name_option(key)}")
             else:
                 self.chosen[key] = winner
 
@@ -150,9 +156,9 @@ class _Choice:
 
     def _refuse_both(self, key: str, best: list[Fact]) -> None:
         told = " and ".join(f"{one.where} says {_format(key, one.value)}" for one in best[:3])
-        option = _OPTIONS.get(key, f"--{key.rpartition('.')[2].replace('_', '-')}")
         self.problems.append(
-            f"{key}: {told}, and nothing says which file counts; name one file, or state {option}"
+            f"{key}: {told}, and nothing says which file counts; name one file, or state"
+            f" {_name_option(key)}"
         )
 
     def _note_beaten(self, key: str, winner: Fact, facts: list[Fact]) -> None:

@@ -16,19 +16,15 @@ from .launchers import read_command, read_variables, starts_run
 from .names import read_option
 from .options import Option, split_all
 from .quantities import parse_size
+from .shell_text import replace_substituted, split_commands, strip_comments
 
 _MIB = 2**20
-_ASSIGNED = re.compile(
-    r"\s*(export\s+|local\s+|readonly\s+|declare\s+-\w+\s+)?([A-Za-z_]\w*)=(.*)", re.S
-)
+_ASSIGNED = re.compile(r"([A-Za-z_]\w*)=(.*)", re.DOTALL)
+_ARRAY = re.compile(r"\s*(?:export\s+|local\s+)?([A-Za-z_]\w*)\+?=\((.*)", re.DOTALL)
 _VARIABLE = re.compile(
     r"\$(?:\{([A-Za-z_]\w*)(?:\[[@*]\])?(?::?[-=]([^{}]*))?\}|([A-Za-z_]\w*))", re.ASCII
 )
-_SUBSTITUTED = re.compile(r"\$\((?:[^()]|\([^()]*\))*\)|`[^`]*`")
-_UNKNOWN = "$_"  # What only the shell that runs it will know.
-_COMMENT = re.compile(r"(?<=\s)#[^\"']*$")
 _HERE = re.compile(r"<<-?\s*[\"']?([A-Za-z_]\w*)[\"']?")
-_KEYWORDS = ("if", "then", "else", "elif", "do", "while", "until", "!", "{", "(", "time", "set")
 _MOST_LINES = 20_000
 _MOST_JOINED = 200
 _LONGEST = 2**16
@@ -72,36 +68,35 @@ def _looks_like_run(text: str) -> bool:
 
 def _read_line(line: Line, path: str, variables: dict[str, str]) -> Iterator[Words]:
     """Yield what one line says; what it assigns is kept for those that follow."""
-    where, match = f"{path}:{line.number}", _ASSIGNED.match(line.text)
-    if match and not starts_run(re.findall(r"[^\s\"']+", line.text)[:64]):
-        yield from _assign(match, where, variables)
+    where, array = f"{path}:{line.number}", _ARRAY.match(line.text)
+    if array:
+        variables[array[1]] = _flatten(expand(array[2].rstrip().rstrip(")"), variables))
         return
-    if match and match[3].lstrip().startswith("("):
-        yield from _assign(match, where, variables)
-        return
-    for command in re.split(
-        r"\s*(?:&&|\|\||;|(?<![<>&|])\|(?!\|)|(?<![<>&0-9])&(?![&>]))\s*", line.text
-    ):
-        words = shlex.split(expand(command, variables), comments=True)
-        while words and words[0] in _KEYWORDS:
-            words = words[1:]
-        if words and starts_run(words):
+    for words in split_commands(expand(line.text, variables)):
+        assigned = _find_assigned(words)
+        if assigned:
+            variables.update(assigned)
+            yield read_variables(assigned, where)
+        elif words and starts_run(words):
             yield read_command(words, where)
 
 
-def _assign(match: re.Match[str], where: str, variables: dict[str, str]) -> Iterator[Words]:
-    """Keep what a line assigns; an array is kept as the words of a command."""
-    value = match[3].strip()
-    if value.startswith("("):
-        value = value.strip("()")
-        variables[match[2]] = expand(value, variables)
-        return
-    words = shlex.split(f"{match[2]}={expand(value, variables)}", comments=True)
-    for word in words:
-        name, sign, text = word.partition("=")
-        if sign and re.fullmatch(r"[A-Za-z_]\w*", name):
-            variables[name] = text
-            yield read_variables({name: text}, where)
+def _find_assigned(words: list[str]) -> dict[str, str]:
+    """Return what a command assigns, if it does nothing else; of a loop, its first value."""
+    if words[:1] == ["for"] and words[2:3] == ["in"] and len(words) > 3:
+        return {words[1]: words[3]}
+    if words[:1] and words[0] in ("export", "local", "readonly", "declare", "typeset"):
+        words = [word for word in words[1:] if not word.startswith("-")]
+    pairs = [_ASSIGNED.fullmatch(word) for word in words]
+    found = [pair for pair in pairs if pair]
+    if len(found) < len(pairs):
+        return {}
+    return {pair[1]: _flatten(pair[2]) for pair in found}
+
+
+def _flatten(text: str) -> str:
+    """Return a text in one line, as it comes of a variable without quotes around it."""
+    return text.replace("\\\n", " ").replace("\n", " ")
 
 
 def expand(text: str, variables: Mapping[str, str]) -> str:
@@ -141,11 +136,9 @@ def _split_lines(text: str) -> Iterator[Line]:
             at += 1
         here = _HERE.search(line)
         end = here[1] if here and "<<<" not in line else ""
-        if len(whole) > 1:
-            whole = [_COMMENT.sub("", one) for one in whole]
-        joined = " ".join(one[:-1] if one.endswith("\\") else one for one in whole)
-        if joined.strip():
-            yield Line(start + 1, _SUBSTITUTED.sub(_UNKNOWN, joined))
+        plain = strip_comments("\n".join(whole)).replace("\\\n", " ")
+        if plain.strip():
+            yield Line(start + 1, replace_substituted(plain))
 
 
 def _is_open(lines: list[str]) -> bool:

@@ -49,7 +49,7 @@ def test_a_variable_that_nobody_sets_is_named_with_its_line() -> None:
     taken = take(read(JOB), {}, "/here")
     assert taken.problems == (
         "job.sh:15: --output_dir: '$OUT/run' is not known here: it is a template, or a variable"
-        " that is not set",
+        " that is not set; mend it, or state --output-dir DIR",
     )
     assert take(read(JOB), {"output_dir": "/x"}, "/here").problems == ()
 
@@ -89,10 +89,12 @@ def test_what_cannot_be_read_is_a_problem_with_its_line(text: str, told: str) ->
 
 
 def test_a_script_that_is_elsewhere_is_no_problem_of_its_caller() -> None:
-    found = read("source /opt/env/activate\nbash $SETUP\npython t.py --config $CONFIG\n")
-    assert [(one.path, one.must) for one in found.wanted] == [("/opt/env/activate", False)]
-    assert found.notes == ("job.sh:2: $SETUP is not known here",)
-    assert [one.problem[:20] for one in found.facts if one.problem] == ["job.sh:3: --config: "]
+    found = read(
+        "source /opt/env/activate\n. /x\nsource /opt/env/setup\nbash $SETUP\npython t.py --config $CONFIG\n"
+    )
+    assert [(one.path, one.must) for one in found.wanted] == [("/opt/env/setup", False)]
+    assert found.notes == ("job.sh:4: $SETUP is not known here",)
+    assert [one.problem[:20] for one in found.facts if one.problem] == ["job.sh:5: --config: "]
 
 
 def test_a_line_that_starts_nothing_may_be_odd() -> None:
@@ -110,6 +112,34 @@ def test_a_line_that_starts_nothing_may_be_odd() -> None:
 )
 def test_variables_are_filled_in(text: str, expanded: str) -> None:
     assert expand(text, {"A": "x", "L": "1 2"}) == expanded
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("python t.py --dataset x#2000 --num_workers 3 # not 4", 3),
+        ("CMD='python t.py --num_workers 3'\neval $CMD", 3),
+        ("bash -c 'pip install x && python t.py --num_workers 3; sync'", 3),
+        ('bash -c "\n  cd x\n  python t.py \\\n --num_workers 3\n"', 3),
+        ("if true; then python t.py --num_workers 3; fi", 3),
+        ("for W in 3 4; do\n python t.py --num_workers $W\ndone", 3),
+        ("A=(--num_workers 3 # it's few\n)\npython t.py ${A[@]}", 3),
+        ("python t.py \\\n  --num_workers 3 \\\n  > log 2>&1 &", 3),
+        ("echo 'python t.py --num_workers 4'", None),
+        ("# python t.py --num_workers 4", None),
+        ("python t.py --num_workers $(nproc)", "problem"),
+        ("python t.py --num_workers ''", "problem"),
+    ],
+)
+def test_a_shell_s_ways_of_writing(text: str, found: object) -> None:
+    facts = [fact for fact in read(text).facts if fact.key == "workers"]
+    said = ["problem" if fact.problem else fact.value for fact in facts]
+    assert said == ([] if found is None else [found])
+
+
+def test_who_counts_the_gpus_takes_all() -> None:
+    text = "torchrun --nproc_per_node $(nvidia-smi -L | wc -l) t.py"
+    assert take(read(text), {}, "/here").section["ranks_per_node"] == 8
 
 
 def test_variables_that_double_come_to_an_end() -> None:
