@@ -135,6 +135,25 @@ def test_who_will_run_must_be_able_to_make_it(
     assert "directory not writable, [Errno 13] Permission denied" in told
 
 
+def test_a_script_that_is_elsewhere_is_noted(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (here / "run.sh").write_text("source /nowhere/setup\npython t.py --num_workers 0\n")
+    status, told, _errors = judge(capsys, "run.sh")
+    assert status == cli.COMPLIES
+    assert "note run.sh:1: /nowhere/setup: No such file or directory" in told
+    assert judge(capsys, "--", "bash", "absent.sh")[0] == cli.REFUSED
+
+
+def test_the_library_that_a_file_shows_draws_the_batches(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (here / "sft.json").write_text('{"per_device_train_batch_size": 1}')
+    words = ["--", "accelerate", "launch", "sft.py", "--config", "sft.json"]
+    _status, told, _errors = judge(capsys, *words)
+    assert "workers 0 (assumed: transformers' default)" in told
+
+
 def test_the_folder_of_a_run_is_searched(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (here / "broken.yaml").write_text("a: [")
     (here / "package.json").write_text('{"name": "x"}')
