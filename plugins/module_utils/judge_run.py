@@ -35,8 +35,8 @@ RUN = "training"
 _BESIDE = ("user", "place", "python")
 """What an option may say beside words without describing the run itself."""
 
-_OF_CONTAINER = ("descriptors", "shared_memory")
-_OF_NODE = ("shared_memory", "memory", "deepspeed", "cpus")
+_OF_CONTAINER = ("descriptors", "tasks", "shared_memory")
+_OF_NODE = ("shared_memory", "memory", "tasks", "deepspeed", "cpus")
 """Checks that a container, or a node that is another host, answers for itself."""
 
 JOB = "job:slurm"
@@ -161,7 +161,7 @@ def _judge(policy: Policy, options: CheckOptions, words: Words) -> CheckResult:
     checks = choose_checks(run)
     if run.place == SELF:
         if any(one.place == CONTAINER for one in words.stated):
-            own = _OF_CONTAINER if any(one.shm for one in words.stated) else _OF_CONTAINER[:1]
+            own = _OF_CONTAINER if any(one.shm for one in words.stated) else _OF_CONTAINER[:2]
             checks = tuple(check for check in checks if check not in own)
         elif any(one.place.startswith("pod:") for one in words.stated):
             checks = ()

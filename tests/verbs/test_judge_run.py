@@ -86,6 +86,17 @@ def test_a_run_that_does_not_fit_is_no_go(here: Path, capsys: pytest.CaptureFixt
     assert "process:self: nofile" not in told, "the limits of this shell are not the container's"
 
 
+def test_the_tasks_of_a_container_are_counted(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    line = "docker run --ipc=host --pids-limit 12 image python t.py --num-workers 4 --batch-size 1"
+    status, told, _errors = judge(capsys, "--", *line.split())
+    assert status == cli.FALLS_SHORT
+    assert "tasks 12, required 17" in told
+    more = line.replace(" 12 ", " 17 ").split()
+    assert "tasks 17, required" not in judge(capsys, "--", *more)[1]
+
+
 def test_a_pod_is_judged_by_its_words_alone(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     container = {
         "name": "train",

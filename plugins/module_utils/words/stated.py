@@ -28,6 +28,7 @@ from ..training.loader import (
     plan_workers,
 )
 from ..training.policy import Training, choose_checks
+from ..training.tasks import TASKS, TaskRoom, blame_tasks, bound_by_tasks, count_tasks
 from .facts import Stated
 
 _MIB = 2**20
@@ -46,7 +47,7 @@ def tell_stated(stated: Stated) -> Iterator[str]:
         if number is not None:
             yield f"{stated.place} {name} {number:g} ({stated.at[name]})"
     if stated.pids is not None:
-        yield f"{stated.place} tasks {stated.pids} ({stated.at['pids']}; not judged)"
+        yield f"{stated.place} tasks {stated.pids} ({stated.at['pids']})"
 
 
 def judge_stated(run: Training, stated: Stated) -> Iterator[Finding]:
@@ -61,11 +62,12 @@ def judge_stated(run: Training, stated: Stated) -> Iterator[Finding]:
         yield from _judge_descriptors(run, stated, plan)
     if "memory" in checks:
         yield from _judge_memory(run, stated, plan)
+    if "tasks" in checks and stated.pids is not None:
+        yield _judge_tasks(run, stated, stated.pids, plan)
     if "cpus" in checks and stated.cpus is not None:
         cpus = stated.cpus
-        wanted = Requirement(
-            stated.place, "cpus", "value", max(run.workers, 1) * run.ranks_per_node
-        )
+        many = max(run.workers * run.loaders, 1) * run.ranks_per_node
+        wanted = Requirement(stated.place, "cpus", "value", many)
         blame = lambda: blame_cpus(run, cpus, stated.at["cpus"], plan)  # noqa: E731
         yield _judge(wanted, int(cpus), stated.at["cpus"], blame)
 
@@ -76,8 +78,22 @@ def _bound(run: Training, stated: Stated) -> Iterator[Bound]:
         yield bound_by_shared_memory(run, stated.shm)
     if stated.nofile is not None and run.tensors_per_batch is not None:
         yield bound_by_descriptors(run, stated.nofile)
+    if stated.pids is not None:
+        yield bound_by_tasks(run, run.threads or 1, _find_room(stated, stated.pids))
     if stated.memory is not None:
         yield bound_by_memory(run, stated.memory, stated.at["memory"])
+
+
+def _find_room(stated: Stated, pids: int) -> TaskRoom:
+    return TaskRoom(pids, pids, f"{stated.place} ({stated.at['pids']})")
+
+
+def _judge_tasks(run: Training, stated: Stated, pids: int, plan: Plan) -> Finding:
+    """Judge the number of tasks; of threads that nobody states, each process has one at least."""
+    needed = count_tasks(run, run.workers or 0, run.threads or 1)
+    wanted = Requirement(stated.place, TASKS, "value", needed)
+    room = _find_room(stated, pids)
+    return _judge(wanted, pids, stated.at["pids"], lambda: blame_tasks(run, needed, room, plan))
 
 
 def _judge(
