@@ -164,6 +164,7 @@ def test_a_size_that_would_be_a_few_bytes_is_refused(capsys: pytest.CaptureFixtu
     words = ["--batch-size", "64", "--worker-memory", "4", "--workers", "1"]
     assert cli.main(["preflight", *words]) == cli.REFUSED
     told = capsys.readouterr().err
-    assert "training.batch_size: '64' would be 64 bytes; a size below 1 KiB needs a unit" in told
-    assert "training.worker_memory: '4' would be 4 bytes" in told
+    unit = "was given; a size with a unit, such as"
+    assert f"training.batch_size: '64' {unit} 64MiB or 64B, is accepted" in told
+    assert f"training.worker_memory: '4' {unit} 4MiB or 4B, is accepted" in told
     assert cli.main(["preflight", "--workers", "0", "--worker-memory", "64B"]) == cli.COMPLIES

@@ -11,7 +11,6 @@ from ..core.reader import Key, join_names, name_kind, read_mapping, read_quantit
 from ..core.values import UNLIMITED, NamedTuple
 
 _MOST_PARAMETERS = 10**15
-_SMALLEST = 1024  # Bytes; who states less without a unit means samples, or GiB.
 
 
 def _count(text: str) -> Key:
@@ -182,11 +181,10 @@ class Training(NamedTuple):
 
 def read_training(raw: object, problems: list[str]) -> Training | None:
     """Read the section ``training``; every violation is added to *problems*."""
-    path = "training"
-    section = read_mapping(path, raw, KEYS, problems)
+    section = read_mapping("training", raw, KEYS, problems)
     if not section:
         return None
-    read = {key: _read_key(f"{path}.{key}", key, raw, problems) for key, raw in section.items()}
+    read = {key: _read_key(f"training.{key}", key, raw, problems) for key, raw in section.items()}
     stated = {key: value for key, value in read.items() if value is not None}
     run = Training(**stated)._replace(place=_find_place(read))  # type: ignore[arg-type]
     if run.deepspeed and "ranks_per_node" not in stated:
@@ -297,14 +295,10 @@ def _parse_number(raw: object) -> int | None:
 
 def _read_size(path: str, raw: object, problems: list[str]) -> int | None:
     size = read_quantity(path, raw, "bytes", problems)
-    if size == UNLIMITED:
-        problems.append(f"{path}: {quote(raw)} was given; a size is accepted")
-        return None
-    if size and size < _SMALLEST and str(raw).isdigit():
-        problems.append(
-            f"{path}: {quote(raw)} would be {size} bytes; a size below 1 KiB needs a unit, such as"
-            f" {size}MiB, or {size}B where bytes are meant"
-        )
+    few = size is not None and 0 < size < 1024 and str(raw).isdigit()  # Samples are meant, or GiB.
+    if size == UNLIMITED or few:
+        unit = f" with a unit, such as {size}MiB or {size}B," if few else ""
+        problems.append(f"{path}: {quote(raw)} was given; a size{unit} is accepted")
         return None
     return size
 
