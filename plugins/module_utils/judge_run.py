@@ -20,7 +20,6 @@ from .run_options import read_run
 from .schema import load_policy, merge
 from .training.policy import SELF, choose_checks
 from .words.facts import Words
-from .words.maker_check import check_maker, find_maker
 from .words.precedence import Taken, take
 from .words.stated import CONTAINER, judge_stated, tell_stated
 
@@ -28,7 +27,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     import argparse
 
-    from .core.finding import Finding
     from .training.policy import Training
 
 RUN = "training"
@@ -111,17 +109,9 @@ def _judge_taken(
     if any(one.place == JOB for one in words.stated) and "SLURM_JOB_ID" not in os.environ:
         node = "this host is not the job's node: of that, only what the job asks for is judged"
         notes.append(f"{node}; in the job, preflight sees the rest")
-    made: list[Finding] = []
-    run = policy.get(RUN)
-    maker = find_maker(run) if run and "output_dir" in taken.section else ""
-    if maker and not any(one.place.startswith("pod:") for one in words.stated):
-        notes.append(f"{run.output_dir} is not there yet; where the run makes it is looked at")
-        made = list(check_maker(run, maker))
-        policy = _with_training(policy, run._replace(output_dir=None))
     limits = [one for stated in words.stated for one in tell_stated(stated)]
     taken = taken._replace(told=(*taken.told, *limits), notes=tuple(notes))
-    result = _judge(policy, checked, words)
-    return Judged(taken, result._replace(findings=[*result.findings, *made]))
+    return Judged(taken, _judge(policy, checked, words))
 
 
 def _with_training(policy: Policy, run: Training) -> Policy:

@@ -125,15 +125,13 @@ def test_a_job_is_judged_by_what_it_asks_for(
 def test_an_output_directory_is_made_by_the_run(
     here: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """So it need not be there; who states it to us means one that is."""
+    """So it need not be there."""
     words = ["--", "python", "t.py", "--num_workers", "0", "--output_dir", "new/out"]
     status, told, _errors = judge(capsys, *words)
     assert status == cli.COMPLIES, told
-    assert f"{here}/new/out is not there yet; where the run makes it is looked at" in told
-    assert f"ok path:{here}: directory writable by" in told
+    assert "can make it in" in told
     (here / "new").write_text("")
     assert judge(capsys, *words)[0] == cli.FALLS_SHORT
-    assert judge(capsys, "--output-dir", str(here / "other"), *words)[0] == cli.FALLS_SHORT
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root looks as somebody else")
@@ -143,7 +141,7 @@ def test_who_will_run_must_be_able_to_make_it(
     words = ["--", "python", "t.py", "--num_workers", "0", "--output_dir", "new"]
     status, told, _errors = judge(capsys, "--as-user", "nobody", "--probe", "predict", *words)
     assert status == cli.FALLS_SHORT
-    assert "directory not writable, [Errno 13] Permission denied" in told
+    assert f"FAIL path:{here}/new: directory" in told
 
 
 def test_a_script_that_is_elsewhere_is_noted(

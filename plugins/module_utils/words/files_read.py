@@ -42,13 +42,6 @@ class RunFiles:
         """
         return list(self._ask(folder, partial(_list, folder)))
 
-    def find_there(self, path: str) -> str:
-        """Return a path, or the last on the way to it that is there.
-
-        :raises OSError: If it cannot be looked for.
-        """
-        return str(self._ask(path, partial(_find_there, path)))
-
     def _ask(self, path: str, task: Callable[[], object]) -> Any:
         person = self.person
         if person is None and os.geteuid() == 0:
@@ -87,9 +80,3 @@ def _list(folder: str) -> list[str]:
         return sorted(os.listdir(folder))[:_MOST_NAMES]
     except OSError as exc:
         raise OSError(f"{folder}: {exc.strerror}") from None
-
-
-def _find_there(path: str) -> str:
-    while not os.path.lexists(path) and path != "/":
-        path = os.path.dirname(path)
-    return path
