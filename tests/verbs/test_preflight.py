@@ -152,7 +152,7 @@ print(json.dumps(told))
             "FAIL process:self: nofile soft 160, required 161",
         ],
         True,
-        "6 pass, 0 fail, 0 unknown",
+        "7 pass, 0 fail, 0 unknown",
     ]
 
 

@@ -19,6 +19,7 @@ from .loader import (
     find_hold,
     find_model_states,
     format_size,
+    passes_descriptors,
 )
 from .policy import Training
 
@@ -71,7 +72,7 @@ def blame_descriptors(run: Training, needed: int, has: Rlimit, plan: Plan) -> Ca
     """Say why a run ends with "Too many open files"."""
     soft, hard = has
     held, one = _name(run.workers), run.workers == 1
-    if run.sharing == "file_descriptor":
+    if passes_descriptors(run):
         tensors = _number(run.tensors_per_batch or 0, "tensor", "tensors")
         ahead = _number(run.prefetch, "batch", "batches")
         held += f" that {'prefetches' if one else 'prefetch'} {ahead} of {tensors}"

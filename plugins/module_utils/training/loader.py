@@ -7,7 +7,7 @@ batch that is under way, and some for each worker; the batches themselves lie in
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from ..core.values import UNLIMITED, NamedTuple, format_quantity
 from ..shared_memory.model import SHM
@@ -71,6 +71,8 @@ _MAPPED_BEFORE = 1200  # Of Python with torch.
 _IN_HAND = 2
 """Batches beside those that workers prefetch: one that is handed over, one that is used."""
 _PAGE = 4096
+_LOCKS, _LOCKS_OF_WORKER = 8, 3
+"""Semaphores of the queues of a loader and of each worker: a nameless page of /dev/shm each."""
 _MIB = 2**20
 WORKER_MEMORY = {"fork": 64 * _MIB, "spawn": 173 * _MIB, "forkserver": 173 * _MIB}
 """Bytes that are a worker's own, without its data, by how it is started."""
@@ -106,6 +108,14 @@ def find_hold(run: Training) -> int:
     return run.hold + ahead.get(run.library, 0)
 
 
+def passes_descriptors(run: Training) -> bool:
+    """Tell whether each tensor that a worker sends is a descriptor.
+
+    The strategy is a variable of the process that trains: only a worker that is forked has it.
+    """
+    return run.sharing == "file_descriptor" or run.start_method != "fork"
+
+
 def count_descriptors(run: Training, workers: int) -> int:
     """Return what the process that trains, or a worker, has open at most.
 
@@ -113,7 +123,7 @@ def count_descriptors(run: Training, workers: int) -> int:
     """
     if not workers:
         return run.base + _OWN + run.dataset_files
-    tensors = (run.tensors_per_batch or 0) if run.sharing == "file_descriptor" else 0
+    tensors = (run.tensors_per_batch or 0) if passes_descriptors(run) else 0
     own, hold = run.base + _OWN, find_hold(run)
     of_loader = _PER_WORKER * workers + tensors * ((workers - 1) * run.prefetch + _IN_HAND)
     main = own + run.loaders * of_loader + tensors * hold + _TRANSIENT
@@ -135,7 +145,7 @@ def count_mappings(run: Training) -> int:
 
 def bound_by_descriptors(run: Training, soft: int) -> Bound:
     """Return how many workers the soft limit of nofile allows."""
-    tensors = (run.tensors_per_batch or 0) if run.sharing == "file_descriptor" else 0
+    tensors = (run.tensors_per_batch or 0) if passes_descriptors(run) else 0
     left, each, hold = (
         soft - run.base - _OWN - _SCATTER,
         _PER_WORKER + tensors * run.prefetch,
@@ -161,14 +171,19 @@ def count_shared_memory(run: Training, workers: int) -> int:
     if not workers:
         return 0
     batches = run.loaders * (workers * run.prefetch + _IN_HAND) + find_hold(run)
-    return run.ranks_per_node * batches * find_batch_share(run)
+    locks = run.loaders * (_LOCKS + _LOCKS_OF_WORKER * workers)
+    return run.ranks_per_node * (batches * find_batch_share(run) + _PAGE * locks)
 
 
 def bound_by_shared_memory(run: Training, free: int) -> Bound:
     """Return how many workers of each rank the free bytes of /dev/shm allow."""
-    batches = free // run.ranks_per_node // max(find_batch_share(run), 1)
-    most = (batches - run.loaders * _IN_HAND - find_hold(run)) // (run.loaders * run.prefetch)
-    return Bound(SHM, max(most, 0), f"{format_size(free)} free")
+    return Bound(SHM, _find_most(run, count_shared_memory, free), f"{format_size(free)} free")
+
+
+def _find_most(run: Training, count: Callable[[Training, int], int], free: int) -> int:
+    """Return the largest number of workers whose need, linear from one on, is free."""
+    one, two = count(run, 1), count(run, 2)
+    return 1 + (free - one) // (two - one) if free >= one else 0
 
 
 def count_memory(run: Training, workers: int) -> int:
@@ -194,8 +209,7 @@ def bound_by_memory(run: Training, free: int, where: str) -> Bound:
 
     :param where: Whose limit it is.
     """
-    one, two = count_memory(run, 1), count_memory(run, 2)
-    most = 1 + (free - one) // (two - one) if free >= one else 0
+    most = _find_most(run, count_memory, free)
     return Bound(MEMORY, most, f"{format_size(free)} left of {where}")
 
 

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """How many tasks a run takes, processes and their threads, and what bounds them.
 
-Measured with torch 2.13: a worker is three tasks beside a thread that feeds it, whatever it does,
-and one more where it does not begin as a copy of the process that trains.
+Measured with torch 2.13: a worker is three tasks beside a thread that feeds it, whatever it does.
 Sources: setrlimit(2) for nproc, cgroups(7) for pids.max, proc_sys_kernel(5) for the two sysctls.
 """
 
@@ -16,7 +15,7 @@ from .loader import Bound, Plan
 from .policy import Training
 
 TASKS = "tasks"
-_OF_WORKER = {"fork": 4, "spawn": 5, "forkserver": 5}
+_OF_WORKER = 4
 _BESIDE = {"fork": 0, "spawn": 2, "forkserver": 4}
 """Who keeps track of what is shared, who starts the workers, and a thread that hands over files."""
 
@@ -42,7 +41,9 @@ def count_tasks(run: Training, workers: int, threads: int) -> int:
     """
     many = run.loaders * workers
     beside = _BESIDE[run.start_method] if many else 0
-    return run.ranks_per_node * (threads + beside + _OF_WORKER[run.start_method] * many)
+    # Whoever does not begin as a copy has begun with a second thread of BLAS, where it may.
+    each = _OF_WORKER + (run.start_method != "fork" and threads > 1)
+    return run.ranks_per_node * (threads + beside + each * many)
 
 
 def bound_by_tasks(run: Training, threads: int, room: TaskRoom) -> Bound:

@@ -91,7 +91,7 @@ def test_a_host_with_enough_of_everything_has_no_cause() -> None:
     assert [one.causes for one in found.values() if one.causes] == []
     assert found["workers value"].observation == Observation(
         204,
-        "nofile 204 (soft limit 4096), /dev/shm 251 (1.0 GiB free), memory 962 (64.0 GiB left of"
+        "nofile 204 (soft limit 4096), /dev/shm 250 (1.0 GiB free), memory 962 (64.0 GiB left of"
         " the host), tasks 7499 (30000 left of kernel.pid_max), CPUs 2 (affinity; more of them only wait)",
     )
 
@@ -350,7 +350,7 @@ def test_a_new_container_has_the_size_that_docker_gives(
         workers=8, tensors_per_batch=1, batch_size=8 * MIB - 4096, place="new-container:docker"
     )
     finding = check(run)["shm_size value"]
-    assert asked == {"place": "new-container:docker", "shm": 18 * 8 * MIB}
+    assert asked == {"place": "new-container:docker", "shm": 18 * 8 * MIB + (8 + 3 * 8) * 4096}
     expected = {None: UNKNOWN, 64 * MIB: FAIL, GIB: PASS}[value]
     assert finding.status == expected
     assert [one.code for one in finding.causes] == ["run-shared-memory"] * (expected == FAIL)

@@ -89,7 +89,7 @@ def test_no_worker_needs_no_shared_memory() -> None:
         (Training(), 4, 4 * 64 * MIB),
         (Training(start_method="spawn", worker_memory=MIB, ranks_per_node=2), 4, 8 * 174 * MIB),
         (Training(pinned_buffer=3, ranks_per_node=2), 0, 6),
-        (Training(batch_size=MIB - 4096, tensors_per_batch=1, prefetch=2), 1, 68 * MIB),
+        (Training(batch_size=MIB - 4096, tensors_per_batch=1, prefetch=2), 1, 68 * MIB + 11 * 4096),
     ],
 )
 def test_how_much_memory(run: Training, workers: int, needed: int) -> None:

@@ -34,6 +34,7 @@ PLAN = Plan(7, ())
         # By the peak that was seen, 25, which was one too few.
         (Training(start_method="forkserver"), 4, 26),
         (Training(start_method="spawn"), 0, 2),
+        (Training(start_method="spawn", ranks_per_node=2), 0, 4),
         (Training(ranks_per_node=8), 4, 144),
     ],
 )
