@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-_FOR_TRAINING = ("check", "plan_workers", "raise_soft_limits", "watch_descriptors")
+_FOR_TRAINING = ("LightningGuard", "TransformersGuard", "check", "guard", "plan_workers")
 
 
 def __getattr__(name: str) -> object:
