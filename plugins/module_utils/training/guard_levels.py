@@ -114,7 +114,7 @@ class Trend:
         self.level: Level | None = None
         self.rate = 0.0
         self.is_told = False
-        self._since = 0.0
+        self._seen = self._since = 0.0
         self._base = 0
 
     def follow(self, level: Level, now: float, threshold: float) -> bool:
@@ -122,10 +122,14 @@ class Trend:
 
         That is the part of the limit that ``threshold`` says or, where it rises so fast that
         nobody could look again in time, before.
+
+        :param now: When the look began; what another thread saw later is not undone.
         """
-        known, self.level = self.level is not None, level
-        if not known or now - self._since >= _HORIZON:
-            if known:
+        if now < self._seen:
+            return False
+        is_first, self._seen, self.level = self.level is None, now, level
+        if is_first or now - self._since >= _HORIZON:
+            if not is_first:
                 gained = max(level.used - self._base, 0) / (now - self._since)
                 self.rate = max(gained, self.rate / 2)
             self._since, self._base = now, level.used

@@ -7,7 +7,6 @@ started between two looks (PEP 578), so that no loop of Python's runs into a lim
 
 from __future__ import annotations
 
-import resource
 import threading
 import time
 from collections import deque
@@ -15,7 +14,6 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from types import TracebackType
 
-from ..core.values import NamedTuple
 from ..shared_memory.model import SHM
 from .guard_hooks_measure import Listener, let_go, list_running, take_up
 from .guard_levels import (
@@ -30,15 +28,12 @@ from .guard_levels import (
     describe,
 )
 from .guard_read import Sources, find_kinds, read_descriptors, read_shared_memory, read_space
+from .soft_limits_settle import Raised, raise_soft_limits, raise_to_hard, read_again
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-_AT_ONCE = {"nofile": resource.RLIMIT_NOFILE, "memlock": resource.RLIMIT_MEMLOCK}
-_BY_WHERE = {"RLIMIT_NOFILE": resource.RLIMIT_NOFILE, "RLIMIT_NPROC": resource.RLIMIT_NPROC}
-_HIGHEST_NOFILE = 2**20
-"""At once: a program that closes every descriptor it may have is slow with 2**30."""
 _PATIENCE = 0.1
 """Seconds that a thread which reaches a limit waits at most until that is told."""
 _FORK_PATIENCE = 0.05
@@ -46,18 +41,6 @@ _EXIT_PATIENCE = 1.0
 _SEEN_EVERY = 8
 """What is opened or mapped says little of how many bytes: they are looked at after so many."""
 _UNCOUNTED = 2**30
-
-
-class Raised(NamedTuple):
-    """What a soft limit was and is; ``None`` stands for no limit."""
-
-    item: str
-    before: int | None
-    now: int | None
-
-    def __str__(self) -> str:
-        before, now = ("unlimited" if one is None else one for one in (self.before, self.now))
-        return f"{self.item}: soft {before} -> {now}"
 
 
 class _Round:
@@ -93,6 +76,7 @@ class Guard(Listener):
         self._trends: dict[tuple[str, str], Trend] = {}
         self._budget = dict.fromkeys((DESCRIPTORS, TASKS, MAPPINGS, SHM, SPACE), 0)
         self._untold: deque[tuple[Level, float, int]] = deque()
+        self._asked = self._done = 0
         self._lookers: set[int] = set()
         self._following = threading.Lock()
         self._wake = threading.Lock()  # To wait for a lock takes a core for less than an event.
@@ -214,19 +198,24 @@ class Guard(Listener):
             return []
         self._lookers.add(own)
         try:
-            trends = [self._follow(level) for level in read()]
+            trends, begin = [], time.monotonic()
+            for level in read():
+                trends.append(self._follow(level, begin))
+                begin = time.monotonic()
         finally:
             self._lookers.discard(own)
         for name in {one.level.name for one in trends if one.level} & self._budget.keys():
             self._budget[name] = self._count_left(name)
         return trends
 
-    def _follow(self, level: Level) -> Trend:
+    def _follow(self, level: Level, begin: float) -> Trend:
         with self._following:
+            level = read_again(level)  # Another thread may have raised it meanwhile.
             trend = self._trends.setdefault((level.name, level.where), Trend())
-            if trend.follow(level, time.monotonic(), self._threshold):
-                raised = _raise_to_hard(level)
+            if trend.follow(level, begin, self._threshold):
+                raised = raise_to_hard(level)
                 self._untold.append((level, trend.rate, raised))
+                self._asked += 1
                 if raised:
                     trend.rearm(raised)
         return trend
@@ -256,13 +245,19 @@ class Guard(Listener):
         self._budget[name] = _UNCOUNTED
         self._see(lambda: self._read_one(name))
         thread = self._thread
-        if self._untold and thread is not threading.current_thread():
+        if self._done < self._asked and thread is not threading.current_thread():
             if thread is None or not thread.is_alive():
                 self._tell()
             else:
-                self._told.clear()
-                self._wake_up()
-                self._told.wait(_PATIENCE)
+                self._wait_until_told(self._asked)
+
+    def _wait_until_told(self, number: int) -> None:
+        end = time.monotonic() + _PATIENCE
+        while self._done < number and time.monotonic() < end:
+            self._told.clear()
+            self._wake_up()
+            if self._done < number:
+                self._told.wait(max(end - time.monotonic(), 0))
 
     def _read_one(self, name: str) -> Iterable[Level]:
         if name == DESCRIPTORS:
@@ -287,7 +282,9 @@ class Guard(Listener):
             reached = Reached(level, describe(level, rate, kinds, raised), raised)
             self.reached.append(reached)
             self._call(reached)
-        self._told.set()
+            with self._following:
+                self._done += 1
+            self._told.set()
 
     def _call(self, reached: Reached) -> None:
         import logging
@@ -337,45 +334,6 @@ def open_guard(
     new = Guard(raise_limits, threshold, on_limit)
     same = (one for one in list_running() if isinstance(one, Guard) and one.options == new.options)
     return next(same, new).start()
-
-
-def raise_soft_limits() -> list[Raised]:
-    """Raise nofile, at most to 1048576, and memlock to the hard limits; none is lowered."""
-    raised = []
-    for item, number in _AT_ONCE.items():
-        soft, hard = resource.getrlimit(number)
-        most = _HIGHEST_NOFILE if item == "nofile" else resource.RLIM_INFINITY
-        new = _choose_soft(soft, hard, most)
-        if new != soft and _set(number, new, hard):
-            before, now = (None if one == resource.RLIM_INFINITY else one for one in (soft, new))
-            raised.append(Raised(item, before, now))
-    return raised
-
-
-def _choose_soft(soft: int, hard: int, most: int) -> int:
-    """Return the soft limit that is wanted, where -1 means no limit."""
-    endless = float("inf")
-    values = [endless if one == resource.RLIM_INFINITY else one for one in (soft, hard, most)]
-    new = max(values[0], min(values[1], values[2]))
-    return resource.RLIM_INFINITY if new == endless else int(new)
-
-
-def _raise_to_hard(level: Level) -> int:
-    """Raise the soft limit that a level names, and return to what; 0 where nothing is left."""
-    number = _BY_WHERE.get(level.where)
-    if number is None:
-        return 0
-    soft, hard = resource.getrlimit(number)
-    return hard if soft != hard and _set(number, hard, hard) else 0
-
-
-def _set(number: int, soft: int, hard: int) -> bool:
-    """Set a soft limit; the kernel refuses any where the hard limit is above fs.nr_open by now."""
-    try:
-        resource.setrlimit(number, (soft, hard))
-    except (OSError, ValueError):
-        return False
-    return True
 
 
 def _log_raised(raised: Iterable[Raised]) -> None:
