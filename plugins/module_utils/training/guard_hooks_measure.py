@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 _EVENTS = {
     "open": (DESCRIPTORS, SHM),
-    "socket.__new__": (DESCRIPTORS, MAPPINGS, SHM),  # By one of them torch gets each tensor.
+    "socket.__new__": (DESCRIPTORS, MAPPINGS),  # By one of them torch gets each tensor.
     "mmap.__new__": (DESCRIPTORS, MAPPINGS, SHM, SPACE),
     "os.truncate": (SHM,),
     "sqlite3.connect": (DESCRIPTORS,),
