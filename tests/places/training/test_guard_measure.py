@@ -219,6 +219,20 @@ wait(lambda: watch.reached)
     assert (done.stdout, done.stderr.count("Warning")) == ("False 1 2 True ", 0), done.stderr
 
 
+def test_no_thread_of_the_guard_runs_while_a_process_forks() -> None:
+    """What is registered first is called last before a fork."""
+    code = """
+def count(): told.append(sum(one.name == "mlhost-guard" for one in threading.enumerate()))
+os.register_at_fork(before=count)
+guard()
+count()
+if not os.fork(): os._exit(0)
+count()
+print(told)
+"""
+    assert run(code) == [1, 0, 1]
+
+
 def test_a_thread_that_cannot_be_started_again_is_no_error(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
