@@ -5,7 +5,7 @@ from __future__ import annotations
 
 _FOR_TRAINING = {
     **dict.fromkeys(
-        ("check", "plan_workers", "raise_soft_limits", "watch_descriptors"), "preflight"
+        ("LightningGuard", "TransformersGuard", "check", "guard", "plan_workers"), "preflight"
     ),
     **dict.fromkeys(("atomic_save", "job_cache_dir", "verify_checkpoint"), "saving"),
 }

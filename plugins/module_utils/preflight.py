@@ -1,44 +1,22 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""For training code: raise soft limits, plan workers, watch descriptors, refuse a run.
+"""For training code: guard a process, plan workers, refuse a run.
 
-``from mlhost_limits import check, plan_workers, raise_soft_limits, watch_descriptors``. Nothing
-but the standard library is imported, and of that only what is asked for.
+``from mlhost_limits import check, guard, plan_workers``. Nothing but the standard library is
+imported, and of that only what is asked for.
 """
 
 from __future__ import annotations
 
-import resource
-from collections.abc import Callable, Mapping
-
-from .core.values import NamedTuple
+from collections.abc import Callable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from .check_host import CheckResult
+    from .training.guard_levels import Reached
+    from .training.guard_measure import Guard
     from .training.loader import Plan
-    from .training.survey_read import Survey
-    from .training.watch_read import DescriptorWatch
-
-_RAISED = {"nofile": resource.RLIMIT_NOFILE, "memlock": resource.RLIMIT_MEMLOCK}
-_HIGHEST_NOFILE = 2**20
-"""Where nobody says: a program that closes every descriptor it may have is slow with 2**30."""
-
-
-class Raised(NamedTuple):
-    """What a limit was and is; ``enough`` tells whether it is what was wanted.
-
-    ``None`` stands for no limit.
-    """
-
-    item: str
-    before: int | None
-    now: int | None
-    hard: int | None
-    enough: bool
-
-    def __str__(self) -> str:
-        told = f"{self.item}: soft {_name(self.before)} -> {_name(self.now)}"
-        return f"{told} (hard {_name(self.hard)}{'' if self.enough else ', less than wanted'})"
 
 
 class RunRefusedError(RuntimeError):
@@ -47,42 +25,6 @@ class RunRefusedError(RuntimeError):
     def __init__(self, result: CheckResult) -> None:
         super().__init__("\n".join(["this run would not survive here", *result.lines]))
         self.result = result
-
-
-def raise_soft_limits(wanted: int | Mapping[str, int] | None = None) -> list[Raised]:
-    """Raise soft limits up to the hard ones, which needs no privilege; none is lowered.
-
-    :param wanted: A number of files, or numbers by ``nofile`` and ``memlock`` (bytes). By default
-        both rise to the hard limit, nofile at most to 1048576.
-    :returns: What each of them was and is.
-    """
-    if wanted is None:
-        numbers: Mapping[str, int | None] = {"nofile": None, "memlock": None}
-    else:
-        numbers = {"nofile": wanted} if isinstance(wanted, int) else wanted
-    unknown = sorted(numbers.keys() - _RAISED.keys())
-    if unknown:
-        raise ValueError(f"{unknown[0]!r} is unknown; accepted are {', '.join(_RAISED)}")
-    return [_raise(item, number) for item, number in numbers.items()]
-
-
-def _raise(item: str, wanted: int | None) -> Raised:
-    endless = float("inf")
-    soft, hard = (
-        endless if one == resource.RLIM_INFINITY else one
-        for one in resource.getrlimit(_RAISED[item])
-    )
-    asked = wanted if wanted is not None else _HIGHEST_NOFILE if item == "nofile" else endless
-    new = max(soft, min(asked, hard))
-    pair = tuple(resource.RLIM_INFINITY if one == endless else int(one) for one in (new, hard))
-    if new != soft:
-        resource.setrlimit(_RAISED[item], (pair[0], pair[1]))
-    before, now, most = (None if one == endless else int(one) for one in (soft, new, hard))
-    return Raised(item, before, now, most, new >= (wanted or 0))
-
-
-def _name(value: int | None) -> str:
-    return "unlimited" if value is None else str(value)
 
 
 def plan_workers(wanted: int | None = None, **run: object) -> Plan:
@@ -97,28 +39,13 @@ def plan_workers(wanted: int | None = None, **run: object) -> Plan:
     """
     from .training.loader import CPUS, bound_by_cpus
     from .training.loader import plan_workers as plan
+    from .training.own_survey_read import survey_self
 
-    survey = _survey({"workers": 1, **run})
+    survey = survey_self(run)
     bounds = [bound for bound in survey.bounds if bound.name != CPUS]
     if not isinstance(survey.cpus, str):
         bounds += [bound_by_cpus(survey.run, one.number, one.why) for one in survey.cpus]
     return plan(bounds, wanted)
-
-
-def _survey(run: Mapping[str, object]) -> Survey:
-    """Return a look at this process, without opening a session or starting anything."""
-    from .core.policy import CheckOptions
-    from .core.reader import PolicyError
-    from .host.look import Look
-    from .training.policy import read_training
-    from .training.survey_read import Survey
-    from .training.watch_read import count_descriptors
-
-    problems: list[str] = []
-    training = read_training({"base": count_descriptors(), **run}, problems)
-    if problems or training is None:
-        raise PolicyError(problems)
-    return Survey(training, CheckOptions(probe="predict", canary="never"), Look())
 
 
 def check(
@@ -136,7 +63,7 @@ def check(
     from .check_host import check_host
     from .core.policy import CheckOptions
     from .schema import load_policy
-    from .training.watch_read import count_descriptors
+    from .training.guard_read import count_descriptors
 
     policy = load_policy({"training": {"base": count_descriptors(), **run}}, profile, run=True)
     options = CheckOptions(sections=("training",), probe="predict", canary="never")
@@ -146,15 +73,47 @@ def check(
     return result
 
 
-def watch_descriptors(
-    threshold: float = 0.8, seconds: float = 1.0, warn: Callable[[str], None] | None = None
-) -> DescriptorWatch:
-    """Return a watch that warns each time that the open descriptors cross a part of the limit.
+def guard(
+    *,
+    raise_limits: bool = True,
+    threshold: float = 0.8,
+    on_limit: Callable[[Reached], object] | None = None,
+) -> Guard:
+    """Watch this process from now on; ``guard()``, or ``with guard() as watch: train()``.
 
-    ``with watch_descriptors(): train()``, or ``watch = watch_descriptors().start()``.
+    It says which limit comes near before the process dies of it, once for each, by the logger
+    ``mlhost_limits``. A child after a fork is not watched; it may call this itself.
 
-    :param warn: What is called with the sentence; by default the logger ``mlhost_limits``.
+    :param raise_limits: Whether the soft limits of nofile, at most to 1048576, and of memlock rise
+        to the hard ones at once, which needs no privilege. Those of nofile and nproc rise in any
+        case where they come near.
+    :param threshold: The part of a limit that is told.
+    :param on_limit: What is called with it, in a thread of the guard's; what it raises is logged.
+    :returns: The guard, running. Asked for the same again, it is the same one.
+    :raises ValueError: If the threshold is no part.
     """
-    from .training.watch_read import DescriptorWatch
+    from .training.guard_measure import open_guard
 
-    return DescriptorWatch(threshold, seconds, warn)
+    return open_guard(raise_limits, threshold, on_limit)
+
+
+def TransformersGuard(**options: Any) -> Any:  # noqa: N802 - It stands for a class of a callback.
+    """Return a guard for the Trainer of transformers: ``callbacks=[TransformersGuard()]``.
+
+    :param options: Those of :func:`guard`.
+    :raises ImportError: Where transformers is not installed.
+    """
+    from .training.trainers_measure import make_transformers_guard
+
+    return make_transformers_guard(**options)
+
+
+def LightningGuard(**options: Any) -> Any:  # noqa: N802 - It stands for a class of a callback.
+    """Return a guard for the Trainer of Lightning: ``callbacks=[LightningGuard()]``.
+
+    :param options: Those of :func:`guard`.
+    :raises ImportError: Where neither ``lightning`` nor ``pytorch_lightning`` is installed.
+    """
+    from .training.trainers_measure import make_lightning_guard
+
+    return make_lightning_guard(**options)

@@ -91,7 +91,8 @@ def format_table(figures: Mapping[str, float]) -> str:
     if "node_look_cpu_s" in figures:
         lines += ["", *(f"{name:52}{figures[key]:12.4f}" for key, name in _NODE.items())]
     if "training_import_s" in figures:
-        keys = ("training_import_s", "plan_workers_s", "watch_10_percent", "watch_10000_percent")
+        keys = ["training_import_s", "guard_start_s", "plan_workers_s"]
+        keys += ["guard_event_us", "guard_10_percent", "guard_10000_percent"]
         lines += ["", *(f"{name:52}{figures[name]:12.4f}" for name in keys)]
     for hosts in (1000, 10000):
         if f"audit_{hosts}_cpu_s" in figures:

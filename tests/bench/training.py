@@ -21,23 +21,35 @@ spec = importlib.util.spec_from_file_location(
 sys.modules["mlhost_limits"] = module = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(module)
 from mlhost_limits import check
+from mlhost_limits import guard
 from mlhost_limits import plan_workers
-from mlhost_limits import raise_soft_limits
-from mlhost_limits import watch_descriptors
 """
 _IMPORT = _LOAD + "print(time.process_time() - begin)"
+_START = _LOAD + "guard()\nprint(time.process_time() - begin)"
 _PLAN = _LOAD + "plan_workers(tensors_per_batch=8)\nprint(time.process_time() - begin)"
 _WATCH = (
     _LOAD
     + """
-import os, resource
-resource.setrlimit(resource.RLIMIT_NOFILE, (resource.getrlimit(resource.RLIMIT_NOFILE)[1],) * 2)
+import os
+watch = guard(threshold=0.99)
 files = [os.open("/dev/null", os.O_RDONLY) for file in range({files})]
-watch = watch_descriptors(0.99)
+time.sleep(1)
 begin = time.process_time()
-with watch:
-    time.sleep({seconds})
+time.sleep({seconds})
 print((time.process_time() - begin) / {seconds})
+"""
+)
+
+_EVENT = (
+    _LOAD
+    + """
+def take(number=200000):
+    begin = time.perf_counter()
+    for step in range(number): id(step)
+    return (time.perf_counter() - begin) / number
+before = take()
+watch = guard()
+print((take() - before) * 1e6)
 """
 )
 
@@ -51,15 +63,23 @@ def measure(code: str, cache: str, **words: object) -> float:
 
 
 def measure_training() -> dict[str, float]:
-    """Return processor seconds of an import and of a plan, and the percent of a core that a watch takes."""
+    """Return processor seconds of an import, a guard and a plan, and what a guard takes then.
+
+    That is the percent of a core while nothing rises, and microseconds for each audit event.
+    """
     figures = {}
     with tempfile.TemporaryDirectory() as cache:
-        for name, code in (("training_import_s", _IMPORT), ("plan_workers_s", _PLAN)):
+        for name, code in (
+            ("training_import_s", _IMPORT),
+            ("guard_start_s", _START),
+            ("guard_event_us", _EVENT),
+            ("plan_workers_s", _PLAN),
+        ):
             measure(code, cache)  # It is compiled once.
             figures[name] = statistics.median(measure(code, cache) for _round in range(_ROUNDS))
         for files in (10, 10000):
             share = measure(_WATCH, cache, files=files, seconds=_WATCHED)
-            figures[f"watch_{files}_percent"] = share * 100
+            figures[f"guard_{files}_percent"] = share * 100
     return figures
 
 

@@ -301,7 +301,9 @@ DOCUMENTS: Mapping[str, Document] = {
         ways={"mlhost-limits explain job:slurm/gpu memlock": Way(before=SLURM_CONF)},
     ),
     "docs/training-code.md": Document(
-        preamble="DataLoader, dataset, train = dict, [], print",
+        preamble="class DataLoader(list):\n"
+        "    def __init__(self, dataset, **_more): self.sampler = dataset\n"
+        "dataset, train = [], print",
         ways={"pip install .": Way(before=OWN_ENVIRONMENT)},
     ),
     "tests/faults/README.md": Document(

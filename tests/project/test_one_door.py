@@ -70,7 +70,7 @@ MAY_OPEN = {
     "host/files.py": "a folder that the door has opened",
     "sessions/libpam_measure.py": "the control group of this very process, in a session without memory",
     "processes/read.py": "the program of a process, as that process's user",
-    "training/watch_read.py": "the descriptors of this very process",
+    "training/guard_read.py": "what this very process uses",
     "node/zipapp_read.py": "the library's own files",
 }
 MAY_START = {

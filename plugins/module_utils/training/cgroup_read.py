@@ -98,9 +98,9 @@ def read_task_levels(
     return levels
 
 
-def list_folders(cgroup: str, mounts: str) -> list[str]:
-    """Return the folder of a process's cgroup for memory and those above it; none if hidden."""
-    place = _find_place("memory", cgroup, mounts)
+def list_folders(cgroup: str, mounts: str, controller: str = "memory") -> list[str]:
+    """Return the folder of a process's cgroup and those above it; none if hidden."""
+    place = _find_place(controller, cgroup, mounts)
     return list(_list_levels(place)) if place else []
 
 

@@ -1,0 +1,36 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""How many workers fit into this very process, as training code asks for them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from ..core.policy import CheckOptions
+from ..core.reader import PolicyError
+from ..host.look import Look
+from .guard_levels import Level
+from .guard_read import count_descriptors
+from .loader import Bound
+from .policy import read_training
+from .survey_read import Survey
+
+_TASKS_OF_WORKER = 2
+"""The process, and the thread that feeds its queue."""
+
+
+def survey_self(run: Mapping[str, object]) -> Survey:
+    """Return a look at this process, without opening a session or starting anything.
+
+    :param run: Keys of the policy's section ``training``. ``base`` is by default what is open now.
+    :raises ValueError: With all that is wrong with them.
+    """
+    problems: list[str] = []
+    training = read_training({"workers": 1, "base": count_descriptors(), **run}, problems)
+    if problems or training is None:
+        raise PolicyError(problems)
+    return Survey(training, CheckOptions(probe="predict", canary="never"), Look())
+
+
+def bound_by_tasks(level: Level) -> Bound:
+    """Return how many workers a limit of tasks has room for."""
+    return Bound("tasks", max(level.limit - level.used, 0) // _TASKS_OF_WORKER, level.where)
