@@ -58,7 +58,7 @@ def draw(seed: int, number: int) -> Drawn:
         "workers": one.randint(1, 8),
         "prefetch": one.randint(1, 5),
         "tensors": one.choice((1, 2, 3, 4, 8, 16)),
-        "batch_size": one.choice((4096, 65536, 262144)),
+        "batch_size": one.choice((1, 2, 4)) * 2**20,
     }
     if library == "torch":
         options.update(hold=one.choice((0, 0, 1, 3, 9)), loaders=one.choice((1, 1, 2)))
@@ -81,7 +81,7 @@ def count(drawn: Drawn) -> dict[str, int]:
     return {
         "descriptors": loader.count_descriptors(run, workers),
         "tasks": count_tasks(run, workers, 1),
-        "mappings": loader.count_mappings(run),
+        "mappings": loader.count_mappings(run, workers),
         "shared_memory": loader.count_shared_memory(run, workers),
     }
 
@@ -89,8 +89,8 @@ def count(drawn: Drawn) -> dict[str, int]:
 def lessen(limit: str, number: int) -> int:
     """Return a limit that a run does not survive, as far below the forecast as that may be off."""
     if limit == "tasks":
-        return number - max(number // 20, 1)
-    return number * 9 // 10 - 2 if limit == "descriptors" else number * 9 // 10 // 4096 * 4096
+        return number - 1 - number // 20
+    return number * 9 // 10 - 2 if limit == "descriptors" else number * 8 // 10 // 4096 * 4096
 
 
 def bound(limit: str, number: int) -> Words:
@@ -120,6 +120,8 @@ def attempt(drawn: Drawn, number: int) -> Tried:
     if judged.status not in (0, 1):
         raise LookupError(f"{drawn}: {judged.output}")
     pace = {"step": 0.03} if drawn.limit == "shared_memory" else {"slow": 0.15}
+    is_watched = drawn.limit == "tasks"  # By a thread, which is a task more.
+    within = bound(drawn.limit, number + is_watched)
     done = execute(
         run_with(
             "transformers-5",

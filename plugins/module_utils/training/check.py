@@ -136,7 +136,7 @@ def _check_file_handles(survey: Survey, needed: int) -> Iterator[Finding]:
 
 def _check_mappings(survey: Survey) -> Iterator[Finding]:
     """Yield whether a process may map as many tensors as the run keeps."""
-    needed = count_mappings(survey.run)
+    needed = count_mappings(survey.run, survey.workers)
     blame = partial(blame_mappings, survey.run, needed)
     yield _judge_sysctl(survey, _MAX_MAP_COUNT, needed, "/proc/sys", blame)
 

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 
 from ..host.door import list_pids, read_kernel_text
@@ -32,10 +33,23 @@ def find_task_rooms(cgroup: str, mounts: str) -> list[TaskRoom]:
     return rooms
 
 
+def find_lookers(proc: str = "/proc") -> set[int]:
+    """Return this process, and the one that it is a fork of."""
+    own, parent = os.getpid(), os.getppid()
+    try:
+        words = [read_kernel_text(f"{proc}/{pid}/cmdline") for pid in (own, parent)]
+    except OSError:
+        return {own}
+    return {own, parent} if words[0] == words[1] else {own}
+
+
 def count_tasks_of(uid: int, proc: str = "/proc") -> int:
-    """Return how many tasks a user has on this host, which nproc counts all together."""
+    """Return how many tasks a user has on this host, which nproc counts all together.
+
+    Whoever looks is gone before the run starts, or is the run and counted with it.
+    """
     total = 0
-    for pid in list_pids(proc):
+    for pid in set(list_pids(proc)) - find_lookers(proc):
         try:
             text = read_kernel_text(f"{proc}/{pid}/status")
         except OSError:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -16,7 +17,7 @@ from mlhost_limits.training.tasks import (
     bound_by_tasks,
     count_tasks,
 )
-from mlhost_limits.training.tasks_read import count_tasks_of
+from mlhost_limits.training.tasks_read import count_tasks_of, find_lookers
 
 V2 = "31 23 0:28 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n"
 PLAN = Plan(7, ())
@@ -100,3 +101,15 @@ def test_threads_of_a_user_are_counted_by_the_real_uid(tmp_path: Path) -> None:
         (tmp_path / str(pid) / "status").write_text(text)
     (tmp_path / "5").mkdir()  # It has ended.
     assert count_tasks_of(1000, str(tmp_path)) == 7
+
+
+def test_who_looks_does_not_count(tmp_path: Path) -> None:
+    for pid, words in ((os.getpid(), "check\0now"), (os.getppid(), "check\0now"), (1, "sh")):
+        (tmp_path / str(pid)).mkdir(exist_ok=True)
+        (tmp_path / str(pid) / "status").write_text("Uid:\t7\t7\nThreads:\t2\n")
+        (tmp_path / str(pid) / "cmdline").write_text(words)
+    assert find_lookers(str(tmp_path)) == {os.getpid(), os.getppid()}
+    assert count_tasks_of(7, str(tmp_path)) == 2
+    (tmp_path / str(os.getppid()) / "cmdline").write_text("bash")
+    assert find_lookers(str(tmp_path)) == {os.getpid()}
+    assert count_tasks_of(7, str(tmp_path)) == 4

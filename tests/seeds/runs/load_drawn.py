@@ -97,15 +97,17 @@ def make_loaders(given):
 
 
 def train_with_torch(given, loaders):
-    """Take a batch of each loader in turn, and keep as many as are held."""
+    """Take batches and keep as many as are held; the second loader is started amid the first."""
     # Every worker, the slow one too, is asked again after all that it may prefetch and is held.
     rounds = given.prefetch + 2 + -(-given.hold // max(given.workers, 1))
     held = collections.deque(maxlen=given.hold + 1)
-    started = [iter(loader) for loader in loaders]
-    for _number in range(rounds * max(given.workers, 1)):
-        for batches in started:
-            held.append(next(batches))
-            time.sleep(given.step)
+    started = []
+    for loader in loaders:
+        started.append(iter(loader))
+        for _number in range(rounds * max(given.workers, 1)):
+            for batches in started:
+                held.append(next(batches))
+                time.sleep(given.step)
 
 
 def train_with_accelerate(given, loaders):
