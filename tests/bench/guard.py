@@ -7,6 +7,7 @@ before the first error, at it (the last words), or never.
 
 from __future__ import annotations
 
+import itertools
 import os
 import shutil
 import subprocess
@@ -17,7 +18,8 @@ from typing import NamedTuple
 
 LIBRARY = Path(__file__).parents[2] / "plugins" / "module_utils"
 _RUNS = 20
-_UID = 54321
+_UIDS = itertools.count(100000 + os.getpid() % 5000 * 1000)
+"""Of each run its own: what another left running would count against nproc."""
 _CGROUPS = Path("/sys/fs/cgroup")
 _MEMORY = 2 * 2**30
 _START = """
@@ -132,7 +134,7 @@ def _run(case: Case, number: int) -> tuple[int, list[str]]:
         before=case.before,
         step=case.step,
         rest=0.2 + number % 7 * 0.05,  # At any moment between two looks.
-        uid=_UID + number,  # The tasks of the run before may not all be gone.
+        uid=next(_UIDS),
     )
     words = [sys.executable, "-c", text]
     if case.needs == "shm":
