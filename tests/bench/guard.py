@@ -93,7 +93,12 @@ CASES = (
         "held.append(shared.SharedMemory(create=True, size=2**20)); held[-1].buf[:] = block",
         needs="shm",
     ),
-    Case("memory, 2 GiB", "", "held.append(b'x' * 2**20)", needs="memory"),
+    Case(
+        "memory, 2 GiB, 1 GiB/s",
+        "",
+        "held.append(b'x' * 2**20); time.sleep(0.001)",
+        needs="memory",
+    ),
 )
 
 

@@ -16,9 +16,8 @@ from .policy import Training
 
 TASKS = "tasks"
 _OF_WORKER = 4
-_BESIDE = {"fork": 0, "spawn": 2, "forkserver": 4}
-"""Who keeps track of what is shared, who starts the workers, and a thread that hands over files."""
-
+_BESIDE = {"fork": 0, "spawn": 1, "forkserver": 3}
+"""Who keeps track of what is shared, and who starts the workers."""
 
 _END = (
     'ends with [Errno 11] Resource temporarily unavailable, with "can\'t start new thread", or'
@@ -40,10 +39,10 @@ def count_tasks(run: Training, workers: int, threads: int) -> int:
     :param threads: Those of each process that trains, its first one with them.
     """
     many = run.loaders * workers
-    beside = _BESIDE[run.start_method] if many else 0
-    # Whoever does not begin as a copy has begun with a second thread of BLAS, where it may.
-    each = _OF_WORKER + (run.start_method != "fork" and threads > 1)
-    return run.ranks_per_node * (threads + beside + each * many)
+    # Whoever does not begin as a copy begins with a second thread of BLAS, where it may.
+    more = run.start_method != "fork" and threads > 1
+    beside = _BESIDE[run.start_method] + more if many else 0
+    return run.ranks_per_node * (threads + beside + (_OF_WORKER + more) * many)
 
 
 def bound_by_tasks(run: Training, threads: int, room: TaskRoom) -> Bound:

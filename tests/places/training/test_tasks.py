@@ -36,11 +36,23 @@ PLAN = Plan(7, ())
         (Training(start_method="forkserver"), 4, 26),
         (Training(start_method="spawn"), 0, 2),
         (Training(start_method="spawn", ranks_per_node=2), 0, 4),
-        (Training(ranks_per_node=8), 4, 144),
     ],
 )
 def test_how_many_tasks(run: Training, workers: int, needed: int) -> None:
     assert count_tasks(run, workers, 2) == needed
+
+
+@pytest.mark.parametrize(
+    ("run", "workers", "needed"),
+    [
+        (Training(start_method="spawn"), 3, 14),
+        (Training(), 3, 13),
+        (Training(start_method="spawn", loaders=2), 5, 42),
+        (Training(ranks_per_node=8), 4, 144),
+    ],
+)
+def test_how_many_tasks_with_one_thread(run: Training, workers: int, needed: int) -> None:
+    assert count_tasks(run, workers, 1) == needed
 
 
 @pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])
