@@ -48,7 +48,7 @@ def test_how_many_tasks(run: Training, workers: int, needed: int) -> None:
         (Training(start_method="spawn"), 3, 14),
         (Training(), 3, 13),
         (Training(start_method="spawn", loaders=2), 5, 42),
-        (Training(ranks_per_node=8), 4, 144),
+        (Training(ranks_per_node=8), 4, 136),
     ],
 )
 def test_how_many_tasks_with_one_thread(run: Training, workers: int, needed: int) -> None:
