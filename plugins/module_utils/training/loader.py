@@ -118,20 +118,47 @@ def passes_descriptors(run: Training) -> bool:
 
 
 def count_descriptors(run: Training, workers: int) -> int:
-    """Return what the process that trains, or a worker, has open at most.
-
-    A worker of a later loader begins with all that those before it have open.
-    """
+    """Return what the process that trains, or a worker, has open at most."""
     if not workers:
         return run.base + _OWN + run.dataset_files
-    tensors = (run.tensors_per_batch or 0) if passes_descriptors(run) else 0
-    own, hold = run.base + _OWN, find_hold(run)
-    of_loader = _PER_WORKER * workers + tensors * ((workers - 1) * run.prefetch + _IN_HAND)
-    main = own + run.loaders * of_loader + tensors * hold + _TRANSIENT
-    before = (run.loaders - 1) * of_loader + (tensors * hold if run.loaders > 1 else 0)
-    worker = own + before + _PER_WORKER * workers + _OF_WORKER
-    worker += tensors * run.prefetch + run.dataset_files
-    return max(main, worker) + _SCATTER
+    return max(_count_of_main(run, workers), _count_in_worker(run, workers))
+
+
+def _count_of_main(run: Training, workers: int) -> int:
+    kept = _count_tensors(run) * find_hold(run)
+    return (
+        run.base
+        + _OWN
+        + run.loaders * _count_of_loader(run, workers)
+        + kept
+        + _TRANSIENT
+        + _SCATTER
+    )
+
+
+def _count_in_worker(run: Training, workers: int) -> int:
+    """Return what a worker of the last loader has open: it begins with all that there is before."""
+    tensors, before = _count_tensors(run), run.loaders - 1
+    begins_with = before * _count_of_loader(run, workers) + (
+        tensors * find_hold(run) if before else 0
+    )
+    own = _count_of_worker(run) * workers + _OF_WORKER + tensors * run.prefetch + run.dataset_files
+    return run.base + _OWN + begins_with + own + _SCATTER
+
+
+def _count_of_loader(run: Training, workers: int) -> int:
+    under_way = (workers - 1) * run.prefetch + _IN_HAND
+    return _count_of_worker(run) * workers + _count_tensors(run) * under_way
+
+
+def _count_tensors(run: Training) -> int:
+    """Return the descriptors of one batch."""
+    return (run.tensors_per_batch or 0) if passes_descriptors(run) else 0
+
+
+def _count_of_worker(run: Training) -> int:
+    """Return the descriptors for each worker; its manager of names is spoken to through one."""
+    return _PER_WORKER if passes_descriptors(run) else _PER_WORKER + 1
 
 
 def count_mappings(run: Training, workers: int) -> int:
@@ -149,19 +176,7 @@ def count_mappings(run: Training, workers: int) -> int:
 
 def bound_by_descriptors(run: Training, soft: int) -> Bound:
     """Return how many workers the soft limit of nofile allows."""
-    tensors = (run.tensors_per_batch or 0) if passes_descriptors(run) else 0
-    left, each, hold = (
-        soft - run.base - _OWN - _SCATTER,
-        _PER_WORKER + tensors * run.prefetch,
-        find_hold(run),
-    )
-    first = tensors * (_IN_HAND - run.prefetch)  # Of each loader, whatever its workers.
-    main = left - _TRANSIENT - tensors * hold - run.loaders * first
-    worker = left - _OF_WORKER - tensors * run.prefetch - run.dataset_files
-    before = run.loaders - 1
-    if before:
-        worker -= before * first + tensors * hold
-    most = min(main // (run.loaders * each), worker // (before * each + _PER_WORKER))
+    most = min(_find_most(run, count, soft) for count in (_count_of_main, _count_in_worker))
     return Bound(DESCRIPTORS, max(most, 0), f"soft limit {format_quantity(soft)}")
 
 
