@@ -16,9 +16,9 @@ from contextlib import suppress
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
+    from typing import Any, Union
 
-    Path = str | os.PathLike[str]
+    Path = Union[str, os.PathLike[str]]
     Save = Callable[[object, str], object]
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC

@@ -46,7 +46,7 @@ class Drawn(NamedTuple):
         names = {"tensors": "tensors_per_batch", "accumulation": "gradient_accumulation"}
         names["context"] = "start_method"
         stated = {names.get(name, name): value for name, value in self.options.items()}
-        return {**stated, "library": self.library, "threads": 1}
+        return {**stated, "library": self.library, "threads": 1, "epochs": 1}
 
 
 def draw(seed: int, number: int) -> Drawn:

@@ -77,7 +77,7 @@ def test_a_run_that_does_not_fit_is_no_go(here: Path, capsys: pytest.CaptureFixt
     line = "docker run --memory 1g image python t.py --num-workers 4 --batch-size 64"
     status, told, _errors = judge(capsys, "--", *line.split())
     assert status == cli.FALLS_SHORT
-    assert "FAIL new-container:docker: shm_size 64MiB, required 641MiB" in told
+    assert "FAIL new-container:docker: shm_size 64MiB, required 705MiB" in told
     assert "new-container:docker memory 1GiB (docker run)" in told
     assert "new-container:docker: no word states nofile" in told
     assert "path:/dev/shm" not in told

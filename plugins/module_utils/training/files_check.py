@@ -304,7 +304,7 @@ def _read_survey(raw: dict[str, Any]) -> Survey:
         {
             status: [
                 Checked(str(name), str(told), str(why))
-                for name, told, why, *_ in lists.get(status, ())
+                for name, told, why, *_more in lists.get(status, ())
             ]
             for status in LISTED
         },

@@ -7,7 +7,7 @@ import atexit
 import os
 import sys
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from ..shared_memory.model import SHM
 from .guard_levels import DESCRIPTORS, MAPPINGS, SPACE, TASKS
@@ -70,7 +70,7 @@ def take_up(guard: Listener) -> None:
         )
         atexit.register(_at_exit)
         _hang_into_errors()
-        sys.addaudithook(_hear)
+        sys.addaudithook(_make_ear(_EVENTS, _running))
     _running.append(guard)
 
 
@@ -80,16 +80,17 @@ def let_go(guard: Listener) -> None:
         _running.remove(guard)
 
 
-# Its names are its own: late in the interpreter's end those of the module are gone.
-def _hear(
-    event: str,
-    _arguments: tuple[object, ...],
-    events: dict[str, tuple[str, ...]] = _EVENTS,
-    running: list[Listener] = _running,
-) -> None:
-    if event in events:
-        for guard in tuple(running):
-            guard.note(events[event])
+def _make_ear(
+    events: dict[str, tuple[str, ...]], running: list[Listener]
+) -> Callable[[str, tuple[object, ...]], None]:
+    """Return the hook. Its names are its own: when the interpreter ends, the module's are gone."""
+
+    def hear(event: str, _arguments: tuple[object, ...]) -> None:
+        if event in events:
+            for guard in tuple(running):
+                guard.note(events[event])
+
+    return hear
 
 
 def _before_fork() -> None:

@@ -137,13 +137,22 @@ def _count_of_main(run: Training, workers: int) -> int:
 
 
 def _count_in_worker(run: Training, workers: int) -> int:
-    """Return what a worker of the last loader has open: it begins with all that there is before."""
-    tensors, before = _count_tensors(run), run.loaders - 1
-    begins_with = before * _count_of_loader(run, workers) + (
-        tensors * find_hold(run) if before else 0
-    )
-    own = _count_of_worker(run) * workers + _OF_WORKER + tensors * run.prefetch + run.dataset_files
-    return run.base + _OWN + begins_with + own + _SCATTER
+    """Return what a worker of the last loader has open, with what it begins with.
+
+    One batch more than it may prefetch is not yet let go of.
+    """
+    tensors = _count_tensors(run)
+    begins_with = (run.loaders - 1) * _count_of_loader(run, workers) + tensors * _inherit(run)
+    own = _count_of_worker(run) * workers + _OF_WORKER + tensors * (run.prefetch + 1)
+    return run.base + _OWN + begins_with + own + run.dataset_files + _SCATTER
+
+
+def _inherit(run: Training) -> int:
+    """Return the batches that a worker begins with, as what starts it keeps them at that moment.
+
+    It has them until it ends, in later epochs the last batch as well.
+    """
+    return find_hold(run) + 1 if run.epochs > 1 else find_hold(run) if run.loaders > 1 else 0
 
 
 def _count_of_loader(run: Training, workers: int) -> int:
@@ -189,7 +198,8 @@ def count_shared_memory(run: Training, workers: int) -> int:
     """Return the bytes in /dev/shm of all ranks together."""
     if not workers:
         return 0
-    batches = run.loaders * (workers * run.prefetch + _IN_HAND) + find_hold(run)
+    batches = run.loaders * (workers * run.prefetch + _IN_HAND) + find_hold(run) + _inherit(run)
+    batches += (run.loaders - 1) * ((workers - 1) * run.prefetch + _IN_HAND)
     locks = run.loaders * (_LOCKS + _LOCKS_OF_WORKER * workers)
     return run.ranks_per_node * (batches * find_batch_share(run) + _PAGE * locks)
 

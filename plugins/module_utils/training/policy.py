@@ -37,9 +37,8 @@ KEYS = {
     "tensors_per_batch": Key("count", "how many tensors one batch holds", least=1),
     "batch_size": Key("size", "the bytes of one batch"),
     "hold": Key("count", "batches that the program keeps beside the current one"),
-    "loaders": Key(
-        "count", "loaders that live at a time, such as of training and of evaluation", least=1
-    ),
+    "loaders": Key("count", "loaders that live at a time, of training and of evaluation", least=1),
+    "epochs": Key("count", "how often workers are started; 1 if they are persistent", least=1),
     "library": Key(
         "word",
         "whose loop takes the batches, for what it keeps of them",
@@ -153,6 +152,7 @@ class Training(NamedTuple):
     batch_size: int | None = None
     hold: int = 0
     loaders: int = 1
+    epochs: int = 2
     library: str = "torch"
     gradient_accumulation: int = 1
     threads: int | None = None

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 
 from ..core.cause import Cause
 from ..core.finding import FAIL, PASS, UNKNOWN, Finding, Observation, Requirement
@@ -68,7 +69,7 @@ def judge_stated(run: Training, stated: Stated) -> Iterator[Finding]:
         cpus = stated.cpus
         many = max(run.workers * run.loaders, 1) * run.ranks_per_node
         wanted = Requirement(stated.place, "cpus", "value", many)
-        blame = lambda: blame_cpus(run, cpus, stated.at["cpus"], plan)  # noqa: E731
+        blame = partial(blame_cpus, run, cpus, stated.at["cpus"], plan)
         yield _judge(wanted, int(cpus), stated.at["cpus"], blame)
 
 
@@ -114,7 +115,7 @@ def _judge_shm(run: Training, stated: Stated, plan: Plan) -> Iterator[Finding]:
     size, workers = stated.shm or 0, run.workers or 0
     needed = count_shared_memory(run, workers)
     wanted = Requirement(stated.place, "shm_size", "value", _round_up(needed), unit="bytes")
-    blame = lambda: blame_shared_memory(run, needed, size, plan)  # noqa: E731
+    blame = partial(blame_shared_memory, run, needed, size, plan)
     yield _judge(wanted, size, stated.at["shm"], blame, needed)
 
 
@@ -123,7 +124,7 @@ def _judge_descriptors(run: Training, stated: Stated, plan: Plan) -> Iterator[Fi
     wanted = Requirement(stated.place, "nofile", "soft", needed)
     if stated.nofile is not None:
         has = Rlimit(stated.nofile, stated.nofile)
-        blame = lambda: blame_descriptors(run, needed, has, plan)  # noqa: E731
+        blame = partial(blame_descriptors, run, needed, has, plan)
         yield _judge(wanted, stated.nofile, stated.at["nofile"], blame)
     elif stated.place == CONTAINER:
         reason = "no word states nofile; --place new-container:docker shows what dockerd gives"
@@ -139,7 +140,7 @@ def _judge_memory(run: Training, stated: Stated, plan: Plan) -> Iterator[Finding
         wanted = Requirement(stated.place, "memory", "value", _round_up(needed), unit="bytes")
         where = f"{stated.place} ({stated.at['memory']})"
         room = Room(where, stated.memory, 0, stated.memory)
-        blame = lambda: blame_memory(run, needed, room, plan)  # noqa: E731
+        blame = partial(blame_memory, run, needed, room, plan)
         yield _judge(wanted, stated.memory, stated.at["memory"], blame, needed)
     if run.pinned_buffer and stated.memlock is not None:
         wanted = Requirement(stated.place, "memlock", "soft", run.pinned_buffer, unit="bytes")

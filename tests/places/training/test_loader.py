@@ -35,8 +35,11 @@ MIB, GIB = 2**20, 2**30
         (Training(prefetch=4, tensors_per_batch=4, sharing="file_system"), 8, 50),
         # A batch that the program keeps costs its tensors.
         (Training(prefetch=4, tensors_per_batch=4, hold=3), 8, 173),
+        # Measured: 94 in the first epoch, and 109 in those after it.
+        (Training(prefetch=4, tensors_per_batch=16, epochs=1), 1, 94),
+        (Training(prefetch=4, tensors_per_batch=16), 1, 110),
         # A worker whose data set keeps files open needs more than the process that trains.
-        (Training(prefetch=2, tensors_per_batch=1, dataset_files=500), 1, 516),
+        (Training(prefetch=2, tensors_per_batch=1, dataset_files=500), 1, 518),
         (Training(dataset_files=7), 0, 12),
     ],
 )
@@ -89,7 +92,7 @@ def test_no_worker_needs_no_shared_memory() -> None:
         (Training(), 4, 4 * 64 * MIB),
         (Training(start_method="spawn", worker_memory=MIB, ranks_per_node=2), 4, 8 * 174 * MIB),
         (Training(pinned_buffer=3, ranks_per_node=2), 0, 6),
-        (Training(batch_size=MIB - 4096, tensors_per_batch=1, prefetch=2), 1, 68 * MIB + 11 * 4096),
+        (Training(batch_size=MIB - 4096, tensors_per_batch=1, prefetch=2), 1, 69 * MIB + 11 * 4096),
     ],
 )
 def test_how_much_memory(run: Training, workers: int, needed: int) -> None:
