@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # One command per intent. Each sets up what it needs; all but `quick` need root on Debian 12.
-.PHONY: quick demo film test oracle torture faults hostile seeds mutants fuzz audit bench releases controllers docs lint unit host molecule collection clean
+.PHONY: quick demo film test oracle torture faults hostile seeds runs mutants fuzz audit bench releases controllers docs lint unit host molecule collection clean
 
 VENV := .venv
 BIN := $(CURDIR)/$(VENV)/bin
@@ -52,6 +52,10 @@ hostile: .setup
 # Five failures of training runs with the real libraries: foretold, put right, gone. Some GB.
 seeds: .setup
 	@$(BIN)/python -m tests.seeds
+
+# Two hundred runs drawn for the real libraries, at what preflight allows and at less. Two hours.
+runs: .setup
+	@$(BIN)/python -m tests.seeds.drawn
 
 # The library broken in 200 places, one at a time: do the fast tests see it? Half an hour.
 mutants: .setup

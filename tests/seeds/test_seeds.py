@@ -8,11 +8,13 @@ from typing import Any
 
 import pytest
 
+from .drawn import LIMITS, count, draw, lessen, sum_up
 from .settings import can, without
 from .stand_ins import lack_descriptors, read_half_a_file, rename_onto_leftovers
 from .trial import Command, Trial, try_trial
 from .webdataset import ALONE, be_locked_out, miss_the_cache
 
+SEED, MANY = 1, 200
 ROOT = pytest.mark.skipif(not can(*without("dac_override")), reason="needs root")
 
 
@@ -68,3 +70,25 @@ def test_a_run_that_hangs_has_failed_where_that_is_expected() -> None:
     hung = Command(("sleep", "9"))
     assert not try_trial(GOOD._replace(run=hung, patience=1)).failed_before
     assert try_trial(GOOD._replace(run=hung, patience=1, dies_of="Errno 24|HUNG")).failed_before
+
+
+def test_runs_are_drawn_the_same_each_time_and_differ() -> None:
+    drawn = [draw(SEED, number) for number in range(MANY)]
+    assert drawn == [draw(SEED, number) for number in range(MANY)]
+    assert {one.limit for one in drawn} == set(LIMITS)
+    assert len({str(one) for one in drawn}) > MANY // 2
+
+
+def test_what_a_run_does_not_survive_is_less_than_it_needs() -> None:
+    for number in range(MANY):
+        drawn = draw(SEED, number)
+        needed = count(drawn)[drawn.limit]
+        assert 0 < lessen(drawn.limit, needed) < needed
+
+
+def test_the_figures_of_runs_are_sums_of_their_rows() -> None:
+    row = {"limit": "tasks", "wrong_go": 1, "wrong_no_go": 0, "off": {"tasks": 0.5}}
+    told = sum_up([row, {**row, "wrong_go": 0, "wrong_no_go": 1, "off": {"tasks": -0.5}}, row])
+    assert (told["runs"], told["tried"]) == (3, 6)
+    assert (told["wrong_go"], told["wrong_no_go"]) == (2, 1)
+    assert told["off"] == {"tasks": [-0.5, 0.5]}

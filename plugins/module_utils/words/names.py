@@ -19,6 +19,7 @@ _NAMES = {
         " dataloader_workers num_dataloader_workers loader_num_workers -j"
     ),
     "prefetch": "dataloader_prefetch_factor prefetch_factor",
+    "persistent": "dataloader_persistent_workers persistent_workers",
     "output_dir": (
         "output_dir save_dir out_dir default_root_dir explicit_log_dir output_path save logs output"
     ),
@@ -171,6 +172,8 @@ def _read_plain(key: str, value: object, where: str, rank: int) -> Fact | None:
     if key == "model":
         size = find_parameters(str(value))
         return Fact("deepspeed.parameters", size, f"{where}, by its name", NAMED) if size else None
+    if key == "persistent":  # Whoever starts workers once has one epoch of them.
+        return Fact("epochs", 1, where, rank) if parse_switch(value) else None
     if key == "resume":
         is_set = not isinstance(value, str) or value.lower() in ("true", "false", "yes", "no")
         return Fact(key, parse_switch(value) if is_set else True, where, rank)

@@ -61,6 +61,8 @@ def test_origins_have_the_line_of_the_value() -> None:
         ("a.json", '{"update_freq": [4, 8]}', {"gradient_accumulation": 4}),
         ("a.json", '{"train": {"num_workers": 3}, "val": {"num_workers": 8}}', {"workers": 3, "loaders": 2}),
         ("a.json", '{"a": {"num_workers": 3}, "b": {"num_workers": 8}}', {"workers": 8}),
+        ("a.json", '{"persistent_workers": true, "num_workers": 2}', {"epochs": 1, "workers": 2}),
+        ("a.json", '{"persistent_workers": false}', {}),
         ("a.json", '{"num_workers": null, "prefetch_factor": "auto", "save_total_limit": 0}', {}),
         ("a.json", '{"resume_from_checkpoint": "checkpoint-10"}', {"resume": True}),
         ("a.json", '{"resume_from_checkpoint": false}', {"resume": False}),
