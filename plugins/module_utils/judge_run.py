@@ -19,6 +19,7 @@ from .policy_file import read_policy
 from .run_options import read_run
 from .schema import load_policy, merge
 from .training.policy import SELF, choose_checks
+from .training.runner_read import read_own_ranks
 from .words.facts import Words
 from .words.precedence import Taken, take
 from .words.stated import CONTAINER, judge_stated, tell_stated
@@ -80,7 +81,7 @@ def judge_run(arguments: argparse.Namespace, command: Sequence[str] | None) -> J
     is_bare = command is None and not arguments.files
     if not is_bare or not (set(options) - set(_BESIDE) or arguments.policy is not None):
         words, names = gather_words(arguments.files, command, options.get("user"))
-    taken = take(words, _flatten(over), os.getcwd()) if names else Taken({})
+    taken = take(words, _flatten(over), os.getcwd()) if names else _take_own(over)
     problems = [*words.problems, *taken.problems]
     if names and not (words.facts or words.stated or options or problems):
         asked = "says nothing of a run; state --workers N and --batch-size SIZE at least"
@@ -93,6 +94,13 @@ def judge_run(arguments: argparse.Namespace, command: Sequence[str] | None) -> J
     except PolicyError as exc:
         raise PolicyError(_trace(one, taken.origins) for one in exc.problems) from None
     return _judge_taken(policy, taken, words, arguments)
+
+
+def _take_own(over: Mapping[str, object]) -> Taken:
+    """Return what our own environment says of a run that options alone describe."""
+    own = {} if over.keys() & {"ranks_per_node", "place", "user"} else read_own_ranks()
+    told = tuple(f"ranks_per_node {number} (LOCAL_WORLD_SIZE)" for number in own.values())
+    return Taken(own, told)
 
 
 def _judge_taken(

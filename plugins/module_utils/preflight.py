@@ -64,8 +64,10 @@ def check(
     from .core.policy import CheckOptions
     from .schema import load_policy
     from .training.guard_read import count_descriptors
+    from .training.runner_read import read_own_ranks
 
-    policy = load_policy({"training": {"base": count_descriptors(), **run}}, profile, run=True)
+    own = {"base": count_descriptors(), **read_own_ranks()}
+    policy = load_policy({"training": {**own, **run}}, profile, run=True)
     options = CheckOptions(sections=("training",), probe="predict", canary="never")
     result = check_host(policy, options)
     if stop and result.falls_short("unknown" if strict else "fail"):

@@ -22,6 +22,7 @@ NOBODY = 65534
 def here(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """Enter a folder that every user may look into."""
     for name in (
+        "LOCAL_WORLD_SIZE",
         "OMP_NUM_THREADS",
         "CUDA_VISIBLE_DEVICES",
         "SLURM_NTASKS_PER_NODE",
@@ -64,6 +65,25 @@ def test_an_option_wins_over_every_word(here: Path, capsys: pytest.CaptureFixtur
     status, told, _errors = judge(capsys, *words)
     assert status == cli.COMPLIES
     assert "run.json" not in told
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        ("--workers 1", "note ranks_per_node 8 (LOCAL_WORLD_SIZE)"),
+        ("--workers 1 --ranks-per-node 2", "ok process:self"),
+    ],
+)
+def test_ranks_are_counted_where_only_the_launcher_says_so(
+    here: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    words: str,
+    told: str,
+) -> None:
+    monkeypatch.setenv("LOCAL_WORLD_SIZE", "8")
+    _status, printed, _errors = judge(capsys, *words.split())
+    assert printed.startswith(told)
 
 
 def test_files_may_stand_between_options(here: Path, capsys: pytest.CaptureFixture[str]) -> None:

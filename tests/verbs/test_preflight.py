@@ -77,6 +77,16 @@ def test_as_many_workers_fit_as_this_process_bears() -> None:
     assert {"nofile", "CPUs"} <= {bound.name for bound in plan.bounds}
 
 
+def test_the_ranks_of_a_launcher_share_what_there_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    alone = training.plan_workers(tensors_per_batch=1, batch_size="1MiB")
+    monkeypatch.setenv("LOCAL_WORLD_SIZE", "8")
+    of_eight = training.plan_workers(tensors_per_batch=1, batch_size="1MiB")
+    most = [{one.name: one.most for one in plan.bounds} for plan in (alone, of_eight)]
+    assert most[1]["memory"] <= most[0]["memory"] // 7
+    stated = training.plan_workers(tensors_per_batch=1, ranks_per_node=1)
+    assert {one.name: one.most for one in stated.bounds}["tasks"] > 7 * most[1]["tasks"]
+
+
 @pytest.mark.parametrize("call", [training.plan_workers, training.check])
 def test_what_a_run_cannot_be_is_refused(call: Callable[..., object]) -> None:
     with pytest.raises(ValueError, match=r"training\.prefetch: -1 was given; a whole number"):

@@ -304,11 +304,12 @@ class Guard(Listener):
 
         :param run: Keys of the policy's section ``training``, such as ``tensors_per_batch=8``.
         """
-        from .own_survey_read import bound_by_tasks, survey_self
+        from .own_survey_read import bound_by_level, survey_self
 
         self.look()
         tasks = [one.level for (name, _where), one in self._trends.items() if name == TASKS]
-        bounds = [*survey_self(run).deadly, *(bound_by_tasks(one) for one in tasks if one)]
+        survey = survey_self(run)
+        bounds = [*survey.deadly, *(bound_by_level(one, survey.run) for one in tasks if one)]
         return max(min([wanted, *(bound.most for bound in bounds)]), 0)
 
     def loader(self, kind: Callable[..., Any], dataset: object, **arguments: Any) -> Any:

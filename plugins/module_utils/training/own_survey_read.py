@@ -11,11 +11,10 @@ from ..host.look import Look
 from .guard_levels import Level
 from .guard_read import count_descriptors
 from .loader import Bound
-from .policy import read_training
+from .policy import Training, read_training
+from .runner_read import read_own_ranks
 from .survey_read import Survey
-
-_TASKS_OF_WORKER = 2
-"""The process, and the thread that feeds its queue."""
+from .tasks import TaskRoom, bound_by_tasks
 
 
 def survey_self(run: Mapping[str, object]) -> Survey:
@@ -25,12 +24,14 @@ def survey_self(run: Mapping[str, object]) -> Survey:
     :raises ValueError: With all that is wrong with them.
     """
     problems: list[str] = []
-    training = read_training({"workers": 1, "base": count_descriptors(), **run}, problems)
+    own = {"workers": 1, "base": count_descriptors(), **read_own_ranks()}
+    training = read_training({**own, **run}, problems)
     if problems or training is None:
         raise PolicyError(problems)
     return Survey(training, CheckOptions(probe="predict", canary="never"), Look())
 
 
-def bound_by_tasks(level: Level) -> Bound:
-    """Return how many workers a limit of tasks has room for."""
-    return Bound("tasks", max(level.limit - level.used, 0) // _TASKS_OF_WORKER, level.where)
+def bound_by_level(level: Level, run: Training) -> Bound:
+    """Return how many workers a limit of tasks has room for, beside what runs already."""
+    room = TaskRoom(max(level.limit - level.used, 0), level.limit, level.where)
+    return bound_by_tasks(run, 0, room)

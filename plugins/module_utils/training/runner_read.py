@@ -111,6 +111,18 @@ _CGROUPS = ("/sys/fs/cgroup", "/sys/fs/cgroup/systemd")
 _SLURM_CPUS = "SLURM_CPUS_PER_TASK"
 
 
+_RANKS = "LOCAL_WORLD_SIZE"
+
+
+def read_own_ranks() -> dict[str, int]:
+    """Return how many ranks of the run that this process is of are on this host.
+
+    torchrun, and what is like it, states that to each; nothing where nobody does.
+    """
+    told = os.environ.get(_RANKS, "")
+    return {"ranks_per_node": int(told)} if re.fullmatch("[1-9][0-9]{0,5}", told) else {}
+
+
 class Cpus(NamedTuple):
     """How many CPUs the ranks of a node have together, and who says so."""
 

@@ -319,4 +319,4 @@ with guard() as watch:
     level.level = level.level._replace(used=level.level.limit - 7)
     print(json.dumps([few, one, watch.workers(16)]))
 """
-    assert run(code) == [20, 1, 3]
+    assert run(code) == [20, 1, 1]
