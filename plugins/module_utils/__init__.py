@@ -5,7 +5,8 @@ from __future__ import annotations
 
 _FOR_TRAINING = {
     **dict.fromkeys(
-        ("LightningGuard", "TransformersGuard", "check", "guard", "plan_workers"), "preflight"
+        ("LightningGuard", "TransformersGuard", "check", "guard", "measure", "plan_workers"),
+        "preflight",
     ),
     **dict.fromkeys(("atomic_save", "job_cache_dir", "verify_checkpoint"), "saving"),
 }

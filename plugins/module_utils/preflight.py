@@ -48,6 +48,24 @@ def plan_workers(wanted: int | None = None, **run: object) -> Plan:
     return plan(bounds, wanted)
 
 
+def measure(loader: object, batches: int = 20, seconds: float = 60.0) -> dict[str, object]:
+    """Let a loader make some batches in a child, and return what it takes to be counted.
+
+    >>> plan = plan_workers(16, **{**measure(loader), "hold": 2})  # doctest: +SKIP
+
+    :param loader: torch's ``DataLoader``, or whatever yields batches.
+    :param batches: How many are made; their largest counts.
+    :param seconds: After which the child is ended.
+    :returns: Keys of the policy's section ``training``: ``tensors_per_batch``, ``batch_size``,
+        ``worker_memory`` and the loader's own options. How many batches the program holds is not
+        among them.
+    :raises RuntimeError: If it makes no batch, or not in time.
+    """
+    from .training.own_loader_measure import measure_loader
+
+    return measure_loader(loader, batches, seconds)
+
+
 def check(
     profile: str = "none", *, strict: bool = False, stop: bool = True, **run: object
 ) -> CheckResult:

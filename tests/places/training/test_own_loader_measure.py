@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What a loader is seen to take, without torch: whatever has numel and element_size is a tensor."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterator
+
+import pytest
+from mlhost_limits import measure, plan_workers
+
+
+class Tensor:
+    """So many numbers of four bytes."""
+
+    def __init__(self, numbers: int) -> None:
+        self.numbers = numbers
+
+    def numel(self) -> int:
+        return self.numbers
+
+    def element_size(self) -> int:
+        return 4
+
+
+class Loader:
+    """Yields what it is given, and begins like a DataLoader."""
+
+    num_workers, prefetch_factor, persistent_workers = 3, 5, True
+
+    def __init__(self, make: Callable[[], Iterator[object]]) -> None:
+        self.make = make
+
+    def __iter__(self) -> Iterator[object]:
+        return self.make()
+
+
+def batches() -> Iterator[object]:
+    yield {"x": Tensor(10), "y": [Tensor(1), (Tensor(2), "text", 7)]}
+    yield [Tensor(1000)]
+
+
+def test_the_largest_of_all_batches_counts_and_the_loader_speaks_for_itself() -> None:
+    found = measure(Loader(batches))
+    assert (found["tensors_per_batch"], found["batch_size"]) == (3, 4000)
+    assert (found["workers"], found["prefetch"], found["epochs"]) == (3, 5, 1)
+    assert found["worker_memory"] == 0
+    assert measure(Loader(batches), batches=1)["batch_size"] == 52
+    assert plan_workers(2, **{**found, "worker_memory": 0}).workers <= 2
+
+
+def test_a_worker_is_as_large_as_what_is_its_own() -> None:
+    size = 100 * 2**20
+
+    def start() -> Iterator[object]:
+        pid = os.fork()
+        if not pid:
+            held = b"x" * size
+            time.sleep(600 if held else 0)
+        time.sleep(0.5)
+        yield Tensor(1)
+
+    found = measure(Loader(start))
+    assert 30 * 2**20 < int(str(found["worker_memory"])) < size
+
+
+def never() -> Iterator[object]:
+    time.sleep(600)
+    yield Tensor(1)
+
+
+def fail() -> Iterator[object]:
+    raise KeyError("no such shard")
+    yield
+
+
+@pytest.mark.parametrize(
+    ("make", "told"),
+    [
+        (lambda: iter(()), "it makes no batch"),
+        (fail, "KeyError: 'no such shard'"),
+        (never, "no answer within 0.3 s"),
+    ],
+)
+def test_what_cannot_be_measured_is_said(make: Callable[[], Iterator[object]], told: str) -> None:
+    with pytest.raises(RuntimeError, match=f"the loader was not measured: {told}"):
+        measure(Loader(make), seconds=0.3 if make is never else 20.0)
+
+
+def test_what_lies_in_itself_comes_to_an_end() -> None:
+    batch: list[object] = [Tensor(1)]
+    batch.append(batch)
+    assert measure(Loader(lambda: iter([batch])))["tensors_per_batch"] == 49
