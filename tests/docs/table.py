@@ -234,7 +234,7 @@ DOCUMENTS: Mapping[str, Document] = {
     "docs/cases.md": Document(
         ways={
             "mlhost-limits preflight --profile second_me --workers 2 --prefetch 8"
-            " --tensors-per-batch 16": Way(status=1, before="ulimit -Sn 160"),
+            " --tensors-per-batch 16 --epochs 1": Way(status=1, before="ulimit -Sn 160"),
             "python load_batches.py --workers 2 ...": Way(reason=NEEDS_TORCH),
             "mlhost-limits preflight --profile zero3_offload --parameters 50331648"
             " --largest-layer 16777216 --gpus-per-node 2 --ranks-per-node 2 --workers 0": Way(

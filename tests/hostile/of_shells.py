@@ -85,6 +85,7 @@ ATTACKS = (
     ),
     _rc("bash: leaves 300 processes", 'rc("for i in $(seq 300); do (setsid sleep 7775 &); done")'),
     _rc("bash: sleeps", 'rc("sleep 1000")'),
+    _rc("bash: closes what root hears, and lives on", 'rc("exec <&- >&- 2>&-; sleep 1000")'),
     _rc(
         "bash: sleeps before each of many processes that are too low",
         'rc("sleep 1000")\nimport resource\nresource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))\n'

@@ -28,6 +28,7 @@ _OF_CHECKPOINT = re.compile(
 )
 _SHELLS = ("bash", "dash", "fish", "ksh", "sh", "tmux: server", "screen", "zsh", "sshd", "systemd")
 _SHOWN = 5
+_NAMES_IT = "names it on its command line"
 
 
 class Process(NamedTuple):
@@ -77,8 +78,9 @@ def find_runs(
         if pid in family or roots & set(_find_ancestors(pid, processes)):
             continue
         how = _find_reason(path, process, writers.get(pid, ""), may_work)
-        is_of_pipeline = me.group and process.group == me.group and not saves(writers.get(pid, ""))
-        if how and not is_of_pipeline:
+        # A script starts its runs in its own group, too: of a pipeline none names the directory.
+        is_of_pipeline = me.group and process.group == me.group and how != _NAMES_IT
+        if how and (saves(writers.get(pid, "")) or not is_of_pipeline):
             yield Run(pid, process.name, how, process.user)
 
 
@@ -92,7 +94,7 @@ def _find_reason(path: str, process: Process, written: str, may_work: Callable[[
     if _lies_in(process.folder, path):
         return f"works in {process.folder}"
     named = any(_lies_in(word.partition("=")[2] or word, path) for word in process.words)
-    return "names it on its command line" if named else ""
+    return _NAMES_IT if named else ""
 
 
 def saves(path: str) -> bool:
