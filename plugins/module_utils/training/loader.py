@@ -126,14 +126,8 @@ def count_descriptors(run: Training, workers: int) -> int:
 
 def _count_of_main(run: Training, workers: int) -> int:
     kept = _count_tensors(run) * find_hold(run)
-    return (
-        run.base
-        + _OWN
-        + run.loaders * _count_of_loader(run, workers)
-        + kept
-        + _TRANSIENT
-        + _SCATTER
-    )
+    of_loaders = run.loaders * _count_of_loader(run, workers)
+    return run.base + _OWN + of_loaders + kept + _TRANSIENT + _SCATTER
 
 
 def _count_in_worker(run: Training, workers: int) -> int:
@@ -152,12 +146,18 @@ def _inherit(run: Training) -> int:
 
     It has them until it ends, in later epochs the last batch as well.
     """
-    return find_hold(run) + 1 if run.epochs > 1 else find_hold(run) if run.loaders > 1 else 0
+    if run.epochs > 1:
+        return find_hold(run) + 1
+    return find_hold(run) if run.loaders > 1 else 0
 
 
 def _count_of_loader(run: Training, workers: int) -> int:
-    under_way = (workers - 1) * run.prefetch + _IN_HAND
-    return _count_of_worker(run) * workers + _count_tensors(run) * under_way
+    return _count_of_worker(run) * workers + _count_tensors(run) * _count_waiting(run, workers)
+
+
+def _count_waiting(run: Training, workers: int) -> int:
+    """Return the batches that wait in the process that trains while one worker is slow."""
+    return (workers - 1) * run.prefetch + _IN_HAND
 
 
 def _count_tensors(run: Training) -> int:
@@ -179,14 +179,14 @@ def count_mappings(run: Training, workers: int) -> int:
     before = _MAPPED_BEFORE[run.library] + (_MAPPED_BY_CUDA if run.gpus else 0)
     if not workers:
         return before
-    batches = run.loaders * ((workers - 1) * run.prefetch + _IN_HAND) + find_hold(run)
+    batches = run.loaders * _count_waiting(run, workers) + find_hold(run)
     return before + _PER_WORKER * run.loaders * workers + (run.tensors_per_batch or 0) * batches
 
 
 def bound_by_descriptors(run: Training, soft: int) -> Bound:
     """Return how many workers the soft limit of nofile allows."""
-    most = min(_find_most(run, count, soft) for count in (_count_of_main, _count_in_worker))
-    return Bound(DESCRIPTORS, max(most, 0), f"soft limit {format_quantity(soft)}")
+    most = min(find_most(run, count, soft) for count in (_count_of_main, _count_in_worker))
+    return Bound(DESCRIPTORS, most, f"soft limit {format_quantity(soft)}")
 
 
 def find_batch_share(run: Training) -> int:
@@ -199,17 +199,17 @@ def count_shared_memory(run: Training, workers: int) -> int:
     if not workers:
         return 0
     batches = run.loaders * (workers * run.prefetch + _IN_HAND) + find_hold(run) + _inherit(run)
-    batches += (run.loaders - 1) * ((workers - 1) * run.prefetch + _IN_HAND)
+    batches += (run.loaders - 1) * _count_waiting(run, workers)
     locks = run.loaders * (_LOCKS + _LOCKS_OF_WORKER * workers)
     return run.ranks_per_node * (batches * find_batch_share(run) + _PAGE * locks)
 
 
 def bound_by_shared_memory(run: Training, free: int) -> Bound:
     """Return how many workers of each rank the free bytes of /dev/shm allow."""
-    return Bound(SHM, _find_most(run, count_shared_memory, free), f"{format_size(free)} free")
+    return Bound(SHM, find_most(run, count_shared_memory, free), f"{format_size(free)} free")
 
 
-def _find_most(run: Training, count: Callable[[Training, int], int], free: int) -> int:
+def find_most(run: Training, count: Callable[[Training, int], int], free: int) -> int:
     """Return the largest number of workers whose need, linear from one on, is free."""
     one, two = count(run, 1), count(run, 2)
     return 1 + (free - one) // (two - one) if free >= one else 0
@@ -238,7 +238,7 @@ def bound_by_memory(run: Training, free: int, where: str) -> Bound:
 
     :param where: Whose limit it is.
     """
-    most = _find_most(run, count_memory, free)
+    most = find_most(run, count_memory, free)
     return Bound(MEMORY, most, f"{format_size(free)} left of {where}")
 
 

@@ -7,11 +7,13 @@ Sources: setrlimit(2) for nproc, cgroups(7) for pids.max, proc_sys_kernel(5) for
 
 from __future__ import annotations
 
+from functools import partial
+
 from ..core.cause import Cause, Remedy
 from ..core.quote import one_line
 from ..core.values import NamedTuple
 from .causes import DOCKER, UNIT, tell_fit
-from .loader import Bound, Plan
+from .loader import Bound, Plan, find_most
 from .policy import Training
 
 TASKS = "tasks"
@@ -47,14 +49,8 @@ def count_tasks(run: Training, workers: int, threads: int) -> int:
 
 def bound_by_tasks(run: Training, threads: int, room: TaskRoom) -> Bound:
     """Return how many workers of each rank may be started."""
-    none, one = (count_tasks(run, workers, threads) for workers in (0, 1))
-    two = count_tasks(run, 2, threads)
-    most = 1 + (room.free - one) // (two - one) if room.free >= one else 0
-    return Bound(TASKS, max(most if room.free >= none else 0, 0), tell_left(room))
-
-
-def tell_left(room: TaskRoom) -> str:
-    return f"{room.free} left of {room.where}"
+    most = find_most(run, partial(count_tasks, threads=threads), room.free)
+    return Bound(TASKS, most, f"{room.free} left of {room.where}")
 
 
 def blame_tasks(run: Training, needed: int, room: TaskRoom, plan: Plan) -> Cause:

@@ -8,6 +8,7 @@ import re
 
 from ..host.door import list_pids, read_kernel_text
 from ..kernel.read import read_sysctl
+from ..kernel.use_read import read_kernel_use
 from .cgroup_read import read_task_levels
 from .tasks import TaskRoom
 
@@ -25,7 +26,7 @@ def find_task_rooms(cgroup: str, mounts: str) -> list[TaskRoom]:
     if levels is None:
         raise OSError("the limits of its cgroup cannot be seen from here")
     rooms = [TaskRoom(max(most - used, 0), most, f"{path}/pids.max") for path, most, used in levels]
-    used = int(read_kernel_text("/proc/loadavg").split()[3].partition("/")[2])
+    used = read_kernel_use().tasks
     for key in _OF_ALL:
         value = read_sysctl(key)
         if value:
