@@ -34,7 +34,12 @@ class _Parser(argparse.ArgumentParser):
     """One that says what is wrong, and leaves all that could be right to ``--help``."""
 
     def error(self, message: str) -> NoReturn:
-        self.exit(REFUSED, f"mlhost-limits: {clean(message)}; see {self.prog} --help\n")
+        from .run_options import is_of_run  # Long, and seldom needed.
+
+        hint = f"; see {self.prog} --help"
+        if message.startswith("unrecognized arguments:") and is_of_run(message.split()):
+            hint = "; a run is judged by: mlhost-limits preflight"
+        self.exit(REFUSED, f"mlhost-limits: {clean(message)}{hint}\n")
 
 
 def main(words: Sequence[str] | None = None) -> int:

@@ -6,7 +6,7 @@ from __future__ import annotations
 import os
 import re
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 
 from .training.policy import DEEPSPEED, KEYS, NEEDS, DeepSpeed, Training
@@ -35,12 +35,21 @@ _PEOPLES: Mapping[str, Callable[[str], int | str]] = {
 _PACKAGE = r"(?s)\s*([A-Za-z0-9._-]+)\s*(.*)"
 
 
+def is_of_run(words: Iterable[str]) -> bool:
+    """Tell whether one of some words is an option of a run."""
+    return any(_spell(name) == word.partition("=")[0] for word in words for name in _PLAIN)
+
+
+def _spell(name: str) -> str:
+    return f"--{name.replace('_', '-')}"
+
+
 def add_run_options(parser: argparse.ArgumentParser) -> None:
     """Add the options of a run, which win over all that its words say."""
     group = parser.add_argument_group("what the run's own words do not say, or say wrong")
     for name, key in _PLAIN.items():
         choices = ("yes", "no") if key.kind == "switch" else key.accepted or None
-        flag, metavar = f"--{name.replace('_', '-')}", _METAVARS.get(key.kind)
+        flag, metavar = _spell(name), _METAVARS.get(key.kind)
         group.add_argument(flag, choices=choices, metavar=metavar, help=_describe(name, key))
     group.add_argument(
         "--deep", action="store_true", default=None, help="read all of the cache for its checksums"

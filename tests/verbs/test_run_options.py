@@ -132,7 +132,9 @@ def test_an_option_wins_over_a_policy(tmp_path: Path, capsys: pytest.CaptureFixt
 def test_a_check_has_no_options_of_a_run(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit, match="2"):
         cli.main(["check", "--workers", "1"])
-    assert "unrecognized arguments: --workers" in capsys.readouterr().err
+    told = capsys.readouterr().err
+    assert "unrecognized arguments: --workers" in told
+    assert "a run is judged by: mlhost-limits preflight" in told
 
 
 def test_a_profile_that_is_of_runs_alone_asks_nothing_of_a_host(

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
 from functools import cached_property
 
@@ -40,6 +41,7 @@ from .shm_read import read_free, read_size
 from .tasks import TASKS, TaskRoom, bound_by_tasks, count_tasks
 from .tasks_read import count_tasks_of
 
+_THREADS = r"\s*([1-9][0-9]{0,5})\s*(?:,.*)?"
 SHM_SIZE = "shm_size"
 """The item of a container's /dev/shm, as the check of Docker names it."""
 
@@ -150,8 +152,9 @@ class Survey:
     def threads(self) -> int:
         """Return the threads of each process that trains; torchrun gives each of many ranks one."""
         told = os.environ.get("OMP_NUM_THREADS", "") if self.run.place == SELF else ""
-        if self.run.threads or (told.isdigit() and int(told)):
-            return self.run.threads or int(told)
+        first = re.fullmatch(_THREADS, told)  # One number for each level of nesting.
+        if self.run.threads or first:
+            return self.run.threads or int(first[1] if first else 1)
         alone = self.run.ranks_per_node == 1 and not isinstance(self.cpus, str)
         return max(int(self.cpus[0].number), 1) if alone else 1  # type: ignore[union-attr]
 

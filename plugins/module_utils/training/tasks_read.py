@@ -31,6 +31,8 @@ def find_task_rooms(cgroup: str, mounts: str) -> list[TaskRoom]:
         value = read_sysctl(key)
         if value:
             rooms.append(TaskRoom(max(int(value) - used, 0), int(value), key))
+    if not rooms:
+        raise OSError("what bounds the tasks of this host cannot be seen")
     return rooms
 
 

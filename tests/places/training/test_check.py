@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import importlib
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from mlhost_limits.check_host import check_host
@@ -62,7 +63,7 @@ def host(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
     monkeypatch.setattr(training_limits, "read_limits", lambda *_asked: host.limits)
     monkeypatch.setattr(Runner, "find_rooms", lambda *_asked: host.rooms)
     monkeypatch.setattr(Runner, "find_cpus", lambda *_asked: host.cpus)
-    monkeypatch.setattr(Runner, "find_task_rooms", lambda *_asked: host.tasks)
+    monkeypatch.setattr(Runner, "find_task_rooms", lambda *_asked: give(host.tasks))
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
     monkeypatch.setattr(Runner, "may_lock", property(lambda *_asked: host.may_lock))
     monkeypatch.setattr(training_survey, "read_free", lambda *_asked: host.shm)
@@ -72,6 +73,12 @@ def host(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
     monkeypatch.setattr(subject, "read_kernel_use", lambda: SimpleNamespace(files=host.files))
     monkeypatch.setattr(subject, "read_sysctl", lambda *_asked: str(host.file_max))
     return host
+
+
+def give(value: Any) -> Any:
+    if isinstance(value, OSError):
+        raise value
+    return value
 
 
 def check(run: Training = RUN) -> dict[str, Finding]:
@@ -561,3 +568,20 @@ def test_a_gpu_holds_the_model_states_at_least(
 
 def test_every_check_is_made_by_somebody() -> None:
     assert set(subject._LOOKS) == set(NEEDS)
+
+
+@pytest.mark.parametrize(
+    ("told", "threads"),
+    [("", 2), ("3", 3), (" 4,2", 4), ("0", 2), ("many", 2), ("\u00b2", 2), (str(10**30), 2)],
+)
+def test_the_threads_of_a_process_are_those_of_openmp(
+    monkeypatch: pytest.MonkeyPatch, told: str, threads: int
+) -> None:
+    monkeypatch.setenv("OMP_NUM_THREADS", told)
+    assert training_survey.Survey(RUN, OPTIONS, Look()).threads == threads
+
+
+def test_a_host_that_shows_no_bound_of_tasks_is_unknown(host: SimpleNamespace) -> None:
+    host.tasks = OSError("what bounds the tasks of this host cannot be seen")
+    found = check()["tasks value"]
+    assert (found.status, found.observation.reason) == (UNKNOWN, str(host.tasks))

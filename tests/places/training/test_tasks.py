@@ -7,6 +7,7 @@ import os
 from pathlib import Path
 
 import pytest
+from mlhost_limits.training import tasks_read
 from mlhost_limits.training.cgroup_read import read_task_levels
 from mlhost_limits.training.loader import Bound, Plan
 from mlhost_limits.training.policy import Training
@@ -17,7 +18,7 @@ from mlhost_limits.training.tasks import (
     bound_by_tasks,
     count_tasks,
 )
-from mlhost_limits.training.tasks_read import count_tasks_of, find_lookers
+from mlhost_limits.training.tasks_read import count_tasks_of, find_lookers, find_task_rooms
 
 V2 = "31 23 0:28 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n"
 PLAN = Plan(7, ())
@@ -125,3 +126,10 @@ def test_who_looks_does_not_count(tmp_path: Path) -> None:
     (tmp_path / str(os.getppid()) / "cmdline").write_text("bash")
     assert find_lookers(str(tmp_path)) == {os.getpid()}
     assert count_tasks_of(7, str(tmp_path)) == 4
+
+
+def test_a_host_without_any_bound_is_not_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tasks_read, "read_sysctl", lambda _key: None)
+    monkeypatch.setattr(tasks_read, "read_task_levels", lambda *_asked: [])
+    with pytest.raises(OSError, match="what bounds the tasks of this host cannot be seen"):
+        find_task_rooms("", "")
