@@ -41,6 +41,8 @@ def plan_workers(wanted: int | None = None, **run: object) -> Plan:
     from .training.loader import plan_workers as plan
     from .training.own_survey_read import survey_self
 
+    if wanted is not None and (not isinstance(wanted, int) or wanted < 0):
+        raise ValueError(f"wanted: {wanted!r} was given; a number of workers is accepted")
     survey = survey_self(run)
     bounds = [bound for bound in survey.bounds if bound.name != CPUS]
     if not isinstance(survey.cpus, str):

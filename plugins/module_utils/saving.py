@@ -65,6 +65,9 @@ def atomic_save(obj: object, path: Path, save: Save | None = None) -> None:
     :raises OSError: If it cannot be written, or what is read back is damaged.
     """
     target = os.path.realpath(os.fspath(path))
+    with suppress(FileNotFoundError):
+        if stat.S_IFMT(os.stat(target).st_mode) not in (stat.S_IFREG, stat.S_IFDIR):
+            raise OSError(errno.EINVAL, "is no regular file, and is not replaced", target)
     folder, name = os.path.split(target)
     name = os.fsdecode(os.fsencode(name)[:_LONGEST_NAME])
     temporary = os.path.join(folder, f".{name}.{os.urandom(4).hex()}.temp{os.getpid()}")
@@ -96,11 +99,14 @@ def _save_pickle(obj: object, path: str) -> None:
 
 
 def _finish(temporary: str, target: str, is_ours: bool) -> None:
-    """Bring a file to the disk and look at it; it gets the mode of what it replaces."""
+    """Bring a file to the disk and look at it; it gets mode and, by root, owner of the old one."""
     handle = os.open(temporary, os.O_RDWR | os.O_CLOEXEC)
     try:
         with suppress(FileNotFoundError):
-            os.fchmod(handle, stat.S_IMODE(os.stat(target).st_mode))
+            old = os.stat(target)
+            if os.geteuid() == 0:
+                os.fchown(handle, old.st_uid, old.st_gid)
+            os.fchmod(handle, stat.S_IMODE(old.st_mode))
         os.fsync(handle)
         os.posix_fadvise(handle, 0, 0, os.POSIX_FADV_DONTNEED)  # So that the disk is read.
         _read_back(handle, os.path.basename(target), is_ours)

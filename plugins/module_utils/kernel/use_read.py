@@ -18,8 +18,8 @@ def read_kernel_use(nofiles: Iterable[tuple[int, str]] = (), proc: str = "/proc"
     """
     memory = read_meminfo(proc)
     return KernelUse(
-        tasks=int(read_kernel_text(f"{proc}/loadavg").split()[3].partition("/")[2]),
-        files=int(read_kernel_text(f"{proc}/sys/fs/file-nr").split()[0]),
+        tasks=int(_read_word(f"{proc}/loadavg", 3).partition("/")[2]),
+        files=int(_read_word(f"{proc}/sys/fs/file-nr", 0)),
         memory=memory.get("MemTotal", 0),
         available=memory.get("MemAvailable", 0),
         swap=memory.get("SwapTotal", 0),
@@ -30,6 +30,17 @@ def read_kernel_use(nofiles: Iterable[tuple[int, str]] = (), proc: str = "/proc"
         huge_pages=memory.get("HugePages_Total", 0),
         nofiles=tuple(nofiles),
     )
+
+
+def _read_word(path: str, number: int) -> str:
+    """Return one word of a file; a sandbox may show an empty one.
+
+    :raises OSError: If there are fewer words.
+    """
+    words = read_kernel_text(path).split()
+    if len(words) <= number:
+        raise OSError(f"{path} does not say it")
+    return words[number]
 
 
 def find_largest_nofile(proc: str = "/proc") -> tuple[int, str]:

@@ -192,10 +192,10 @@ def blame_memlock(run: Training, soft: int) -> Cause:
     return Cause("run-memlock", text, Remedy("raise memlock for the process that will run"))
 
 
-def blame_address_space(run: Training, item: str, soft: int) -> Cause:
-    """Say why a worker cannot hold its data: MemoryError, whatever the host has left."""
+def blame_address_space(size: int, item: str, soft: int) -> Cause:
+    """Say why a process cannot hold its data: MemoryError, whatever the host has left."""
     text = (
-        f"a worker holds {format_size(run.worker_memory)} of data, its limit of {_MAPPED[item]}"
+        f"a process of the run holds {format_size(size)} of data, its limit of {_MAPPED[item]}"
         f" ({item}) is {format_quantity(soft, 'bytes')}, and the host's memory does not help it:"
         ' the run ends with MemoryError, or with "Cannot allocate memory"'
     )

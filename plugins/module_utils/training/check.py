@@ -236,8 +236,11 @@ def _check_memory(survey: Survey) -> Iterator[Finding]:
     yield _judge_room(
         survey, "memory", needed, lambda room: blame_memory(run, needed, room, survey.plan)
     )
-    for item in ("as", "data"):
-        yield from _judge_item(survey, item, partial(blame_address_space, run, item))
+    held = {"as": survey.mapped, "data": run.worker_memory}
+    for item, size in held.items():
+        for finding in _judge_item(survey, item, partial(blame_address_space, size, item)):
+            if finding.observation.value != UNLIMITED or run.worker_memory:
+                yield finding
     if run.pinned_buffer:
         yield from _check_memlock(survey, run.pinned_buffer)
 

@@ -26,6 +26,7 @@ _OPTIMIZERS, _SCHEDULER, _SCALER = ("optimizer.pt", "optimizer.bin"), "scheduler
 _ARGUMENTS = "training_args.bin"
 _RNG = re.compile(r"rng_state(_[0-9]+)?\.pth")
 _LATEST, _STEP = "latest", "global_step"
+_LONGEST_NAME = 255
 _RANK = re.compile(r"(.*zero_pp_rank_)([0-9]+)(_mp_rank_[0-9]+_(?:optim|model)_states\.pt)")
 _STOP = b"."  # With which a pickle ends.
 _SHARD = re.compile(rb"__[0-9]+_[0-9]+\.distcp")
@@ -200,9 +201,12 @@ def _look_at_deepspeed(folder: CheckpointFolder) -> None:
     content = folder.read(_LATEST)
     if content is None:
         return
-    step = content.decode("utf-8", "replace").strip()
+    step = content[:_LONGEST_NAME].decode("utf-8", "replace").strip()
+    if not re.fullmatch(r"[\w.-]+", step):
+        folder.broken.append((_LATEST, "names no folder"))  # It may be a link to anything.
+        return
     if step not in folder.folders:
-        folder.broken.append((_LATEST, f"names {step!r}, which is not there"))
+        folder.broken.append((_LATEST, f"names {step}, which is not there"))
         return
     with folder.below(step) as below:
         if below:

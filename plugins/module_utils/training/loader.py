@@ -204,6 +204,13 @@ def count_shared_memory(run: Training, workers: int) -> int:
     return run.ranks_per_node * (batches * find_batch_share(run) + _PAGE * locks)
 
 
+def count_mapped(run: Training, workers: int) -> int:
+    """Return the bytes of batches that the process that trains has mapped at least at a time."""
+    if not workers or not run.batch_size:
+        return 0
+    return (run.loaders * _count_waiting(run, workers) + find_hold(run)) * run.batch_size
+
+
 def bound_by_shared_memory(run: Training, free: int) -> Bound:
     """Return how many workers of each rank the free bytes of /dev/shm allow."""
     return Bound(SHM, find_most(run, count_shared_memory, free), f"{format_size(free)} free")

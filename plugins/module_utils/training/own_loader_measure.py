@@ -74,8 +74,8 @@ def _take(loader: object, batches: int) -> dict[str, object]:
     own = WORKER_MEMORY["fork"]
     return {
         "tensors_per_batch": max(most, 1),
-        "batch_size": largest,
-        "worker_memory": max(memory - own, 0),
+        "batch_size": f"{largest}B",
+        "worker_memory": f"{max(memory - own, 0)}B",
     }
 
 

@@ -11,7 +11,7 @@ from ..host.look import Look
 from .guard_levels import Level
 from .guard_read import count_descriptors
 from .loader import Bound
-from .policy import Training, read_training
+from .policy import SELF, Training, read_training
 from .runner_read import read_own_ranks
 from .survey_read import Survey
 from .tasks import TaskRoom, bound_by_tasks
@@ -23,7 +23,11 @@ def survey_self(run: Mapping[str, object]) -> Survey:
     :param run: Keys of the policy's section ``training``. ``base`` is by default what is open now.
     :raises ValueError: With all that is wrong with them.
     """
-    problems: list[str] = []
+    problems = [
+        f"training.{key}: only the process that asks is looked at here"
+        for key in ("place", "user")
+        if run.get(key) not in (None, SELF)
+    ]
     own = {"workers": 1, "base": count_descriptors(), **read_own_ranks()}
     training = read_training({**own, **run}, problems)
     if problems or training is None:

@@ -221,6 +221,15 @@ class Runner:
             return None
 
     @cached_property
+    def is_nproc_free(self) -> bool:
+        """Tell whether nproc does not bind it: the first user of the host may start any number.
+
+        The root of a user namespace may not.
+        """
+        mapped = read_text(f"/proc/{self.pid or SELF}/uid_map") or ""
+        return self.uid == 0 and mapped.split()[:2] == ["0", "0"]
+
+    @cached_property
     def may_lock(self) -> bool:
         """Tell whether CAP_IPC_LOCK exempts it from memlock; Docker's default set lacks it."""
         if self.pid is not None:
@@ -279,7 +288,11 @@ class Runner:
             raise OSError(self.absence)
         mounts = read_text("/proc/self/mountinfo") or ""
         told = os.environ.get(_SLURM_CPUS, "") if self.place == SELF else ""
-        found = [Cpus(int(told) * ranks, f"{_SLURM_CPUS}={told}")] if told.isdigit() else []
+        found = (
+            [Cpus(int(told) * ranks, f"{_SLURM_CPUS}={told}")]
+            if re.fullmatch("[0-9]{1,6}", told)
+            else []
+        )
         cpuset = None if self.pid else read_cpuset(self.cgroup, mounts)
         if self.pid:
             found.append(Cpus(len(os.sched_getaffinity(self.pid)), "affinity"))

@@ -31,6 +31,7 @@ from .loader import (
     bound_by_memory,
     bound_by_shared_memory,
     count_descriptors,
+    count_mapped,
     count_memory,
     count_shared_memory,
     plan_workers,
@@ -75,13 +76,19 @@ class Survey:
         if "memory" in self.checks and self.run.pinned_buffer and not self.runner.may_lock:
             wanted["memlock"] = Limit(self.run.pinned_buffer, self.run.pinned_buffer)
         if "memory" in self.checks and self.run.worker_memory:
-            # A worker's own data is within both, whatever else it maps.
-            wanted.update(dict.fromkeys(("as", "data"), Limit(self.run.worker_memory)))
+            wanted["data"] = Limit(self.run.worker_memory)
+        if "memory" in self.checks and self.mapped:
+            wanted["as"] = Limit(self.mapped)
         if "output" in self.checks and self.run.checkpoint_size:
             wanted["fsize"] = Limit(self.run.checkpoint_size)
-        if "tasks" in self.checks and self.runner.uid:  # The kernel does not bind root.
+        if "tasks" in self.checks and self._is_bound_by_nproc:
             wanted["nproc"] = Limit(self.user_tasks + self.needed_tasks)
         return wanted
+
+    @property
+    def mapped(self) -> int:
+        """Return the bytes that a worker, or the process that trains, maps beside all else."""
+        return max(self.run.worker_memory, count_mapped(self.run, self.workers))
 
     @cached_property
     def limits(self) -> list[Finding]:
@@ -142,7 +149,11 @@ class Survey:
     @cached_property
     def user_tasks(self) -> int:
         """Return how many tasks the user who runs has already."""
-        return count_tasks_of(self.runner.uid) if self.runner.uid else 0
+        return count_tasks_of(self.runner.uid or 0) if self._is_bound_by_nproc else 0
+
+    @property
+    def _is_bound_by_nproc(self) -> bool:
+        return self.runner.uid is not None and not self.runner.is_nproc_free
 
     @property
     def needed_tasks(self) -> int:

@@ -50,7 +50,11 @@ OPTIONS = CheckOptions(probe="predict", canary="never")
 def host(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
     """Stand for a host with enough of everything."""
     host = SimpleNamespace(
-        limits={"nofile": Rlimit(4096, 4096), "memlock": Rlimit(65536, 65536)},
+        limits={
+            "nofile": Rlimit(4096, 4096),
+            "memlock": Rlimit(65536, 65536),
+            "as": Rlimit(UNLIMITED, UNLIMITED),
+        },
         rooms=[Room("the host", 64 * GIB)],
         cpus=[Cpus(2, "affinity")],
         tasks=[TaskRoom(30000, 32768, "kernel.pid_max")],

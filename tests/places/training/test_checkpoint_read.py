@@ -184,7 +184,7 @@ def test_what_is_wrong_is_said(
 
 def test_what_deepspeed_and_fsdp_lack_is_said(tmp_path: Path) -> None:
     write(tmp_path / "a", {**LAYOUTS["deepspeed"], "latest": b"global_step9"})
-    assert look(tmp_path / "a").broken == [("latest", "names 'global_step9', which is not there")]
+    assert look(tmp_path / "a").broken == [("latest", "names global_step9, which is not there")]
     write(tmp_path / "b", LAYOUTS["deepspeed"])
     gone = "global_step7/bf16_zero_pp_rank_1_mp_rank_00_optim_states.pt"
     (tmp_path / "b" / gone).unlink()
