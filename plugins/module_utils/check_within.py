@@ -39,6 +39,7 @@ _AGAIN = 0.02  # Seconds between two signals: Python minds one that comes while 
 _RESERVE = 0.04  # Of the whole time, for each section that is still to come.
 _HEAD = struct.Struct("!IB")  # The size of a message, and its kind.
 _AT_ONCE = 65536
+_LONGEST = 10**6  # Seconds that poll(2) is asked to wait at most.
 _MOST = 64 * 2**20
 _END, _SECTION, _FINDING, _DONE, _REFUSED, _INTERRUPTED = range(6)
 _IMAGE = "image"
@@ -214,7 +215,7 @@ class _Ear:
 
     def _take(self, size: int, until: float) -> bytes:
         while len(self._heard) < size:
-            if not self._poller.poll(max(0.0, until - time.monotonic()) * 1000):
+            if not self._poller.poll(min(max(0.0, until - time.monotonic()), _LONGEST) * 1000):
                 return b""
             part = os.read(self._reader, _AT_ONCE)
             if not part:

@@ -130,6 +130,9 @@ class _Gathering:
 
     def _read(self, path: str, name: str) -> Text:
         content = self.files.read(path)
+        if self.files.person and self.files.person.pw_uid != os.geteuid():
+            # Nor do words of that user's tell what is in root's environment.
+            self.context = self.context._replace(environment={})
         if not content.strip():
             raise PolicyError([f"{name}: is empty"])
         return Text(name, decode_policy(content, name), os.path.dirname(path))

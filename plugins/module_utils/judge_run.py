@@ -14,7 +14,7 @@ from .core.policy_tree import Tree
 from .core.reader import PolicyError
 from .core.report import format_notes
 from .core.values import NamedTuple
-from .gather_words import gather_words
+from .gather_apart import gather_apart
 from .policy_file import read_policy
 from .run_options import read_run
 from .schema import load_policy, merge
@@ -23,6 +23,7 @@ from .training.runner_read import read_own_ranks
 from .words.facts import Words
 from .words.precedence import Taken, take
 from .words.stated import CONTAINER, judge_stated, tell_stated
+from .words.ulimit_settle import follow
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from .training.policy import Training
 
 RUN = "training"
+_SECONDS = 30.0
 _BESIDE = ("user", "place", "python")
 """What an option may say beside words without describing the run itself."""
 
@@ -80,7 +82,8 @@ def judge_run(arguments: argparse.Namespace, command: Sequence[str] | None) -> J
     words, names = Words(), list(arguments.files)
     is_bare = command is None and not arguments.files
     if not is_bare or not (set(options) - set(_BESIDE) or arguments.policy is not None):
-        words, names = gather_words(arguments.files, command, options.get("user"))
+        limit = min(arguments.time_limit, _SECONDS)
+        words, names = gather_apart(arguments.files, command, options.get("user"), limit)
     taken = take(words, _flatten(over), os.getcwd()) if names else _take_own(over)
     problems = [*words.problems, *taken.problems]
     if names and not (words.facts or words.stated or options or problems):
@@ -117,6 +120,9 @@ def _judge_taken(
     if any(one.place == JOB for one in words.stated) and "SLURM_JOB_ID" not in os.environ:
         node = "this host is not the job's node: of that, only what the job asks for is judged"
         notes.append(f"{node}; in the job, preflight sees the rest")
+    run = policy.get(RUN)
+    if run is not None and run.place == SELF:
+        notes += follow(words.ulimits)
     limits = [one for stated in words.stated for one in tell_stated(stated)]
     taken = taken._replace(told=(*taken.told, *limits), notes=tuple(notes))
     return Judged(taken, _judge(policy, checked, words))

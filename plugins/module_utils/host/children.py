@@ -19,6 +19,7 @@ _GRACE = 1.0  # Seconds that a killed child gets; one that waits for a dead disk
 _HANDLED = (signal.SIGALRM, signal.SIGCHLD, signal.SIGHUP, signal.SIGINT, signal.SIGTERM)
 _MOST = 2**20
 _AT_ONCE = 65536
+_LONGEST = 10**6  # Seconds that poll(2) is asked to wait at most; then it is asked again.
 _REAPED_AT_ONCE = 100  # While children end, others can start.
 
 
@@ -106,7 +107,7 @@ class Children:
         """Return the reports that there are, by name; where there are none, wait for some."""
         while self._running and not self._reports:
             until = min(child.deadline for _name, child in self._running.values())
-            ready = self._poller.poll(max(0.0, until - time.monotonic()) * 1000)
+            ready = self._poller.poll(min(max(0.0, until - time.monotonic()), _LONGEST) * 1000)
             for reader, _event in ready:
                 if self._running[reader][1].listen():
                     self._take(reader)

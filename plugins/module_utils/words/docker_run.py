@@ -143,7 +143,7 @@ def read_ulimit(text: str) -> dict[str, int]:
         return {}
     if not re.fullmatch(r"-1|[0-9]{1,18}|unlimited", soft):
         raise ValueError(f"{text!r} is no limit, such as nofile=65536:65536")
-    return {name: int(soft) if soft.isdigit() else UNLIMITED}
+    return {name: int(soft) if soft.isdecimal() else UNLIMITED}
 
 
 def read_pids(text: str) -> int | None:

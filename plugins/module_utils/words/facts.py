@@ -79,6 +79,15 @@ class Stated(NamedTuple):
     cpus: float | None = None
 
 
+class Ulimit(NamedTuple):
+    """What a shell is told of a limit: its letter, ``S``, ``H`` or both, and the value."""
+
+    letter: str
+    bounds: str
+    value: str
+    where: str
+
+
 class Words(NamedTuple):
     """What one text says."""
 
@@ -89,6 +98,7 @@ class Words(NamedTuple):
     problems: tuple[str, ...] = ()
     library: str = ""
     """Whose loop draws the batches, where the words show it."""
+    ulimits: tuple[Ulimit, ...] = ()
 
 
 def join_path(folder: str, path: str) -> str:
@@ -112,4 +122,5 @@ def join_words(parts: list[Words]) -> Words:
         tuple(dict.fromkeys(note for part in parts for note in part.notes)),
         tuple(dict.fromkeys(one for part in parts for one in part.problems)),
         max((part.library for part in parts), key=_LIBRARIES.index, default=""),
+        tuple(one for part in parts for one in part.ulimits),
     )

@@ -18,9 +18,10 @@ _SECONDS = 10.0
 
 
 class RunFiles:
-    """Files as one user sees them.
+    """Files as one user sees them: ``person``.
 
-    Root reads as the user who will run, or as the last on the way to a file who is not root.
+    Root reads as the user who will run. Where nobody says who that is, it is the last on the way to
+    the first file who is not root: what that user's file names is no business of root's.
     """
 
     def __init__(self, user: str | None) -> None:
@@ -43,9 +44,10 @@ class RunFiles:
         return list(self._ask(folder, partial(_list, folder)))
 
     def _ask(self, path: str, task: Callable[[], object]) -> Any:
+        if self.person is None and os.geteuid() == 0:
+            keeper = find_keeper(path)
+            self.person = find_person(keeper) if keeper else None
         person = self.person
-        if person is None and os.geteuid() == 0:
-            person = find_person(find_keeper(path))
         if person is None or person.pw_uid == os.geteuid():
             return task()
         report = ask_user(Errand(person, task, seconds=_SECONDS, most=8 * LARGEST))

@@ -170,7 +170,7 @@ def _read_jobs(words: Sequence[str], where: str) -> Words:
     for name, value in split_all(words[1:]).options:
         here = where or name
         shown = f"{where}: {name}" if where else name
-        if name in _JOBS and value and value.isdigit():
+        if name in _JOBS and value and value.isdecimal():
             facts.append(Fact(_JOBS[name], int(value), here, JOB))
         elif value is not None:
             found = read_option(name, value, here, JOB, shown)

@@ -11,7 +11,7 @@ import shlex
 from collections.abc import Iterable, Iterator, Mapping
 
 from ..core.values import NamedTuple
-from .facts import JOB, Fact, Stated, Words, join_words
+from .facts import JOB, Fact, Stated, Ulimit, Words, join_words
 from .launchers import read_command, read_variables, starts_run
 from .names import read_option
 from .options import Option, split_all
@@ -77,8 +77,21 @@ def _read_line(line: Line, path: str, variables: dict[str, str]) -> Iterator[Wor
         if assigned:
             variables.update(assigned)
             yield read_variables(assigned, where)
+        elif words[:1] == ["ulimit"]:
+            yield Words(ulimits=tuple(_read_ulimit(words[1:], where)))
         elif words and starts_run(words):
             yield read_command(words, where)
+
+
+def _read_ulimit(words: list[str], where: str) -> Iterator[Ulimit]:
+    """Yield what ``ulimit -Sn 1024`` sets; without a value it only tells."""
+    letter, bounds = "f", ""
+    for word in words:
+        option = re.fullmatch(r"-([SH]*)([A-Za-z]?)", word)
+        if option:
+            letter, bounds = option[2] or letter, bounds + option[1]
+        else:
+            yield Ulimit(letter, bounds or "SH", word, where)
 
 
 def _find_assigned(words: list[str]) -> dict[str, str]:
@@ -197,7 +210,7 @@ def _expand_short(option: Option) -> Option:
 
 def _read_asked(name: str, value: str, where: str) -> Iterator[Fact]:
     shown = f"{where}: {name}"
-    if name == "--ntasks" and value.isdigit():
+    if name == "--ntasks" and value.isdecimal():
         yield Fact("all_tasks", int(value), where, JOB)
     elif name == "--nodes":
         yield from _only_facts(read_option("nnodes", value.rpartition("-")[2], where, JOB, shown))
@@ -218,7 +231,7 @@ def _count_gpus(name: str, value: str) -> int:
     if name == "--gres" and not value.startswith("gpu"):
         return 0
     number = value.rpartition(":")[2].partition("(")[0]
-    return int(number) if number.isdigit() and len(number) < 6 else 0
+    return int(number) if number.isdecimal() and len(number) < 6 else 0
 
 
 def _find_variables(asked: Mapping[str, tuple[str, str]]) -> dict[str, str]:

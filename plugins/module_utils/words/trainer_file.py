@@ -53,8 +53,8 @@ def _is_device(leaf: Leaf) -> bool:
 
 def _unpack(leaf: Leaf) -> object:
     """Return the value; of a list only the first counts, as of ``update_freq: [4]``."""
-    indices = [part for part in leaf.path if part.isdigit()]
-    return None if indices and leaf.path[-1].isdigit() and indices[-1] != "0" else leaf.value
+    indices = [part for part in leaf.path if part.isdecimal()]
+    return None if indices and leaf.path[-1].isdecimal() and indices[-1] != "0" else leaf.value
 
 
 def _keep_largest(facts: Iterable[Fact]) -> list[Fact]:
@@ -116,7 +116,7 @@ def _read_stages(root: object, path: str) -> Iterable[Fact]:
 
 def _read_whole(node: object, default: int) -> int:
     value, _line = read_scalar(node)
-    if isinstance(value, str) and value.replace("e", "").replace("+", "").isdigit():
+    if isinstance(value, str) and value.replace("e", "").replace("+", "").isdecimal():
         value = float(value)
     if isinstance(value, (int, float)) and not isinstance(value, bool) and 0 < value < 10**15:
         return int(value)
