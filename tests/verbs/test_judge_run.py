@@ -8,11 +8,12 @@ import os
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from mlhost_limits import cli
+from mlhost_limits import cli, gather_apart
 
 TOP = Path(__file__).parents[2]
 NOBODY = 65534
@@ -292,16 +293,78 @@ def test_root_reads_a_user_s_files_as_that_user(
         assert errors == ["mlhost-limits: theirs/run.json: Permission denied"]
 
 
-def test_yaml_without_its_parser_is_a_sentence(here: Path) -> None:
-    (here / "run.yaml").write_text("num_workers: 1\n")
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root reads as somebody else")
+def test_what_a_user_s_file_names_is_read_as_that_user(
+    here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nor is it told what root's environment holds."""
+    monkeypatch.setenv("KEY_OF_ROOT", "s3cret")
+    (here / "secret.json").write_text('{"num_workers": 77}')
+    (here / "secret.json").chmod(0o600)
+    script = "python t.py --config secret.json --output_dir /srv/$KEY_OF_ROOT\n"
+    (here / "run.sh").write_text(script)
+    os.chown(here / "run.sh", NOBODY, NOBODY)
+    status, told, errors = judge(capsys, "run.sh")
+    assert (status, told) == (cli.REFUSED, "")
+    assert "s3cret" not in "".join(errors)
+    assert any(line.endswith("secret.json: Permission denied") for line in errors)
+    assert any("'/srv/$KEY_OF_ROOT' is not known here" in line for line in errors)
+    os.chown(here / "run.sh", 0, 0)
+    (here / "run.sh").write_text("python t.py --config secret.json")
+    assert "workers 77 (secret.json:1)" in judge(capsys, "run.sh")[1]
+
+
+def test_words_that_take_too_long_end_in_a_sentence(
+    here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def sleep(*_words: object) -> None:
+        time.sleep(600)
+
+    monkeypatch.setattr(gather_apart, "gather_words", sleep)
+    status, told, errors = judge(capsys, "--time-limit", "1", "--", "python", "t.py")
+    assert (status, told, errors) == (
+        cli.REFUSED,
+        "",
+        ["mlhost-limits: what starts the run could not be read: no answer within 1 s"],
+    )
+
+
+ULIMITS = """\
+ulimit -Sn 64; ulimit -l unlimited
+ulimit -n $MANY
+ulimit -u 4
+ulimit -Hn 999999999
+python t.py --num_workers 9
+"""
+
+
+def test_the_limits_that_a_script_sets_itself_are_judged(here: Path) -> None:
+    (here / "run.sh").write_text(ULIMITS)
+    done = run_alone("pass", "preflight", "run.sh")
+    told = " ".join(done.stdout.split())
+    assert (done.returncode, done.stderr) == (cli.FALLS_SHORT, ""), told
+    assert "FAIL process:self: nofile soft 64, required" in told
+    assert "note ulimit -n 64 (run.sh:1) counts" in told
+    assert "note ulimit -n $MANY (run.sh:2) is not known here: run preflight behind it" in told
+    assert "note ulimit -u 4 (run.sh:3) is not followed: run preflight behind it" in told
+    assert "note ulimit -n 999999999 (run.sh:4) fails here: it is above the hard limit" in told
+
+
+def run_alone(start: str, *words: str) -> subprocess.CompletedProcess[str]:
+    """Run the command in a process of its own, behind some Python."""
     program = (
-        "import sys; sys.modules['yaml'] = None; from tests.conftest import load_library;"
+        f"import sys; {start}; from tests.conftest import load_library;"
         "load_library(); from mlhost_limits.cli import main; sys.exit(main(sys.argv[1:]))"
     )
-    words = [sys.executable, "-c", program, "preflight", "run.yaml"]
-    done = subprocess.run(
-        words, check=False, capture_output=True, text=True, env={"PYTHONPATH": str(TOP)}
+    command = [sys.executable, "-c", program, *words]
+    return subprocess.run(
+        command, check=False, capture_output=True, text=True, env={"PYTHONPATH": str(TOP)}
     )
+
+
+def test_yaml_without_its_parser_is_a_sentence(here: Path) -> None:
+    (here / "run.yaml").write_text("num_workers: 1\n")
+    done = run_alone("sys.modules['yaml'] = None", "preflight", "run.yaml")
     assert done.returncode == cli.REFUSED
     assert "PyYAML is not installed to read YAML" in done.stderr
     assert "Traceback" not in done.stderr

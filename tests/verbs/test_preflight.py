@@ -93,6 +93,20 @@ def test_what_a_run_cannot_be_is_refused(call: Callable[..., object]) -> None:
         call(prefetch=-1)
 
 
+@pytest.mark.parametrize("wanted", [-1, 2.5, "4", object()])
+def test_only_a_number_of_workers_is_wanted(wanted: Any) -> None:
+    with pytest.raises(
+        ValueError, match=r"^wanted: .* was given; a number of workers is accepted$"
+    ):
+        training.plan_workers(wanted, tensors_per_batch=1)
+
+
+@pytest.mark.parametrize("run", [{"place": "session:root@sshd"}, {"user": "root"}])
+def test_workers_are_planned_for_the_process_that_asks(run: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match=r"only the process that asks is looked at here"):
+        training.plan_workers(tensors_per_batch=1, **run)
+
+
 @pytest.mark.slow
 def test_a_run_that_would_die_does_not_start() -> None:
     code = """

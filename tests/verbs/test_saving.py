@@ -464,3 +464,24 @@ def test_the_name_of_a_file_system_tells_whether_it_is_local(
         "mlhost_limits.training.folder_measure.find_mount", lambda _handle: {"kind": "nfs4"}
     )
     assert not saving._is_local("/dev/shm")
+
+
+@pytest.mark.parametrize("make", [os.mkfifo, lambda path: path.symlink_to("/dev/null")])
+def test_what_is_no_regular_file_is_not_replaced(tmp_path: Path, make: Any) -> None:
+    make(tmp_path / "a.pt")
+    before = os.stat(tmp_path / "a.pt").st_rdev
+    with pytest.raises(OSError, match="is no regular file, and is not replaced"):
+        atomic_save({"a": 1}, tmp_path / "a.pt")
+    assert os.stat(tmp_path / "a.pt").st_rdev == before
+    assert os.listdir(tmp_path) == ["a.pt"]
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root gives a file away")
+def test_a_file_that_root_saves_stays_its_owner_s(tmp_path: Path) -> None:
+    path = tmp_path / "a.pt"
+    path.write_bytes(b"old")
+    os.chown(path, 65534, 65533)
+    path.chmod(0o640)
+    atomic_save({"a": 1}, path)
+    found = path.stat()
+    assert (found.st_uid, found.st_gid, stat.S_IMODE(found.st_mode)) == (65534, 65533, 0o640)

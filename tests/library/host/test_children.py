@@ -45,3 +45,9 @@ def test_a_child_that_stops_once_it_has_answered_holds_nobody_up(
     assert children.run_in_children([lambda: 1], 60.0) == [children.Report(1)]
     with pytest.raises(ChildProcessError):
         os.waitpid(-1, os.WNOHANG)
+
+
+def test_a_time_without_an_end_is_waited_for() -> None:
+    """poll(2) takes no more than 2**31 milliseconds."""
+    [report] = run_in_children([lambda: 7], float(10**12))
+    assert (report.value, report.problem) == (7, "")

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from mlhost_limits.kernel.lockouts import KernelUse
 from mlhost_limits.kernel.use_read import find_largest_nofile, read_kernel_use
 
@@ -43,6 +44,16 @@ def test_every_figure_is_read(tmp_path: Path) -> None:
         huge_pages=3,
         nofiles=((5, "me"),),
     )
+
+
+@pytest.mark.parametrize("name", ["loadavg", "sys/fs/file-nr"])
+def test_what_a_sandbox_leaves_empty_is_not_known(tmp_path: Path, name: str) -> None:
+    write(tmp_path, "loadavg", "1.39 1.54 0.85 2/95 2528\n")
+    write(tmp_path, "sys/fs/file-nr", "512\t0\t9223372036854775807\n")
+    write(tmp_path, "meminfo", MEMINFO)
+    write(tmp_path, name, "\n")
+    with pytest.raises(OSError, match=f"/{name} does not say it"):
+        read_kernel_use((), str(tmp_path))
 
 
 def test_this_kernel_is_read() -> None:

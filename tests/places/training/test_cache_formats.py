@@ -78,6 +78,16 @@ def test_what_is_said_of_an_array(content: bytes, verdict: Verdict) -> None:
     assert look(check_npy, content) == verdict
 
 
+def test_a_shape_of_any_length_is_read_at_once() -> None:
+    """A million digits take minutes to become a number."""
+    header = "{'descr': '|u1', 'fortran_order': False, 'shape': (" + "9" * 10**6 + ",), }\n"
+    content = b"\x93NUMPY\x02\x00" + len(header).to_bytes(4, "little") + header.encode()
+    assert look(check_npy, content).status in ("corrupt", "unknown")
+    short = b"{'descr': '|u1', 'fortran_order': False, 'shape': (" + b"9" * 5000 + b",), }\n"
+    content = b"\x93NUMPY\x02\x00" + len(short).to_bytes(4, "little") + short
+    assert look(check_npy, content).status == "corrupt"
+
+
 def test_every_truncation_of_an_archive_of_arrays_is_seen() -> None:
     some: dict[str, Any] = {"a": np.arange(20), "b": np.ones(3)}
     for arrays in (some, {}):

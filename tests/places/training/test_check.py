@@ -239,6 +239,15 @@ def test_what_a_process_may_map_and_write_bounds_a_run(
     assert (found.status, [one.code for one in found.causes]) == (FAIL, [code])
 
 
+def test_an_address_space_without_a_bound_is_not_told_of(host: SimpleNamespace) -> None:
+    run = Training(workers=1, batch_size=GIB)
+    assert "as soft" not in check(run)
+    host.limits["as"] = Rlimit(GIB, GIB)
+    found = check(run)["as soft"]
+    assert (found.status, [one.code for one in found.causes]) == (FAIL, ["run-address-space"])
+    assert "as soft" not in check(run._replace(workers=0))
+
+
 @pytest.mark.parametrize("sharing", ["file_system", "file_descriptor"])
 def test_each_tensor_that_is_kept_is_a_mapping(
     monkeypatch: pytest.MonkeyPatch, sharing: str
@@ -395,6 +404,33 @@ def test_this_very_process(monkeypatch: pytest.MonkeyPatch) -> None:
     assert runner.find_rooms()[-1].where == "the host"
     assert Cpus(6, "SLURM_CPUS_PER_TASK=3") in runner.find_cpus(2)
     assert runner.find_shm() == "/dev/shm"
+
+
+@pytest.mark.parametrize("told", ["", "-1", "x", "9" * 7, "\u0664"])
+def test_what_is_no_number_of_cpus_is_not_slurm_s(
+    told: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.undo()
+    monkeypatch.setenv("SLURM_CPUS_PER_TASK", told)
+    assert not [one for one in Runner("self", Look()).find_cpus(2) if "SLURM" in one.why]
+
+
+@pytest.mark.parametrize(
+    ("uid", "mapped", "is_free"),
+    [
+        (0, "         0          0 4294967295\n", True),
+        (0, "         0     100000      65536\n", False),
+        (1000, "         0          0 4294967295\n", False),
+        (0, None, False),
+    ],
+)
+def test_nproc_does_not_bind_root_of_the_host_alone(
+    uid: int, mapped: str | None, is_free: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.undo()
+    monkeypatch.setattr(training_runner, "read_process", lambda _pid: SimpleNamespace(uid=uid))
+    monkeypatch.setattr(training_runner, "read_text", lambda _path: mapped)
+    assert Runner("self", Look()).is_nproc_free is is_free
 
 
 def test_a_session_has_the_cgroup_of_its_user(monkeypatch: pytest.MonkeyPatch) -> None:
