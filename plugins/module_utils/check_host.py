@@ -44,6 +44,8 @@ class CheckResult(NamedTuple):
     idle_waivers: Sequence[Waiver] = ()
     measured: str = ""
     """When, as ``2026-11-30T12:00:00Z``."""
+    samples: Sequence[str] = ()
+    """Users who stand for everybody that the policy does not name."""
 
     @property
     def message(self) -> str:
@@ -55,6 +57,13 @@ class CheckResult(NamedTuple):
     def lines(self) -> list[str]:
         """The findings for people, at most 80 columns wide."""
         return format_report(self.findings, self.connection_causes, self.idle_waivers)
+
+    def format_brief(self, provision: str) -> list[str]:
+        """Return the findings as a list of things to do; ``provision`` makes the policy true."""
+        from .core.brief import Told, format_brief
+
+        told = Told(self.connection_causes, self.idle_waivers, self.samples, provision)
+        return format_brief(self.findings, told)
 
     def falls_short(self, fail_on: str) -> bool:
         """Tell whether the host falls short of what counts.
@@ -80,6 +89,7 @@ class CheckResult(NamedTuple):
             "connection": self.connection,
             "connection_causes": [cause.as_dict() for cause in self.connection_causes],
             "measured": self.measured,
+            "samples": list(self.samples),
             "idle_waivers": [waiver.describe() for waiver in self.idle_waivers],
         }
 
@@ -181,7 +191,10 @@ def conclude(
     connection = {name: format_pair(name, pair) for name, pair in own.items()}
     findings, idle = _waive(findings, policy.waivers, options)
     measured = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-    return CheckResult(findings, connection, causes, idle, measured)
+    from .sessions.rules import find_samples  # No other verb needs it.
+
+    samples = find_samples(policy.get("sessions"), [one.requirement.place for one in findings])
+    return CheckResult(findings, connection, causes, idle, measured, samples)
 
 
 def is_unbooted(options: CheckOptions) -> bool:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import argparse
 import gc
 import json
+import shlex
 import sys
 from collections.abc import Sequence
 from typing import Any, NoReturn
@@ -99,6 +100,7 @@ def _add_check(commands: Commands) -> None:
     check.add_argument("--user", action="append", help="whose sessions; may be repeated")
     check.add_argument("--service", action="append", help="a PAM service; may be repeated")
     check.add_argument("--root", metavar="DIR", default="", help="judge the tree of an image")
+    check.add_argument("-v", "--verbose", action="store_true", help="show every finding")
     _add_looks(check)
     check.set_defaults(run=_check)
 
@@ -205,8 +207,24 @@ def _check(arguments: argparse.Namespace) -> int:
         time_limit=arguments.time_limit,
     )
     result = check_within(policy, options)
-    _print(result.as_result() if arguments.json else result.lines, arguments.json)
+    if arguments.json:
+        _print(result.as_result(), True)
+    else:
+        ours = _name_provision(arguments)
+        _print(result.lines if arguments.verbose else result.format_brief(ours))
     return _conclude(result, arguments.strict)
+
+
+def _name_provision(arguments: argparse.Namespace) -> str:
+    """Return the command that makes the policy true that was checked; none of an image."""
+    if arguments.root:
+        return ""
+    words = ["mlhost-limits", "provision"]
+    if arguments.profile != DEFAULT_PROFILE:
+        words += ["--profile", arguments.profile]
+    if arguments.policy is not None:
+        words += ["--policy", arguments.policy]
+    return shlex.join(words)
 
 
 def _conclude(result: CheckResult, strict: bool) -> int:
@@ -277,7 +295,7 @@ def _adopt(arguments: argparse.Namespace) -> int:
     return COMPLIES
 
 
-def _print(content: Any, as_json: bool) -> None:
+def _print(content: Any, as_json: bool = False) -> None:
     """Write lines for people, or JSON. The rules of Ansible forbid print() in these folders."""
     lines = [json.dumps(content, indent=2)] if as_json else map(clean, content or [""])
     sys.stdout.writelines(f"{line}\n" for line in lines)

@@ -99,7 +99,7 @@ class Cause(NamedTuple):
         return {
             "code": self.code,
             "text": self.text,
-            "at": locate(self.at) if self.at else None,
+            "at": locate(self.at) if self.at and self.at.path else None,
             "shadows": [locate(one) for one in self.shadows],
             "writer": self.writer,
             "remedy": self.remedy.as_dict(),
@@ -157,6 +157,9 @@ def search(
 
 
 def cite(declaration: Declaration) -> str:
-    """Return ``FILE:LINE "TEXT"``, in one line that a terminal can bear."""
+    """Return ``FILE:LINE "TEXT"``, in one line that a terminal can bear.
+
+    Of what no file states yet, the text alone.
+    """
     text = one_line(" ".join(decode(declaration.text).split()))
-    return f'{one_line(decode(declaration.place))} "{text}"'
+    return f'{one_line(decode(declaration.place))} "{text}"'.lstrip()

@@ -27,7 +27,7 @@ WIDTH = 80
 _WORD = r"""(?:'[^']*'|"(?:[^"\\]|\\.)*"|\\.|[^\s'"\\]|['"\\])+"""
 """A word of a shell with all its quotes: where ``it's`` is quoted, it has several pieces."""
 
-_INDENT, _DEEPER = " " * 5, " " * 10
+INDENT, DEEPER = " " * 5, " " * 10
 _MARKS = {PASS: "ok  ", FAIL: "FAIL", UNKNOWN: "??? ", LATER: "late", WAIVED: "wvd "}
 
 
@@ -42,37 +42,48 @@ def format_report(
     :param connection: Why the looking process has less than a fresh session, which is no finding.
     :param idle: Waivers that nothing needs.
     """
+    lines = format_others(findings, (FAIL, UNKNOWN, LATER, WAIVED, PASS))
+    lines += format_beside(findings, connection, idle)
+    return [*lines, format_verdict(findings)]
+
+
+def format_others(findings: list[Finding], statuses: Sequence[str]) -> list[str]:
+    """Return the lines of the findings of some statuses, place by place."""
     told: dict[tuple[str, str, tuple[str, ...]], list[str]] = {}
     for place, members in _by_place(findings).items():
-        for status in (FAIL, UNKNOWN, LATER, WAIVED, PASS):
+        for status in statuses:
             group = [finding for finding in members if finding.state == status]
             if group and (status != PASS or len(group) == len(members)):
                 for text, why in _explain(status, group).items():
                     told.setdefault((status, text, why), []).append(place)
     lines = []
     for (status, text, why), places in told.items():
-        lines += _wrap(f"{_MARKS[status]} {', '.join(_merge_places(places))}: {text}")
+        lines += wrap(f"{_MARKS[status]} {', '.join(_merge_places(places))}: {text}")
         lines += why
-    lines += _note(findings, connection, idle)
-    return [*lines, format_verdict(findings)]
+    return lines
 
 
-def _note(
+def format_passing(findings: list[Finding]) -> list[str]:
+    """Return what each place has where all of it is met."""
+    return format_others(findings, (PASS,))
+
+
+def format_beside(
     findings: list[Finding], connection: Sequence[Cause], idle: Sequence[Waiver]
 ) -> Iterator[str]:
     """Yield the lines of what is no finding."""
     for note in note_workers(findings):
-        yield from _wrap(f"note {note}")
+        yield from wrap(f"note {note}")
     for waiver in idle:
-        yield from _wrap(f"note nothing needs the waiver of {waiver.describe()}")
+        yield from wrap(f"note nothing needs the waiver of {waiver.describe()}")
     for cause in connection:
-        yield from _wrap(f"note {cause.text}")
-        yield from _wrap(cause.remedy.text, "     fix  ", _DEEPER)
+        yield from wrap(f"note {cause.text}")
+        yield from wrap(cause.remedy.text, "     fix  ", DEEPER)
 
 
 def format_notes(notes: Iterable[str]) -> list[str]:
     """Return the lines of what is said beside the findings."""
-    return [line for note in notes for line in _wrap(f"note {note}")]
+    return [line for note in notes for line in wrap(f"note {note}")]
 
 
 def note_workers(findings: list[Finding]) -> Iterator[str]:
@@ -111,7 +122,7 @@ def format_verdict(findings: list[Finding]) -> str:
     late = f" ({counts[LATER]} not after a boot)" if counts[LATER] else ""
     more = f", {counts[WAIVED]} waived" if counts[WAIVED] else ""
     more = more if findings else "; nothing was judged"
-    unknown = f"{counts[UNKNOWN]} unknown{_note_first_boot(findings)}"
+    unknown = f"{counts[UNKNOWN]} unknown{note_first_boot(findings)}"
     fail = f"{counts[FAIL]} fail{_note_owners(findings)}"
     return f"{counts[PASS]} pass{late}, {fail}, {unknown}{more}"
 
@@ -122,7 +133,7 @@ def _note_owners(findings: list[Finding]) -> str:
     return f" ({own} by users' own files or processes)" if own else ""
 
 
-def _note_first_boot(findings: list[Finding]) -> str:
+def note_first_boot(findings: list[Finding]) -> str:
     """Say of an image how much of what is unknown its files are sure to give."""
     foretold = [one for one in findings if one.observation.how == FORETOLD]
     if not foretold:
@@ -154,17 +165,18 @@ def _describe(status: str, group: list[Finding]) -> str:
     if status == PASS:
         return _summary(group)
     late = ", but not after a boot" if status == LATER else ""
-    return "; ".join(_describe_failures(group)) + late
+    return "; ".join(describe_failures(group)) + late
 
 
-def _describe_failures(group: list[Finding]) -> Iterator[str]:
+def describe_failures(group: Iterable[Finding]) -> Iterator[str]:
     """Yield ``nofile soft 1024, required 65536``; soft and hard in one where they are alike."""
     told: dict[tuple[str, str], list[str]] = {}
     for finding in group:
         wanted, value = finding.requirement, finding.observation.value
         observed = "" if value is None else format_observed(value, wanted.unit)
         text = f"{observed}, required {wanted.describe()}"
-        told.setdefault((wanted.item, text), []).append(wanted.bound)
+        bounds = told.setdefault((wanted.item, text), [])
+        bounds += [wanted.bound] if wanted.bound not in bounds else []
     for (item, text), bounds in told.items():
         bound = f"{bounds[0]} " if len(bounds) == 1 and bounds[0] != "value" else ""
         yield f"{item} {bound}{text}"
@@ -193,19 +205,19 @@ def _join(texts: list[str]) -> str:
 
 def format_reasons(finding: Finding) -> list[str]:
     """Return why a finding falls short, what to do about it, and what comes next."""
-    lines = _wrap(finding.waiver, "     note ", _DEEPER) if finding.waiver else []
+    lines = wrap(finding.waiver, "     note ", DEEPER) if finding.waiver else []
     if finding.status == WAIVED:
         return lines
     if finding.owner:
-        lines += _wrap(describe_owner(finding.owner), "     who  ", _DEEPER)
+        lines += wrap(describe_owner(finding.owner), "     who  ", DEEPER)
     for cause in finding.causes:
         remedy = cause.remedy
         then = f"; then {remedy.then}" if remedy.then else ""
-        lines += _wrap(cause.text, "     why  ", _DEEPER)
-        lines += _wrap(cause.writer, "     who  ", _DEEPER) if cause.writer else []
-        lines += _wrap(f"{remedy.text}{then}", "     fix  ", _DEEPER)
+        lines += wrap(cause.text, "     why  ", DEEPER)
+        lines += wrap(cause.writer, "     who  ", DEEPER) if cause.writer else []
+        lines += wrap(f"{remedy.text}{then}", "     fix  ", DEEPER)
         for number, command in enumerate(remedy.lines):
-            lines += _break_command(command, "     run  " if number == 0 else _DEEPER)
+            lines += break_command(command, "     run  " if number == 0 else DEEPER)
     names = {"next_session": "next session", "next_restart": "next restart"}
     asked = {**names, "after_boot": "after boot"}
     told = finding.outlook._asdict()
@@ -217,28 +229,28 @@ def format_links(place: str, item: str, links: Iterable[Link]) -> list[str]:
     """Return a chain for people: each link with its value, its source and since when."""
     links = list(links)
     width = max((len(link.name) for link in links), default=0)
-    lines = _wrap(f"{item} of {place}, from the kernel to the process")
+    lines = wrap(f"{item} of {place}, from the kernel to the process")
     for link in links:
         since = f", since {link.changed}" if link.changed else ""
         start = f"  {link.name:<{width}}  "
         value = f"{link.value}  " if link.value else ""
-        lines += _wrap(f"{value}{link.source}{since}", start, " " * len(start))
+        lines += wrap(f"{value}{link.source}{since}", start, " " * len(start))
     return lines
 
 
-def _break_command(command: str, start: str) -> list[str]:
+def break_command(command: str, start: str) -> list[str]:
     """Break a command at its blanks so that it can still be pasted into a shell."""
     lines, line = [], start
     for word in re.findall(_WORD, _clean(command), re.DOTALL):
         blank = "" if line.isspace() or line == start else " "
         if len(line) + len(blank) + len(word) > WIDTH - 2 and line.strip() and line != start:
             lines.append(f"{line} \\")
-            line, blank = f"{_DEEPER}  ", ""
+            line, blank = f"{DEEPER}  ", ""
         line += blank + word
     return [*lines, line]
 
 
-def _wrap(text: str, start: str = "", indent: str = _INDENT) -> list[str]:
+def wrap(text: str, start: str = "", indent: str = INDENT) -> list[str]:
     """Break a line at blanks, and a word that is too long anywhere; what follows is indented."""
     lines, line = [], start
     for word in _clean(text).split(" "):

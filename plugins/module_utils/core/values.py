@@ -74,8 +74,9 @@ class Declaration(NamedTuple):
     """One statement of one value.
 
     ``line`` counts from 1; 0 means that the statement is no line of a file (a command line,
-    the kernel's default). ``text`` is the statement as written, without its line end; where a
-    remedy edits the line, it is the whole line, blanks and comments too.
+    the kernel's default), and less, with no ``path``, that a remedy would state it. ``text`` is
+    the statement as written, without its line end; where a remedy edits the line, it is the whole
+    line, blanks and comments too.
     ``value`` is in the kernel's unit, or the text where the value is no number.
     """
 
@@ -87,7 +88,7 @@ class Declaration(NamedTuple):
     @property
     def place(self) -> str:
         """Return ``file:line``, the way compilers name a place."""
-        return f"{self.path}:{self.line}" if self.line else self.path
+        return f"{self.path}:{self.line}" if self.line > 0 else self.path
 
 
 class Bound(NamedTuple):

@@ -173,9 +173,9 @@ def _blame_silence(wanted: Requirement, world: World, site: Site) -> tuple[Cause
     late = _blame_containerd(wanted, world, site)
     if late:
         return late
-    has = f"so that new containers have what containerd has, {format_pair(item, base[0])}"
+    has = f"a new container has what containerd has, {format_pair(item, base[0])}"
     code, line, text = _find_line(wanted, site)
-    return _state(code, f"{text}, {has}", wanted, base[0], world, site, line)
+    return _state(code, f"{text}: {has}", wanted, base[0], world, site, line)
 
 
 def _find_misnamed(item: str, world: World) -> Entry | None:

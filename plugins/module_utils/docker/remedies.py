@@ -173,7 +173,7 @@ def state_in_file(item: str, limit: Rlimit, world: World, tools: Tools) -> Chang
         steps = [_expect(SHM_KEY, old, value), f"d[{json.dumps(SHM_KEY)}] = {json.dumps(value)}"]
     else:
         after, steps = _put_ulimit(text, item, limit)
-    said = f"state {item} {format_pair(item, limit)} in {world.path}"
+    said = f"set {item} {format_pair(item, limit)} in {world.path}"
     return _change_file(said, steps, after, world, tools)
 
 

@@ -227,7 +227,10 @@ def _blame_clamp(
             f"{cite(bound.winner)} does not raise the hard limit,"
             f" {format_quantity(base.hard, ITEMS[wanted.item].unit)}, and stays below it"
         )
-        return _state("pam-soft-alone", text, wanted._replace(bound="hard"), facts, bound.winner)
+        asked = facts.asked.hard if facts.asked else None
+        least = max(asked or 0, wanted.minimum or 0) if wanted.minimum is not None else None
+        alone = wanted._replace(bound="hard", minimum=least)
+        return _state("pam-soft-alone", text, alone, facts, bound.winner)
     line = hard.winner
     text = f"{cite(line)} takes the soft limit of {cite(bound.winner)} down with it"
     rivals = tuple(one for one in hard.shadowed if wanted.is_met_by(int(one.value)))
@@ -256,12 +259,18 @@ def _blame_silence(wanted: Requirement, facts: SessionFacts) -> tuple[Cause, Ses
             at = declare(line, line.fields[-1])
             text = f"{cite(at)} does not cover root on this distribution"
             return _state("pam-root-not-covered", text, wanted, facts, at)
-    base = format_pair(wanted.item, find_baseline(wanted.item, facts.start))
-    text = (
-        f"no limits file states {wanted.item} {wanted.bound} for {facts.user.name}, so that the"
-        f" session starts with {base}"
-    )
+    pair = find_baseline(wanted.item, facts.start)
+    same = format_quantity(pair.soft, ITEMS[wanted.item].unit)
+    base = same if pair.soft == pair.hard else format_pair(wanted.item, pair)
+    bound = "" if _is_free(wanted, facts) else f" {wanted.bound}"
+    text = f"no limits file states {wanted.item}{bound}: a session starts with {base}"
     return _state("pam-not-stated", text, wanted, facts, None)
+
+
+def _is_free(wanted: Requirement, facts: SessionFacts) -> bool:
+    """Tell whether neither bound of a limit is stated."""
+    bounds = facts.resolution.bounds
+    return not any((wanted.item, bound) in bounds for bound in ("soft", "hard"))
 
 
 def _blame_unread(entry: Unread, facts: SessionFacts) -> tuple[Cause, SessionFacts]:
@@ -316,7 +325,11 @@ def _state(
     """Blame that nothing is stated; the remedy states it for whom the policy asks it."""
     covers = facts.domain and rank_domain(facts.domain, facts.user, facts.dialect) is not None
     line = _write(facts.domain if covers else facts.user.name, wanted)
-    added = parse_limits_conf(line, _SITE_FILE)
+    if facts.asked and facts.asked.soft == facts.asked.hard and _is_free(wanted, facts):
+        line = line.replace(f" {wanted.bound} ", " - ", 1)  # One line states both.
+    added = [
+        one._replace(path="", line=-len(facts.lines)) for one in parse_limits_conf(line, _SITE_FILE)
+    ]
     cause = Cause(code, text, append_line(_SITE_FILE, line, _RELOGIN), at)
     return cause, facts._replace(lines=(*facts.lines, *added))
 

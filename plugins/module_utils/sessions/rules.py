@@ -50,6 +50,12 @@ def named_users(rules: Iterable[SessionRule]) -> list[str]:
     return list(dict.fromkeys(name for name in names if name != "*" and not _is_set(name)))
 
 
+def find_samples(rules: Iterable[SessionRule] | None, places: Iterable[str]) -> list[str]:
+    """Return the users whose sessions were opened for those that no rule names."""
+    seen = {place.rpartition("@")[0].partition(":")[2] for place in places if "@" in place}
+    return sorted(seen - set(named_users(rules or ()))) if seen else []
+
+
 def named_groups(rules: Iterable[SessionRule]) -> list[str]:
     """Return the groups that rules name, without ``@``, each once."""
     names = (domain for rule in rules for domain in rule.users)

@@ -1,0 +1,203 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Write findings as a list of things to do: a block for each reason, the widest first."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterable, Iterator, Sequence
+
+from .finding import FAIL, LATER, PASS, UNKNOWN, WAIVED, Finding, count_statuses
+from .reasons import Reason, find_reasons, name_places
+from .report import (
+    DEEPER,
+    INDENT,
+    WIDTH,
+    break_command,
+    describe_failures,
+    describe_owner,
+    format_beside,
+    format_others,
+    format_passing,
+    note_first_boot,
+    wrap,
+)
+from .values import NamedTuple
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from .cause import Cause, Remedy
+    from .waivers import Waiver
+
+_APPEND = re.compile(r"echo ('(?:[^']|'\"'\"')*'|[^\s'\"]+) >> (\S+)")
+_MOST_TEXTS, _MOST_LINES = 2, 5
+
+
+class Told(NamedTuple):
+    """What a report says beside its findings."""
+
+    connection: Sequence[Cause] = ()
+    """Why the looking process has less than a fresh session, which is no finding."""
+    idle: Sequence[Waiver] = ()
+    """Waivers that nothing needs."""
+    samples: Sequence[str] = ()
+    """Users who stand for everybody that the policy does not name."""
+    provision: str = "mlhost-limits provision"
+    """What makes the policy true, to which ``--only SECTION`` may be added."""
+    more: str = "-v"
+    """What shows every finding."""
+
+
+def format_brief(findings: list[Finding], told: Told) -> list[str]:
+    """Return how many requirements fall short and why, and what to do, at most 80 columns wide.
+
+    Each thing to do stands there once. Commands that cannot be broken are left to ``told.more``
+    where ``provision`` does the same.
+    """
+    short, late = find_reasons(findings, FAIL), find_reasons(findings, LATER)
+    lines = list(_format_head(findings, [*short, *late], told))
+    done: set[tuple[str, ...]] = set()
+    places = [one.requirement.place for one in findings]
+    for number, reason in enumerate([*short, *late], 1):
+        samples = told.samples if reason.section else ()  # Else it may be one user's own line.
+        who = name_places([one.requirement.place for one in reason.findings], places, samples)
+        lines += _format_reason(number, who, reason, told, done)
+    lines += format_others(findings, (UNKNOWN,))
+    if not lines[1:]:
+        lines += format_passing(findings)
+    return [*lines, *format_beside(findings, told.connection, told.idle)]
+
+
+def format_head(findings: list[Finding]) -> str:
+    """Return how many requirements are met, or fall short and for how many reasons."""
+    counts = count_statuses(findings)
+    reasons, late = len(find_reasons(findings)), len(find_reasons(findings, LATER))
+    total = sum(counts[status] for status in (PASS, FAIL, UNKNOWN, WAIVED))
+    if not total:
+        return "nothing was judged"
+    beside = []
+    if counts[LATER]:
+        beside.append(f"{counts[LATER]} will fall short after a boot, {_count(late)}")
+    if counts[UNKNOWN]:
+        beside.append(f"{counts[UNKNOWN]} unknown{note_first_boot(findings)}")
+    if counts[WAIVED]:
+        beside.append(f"{counts[WAIVED]} waived")
+    if counts[FAIL]:
+        start = f"{counts[FAIL]} of {total} requirements fall short, {_count(reasons)}"
+    else:
+        start = f"{counts[PASS]} of {total} requirements are met"
+    return "; ".join([start, *beside])
+
+
+def _count(reasons: int) -> str:
+    return "for one reason" if reasons == 1 else f"for {reasons} reasons"
+
+
+def _format_head(findings: list[Finding], reasons: Sequence[Reason], told: Told) -> Iterator[str]:
+    yield from wrap(format_head(findings))
+    ours = [one for one in reasons if one.section]
+    if len(ours) > 1 and told.provision:
+        which = "all of them" if len(ours) == len(reasons) else f"{len(ours)} of them"
+        yield from wrap(f"{which} at once: {told.provision}", INDENT)
+
+
+def _format_reason(
+    number: int, who: str, reason: Reason, told: Told, done: set[tuple[str, ...]]
+) -> Iterator[str]:
+    late = ", but not after a boot" if reason.findings[0].fails_later else ""
+    what = "; ".join(describe_failures(reason.findings))
+    yield from wrap(f"{number:<4} {who}: {what}{late}")
+    if reason.findings[0].owner:
+        yield from wrap(describe_owner(reason.findings[0].owner), "     who  ", DEEPER)
+    if not reason.causes:
+        seen = list(dict.fromkeys(one.observation.how for one in reason.findings))
+        told_of = f"not known; seen in {'; '.join(seen[:_MOST_TEXTS])}"
+        yield from wrap(told_of, "     why  ", DEEPER)
+        return
+    yield from _format_why(reason)
+    commands = _list_new(reason, done)
+    if reason.section and told.provision:
+        yield from _format_own_fix(reason, commands, told)
+    else:
+        yield from _format_fix(reason, "     fix  ")
+        yield from _format_commands(commands, "     run  ")
+
+
+def _format_why(reason: Reason) -> Iterator[str]:
+    first = [one.causes[0] for one in reason.findings if one.causes]
+    texts = list(dict.fromkeys(one.text for one in first))
+    for number, text in enumerate(texts[:_MOST_TEXTS]):
+        yield from wrap(text, DEEPER if number else "     why  ", DEEPER)
+    if len(texts) > _MOST_TEXTS:
+        yield f"{DEEPER}and {len(texts) - _MOST_TEXTS} more like that"
+    for writer in dict.fromkeys(one.writer for one in first if one.writer):
+        yield from wrap(writer, "     who  ", DEEPER)
+
+
+def _is_plain(remedy: Remedy) -> bool:
+    return bool(remedy.lines) and bool(_APPEND.fullmatch(remedy.lines[0]))
+
+
+def _list_new(reason: Reason, done: set[tuple[str, ...]]) -> list[str]:
+    """Return the commands that no reason before has, as few as there may be.
+
+    What comes after lines that are added stands behind them, as a comment of the shell.
+    """
+    commands, then = [], ""
+    for cause in reason.causes:
+        for words, line in zip(cause.remedy.commands, cause.remedy.lines):
+            if words not in done:
+                done.add(words)
+                commands.append(line)
+                then = then or (cause.remedy.then if _is_plain(cause.remedy) else "")
+    merged = _merge(commands)
+    return [*merged[:-1], f"{merged[-1]}  # then {then}"] if then else merged
+
+
+def _format_own_fix(reason: Reason, commands: list[str], told: Told) -> Iterator[str]:
+    """Yield that ``provision`` does it, and below that the edit by hand."""
+    yield from wrap(f"{told.provision} --only {reason.section}", "     fix  ", DEEPER)
+    shown = list(_format_commands(commands, "     or   "))
+    if not shown or len(shown) > _MOST_LINES or any(len(line) > WIDTH for line in shown):
+        shown = list(_format_fix(reason, "     or   ", whole=True))
+    yield from shown
+
+
+def _format_commands(commands: Iterable[str], start: str) -> Iterator[str]:
+    for number, command in enumerate(commands):
+        yield from break_command(command, DEEPER if number else start)
+
+
+def _format_fix(reason: Reason, start: str, whole: bool = False) -> Iterator[str]:
+    """Yield what to do in words, each way once.
+
+    :param whole: Whether also that which a command says as plainly: to add a line to a file.
+    """
+    texts: dict[str, str] = {}
+    for cause in reason.causes:
+        if whole or not _is_plain(cause.remedy):
+            texts.setdefault(cause.remedy.text, cause.remedy.then)
+    for number, (text, then) in enumerate(texts.items()):
+        told = f"{text}; then {then}" if then else text
+        yield from wrap(told, DEEPER if number else start, DEEPER)
+
+
+def _merge(commands: Iterable[str]) -> list[str]:
+    """Put lines that are added to one file, one after another, into one command."""
+    merged: list[tuple[str, list[str]]] = []
+    for command in commands:
+        found = _APPEND.fullmatch(command)
+        path = found[2] if found else ""
+        if path and merged and merged[-1][0] == path:
+            merged[-1][1].append(found[1] if found else "")
+        else:
+            merged.append((path, [found[1] if found else command]))
+    return [_write(path, texts) for path, texts in merged]
+
+
+def _write(path: str, texts: list[str]) -> str:
+    if not path:
+        return texts[0]
+    if len(texts) == 1:
+        return f"echo {texts[0]} >> {path}"
+    return f"printf {shlex.quote('%s' + chr(92) + 'n')} {' '.join(texts)} >> {path}"

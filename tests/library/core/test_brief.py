@@ -1,0 +1,148 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A report is a list of things to do: a block for each reason, the widest first, each edit once."""
+
+from __future__ import annotations
+
+from mlhost_limits.core.brief import Told, format_brief, format_head
+from mlhost_limits.core.cause import Cause, Outlook, Remedy, append_line
+from mlhost_limits.core.finding import FAIL, PASS, Finding, Observation, Requirement, judge
+from mlhost_limits.core.values import Declaration
+from mlhost_limits.core.waivers import Waiver
+
+SITE = "/etc/security/limits.d/95-site.conf"
+WAYS = ("sshd", "su", "cron")
+LINE = Declaration("/etc/security/limits.conf", 7, "alice hard nofile 1024", 1024)
+
+
+def fail(place: str, item: str, bound: str, *causes: Cause, owner: str = "") -> Finding:
+    wanted = Requirement(place, item, bound, 65536)
+    return judge(wanted, Observation(1024, "seen"))._replace(causes=causes, owner=owner)
+
+
+def unstated(line: str, then: str = "log in again") -> Cause:
+    text = f"no limits file states {line.split()[2]}"
+    return Cause("pam-not-stated", text, append_line(SITE, line, then))
+
+
+def stock() -> list[Finding]:
+    """Return what two users lack at every login, the kernel, and what is met."""
+    found = [
+        fail(f"session:{user}@{way}", "nofile", bound, unstated(f"{name} - nofile 65536", then))
+        for user, name in (("root", "root"), ("alice", "*"))
+        for way in WAYS
+        for bound in ("soft", "hard")
+        for then in ("the next job has it" if way == "cron" else "log in again",)
+    ]
+    edit = append_line("/etc/sysctl.d/95-site.conf", "x = 1")
+    kernel = fail("kernel", "x", "value", Cause("sysctl-not-stated", "no file states x", edit))
+    good = judge(Requirement("kernel", "y", "value", 1), Observation(2, "seen"))
+    return [kernel, *found, good]
+
+
+def test_what_nobody_states_is_one_block_whoever_lacks_it() -> None:
+    assert format_brief(stock(), Told(samples=["alice"])) == [
+        "13 of 14 requirements fall short, for 2 reasons",
+        "     all of them at once: mlhost-limits provision",
+        "1    root and everyone, at every login: nofile 1024, required 65536",
+        "     why  no limits file states nofile",
+        "     fix  mlhost-limits provision --only sessions",
+        "     or   printf '%s\\n' 'root - nofile 65536' '* - nofile 65536' >> \\",
+        f"            {SITE} # then log in again",
+        "2    kernel: x 1024, required 65536",
+        "     why  no file states x",
+        "     fix  mlhost-limits provision --only kernel",
+        "     or   echo 'x = 1' >> /etc/sysctl.d/95-site.conf",
+    ]
+
+
+def test_where_provision_just_ran_the_edit_is_the_fix() -> None:
+    lines = format_brief(stock()[:1], Told(provision=""))
+    assert lines[2:] == [
+        "     why  no file states x",
+        "     run  echo 'x = 1' >> /etc/sysctl.d/95-site.conf",
+    ]
+
+
+def test_a_line_at_fault_is_one_block_and_its_command_stands_there_once() -> None:
+    """Who stands for everybody is named where it may be a line about that user alone."""
+    cause = Cause("x", "line 7 beats", Remedy("take it out", (("sed", "-i", "7d", "f"),)), LINE)
+    found = [
+        fail(f"session:alice@{way}", item, "hard", cause)
+        for way in WAYS
+        for item in ("nofile", "nproc")
+    ]
+    found += [fail("session:bob@su", "nofile", "hard", unstated("bob - nofile 65536"), cause)]
+    lines = format_brief(found, Told(samples=["alice"]))
+    assert lines[:6] == [
+        "7 of 7 requirements fall short, for 2 reasons",
+        "1    alice, at every login: nofile hard 1024, required 65536; nproc hard 1024,",
+        "     required 65536",
+        "     why  line 7 beats",
+        "     fix  take it out",
+        "     run  sed -i 7d f",
+    ]
+    assert lines[6] == "2    bob, at su: nofile hard 1024, required 65536"
+    assert sum("sed -i" in line for line in lines) == 1
+
+
+def test_a_chain_is_done_in_its_order() -> None:
+    raised = Cause(
+        "kernel-low", "fs.nr_open is low", Remedy("raise it", (("sysctl", "-w", "a=2"),))
+    )
+    lines = format_brief(
+        [fail("session:a@su", "nofile", "hard", unstated("a - nofile 9"), raised)], Told()
+    )
+    assert lines[3:] == [
+        "     fix  raise it",
+        f"     run  echo 'a - nofile 9' >> {SITE}",
+        "          sysctl -w a=2 # then log in again",
+    ]
+
+
+def test_a_user_s_own_doing_is_a_block_of_its_own() -> None:
+    cause = Cause("x", "the own start file says so", Remedy("mend it"), LINE)
+    found = [
+        fail("session:alice@su", "nofile", "soft", cause),
+        fail("session:alice@sshd", "nofile", "soft", cause, owner="alice"),
+    ]
+    lines = format_brief(found, Told())
+    assert lines[0].endswith("for 2 reasons")
+    assert "     who  alice's own file or process; the node is not at fault" in lines
+
+
+def test_what_nobody_knows_says_where_it_was_seen() -> None:
+    assert format_brief([fail("process:7", "nofile", "soft")], Told())[1:] == [
+        "1    process 7: nofile soft 1024, required 65536",
+        "     why  not known; seen in seen",
+    ]
+
+
+def test_what_is_met_is_shown_with_its_values() -> None:
+    good = stock()[-1:]
+    assert format_brief(good, Told()) == ["1 of 1 requirements are met", "ok   kernel: y 2"]
+    assert format_brief([], Told()) == ["nothing was judged"]
+
+
+def test_what_will_not_last_is_unknown_or_waived_is_told() -> None:
+    late = stock()[-1]._replace(outlook=Outlook("", "", FAIL), causes=(unstated("a - b 1"),))
+    unknown = judge(
+        Requirement("job:slurm", "nofile", "soft", 1), Observation(None, "", "no job ran")
+    )
+    waived = stock()[0]._replace(status="waived", waiver="until 2030")
+    assert late.status == PASS
+    lines = format_brief([late, unknown, waived], Told(idle=[Waiver("a", "b", "c", "d")]))
+    assert lines[:3] == [
+        "1 of 3 requirements are met; 1 will fall short after a boot, for one reason; 1",
+        "     unknown; 1 waived",
+        "1    kernel: y 2, required 1, but not after a boot",
+    ]
+    assert "???  job:slurm: no job ran" in lines
+    assert format_head([unknown]) == "0 of 1 requirements are met; 1 unknown"
+
+
+def test_many_places_are_counted() -> None:
+    cause = Cause("unit-not-stated", "nothing states it", Remedy("state it"))
+    found = [fail(f"service:{name}.service", "nofile", "soft", cause) for name in "abcdefg"]
+    assert format_brief(found, Told())[1].startswith(
+        "1    service a.service, b.service, c.service, d.service and 3 more: nofile soft"
+    )
