@@ -35,7 +35,7 @@ FILE = Path(__file__).parents[2] / "build" / "paste.json"
 ROUNDS = 3
 """A fault that another masks is printed only once that one is mended."""
 
-_RUN = re.compile(r"^     run  (.*)$")
+_RUN = re.compile(r"^     (?:run  |or   (?=echo |printf ))(.*)$")
 _MORE = " " * 10
 
 

@@ -85,6 +85,14 @@ class Shell:
             raise TrialError(f"the check printed no findings: {said}") from None
         return Look([*result["findings"], *_read_notes(result)], result["report"])
 
+    def say(self, policy: Policy) -> str:
+        """Return what a check prints for people; without a policy, of the profile alone."""
+        words = "cd /opt && PYTHONPATH=/opt python3 -m mlhost_limits.cli check"
+        if policy:
+            write = f"cat > /opt/policy.json <<'END'\n{json.dumps(policy)}\nEND\n"
+            words = f"{write}{words} --policy /opt/policy.json"
+        return self.run(["bash", "-c", words]).text
+
 
 def _read_notes(result: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Return what is said of the connection that checked, as a finding is: it is to be judged too."""

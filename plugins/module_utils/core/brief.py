@@ -7,6 +7,7 @@ import re
 import shlex
 from collections.abc import Iterable, Iterator, Sequence
 
+from .edit import OURS
 from .finding import FAIL, LATER, PASS, UNKNOWN, WAIVED, Finding, count_statuses
 from .reasons import Reason, find_reasons, name_places
 from .report import (
@@ -95,7 +96,7 @@ def _count(reasons: int) -> str:
 
 def _format_head(findings: list[Finding], reasons: Sequence[Reason], told: Told) -> Iterator[str]:
     yield from wrap(format_head(findings))
-    ours = [one for one in reasons if one.section]
+    ours = [one for one in reasons if one.section or one.is_in_our_file]
     if len(ours) > 1 and told.provision:
         which = "all of them" if len(ours) == len(reasons) else f"{len(ours)} of them"
         yield from wrap(f"{which} at once: {told.provision}", INDENT)
@@ -116,7 +117,9 @@ def _format_reason(
         return
     yield from _format_why(reason)
     commands = _list_new(reason, done)
-    if reason.section and told.provision:
+    if reason.is_in_our_file and told.provision:
+        yield from wrap(f"{told.provision}, which writes that file anew", "     fix  ", DEEPER)
+    elif reason.section and told.provision:
         yield from _format_own_fix(reason, commands, told)
     else:
         yield from _format_fix(reason, "     fix  ")
@@ -130,7 +133,7 @@ def _format_why(reason: Reason) -> Iterator[str]:
         yield from wrap(text, DEEPER if number else "     why  ", DEEPER)
     if len(texts) > _MOST_TEXTS:
         yield f"{DEEPER}and {len(texts) - _MOST_TEXTS} more like that"
-    for writer in dict.fromkeys(one.writer for one in first if one.writer):
+    for writer in dict.fromkeys(one.writer for one in first if one.writer not in ("", OURS)):
         yield from wrap(writer, "     who  ", DEEPER)
 
 

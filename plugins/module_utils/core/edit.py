@@ -6,6 +6,8 @@ from __future__ import annotations
 from .values import NamedTuple
 
 HEADER = "# Managed by mlhost.limits: changes made here are overwritten."
+OURS = "mlhost.limits writes that file: provision again rather than edit it"
+"""What is said of such a file where a line of it is at fault."""
 _BEGIN = "# BEGIN mlhost.limits"
 _BEGIN_GLUED = "# BEGIN mlhost.limits (the line before had no line end)"
 _BEGIN_CREATED = "# BEGIN mlhost.limits (there was no such file)"

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
+from .edit import OURS
 from .finding import FAIL, Finding
 from .values import NamedTuple
 
@@ -45,6 +46,11 @@ class Reason(NamedTuple):
 
     findings: tuple[Finding, ...]
     causes: tuple[Cause, ...] = ()
+
+    @property
+    def is_in_our_file(self) -> bool:
+        """Tell whether a line at fault is one that ``provision`` writes anew."""
+        return any(one.writer == OURS for one in self.causes)
 
     @property
     def section(self) -> str:

@@ -7,7 +7,7 @@ import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
-from ..core.edit import HEADER
+from ..core.edit import HEADER, OURS
 from ..core.quote import one_line
 from .door import find_paths, open_file, read_handle
 from .files import follow_links, list_folder, read_text, under
@@ -170,7 +170,7 @@ def _read_header(line: Declaration, root: str) -> str:
         text = read_text(line.path, root) or ""
     except OSError:
         return ""
-    return one_line(find_header(text, line.line))
+    return OURS if text.startswith(HEADER) else one_line(find_header(text, line.line))
 
 
 def describe_rivals(plans: Iterable[SectionPlan]) -> Iterator[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from mlhost_limits.core.brief import Told, format_brief, format_head
 from mlhost_limits.core.cause import Cause, Outlook, Remedy, append_line
+from mlhost_limits.core.edit import OURS
 from mlhost_limits.core.finding import FAIL, PASS, Finding, Observation, Requirement, judge
 from mlhost_limits.core.values import Declaration
 from mlhost_limits.core.waivers import Waiver
@@ -146,3 +147,13 @@ def test_many_places_are_counted() -> None:
     assert format_brief(found, Told())[1].startswith(
         "1    service a.service, b.service, c.service, d.service and 3 more: nofile soft"
     )
+
+
+def test_our_own_file_is_provisioned_again_rather_than_edited() -> None:
+    cause = Cause("pam-stated-too-low", "a line states too little", Remedy("edit it", (("sed",),)))
+    found = [fail("session:bob@su", "nofile", "hard", cause._replace(at=LINE, writer=OURS))]
+    assert format_brief(found, Told())[2:] == [
+        "     why  a line states too little",
+        "     fix  mlhost-limits provision, which writes that file anew",
+    ]
+    assert "     run  sed" in format_brief(found, Told(provision=""))
