@@ -26,7 +26,7 @@ from .shell import Shell, opened
 
 FILE = Path(__file__).parents[2] / "build" / "typical.txt"
 COLUMNS = 80
-MOST = {"a stock Debian 12": 25, "a stock Debian 13": 25}
+MOST = {"a stock Debian 12": 25}
 """How many lines are read before anything was provisioned; where one thing is wrong, fewer."""
 EACH = 12
 """Lines of one reason, and of what is said once."""

@@ -123,7 +123,7 @@ def _format_reason(
         yield from _format_own_fix(reason, commands, told)
     else:
         yield from _format_fix(reason, "     fix  ")
-        yield from _format_commands(commands, "     run  ")
+        yield from _format_run(reason, commands, told)
 
 
 def _format_why(reason: Reason) -> Iterator[str]:
@@ -164,6 +164,15 @@ def _format_own_fix(reason: Reason, commands: list[str], told: Told) -> Iterator
     if not shown or len(shown) > _MOST_LINES or any(len(line) > WIDTH for line in shown):
         shown = list(_format_fix(reason, "     or   ", whole=True))
     yield from shown
+
+
+def _format_run(reason: Reason, commands: list[str], told: Told) -> Iterator[str]:
+    """Yield the commands; what is too wide to be read is left to who wants to copy it."""
+    if not commands and any(one.remedy.commands for one in reason.causes):
+        yield "     run  # what stands above"
+    shown = list(_format_commands(commands, "     run  "))
+    too_wide = any(len(line) > WIDTH for line in shown)
+    yield from [f"     run  # the command that {told.more} shows"] if too_wide else shown
 
 
 def _format_commands(commands: Iterable[str], start: str) -> Iterator[str]:

@@ -24,11 +24,13 @@ _STATED_BY_US = {
     "unit-not-stated": "services",
     "logind-not-stated": "services",
     "docker-not-stated": "docker",
+    "docker-containerd-too-low": "docker",
     "docker-shm-not-stated": "docker",
     "podman-not-stated": "podman",
     "shm-not-stated": "shared_memory",
 }
 """Causes that ``provision`` alone mends, since it states what nobody states: with its sections."""
+_WRONG = "-stated-too-"
 _MOST_NAMES = 4
 _KINDS = {
     "new-container": "new containers of",
@@ -49,8 +51,8 @@ class Reason(NamedTuple):
 
     @property
     def is_in_our_file(self) -> bool:
-        """Tell whether a line at fault is one that ``provision`` writes anew."""
-        return any(one.writer == OURS for one in self.causes)
+        """Tell whether a line that states the wrong value is one that ``provision`` writes anew."""
+        return any(one.writer == OURS and _WRONG in one.code for one in self.causes)
 
     @property
     def section(self) -> str:
@@ -61,43 +63,48 @@ class Reason(NamedTuple):
 
 def find_reasons(findings: Iterable[Finding], state: str = FAIL) -> list[Reason]:
     """Return why findings of a state fall short, the reason of the most findings first."""
+    identify = _Identity()
     groups: dict[Key, list[Finding]] = {}
     for finding in findings:
         if finding.state == state:
-            groups.setdefault(_key(finding), []).append(finding)
+            groups.setdefault(identify.of_finding(finding), []).append(finding)
     taken = set(groups)
     reasons = []
     for key, members in groups.items():
         causes: dict[tuple[object, ...], Cause] = {}
+        keys = set()
         for finding in members:
             for cause in finding.causes:
-                own = (finding.owner, *_identify(cause, finding))
+                own = identify.of_cause(cause, finding)
+                keys.add(own)
                 if own == key or own not in taken:
                     causes.setdefault((cause.code, cause.remedy), cause)
-        taken.update(_list_others(members))
+        taken |= keys
         reasons.append(Reason(tuple(members), tuple(causes.values())))
     return sorted(reasons, key=lambda one: -len(one.findings))
 
 
-def _list_others(members: Iterable[Finding]) -> Iterator[Key]:
-    for finding in members:
-        for cause in finding.causes:
-            yield (finding.owner, *_identify(cause, finding))
+class _Identity:
+    """Tells which causes are the same: by the line at fault, by what is done, or by what lacks."""
 
+    def __init__(self) -> None:
+        self._by_remedy: dict[tuple[object, ...], Key] = {}
 
-def _key(finding: Finding) -> Key:
-    if not finding.causes:
+    def of_finding(self, finding: Finding) -> Key:
+        """Return what a finding has in common with the others of its reason."""
+        if finding.causes:
+            return self.of_cause(finding.causes[0], finding)
         wanted = finding.requirement
         return (finding.owner, "", find_kind(wanted.place), wanted.item)
-    return (finding.owner, *_identify(finding.causes[0], finding))
 
-
-def _identify(cause: Cause, finding: Finding) -> Key:
-    """Return what makes two causes the same: the line at fault, or else what lacks in what."""
-    if cause.at is not None and cause.at.path:
-        return (cause.code, cause.at.path, str(cause.at.line))
-    wanted = finding.requirement
-    return (cause.code, find_kind(wanted.place), wanted.item)
+    def of_cause(self, cause: Cause, finding: Finding) -> Key:
+        wanted = finding.requirement
+        key: Key = (finding.owner, cause.code, find_kind(wanted.place), wanted.item)
+        if cause.at is not None and cause.at.path:
+            key = (finding.owner, cause.code, cause.at.path, str(cause.at.line))
+        if not cause.remedy.commands:
+            return key
+        return self._by_remedy.setdefault((finding.owner, cause.code, cause.remedy.commands), key)
 
 
 def find_kind(place: str) -> str:

@@ -36,7 +36,7 @@ CODES = {
     "docker-stated-twice": "two entries limit the same, and which of them counts is chance",
     "docker-name-differs": "an entry's Name, which decides, is not the key it stands under",
     "docker-not-stated": "nothing states the limit, and what containerd has is too little",
-    "docker-containerd-too-low": "nothing but containerd's unit states it, and states too little",
+    "docker-containerd-too-low": "only containerd's unit states it, and states too little or much",
     "docker-containerd-not-restarted": "containerd runs with less than its unit states by now",
     "docker-unit-limit-ignored": "a limit of docker.service is dockerd's own, and no container's",
     "docker-shm-not-stated": "nothing states default-shm-size, and /dev/shm has 64 MiB",
@@ -216,7 +216,9 @@ def _find_line(wanted: Requirement, site: Site) -> tuple[str, Declaration | None
         return "docker-unit-limit-ignored", own.at, text
     stated = parent.stated.get(item) if parent else None
     if stated and judge_all(wanted, [stated.limit]) != PASS:
-        text = f"{cite_statement(stated.at)} states too little, and daemon.json nothing"
+        much = wanted.maximum is not None and wanted.pick(stated.limit) > wanted.maximum
+        word = "much" if much else "little"
+        text = f"{cite_statement(stated.at)} states too {word}, and daemon.json nothing"
         return "docker-containerd-too-low", stated.at, text
     return "docker-not-stated", None, f"nothing states {item}"
 

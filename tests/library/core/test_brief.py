@@ -157,3 +157,34 @@ def test_our_own_file_is_provisioned_again_rather_than_edited() -> None:
         "     fix  mlhost-limits provision, which writes that file anew",
     ]
     assert "     run  sed" in format_brief(found, Told(provision=""))
+
+
+def test_what_is_done_alike_is_one_reason_whatever_line_shows_it() -> None:
+    raised = Remedy("raise fs.nr_open", (("sysctl", "-w", "fs.nr_open=9"),))
+    found = [
+        fail(f"session:{user}@su", "nofile", "hard", Cause("pam-above-nr-open", text, raised, at))
+        for user, text, at in (
+            ("root", "line 7 asks for more", LINE),
+            ("bob", "line 8 asks for more", LINE._replace(line=8)),
+        )
+    ]
+    other = Cause("sysctl-set", "something set it", Remedy("set it", raised.commands))
+    lines = format_brief([*found, fail("kernel", "fs.nr_open", "value", other)], Told())
+    assert lines[1:] == [
+        "1    root and bob, at su: nofile hard 1024, required 65536",
+        "     why  line 7 asks for more",
+        "          line 8 asks for more",
+        "     fix  raise fs.nr_open",
+        "     run  sysctl -w fs.nr_open=9",
+        "2    kernel: fs.nr_open 1024, required 65536",
+        "     why  something set it",
+        "     fix  set it",
+        "     run  # what stands above",
+    ]
+
+
+def test_a_command_that_is_too_wide_is_left_to_the_long_report() -> None:
+    cause = Cause("x", "a line says so", Remedy("mend it", (("sh", "-c", f"'{'x' * 90}'"),)), LINE)
+    assert format_brief([fail("kernel", "a", "value", cause)], Told())[-1] == (
+        "     run  # the command that -v shows"
+    )
