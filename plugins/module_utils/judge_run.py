@@ -21,7 +21,7 @@ from .schema import load_policy, merge
 from .training.policy import SELF, choose_checks
 from .training.runner_read import read_own_ranks
 from .training.tried import MEASURED_AT
-from .try_run import try_run
+from .try_run import refuse_bare_try, try_run
 from .words.facts import Words, join_words
 from .words.precedence import Taken, take
 from .words.stated import CONTAINER, judge_stated, tell_stated
@@ -86,6 +86,7 @@ def judge_run(arguments: argparse.Namespace, command: Sequence[str] | None) -> J
     :param command: The words behind ``--``, if that was there.
     :raises PolicyError: With all that cannot be read, is not known or is missing.
     """
+    refuse_bare_try(arguments, command)
     stated, told = Tree(None) if arguments.policy is None else read_policy(arguments.policy)
     options = read_run(arguments)
     over = _join(stated, options)
@@ -94,7 +95,7 @@ def judge_run(arguments: argparse.Namespace, command: Sequence[str] | None) -> J
     if not is_bare or not (set(options) - set(_BESIDE) or arguments.policy is not None):
         limit = min(arguments.time_limit, _SECONDS)
         words, names = gather_apart(arguments.files, command, options.get("user"), limit)
-    if arguments.batches and not words.problems:
+    if arguments.batches and command and not words.problems:
         tried = try_run(arguments, command, words, over)
         words = join_words([words, tried])
     taken = take(words, _flatten(over), os.getcwd()) if names else _take_own(over)

@@ -46,9 +46,17 @@ def _read_batches(text: str) -> int:
     return number
 
 
+def refuse_bare_try(arguments: argparse.Namespace, command: Sequence[str] | None) -> None:
+    """:raises ValueError: If a trial is asked for by half."""
+    if arguments.batches and not command:
+        raise ValueError("--try: no command follows --; it runs the one that starts the run")
+    if arguments.let_write and not arguments.batches:
+        raise ValueError(f"{LET_WRITE}: says how --try runs a command, and --try is not given")
+
+
 def try_run(
     arguments: argparse.Namespace,
-    command: Sequence[str] | None,
+    command: Sequence[str],
     words: Words,
     stated: Mapping[str, object],
 ) -> Words:
@@ -58,8 +66,6 @@ def try_run(
     :param stated: What options or a policy state.
     :raises ValueError: If it cannot be tried, or does not get as far as it was to.
     """
-    if not command:
-        raise ValueError("--try: no command follows --; it runs the one that starts the run")
     _refuse_elsewhere(command, words, stated.get("place"))
     user, seconds, name = stated.get("user"), arguments.time_limit, _name_script(command)
     answer = try_command(

@@ -309,7 +309,7 @@ class Trial:
     def _find_end(self, reports: list[dict[str, Any]]) -> str:
         """Return why the script is ended now, if it is."""
         now = time.monotonic()
-        if now - self.begin > self.given["seconds"]:
+        if now - self.begin > self.given["seconds"] or not _is_alive(self.given["asker"]):
             return "late"
         if _read_memory()["MemAvailable"] < self.least:
             return "memory"
@@ -323,6 +323,17 @@ class Trial:
         so_far = min(max(self.began_to_wait - self.begin, _LEAST_WAIT), _MOST_WAIT)
         waits = so_far if may_more else _SETTLES
         return "seen" if now - self.began_to_wait >= waits else ""
+
+
+def _is_alive(pid: int) -> bool:
+    """Tell whether a process is there, whose ever it is: who asked may have been killed."""
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True
 
 
 def _be_first_to_go() -> None:

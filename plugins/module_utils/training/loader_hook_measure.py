@@ -157,8 +157,8 @@ class Watch:
         import weakref
 
         one = self.find(loader)
-        if not any(known() is iterator for known in one.iterators):
-            one.iterators.append(weakref.ref(iterator))
+        alive = [known for known in one.iterators if known() not in (None, iterator)]
+        one.iterators = [*alive, weakref.ref(iterator)]
         one.is_used = True
         one.seen["options"] = read_options(loader)
         now = sum(known.has_workers_now() for known in self.loaders)

@@ -48,26 +48,31 @@ def read_tried(answer: Mapping[str, Any], name: str, wanted: int, seconds: float
         return Tried(refusal=f"--try: {told}; {LET_WRITE} tries it all the same")
     if "trouble" in answer:
         return Tried(refusal=f"--try: {answer['trouble']}")
-    reports = [one for one in answer["reports"] if isinstance(one, dict)]
+    try:
+        return _read_reports(answer, name, wanted, seconds)
+    except (LookupError, TypeError, ValueError, AttributeError):
+        return Tried(refusal=f"--try: what {name} reports of its loaders makes no sense")
+
+
+def _read_reports(answer: Mapping[str, Any], name: str, wanted: int, seconds: float) -> Tried:
+    reports = answer["reports"]
     loaders = [loader for report in reports for loader in report["loaders"]]
-    count = max([0, *(_count(loader["batches"]) for loader in loaders)])
+    count = min(_find_most(loader["batches"] for loader in loaders), wanted)
     is_done = count > 0 and all(_count(one["batches"]) >= wanted or one["ended"] for one in loaders)
-    status = answer["status"]
     how = _tell_end(answer, name, f"{count} of {wanted} batches", seconds)
     if how and not is_done and (answer["why"] != "late" or not count):
         return Tried(refusal=f"--try: {how}")
     if not count:
-        made = max([0, *(_count(report["made"]) for report in reports)])
-        told = "its DataLoader makes no batch" if made else "makes no DataLoader"
-        return Tried(notes=(f"{name}: {told}: nothing was measured, and all below is assumed",))
-    where = f"{MEASURED_AT}: {min(count, wanted)} batch{'es' * (min(count, wanted) > 1)} of {name}"
-    notes = [how] if how and (status or answer["why"] == "late") else []
-    unused = max(_count(report["unused"]) for report in reports)
+        is_made = any(_count(report["made"]) for report in reports)
+        told = "its DataLoader makes no batch" if is_made else "makes no DataLoader"
+        return Tried(notes=(f"{name}: {told}: nothing was measured, and all is as words say",))
+    notes = [how] if how else []
+    unused = _find_most(report["unused"] for report in reports)
     if unused:
-        notes.append(
-            f"{name} had made {unused} loader{'s' * (unused > 1)} more by then and not used"
-            f" {'them' if unused > 1 else 'it'}: counted as beside the others"
-        )
+        many, them = ("s", "them") if unused > 1 else ("", "it")
+        told = f"{name} had made {unused} loader{many} more by then and not used {them}"
+        notes.append(f"{told}: counted as beside the others")
+    where = f"{MEASURED_AT}: {count} batch{'es' * (count > 1)} of {name}"
     return Tried(_find_values(reports, loaders, unused), where, tuple(notes))
 
 

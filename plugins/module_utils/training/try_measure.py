@@ -57,6 +57,7 @@ def try_command(
         "confines": paths is not None,
         "paths": list(paths or ()),
         "folder": os.getcwd(),
+        "asker": os.getpid(),
     }
     try:
         return _read_answer(run_as_user(_make_errand(person, given, variables, words)), person)
