@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 _NEW_MOUNTS, _NEW_USERS = 0x20000, 0x10000000
 _READ_ONLY, _REMOUNT, _BIND, _RECURSIVE, _PRIVATE = 1, 0x20, 0x1000, 0x4000, 0x40000
 _NO_NEW_PRIVS = 38
+_SEE = os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC
 _FLAGS = {
     "nosuid": 2,
     "nodev": 4,
@@ -85,7 +86,7 @@ def confine(named: list[str]) -> str:
     mounts = list(_read_mounts())
     points = {path for path, _kind, _flags in mounts}
     of_others = list(_open_shared(named, points))  # Before nothing can be written any more.
-    shared = os.open(_SHM, os.O_PATH | os.O_DIRECTORY)
+    shared = os.open(_SHM, _SEE)
     _mount("tmpfs", _SHM, "tmpfs", 2 | 4, f"mode=1777,size={_find_size()}")
     top = f"{_SHM}/.mlhost-tried"
     os.mkdir(top, 0o700)
@@ -94,9 +95,10 @@ def confine(named: list[str]) -> str:
         if kind not in _OF_THE_KERNEL and not _is_device(path) and not flags & _READ_ONLY:
             _mount("none", path, "", _REMOUNT | _BIND | _READ_ONLY | flags)
     for path, kind, _flags in mounts:
-        if kind not in _OF_THE_KERNEL and not _is_device(path):
+        if kind not in _OF_THE_KERNEL and not _is_device(path) and not _may_hang(kind):
             for folder in _find_whole(path, points):
-                _cover(folder, os.open(folder, os.O_PATH | os.O_DIRECTORY), top)
+                handle = os.open(folder, _SEE)  # Both by one handle: a path is its owner's to turn.
+                _cover(f"/proc/self/fd/{handle}", handle, top)
     for folder, handle in of_others:
         _cover(folder, handle, top)
     _hide_programs()
@@ -152,6 +154,11 @@ def _is_device(path: str) -> bool:
     return path == "/dev" or path.startswith("/dev/")
 
 
+def _may_hang(kind: str) -> bool:
+    """Tell whether a user has mounted it, who may never answer root."""
+    return kind.startswith("fuse") and not os.geteuid()
+
+
 def _read_memory() -> dict[str, int]:
     """Return the bytes of /proc/meminfo by name."""
     rows = (line.split() for line in _read("/proc/meminfo").splitlines())
@@ -203,7 +210,7 @@ def _open_shared(named: list[str], points: set[str]) -> Iterator[tuple[str, int]
         is_whole = not any(point.startswith(f"{folder}/") for point in points)
         is_file_system = not folder.startswith(("/dev/", "/proc/", "/sys/"))
         if is_whole and is_file_system and os.access(folder, os.W_OK):
-            yield folder, os.open(folder, os.O_PATH | os.O_DIRECTORY)
+            yield folder, os.open(folder, _SEE)
 
 
 def _find_folder(path: str) -> str:

@@ -21,11 +21,13 @@ from ..host.as_user import (
     name_person,
     run_as_user,
 )
+from ..kernel.use_read import read_kernel_use
 from .folder_measure import find_keeper
 from .loader_hook_measure import BATCHES, FOLDER
 
 _GRACE = 15.0
 _MOST = 2**22
+_MOST_TASKS = 2**14
 _ASSIGNMENT = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)=(.*)", re.DOTALL)
 
 
@@ -80,6 +82,8 @@ def _make_errand(
         environment={**(os.environ if is_own else describe_person(person)), **variables},
         seconds=given["seconds"] + _GRACE,
         most=_MOST,
+        memory=read_kernel_use().available * 3 // 4,
+        tasks=_MOST_TASKS,
     )
 
 
