@@ -256,6 +256,8 @@ def test_where_no_group_can_be_had_nothing_runs(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(as_user, "Cage", refuse)
     told = "could not be confined to a control group: full"
     assert ask_user(Errand(NOBODY, lambda: 1)).problem == told
+    done = run_as_user(Errand(NOBODY, words=["/bin/echo", "ran"]))
+    assert (done.status, done.said) == (127, f"{told}\n")
 
 
 def test_an_errand_states_the_bounds_of_its_group(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -265,8 +267,6 @@ def test_an_errand_states_the_bounds_of_its_group(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(as_user, "Cage", refuse)
     told = ask_user(Errand(NOBODY, lambda: 1, memory=7, tasks=9)).problem
     assert told == f"{(NOBODY.pw_uid, 7, 9)}"
-    done = run_as_user(Errand(NOBODY, words=["/bin/echo", "ran"]))
-    assert (done.status, done.said) == (127, f"{told}\n")
 
 
 def find_owner(pid: int) -> int:
