@@ -131,6 +131,14 @@ def test_a_claim_that_makes_no_sense_is_refused(reports: Any) -> None:
     assert read_tried(told, "t.py", 5, 60.0).refusal == sense
 
 
+def test_a_host_without_mounts_of_our_own_is_told_with_the_way_out() -> None:
+    told = read_tried({"open": "unshare: Operation not permitted"}, "t.py", 5, 60.0).refusal
+    assert told == (
+        "--try: what t.py writes cannot be kept out here (unshare: Operation not permitted);"
+        " --let-write tries it all the same"
+    )
+
+
 def test_a_number_has_an_end() -> None:
     values = read(report(loader(tensors=2**200, bytes=-5), hold="many")).values
     assert (values["tensors_per_batch"], values["batch_size"], values["hold"]) == (2**50, 0, 0)
