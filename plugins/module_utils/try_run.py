@@ -15,7 +15,7 @@ from .words.facts import MEASURED, Fact, Words
 _MOST_BATCHES = 10_000
 _ELSEWHERE = {
     *("docker", "podman", "nerdctl", "kubectl", "srun", "sbatch", "salloc", "ssh", "pdsh"),
-    *("mpirun", "mpiexec", "sudo", "su", "runuser", "systemd-run"),
+    *("mpirun", "mpiexec", "sudo", "su", "systemd-run"),
 }
 """What starts a run as somebody else, or where it cannot be watched."""
 
