@@ -125,6 +125,7 @@ def _add_looks(parser: argparse.ArgumentParser) -> None:
 
 def _add_preflight(commands: Commands) -> argparse.ArgumentParser:
     from .run_options import add_run_options
+    from .try_run import add_try_options
 
     preflight: argparse.ArgumentParser = commands.add_parser(
         "preflight",
@@ -136,6 +137,7 @@ def _add_preflight(commands: Commands) -> argparse.ArgumentParser:
     )
     preflight.add_argument("--profile", default=NO_PROFILE, choices=sorted(PROFILES))
     _add_looks(preflight)
+    add_try_options(preflight)
     add_run_options(preflight)
     preflight.set_defaults(run=_preflight)
     return preflight

@@ -20,7 +20,9 @@ from .run_options import read_run
 from .schema import load_policy, merge
 from .training.policy import SELF, choose_checks
 from .training.runner_read import read_own_ranks
-from .words.facts import Words
+from .training.tried import MEASURED_AT
+from .try_run import refuse_bare_try, try_run
+from .words.facts import Words, join_words
 from .words.precedence import Taken, take
 from .words.stated import CONTAINER, judge_stated, tell_stated
 from .words.ulimit_settle import follow
@@ -53,7 +55,7 @@ class Judged(NamedTuple):
     def lines(self) -> list[str]:
         """All for people, what was taken first."""
         taken = self.taken
-        told = [", ".join(taken.told)] if taken.told else []
+        told = [", ".join(_name_once(taken.told))] if taken.told else []
         told += taken.notes
         if taken.asked:
             told.append(f"to know rather than assume: {', '.join(dict.fromkeys(taken.asked))}")
@@ -70,12 +72,21 @@ class Judged(NamedTuple):
         return {**self.result.as_result(), **told}
 
 
+def _name_once(told: Sequence[str]) -> list[str]:
+    """Return what is told of each value, with what a trial was at the first alone."""
+    first = next((one for one in told if f"({MEASURED_AT}" in one), "")
+    where = first[first.find(f"({MEASURED_AT}") :] if first else ""
+    short = f"({MEASURED_AT})"
+    return [one.replace(where, short) if where and one is not first else one for one in told]
+
+
 def judge_run(arguments: argparse.Namespace, command: Sequence[str] | None) -> Judged:
     """Read what starts a run, and judge it.
 
     :param command: The words behind ``--``, if that was there.
     :raises PolicyError: With all that cannot be read, is not known or is missing.
     """
+    refuse_bare_try(arguments, command)
     stated, told = Tree(None) if arguments.policy is None else read_policy(arguments.policy)
     options = read_run(arguments)
     over = _join(stated, options)
@@ -84,6 +95,9 @@ def judge_run(arguments: argparse.Namespace, command: Sequence[str] | None) -> J
     if not is_bare or not (set(options) - set(_BESIDE) or arguments.policy is not None):
         limit = min(arguments.time_limit, _SECONDS)
         words, names = gather_apart(arguments.files, command, options.get("user"), limit)
+    if arguments.batches and command and not words.problems:
+        tried = try_run(arguments, command, words, over)
+        words = join_words([words, tried])
     taken = take(words, _flatten(over), os.getcwd()) if names else _take_own(over)
     problems = [*words.problems, *taken.problems]
     if names and not (words.facts or words.stated or options or problems):

@@ -269,6 +269,10 @@ DOCUMENTS: Mapping[str, Document] = {
             "mlhost-limits preflight -- torchrun --nproc-per-node 8 train.py --config run.yaml": Way(
                 before="printf 'dataloader_num_workers: 0\\n' > run.yaml"
             ),
+            "mlhost-limits preflight --try 20 -- python3 train.py": Way(
+                before="printf 'print(1)\\n' > train.py",
+                prints=("train.py: makes no DataLoader: nothing was measured",),
+            ),
             "mlhost-limits preflight ds_config.json sbatch.sh": Way(before=JOB),
             "mlhost-limits preflight": Way(before=JOB),
             "mlhost-limits preflight --profile second_me --workers 16 --prefetch 4"

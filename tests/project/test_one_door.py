@@ -72,6 +72,8 @@ MAY_OPEN = {
     "processes/read.py": "the program of a process, as that process's user",
     "training/guard_read.py": "what this very process uses",
     "node/zipapp_read.py": "the library's own files",
+    "training/confine_measure.py": "a program of its own, as who runs the script that it tries",
+    "training/loader_hook_measure.py": "what this very process uses, and its report in a trial",
 }
 MAY_START = {
     "check_within.py": "the look, which is this library",
@@ -81,6 +83,7 @@ MAY_START = {
     "podman/measure.py": "podman, as whose container it is",
     "host/program.py": "a program by its path",
     "training/proofs_measure.py": "a second process of the same trial",
+    "training/confine_measure.py": "the command of a run that is tried, as who runs it",
     "slurm/read.py": "programs of Slurm, as root",
     "slurm/measure.py": "srun, as the user",
 }

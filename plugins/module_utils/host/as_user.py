@@ -22,7 +22,7 @@ from functools import partial
 from typing import NoReturn
 
 from ..core.values import NamedTuple, Rlimit
-from .cgroup_cage import Cage
+from .cgroup_cage import MEMORY, TASKS, Cage
 from .children import Children, Report, reap, write_all
 from .door import list_kernel_folder, list_pids, read_kernel_file
 from .leave_root import PR_SET_CHILD_SUBREAPER, leave_root, prctl
@@ -47,8 +47,9 @@ class Errand(NamedTuple):
     ``task`` returns what JSON can carry. Where it is ``None`` a program runs: ``words``, with
     ``environment`` alone; ``program`` is its path where the first word is not. ``limits`` are the
     resource limits that it starts with, besides its own. ``seconds``, and ``most`` bytes of
-    answer, bound it. ``gains_rights`` lets programs such as newuidmap(1) be what they are: without
-    it they have no more rights than the user.
+    answer, bound it; and ``memory``, in bytes, and ``tasks`` bound all that comes of it, where root
+    may make a control group. ``gains_rights`` lets programs such as newuidmap(1) be what they are:
+    without it they have no more rights than the user.
     """
 
     person: pwd.struct_passwd
@@ -61,6 +62,8 @@ class Errand(NamedTuple):
     most: int = _MOST
     gains_rights: bool = False
     folder: str = "/"
+    memory: int = MEMORY
+    tasks: int = TASKS
 
 
 class Ended(NamedTuple):
@@ -174,7 +177,8 @@ def _keep(errand: Errand) -> tuple[int, str, str]:
     prctl(PR_SET_CHILD_SUBREAPER, 1)
     cage = None
     try:
-        cage = Cage(errand.person.pw_uid) if os.geteuid() == 0 else None
+        is_root = os.geteuid() == 0
+        cage = Cage(errand.person.pw_uid, errand.memory, errand.tasks) if is_root else None
         pid, reader = _start(errand, cage)
     except OSError as error:
         if cage:

@@ -19,13 +19,8 @@ from .marks import LIMITS, is_abandoned, make_mark
 
 _TOP = "/sys/fs/cgroup"
 _V1 = ("systemd", "pids", "memory")
-_BOUNDS = {
-    "pids.max": "512",
-    "memory.max": str(2**31),
-    "memory.swap.max": "0",
-    "memory.limit_in_bytes": str(2**31),
-}
-"""What one child of a user may take: tasks, and bytes of memory."""
+MEMORY, TASKS = 2**31, 512
+"""What one child of a user may take: bytes of memory, and tasks."""
 
 _PATIENCE = 5.0
 _CLOSED = (errno.EROFS, errno.EACCES, errno.EPERM)  # As in containers; no user brings that about.
@@ -34,9 +29,10 @@ _CLOSED = (errno.EROFS, errno.EACCES, errno.EPERM)  # As in containers; no user 
 class Cage:
     """One control group, one folder in each hierarchy; none where nobody may write them."""
 
-    def __init__(self, uid: int, top: str = _TOP) -> None:
+    def __init__(self, uid: int, memory: int = MEMORY, tasks: int = TASKS, top: str = _TOP) -> None:
         """Make the group, below the user's slice where there is one.
 
+        :param memory: The bytes that all in it may take, without swap.
         :raises OSError: If no group can be made where root may: a user can use up all that there
             may be.
         """
@@ -48,9 +44,10 @@ class Cage:
             folder = self._make_below(parents)
             if folder:
                 self.folders.append(folder)
+        bounds = {"pids.max": tasks, "memory.max": memory, "memory.swap.max": 0}
         for folder in self.folders:
-            for file, value in _BOUNDS.items():
-                _write(f"{folder}/{file}", value)
+            for file, value in {**bounds, "memory.limit_in_bytes": memory}.items():
+                _write(f"{folder}/{file}", str(value))
 
     def _make_below(self, parents: Sequence[str]) -> str:
         """Return the folder of the group below the first of these that takes it."""

@@ -3,20 +3,13 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import os
-import re
 import signal
-import sys
-from collections.abc import Iterator, Mapping
 from functools import partial
 
 from ..host.children import run_in_children
-from ..host.door import read_kernel_text
 from .loader import WORKER_MEMORY
-
-_DEEPEST = 50
-_KIB = 1024
+from .loader_hook_measure import list_children, read_options, read_private, weigh
 
 
 def measure_loader(loader: object, batches: int, seconds: float) -> dict[str, object]:
@@ -29,23 +22,7 @@ def measure_loader(loader: object, batches: int, seconds: float) -> dict[str, ob
     trouble = report.problem or found.pop("error", "")
     if trouble:
         raise RuntimeError(f"the loader was not measured: {trouble}")
-    return {**_read_options(loader), **found}
-
-
-def _read_options(loader: object) -> dict[str, object]:
-    """Return what a loader says of itself, by the names of torch's DataLoader."""
-    context = getattr(loader, "multiprocessing_context", None) or multiprocessing
-    found: dict[str, object] = {
-        "workers": getattr(loader, "num_workers", 0),
-        "start_method": context.get_start_method(),
-        "epochs": 1 if getattr(loader, "persistent_workers", False) else 2,
-    }
-    if getattr(loader, "prefetch_factor", None):
-        found["prefetch"] = loader.prefetch_factor  # type: ignore[attr-defined]
-    torch = sys.modules.get("torch.multiprocessing")
-    if torch:
-        found["sharing"] = torch.get_sharing_strategy()
-    return found
+    return {**read_options(loader), **found}
 
 
 def _look(loader: object, batches: int) -> dict[str, object]:
@@ -55,7 +32,7 @@ def _look(loader: object, batches: int) -> dict[str, object]:
     except Exception as exc:  # The loader is the caller's: it may raise whatever it likes.
         return {"error": f"{type(exc).__name__}: {exc}"[:500]}
     finally:
-        for pid in _list_children():
+        for pid in list_children():
             os.kill(pid, signal.SIGKILL)
 
 
@@ -63,11 +40,11 @@ def _take(loader: object, batches: int) -> dict[str, object]:
     most, largest, count = 0, 0, 0
     made = iter(loader)  # type: ignore[call-overload]
     for batch in made:
-        sizes = list(_weigh(batch, _DEEPEST))
+        sizes = list(weigh(batch))
         most, largest, count = max(most, len(sizes)), max(largest, sum(sizes)), count + 1
         if count >= batches:
             break
-    memory = max([0, *map(_read_private, _list_children())])  # They live as long as what made it.
+    memory = max([0, *map(read_private, list_children())])  # They live as long as what made it.
     del made
     if not count:
         return {"error": "it makes no batch"}
@@ -77,29 +54,3 @@ def _take(loader: object, batches: int) -> dict[str, object]:
         "batch_size": f"{largest}B",
         "worker_memory": f"{max(memory - own, 0)}B",
     }
-
-
-def _weigh(value: object, depth: int) -> Iterator[int]:
-    """Yield the bytes of each tensor in a batch; whatever is none travels in a pipe."""
-    if depth and hasattr(value, "numel") and hasattr(value, "element_size"):
-        yield int(value.numel()) * int(value.element_size())
-    elif isinstance(value, Mapping):
-        for one in value.values():
-            yield from _weigh(one, depth - 1) if depth else ()
-    elif isinstance(value, (list, tuple, set)):
-        for one in value:
-            yield from _weigh(one, depth - 1) if depth else ()
-
-
-def _list_children() -> list[int]:
-    own = os.getpid()
-    return [int(pid) for pid in read_kernel_text(f"/proc/self/task/{own}/children").split()]
-
-
-def _read_private(pid: int) -> int:
-    """Return the bytes of a process that it shares with nobody."""
-    try:
-        text = read_kernel_text(f"/proc/{pid}/smaps_rollup")
-    except OSError:
-        return 0
-    return sum(int(size) * _KIB for size in re.findall(r"^Private_\w+:\s+([0-9]+) kB", text, re.M))

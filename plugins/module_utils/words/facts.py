@@ -8,11 +8,13 @@ from collections.abc import Mapping
 from ..core.values import NamedTuple
 
 DEFAULT, NAMED, JOB, ZERO, LAUNCHER_FILE, FILE, ENVIRONMENT, LAUNCHER, ARGUMENT = range(9)
+MEASURED = ARGUMENT + 1
 """Who wins where two say different things, the strongest last.
 
 A script's arguments win over its file of configuration, and a launcher's options over the
 launcher's. What the environment says wins over files: torchrun, SWIFT and Slurm read it so. What
 DeepSpeed's JSON says of the loader is checked against the arguments by transformers, which win.
+What was seen of the run itself wins over all that is said of it.
 """
 
 RANKS = {
@@ -25,6 +27,7 @@ RANKS = {
     ENVIRONMENT: "the environment",
     LAUNCHER: "a launcher's option",
     ARGUMENT: "an argument",
+    MEASURED: "what was measured",
 }
 
 

@@ -6,10 +6,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ..core.values import NamedTuple, format_quantity
-from ..training.policy import DEEPSPEED, KEYS
-from .facts import DEFAULT, FILE, INNER, JOB, NAMED, RANKS, Fact, Words, join_path
+from ..training.loader import find_hold
+from ..training.policy import DEEPSPEED, KEYS, Training
+from .facts import DEFAULT, FILE, INNER, JOB, MEASURED, NAMED, RANKS, Fact, Words, join_path
 from .names import AUTO
-from .quantities import parse_count
+from .quantities import parse_count, parse_size
 
 _PATHS = ("output_dir", "cache_dir")
 _MANY_WORKERS, _MANY_RANKS, _MANY_TENSORS = 8, 8, 8
@@ -31,6 +32,9 @@ _OPTIONS = {
     "output_dir": "--output-dir DIR",
     "cache_dir": "--cache-dir DIR",
 }
+_AT_LEAST = ("loaders",)
+"""What a run that is ended early has not shown all of."""
+
 _NEEDED_FOR = {
     **dict.fromkeys(("samples", "length", "pixels"), "batch_size"),
     **dict.fromkeys(("nodes", "world", "all_tasks"), "ranks_per_node"),
@@ -142,6 +146,8 @@ class _Choice:
         """Return the fact that wins, and note whom it beats."""
         rank = max(fact.rank for fact in facts)
         best = [fact for fact in facts if fact.rank == rank]
+        if rank == MEASURED and key in _AT_LEAST:
+            best = [max(reversed(facts), key=_number)]
         winner = best[-1]
         numbers = {fact.value for fact in best if isinstance(fact.value, int)}
         if len({fact.value for fact in best}) > 1 and winner.where[:1] not in "-$":
@@ -152,7 +158,17 @@ class _Choice:
                 winner = max((one for one in best if one.value in numbers), key=_number)
         if key not in INNER and not self.is_stated(key):
             self._note_beaten(key, winner, facts)
+        if winner.rank == MEASURED and key in self.stated:
+            self._note_stated(key, winner)
         return winner
+
+    def _note_stated(self, key: str, measured: Fact) -> None:
+        """Say both where an option or a policy asks for another value than was measured."""
+        told, seen = (
+            _format(key, _read_stated(key, one)) for one in (self.stated[key], measured.value)
+        )
+        if told != seen:
+            self.notes.append(f"{key} {told} counts, as stated, not {seen} ({measured.where})")
 
     def _refuse_both(self, key: str, best: list[Fact]) -> None:
         told = " and ".join(f"{one.where} says {_format(key, one.value)}" for one in best[:3])
@@ -173,6 +189,8 @@ class _Choice:
         if key == "ranks_per_node" and other.rank == JOB:
             return  # The job starts one launcher on each node.
         why = f"{RANKS[winner.rank]} wins over {RANKS[other.rank]}"
+        if key in _AT_LEAST and other.rank == MEASURED:
+            why = "there may be more than were seen"
         if winner.rank == other.rank:
             largest = isinstance(winner.value, int) and winner.where[:1] not in "-$"
             why = "the largest" if largest else "the last one wins"
@@ -180,6 +198,17 @@ class _Choice:
             f"{key.rpartition('.')[2]} {_format(key, winner.value)} ({winner.where}) counts, not"
             f" {_format(key, other.value)} ({other.where}): {why}"
         )
+
+
+def _read_stated(key: str, value: object) -> object:
+    """Return a value of an option or a policy as it is measured; as it is, if it is refused."""
+    kind = KEYS[key].kind
+    try:
+        if kind == "size":
+            return parse_size(str(value))
+        return parse_count(value) if kind == "count" else value
+    except ValueError:
+        return value
 
 
 def _number(fact: Fact) -> int:
@@ -198,6 +227,7 @@ class _Workings:
         self._find_ranks()
         self._find_workers()
         self._find_batch()
+        self._find_hold()
         self._find_zero()
         if self.library and "library" in KEYS and not self.choice.is_stated("library"):
             self.chosen["library"] = Fact("library", self.library, "by its options", NAMED)
@@ -276,7 +306,8 @@ class _Workings:
         workers = self.chosen.get("workers")
         if (workers.value if workers else self.choice.stated.get("workers")) in (0, "0"):
             return  # Batches are made where they are used.
-        self._assume("tensors_per_batch", _MANY_TENSORS, "most batches hold fewer")
+        if "tensors_per_batch" not in self.chosen:
+            self._assume("tensors_per_batch", _MANY_TENSORS, "most batches hold fewer")
         if "batch_size" in self.chosen or self.choice.is_stated("batch_size"):
             return
         samples, length, pixels = (
@@ -293,6 +324,18 @@ class _Workings:
             return
         size = min(-(-samples * each // _MIB) * _MIB, _LONGEST_BATCH)
         self._assume("batch_size", size, f"{samples} sample{'s' * (samples != 1)} {of}")
+
+    def _find_hold(self) -> None:
+        """Leave of what is kept, where that was measured, what the library does not keep."""
+        fact = self.chosen.get("hold")
+        if fact is None or fact.rank != MEASURED:
+            return
+        key = "gradient_accumulation"
+        stated = self.choice.stated.get(key, 1)
+        steps = _number(self.chosen[key]) if key in self.chosen else stated
+        library = str(self.choice.stated.get("library", self.library) or "torch")
+        run = Training(library=library, gradient_accumulation=max(int(str(steps)), 1))
+        self.chosen["hold"] = fact._replace(value=max(_number(fact) - find_hold(run), 0))
 
     def _find_zero(self) -> None:
         """Fill in what the floor of DeepSpeed needs; without a stage there is none."""

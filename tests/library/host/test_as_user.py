@@ -250,7 +250,7 @@ def test_who_is_not_root_looks_as_nobody_else() -> None:
 
 
 def test_where_no_group_can_be_had_nothing_runs(monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(_uid: int) -> None:
+    def refuse(*_given: int) -> None:
         raise OSError("could not be confined to a control group: full")
 
     monkeypatch.setattr(as_user, "Cage", refuse)
@@ -258,6 +258,15 @@ def test_where_no_group_can_be_had_nothing_runs(monkeypatch: pytest.MonkeyPatch)
     assert ask_user(Errand(NOBODY, lambda: 1)).problem == told
     done = run_as_user(Errand(NOBODY, words=["/bin/echo", "ran"]))
     assert (done.status, done.said) == (127, f"{told}\n")
+
+
+def test_an_errand_states_the_bounds_of_its_group(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*given: int) -> None:
+        raise OSError(f"{given}")
+
+    monkeypatch.setattr(as_user, "Cage", refuse)
+    told = ask_user(Errand(NOBODY, lambda: 1, memory=7, tasks=9)).problem
+    assert told == f"{(NOBODY.pw_uid, 7, 9)}"
 
 
 def find_owner(pid: int) -> int:
@@ -309,7 +318,7 @@ def test_a_keeper_that_can_start_nothing_says_so_and_leaves_no_group() -> None:
         ended: list[bool] = []
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(
-                as_user, "Cage", lambda _uid: SimpleNamespace(end=lambda: ended.append(True))
+                as_user, "Cage", lambda *_given: SimpleNamespace(end=lambda: ended.append(True))
             )
             patch.setattr(os, "fork", refuse)
             return as_user._read(Report(as_user._keep(errand)), errand).problem, bool(ended)

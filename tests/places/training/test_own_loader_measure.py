@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 import time
+import types
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -91,4 +92,11 @@ def test_what_cannot_be_measured_is_said(make: Callable[[], Iterator[object]], t
 def test_what_lies_in_itself_comes_to_an_end() -> None:
     batch: list[object] = [Tensor(1)]
     batch.append(batch)
-    assert measure(Loader(lambda: iter([batch])))["tensors_per_batch"] == 49
+    assert measure(Loader(lambda: iter([batch])))["tensors_per_batch"] == 1
+
+
+def test_a_tensor_counts_once_and_that_of_an_object_as_well() -> None:
+    tensor = Tensor(1)
+    batch = [tensor, tensor, types.SimpleNamespace(x=tensor, y=Tensor(2))]
+    found = measure(Loader(lambda: iter([batch])))
+    assert (found["tensors_per_batch"], found["batch_size"]) == (2, "12B")

@@ -14,6 +14,7 @@ from mlhost_limits.words.facts import (
     JOB,
     LAUNCHER,
     LAUNCHER_FILE,
+    MEASURED,
     ZERO,
     Fact,
     Words,
@@ -21,7 +22,7 @@ from mlhost_limits.words.facts import (
 from mlhost_limits.words.launchers import read_command
 from mlhost_limits.words.precedence import Taken, take
 
-ORDER = (DEFAULT, JOB, ZERO, LAUNCHER_FILE, FILE, ENVIRONMENT, LAUNCHER, ARGUMENT)
+ORDER = (DEFAULT, JOB, ZERO, LAUNCHER_FILE, FILE, ENVIRONMENT, LAUNCHER, ARGUMENT, MEASURED)
 
 
 def settle(*facts: Fact, **stated: object) -> Taken:
@@ -99,3 +100,65 @@ def test_the_parameters_of_a_model_are_asked_for() -> None:
         "gpus_per_node": 1,
         "largest_layer": 5 * 10**8,
     }
+
+
+def seen(key: str, value: object) -> Fact:
+    return Fact(key, value, "measured: 5 batches of t.py", MEASURED)
+
+
+def test_what_was_measured_wins_over_words_and_both_are_told() -> None:
+    taken = settle(Fact("workers", 8, "--workers", ARGUMENT), seen("workers", 2))
+    assert taken.section["workers"] == 2
+    assert taken.notes == (
+        "workers 2 (measured: 5 batches of t.py) counts, not 8 (--workers): what was measured wins"
+        " over an argument",
+    )
+
+
+def test_what_was_measured_is_neither_assumed_nor_asked_for() -> None:
+    facts = [("workers", 2), ("prefetch", 3), ("tensors_per_batch", 5), ("batch_size", "52B")]
+    taken = settle(*(seen(*one) for one in (*facts, ("ranks_per_node", 2))))
+    assert dict(taken.section) == {**dict(facts), "ranks_per_node": 2}
+    assert taken.asked == ()
+
+
+@pytest.mark.parametrize(
+    ("key", "stated", "measured", "notes"),
+    [
+        ("workers", "4", 2, ("workers 4 counts, as stated, not 2 (measured: 5 batches of t.py)",)),
+        ("workers", "2", 2, ()),
+        ("batch_size", "2MiB", 2**21, ()),
+        ("batch_size", "52B", "52B", ()),
+        ("sharing", "file_system", "file_system", ()),
+        ("workers", "many", 2, ("workers many counts, as stated, not 2 (measured: 5 batches of t"
+                                ".py)",)),
+    ],
+)  # fmt: skip
+def test_an_option_counts_and_what_was_measured_is_told(
+    key: str, stated: str, measured: object, notes: tuple[str, ...]
+) -> None:
+    taken = settle(seen(key, measured), **{key: stated})
+    assert key not in taken.section
+    assert taken.notes == notes
+
+
+def test_a_loader_that_words_name_counts_though_it_was_not_seen() -> None:
+    said = Fact("loaders", 2, "--eval_steps", ARGUMENT)
+    taken = settle(said, seen("loaders", 1))
+    assert taken.section["loaders"] == 2
+    assert taken.notes == (
+        "loaders 2 (--eval_steps) counts, not 1 (measured: 5 batches of t.py): there may be more"
+        " than were seen",
+    )
+    assert settle(said, seen("loaders", 3)).section["loaders"] == 3
+
+
+@pytest.mark.parametrize(
+    ("library", "steps", "kept", "hold"),
+    [("", 1, 3, 3), ("accelerate", 1, 3, 2), ("transformers", 2, 3, 0), ("transformers", 4, 3, 0)],
+)
+def test_what_a_library_keeps_is_not_held_twice(
+    library: str, steps: int, kept: int, hold: int
+) -> None:
+    facts = (seen("hold", kept), Fact("gradient_accumulation", steps, "a:1", FILE))
+    assert take(Words(facts, library=library), {}, "/here").section["hold"] == hold
