@@ -190,7 +190,7 @@ findings:
               text: "* soft nofile 65536"
           writer: ""
           remedy:
-            text: "comment that line out, or set override: true"
+            text: "comment out 95-vendor.conf:3, or provision with override"
             commands:
               - - sh
                 - "-c"

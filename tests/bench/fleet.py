@@ -16,8 +16,8 @@ VENDOR = {
 EDIT = (
     f'f=$(readlink -f {VENDOR["file"]} | grep ^/etc/) && [ -f "$f" ]'
     f" && [ \"$(sed -n '3l 0' \"$f\")\" = '{VENDOR['text']}$' ] && sed -i '3s/^/# /' \"$f\""
-    f" || ! echo {VENDOR['file']}:3 has changed since the check: nothing was done."
-    " Run the check again. >&2"
+    f" || ! echo {VENDOR['file']}:3 has changed since the check, or cannot be written:"
+    " nothing was done. Check again. >&2"
 )
 OURS = {"file": "/etc/security/limits.d/90-mlhost.conf", "line": 2, "text": "* soft nofile 65536"}
 
@@ -100,7 +100,7 @@ def _blame(place: str, item: str, how: str, at: object) -> dict[str, object]:
     else:
         text = f"{place.partition('/')[0]} has had its {item} since before the change ({how})"
     remedy = {
-        "text": "comment that line out, or set override: true",
+        "text": "comment out 95-vendor.conf:3, or provision with override",
         "commands": [["sh", "-c", EDIT]],
         "then": "log in again",
     }

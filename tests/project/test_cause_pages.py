@@ -41,7 +41,7 @@ REPORT = [
     "     who  a package writes the second thing",
     "     fix  mend it",
     "     next session: fail",
-    "late session:bob@sshd: nofile soft 65536, required 65536, but not after a boot",
+    "late session:bob@sshd: nofile 65536 now, not enough after the next boot",
     "     why  the second thing is wrong",
     "     fix  mend it",
     "note this connection is old, and the",

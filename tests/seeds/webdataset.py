@@ -31,7 +31,7 @@ def share_a_cache() -> Trial:
     return Trial(
         name="a cache that two jobs share; one of its own for each",
         dies_of=r"FileNotFoundError: .*No such file or directory: .*\.tar\.lock",
-        foretold="used by every job, required exactly one job",
+        foretold="used by every job, required one job",
         prepare=lambda: write_shards(2, cache=True),
         run=read_by_wids(CACHE, CACHE),
         check=judge(CACHE)._replace(environment={**judge(CACHE).environment, **SLURM}),
@@ -47,7 +47,7 @@ def miss_the_cache(environment: str = "webdataset") -> Trial:
     return Trial(
         name="no cache directory; made",
         dies_of=r"ValueError: cache directory \S+ does not exist",
-        foretold="directory absent, required exactly writable",
+        foretold="directory absent, required writable",
         prepare=lambda: write_shards(2),
         run=read(environment),
         check=judged,

@@ -16,6 +16,7 @@ from .report import (
     WIDTH,
     break_command,
     describe_failures,
+    describe_late,
     describe_owner,
     format_beside,
     format_others,
@@ -32,6 +33,9 @@ if TYPE_CHECKING:
 
 _APPEND = re.compile(r"echo ('(?:[^']|'\"'\"')*'|[^\s'\"]+) >> (\S+)")
 _MOST_TEXTS, _MOST_LINES = 2, 5
+_ENDS = re.compile(r"systemctl (?:re)?(?:start|load-or-restart) (?!ssh)")
+_AFTER = {"docker": "restart docker"}
+"""What must be done before a section that was provisioned counts, where no cause says so."""
 
 
 class Told(NamedTuple):
@@ -57,10 +61,10 @@ def format_brief(findings: list[Finding], told: Told) -> list[str]:
     """
     short, late = find_reasons(findings, FAIL), find_reasons(findings, LATER)
     lines = list(_format_head(findings, [*short, *late], told))
-    done: set[tuple[str, ...]] = set()
+    done: set[str] = set()
     places = [one.requirement.place for one in findings]
     for number, reason in enumerate([*short, *late], 1):
-        samples = told.samples if reason.section else ()  # Else it may be one user's own line.
+        samples = () if reason.is_of_one else told.samples
         who = name_places([one.requirement.place for one in reason.findings], places, samples)
         lines += _format_reason(number, who, reason, told, done)
     lines += format_others(findings, (UNKNOWN,))
@@ -103,11 +107,9 @@ def _format_head(findings: list[Finding], reasons: Sequence[Reason], told: Told)
 
 
 def _format_reason(
-    number: int, who: str, reason: Reason, told: Told, done: set[tuple[str, ...]]
+    number: int, who: str, reason: Reason, told: Told, done: set[str]
 ) -> Iterator[str]:
-    late = ", but not after a boot" if reason.findings[0].fails_later else ""
-    what = "; ".join(describe_failures(reason.findings))
-    yield from wrap(f"{number:<4} {who}: {what}{late}")
+    yield from wrap(f"{number:<4} {who}: {_describe(reason)}")
     if reason.findings[0].owner:
         yield from wrap(describe_owner(reason.findings[0].owner), "     who  ", DEEPER)
     if not reason.causes:
@@ -116,14 +118,13 @@ def _format_reason(
         yield from wrap(told_of, "     why  ", DEEPER)
         return
     yield from _format_why(reason)
-    commands = _list_new(reason, done)
     if reason.is_in_our_file and told.provision:
         yield from wrap(f"{told.provision}, which writes that file anew", "     fix  ", DEEPER)
     elif reason.section and told.provision:
-        yield from _format_own_fix(reason, commands, told)
+        yield from _format_own_fix(reason, told, done)
     else:
         yield from _format_fix(reason, "     fix  ")
-        yield from _format_run(reason, commands, told)
+        yield from _format_run(reason, told, done)
 
 
 def _format_why(reason: Reason) -> Iterator[str]:
@@ -134,50 +135,68 @@ def _format_why(reason: Reason) -> Iterator[str]:
     if len(texts) > _MOST_TEXTS:
         yield f"{DEEPER}and {len(texts) - _MOST_TEXTS} more like that"
     for writer in dict.fromkeys(one.writer for one in first if one.writer not in ("", OURS)):
-        yield from wrap(writer, "     who  ", DEEPER)
+        yield from wrap(f"that file: {writer}", "     note ", DEEPER)
+
+
+def _describe(reason: Reason) -> str:
+    """Return what falls short, or will where it does not yet."""
+    if not reason.findings[0].fails_later:
+        return "; ".join(describe_failures(reason.findings))
+    items = dict.fromkeys(one.requirement.item for one in reason.findings)
+    return f"{', '.join(items)} {describe_late(reason.findings[0])}"
 
 
 def _is_plain(remedy: Remedy) -> bool:
     return bool(remedy.lines) and bool(_APPEND.fullmatch(remedy.lines[0]))
 
 
-def _list_new(reason: Reason, done: set[tuple[str, ...]]) -> list[str]:
-    """Return the commands that no reason before has, as few as there may be.
-
-    What comes after lines that are added stands behind them, as a comment of the shell.
-    """
-    commands, then = [], ""
-    for cause in reason.causes:
-        for words, line in zip(cause.remedy.commands, cause.remedy.lines):
-            if words not in done:
-                done.add(words)
-                commands.append(line)
-                then = then or (cause.remedy.then if _is_plain(cause.remedy) else "")
-    merged = _merge(commands)
-    return [*merged[:-1], f"{merged[-1]}  # then {then}"] if then else merged
+def _list_new(reason: Reason, done: set[str]) -> list[str]:
+    """Return the commands of a reason, as few as there may be; of edits, those not done before."""
+    lines = [line for cause in reason.causes for line in cause.remedy.lines]
+    return _merge(line for line in dict.fromkeys(lines) if line not in done)
 
 
-def _format_own_fix(reason: Reason, commands: list[str], told: Told) -> Iterator[str]:
+def _find_then(reason: Reason) -> str:
+    return next((one.remedy.then for one in reason.causes if one.remedy.then), "")
+
+
+def _format_own_fix(reason: Reason, told: Told, done: set[str]) -> Iterator[str]:
     """Yield that ``provision`` does it, and below that the edit by hand."""
-    yield from wrap(f"{told.provision} --only {reason.section}", "     fix  ", DEEPER)
-    shown = list(_format_commands(commands, "     or   "))
+    then = _find_then(reason) or _AFTER.get(reason.section, "")
+    ours = f"{told.provision} --only {reason.section}"
+    yield from wrap(f"{ours}, then {then}" if then else ours, "     fix  ", DEEPER)
+    shown = list(_format_commands(_list_new(reason, done), "     or   "))
     if not shown or len(shown) > _MOST_LINES or any(len(line) > WIDTH for line in shown):
-        shown = list(_format_fix(reason, "     or   ", whole=True))
+        yield from _format_fix(reason, "     or   ", whole=True)
+        return
     yield from shown
-
-
-def _format_run(reason: Reason, commands: list[str], told: Told) -> Iterator[str]:
-    """Yield the commands; what is too wide to be read is left to who wants to copy it."""
-    if not commands and any(one.remedy.commands for one in reason.causes):
-        yield "     run  # what stands above"
-    shown = list(_format_commands(commands, "     run  "))
-    too_wide = any(len(line) > WIDTH for line in shown)
-    yield from [f"     run  # the command that {told.more} shows"] if too_wide else shown
+    _note_edits(reason, done)
 
 
 def _format_commands(commands: Iterable[str], start: str) -> Iterator[str]:
     for number, command in enumerate(commands):
         yield from break_command(command, DEEPER if number else start)
+
+
+def _format_run(reason: Reason, told: Told, done: set[str]) -> Iterator[str]:
+    """Yield the commands; what is too wide to be read is left to who wants to copy it."""
+    every = [line for cause in reason.causes for line in cause.remedy.lines]
+    is_above = any(line in done for line in every)
+    shown = list(_format_commands(_list_new(reason, done), DEEPER if is_above else "     run  "))
+    if any(len(line) > WIDTH for line in shown):
+        yield f"     run  # the commands that {told.more} shows"
+        return
+    yield from ["     run  # what stands above"] if is_above else []
+    yield from shown
+    if any(_ENDS.search(line) for line in every):
+        yield "     note a restart ends what runs there"
+    _note_edits(reason, done)
+
+
+def _note_edits(reason: Reason, done: set[str]) -> None:
+    """Remember what a report has shown; a restart must come after every edit."""
+    every = (line for cause in reason.causes for line in cause.remedy.lines)
+    done.update(line for line in every if not line.startswith("systemctl "))
 
 
 def _format_fix(reason: Reason, start: str, whole: bool = False) -> Iterator[str]:
@@ -189,6 +208,8 @@ def _format_fix(reason: Reason, start: str, whole: bool = False) -> Iterator[str
     for cause in reason.causes:
         if whole or not _is_plain(cause.remedy):
             texts.setdefault(cause.remedy.text, cause.remedy.then)
+    if not texts and _find_then(reason):
+        texts["run this"] = _find_then(reason)
     for number, (text, then) in enumerate(texts.items()):
         told = f"{text}; then {then}" if then else text
         yield from wrap(told, DEEPER if number else start, DEEPER)

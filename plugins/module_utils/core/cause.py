@@ -53,13 +53,18 @@ def comment_out(
     :param mark: What begins a comment.
     :param user: Whose file it is; empty for root's.
     """
-    text = f"comment that line out{', or ' if instead else ''}{instead}"
+    text = f"comment out {_name(at)}{', or ' if instead else ''}{instead}"
     return Remedy(text, edit_line(at, f"s/^/{mark}/", user), then)
+
+
+def _name(at: Declaration) -> str:
+    """Return ``FILE:LINE`` without the folder, or what stands for a line that no file has."""
+    return one_line(decode(at.place).rpartition("/")[2]) or "it"
 
 
 def replace_line(at: Declaration, text: str, then: str = "") -> Remedy:
     """Put another text in the place of a line, which is the text of the statement."""
-    return Remedy(f'make it "{text}"', edit_line(at, write_row(text)), then)
+    return Remedy(f'make {_name(at)} "{text}"', edit_line(at, write_row(text)), then)
 
 
 def prepend_line(path: str, text: str, then: str = "") -> Remedy:

@@ -50,15 +50,15 @@ class Requirement(NamedTuple):
         return (low is None or value >= low) and (high is None or value <= high)
 
     def describe(self) -> str:
-        """Return what is required, for people: ``65536``, ``at most 1048576``."""
+        """Return what is required, for people: ``65536``, ``1024 to 4096``, ``at most 9``."""
         if self.exact is not None:
-            return f"exactly {self.exact}"
+            return f"exactly {self.exact}" if self.exact[:1].isdecimal() else self.exact
         words = [" ".join(map(str, self.fields))] if self.fields else []
-        if self.minimum is not None:
-            words.append(format_quantity(self.minimum, self.unit))
-        if self.maximum is not None:
-            words.append(f"at most {format_quantity(self.maximum, self.unit)}")
-        return ", ".join(words)
+        least = "" if self.minimum is None else format_quantity(self.minimum, self.unit)
+        most = "" if self.maximum is None else format_quantity(self.maximum, self.unit)
+        if least and most:
+            return f"{least} to {most}"
+        return ", ".join([*words, *filter(None, [least]), *([f"at most {most}"] if most else [])])
 
 
 class Observation(NamedTuple):

@@ -22,7 +22,7 @@ ROOTS = ("/etc/", "/run/systemd/", "/usr/local/")
 _LONGEST = 500
 _NAMED = {7: "\\a", 8: "\\b", 9: "\\t", 11: "\\v", 12: "\\f", 13: "\\r", 92: "\\\\"}
 _AS = ("env", "-i", "/sbin/runuser", "-P", "-u")
-_TOLD = "has changed since the check: nothing was done. Run the check again."
+_TOLD = "has changed since the check, or cannot be written: nothing was done. Check again."
 
 
 def edit_line(at: Declaration, script: str, user: str = "") -> Commands:

@@ -30,6 +30,7 @@ _STATED_BY_US = {
     "shm-not-stated": "shared_memory",
 }
 """Causes that ``provision`` alone mends, since it states what nobody states: with its sections."""
+_LIMITS = "/etc/security/limits"
 _WRONG = "-stated-too-"
 _MOST_NAMES = 4
 _KINDS = {
@@ -48,6 +49,14 @@ class Reason(NamedTuple):
 
     findings: tuple[Finding, ...]
     causes: tuple[Cause, ...] = ()
+
+    @property
+    def is_of_one(self) -> bool:
+        """Tell whether it may be about one user alone: by a line of theirs, or their own doing."""
+        first = self.findings[0]
+        at = first.causes[0].at if first.causes else None
+        is_limit = at is not None and at.path.startswith(_LIMITS)
+        return bool(first.owner or (is_limit and at and at.text.split()[:1] != ["*"]))
 
     @property
     def is_in_our_file(self) -> bool:
@@ -81,7 +90,14 @@ def find_reasons(findings: Iterable[Finding], state: str = FAIL) -> list[Reason]
                     causes.setdefault((cause.code, cause.remedy), cause)
         taken |= keys
         reasons.append(Reason(tuple(members), tuple(causes.values())))
-    return sorted(reasons, key=lambda one: -len(one.findings))
+    return sorted(reasons, key=lambda one: (not _is_blamed(one, reasons), -len(one.findings)))
+
+
+def _is_blamed(reason: Reason, others: Iterable[Reason]) -> bool:
+    """Tell whether a value of the kernel is what others fall short for: it comes before them."""
+    wanted = reason.findings[0].requirement
+    texts = (one.text for other in others if other is not reason for one in other.causes)
+    return wanted.place == "kernel" and any(wanted.item in text for text in texts)
 
 
 class _Identity:

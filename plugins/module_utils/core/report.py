@@ -164,8 +164,24 @@ def _describe(status: str, group: list[Finding]) -> str:
         return "; ".join(dict.fromkeys(unseen))
     if status == PASS:
         return _summary(group)
-    late = ", but not after a boot" if status == LATER else ""
-    return "; ".join(describe_failures(group)) + late
+    if status == LATER:
+        items = dict.fromkeys(one.requirement.item for one in group)
+        return f"{', '.join(items)} {describe_late(group[0])}"
+    return "; ".join(describe_failures(group))
+
+
+def describe_late(finding: Finding) -> str:
+    """Return what is met now, and when no more."""
+    names = {
+        "next_session": "next login",
+        "next_restart": "next restart",
+        "after_boot": "next boot",
+    }
+    told = finding.outlook._asdict()
+    when = next(name for key, name in names.items() if told[key] == FAIL)
+    value, wanted = finding.observation.value, finding.requirement
+    has = "" if value is None else f"{format_observed(value, wanted.unit)} now, "
+    return f"{has}not enough after the {when}"
 
 
 def describe_failures(group: Iterable[Finding]) -> Iterator[str]:

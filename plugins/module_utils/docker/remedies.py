@@ -17,7 +17,7 @@ from ..core.cause import Remedy
 from ..core.json_text import find_member, find_members, is_blank, remove_member, set_member
 from ..core.line_edit import edit_line, find_row, find_top
 from ..core.quote import one_line
-from ..core.values import ITEMS, Declaration, NamedTuple, Rlimit, format_quantity
+from ..core.values import ITEMS, UNLIMITED, Declaration, NamedTuple, Rlimit, format_quantity
 from ..shared_memory.size import format_shm_size
 from .daemon_json import SHM_KEY, ULIMITS_KEY, read_entries
 from .flags import parse_ulimit
@@ -173,8 +173,16 @@ def state_in_file(item: str, limit: Rlimit, world: World, tools: Tools) -> Chang
         steps = [_expect(SHM_KEY, old, value), f"d[{json.dumps(SHM_KEY)}] = {json.dumps(value)}"]
     else:
         after, steps = _put_ulimit(text, item, limit)
-    said = f"set {item} {format_pair(item, limit)} in {world.path}"
+    said = f"in {world.path}: {_show(item, limit)}"
     return _change_file(said, steps, after, world, tools)
+
+
+def _show(item: str, limit: Rlimit) -> str:
+    """Return what daemon.json is to state, by its keys: ``default-ulimits.memlock -1``."""
+    if item == SHM:
+        return f"{SHM_KEY} {format_shm_size(limit.hard)}"
+    pair = [-1 if value >= UNLIMITED else value for value in limit]
+    return f"{ULIMITS_KEY}.{item} {':'.join(map(str, dict.fromkeys(pair)))}"
 
 
 def _put_ulimit(text: str, item: str, limit: Rlimit) -> tuple[str, list[str]]:
@@ -262,7 +270,7 @@ def _expect_entry(key: str, *allowed: object) -> str:
 
 
 def _list(values: Iterable[object]) -> str:
-    return f"[{', '.join(map(ascii, (*values, None)))}]"
+    return f"[{', '.join(map(ascii, [one for one in values if one is not None] + [None]))}]"
 
 
 def _write_program(path: str, steps: Sequence[str]) -> Iterator[str]:

@@ -199,7 +199,7 @@ def _blame_winner(
     names = [_RANKS[rank] for rank in ranks]
     verb = "is read after and beats" if ranks[0] == ranks[1] else "beats"
     text = f"{cite(line)} ({names[0]}) {verb} {cite(best)} ({names[1]})"
-    remedy = comment_out(line, _RELOGIN, "set override: true")
+    remedy = comment_out(line, _RELOGIN, "provision with override")
     return Cause(_code(line, best, ranks), text, remedy, line, rivals), _without(line, facts)
 
 
@@ -239,7 +239,7 @@ def _blame_clamp(
         verb = "is read after" if ranks[0] == ranks[1] else "beats"
         names = [_RANKS[rank] for rank in ranks]
         text += f": it ({names[0]}) {verb} {cite(rivals[-1])} ({names[1]})"
-        remedy = comment_out(line, _RELOGIN, "set override: true")
+        remedy = comment_out(line, _RELOGIN, "provision with override")
         cause = Cause("pam-hard-clamps-soft", text, remedy, line, rivals)
         return cause, _without(line, facts)
     return _restate("pam-hard-clamps-soft", text, wanted._replace(bound="hard"), line, facts)

@@ -46,9 +46,9 @@ def test_what_nobody_states_is_one_block_whoever_lacks_it() -> None:
         "     all of them at once: mlhost-limits provision",
         "1    root and everyone, at every login: nofile 1024, required 65536",
         "     why  no limits file states nofile",
-        "     fix  mlhost-limits provision --only sessions",
+        "     fix  mlhost-limits provision --only sessions, then log in again",
         "     or   printf '%s\\n' 'root - nofile 65536' '* - nofile 65536' >> \\",
-        f"            {SITE} # then log in again",
+        f"            {SITE}",
         "2    kernel: x 1024, required 65536",
         "     why  no file states x",
         "     fix  mlhost-limits provision --only kernel",
@@ -96,7 +96,7 @@ def test_a_chain_is_done_in_its_order() -> None:
     assert lines[3:] == [
         "     fix  raise it",
         f"     run  echo 'a - nofile 9' >> {SITE}",
-        "          sysctl -w a=2 # then log in again",
+        "          sysctl -w a=2",
     ]
 
 
@@ -135,7 +135,7 @@ def test_what_will_not_last_is_unknown_or_waived_is_told() -> None:
     assert lines[:3] == [
         "1 of 3 requirements are met; 1 will fall short after a boot, for one reason; 1",
         "     unknown; 1 waived",
-        "1    kernel: y 2, required 1, but not after a boot",
+        "1    kernel: y 2 now, not enough after the next boot",
     ]
     assert "???  job:slurm: no job ran" in lines
     assert format_head([unknown]) == "0 of 1 requirements are met; 1 unknown"
@@ -186,5 +186,5 @@ def test_what_is_done_alike_is_one_reason_whatever_line_shows_it() -> None:
 def test_a_command_that_is_too_wide_is_left_to_the_long_report() -> None:
     cause = Cause("x", "a line says so", Remedy("mend it", (("sh", "-c", f"'{'x' * 90}'"),)), LINE)
     assert format_brief([fail("kernel", "a", "value", cause)], Told())[-1] == (
-        "     run  # the command that -v shows"
+        "     run  # the commands that -v shows"
     )

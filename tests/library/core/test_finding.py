@@ -139,7 +139,7 @@ def test_all_limits_of_a_process_are_judged() -> None:
             65536,
             ("unlimited", "64KiB"),
         ),
-        (Requirement(PLACE, "nofile", "hard", 5, 9), 7, ("5, at most 9", "7")),
+        (Requirement(PLACE, "nofile", "hard", 5, 9), 7, ("5 to 9", "7")),
         (required(exact="1 2"), "1\t2", ("exactly 1 2", "1\t2")),
         (required(5), None, ("5", None)),
     ],

@@ -98,7 +98,7 @@ def check_refusal(done: subprocess.CompletedProcess[str], path: Path, number: in
     assert done.stdout == ""
     assert len(done.stderr.splitlines()) == 1, done.stderr
     assert done.stderr.startswith(f"{path}:{number} ")
-    assert "has changed since the check: nothing was done" in done.stderr
+    assert "has changed since the check, or cannot be written: nothing was done" in done.stderr
 
 
 @settings(OFTEN)
@@ -239,7 +239,7 @@ def test_a_command_is_one_line_of_plain_characters() -> None:
     assert line == (
         'f=$(readlink -f \'/etc/a b\' | grep ^/etc/) && [ -f "$f" ] && [ "$(sed -n \'3l 0\' "$f")" ='
         " '\\377\\t'\"'\"'$(id)'\"'\"'\\033\\r$' ] && sed -i '3s/^/# /' \"$f\" || ! echo"
-        " '/etc/a b:3' has changed since the check: nothing was done. Run the check again. >&2"
+        " '/etc/a b:3' has changed since the check, or cannot be written: nothing was done. Check again. >&2"
     )
 
 

@@ -73,7 +73,7 @@ def sysctl(value: int | str | None, reason: str = "", **wanted: object) -> Findi
         (
             [sysctl(5, minimum=6, maximum=9), sysctl("a b", exact="a c"), sysctl(None, "gone", minimum=1)],
             [
-                "FAIL kernel: vm.x 5, required 6, at most 9; vm.x a b, required exactly a c",
+                "FAIL kernel: vm.x 5, required 6 to 9; vm.x a b, required a c",
                 "???  kernel: gone",
                 "0 pass, 2 fail, 1 unknown",
             ],
@@ -106,7 +106,7 @@ CAUSE = Cause(
     '/etc/security/limits.d/95-vendor.conf:3 "alice soft nofile 1024" (user) beats'
     ' /etc/security/limits.d/90-mlhost.conf:2 "* soft nofile 65536" (wildcard)',
     Remedy(
-        "comment that line out, or set override: true",
+        "comment out 95.conf:3, or provision with override",
         (
             edit("/etc/security/limits.d/95-vendor.conf", 3, "alice soft nofile 1024", "s/^/# /"),
             ("sh", "-c", "echo 'a b' >> /etc/x"),
@@ -127,12 +127,12 @@ def test_what_falls_short_is_told_with_cause_and_remedy() -> None:
         '     why  /etc/security/limits.d/95-vendor.conf:3 "alice soft nofile 1024"',
         '          (user) beats /etc/security/limits.d/90-mlhost.conf:2 "* soft nofile',
         '          65536" (wildcard)',
-        "     fix  comment that line out, or set override: true; then log in again",
+        "     fix  comment out 95.conf:3, or provision with override; then log in again",
         "     run  f=$(readlink -f /etc/security/limits.d/95-vendor.conf | grep ^/etc/) \\",
         '            && [ -f "$f" ] && [ "$(sed -n \'3l 0\' "$f")" = \\',
         "            'alice soft nofile 1024$' ] && sed -i '3s/^/# /' \"$f\" || ! echo \\",
         "            /etc/security/limits.d/95-vendor.conf:3 has changed since the \\",
-        "            check: nothing was done. Run the check again. >&2",
+        "            check, or cannot be written: nothing was done. Check again. >&2",
         "          echo 'a b' >> /etc/x",
         "     next session: fail   after boot: fail",
         "0 pass, 1 fail, 0 unknown",
@@ -159,7 +159,7 @@ def test_what_will_not_last_is_told_although_it_passes() -> None:
     cause = Cause("sysctl-x", "no file states it", Remedy("state it"))
     late = found._replace(causes=(cause,), outlook=Outlook(after_boot="fail"))
     assert format_report([late, found]) == [
-        "late kernel: vm.x 7, required 6, but not after a boot",
+        "late kernel: vm.x 7 now, not enough after the next boot",
         "     why  no file states it",
         "     fix  state it",
         "     after boot: fail",

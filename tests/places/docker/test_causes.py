@@ -505,7 +505,7 @@ def test_too_much_is_bounded(policy: ContainerPolicy, text: str, after: str) -> 
         if after
         else []
     )
-    assert all(f"set nofile {after} in" in cause.remedy.text for cause in causes)
+    assert all(f"default-ulimits.nofile {after}" in cause.remedy.text for cause in causes)
 
 
 def test_that_containers_start_needs_no_limit() -> None:

@@ -569,7 +569,7 @@ def test_a_cause_as_data(tmp_path: Path) -> None:
         "shadows": [{"file": OURS, "line": 2, "text": f"{MAPS} = 262144"}],
         "writer": "",
         "remedy": {
-            "text": "comment that line out, and set the running value",
+            "text": "comment out sysctl.conf:1, and set the running value",
             "commands": [
                 list(edit(CONF, 1, f"{MAPS} = 9 # Bj\xc3\xb6rn", "s/^/# /")),
                 ["sysctl", "-w", f"{MAPS}=262144"],

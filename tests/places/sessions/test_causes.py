@@ -293,7 +293,7 @@ def test_a_cause_as_data() -> None:
         "shadows": [{"file": OURS, "line": 1, "text": "* soft nofile 65536"}],
         "writer": "",
         "remedy": {
-            "text": "comment that line out, or set override: true",
+            "text": "comment out 95.conf:1, or provision with override",
             "commands": [
                 list(edit(f"{D}/95.conf", 1, "alice soft nofile 9 # Bj\xc3\xb6rn", "s/^/# /"))
             ],

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from mlhost_limits.core.finding import Requirement
 from mlhost_limits.core.values import UNLIMITED, Declaration
@@ -164,7 +166,7 @@ def test_root_edits_no_file_that_a_user_named(path: str, text: str, home: str) -
     line = ShellLine("nofile", BOTH, Declaration(path, 1, text, 512))
     (cause,) = find_shell_causes(WANTED, 512, [line], "a", home)
     assert cause.remedy.commands == ()
-    assert cause.remedy.text == "comment that line out"
+    assert cause.remedy.text == f"comment out {Path(path).name}:1"
 
 
 def test_lines_are_counted_as_an_editor_counts_them() -> None:
