@@ -15,7 +15,7 @@ from plugins.module_utils.fleet_formats import Beside
 from plugins.module_utils.fleet_view import Fleet
 from plugins.plugin_utils.audit_files import write_reports
 from tests.page import sample
-from tests.page.browser import open_browser, open_page
+from tests.page.browser import list_hosts, open_browser, open_page
 
 EVIL = "<img src=x onerror=alert(1)></script>"
 DESK = {"width": 1280, "height": 800}
@@ -118,15 +118,30 @@ def test_copied_names_stand_one_in_a_line(browser: Browser, path: Path) -> None:
     page.close()
 
 
-def test_another_order_counts_anew(page: Page) -> None:
-    page.select_option("#sort", "cost")
-    sums = [one.split()[0] for one in page.locator(".sofar").all_inner_texts()]
-    assert page.locator(".cost").all_inner_texts()[-1] == "reboot"
-    assert sums == ["5", "11", "16", "17"]
+def test_another_order_counts_anew(browser: Browser, tmp_path: Path) -> None:
+    page, told = open_page(browser, write(list_hosts(300), tmp_path))
+    best, total = list_rows(page), int(page.inner_text(".counts .fail").split()[0])
     page.select_option("#sort", "hosts")
-    counts = [int(one) for one in page.locator(".gain b").all_inner_texts()]
-    assert counts == sorted(counts, reverse=True)
-    assert page.locator(".rank").all_inner_texts() == ["1", "2", "3", "4"]
+    rows = list_rows(page)
+    assert rows != best
+    assert [row[0] for row in rows] == list(range(1, len(best) + 1))
+    assert [row[1] for row in rows] == sorted((row[1] for row in best), reverse=True)
+    sums = [row[2] for row in rows]
+    assert sums == sorted(sums)
+    assert sums[-1] == best[-1][2] == total
+    page.select_option("#sort", "cost")
+    assert page.locator(".cost").all_inner_texts()[:4] == ["counts at once"] * 4
+    page.select_option("#sort", "best")
+    assert list_rows(page) == best
+    page.close()
+    assert not told
+
+
+def list_rows(page: Page) -> list[tuple[int, int, int]]:
+    """Return each fix's place, its hosts, and how many are green so far."""
+    texts = [page.locator(one).all_inner_texts() for one in (".rank", ".gain b", ".sofar")]
+    ranks, counts, sums = ([int(one.split()[0]) for one in some] for some in texts)
+    return list(zip(ranks, counts, sums))
 
 
 def test_counters_are_filters_that_add_up_and_are_taken_back(page: Page) -> None:

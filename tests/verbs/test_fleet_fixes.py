@@ -82,6 +82,12 @@ def test_a_dear_fix_of_many_hosts_comes_before_a_cheap_one_of_one() -> None:
     assert [name for name, *_rest in tell(fleet)] == ["boot", "cheap"]
 
 
+def test_hosts_that_lack_much_else_count_less_than_those_that_lack_nothing_else() -> None:
+    others = [blame(letter, "x", "", letter) for letter in "pqr"]
+    fleet = gather(*([CHEAP, one] for one in others), [blame("alone")], [blame("alone")])
+    assert tell(fleet)[0] == ("alone", (3, 4), 2, 2)
+
+
 def test_a_fix_says_what_it_makes_green_alone_and_with_those_above() -> None:
     fleet = gather([CHEAP], [CHEAP], [CHEAP, LOGIN], [LOGIN], [])
     plan = plan_fixes(fleet)
@@ -93,6 +99,11 @@ def test_hosts_that_were_never_provisioned_are_one_fix() -> None:
     fleet = gather(STATED, STATED, [STATED[0]], [*STATED, LOGIN])
     assert plan_fixes(fleet).never == (0, 1, 3)
     assert tell(fleet)[:2] == [(NEVER, (0, 1, 3), 2, 2), (AGAIN, (2,), 1, 3)]
+
+
+def test_a_host_that_lacks_more_than_what_nobody_states_has_been_provisioned() -> None:
+    assert plan_fixes(gather([*STATED, CHEAP])).never == (0,)
+    assert plan_fixes(gather([*STATED, CHEAP, LOGIN])).never == ()
 
 
 @pytest.mark.parametrize(
@@ -113,6 +124,8 @@ def test_causes_with_the_same_commands_are_one_fix() -> None:
     one, two = blame("a", "x", "", "restart it"), blame("b", "x", "", "restart it")
     assert tell(gather([one, two], [one])) == [("a", (0, 1), 2, 2)]
     assert len(tell(gather([blame("a"), blame("b")]))) == 2
+    varied = [blame("a", "x", "", "kill 7")], [blame("a", "x", "", "kill 9")]
+    assert len(tell(gather(*varied, [blame("b", "x", "", "kill 7")]))) == 2
 
 
 def test_a_shortfall_without_a_known_fix_leaves_its_host_red() -> None:
