@@ -11,8 +11,9 @@ from ansible.plugins.action import ActionBase
 
 from ..module_utils.core.finding import FAIL, LATER, UNKNOWN
 from ..module_utils.fleet import UNCHECKED, read_host
+from ..module_utils.fleet_formats import Beside
 from ..module_utils.fleet_view import Fleet, summarize
-from ..plugin_utils.audit_files import ENDINGS, read_results, write_reports
+from ..plugin_utils.audit_files import ENDINGS, read_before, read_results, write_reports
 
 ARGUMENTS = {
     "dest": {"type": "path", "required": True},
@@ -23,6 +24,7 @@ ARGUMENTS = {
         "default": ["html", "json"],
     },
     "results": {"type": "path"},
+    "previous": {"type": "path"},
     "variable": {"type": "str", "default": "audit_check"},
     "title": {"type": "str", "default": "Limits of training hosts"},
     "fail_on": {
@@ -70,13 +72,26 @@ class ActionModule(ActionBase):
         if not dest.parent.is_dir():
             raise ValueError(f"dest: {dest.parent} is not a directory")
         told = {"title": words["title"], "written": now}
+        beside = gather_beside(words, task_vars, now)
         if self._task.check_mode:
             fleet, files = Fleet(), []
             for host in hosts:
                 fleet.add(host)
         else:
-            fleet, files = write_reports(hosts, dest.parent, stem, words["formats"], told)
+            fleet, files = write_reports(hosts, dest.parent, stem, words["formats"], told, beside)
         return describe(fleet, files, words["fail_on"])
+
+
+def gather_beside(words, task_vars, now):
+    """Return the inventory of the play with its whole groups, and how an earlier run found it."""
+    sources, whole = (), ()
+    if not words["results"]:
+        asked = set(task_vars.get("ansible_play_hosts_all", ()))
+        sources = tuple(map(str, task_vars.get("ansible_inventory_sources") or ()))
+        groups = task_vars.get("groups", {}).items()
+        whole = tuple(name for name, members in groups if asked.issuperset(members))
+    before = read_before(Path(words["previous"]), now) if words["previous"] else (None, "")
+    return Beside(sources, whole, *before)
 
 
 def describe(fleet, files, fail_on):

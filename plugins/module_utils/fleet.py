@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from .core.finding import FAIL, LATER, PASS, UNKNOWN, WAIVED
 from .core.quote import one_line
@@ -44,10 +44,14 @@ class HostResult(NamedTuple):
     @property
     def status(self) -> str:
         """The worst of its findings; unknown where nothing was asked of it."""
-        if self.state != CHECKED:
-            return UNCHECKED
-        found = {find_status(finding) for finding in self.findings}
-        return next((status for status in WORST_FIRST if status in found), UNKNOWN)
+        return judge_host(self.state, set(map(find_status, self.findings)))
+
+
+def judge_host(state: str, found: Collection[str]) -> str:
+    """Return the status of a host by its state and the statuses of its findings."""
+    if state != CHECKED:
+        return UNCHECKED
+    return next((status for status in WORST_FIRST if status in found), UNKNOWN)
 
 
 def find_status(finding: Mapping[str, object]) -> str:

@@ -12,10 +12,15 @@ from xml.sax.saxutils import escape, quoteattr
 from .core.finding import FAIL, LATER, UNKNOWN, WAIVED
 from .core.quote import clean
 from .core.report import describe_owner
+from .core.values import NamedTuple
 from .fleet import CHECKED, HostResult, find_status
+from .fleet_changes import find_changes
+from .fleet_commands import format_command, list_groups
+from .fleet_fixes import Plan, plan_fixes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from .fleet_changes import Changes
     from .fleet_view import Fleet
 
 FORMAT, VERSION = "mlhost.limits/audit", 1
@@ -26,10 +31,31 @@ _COLUMNS = (
 _FORMULA = re.compile(r"\s*[=+@\uff0b\uff0d\uff1d\uff20-](?!\d+\Z)|[\t\r\n]")
 
 
+class Beside(NamedTuple):
+    """What a report knows beside its hosts.
+
+    ``inventory`` is what Ansible's ``-i`` was given, and ``groups`` are its groups all of whose
+    hosts were asked. ``before`` is how an earlier run found the fleet, ``since`` when that was.
+    """
+
+    inventory: tuple[str, ...] = ()
+    groups: tuple[str, ...] = ()
+    before: Fleet | None = None
+    since: str = ""
+
+    def compare(self, fleet: Fleet) -> Changes | None:
+        """Return what differs from the earlier run, or None without one."""
+        return find_changes(self.before, fleet, self.since) if self.before else None
+
+
+ALONE = Beside()
+
+
 class JsonText:
     """The document of docs/audit.md."""
 
-    def __init__(self, written: str) -> None:
+    def __init__(self, written: str, beside: Beside = ALONE) -> None:
+        self._beside = beside
         self._head = {"format": FORMAT, "version": VERSION, "written": written}
         self._mark = "{"
 
@@ -60,9 +86,36 @@ class JsonText:
             }
             for group in fleet.rank_causes()
         ]
-        tail = {"summary": fleet.count_hosts(), "causes": causes}
+        tail: dict[str, object] = {
+            "summary": fleet.count_hosts(),
+            "fixes": list(_describe_fixes(fleet, plan_fixes(fleet), self._beside)),
+            "causes": causes,
+        }
+        changes = self._beside.compare(fleet)
+        if changes:
+            tail["changes"] = {
+                **changes._asdict(),
+                "causes": [one._asdict() for one in changes.causes],
+            }
         closed = "}" if self._mark == "," else "{}"
         return f"\n{closed}, {json.dumps(tail)[1:]}\n"
+
+
+def _describe_fixes(fleet: Fleet, plan: Plan, beside: Beside) -> Iterator[dict[str, object]]:
+    """Yield the fixes as plain data, the first first."""
+    groups = list_groups(fleet, beside.groups)
+    for fix in plan.fixes:
+        causes = [fleet.groups[number] for number in fix.groups]
+        yield {
+            "kind": fix.kind,
+            "cost": fix.cost,
+            "then": list(fix.then),
+            "command": format_command(fleet, fix, groups, beside.inventory),
+            "hosts": [fleet.rows[index].host.name for index in fix.hosts],
+            "alone": fix.alone,
+            "together": fix.together,
+            "causes": [{"code": one.code, "text": one.sample["text"]} for one in causes],
+        }
 
 
 class JunitText:

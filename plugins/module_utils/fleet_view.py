@@ -12,7 +12,7 @@ from typing import Any
 
 from .core.finding import FAIL, LATER, PASS, UNKNOWN, WAIVED
 from .core.values import NamedTuple
-from .fleet import HOST_STATUSES, HostResult, find_status
+from .fleet import HOST_STATUSES, HostResult, find_status, judge_host
 from .places import EXPLAINED
 
 TYPE_CHECKING = False
@@ -34,10 +34,14 @@ class Column(NamedTuple):
 
 
 class CauseGroup:
-    """One cause of shortfalls over all hosts; ``sample`` is the first that was met."""
+    """One cause of shortfalls over all hosts; ``sample`` is the first that was met.
 
-    def __init__(self, code: str, sample: Data) -> None:
-        self.code, self.sample = code, sample
+    ``key`` is the same in every run. ``varies`` where hosts need other commands than the sample's.
+    """
+
+    def __init__(self, code: str, sample: Data, key: tuple[object, ...] = ()) -> None:
+        self.code, self.sample, self.key = code, sample, key
+        self.varies = False
         self.statuses: Counter[str] = Counter()
         self.hosts: dict[int, None] = {}
 
@@ -48,11 +52,17 @@ class CauseGroup:
 
 
 class Row(NamedTuple):
-    """One host with its worst status, and for each column that it knows, its findings' numbers."""
+    """One host with its worst status, and for each column that it knows, its findings' numbers.
+
+    ``needs`` are the numbers of the cause groups that must be mended before nothing falls short
+    on it, now or after a boot. ``unseen`` where something could not be seen.
+    """
 
     host: HostResult
     status: str
     cells: Sequence[tuple[int, ...]]
+    needs: tuple[int, ...] = ()
+    unseen: bool = False
 
 
 class Drift(NamedTuple):
@@ -76,19 +86,29 @@ class Fleet:
         self.causes_of: list[tuple[int, ...]] = []
         self.rows: list[Row] = []
         self._numbers: dict[object, int] = {}
+        self._needs: dict[tuple[int, ...], tuple[int, ...]] = {}
 
     def add(self, host: HostResult) -> None:
         """Take in one host; what it holds beside its findings' numbers is let go."""
         index = len(self.rows)
         cells: dict[int, list[int]] = {}
+        groups: set[int] = set()
+        found: set[str] = set()
         for finding in host.findings:
-            shared = find_column(finding)
-            column = self._number(self.columns, shared, shared)
-            cells.setdefault(column, []).append(self._take(finding, index))
+            shared, status = find_column(finding), find_status(finding)
+            number = self._take(finding, status, index)
+            cells.setdefault(self._number(self.columns, shared, shared), []).append(number)
+            found.add(status)
+            if status in (FAIL, LATER):
+                groups.update(self.group_of[cause] for cause in self.causes_of[number])
         if not host.findings:
             self._count_unseen(host, index)
         ordered = tuple(tuple(cells.get(number, ())) for number in range(len(self.columns)))
-        self.rows.append(Row(host._replace(findings=()), host.status, ordered))
+        needs = tuple(sorted(groups))
+        needs = self._needs.setdefault(needs, needs)
+        status = judge_host(host.state, found)
+        row = Row(host._replace(findings=()), status, ordered, needs, UNKNOWN in found)
+        self.rows.append(row)
 
     def count_hosts(self) -> dict[str, int]:
         """Return how many hosts have each status."""
@@ -129,9 +149,8 @@ class Fleet:
             others = {value: hosts for value, hosts in values.items() if value != usual}
             yield Drift(column, usual, len(values[usual]), others)
 
-    def _take(self, finding: Data, host: int) -> int:
+    def _take(self, finding: Data, status: str, host: int) -> int:
         """Return the number of a finding, counting its causes."""
-        status = find_status(finding)
         causes: Sequence[Data] = ()
         if status != PASS:
             causes = finding.get("causes") or [_stand_in(finding, status)]  # type: ignore[assignment]
@@ -150,8 +169,10 @@ class Fleet:
         number = self._number(self.causes, cause, json.dumps(cause, sort_keys=True, default=str))
         if number == known:
             key = ("group", *_find_group(cause))
-            group = CauseGroup(str(cause.get("code", "")), cause)
+            group = CauseGroup(str(cause.get("code", "")), cause, key)
             self.group_of.append(self._number(self.groups, group, key))
+            same = self.groups[self.group_of[number]]
+            same.varies |= _find_commands(same.sample) != _find_commands(cause)
         return number
 
     def _count_unseen(self, host: HostResult, index: int) -> None:
@@ -221,6 +242,11 @@ def _find_group(cause: Data) -> tuple[object, ...]:
     if isinstance(at, dict):
         return (cause.get("code"), at.get("file"), at.get("line"), at.get("text"))
     return (cause.get("code"), _NUMBER.sub("#", str(cause.get("text"))))
+
+
+def _find_commands(cause: Data) -> object:
+    remedy = cause.get("remedy")
+    return remedy.get("commands") if isinstance(remedy, dict) else None
 
 
 def summarize(fleet: Fleet, most: int = 5) -> str:

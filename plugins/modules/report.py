@@ -15,7 +15,8 @@ description:
     opens from disk, and in JSON, JUnit XML or CSV.
   - A host that could not be reached, whose check crashed, or whose result is garbled is in it as
     such, and never left out.
-  - Counts causes over hosts, and shows values that differ from those of most hosts.
+  - Says what to fix first, with the command for the hosts that need it and how many hosts it makes
+    green. Counts causes over hosts, and shows values that differ from those of most hosts.
   - Runs on the controller. Reports are written whole, all or none; those that were there before
     stay as they are until then.
 attributes:
@@ -38,6 +39,11 @@ options:
     description:
       - A folder of results, F(HOST.json) each, as C(mlhost-limits check --json) prints them, or the
         JSON of an earlier report. Without it, what the hosts of the play registered.
+    type: path
+  previous:
+    description:
+      - The JSON of an earlier report. The page then says what is newly red and what is mended, by
+        host and by cause. It may be a file that this report replaces.
     type: path
   variable:
     description: Name of the variable that holds the registered result of a host.
@@ -68,6 +74,12 @@ EXAMPLES = r"""
   mlhost.limits.report:
     dest: /srv/reports/limits.html
     formats: [html, junit]
+  run_once: true
+
+- name: Write it again, with what changed since
+  mlhost.limits.report:
+    dest: /srv/reports/limits.html
+    previous: /srv/reports/limits.json
   run_once: true
 
 - name: Put together what nodes have left in a shared folder

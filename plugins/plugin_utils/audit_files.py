@@ -10,7 +10,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from ..module_utils.fleet import GARBLED, HostResult, read_host
-from ..module_utils.fleet_formats import FORMAT, VERSION, CsvText, JsonText, JunitText
+from ..module_utils.fleet_formats import ALONE, FORMAT, VERSION, CsvText, JsonText, JunitText
 from ..module_utils.fleet_view import Fleet
 from .audit_page import PageText
 
@@ -18,6 +18,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
     from typing import Any, TextIO
+
+    from ..module_utils.fleet_formats import Beside
 
 ENDINGS = {"html": ".html", "json": ".json", "junit": ".xml", "csv": ".csv"}
 
@@ -30,7 +32,7 @@ def read_results(path: Path, now: str) -> Iterator[HostResult]:
     :raises ValueError: If there is nothing to read.
     """
     if path.is_file():
-        yield from _read_document(path, now)
+        yield from _list_hosts(load_document(path), now)
         return
     if not path.is_dir():
         raise ValueError(f"{path}: is neither a folder of results nor an audit's document")
@@ -46,8 +48,25 @@ def read_results(path: Path, now: str) -> Iterator[HostResult]:
         yield read_host(file.stem, result, (), now)
 
 
-def _read_document(path: Path, now: str) -> Iterator[HostResult]:
-    """Yield the hosts of a document that an earlier report wrote."""
+def read_before(path: Path, now: str) -> tuple[Fleet, str]:
+    """Return how an earlier run found a fleet, and when that was written.
+
+    :raises ValueError: If it is not the document of an audit.
+    """
+    if not path.is_file():
+        raise ValueError(f"{path}: is not the JSON document of an earlier audit")
+    document = load_document(path)
+    fleet = Fleet()
+    for host in _list_hosts(document, now):
+        fleet.add(host)
+    return fleet, str(document.get("written") or "")
+
+
+def load_document(path: Path) -> dict[str, Any]:
+    """Return the document that an earlier report wrote.
+
+    :raises ValueError: If it is another file, or of another version.
+    """
     try:
         document = json.loads(path.read_text(encoding="utf-8"))
     except (ValueError, RecursionError) as exc:
@@ -57,6 +76,10 @@ def _read_document(path: Path, now: str) -> Iterator[HostResult]:
     if document.get("version") != VERSION or not isinstance(document.get("hosts"), dict):
         told = document.get("version")
         raise ValueError(f"{path}: is a document of version {told!r}; {VERSION} is accepted")
+    return document
+
+
+def _list_hosts(document: Mapping[str, Any], now: str) -> Iterator[HostResult]:
     for name, entry in document["hosts"].items():
         whole = isinstance(entry, dict) and entry.get("state") == "checked"
         if whole or not isinstance(entry, dict):
@@ -72,6 +95,7 @@ def write_reports(
     stem: str,
     formats: Sequence[str],
     words: Mapping[str, str],
+    beside: Beside = ALONE,
 ) -> tuple[Fleet, list[str]]:
     """Write a report in each format, all of them or none, and return the fleet and their paths.
 
@@ -79,8 +103,8 @@ def write_reports(
     :raises OSError: If they cannot be written; what was there before is whole then.
     """
     makers: dict[str, Any] = {
-        "html": lambda: PageText(words["title"], words["written"]),
-        "json": lambda: JsonText(words["written"]),
+        "html": lambda: PageText(words["title"], words["written"], beside),
+        "json": lambda: JsonText(words["written"], beside),
         "junit": JunitText,
         "csv": CsvText,
     }

@@ -99,11 +99,13 @@ def _blame(place: str, item: str, how: str, at: object) -> dict[str, object]:
         text = f'{VENDOR["file"]}:3 "{VENDOR["text"]}" (user) beats {OURS["file"]}:2 (wildcard)'
     else:
         text = f"{place.partition('/')[0]} has had its {item} since before the change ({how})"
-    remedy = {
-        "text": "comment out 95-vendor.conf:3, or provision with override",
-        "commands": [["sh", "-c", EDIT]],
-        "then": "log in again",
-    }
+    fix = "comment out 95-vendor.conf:3, or provision with override"
+    edit = (fix, ["sh", "-c", EDIT], "log in again")
+    daemon = "docker" if place.startswith("container") else place.partition(":")[2].split(".")[0]
+    restart = (f"restart {daemon}", ["systemctl", "restart", daemon], "")
+    raised = ("raise it, now and at boot", ["sysctl", "-w", f"{item}=1048576"], "")
+    text_of_fix, command, then = edit if at else raised if place == "kernel" else restart
+    remedy = {"text": text_of_fix, "commands": [command], "then": then}
     return {
         "code": "pam-user-beats-wildcard" if at else "process-older",
         "text": text,

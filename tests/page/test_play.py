@@ -71,6 +71,43 @@ def test_fail_on_decides_the_exit_status(folder: Path) -> None:
     assert (folder / "limits.json").exists()
 
 
+def test_two_runs_are_compared_and_the_command_names_the_inventory(folder: Path) -> None:
+    assert play(folder, "--limit", "here").returncode == 2
+    again = {"audit_previous": "mlhost-limits-audit.json", "fail_on": "never"}
+    easy = {"kernel": {"fs.file-max": 1}}
+    done = play(folder, "--limit", "here", limits_policy=easy, **again)
+    assert done.returncode == 0, done.stdout + done.stderr
+    document = json.loads((folder / "mlhost-limits-audit.json").read_text())
+    assert document["changes"]["mended"] == ["here"]
+    assert document["fixes"] == []
+    assert play(folder, "--limit", "here", **again).returncode == 0
+    document = json.loads((folder / "mlhost-limits-audit.json").read_text())
+    assert document["changes"]["red"] == ["here"]
+    fix = document["fixes"][0]
+    assert fix["hosts"] == ["here"]
+    assert f" -i {folder}/hosts --limit here" in fix["command"]
+
+
+def test_the_printed_command_mends_the_hosts_that_it_names(folder: Path) -> None:
+    """Quotes, braces of a shell and an option of the module's own survive Ansible."""
+    results = folder / "results"
+    results.mkdir()
+    script = f"""printf '%s|' "it's" '"' ${{HOME:+a}} creates=no > {folder}/mended; echo '\\'"""
+    for name, short in (("here", True), ("crash", False)):
+        remedy = {"text": "mend it", "commands": [["sh", "-c", script]]}
+        cause = {"code": "x", "text": "x", "remedy": remedy}
+        finding = {"status": "fail" if short else "pass", "item": "a", "causes": [cause] * short}
+        (results / f"{name}.json").write_text(json.dumps({"findings": [finding]}))
+    report(folder, f"results={results} dest={folder}/page.html")
+    (fix,) = json.loads((folder / "page.json").read_text())["fixes"]
+    environment = {**os.environ, "ANSIBLE_INVENTORY": str(folder / "hosts")}
+    done = subprocess.run(
+        ["sh", "-c", fix["command"]], capture_output=True, text=True, env=environment
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert (folder / "mended").read_text() == "it's|\"|a|creates=no|"
+
+
 def report(folder: Path, words: str) -> subprocess.CompletedProcess[str]:
     command = ["ansible", "localhost", "-m", "mlhost.limits.report", "-a", words]
     return subprocess.run(command, cwd=folder, capture_output=True, text=True)
@@ -104,6 +141,8 @@ def test_results_that_nodes_left_are_put_together(folder: Path) -> None:
         ("results={folder}/hosts dest=page", "is no JSON"),
         ("results={folder}/other.txt dest=page", "is no document of an audit"),
         ("results={folder}/newer.txt dest=page", "is a document of version 9; 1 is accepted"),
+        ("previous=/no/such dest=page", "is not the JSON document of an earlier audit"),
+        ("previous={folder}/newer.txt dest=page", "is a document of version 9; 1 is accepted"),
         ("dest=/no/such/page.html", "dest: /no/such is not a directory"),
         ("dest=page formats=pdf", "value of formats must be one or more of"),
     ],

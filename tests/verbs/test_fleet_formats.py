@@ -13,7 +13,7 @@ from xml.etree import ElementTree
 import jsonschema
 import pytest
 from mlhost_limits.fleet import HostResult, read_host
-from mlhost_limits.fleet_formats import CsvText, JsonText, JunitText
+from mlhost_limits.fleet_formats import Beside, CsvText, JsonText, JunitText
 from mlhost_limits.fleet_view import Fleet
 
 from plugins.plugin_utils.audit_files import write_reports
@@ -66,12 +66,22 @@ def test_json_is_a_document_of_its_own() -> None:
     assert document["summary"]["unchecked"] == 1
     assert document["causes"][0]["hosts"] == ["a"]
     assert document["causes"][0]["statuses"] == {"fail": 1}
+    assert "changes" not in document
+    fix = document["fixes"][0]
+    assert (fix["kind"], fix["hosts"], fix["alone"], fix["command"]) == ("edit", ["a"], 0, "")
 
 
 @pytest.mark.slow
 def test_json_keeps_to_its_schema() -> None:
     schema = json.loads((DOCS / "audit.schema.json").read_text())
     hosts = [read_host(name, result) for name, result in simulate(250)]
+    before = Fleet()
+    before.add(read_host("gpu00001", {"findings": []}))
+    compared = JsonText("2026-11-30T12:00:00Z", Beside((), (), before, "2026-11-29T12:00:00Z"))
+    document = json.loads(write(compared, hosts))
+    jsonschema.validate(document, schema)
+    assert document["fixes"][0]["together"] > 0
+    assert document["changes"]["since"] == "2026-11-29T12:00:00Z"
     for some in (hosts, []):
         jsonschema.validate(json.loads(write(JsonText("2026-11-30T12:00:00Z"), some)), schema)
     wrong = json.loads(write(JsonText("yesterday"), hosts))

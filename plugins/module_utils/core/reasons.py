@@ -66,8 +66,13 @@ class Reason(NamedTuple):
     @property
     def section(self) -> str:
         """Return the section that ``provision`` mends it with; empty where it does not alone."""
-        sections = {_STATED_BY_US.get(one.code, "") for one in self.causes}
+        sections = {find_section(one.code) for one in self.causes}
         return sections.pop() if len(sections) == 1 else ""
+
+
+def find_section(code: str) -> str:
+    """Return the section that ``provision`` mends a cause with; empty where it does not alone."""
+    return _STATED_BY_US.get(code, "")
 
 
 def find_reasons(findings: Iterable[Finding], state: str = FAIL) -> list[Reason]:
