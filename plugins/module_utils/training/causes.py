@@ -9,15 +9,17 @@ from ..core.cause import Cause, Remedy
 from ..core.quote import one_line
 from ..core.values import NamedTuple, Rlimit, format_quantity
 from ..shared_memory.model import Quota, find_size_for
+from .collectives import find_groups, find_world
 from .loader import (
     BUFFERS,
     MEMORY,
-    WORKER_MEMORY,
+    OWN_MEMORY,
     Floor,
     Plan,
     find_batch_share,
     find_hold,
     find_model_states,
+    find_worker_memory,
     format_size,
     passes_descriptors,
 )
@@ -76,6 +78,10 @@ def blame_descriptors(run: Training, needed: int, has: Rlimit, plan: Plan) -> Ca
         tensors = _number(run.tensors_per_batch or 0, "tensor", "tensors")
         ahead = _number(run.prefetch, "batch", "batches")
         held += f" that {'prefetches' if one else 'prefetch'} {ahead} of {tensors}"
+    groups = find_groups(run)
+    if groups:
+        group = _number(groups, "process group", "process groups")
+        held, one = f"{held}, and {group} of {_number(find_world(run), 'rank', 'ranks')},", False
     text = (
         f"{held} {'has' if one else 'have'} {needed} files open in one process, and its soft limit"
         f' is {soft}, so the run ends with "Too many open files"'
@@ -250,8 +256,9 @@ def _count(run: Training) -> int:
 
 
 def _describe_memory(run: Training) -> str:
-    each = format_size(WORKER_MEMORY[run.start_method] + run.worker_memory)
-    words = [f"{_name(_count(run))} of {each}"] if run.workers else []
+    each, own = format_size(find_worker_memory(run)), format_size(OWN_MEMORY[run.library])
+    words = [f"{_number(run.ranks_per_node, 'process', 'processes')} of {own}"]
+    words += [f"{_name(_count(run))} of {each}"] if run.workers else []
     if run.workers and run.batch_size:
         words.append("their batches in /dev/shm")
     if run.pinned_buffer:

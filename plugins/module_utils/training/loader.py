@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable
 
 from ..core.values import UNLIMITED, NamedTuple, format_quantity
 from ..shared_memory.model import SHM
+from .collectives import count_mapped_by_groups, count_of_groups, count_threads_of_rank
 from .policy import DeepSpeed, Training
 
 BUFFERS = 1.5
@@ -65,18 +66,39 @@ DESCRIPTORS, MEMORY, CPUS = "nofile", "memory", "CPUs"
 _PER_WORKER = 4
 """A queue of two ends, a sentinel and a pipe of each worker."""
 _OWN, _TRANSIENT, _OF_WORKER = 2, 2, 3
+"""The queue of a loader, a tensor that is handed over, and what a worker has of its own."""
 _SCATTER = 2
 """By how much the rule was off at most where it was measured."""
-_MAPPED_BEFORE = {"torch": 365, "accelerate": 390, "transformers": 485}
-_MAPPED_BY_CUDA = 1000
-_IN_HAND = 2
-"""Batches beside those that workers prefetch: one that is handed over, one that is used."""
+_MAPPED_BEFORE = {"torch": 350, "accelerate": 366, "transformers": 462, "trl": 887}
+_MAPPED_BY_CUDA, _FEEDER = 1000, 4
 _PAGE = 4096
 _LOCKS, _LOCKS_OF_WORKER = 8, 3
 """Semaphores of the queues of a loader and of each worker: a nameless page of /dev/shm each."""
 _MIB = 2**20
-WORKER_MEMORY = {"fork": 64 * _MIB, "spawn": 173 * _MIB, "forkserver": 173 * _MIB}
+OWN_MEMORY = {
+    "torch": 160 * _MIB,
+    "accelerate": 205 * _MIB,
+    "transformers": 275 * _MIB,
+    "trl": 330 * _MIB,
+}
+"""Bytes of a process that trains, without a model and without CUDA, by what it imports."""
+WORKER_MEMORY = {"fork": 16 * _MIB, "spawn": 160 * _MIB, "forkserver": 160 * _MIB}
 """Bytes that are a worker's own, without its data, by how it is started."""
+_MANAGER_MEMORY = 60 * _MIB
+"""Bytes of torch's manager of names, of which each worker has one."""
+_BATCHES_OF_WORKER = 3
+"""Batches in a worker's own memory: the samples of one, and what its heap keeps of the last."""
+_ADDRESSES = {
+    "torch": 700 * _MIB,
+    "accelerate": 750 * _MIB,
+    "transformers": 820 * _MIB,
+    "trl": 2100 * _MIB,
+}
+_ADDRESSES_OF_THREAD = 66 * _MIB
+"""Address space of a process that trains on CPUs, and of each thread, such as feeds a worker.
+
+Where there is less, a thread may do without a heap of its own, and small batches get along.
+"""
 
 
 class Bound(NamedTuple):
@@ -105,7 +127,8 @@ def find_hold(run: Training) -> int:
     Measured: accelerate 1.x looks one batch ahead; transformers' Trainer 5.23 takes all batches of
     a step before it trains on them, and the next ones before it lets go.
     """
-    ahead = {"accelerate": 1, "transformers": 2 * run.gradient_accumulation - 1}
+    of_step = 2 * run.gradient_accumulation - 1
+    ahead = {"accelerate": 1, "transformers": of_step, "trl": of_step}
     return run.hold + ahead.get(run.library, 0)
 
 
@@ -120,14 +143,20 @@ def passes_descriptors(run: Training) -> bool:
 def count_descriptors(run: Training, workers: int) -> int:
     """Return what the process that trains, or a worker, has open at most."""
     if not workers:
-        return run.base + _OWN + run.dataset_files
+        return _count_before(run) + _OWN + run.dataset_files
     return max(_count_of_main(run, workers), _count_in_worker(run, workers))
 
 
+def _count_before(run: Training) -> int:
+    return run.base + count_of_groups(run)
+
+
 def _count_of_main(run: Training, workers: int) -> int:
-    kept = _count_tensors(run) * find_hold(run)
+    kept = _count_tensors(run) * (find_hold(run) + 1)
+    handed = _TRANSIENT if passes_descriptors(run) else 1
     of_loaders = run.loaders * _count_of_loader(run, workers)
-    return run.base + _OWN + of_loaders + kept + _TRANSIENT + _SCATTER
+    named = count_managers(run, workers)
+    return _count_before(run) + of_loaders + kept + named + handed + _SCATTER
 
 
 def _count_in_worker(run: Training, workers: int) -> int:
@@ -137,27 +166,39 @@ def _count_in_worker(run: Training, workers: int) -> int:
     """
     tensors = _count_tensors(run)
     begins_with = (run.loaders - 1) * _count_of_loader(run, workers) + tensors * _inherit(run)
-    own = _count_of_worker(run) * workers + _OF_WORKER + tensors * (run.prefetch + 1)
-    return run.base + _OWN + begins_with + own + run.dataset_files + _SCATTER
+    own = _PER_WORKER * workers + tensors * (run.prefetch + 1)
+    own += _OF_WORKER if passes_descriptors(run) else 1 + count_managers(run, workers)
+    return _count_before(run) + begins_with + _OWN + own + run.dataset_files + _SCATTER
 
 
 def _inherit(run: Training) -> int:
     """Return the batches that a worker begins with, as what starts it keeps them at that moment.
 
-    It has them until it ends, in later epochs the last batch as well.
+    It has them until it ends, in later epochs the last batch as well; those of earlier loaders,
+    with their last batches, are not among them.
     """
-    if run.epochs > 1:
-        return find_hold(run) + 1
-    return find_hold(run) if run.loaders > 1 else 0
+    if run.start_method != "fork":
+        return 0
+    if run.loaders > 1:
+        return find_hold(run)
+    return find_hold(run) + 1 if run.epochs > 1 else 0
+
+
+def _count_inherited(run: Training, workers: int) -> int:
+    """Return the batches that are there as long as workers that began with them."""
+    if run.start_method != "fork":
+        return 0
+    again = find_hold(run) + 1 if run.epochs > 1 else 0
+    return again + (run.loaders - 1) * (find_hold(run) + _count_taken(run, workers))
 
 
 def _count_of_loader(run: Training, workers: int) -> int:
-    return _count_of_worker(run) * workers + _count_tensors(run) * _count_waiting(run, workers)
+    return _OWN + _PER_WORKER * workers + _count_tensors(run) * _count_taken(run, workers)
 
 
-def _count_waiting(run: Training, workers: int) -> int:
-    """Return the batches that wait in the process that trains while one worker is slow."""
-    return (workers - 1) * run.prefetch + _IN_HAND
+def _count_taken(run: Training, workers: int) -> int:
+    """Return the batches of a loader in the process that trains: all but one slow worker's."""
+    return (workers - 1) * run.prefetch + 1
 
 
 def _count_tensors(run: Training) -> int:
@@ -165,22 +206,28 @@ def _count_tensors(run: Training) -> int:
     return (run.tensors_per_batch or 0) if passes_descriptors(run) else 0
 
 
-def _count_of_worker(run: Training) -> int:
-    """Return the descriptors for each worker; its manager of names is spoken to through one."""
-    return _PER_WORKER if passes_descriptors(run) else _PER_WORKER + 1
+def count_managers(run: Training, workers: int) -> int:
+    """Return the managers of names, of which each worker of the first loader starts one.
+
+    Who is forked after that begins with a connection to one, and so needs none.
+    """
+    return 0 if passes_descriptors(run) else workers
 
 
 def count_mappings(run: Training, workers: int) -> int:
     """Return the mappings of the process that trains, by either strategy of sharing.
 
     Each tensor that a worker sent is one, as long as the program keeps its batch or waits for one
-    before it; a thread that feeds a worker has four. Measured with torch 2.13 for CPUs.
+    before it; so is each semaphore, and a thread that feeds a worker has four. Measured with torch
+    2.13 for CPUs.
     """
     before = _MAPPED_BEFORE[run.library] + (_MAPPED_BY_CUDA if run.gpus else 0)
+    before += count_mapped_by_groups(run)
     if not workers:
         return before
-    batches = run.loaders * _count_waiting(run, workers) + find_hold(run)
-    return before + _PER_WORKER * run.loaders * workers + (run.tensors_per_batch or 0) * batches
+    batches = run.loaders * _count_taken(run, workers) + 1 + find_hold(run)
+    each = _LOCKS + (_LOCKS_OF_WORKER + _FEEDER) * workers
+    return before + run.loaders * each + (run.tensors_per_batch or 0) * batches
 
 
 def bound_by_descriptors(run: Training, soft: int) -> Bound:
@@ -198,17 +245,24 @@ def count_shared_memory(run: Training, workers: int) -> int:
     """Return the bytes in /dev/shm of all ranks together."""
     if not workers:
         return 0
-    batches = run.loaders * (workers * run.prefetch + _IN_HAND) + find_hold(run) + _inherit(run)
-    batches += (run.loaders - 1) * _count_waiting(run, workers)
+    batches = run.loaders * (workers * run.prefetch + 1) + 1 + find_hold(run)
+    batches += _count_inherited(run, workers)
     locks = run.loaders * (_LOCKS + _LOCKS_OF_WORKER * workers)
     return run.ranks_per_node * (batches * find_batch_share(run) + _PAGE * locks)
 
 
-def count_mapped(run: Training, workers: int) -> int:
-    """Return the bytes of batches that the process that trains has mapped at least at a time."""
-    if not workers or not run.batch_size:
-        return 0
-    return (run.loaders * _count_waiting(run, workers) + find_hold(run)) * run.batch_size
+def count_addresses(run: Training, workers: int) -> int:
+    """Return the bytes of address space that a process of the run takes at least.
+
+    A worker that is forked begins with all that the process has that trains.
+    """
+    threads = count_threads_of_rank(run)
+    before = _ADDRESSES[run.library] + _ADDRESSES_OF_THREAD * threads
+    if not workers:
+        return before
+    batches = run.loaders * _count_taken(run, workers) + 1 + find_hold(run)
+    mapped = (batches + _BATCHES_OF_WORKER) * (run.batch_size or 0) + run.worker_memory
+    return before + _ADDRESSES_OF_THREAD * run.loaders * workers + mapped
 
 
 def bound_by_shared_memory(run: Training, free: int) -> Bound:
@@ -227,12 +281,17 @@ def count_memory(run: Training, workers: int) -> int:
 
     A batch in /dev/shm is memory too, and is charged to the cgroup of whoever wrote it.
     """
-    each = WORKER_MEMORY[run.start_method] + run.worker_memory
-    pinned = run.ranks_per_node * (run.pinned_buffer or 0)
+    many = run.loaders * workers
+    each = OWN_MEMORY[run.library] + many * find_worker_memory(run) + (run.pinned_buffer or 0)
+    each += count_managers(run, workers) * _MANAGER_MEMORY
     shared = count_shared_memory(run, workers) if run.batch_size else 0
-    return (
-        run.ranks_per_node * run.loaders * workers * each + shared + pinned + find_model_states(run)
-    )
+    return run.ranks_per_node * each + shared + find_model_states(run)
+
+
+def find_worker_memory(run: Training) -> int:
+    """Return the bytes of memory that each worker has for itself."""
+    data = run.worker_memory + _BATCHES_OF_WORKER * (run.batch_size or 0)
+    return WORKER_MEMORY[run.start_method] + data
 
 
 def find_model_states(run: Training) -> int:

@@ -24,7 +24,7 @@ from .loader import format_size
 from .policy import SELF
 from .shm_read import find_folder
 from .tasks import TaskRoom
-from .tasks_read import find_task_rooms
+from .tasks_read import find_lookers, find_task_rooms
 
 _EARLYOOM = "earlyoom.service"
 _OOMD = "systemd-oomd.service"
@@ -272,7 +272,9 @@ class Runner:
         """
         if self.absence:
             raise OSError(self.absence)
-        return find_task_rooms(self.cgroup, read_text("/proc/self/mountinfo") or "")
+        is_ours = self.cgroup == read_text("/proc/self/cgroup")
+        lookers = len(find_lookers()) if is_ours else 0
+        return find_task_rooms(self.cgroup, read_text("/proc/self/mountinfo") or "", lookers)
 
     @cached_property
     def killers(self) -> Killers:

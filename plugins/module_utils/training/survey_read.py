@@ -30,8 +30,8 @@ from .loader import (
     bound_by_descriptors,
     bound_by_memory,
     bound_by_shared_memory,
+    count_addresses,
     count_descriptors,
-    count_mapped,
     count_memory,
     count_shared_memory,
     plan_workers,
@@ -87,8 +87,8 @@ class Survey:
 
     @property
     def mapped(self) -> int:
-        """Return the bytes that a worker, or the process that trains, maps beside all else."""
-        return max(self.run.worker_memory, count_mapped(self.run, self.workers))
+        """Return the bytes of address space of the largest process."""
+        return count_addresses(self.run, self.workers)
 
     @cached_property
     def limits(self) -> list[Finding]:

@@ -13,13 +13,16 @@ from ..core.cause import Cause, Remedy
 from ..core.quote import one_line
 from ..core.values import NamedTuple
 from .causes import DOCKER, UNIT, tell_fit
-from .loader import Bound, Plan, find_most
+from .collectives import count_threads_of_groups
+from .loader import Bound, Plan, count_managers, find_most
 from .policy import Training
 
 TASKS = "tasks"
 _OF_WORKER = 4
 _BESIDE = {"fork": 0, "spawn": 1, "forkserver": 3}
 """Who keeps track of what is shared, and who starts the workers."""
+_OF_LIBRARY = {"trl": 2}
+"""Threads of pyarrow, which it imports."""
 
 _END = (
     'ends with [Errno 11] Resource temporarily unavailable, with "can\'t start new thread", or'
@@ -44,7 +47,10 @@ def count_tasks(run: Training, workers: int, threads: int) -> int:
     # Whoever does not begin as a copy begins with a second thread of BLAS, where it may.
     more = run.start_method != "fork" and threads > 1
     beside = _BESIDE[run.start_method] + more if many else 0
-    return run.ranks_per_node * (threads + beside + (_OF_WORKER + more) * many)
+    each = threads + _OF_LIBRARY.get(run.library, 0) + beside + (_OF_WORKER + more) * many
+    # A manager of names stands for the thread that would pass descriptors.
+    each -= (many - workers) if count_managers(run, workers) else 0
+    return run.ranks_per_node * each + count_threads_of_groups(run)
 
 
 def bound_by_tasks(run: Training, threads: int, room: TaskRoom) -> Bound:

@@ -15,17 +15,21 @@ from .tasks import TaskRoom
 _OF_ALL = ("kernel.threads-max", "kernel.pid_max")
 
 
-def find_task_rooms(cgroup: str, mounts: str) -> list[TaskRoom]:
+def find_task_rooms(cgroup: str, mounts: str, lookers: int = 0) -> list[TaskRoom]:
     """Return what is left, of each cgroup above a process and of the host.
 
     :param cgroup: /proc/PID/cgroup.
     :param mounts: /proc/self/mountinfo.
+    :param lookers: How many of those in the cgroup only look, and are gone when the run starts.
     :raises OSError: If that cannot be told.
     """
     levels = read_task_levels(cgroup, mounts)
     if levels is None:
         raise OSError("the limits of its cgroup cannot be seen from here")
-    rooms = [TaskRoom(max(most - used, 0), most, f"{path}/pids.max") for path, most, used in levels]
+    rooms = [
+        TaskRoom(max(most - max(used - lookers, 0), 0), most, f"{path}/pids.max")
+        for path, most, used in levels
+    ]
     used = read_kernel_use().tasks
     for key in _OF_ALL:
         value = read_sysctl(key)

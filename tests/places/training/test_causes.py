@@ -33,13 +33,14 @@ NONE = Plan(0, ())
         (
             RUN,
             Rlimit(160, 4096),
-            "8 workers that prefetch 4 batches of 4 tensors have 161 files open in one process, and"
-            ' its soft limit is 160, so the run ends with "Too many open files"',
+            "8 workers that prefetch 4 batches of 4 tensors, and 1 process group of 2 ranks, have 161"
+            " files open in one process, and its soft limit is 160, so the run ends with "
+            '"Too many open files"',
             "start at most 7 workers in each rank, or allow 161 files where the run starts: ulimit"
             " -n 161",
         ),
         (
-            RUN._replace(workers=1, prefetch=1),
+            RUN._replace(workers=1, prefetch=1, groups=0),
             Rlimit(160, 160),
             "1 worker that prefetches 1 batch of 4 tensors has 161 files open in one process, and"
             ' its soft limit is 160, so the run ends with "Too many open files"',
@@ -47,7 +48,7 @@ NONE = Plan(0, ())
             " soft limit to 161",
         ),
         (
-            RUN._replace(sharing="file_system"),
+            RUN._replace(sharing="file_system", groups=0),
             Rlimit(160, 160),
             "8 workers have 161 files open in one process, and its soft limit is 160, so the run"
             ' ends with "Too many open files"',
@@ -123,17 +124,17 @@ KILLED = ", so the kernel kills a process (exit -9), and torchrun ends the other
     [
         (
             RUN,
-            "16 workers of 64.0 MiB and their batches in /dev/shm need 2.0 GiB of memory at"
+            "2 processes of 160.0 MiB and 16 workers of 22.0 MiB and their batches in /dev/shm need 2.0 GiB of memory at"
             f" least, and the host has 1.0 GiB left{KILLED}",
         ),
         (
             Training(workers=0, pinned_buffer=2 * GIB),
-            "1 x 2.0 GiB of locked buffers need 2.0 GiB of memory at least, and the host has 1.0"
+            "1 process of 160.0 MiB and 1 x 2.0 GiB of locked buffers need 2.0 GiB of memory at least, and the host has 1.0"
             f" GiB left{KILLED}",
         ),
         (
             Training(workers=1, deepspeed=DeepSpeed(2, GIB, None, offload_optimizer=True)),
-            "1 worker of 64.0 MiB and 24.0 GiB of model states need 2.0 GiB of memory at least,"
+            "1 process of 160.0 MiB and 1 worker of 20.0 MiB and 24.0 GiB of model states need 2.0 GiB of memory at least,"
             f" and the host has 1.0 GiB left{KILLED}",
         ),
     ],

@@ -36,7 +36,11 @@ PLAN = Plan(7, ())
         # By the peak that was seen, 25, which was one too few.
         (Training(start_method="forkserver"), 4, 26),
         (Training(start_method="spawn"), 0, 2),
-        (Training(start_method="spawn", ranks_per_node=2), 0, 4),
+        (Training(start_method="spawn", ranks_per_node=2, groups=0), 0, 4),
+        # Three threads for each group in each rank, and one for the store.
+        (Training(ranks_per_node=2), 0, 4 + 7),
+        (Training(ranks_per_node=2, groups=3), 0, 4 + 19),
+        (Training(ranks_per_node=2, groups=3, backend="nccl"), 0, 4),
     ],
 )
 def test_how_many_tasks(run: Training, workers: int, needed: int) -> None:
@@ -49,7 +53,7 @@ def test_how_many_tasks(run: Training, workers: int, needed: int) -> None:
         (Training(start_method="spawn"), 3, 14),
         (Training(), 3, 13),
         (Training(start_method="spawn", loaders=2), 5, 42),
-        (Training(ranks_per_node=8), 4, 136),
+        (Training(ranks_per_node=8, groups=0), 4, 136),
     ],
 )
 def test_how_many_tasks_with_one_thread(run: Training, workers: int, needed: int) -> None:

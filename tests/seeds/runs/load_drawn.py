@@ -1,170 +1,344 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Load batches through torch, accelerate or transformers, and print the most that it took of each.
+"""Load batches through a library until the worst moment of a loader, and print what that takes.
 
-One slow worker lets the batches of all others wait in the process that trains; a slow step lets
-them wait in shared memory.
+The worst moment does not come by chance: the first worker holds back one batch until those of all
+others wait in the process that trains, and that one stops after it has asked for one more batch
+and before it lets go of the last, as a scheduler may stop it, until the workers have done all.
 """
 
 import argparse
 import collections
+import ctypes
+import functools
 import json
+import math
+import mmap
 import os
+import struct
+import sys
 import tempfile
-import threading
 import time
 
 import torch
-from torch.utils.data import DataLoader, Dataset, get_worker_info
+from torch.multiprocessing import reductions
+from torch.utils.data import DataLoader, Dataset, IterableDataset, dataloader, get_worker_info
+
+sys.path.insert(0, os.path.dirname(__file__))
+import drawn_libraries as libraries
+
+QUIET, LONGEST = 0.12, 8.0
+"""Seconds for which nothing changes where all is done, and the most to wait for it."""
+
+
+class Shared:
+    """What the processes of a rank tell each other: gates that are open, and a worker's peak."""
+
+    FIELDS = ("first_gate", "second_gate", "last_epoch", "descriptors")
+
+    def __init__(self, path=None):
+        self.path = path or make_file()
+        with open(self.path, "r+b") as file:
+            file.truncate(mmap.PAGESIZE)
+            self.memory = mmap.mmap(file.fileno(), mmap.PAGESIZE)
+
+    def __reduce__(self):
+        return Shared, (self.path,)
+
+    def get(self, name):
+        return struct.unpack_from("q", self.memory, 8 * self.FIELDS.index(name))[0]
+
+    def raise_to(self, name, number):
+        if number > self.get(name):
+            struct.pack_into("q", self.memory, 8 * self.FIELDS.index(name), number)
+
+
+def make_file():
+    handle, path = tempfile.mkstemp(dir="/tmp")
+    os.close(handle)
+    return path
+
+
+class Source:
+    """What a worker does for a batch: the first one waits before the deepest."""
+
+    def __init__(self, given, shared, gate):
+        self.given, self.shared, self.gate = given, shared, gate
+        self.is_ready, self.kept = False, []
+
+    def make(self, sample):
+        index, is_later = divmod(sample, self.given.samples)
+        worker = get_worker_info()
+        if worker and not self.is_ready:
+            self.get_ready()
+        if not is_later and self.is_held(worker, index):
+            wait(lambda: self.shared.get(self.gate) >= index)
+        return {
+            f"x{at}": torch.zeros(size, dtype=torch.uint8)
+            for at, size in enumerate(self.given.sizes)
+        }
+
+    def is_held(self, worker, index):
+        is_first = worker and worker.id == 0 and index in self.given.deep
+        return is_first and self.shared.get("last_epoch")
+
+    def get_ready(self):
+        self.is_ready = True
+        self.kept = libraries.keep(self.given)
+        watch(
+            reductions.multiprocessing.reduction,
+            "DupFd",
+            lambda: self.shared.raise_to("descriptors", count_open()),
+        )
 
 
 class Samples(Dataset):
-    """Samples of tensors; the first worker takes its time for each."""
+    """Samples by number, which torch puts together."""
 
-    def __init__(self, given):
-        self.given = given
+    def __init__(self, source):
+        self.source = source
 
     def __len__(self):
         return 100000
 
     def __getitem__(self, index):
+        return self.source.make(index)
+
+
+class Stream(IterableDataset):
+    """Batches from a pipeline of a library, numbered as torch takes them."""
+
+    def __init__(self, source, pipeline):
+        self.source, self.pipeline = source, pipeline
+
+    def __iter__(self):
         worker = get_worker_info()
-        if worker and worker.id == 0:
-            time.sleep(self.given.slow)
-        each = max(self.given.batch_size // self.given.tensors, 1)
-        return {
-            f"x{number}": torch.zeros(each, dtype=torch.uint8)
-            for number in range(self.given.tensors)
-        }
+        for number, _sample in enumerate(self.pipeline):
+            batch, sample = divmod(number, self.source.given.samples)
+            batch = batch * worker.num_workers + worker.id
+            yield self.source.make(batch * self.source.given.samples + sample)
 
 
-class Model(torch.nn.Module):
-    """As little as a trainer takes for a model."""
-
-    def __init__(self, given):
-        super().__init__()
-        self.weight, self.step = torch.nn.Parameter(torch.zeros(1)), given.step
-
-    def forward(self, **batch):
-        time.sleep(self.step)
-        return {"loss": (self.weight * batch["x0"].sum()).mean()}
+def wait(is_true, longest=LONGEST):
+    end = time.monotonic() + longest
+    while not is_true() and time.monotonic() < end:
+        time.sleep(0.002)
 
 
-class Peaks(threading.Thread):
+def watch(owner, name, look):
+    """Have a function of somebody else's look at what is open when it has done its work."""
+    original = getattr(owner, name)
+
+    @functools.wraps(original)
+    def watched(*words, **named):
+        result = original(*words, **named)
+        look()
+        return result
+
+    setattr(owner, name, watched)
+
+
+def count_open(pid="self"):
+    """Count descriptors, of this process with the one that it takes to do so."""
+    return len(os.listdir(f"/proc/{pid}/fd"))
+
+
+class Peaks:
     """The most that this process, and all that it started, had at a time."""
 
-    def __init__(self):
-        super().__init__(daemon=True)
+    def __init__(self, given, shared):
+        self.given, self.shared = given, shared
         self.most = collections.Counter()
-        self.ended = threading.Event()
-
-    def run(self):
-        while not self.ended.wait(0.002):
-            self.look()
 
     def look(self):
+        """Count all that a limit bounds; who started them sees the workers."""
+        self.look_at_descriptors()
         space = os.statvfs("/dev/shm")
-        now = {
-            "descriptors": len(os.listdir("/proc/self/fd")) - 1,
-            "shared_memory": (space.f_blocks - space.f_bfree) * space.f_frsize,
-            "tasks": count_tasks() - 1,
-        }
+        shm = (space.f_blocks - space.f_bfree) * space.f_frsize
+        run = find_run()
         with open("/proc/self/maps") as rows:
-            now["mappings"] = sum(1 for row in rows)
+            mappings = sum(1 for row in rows)
+        now = {
+            "shared_memory": shm,
+            "tasks": sum(len(os.listdir(f"/proc/{pid}/task")) for pid in run),
+            "mappings": mappings,
+            "memory": shm + sum(map(count_own_memory, run)),
+            "descriptors": max(map(count_open, run[1:]), default=0),
+            "address_space": max(map(count_mapped, run)),
+        }
         for name, number in now.items():
             self.most[name] = max(self.most[name], number)
 
+    def look_at_descriptors(self):
+        now = max(count_open(), self.shared.get("descriptors"))
+        self.most["descriptors"] = max(self.most["descriptors"], now)
 
-def count_tasks():
-    """Count the tasks of this session: the trial gives each run one of its own."""
-    total, own = 0, os.getsid(0)
+    def settle(self):
+        """Wait until nobody makes or takes anything any more."""
+        seen, since, end = None, time.monotonic(), time.monotonic() + LONGEST
+        while time.monotonic() - since < QUIET and time.monotonic() < end:
+            space = os.statvfs("/dev/shm")
+            now = (space.f_bfree, [count_open(pid) for pid in find_run() if pid != os.getpid()])
+            if now != seen:
+                seen, since = now, time.monotonic()
+            time.sleep(0.005)
+
+
+def find_run():
+    """Return this process and all that it started, daemons of torch's manager too."""
+    parents, found = {}, {os.getpid()}
     for name in filter(str.isdigit, os.listdir("/proc")):
         try:
-            if os.getsid(int(name)) == own:
-                total += len(os.listdir(f"/proc/{name}/task"))
+            with open(f"/proc/{name}/stat") as row:
+                parents[int(name)] = int(row.read().rpartition(")")[2].split()[1])
         except OSError:
             continue
-    return total
+    for pid in sorted(parents):  # A child has the larger number, but where numbers begin anew.
+        if parents[pid] in found:
+            found.add(pid)
+    return sorted(found)
 
 
-def make_loaders(given):
+def adopt():
+    """Have this process become the parent of what a child of it leaves behind."""
+    ctypes.CDLL(None).prctl(36, 1, 0, 0, 0)
+
+
+def count_own_memory(pid):
+    """Return the bytes of a process that no file holds, shared ones by who shares them."""
+    with open(f"/proc/{pid}/smaps_rollup") as rows:
+        sizes = dict(row.split()[:2] for row in rows if row.startswith("Pss_Anon"))
+    return 1024 * int(sizes["Pss_Anon:"])
+
+
+def count_mapped(pid):
+    with open(f"/proc/{pid}/statm") as numbers:
+        return int(numbers.read().split()[0]) * mmap.PAGESIZE
+
+
+def slow_down(given, shared, peaks):
+    """Open the gate of a loader when all waits that can, and stop where most is held."""
+    own = dataloader._MultiProcessingDataLoaderIter
+    receive, ask = own._try_get_data, own._try_put_index
+
+    def try_get_data(self, *words, **named):
+        waiting = sum(len(info) == 2 for info in self._task_info.values())
+        if self._rcvd_idx in given.deep and waiting >= (self._num_workers - 1) * given.prefetch:
+            shared.raise_to(self._dataset.source.gate, self._rcvd_idx)
+        return receive(self, *words, **named)
+
+    def try_put_index(self):
+        ask(self)
+        if self._rcvd_idx - 1 in given.deep and shared.get("last_epoch"):
+            libraries.meet(given)
+            peaks.settle()
+            peaks.look()
+            libraries.meet(given)
+
+    own._try_get_data, own._try_put_index = try_get_data, try_put_index
+    watch(reductions.multiprocessing.reduction, "recv_handle", peaks.look_at_descriptors)
+
+
+def make_loaders(given, shared):
     words = {} if given.context is None else {"multiprocessing_context": given.context}
     if given.workers:
-        words.update(prefetch_factor=given.prefetch, timeout=60 if given.context == "spawn" else 15)
-    return [
-        DataLoader(Samples(given), batch_size=None, num_workers=given.workers, **words)
-        for number in range(given.loaders)
-    ]
+        words.update(prefetch_factor=given.prefetch, timeout=60 if given.context else 15)
+    for gate in Shared.FIELDS[: given.loaders]:
+        source = Source(given, shared, gate)
+        pipeline = libraries.make_pipeline(given)
+        data = Samples(source) if pipeline is None else Stream(source, pipeline)
+        yield DataLoader(data, batch_size=given.samples, num_workers=given.workers, **words)
 
 
-def train_with_torch(given, loaders):
-    """Take batches and keep as many as are held; the second loader is started amid the first."""
-    # Every worker, the slow one too, is asked again after all that it may prefetch and is held.
-    rounds = given.prefetch + 2 + -(-given.hold // max(given.workers, 1))
-    held = collections.deque(maxlen=given.hold + 1)
-    started = []
-    for loader in loaders:
-        started.append(iter(loader))
-        for _number in range(rounds * max(given.workers, 1)):
-            for batches in started:
-                held.append(next(batches))
-                time.sleep(given.step)
+class Taken:
+    """The batch that a program has in hand, and those that it keeps beside it."""
+
+    def __init__(self, hold):
+        self.held = collections.deque(maxlen=hold)
+        self.batch = None
+
+    def take(self, batches, many):
+        for _number in range(many):
+            batch = next(batches)
+            self.held.append(self.batch)
+            self.batch = batch
+            del batch
 
 
-def train_with_accelerate(given, loaders):
-    from accelerate import Accelerator
-
-    loader, model = Accelerator(cpu=True).prepare(loaders[0], Model(given))
-    for number, batch in enumerate(loader):
-        model(**batch)
-        if number > (given.prefetch + 3) * given.workers:
-            break
-
-
-def train_with_transformers(given, loaders):
-    from transformers import Trainer, TrainingArguments
-
-    class OwnTrainer(Trainer):
-        def get_train_dataloader(self):
-            return self.accelerator.prepare(loaders[0])
-
-    arguments = TrainingArguments(
-        output_dir=tempfile.mkdtemp(dir="/tmp"),
-        gradient_accumulation_steps=given.accumulation,
-        max_steps=3 + (given.prefetch + 3) * max(given.workers, 1) // given.accumulation,
-        report_to=[],
-        save_strategy="no",
-        logging_strategy="no",
-        remove_unused_columns=False,
-        disable_tqdm=True,
-        use_cpu=True,
-    )
-    OwnTrainer(model=Model(given), args=arguments, train_dataset=Samples(given)).train()
+def train(given, loaders, shared):
+    """Take batches up to the deepest; a second loader starts when the first is there."""
+    taken = Taken(given.hold)
+    batches = iter(loaders[0])
+    for _epoch in range(given.epochs - 1):
+        taken.take(batches, given.hold + 1)
+        del batches
+        if _epoch == given.epochs - 2:
+            shared.raise_to("last_epoch", 1)
+        batches = iter(loaders[0])
+    taken.take(batches, given.deep[0] + 1)
+    for loader in loaders[1:]:
+        other, others = Taken(0), iter(loader)
+        other.take(others, given.deep[0] + 1)
+        taken.take(batches, given.deep[1] - given.deep[0])
+    taken.take(batches, given.more)
 
 
-TRAIN = {
-    "torch": train_with_torch,
-    "accelerate": train_with_accelerate,
-    "transformers": train_with_transformers,
-}
+def parse():
+    parser = argparse.ArgumentParser()
+    for name in ("workers", "prefetch", "tensors", "batch-size", "hold", "loaders", "epochs"):
+        parser.add_argument(f"--{name}", type=int, default=0 if name == "hold" else 1)
+    for name in ("accumulation", "groups", "ranks", "samples"):
+        parser.add_argument(f"--{name}", type=int, default=1)
+    for name in ("worker-memory", "files", "labels", "rank"):
+        parser.add_argument(f"--{name}", type=int, default=0)
+    parser.add_argument("--context")
+    parser.add_argument("--port", type=int)
+    parser.add_argument("--cached", default="plain")
+    parser.add_argument("--sharing", default="file_descriptor")
+    parser.add_argument("--library", default="torch")
+    given = parser.parse_args()
+    given.sizes = find_sizes(given)
+    given.deep = find_deep(given)
+    given.more = given.workers * given.prefetch + 1  # What is lost at the worst moment is missed.
+    return given
+
+
+def find_sizes(given):
+    """Return the bytes of each tensor of a sample: all alike, or one and labels."""
+    many, size = given.tensors, given.batch_size // given.samples
+    if given.labels and size > 8 * many:
+        return [size - 8 * (many - 1)] + [8] * (many - 1)
+    return [size // many + (number < size % many) for number in range(many)]
+
+
+def find_deep(given):
+    """Return the numbers of the batches at which most is held: each the first worker's."""
+    workers, steps = max(given.workers, 1), given.accumulation
+    each = math.lcm(workers, steps)
+    least = 2 * steps if given.library in ("transformers", "trl") else given.hold + 2
+    first = each * -(-least // each)
+    second = first + workers * (given.prefetch + 1 + -(-given.hold // workers))
+    return [first] if given.loaders == 1 else [first, second]
 
 
 def main():
-    parser = argparse.ArgumentParser()
-    for name in ("workers", "prefetch", "tensors", "hold", "loaders", "accumulation", "batch-size"):
-        parser.add_argument(f"--{name}", type=int, default=1)
-    parser.add_argument("--slow", type=float, default=0)
-    parser.add_argument("--step", type=float, default=0)
-    parser.add_argument("--context")
-    parser.add_argument("--sharing", default="file_descriptor")
-    parser.add_argument("--library", choices=list(TRAIN), default="torch")
-    given = parser.parse_args()
-    torch.multiprocessing.set_sharing_strategy(given.sharing)
-    torch.zeros(600, 600) @ torch.zeros(600, 600)  # The threads of BLAS start with the first.
-    peaks = Peaks()
-    peaks.start()
-    TRAIN[given.library](given, make_loaders(given))
-    peaks.ended.set()
-    peaks.join()
+    given = parse()
+    adopt()
+    libraries.start_ranks(given)
+    libraries.prepare(given)
+    shared = Shared()
+    os.chmod(shared.path, 0o666)
+    peaks = Peaks(given, shared)
+    loaders = list(make_loaders(given, shared))
+    if given.workers:
+        slow_down(given, shared, peaks)
+    run = libraries.TRAIN.get(given.library, train)
+    if given.epochs == 1:
+        shared.raise_to("last_epoch", 1)
+    run(given, loaders, shared)
+    libraries.meet(given)
+    os.unlink(shared.path)
+    if given.rank:
+        os._exit(0)
     print(json.dumps({"peaks": peaks.most}), flush=True)
     os._exit(0)  # How workers end is no part of it.
 

@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What process groups take of each process that trains."""
+
+from __future__ import annotations
+
+import pytest
+from mlhost_limits.training.collectives import (
+    count_of_groups,
+    find_backend,
+    find_groups,
+    find_world,
+)
+from mlhost_limits.training.loader import count_descriptors
+from mlhost_limits.training.policy import DeepSpeed, Gpus, Training
+
+
+@pytest.mark.parametrize(
+    ("run", "needed"),
+    [
+        (Training(), 0),
+        # Measured with torch 2.13 and gloo: 13 + 2W in the first rank, 3 + W for each more.
+        (Training(ranks_per_node=2), 17),
+        (Training(ranks_per_node=8), 29),
+        (Training(ranks_per_node=8, groups=4), 62),
+        (Training(groups=1), 15),
+        (Training(ranks_per_node=8, groups=0), 0),
+        (Training(ranks_per_node=8, world_size=32), 77),
+        # By the documents of NCCL: 144 ranks and 16 groups take more than 32,768.
+        (Training(ranks_per_node=8, world_size=144, groups=16, backend="nccl"), 34762),
+    ],
+)
+def test_how_many_descriptors_groups_take(run: Training, needed: int) -> None:
+    assert count_of_groups(run) == needed
+    assert count_descriptors(run, 3) == count_descriptors(run._replace(groups=0), 3) + needed
+
+
+@pytest.mark.parametrize(
+    ("run", "world", "groups", "backend"),
+    [
+        (Training(), 1, 0, "gloo"),
+        (Training(ranks_per_node=4), 4, 1, "gloo"),
+        (Training(ranks_per_node=4, gpus=Gpus(4)), 4, 1, "nccl"),
+        (Training(ranks_per_node=4, gpus=Gpus(4), backend="gloo"), 4, 1, "gloo"),
+        (Training(world_size=2), 2, 1, "gloo"),
+        # Less than this host starts alone is no number of all.
+        (Training(ranks_per_node=8, world_size=2), 8, 1, "gloo"),
+        (Training(ranks_per_node=8, deepspeed=DeepSpeed(nodes=4)), 32, 1, "nccl"),
+    ],
+)
+def test_who_talks_to_whom(run: Training, world: int, groups: int, backend: str) -> None:
+    assert (find_world(run), find_groups(run), find_backend(run)) == (world, groups, backend)
