@@ -13,6 +13,7 @@ from typing import Any
 from . import (
     cgroup,
     checkpoints,
+    collectives,
     embedding_cache,
     second_me,
     webdataset,
@@ -30,7 +31,11 @@ CASES = {
     "embedding_cache": embedding_cache.TRIALS,
     "checkpoints": checkpoints.TRIALS,
 }
-RULES = {"worker_rule": worker_rule.try_rule, "zero_floors": zero_floors.try_rule}
+RULES = {
+    "worker_rule": worker_rule.try_rule,
+    "zero_floors": zero_floors.try_rule,
+    "collectives": collectives.try_rule,
+}
 
 
 def main() -> int:

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from .policy import Training
 
-_OF_STORE = 10
-"""Descriptors of the first rank for the store, beside one for each rank."""
+OF_STORE, OF_CLIENT = 10, 1
+"""Descriptors of the first rank for the store, beside one for each rank; and of any other."""
 _OF_GROUP = 3
 _OF_PEER = {"gloo": 1, "nccl": 15}
 _THREADS_OF_GROUP, _MAPPED_BY_GROUP = 3, 12
@@ -37,7 +37,7 @@ def count_of_groups(run: Training) -> int:
     """Return the descriptors that the first rank has open for its groups; no rank has more."""
     world, groups = find_world(run), find_groups(run)
     each = _OF_GROUP + _OF_PEER[find_backend(run)] * world
-    return _OF_STORE + world + groups * each if groups else 0
+    return OF_STORE + world + groups * each if groups else 0
 
 
 def count_threads_of_groups(run: Training) -> int:

@@ -167,8 +167,13 @@ def _count_in_worker(run: Training, workers: int) -> int:
     tensors = _count_tensors(run)
     begins_with = (run.loaders - 1) * _count_of_loader(run, workers) + tensors * _inherit(run)
     own = _PER_WORKER * workers + tensors * (run.prefetch + 1)
-    own += _OF_WORKER if passes_descriptors(run) else 1 + count_managers(run, workers)
+    own += _OF_WORKER if passes_descriptors(run) else 1 + _count_named(run, workers)
     return _count_before(run) + begins_with + _OWN + own + run.dataset_files + _SCATTER
+
+
+def _count_named(run: Training, workers: int) -> int:
+    """Return the managers that a worker is connected to: its own, or those that it begins with."""
+    return workers if run.loaders > 1 or run.epochs > 1 else 1
 
 
 def _inherit(run: Training) -> int:

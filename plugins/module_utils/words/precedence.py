@@ -225,6 +225,7 @@ class _Workings:
     def work_out(self) -> None:
         self._find_paths()
         self._find_ranks()
+        self._find_world()
         self._find_workers()
         self._find_batch()
         self._find_hold()
@@ -275,6 +276,13 @@ class _Workings:
             self.chosen["ranks_per_node"] = gpus._replace(key="ranks_per_node")
         else:
             self._assume("ranks_per_node", _MANY_RANKS, f"{winner.where} takes every GPU")
+
+    def _find_world(self) -> None:
+        """Find the processes of all nodes, with which each one of this node talks."""
+        ranks, nodes = self.chosen.get("ranks_per_node"), self.chosen.get("nodes")
+        number = _number(ranks) * _number(nodes) if ranks and nodes else 0
+        if ranks and nodes and number > _number(ranks) > 0:
+            self.chosen["world_size"] = nodes._replace(key="world_size", value=number)
 
     @staticmethod
     def _divide(fact: Fact, nodes: int) -> Fact:

@@ -124,7 +124,7 @@ KILLED = ", so the kernel kills a process (exit -9), and torchrun ends the other
     [
         (
             RUN,
-            "2 processes of 160.0 MiB and 16 workers of 22.0 MiB and their batches in /dev/shm need 2.0 GiB of memory at"
+            "2 processes of 160.0 MiB and 16 workers of 19.0 MiB and their batches in /dev/shm need 2.0 GiB of memory at"
             f" least, and the host has 1.0 GiB left{KILLED}",
         ),
         (
@@ -134,7 +134,7 @@ KILLED = ", so the kernel kills a process (exit -9), and torchrun ends the other
         ),
         (
             Training(workers=1, deepspeed=DeepSpeed(2, GIB, None, offload_optimizer=True)),
-            "1 process of 160.0 MiB and 1 worker of 20.0 MiB and 24.0 GiB of model states need 2.0 GiB of memory at least,"
+            "1 process of 160.0 MiB and 1 worker of 16.0 MiB and 24.0 GiB of model states need 2.0 GiB of memory at least,"
             f" and the host has 1.0 GiB left{KILLED}",
         ),
     ],

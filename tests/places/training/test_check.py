@@ -102,7 +102,7 @@ def test_a_host_with_enough_of_everything_has_no_cause() -> None:
     assert [one.causes for one in found.values() if one.causes] == []
     assert found["workers value"].observation == Observation(
         204,
-        "nofile 204 (soft limit 4096), /dev/shm 250 (1.0 GiB free), memory 2718 (64.0 GiB left of"
+        "nofile 204 (soft limit 4096), /dev/shm 250 (1.0 GiB free), memory 2833 (64.0 GiB left of"
         " the host), tasks 7499 (30000 left of kernel.pid_max), CPUs 2 (affinity; more of them only wait)",
     )
 
@@ -208,7 +208,7 @@ def test_a_cgroup_beats_the_memory_of_the_host(host: SimpleNamespace) -> None:
     host.rooms = [host.rooms[0], Room("/sys/fs/cgroup/x.slice", 300 * MIB, 0, 300 * MIB)]
     found = check()
     assert [one.code for one in found["memory value"].causes] == ["run-memory-cgroup"]
-    assert found["workers value"].observation.value == 4
+    assert found["workers value"].observation.value == 5
 
 
 def test_model_states_that_fit_nowhere_are_no_fault_of_the_workers(host: SimpleNamespace) -> None:

@@ -137,3 +137,10 @@ def test_a_host_without_any_bound_is_not_seen(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(tasks_read, "read_task_levels", lambda *_asked: [])
     with pytest.raises(OSError, match="what bounds the tasks of this host cannot be seen"):
         find_task_rooms("", "")
+
+
+def test_who_only_looks_is_gone_when_the_run_starts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tasks_read, "read_sysctl", lambda _key: None)
+    monkeypatch.setattr(tasks_read, "read_task_levels", lambda *_asked: [("/x", 10, 7)])
+    assert find_task_rooms("", "", 2) == [TaskRoom(5, 10, "/x/pids.max")]
+    assert find_task_rooms("", "") == [TaskRoom(3, 10, "/x/pids.max")]

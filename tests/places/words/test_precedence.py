@@ -81,6 +81,19 @@ def test_what_is_assumed_is_said(command: str, told: str) -> None:
     assert told in run(command).told
 
 
+@pytest.mark.parametrize(
+    ("command", "world"),
+    [
+        ("torchrun --nnodes 4 --nproc-per-node 8 train.py", 32),
+        ("torchrun --nproc-per-node 8 train.py", None),
+        ("torchrun --nnodes 1 --nproc-per-node 8 train.py", None),
+        ("python train.py --num_nodes 2", 2),
+    ],
+)
+def test_the_processes_of_all_nodes_are_told(command: str, world: int | None) -> None:
+    assert run(command).section.get("world_size") == world
+
+
 def test_without_workers_nothing_is_asked_of_batches() -> None:
     taken = run("python t.py --num-workers 0")
     assert (taken.asked, "prefetch" in taken.section) == ((), False)

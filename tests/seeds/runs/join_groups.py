@@ -19,15 +19,10 @@ def count_threads():
     return len(os.listdir("/proc/self/task"))
 
 
-def count_mappings():
-    with open("/proc/self/maps") as rows:
-        return sum(1 for row in rows)
-
-
 def join(rank, given, start, told):
     import torch.distributed as dist
 
-    before, tasks, maps = count_open(), count_threads(), count_mappings()
+    before, alone = count_open(), count_threads()
     rows = []
     dist.init_process_group("gloo", init_method=start, rank=rank, world_size=given.ranks)
     groups = [dist.group.WORLD]
@@ -39,7 +34,7 @@ def join(rank, given, start, told):
             dist.barrier(group)
         time.sleep(0.1)
         dist.barrier()
-        rows.append((count_open() - before, count_threads() - tasks, count_mappings() - maps))
+        rows.append((count_open() - before, count_threads() - alone))
         dist.barrier()
     told.put((rank, rows))
     dist.barrier()

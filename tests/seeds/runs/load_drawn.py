@@ -84,11 +84,11 @@ class Source:
     def get_ready(self):
         self.is_ready = True
         self.kept = libraries.keep(self.given)
-        watch(
-            reductions.multiprocessing.reduction,
-            "DupFd",
-            lambda: self.shared.raise_to("descriptors", count_open()),
-        )
+        watch(torch.UntypedStorage, "_share_filename_cpu_", self.look)
+        watch(reductions.multiprocessing.reduction, "DupFd", self.look)
+
+    def look(self):
+        self.shared.raise_to("descriptors", count_open())
 
 
 class Samples(Dataset):
@@ -98,7 +98,9 @@ class Samples(Dataset):
         self.source = source
 
     def __len__(self):
-        return 100000
+        """Return a number that does not end, but that of an epoch before the last."""
+        given, shared = self.source.given, self.source.shared
+        return 100000 if shared.get("last_epoch") else given.first * given.samples
 
     def __getitem__(self, index):
         return self.source.make(index)
@@ -180,7 +182,7 @@ class Peaks:
             now = (space.f_bfree, [count_open(pid) for pid in find_run() if pid != os.getpid()])
             if now != seen:
                 seen, since = now, time.monotonic()
-            time.sleep(0.005)
+            time.sleep(0.02)
 
 
 def find_run():
@@ -269,7 +271,7 @@ def train(given, loaders, shared):
     taken = Taken(given.hold)
     batches = iter(loaders[0])
     for _epoch in range(given.epochs - 1):
-        taken.take(batches, given.hold + 1)
+        taken.take(batches, given.first)
         del batches
         if _epoch == given.epochs - 2:
             shared.raise_to("last_epoch", 1)
@@ -298,6 +300,7 @@ def parse():
     given = parser.parse_args()
     given.sizes = find_sizes(given)
     given.deep = find_deep(given)
+    given.first = max(given.hold + 1, given.workers)
     given.more = given.workers * given.prefetch + 1  # What is lost at the worst moment is missed.
     return given
 

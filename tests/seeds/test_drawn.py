@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What was measured of drawn runs, against what is foretold of them today; no torch is needed."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from . import drawn
+from .drawn import LIMITS, MEASURED, Drawn, Tried, count, draw, find_off, find_resource, is_within
+
+ROWS = json.loads(MEASURED.read_text())
+SHARP = ("descriptors", "tasks", "mappings", "shared_memory")
+MOST = 0.5
+"""By how much at most a forecast of memory may be above what was seen, of any run."""
+
+
+def remember(row: dict[str, Any]) -> Drawn:
+    return Drawn(row["limit"], row["library"], row["options"])
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: f"{row['limit']}-{row['library']}")
+def test_a_forecast_is_as_near_to_a_measured_run_as_it_was(row: dict[str, Any]) -> None:
+    one = remember(row)
+    assert count(one)[find_resource(one.limit)] == row["needed"]
+    off = find_off(one, row["peaks"])
+    assert [name for name in SHARP if name in off and not is_within(name, off[name])] == []
+    assert 0 <= off["memory"] <= MOST
+    assert 0 <= off["address_space"] <= MOST
+
+
+def test_every_measured_run_lived_at_what_it_needs_and_died_below() -> None:
+    assert [row for row in ROWS if not (row["lives"] and row["dies"])] == []
+    assert all(row["less"] < row["needed"] for row in ROWS)
+
+
+def test_every_limit_and_library_was_measured() -> None:
+    assert len(ROWS) >= 100
+    assert {row["limit"] for row in ROWS} == set(LIMITS)
+    assert {row["library"] for row in ROWS} == set(drawn.LIBRARIES)
+
+
+def test_a_run_is_drawn_again_from_its_seed() -> None:
+    assert [draw(7, number) for number in range(50)] == [draw(7, number) for number in range(50)]
+    assert draw(7, 1) != draw(8, 1)
+
+
+@pytest.mark.parametrize(
+    ("at", "below", "wrong_go", "wrong_no_go"),
+    [
+        ((True, True), (False, False), 0, 0),
+        ((True, False), (False, False), 1, 0),
+        ((True, True), (True, False), 1, 0),
+        ((True, True), (False, True), 0, 1),
+        ((False, True), (False, False), 0, 1),
+    ],
+)
+def test_what_is_wrong_is_counted(
+    monkeypatch: pytest.MonkeyPatch,
+    at: tuple[bool, bool],
+    below: tuple[bool, bool],
+    wrong_go: int,
+    wrong_no_go: int,
+) -> None:
+    tried = iter([Tried(*at, {}, "what it printed"), Tried(*below, {}, "")])
+    monkeypatch.setattr(drawn, "attempt", lambda *_asked: next(tried))
+    row = drawn.compare(7, 0)
+    assert (row["wrong_go"], row["wrong_no_go"]) == (wrong_go, wrong_no_go)
+    assert drawn.sum_up([row, row])["wrong_go"] == 2 * wrong_go
+    assert row["printed"] == ("" if at[1] else "what it printed")
