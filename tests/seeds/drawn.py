@@ -29,7 +29,7 @@ from .trial import TOP, execute
 
 FILE = TOP / "build" / "runs.json"
 MEASURED = Path(__file__).parent / "measured_runs.json"
-PATIENCE = 75
+PATIENCE = 150
 USER = 23456 + os.getpid()
 NAME = f"drawn-{os.getpid()}"
 """A user and cgroups of this process alone, for others may draw at the same time."""

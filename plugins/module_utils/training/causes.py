@@ -199,9 +199,10 @@ def blame_memlock(run: Training, soft: int) -> Cause:
 
 
 def blame_address_space(size: int, item: str, soft: int) -> Cause:
-    """Say why a process cannot hold its data: MemoryError, whatever the host has left."""
+    """Say why a process cannot map or hold so much: MemoryError, whatever the host has left."""
+    held = f"maps {format_size(size)}" if item == "as" else f"holds {format_size(size)} of data"
     text = (
-        f"a process of the run holds {format_size(size)} of data, its limit of {_MAPPED[item]}"
+        f"a process of the run {held}, its limit of {_MAPPED[item]}"
         f" ({item}) is {format_quantity(soft, 'bytes')}, and the host's memory does not help it:"
         ' the run ends with MemoryError, or with "Cannot allocate memory"'
     )

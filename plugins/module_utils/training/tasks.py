@@ -19,7 +19,7 @@ from .policy import Training
 
 TASKS = "tasks"
 _OF_WORKER = 4
-_BESIDE = {"fork": 0, "spawn": 1, "forkserver": 3}
+_BESIDE = {"fork": 0, "spawn": 1, "forkserver": 2}
 """Who keeps track of what is shared, and who starts the workers."""
 _OF_LIBRARY = {"trl": 2}
 """Threads of pyarrow, which it imports."""
@@ -46,7 +46,7 @@ def count_tasks(run: Training, workers: int, threads: int) -> int:
     many = run.loaders * workers
     # Whoever does not begin as a copy begins with a second thread of BLAS, where it may.
     more = run.start_method != "fork" and threads > 1
-    beside = _BESIDE[run.start_method] + more if many else 0
+    beside = _BESIDE[run.start_method] * (1 + more) if many else 0
     each = threads + _OF_LIBRARY.get(run.library, 0) + beside + (_OF_WORKER + more) * many
     # A manager of names stands for the thread that would pass descriptors.
     each -= (many - workers) if count_managers(run, workers) else 0
