@@ -62,9 +62,9 @@ def test_of_loaders_and_ranks_the_largest_counts() -> None:
     [
         ({"bytes": 52}, "batch_size", "52B"),
         ({"tensors": 0, "bytes": 0}, "tensors_per_batch", 1),
-        ({"memory": 100 * _MIB}, "worker_memory", 36 * _MIB),
-        ({"memory": 200 * _MIB, "start_method": "spawn"}, "worker_memory", 27 * _MIB),
-        ({"memory": 50 * _MIB}, "worker_memory", None),
+        ({"memory": 100 * _MIB}, "worker_memory", 84 * _MIB),
+        ({"memory": 200 * _MIB, "start_method": "spawn"}, "worker_memory", 40 * _MIB),
+        ({"memory": 15 * _MIB}, "worker_memory", None),
         ({"options": {"epochs": 1}}, "epochs", 1),
         ({"options": {"sharing": "file_system"}}, "sharing", "file_system"),
         ({"start_method": "forkserver"}, "start_method", "forkserver"),
