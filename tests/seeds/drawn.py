@@ -29,7 +29,7 @@ from .trial import TOP, execute
 
 FILE = TOP / "build" / "runs.json"
 MEASURED = Path(__file__).parent / "measured_runs.json"
-PATIENCE = 150
+PATIENCE = 90
 USER = 23456 + os.getpid()
 NAME = f"drawn-{os.getpid()}"
 """A user and cgroups of this process alone, for others may draw at the same time."""
@@ -185,6 +185,9 @@ def bound(limit: str, number: int, own: int = 0) -> Words:
     return ("prlimit", f"--nproc={number}:{number}", "setpriv", *ids)
 
 
+ALONE = ("unshare", "--pid", "--fork", "--kill-child", "--mount-proc", "setsid")
+"""Nothing of a run outlives it, such as ranks that wait for one that died."""
+
 OWN = {"memory": 48}
 """The MiB that a check has in the cgroup that it looks at."""
 
@@ -208,7 +211,7 @@ def attempt(drawn: Drawn, number: int) -> Tried:
     words = describe({**drawn.options, "library": drawn.library})
     environment = ENVIRONMENTS.get(drawn.library, "transformers-5")
     run = run_with(environment, "load_drawn.py", *words)
-    run = run.within("setsid", "--wait", *shared_memory("3g"), *bound(drawn.limit, number))
+    run = run.within(*ALONE, *shared_memory("3g"), *bound(drawn.limit, number))
     done = execute(run._replace(environment={"HF_HUB_OFFLINE": "1", "HOME": "/tmp"}), PATIENCE)
     told = re.search(r"^\{\"peaks.*$", done.output, re.MULTILINE)
     peaks = json.loads(told[0])["peaks"] if told else {}

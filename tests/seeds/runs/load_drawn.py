@@ -44,12 +44,13 @@ class Shared:
     def __reduce__(self):
         return Shared, (self.path,)
 
-    def get(self, name):
-        return struct.unpack_from("q", self.memory, 8 * self.FIELDS.index(name))[0]
+    def get(self, name, slot=0):
+        return struct.unpack_from("q", self.memory, 8 * (self.FIELDS.index(name) + slot))[0]
 
-    def raise_to(self, name, number):
-        if number > self.get(name):
-            struct.pack_into("q", self.memory, 8 * self.FIELDS.index(name), number)
+    def raise_to(self, name, number, slot=0):
+        """Raise a number; whoever shares a slot of the last field would undo what another wrote."""
+        if number > self.get(name, slot):
+            struct.pack_into("q", self.memory, 8 * (self.FIELDS.index(name) + slot), number)
 
 
 def make_file():
@@ -88,7 +89,7 @@ class Source:
         watch(reductions.multiprocessing.reduction, "DupFd", self.look)
 
     def look(self):
-        self.shared.raise_to("descriptors", count_open())
+        self.shared.raise_to("descriptors", count_open(), get_worker_info().id)
 
 
 class Samples(Dataset):
@@ -171,8 +172,11 @@ class Peaks:
             self.most[name] = max(self.most[name], number)
 
     def look_at_descriptors(self):
-        now = max(count_open(), self.shared.get("descriptors"))
+        now = max(count_open(), *self.list_of_workers())
         self.most["descriptors"] = max(self.most["descriptors"], now)
+
+    def list_of_workers(self):
+        return [self.shared.get("descriptors", slot) for slot in range(self.given.workers)]
 
     def settle(self):
         """Wait until nobody makes or takes anything any more."""
@@ -230,7 +234,9 @@ def slow_down(given, shared, peaks):
 
     def try_put_index(self):
         ask(self)
-        if self._rcvd_idx - 1 in given.deep and shared.get("last_epoch"):
+        # Later nothing waits here any more, and every worker holds all that it may prefetch.
+        later = self._rcvd_idx - 1 - self._num_workers * given.prefetch
+        if {self._rcvd_idx - 1, later} & {*given.deep} and shared.get("last_epoch"):
             libraries.meet(given)
             peaks.settle()
             peaks.look()
@@ -281,6 +287,7 @@ def train(given, loaders, shared):
         other, others = Taken(0), iter(loader)
         other.take(others, given.deep[0] + 1)
         taken.take(batches, given.deep[1] - given.deep[0])
+        other.take(others, given.more)
     taken.take(batches, given.more)
 
 
