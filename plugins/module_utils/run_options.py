@@ -9,7 +9,8 @@ import shutil
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 
-from .training.policy import DEEPSPEED, KEYS, NEEDS, DeepSpeed, Training
+from .training.keys import DEEPSPEED, KEYS, NEEDS
+from .training.policy import DeepSpeed, Training
 from .words.quantities import parse_count, parse_size
 
 TYPE_CHECKING = False

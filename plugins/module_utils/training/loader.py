@@ -165,10 +165,12 @@ def _count_in_worker(run: Training, workers: int) -> int:
     One batch more than it may prefetch is not yet let go of.
     """
     tensors = _count_tensors(run)
-    begins_with = (run.loaders - 1) * _count_of_loader(run, workers) + tensors * _inherit(run)
+    earlier = run.loaders - 1 if run.start_method == "fork" else 0
+    begins_with = earlier * _count_of_loader(run, workers) + tensors * _inherit(run)
     own = _PER_WORKER * workers + tensors * (run.prefetch + 1)
     own += _OF_WORKER if passes_descriptors(run) else 1 + _count_named(run, workers)
-    return _count_before(run) + begins_with + _OWN + own + run.dataset_files + _SCATTER
+    before = _count_before(run) if run.start_method == "fork" else run.base
+    return before + begins_with + _OWN + own + run.dataset_files + _SCATTER
 
 
 def _count_named(run: Training, workers: int) -> int:
