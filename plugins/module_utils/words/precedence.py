@@ -6,8 +6,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ..core.values import NamedTuple, format_quantity
+from ..training.keys import DEEPSPEED, KEYS
 from ..training.loader import find_hold
-from ..training.policy import DEEPSPEED, KEYS, Training
+from ..training.policy import Training
 from .facts import DEFAULT, FILE, INNER, JOB, MEASURED, NAMED, RANKS, Fact, Words, join_path
 from .names import AUTO
 from .quantities import parse_count, parse_size
