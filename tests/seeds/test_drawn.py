@@ -14,7 +14,7 @@ from .drawn import LIMITS, MEASURED, Drawn, Tried, count, draw, find_off, find_r
 ROWS = json.loads(MEASURED.read_text())
 SHARP = ("descriptors", "tasks", "mappings", "shared_memory")
 MOST = 0.5
-"""By how much at most a forecast of memory may be above what was seen; three are below."""
+"""By how much at most a forecast of memory may be above what was seen; one is below."""
 
 
 def remember(row: dict[str, Any]) -> Drawn:
@@ -24,10 +24,12 @@ def remember(row: dict[str, Any]) -> Drawn:
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: f"{row['limit']}-{row['library']}")
 def test_a_forecast_is_as_near_to_a_measured_run_as_it_was(row: dict[str, Any]) -> None:
     one = remember(row)
-    assert count(one)[find_resource(one.limit)] == row["needed"]
+    resource, needed = find_resource(one.limit), row["needed"]
+    foretold = count(one)[resource]
+    assert foretold >= needed if resource == "memory" else foretold == needed
     off = find_off(one, row["peaks"])
     assert [name for name in SHARP if name in off and not is_within(name, off[name])] == []
-    assert -0.15 <= off["memory"] <= MOST
+    assert -0.06 <= off["memory"] <= MOST
     assert 0 <= off["address_space"] <= MOST
 
 

@@ -124,7 +124,7 @@ KILLED = ", so the kernel kills a process (exit -9), and torchrun ends the other
     [
         (
             RUN,
-            "2 processes of 160.0 MiB and 16 workers of 19.0 MiB and their batches in /dev/shm need 2.0 GiB of memory at"
+            "2 processes of 160.0 MiB and 16 workers of 19.5 MiB and their batches in /dev/shm need 2.0 GiB of memory at"
             f" least, and the host has 1.0 GiB left{KILLED}",
         ),
         (
