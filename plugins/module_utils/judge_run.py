@@ -11,6 +11,7 @@ from .check_host import CheckResult, conclude
 from .check_within import check_within
 from .core.policy import CheckOptions, Policy
 from .core.policy_tree import Tree
+from .core.profiles import PROFILES
 from .core.reader import PolicyError
 from .core.report import format_notes
 from .core.values import NamedTuple
@@ -98,7 +99,8 @@ def judge_run(arguments: argparse.Namespace, command: Sequence[str] | None) -> J
     if arguments.batches and command and not words.problems:
         tried = try_run(arguments, command, words, over)
         words = join_words([words, tried])
-    taken = take(words, _flatten(over), os.getcwd()) if names else _take_own(over)
+    known = {**_find_library(arguments.profile), **_flatten(over)}
+    taken = take(words, known, os.getcwd()) if names else _take_own(over)
     problems = [*words.problems, *taken.problems]
     if names and not (words.facts or words.stated or options or problems):
         asked = "says nothing of a run; state --workers N and --batch-size SIZE at least"
@@ -111,6 +113,12 @@ def judge_run(arguments: argparse.Namespace, command: Sequence[str] | None) -> J
     except PolicyError as exc:
         raise PolicyError(_trace(one, taken.origins) for one in exc.problems) from None
     return _judge_taken(policy, taken, words, arguments)
+
+
+def _find_library(profile: str) -> dict[str, object]:
+    """Return whose loop a profile is for: words that show a library below it say no less."""
+    run: Any = PROFILES[profile].get(RUN, {})
+    return {"library": run["library"]} if "library" in run else {}
 
 
 def _take_own(over: Mapping[str, object]) -> Taken:

@@ -140,7 +140,7 @@ EXAMPLES = r"""
 
 - name: Say whether a run will survive on this host, before it starts
   mlhost.limits.check:
-    profile: second_me
+    profile: dataloader
     policy:
       training: {workers: 16, prefetch: 4, tensors_per_batch: 8, batch_size: 64MiB, user: alice}
     sections: [training]

@@ -115,12 +115,12 @@ words = dict(workers=8, prefetch=4, tensors_per_batch=4, base=3)
 resource.setrlimit(resource.RLIMIT_NOFILE, (160, 161))
 told = []
 try:
-    check("second_me", **words)
+    check("dataloader", **words)
 except RuntimeError as exc:
     told.append(str(exc).splitlines()[:2])
-told.append(check("second_me", stop=False, **words).falls_short("fail"))
+told.append(check("dataloader", stop=False, **words).falls_short("fail"))
 resource.setrlimit(resource.RLIMIT_NOFILE, (161, 161))
-told.append(check("second_me", strict=True, **words).message.splitlines()[0])
+told.append(check("dataloader", strict=True, **words).message.splitlines()[0])
 print(json.dumps(told))
 """
     assert run(code) == [

@@ -224,13 +224,13 @@ def test_all_that_is_missing_is_named(training: Training, missing: list[str]) ->
 @pytest.mark.parametrize(
     ("profile", "problems"),
     [
-        ("second_me", [
+        ("dataloader", [
             "training.workers: is missing; it is the number of workers that each rank starts, which the checks descriptors, memory cannot do without",
             "training.tensors_per_batch: is missing; it is how many tensors one batch holds, which the check descriptors cannot do without",
         ]),
-        ("checkpoints", [
+        *((name, [
             "training.output_dir: is missing; it is the directory that checkpoints go to, which the check output cannot do without",
-        ]),
+        ]) for name in ("transformers", "trl")),
     ],
 )  # fmt: skip
 def test_a_profile_names_all_that_the_run_must_state(profile: str, problems: list[str]) -> None:
