@@ -143,6 +143,8 @@ def _judge_taken(
         node = "this host is not the job's node: of that, only what the job asks for is judged"
         notes.append(f"{node}; in the job, preflight sees the rest")
     run = policy.get(RUN)
+    if run is not None:
+        policy = _with_training(policy, run._replace(assumed=taken.assumed))
     if run is not None and run.place == SELF:
         notes += follow(words.ulimits)
     limits = [one for stated in words.stated for one in tell_stated(stated)]

@@ -23,7 +23,11 @@ class RunRefusedError(RuntimeError):
     """A run would not survive here; ``result`` holds the findings."""
 
     def __init__(self, result: CheckResult) -> None:
-        super().__init__("\n".join(["this run would not survive here", *result.lines]))
+        from .core.cause import CANNOT
+
+        dies = any(cause.verdict == CANNOT for one in result.findings for cause in one.causes)
+        head = f"this run {'would' if dies else 'may'} not survive here"
+        super().__init__("\n".join([head, *result.lines]))
         self.result = result
 
 

@@ -401,3 +401,24 @@ def test_a_profile_says_whose_loop_it_is(here: Path, capsys: pytest.CaptureFixtu
     command = "accelerate launch t.py --num_workers 2 --output_dir out"
     cli.main(["preflight", "--json", "--profile", "trl", "--", *command.split()])
     assert "library" not in json.loads(capsys.readouterr().out)["run"]
+
+
+@pytest.mark.parametrize(
+    ("stated", "verdict"),
+    [
+        ("", "tight"),  # A batch of 64 MiB is assumed.
+        ("--batch-size 4MiB", "cannot"),
+    ],
+)
+def test_what_is_assumed_makes_a_no_go_tight(
+    here: Path, capsys: pytest.CaptureFixture[str], stated: str, verdict: str
+) -> None:
+    line = "docker run --shm-size 2m image python t.py --num-workers 4"
+    words = [*stated.split(), "--", *line.split()]
+    _status, told, _errors = judge(capsys, *words)
+    names = {"tight": "tight", "cannot": "cannot run"}
+    assert told.endswith(f"no-go: {names[verdict]}: shm_size of new-container:docker")
+    assert ("where a batch takes 64.0 MiB, as assumed" in told) == (not stated)
+    cli.main(["preflight", "--json", *words])
+    found = json.loads(capsys.readouterr().out)["findings"]
+    assert [one["causes"][0]["verdict"] for one in found if one["status"] == "fail"] == [verdict]

@@ -125,7 +125,7 @@ print(json.dumps(told))
 """
     assert run(code) == [
         [
-            "this run would not survive here",
+            "this run may not survive here",
             "FAIL process:self: nofile soft 160, required 161",
         ],
         True,

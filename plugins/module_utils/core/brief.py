@@ -19,6 +19,7 @@ from .report import (
     describe_late,
     describe_owner,
     format_beside,
+    format_no_go,
     format_others,
     format_passing,
     note_first_boot,
@@ -70,7 +71,8 @@ def format_brief(findings: list[Finding], told: Told) -> list[str]:
     lines += format_others(findings, (UNKNOWN,))
     if not lines[1:]:
         lines += format_passing(findings)
-    return [*lines, *format_beside(findings, told.connection, told.idle)]
+    beside = format_beside(findings, told.connection, told.idle)
+    return [*lines, *beside, *format_no_go(findings)]
 
 
 def format_head(findings: list[Finding]) -> str:

@@ -256,6 +256,7 @@ class Runner:
         levels = read_memory_levels(self.cgroup, read_text("/proc/self/mountinfo") or "")
         if levels is None:
             raise OSError("the limits of its cgroup cannot be seen from here")
+        host = read_kernel_use()
         rooms = [
             Room(one.path, one.free, one.used, one.limit, SLOWED if one.is_high else "")
             for one in levels
@@ -263,7 +264,9 @@ class Runner:
         if self._future and self._future.memory is not None:
             rooms.append(Room(self._slice, self._future.memory, 0, self._future.memory))
         by_earlyoom = [self.killers.room] if self.killers.room else []
-        return [*rooms, *by_earlyoom, Room("the host", read_kernel_use().available)]
+        rooms += [*by_earlyoom, Room("the host", host.available)]
+        sizes = [host.memory if room.limit is None else room.limit for room in rooms]
+        return [room._replace(most=size + host.swap) for room, size in zip(rooms, sizes)]
 
     def find_task_rooms(self) -> list[TaskRoom]:
         """Return how many tasks are left for it: of each cgroup above it, and of the host.

@@ -1,0 +1,22 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Say in one line what becomes of a run: what it dies of for sure, and of what by an estimate."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from .cause import CANNOT, TIGHT
+from .finding import Finding
+
+_NAMES = {CANNOT: "cannot run: ", TIGHT: "tight: "}
+
+
+def tell_no_go(findings: Sequence[Finding]) -> str:
+    """Return the line for findings that fail; the first cause of a finding that has a verdict says which of the two."""
+    told: dict[str, list[str]] = {word: [] for word in _NAMES}
+    for finding in findings:
+        word = next((cause.verdict for cause in finding.causes if cause.verdict), "")
+        if word:
+            told[word].append(f"{finding.requirement.item} of {finding.requirement.place}")
+    parts = [f"{_NAMES[word]}{', '.join(dict.fromkeys(of))}" for word, of in told.items() if of]
+    return f"no-go: {'; '.join(parts)}"
