@@ -12,7 +12,7 @@ _NAMES = {CANNOT: "cannot run: ", TIGHT: "tight: "}
 
 
 def tell_no_go(findings: Sequence[Finding]) -> str:
-    """Return the line for findings that fail; the first cause of a finding that has a verdict says which of the two."""
+    """Return the line for findings that fail, each by its first cause that has a verdict."""
     told: dict[str, list[str]] = {word: [] for word in _NAMES}
     for finding in findings:
         word = next((cause.verdict for cause in finding.causes if cause.verdict), "")
