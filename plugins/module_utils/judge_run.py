@@ -16,7 +16,7 @@ from .core.reader import PolicyError
 from .core.report import format_notes
 from .core.values import NamedTuple
 from .gather_apart import gather_apart
-from .policy_file import read_policy
+from .policy_file import read_policy_within
 from .run_options import read_run
 from .schema import load_policy, merge
 from .training.policy import SELF, choose_checks
@@ -88,13 +88,13 @@ def judge_run(arguments: argparse.Namespace, command: Sequence[str] | None) -> J
     :raises PolicyError: With all that cannot be read, is not known or is missing.
     """
     refuse_bare_try(arguments, command)
-    stated, told = Tree(None) if arguments.policy is None else read_policy(arguments.policy)
+    limit, has_policy = min(arguments.time_limit, _SECONDS), arguments.policy is not None
+    stated, told = read_policy_within(arguments.policy, limit) if has_policy else Tree(None)
     options = read_run(arguments)
     over = _join(stated, options)
     words, names = Words(), list(arguments.files)
     is_bare = command is None and not arguments.files
-    if not is_bare or not (set(options) - set(_BESIDE) or arguments.policy is not None):
-        limit = min(arguments.time_limit, _SECONDS)
+    if not is_bare or not (set(options) - set(_BESIDE) or has_policy):
         words, names = gather_apart(arguments.files, command, options.get("user"), limit)
     if arguments.batches and command and not words.problems:
         tried = try_run(arguments, command, words, over)

@@ -51,7 +51,7 @@ def plan_workers(wanted: int | None = None, **run: object) -> Plan:
     bounds = [bound for bound in survey.bounds if bound.name != CPUS]
     if not isinstance(survey.cpus, str):
         bounds += [bound_by_cpus(survey.run, one.number, one.why) for one in survey.cpus]
-    return plan(bounds, wanted)
+    return plan(bounds, wanted)._replace(unknown=survey.unknown)
 
 
 def measure(loader: object, batches: int = 20, seconds: float = 60.0) -> dict[str, object]:

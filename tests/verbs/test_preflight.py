@@ -75,6 +75,7 @@ def test_as_many_workers_fit_as_this_process_bears() -> None:
     plan = training.plan_workers(3, tensors_per_batch=1, prefetch=1)
     assert plan.workers == min(3, *(bound.most for bound in plan.bounds))
     assert {"nofile", "CPUs"} <= {bound.name for bound in plan.bounds}
+    assert plan.reasons.endswith("; not known: /dev/shm (batch_size is not stated)")
 
 
 def test_the_ranks_of_a_launcher_share_what_there_is(monkeypatch: pytest.MonkeyPatch) -> None:

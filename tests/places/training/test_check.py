@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import importlib
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -25,6 +26,7 @@ from mlhost_limits.core.reader import Limit, PolicyError
 from mlhost_limits.core.values import UNLIMITED, Rlimit, User
 from mlhost_limits.host.look import Look
 from mlhost_limits.host.manager_read import Bounds
+from mlhost_limits.kernel.use_read import read_memory_size
 from mlhost_limits.services import logind_check as check_logind
 from mlhost_limits.services.policy import ServicesPolicy, UnitRule
 from mlhost_limits.sessions.policy import SessionRule
@@ -625,3 +627,40 @@ def test_a_host_that_shows_no_bound_of_tasks_is_unknown(host: SimpleNamespace) -
     host.tasks = OSError("what bounds the tasks of this host cannot be seen")
     found = check()["tasks value"]
     assert (found.status, found.observation.reason) == (UNKNOWN, str(host.tasks))
+
+
+def test_bounds_that_nobody_knows_are_named(
+    host: SimpleNamespace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Beside those that are known; a number of the run that is not stated is one."""
+
+    def hide(*_asked: object) -> None:
+        raise OSError("the limits of its cgroup cannot be seen from here")
+
+    monkeypatch.setattr(Runner, "find_rooms", hide)
+    host.tasks = OSError("/proc/loadavg does not say it")
+    seen = check(RUN._replace(batch_size=None))["workers value"]
+    assert (seen.status, seen.observation.value) == (UNKNOWN, None)
+    assert seen.observation.how == (
+        "nofile 204 (soft limit 4096), CPUs 2 (affinity; more of them only wait); not known:"
+        " memory (the limits of its cgroup cannot be seen from here), tasks (/proc/loadavg does"
+        " not say it), /dev/shm (batch_size is not stated)"
+    )
+    told = seen.observation.reason
+    assert told == "nobody knows how many workers memory, tasks would allow"
+    alone = check(RUN._replace(batch_size=None, checks=("descriptors",)))["workers value"]
+    assert "not known" not in alone.observation.how
+
+
+@pytest.mark.parametrize("text", ["", "MemTotal: 5 kB\n", "MemAvailable: lots\n"])
+def test_memory_that_the_host_does_not_tell_is_unknown(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, text: str
+) -> None:
+    monkeypatch.undo()
+    (tmp_path / "meminfo").write_text(text)
+    monkeypatch.setattr(
+        training_runner, "read_memory_size", lambda name: read_memory_size(name, str(tmp_path))
+    )
+    found = check(Training(workers=1, checks=("memory",)))["memory value"]
+    assert found.status == UNKNOWN
+    assert found.observation.reason == f"{tmp_path}/meminfo does not say MemAvailable"
