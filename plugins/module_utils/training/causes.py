@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import re
 
-from ..core.cause import CANNOT, Cause, Remedy
+from ..core.cause import Cause, Remedy
 from ..core.quote import one_line
 from ..core.values import NamedTuple, Rlimit, format_quantity
 from ..shared_memory.model import Quota, find_size_for
@@ -23,6 +23,7 @@ from .loader import (
 )
 from .policy import Training
 from .verdict import (
+    SURE,
     Verdict,
     add_verdict,
     be_tight,
@@ -149,7 +150,8 @@ def _decide_shm(run: Training, free: int) -> Verdict:
 def blame_full_shm(workers: int) -> Cause:
     """Say that workers have no shared memory at all."""
     text = f"nothing of /dev/shm is free, and {_name(workers)} put every batch there"
-    return Cause("run-shared-memory", text, Remedy("remove what nobody needs from /dev/shm"))
+    cause = Cause("run-shared-memory", text, Remedy("remove what nobody needs from /dev/shm"))
+    return add_verdict(cause, SURE)
 
 
 def blame_quota(run: Training, needed: int, quota: Quota, plan: Plan) -> Cause:
@@ -165,14 +167,15 @@ def blame_quota(run: Training, needed: int, quota: Quota, plan: Plan) -> Cause:
     return add_verdict(cause, _decide_shm(run, quota.free))
 
 
-def blame_leftovers(paths: tuple[str, ...], size: int) -> Cause:
+def blame_leftovers(run: Training, free: int, paths: tuple[str, ...], size: int) -> Cause:
     """Say what holds shared memory that no process uses."""
     shown = ", ".join(map(one_line, paths[:3]))
     more = f" and {len(paths) - 3} more" if len(paths) > 3 else ""
     take, them = ("takes", "it") if len(paths) == 1 else ("take", "them")
     text = f"{shown}{more} {take} {format_size(size)}, and no process has {them} mapped or open"
     commands = (("rm", "-f", "--", *paths),) if len(paths) <= 100 else ()
-    return Cause("run-shared-memory-leftovers", text, Remedy(f"remove {them}", commands))
+    cause = Cause("run-shared-memory-leftovers", text, Remedy(f"remove {them}", commands))
+    return add_verdict(cause, _decide_shm(run, free))
 
 
 def blame_memory(run: Training, needed: int, room: Room, plan: Plan) -> Cause:
@@ -235,7 +238,7 @@ def blame_memlock(run: Training, soft: int, place: str = "") -> Cause:
     )
     how = tell_raise(place or run.place, "memlock", run.pinned_buffer or 0)
     remedy = Remedy(f"raise memlock for the process that will run: {how}")
-    return add_verdict(Cause("run-memlock", text, remedy), Verdict(CANNOT, "it cannot run"))
+    return add_verdict(Cause("run-memlock", text, remedy), SURE)
 
 
 def blame_address_space(run: Training, size: int, item: str, soft: int) -> Cause:

@@ -214,7 +214,8 @@ def _blame_shm(survey: Survey, needed: int, free: int) -> list[Cause]:
         free = read_free(folder)
     left = find_leftovers(folder) if folder == SHM else []
     if left:
-        causes.append(blame_leftovers(tuple(one.path for one in left), sum_sizes(left)))
+        paths = tuple(one.path for one in left)
+        causes.append(blame_leftovers(survey.run, free, paths, sum_sizes(left)))
     if free + sum_sizes(left) >= needed:
         return causes
     causes.append(blame_shared_memory(survey.run, needed, free, survey.plan))

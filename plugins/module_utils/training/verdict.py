@@ -38,6 +38,9 @@ class Verdict(NamedTuple):
     text: str
 
 
+SURE = Verdict(CANNOT, "it cannot run")
+
+
 def decide(
     run: Training,
     has: int | None,
@@ -185,11 +188,13 @@ def _settle(finding: Finding, run: Training, of_workers: str) -> Finding:
     causes = []
     above = next((cause.verdict for cause in finding.causes if cause.verdict), "")
     for cause in finding.causes:
-        if cause.code == "run-workers" and not cause.verdict:
-            cause = cause._replace(verdict=of_workers)
-        elif not cause.verdict:
+        if not cause.verdict:
             why = _find_risk(cause.code, finding.requirement.minimum or 0, run)
-            cause = be_tight(cause, why) if why else cause._replace(verdict=above or CANNOT)
+            why = "its bounds are" if cause.code == "run-workers" and of_workers == TIGHT else why
+            if why:
+                cause = be_tight(cause, why)
+            else:
+                cause = cause._replace(verdict=above) if above else add_verdict(cause, SURE)
         causes.append(cause)
     return finding._replace(causes=tuple(causes))
 

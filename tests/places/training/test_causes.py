@@ -99,10 +99,10 @@ def test_shared_memory() -> None:
 
 
 def test_leftovers_are_removed_by_name() -> None:
-    cause = blame_leftovers(("/dev/shm/torch_1_2_0", "/dev/shm/nccl-a\n"), GIB)
+    cause = blame_leftovers(RUN, 0, ("/dev/shm/torch_1_2_0", "/dev/shm/nccl-a\n"), GIB)
     assert cause.text == (
         "/dev/shm/torch_1_2_0, /dev/shm/nccl-a? take 1.0 GiB, and no process has them mapped or"
-        " open"
+        " open; it cannot run: at least 2.0 MiB are needed"
     )
     assert cause.remedy.commands == (
         ("rm", "-f", "--", "/dev/shm/torch_1_2_0", "/dev/shm/nccl-a\n"),
@@ -110,13 +110,15 @@ def test_leftovers_are_removed_by_name() -> None:
 
 
 def test_one_leftover_is_told_as_one() -> None:
-    cause = blame_leftovers(("/dev/shm/torch_1",), GIB)
-    assert cause.text == ("/dev/shm/torch_1 takes 1.0 GiB, and no process has it mapped or open")
+    cause = blame_leftovers(RUN, 0, ("/dev/shm/torch_1",), GIB)
+    assert cause.text == (
+        "/dev/shm/torch_1 takes 1.0 GiB, and no process has it mapped or open; it cannot run: at least 2.0 MiB are needed"
+    )
     assert cause.remedy.text == "remove it"
 
 
 def test_many_leftovers_are_counted() -> None:
-    cause = blame_leftovers(tuple(f"/dev/shm/nccl-{n}" for n in range(101)), GIB)
+    cause = blame_leftovers(RUN, 0, tuple(f"/dev/shm/nccl-{n}" for n in range(101)), GIB)
     assert cause.text.startswith("/dev/shm/nccl-0, /dev/shm/nccl-1, /dev/shm/nccl-2 and 98 more")
     assert cause.remedy.commands == ()
 

@@ -156,7 +156,9 @@ def test_a_full_dev_shm_fails_whatever_anybody_needs(host: SimpleNamespace) -> N
         "path:/dev/shm",
         "run-shared-memory",
     )
-    assert cause.text == "nothing of /dev/shm is free, and 8 workers put every batch there"
+    assert cause.text == (
+        "nothing of /dev/shm is free, and 8 workers put every batch there; it cannot run"
+    )
     assert "free value" not in check(run._replace(workers=0))
     assert "free value" not in check(run._replace(checks=("descriptors",)))
 

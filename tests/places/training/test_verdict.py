@@ -181,8 +181,8 @@ def test_a_fact_of_a_folder_or_a_gpu_says_which_it_is(code: str) -> None:
     """A risk says when it goes wrong; what is a fact is one."""
     (found,) = settle([fail(blame(code, "seen", "fix"))], RUN)
     (cause,) = found.causes
-    assert cause.text.startswith("seen; it is tight: ") == (cause.verdict == TIGHT)
-    assert cause.verdict in (CANNOT, TIGHT)
+    words = {CANNOT: "seen; it cannot run", TIGHT: "seen; it is tight: "}
+    assert cause.text.startswith(words[cause.verdict])
 
 
 @pytest.mark.parametrize(
