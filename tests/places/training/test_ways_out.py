@@ -45,6 +45,7 @@ def test_a_model_is_spread_otherwise_where_that_fits() -> None:
     alone = find_floor(SPREAD._replace(offload_optimizer=False, offload_parameters=False))
     assert f"; ZeRO-3 without offload needs {format_size(alone.node)}, and" in told
     assert "; on 2 nodes it needs 88.0 GiB, and 499.7 MiB of each GPU" in told
+    assert told.count("nodes it needs") == 1, "the fewest are told"
     assert "ZeRO-2" not in told, "it needs more than is free"
     assert "; ZeRO-2 needs 312.9 GiB, and 13.0 GiB of each GPU" in spread_otherwise(
         SPREAD, 400 * GIB

@@ -196,3 +196,16 @@ def test_of_several_starts_of_a_shell_the_largest_counts() -> None:
 def test_a_module_that_is_a_trainer_says_whose_loop_it_is() -> None:
     assert read("python -m trl sft --output_dir x").library == "transformers"
     assert read("python -m trlx.sft --output_dir x").library == ""
+
+
+@pytest.mark.parametrize(
+    "front",
+    [
+        *("taskset 0xff", "taskset -c 0-7", "timeout -s INT 3600", "nice -n 5", "chrt -f 10"),
+        *("env -u A B=C", "A=B nohup", "conda run -n env", "uv run --with torch", "exec -a x"),
+        *("sudo -u alice -E", "numactl -C 0 -m 0", "nsys profile -o out", "flock -w 5 /tmp/lock"),
+        *("perf stat -e cycles --", "systemd-run --scope -p MemoryMax=8G", "ionice -c 2 -n 0"),
+    ],
+)
+def test_what_wraps_a_command_is_taken_off_whole(front: str) -> None:
+    assert list(peel([*front.split(), "./tool", "--a", "1"]).words) == ["./tool", "--a", "1"]
