@@ -19,7 +19,7 @@ from .core.finding import (
 )
 from .core.quote import one_line
 from .core.reader import PolicyError, join_names
-from .core.report import format_failures, format_no_go, format_report, format_verdict, note_workers
+from .core.report import format_failures, format_report, format_verdict, note_workers
 from .core.values import NamedTuple, Rlimit, format_pair
 from .host.image import Tree, is_image, will_boot
 from .host.look import Look, read_limits
@@ -50,11 +50,7 @@ class CheckResult(NamedTuple):
     @property
     def message(self) -> str:
         """How many findings of each status, what falls short, and how many workers fit."""
-        told = (
-            format_no_go(self.findings),
-            format_failures(self.findings),
-            note_workers(self.findings),
-        )
+        told = (format_failures(self.findings), note_workers(self.findings))
         return "\n".join([format_verdict(self.findings), *(line for part in told for line in part)])
 
     @property

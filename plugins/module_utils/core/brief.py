@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from .edit import OURS
 from .finding import FAIL, LATER, PASS, UNKNOWN, WAIVED, Finding, count_statuses
+from .no_go import tell_no_go
 from .reasons import Reason, find_reasons, name_places
 from .report import (
     DEEPER,
@@ -19,11 +20,11 @@ from .report import (
     describe_late,
     describe_owner,
     format_beside,
-    format_no_go,
     format_others,
     format_passing,
     note_first_boot,
     wrap,
+    wrap_all,
 )
 from .values import NamedTuple
 
@@ -72,7 +73,7 @@ def format_brief(findings: list[Finding], told: Told) -> list[str]:
     if not lines[1:]:
         lines += format_passing(findings)
     beside = format_beside(findings, told.connection, told.idle)
-    return [*lines, *beside, *format_no_go(findings)]
+    return [*lines, *beside, *wrap_all(tell_no_go(findings))]
 
 
 def format_head(findings: list[Finding]) -> str:

@@ -31,10 +31,7 @@ PROFILES: dict[str, dict[str, object]] = {
     },
     # Those of one kind of run each, named for what people run; the numbers come with the policy.
     # A loader that passes tensors as descriptors: "Too many open files".
-    "dataloader": {
-        **_OPENS_FILES,
-        "training": {"needs": ["descriptors", "memory"]},
-    },
+    "dataloader": {**_OPENS_FILES, "training": {"needs": ["descriptors", "memory"]}},
     # DeepSpeed with the optimizer and the parameters in the host's memory: a rank is killed.
     "deepspeed-zero3-offload": {
         "sessions": [{"users": ["*", "root"], "limits": {"memlock": "unlimited"}}],

@@ -44,7 +44,9 @@ def format_report(
     """
     lines = format_others(findings, (FAIL, UNKNOWN, LATER, WAIVED, PASS))
     lines += format_beside(findings, connection, idle)
-    return [*lines, format_verdict(findings), *format_no_go(findings)]
+    from .no_go import tell_no_go  # Of runs.
+
+    return [*lines, format_verdict(findings), *wrap_all(tell_no_go(findings))]
 
 
 def format_others(findings: list[Finding], statuses: Sequence[str]) -> list[str]:
@@ -83,7 +85,11 @@ def format_beside(
 
 def format_notes(notes: Iterable[str]) -> list[str]:
     """Return the lines of what is said beside the findings."""
-    return [line for note in notes for line in wrap(f"note {note}")]
+    return wrap_all(f"note {note}" for note in notes)
+
+
+def wrap_all(texts: Iterable[str]) -> list[str]:
+    return [line for text in texts for line in wrap(text)]
 
 
 def note_workers(findings: list[Finding]) -> Iterator[str]:
@@ -125,16 +131,6 @@ def format_verdict(findings: list[Finding]) -> str:
     unknown = f"{counts[UNKNOWN]} unknown{note_first_boot(findings)}"
     fail = f"{counts[FAIL]} fail{_note_owners(findings)}"
     return f"{counts[PASS]} pass{late}, {fail}, {unknown}{more}"
-
-
-def format_no_go(findings: list[Finding]) -> list[str]:
-    """Return what becomes of a run that is no go, in lines; nothing of a host."""
-    failed = [one for one in findings if one.status == FAIL]
-    if not any(cause.verdict for one in failed for cause in one.causes):
-        return []
-    from .no_go import tell_no_go  # Of runs.
-
-    return wrap(tell_no_go(failed))
 
 
 def _note_owners(findings: list[Finding]) -> str:

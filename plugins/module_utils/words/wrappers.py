@@ -121,11 +121,12 @@ def _pass(words: Sequence[str], at: int) -> int:
         return at
     at += 2 if wrapper.below else 1
     valued = wrapper.valued.split()
-    while at < len(words) and words[at].startswith("-") and words[at] not in ("-m", "--module"):
-        if words[at] == "--":
-            at += 1
-            break
+    while at < len(words) and words[at].startswith("-"):
+        if words[at] in ("-m", "--module") and words[at] not in valued:
+            break  # A module of Python's, as uv run has it.
         at += 2 if words[at] in valued else 1
+        if words[at - 1] == "--":
+            break
     return min(at + wrapper.more, len(words))
 
 

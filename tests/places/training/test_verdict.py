@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from mlhost_limits.core.cause import CANNOT, TIGHT, Cause, Remedy
 from mlhost_limits.core.finding import FAIL, PASS, WAIVED, Finding, Observation, Requirement
-from mlhost_limits.core.report import format_no_go, format_report
+from mlhost_limits.core.no_go import tell_no_go
+from mlhost_limits.core.report import format_report
 from mlhost_limits.core.values import Rlimit
 from mlhost_limits.training import loader, verdict
 from mlhost_limits.training.causes import (
@@ -218,7 +219,7 @@ def test_the_last_line_says_what_becomes_of_a_run() -> None:
         fail(sure, item="memlock"),
     ]
     told = "no-go: cannot run: memlock of process:self; tight: nofile of process:self"
-    assert format_no_go(findings) == [told]
+    assert list(tell_no_go(findings)) == [told]
     assert format_report(findings)[-1] == told
-    assert format_no_go([fail(Cause("pam-line", "a host's", Remedy("")))]) == []
-    assert format_no_go([fail(sure)._replace(status=WAIVED)]) == format_no_go([]) == []
+    others = [fail(Cause("pam-line", "a host's", Remedy(""))), fail(sure)._replace(status=WAIVED)]
+    assert list(tell_no_go(others)) == []
