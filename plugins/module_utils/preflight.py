@@ -23,7 +23,7 @@ class RunRefusedError(RuntimeError):
     """A run would not survive here; ``result`` holds the findings."""
 
     def __init__(self, result: CheckResult) -> None:
-        from .core.cause import CANNOT
+        from .core.no_go import CANNOT
 
         dies = any(cause.verdict == CANNOT for one in result.findings for cause in one.causes)
         head = f"this run {'would' if dies else 'may'} not survive here"

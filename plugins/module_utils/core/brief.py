@@ -24,7 +24,6 @@ from .report import (
     format_passing,
     note_first_boot,
     wrap,
-    wrap_all,
 )
 from .values import NamedTuple
 
@@ -73,7 +72,8 @@ def format_brief(findings: list[Finding], told: Told) -> list[str]:
     if not lines[1:]:
         lines += format_passing(findings)
     beside = format_beside(findings, told.connection, told.idle)
-    return [*lines, *beside, *wrap_all(tell_no_go(findings))]
+    told_last = tell_no_go(findings)
+    return [*lines, *beside, *(wrap(told_last) if told_last else [])]
 
 
 def format_head(findings: list[Finding]) -> str:

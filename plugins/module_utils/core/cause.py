@@ -79,9 +79,6 @@ def append_line(path: str, text: str, then: str = "") -> Remedy:
 
 
 State = TypeVar("State")
-CANNOT, TIGHT = "cannot", "tight"
-"""No run survives it, or an estimate says so: what a cause that is of a run is."""
-
 _MOST = 12  # Things put right in thought, one after another.
 _LONGEST_TEXT = 2000  # Characters of a line that data shows; a user may write millions.
 
@@ -92,8 +89,8 @@ class Cause(NamedTuple):
     ``code`` is stable and has an anchor in docs/causes.md. ``text`` is one sentence that names
     the place. ``at`` is the declaration at fault, ``None`` where it is no line of a file;
     ``shadows`` are those that would do and lose to it, the strongest last. ``writer`` is who
-    else writes that file, empty where nobody is known to. ``verdict`` is :data:`CANNOT` or
-    :data:`TIGHT` of a run, and empty of a host.
+    else writes that file, empty where nobody is known to. ``verdict`` is of a run
+    alone: whether no run survives it, or an estimate says so.
     """
 
     code: str

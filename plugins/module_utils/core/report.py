@@ -46,7 +46,8 @@ def format_report(
     lines += format_beside(findings, connection, idle)
     from .no_go import tell_no_go  # Of runs.
 
-    return [*lines, format_verdict(findings), *wrap_all(tell_no_go(findings))]
+    told = tell_no_go(findings)
+    return [*lines, format_verdict(findings), *(wrap(told) if told else [])]
 
 
 def format_others(findings: list[Finding], statuses: Sequence[str]) -> list[str]:
@@ -85,11 +86,7 @@ def format_beside(
 
 def format_notes(notes: Iterable[str]) -> list[str]:
     """Return the lines of what is said beside the findings."""
-    return wrap_all(f"note {note}" for note in notes)
-
-
-def wrap_all(texts: Iterable[str]) -> list[str]:
-    return [line for text in texts for line in wrap(text)]
+    return [line for note in notes for line in wrap(f"note {note}")]
 
 
 def note_workers(findings: list[Finding]) -> Iterator[str]:

@@ -10,8 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 
-from ..core.cause import CANNOT, TIGHT, Cause
+from ..core.cause import Cause
 from ..core.finding import FAIL, Finding
+from ..core.no_go import CANNOT, TIGHT
 from ..core.values import NamedTuple
 from .loader import format_size, passes_descriptors
 from .policy import Training

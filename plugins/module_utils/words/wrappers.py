@@ -56,7 +56,6 @@ _WRAPPERS = {
     ),
     "sudo": Wrapper(valued="-u --user -g --group -C -D --chdir -p --prompt -h --host"),
     "doas": Wrapper(valued="-u -C"),
-    "runuser": Wrapper(valued="-u --user -g --group"),
     "prlimit": Wrapper(),
     "setpriv": Wrapper(valued="--reuid --regid --groups"),
     "systemd-run": Wrapper(

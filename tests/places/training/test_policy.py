@@ -7,6 +7,7 @@ import pytest
 from mlhost_limits.core.reader import PolicyError
 from mlhost_limits.schema import load_policy
 from mlhost_limits.training.policy import (
+    KEYS,
     DeepSpeed,
     Gpus,
     Training,
@@ -141,7 +142,7 @@ WHOLE = "a whole number from {} to 1000000 is accepted"
     ("raw", "problem"),
     [
         ([], "training: a list was given; a mapping is accepted"),
-        ({"wokers": 2}, "training.wokers: is unknown; accepted are " + ", ".join(Training._fields)),
+        ({"wokers": 2}, "training.wokers: is unknown; accepted are " + ", ".join(KEYS)),
         ({"workers": -1}, f"training.workers: -1 was given; {WHOLE.format(0)}"),
         ({"workers": True}, f"training.workers: True was given; {WHOLE.format(0)}"),
         ({"workers": 1.5}, f"training.workers: 1.5 was given; {WHOLE.format(0)}"),

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from mlhost_limits.core.cause import CANNOT, TIGHT, Cause, Remedy
+from mlhost_limits.core.cause import Cause, Remedy
 from mlhost_limits.core.finding import FAIL, PASS, WAIVED, Finding, Observation, Requirement
-from mlhost_limits.core.no_go import tell_no_go
+from mlhost_limits.core.no_go import CANNOT, TIGHT, tell_no_go
 from mlhost_limits.core.report import format_report
 from mlhost_limits.core.values import Rlimit
 from mlhost_limits.training import loader, verdict
@@ -219,7 +219,8 @@ def test_the_last_line_says_what_becomes_of_a_run() -> None:
         fail(sure, item="memlock"),
     ]
     told = "no-go: cannot run: memlock of process:self; tight: nofile of process:self"
-    assert list(tell_no_go(findings)) == [told]
+    assert tell_no_go(findings) == told
     assert format_report(findings)[-1] == told
     others = [fail(Cause("pam-line", "a host's", Remedy(""))), fail(sure)._replace(status=WAIVED)]
-    assert list(tell_no_go(others)) == []
+    assert tell_no_go(others) == ""
+    assert not format_report(others)[-1].startswith("no-go")
