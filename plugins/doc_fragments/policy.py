@@ -13,10 +13,19 @@ options:
   profile:
     description:
       - Name of a policy that comes with the collection.
-      - V(none) is empty, for a O(policy) that stands alone. V(second_me), V(zero3_offload),
-        V(webdataset), V(embedding_cache) and V(checkpoints) are each for one kind of training run.
+      - V(none) is empty, for a O(policy) that stands alone. V(training) is for a host that trains.
+        V(dataloader), V(deepspeed-zero3-offload), V(webdataset), V(simpletuner), V(transformers)
+        and V(trl) are each for one kind of training run.
     type: str
-    choices: [checkpoints, embedding_cache, none, second_me, training, webdataset, zero3_offload]
+    choices:
+      - dataloader
+      - deepspeed-zero3-offload
+      - none
+      - simpletuner
+      - training
+      - transformers
+      - trl
+      - webdataset
     default: training
   policy:
     description:

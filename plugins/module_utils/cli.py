@@ -189,9 +189,11 @@ def _add_node_commands(commands: Commands) -> None:
 def _check(arguments: argparse.Namespace) -> int:
     from .check_within import check_within
     from .core.policy_tree import Tree
-    from .policy_file import read_policy
+    from .policy_file import read_policy_within
 
-    given, told = Tree(None) if arguments.policy is None else read_policy(arguments.policy)
+    given, told = Tree(None)
+    if arguments.policy is not None:
+        given, told = read_policy_within(arguments.policy, arguments.time_limit)
     is_run = isinstance(given, dict) and RUN in given
     policy = load_policy(given, arguments.profile, run=is_run, told=told, root=arguments.root)
     is_beside = RUN in policy.asked and not is_run  # A profile of runs tells of hosts as well.

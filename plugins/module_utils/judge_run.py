@@ -11,11 +11,12 @@ from .check_host import CheckResult, conclude
 from .check_within import check_within
 from .core.policy import CheckOptions, Policy
 from .core.policy_tree import Tree
+from .core.profiles import PROFILES
 from .core.reader import PolicyError
 from .core.report import format_notes
 from .core.values import NamedTuple
 from .gather_apart import gather_apart
-from .policy_file import read_policy
+from .policy_file import read_policy_within
 from .run_options import read_run
 from .schema import load_policy, merge
 from .training.policy import SELF, choose_checks
@@ -87,18 +88,19 @@ def judge_run(arguments: argparse.Namespace, command: Sequence[str] | None) -> J
     :raises PolicyError: With all that cannot be read, is not known or is missing.
     """
     refuse_bare_try(arguments, command)
-    stated, told = Tree(None) if arguments.policy is None else read_policy(arguments.policy)
+    limit, has_policy = min(arguments.time_limit, _SECONDS), arguments.policy is not None
+    stated, told = read_policy_within(arguments.policy, limit) if has_policy else Tree(None)
     options = read_run(arguments)
     over = _join(stated, options)
     words, names = Words(), list(arguments.files)
     is_bare = command is None and not arguments.files
-    if not is_bare or not (set(options) - set(_BESIDE) or arguments.policy is not None):
-        limit = min(arguments.time_limit, _SECONDS)
+    if not is_bare or not (set(options) - set(_BESIDE) or has_policy):
         words, names = gather_apart(arguments.files, command, options.get("user"), limit)
     if arguments.batches and command and not words.problems:
         tried = try_run(arguments, command, words, over)
         words = join_words([words, tried])
-    taken = take(words, _flatten(over), os.getcwd()) if names else _take_own(over)
+    known = {**_find_library(arguments.profile), **_flatten(over)}
+    taken = take(words, known, os.getcwd()) if names else _take_own(over)
     problems = [*words.problems, *taken.problems]
     if names and not (words.facts or words.stated or options or problems):
         asked = "says nothing of a run; state --workers N and --batch-size SIZE at least"
@@ -111,6 +113,12 @@ def judge_run(arguments: argparse.Namespace, command: Sequence[str] | None) -> J
     except PolicyError as exc:
         raise PolicyError(_trace(one, taken.origins) for one in exc.problems) from None
     return _judge_taken(policy, taken, words, arguments)
+
+
+def _find_library(profile: str) -> dict[str, object]:
+    """Return whose loop a profile is for: words that show a library below it say no less."""
+    run: Any = PROFILES[profile].get(RUN, {})
+    return {"library": run["library"]} if "library" in run else {}
 
 
 def _take_own(over: Mapping[str, object]) -> Taken:
@@ -135,6 +143,8 @@ def _judge_taken(
         node = "this host is not the job's node: of that, only what the job asks for is judged"
         notes.append(f"{node}; in the job, preflight sees the rest")
     run = policy.get(RUN)
+    if run is not None:
+        policy = _with_training(policy, run._replace(assumed=taken.assumed))
     if run is not None and run.place == SELF:
         notes += follow(words.ulimits)
     limits = [one for stated in words.stated for one in tell_stated(stated)]

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import partial
 from json import JSONDecodeError
 from typing import Any
 
@@ -30,13 +31,15 @@ from .core.policy_tree import (
 )
 from .core.quote import quote
 from .core.reader import PolicyError
-from .host.policy_file import read_policy_file
+from .host.children import run_in_children
+from .host.policy_file import LARGEST, read_policy_file
 
 _NUMBER = r"[+-]?(0|[1-9][0-9]*)"
 _WORDS = {"null": None, "~": None, "": None, "true": True, "false": False}
 _KINDS = {"MappingStartEvent": MAPPING, "SequenceStartEvent": LIST}
 _ENDS = ("MappingEndEvent", "SequenceEndEvent")
 _DIRECTIVE = "(?m)^%"
+_LONGEST = 30.0
 _DOCUMENT = r"(?m)^---(?=\s|$)"
 
 TYPE_CHECKING = False
@@ -53,6 +56,27 @@ def read_policy(path: str, accepts_yaml: bool = True) -> Tree:
         too deep or too long. Each in one sentence, with the line where there is one.
     """
     return parse_policy(decode_policy(read_policy_file(path), path), path, accepts_yaml)
+
+
+def read_policy_within(path: str, seconds: float) -> Tree:
+    """Return what :func:`read_policy` does; a child reads the file, for what it is on can hang.
+
+    :raises OSError: If the file cannot be read.
+    :raises ValueError: If it is no policy, or reading it takes longer.
+    """
+    [report] = run_in_children([partial(_read, path)], min(seconds, _LONGEST), 8 * LARGEST)
+    if report.problem:
+        raise ValueError(f"{path}: could not be read: {report.problem}")
+    if "refused" in report.value:
+        raise OSError(*report.value["refused"])
+    return parse_policy(decode_policy(report.value["content"].encode("latin-1"), path), path)
+
+
+def _read(path: str) -> dict[str, Any]:
+    try:
+        return {"content": read_policy_file(path).decode("latin-1")}
+    except OSError as error:
+        return {"refused": [*error.args[:2], *filter(None, [error.filename])]}
 
 
 def parse_policy(text: str, path: str, accepts_yaml: bool = True) -> Tree:

@@ -23,7 +23,11 @@ class RunRefusedError(RuntimeError):
     """A run would not survive here; ``result`` holds the findings."""
 
     def __init__(self, result: CheckResult) -> None:
-        super().__init__("\n".join(["this run would not survive here", *result.lines]))
+        from .core.no_go import CANNOT
+
+        dies = any(cause.verdict == CANNOT for one in result.findings for cause in one.causes)
+        head = f"this run {'would' if dies else 'may'} not survive here"
+        super().__init__("\n".join([head, *result.lines]))
         self.result = result
 
 
@@ -47,7 +51,7 @@ def plan_workers(wanted: int | None = None, **run: object) -> Plan:
     bounds = [bound for bound in survey.bounds if bound.name != CPUS]
     if not isinstance(survey.cpus, str):
         bounds += [bound_by_cpus(survey.run, one.number, one.why) for one in survey.cpus]
-    return plan(bounds, wanted)
+    return plan(bounds, wanted)._replace(unknown=survey.unknown)
 
 
 def measure(loader: object, batches: int = 20, seconds: float = 60.0) -> dict[str, object]:

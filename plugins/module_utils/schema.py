@@ -64,10 +64,10 @@ def _fill_shares(policy: object, root: str) -> object:
     if not find_shares(policy):
         return policy
     from .host.image import is_image
-    from .kernel.use_read import read_meminfo
+    from .kernel.use_read import read_memory_size
 
     is_host = root in ("", "/") and not is_image()
-    return fill_shares(policy, read_meminfo()["MemTotal"] if is_host else None)
+    return fill_shares(policy, read_memory_size("MemTotal") if is_host else None)
 
 
 def merge_profile(policy: Mapping[str, object], profile: str) -> Mapping[str, object]:

@@ -140,7 +140,7 @@ EXAMPLES = r"""
 
 - name: Say whether a run will survive on this host, before it starts
   mlhost.limits.check:
-    profile: second_me
+    profile: dataloader
     policy:
       training: {workers: 16, prefetch: 4, tensors_per_batch: 8, batch_size: 64MiB, user: alice}
     sections: [training]
@@ -152,7 +152,8 @@ findings:
     - Every requirement of the policy, judged. Where it falls short, now or after a boot, C(causes)
       name what to change, what comes first first, each with a stable C(code), the declaration at
       fault (C(at)), those that would do and lose to it (C(shadows)), who else writes that file
-      (C(writer)) and a C(remedy), whose C(commands) are lists of words to run as root.
+      (C(writer)) and a C(remedy), whose C(commands) are lists of words to run as root. Of a run
+      C(verdict) is C(cannot) where no run survives it, C(tight) where an estimate says so.
     - C(next_session), C(next_restart) and C(after_boot) are C(pass), C(fail), C(unknown), or empty
       where the question has no meaning.
     - C(owner) is the user whose own file or process decides the value, such as the owner of a start
@@ -189,6 +190,7 @@ findings:
               line: 2
               text: "* soft nofile 65536"
           writer: ""
+          verdict: ""
           remedy:
             text: "comment out 95-vendor.conf:3, or provision with override"
             commands:

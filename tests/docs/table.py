@@ -233,24 +233,24 @@ DOCUMENTS: Mapping[str, Document] = {
     ),
     "docs/cases.md": Document(
         ways={
-            "mlhost-limits preflight --profile second_me --workers 2 --prefetch 8"
+            "mlhost-limits preflight --profile dataloader --workers 2 --prefetch 8"
             " --tensors-per-batch 16 --epochs 1": Way(status=1, before="ulimit -Sn 160"),
             "python load_batches.py --workers 2 ...": Way(reason=NEEDS_TORCH),
-            "mlhost-limits preflight --profile zero3_offload --parameters 50331648"
+            "mlhost-limits preflight --profile deepspeed-zero3-offload --parameters 50331648"
             " --largest-layer 16777216 --gpus-per-node 2 --ranks-per-node 2 --workers 0": Way(
                 status=1, prints=("FAIL process:self: model_states", "required 1296MiB")
             ),
-            "mlhost-limits preflight --profile zero3_offload --workers 0 --pinned-buffer 4194304"
+            "mlhost-limits preflight --profile deepspeed-zero3-offload --workers 0 --pinned-buffer 4194304"
             " --only memory": Way(status=1, before=WITHOUT_LOCKS),
             "mlhost-limits preflight --profile webdataset --workers 2 --shards 2"
             " --cache-dir /srv/cache": Way(
                 status=1, before="mkdir -p /srv/cache; export SLURM_JOB_ID=4711"
             ),
-            "mlhost-limits preflight --profile embedding_cache --cache-dir /srv/embeddings": Way(
+            "mlhost-limits preflight --profile simpletuner --cache-dir /srv/embeddings": Way(
                 status=1,
                 before="mkdir -p /srv/embeddings; printf 'PK\\3\\4' > /srv/embeddings/sample-0.pt",
             ),
-            "mlhost-limits preflight --profile checkpoints --output-dir /srv/run": Way(
+            "mlhost-limits preflight --profile transformers --output-dir /srv/run": Way(
                 status=1, before=OTHER_RUN, prints=("FAIL path:/srv/run: other runs pid",)
             ),
             "molecule test --scenario-name workspace": Way(
@@ -263,7 +263,7 @@ DOCUMENTS: Mapping[str, Document] = {
     "docs/preflight.md": Document(
         changes_machine=True,
         ways={
-            'ansible-playbook mlhost.limits.preflight -i hosts -e profile=second_me -e \'{"training":'
+            'ansible-playbook mlhost.limits.preflight -i hosts -e profile=dataloader -e \'{"training":'
             ' {"workers": 16, "prefetch": 4, "tensors_per_batch": 8, "batch_size": "64MiB",'
             ' "user": "alice"}}\'': RED,
             "mlhost-limits preflight -- torchrun --nproc-per-node 8 train.py --config run.yaml": Way(
@@ -275,11 +275,11 @@ DOCUMENTS: Mapping[str, Document] = {
             ),
             "mlhost-limits preflight ds_config.json sbatch.sh": Way(before=JOB),
             "mlhost-limits preflight": Way(before=JOB),
-            "mlhost-limits preflight --profile second_me --workers 16 --prefetch 4"
+            "mlhost-limits preflight --profile dataloader --workers 16 --prefetch 4"
             " --tensors-per-batch 8 --batch-size 64MiB --output-dir /srv/run-17 --as-user alice": Way(
                 status=1, before="install -d -o alice /srv/run-17"
             ),
-            "mlhost-limits preflight --profile second_me --workers 8 --prefetch 4"
+            "mlhost-limits preflight --profile dataloader --workers 8 --prefetch 4"
             " --tensors-per-batch 4": Way(
                 status=1,
                 before="ulimit -Sn 160",

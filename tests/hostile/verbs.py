@@ -29,8 +29,8 @@ VERBS: Mapping[str, tuple[str, ...]] = {
     "check processes": (*_ALONE, f"{FOLDER}/processes.json"),
     "preflight": (*_CLI, *_LOCAL, "webdataset", *_CACHE, "--as-user", "mallory"),
     "preflight by root": (*_CLI, *_LOCAL, "webdataset", *_CACHE),
-    "preflight deep": (*_CLI, *_LOCAL, "embedding_cache", *_CACHE, "--deep"),
-    "preflight output": (*_CLI, *_LOCAL, "checkpoints", *_OUTPUT),
+    "preflight deep": (*_CLI, *_LOCAL, "simpletuner", *_CACHE, "--deep"),
+    "preflight output": (*_CLI, *_LOCAL, "transformers", *_OUTPUT),
     "preflight shm": (
         *_CLI,
         *("preflight", "--json", "--profile", "none", "--workers", "2", "--batch-size", "4GiB"),

@@ -14,8 +14,8 @@ from . import (
     cgroup,
     checkpoints,
     collectives,
+    dataloader,
     embedding_cache,
-    second_me,
     webdataset,
     worker_rule,
     zero3_offload,
@@ -25,11 +25,11 @@ from .trial import COLUMNS, TOP, CannotShowError, Outcome, Trial, try_trial
 
 FILE = TOP / "build" / "seeds.json"
 CASES = {
-    "second_me": second_me.TRIALS,
-    "zero3_offload": zero3_offload.TRIALS,
+    "dataloader": dataloader.TRIALS,
+    "deepspeed-zero3-offload": zero3_offload.TRIALS,
     "webdataset": webdataset.TRIALS,
-    "embedding_cache": embedding_cache.TRIALS,
-    "checkpoints": checkpoints.TRIALS,
+    "simpletuner": embedding_cache.TRIALS,
+    "transformers": checkpoints.TRIALS,
 }
 RULES = {
     "worker_rule": worker_rule.try_rule,

@@ -19,7 +19,7 @@ OUTPUT, ANOTHER, MEETING = WORK / "checkpoints", WORK / "checkpoints-2", WORK / 
 
 def start_twice() -> Trial:
     """Start a job twice: the one that is done later renames onto the checkpoint of the other."""
-    judge, other = (check("checkpoints", "--output-dir", path) for path in (OUTPUT, ANOTHER))
+    judge, other = (check("transformers", "--output-dir", path) for path in (OUTPUT, ANOTHER))
     return Trial(
         name="another run in the output directory; a directory of its own",
         dies_of=r"Errno 39\] Directory not empty: .*tmp-checkpoint-2.* -> .*checkpoint-2",
@@ -35,7 +35,7 @@ def start_twice() -> Trial:
 
 def keep_the_stale_one() -> Trial:
     """Limit how many checkpoints are kept, beside one with a higher number."""
-    judge = check("checkpoints", "--output-dir", OUTPUT, "--save-total-limit", 1, "--resume", "no")
+    judge = check("transformers", "--output-dir", OUTPUT, "--save-total-limit", 1, "--resume", "no")
     return Trial(
         name="save_total_limit 1 beside a stale checkpoint-900; moved aside",
         dies_of=r"checkpoint-4 is gone",
@@ -49,7 +49,7 @@ def keep_the_stale_one() -> Trial:
 
 def resume_from_half_a_model() -> Trial:
     """Go on from a checkpoint that was cut short."""
-    judge = check("checkpoints", "--output-dir", OUTPUT)
+    judge = check("transformers", "--output-dir", OUTPUT)
     return Trial(
         name="the newest checkpoint holds half a model; moved aside",
         dies_of=r"SafetensorError|Error while deserializing|not fully covered",
@@ -63,7 +63,7 @@ def resume_from_half_a_model() -> Trial:
 
 def resume_from_leftovers() -> Trial:
     """Go on where the newest checkpoint holds nothing but a hidden file."""
-    judge = check("checkpoints", "--output-dir", OUTPUT)
+    judge = check("transformers", "--output-dir", OUTPUT)
     return Trial(
         name="one hidden file in the newest checkpoint; moved aside",
         dies_of=r"Can't find a valid checkpoint at \S+checkpoint-6",

@@ -19,7 +19,7 @@ LARGE = 2**26
 
 def read_half_a_file() -> Trial:
     """Load a cache in which a writer was killed."""
-    judge = check("embedding_cache", "--cache-dir", CACHE)
+    judge = check("simpletuner", "--cache-dir", CACHE)
     return Trial(
         name="half a file of a writer that was killed; moved aside, and renamed into place",
         dies_of=rf"{BROKEN}.* failed finding central directory",

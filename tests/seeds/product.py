@@ -64,7 +64,7 @@ def describe(run: Mapping[str, object]) -> list[str]:
 def judge_workers(within: Words, run: Mapping[str, int]) -> int:
     """Return how many workers the descriptors allow, as a check within some setting says."""
     words = describe({**run, "workers": 10**4, "epochs": 1})
-    judged = check("second_me", *words, "--only", "descriptors").within(*within)
+    judged = check("dataloader", *words, "--only", "descriptors").within(*within)
     for finding in judge(judged)["findings"]:
         if finding["item"] == "workers":
             bounds = dict(re.findall(r"(\w+) (\d+) \(", finding["how"]))

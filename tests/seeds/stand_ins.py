@@ -25,7 +25,7 @@ def start(script: str, *words: object) -> Command:
 def lack_descriptors() -> Trial:
     """Start a loader with a soft limit that is too low, then raise it."""
     low, high = soft_limit("n", LIMIT), soft_limit("n", '"$(ulimit -Hn)"')
-    run, judge = start("pass_descriptors.py", *RUN.values()), check("second_me", *describe(RUN))
+    run, judge = start("pass_descriptors.py", *RUN.values()), check("dataloader", *describe(RUN))
     return Trial(
         name=f"soft nofile {LIMIT}; raised to the hard limit",
         dies_of=r"Errno 24\] Too many open files",
@@ -39,7 +39,7 @@ def lack_descriptors() -> Trial:
 
 def read_half_a_file() -> Trial:
     """Read a cache in which a writer was killed."""
-    judge = check("embedding_cache", "--cache-dir", WORK)
+    judge = check("simpletuner", "--cache-dir", WORK)
     return Trial(
         name="half a file of a writer that was killed; moved aside, and renamed into place",
         dies_of=r"BadZipFile: File is not a zip file",
@@ -65,7 +65,7 @@ def kill_a_writer() -> str:
 
 def rename_onto_leftovers() -> Trial:
     """Save where a checkpoint of that name holds a hidden file."""
-    judge = check("checkpoints", "--output-dir", WORK)
+    judge = check("transformers", "--output-dir", WORK)
     return Trial(
         name="one hidden file in the checkpoint that is to be saved; moved aside",
         dies_of=r"Errno 39\] Directory not empty: .*tmp-checkpoint-100' -> .*checkpoint-100'",

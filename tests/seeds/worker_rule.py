@@ -6,8 +6,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
+from .dataloader import load
 from .product import judge_workers
-from .second_me import load
 from .settings import soft_limit
 from .trial import execute
 

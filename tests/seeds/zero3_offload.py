@@ -29,7 +29,7 @@ PINNED = {"workers": 0, "pinned_buffer": BUFFER}
 def lock_too_much() -> Trial:
     """Pin a buffer as offload to NVMe does."""
     low, high = ((*soft_limit("l", size), *without("ipc_lock")) for size in (64, '"$(ulimit -Hl)"'))
-    judge = check("zero3_offload", *describe(PINNED), "--only", "memory")
+    judge = check("deepspeed-zero3-offload", *describe(PINNED), "--only", "memory")
     return Trial(
         name="soft memlock 64 KiB without CAP_IPC_LOCK; raised to the hard limit",
         dies_of=r"mlock failed with 12|Cannot allocate memory",
@@ -45,7 +45,7 @@ def lock_too_much() -> Trial:
 def need_too_much() -> Trial:
     """Train two ranks in a cgroup that has less than the states of their model need."""
     few, many = limit_memory(TOO_LITTLE, "few"), limit_memory(ENOUGH, "many")
-    judge = check("zero3_offload", *describe(MODEL))
+    judge = check("deepspeed-zero3-offload", *describe(MODEL))
     return Trial(
         name="a cgroup of 1 GiB; of 8 GiB",
         prepare=lambda: build(train()),

@@ -368,3 +368,57 @@ def test_yaml_without_its_parser_is_a_sentence(here: Path) -> None:
     assert done.returncode == cli.REFUSED
     assert "PyYAML is not installed to read YAML" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+STAGE_3 = {
+    "zero_optimization": {
+        "stage": 3,
+        "offload_optimizer": {"device": "cpu"},
+        "offload_param": {"device": "cpu"},
+    }
+}
+
+
+@pytest.mark.parametrize(
+    ("command", "items"),
+    [
+        ("trl sft --dataloader_num_workers 1 --output_dir out", {"nofile", "memory", "directory"}),
+        ("python t.py --per_device_train_batch_size 1 --output_dir out", {"directory"}),
+        ("deepspeed t.py --deepspeed ds.json --model Llama-2-7b", {"model_states"}),
+    ],
+)
+def test_words_alone_choose_what_is_judged(
+    here: Path, capsys: pytest.CaptureFixture[str], command: str, items: set[str]
+) -> None:
+    (here / "ds.json").write_text(json.dumps(STAGE_3))
+    cli.main(["preflight", "--json", "--", *command.split()])
+    told = json.loads(capsys.readouterr().out)
+    assert {finding["item"] for finding in told["findings"]} >= items
+
+
+def test_a_profile_says_whose_loop_it_is(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """What the words show below that, such as accelerate, says no less."""
+    command = "accelerate launch t.py --num_workers 2 --output_dir out"
+    cli.main(["preflight", "--json", "--profile", "trl", "--", *command.split()])
+    assert "library" not in json.loads(capsys.readouterr().out)["run"]
+
+
+@pytest.mark.parametrize(
+    ("stated", "verdict"),
+    [
+        ("", "tight"),  # A batch of 64 MiB is assumed.
+        ("--batch-size 4MiB", "cannot"),
+    ],
+)
+def test_what_is_assumed_makes_a_no_go_tight(
+    here: Path, capsys: pytest.CaptureFixture[str], stated: str, verdict: str
+) -> None:
+    line = "docker run --shm-size 2m image python t.py --num-workers 4"
+    words = [*stated.split(), "--", *line.split()]
+    _status, told, _errors = judge(capsys, *words)
+    names = {"tight": "tight", "cannot": "cannot run"}
+    assert told.endswith(f"no-go: {names[verdict]}: shm_size of new-container:docker")
+    assert ("where a batch takes 64.0 MiB, as assumed" in told) == (not stated)
+    cli.main(["preflight", "--json", *words])
+    found = json.loads(capsys.readouterr().out)["findings"]
+    assert [one["causes"][0]["verdict"] for one in found if one["status"] == "fail"] == [verdict]

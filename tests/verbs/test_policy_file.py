@@ -7,6 +7,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -229,13 +230,35 @@ def test_a_file_that_is_none_is_refused_at_once(
     link.symlink_to("/dev/zero")
     large.write_bytes(b" " * (2**20 + 1))
     for path in (fifo, link, tmp_path, "/dev/zero"):
-        for command in ("check", "monitor"):
+        for command in ("check", "preflight", "monitor"):
             assert cli.main([command, "--policy", str(path)]) == 2
             before = "the check could not be made: " if command == "monitor" else ""
             told = f"mlhost-limits: {before}{path}: is no regular file\n"
             assert capsys.readouterr().err == told
     assert cli.main(["check", "--policy", str(large)]) == 2
     assert capsys.readouterr().err == f"mlhost-limits: {large}: is larger than 1 MiB\n"
+
+
+@pytest.mark.parametrize("command", ["check", "preflight"])
+def test_a_file_on_a_disk_that_hangs_is_given_up(
+    path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    command: str,
+) -> None:
+    monkeypatch.setattr("mlhost_limits.policy_file.read_policy_file", lambda _path: time.sleep(60))
+    started = time.monotonic()
+    assert cli.main([command, "--policy", str(path), "--time-limit", "1"]) == cli.REFUSED
+    assert time.monotonic() - started < 10
+    (told,) = capsys.readouterr().err.splitlines()
+    assert told.startswith(f"mlhost-limits: {path}: could not be read: ")
+
+
+def test_what_cannot_be_opened_is_told_by_its_name(
+    path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli.main(["preflight", "--policy", str(path)]) == cli.REFUSED
+    assert capsys.readouterr().err == f"mlhost-limits: {path}: No such file or directory\n"
 
 
 @pytest.mark.root

@@ -80,7 +80,7 @@ def test_an_option_tells_what_the_policy_says_of_its_key(option: str, told: str)
 
 
 def test_the_run_alone_is_judged(capsys: pytest.CaptureFixture[str]) -> None:
-    words = ["preflight", "--profile", "second_me", "--workers", "1", "--tensors-per-batch", "1"]
+    words = ["preflight", "--profile", "dataloader", "--workers", "1", "--tensors-per-batch", "1"]
     assert cli.main(words) == cli.COMPLIES
     assert "session:" not in capsys.readouterr().out
 
@@ -170,3 +170,14 @@ def test_a_size_that_would_be_a_few_bytes_is_refused(capsys: pytest.CaptureFixtu
     assert f"training.batch_size: '64' {unit} 64MiB or 64B, is accepted" in told
     assert f"training.worker_memory: '4' {unit} 4MiB or 4B, is accepted" in told
     assert cli.main(["preflight", "--workers", "0", "--worker-memory", "64B"]) == cli.COMPLIES
+
+
+@pytest.mark.parametrize("name", ["second_me", "zero3_offload", "embedding_cache", "checkpoints"])
+def test_a_profile_that_is_not_there_is_refused_with_those_that_are(
+    name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit, match="2"):
+        cli.main(["preflight", "--profile", name])
+    told = capsys.readouterr().err
+    assert f"invalid choice: '{name}'" in told
+    assert "deepspeed-zero3-offload" in told

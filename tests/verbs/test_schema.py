@@ -246,8 +246,8 @@ def test_what_is_refused(policy: object, problem: str) -> None:
 
 def test_an_unknown_profile_is_refused() -> None:
     assert refusal(None, "trainig") == [
-        "profile: 'trainig' is unknown; accepted are none, training, second_me, zero3_offload,"
-        " webdataset, embedding_cache, checkpoints"
+        "profile: 'trainig' is unknown; accepted are none, training, dataloader,"
+        " deepspeed-zero3-offload, webdataset, simpletuner, transformers, trl"
     ]
 
 

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from .edit import OURS
 from .finding import FAIL, LATER, PASS, UNKNOWN, WAIVED, Finding, count_statuses
+from .no_go import tell_no_go
 from .reasons import Reason, find_reasons, name_places
 from .report import (
     DEEPER,
@@ -70,7 +71,9 @@ def format_brief(findings: list[Finding], told: Told) -> list[str]:
     lines += format_others(findings, (UNKNOWN,))
     if not lines[1:]:
         lines += format_passing(findings)
-    return [*lines, *format_beside(findings, told.connection, told.idle)]
+    beside = format_beside(findings, told.connection, told.idle)
+    told_last = tell_no_go(findings)
+    return [*lines, *beside, *(wrap(told_last) if told_last else [])]
 
 
 def format_head(findings: list[Finding]) -> str:

@@ -89,7 +89,8 @@ class Cause(NamedTuple):
     ``code`` is stable and has an anchor in docs/causes.md. ``text`` is one sentence that names
     the place. ``at`` is the declaration at fault, ``None`` where it is no line of a file;
     ``shadows`` are those that would do and lose to it, the strongest last. ``writer`` is who
-    else writes that file, empty where nobody is known to.
+    else writes that file, empty where nobody is known to. ``verdict`` is of a run
+    alone: whether no run survives it, or an estimate says so.
     """
 
     code: str
@@ -98,6 +99,7 @@ class Cause(NamedTuple):
     at: Declaration | None = None
     shadows: tuple[Declaration, ...] = ()
     writer: str = ""
+    verdict: str = ""
 
     def as_dict(self) -> dict[str, object]:
         """Return the cause as plain data, for JSON."""
@@ -107,6 +109,7 @@ class Cause(NamedTuple):
             "at": locate(self.at) if self.at and self.at.path else None,
             "shadows": [locate(one) for one in self.shadows],
             "writer": self.writer,
+            "verdict": self.verdict,
             "remedy": self.remedy.as_dict(),
         }
 

@@ -7,6 +7,13 @@ from __future__ import annotations
 # the 2**30 that containers of Docker have on Debian 13.
 _NOFILE = {"soft": 65536, "hard": 1048576, "max": 4194304}
 _FILES = {"fs.file-max": 2097152, "fs.nr_open": 1048576}
+_OPENS_FILES: dict[str, object] = {
+    "sessions": [{"users": ["*", "root"], "limits": {"nofile": _NOFILE}}],
+    "kernel": _FILES,
+    "containers": {"docker": {"limits": {"nofile": _NOFILE}}},
+}
+_TRAINER: dict[str, object] = {"needs": ["output"], "library": "transformers"}
+"""TRL's trainers are subclasses of the Trainer."""
 
 PROFILES: dict[str, dict[str, object]] = {
     # For a policy that stands alone.
@@ -22,16 +29,11 @@ PROFILES: dict[str, dict[str, object]] = {
             "docker": {"limits": {"nofile": _NOFILE, "memlock": "unlimited"}, "shm_size": "8GiB"}
         },
     },
-    # Those of one run each; its own numbers are given with the policy.
+    # Those of one kind of run each, named for what people run; the numbers come with the policy.
     # A loader that passes tensors as descriptors: "Too many open files".
-    "second_me": {
-        "sessions": [{"users": ["*", "root"], "limits": {"nofile": _NOFILE}}],
-        "kernel": _FILES,
-        "containers": {"docker": {"limits": {"nofile": _NOFILE}}},
-        "training": {"needs": ["descriptors", "memory"]},
-    },
+    "dataloader": {**_OPENS_FILES, "training": {"needs": ["descriptors", "memory"]}},
     # DeepSpeed with the optimizer and the parameters in the host's memory: a rank is killed.
-    "zero3_offload": {
+    "deepspeed-zero3-offload": {
         "sessions": [{"users": ["*", "root"], "limits": {"memlock": "unlimited"}}],
         "containers": {"docker": {"limits": {"memlock": "unlimited"}}},
         "training": {
@@ -42,9 +44,11 @@ PROFILES: dict[str, dict[str, object]] = {
     # Workers that share a cache of shards: "No such file or directory: ...tar.lock".
     "webdataset": {"training": {"needs": ["cache", "cpus"]}},
     # Ranks that write embeddings to one cache: "failed finding central directory".
-    "embedding_cache": {"training": {"needs": ["cache", "cache_integrity"]}},
-    # Checkpoints that are renamed into place: "Directory not empty".
-    "checkpoints": {"training": {"needs": ["output"], "packages": {"transformers": ""}}},
+    "simpletuner": {"training": {"needs": ["cache", "cache_integrity"]}},
+    # A Trainer, whose checkpoints are renamed into place: "Directory not empty". By default it has
+    # no workers; where some are stated, what it keeps of their batches is counted too.
+    "transformers": {**_OPENS_FILES, "training": {**_TRAINER, "packages": {"transformers": ""}}},
+    "trl": {**_OPENS_FILES, "training": {**_TRAINER, "packages": {"transformers": "", "trl": ""}}},
 }
 
 DEFAULT_PROFILE = "training"

@@ -44,7 +44,10 @@ def format_report(
     """
     lines = format_others(findings, (FAIL, UNKNOWN, LATER, WAIVED, PASS))
     lines += format_beside(findings, connection, idle)
-    return [*lines, format_verdict(findings)]
+    from .no_go import tell_no_go  # Of runs.
+
+    told = tell_no_go(findings)
+    return [*lines, format_verdict(findings), *(wrap(told) if told else [])]
 
 
 def format_others(findings: list[Finding], statuses: Sequence[str]) -> list[str]:

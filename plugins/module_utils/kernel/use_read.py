@@ -3,12 +3,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Mapping
 
 from ..host.daemons import read_comm
 from ..host.door import list_pids, read_kernel_text
 from ..host.look import read_limits
 from .lockouts import KernelUse
+
+_MEMORY = r"^(\S+):\s+(\d{1,18})( kB)?\s*$"
 
 
 def read_kernel_use(nofiles: Iterable[tuple[int, str]] = (), proc: str = "/proc") -> KernelUse:
@@ -57,10 +60,24 @@ def find_largest_nofile(proc: str = "/proc") -> tuple[int, str]:
 
 
 def read_meminfo(proc: str = "/proc") -> dict[str, int]:
-    """Return /proc/meminfo with sizes in bytes and counts as they are."""
-    found = {}
-    for line in read_kernel_text(f"{proc}/meminfo").splitlines():
-        name, value = line.partition(":")[::2]
-        number, unit = (*value.split(), "")[:2]
-        found[name] = int(number) * (1024 if unit == "kB" else 1)
-    return found
+    """Return /proc/meminfo with sizes in bytes and counts as they are; other lines say nothing."""
+    text = read_kernel_text(f"{proc}/meminfo")
+    return {
+        name: int(number) * (1024 if unit else 1)
+        for name, number, unit in re.findall(_MEMORY, text, re.MULTILINE | re.ASCII)
+    }
+
+
+def read_memory_size(name: str, proc: str = "/proc") -> int:
+    """Return one size of /proc/meminfo, in bytes.
+
+    :raises OSError: If it does not say that: a sandbox may show an empty one.
+    """
+    return pick_memory_size(name, read_meminfo(proc), proc)
+
+
+def pick_memory_size(name: str, found: Mapping[str, int], proc: str = "/proc") -> int:
+    """Return one size of what was read of it; see :func:`read_memory_size`."""
+    if name not in found:
+        raise OSError(f"{proc}/meminfo does not say {name}")
+    return found[name]

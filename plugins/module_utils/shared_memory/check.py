@@ -10,7 +10,7 @@ from ..core.cause import Link, Outlook
 from ..core.finding import FAIL, Finding, Observation, Requirement, judge
 from ..core.forecast import Forecast
 from ..host.users import name_user
-from ..kernel.use_read import read_meminfo
+from ..kernel.use_read import read_memory_size
 from .causes import ShmFacts, blame_quota, find_shm_causes, foresee_boot, trace_shm
 from .model import SHM, Quota
 from .quota_read import list_users, read_quota
@@ -86,7 +86,7 @@ def gather_shm() -> ShmFacts:
 
     :raises OSError: If it is no tmpfs, or cannot be looked at.
     """
-    facts = ShmFacts(read_shm_size(), read_fstab() or "", read_meminfo()["MemTotal"])
+    facts = ShmFacts(read_shm_size(), read_fstab() or "", read_memory_size("MemTotal"))
     try:
         return facts._replace(scripts=read_scripts())
     except OSError:  # Somebody else than root has a say there: what is now is known all the same.

@@ -8,7 +8,7 @@ from functools import partial
 from ..core.plan import Section
 from ..host.image import is_image
 from ..host.program import run_program
-from ..kernel.use_read import read_meminfo
+from ..kernel.use_read import read_memory_size
 from .model import SHM
 from .plan import plan_shm
 from .read import read_fstab, read_shm_size
@@ -31,7 +31,7 @@ def prepare_shm(size: int | None, override: bool, absent: bool) -> Section:
         return Section()
     if is_image():  # How much memory the host will have is not known.
         return Section(plan_shm(size, read_fstab(), 0, override, absent)._replace(notes=()))
-    plan = plan_shm(size, read_fstab(), read_meminfo()["MemTotal"], override, absent)
+    plan = plan_shm(size, read_fstab(), read_memory_size("MemTotal"), override, absent)
     if absent or size is None:
         return Section(plan)
     try:

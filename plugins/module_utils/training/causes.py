@@ -14,6 +14,7 @@ from .loader import (
     BUFFERS,
     MEMORY,
     OWN_MEMORY,
+    WORKER_MEMORY,
     Floor,
     Plan,
     find_batch_share,
@@ -24,6 +25,19 @@ from .loader import (
     passes_descriptors,
 )
 from .policy import Training
+from .verdict import (
+    SURE,
+    Verdict,
+    add_verdict,
+    be_tight,
+    count_least_files,
+    count_least_mapped,
+    count_least_mappings,
+    count_least_memory,
+    count_least_shm,
+    decide,
+)
+from .ways_out import fetch_less, share_by_name, spread_otherwise, tell_raise
 
 CODES = {
     "run-descriptors": "the run opens more descriptors than its process may",
@@ -32,9 +46,9 @@ CODES = {
     "run-shared-memory": "the batches under way do not fit into /dev/shm",
     "run-shared-memory-quota": "the user may take 80 % of /dev/shm, and that is too little",
     "run-shared-memory-leftovers": "files of runs that ended fill /dev/shm",
-    "run-memory-cgroup": "a cgroup allows less memory than the run needs at least",
+    "run-memory-cgroup": "a cgroup allows less memory than the run needs",
     "run-memory-high": "a cgroup slows down whoever takes as much memory as the run needs",
-    "run-memory-host": "the host has less memory left than the run needs at least",
+    "run-memory-host": "the host has less memory left than the run needs",
     "run-memlock": "the run locks more memory than its process may, and nothing exempts it",
     "run-address-space": "a worker holds more data than a process may map",
     "run-file-size": "a checkpoint is larger than a file may grow",
@@ -49,6 +63,8 @@ DOCKER = re.compile(r"/docker[-/]([0-9a-f]{12,64})(?:\.scope)?(?:/|$)")
 UNIT = re.compile(r"[A-Za-z0-9:_.@-]+\.(?:service|slice|scope)")
 
 
+_SLOW_ONE = "so many only while one worker is slow"
+_AHEAD = "so much only while the workers are ahead"
 _KILLED = "the kernel kills a process (exit -9), and torchrun ends the others with SIGTERM"
 SLOWED = "the kernel slows it to a crawl (memory.high), until it gives memory back or is killed"
 
@@ -57,6 +73,7 @@ class Room(NamedTuple):
     """How much memory is left, in bytes: where, and what is used there.
 
     ``limit`` is ``None`` for the host itself. ``end`` is what becomes of a run that takes more.
+    ``most`` is what there could be at most, were all else gone, with swap.
     """
 
     where: str
@@ -64,6 +81,7 @@ class Room(NamedTuple):
     used: int = 0
     limit: int | None = None
     end: str = ""
+    most: int | None = None
 
     @property
     def is_high(self) -> bool:
@@ -89,7 +107,9 @@ def blame_descriptors(run: Training, needed: int, has: Rlimit, plan: Plan) -> Ca
     fix = f"allow {needed} files where the run starts: ulimit -n {needed}"
     if hard < needed:
         fix = f"raise the hard limit, which is {hard}, and the soft limit to {needed}"
-    return Cause("run-descriptors", text, Remedy(f"{tell_fit(plan)}, or {fix}"))
+    fix = f"{tell_fit(plan)}, or {fix}{share_by_name(run)}"
+    verdict = decide(run, soft, count_least_files, _SLOW_ONE)
+    return add_verdict(Cause("run-descriptors", text, Remedy(fix)), verdict)
 
 
 def blame_file_handles(run: Training, needed: int, used: int, most: int) -> Cause:
@@ -100,7 +120,8 @@ def blame_file_handles(run: Training, needed: int, used: int, most: int) -> Caus
         f"{ranks} with {_name(run.workers)} {'opens' if one else 'each open'}"
         f" up to {needed} files, and fs.file-max {most} leaves {max(most - used, 0)}"
     )
-    return Cause("run-file-handles", text, Remedy(f"allow {used + needed} files on the host"))
+    cause = Cause("run-file-handles", text, Remedy(f"allow {used + needed} files on the host"))
+    return be_tight(cause, "what others have open may be less by then, and root is exempt")
 
 
 def blame_mappings(run: Training, needed: int, most: int) -> Cause:
@@ -112,7 +133,9 @@ def blame_mappings(run: Training, needed: int, most: int) -> Cause:
         ' "unable to mmap: Cannot allocate memory (12)"'
     )
     fix = "keep fewer batches, or copy what is kept (tensor.clone()), or join tensors into fewer"
-    return Cause("run-mappings", text, Remedy(fix))
+    fix += f", or raise vm.max_map_count to {needed}"
+    verdict = decide(run, most, count_least_mappings, _SLOW_ONE)
+    return add_verdict(Cause("run-mappings", text, Remedy(fix)), verdict)
 
 
 def blame_shared_memory(run: Training, needed: int, free: int, plan: Plan) -> Cause:
@@ -122,17 +145,23 @@ def blame_shared_memory(run: Training, needed: int, free: int, plan: Plan) -> Ca
         f" {format_size(find_batch_share(run))} each under way take {format_size(needed)} of"
         f" shared memory, and {format_size(free)} are free"
     )
-    fix = "or make /dev/shm larger (of a container: --shm-size)"
-    return Cause("run-shared-memory", text, Remedy(f"{tell_fit(plan)}, {fix}"))
+    more = f"or make /dev/shm {format_size(needed - free)} larger (of a container: --shm-size)"
+    cause = Cause("run-shared-memory", text, Remedy(f"{tell_fit(plan)}{fetch_less(run)}, {more}"))
+    return add_verdict(cause, _decide_shm(run, free))
+
+
+def _decide_shm(run: Training, free: int) -> Verdict:
+    return decide(run, free, count_least_shm, _AHEAD, format_size)
 
 
 def blame_full_shm(workers: int) -> Cause:
     """Say that workers have no shared memory at all."""
     text = f"nothing of /dev/shm is free, and {_name(workers)} put every batch there"
-    return Cause("run-shared-memory", text, Remedy("remove what nobody needs from /dev/shm"))
+    cause = Cause("run-shared-memory", text, Remedy("remove what nobody needs from /dev/shm"))
+    return add_verdict(cause, SURE)
 
 
-def blame_quota(needed: int, quota: Quota, plan: Plan) -> Cause:
+def blame_quota(run: Training, needed: int, quota: Quota, plan: Plan) -> Cause:
     """Say that a user may take less of /dev/shm than is free there."""
     size = format_size(find_size_for(needed + quota.used))
     when = "may take" if quota.is_set else "may take, from the next login on,"
@@ -141,28 +170,44 @@ def blame_quota(needed: int, quota: Quota, plan: Plan) -> Cause:
         f" and later allow, and has taken {format_size(quota.used)}; statvfs and df do not show it"
     )
     fix = f"{tell_fit(plan)}, or make /dev/shm {size} at least, end every session of the user"
-    return Cause("run-shared-memory-quota", text, Remedy(f"{fix} and log in again"))
+    cause = Cause("run-shared-memory-quota", text, Remedy(f"{fix} and log in again"))
+    return add_verdict(cause, _decide_shm(run, quota.free))
 
 
-def blame_leftovers(paths: tuple[str, ...], size: int) -> Cause:
+def blame_leftovers(run: Training, free: int, paths: tuple[str, ...], size: int) -> Cause:
     """Say what holds shared memory that no process uses."""
     shown = ", ".join(map(one_line, paths[:3]))
     more = f" and {len(paths) - 3} more" if len(paths) > 3 else ""
     take, them = ("takes", "it") if len(paths) == 1 else ("take", "them")
     text = f"{shown}{more} {take} {format_size(size)}, and no process has {them} mapped or open"
     commands = (("rm", "-f", "--", *paths),) if len(paths) <= 100 else ()
-    return Cause("run-shared-memory-leftovers", text, Remedy(f"remove {them}", commands))
+    cause = Cause("run-shared-memory-leftovers", text, Remedy(f"remove {them}", commands))
+    return add_verdict(cause, _decide_shm(run, free))
 
 
 def blame_memory(run: Training, needed: int, room: Room, plan: Plan) -> Cause:
     """Say why the kernel kills a process of a run, whose launcher then ends the others."""
     text = (
-        f"{_describe_memory(run)} need {format_size(needed)} of memory at least, and"
+        f"{_describe_memory(run)} need {format_size(needed)} of memory, and"
         f" {_describe_room(room)}, so {room.end or _KILLED}"
     )
     fits = any(bound.name == MEMORY for bound in plan.bounds)
     fix = tell_fit(plan) if fits else "use a smaller model, smaller buffers or more nodes"
-    return Cause(_code(room), text, _raise_memory(f"{fix}, or give it more memory", needed, room))
+    remedy = _raise_memory(f"{fix}, or give it more memory", needed, room)
+    return _add_verdict_of_memory(run, Cause(_code(room), text, remedy), room)
+
+
+def _add_verdict_of_memory(run: Training, cause: Cause, room: Room) -> Cause:
+    if room.is_high:
+        return be_tight(cause, "it is slow there, and what kills it is another limit")
+    why = []
+    if run.workers:
+        why.append(f"a worker's {format_size(WORKER_MEMORY[run.start_method])} are a guess")
+    if run.deepspeed:
+        all_of_it = "" if run.deepspeed.trainable_parameters else " and all parameters trained"
+        why.append(f"DeepSpeed's own estimate of model states is for Adam{all_of_it}, with buffers")
+    told = "; ".join(why) or "what others use may be given back"
+    return add_verdict(cause, decide(run, room.most, count_least_memory, told, format_size))
 
 
 def _code(room: Room) -> str:
@@ -180,25 +225,30 @@ def blame_model_states(run: Training, floor: Floor, room: Room) -> Cause:
         f"ZeRO-{stage} keeps {format_size(states)} of model states on each node, and"
         f" {format_size(floor.node)} by DeepSpeed's own estimate, which adds half for buffers;"
         " activations, the framework and the data come on top;"
-        f" {_describe_room(room)}, so {'it is tight: ' if states <= room.free else ''}{end}"
+        f" {_describe_room(room)}, so {end}"
     )
     fix = "use more nodes or a smaller model, or give it more memory"
     if run.deepspeed and not run.deepspeed.trainable_parameters:
         fix += "; where few parameters are trained (LoRA), state trainable_parameters"
-    return Cause(_code(room), text, _raise_memory(fix, floor.node, room))
+    if run.deepspeed and run.deepspeed.parameters:
+        fix += spread_otherwise(run.deepspeed, room.free)
+    cause = Cause(_code(room), text, _raise_memory(fix, floor.node, room))
+    return _add_verdict_of_memory(run._replace(workers=0), cause, room)
 
 
-def blame_memlock(run: Training, soft: int) -> Cause:
+def blame_memlock(run: Training, soft: int, place: str = "") -> Cause:
     """Say why a run cannot lock its buffers: errno 12, and no Python exception."""
     text = (
         f"each rank locks {format_size(run.pinned_buffer or 0)} of memory, its limit is"
         f" {format_quantity(soft, 'bytes')}, and it has no CAP_IPC_LOCK, which would exempt it;"
         ' so mlock or ibv_reg_mr says "Cannot allocate memory"'
     )
-    return Cause("run-memlock", text, Remedy("raise memlock for the process that will run"))
+    how = tell_raise(place or run.place, "memlock", run.pinned_buffer or 0)
+    remedy = Remedy(f"raise memlock for the process that will run: {how}")
+    return add_verdict(Cause("run-memlock", text, remedy), SURE)
 
 
-def blame_address_space(size: int, item: str, soft: int) -> Cause:
+def blame_address_space(run: Training, size: int, item: str, soft: int) -> Cause:
     """Say why a process cannot map or hold so much: MemoryError, whatever the host has left."""
     held = f"maps {format_size(size)}" if item == "as" else f"holds {format_size(size)} of data"
     text = (
@@ -206,8 +256,10 @@ def blame_address_space(size: int, item: str, soft: int) -> Cause:
         f" ({item}) is {format_quantity(soft, 'bytes')}, and the host's memory does not help it:"
         ' the run ends with MemoryError, or with "Cannot allocate memory"'
     )
-    remedy = Remedy(f"raise {item} for the process that will run; unlimited is usual")
-    return Cause("run-address-space", text, remedy)
+    how = tell_raise(run.place, item, size)
+    remedy = Remedy(f"raise {item} for the process that will run: {how}; unlimited is usual")
+    verdict = decide(run, soft, count_least_mapped, _AHEAD, format_size)
+    return add_verdict(Cause("run-address-space", text, remedy), verdict)
 
 
 def blame_file_size(run: Training, soft: int) -> Cause:
@@ -221,14 +273,15 @@ def blame_file_size(run: Training, soft: int) -> Cause:
         "raise fsize for the process that will run; unlimited is usual. Or save in smaller files:"
         " transformers has max_shard_size"
     )
-    return Cause("run-file-size", text, remedy)
+    return be_tight(Cause("run-file-size", text, remedy), "a checkpoint may be many smaller files")
 
 
 def blame_cpus(run: Training, cpus: float, why: str, plan: Plan) -> Cause:
     """Say why workers wait for each other."""
     ranks = f" on {run.ranks_per_node} ranks" if run.ranks_per_node > 1 else ""
     text = f"{_name(_count(run))}{ranks} share {cpus:g} CPUs ({why}), so they wait for each other"
-    return Cause("run-cpus", text, Remedy(f"{tell_fit(plan)}, or give the run more CPUs"))
+    cause = Cause("run-cpus", text, Remedy(f"{tell_fit(plan)}, or give the run more CPUs"))
+    return be_tight(cause, "it is slow, and does not die of it")
 
 
 def blame_workers(run: Training, plan: Plan) -> Cause:

@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterator, Mapping
 
 from ..core.cgroup import count_cpus, find_paths, split_rows
+from ..core.quote import quote
 from ..core.values import NamedTuple
 from ..host.files import read_text
 
@@ -178,5 +179,13 @@ def _list_levels(place: Place) -> Iterator[str]:
 
 
 def _read_number(path: str, root: str) -> int | None:
-    text = (read_text(path, root) or "").strip()
-    return int(text) if text.isdigit() else None
+    """Return the number in a file; nothing where there is no such file, or no limit.
+
+    :raises OSError: If it holds something else.
+    """
+    text = read_text(path, root)
+    if text is None or text.strip() == "max":
+        return None
+    if not re.fullmatch("[0-9]{1,20}", text.strip()):
+        raise OSError(f"{path} holds {quote(text.strip()[:40])}, and no number")
+    return int(text)

@@ -53,6 +53,7 @@ from .runner_read import NEW_CONTAINER
 from .shm_read import find_leftovers, read_free, sum_sizes
 from .survey_read import SHM_SIZE, Survey
 from .tasks import TASKS, blame_nproc, blame_tasks
+from .verdict import judge_tasks, settle
 
 _KERNEL = "kernel"
 _MIB, _PAGE = 2**20, 4096
@@ -64,7 +65,7 @@ def check_training(run: Training, options: CheckOptions, look: Look) -> Iterator
     survey = Survey(run, options, look)
     is_blind = True
     stranger = survey.stranger
-    for finding in [stranger] if stranger else _look(survey):
+    for finding in [stranger] if stranger else settle(_look(survey), run):
         # What the kernel gives all says nothing of who will run.
         is_blind = is_blind and (finding.status == UNKNOWN or finding.requirement.place == _KERNEL)
         yield finding
@@ -209,11 +210,12 @@ def _blame_shm(survey: Survey, needed: int, free: int) -> list[Cause]:
     folder, causes = survey.runner.find_shm(), []
     quota = survey.shm_quota
     if isinstance(quota, Quota) and quota.free < needed:
-        causes.append(blame_quota(needed, quota, survey.plan))
+        causes.append(blame_quota(survey.run, needed, quota, survey.plan))
         free = read_free(folder)
     left = find_leftovers(folder) if folder == SHM else []
     if left:
-        causes.append(blame_leftovers(tuple(one.path for one in left), sum_sizes(left)))
+        paths = tuple(one.path for one in left)
+        causes.append(blame_leftovers(survey.run, free, paths, sum_sizes(left)))
     if free + sum_sizes(left) >= needed:
         return causes
     causes.append(blame_shared_memory(survey.run, needed, free, survey.plan))
@@ -238,7 +240,7 @@ def _check_memory(survey: Survey) -> Iterator[Finding]:
     )
     held = {"as": survey.mapped, "data": run.worker_memory}
     for item, size in held.items():
-        for finding in _judge_item(survey, item, partial(blame_address_space, size, item)):
+        for finding in _judge_item(survey, item, partial(blame_address_space, run, size, item)):
             if finding.observation.value != UNLIMITED or run.worker_memory:
                 yield finding
     if run.pinned_buffer:
@@ -281,12 +283,17 @@ def _check_tasks(survey: Survey) -> Iterator[Finding]:
         finding = judge(wanted, Observation(least.free, f"what is left of {least.where}"))
         short = [room for room in survey.task_rooms if room.free < needed]
         yield _blame(
-            finding, lambda: [blame_tasks(run, needed, room, survey.plan) for room in short]
+            finding,
+            lambda: [
+                judge_tasks(run, blame_tasks(run, needed, room, survey.plan), room.free)
+                for room in short
+            ],
         )
+    used, plan = survey.user_tasks, survey.plan
     yield from _judge_item(
         survey,
         "nproc",
-        lambda soft: blame_nproc(run, needed, survey.user_tasks, soft, survey.plan),
+        lambda soft: judge_tasks(run, blame_nproc(run, needed, used, soft, plan), soft - used),
     )
 
 

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from ..host.open_directory import ObstacleError
 from .cache_look_read import check_named_file
 from .cache_open_read import NoFileError, describe_closed, find_stranger, open_regular
-from .file_verdict import CORRUPT, UNSEEN
+from .file_verdict import CORRUPT, EMPTY, UNSEEN, Verdict
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 _LARGEST = 64 * 2**20
@@ -63,15 +63,15 @@ class CheckpointFolder:
         if handle is None:
             return
         try:
-            verdict = check_named_file(handle, name)
+            verdict = check_named_file(handle, name) or _judge_by_size(handle)
         except (OSError, MemoryError) as error:
             self.unsure.append((name, f"cannot be read: {error}"))
             return
         finally:
             os.close(handle)
-        if verdict and verdict.status == CORRUPT:
+        if verdict.status == CORRUPT:
             self.broken.append((name, verdict.reason))
-        elif verdict and verdict.status == UNSEEN:
+        elif verdict.status == UNSEEN:
             self.unsure.append((name, verdict.reason))
 
     def read_json(self, name: str) -> dict[str, object] | None:
@@ -154,3 +154,10 @@ class CheckpointFolder:
         self.broken += [(f"{name}/{one}".rstrip("/"), why) for one, why in folder.broken]
         self.unsure += [(f"{name}/{one}".rstrip("/"), why) for one, why in folder.unsure]
         self.stamps.update({f"{name}/{one}": stamp for one, stamp in folder.stamps.items()})
+
+
+def _judge_by_size(handle: int) -> Verdict:
+    """Return what is to be said of a file of no format that is known."""
+    if not os.fstat(handle).st_size:
+        return EMPTY
+    return Verdict(UNSEEN, "is of no format that is known")

@@ -11,6 +11,7 @@ from ..core.values import NamedTuple, format_quantity
 from ..host.program import run_program
 from .folder_rules import blame
 from .policy import Training
+from .verdict import be_tight
 
 PLACE = "gpu"
 GPU_FIELDS = (
@@ -151,9 +152,10 @@ def _judge_memory(gpu: Gpu, processes: Sequence[GpuProcess], memory: int) -> Fin
         left = format_quantity(free, "bytes")
         text = f"GPU {gpu.number} ({gpu.name}) has {has}, {left} of it free; {wants} are needed"
         fix = "use a smaller batch, more GPUs, or offload"
-        return Finding(
-            FAIL, wanted, Observation(free, _HOW), (blame("gpu-little-memory", text, fix),)
-        )
+        cause = blame("gpu-little-memory", text, fix)
+        if gpu.memory >= memory:
+            cause = be_tight(cause, "what holds the rest may have ended by then")
+        return Finding(FAIL, wanted, Observation(free, _HOW), (cause,))
     told = ", ".join(f"{one.name} (pid {one.pid})" for one in others[:_SHOWN])
     text = f"GPU {gpu.number} is used by {told}"
     fix = "wait until they have ended, or choose other GPUs with CUDA_VISIBLE_DEVICES"

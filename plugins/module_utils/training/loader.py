@@ -7,7 +7,7 @@ batch that is under way, and some for each worker; the batches themselves lie in
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 
 from ..core.values import UNLIMITED, NamedTuple, format_quantity
 from ..shared_memory.model import SHM
@@ -110,15 +110,21 @@ class Bound(NamedTuple):
 
 
 class Plan(NamedTuple):
-    """The largest number of workers that fits, and every bound."""
+    """The largest number of workers that fits, and every bound.
+
+    ``unknown`` names each bound of which nobody knows how many it allows, with the reason.
+    """
 
     workers: int
     bounds: tuple[Bound, ...]
+    unknown: Mapping[str, str] = {}
 
     @property
     def reasons(self) -> str:
         """Say all bounds in one line: ``nofile 20 (soft limit 256), CPUs 8 (...)``."""
-        return ", ".join(f"{bound.name} {bound.most} ({bound.why})" for bound in self.bounds)
+        told = ", ".join(f"{bound.name} {bound.most} ({bound.why})" for bound in self.bounds)
+        unknown = ", ".join(f"{name} ({why})" for name, why in self.unknown.items())
+        return "; ".join(filter(None, (told, unknown and f"not known: {unknown}")))
 
 
 def find_hold(run: Training) -> int:

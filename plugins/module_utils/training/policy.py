@@ -30,6 +30,7 @@ _PLACES = (
     " new-container:docker, job:slurm"
 )
 _LONGEST_PATH = 4096
+_COUNT = r"[0-9]{1,18}(\.[0-9]{1,9})?([eE]\+?[0-9]{1,2})?"
 
 
 class DeepSpeed(NamedTuple):
@@ -62,8 +63,8 @@ class Gpus(NamedTuple):
 class Training(NamedTuple):
     """One training run. Sizes are in bytes; ``None`` where nobody has said.
 
-    ``checks`` are the only ones wanted, where it is stated; ``needs`` are those that a profile
-    cannot do without, and beside them every check is made whose keys are given.
+    ``checks`` are the only ones wanted, where it is stated; ``needs`` are those that a profile must
+    have; beside them every check is made whose keys are given. Nobody states what is ``assumed``.
     """
 
     checks: tuple[str, ...] | None = None
@@ -102,6 +103,7 @@ class Training(NamedTuple):
     gpus: Gpus | None = None
     user: str | None = None
     place: str = SELF
+    assumed: tuple[str, ...] = ()
 
 
 def read_training(raw: object, problems: list[str]) -> Training | None:
@@ -209,9 +211,7 @@ def _read_count(path: str, raw: object, key: Key, problems: list[str]) -> int | 
 
 
 def _parse_number(raw: object) -> int | None:
-    if isinstance(raw, str) and re.fullmatch(
-        r"[0-9]{1,18}(\.[0-9]{1,9})?([eE]\+?[0-9]{1,2})?", raw
-    ):
+    if isinstance(raw, str) and re.fullmatch(_COUNT, raw):
         raw = float(raw) if re.search("[.eE]", raw) else int(raw)
     if isinstance(raw, float) and raw.is_integer():
         return int(raw)

@@ -17,7 +17,7 @@ from ..host.files import read_text
 from ..host.look import Look, may_lock_memory, read_process, read_unit_pids
 from ..host.manager_read import Bounds, show_bounds, show_oomd
 from ..host.users import read_user
-from ..kernel.use_read import read_kernel_use, read_meminfo
+from ..kernel.use_read import pick_memory_size, read_meminfo, read_memory_size
 from .causes import SLOWED, Room
 from .cgroup_read import list_folders, move_to, read_cpuset, read_memory_levels, read_quotas
 from .loader import format_size
@@ -56,12 +56,12 @@ def find_killers(cgroup: str, mounts: str) -> Killers:
     if not pids:
         slow = f"{format_size(swap)} of swap come first, and are slow"
         return Killers((slow, *notes) if swap else tuple(notes))
-    kept = find_kept(_read_command(pids[0]), memory.get("MemTotal", 0))
+    kept = find_kept(_read_command(pids[0]), pick_memory_size("MemTotal", memory))
     if swap:
         told = f"earlyoom kills when {format_size(kept)} of memory are left and swap is nearly full"
         return Killers((told, *notes))
     told = f"earlyoom kills the largest process when {format_size(kept)} are left"
-    free = max(memory.get("MemAvailable", 0) - kept, 0)
+    free = max(pick_memory_size("MemAvailable", memory) - kept, 0)
     return Killers((told, *notes), Room("the host above earlyoom's bound", free, end=told))
 
 
@@ -256,6 +256,7 @@ class Runner:
         levels = read_memory_levels(self.cgroup, read_text("/proc/self/mountinfo") or "")
         if levels is None:
             raise OSError("the limits of its cgroup cannot be seen from here")
+        host = Room("the host", read_memory_size("MemAvailable"))
         rooms = [
             Room(one.path, one.free, one.used, one.limit, SLOWED if one.is_high else "")
             for one in levels
@@ -263,7 +264,10 @@ class Runner:
         if self._future and self._future.memory is not None:
             rooms.append(Room(self._slice, self._future.memory, 0, self._future.memory))
         by_earlyoom = [self.killers.room] if self.killers.room else []
-        return [*rooms, *by_earlyoom, Room("the host", read_kernel_use().available)]
+        rooms += [*by_earlyoom, host]
+        memory, swap = read_memory_size("MemTotal"), read_meminfo().get("SwapTotal", 0)
+        sizes = [memory if room.limit is None else room.limit for room in rooms]
+        return [room._replace(most=size + swap) for room, size in zip(rooms, sizes)]
 
     def find_task_rooms(self) -> list[TaskRoom]:
         """Return how many tasks are left for it: of each cgroup above it, and of the host.

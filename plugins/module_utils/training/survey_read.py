@@ -219,20 +219,45 @@ class Survey:
         return [one for one in self.bounds if "cpus" in self.checks or one.name != CPUS]
 
     @cached_property
-    def unknown_bounds(self) -> str:
-        """Return which bounds of what is checked nobody knows."""
-        unknown = {
-            DESCRIPTORS: "descriptors" in self.checks and self.find_limit("nofile") is None,
-            SHM: "shared_memory" in self.checks and isinstance(self.free_shm, str),
-            MEMORY: "memory" in self.checks and isinstance(self.rooms, str),
-            TASKS: "tasks" in self.checks and isinstance(self.task_rooms, str),
+    def unseen(self) -> dict[str, str]:
+        """Return which bounds of what is checked nobody knows, each with the reason."""
+        seen: dict[str, tuple[str, object]] = {
+            DESCRIPTORS: ("descriptors", self.find_limit("nofile") or self._tell_unseen("nofile")),
+            SHM: ("shared_memory", "shared_memory" in self.checks and self.free_shm),
+            MEMORY: ("memory", self.rooms),
+            TASKS: ("tasks", self.task_rooms),
+            CPUS: ("cpus", self.cpus),
         }
-        return ", ".join(name for name, is_unknown in unknown.items() if is_unknown)
+        return {
+            name: why
+            for name, (check, why) in seen.items()
+            if check in self.checks and isinstance(why, str)
+        }
+
+    def _tell_unseen(self, item: str) -> str:
+        reasons = [one.observation.reason for one in self.limits if one.requirement.item == item]
+        return next(filter(None, reasons), "it was not seen")
+
+    @property
+    def unknown_bounds(self) -> str:
+        """Return the names of those above which a run fails."""
+        return ", ".join(name for name in self.unseen if name != CPUS)
+
+    @cached_property
+    def unknown(self) -> dict[str, str]:
+        """Return those, and the bounds that are not counted for want of a number of the run."""
+        lacking = {DESCRIPTORS: "tensors_per_batch", SHM: "batch_size"}
+        unstated = {
+            name: f"{key} is not stated"
+            for name, key in lacking.items()
+            if self.run.checks is None and getattr(self.run, key) is None
+        }
+        return {**self.unseen, **unstated}
 
     @cached_property
     def plan(self) -> Plan:
         """Return how many workers the run survives with, and every bound."""
-        return Plan(plan_workers(self.deadly).workers, tuple(self.bounds))
+        return Plan(plan_workers(self.deadly).workers, tuple(self.bounds), self.unknown)
 
 
 def judge_runner(

@@ -10,13 +10,14 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 
+from ..core.values import NamedTuple
 from .docker_run import ENGINES, split_docker_run
 from .facts import ARGUMENT, DEFAULT, ENVIRONMENT, JOB, LAUNCHER, Fact, Wanted, Words, join_words
 from .names import AUTO, read_option
 from .options import COMMAND_LINE, Option, read_arguments, split_all, split_before
 from .shell_text import split_commands
+from .wrappers import PYTHON_FILE, Peeled, peel, seems_to_start, starts_nothing
 
-_ASSIGNMENT = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)=(.*)", re.DOTALL)
 _SHELLS = ("bash", "sh", "zsh", "dash")
 _SCRIPT = re.compile(r"[^\s]+\.(sh|bash|sbatch|slurm)")
 _TORCH = ("torch.distributed.run", "torch.distributed.launch", "torch.distributed.elastic")
@@ -45,6 +46,10 @@ _PROGRAMS = (
     *("simpletuner", "fairseq-train", "fairseq-hydra-train", "litgpt", "megatron", "xtuner"),
 )
 """Trainers that are programs of their own."""
+_MODULES = {
+    name.partition("-")[0]: name for name in ("trl", "swift", "llamafactory-cli", "axolotl")
+}
+"""By the package that ``python -m`` runs, its program."""
 _AXOLOTL, _SWIFT = "Axolotl's default", "SWIFT's default"
 _ALL_GPUS = Fact("ranks_per_node", AUTO, "its launcher", DEFAULT)
 _DEFAULTS = {
@@ -70,7 +75,10 @@ _DEFAULTS = {
 """What trainers do where nobody says: Axolotl has a worker for each GPU, and 256 batches ahead."""
 
 _JOBS = {"-n": "all_tasks", "--ntasks": "all_tasks", "-np": "all_tasks", "-N": "nodes"}
-_DEEPEST = 8
+_JOB_STARTERS = ("srun", "mpirun", "mpiexec", "torchx")
+_GIVEN = re.compile("-[a-zA-Z]*c")
+_OWN_FILE = re.compile(r"\.{0,2}/.*")
+_DEEPEST, _SHOWN = 8, 60
 
 
 def read_command(words: Sequence[str], where: str = "", depth: int = 0) -> Words:
@@ -78,22 +86,69 @@ def read_command(words: Sequence[str], where: str = "", depth: int = 0) -> Words
 
     :param where: ``file:line``, or nothing where it is our own command line.
     """
-    variables, words = _split_assignments(words)
-    before = read_variables(variables, where)
-    for at, word in enumerate(words):
-        name = word.rpartition("/")[2]
-        follow = _find_reader(name, words[at:])
-        if follow and depth < _DEEPEST:
-            jobs = _read_jobs(words[:at], where)
-            return join_words([before, jobs, follow(list(words[at:]), where, depth + 1)])
+    peeled = peel(words)
+    before, words = read_variables(peeled.variables, where), peeled.words
+    start = _find_start(peeled)
+    if start and depth < _DEEPEST:
+        jobs = _read_jobs(words[: start.at], where)
+        return join_words([before, jobs, start.read(list(words[start.at :]), where, depth + 1)])
     if where:  # A line of a script that starts nothing which is known.
-        return before
-    return join_words([before, read_arguments(words, where, ARGUMENT)])
+        return join_words([before, _note_unread(words, where)])
+    return join_words([before, _note_unread(words, where), read_arguments(words, where, ARGUMENT)])
+
+
+def _note_unread(words: Sequence[str], where: str) -> Words:
+    """Say of what seems to start a run, and is not known, that it is not read."""
+    if not seems_to_start(words):
+        return Words()
+    shown = " ".join(words[:2])[:_SHOWN]  # What follows may be a secret.
+    told = f"{where or COMMAND_LINE}: not read: {shown}: no launcher of that name is known"
+    taken = "" if where else "; its options are taken for those of a script"
+    return Words(notes=(f"{told}{taken}",))
+
+
+def name_start(words: Sequence[str]) -> str:
+    """Return what starts a run in a line of a script: ``torchrun``; nothing where none is known."""
+    peeled = peel(words)
+    start = _find_start(peeled)
+    return peeled.words[start.at].rpartition("/")[2] if start else ""
 
 
 def starts_run(words: Sequence[str]) -> bool:
     """Tell whether a line of a script starts what is known here."""
-    return any(_find_reader(word.rpartition("/")[2], words[at:]) for at, word in enumerate(words))
+    return bool(name_start(words))
+
+
+class _Start(NamedTuple):
+    """Where in a command what is known begins, and what reads it from there."""
+
+    at: int
+    read: Callable[[Sequence[str], str, int], Words]
+
+
+def _find_start(peeled: Peeled) -> _Start | None:
+    """Return what starts a run: the command itself, or one behind a wrapper that is not known."""
+    words = peeled.words
+    if starts_nothing(words):
+        return None
+    is_job = words[0].rpartition("/")[2] in _JOB_STARTERS
+    for at, word in enumerate(words):
+        read = _find_reader(word.rpartition("/")[2], words[at:])
+        if read is None and (at == 0 or peeled.wrapped or is_job) and _is_script(word):
+            read = _read_python_file
+        if read:
+            return _Start(at, read)
+        if at == 0 and _OWN_FILE.match(word):
+            return None  # A program of somebody's own, whose arguments are no launchers.
+    return None
+
+
+def _is_script(word: str) -> bool:
+    return bool(PYTHON_FILE.fullmatch(word)) or word in ("-m", "--module")
+
+
+def _read_python_file(words: Sequence[str], where: str, depth: int) -> Words:
+    return _read_python(["python", *words], where, depth)
 
 
 def _find_reader(
@@ -106,7 +161,9 @@ def _find_reader(
         return _read_docker
     if name in _SHELLS:
         return _read_shell
-    if _SCRIPT.fullmatch(name) or name in ("sbatch", "source"):
+    if name == "eval":
+        return _read_eval
+    if _SCRIPT.fullmatch(name) or name in ("sbatch", "source", "."):
         return _read_script
     if re.fullmatch(r"python[0-9.]*|ipython", name):
         return _read_python
@@ -115,20 +172,6 @@ def _find_reader(
             name, _read_accelerate
         )
     return _read_program if name in _PROGRAMS else None
-
-
-def _split_assignments(words: Sequence[str]) -> tuple[dict[str, str], Sequence[str]]:
-    """Return the variables in front of a command, also behind ``env`` and ``export``."""
-    variables: dict[str, str] = {}
-    words = list(words)
-    while words:
-        match = _ASSIGNMENT.fullmatch(words[0])
-        if match:
-            variables[match[1]] = match[2]
-        elif words[0] not in ("env", "export", "exec", "time", "nohup", "command"):
-            break
-        words.pop(0)
-    return variables, words
 
 
 def read_variables(variables: Mapping[str, str], where: str) -> Words:
@@ -164,7 +207,7 @@ def read_variables(variables: Mapping[str, str], where: str) -> Words:
 
 def _read_jobs(words: Sequence[str], where: str) -> Words:
     """Return what srun or mpirun in front of a launcher say."""
-    if not words or words[0].rpartition("/")[2] not in ("srun", "mpirun", "mpiexec", "torchx"):
+    if not words or words[0].rpartition("/")[2] not in _JOB_STARTERS:
         return Words()
     facts: list[Fact] = []
     for name, value in split_all(words[1:]).options:
@@ -255,6 +298,9 @@ def _read_python(words: Sequence[str], where: str, depth: int) -> Words:
     split = split_before(words[1:], _FLAGS["python"])
     rest = list(split.rest)
     if rest[:1] == ["-m"] and len(rest) > 1:
+        trainer = _MODULES.get(rest[1].partition(".")[0])
+        if trainer:
+            return _read_program([trainer, *rest[2:]], where, depth)
         if rest[1].startswith(_TORCH):
             return _read_torchrun(["torchrun", *rest[2:]], where, depth)
         if rest[1] in _ACCELERATE:
@@ -264,16 +310,44 @@ def _read_python(words: Sequence[str], where: str, depth: int) -> Words:
 
 
 def _read_shell(words: Sequence[str], where: str, depth: int) -> Words:
-    if "-c" in words[1:]:
-        at = list(words).index("-c") + 1
-        text = words[at] if at < len(words) else ""
-        try:
-            commands = [words for words in split_commands(text) if starts_run(words)]
-        except ValueError as exc:
-            return Words(problems=(f"{where or COMMAND_LINE}: -c: is no command: {exc}",))
-        return join_words([read_command(words, where or "-c", depth) for words in commands])
+    at = next((at for at, word in enumerate(words) if at and _GIVEN.fullmatch(word)), 0)
+    if at:
+        text = words[at + 1] if at + 1 < len(words) else ""
+        return _read_commands(text, where, "bash -c", depth)
     rest = [word for word in words[1:] if not word.startswith("-")]
     return _read_script(["", *rest], where, depth) if rest else Words()
+
+
+def _read_eval(words: Sequence[str], where: str, depth: int) -> Words:
+    return _read_commands(" ".join(words[1:]), where, "eval", depth)
+
+
+def _read_commands(text: str, where: str, by: str, depth: int) -> Words:
+    """Return what a text says that a shell is given as its command.
+
+    :param by: The word that gives it.
+    """
+    try:
+        commands = [words for words in split_commands(text) if words]
+    except ValueError as exc:
+        return Words(problems=(f"{where or COMMAND_LINE}: {by}: is no command: {exc}",))
+    found = [(name_start(words), read_command(words, where or by, depth)) for words in commands]
+    names = [name for name, said in found if name and starts_itself(said)]
+    return join_words([note_starts(where or by, names), *(said for _name, said in found)])
+
+
+def starts_itself(said: Words) -> bool:
+    """Tell whether what a command says is of a run, and not of a script that may start one."""
+    is_script = any(one.kind == "script" for one in said.wanted)
+    return bool(said.facts or said.stated or said.library) and not is_script
+
+
+def note_starts(where: str, names: Sequence[str]) -> Words:
+    """Say of several starts which they are, and what counts of them."""
+    if len(names) < 2:
+        return Words()
+    told = f"{where} starts {len(names)} runs, {', '.join(names)}"
+    return Words(notes=(f"{told}: as one after the other, the largest of each value counts",))
 
 
 def _read_script(words: Sequence[str], where: str, _depth: int) -> Words:

@@ -23,6 +23,7 @@ _TOKEN, _PIXEL = 3 * 8, 3 * 4
 _LONGEST_BATCH = 2**50
 _LARGEST_LAYERS = 4
 """Of small models the embedding is a quarter of all; of larger ones it is less."""
+_ASSUMED = "assumed: "
 _OPTIONS = {
     "deepspeed.parameters": "--parameters, such as 7B",
     "workers": "--workers N",
@@ -63,6 +64,11 @@ class Taken(NamedTuple):
     problems: tuple[str, ...] = ()
     origins: Mapping[str, str] = {}
     """Where each key of the section is stated."""
+
+    @property
+    def assumed(self) -> tuple[str, ...]:
+        """Return the keys that no word states."""
+        return tuple(key for key, where in self.origins.items() if where.startswith(_ASSUMED))
 
 
 def take(words: Words, stated: Mapping[str, object], folder: str) -> Taken:
@@ -237,7 +243,7 @@ class _Workings:
     def _assume(self, key: str, value: object, why: str, asks: bool = True) -> None:
         if self.choice.is_stated(key):
             return
-        self.chosen[key] = Fact(key, value, f"assumed: {why}", DEFAULT)
+        self.chosen[key] = Fact(key, value, f"{_ASSUMED}{why}", DEFAULT)
         if asks:
             self.choice.asked.append(_OPTIONS.get(key, key))
 

@@ -12,7 +12,14 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from ..core.values import NamedTuple
 from .facts import JOB, Fact, Stated, Ulimit, Words, join_words
-from .launchers import read_command, read_variables, starts_run
+from .launchers import (
+    name_start,
+    note_starts,
+    read_command,
+    read_variables,
+    starts_itself,
+    starts_run,
+)
 from .names import read_option
 from .options import Option, split_all
 from .quantities import parse_size
@@ -53,21 +60,27 @@ def read_script(text: str, path: str, environment: Mapping[str, str]) -> Words:
     job = _read_job(text, path)
     variables = {**environment, **job.variables}
     parts = [job.words]
+    starts: list[str] = []
     for line in _split_lines(text):
         try:
-            parts += _read_line(line, path, variables)
+            parts += _read_line(line, path, variables, starts)
         except ValueError as exc:
             if _looks_like_run(line.text):
                 parts.append(Words(problems=(f"{path}:{line.number}: is no command: {exc}",)))
-    return join_words(parts)
+    return join_words([*parts, note_starts(path, starts)])
 
 
 def _looks_like_run(text: str) -> bool:
     return starts_run(re.findall(r"[^\s\"']+", text)[:64])
 
 
-def _read_line(line: Line, path: str, variables: dict[str, str]) -> Iterator[Words]:
-    """Yield what one line says; what it assigns is kept for those that follow."""
+def _read_line(
+    line: Line, path: str, variables: dict[str, str], starts: list[str]
+) -> Iterator[Words]:
+    """Yield what one line says; what it assigns is kept for those that follow.
+
+    :param starts: What starts a run is added, with the number of its line.
+    """
     where, array = f"{path}:{line.number}", _ARRAY.match(line.text)
     if array:
         variables[array[1]] = _flatten(expand(array[2].rstrip().rstrip(")"), variables))
@@ -79,8 +92,10 @@ def _read_line(line: Line, path: str, variables: dict[str, str]) -> Iterator[Wor
             yield read_variables(assigned, where)
         elif words[:1] == ["ulimit"]:
             yield Words(ulimits=tuple(_read_ulimit(words[1:], where)))
-        elif words and starts_run(words):
-            yield read_command(words, where)
+        elif words:
+            name, said = name_start(words), read_command(words, where)
+            starts += [f"{name} ({where})"] if name and starts_itself(said) else []
+            yield said
 
 
 def _read_ulimit(words: list[str], where: str) -> Iterator[Ulimit]:

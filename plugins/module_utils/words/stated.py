@@ -30,6 +30,7 @@ from ..training.loader import (
 )
 from ..training.policy import Training, choose_checks
 from ..training.tasks import TASKS, TaskRoom, blame_tasks, bound_by_tasks, count_tasks
+from ..training.verdict import judge_tasks
 from .facts import Stated
 
 _MIB = 2**20
@@ -94,7 +95,12 @@ def _judge_tasks(run: Training, stated: Stated, pids: int, plan: Plan) -> Findin
     needed = count_tasks(run, run.workers or 0, run.threads or 1)
     wanted = Requirement(stated.place, TASKS, "value", needed)
     room = _find_room(stated, pids)
-    return _judge(wanted, pids, stated.at["pids"], lambda: blame_tasks(run, needed, room, plan))
+    return _judge(
+        wanted,
+        pids,
+        stated.at["pids"],
+        lambda: judge_tasks(run, blame_tasks(run, needed, room, plan), pids),
+    )
 
 
 def _judge(
@@ -139,10 +145,13 @@ def _judge_memory(run: Training, stated: Stated, plan: Plan) -> Iterator[Finding
         needed = count_memory(run, run.workers or 0)
         wanted = Requirement(stated.place, "memory", "value", _round_up(needed), unit="bytes")
         where = f"{stated.place} ({stated.at['memory']})"
-        room = Room(where, stated.memory, 0, stated.memory)
+        # A container may have as much swap beside it (docker run --memory).
+        room = Room(where, stated.memory, 0, stated.memory, most=2 * stated.memory)
         blame = partial(blame_memory, run, needed, room, plan)
         yield _judge(wanted, stated.memory, stated.at["memory"], blame, needed)
     if run.pinned_buffer and stated.memlock is not None:
         wanted = Requirement(stated.place, "memlock", "soft", run.pinned_buffer, unit="bytes")
         soft = stated.memlock
-        yield _judge(wanted, soft, stated.at["memlock"], lambda: blame_memlock(run, soft))
+        yield _judge(
+            wanted, soft, stated.at["memlock"], lambda: blame_memlock(run, soft, stated.place)
+        )

@@ -54,7 +54,7 @@ def test_a_share_is_whole_units_that_a_kernel_does_not_change(
 
 
 def test_a_policy_has_the_bytes_of_this_host(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(use_read, "read_meminfo", lambda: {"MemTotal": 10 * GIB})
+    monkeypatch.setattr(use_read, "read_meminfo", lambda _proc: {"MemTotal": 10 * GIB})
     limits = {"memlock": {"soft": "50%", "hard": "90%"}}
     policy = load_policy({"sessions": [{"users": ["*"], "limits": limits}]}, "none")
     wanted = Limit(5 * GIB, 9 * GIB)

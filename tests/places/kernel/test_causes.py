@@ -568,6 +568,7 @@ def test_a_cause_as_data(tmp_path: Path) -> None:
         "at": {"file": CONF, "line": 1, "text": f"{MAPS} = 9 # Björn"},
         "shadows": [{"file": OURS, "line": 2, "text": f"{MAPS} = 262144"}],
         "writer": "",
+        "verdict": "",
         "remedy": {
             "text": "comment out sysctl.conf:1, and set the running value",
             "commands": [

@@ -7,7 +7,11 @@ from pathlib import Path
 
 import pytest
 from mlhost_limits.kernel.lockouts import KernelUse
-from mlhost_limits.kernel.use_read import find_largest_nofile, read_kernel_use
+from mlhost_limits.kernel.use_read import (
+    find_largest_nofile,
+    read_kernel_use,
+    read_memory_size,
+)
 
 # A booted Debian 12 with 1 GiB, shortened.
 MEMINFO = """\
@@ -54,6 +58,18 @@ def test_what_a_sandbox_leaves_empty_is_not_known(tmp_path: Path, name: str) -> 
     write(tmp_path, name, "\n")
     with pytest.raises(OSError, match=f"/{name} does not say it"):
         read_kernel_use((), str(tmp_path))
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "MemAvailable:\n", "MemAvailable: lots kB\n", "\0\0\n", "MemTotal: 5 kB\nMemAvail\n"],
+)
+def test_a_size_that_is_not_there_is_no_zero(tmp_path: Path, text: str) -> None:
+    write(tmp_path, "meminfo", text)
+    with pytest.raises(OSError, match=f"{tmp_path}/meminfo does not say MemAvailable"):
+        read_memory_size("MemAvailable", str(tmp_path))
+    write(tmp_path, "meminfo", f"{text}\n{MEMINFO}")
+    assert read_memory_size("MemAvailable", str(tmp_path)) == 716796 * 1024
 
 
 def test_this_kernel_is_read() -> None:

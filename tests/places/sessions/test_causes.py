@@ -292,6 +292,7 @@ def test_a_cause_as_data() -> None:
         "at": {"file": f"{D}/95.conf", "line": 1, "text": "alice soft nofile 9 # Björn"},
         "shadows": [{"file": OURS, "line": 1, "text": "* soft nofile 65536"}],
         "writer": "",
+        "verdict": "",
         "remedy": {
             "text": "comment out 95.conf:1, or provision with override",
             "commands": [

@@ -202,7 +202,7 @@ CHECK = """
 import sys
 import tests.conftest
 from mlhost_limits.cli import main
-sys.exit(main(["preflight", "--profile", "embedding_cache", "--only", "cache_integrity",
+sys.exit(main(["preflight", "--profile", "simpletuner", "--only", "cache_integrity",
                "--cache-dir", sys.argv[1]]))
 """
 

@@ -51,6 +51,16 @@ def make(root: Path, files: dict[str, str]) -> str:
     return str(root)
 
 
+@pytest.mark.parametrize("name", ["memory.max", "memory.current"])
+@pytest.mark.parametrize("text", ["", "lots\n", "-5\n"])
+def test_what_is_no_number_is_no_limit_that_is_left_out(
+    tmp_path: Path, name: str, text: str
+) -> None:
+    files = {f"{SLICE}/memory.max": "5\n", f"{SLICE}/{name}": text}
+    with pytest.raises(OSError, match=f"{name} holds {text.strip()!r}, and no number"):
+        read_memory_levels(V2, V2_MOUNT, make(tmp_path, files))
+
+
 def test_version_2(tmp_path: Path) -> None:
     root = make(
         tmp_path,

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import importlib
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -25,6 +26,7 @@ from mlhost_limits.core.reader import Limit, PolicyError
 from mlhost_limits.core.values import UNLIMITED, Rlimit, User
 from mlhost_limits.host.look import Look
 from mlhost_limits.host.manager_read import Bounds
+from mlhost_limits.kernel.use_read import read_memory_size
 from mlhost_limits.services import logind_check as check_logind
 from mlhost_limits.services.policy import ServicesPolicy, UnitRule
 from mlhost_limits.sessions.policy import SessionRule
@@ -125,7 +127,7 @@ def test_soft_and_hard_are_told_apart(host: SimpleNamespace) -> None:
     assert (found["nofile soft"].status, found["nofile hard"].status) == (FAIL, PASS)
     (cause,) = found["nofile soft"].causes
     assert cause.code == "run-descriptors"
-    assert cause.remedy.text.endswith("ulimit -n 161")
+    assert "ulimit -n 161, or share by name" in cause.remedy.text
     assert [one.code for one in found["workers value"].causes] == ["run-workers"]
     assert found["workers value"].observation.value == 7
 
@@ -154,7 +156,9 @@ def test_a_full_dev_shm_fails_whatever_anybody_needs(host: SimpleNamespace) -> N
         "path:/dev/shm",
         "run-shared-memory",
     )
-    assert cause.text == "nothing of /dev/shm is free, and 8 workers put every batch there"
+    assert cause.text == (
+        "nothing of /dev/shm is free, and 8 workers put every batch there; it cannot run"
+    )
     assert "free value" not in check(run._replace(workers=0))
     assert "free value" not in check(run._replace(checks=("descriptors",)))
 
@@ -452,7 +456,7 @@ def test_a_user_who_is_not_logged_in_will_have_the_bounds_of_the_slice(
     monkeypatch.setattr(training_runner, "read_user", lambda _name: user)
     monkeypatch.setattr(training_runner, "show_bounds", lambda unit: Bounds(len(unit), 0.5))
     runner = Runner("session:alice@sshd", Look())
-    assert Room("user-54321.slice", 16, 0, 16) in runner.find_rooms()
+    assert next(room[:4] for room in runner.find_rooms()) == ("user-54321.slice", 16, 0, 16)
     assert Cpus(0.5, "quota of user-54321.slice") in runner.find_cpus(1)
     monkeypatch.setattr(training_runner, "show_bounds", lambda _unit: Bounds(None, None))
     runner = Runner("session:alice@sshd", Look())
@@ -625,3 +629,40 @@ def test_a_host_that_shows_no_bound_of_tasks_is_unknown(host: SimpleNamespace) -
     host.tasks = OSError("what bounds the tasks of this host cannot be seen")
     found = check()["tasks value"]
     assert (found.status, found.observation.reason) == (UNKNOWN, str(host.tasks))
+
+
+def test_bounds_that_nobody_knows_are_named(
+    host: SimpleNamespace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Beside those that are known; a number of the run that is not stated is one."""
+
+    def hide(*_asked: object) -> None:
+        raise OSError("the limits of its cgroup cannot be seen from here")
+
+    monkeypatch.setattr(Runner, "find_rooms", hide)
+    host.tasks = OSError("/proc/loadavg does not say it")
+    seen = check(RUN._replace(batch_size=None))["workers value"]
+    assert (seen.status, seen.observation.value) == (UNKNOWN, None)
+    assert seen.observation.how == (
+        "nofile 204 (soft limit 4096), CPUs 2 (affinity; more of them only wait); not known:"
+        " memory (the limits of its cgroup cannot be seen from here), tasks (/proc/loadavg does"
+        " not say it), /dev/shm (batch_size is not stated)"
+    )
+    told = seen.observation.reason
+    assert told == "nobody knows how many workers memory, tasks would allow"
+    alone = check(RUN._replace(batch_size=None, checks=("descriptors",)))["workers value"]
+    assert "not known" not in alone.observation.how
+
+
+@pytest.mark.parametrize("text", ["", "MemTotal: 5 kB\n", "MemAvailable: lots\n"])
+def test_memory_that_the_host_does_not_tell_is_unknown(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, text: str
+) -> None:
+    monkeypatch.undo()
+    (tmp_path / "meminfo").write_text(text)
+    monkeypatch.setattr(
+        training_runner, "read_memory_size", lambda name: read_memory_size(name, str(tmp_path))
+    )
+    found = check(Training(workers=1, checks=("memory",)))["memory value"]
+    assert found.status == UNKNOWN
+    assert found.observation.reason == f"{tmp_path}/meminfo does not say MemAvailable"

@@ -8,6 +8,7 @@ import os
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from mlhost_limits.training import cache_open_read, checkpoint_read
@@ -180,6 +181,22 @@ def test_what_is_wrong_is_said(
 ) -> None:
     write(tmp_path, {**LAYOUTS["shards"], **change})
     assert look(tmp_path).broken == [expected]
+
+
+@pytest.mark.parametrize(
+    ("content", "broken", "unsure"),
+    [
+        (b"", [("model-1.foo", "is empty")], []),
+        (b"x", [], [("model-1.foo", "is of no format that is known")]),
+    ],
+)
+def test_a_shard_of_an_unknown_ending_is_never_whole(
+    tmp_path: Path, content: bytes, broken: list[Any], unsure: list[Any]
+) -> None:
+    index = json.dumps({"weight_map": {"a": "model-1.foo"}}).encode()
+    files = {"model.safetensors.index.json": index, "model-1.foo": content}
+    found = look(write(tmp_path, {**STATE, **OPTIMIZER, **files}))
+    assert (found.broken, found.unsure) == (broken, unsure)
 
 
 def test_what_deepspeed_and_fsdp_lack_is_said(tmp_path: Path) -> None:

@@ -135,7 +135,8 @@ def test_too_few_fail() -> None:
             70 * GIB,
             "",
             "gpu-little-memory",
-            "GPU 1 (NVIDIA A100-SXM4-80GB) has 80GiB, 8GiB of it free; 70GiB are needed",
+            "GPU 1 (NVIDIA A100-SXM4-80GB) has 80GiB, 8GiB of it free; 70GiB are needed;"
+            " it is tight: what holds the rest may have ended by then",
         ),
         (
             81 * GIB,

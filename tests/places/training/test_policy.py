@@ -7,6 +7,7 @@ import pytest
 from mlhost_limits.core.reader import PolicyError
 from mlhost_limits.schema import load_policy
 from mlhost_limits.training.policy import (
+    KEYS,
     DeepSpeed,
     Gpus,
     Training,
@@ -141,7 +142,7 @@ WHOLE = "a whole number from {} to 1000000 is accepted"
     ("raw", "problem"),
     [
         ([], "training: a list was given; a mapping is accepted"),
-        ({"wokers": 2}, "training.wokers: is unknown; accepted are " + ", ".join(Training._fields)),
+        ({"wokers": 2}, "training.wokers: is unknown; accepted are " + ", ".join(KEYS)),
         ({"workers": -1}, f"training.workers: -1 was given; {WHOLE.format(0)}"),
         ({"workers": True}, f"training.workers: True was given; {WHOLE.format(0)}"),
         ({"workers": 1.5}, f"training.workers: 1.5 was given; {WHOLE.format(0)}"),
@@ -224,13 +225,13 @@ def test_all_that_is_missing_is_named(training: Training, missing: list[str]) ->
 @pytest.mark.parametrize(
     ("profile", "problems"),
     [
-        ("second_me", [
+        ("dataloader", [
             "training.workers: is missing; it is the number of workers that each rank starts, which the checks descriptors, memory cannot do without",
             "training.tensors_per_batch: is missing; it is how many tensors one batch holds, which the check descriptors cannot do without",
         ]),
-        ("checkpoints", [
+        *((name, [
             "training.output_dir: is missing; it is the directory that checkpoints go to, which the check output cannot do without",
-        ]),
+        ]) for name in ("transformers", "trl")),
     ],
 )  # fmt: skip
 def test_a_profile_names_all_that_the_run_must_state(profile: str, problems: list[str]) -> None:

@@ -167,11 +167,11 @@ def include(host: Host, role: str, **variables: object) -> None:
 
 
 def test_descriptors_of_a_login_are_put_right_by_the_role_sessions(host: Host) -> None:
-    asked = "--profile second_me --workers 4 --prefetch 16 --tensors-per-batch 24 --as-user alice"
+    asked = "--profile dataloader --workers 4 --prefetch 16 --tensors-per-batch 24 --as-user alice"
     train = "python3 /opt/run.py 4 16 24"
     before = check(host, asked)
     died = host.ssh(train, user="alice", check=False)
-    include(host, "sessions", sessions_profile="second_me")
+    include(host, "sessions", sessions_profile="dataloader")
     after = check(host, asked)
     trained = host.ssh(train, user="alice", check=False)
     assert (before.status, before.short["nofile"]) == (1, "1024"), before.printed

@@ -92,7 +92,10 @@ def test_a_script_that_is_elsewhere_is_no_problem_of_its_caller() -> None:
     found = read(
         "source /opt/env/activate\n. /x\nsource /opt/env/setup\nbash $SETUP\npython t.py --config $CONFIG\n"
     )
-    assert [(one.path, one.must) for one in found.wanted] == [("/opt/env/setup", False)]
+    assert [(one.path, one.must) for one in found.wanted] == [
+        ("/x", False),
+        ("/opt/env/setup", False),
+    ]
     assert found.notes == ("job.sh:4: $SETUP is not known here",)
     assert [one.problem[:20] for one in found.facts if one.problem] == ["job.sh:5: --config: "]
 

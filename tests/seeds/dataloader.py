@@ -58,7 +58,7 @@ def lack_shared_memory() -> Trial:
 
 
 def judge(run: dict[str, int]) -> Command:
-    return check("second_me", *describe({**run, "epochs": 1}))
+    return check("dataloader", *describe({**run, "epochs": 1}))
 
 
 def load(run: dict[str, int]) -> Command:

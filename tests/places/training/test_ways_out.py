@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A fix names what else would do, with the number that it then needs."""
+
+from __future__ import annotations
+
+import pytest
+from mlhost_limits.training.loader import find_floor, format_size
+from mlhost_limits.training.policy import DeepSpeed, Training
+from mlhost_limits.training.ways_out import fetch_less, share_by_name, spread_otherwise, tell_raise
+
+GIB = 2**30
+SPREAD = DeepSpeed(3, 7 * 10**9, 131 * 10**6, 8, 1, True, True)
+
+
+@pytest.mark.parametrize(
+    ("run", "told"),
+    [
+        (
+            Training(workers=2, tensors_per_batch=4, batch_size=2**20),
+            ", or share by name (sharing file_system), which needs 18 files and 7.2 MiB of"
+            " /dev/shm",
+        ),
+        (
+            Training(workers=2, tensors_per_batch=4),
+            ", or share by name (sharing file_system), which needs 18 files and as much of"
+            " /dev/shm",
+        ),
+        (Training(workers=2, sharing="file_system"), ""),
+        (Training(workers=2, start_method="spawn"), ""),
+        (Training(workers=0), ""),
+    ],
+)
+def test_tensors_can_be_shared_by_name(run: Training, told: str) -> None:
+    assert share_by_name(run) == told
+
+
+def test_less_can_be_fetched_ahead() -> None:
+    run = Training(workers=2, prefetch=4, tensors_per_batch=1, batch_size=2**20)
+    assert fetch_less(run) == ", or prefetch 1 batch, which needs 5.1 MiB"
+    assert fetch_less(run._replace(prefetch=1)) == ""
+
+
+def test_a_model_is_spread_otherwise_where_that_fits() -> None:
+    told = spread_otherwise(SPREAD, 100 * GIB)
+    alone = find_floor(SPREAD._replace(offload_optimizer=False, offload_parameters=False))
+    assert f"; ZeRO-3 without offload needs {format_size(alone.node)}, and" in told
+    assert "; on 2 nodes it needs 88.0 GiB, and 499.7 MiB of each GPU" in told
+    assert told.count("nodes it needs") == 1, "the fewest are told"
+    assert "ZeRO-2" not in told, "it needs more than is free"
+    assert "; ZeRO-2 needs 312.9 GiB, and 13.0 GiB of each GPU" in spread_otherwise(
+        SPREAD, 400 * GIB
+    )
+    assert spread_otherwise(SPREAD, 0) == ""
+
+
+@pytest.mark.parametrize(
+    ("place", "told"),
+    [
+        ("self", "ulimit -l 65 where it starts"),
+        ("session:alice@sshd", '"alice - memlock 65" in limits.conf'),
+        ("service:train.service", "LimitMEMLOCK=66000 in train.service"),
+        ("container:docker/x", "--ulimit memlock=66000"),
+        ("new-container:docker", "--ulimit memlock=66000"),
+        ("job:slurm", "LimitMEMLOCK=66000 in slurmd.service"),
+        ("pod:train", "on the node"),
+    ],
+)
+def test_a_limit_is_raised_where_the_run_starts(place: str, told: str) -> None:
+    assert tell_raise(place, "memlock", 66000) == told
