@@ -82,8 +82,8 @@ for number in range(3):
     _trap(
         "names of files that a run left are commands",
         """
-for text in ("; touch $(id -u)", "$(touch x)", "`touch x`", "' ; touch x; '", "-rf ..", "x y"):
-    put(f"/dev/shm/torch_1_{text}".replace("/dev/shm/torch_1_", "/dev/shm/torch_1_"), b"x" * (30 << 20))""",
+for text in ("; cd; touch own-$(id -u)", "$(cd; touch own)", "`cd; touch x`", "' ; cd; touch x; '", "x y"):
+    put(f"/dev/shm/torch_1_{text}", b"x" * (30 << 20))""",
         "pass",
         "preflight shm",
     ),

@@ -22,6 +22,8 @@ LOOT = f"{HOME}/loot"
 RUN = "/run/user/1001"
 SHADOW = "/etc/shadow"
 SUDOERS = "/etc/sudoers.d/canary"
+SECRET = "/srv/open/secret"
+"""Root's, and nothing that a login opens: who reads it was led there."""
 MANY = 100_000
 
 _libc = ctypes.CDLL(None, use_errno=True)
