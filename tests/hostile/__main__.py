@@ -32,6 +32,7 @@ FILE = Path(__file__).parents[2] / "build" / "hostile.json"
 SHOWN = Path(__file__).with_name("shown.json")
 """What each attack did to a library without the guard that stops it now."""
 LANES = 2
+REFUSED = 2
 
 
 class Row(NamedTuple):
@@ -102,12 +103,16 @@ class Calm:
         """Return what was seen, looking once for all attacks on the same base.
 
         :param guard: What the command does without: that alone is no attack.
+        :raises TrialError: If root's command is refused, or crashes, even so.
         """
         name = f"{' '.join(VERBS[attack.verb])}\n{attack.setup}" + (f"\n{guard}" if guard else "")
         with self._locks[name]:
             if name not in self._kept:
                 self._kept[name] = self._look_until_all_is_known(attack, guard)
                 self._file.write_text(json.dumps(dict(self._kept)))
+        told = self._kept[name]["runs"][0]
+        if told["status"] == REFUSED:  # It looks at nothing, and so sees no harm.
+            raise TrialError(f"{attack.verb} does not work at all: {told['stderr'][-300:]}")
         return self._kept[name]
 
     def _look_until_all_is_known(self, attack: Attack, guard: str) -> Seen:

@@ -15,6 +15,4 @@ _ALL = (
     *of_folders.ATTACKS,
     *of_links.ATTACKS,
 )
-ATTACKS: tuple[Attack, ...] = tuple(
-    one._replace(guard=NEEDED.get(one.name, "")) for one in _ALL
-)
+ATTACKS: tuple[Attack, ...] = tuple(one._replace(guard=NEEDED.get(one.name, "")) for one in _ALL)

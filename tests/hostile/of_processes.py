@@ -8,26 +8,7 @@ from .attack import Attack
 _STAY = "\nready()\nstay()\n"
 
 
-def _hang(name: str, verb: str, setup: str = "") -> Attack:
-    program = f"""
-fuse(HOME + "/point", 99)
-def watch_over():
-    fork(lambda: set_name("inside"))
-    stopped_memory("{name}", HOME + "/point/file")
-fork(watch_over)
-time.sleep(1){_STAY}"""
-    return Attack(
-        f"{name}: a command line that is never handed out", "deep /proc", verb, program, setup
-    )
-
-
 _ALL: tuple[Attack, ...] = (
-    _hang("dockerd", "check"),
-    _hang("slurmd", "check slurm", "systemctl stop slurmd"),
-    _hang("slurmstepd", "check slurm"),
-    _hang("conmon", "check podman"),
-    _hang("containerd-shim", "check containerd"),
-    _hang("python3", "preflight output", "install -d -o mallory /home/mallory/output"),
     Attack(
         "500 processes with names of every byte",
         "deep /proc",

@@ -101,16 +101,6 @@ for text in ("; cd; touch own-$(id -u)", "$(cd; touch own)", "`cd; touch x`", "'
         "dockerd(always(nested(MANY)))" + _STAY,
     ),
     Attack(
-        "a dockerd of the user's that falls short drains the node",
-        "drains",
-        "node-health",
-        """
-import resource
-resource.setrlimit(resource.RLIMIT_NOFILE, (100, 100))
-dockerd(always(b"[]"))"""
-        + _STAY,
-    ),
-    Attack(
         "a start file longer than a pipe writes at once drains the node",
         "drains",
         "node-health",
@@ -118,16 +108,6 @@ dockerd(always(b"[]"))"""
         + _STAY,
         """for n in 1 2 3 4 5 6 7 8 9 10 11; do
 printf 'ulimit -n 100000 # %0150000d\\n' 7; done > /home/alice/.bashrc; chown alice: /home/alice/.bashrc""",
-    ),
-    Attack(
-        "a process that is not to be looked at drains the node",
-        "drains",
-        "node-health",
-        """
-fuse(HOME + "/point", 99)
-fork(lambda: stopped_memory("slurmstepd", HOME + "/point/file"))
-time.sleep(1)"""
-        + _STAY,
     ),
     Attack(
         "a start file of the user's is changed by override",
