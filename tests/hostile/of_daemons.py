@@ -73,7 +73,6 @@ dockerd(chunks)""",
     _socket(
         "speaks no HTTP", "dockerd(lambda client, asked: client.sendall(b'SSH-2.0-' + b'x' * 9999))"
     ),
-    _socket("a number of 200,000 digits", "dockerd(always(b'[' + b'9' * 200_000 + b']'))"),
     _socket("an answer that is no list", "dockerd(always(b'{\"a\": 7}'))"),
     _socket(
         "an error with the bytes of a terminal",

@@ -92,12 +92,6 @@ link("/proc/self/root/etc/shadow", {_CONF})"""
         + _STAY,
     ),
     Attack(
-        "storage.conf is a link to a secret of root's",
-        "links",
-        "check podman",
-        "link(SECRET, HOME + '/.config/containers/storage.conf')" + _STAY,
-    ),
-    Attack(
         ".bashrc is a link to a secret of root's",
         "links",
         "check",

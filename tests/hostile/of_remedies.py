@@ -109,11 +109,4 @@ for text in ("; cd; touch own-$(id -u)", "$(cd; touch own)", "`cd; touch x`", "'
         """for n in 1 2 3 4 5 6 7 8 9 10 11; do
 printf 'ulimit -n 100000 # %0150000d\\n' 7; done > /home/alice/.bashrc; chown alice: /home/alice/.bashrc""",
     ),
-    Attack(
-        "a start file of the user's is changed by override",
-        "links",
-        "provision override",
-        "put(HOME + '/own', 'ulimit -n 1000')\nlink('/srv/open/limits', HOME + '/.bashrc')" + _STAY,
-        "printf 'ulimit -n 1000\\n' > /srv/open/limits",
-    ),
 )

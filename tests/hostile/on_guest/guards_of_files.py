@@ -31,7 +31,7 @@ def follow_every_link() -> None:
 def write_anywhere() -> None:
     """Make a workspace wherever its path leads."""
     read = find_module("workspace.provision").read_directory
-    replace("workspace.settle", "find_target", os.path.realpath)
+    replace("workspace.settle", "find_target", lambda path, *_others: os.path.realpath(path))
     replace("workspace.provision", "read_directory", lambda path: read(os.path.realpath(path)))
 
 
