@@ -32,6 +32,7 @@ FILE = Path(__file__).parents[2] / "build" / "hostile.json"
 SHOWN = Path(__file__).with_name("shown.json")
 """What each attack did to a library without the guard that stops it now."""
 LANES = 2
+REFUSED = 2
 
 
 class Row(NamedTuple):
@@ -98,23 +99,30 @@ class Calm:
         )
         self._locks: defaultdict[str, Lock] = defaultdict(Lock)
 
-    def look(self, attack: Attack) -> Seen:
-        """Return what was seen, looking once for all attacks on the same base."""
-        name = f"{' '.join(VERBS[attack.verb])}\n{attack.setup}"
+    def look(self, attack: Attack, guard: str = "") -> Seen:
+        """Return what was seen, looking once for all attacks on the same base.
+
+        :param guard: What the command does without: that alone is no attack.
+        :raises TrialError: If root's command is refused, or crashes, even so.
+        """
+        name = f"{' '.join(VERBS[attack.verb])}\n{attack.setup}" + (f"\n{guard}" if guard else "")
         with self._locks[name]:
             if name not in self._kept:
-                self._kept[name] = self._look_until_all_is_known(attack)
+                self._kept[name] = self._look_until_all_is_known(attack, guard)
                 self._file.write_text(json.dumps(dict(self._kept)))
+        told = self._kept[name]["runs"][0]
+        if told["status"] == REFUSED:  # It looks at nothing, and so sees no harm.
+            raise TrialError(f"{attack.verb} does not work at all: {told['stderr'][-300:]}")
         return self._kept[name]
 
-    def _look_until_all_is_known(self, attack: Attack) -> Seen:
+    def _look_until_all_is_known(self, attack: Attack, guard: str) -> Seen:
         """Look again where a canary did not start in time: the machine has other work."""
         quiet = Attack("", "", attack.verb, IDLE, attack.setup)
-        for _again in range(2):
-            seen = look_beside(self._saved, quiet)
-            if '"unknown"' not in "".join(run["stdout"] for run in seen["runs"]):
+        for _again in range(0 if guard else 2):
+            seen = look_beside(self._saved, quiet, guard)
+            if '"status": "unknown"' not in "".join(run["stdout"] for run in seen["runs"]):
                 return seen
-        return look_beside(self._saved, quiet)
+        return look_beside(self._saved, quiet, guard)
 
 
 def make_attack(saved: Snapshot, calm: Calm, guard: str, attack: Attack) -> Row:
@@ -124,7 +132,7 @@ def make_attack(saved: Snapshot, calm: Calm, guard: str, attack: Attack) -> Row:
     problem, verdict = "", Verdict({name: [] for name in TOTALS})
     seconds = 0.0
     try:
-        before = calm.look(attack)
+        before = calm.look(attack, out)
         seen = look_beside(saved, attack, out)
         verdict = judge(seen, before)
         if verdict.may_be_load:  # What an attack does, it does twice.

@@ -27,6 +27,7 @@ PROGRAMS = HERE / "on_guest"
 SWAP = HERE / "swap.c"
 START_SLURM = TOP / "tests" / "host" / "start_slurm.sh"
 
+_FEW = {"soft": 1024, "hard": 1024}
 _NOFILE = {"soft": 65536, "hard": 1048576}
 _SESSIONS = [
     {
@@ -45,7 +46,7 @@ _PROCESSES = [
 POLICIES: Mapping[str, Mapping[str, Any]] = {
     "sessions": {"sessions": _SESSIONS},
     "podman": {"containers": {"podman": _PODMAN}},
-    "containerd": {"containers": {"containerd": {"limits": {"nofile": {"soft": 1024}}}}},
+    "containerd": {"containers": {"containerd": {"limits": {"nofile": _FEW}}}},
     "slurm": {"jobs": _JOBS},
     "processes": {"processes": _PROCESSES},
     "node": {"sessions": _SESSIONS, "processes": _PROCESSES, "jobs": _JOBS},

@@ -5,8 +5,9 @@ from __future__ import annotations
 
 from . import of_daemons, of_folders, of_links, of_processes, of_remedies, of_shells
 from .attack import Attack
+from .needed import NEEDED
 
-ATTACKS: tuple[Attack, ...] = (
+_ALL = (
     *of_shells.ATTACKS,
     *of_daemons.ATTACKS,
     *of_remedies.ATTACKS,
@@ -14,3 +15,4 @@ ATTACKS: tuple[Attack, ...] = (
     *of_folders.ATTACKS,
     *of_links.ATTACKS,
 )
+ATTACKS: tuple[Attack, ...] = tuple(one._replace(guard=NEEDED.get(one.name, "")) for one in _ALL)

@@ -20,6 +20,9 @@ def one(number, **more):
 """
 
 
+_SECRET = "b'slurmd\\0-f\\0' + SECRET.encode()"
+
+
 def _socket(name: str, program: str) -> Attack:
     """Return an attack by the socket of a process that calls itself dockerd."""
     return Attack(f"dockerd: {name}", SOCKETS, "check engines", program + _STAY)
@@ -33,7 +36,7 @@ def _containers(name: str, find: str) -> Attack:
 def _slurmd(name: str, options: str, verb: str, before: str = "") -> Attack:
     program = f"{before}\nimpostor('slurmd', {options}){_STAY}"
     setup = "systemctl stop slurmd"
-    return Attack(f"slurmd: {name}", KIND, verb, program, setup, guard="find_slurmd door")
+    return Attack(f"slurmd: {name}", KIND, verb, program, setup)
 
 
 ATTACKS = (
@@ -70,7 +73,6 @@ dockerd(chunks)""",
     _socket(
         "speaks no HTTP", "dockerd(lambda client, asked: client.sendall(b'SSH-2.0-' + b'x' * 9999))"
     ),
-    _socket("a number of 200,000 digits", "dockerd(always(b'[' + b'9' * 200_000 + b']'))"),
     _socket("an answer that is no list", "dockerd(always(b'{\"a\": 7}'))"),
     _socket(
         "an error with the bytes of a terminal",
@@ -94,7 +96,7 @@ dockerd(chunks)""",
         "names with every byte, and Compose files of root's",
         "return [one(1)] if path.count('/') == 2 else one(1, Name='/' + ''.join(map(chr, range(1, 256))),"
         " Config={'Labels': {'com.docker.compose.service': 'x',"
-        " 'com.docker.compose.project.config_files': '/etc/shadow'}})",
+        " 'com.docker.compose.project.config_files': SECRET}})",
     ),
     _containers(
         "fields of a wrong kind",
@@ -105,24 +107,16 @@ dockerd(chunks)""",
         "return [one(1)] if path.count('/') == 2 else one(1, State={'Pid': 10**30})",
     ),
     Attack(
-        "dockerd: its daemon.json is a link to /etc/shadow",
+        "dockerd: its daemon.json is a link to a secret of root's",
         "links",
         "check engines",
-        "link(SHADOW, HOME + '/.config/docker/daemon.json')\ndockerd(always(b'[]'))" + _STAY,
-        guard="door leave_root",
+        "link(SECRET, HOME + '/.config/docker/daemon.json')\ndockerd(always(b'[]'))" + _STAY,
     ),
     Attack(
-        "dockerd: --config-file names /etc/shadow",
+        "dockerd: --config-file names a secret of root's",
         KIND,
         "check engines",
-        "dockerd(always(b'[]'), '--config-file', '/etc/shadow')" + _STAY,
-        guard="door leave_root",
-    ),
-    Attack(
-        "dockerd: -H names a socket of root's",
-        KIND,
-        "check engines",
-        "dockerd(always(b'[]'), '-H', 'unix:///run/systemd/private')" + _STAY,
+        "dockerd(always(b'[]'), '--config-file', SECRET)" + _STAY,
     ),
     Attack(
         "dockerd: its daemon.json is a device of the user's",
@@ -136,21 +130,21 @@ dockerd(always(b'[]'))"""
         + _STAY,
     ),
     Attack(
-        "dockerd: a process that cannot be looked at passes for root's",
+        "cron: a process that cannot be looked at passes for root's",
         KIND,
-        "check processes",
+        "node-health",
         """
 import resource
 def hide():
     resource.setrlimit(resource.RLIMIT_NOFILE, (10, 10))
-    set_name("dockerd")
+    set_name("cron")
     tricks._libc.prctl(4, 0, 0, 0, 0)
 import tricks
 fork(hide)"""
         + _STAY,
     ),
-    _slurmd("-f names /etc/shadow", "b'slurmd\\0-f\\0/etc/shadow'", "check slurm"),
-    _slurmd("-f names /etc/shadow (explain)", "b'slurmd\\0-f\\0/etc/shadow'", "explain slurm"),
+    _slurmd("-f names a secret of root's", _SECRET, "check slurm"),
+    _slurmd("-f names a secret of root's (explain)", _SECRET, "explain slurm"),
     _slurmd(
         "-f names a file of sudoers.d, and root provisions",
         "b'slurmd\\0-f\\0' + SUDOERS.encode()",
@@ -192,13 +186,13 @@ def type_into():
 fork(type_into)""",
     ),
     _slurmd(
-        "SLURM_CONF names /etc/shadow", "b'slurmd', {'SLURM_CONF': '/etc/shadow'}", "check slurm"
+        "SLURM_CONF names a secret of root's", "b'slurmd', {'SLURM_CONF': SECRET}", "check slurm"
     ),
     Attack(
         "slurmd: an older one than root's",
         KIND,
         "node-health",
-        "impostor('slurmd', b'slurmd\\0-f\\0/etc/shadow')\ntime.sleep(12)" + _STAY,
+        "impostor('slurmd', b'slurmd\\0-f\\0' + SECRET.encode())\ntime.sleep(12)" + _STAY,
         "systemctl stop slurmd; systemd-run --quiet --on-active=6 systemctl start slurmd",
     ),
     Attack(
@@ -229,17 +223,6 @@ impostor("slurmstepd", b"slurmstepd: [7.0]")"""
 import resource
 resource.setrlimit(resource.RLIMIT_NOFILE, (100, 100))
 be("cron")"""
-        + _STAY,
-    ),
-    Attack(
-        "sshd, cron, systemd-logind, agetty, podman: names alone",
-        KIND,
-        "check",
-        """
-import resource
-resource.setrlimit(resource.RLIMIT_NOFILE, (100, 100))
-for name in ("sshd", "cron", "crond", "systemd-logind", "agetty", "podman", "login", "su"):
-    be(name)"""
         + _STAY,
     ),
     Attack(

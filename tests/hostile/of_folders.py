@@ -199,28 +199,28 @@ for number in range(2):
         "preflight by root",
         "link('/srv/canary', HOME + '/cache')" + _STAY,
         "touch /srv/canary/MARK-file-77ab.pt",
-        guard="open_directory",
     ),
     Attack(
         "a workspace that is a link to a folder of root's",
         "links",
         "workspace",
         "link('/srv/canary', HOME + '/cache')" + _STAY,
-        guard="find_target",
     ),
     Attack(
         "a workspace whose files turn into root's while they are moved aside",
         "races",
         "workspace",
         """
-os.makedirs(HOME + "/cache", exist_ok=True)
-put(HOME + "/cache/model.safetensors", b"damaged")
-link("/srv/canary", HOME + "/cache/.other")
+put(HOME + "/cache/a/model.safetensors", b"damaged")
+os.utime(HOME + "/cache/a/model.safetensors", (1, 1))
+link("/srv/open", HOME + "/cache/.other")
 def swap():
     while True:
-        exchange(HOME + "/cache/model.safetensors", HOME + "/cache/.other")
+        exchange(HOME + "/cache/a", HOME + "/cache/.other")
+        time.sleep(0.002)
 fork(swap)"""
         + _STAY,
+        "echo kept > /srv/open/model.safetensors",
         rounds=4,
     ),
     Attack(
@@ -314,6 +314,7 @@ signal.signal(signal.SIGIO, signal.SIG_IGN)""",
 for number in range(30_000):
     name = bytes(value for value in (number % 255 + 1, 27, number // 255 % 255 + 1, 10) if value != 47)
     open(HOME.encode() + b"/cache/" + name + b"%d.pt" % number, "wb").close()""",
+        "preflight as text",
     ),
     _cache(
         "folders 2,000 deep",

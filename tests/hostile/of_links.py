@@ -24,7 +24,13 @@ fork(type_into)
 """
 
 
-def _conmon(name: str, words: str, before: str = "", kind: str = "fake daemons") -> Attack:
+def _conmon(
+    name: str,
+    words: str,
+    before: str = "",
+    kind: str = "fake daemons",
+    verb: str = "check podman",
+) -> Attack:
     """Return an attack by a process that passes for the monitor of a container."""
     code = (
         f"import sys; sys.path.insert(0, '/opt/hostile'); from tricks import *; import resource;"
@@ -35,7 +41,7 @@ def _conmon(name: str, words: str, before: str = "", kind: str = "fake daemons")
 code = {code!r}
 subprocess.Popen(["python3", "-c", code, "x" * 3000], start_new_session=True)
 time.sleep(2)"""
-    return Attack(name, kind, "check podman", program + _STAY)
+    return Attack(name, kind, verb, program + _STAY)
 
 
 _WORDS = "b'\\0'.join([b'conmon', b'-c', b'f' * 64, b'-n', %s, b'-b', b'/home/mallory/bundle'])"
@@ -48,11 +54,10 @@ ATTACKS = (
         f"link(SHADOW, {_CONF}){_STAY}",
     ),
     Attack(
-        "containers.conf is a link to /etc/shadow (explain)",
+        "containers.conf is a link to a secret of root's (explain)",
         "links",
         "explain podman",
-        f"link(SHADOW, {_CONF}){_STAY}",
-        guard="door leave_root",
+        f"link(SECRET, {_CONF}){_STAY}",
     ),
     Attack(
         "a drop-in of containers.conf is a link to a file of sudoers.d",
@@ -71,14 +76,12 @@ ATTACKS = (
         "links",
         "check podman",
         f"os.makedirs(os.path.dirname({_CONF}))\nos.mkfifo({_CONF}){_STAY}",
-        guard="door leave_root",
     ),
     Attack(
         "containers.conf is a file of 1 TB",
         "sparse files",
         "check podman",
         f"sparse({_CONF}, 2**40){_STAY}",
-        guard="door leave_root",
     ),
     Attack(
         "containers.conf leads through /proc to the root of a user's namespace",
@@ -87,50 +90,38 @@ ATTACKS = (
         f"""fake_root("mount -t tmpfs x /mnt; cp /etc/hostname /mnt/x; sleep 9999")
 link("/proc/self/root/etc/shadow", {_CONF})"""
         + _STAY,
-        guard="door leave_root",
     ),
     Attack(
-        "storage.conf is a link to /etc/shadow",
-        "links",
-        "check podman",
-        "link(SHADOW, HOME + '/.config/containers/storage.conf')" + _STAY,
-        guard="door leave_root",
-    ),
-    Attack(
-        ".bashrc is a link to /etc/shadow",
+        ".bashrc is a link to a secret of root's",
         "links",
         "check",
-        "link(SHADOW, HOME + '/.bashrc')" + _STAY,
-        guard="door leave_root",
+        "link(SECRET, HOME + '/.bashrc')" + _STAY,
     ),
     Attack(
         ".bashrc reads a link to a file of sudoers.d",
         "links",
         "check",
         "link(SUDOERS, HOME + '/more')\nrc('. ~/more')" + _STAY,
-        guard="door leave_root",
     ),
     Attack(
         "a terminal of the user's in the place of .bashrc",
         "devices",
         "check",
         f"{_TERMINAL}link(name, HOME + '/.bashrc')\nput(HOME + '/.profile', 'ulimit -n 9'){_STAY}",
-        guard="door leave_root",
     ),
     Attack(
-        "a quadlet and a unit of the user's that are links to /etc/shadow",
+        "a quadlet and a unit of the user's that are links to a secret of root's",
         "links",
         "check podman",
-        """link(SHADOW, HOME + "/.config/containers/systemd/x.container")
-link(SHADOW, HOME + "/.config/systemd/user/docker.service")
-link(SHADOW, HOME + "/.config/systemd/user/x.service")"""
+        """link(SECRET, HOME + "/.config/containers/systemd/x.container")
+link(SECRET, HOME + "/.config/systemd/user/docker.service")
+link(SECRET, HOME + "/.config/systemd/user/x.service")"""
         + _STAY,
-        guard="door leave_root",
     ),
     _conmon(
-        "conmon: a bundle that is a link to /etc/shadow",
+        "conmon: a bundle that is a link to a secret of root's",
         _WORDS % "b'x'",
-        "link(SHADOW, HOME + '/bundle/config.json')",
+        "link(SECRET, HOME + '/bundle/config.json')",
         "links",
     ),
     _conmon(
@@ -144,7 +135,12 @@ link(SHADOW, HOME + "/.config/systemd/user/x.service")"""
         _TERMINAL + "link(name, HOME + '/bundle/config.json')",
         "devices",
     ),
-    _conmon("conmon: a name with every byte", _WORDS % "bytes(range(1, 256))", kind="names"),
+    _conmon(
+        "conmon: a name with every byte",
+        _WORDS % "bytes(range(1, 256))",
+        kind="names",
+        verb="check podman as text",
+    ),
     _conmon("conmon: a name that is a path", _WORDS % "b'../../docker/honest'", kind="names"),
     Attack(
         "containerd-shim: a container of Docker's",

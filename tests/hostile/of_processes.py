@@ -8,23 +8,7 @@ from .attack import Attack
 _STAY = "\nready()\nstay()\n"
 
 
-def _hang(name: str, verb: str, setup: str = "") -> Attack:
-    program = f"""
-fuse(HOME + "/point", 99)
-fork(lambda: stopped_memory("{name}", HOME + "/point/file"))
-time.sleep(1){_STAY}"""
-    return Attack(
-        f"{name}: a command line that is never handed out", "deep /proc", verb, program, setup
-    )
-
-
 _ALL: tuple[Attack, ...] = (
-    _hang("dockerd", "check"),
-    _hang("slurmd", "check slurm", "systemctl stop slurmd"),
-    _hang("slurmstepd", "check slurm"),
-    _hang("conmon", "check podman"),
-    _hang("containerd-shim", "check containerd"),
-    _hang("python3", "preflight output", "install -d -o mallory /home/mallory/output"),
     Attack(
         "500 processes with names of every byte",
         "deep /proc",
@@ -36,19 +20,20 @@ for number in range(500):
         + _STAY,
     ),
     Attack(
-        "500 processes with names of every byte (monitor)",
-        "deep /proc",
+        "a unit of root's name whose process is called by the bytes of a terminal",
+        "names",
         "monitor",
-        """
-for number in range(500):
-    name = bytes([1 + number % 255]) + b") R 1 (\\n\\x1b" + bytes([255, 254])
-    fork(lambda name=name: set_name(name))"""
+        r"""
+code = "import sys; sys.path.insert(0, '/opt/hostile'); from tricks import *; set_name(b'\x1b]0;x\x07\n'); stay()"
+put(HOME + "/named.py", code)
+unit("trainer.service", "/usr/bin/python3 /home/mallory/named.py", "LimitNOFILE=100")
+time.sleep(2)"""
         + _STAY,
     ),
     Attack(
         "processes that come and go",
         "deep /proc",
-        "check",
+        "check processes",
         """
 def churn():
     while True:
@@ -59,16 +44,6 @@ def churn():
         os.waitpid(pid, 0)
 for number in range(4):
     fork(churn)"""
-        + _STAY,
-    ),
-    Attack(
-        "1,500 threads",
-        "deep /proc",
-        "check processes",
-        """
-threading.stack_size(65536)
-for number in range(1500):
-    threading.Thread(target=time.sleep, args=(9999,), daemon=True).start()"""
         + _STAY,
     ),
     Attack(
@@ -83,17 +58,6 @@ resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 handle = os.open("/dev/null", os.O_RDONLY)
 for number in range(60_000):
     os.dup(handle)"""
-        + _STAY,
-    ),
-    Attack(
-        "50,000 mappings of files that pass for a loader's",
-        "deep /proc",
-        "preflight shm",
-        """
-import mmap
-handle = os.open("/dev/shm/torch_1_x", os.O_RDWR | os.O_CREAT)
-os.ftruncate(handle, 8192)
-kept = [mmap.mmap(handle, 4096, offset=4096 * (n % 2)) for n in range(50_000)]"""
         + _STAY,
     ),
     Attack(
@@ -143,16 +107,6 @@ time.sleep(3)"""
 fake_root("for n in dockerd slurmd containerd conmon slurmstepd; do "
           "cp /bin/sleep /home/mallory/$n; /home/mallory/$n 9999 & done; wait")
 time.sleep(2)"""
-        + _STAY,
-    ),
-    Attack(
-        "a fake root with a /proc, a /run and a /etc of its own",
-        "user namespaces",
-        "preflight",
-        """
-os.makedirs(HOME + "/cache", exist_ok=True)
-fake_root("mount -t tmpfs x /run; mount --bind /home/mallory/cache /mnt; touch /run/docker.sock; sleep 9999")
-time.sleep(1)"""
         + _STAY,
     ),
     Attack(
@@ -206,23 +160,6 @@ for number in range(5000):
         "systemctl set-property --runtime user-1001.slice TasksMax=60",
     ),
     Attack(
-        "/dev/shm is full, and has files of our names",
-        "shared memory",
-        "preflight shm",
-        """
-for number in range(300):
-    put(f"/dev/shm/torch_1_x{number}; touch $(id -u)>root", b"x" * 1000)
-os.mkfifo("/dev/shm/torch_1_fifo")
-link("/etc/shadow", "/dev/shm/torch_1_link")
-try:
-    with open("/dev/shm/full", "wb") as file:
-        while True:
-            file.write(bytes(1 << 20))
-except OSError:
-    pass"""
-        + _STAY,
-    ),
-    Attack(
         "folders of our names in /tmp and /var/tmp",
         "clean-up",
         "provision",
@@ -230,16 +167,6 @@ except OSError:
 for top in ("/tmp", "/var/tmp", "/dev/shm"):
     for name in ("mlhost-limits-1-x", "mlhost-limits-9999999-x", "mlhost-canary-x", "mlhost-limits.lock", ".mlhost-x"):
         link("/srv/canary", f"{top}/{name}")"""
-        + _STAY,
-    ),
-    Attack(
-        "links of our names in /var/tmp beside a canary",
-        "clean-up",
-        "check podman",
-        """
-for number in range(1, 99999, 97):
-    link("/srv/canary", f"/var/tmp/mlhost-limits-{number}-x")
-link("/srv/canary", "/var/tmp/mlhost-canary-x")"""
         + _STAY,
     ),
     Attack(

@@ -9,9 +9,9 @@ KIND = "start files"
 _STAY = "\nready()\nstay()\n"
 
 
-def _rc(name: str, text: str, verb: str = "check", guard: str = "") -> Attack:
+def _rc(name: str, text: str, verb: str = "check") -> Attack:
     """Return an attack of bash's start files; ``text`` is a line of Python."""
-    return Attack(name, KIND, verb, text + _STAY, guard=guard)
+    return Attack(name, KIND, verb, text + _STAY)
 
 
 def _shell(shell: str, names: str, limit: str, text: str = "TELL") -> Attack:
@@ -22,6 +22,17 @@ def _shell(shell: str, names: str, limit: str, text: str = "TELL") -> Attack:
 _UNDONE = "rm -f /etc/security/limits.d/*mlhost*\n"
 """What makes root provision something, and try the shells before."""
 _LEAVE = "setsid sh -c 'sleep 7777 & exit 0' >/dev/null 2>&1 </dev/null &"
+
+_CHASE = """
+put(HOME + '/chase.py', '''
+import os, time
+os.setsid()
+while True:
+    if os.fork():
+        os._exit(0)
+    time.sleep(0.5)
+''')
+rc('(python3 ~/chase.py >/dev/null 2>&1 </dev/null &)')"""
 
 ATTACKS = (
     _rc("bash: reads root's keys", "rc(TELL)"),
@@ -44,7 +55,6 @@ ATTACKS = (
     ),
     _rc("bash: reads root's keys (monitor)", "rc(TELL)", "monitor"),
     _rc("bash: reads root's keys (full probe)", "rc(TELL)", "check full"),
-    _rc("bash: reads root's keys (job)", "rc(TELL)", "check slurm"),
     Attack(
         "dash: reads root's keys",
         KIND,
@@ -95,10 +105,6 @@ ATTACKS = (
     _rc("bash: prints without end", 'rc("cat /dev/zero")'),
     _rc("bash: prints lines without end", 'rc("yes mlhost-limits:")'),
     _rc(
-        "bash: forges the marker and limits",
-        """rc("for i in 1 2; do echo mlhost-limits:; sed 's/1048576/99/' /proc/self/limits; done")""",
-    ),
-    _rc(
         "bash: answers with JSON of its own",
         """rc('for fd in 1 2 3 4 5 6 7 8; do for index in 0 1 2 3; do '
    'echo "[$index, {}]" >&$fd; done 2>/dev/null; done')""",
@@ -107,10 +113,7 @@ ATTACKS = (
         "bash: writes to every descriptor it finds",
         """rc('for n in /proc/$$/fd/* /proc/$PPID/fd/*; do echo "[0, null]" > $n; done 2>/dev/null')""",
     ),
-    _rc(
-        "bash: takes 600 MB",
-        """rc("python3 -c 'x = bytearray(600 << 20); import time; time.sleep(30)'")""",
-    ),
+    _rc("bash: leaves what forks and ends again and again", _CHASE),
     _rc("bash: stops every process of its own", 'rc("kill -STOP -1")'),
     _rc("bash: stops its parent", 'rc("kill -STOP $PPID; kill -STOP 0")'),
     _rc(
@@ -129,10 +132,6 @@ rc("python3 ~/type.py")""",
         "check at a terminal",
     ),
     _rc(
-        "a start file of 1.9 MB in long lines",
-        """rc("ulimit -n 1000 " + "x" * 600_000 + chr(10) + "ulimit -n 999 " + "y" * 600_000)""",
-    ),
-    _rc(
         "start files whose answer is longer than a pipe writes at once",
         """put(HOME + '/.bashrc', ''.join(f"ulimit -n {n} # {'z' * 9000}" + chr(10) for n in range(12)))
 put(HOME + '/.profile', 'ulimit -n 1000')""",
@@ -146,10 +145,6 @@ put(HOME + '/.profile', 'ulimit -n 1000')""",
         """for n in 1 2 3 4 5 6 7 8 9 10 11; do
 printf 'ulimit -n 100000 # %0150000d\\n' 7; done > /home/alice/.bashrc; chown alice: /home/alice/.bashrc""",
         rounds=4,
-    ),
-    _rc(
-        "a start file that no line ends",
-        "sparse(HOME + '/.bashrc', 2 * 2**20 - 1)\nput(HOME + '/.profile', 'ulimit -n 1000')",
     ),
     _rc("a start file of 1 TB", "sparse(HOME + '/.bashrc', 2**40)"),
     _rc(
@@ -165,15 +160,9 @@ printf 'ulimit -n 100000 # %0150000d\\n' 7; done > /home/alice/.bashrc; chown al
         "check podman",
     ),
     _rc(
-        "a start file that changes while it is read",
-        """rc('')
-pid = fork(lambda: [put(HOME + '/.bashrc', 'ulimit -n 1' * (n % 9999)) for n in range(10**9)])""",
-    ),
-    _rc(
         "a start file with the bytes of a terminal",
         r"""put(HOME + '/.bashrc', b'ulimit -n 1000 # \x1b]0;evil\x07\x1b[2J\x00\x9b31m')""",
         "check as text",
-        "clean",
     ),
     _rc(
         "a start file with markup, for the audit",
@@ -187,25 +176,17 @@ pid = fork(lambda: [put(HOME + '/.bashrc', 'ulimit -n 1' * (n % 9999)) for n in 
         "os.mkfifo(HOME + '/.pam_environment')" + _STAY,
     ),
     Attack(
-        "a variable file of PAM that is a link to /etc/shadow",
-        KIND,
-        "check full",
-        "link(SHADOW, HOME + '/.pam_environment')" + _STAY,
-    ),
-    Attack(
         "stops whatever root runs as the user",
         KIND,
         "check",
         """rc('sleep 1')
 def stop():
-    own = {os.getpid(), os.getppid()}
+    own = set(os.listdir("/proc"))
     while True:
         for name in filter(str.isdigit, os.listdir("/proc")):
             try:
-                if os.stat("/proc/" + name).st_uid == 1001 and int(name) not in own:
-                    with open(f"/proc/{name}/cgroup") as file:
-                        if "user-1001" not in file.read():
-                            os.kill(int(name), signal.SIGSTOP)
+                if os.stat("/proc/" + name).st_uid == 1001 and name not in own:
+                    os.kill(int(name), signal.SIGSTOP)
             except OSError:
                 continue
 fork(stop)

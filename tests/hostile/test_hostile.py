@@ -91,10 +91,12 @@ OWN = f"session:mallory@sshd process:{UID}"
         ("wrong_finding_of_others", seen(run(stdout="a \x1b]0;x\x07"))),
         ("wrong_finding_of_others", seen(findings("kernel", "session:alice@sshd", status="fail"))),
         ("wrong_finding_of_others", seen(findings("kernel"))),
+        ("wrong_finding_of_others", seen(run(status=2, stderr="refused"))),
     ],
 )
 def test_each_harm_is_seen(total: str, found: dict[str, Any]) -> None:
-    calm = seen(findings("kernel", "session:alice@sshd"))
+    is_report = "wrong" in total
+    calm = seen(findings("kernel", "session:alice@sshd") if is_report else run())
     assert [name for name, lines in judge(found, calm).harms.items() if lines] == total.split()
 
 

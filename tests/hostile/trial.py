@@ -18,8 +18,8 @@ from tests.host.connection import Host
 from tests.host.snapshot import Snapshot
 
 from .attack import USER, Attack
-from .base import RELEASE
-from .verbs import FOLDER, VERBS
+from .base import PROGRAMS, RELEASE, send
+from .verbs import FOLDER, VERBS, WITHOUT_GUARDS
 
 DEADLINE = 120
 """Seconds that a whole check may take."""
@@ -27,6 +27,8 @@ GRACE = 30
 _READY_SECONDS = 120
 _SETTLE = 1.0
 _TRIES = 3
+ROOM = "x" * 3000
+"""Words for a program to overwrite that shows another command line."""
 IDLE = "ready()\nstay()\n"
 
 Seen = dict[str, Any]
@@ -58,19 +60,21 @@ def look_beside(saved: Snapshot, attack: Attack, guard: str = "") -> Seen:
 
 def _look_once(saved: Snapshot, attack: Attack, guard: str) -> Seen:
     with guest.running(RELEASE, saved=saved) as host:
-        if guard:
-            host.ssh(f"echo {guard} > {FOLDER}/guard-out")
+        if guard:  # What is there is of the day when the base was made.
+            send(host, PROGRAMS, FOLDER)
+            host.ssh(f"cp {FOLDER}/tricks.py /opt/hostile; echo {guard} > {FOLDER}/guard-out")
         if attack.setup:
             host.ssh(f"set -e\n{attack.setup}", timeout=300)
         with attacking(host, attack.program):
             if attack.shell:  # It may be none that a login accepts.
                 host.ssh(f"sed -i '/^{USER}:/s#[^:]*$#{attack.shell}#' /etc/passwd")
-            return run_beside(host, attack)
+            return run_beside(host, attack, guard)
 
 
-def run_beside(host: Host, attack: Attack) -> Seen:
+def run_beside(host: Host, attack: Attack, guard: str = "") -> Seen:
+    verbs = {**VERBS, **WITHOUT_GUARDS} if guard else VERBS
     spec = {
-        "argv": VERBS[attack.verb],
+        "argv": verbs[attack.verb],
         "limit": DEADLINE + GRACE,
         "rounds": attack.rounds,
         "after": attack.after,
@@ -94,7 +98,7 @@ def attacking(host: Host, program: str) -> Iterator[None]:
     """Let the attacker log in and run a program for the length of a ``with`` block."""
     text = f"import sys\nsys.path.insert(0, '/opt/hostile')\nfrom tricks import *\n{program}\n"
     packed = base64.b64encode(text.encode()).decode()
-    command = f"echo {packed} | base64 -d > ~/attack.py; exec python3 ~/attack.py"
+    command = f"echo {packed} | base64 -d > ~/attack.py; exec python3 ~/attack.py {ROOM}"
     child = subprocess.Popen(
         [*host.ssh_command(USER), command],
         stdin=subprocess.DEVNULL,

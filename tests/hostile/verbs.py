@@ -9,6 +9,8 @@ FOLDER = "/root/hostile"
 _CLI = ("python3", "/root/hostile/command.py")
 _ALONE = (*_CLI, "check", "--json", "--profile", "none", "--policy")
 _CHECK = (*_CLI, "check", "--json", "--canary", "never", "--policy")
+_NEXT = "status=$?; timeout --foreground 3 sh >/dev/null 2>&1; exit $status"
+"""The shell in which root goes on at the same terminal."""
 _CACHE = ("--cache-dir", "/home/mallory/cache")
 _OUTPUT = ("--output-dir", "/home/mallory/output")
 _LOCAL = ("preflight", "--json", "--profile")
@@ -19,11 +21,19 @@ VERBS: Mapping[str, tuple[str, ...]] = {
     "check engines": (*_CLI, "check", "--json", "--policy", f"{FOLDER}/sessions.json"),
     "check as text": (*_CLI, "check", "--canary", "never", "--policy", f"{FOLDER}/sessions.json"),
     "check at a terminal": (
-        *("script", "-qec", " ".join((*_CHECK, f"{FOLDER}/sessions.json"))),
+        *("script", "-qec", f"{' '.join((*_CHECK, f'{FOLDER}/sessions.json'))}; {_NEXT}"),
         "/dev/null",
     ),
     "check full": (*_CHECK, f"{FOLDER}/sessions.json", "--probe", "full"),
     "check podman": (*_ALONE, f"{FOLDER}/podman.json"),
+    "check podman as text": (
+        *_CLI,
+        "check",
+        "--profile",
+        "none",
+        "--policy",
+        f"{FOLDER}/podman.json",
+    ),
     "check slurm": (*_ALONE, f"{FOLDER}/slurm.json"),
     "check containerd": (*_ALONE, f"{FOLDER}/containerd.json"),
     "check processes": (*_ALONE, f"{FOLDER}/processes.json"),
@@ -31,6 +41,7 @@ VERBS: Mapping[str, tuple[str, ...]] = {
     "preflight by root": (*_CLI, *_LOCAL, "webdataset", *_CACHE),
     "preflight deep": (*_CLI, *_LOCAL, "simpletuner", *_CACHE, "--deep"),
     "preflight output": (*_CLI, *_LOCAL, "transformers", *_OUTPUT),
+    "preflight as text": (*_CLI, "preflight", "--profile", "simpletuner", *_CACHE),
     "preflight shm": (
         *_CLI,
         *("preflight", "--json", "--profile", "none", "--workers", "2", "--batch-size", "4GiB"),
@@ -54,3 +65,7 @@ VERBS: Mapping[str, tuple[str, ...]] = {
     "workspace": ("python3", f"{FOLDER}/workspace_once.py", "/home/mallory/cache"),
     "audit": ("python3", f"{FOLDER}/audit_once.py", f"{FOLDER}/sessions.json"),
 }
+WITHOUT_GUARDS: Mapping[str, tuple[str, ...]] = {
+    "node-health": ("env", "-i", "SLURMD_NODENAME=host", *_CLI, "node-health"),
+}
+"""The words where guards are taken out: what is installed on the guest has them all."""

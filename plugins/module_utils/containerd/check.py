@@ -21,6 +21,7 @@ from ..core.finding import FAIL, Finding
 from ..core.process_owner import own_running
 from ..core.values import NamedTuple, Rlimit
 from ..host.look import Look, Process, read_limits
+from ..host.users import name_user
 from ..processes.diagnose import tell
 from ..processes.units_diagnose import judge_unit
 from ..systemd.read import Seen, World
@@ -74,7 +75,7 @@ def _look(one: RunningContainer, policy: ContainerPolicy, new: Fresh) -> Iterato
         seen = ContainerLimits(read_limits(pid), None, levels)
     except (OSError, ValueError):
         return  # It ended since it was listed.
-    place, how = f"container:{one.container.name}", f"/proc/{pid}/limits"
+    place, how = name_running(one), f"/proc/{pid}/limits"
     findings = judge_container(place, policy, seen, how)
     if all(finding.status != FAIL for finding in findings):
         yield from findings
@@ -83,6 +84,13 @@ def _look(one: RunningContainer, policy: ContainerPolicy, new: Fresh) -> Iterato
     bounds = split_levels(levels, one.container.id)
     for finding in findings:
         yield own_running(_explain_running(finding, task, bounds, new), maker)
+
+
+def name_running(one: RunningContainer) -> str:
+    """Return the place of a running container of root's, or of a user's own."""
+    engine, _slash, rest = one.container.name.partition("/")
+    owner = f"{name_user(one.owner)}/" if one.owner else ""
+    return f"container:{engine}/{owner}{rest}"
 
 
 def _explain_running(finding: Finding, task: Started, bounds: Bounds, new: Fresh) -> Finding:

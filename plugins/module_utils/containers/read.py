@@ -35,7 +35,7 @@ def find_running(
     """
     processes = list(processes)
     monitors = {one.pid: one for one in processes if _is_monitor(one)}
-    found: dict[tuple[str, str], RunningContainer] = {}
+    found: dict[tuple[str, str, int], RunningContainer] = {}
     for process in sorted(processes, key=lambda one: one.start) if monitors else ():
         monitor = monitors.get(_find_parent(process.pid, proc))
         if monitor is None or process.pid in monitors:
@@ -43,7 +43,8 @@ def find_running(
         container = locate(process.cgroup, [read_words(monitor.pid, proc)])
         if container and container.engine in engines:
             # A command that enters a container later has a monitor too, and is no first process.
-            key = (container.engine, container.id)
+            # A user's own monitor says what it likes, and hides nothing that another watches.
+            key = (container.engine, container.id, monitor.uid)
             found.setdefault(key, RunningContainer(container, process, monitor.uid))
     return list(found.values())
 

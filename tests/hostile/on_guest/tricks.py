@@ -22,6 +22,8 @@ LOOT = f"{HOME}/loot"
 RUN = "/run/user/1001"
 SHADOW = "/etc/shadow"
 SUDOERS = "/etc/sudoers.d/canary"
+SECRET = "/srv/open/secret"
+"""Root's, and nothing that a login opens: who reads it was led there."""
 MANY = 100_000
 
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -295,18 +297,6 @@ def _end(_node: int, _name: bytes) -> bytes:
 _INIT = {26: _begin}
 _ANSWERS = {1: _find, 3: _look, 14: _open, 27: _open, 18: _end, 25: _end, 29: _end}
 """By the number of a request: LOOKUP, GETATTR, OPEN, OPENDIR, RELEASE, FLUSH, RELEASEDIR."""
-
-
-def stopped_memory(name: str, mapped: str) -> None:
-    """Bear a name, with a command line that lies in a mapped file nobody hands out."""
-    set_name(name)
-    with open("/proc/self/stat") as file:
-        start = int(file.read().rpartition(")")[2].split()[45]) & ~4095
-    handle = os.open(mapped, os.O_RDONLY)
-    _libc.mmap.restype = ctypes.c_void_p
-    number = ctypes.c_int
-    _libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, number, number, number, ctypes.c_long]
-    _libc.mmap(start, 4096, 1, 0x12, handle, 0)
 
 
 def nested(depth: int) -> bytes:

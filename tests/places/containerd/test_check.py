@@ -106,3 +106,14 @@ def test_a_running_container(
     assert found.requirement.place == f"container:{container.name}"
     assert [cause.code for cause in found.causes] == codes
     assert found.owner == owner
+
+
+def test_the_container_of_a_user_is_named_as_that_users(
+    look: Look, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who watches it says which namespace and id it has."""
+    one = RunningContainer(Container("containerd", "box"), read_process(os.getpid()), 1)
+    monkeypatch.setattr(check_containerd, "find_containers", lambda _processes: [one])
+    monkeypatch.setattr(check_containerd, "read_levels", lambda _cgroup: BOX)
+    monkeypatch.setattr(check_containerd, "read_task", lambda _one: Started("box", {}, tasks=100))
+    assert check(look)[0].requirement.place == "container:containerd/daemon/box"

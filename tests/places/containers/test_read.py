@@ -28,6 +28,16 @@ def test_the_first_process_of_a_container_stands_for_it() -> None:
     assert (found.container.name, found.process, found.owner) == ("podman/web", FIRST, 0)
 
 
+def test_the_monitor_of_a_user_hides_no_container_of_roots(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It may say that it watches the same one, and have begun before."""
+    theirs = MONITOR._replace(pid=17, uid=1001)
+    inside = FIRST._replace(pid=18, uid=1001, start=1)
+    monkeypatch.setattr(read, "read_parent", lambda pid, _proc: {8: 7, 18: 17}.get(pid, 1))
+    monkeypatch.setattr(read, "read_words", lambda pid, *_proc: WORDS if pid in (7, 17) else [])
+    found = find_running([theirs, inside, MONITOR, FIRST], ("podman",))
+    assert [(one.process, one.owner) for one in found] == [(inside, 1001), (FIRST, 0)]
+
+
 def test_a_container_of_another_engine_is_left_out() -> None:
     assert find_running([FIRST, MONITOR], ("containerd", "cri-o")) == []
 
