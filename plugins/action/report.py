@@ -13,7 +13,7 @@ from ..module_utils.core.finding import FAIL, LATER, UNKNOWN
 from ..module_utils.fleet import UNCHECKED, read_host
 from ..module_utils.fleet_formats import Beside
 from ..module_utils.fleet_view import Fleet, summarize
-from ..plugin_utils.audit_files import ENDINGS, read_before, read_results, write_reports
+from ..module_utils.audit_files import ENDINGS, read_before, read_results, write_reports
 
 ARGUMENTS = {
     "dest": {"type": "path", "required": True},
