@@ -39,7 +39,7 @@ def fill_template(text: str, name: str, values: Mapping[str, Any]) -> str:
     :param name: Of the template, for what is wrong with it.
     :raises ValueError: If it says something that is not known here, with its line.
     """
-    parts = _Reader(text, name).read_all()
+    parts = _Reader(text, name).read_until()
     inside = dict(values)  # What is set at the top stays known below.
     return "".join(piece for part in parts for piece in part(inside))
 
@@ -59,7 +59,7 @@ def _split(text: str) -> Iterator[_Tag]:
         is_value = found["value"] is not None
         piece = text[at : found.start()]
         if not is_value:
-            piece = re.sub(r"(?<=\n)[ \t]+\Z", "", piece)
+            piece = re.sub(r"(?<=\n)[ \t]+\Z" if at else r"(?:\A|(?<=\n))[ \t]+\Z", "", piece)
         piece = piece[1:] if trims and piece.startswith("\n") else piece
         piece = piece.lstrip() if eats else piece
         yield _Tag("text", piece.rstrip() if found["eats"] else piece, 0)
@@ -71,6 +71,7 @@ def _split(text: str) -> Iterator[_Tag]:
         at, trims, eats = found.end(), not is_value, bool(found["eats_more"])
     rest = text[at:]
     rest = rest[1:] if trims and rest.startswith("\n") else rest
+    rest = rest.lstrip() if eats else rest
     yield _Tag("text", rest[:-1] if rest.endswith("\n") else rest, 0)
 
 
@@ -79,21 +80,19 @@ class _Reader:
 
     def __init__(self, text: str, name: str) -> None:
         self._tags, self._name = _split(text), name
-        self._tag = _Tag("text", "", 0)
+        self._tag = _Tag("text", "", 1)
 
-    def read_all(self) -> list[Part]:
-        parts = self._read_until()
-        if self._tag.kind != "end of file":
-            raise self._refuse(f"{self._tag.kind!r} ends nothing")
-        return parts
-
-    def _read_until(self, *ends: str) -> list[Part]:
-        """Return what stands before one of some statements, which is the current piece then."""
+    def read_until(self, *ends: str) -> list[Part]:
+        """Return what stands before one of some statements, or before the end; that is taken."""
         parts: list[Part] = []
         for tag in self._tags:
-            self._tag, kind, text = tag, tag.kind, tag.text
-            if kind in ends or kind.startswith(("end", "el")):
+            kind, text = tag.kind, tag.text
+            self._tag = self._tag if kind == "text" else tag
+            if kind in ends:
                 return parts
+            if kind.startswith(("end", "el")):
+                told = f"stands where {ends[-1]} is missing" if ends else "ends nothing"
+                raise self._refuse(f"{kind!r} {told}")
             if kind == "text":
                 parts.append(partial(_yield_text, text))
             elif kind == "value":
@@ -102,7 +101,6 @@ class _Reader:
                 parts.append(self._read_statement(kind, text))
         if ends:
             raise self._refuse(f"{ends[-1]!r} is missing at the end")
-        self._tag = _Tag("end of file", "", 0)
         return parts
 
     def _read_statement(self, kind: str, text: str) -> Part:
@@ -112,23 +110,21 @@ class _Reader:
         if loop:
             names = re.findall(r"\w+", loop[1])
             inner, test = self._parse(_read_loop, loop[2])
-            return partial(_loop, names, inner, test, self._read_until("endfor"))
+            return partial(_loop, names, inner, test, self.read_until("endfor"))
         if given:
             return partial(_assign, given[1], self._parse(Reader.read_whole, given[2]))
         if macro:
             words = re.findall(r"\w+", macro[2])
-            return partial(_define, macro[1], words, self._read_until("endmacro"))
+            return partial(_define, macro[1], words, self.read_until("endmacro"))
         raise self._refuse(f"{text!r} is not known; accepted are for, if, set and macro")
 
     def _read_if(self, condition: str) -> Part:
         ways: list[tuple[Expression, list[Part]]] = []
         test = self._parse(Reader.read_whole, condition)
         while True:
-            ways.append((test, self._read_until("elif", "else", "endif")))
+            ways.append((test, self.read_until("elif", "else", "endif")))
             if self._tag.kind == "endif":
                 return partial(_choose, ways)
-            if self._tag.kind not in ("elif", "else"):
-                raise self._refuse(f"{self._tag.kind!r} stands where endif is missing")
             told = self._tag.text[4:] if self._tag.kind == "elif" else "true"
             test = self._parse(Reader.read_whole, told)
 
