@@ -7,18 +7,14 @@ Help, completion, the manual page and the page of the documentation are made of 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
-from typing import Any, NoReturn
+from collections.abc import Callable, Mapping, Sequence
+from typing import NoReturn
 
 from .core.policy import TIME_LIMIT
 from .core.profiles import DEFAULT_PROFILE, NO_PROFILE, PROFILES
 from .core.quote import clean
 from .node.paths import POLICY as NODE_POLICY
 from .version import VERSION
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    Commands = argparse._SubParsersAction[Any]
 
 NAME = "mlhost-limits"
 REFUSED = 2
@@ -37,7 +33,7 @@ WELCOME = f"""\
 All commands: {NAME} --help
 """
 INTERNAL = ("monitor", "node-health")
-"""What a timer and Slurm run; they have no time for the options of the others."""
+"""What a timer and Slurm run."""
 
 SHELLS = ("bash", "zsh", "fish")
 FORMATS = ("html", "json", "junit", "csv")
@@ -65,13 +61,13 @@ class _Formatter(argparse.HelpFormatter):
 
 def parse_words(words: Sequence[str]) -> argparse.Namespace:
     """Return what the words ask for; ``command`` names it."""
+    parser = make_parser(words[0] if words else "")
     if words[:1] == ["preflight"]:  # Its files may stand between its options.
         own, command = _split_command(words[1:])
-        preflight = make_parser().get_default("preflight")
         given = argparse.Namespace(command="preflight", words=command)
-        asked: argparse.Namespace = preflight.parse_intermixed_args(own, given)
+        asked: argparse.Namespace = list_commands(parser)[0][2].parse_intermixed_args(own, given)
         return asked
-    return make_parser(words[:1]).parse_args(words)
+    return parser.parse_args(words)
 
 
 def _split_command(words: Sequence[str]) -> tuple[Sequence[str], Sequence[str] | None]:
@@ -82,8 +78,8 @@ def _split_command(words: Sequence[str]) -> tuple[Sequence[str], Sequence[str] |
     return words[:at], words[at + 1 :]
 
 
-def make_parser(first: Sequence[str] = ()) -> Parser:
-    """Return the parser of all commands; of those alone that a machine runs, if *first* is one."""
+def make_parser(only: str = "") -> Parser:
+    """Return the parser of all commands; of that one alone, if it is one: the rest takes time."""
     parser = Parser(prog=NAME, description=ABOUT, epilog=STATUSES, formatter_class=_Formatter)
     parser.add_argument(
         "--version", action="version", version=f"{NAME} {VERSION}", help="show the version and exit"
@@ -91,24 +87,10 @@ def make_parser(first: Sequence[str] = ()) -> Parser:
     commands = parser.add_subparsers(
         required=True, metavar="COMMAND", dest="command", title="commands"
     )
-    if not first or first[0] not in INTERNAL:
-        _add_check(commands)
-        _add_provision(commands)
-        parser.set_defaults(preflight=_add_preflight(commands))
-        _add_explain(commands)
-        _add_files(commands)
-        _add_report(commands)
-        _add_completion(commands)
-    _add_internal(commands)
-    return parser
-
-
-def _add(commands: Commands, name: str, text: str, more: str = "") -> argparse.ArgumentParser:
-    """Add a command with a line about it, and what else its own help says."""
-    told = f"{text[0].upper()}{text[1:]}."
-    parser: argparse.ArgumentParser = commands.add_parser(
-        name, help=text, description=f"{told} {more}".strip()
-    )
+    for name in [only] if only in _COMMANDS else _COMMANDS:
+        text, add = _COMMANDS[name]
+        told = f"{text[0].upper()}{text[1:]}. {_MORE.get(name, '')}".strip()
+        add(commands.add_parser(name, help=text, description=told))
     return parser
 
 
@@ -121,20 +103,13 @@ def _add_profile(parser: argparse.ArgumentParser, default: str) -> None:
     )
 
 
-def _add_check(commands: Commands) -> None:
-    check = _add(
-        commands,
-        "check",
-        "measure this host and judge it against a policy",
-        "It changes nothing. Each reason for a shortfall is told with the line at fault and the"
-        " fix. Without root, much is unknown.",
+def _add_canary(parser: argparse.ArgumentParser, default: str) -> None:
+    parser.add_argument(
+        "--canary",
+        default=default,
+        choices=["auto", "always", "never"],
+        help="whether to start a container and a job, to see what they get",
     )
-    _add_profile(check, DEFAULT_PROFILE)
-    check.add_argument("--user", action="append", help="whose sessions to look at; repeat it")
-    check.add_argument("--service", action="append", help="a PAM service to look at; repeat it")
-    check.add_argument("--root", metavar="DIR", default="", help="judge the tree of an image")
-    check.add_argument("-v", "--verbose", action="store_true", help="show every finding")
-    _add_looks(check)
 
 
 def _add_looks(parser: argparse.ArgumentParser) -> None:
@@ -148,12 +123,7 @@ def _add_looks(parser: argparse.ArgumentParser) -> None:
         choices=["quiet", "full", "predict"],
         help="how to open sessions: without a trace, as a real login, or not at all",
     )
-    parser.add_argument(
-        "--canary",
-        default="auto",
-        choices=["auto", "always", "never"],
-        help="whether to start a container and a job, to see what they get",
-    )
+    _add_canary(parser, "auto")
     parser.add_argument(
         "--strict", action="store_true", help="what is unknown or will not last fails"
     )
@@ -167,21 +137,25 @@ def _add_looks(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def _add_provision(commands: Commands) -> None:
+def _add_check(check: argparse.ArgumentParser) -> None:
+    _add_profile(check, DEFAULT_PROFILE)
+    check.add_argument("--user", action="append", help="whose sessions to look at; repeat it")
+    check.add_argument("--service", action="append", help="a PAM service to look at; repeat it")
+    check.add_argument("--root", metavar="DIR", default="", help="judge the tree of an image")
+    check.add_argument("-v", "--verbose", action="store_true", help="show every finding")
+    _add_looks(check)
+
+
+def _add_provision(provision: argparse.ArgumentParser) -> None:
     from .provision_options import add_provision_options
 
-    text = "make a policy true on this host, and check what is in effect"
-    more = "Needs root. What would lock this host is refused before anything is written."
-    add_provision_options(_add(commands, "provision", text, more))
+    add_provision_options(provision)
 
 
-def _add_preflight(commands: Commands) -> argparse.ArgumentParser:
+def _add_preflight(preflight: argparse.ArgumentParser) -> None:
     from .run_options import add_run_options
     from .try_run import add_try_options
 
-    preflight = _add(
-        commands, "preflight", "judge a training run before it starts, by the words that start it"
-    )
     preflight.usage = "%(prog)s [OPTION ...] [FILE ...] [-- COMMAND ...]"
     preflight.add_argument(
         "files", nargs="*", metavar="FILE", help="what the run reads, or is started by"
@@ -190,25 +164,24 @@ def _add_preflight(commands: Commands) -> argparse.ArgumentParser:
     _add_looks(preflight)
     add_try_options(preflight)
     add_run_options(preflight)
-    return preflight
 
 
-def _add_explain(commands: Commands) -> None:
-    chain = _add(commands, "explain", "show who has a say in one limit of one place")
+def _add_explain(chain: argparse.ArgumentParser) -> None:
     chain.add_argument("place", metavar="PLACE", help="where, as check names it, such as kernel")
     chain.add_argument("item", metavar="ITEM", help="a limit, such as nofile, or a sysctl")
     chain.add_argument("--json", action="store_true", help="print as JSON")
-    cause = _add(commands, "cause", "say what a code means that a check has named")
+
+
+def _add_cause(cause: argparse.ArgumentParser) -> None:
     cause.add_argument(
         "code", metavar="CODE", help="as --json has it, such as pam-user-beats-wildcard"
     )
 
 
-def _add_files(commands: Commands) -> None:
+def _add_resolve(resolve: argparse.ArgumentParser) -> None:
     from .systemd.limits import MANAGER
 
-    resolve = _add(commands, "resolve", "say what the files of a tree will give")
-    resolve.add_argument("--root", default="/", metavar="DIR", help="the tree; by default /")
+    _add_tree(resolve)
     resolve.add_argument("--user", help="whose limits; by default those of root and of everyone")
     resolve.add_argument("--service", help="the PAM service that opens the session")
     resolve.add_argument(
@@ -217,18 +190,13 @@ def _add_files(commands: Commands) -> None:
         help="a systemd unit; by default its managers' system.conf and user.conf",
     )
     resolve.add_argument("--json", action="store_true", help="print as JSON")
-    adopt = _add(commands, "adopt", "print the policy that a site's own files amount to")
-    adopt.add_argument("--root", default="/", metavar="DIR", help="the tree; by default /")
 
 
-def _add_report(commands: Commands) -> None:
-    report = _add(
-        commands,
-        "report",
-        "make one page of the results of many hosts",
-        "A file is what check --json prints, what the module check returns, or the JSON of an"
-        " earlier report. A file that is there and is no report of ours is never replaced.",
-    )
+def _add_tree(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--root", default="/", metavar="DIR", help="the tree; by default /")
+
+
+def _add_report(report: argparse.ArgumentParser) -> None:
     report.add_argument(
         "files", nargs="+", metavar="FILE", help="results, or a folder with a HOST.json each"
     )
@@ -250,33 +218,47 @@ def _add_report(commands: Commands) -> None:
     )
 
 
-def _add_completion(commands: Commands) -> None:
-    completion = _add(
-        commands,
-        "completion",
-        "print what lets a shell complete these words",
-        f'For bash, in ~/.bashrc: eval "$({NAME} completion bash)"',
-    )
+def _add_completion(completion: argparse.ArgumentParser) -> None:
     completion.add_argument("shell", choices=SHELLS, help="which shell it is for")
 
 
-def _add_internal(commands: Commands) -> None:
-    """Add what a timer and Slurm run on a node."""
-    monitor = _add(commands, "monitor", "check this node for the timer, with metrics")
+def _add_monitor(monitor: argparse.ArgumentParser) -> None:
     monitor.add_argument(
         "--policy", metavar="FILE", default=NODE_POLICY, help="the policy; default: %(default)s"
     )
     monitor.add_argument("--metrics", metavar="FILE", default="", help="a file for node_exporter")
-    monitor.add_argument(
-        "--canary",
-        default="never",
-        choices=["auto", "always", "never"],
-        help="whether to start a container and a job, to see what they get",
-    )
+    _add_canary(monitor, "never")
     monitor.add_argument(
         "--exit-zero", action="store_true", help="end with 0 also where the host falls short"
     )
-    _add(commands, "node-health", "drain this node in Slurm if it falls short")
+
+
+_COMMANDS: Mapping[str, tuple[str, Callable[[argparse.ArgumentParser], None]]] = {
+    "check": ("measure this host and judge it against a policy", _add_check),
+    "provision": ("make a policy true on this host, and check what is in effect", _add_provision),
+    "preflight": (
+        "judge a training run before it starts, by the words that start it",
+        _add_preflight,
+    ),
+    "explain": ("show who has a say in one limit of one place", _add_explain),
+    "cause": ("say what a code means that a check has named", _add_cause),
+    "resolve": ("say what the files of a tree will give", _add_resolve),
+    "adopt": ("print the policy that a site's own files amount to", _add_tree),
+    "report": ("make one page of the results of many hosts", _add_report),
+    "completion": ("print what lets a shell complete these words", _add_completion),
+    "monitor": ("check this node for the timer, with metrics", _add_monitor),
+    "node-health": ("drain this node in Slurm if it falls short", lambda _parser: None),
+}
+"""In an order for people, with a line about each; what a timer and Slurm run comes last."""
+
+_MORE = {
+    "check": "It changes nothing. Each reason for a shortfall is told with the line at fault and"
+    " the fix. Without root, much is unknown.",
+    "provision": "Needs root. What would lock this host is refused before anything is written.",
+    "report": "A file is what check --json prints, what the module check returns, or the JSON of"
+    " an earlier report. A file that is there and is no report of ours is never replaced.",
+    "completion": f'For bash, in ~/.bashrc: eval "$({NAME} completion bash)"',
+}
 
 
 def list_commands(
