@@ -27,10 +27,10 @@ _HEAD = 4096
 
 def is_ours(path: Path, kind: str) -> bool:
     """Tell whether a file is a report of ours."""
-    if not path.is_file():
+    try:
+        return BEGINNINGS[kind] in _read(path, _HEAD).decode("utf-8", "replace")
+    except ValueError:
         return False
-    with open(path, "rb") as file:
-        return BEGINNINGS[kind] in file.read(_HEAD).decode("utf-8", "replace")
 
 
 def read_hosts(names: Sequence[str], now: str, problems: list[str]) -> Iterator[HostResult]:
@@ -81,19 +81,27 @@ def _read_file(path: Path, now: str) -> Iterator[HostResult]:
     yield found
 
 
-def _load_json(path: Path) -> object:
-    """Return what a file holds; what is no regular file is neither waited for nor read.
+def _read(path: Path, most: int) -> bytes:
+    """Return how a file begins; what is no regular file is neither waited for nor read.
 
-    :raises ValueError: If it cannot be read, or is no JSON.
+    :raises ValueError: If it cannot be read.
     """
     try:
         handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
         with open(handle, "rb") as file:
-            if not stat.S_ISREG(os.fstat(handle).st_mode):
-                raise ValueError(f"{path}: is no regular file, and holds no HOST.json")
-            content = file.read(_LARGEST + 1)
+            if stat.S_ISREG(os.fstat(handle).st_mode):
+                return file.read(most)
     except OSError as exc:
         raise ValueError(f"{path}: {exc.strerror}") from None
+    raise ValueError(f"{path}: is no regular file, and holds no HOST.json")
+
+
+def _load_json(path: Path) -> object:
+    """Return what a file holds.
+
+    :raises ValueError: If it cannot be read, or is no JSON.
+    """
+    content = _read(path, _LARGEST + 1)
     if len(content) > _LARGEST:
         raise ValueError(f"{path}: is larger than {_LARGEST // 2**20} MiB")
     try:
