@@ -9,10 +9,10 @@ import tempfile
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
+from .audit_page import PageText
 from .fleet import GARBLED, HostResult, read_host
 from .fleet_formats import ALONE, FORMAT, VERSION, CsvText, JsonText, JunitText
 from .fleet_view import Fleet
-from .audit_page import PageText
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

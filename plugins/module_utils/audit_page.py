@@ -8,9 +8,6 @@ import hashlib
 import json
 import pkgutil
 
-from .core.quote import clean_all
-from .fleet_fixes import plan_fixes
-from .fleet_formats import ALONE
 from .audit_data import gather
 from .audit_template import fill_template
 from .audit_words import (
@@ -21,6 +18,9 @@ from .audit_words import (
     format_time,
     name_plan,
 )
+from .core.quote import clean_all
+from .fleet_fixes import plan_fixes
+from .fleet_formats import ALONE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
