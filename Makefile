@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # One command per intent. Each sets up what it needs; all but `quick` need root on Debian 12.
-.PHONY: quick demo film test oracle torture faults hostile seeds runs mutants fuzz audit bench releases controllers docs lint unit host molecule collection clean
+.PHONY: zipapp quick demo film test oracle torture faults hostile seeds runs mutants fuzz audit bench releases controllers docs lint unit host molecule collection clean
 
 VENV := .venv
 BIN := $(CURDIR)/$(VENV)/bin
@@ -81,6 +81,10 @@ docs: .setup collection
 	@install -d -m 0755 build/docs/collections
 	@antsibull-docs collection --use-current --squash-hierarchy --dest-dir build/docs/collections mlhost.limits
 	@sphinx-build -q -W --keep-going -b html build/docs build/site
+
+# The whole command as one file to carry; it needs a Python and nothing else.
+zipapp:
+	@python3 -m tests.zipapp build/mlhost-limits.pyz
 
 lint unit host molecule: .setup collection
 	@$(BIN)/python -m tests.run $@

@@ -9,11 +9,11 @@ from pathlib import Path
 from ansible.errors import AnsibleActionFail
 from ansible.plugins.action import ActionBase
 
+from ..module_utils.audit_files import ENDINGS, read_before, read_results, write_reports
 from ..module_utils.core.finding import FAIL, LATER, UNKNOWN
 from ..module_utils.fleet import UNCHECKED, read_host
 from ..module_utils.fleet_formats import Beside
 from ..module_utils.fleet_view import Fleet, summarize
-from ..plugin_utils.audit_files import ENDINGS, read_before, read_results, write_reports
 
 ARGUMENTS = {
     "dest": {"type": "path", "required": True},

@@ -14,6 +14,7 @@ import select
 import signal
 import struct
 import time
+from functools import partial
 from typing import Any, NoReturn
 
 from .check_host import (
@@ -33,12 +34,19 @@ from .core.values import NamedTuple
 from .host.look import Look
 from .places import look_at_host
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    Progress = Callable[[str, int, int], None]
+
 _GRACE = 3.0  # Seconds in which a look that is ended may put away what it made.
 _LEAST = 1.0
 _AGAIN = 0.02  # Seconds between two signals: Python minds one that comes while it takes another.
 _RESERVE = 0.04  # Of the whole time, for each section that is still to come.
 _HEAD = struct.Struct("!IB")  # The size of a message, and its kind.
 _AT_ONCE = 65536
+_PULSE = 0.2  # Seconds after which somebody who waits is told how far the look is.
 _LONGEST = 10**6  # Seconds that poll(2) is asked to wait at most.
 _MOST = 64 * 2**20
 _END, _SECTION, _FINDING, _DONE, _REFUSED, _INTERRUPTED = range(6)
@@ -53,16 +61,22 @@ class _Told(NamedTuple):
     result: Any = None
 
 
-def check_within(policy: Policy, options: CheckOptions, look: Look | None = None) -> CheckResult:
+def check_within(
+    policy: Policy,
+    options: CheckOptions,
+    look: Look | None = None,
+    progress: Progress | None = None,
+) -> CheckResult:
     """Return what :func:`check_host` does, within ``options.time_limit`` seconds.
 
+    :param progress: Called often, with the section that is looked at, its number and how many.
     :raises OSError: If no process can be started to look.
     :raises ValueError: If the time limit is none, or the policy states nothing for any section.
     """
     if not 0 < options.time_limit < math.inf:
         raise ValueError(f"time_limit: {options.time_limit!r} is not a number of seconds above 0")
     require_stated(policy, options)
-    watch = _Watch(policy, options, look or look_at_host())
+    watch = _Watch(policy, options, look or look_at_host(), progress)
     findings, causes = watch.run()
     return conclude(policy, options, findings, causes)
 
@@ -70,10 +84,17 @@ def check_within(policy: Policy, options: CheckOptions, look: Look | None = None
 class _Watch:
     """One check, and the children that make it one after the other."""
 
-    def __init__(self, policy: Policy, options: CheckOptions, look: Look) -> None:
-        self.policy, self.options, self.look = policy, options, look
+    def __init__(
+        self,
+        policy: Policy,
+        options: CheckOptions,
+        look: Look,
+        progress: Progress | None = None,
+    ) -> None:
+        self.policy, self.options, self.look, self.progress = policy, options, look, progress
         self.deadline = time.monotonic() + options.time_limit
         self.waiting = [_IMAGE] if is_unbooted(options) else list_sections(options)
+        self.sections = tuple(self.waiting)
         self.findings: list[Finding] = []
 
     def run(self) -> tuple[list[Finding], Any]:
@@ -109,6 +130,7 @@ class _Watch:
         section, until = self.waiting[0], self._limit_section(self.waiting[0])
         found: list[bytes] = []
         while True:
+            ear.pulse = self._tell_progress(section)
             kind, body = ear.hear(until)
             if kind == _FINDING:
                 found.append(body)
@@ -125,6 +147,14 @@ class _Watch:
                 raise PolicyError(content) if isinstance(content, list) else ValueError(content)
             else:
                 raise KeyboardInterrupt(content)
+
+    def _tell_progress(self, section: str) -> Callable[[], None] | None:
+        """Return what tells how far the look is, while nothing is heard of it."""
+        if self.progress is None:
+            return None
+        known = section in self.sections
+        number = self.sections.index(section) + 1 if known else len(self.sections)
+        return partial(self.progress, section, number, len(self.sections))
 
     def _take_over(self, pid: int, section: str, late: bool) -> _Told:
         """End a child that told no more, and say what of its look is missing."""
@@ -203,6 +233,7 @@ class _Ear:
 
     def __init__(self, reader: int) -> None:
         self._reader, self._heard = reader, bytearray()
+        self.pulse: Callable[[], None] | None = None
         self._poller = select.poll()
         self._poller.register(reader, select.POLLIN)
 
@@ -213,9 +244,20 @@ class _Ear:
         body = self._take(size, until) if 0 < size <= _MOST else b""
         return (kind, body) if body else (_END, b"")
 
+    def _wait(self, until: float) -> bool:
+        """Tell whether something came in time."""
+        while True:
+            left = max(0.0, until - time.monotonic())
+            step = min(left, _LONGEST if self.pulse is None else _PULSE)
+            if self._poller.poll(step * 1000):
+                return True
+            if step == left or self.pulse is None:
+                return False
+            self.pulse()
+
     def _take(self, size: int, until: float) -> bytes:
         while len(self._heard) < size:
-            if not self._poller.poll(min(max(0.0, until - time.monotonic()), _LONGEST) * 1000):
+            if not self._wait(until):
                 return b""
             part = os.read(self._reader, _AT_ONCE)
             if not part:

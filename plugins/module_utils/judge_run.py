@@ -32,6 +32,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     import argparse
 
+    from .check_within import Progress
     from .training.policy import Training
 
 RUN = "training"
@@ -81,7 +82,11 @@ def _name_once(told: Sequence[str]) -> list[str]:
     return [one.replace(where, short) if where and one is not first else one for one in told]
 
 
-def judge_run(arguments: argparse.Namespace, command: Sequence[str] | None) -> Judged:
+def judge_run(
+    arguments: argparse.Namespace,
+    command: Sequence[str] | None,
+    progress: Progress | None = None,
+) -> Judged:
     """Read what starts a run, and judge it.
 
     :param command: The words behind ``--``, if that was there.
@@ -112,7 +117,7 @@ def judge_run(arguments: argparse.Namespace, command: Sequence[str] | None) -> J
         policy = load_policy(given, arguments.profile, run=True, told=told)
     except PolicyError as exc:
         raise PolicyError(_trace(one, taken.origins) for one in exc.problems) from None
-    return _judge_taken(policy, taken, words, arguments)
+    return _judge_taken(policy, taken, words, arguments, progress)
 
 
 def _find_library(profile: str) -> dict[str, object]:
@@ -129,7 +134,11 @@ def _take_own(over: Mapping[str, object]) -> Taken:
 
 
 def _judge_taken(
-    policy: Policy, taken: Taken, words: Words, arguments: argparse.Namespace
+    policy: Policy,
+    taken: Taken,
+    words: Words,
+    arguments: argparse.Namespace,
+    progress: Progress | None,
 ) -> Judged:
     """Return what comes of a run that is known, and all that is to be said of it."""
     checked = CheckOptions(
@@ -149,7 +158,7 @@ def _judge_taken(
         notes += follow(words.ulimits)
     limits = [one for stated in words.stated for one in tell_stated(stated)]
     taken = taken._replace(told=(*taken.told, *limits), notes=tuple(notes))
-    return Judged(taken, _judge(policy, checked, words))
+    return Judged(taken, _judge(policy, checked, words, progress))
 
 
 def _with_training(policy: Policy, run: Training) -> Policy:
@@ -181,11 +190,13 @@ def _flatten(section: Mapping[str, Any]) -> dict[str, object]:
     return {**section, **{f"deepspeed.{key}": value for key, value in below.items()}}
 
 
-def _judge(policy: Policy, options: CheckOptions, words: Words) -> CheckResult:
+def _judge(
+    policy: Policy, options: CheckOptions, words: Words, progress: Progress | None
+) -> CheckResult:
     """Return the findings of this host, and those of what the words state themselves."""
     run = policy.get(RUN)
     if run is None or not words.stated:
-        return check_within(policy, options)
+        return check_within(policy, options, progress=progress)
     checks = choose_checks(run)
     if run.place == SELF:
         if any(one.place == CONTAINER for one in words.stated):
@@ -198,5 +209,6 @@ def _judge(policy: Policy, options: CheckOptions, words: Words) -> CheckResult:
     findings = [one for stated in words.stated for one in judge_stated(run, stated)]
     if not checks:
         return conclude(policy, options, findings, ())
-    result = check_within(_with_training(policy, run._replace(checks=checks)), options)
+    policy = _with_training(policy, run._replace(checks=checks))
+    result = check_within(policy, options, progress=progress)
     return result._replace(findings=[*findings, *result.findings])

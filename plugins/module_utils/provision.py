@@ -20,6 +20,7 @@ from .sessions.provision import find_kernel_lockouts
 from .write.lock import find_editor, only_run, remove_leftovers, wait_for_packages
 
 Item = TypeVar("Item")
+_ONLY_ROOT = "must run as root: it writes files of the whole host (sudo; in Ansible, become: true)"
 _UNBOOTED = "this is an image: files are written, and what they give comes with its first boot"
 
 
@@ -64,6 +65,8 @@ def provision(policy: Policy, options: ProvisionOptions) -> Outcome:
     :raises PolicyError: With every reason to refuse; nothing was written then.
     :raises OSError: If a file or a value could not be written; what was is put back.
     """
+    if os.geteuid() != 0:
+        raise PolicyError([_ONLY_ROOT])
     if options.check_mode:
         return _provision(policy, options)
     with only_run():

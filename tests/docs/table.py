@@ -92,6 +92,13 @@ FALLS_SHORT = Way(status=1)
 RED = Way(status=2)
 """The same, as Ansible says it."""
 OWN_ENVIRONMENT = "python3 -m venv environment && . environment/bin/activate"
+IN_AN_ENVIRONMENT = Way(
+    instead="python3 -m venv environment && environment/bin/pip install --quiet '.[yaml]'"
+    " && environment/bin/mlhost-limits --version",
+    reason="it would change this machine; pipx does the same in a folder of its own",
+    prints=("mlhost-limits ",),
+)
+REMOVES = Way(reason="it would take away what the next documents need")
 VENDOR = """
 cd /etc/security/limits.d
 printf '# all\\n* soft nofile 65536\\n* hard nofile 1048576\\n' > 90-mlhost.conf
@@ -229,6 +236,40 @@ DOCUMENTS: Mapping[str, Document] = {
             'ansible localhost -m mlhost.limits.report -a "results=/srv/limits dest=limits.html"': Way(
                 status=2, before=RESULTS
             ),
+        },
+    ),
+    "docs/command.md": Document(
+        changes_machine=True,
+        ways={
+            "mlhost-limits check": FALLS_SHORT,
+            "mlhost-limits provision": Way(prints=("changed", "requirements are met")),
+        },
+    ),
+    "docs/install.md": Document(
+        place=DESK,
+        ways={
+            "make zipapp && scp build/mlhost-limits.pyz root@node1:/usr/local/bin/mlhost-limits": Way(
+                instead="make zipapp && python3 build/mlhost-limits.pyz --version",
+                reason="there is no such host",
+                prints=("mlhost-limits ",),
+            ),
+            "pipx install '.[yaml]'": IN_AN_ENVIRONMENT,
+            "sudo env PIPX_HOME=/opt/pipx PIPX_BIN_DIR=/usr/local/bin"
+            " pipx install '.[yaml]'": IN_AN_ENVIRONMENT,
+            "python3 -m venv /opt/mlhost-limits &&"
+            " /opt/mlhost-limits/bin/pip install '.[yaml]'": IN_AN_ENVIRONMENT,
+            "mlhost-limits check": FALLS_SHORT,
+        },
+    ),
+    "docs/removing.md": Document(
+        changes_machine=True,
+        ways={
+            "mlhost-limits provision --absent --check --diff": Way(
+                before="mlhost-limits provision", prints=("would change",)
+            ),
+            "pipx uninstall mlhost-limits": REMOVES,
+            "rm -f /usr/local/bin/mlhost-limits": REMOVES,
+            "rm -rf ~/.ansible/collections/ansible_collections/mlhost": REMOVES,
         },
     ),
     "docs/cases.md": Document(

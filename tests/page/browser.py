@@ -10,8 +10,8 @@ from typing import Any
 
 from playwright.sync_api import Browser, Page, sync_playwright
 
+from plugins.module_utils.audit_files import write_reports
 from plugins.module_utils.fleet import HostResult, read_host
-from plugins.plugin_utils.audit_files import write_reports
 from tests.bench.fleet import simulate
 
 WRITTEN = "2026-01-02T03:04:05Z"

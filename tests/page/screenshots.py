@@ -6,9 +6,9 @@ from __future__ import annotations
 import tempfile
 from pathlib import Path
 
+from plugins.module_utils.audit_files import write_reports
 from plugins.module_utils.fleet_formats import Beside
 from plugins.module_utils.fleet_view import Fleet
-from plugins.plugin_utils.audit_files import write_reports
 from tests.page import sample
 from tests.page.browser import list_hosts, open_browser, open_page, write_page
 

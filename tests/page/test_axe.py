@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Page
 
+from plugins.module_utils.audit_files import write_reports
 from plugins.module_utils.fleet_formats import Beside
 from plugins.module_utils.fleet_view import Fleet
-from plugins.plugin_utils.audit_files import write_reports
 from tests.page import sample
 from tests.page.browser import open_browser, open_page
 

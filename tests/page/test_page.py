@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Page
 
+from plugins.module_utils.audit_files import write_reports
 from plugins.module_utils.fleet import HostResult, read_host
-from plugins.plugin_utils.audit_files import write_reports
 from tests.page.browser import list_hosts, open_browser, open_page, write_page
 
 EVIL = "<img src=x onerror=alert(1)></script><script>alert(2)</script>"

@@ -11,7 +11,7 @@ import pytest
 from mlhost_limits.core.reader import BOUNDS, Key, PolicyError
 from mlhost_limits.schema import load_policy
 
-from tests.reference import counts, house
+from tests.reference import command_page, counts, house, manual
 from tests.reference.policy_page import (
     HOLDERS,
     KINDS,
@@ -192,3 +192,21 @@ def test_the_picture_of_the_house_is_drawn_of_the_code_as_it_is() -> None:
 def test_the_proof_counts_what_the_tests_hold() -> None:
     page = counts.PAGE.read_text(encoding="utf-8")
     assert page == counts.format_counts(page), "run: python -m tests.reference"
+
+
+def test_the_page_of_the_command_is_made_of_its_parser_as_it_is() -> None:
+    page = command_page.PAGE.read_text(encoding="utf-8")
+    assert page == command_page.format_command_page(), "run: python -m tests.reference"
+
+
+def test_the_manual_is_made_of_the_parser_as_it_is() -> None:
+    assert manual.PAGE.read_text(encoding="utf-8") == manual.format_manual(), (
+        "run: python -m tests.reference"
+    )
+
+
+def test_no_text_of_the_manual_is_taken_for_a_command_of_roff() -> None:
+    assert manual.escape(".B 'a' -b \\c") == "\\&.B 'a' \\-b \\ec"
+    known = re.compile(r"\.(\\\"|TH|SH|SS|TP|B|I)( |$)")
+    lines = manual.format_manual().splitlines()
+    assert [one for one in lines if one.startswith((".", "'")) and not known.match(one)] == []

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Write the page of every key, the house, what the tests hold; or the codes into a copy of the docs."""
+"""Write what is made of the code: the pages of keys and of the command, its manual, the house.
+
+Or write the codes of causes into a copy of the docs.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,7 @@ from tests.conftest import load_library
 
 load_library()
 
-from . import counts, house
+from . import command_page, counts, house, manual
 from .cause_pages import write_pages
 from .policy_page import PAGE, format_page
 
@@ -27,6 +30,8 @@ def main() -> int:
         counts.PAGE.write_text(
             counts.format_counts(counts.PAGE.read_text(encoding="utf-8")), encoding="utf-8"
         )
+        command_page.PAGE.write_text(command_page.format_command_page(), encoding="utf-8")
+        manual.PAGE.write_text(manual.format_manual(), encoding="utf-8")
         house.PICTURE.write_text(house.draw(), encoding="utf-8")
     return 0
 

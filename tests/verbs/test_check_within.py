@@ -256,3 +256,15 @@ def test_no_exception_leaves_a_look_that_is_told_to_end_again_and_again(
 
     check(monkeypatch, look, 1.0)
     assert put_away.exists()
+
+
+def test_who_waits_is_told_which_section_is_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(check_within, "_PULSE", 0.01)
+    looks = {name: good(name) for name in NAMES}
+    looks["sessions"] = bad("sessions", lambda: time.sleep(0.3))
+    use_places(monkeypatch, looks)
+    told: list[tuple[str, int, int]] = []
+    options = CheckOptions(sections=NAMES)
+    check_within.check_within(POLICY, options, progress=lambda *words: told.append(words))
+    assert told.count(("sessions", 2, 3)) > 3
+    assert {total for _name, _number, total in told} == {3}

@@ -12,11 +12,11 @@ from xml.etree import ElementTree
 
 import jsonschema
 import pytest
+from mlhost_limits.audit_files import write_reports
 from mlhost_limits.fleet import HostResult, read_host
 from mlhost_limits.fleet_formats import Beside, CsvText, JsonText, JunitText
 from mlhost_limits.fleet_view import Fleet
 
-from plugins.plugin_utils.audit_files import write_reports
 from tests.bench.fleet import simulate
 
 DOCS = Path(__file__).parents[2] / "docs"

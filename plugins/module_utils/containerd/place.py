@@ -28,7 +28,11 @@ class Containerd(Place["ContainerPolicy"]):
     names = ("new-container:containerd",)
     is_provisioned = True
     own_files = ("/etc/systemd/system/containerd.service.d/90-mlhost-containers.conf",)
-    switches = {"containerd_restart": Switch("bool", False)}
+    switches = {
+        "containerd_restart": Switch(
+            "bool", False, "restart containerd where that is needed; containers go on"
+        )
+    }
 
     def read_policy(self, raw: object, problems: list[str]) -> ContainerPolicy | None:
         from .policy import read_containerd

@@ -40,6 +40,8 @@ class Switch(NamedTuple):
 
     type: str
     default: object
+    text: str
+    """What it says, for the help of the command."""
 
 
 class ProvisionOptions(NamedTuple):

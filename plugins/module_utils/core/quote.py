@@ -19,7 +19,7 @@ def quote(value: object) -> str:
 
 def one_line(text: str) -> str:
     """Return a sentence without what would steer a terminal or a log, cut where it is endless."""
-    text = clean(text).replace("\n", "?").replace("\t", "?")
+    text = clean(text).replace("\n", "?").replace("\t", "\\t")
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
 
 

@@ -57,7 +57,7 @@ def format_others(findings: list[Finding], statuses: Sequence[str]) -> list[str]
         for status in statuses:
             group = [finding for finding in members if finding.state == status]
             if group and (status != PASS or len(group) == len(members)):
-                for text, why in _explain(status, group).items():
+                for text, why in _explain(status, group):
                     told.setdefault((status, text, why), []).append(place)
     lines = []
     for (status, text, why), places in told.items():
@@ -98,16 +98,16 @@ def note_workers(findings: list[Finding]) -> Iterator[str]:
             yield f"at most {told}: {finding.observation.how}"
 
 
-def _explain(status: str, group: list[Finding]) -> dict[str, tuple[str, ...]]:
+def _explain(status: str, group: list[Finding]) -> list[tuple[str, tuple[str, ...]]]:
     """Return what is told of a place, each with its reasons; what has the same ones, together."""
     plain = not any(one.causes or one.waiver or one.owner for one in group)
     told = any(one.causes for one in group)
     if (status == PASS and not told) or (status == UNKNOWN and plain):
-        return {_describe(status, group): ()}
+        return [(_describe(status, group), ())]
     alike: dict[tuple[str, ...], list[Finding]] = {}
     for finding in group:
         alike.setdefault(tuple(format_reasons(finding)), []).append(finding)
-    return {_describe(status, members): why for why, members in alike.items()}
+    return [(_describe(status, members), why) for why, members in alike.items()]
 
 
 def _merge_places(places: list[str]) -> list[str]:
@@ -272,7 +272,7 @@ def break_command(command: str, start: str) -> list[str]:
 def wrap(text: str, start: str = "", indent: str = INDENT) -> list[str]:
     """Break a line at blanks, and a word that is too long anywhere; what follows is indented."""
     lines, line = [], start
-    for word in _clean(text).split(" "):
+    for word in _clean(text.replace("\t", "\\t")).split(" "):
         joined = line + word if line == start else f"{line} {word}"
         if len(joined) > WIDTH and line.strip():
             lines.append(line.rstrip())

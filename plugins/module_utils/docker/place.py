@@ -39,7 +39,11 @@ class Docker(Place["ContainerPolicy"]):
         "container:docker/USER/NAME",
     )
     is_provisioned = True
-    switches = {"docker_restart": Switch("bool", False)}
+    switches = {
+        "docker_restart": Switch(
+            "bool", False, "restart Docker where that is needed; this ends running containers"
+        )
+    }
 
     def read_policy(self, raw: object, problems: list[str]) -> ContainerPolicy | None:
         from .policy import read_docker

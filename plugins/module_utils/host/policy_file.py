@@ -1,19 +1,27 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Read the file of a policy: a regular one, of a size that a person would write."""
+"""Read the file of a policy: a regular one, of a size that a person would write; or a pipe."""
 
 from __future__ import annotations
 
 import os
+import select
 import stat
+import time
 
 LARGEST = 2**20
+STDIN = "-"
+PATIENCE = 30.0
+"""Seconds in which standard input must come to its end."""
 
 
 def read_policy_file(path: str) -> bytes:
     """Return what a file holds; what is no regular file is named and neither opened nor waited for.
 
+    :param path: ``-`` for standard input.
     :raises OSError: If it is absent, no regular file, or larger than 1 MiB.
     """
+    if path == STDIN:
+        return _read_stdin(0)
     handle = os.open(path, os.O_PATH | os.O_CLOEXEC)
     try:
         if not stat.S_ISREG(os.fstat(handle).st_mode):
@@ -25,3 +33,21 @@ def read_policy_file(path: str) -> bytes:
     if len(content) > LARGEST:
         raise OSError(f"{path}: is larger than 1 MiB")
     return content
+
+
+def _read_stdin(handle: int) -> bytes:
+    """Return all that standard input holds.
+
+    :raises OSError: If it does not end in time, or is larger than 1 MiB.
+    """
+    content, until = b"", time.monotonic() + PATIENCE
+    poller = select.poll()
+    poller.register(handle, select.POLLIN)
+    while poller.poll(max(0.0, until - time.monotonic()) * 1000):
+        part = os.read(handle, LARGEST)
+        content += part
+        if len(content) > LARGEST:
+            raise OSError("standard input: is larger than 1 MiB")
+        if not part:
+            return content
+    raise OSError(f"standard input: did not end within {PATIENCE:g} s; a policy is expected there")

@@ -29,7 +29,11 @@ class Kernel(Place["Mapping[str, KernelValue]"]):
     kind, about = "by name", "sysctls by their names"
     names = ("kernel",)
     is_provisioned = is_always_planned = True
-    switches = {"kernel_file": Switch("path", "/etc/sysctl.d/90-mlhost.conf")}
+    switches = {
+        "kernel_file": Switch(
+            "path", "/etc/sysctl.d/90-mlhost.conf", "the file for the kernel's values"
+        )
+    }
 
     def read_policy(self, raw: object, problems: list[str]) -> Mapping[str, KernelValue] | None:
         from .policy import read_kernel

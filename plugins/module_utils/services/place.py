@@ -29,7 +29,9 @@ class Services(Place["ServicesPolicy"]):
     about = "systemd's services and user managers"
     names = ("service:UNIT", "new-service:system", "new-service:USER")
     is_provisioned = True
-    switches = {"services_restart": Switch("list", [])}
+    switches = {
+        "services_restart": Switch("list", [], "services to restart where that is needed, by name")
+    }
 
     def read_policy(self, raw: object, problems: list[str]) -> ServicesPolicy | None:
         from .policy import read_services

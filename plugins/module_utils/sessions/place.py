@@ -29,7 +29,11 @@ class Sessions(Place["tuple[SessionRule, ...]"]):
     kind, about = "list", "PAM logins"
     names = ("session:USER@SERVICE",)
     is_provisioned = is_always_planned = True
-    switches = {"sessions_file": Switch("path", "/etc/security/limits.d/90-mlhost.conf")}
+    switches = {
+        "sessions_file": Switch(
+            "path", "/etc/security/limits.d/90-mlhost.conf", "the file for the limits of logins"
+        )
+    }
 
     def read_policy(self, raw: object, problems: list[str]) -> tuple[SessionRule, ...] | None:
         from .policy import read_sessions

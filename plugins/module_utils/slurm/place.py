@@ -34,7 +34,12 @@ class Slurm(Place["SlurmPolicy"]):
     is_provisioned = True
     own_files = ("/etc/systemd/system/slurmd.service.d/90-mlhost-slurm.conf",)
     marked_file = "/etc/slurm/slurm.conf"
-    switches = {"slurm_restart": Switch("bool", False), "slurm_conf": Switch("bool", False)}
+    switches = {
+        "slurm_restart": Switch("bool", False, "restart slurmd where that is needed; steps go on"),
+        "slurm_conf": Switch(
+            "bool", False, "keep a login from deciding the limits of its jobs, in slurm.conf"
+        ),
+    }
 
     def read_policy(self, raw: object, problems: list[str]) -> SlurmPolicy | None:
         from .policy import read_slurm

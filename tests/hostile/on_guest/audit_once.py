@@ -18,7 +18,7 @@ words = ["python3", "/root/hostile/command.py", "check", "--json", "--policy", s
 done = subprocess.run(words, stdout=subprocess.PIPE, check=False)
 (RESULTS / "host.json").write_bytes(done.stdout)
 
-from ansible_collections.mlhost.limits.plugins.plugin_utils import (  # type: ignore[import-not-found]
+from ansible_collections.mlhost.limits.plugins.module_utils import (  # type: ignore[import-not-found]
     audit_files,
 )
 

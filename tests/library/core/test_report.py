@@ -283,3 +283,24 @@ def test_what_root_decides_is_told_before_the_doing_of_users() -> None:
         "kernel: vm.x 5, required 6",
         "kernel: vm.x 4, required 6 (bob's own file or process; the node is not at fault)",
     ]
+
+
+def test_reasons_that_read_alike_are_each_told() -> None:
+    def miss(key: str) -> Finding:
+        cause = Cause("kernel-no-key", f"this kernel has no {key}", Remedy("take it out"))
+        wanted = Requirement("kernel", key, "value", 1)
+        return judge(wanted, Observation(None, "/proc/sys", "no such sysctl"))._replace(
+            causes=(cause,)
+        )
+
+    lines = format_report([miss("vm.a"), miss("vm.b")])
+    assert lines.count("???  kernel: no such sysctl") == 2
+    assert [line for line in lines if "why" in line] == [
+        "     why  this kernel has no vm.a",
+        "     why  this kernel has no vm.b",
+    ]
+
+
+def test_a_tab_is_shown_as_people_write_it() -> None:
+    (line, *_more) = format_report([sysctl("1\t2", exact="3")])
+    assert line == "FAIL kernel: vm.x 1\\t2, required exactly 3"

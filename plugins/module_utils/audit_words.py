@@ -1,4 +1,4 @@
-# SPDX-License-Identifier: GPL-3.0-or-later
+# SPDX-License-Identifier: BSD-2-Clause
 """Say what a fleet lacks in the words of its page; the template puts them in their places."""
 
 from __future__ import annotations
@@ -6,10 +6,10 @@ from __future__ import annotations
 import hashlib
 import re
 
-from ..module_utils.core.finding import FAIL
-from ..module_utils.fleet import UNCHECKED
-from ..module_utils.fleet_commands import format_command, list_commands, list_groups
-from ..module_utils.fleet_fixes import (
+from .core.finding import FAIL
+from .fleet import UNCHECKED
+from .fleet_commands import format_command, list_commands, list_groups
+from .fleet_fixes import (
     AGAIN,
     ANEW,
     AT_ONCE,
@@ -25,10 +25,10 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from ..module_utils.fleet_changes import Changes
-    from ..module_utils.fleet_fixes import Fix, Plan
-    from ..module_utils.fleet_formats import Beside
-    from ..module_utils.fleet_view import CauseGroup, Fleet
+    from .fleet_changes import Changes
+    from .fleet_fixes import Fix, Plan
+    from .fleet_formats import Beside
+    from .fleet_view import CauseGroup, Fleet
 
 _NAMED = 50
 """Hosts named below a cause; the heat map shows them all."""

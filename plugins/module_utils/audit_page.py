@@ -1,4 +1,4 @@
-# SPDX-License-Identifier: GPL-3.0-or-later
+# SPDX-License-Identifier: BSD-2-Clause
 """Make one page of a fleet that opens from disk: styles, script and data are in it."""
 
 from __future__ import annotations
@@ -6,14 +6,10 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-from pathlib import Path
+import pkgutil
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
-
-from ..module_utils.core.quote import clean_all
-from ..module_utils.fleet_fixes import plan_fixes
-from ..module_utils.fleet_formats import ALONE
 from .audit_data import gather
+from .audit_template import fill_template
 from .audit_words import (
     describe_bar,
     describe_causes,
@@ -22,13 +18,16 @@ from .audit_words import (
     format_time,
     name_plan,
 )
+from .core.quote import clean_all
+from .fleet_fixes import plan_fixes
+from .fleet_formats import ALONE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from ..module_utils.fleet_formats import Beside
-    from ..module_utils.fleet_view import Fleet
+    from .fleet_formats import Beside
+    from .fleet_view import Fleet
 
-_PLAYBOOKS = Path(__file__).parents[2] / "playbooks"
+_TEMPLATE = "audit.html.j2"
 _SCRIPTS = ("audit.js", "audit_views.js")
 
 
@@ -47,14 +46,8 @@ class PageText:
 
     def finish(self, fleet: Fleet) -> str:
         """Return the page."""
-        loader = FileSystemLoader(str(_PLAYBOOKS / "templates"))
-        room = Environment(
-            loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True,
-            lstrip_blocks=True,
-        )  # fmt: skip
-        parts = [(_PLAYBOOKS / "files" / name).read_text() for name in _SCRIPTS]
-        script = f'"use strict";\n(() => {{\n{"".join(parts)}}})();\n'
-        style = (_PLAYBOOKS / "files" / "audit.css").read_text()
+        script = f'"use strict";\n(() => {{\n{"".join(map(_read, _SCRIPTS))}}})();\n'
+        style = _read("audit.css")
         groups, plan = fleet.rank_causes(), plan_fixes(fleet)
         told = {
             "title": self._title,
@@ -66,14 +59,21 @@ class PageText:
             "causes": describe_causes(fleet, groups, plan),
             "changes": describe_changes(self._beside.compare(fleet)),
         }
-        return room.get_template("audit.html.j2").render(
-            {key: clean_all(value) for key, value in told.items()},
-            script=script,
-            style=style,
-            script_hash=_hash(script),
-            style_hash=_hash(style),
-            data=_embed(clean_all(gather(fleet, groups, plan))),
-        )
+        values = {
+            **{key: clean_all(value) for key, value in told.items()},
+            "script": script,
+            "style": style,
+            "script_hash": _hash(script),
+            "style_hash": _hash(style),
+            "data": _embed(clean_all(gather(fleet, groups, plan))),
+        }
+        return fill_template(_read(_TEMPLATE), _TEMPLATE, values)
+
+
+def _read(name: str) -> str:
+    """Return a file of the page, which lies beside this one, or in the same archive."""
+    content = pkgutil.get_data(__package__ or "", f"page/{name}")
+    return (content or b"").decode("utf-8")
 
 
 def _hash(text: str) -> str:

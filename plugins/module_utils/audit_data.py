@@ -1,20 +1,20 @@
-# SPDX-License-Identifier: GPL-3.0-or-later
+# SPDX-License-Identifier: BSD-2-Clause
 """Gather what the script of the page needs: texts once each, and numbers that point to them."""
 
 from __future__ import annotations
 
 import json
 
-from ..module_utils.core.quote import clean_all
-from ..module_utils.fleet import HOST_STATUSES
+from .core.quote import clean_all
+from .fleet import HOST_STATUSES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from typing import Any
 
-    from ..module_utils.fleet_fixes import Plan
-    from ..module_utils.fleet_view import CauseGroup, Fleet
+    from .fleet_fixes import Plan
+    from .fleet_view import CauseGroup, Fleet
 
 
 def gather(fleet: Fleet, ranked: list[CauseGroup], plan: Plan) -> dict[str, object]:

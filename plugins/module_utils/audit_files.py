@@ -1,4 +1,4 @@
-# SPDX-License-Identifier: GPL-3.0-or-later
+# SPDX-License-Identifier: BSD-2-Clause
 """Read the results of many hosts from files, and write reports of them whole or not at all."""
 
 from __future__ import annotations
@@ -9,17 +9,17 @@ import tempfile
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from ..module_utils.fleet import GARBLED, HostResult, read_host
-from ..module_utils.fleet_formats import ALONE, FORMAT, VERSION, CsvText, JsonText, JunitText
-from ..module_utils.fleet_view import Fleet
 from .audit_page import PageText
+from .fleet import GARBLED, HostResult, read_host
+from .fleet_formats import ALONE, FORMAT, VERSION, CsvText, JsonText, JunitText
+from .fleet_view import Fleet
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
     from typing import Any, TextIO
 
-    from ..module_utils.fleet_formats import Beside
+    from .fleet_formats import Beside
 
 ENDINGS = {"html": ".html", "json": ".json", "junit": ".xml", "csv": ".csv"}
 

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-3.0-or-later
+// SPDX-License-Identifier: BSD-2-Clause
 const data = JSON.parse(document.getElementById("data").textContent);
 const MARKS = { fail: "✗", unchecked: "∅", unknown: "?", later: "◷", waived: "w", pass: "✓" };
 const WORDS = {

@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""The command ``report``: make one page of files with results, wherever they come from."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+
+from .audit_files import ENDINGS, write_reports
+from .audit_results import is_ours, read_hosts
+from .core.finding import FAIL
+from .core.reader import PolicyError
+from .core.report import wrap
+from .core.values import NamedTuple
+from .fleet import UNCHECKED
+from .fleet_view import summarize
+
+FALLING_SHORT = (FAIL, UNCHECKED)
+_HTML = "html"
+
+
+class Made(NamedTuple):
+    """What was written: its summary, the hosts by status, and what is wrong with the files."""
+
+    lines: list[str]
+    counts: Mapping[str, int]
+    problems: list[str]
+
+
+def report(names: Sequence[str], output: str, formats: Sequence[str] | None, title: str) -> Made:
+    """Write the reports of some files, all of them or none.
+
+    A file that is no result is told, and stands in the reports as a host that was not checked.
+
+    :param output: The page; what has another format lies beside it.
+    :param formats: Their names, each alone or with commas; by default as the output's name ends.
+    :raises PolicyError: If a name is wrong, no file is a result, or what is not ours would be
+        replaced; nothing is written then.
+    :raises OSError: If nothing can be written there.
+    """
+    path = Path(output)
+    chosen = _choose_formats(path, formats)
+    stem = path.stem if path.suffix in ENDINGS.values() else path.name
+    _require_ours(path.parent, stem, chosen)
+    now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+    problems: list[str] = []
+    hosts = list(read_hosts(names, now, problems))
+    if len(problems) == len(hosts):
+        raise PolicyError([*problems, "no report was written"])
+    told = {"title": title, "written": now}
+    fleet, written = write_reports(hosts, path.parent, stem, chosen, told)
+    lines = [one for line in summarize(fleet).splitlines() for one in wrap(line)]
+    return Made([*lines, f"written to {', '.join(written)}"], fleet.count_hosts(), problems)
+
+
+def _choose_formats(path: Path, given: Sequence[str] | None) -> list[str]:
+    endings = {ending: name for name, ending in ENDINGS.items()}
+    if given is None:
+        return [endings.get(path.suffix, _HTML)]
+    names = list(dict.fromkeys(name for told in given for name in told.split(",")))
+    accepted = f"accepted are {', '.join(ENDINGS)}"
+    unknown = [f"--format: {one!r} is no format; {accepted}" for one in names if one not in ENDINGS]
+    if unknown:
+        raise PolicyError(unknown)
+    return names
+
+
+def _require_ours(folder: Path, stem: str, formats: Iterable[str]) -> None:
+    """Refuse to replace a file that is no report.
+
+    :raises PolicyError: With every such file.
+    """
+    if not folder.is_dir():
+        raise PolicyError([f"--output: {folder} is no folder"])
+    paths = {folder / f"{stem}{ENDINGS[name]}": name for name in formats}
+    problems = [
+        f"{path}: is there and is no report of ours; name another file with --output"
+        for path, name in paths.items()
+        if path.exists() and not is_ours(path, name)
+    ]
+    if problems:
+        raise PolicyError(problems)

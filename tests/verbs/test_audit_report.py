@@ -1,0 +1,150 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""``report`` makes a page of files with results; no file that is not ours is ever replaced."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+from mlhost_limits import cli
+
+FINDING = {
+    "status": "pass",
+    "place": "kernel",
+    "item": "fs.file-max",
+    "bound": "value",
+    "required": "5",
+    "observed": "9",
+    "how": "",
+    "reason": "",
+    "causes": [],
+}
+GOOD = {"findings": [FINDING], "measured": "2026-11-30T12:00:00Z"}
+BAD = {"findings": [{**FINDING, "status": "fail", "observed": "1"}]}
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def put(path: Path, content: object) -> str:
+    path.write_text(content if isinstance(content, str) else json.dumps(content))
+    return path.name
+
+
+def read(path: Path) -> dict[str, str]:
+    return {name: one["state"] for name, one in json.loads(path.read_text())["hosts"].items()}
+
+
+def test_a_page_is_made_of_results_however_they_came(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    files = [
+        put(folder / "a.json", {"format": "mlhost.limits/check", "host": "node1", **GOOD}),
+        put(folder / "node2.json", {"changed": False, **GOOD}),
+        put(folder / "c.json", {"host": "", **GOOD}),
+        put(folder / "gone.json", {"unreachable": True, "msg": "no route"}),
+    ]
+    assert cli.main(["report", *files, "-o", "out.json"]) == 1  # One could not be reached.
+    assert read(folder / "out.json") == {
+        "node1": "checked",
+        "node2": "checked",
+        "c": "checked",
+        "gone": "unreachable",
+    }
+    assert cli.main(["report", "out.json", "--title", "<All>"]) == 1
+    page = (folder / "mlhost-limits-report.html").read_text()
+    assert "node2" in page
+    assert "<title>&lt;All&gt;</title>" in page
+    assert "written to mlhost-limits-report.html" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(("result", "status"), [(GOOD, 0), (BAD, 1)])
+def test_the_status_says_whether_a_host_falls_short(
+    folder: Path, result: object, status: int
+) -> None:
+    assert cli.main(["report", put(folder / "a.json", result)]) == status
+
+
+def test_every_format_lies_beside_the_page(folder: Path) -> None:
+    put(folder / "a.json", GOOD)
+    words = ["report", "a.json", "-o", "p.html", "--format", "html,json", "--format", "csv,junit"]
+    for _again in range(2):  # The second time, all that is replaced is ours.
+        assert cli.main(words) == 0
+    assert {one.name for one in folder.glob("p.*")} == {"p.html", "p.json", "p.csv", "p.xml"}
+
+
+def test_a_folder_holds_a_file_for_each_host(folder: Path) -> None:
+    (folder / "hosts").mkdir()
+    put(folder / "hosts/a.json", GOOD)
+    put(folder / "hosts/b.json", GOOD)
+    assert cli.main(["report", "hosts", "-o", "all.json"]) == 0
+    assert set(read(folder / "all.json")) == {"a", "b"}
+
+
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [
+        ("{", "bad.json: is no JSON: "),
+        ("[1]", "bad.json: is neither a result of the check nor a report"),
+        ("{}", "bad.json: is neither a result of the check nor a report"),
+        ("[" * 100_000, "bad.json: is no JSON: "),
+        ('{"findings": 1}', "bad.json: its findings are 1; a list is accepted"),
+        ('{"host": "a", "findings": []}', "bad.json: is of the host a, and so is a.json"),
+        ('{"format": "mlhost.limits/audit", "version": 9}', "bad.json: is a document of version 9"),
+    ],
+)
+def test_a_bad_file_is_told_and_never_left_out(
+    folder: Path, content: str, told: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    files = [put(folder / "a.json", GOOD), put(folder / "bad.json", content)]
+    assert cli.main(["report", *files, "-o", "out.json"]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith(f"mlhost-limits: {told}")
+    states = read(folder / "out.json")
+    assert len(states) == 2
+    assert sorted(states.values()) == ["checked", "garbled"]
+
+
+def test_where_no_file_is_a_result_nothing_is_written(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    os.mkfifo(folder / "pipe")
+    assert cli.main(["report", "pipe", "no.json", put(folder / "x", "")]) == 2
+    told = capsys.readouterr().err.splitlines()
+    assert [one.partition(": ")[2] for one in told] == [
+        "pipe: is no regular file, and holds no HOST.json",
+        "no.json: No such file or directory",
+        "x: is no JSON: Expecting value: line 1 column 1 (char 0)",
+        "no report was written",
+    ]
+    assert not list(folder.glob("*.html"))
+
+
+@pytest.mark.parametrize(
+    ("name", "words", "told"),
+    [
+        ("mine.html", ["-o", "mine.html"], "mine.html: is there and is no report of ours"),
+        ("mine.csv", ["-o", "mine.html", "--format", "html,csv"], "mine.csv: is there"),
+        ("x", ["-o", "x/out.html"], "--output: x is no folder"),
+        (
+            "x",
+            ["--format", "pdf,html,doc"],
+            "--format: 'pdf' is no format; accepted are html, json",
+        ),
+    ],
+)
+def test_what_is_not_ours_is_never_replaced(
+    folder: Path, name: str, words: list[str], told: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    put(folder / name, "what somebody wrote")
+    put(folder / "a.json", GOOD)
+    before = set(os.listdir(folder))
+    assert cli.main(["report", "a.json", *words]) == 2
+    assert capsys.readouterr().err.startswith(f"mlhost-limits: {told}")
+    assert set(os.listdir(folder)) == before
+    assert (folder / name).read_text() == "what somebody wrote"

@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What ``check --json`` prints keeps to its published schema, of a host and of a tree."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+from mlhost_limits import cli
+from referencing import Registry, Resource
+
+from . import golden
+
+DOCS = Path(__file__).parents[2] / "docs"
+AUDIT = "audit.schema.json"
+
+
+@pytest.fixture(scope="module")
+def validator() -> jsonschema.Draft202012Validator:
+    """Return what judges by the schema, which lies beside that of the audit."""
+    schema, audit = (json.loads((DOCS / name).read_text()) for name in ("check.schema.json", AUDIT))
+    registry: Registry[Any] = Registry().with_resource(AUDIT, Resource.from_contents(audit))
+    return jsonschema.Draft202012Validator(schema, registry=registry)
+
+
+def read_printed() -> list[Any]:
+    """Return what the kept runs of the command printed as JSON, on made-up hosts."""
+    records = [json.loads(golden.read_record(name)) for name in ("commands", "trees")]
+    told = [one for record in records for words, one in record.items() if "check" in words]
+    return [json.loads("\n".join(one["out"])) for one in told if one["out"][:1] == ["{"]]
+
+
+def test_kept_results_keep_to_it(validator: jsonschema.Draft202012Validator) -> None:
+    printed = read_printed()
+    assert {one["host"] for one in printed} == {"", "node1"}
+    for one in printed:
+        del one["measured"]  # Its digits are taken out of what is kept.
+        validator.validate({**one, "measured": "2026-11-30T12:00:00Z"})
+
+
+def test_a_result_of_this_host_keeps_to_it(
+    validator: jsonschema.Draft202012Validator, capsys: pytest.CaptureFixture[str]
+) -> None:
+    cli.main(["check", "--json", "--canary", "never", "--probe", "predict"])
+    validator.validate(json.loads(capsys.readouterr().out))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"version": 2},
+        {"findings": [{"status": "good"}]},
+        {"summary": {"pass": 1}},
+        {"measured": "today"},
+        {"connection_causes": [{"text": "no code"}]},
+    ],
+    ids=lambda change: next(iter(change)),
+)
+def test_something_else_does_not(
+    validator: jsonschema.Draft202012Validator, change: dict[str, object]
+) -> None:
+    good = {**read_printed()[0], "measured": "", **change}
+    with pytest.raises(jsonschema.ValidationError):
+        validator.validate(good)

@@ -1,0 +1,143 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The words of the command: each has help, people's commands come first, slips are sentences."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+from pathlib import Path
+
+import pytest
+import yaml
+from mlhost_limits import cli, verbs
+from mlhost_limits.command_line import (
+    INTERNAL,
+    describe,
+    list_commands,
+    list_options,
+    make_parser,
+    parse_words,
+)
+from mlhost_limits.core.reader import PolicyError
+from mlhost_limits.places import PLACES
+from mlhost_limits.provision_options import read_provision
+from mlhost_limits.version import VERSION
+
+TOP = Path(__file__).parents[2]
+COMMANDS = list_commands(make_parser())
+OPTIONS = [(name, one) for name, _text, parser in COMMANDS for one in list_options(parser)]
+
+
+@pytest.mark.parametrize(
+    ("command", "option"), OPTIONS, ids=[f"{name}-{one.dest}" for name, one in OPTIONS]
+)
+def test_every_option_says_what_it_is(command: str, option: argparse.Action) -> None:
+    text = describe(option)
+    assert len(text.split()) > 1, f"{command} {option.dest} has no words"
+    assert not text.endswith(".")
+
+
+def test_people_come_first_and_every_command_runs() -> None:
+    names = [name for name, _text, _parser in COMMANDS]
+    people = ["check", "provision", "preflight", "explain", "cause", "resolve", "adopt", "report"]
+    assert names == [*people, "completion", *INTERNAL]
+    assert set(names) == set(cli._COMMANDS)
+
+
+def test_without_words_it_says_what_it_is_and_what_to_type(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert cli.main([]) == 2
+    told = capsys.readouterr()
+    assert told.err == ""
+    assert told.out.startswith("Check, set and explain the resource limits")
+    for words in ("mlhost-limits check", "sudo mlhost-limits provision", "mlhost-limits --help"):
+        assert words in told.out
+    assert max(map(len, told.out.splitlines())) <= 90
+
+
+def test_the_version_is_that_of_the_package_and_of_the_collection(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        cli.main(["--version"])
+    assert ended.value.code == 0
+    assert capsys.readouterr().out == f"mlhost-limits {VERSION}\n"
+    stated = re.findall(r'(?m)^version = "(.*)"', (TOP / "pyproject.toml").read_text())
+    assert stated == [VERSION]
+    assert yaml.safe_load((TOP / "galaxy.yml").read_text())["version"] == VERSION
+
+
+@pytest.mark.parametrize("name", [name for name, _text, _parser in COMMANDS])
+def test_a_command_loads_no_options_of_others(name: str) -> None:
+    assert [one for one, _text, _parser in list_commands(make_parser(name))] == [name]
+
+
+def test_every_switch_of_a_place_is_an_option_of_provision() -> None:
+    switches = {name for place in PLACES for name in place.switches}
+    (parser,) = (parser for name, _text, parser in COMMANDS if name == "provision")
+    assert switches < {one.dest for one in list_options(parser)}
+    given = {*verbs.PROVISION_ARGUMENTS, "check", "diff", "no_verify", "only", "absent"}
+    assert {one.dest for one in list_options(parser)} == given - {"sections", "state"}
+
+
+@pytest.mark.parametrize(
+    ("line", "asked"),
+    [
+        ("", {"sections": None, "absent": False, "override": False, "check_mode": False}),
+        ("--only kernel", {"sections": ("kernel",)}),
+        ("--only kernel,docker --only sessions", {"sections": ("kernel", "docker", "sessions")}),
+        ("--absent --override --check", {"absent": True, "override": True, "check_mode": True}),
+    ],
+)
+def test_provision_is_asked_for_what_its_words_say(line: str, asked: dict[str, object]) -> None:
+    options = read_provision(parse_words(["provision", *line.split()]))._asdict()
+    assert {key: options[key] for key in asked} == asked
+
+
+def test_switches_have_the_values_of_the_module() -> None:
+    words = "--services-restart a.service b.service --services-restart c --docker-restart"
+    switches = read_provision(parse_words(["provision", *words.split()])).switches
+    assert switches["services_restart"] == ["a.service", "b.service", "c"]
+    assert switches["docker_restart"] is True
+    bare = read_provision(parse_words(["provision"])).switches
+    assert bare == {name: one.default for place in PLACES for name, one in place.switches.items()}
+
+
+def test_every_unknown_section_is_named_once() -> None:
+    with pytest.raises(PolicyError) as refused:
+        read_provision(parse_words(["provision", "--only", "a,kernel,b", "--only", "a"]))
+    told = refused.value.problems
+    assert [one.partition(";")[0] for one in told] == [
+        "--only: 'a' is no section",
+        "--only: 'b' is no section",
+    ]
+    assert "accepted are kernel, sessions" in told[0]
+
+
+ROOT = "must run as root: it writes files of the whole host (sudo; in Ansible, become: true)"
+
+
+@pytest.mark.parametrize("words", [["provision"], ["provision", "--check"]])
+def test_provision_needs_root_and_says_so(
+    words: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    assert cli.main(words) == 2
+    assert capsys.readouterr().err == f"mlhost-limits: {ROOT}\n"
+
+
+def test_the_module_says_the_same_without_root(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    given = {name: one.get("default") for name, one in verbs.PROVISION_ARGUMENTS.items()}
+    told = verbs.run_provision(given, False)
+    assert told == {"changed": False, "failed": True, "msg": ROOT, "problems": [ROOT]}
+
+
+def test_json_of_a_check_says_its_format_and_its_host(capsys: pytest.CaptureFixture[str]) -> None:
+    cli.main(["check", "--json", "--canary", "never", "--probe", "predict"])
+    told = json.loads(capsys.readouterr().out)
+    assert (told["format"], told["version"]) == ("mlhost.limits/check", 1)
+    assert told["host"] == os.uname().nodename
