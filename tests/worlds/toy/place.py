@@ -27,7 +27,7 @@ class Toys(Place[int]):
     about = "toys"
     names = ("toys",)
     is_provisioned = True
-    switches = {"toys_restart": Switch("bool", False)}
+    switches = {"toys_restart": Switch("bool", False, "restart the toys where that is needed")}
 
     def read_policy(self, raw: object, problems: list[str]) -> int | None:
         from .policy import read_toys
