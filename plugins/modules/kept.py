@@ -144,6 +144,7 @@ def run(module):
     given = {name: checked.validated_parameters.get(name) for name in arguments}
     result = work(given, module.check_mode)
     result["invocation"] = {"module_args": given}
+    result["said"] = result.pop("warnings", [])  # The action knows of which host.
     if result.pop("failed"):
         module.fail_json(**result)
     module.exit_json(**result)

@@ -87,15 +87,13 @@ problems:
 
 from ansible.module_utils.basic import AnsibleModule
 
+from ..module_utils.spoken import leave
 from ..module_utils.verbs import MONITOR_ARGUMENTS, run_monitor
 
 
 def main() -> None:
     module = AnsibleModule(argument_spec=MONITOR_ARGUMENTS, supports_check_mode=True)
-    result = run_monitor(dict(module.params), module.check_mode)
-    if result.pop("failed"):
-        module.fail_json(**result)
-    module.exit_json(**result)
+    leave(module, run_monitor(dict(module.params), module.check_mode))
 
 
 if __name__ == "__main__":

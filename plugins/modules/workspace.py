@@ -131,6 +131,7 @@ from ansible.module_utils.basic import AnsibleModule
 
 from ..module_utils.core.reader import PolicyError
 from ..module_utils.core.values import parse_quantity
+from ..module_utils.host.root import require_root
 from ..module_utils.workspace.plan import VARIABLES, Workspace
 from ..module_utils.workspace.provision import prepare_workspace
 
@@ -171,6 +172,7 @@ def main() -> None:
         supports_check_mode=True,
     )
     try:
+        require_root()
         wanted = read_workspace(module.params)
         outcome = prepare_workspace(wanted, module.params["quarantine"], module.check_mode)
     except PolicyError as exc:
