@@ -9,7 +9,7 @@ DOCUMENTATION = r"""
 module: check
 short_description: Check the resource limits that jobs on a training host really get
 version_added: 0.1.0
-author: The mlhost.limits founders (@mlhost)
+author: The mlhost.limits founders (!UNKNOWN)
 description:
   - Measures in one run the kernel's values, fresh sessions of users through each way in, running
     services, processes and containers, and what a new service, a new container and a job of Slurm
@@ -259,6 +259,12 @@ connection:
   returned: when it is registered, or O(display=never)
   type: dict
   sample: {nofile: "1024:1048576"}
+samples:
+  description: Users who stand for everybody that the policy does not name.
+  returned: when it is registered, or O(display=never)
+  type: list
+  elements: str
+  sample: [alice]
 idle_waivers:
   description: Waivers that nothing on this host needs; empty where sections are left out.
   returned: when it is registered, or O(display=never)

@@ -9,7 +9,7 @@ DOCUMENTATION = r"""
 module: kept
 short_description: What check and provision send to the target
 version_added: 0.1.0
-author: The mlhost.limits founders (@mlhost)
+author: The mlhost.limits founders (!UNKNOWN)
 description:
   - Is called by M(mlhost.limits.check), M(mlhost.limits.provision) and M(mlhost.limits.monitor),
     and by nobody else.

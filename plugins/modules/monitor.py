@@ -9,7 +9,7 @@ DOCUMENTATION = r"""
 module: monitor
 short_description: Let a host check itself, by a timer and for Slurm
 version_added: 0.1.0
-author: The mlhost.limits founders (@mlhost)
+author: The mlhost.limits founders (!UNKNOWN)
 description:
   - Installs the library as one file that Python runs, the policy as JSON, and a timer of systemd
     that checks the host and writes metrics for the textfile collector of node_exporter.

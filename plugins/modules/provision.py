@@ -9,7 +9,7 @@ DOCUMENTATION = r"""
 module: provision
 short_description: Give a training host the resource limits that a policy asks for
 version_added: 0.1.0
-author: The mlhost.limits founders (@mlhost)
+author: The mlhost.limits founders (!UNKNOWN)
 description:
   - Makes any section of a policy, or all of it, true in one run. Logins through limits.d, the
     kernel's values through sysctl.d and at once, services and user managers through drop-ins of

@@ -9,7 +9,7 @@ DOCUMENTATION = r"""
 module: workspace
 short_description: Prepare a directory for the caches of training jobs
 version_added: 0.1.0
-author: The mlhost.limits founders (@mlhost)
+author: The mlhost.limits founders (!UNKNOWN)
 description:
   - Makes a directory on a local disk or a tmpfs, has systemd make it at each boot and clean it by
     age, and gives each job a directory of its own below it, named by environment variables.
