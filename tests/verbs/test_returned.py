@@ -45,9 +45,9 @@ def find_results(data: Any, mark: str) -> Iterator[dict[str, Any]]:
 def list_results(module: str) -> list[dict[str, Any]]:
     """Return real results: of made-up hosts, or of what makes them."""
     if module == "report":
-        return [dict(describe(Fleet(), ["/srv/limits.html"], "never"))]
+        return [dict(describe(Fleet(), ["/srv/limits.html"], "never"))]  # type: ignore[no-untyped-call]
     if module == "workspace":
-        return [Outcome((), (), ("a.pt",), ("a note",)).as_result()]
+        return [dict(Outcome((), (), ("a.pt",), ("a note",)).as_result())]
     names = ["monitor.json"] if module == "monitor" else [one.name for one in GOLDEN.iterdir()]
     recorded = [json.loads((GOLDEN / name).read_text(encoding="utf-8")) for name in names]
     return [found for data in recorded for found in find_results(data, MARKS[module])]
@@ -62,7 +62,8 @@ def test_what_is_returned_is_documented_and_what_is_documented_is_returned(modul
     for result in results:
         assert set(result) - OF_ANSIBLE == always
         for key in always:
-            value, told = result[key], documented[key]
+            value: Any = result[key]
+            told = documented[key]
             assert isinstance(value, KINDS[told["type"]]), key
             if told["type"] == "list":
                 assert all(isinstance(one, KINDS[told["elements"]]) for one in value), key
