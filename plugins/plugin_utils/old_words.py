@@ -12,9 +12,9 @@ if TYPE_CHECKING:
 _PLAYBOOKS = Path(__file__).parents[2] / "playbooks"
 _PREFIX = "mlhost_limits_"
 _PLAIN = (
-    "audit_dest", "audit_formats", "audit_previous", "containerd_restart", "docker_restart", "fail_on",
-    "override", "profile", "services_restart", "slurm_conf", "slurm_restart", "state", "target", "training",
-    "verify",
+    "audit_dest", "audit_formats", "audit_previous", "containerd_restart", "docker_restart",
+    "fail_on", "override", "profile", "services_restart", "slurm_conf", "slurm_restart", "state",
+    "target", "training", "verify",
 )  # fmt: skip
 _OLD = {
     **{name: _PREFIX + name for name in _PLAIN},

@@ -76,7 +76,7 @@ def test_two_runs_are_compared_and_the_command_names_the_inventory(folder: Path)
     assert play(folder, "--limit", "here").returncode == 2
     again = {"audit_previous": "mlhost-limits-audit.json", "fail_on": "never"}
     easy = {"kernel": {"fs.file-max": 1}}
-    done = play(folder, "--limit", "here", limits_policy=easy, **again)
+    done = play(folder, "--limit", "here", policy=easy, **again)
     assert done.returncode == 0, done.stdout + done.stderr
     document = json.loads((folder / "mlhost-limits-audit.json").read_text())
     assert document["changes"]["mended"] == ["here"]
