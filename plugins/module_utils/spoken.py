@@ -6,7 +6,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from .core.brief import describe_reasons, format_head
-from .core.finding import UNKNOWN, count_statuses
+from .core.finding import FAIL, LATER, UNKNOWN, count_statuses
+from .core.reasons import find_reasons
 from .core.report import INDENT, note_workers, wrap
 
 TYPE_CHECKING = False
@@ -19,11 +20,7 @@ if TYPE_CHECKING:
 
 _PLAYBOOK = "playbook mlhost.limits.provision"
 _ROLES = ("kernel", "sessions", "services", "docker", "podman", "slurm")
-_OF_SECTION = {
-    "shared_memory": f"role mlhost.limits.host or {_PLAYBOOK}",
-    "containerd": f"role mlhost.limits.podman or {_PLAYBOOK}",
-    **{name: f"role mlhost.limits.{name} or {_PLAYBOOK}" for name in _ROLES},
-}
+_ROLE_OF = {**dict(zip(_ROLES, _ROLES)), "containerd": "podman", "shared_memory": "host"}
 _ALLOWED = {
     "docker.service": "; docker_restart does it, and ends containers without live-restore",
     "containerd.service": "; containerd_restart does it, and containers go on",
@@ -40,7 +37,7 @@ def tell_check(result: CheckResult, can_provision: bool, is_root: bool) -> dict[
     """
     reasons = describe_reasons(result.findings, result.samples)
     workers = list(note_workers(result.findings))
-    provision, of_section = (_PLAYBOOK, _OF_SECTION) if can_provision else ("", {})
+    provision, of_section = (_PLAYBOOK, _name_roles(result)) if can_provision else ("", {})
     return {
         "msg": shorten("; ".join([format_head(result.findings), *workers, *reasons])),
         "brief": [
@@ -50,6 +47,14 @@ def tell_check(result: CheckResult, can_provision: bool, is_root: bool) -> dict[
         "reasons": reasons,
         "warnings": [] if is_root else list(_warn_of_unseen(result)),
     }
+
+
+def _name_roles(result: CheckResult) -> dict[str, str]:
+    """Return what provisions each section; the head names the playbook where there are several."""
+    states = (FAIL, LATER)
+    reasons = [one for state in states for one in find_reasons(result.findings, state)]
+    more = "" if sum(bool(one.section) for one in reasons) > 1 else f" or {_PLAYBOOK}"
+    return {name: f"role mlhost.limits.{role}{more}" for name, role in _ROLE_OF.items()}
 
 
 def shorten(text: str) -> str:
@@ -67,21 +72,18 @@ def _warn_of_unseen(result: CheckResult) -> Iterator[str]:
 
 def tell_provision(outcome: Outcome, options: ProvisionOptions) -> dict[str, Any]:
     """Return ``msg``, ``brief`` and ``warnings`` of a run that makes a policy true."""
-    changes = [
-        _count(len(outcome.edits), "file"),
-        _count(len(outcome.sysctls), "running kernel value"),
-        *(f"the restart of {unit}" for unit in outcome.restarted),
-    ]
-    done = " and ".join(filter(None, changes))
-    would = "would change" if options.check_mode else "changed"
-    message = f"{would} {done}" if done else "nothing to change"
+    counts = (len(outcome.edits), "file"), (len(outcome.sysctls), "running kernel value")
+    changes = " and ".join(filter(None, (_count(*one) for one in counts)))
+    restarts = ", ".join(outcome.restarted)
+    words = ("would change", "would restart") if options.check_mode else ("changed", "restarted")
+    done = [f"{word} {what}" for word, what in zip(words, (changes, restarts)) if what]
     waiting = ", ".join(outcome.restart_required)
     later = [f"in effect after a restart of {waiting}"] if waiting else []
     short = [f"{len(outcome.shortfalls)} lines of others beat ours"] if outcome.shortfalls else []
     if len(outcome.shortfalls) == 1:
         short = ["one line of others beats ours"]
     return {
-        "msg": shorten("; ".join([message, *later, *short])),
+        "msg": shorten("; ".join([*(done or ["nothing to change"]), *later, *short])),
         "brief": list(_list_duties(outcome)),
         "warnings": [*_warn_of_shortfalls(outcome), *_warn_of_check_mode(done, options)],
     }
@@ -111,7 +113,7 @@ def _warn_of_shortfalls(outcome: Outcome) -> Iterator[str]:
         yield f"{text}; take that line out, or set override: true"
 
 
-def _warn_of_check_mode(done: str, options: ProvisionOptions) -> Iterator[str]:
+def _warn_of_check_mode(done: list[str], options: ProvisionOptions) -> Iterator[str]:
     if done and options.check_mode and not options.absent:
         yield "check mode wrote nothing, so what logins and services would get was not measured"
 
