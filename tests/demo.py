@@ -62,18 +62,18 @@ def show(inventory: str) -> dict[str, Any]:
 
 
 def check(inventory: str) -> dict[str, Any]:
-    """Run the ad hoc check and print its report."""
-    words = ["ansible", "all", "-i", inventory, "-m", "mlhost.limits.check", "-a"]
-    text = run([*words, "profile=training"], accepted=(0, 2))
-    result: dict[str, Any] = json.loads(text[text.index(" => {") + 4 : text.rindex("}") + 1])
-    print("\n".join(result["report"]))
+    """Run the ad hoc check and print what it displays, without the JSON behind it."""
+    text = run(["ansible", "all", "-i", inventory, "-m", "mlhost.limits.check"], accepted=(0, 2))
+    start = text.index(" => {")
+    print(text[: text.rindex("\n", 0, start)])
+    result: dict[str, Any] = json.loads(text[start + 4 : text.rindex("}") + 1])
     return result
 
 
 def provision(inventory: str) -> str:
     """Run the playbook and print what it prints, without stars and empty lines, to fit."""
     words = ["ansible-playbook", "-i", inventory, "mlhost.limits.provision", "--diff"]
-    text = run([*words, "-e", "docker_restart=true"])
+    text = run([*words, "-e", "mlhost_limits_docker_restart=true"])
     for line in text.splitlines():
         if line.startswith(("PLAY", "TASK")):
             line = line.rstrip("* ")

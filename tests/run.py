@@ -107,6 +107,7 @@ def unit_steps(place: str = "") -> list[Step]:
         *_pytest("oracle", find_tests("", "oracle"), "-s"),
         Step("wheel", ["pytest", "tests/wheel"]),
         Step("page", ["pytest", "tests/page"]),
+        Step("plays", ["pytest", "tests/play"]),
         Step("fuzz", ["pytest", "tests/fuzz"]),
         Step("prometheus", ["pytest", "tests/prometheus"]),
         Step("torture", ["pytest", "tests/torture", "-s"]),

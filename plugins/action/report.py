@@ -8,12 +8,14 @@ from pathlib import Path
 
 from ansible.errors import AnsibleActionFail
 from ansible.plugins.action import ActionBase
+from ansible.utils.vars import load_extra_vars
 
 from ..module_utils.audit_files import ENDINGS, read_before, read_results, write_reports
 from ..module_utils.core.finding import FAIL, LATER, UNKNOWN
 from ..module_utils.fleet import UNCHECKED, read_host
 from ..module_utils.fleet_formats import Beside
 from ..module_utils.fleet_view import Fleet, summarize
+from ..plugin_utils.old_words import find_old_words
 
 ARGUMENTS = {
     "dest": {"type": "path", "required": True},
@@ -52,6 +54,10 @@ class ActionModule(ActionBase):
         result = super().run(tmp, task_vars)
         del tmp  # Ansible no longer uses it.
         words = self.validate_argument_spec(argument_spec=ARGUMENTS)[1]
+        folder = (task_vars or {}).get("playbook_dir", "")
+        problems = find_old_words(load_extra_vars(self._loader), folder)
+        if problems:
+            raise AnsibleActionFail("; ".join(problems))
         try:
             result.update(self._report(words, task_vars or {}))
         except OSError as exc:

@@ -19,7 +19,7 @@ from .core.finding import (
 )
 from .core.quote import one_line
 from .core.reader import PolicyError, join_names
-from .core.report import format_failures, format_report, format_verdict, note_workers
+from .core.report import format_report
 from .core.values import NamedTuple, Rlimit, format_pair
 from .host.image import Tree, is_image, will_boot
 from .host.look import Look, read_limits
@@ -27,6 +27,8 @@ from .places import PLACES, SECTIONS, look_at_host
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from .core.cause import Cause
     from .core.policy import CheckOptions, Policy
     from .core.waivers import Waiver
@@ -48,21 +50,18 @@ class CheckResult(NamedTuple):
     """Users who stand for everybody that the policy does not name."""
 
     @property
-    def message(self) -> str:
-        """How many findings of each status, what falls short, and how many workers fit."""
-        told = (format_failures(self.findings), note_workers(self.findings))
-        return "\n".join([format_verdict(self.findings), *(line for part in told for line in part)])
-
-    @property
     def lines(self) -> list[str]:
         """The findings for people, at most 80 columns wide."""
         return format_report(self.findings, self.connection_causes, self.idle_waivers)
 
-    def format_brief(self, provision: str) -> list[str]:
-        """Return the findings as a list of things to do; ``provision`` makes the policy true."""
+    def format_brief(self, *provision: Any) -> list[str]:
+        """Return the findings as a list of things to do.
+
+        :param provision: What makes the policy true, and one section of it: as in ``Told``.
+        """
         from .core.brief import Told, format_brief
 
-        told = Told(self.connection_causes, self.idle_waivers, self.samples, provision)
+        told = Told(self.connection_causes, self.idle_waivers, self.samples, *provision)
         return format_brief(self.findings, told)
 
     def falls_short(self, fail_on: str) -> bool:

@@ -13,6 +13,7 @@ from .node.paths import INTERVAL
 from .places import PLACES, PROVISIONED, SECTIONS
 from .schema import load_policy
 
+_DISPLAY = {"type": "str", "default": "auto", "choices": ["auto", "always", "never"]}
 _POLICY: dict[str, dict[str, Any]] = {
     "profile": {"type": "str", "default": DEFAULT_PROFILE, "choices": sorted(PROFILES)},
     "policy": {"type": "dict"},
@@ -33,6 +34,8 @@ CHECK_ARGUMENTS: dict[str, dict[str, Any]] = {
     "fail_on": {"type": "str", "default": "fail", "choices": ["fail", "later", "unknown", "never"]},
     "root": {"type": "path", "default": ""},
     "time_limit": {"type": "float", "default": TIME_LIMIT},
+    "provisioned": {"type": "bool", "default": False},
+    "display": _DISPLAY,
 }
 _SWITCHES = {
     name: {
@@ -49,6 +52,7 @@ PROVISION_ARGUMENTS: dict[str, dict[str, Any]] = {
     "state": {"type": "str", "default": "present", "choices": ["present", "absent"]},
     "override": {"type": "bool", "default": False},
     **_SWITCHES,
+    "display": _DISPLAY,
 }
 
 MONITOR_ARGUMENTS: dict[str, dict[str, Any]] = {
@@ -64,8 +68,12 @@ MONITOR_ARGUMENTS: dict[str, dict[str, Any]] = {
 
 def run_check(given: dict[str, Any], check_mode: bool) -> dict[str, Any]:
     """Return what the module ``check`` does; ``failed`` is true where the host falls short."""
+    from .host.root import is_root
+    from .spoken import tell_check  # The other verbs need none of it.
+
     del check_mode  # It changes nothing.
-    given = dict(given)
+    given = {name: value for name, value in given.items() if name != "display"}
+    can_provision = not given.pop("provisioned", False) and not given.get("root")
     try:
         run = any(place.is_of_run for place in PLACES if place.name in given["sections"])
         root = given.get("root", "")
@@ -75,15 +83,19 @@ def run_check(given: dict[str, Any], check_mode: bool) -> dict[str, Any]:
     except (OSError, ValueError) as exc:
         return _refuse(exc)
     failed = result.falls_short(fail_on)
-    return {"changed": False, "failed": failed, "msg": result.message, **result.as_result()}
+    told = tell_check(result, can_provision, is_root())
+    return {"changed": False, "failed": failed, **told, **result.as_result()}
 
 
 def run_provision(given: dict[str, Any], check_mode: bool) -> dict[str, Any]:
     """Return what the module ``provision`` does; ``failed`` is true where it is refused."""
+    from .host.root import require_root
     from .provision import provision  # A check needs none of it.
+    from .spoken import tell_provision
 
-    given = dict(given)
+    given = {name: value for name, value in given.items() if name != "display"}
     try:
+        require_root()
         policy = load_policy(given.pop("policy"), given.pop("profile"))
         absent = given.pop("state") == "absent"
         switches = {name: given.pop(name) for name in _SWITCHES if name in given}
@@ -91,11 +103,12 @@ def run_provision(given: dict[str, Any], check_mode: bool) -> dict[str, Any]:
         outcome = provision(policy, options)
     except (OSError, ValueError) as exc:
         return _refuse(exc)
-    return {"failed": False, **outcome.as_result()}
+    return {"failed": False, **tell_provision(outcome, options), **outcome.as_result()}
 
 
 def run_monitor(given: dict[str, Any], check_mode: bool) -> dict[str, Any]:
     """Return what the module ``monitor`` does; ``failed`` is true where it is refused."""
+    from .host.root import require_root
     from .install_monitor import install_monitor  # The other two verbs need none of it.
     from .node.plan import Monitor
 
@@ -108,6 +121,7 @@ def run_monitor(given: dict[str, Any], check_mode: bool) -> dict[str, Any]:
         absent=given["state"] == "absent",
     )
     try:
+        require_root()
         outcome = install_monitor(given["policy"], given["profile"], wanted, check_mode)
     except (OSError, ValueError) as exc:
         return _refuse(exc)

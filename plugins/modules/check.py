@@ -9,7 +9,7 @@ DOCUMENTATION = r"""
 module: check
 short_description: Check the resource limits that jobs on a training host really get
 version_added: 0.1.0
-author: The mlhost.limits founders (@mlhost)
+author: The mlhost.limits founders (!UNKNOWN)
 description:
   - Measures in one run the kernel's values, fresh sessions of users through each way in, running
     services, processes and containers, and what a new service, a new container and a job of Slurm
@@ -113,6 +113,25 @@ options:
       - Such a section makes the task fail, unless O(fail_on=never).
     type: float
     default: 110.0
+  provisioned:
+    description:
+      - Whether this policy was provisioned just before, as a role does it. The report does not
+        advise to provision then.
+    type: bool
+    default: false
+  display:
+    description:
+      - Who reads the result. With V(auto) the report is displayed where the host falls short, in a
+        command C(ansible -m), and with C(-v), where it names every finding. Data that nobody
+        registers is left out of the result then, so that what Ansible prints is short.
+      - V(always) displays the report of a host that does not fall short too.
+      - V(never) displays nothing, and the result holds all data. So it is with callbacks that
+        write for programs, such as C(ansible.posix.json), C(null) and C(--one-line), and
+        with C(--tree).
+      - Nothing is displayed with C(no_log), and nothing of a task that is C(async).
+    type: str
+    choices: [auto, always, never]
+    default: auto
 """
 
 EXAMPLES = r"""
@@ -159,7 +178,7 @@ findings:
     - C(owner) is the user whose own file or process decides the value, such as the owner of a start
       file of a shell; it is empty where root decides. Such a finding counts for O(fail_on) as any
       other, and never drains a node of Slurm.
-  returned: always
+  returned: when it is registered, or O(display=never)
   type: list
   elements: dict
   sample:
@@ -210,10 +229,24 @@ summary:
   type: dict
   sample: {pass: 40, fail: 2, unknown: 0, waived: 1, later: 0}
 report:
-  description: The findings as lines of text, at most 80 columns wide.
+  description: Every finding as lines of text, at most 80 columns wide.
+  returned: when it is registered, or O(display=never)
+  type: list
+  elements: str
+brief:
+  description: What is to do, as lines of text, at most 80 columns wide. This is what is displayed.
+  returned: when it is registered, or O(display=never)
+  type: list
+  elements: str
+  sample:
+    - 2 of 48 requirements fall short, for one reason
+    - "1    alice, at every login: nofile soft 1024, required 65536"
+reasons:
+  description: What falls short, now or after a boot, in a sentence for each reason.
   returned: always
   type: list
   elements: str
+  sample: ["alice, at every login: nofile soft 1024, required 65536"]
 measured:
   description: When it was measured, in UTC by the host's clock.
   returned: always
@@ -223,12 +256,18 @@ connection:
   description:
     - Limits of the process that Ansible runs on the target, by item as C(soft:hard). Says
       nothing of new sessions, because a connection that is kept open keeps its old limits.
-  returned: always
+  returned: when it is registered, or O(display=never)
   type: dict
   sample: {nofile: "1024:1048576"}
+samples:
+  description: Users who stand for everybody that the policy does not name.
+  returned: when it is registered, or O(display=never)
+  type: list
+  elements: str
+  sample: [alice]
 idle_waivers:
   description: Waivers that nothing on this host needs; empty where sections are left out.
-  returned: always
+  returned: when it is registered, or O(display=never)
   type: list
   elements: str
   sample: ["nofile in container:docker/old-* (until 2026-12-31: the vendor ships a new image)"]
@@ -236,7 +275,7 @@ connection_causes:
   description:
     - Why that process has less than a fresh session of its user, which has enough; in the form of
       the C(causes) of a finding. It is no finding.
-  returned: always
+  returned: when it is registered, or O(display=never)
   type: list
   elements: dict
   sample: []
@@ -244,15 +283,13 @@ connection_causes:
 
 from ansible.module_utils.basic import AnsibleModule
 
+from ..module_utils.spoken import leave
 from ..module_utils.verbs import CHECK_ARGUMENTS, run_check
 
 
 def main() -> None:
     module = AnsibleModule(argument_spec=CHECK_ARGUMENTS, supports_check_mode=True)
-    result = run_check(dict(module.params), module.check_mode)
-    if result.pop("failed"):
-        module.fail_json(**result)
-    module.exit_json(**result)
+    leave(module, run_check(dict(module.params), module.check_mode))
 
 
 if __name__ == "__main__":

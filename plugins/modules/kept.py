@@ -9,7 +9,7 @@ DOCUMENTATION = r"""
 module: kept
 short_description: What check and provision send to the target
 version_added: 0.1.0
-author: The mlhost.limits founders (@mlhost)
+author: The mlhost.limits founders (!UNKNOWN)
 description:
   - Is called by M(mlhost.limits.check), M(mlhost.limits.provision) and M(mlhost.limits.monitor),
     and by nobody else.
@@ -144,6 +144,7 @@ def run(module):
     given = {name: checked.validated_parameters.get(name) for name in arguments}
     result = work(given, module.check_mode)
     result["invocation"] = {"module_args": given}
+    result["said"] = result.pop("warnings", [])  # The action knows of which host.
     if result.pop("failed"):
         module.fail_json(**result)
     module.exit_json(**result)

@@ -9,7 +9,7 @@ DOCUMENTATION = r"""
 module: monitor
 short_description: Let a host check itself, by a timer and for Slurm
 version_added: 0.1.0
-author: The mlhost.limits founders (@mlhost)
+author: The mlhost.limits founders (!UNKNOWN)
 description:
   - Installs the library as one file that Python runs, the policy as JSON, and a timer of systemd
     that checks the host and writes metrics for the textfile collector of node_exporter.
@@ -87,15 +87,13 @@ problems:
 
 from ansible.module_utils.basic import AnsibleModule
 
+from ..module_utils.spoken import leave
 from ..module_utils.verbs import MONITOR_ARGUMENTS, run_monitor
 
 
 def main() -> None:
     module = AnsibleModule(argument_spec=MONITOR_ARGUMENTS, supports_check_mode=True)
-    result = run_monitor(dict(module.params), module.check_mode)
-    if result.pop("failed"):
-        module.fail_json(**result)
-    module.exit_json(**result)
+    leave(module, run_monitor(dict(module.params), module.check_mode))
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ DOCUMENTATION = r"""
 module: provision
 short_description: Give a training host the resource limits that a policy asks for
 version_added: 0.1.0
-author: The mlhost.limits founders (@mlhost)
+author: The mlhost.limits founders (!UNKNOWN)
 description:
   - Makes any section of a policy, or all of it, true in one run. Logins through limits.d, the
     kernel's values through sysctl.d and at once, services and user managers through drop-ins of
@@ -118,6 +118,15 @@ options:
       - Slurm itself judges the new file before it is written.
     type: bool
     default: false
+  display:
+    description:
+      - Who reads the result. With V(auto) and V(always) what must be restarted, what goes on
+        with old limits, and notes are displayed.
+      - V(never) displays nothing. So it is with callbacks that write for programs, with C(no_log),
+        and with a task that is C(async).
+    type: str
+    choices: [auto, always, never]
+    default: auto
 """
 
 EXAMPLES = r"""
@@ -165,6 +174,12 @@ EXAMPLES = r"""
 """
 
 RETURN = r"""
+brief:
+  description: What has to be restarted, what goes on with old limits, and notes, as lines of text.
+  returned: when it is registered, or O(display=never)
+  type: list
+  elements: str
+  sample: ["todo restart slurmd.service: only then it has the new limits"]
 files:
   description: Paths of the files that were, or in check mode would be, written or removed.
   returned: always
@@ -226,15 +241,13 @@ problems:
 
 from ansible.module_utils.basic import AnsibleModule
 
+from ..module_utils.spoken import leave
 from ..module_utils.verbs import PROVISION_ARGUMENTS, run_provision
 
 
 def main() -> None:
     module = AnsibleModule(argument_spec=PROVISION_ARGUMENTS, supports_check_mode=True)
-    result = run_provision(dict(module.params), module.check_mode)
-    if result.pop("failed"):
-        module.fail_json(**result)
-    module.exit_json(**result)
+    leave(module, run_provision(dict(module.params), module.check_mode))
 
 
 if __name__ == "__main__":

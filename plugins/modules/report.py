@@ -9,7 +9,7 @@ DOCUMENTATION = r"""
 module: report
 short_description: Write what was found on many hosts in one page
 version_added: 0.1.0
-author: The mlhost.limits founders (@mlhost)
+author: The mlhost.limits founders (!UNKNOWN)
 description:
   - Puts the results of M(mlhost.limits.check) of all hosts of a play side by side, in one page that
     opens from disk, and in JSON, JUnit XML or CSV.

@@ -9,7 +9,7 @@ DOCUMENTATION = r"""
 module: workspace
 short_description: Prepare a directory for the caches of training jobs
 version_added: 0.1.0
-author: The mlhost.limits founders (@mlhost)
+author: The mlhost.limits founders (!UNKNOWN)
 description:
   - Makes a directory on a local disk or a tmpfs, has systemd make it at each boot and clean it by
     age, and gives each job a directory of its own below it, named by environment variables.
@@ -131,6 +131,7 @@ from ansible.module_utils.basic import AnsibleModule
 
 from ..module_utils.core.reader import PolicyError
 from ..module_utils.core.values import parse_quantity
+from ..module_utils.host.root import require_root
 from ..module_utils.workspace.plan import VARIABLES, Workspace
 from ..module_utils.workspace.provision import prepare_workspace
 
@@ -171,6 +172,7 @@ def main() -> None:
         supports_check_mode=True,
     )
     try:
+        require_root()
         wanted = read_workspace(module.params)
         outcome = prepare_workspace(wanted, module.params["quarantine"], module.check_mode)
     except PolicyError as exc:

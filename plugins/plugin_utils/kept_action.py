@@ -5,13 +5,22 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from ansible import constants as C  # noqa: N812 - Ansible's own name for it
+from ansible import context
 from ansible.module_utils.parsing.convert_bool import boolean
 from ansible.plugins.action import ActionBase
+from ansible.utils.display import Display
+from ansible.utils.vars import load_extra_vars
 
+from ..module_utils.core.quote import clean
 from ..module_utils.kept_folder import digest_files
+from .old_words import find_old_words
+from .owners import claim
+from .shown import Audience, drop_data, format_block
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
     from typing import Any
 
 _LIBRARY = Path(__file__).parents[1] / "module_utils"
@@ -28,19 +37,58 @@ class KeptAction(ActionBase):
     _supports_async = True
 
     def run(self, tmp: object = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
-        """Return the result of the module."""
+        """Return the result of the module, and display what people read of it."""
         result: dict[str, Any] = super().run(tmp, task_vars)
         del tmp  # Ansible no longer uses it.
-        problems = find_second_keys(self._task.args.get("policy"))
+        known = task_vars or {}
+        problems = list(self._find_problems(known))
         if problems:
             return {**result, "failed": True, "msg": "; ".join(problems), "problems": problems}
-        keeps = boolean((task_vars or {}).get(_SWITCH, True))
+        keeps = boolean(known.get(_SWITCH, True))
         if self._task.async_val or not keeps:
             done = self._run_whole(task_vars)
         else:
             done = self._run_kept(task_vars)
-        result.update(done)
+        result.update(self._show(done, self._name_host(known)))
         return result
+
+    def _find_problems(self, known: Mapping[str, Any]) -> Iterator[str]:
+        """Yield why nothing is sent to the host."""
+        arguments = self._task.args
+        yield from find_second_keys(arguments.get("policy"))
+        yield from find_old_words(load_extra_vars(self._loader), known.get("playbook_dir", ""))
+        if self.VERB == "provision":
+            role = self._task._role
+            who = f"role {role.get_name()}" if role else f'task "{self._task.get_name()}"'
+            play = self._task.get_play()._uuid
+            yield from claim(arguments, who, self._name_host(known), play, C.DEFAULT_LOCAL_TMP)
+
+    def _name_host(self, known: Mapping[str, Any]) -> str:
+        return str(self._task.delegate_to or known.get("inventory_hostname", ""))
+
+    def _show(self, done: dict[str, Any], host: str) -> dict[str, Any]:
+        """Display what people read of a result, and return what the task returns."""
+        said = [f"{host}: {clean(str(text))}" for text in done.pop("said", ())]
+        if said:
+            done["warnings"] = [*(done.get("warnings") or []), *said]
+        audience = self._find_audience()
+        lines = audience.pick_lines(done)
+        if lines and not self._is_secret():
+            Display().display(format_block(host, lines))
+        return done if audience.keeps_data() else drop_data(done)
+
+    def _find_audience(self) -> Audience:
+        cli = context.CLIARGS
+        is_plain = cli.get("module_name") and not C.DEFAULT_LOAD_CALLBACK_PLUGINS
+        callback = "minimal" if is_plain else C.DEFAULT_STDOUT_CALLBACK
+        display = str(self._task.args.get("display", "auto"))
+        return Audience(cli, callback, bool(self._task.register), display)
+
+    def _is_secret(self) -> bool:
+        """Tell whether the task may show nothing; newer Ansible tells only of the template."""
+        told = self._task.no_log
+        told = self._templar.template(told) if isinstance(told, str) else told
+        return bool(boolean(told, strict=False)) or told is None
 
     def _run_whole(self, task_vars: dict[str, Any] | None) -> dict[str, Any]:
         asynchronous = bool(self._task.async_val) and not self._connection.has_native_async

@@ -81,7 +81,7 @@ def test_a_policy_is_accepted(path: str, block: Block) -> None:
     data = yaml.safe_load(block.text)
     if is_play(data) or is_task(data):
         return
-    policy = data.get("limits_policy", data)
+    policy = data.get("mlhost_limits_policy", data)
     assert set(policy) <= set(list_sections()), f"{path}:{block.line} is no policy, play or task"
     load_policy(policy, "training")
 
@@ -99,7 +99,7 @@ def is_task(data: Any) -> bool:
     [
         ("- hosts: all\n  roles: [a.b.c]", (True, False)),
         ("- name: a\n  a.b.c:\n", (False, True)),
-        ("limits_policy: {}", (False, False)),
+        ("mlhost_limits_policy: {}", (False, False)),
         ("- a: b", (False, False)),
     ],
 )

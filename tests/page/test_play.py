@@ -22,8 +22,9 @@ POLICY = {"kernel": {"fs.file-max": 1, "kernel.pid_max": 10**12}}
 
 
 def play(folder: Path, *words: str, **more: object) -> subprocess.CompletedProcess[str]:
-    given = {"profile": "none", "limits_policy": POLICY, **more}
-    command = ["ansible-playbook", "-i", "hosts", "mlhost.limits.audit", "-e", json.dumps(given)]
+    given = {"profile": "none", "policy": POLICY, **more}
+    words_of = {f"mlhost_limits_{name}": value for name, value in given.items()}
+    command = ["ansible-playbook", "-i", "hosts", "mlhost.limits.audit", "-e", json.dumps(words_of)]
     environment = {**os.environ, "PWD": str(folder), "ANSIBLE_FORCE_COLOR": "0"}
     return subprocess.run(
         [*command, *words], cwd=folder, capture_output=True, text=True, env=environment
@@ -65,7 +66,7 @@ def test_every_host_is_in_the_document(folder: Path) -> None:
 def test_fail_on_decides_the_exit_status(folder: Path) -> None:
     assert play(folder, fail_on="never").returncode == 0
     easy = {"kernel": {"fs.file-max": 1}}
-    done = play(folder, "--limit", "here", limits_policy=easy, audit_dest="limits.html")
+    done = play(folder, "--limit", "here", policy=easy, audit_dest="limits.html")
     assert done.returncode == 0, done.stdout
     assert (folder / "limits.html").exists()
     assert (folder / "limits.json").exists()
@@ -75,7 +76,7 @@ def test_two_runs_are_compared_and_the_command_names_the_inventory(folder: Path)
     assert play(folder, "--limit", "here").returncode == 2
     again = {"audit_previous": "mlhost-limits-audit.json", "fail_on": "never"}
     easy = {"kernel": {"fs.file-max": 1}}
-    done = play(folder, "--limit", "here", limits_policy=easy, **again)
+    done = play(folder, "--limit", "here", policy=easy, **again)
     assert done.returncode == 0, done.stdout + done.stderr
     document = json.loads((folder / "mlhost-limits-audit.json").read_text())
     assert document["changes"]["mended"] == ["here"]

@@ -5,8 +5,10 @@ from __future__ import annotations
 
 import ast
 import importlib.util
+import re
 import sys
 import types
+from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -38,10 +40,46 @@ def test_the_defaults_of_a_role_are_the_documented_ones(role: str) -> None:
     )
 
 
-@pytest.mark.parametrize("role", ROLES)
-def test_the_variables_of_a_role_carry_its_name(role: str) -> None:
-    defaults = read_yaml(TOP / "roles" / role / "defaults" / "main.yml")
-    assert all(name.startswith(f"{role}_") for name in defaults)
+def test_every_variable_has_a_prefix_that_no_site_has() -> None:
+    for role in ROLES:
+        specs = read_yaml(TOP / "roles" / role / "meta" / "argument_specs.yml")
+        names = specs["argument_specs"]["main"]["options"]
+        assert all(name.startswith("mlhost_limits_") for name in names)
+
+
+def test_a_variable_means_the_same_in_every_role() -> None:
+    """Given once for a group of hosts, it works with each of them."""
+    told: dict[str, dict[str, Any]] = {}
+    for role in ROLES:
+        specs = read_yaml(TOP / "roles" / role / "meta" / "argument_specs.yml")
+        for name, option in specs["argument_specs"]["main"]["options"].items():
+            kinds = {key: option.get(key) for key in ("type", "default", "choices")}
+            assert told.setdefault(name, kinds) == kinds, (role, name)
+    assert {"mlhost_limits_policy", "mlhost_limits_profile", "mlhost_limits_state"} <= set(told)
+
+
+def test_a_task_of_a_role_or_a_playbook_reads_no_other_variable() -> None:
+    own = r"mlhost_limits_|__mlhost_limits_|audit_folder|audit_before|preflight_run|ansible_check_mode"
+    words = r"default|omit|bool|combine|path_join|lookup|true|false|none|if|else|is|defined|not|and"
+    names = re.compile(rf"\b(?!(?:{own}))(?!(?:{words}|training|html|json)\b)[a-z]\w*")
+    for path in [*TOP.glob("roles/*/tasks/*.yml"), *TOP.glob("playbooks/*.yml")]:
+        for template in re.findall(r"\{\{(.*?)\}\}", path.read_text(encoding="utf-8")):
+            code = re.sub(r"'[^']*'|(?<=\w)\.\w+", "", template)
+            assert not names.findall(code), (path, template)
+
+
+def test_every_module_is_in_the_action_group() -> None:
+    groups = read_yaml(TOP / "meta" / "runtime.yml")["action_groups"]
+    called = [name for name in MODULES if name != "kept"]  # The others call that one.
+    assert groups["limits"] == called
+    takes = [name for name in called if "policy" in read_argument_spec(name)]
+    assert groups["policy"] == takes
+
+
+def test_a_page_of_an_audit_is_not_packed() -> None:
+    ignored = read_yaml(TOP / "galaxy.yml")["build_ignore"]
+    for ending in ("html", "json", "xml", "csv"):
+        assert any(fnmatch(f"mlhost-limits-audit.{ending}", one) for one in ignored)
 
 
 def read_documentation(module: str) -> dict[str, dict[str, object]]:
@@ -101,7 +139,7 @@ def test_a_role_offers_the_choices_of_the_module(module: str) -> None:
     for role in ROLES:
         specs = read_yaml(TOP / "roles" / role / "meta" / "argument_specs.yml")
         for name, option in specs["argument_specs"]["main"]["options"].items():
-            short = name[len(role) + 1 :]
+            short = name[len("mlhost_limits_") :].replace(f"{role}_", "", 1)
             if short in documented and "choices" in option:
                 assert option["choices"] == documented[short]["choices"]
 

@@ -198,14 +198,14 @@ def plan_all(tree: Path, running: dict[str, str]) -> list[SectionPlan]:
     given = {"services": {"default": {"nofile": {"soft": 1024, "hard": 1048576}}}}
     policy = load_policy(given, "training")
     defaults = yaml.safe_load((ROLES / "host" / "defaults" / "main.yml").read_text())
-    target = KernelOptions(defaults["host_kernel_file"])
+    target = KernelOptions(defaults["mlhost_limits_kernel_file"])
     kernel = plan_kernel(policy.get("kernel") or {}, read_sysctl_files(root), running, target)
     sessions = plan_sessions(
         policy.get("sessions"),
         read_limits_files(root),
         read_dialect(root),
         kernel.nr_open,
-        SessionsOptions(defaults["host_sessions_file"]),
+        SessionsOptions(defaults["mlhost_limits_sessions_file"]),
     )
     conf, dropins = read_manager_files(root)
     state = ServicesState({}, {MANAGER: Files(None, (), conf, tuple(dropins))})

@@ -164,8 +164,8 @@ def list_steps(output: Path, inventory: str) -> dict[str, tuple[list[str], str]]
     """Return the command of each step, and what it prints when all is well."""
     galaxy = ["ansible-galaxy", "collection"]
     play = ["ansible-playbook", "-i", inventory]
-    provision = [*play, "mlhost.limits.provision", "-e", "docker_restart=true"]
-    audit = [*play, "mlhost.limits.audit", "-e", f"audit_dest={output}/audit.html"]
+    provision = [*play, "mlhost.limits.provision", "-e", "mlhost_limits_docker_restart=true"]
+    audit = [*play, "mlhost.limits.audit", "-e", f"mlhost_limits_audit_dest={output}/audit.html"]
     check = ["ansible", "all", "-i", inventory, "-m", "mlhost.limits.check"]
     return {
         "build": ([*galaxy, "build", str(TOP), "--output-path", str(output)], "Created "),

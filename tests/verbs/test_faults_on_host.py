@@ -68,7 +68,8 @@ def run_module(host: Host, module: str, options: dict[str, object], *words: str)
         [
             str(Path(sys.executable).with_name("ansible")),
             *(host.name, "-i", str(host.inventory)),
-            *("-m", f"mlhost.limits.{module}", "-a", json.dumps(options), *words),
+            *("-m", f"mlhost.limits.{module}"),
+            *("-a", json.dumps({**options, "display": "never"}), *words),
         ],
         env={"ANSIBLE_COLLECTIONS_PATH": str(INSTALLED), "ANSIBLE_PIPELINING": "1", **os.environ},
         capture_output=True,

@@ -121,7 +121,7 @@ except RuntimeError as exc:
     told.append(str(exc).splitlines()[:2])
 told.append(check("dataloader", stop=False, **words).falls_short("fail"))
 resource.setrlimit(resource.RLIMIT_NOFILE, (161, 161))
-told.append(check("dataloader", strict=True, **words).message.splitlines()[0])
+told.append(check("dataloader", strict=True, **words).lines[-1])
 print(json.dumps(told))
 """
     assert run(code) == [

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -26,9 +27,14 @@ def files(state: State) -> State:
 def test_check_mode_writes_nothing_and_tells_what_a_run_does(name: str, walks: Walks) -> None:
     one = walks(name)
     assert one.asked.after == one.before
-    assert one.asked.told == one.present.told
+    assert drop_words(one.asked.told) == drop_words(one.present.told)
     assert one.asked_back.after == one.again.after
-    assert one.asked_back.told == one.absent.told
+    assert drop_words(one.asked_back.told) == drop_words(one.absent.told)
+
+
+def drop_words(told: dict[str, Any]) -> dict[str, Any]:
+    """Return a result without what says whether it was done: would change, changed."""
+    return {key: value for key, value in told.items() if key not in ("msg", "warnings")}
 
 
 def test_check_mode_tells_no_daemon(name: str, walks: Walks) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from .edit import OURS
 from .finding import FAIL, LATER, PASS, UNKNOWN, WAIVED, Finding, count_statuses
@@ -50,6 +50,8 @@ class Told(NamedTuple):
     """Users who stand for everybody that the policy does not name."""
     provision: str = "mlhost-limits provision"
     """What makes the policy true, to which ``--only SECTION`` may be added."""
+    of_section: Mapping[str, str] = {}
+    """What makes one section true, where that is not ``provision --only SECTION``."""
     more: str = "-v"
     """What shows every finding."""
 
@@ -63,11 +65,9 @@ def format_brief(findings: list[Finding], told: Told) -> list[str]:
     short, late = find_reasons(findings, FAIL), find_reasons(findings, LATER)
     lines = list(_format_head(findings, [*short, *late], told))
     done: set[str] = set()
-    places = [one.requirement.place for one in findings]
     for number, reason in enumerate([*short, *late], 1):
-        samples = () if reason.is_of_one else told.samples
-        who = name_places([one.requirement.place for one in reason.findings], places, samples)
-        lines += _format_reason(number, who, reason, told, done)
+        lines += wrap(f"{number:<4} {_describe_reason(reason, findings, told.samples)}")
+        lines += _format_reason(reason, told, done)
     lines += format_others(findings, (UNKNOWN,))
     if not lines[1:]:
         lines += format_passing(findings)
@@ -109,10 +109,24 @@ def _format_head(findings: list[Finding], reasons: Sequence[Reason], told: Told)
         yield from wrap(f"{which} at once: {told.provision}", INDENT)
 
 
-def _format_reason(
-    number: int, who: str, reason: Reason, told: Told, done: set[str]
-) -> Iterator[str]:
-    yield from wrap(f"{number:<4} {who}: {_describe(reason)}")
+def describe_reasons(findings: list[Finding], samples: Sequence[str] = ()) -> list[str]:
+    """Return what falls short, now or after a boot: a sentence for each reason, the widest first.
+
+    :param samples: Users who stand for everybody that the policy does not name.
+    """
+    reasons = [*find_reasons(findings, FAIL), *find_reasons(findings, LATER)]
+    return [_describe_reason(one, findings, samples) for one in reasons]
+
+
+def _describe_reason(reason: Reason, findings: list[Finding], samples: Sequence[str]) -> str:
+    """Return who has what, and what is required."""
+    places = [one.requirement.place for one in reason.findings]
+    every = [one.requirement.place for one in findings]
+    who = name_places(places, every, () if reason.is_of_one else samples)
+    return f"{who}: {_describe(reason)}"
+
+
+def _format_reason(reason: Reason, told: Told, done: set[str]) -> Iterator[str]:
     if reason.findings[0].owner:
         yield from wrap(describe_owner(reason.findings[0].owner), "     who  ", DEEPER)
     if not reason.causes:
@@ -166,7 +180,7 @@ def _find_then(reason: Reason) -> str:
 def _format_own_fix(reason: Reason, told: Told, done: set[str]) -> Iterator[str]:
     """Yield that ``provision`` does it, and below that the edit by hand."""
     then = _find_then(reason) or _AFTER.get(reason.section, "")
-    ours = f"{told.provision} --only {reason.section}"
+    ours = told.of_section.get(reason.section, f"{told.provision} --only {reason.section}")
     yield from wrap(f"{ours}, then {then}" if then else ours, "     fix  ", DEEPER)
     shown = list(_format_commands(_list_new(reason, done), "     or   "))
     if not shown or len(shown) > _MOST_LINES or any(len(line) > WIDTH for line in shown):

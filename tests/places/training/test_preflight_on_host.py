@@ -171,7 +171,7 @@ def test_descriptors_of_a_login_are_put_right_by_the_role_sessions(host: Host) -
     train = "python3 /opt/run.py 4 16 24"
     before = check(host, asked)
     died = host.ssh(train, user="alice", check=False)
-    include(host, "sessions", sessions_profile="dataloader")
+    include(host, "sessions", mlhost_limits_profile="dataloader")
     after = check(host, asked)
     trained = host.ssh(train, user="alice", check=False)
     assert (before.status, before.short["nofile"]) == (1, "1024"), before.printed
@@ -179,6 +179,9 @@ def test_descriptors_of_a_login_are_put_right_by_the_role_sessions(host: Host) -
     assert "[Errno 24] Too many open files" in died.stderr
     assert after.status == 0, after.printed
     assert (trained.returncode, trained.stdout[:7]) == (0, "trained"), trained.stderr
+
+
+LONE = {"mlhost_limits_profile": "none", "mlhost_limits_override": True}
 
 
 def test_shared_memory_is_put_right_by_the_role_host(host: Host) -> None:
@@ -189,7 +192,7 @@ def test_shared_memory_is_put_right_by_the_role_host(host: Host) -> None:
     only, train = "--only shared_memory", f"python3 /opt/run.py 2 4 8 {90 * 2**20}"
     before, died = check(host, asked, only), host.ssh(train, check=False)
     policy = {"shared_memory": {"size": "128MiB"}}
-    include(host, "host", host_profile="none", host_policy=policy, host_override=True)
+    include(host, "host", **{**LONE, "mlhost_limits_policy": policy})
     after, trained = check(host, asked, only), host.ssh(train, check=False)
     assert (before.status, set(before.short)) == (1, {"free", "workers"}), before.printed
     assert "/etc/fstab" in before.printed

@@ -95,7 +95,7 @@ def test_the_file_of_somebody_else_is_as_it_was(root):
 
 
 def test_check_says_the_same(ansible, running, fresh):
-    policy = ansible.ansible.get_variables()["services_policy"]
+    policy = ansible.ansible.get_variables()["mlhost_limits_policy"]
     result = ansible.ansible(
         "mlhost.limits.check", json.dumps({"profile": "none", "policy": policy}), check=False
     )

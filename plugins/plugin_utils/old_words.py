@@ -1,0 +1,39 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Tell of variables of the playbooks that are given by names which nobody reads any more."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+_PLAYBOOKS = Path(__file__).parents[2] / "playbooks"
+_PREFIX = "mlhost_limits_"
+_PLAIN = (
+    "audit_dest", "audit_formats", "audit_previous", "containerd_restart", "docker_restart",
+    "fail_on", "override", "profile", "services_restart", "slurm_conf", "slurm_restart", "state",
+    "target", "training", "verify",
+)  # fmt: skip
+_OLD = {
+    **{name: _PREFIX + name for name in _PLAIN},
+    "limits_policy": "mlhost_limits_policy",
+    "preflight_become": "mlhost_limits_become",
+    "strict": "mlhost_limits_fail_on=unknown",
+}
+
+
+def find_old_words(given: Iterable[str], folder: str) -> list[str]:
+    """Return what is wrong with the variables of a command line, a sentence each.
+
+    Those of an inventory are its own: a site may well have a ``state`` for other ends.
+
+    :param given: The names that were given with ``-e``.
+    :param folder: Of the playbook that runs; another one than ours may have such names.
+    """
+    if Path(folder) != _PLAYBOOKS:
+        return []
+    return [
+        f"-e {name}: nobody reads it; accepted is {_OLD[name]}" for name in given if name in _OLD
+    ]
