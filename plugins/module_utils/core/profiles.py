@@ -48,7 +48,10 @@ PROFILES: dict[str, dict[str, object]] = {
     # A Trainer, whose checkpoints are renamed into place: "Directory not empty". By default it has
     # no workers; where some are stated, what it keeps of their batches is counted too.
     "transformers": {**_OPENS_FILES, "training": {**_TRAINER, "packages": {"transformers": ""}}},
-    "trl": {**_OPENS_FILES, "training": {**_TRAINER, "packages": {"transformers": "", "trl": ""}}},
+    "trl": {
+        **_OPENS_FILES,
+        "training": {**_TRAINER, "library": "trl", "packages": {"transformers": "", "trl": ""}},
+    },
 }
 
 DEFAULT_PROFILE = "training"

@@ -14,7 +14,6 @@ from .loader import (
     BUFFERS,
     MEMORY,
     OWN_MEMORY,
-    WORKER_MEMORY,
     Floor,
     Plan,
     find_batch_share,
@@ -200,14 +199,12 @@ def blame_memory(run: Training, needed: int, room: Room, plan: Plan) -> Cause:
 def _add_verdict_of_memory(run: Training, cause: Cause, room: Room) -> Cause:
     if room.is_high:
         return be_tight(cause, "it is slow there, and what kills it is another limit")
-    why = []
-    if run.workers:
-        why.append(f"a worker's {format_size(WORKER_MEMORY[run.start_method])} are a guess")
+    why = ["what a process and a worker take beside their data was measured, and may be less"]
     if run.deepspeed:
         all_of_it = "" if run.deepspeed.trainable_parameters else " and all parameters trained"
         why.append(f"DeepSpeed's own estimate of model states is for Adam{all_of_it}, with buffers")
-    told = "; ".join(why) or "what others use may be given back"
-    return add_verdict(cause, decide(run, room.most, count_least_memory, told, format_size))
+    verdict = decide(run, room.most, count_least_memory, "; ".join(why), format_size)
+    return add_verdict(cause, verdict)
 
 
 def _code(room: Room) -> str:
@@ -258,7 +255,8 @@ def blame_address_space(run: Training, size: int, item: str, soft: int) -> Cause
     )
     how = tell_raise(run.place, item, size)
     remedy = Remedy(f"raise {item} for the process that will run: {how}; unlimited is usual")
-    verdict = decide(run, soft, count_least_mapped, _AHEAD, format_size)
+    why = "what a process maps of its own was measured, and may be less"
+    verdict = decide(run, soft, count_least_mapped, why, format_size)
     return add_verdict(Cause("run-address-space", text, remedy), verdict)
 
 

@@ -103,7 +103,8 @@ def count_least_mappings(run: Training) -> int:
 
 def count_least_mapped(run: Training) -> int:
     """Return the bytes that a process of the run maps at least."""
-    return max(run.worker_memory, _count_kept(run) * (run.batch_size or 0))
+    data = run.worker_memory if run.workers else 0
+    return max(data, _count_kept(run) * (run.batch_size or 0))
 
 
 def count_least_shm(run: Training) -> int:

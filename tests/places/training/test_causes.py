@@ -36,7 +36,7 @@ SLOW = "; it is tight, an estimate: so many only while one worker is slow"
             Rlimit(160, 4096),
             "8 workers that prefetch 4 batches of 4 tensors, and 1 process group of 2 ranks, have 161"
             " files open in one process, and its soft limit is 160, so the run ends with "
-            '"Too many open files"; it is tight, an estimate: so many only while one worker is slow',
+            f'"Too many open files"{SLOW}',
             "start at most 7 workers in each rank, or allow 161 files where the run starts: ulimit"
             " -n 161, or share by name (sharing file_system), which needs 65 files and 71.3 MiB of"
             " /dev/shm",
@@ -125,7 +125,10 @@ def test_many_leftovers_are_counted() -> None:
 
 HOST = Room("the host", GIB)
 KILLED = ", so the kernel kills a process (exit -9), and torchrun ends the others with SIGTERM"
-GUESS = "; it is tight, an estimate: a worker's 16.0 MiB are a guess"
+GUESS = (
+    "; it is tight, an estimate: what a process and a worker take beside their data was measured,"
+    " and may be less"
+)
 
 
 @pytest.mark.parametrize(
@@ -133,19 +136,19 @@ GUESS = "; it is tight, an estimate: a worker's 16.0 MiB are a guess"
     [
         (
             RUN,
-            "2 processes of 160.0 MiB and 16 workers of 19.5 MiB and their batches in /dev/shm need 2.0 GiB of memory,"
-            f" and the host has 1.0 GiB left{KILLED}{GUESS}",
+            "2 processes of 160.0 MiB and 16 workers of 19.5 MiB and their batches in /dev/shm need"
+            f" 2.0 GiB of memory, and the host has 1.0 GiB left{KILLED}{GUESS}",
         ),
         (
             Training(workers=0, pinned_buffer=2 * GIB),
-            "1 process of 160.0 MiB and 1 x 2.0 GiB of locked buffers need 2.0 GiB of memory, and the host has 1.0"
-            f" GiB left{KILLED}; it is tight, an estimate: what others use may be given back",
+            "1 process of 160.0 MiB and 1 x 2.0 GiB of locked buffers need 2.0 GiB of memory, and"
+            f" the host has 1.0 GiB left{KILLED}{GUESS}",
         ),
         (
             Training(workers=1, deepspeed=DeepSpeed(2, GIB, None, offload_optimizer=True)),
-            "1 process of 160.0 MiB and 1 worker of 16.0 MiB and 24.0 GiB of model states need 2.0 GiB of memory,"
-            f" and the host has 1.0 GiB left{KILLED}{GUESS}; DeepSpeed's own estimate of model"
-            " states is for Adam and all parameters trained, with buffers",
+            "1 process of 160.0 MiB and 1 worker of 16.0 MiB and 24.0 GiB of model states need 2.0"
+            f" GiB of memory, and the host has 1.0 GiB left{KILLED}{GUESS}; DeepSpeed's own"
+            " estimate of model states is for Adam and all parameters trained, with buffers",
         ),
     ],
 )
