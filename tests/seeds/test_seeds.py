@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from .drawn import LIMITS, count, draw, lessen, sum_up
+from .drawn import LIMITS, count, draw, find_resource, lessen, sum_up
 from .settings import can, without
 from .stand_ins import lack_descriptors, read_half_a_file, rename_onto_leftovers
 from .trial import Command, Trial, try_trial
@@ -82,12 +82,18 @@ def test_runs_are_drawn_the_same_each_time_and_differ() -> None:
 def test_what_a_run_does_not_survive_is_less_than_it_needs() -> None:
     for number in range(MANY):
         drawn = draw(SEED, number)
-        needed = count(drawn)[drawn.limit]
+        needed = count(drawn)[find_resource(drawn.limit)]
         assert 0 < lessen(drawn.limit, needed) < needed
 
 
 def test_the_figures_of_runs_are_sums_of_their_rows() -> None:
-    row = {"limit": "tasks", "wrong_go": 1, "wrong_no_go": 0, "off": {"tasks": 0.5}}
+    row = {
+        "limit": "nproc",
+        "library": "torch",
+        "wrong_go": 1,
+        "wrong_no_go": 0,
+        "off": {"tasks": 0.5},
+    }
     told = sum_up([row, {**row, "wrong_go": 0, "wrong_no_go": 1, "off": {"tasks": -0.5}}, row])
     assert (told["runs"], told["tried"]) == (3, 6)
     assert (told["wrong_go"], told["wrong_no_go"]) == (2, 1)

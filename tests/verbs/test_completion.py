@@ -49,7 +49,7 @@ def test_bash_offers_every_option_of_a_command(name: str) -> None:
     ("words", "offered"),
     [
         (["check", "--probe", ""], ["quiet", "full", "predict"]),
-        (["check", "--profile", "tr"], ["training"]),
+        (["check", "--profile", "train"], ["training"]),
         (["check", "--user", ""], []),
         (["provision", "--only", "s"], ["sessions", "services", "slurm", "shared_memory"]),
         (["completion", "z"], ["zsh"]),

@@ -56,7 +56,7 @@ def test_a_shell_that_gives_nothing_hides_nothing(
     *found, last = judge(given, SILENT, named=named)
     assert found == judge(given, None)
     assert (last.status, last.observation.value, last.owner) == (status, value, "alice")
-    assert last.requirement.describe() == "exactly a shell that starts"
+    assert last.requirement.describe() == "a shell that starts"
     assert SILENT.reason in (last.observation.reason, *(cause.text for cause in last.causes))
 
 

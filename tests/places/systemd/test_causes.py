@@ -286,7 +286,7 @@ def test_too_much_is_named_as_well() -> None:
     (cause,) = find_unit_causes("nofile", Limit(65536, max=200000), unit(files))
     assert cause.code == "unit-stated-too-high"
     assert cause.text == f'{UNIT}:2 "LimitNOFILE=65536:1000000" states too much'
-    assert cause.remedy.text == 'make it "LimitNOFILE=65536:200000"'
+    assert cause.remedy.text == 'make x.service:2 "LimitNOFILE=65536:200000"'
 
 
 def test_a_default_that_is_too_much_is_the_manager_s() -> None:
@@ -300,7 +300,7 @@ def test_sizes_are_written_in_systemd_s_units() -> None:
     assert cause.text == "no file states memlock for x.service, and systemd's default is 8M"
     assert cause.remedy.text == f'state "LimitMEMLOCK=64M:128M" in {D}/95-site.conf'
     (cause,) = find_unit_causes("memlock", MEMLOCK, unit({UNIT: service("LimitMEMLOCK=64K")}))
-    assert cause.remedy.text == 'make it "LimitMEMLOCK=infinity"'
+    assert cause.remedy.text == 'make x.service:2 "LimitMEMLOCK=infinity"'
 
 
 @pytest.mark.parametrize(
@@ -421,14 +421,14 @@ def test_systemd_s_default_may_be_above_nr_open() -> None:
 def test_infinity_is_cut_to_what_systemd_has() -> None:
     (cause,) = explain(service("LimitNOFILE=infinity"), low(2097152), Limit(65536, 2000000))
     assert cause.text.endswith("asks for more than fs.nr_open, 2097152: x.service gets 1048576")
-    assert cause.remedy.text == 'make it "LimitNOFILE=2097152"'
+    assert cause.remedy.text == 'make x.service:2 "LimitNOFILE=2097152"'
 
 
 def test_infinity_and_a_low_nr_open_are_two_causes() -> None:
     causes = explain(service("LimitNOFILE=1024:infinity"), low(1048576), Limit(hard=2000000))
     assert [cause.remedy.text for cause in causes] == [
         "raise fs.nr_open to 2000000, now and at boot",
-        'make it "LimitNOFILE=1024:2000000"',
+        'make x.service:2 "LimitNOFILE=1024:2000000"',
     ]
 
 
@@ -442,7 +442,7 @@ def test_infinity_that_nr_open_refuses_becomes_what_there_is() -> None:
     files = {UNIT: service("LimitNOFILE=infinity", "LimitMEMLOCK=infinity")}
     (cause,) = find_unit_causes("memlock", MEMLOCK, unit(files, low(100000)))
     assert cause.code == "unit-refused-by-nr-open"
-    assert cause.remedy.text == 'make it "LimitNOFILE=100000"'
+    assert cause.remedy.text == 'make x.service:2 "LimitNOFILE=100000"'
 
 
 def test_what_nr_open_refuses_fails_every_limit() -> None:
