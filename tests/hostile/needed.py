@@ -18,7 +18,6 @@ NEEDED: Mapping[str, str] = {
     "a folder of our name holds what never answers": "mounts",
     "a home that never answers": "deadline",
     "a mapping whose file shrinks": "pread apart door",
-    "a quadlet and a unit of the user's that are links to a secret of root's": "door leave_root",
     "a safetensors file that says it is an exabyte": "headers apart door",
     "a safetensors file whose header is nested 100,000 deep": "headers apart door",
     "a start file longer than a pipe writes at once drains the node": "owner",

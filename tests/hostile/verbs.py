@@ -9,9 +9,10 @@ FOLDER = "/root/hostile"
 _CLI = ("python3", "/root/hostile/command.py")
 _ALONE = (*_CLI, "check", "--json", "--profile", "none", "--policy")
 _CHECK = (*_CLI, "check", "--json", "--canary", "never", "--policy")
-_NEXT = "status=$?; timeout --foreground 3 sh >/dev/null 2>&1; exit $status"
-"""The shell in which root goes on at the same terminal."""
+_NEXT = "s=$?; for n in 1 2; do timeout --foreground 2 sh >/dev/null 2>&1; done; exit $s"
+"""The shells in which root goes on at the same terminal; the first one hears its end of input."""
 _CACHE = ("--cache-dir", "/home/mallory/cache")
+_WEB = ("webdataset", "--workers", "2", "--only", "cache", "--only", "cpus")
 _OUTPUT = ("--output-dir", "/home/mallory/output")
 _LOCAL = ("preflight", "--json", "--profile")
 _NODE_POLICY = f"{FOLDER}/node.json"
@@ -37,11 +38,11 @@ VERBS: Mapping[str, tuple[str, ...]] = {
     "check slurm": (*_ALONE, f"{FOLDER}/slurm.json"),
     "check containerd": (*_ALONE, f"{FOLDER}/containerd.json"),
     "check processes": (*_ALONE, f"{FOLDER}/processes.json"),
-    "preflight": (*_CLI, *_LOCAL, "webdataset", *_CACHE, "--as-user", "mallory"),
-    "preflight by root": (*_CLI, *_LOCAL, "webdataset", *_CACHE),
+    "preflight": (*_CLI, *_LOCAL, *_WEB, *_CACHE, "--as-user", "mallory"),
+    "preflight by root": (*_CLI, *_LOCAL, *_WEB, *_CACHE),
     "preflight deep": (*_CLI, *_LOCAL, "simpletuner", *_CACHE, "--deep"),
-    "preflight output": (*_CLI, *_LOCAL, "transformers", *_OUTPUT),
     "preflight as text": (*_CLI, "preflight", "--profile", "simpletuner", *_CACHE),
+    "preflight output": (*_CLI, *_LOCAL, "transformers", *_OUTPUT),
     "preflight shm": (
         *_CLI,
         *("preflight", "--json", "--profile", "none", "--workers", "2", "--batch-size", "4GiB"),
