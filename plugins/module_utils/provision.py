@@ -15,12 +15,12 @@ from .core.reader import PolicyError
 from .core.values import NamedTuple
 from .host.image import is_image, will_boot
 from .host.place import Place
+from .host.root import require_root
 from .places import PLACES
 from .sessions.provision import find_kernel_lockouts
 from .write.lock import find_editor, only_run, remove_leftovers, wait_for_packages
 
 Item = TypeVar("Item")
-_ONLY_ROOT = "must run as root: it writes files of the whole host (sudo; in Ansible, become: true)"
 _UNBOOTED = "this is an image: files are written, and what they give comes with its first boot"
 
 
@@ -63,10 +63,10 @@ def provision(policy: Policy, options: ProvisionOptions) -> Outcome:
     """Make the sections of a policy true on this host.
 
     :raises PolicyError: With every reason to refuse; nothing was written then.
-    :raises OSError: If a file or a value could not be written; what was is put back.
+    :raises OSError: If a file or a value could not be written, and what was is put back; or if
+        the caller is not root.
     """
-    if os.geteuid() != 0:
-        raise PolicyError([_ONLY_ROOT])
+    require_root()
     if options.check_mode:
         return _provision(policy, options)
     with only_run():

@@ -12,7 +12,9 @@ def require_root() -> None:
     :raises PermissionError: If the caller is not root.
     """
     if not is_root():
-        raise PermissionError("must run as root; use become: true")
+        raise PermissionError(
+            "must run as root: it writes files of the whole host (sudo; in Ansible, become: true)"
+        )
 
 
 def is_root() -> bool:
