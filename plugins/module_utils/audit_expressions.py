@@ -72,17 +72,19 @@ _TESTS: Mapping[str, Callable[..., Any]] = {
     "none": lambda value: value is None,
     "search": lambda value, pattern: bool(re.search(pattern, str(value))),
 }
-_LEVELS: tuple[Mapping[str, Callable[[Any, Any], Any]], ...] = (
-    {"+": operator.add, "-": operator.sub},
-    {"~": lambda left, right: _concatenate(left, right)},
-    {"*": operator.mul, "/": operator.truediv, "//": operator.floordiv, "%": operator.mod},
-)
 
 
 def _concatenate(left: object, right: object) -> str:
     if isinstance(left, Safe) or isinstance(right, Safe):
         return Safe(escape(left) + escape(right))
     return f"{left}{right}"
+
+
+_LEVELS: tuple[Mapping[str, Callable[[Any, Any], Any]], ...] = (
+    {"+": operator.add, "-": operator.sub},
+    {"~": _concatenate},
+    {"*": operator.mul, "/": operator.truediv, "//": operator.floordiv, "%": operator.mod},
+)
 
 
 class Reader:

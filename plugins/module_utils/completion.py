@@ -64,7 +64,7 @@ def _describe_word(command: str, action: argparse.Action) -> Word:
         describe(action),
         value,
         choices,
-        not choices and value.split(" ")[0] in _FILES,
+        not choices and value.split(" ", maxsplit=1)[0] in _FILES,
         isinstance(action, argparse._AppendAction) or action.nargs in ("+", "*"),
     )
 

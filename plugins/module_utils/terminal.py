@@ -29,19 +29,21 @@ _DELAY = 1.0
 """Seconds that nobody minds to wait."""
 
 
-def wants_color(stream: TextIO, environment: Mapping[str, str] = os.environ) -> bool:
+def wants_color(stream: TextIO, environment: Mapping[str, str] | None = None) -> bool:
     """Tell whether colors are wanted there.
 
     ``NO_COLOR`` forbids them and wins, ``FORCE_COLOR`` asks for them in a pipe as well; either
     counts where it is not empty (https://no-color.org, https://force-color.org).
     """
+    environment = os.environ if environment is None else environment
     if environment.get("NO_COLOR"):
         return False
     return bool(environment.get("FORCE_COLOR")) or is_terminal(stream, environment)
 
 
-def is_terminal(stream: TextIO, environment: Mapping[str, str] = os.environ) -> bool:
+def is_terminal(stream: TextIO, environment: Mapping[str, str] | None = None) -> bool:
     """Tell whether a stream is a terminal that knows more than letters."""
+    environment = os.environ if environment is None else environment
     return stream.isatty() and environment.get("TERM", "dumb") != "dumb"
 
 
