@@ -184,7 +184,7 @@ def _format_own_fix(reason: Reason, told: Told, done: set[str]) -> Iterator[str]
     yield from wrap(f"{ours}, then {then}" if then else ours, "     fix  ", DEEPER)
     shown = list(_format_commands(_list_new(reason, done), "     or   "))
     if not shown or len(shown) > _MOST_LINES or any(len(line) > WIDTH for line in shown):
-        yield from _format_fix(reason, "     or   ", whole=True)
+        yield from _format_fix(reason, "     or   ", f", then {then}")
         return
     yield from shown
     _note_edits(reason, done)
@@ -216,19 +216,20 @@ def _note_edits(reason: Reason, done: set[str]) -> None:
     done.update(line for line in every if not line.startswith("systemctl "))
 
 
-def _format_fix(reason: Reason, start: str, whole: bool = False) -> Iterator[str]:
+def _format_fix(reason: Reason, start: str, above: str = "") -> Iterator[str]:
     """Yield what to do in words, each way once.
 
-    :param whole: Whether also that which a command says as plainly: to add a line to a file.
+    :param above: What was said just above, where this is the other way; then also that which a
+        command would say as plainly is said: to add a line to a file.
     """
     texts: dict[str, str] = {}
     for cause in reason.causes:
-        if whole or not _is_plain(cause.remedy):
+        if above or not _is_plain(cause.remedy):
             texts.setdefault(cause.remedy.text, cause.remedy.then)
     if not texts and _find_then(reason):
         texts["run this"] = _find_then(reason)
     for number, (text, then) in enumerate(texts.items()):
-        told = f"{text}; then {then}" if then else text
+        told = f"{text}; then {then}" if then and not above else text.replace(above, "")
         yield from wrap(told, DEEPER if number else start, DEEPER)
 
 
