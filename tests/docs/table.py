@@ -99,12 +99,6 @@ IN_AN_ENVIRONMENT = Way(
     prints=("mlhost-limits ",),
 )
 REMOVES = Way(reason="it would take away what the next documents need")
-VENDOR = """
-cd /etc/security/limits.d
-printf '# all\\n* soft nofile 65536\\n* hard nofile 1048576\\n' > 90-mlhost.conf
-printf '# of a vendor\\n\\nalice soft nofile 1024\\n' > 95-vendor.conf
-cd -
-"""
 RESULTS = """
 mkdir -p srv/limits
 python3 -m tests.host ssh "$MACHINE" -- mlhost-limits check --json > srv/limits/node1.json || true
@@ -215,10 +209,7 @@ DOCUMENTS: Mapping[str, Document] = {
         values={"DIR": "/", "S": "sshd", "N": "ssh"},
         changes_machine=True,
         ways={
-            "mlhost-limits check": Way(
-                status=1, before=VENDOR, after="rm /etc/security/limits.d/9*.conf"
-            ),
-            # The check before it took all limits files away.
+            "mlhost-limits check": FALLS_SHORT,
             "mlhost-limits check --profile P --policy FILE --json": FALLS_SHORT,
             "mlhost-limits preflight -- torchrun --nproc-per-node 8 train.py"
             " --num-workers 16": FALLS_SHORT,
