@@ -111,7 +111,7 @@ class Calm:
                 self._kept[name] = self._look_until_all_is_known(attack, guard)
                 self._file.write_text(json.dumps(dict(self._kept)))
         told = self._kept[name]["runs"][0]
-        if told["status"] == REFUSED:  # It looks at nothing, and so sees no harm.
+        if told["status"] == REFUSED or "Traceback" in told["stderr"]:  # Nobody is at fault.
             raise TrialError(f"{attack.verb} does not work at all: {told['stderr'][-300:]}")
         return self._kept[name]
 

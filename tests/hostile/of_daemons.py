@@ -98,14 +98,6 @@ dockerd(chunks)""",
         " Config={'Labels': {'com.docker.compose.service': 'x',"
         " 'com.docker.compose.project.config_files': SECRET}})",
     ),
-    _containers(
-        "fields of a wrong kind",
-        "return [one(1)] if path.count('/') == 2 else one(1, State={'Pid': -7}, HostConfig=7, Config=[])",
-    ),
-    _containers(
-        "numbers that no process has",
-        "return [one(1)] if path.count('/') == 2 else one(1, State={'Pid': 10**30})",
-    ),
     Attack(
         "dockerd: its daemon.json is a link to a secret of root's",
         "links",

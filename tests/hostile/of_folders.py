@@ -218,10 +218,16 @@ def swap():
     while True:
         exchange(HOME + "/cache/a", HOME + "/cache/.other")
         time.sleep(0.002)
+        try:
+            if not os.path.exists(HOME + "/cache/a/model.safetensors"):
+                put(HOME + "/cache/a/model.safetensors", b"damaged")
+                os.utime(HOME + "/cache/a/model.safetensors", (1, 1))
+        except OSError:
+            pass
 fork(swap)"""
         + _STAY,
         "echo kept > /srv/open/model.safetensors",
-        rounds=4,
+        rounds=6,
     ),
     Attack(
         "kills and stops root's children in an output that are the user's",

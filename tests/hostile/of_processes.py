@@ -24,7 +24,7 @@ for number in range(500):
         "names",
         "monitor",
         r"""
-code = "import sys; sys.path.insert(0, '/opt/hostile'); from tricks import *; set_name(b'\x1b]0;x\x07\n'); stay()"
+code = r"import sys; sys.path.insert(0, '/opt/hostile'); from tricks import *; set_name(b'\x1b]0;x\x07\n'); stay()"
 put(HOME + "/named.py", code)
 unit("trainer.service", "/usr/bin/python3 /home/mallory/named.py", "LimitNOFILE=100")
 time.sleep(2)"""
@@ -97,16 +97,6 @@ stay()
 ''')
 unit("settle.service", "/usr/bin/python3 /home/mallory/settle.py", "Delegate=yes")
 time.sleep(3)"""
-        + _STAY,
-    ),
-    Attack(
-        "a fake root of a user namespace that bears daemons' names",
-        "user namespaces",
-        "check",
-        r"""
-fake_root("for n in dockerd slurmd containerd conmon slurmstepd; do "
-          "cp /bin/sleep /home/mallory/$n; /home/mallory/$n 9999 & done; wait")
-time.sleep(2)"""
         + _STAY,
     ),
     Attack(

@@ -92,7 +92,10 @@ def describe(path: str, seen: os.stat_result) -> Entry:
         except OSError:
             digest = "unreadable"
     elif stat.S_ISLNK(seen.st_mode):
-        digest = os.readlink(path)
+        try:
+            digest = os.readlink(path)
+        except OSError:
+            digest = "exchanged meanwhile"
     return seen.st_uid, seen.st_gid, stat.S_IMODE(seen.st_mode), kind, size, digest
 
 

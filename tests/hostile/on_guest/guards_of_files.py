@@ -73,7 +73,7 @@ def read_whatever_size() -> None:
             return b"".join(iter(lambda: file.read(part), b""))
 
     replace("host.door", "read_handle", read)
-    errands.start = lambda self, name, one: start(self, name, one.replace(most=2**40))
+    errands.start = lambda self, name, one: start(self, name, one._replace(most=2**40))
 
 
 def sweep_everything() -> None:

@@ -49,7 +49,7 @@ def wait_for_ever() -> None:
     within, start, begin = find_module("check_within").check_within, errands.start, children.start
 
     def check(policy: Any, options: Any, look: Any = None) -> Any:
-        return within(policy, options.replace(time_limit=_SOONER), look)
+        return within(policy, options._replace(time_limit=_SOONER), look)
 
     def run(words: Any, _seconds: float, **more: Any) -> Any:
         return program(words, _ENDLESS, **more)
@@ -60,7 +60,7 @@ def wait_for_ever() -> None:
     replace("docker.api_read", "_allow", lambda connection, _deadline: connection.settimeout(None))
     replace("docker.api_read", "_left", lambda *_arguments: _ENDLESS)
     replace("podman.measure", "_TIME_LIMIT", _ENDLESS)
-    errands.start = lambda self, name, one: start(self, name, one.replace(seconds=_ENDLESS))
+    errands.start = lambda self, name, one: start(self, name, one._replace(seconds=_ENDLESS))
     children.start = lambda self, name, one, _seconds, most: begin(self, name, one, _ENDLESS, most)
 
 
