@@ -300,9 +300,11 @@ DOCUMENTS: Mapping[str, Document] = {
             ' {"workers": 16, "prefetch": 4, "tensors_per_batch": 8, "batch_size": "64MiB",'
             ' "user": "alice"}}\'': RED,
             "mlhost-limits preflight -- torchrun --nproc-per-node 8 train.py --config run.yaml": Way(
-                before="printf 'dataloader_num_workers: 0\\n' > run.yaml"
+                status=1,  # Eight processes have no room in the guest.
+                before="printf 'dataloader_num_workers: 0\\n' > run.yaml",
             ),
             "mlhost-limits preflight --try 20 -- python3 train.py": Way(
+                status=1,  # Nor have eight workers.
                 before="printf 'print(1)\\n' > train.py",
                 prints=("train.py: makes no DataLoader: nothing was measured",),
             ),
