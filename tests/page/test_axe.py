@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -14,7 +13,7 @@ from plugins.module_utils.audit_files import write_reports
 from plugins.module_utils.fleet_formats import Beside
 from plugins.module_utils.fleet_view import Fleet
 from tests.page import sample
-from tests.page.browser import open_browser, open_page
+from tests.page.browser import open_page
 
 SIZES = {"desk": {"width": 1280, "height": 800}, "phone": {"width": 390, "height": 844}}
 RUN = "axe.run(document, {resultTypes: ['violations']}).then((found) => found.violations)"
@@ -24,12 +23,6 @@ def read_axe() -> str:
     found = find_spec("axe_playwright_python")
     assert found is not None, "axe-playwright-python is missing: see requirements-dev.txt"
     return (Path(str(found.origin)).parent / "axe.min.js").read_text(encoding="utf-8")
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with open_browser() as opened:
-        yield opened
 
 
 @pytest.fixture(scope="module")

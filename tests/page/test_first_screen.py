@@ -15,7 +15,7 @@ from plugins.module_utils.fleet import HostResult, read_host
 from plugins.module_utils.fleet_formats import Beside
 from plugins.module_utils.fleet_view import Fleet
 from tests.page import sample
-from tests.page.browser import list_hosts, open_browser, open_page
+from tests.page.browser import list_hosts, open_page
 
 EVIL = "<img src=x onerror=alert(1)></script>"
 DESK = {"width": 1280, "height": 800}
@@ -31,12 +31,6 @@ def write(
     words = {"title": "Limits", "written": sample.WRITTEN}
     write_reports(hosts, folder, "page", ["html"], words, beside)
     return folder / "page.html"
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with open_browser() as opened:
-        yield opened
 
 
 @pytest.fixture(scope="module")

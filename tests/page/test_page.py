@@ -14,15 +14,9 @@ from playwright.sync_api import Browser, Page
 
 from plugins.module_utils.audit_files import write_reports
 from plugins.module_utils.fleet import HostResult, read_host
-from tests.page.browser import list_hosts, open_browser, open_page, write_page
+from tests.page.browser import list_hosts, open_page, write_page
 
 EVIL = "<img src=x onerror=alert(1)></script><script>alert(2)</script>"
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with open_browser() as opened:
-        yield opened
 
 
 @pytest.fixture(scope="module")
