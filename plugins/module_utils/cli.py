@@ -101,11 +101,9 @@ def _check(arguments: argparse.Namespace) -> int:
 def _read_given(path: str | None, seconds: float = TIME_LIMIT) -> Tree:
     """Return the policy in a file, and what is wrong with it; none where no file is named."""
     from .core.policy_tree import Tree
-    from .policy_file import read_policy, read_policy_within
+    from .policy_file import read_policy_within
 
-    if path is None:
-        return Tree(None)
-    return read_policy(path) if path == "-" else read_policy_within(path, seconds)
+    return Tree(None) if path is None else read_policy_within(path, seconds)
 
 
 def _watch(look: Callable[[Progress], Any]) -> Any:

@@ -32,7 +32,7 @@ from .core.policy_tree import (
 from .core.quote import quote
 from .core.reader import PolicyError
 from .host.children import run_in_children
-from .host.policy_file import LARGEST, read_policy_file
+from .host.policy_file import LARGEST, STDIN, read_policy_file
 
 _NUMBER = r"[+-]?(0|[1-9][0-9]*)"
 _WORDS = {"null": None, "~": None, "": None, "true": True, "false": False}
@@ -61,9 +61,13 @@ def read_policy(path: str, accepts_yaml: bool = True) -> Tree:
 def read_policy_within(path: str, seconds: float) -> Tree:
     """Return what :func:`read_policy` does; a child reads the file, for what it is on can hang.
 
+    A child has no standard input, which has a time of its own.
+
     :raises OSError: If the file cannot be read.
     :raises ValueError: If it is no policy, or reading it takes longer.
     """
+    if path == STDIN:
+        return read_policy(path)
     [report] = run_in_children([partial(_read, path)], min(seconds, _LONGEST), 8 * LARGEST)
     if report.problem:
         raise ValueError(f"{path}: could not be read: {report.problem}")

@@ -422,3 +422,19 @@ def test_what_is_assumed_makes_a_no_go_tight(
     cli.main(["preflight", "--json", *words])
     found = json.loads(capsys.readouterr().out)["findings"]
     assert [one["causes"][0]["verdict"] for one in found if one["status"] == "fail"] == [verdict]
+
+
+def test_a_policy_may_come_from_a_pipe(here: Path) -> None:
+    program = (
+        "from tests.conftest import load_library; load_library(); import sys;"
+        "from mlhost_limits.cli import main; sys.exit(main(['preflight', '--policy', '-']))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        check=False,
+        capture_output=True,
+        text=True,
+        input='{"training": {"workers": 0, "tensors_per_batch": 2}}',
+        env={"PYTHONPATH": str(TOP)},
+    )
+    assert (done.returncode, done.stderr) == (cli.COMPLIES, ""), done.stdout
