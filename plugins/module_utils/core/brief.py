@@ -34,7 +34,10 @@ if TYPE_CHECKING:
 
 _APPEND = re.compile(r"echo ('(?:[^']|'\"'\"')*'|[^\s'\"]+) >> (\S+)")
 _MOST_TEXTS, _MOST_LINES = 2, 5
-_ENDS = re.compile(r"systemctl (?:re)?(?:start|load-or-restart) (?!ssh)")
+_ENDS = re.compile(r"systemctl (?:--\S+ )*(?:re)?(?:start|load-or-restart) (?!ssh)")
+_EDITS = (" >> ", "nothing was done")
+"""What stands in a command that adds to a file, or edits a line of one."""
+_ACTIVATES = re.compile(r"(?:^|[\s'])(?:systemctl|sysctl(?! -w)|mount|scontrol|podman|docker) ")
 _AFTER = {"docker": "restart docker"}
 """What must be done before a section that was provisioned counts, where no cause says so."""
 
@@ -168,9 +171,19 @@ def _is_plain(remedy: Remedy) -> bool:
 
 
 def _list_new(reason: Reason, done: set[str]) -> list[str]:
-    """Return the commands of a reason, as few as there may be; of edits, those not done before."""
+    """Return the commands of a reason, as few as there may be; of edits, those not done before.
+
+    What makes files count comes once, after the last edit that it is for.
+    """
     lines = [line for cause in reason.causes for line in cause.remedy.lines]
-    return _merge(line for line in dict.fromkeys(lines) if line not in done)
+    last = {line: number for number, line in enumerate(lines) if _is_activation(line)}
+    new = [line for number, line in enumerate(lines) if last.get(line, number) == number]
+    return _merge(line for line in dict.fromkeys(new) if line not in done)
+
+
+def _is_activation(line: str) -> bool:
+    """Tell whether a command makes what is stated count: it may be needed after every edit."""
+    return bool(_ACTIVATES.search(line)) and not any(one in line for one in _EDITS)
 
 
 def _find_then(reason: Reason) -> str:
@@ -211,9 +224,9 @@ def _format_run(reason: Reason, told: Told, done: set[str]) -> Iterator[str]:
 
 
 def _note_edits(reason: Reason, done: set[str]) -> None:
-    """Remember what a report has shown; a restart must come after every edit."""
+    """Remember which edits a report has shown."""
     every = (line for cause in reason.causes for line in cause.remedy.lines)
-    done.update(line for line in every if not line.startswith("systemctl "))
+    done.update(line for line in every if not _is_activation(line))
 
 
 def _format_fix(reason: Reason, start: str, above: str = "") -> Iterator[str]:

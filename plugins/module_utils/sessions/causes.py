@@ -227,10 +227,7 @@ def _blame_clamp(
             f"{cite(bound.winner)} does not raise the hard limit,"
             f" {format_quantity(base.hard, ITEMS[wanted.item].unit)}, and stays below it"
         )
-        asked = facts.asked.hard if facts.asked else None
-        least = max(asked or 0, wanted.minimum or 0) if wanted.minimum is not None else None
-        alone = wanted._replace(bound="hard", minimum=least)
-        return _state("pam-soft-alone", text, alone, facts, bound.winner)
+        return _state("pam-soft-alone", text, _ask_hard(wanted, facts), facts, bound.winner)
     line = hard.winner
     text = f"{cite(line)} takes the soft limit of {cite(bound.winner)} down with it"
     rivals = tuple(one for one in hard.shadowed if wanted.is_met_by(int(one.value)))
@@ -242,7 +239,14 @@ def _blame_clamp(
         remedy = comment_out(line, _RELOGIN, "provision with override")
         cause = Cause("pam-hard-clamps-soft", text, remedy, line, rivals)
         return cause, _without(line, facts)
-    return _restate("pam-hard-clamps-soft", text, wanted._replace(bound="hard"), line, facts)
+    return _restate("pam-hard-clamps-soft", text, _ask_hard(wanted, facts), line, facts)
+
+
+def _ask_hard(wanted: Requirement, facts: SessionFacts) -> Requirement:
+    """Return the hard limit that a soft one needs, which the policy may want higher than that."""
+    asked = facts.asked.hard if facts.asked else None
+    least = max(asked or 0, wanted.minimum or 0) if wanted.minimum is not None else None
+    return wanted._replace(bound="hard", minimum=least)
 
 
 def _blame_silence(wanted: Requirement, facts: SessionFacts) -> tuple[Cause, SessionFacts] | None:

@@ -188,3 +188,35 @@ def test_a_command_that_is_too_wide_is_left_to_the_long_report() -> None:
     assert format_brief([fail("kernel", "a", "value", cause)], Told())[-1] == (
         "     run  # the commands that -v shows"
     )
+
+
+def test_what_makes_edits_count_comes_after_the_last_of_them() -> None:
+    """Of two causes of one reason, and in a reason whose edits another has in front."""
+    user = ("sh", "-c", "env -i /sbin/runuser -P -u bob -- systemctl --user restart a.service >&2")
+    reload = ("systemctl", "daemon-reload")
+    edits = [("sh", "-c", f"echo {name} >> /etc/{name}") for name in "ab"]
+    causes = [
+        Cause("x", "a line says so", Remedy("mend it", (edit, reload, user)), LINE)
+        for edit in edits
+    ]
+    found = [
+        fail("service:a.service", "nofile", "soft", causes[0])._replace(causes=tuple(causes)),
+        fail("process:7", "nofile", "hard", causes[1]._replace(code="y", at=None)),
+    ]
+    then = ["          systemctl daemon-reload", *DEEP_RESTART]
+    assert format_brief(found, Told())[3:] == [
+        "     run  echo a >> /etc/a",
+        "          echo b >> /etc/b",
+        *then,
+        "2    process 7: nofile hard 1024, required 65536",
+        "     why  a line says so",
+        "     run  # what stands above",
+        *then,
+    ]
+
+
+DEEP_RESTART = (
+    "          env -i /sbin/runuser -P -u bob -- systemctl --user restart a.service \\",
+    "            >&2",
+    "     note a restart ends what runs there",
+)

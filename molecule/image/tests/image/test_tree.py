@@ -49,12 +49,12 @@ def test_a_line_of_others_that_will_win_falls_short_by_its_name(tree):
     vendor = tree / "etc/security/limits.d/95-vendor.conf"
     vendor.write_text("root soft nofile 1024\n")
     try:
-        status, text = check(tree)
+        (status, text), (_status, every) = check(tree), check(tree, "-v")
     finally:
         vendor.unlink()
     assert status == 1
     assert "95-vendor.conf:1" in text
-    assert f"chroot {tree} sh -c" in " ".join(text.replace("\\\n", "").split())
+    assert f"chroot {tree} sh -c" in " ".join(every.replace("\\\n", "").split())
 
 
 IN_CONTAINER = """
