@@ -5,8 +5,9 @@ from __future__ import annotations
 
 import json
 import os
-import tempfile
-from contextlib import ExitStack, contextmanager
+import stat
+from contextlib import ExitStack, contextmanager, suppress
+from functools import partial
 from pathlib import Path
 
 from .audit_page import PageText
@@ -16,11 +17,13 @@ from .fleet_view import Fleet
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from typing import Any, TextIO
 
     from .fleet_formats import Beside
 
+_LARGEST = 512 * 2**20
+_CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 ENDINGS = {"html": ".html", "json": ".json", "junit": ".xml", "csv": ".csv"}
 
 
@@ -32,7 +35,7 @@ def read_results(path: Path, now: str) -> Iterator[HostResult]:
     :raises ValueError: If there is nothing to read.
     """
     if path.is_file():
-        yield from _list_hosts(load_document(path), now)
+        yield from list_hosts(load_json(path), now, path)
         return
     if not path.is_dir():
         raise ValueError(f"{path}: is neither a folder of results nor an audit's document")
@@ -41,8 +44,8 @@ def read_results(path: Path, now: str) -> Iterator[HostResult]:
         raise ValueError(f"{path}: holds no result; accepted is a file HOST.json for each host")
     for file in files:
         try:
-            result: object = json.loads(file.read_text(encoding="utf-8"))
-        except (OSError, ValueError, RecursionError) as exc:
+            result = load_json(file)
+        except ValueError as exc:
             yield HostResult(file.stem, GARBLED, f"{file.name} cannot be read: {exc}")
             continue
         yield read_host(file.stem, result, (), now)
@@ -55,31 +58,24 @@ def read_before(path: Path, now: str) -> tuple[Fleet, str]:
     """
     if not path.is_file():
         raise ValueError(f"{path}: is not the JSON document of an earlier audit")
-    document = load_document(path)
+    document = load_json(path)
     fleet = Fleet()
-    for host in _list_hosts(document, now):
+    for host in list_hosts(document, now, path):
         fleet.add(host)
-    return fleet, str(document.get("written") or "")
+    written = document.get("written") if isinstance(document, dict) else ""
+    return fleet, str(written or "")
 
 
-def load_document(path: Path) -> dict[str, Any]:
-    """Return the document that an earlier report wrote.
+def list_hosts(document: object, now: str, path: Path) -> Iterator[HostResult]:
+    """Yield the hosts of the document that an earlier report wrote.
 
     :raises ValueError: If it is another file, or of another version.
     """
-    try:
-        document = json.loads(path.read_text(encoding="utf-8"))
-    except (ValueError, RecursionError) as exc:
-        raise ValueError(f"{path}: is no JSON: {exc}") from exc
     if not isinstance(document, dict) or document.get("format") != FORMAT:
         raise ValueError(f"{path}: is no document of an audit")
     if document.get("version") != VERSION or not isinstance(document.get("hosts"), dict):
         told = document.get("version")
         raise ValueError(f"{path}: is a document of version {told!r}; {VERSION} is accepted")
-    return document
-
-
-def _list_hosts(document: Mapping[str, Any], now: str) -> Iterator[HostResult]:
     for name, entry in document["hosts"].items():
         whole = isinstance(entry, dict) and entry.get("state") == "checked"
         if whole or not isinstance(entry, dict):
@@ -87,6 +83,38 @@ def _list_hosts(document: Mapping[str, Any], now: str) -> Iterator[HostResult]:
             yield read_host(name, entry, tuple(map(str, groups)), now)
         else:
             yield HostResult(name, str(entry.get("state")), str(entry.get("reason")))
+
+
+def read_head(path: Path, most: int) -> bytes:
+    """Return how a file begins; what is no regular file is neither waited for nor read.
+
+    :raises ValueError: If it cannot be read.
+    """
+    try:
+        handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        with open(handle, "rb") as file:
+            if stat.S_ISREG(os.fstat(handle).st_mode):
+                return file.read(most)
+    except OSError as exc:
+        raise ValueError(f"{path}: {exc.strerror}") from None
+    raise ValueError(f"{path}: is no regular file, and holds no HOST.json")
+
+
+def load_json(path: Path) -> object:
+    """Return what a file holds.
+
+    :raises ValueError: If it cannot be read, or is no JSON.
+    """
+    content = read_head(path, _LARGEST + 1)
+    if len(content) > _LARGEST:
+        raise ValueError(f"{path}: is larger than {_LARGEST // 2**20} MiB")
+    try:
+        loaded: object = json.loads(content.decode("utf-8"))
+    except RecursionError:
+        raise ValueError(f"{path}: is no JSON: it is too deep") from None
+    except ValueError as exc:
+        raise ValueError(f"{path}: is no JSON: {exc}") from None
+    return loaded
 
 
 def write_reports(
@@ -110,34 +138,53 @@ def write_reports(
     }
     fleet = Fleet()
     with ExitStack() as stack:
-        outputs = {}
-        for name in formats:
-            path = folder / f"{stem}{ENDINGS[name]}"
-            outputs[path] = (makers[name](), stack.enter_context(_open_beside(path)))
-        for text, file in outputs.values():
+        paths = [folder / f"{stem}{ENDINGS[name]}" for name in formats]
+        opened = [stack.enter_context(_open_beside(path)) for path in paths]
+        outputs = [(makers[name](), file) for name, (file, _take) in zip(formats, opened)]
+        for text, file in outputs:
             file.write(text.start())
         for host in hosts:
             fleet.add(host)
-            for text, file in outputs.values():
+            for text, file in outputs:
                 file.write(text.add(host))
-        for text, file in outputs.values():
+        for text, file in outputs:
             file.write(text.finish(fleet))
             file.flush()
             os.fsync(file.fileno())
-        for path, output in outputs.items():
-            os.replace(output[1].name, path)
-    return fleet, [str(path) for path in outputs]
+        for _file, take_name in opened:
+            take_name()
+    return fleet, [str(path) for path in paths]
 
 
 @contextmanager
-def _open_beside(path: Path) -> Iterator[TextIO]:
-    """Open a new file in the folder of another, which is removed unless it took its name."""
-    handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
-    os.close(handle)
+def _open_beside(path: Path) -> Iterator[tuple[TextIO, Callable[[], None]]]:
+    """Open a new file in the folder of another, with what gives it the other's name and mode.
+
+    It is removed unless it took that name. All goes by the open folder: who may write there may
+    exchange the names, and so gets no file but their own written.
+    """
+    folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
-        with open(name, "w", encoding="utf-8", errors="backslashreplace") as file:
-            os.fchmod(file.fileno(), 0o644)
-            yield file
+        name = f".{path.name[:64]}.{os.urandom(8).hex()}"
+        handle = os.open(name, _CREATE, 0o666, dir_fd=folder)
+        try:
+            with open(handle, "w", encoding="utf-8", errors="backslashreplace") as file:
+                _keep_mode(handle, path.name, folder)
+                yield file, partial(os.replace, name, path.name, **_both(folder))
+        finally:
+            with suppress(FileNotFoundError):
+                os.unlink(name, dir_fd=folder)
     finally:
-        if os.path.exists(name):
-            os.unlink(name)
+        os.close(folder)
+
+
+def _both(folder: int) -> dict[str, int]:
+    return {"src_dir_fd": folder, "dst_dir_fd": folder}
+
+
+def _keep_mode(handle: int, name: str, folder: int) -> None:
+    """Give a file the mode of the one that it replaces, if that is a plain one."""
+    with suppress(FileNotFoundError):
+        old = os.stat(name, dir_fd=folder, follow_symlinks=False)
+        if stat.S_ISREG(old.st_mode):
+            os.fchmod(handle, stat.S_IMODE(old.st_mode) & 0o777)

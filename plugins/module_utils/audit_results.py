@@ -3,15 +3,12 @@
 
 from __future__ import annotations
 
-import json
-import os
-import stat
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from .audit_files import read_results
-from .fleet import GARBLED, HostResult, read_host
-from .fleet_formats import FORMAT
+from .audit_files import list_hosts, load_json, read_head
+from .fleet import CHECKED, GARBLED, HostResult, read_host
+from .fleet_formats import FORMAT, NOTHING
 
 BEGINNINGS = {
     "html": '<meta name="generator" content="mlhost-limits">',
@@ -21,14 +18,13 @@ BEGINNINGS = {
 }
 """What stands at the beginning of a report of ours, whatever it says."""
 
-_LARGEST = 512 * 2**20
 _HEAD = 4096
 
 
 def is_ours(path: Path, kind: str) -> bool:
     """Tell whether a file is a report of ours."""
     try:
-        return BEGINNINGS[kind] in _read(path, _HEAD).decode("utf-8", "replace")
+        return BEGINNINGS[kind] in read_head(path, _HEAD).decode("utf-8", "replace")
     except ValueError:
         return False
 
@@ -53,6 +49,8 @@ def read_hosts(names: Sequence[str], now: str, problems: list[str]) -> Iterator[
                 problems.append(told)
                 host = HostResult(f"{host.name} in {path}", GARBLED, told)
             known[host.name] = str(path)
+            if host.state == CHECKED and not host.findings:
+                problems.append(f"{path}: has no finding of {host.name}: {NOTHING}")
             yield host
 
 
@@ -67,9 +65,9 @@ def _read_file(path: Path, now: str) -> Iterator[HostResult]:
 
     :raises ValueError: If it is no result.
     """
-    result = _load_json(path)
+    result = load_json(path)
     if isinstance(result, dict) and result.get("format") == FORMAT:
-        yield from read_results(path, now)
+        yield from list_hosts(result, now, path)
         return
     keys = {"findings", "unreachable", "failed"}
     if not isinstance(result, dict) or not keys & result.keys():
@@ -79,35 +77,3 @@ def _read_file(path: Path, now: str) -> Iterator[HostResult]:
     if found.state == GARBLED:
         raise ValueError(f"{path}: {found.reason}")
     yield found
-
-
-def _read(path: Path, most: int) -> bytes:
-    """Return how a file begins; what is no regular file is neither waited for nor read.
-
-    :raises ValueError: If it cannot be read.
-    """
-    try:
-        handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-        with open(handle, "rb") as file:
-            if stat.S_ISREG(os.fstat(handle).st_mode):
-                return file.read(most)
-    except OSError as exc:
-        raise ValueError(f"{path}: {exc.strerror}") from None
-    raise ValueError(f"{path}: is no regular file, and holds no HOST.json")
-
-
-def _load_json(path: Path) -> object:
-    """Return what a file holds.
-
-    :raises ValueError: If it cannot be read, or is no JSON.
-    """
-    content = _read(path, _LARGEST + 1)
-    if len(content) > _LARGEST:
-        raise ValueError(f"{path}: is larger than {_LARGEST // 2**20} MiB")
-    try:
-        loaded: object = json.loads(content.decode("utf-8"))
-    except RecursionError:
-        raise ValueError(f"{path}: is no JSON: it is too deep") from None
-    except ValueError as exc:
-        raise ValueError(f"{path}: is no JSON: {exc}") from None
-    return loaded

@@ -28,6 +28,9 @@ _COLUMNS = (
     *("host", "place", "item", "bound", "status", "required", "observed", "reason"),
     *("waiver", "cause", "file", "line", "text", "remedy", "owner"),
 )
+NOTHING = "nothing was asked of it"
+"""Why a host without findings is not good."""
+
 _FORMULA = re.compile(r"\s*[=+@\uff0b\uff0d\uff1d\uff20-](?!\d+\Z)|[\t\r\n]")
 
 
@@ -142,7 +145,7 @@ class JunitText:
 def _describe_cases(host: HostResult) -> Iterator[str]:
     """Yield a host's test cases; one that was not checked has one, which is an error."""
     if host.state != CHECKED or not host.findings:
-        told = host.reason or "nothing was asked of it"
+        told = host.reason or NOTHING
         yield _describe_case(host.name, "check", "error", f"{host.state}: {told}", "")
     for finding in host.findings:
         place = str(finding.get("place"))
@@ -202,6 +205,8 @@ class CsvText:
     def add(self, host: HostResult) -> str:
         if host.state != CHECKED:
             return _format_row((host.name, "", "", "", host.state, "", "", host.reason))
+        if not host.findings:
+            return _format_row((host.name, "", "", "", host.status, "", "", NOTHING))
         return "".join(_format_row(_list_cells(host.name, one)) for one in host.findings)
 
     def finish(self, fleet: Fleet) -> str:
@@ -230,7 +235,8 @@ def _list_cells(host: str, finding: Mapping[str, object]) -> tuple[object, ...]:
 
 def _format_row(cells: tuple[object, ...]) -> str:
     """Return a line that no spreadsheet takes for a formula."""
-    safe = ["" if cell is None else str(cell) for cell in cells]
+    padded = (*cells, *[""] * (len(_COLUMNS) - len(cells)))
+    safe = ["" if cell is None else str(cell) for cell in padded]
     safe = [("'" if _FORMULA.match(cell) else "") + _flatten(cell) for cell in safe]
     return str(csv.writer(_Echo(), lineterminator="\n").writerow(safe))
 

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import os
 from pathlib import Path
@@ -93,8 +94,9 @@ def test_a_folder_holds_a_file_for_each_host(folder: Path) -> None:
         ("[1]", "bad.json: is neither a result of the check nor a report"),
         ("{}", "bad.json: is neither a result of the check nor a report"),
         ("[" * 100_000, "bad.json: is no JSON: "),
+        ('{"findings": []}', "bad.json: has no finding of bad: nothing was asked of it"),
         ('{"findings": 1}', "bad.json: its findings are 1; a list is accepted"),
-        ('{"host": "a", "findings": []}', "bad.json: is of the host a, and so is a.json"),
+        (json.dumps({"host": "a", **GOOD}), "bad.json: is of the host a, and so is a.json"),
         ('{"format": "mlhost.limits/audit", "version": 9}', "bad.json: is a document of version 9"),
     ],
 )
@@ -107,7 +109,12 @@ def test_a_bad_file_is_told_and_never_left_out(
     assert line.startswith(f"mlhost-limits: {told}")
     states = read(folder / "out.json")
     assert len(states) == 2
-    assert sorted(states.values()) == ["checked", "garbled"]
+    assert sorted(states.values()) in (["checked", "garbled"], ["checked", "checked"])
+    assert cli.main(["report", *files, "-o", "out.csv"]) == 2
+    with open(folder / "out.csv", newline="") as file:
+        rows = list(csv.reader(file))
+    assert {len(row) for row in rows} == {len(rows[0])}
+    assert len({row[0] for row in rows[1:]}) == 2
 
 
 def test_where_no_file_is_a_result_nothing_is_written(
@@ -148,3 +155,43 @@ def test_what_is_not_ours_is_never_replaced(
     assert capsys.readouterr().err.startswith(f"mlhost-limits: {told}")
     assert set(os.listdir(folder)) == before
     assert (folder / name).read_text() == "what somebody wrote"
+
+
+def test_a_new_page_has_the_mode_of_the_old_one(folder: Path) -> None:
+    put(folder / "a.json", GOOD)
+    page = folder / "out.html"
+    old = os.umask(0o027)
+    try:
+        assert cli.main(["report", "a.json", "-o", page.name]) == 0
+    finally:
+        os.umask(old)
+    assert page.stat().st_mode & 0o777 == 0o640
+    page.chmod(0o604)
+    assert cli.main(["report", "a.json", "-o", page.name]) == 0
+    assert page.stat().st_mode & 0o777 == 0o604
+    assert {path.name for path in folder.iterdir()} == {"a.json", page.name}
+
+
+def test_who_may_write_in_the_folder_leads_the_page_nowhere_else(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They exchange the new file, and then the folder, for links to others."""
+    other = folder / "other"
+    other.mkdir()
+    (other / "out.html").write_text("what somebody wrote")
+    shared = folder / "shared"
+    shared.mkdir()
+
+    def swap(_page: object) -> str:
+        (new,) = shared.glob(".out.html.*")
+        new.unlink()
+        new.symlink_to(other / "out.html")
+        shared.rename(folder / "away")
+        shared.symlink_to(other)
+        return "<html>"
+
+    monkeypatch.setattr("mlhost_limits.audit_files.PageText.start", swap)
+    assert cli.main(["report", put(folder / "a.json", GOOD), "-o", "shared/out.html"]) == 0
+    assert [path.name for path in other.iterdir()] == ["out.html"]
+    assert (other / "out.html").read_text() == "what somebody wrote"
+    assert (folder / "away/out.html").is_symlink()

@@ -119,7 +119,9 @@ def test_csv_has_a_line_for_each_finding() -> None:
         "later",
         "waived",
         "unreachable",
+        "unknown",
     ]
+    assert lines[-1]["reason"] == "nothing was asked of it"
     assert (lines[1]["file"], lines[1]["line"], lines[1]["remedy"]) == ("/etc/a", "3", "mend it")
     assert lines[0]["observed"] == "-5"
     assert [line["owner"] for line in lines[:2]] == ["", "bob"]
