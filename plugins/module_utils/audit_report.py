@@ -40,6 +40,8 @@ def report(names: Sequence[str], output: str, formats: Sequence[str] | None, tit
     :raises OSError: If nothing can be written there.
     """
     path = Path(output)
+    if path.is_dir():
+        raise PolicyError([f"--output: {path} is a folder; a file's name is accepted"])
     chosen = _choose_formats(path, formats)
     stem = path.stem if path.suffix in ENDINGS.values() else path.name
     _require_ours(path.parent, stem, chosen)

@@ -9,6 +9,7 @@ import os
 import shlex
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 from .command_line import NAME, REFUSED, WELCOME, parse_words
@@ -16,8 +17,10 @@ from .core.policy import SERVICES, TIME_LIMIT, CheckOptions
 from .core.profiles import DEFAULT_PROFILE
 from .core.quote import clean
 from .core.reader import PolicyError
+from .host.policy_file import STDIN
 from .places import SECTIONS
 from .schema import load_policy
+from .streams import flush_streams, open_streams
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -41,21 +44,40 @@ def main(words: Sequence[str] | None = None) -> int:
     """Run one command.
 
     :returns: 0 where the host complies, 1 where it falls short, 2 where the question is refused,
-        is missing or could not be answered whole, 130 after Ctrl-C.
+        is missing, or its answer could not be given whole, 130 after Ctrl-C.
     """
-    words = sys.argv[1:] if words is None else words
-    if not words:
-        sys.stdout.write(WELCOME)
-        return REFUSED  # Nothing was checked, and a script may take 0 for a good host.
-    arguments = parse_words(words)
+    open_streams()
     try:
+        status = _run(sys.argv[1:] if words is None else words)
+    except SystemExit as exc:  # Of the parser.
+        raise SystemExit(_settle(exc.code)) from None
+    return int(_settle(status))
+
+
+def _settle(status: Any) -> Any:
+    """Return the status, once all that was said has been taken."""
+    problem = flush_streams()
+    if problem and not isinstance(problem, BrokenPipeError):
+        _complain(f"the answer could not be written: {problem.strerror}")
+        flush_streams()
+    return REFUSED if problem else status
+
+
+def _run(words: Sequence[str]) -> int:
+    try:
+        if not words:
+            sys.stdout.write(WELCOME)
+            return REFUSED  # Nothing was checked, and a script may take 0 for a good host.
+        arguments = parse_words(words)
         return _COMMANDS[arguments.command](arguments)
+    except BrokenPipeError:
+        pass  # Who reads has seen enough.
     except PolicyError as exc:
         for problem in exc.problems:
             _complain(problem)
     except OSError as exc:
         _complain(f"{exc.filename}: {exc.strerror}" if exc.filename and exc.strerror else str(exc))
-    except ValueError as exc:
+    except (ValueError, RecursionError) as exc:
         _complain(str(exc))
     except KeyboardInterrupt as exc:
         _complain(str(exc) or "interrupted")
@@ -64,7 +86,8 @@ def main(words: Sequence[str] | None = None) -> int:
 
 
 def _complain(text: str) -> None:
-    sys.stderr.write(f"{NAME}: {clean(text)}\n")
+    with suppress(OSError):  # It may be full or closed; the status says the same.
+        sys.stderr.write(f"{NAME}: {clean(text)}\n")
 
 
 def _check(arguments: argparse.Namespace) -> int:
@@ -125,7 +148,8 @@ def _name_provision(arguments: argparse.Namespace) -> str:
     if arguments.profile != DEFAULT_PROFILE:
         words += ["--profile", arguments.profile]
     if arguments.policy is not None:
-        words += ["--policy", arguments.policy]
+        is_piped = arguments.policy == STDIN
+        words += ["--policy", "FILE" if is_piped else arguments.policy]
     return shlex.join(words)
 
 

@@ -7,8 +7,11 @@ Help, completion, the manual page and the page of the documentation are made of 
 from __future__ import annotations
 
 import argparse
+import math
+import re
+import sys
 from collections.abc import Callable, Mapping, Sequence
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from .core.policy import TIME_LIMIT
 from .core.profiles import DEFAULT_PROFILE, NO_PROFILE, PROFILES
@@ -32,6 +35,7 @@ WELCOME = f"""\
 
 All commands: {NAME} --help
 """
+_MOST_SECONDS = 86400
 INTERNAL = ("monitor", "node-health")
 """What a timer and Slurm run."""
 
@@ -51,6 +55,10 @@ class Parser(argparse.ArgumentParser):
             hint = f"; a run is judged by: {NAME} preflight"
         self.exit(REFUSED, f"{NAME}: {clean(message)}{hint}\n")
 
+    def _print_message(self, message: str, file: Any = None) -> None:
+        if message:
+            (file or sys.stderr).write(message)  # Newer ones drop it where there is no room.
+
 
 class _Formatter(argparse.HelpFormatter):
     """One that leaves room for the names of commands."""
@@ -67,7 +75,16 @@ def parse_words(words: Sequence[str]) -> argparse.Namespace:
         given = argparse.Namespace(command="preflight", words=command)
         asked: argparse.Namespace = list_commands(parser)[0][2].parse_intermixed_args(own, given)
         return asked
+    _refuse_empty(words, parser)
     return parser.parse_args(words)
+
+
+def _refuse_empty(words: Sequence[str], parser: Parser) -> None:
+    """End with a sentence where a word is empty: a variable that is not set, most of the time."""
+    for before, word in zip(["", *words], words):
+        if not word or re.fullmatch(r"--[a-z-]+=", word):
+            name = word[:-1] or (before if before.startswith("-") else "a word")
+            parser.error(f"{name}: is empty; leave it out, or state what is meant")
 
 
 def _split_command(words: Sequence[str]) -> tuple[Sequence[str], Sequence[str] | None]:
@@ -130,11 +147,22 @@ def _add_looks(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="print the findings as JSON")
     parser.add_argument(
         "--time-limit",
-        type=float,
+        type=_read_seconds,
         default=TIME_LIMIT,
         metavar="SECONDS",
         help="for the whole look; what did not answer by then is unknown; default: %(default)g",
     )
+
+
+def _read_seconds(text: str) -> float:
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = math.nan
+    if not 0 < seconds <= _MOST_SECONDS:
+        accepted = f"a number of seconds above 0, up to {_MOST_SECONDS}, is accepted"
+        raise argparse.ArgumentTypeError(f"{text!r} was given; {accepted}")
+    return seconds
 
 
 def _add_check(check: argparse.ArgumentParser) -> None:

@@ -66,8 +66,10 @@ def read_policy_within(path: str, seconds: float) -> Tree:
     :raises OSError: If the file cannot be read.
     :raises ValueError: If it is no policy, or reading it takes longer.
     """
+    if not path:
+        raise ValueError("--policy: the name of a file is empty")
     if path == STDIN:
-        return read_policy(path)
+        return parse_policy(decode_policy(read_policy_file(path, seconds), path), path)
     [report] = run_in_children([partial(_read, path)], min(seconds, _LONGEST), 8 * LARGEST)
     if report.problem:
         raise ValueError(f"{path}: could not be read: {report.problem}")

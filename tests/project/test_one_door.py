@@ -60,9 +60,8 @@ MAY_OPEN = {
         ),
         "files of ours",
     ),
-    **dict.fromkeys(
-        ("audit_files.py", "audit_results.py"), "results and reports that the caller names"
-    ),
+    "audit_files.py": "results and reports that the caller names",
+    "streams.py": "/dev/null",
     "docker/made_read.py": "the names of our own records",
     "host/policy_file.py": "the policy that the caller names, by descriptor",
     "words/files_read.py": "the names in the folder of a run, as the user whose it is",

@@ -4,9 +4,12 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import os
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -25,6 +28,7 @@ from mlhost_limits.places import PLACES
 from mlhost_limits.provision_options import read_provision
 from mlhost_limits.version import VERSION
 
+LIBRARY = Path(cli.__file__).parent.resolve()
 TOP = Path(__file__).parents[2]
 COMMANDS = list_commands(make_parser())
 OPTIONS = [(name, one) for name, _text, parser in COMMANDS for one in list_options(parser)]
@@ -141,3 +145,51 @@ def test_json_of_a_check_says_its_format_and_its_host(capsys: pytest.CaptureFixt
     told = json.loads(capsys.readouterr().out)
     assert (told["format"], told["version"]) == ("mlhost.limits/check", 1)
     assert told["host"] == os.uname().nodename
+
+
+@pytest.mark.parametrize(
+    ("words", "name"),
+    [
+        ("check --root=", "--root"),
+        ("check --policy=", "--policy"),
+        ("check --user=", "--user"),
+        ("report a.json --output=", "--output"),
+        ("preflight --policy=", "--policy"),
+    ],
+)
+def test_an_empty_word_is_refused(
+    words: str, name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A variable that is not set would have the whole host judged, or another file written."""
+    with contextlib.suppress(SystemExit):
+        assert cli.main(words.split()) == cli.REFUSED
+    assert capsys.readouterr().err.startswith(f"mlhost-limits: {name}: ")
+
+
+@pytest.mark.parametrize("text", ["inf", "nan", "-1", "0", "1e9", "soon"])
+@pytest.mark.parametrize("verb", ["check", "preflight"])
+def test_a_time_limit_is_a_time(verb: str, text: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit, match="2"):
+        cli.main([verb, f"--time-limit={text}"])
+    assert f"{text!r} was given; a number of seconds above 0" in capsys.readouterr().err
+
+
+RUNS = "import sys; from mlhost_limits.cli import main; sys.exit(main(sys.argv[1:]))"
+
+
+@pytest.mark.parametrize("words", ["", "--help", "--version", "cause pam-not-stated", "nonsense"])
+@pytest.mark.parametrize("redirected", [">/dev/full", "2>/dev/full >/dev/full", ">&- 2>&- <&-"])
+def test_what_cannot_be_said_is_no_crash(words: str, redirected: str, tmp_path: Path) -> None:
+    """A full disk under an answer ends with 2, and nothing is said by the interpreter."""
+    (tmp_path / "mlhost_limits").symlink_to(LIBRARY)
+    environment = {"PATH": os.environ["PATH"], "PYTHONPATH": str(tmp_path)}
+    done = subprocess.run(
+        ["sh", "-c", f'"$0" -c "$1" {words} {redirected}', sys.executable, RUNS],
+        env=environment, capture_output=True, text=True, check=False, cwd=tmp_path,
+    )  # fmt: skip
+    is_closed = "&-" in redirected
+    can_be_good = is_closed and words not in ("", "nonsense")
+    assert (done.returncode, done.stdout) == (0 if can_be_good else 2, "")
+    assert "Traceback" not in done.stderr
+    assert "Exception" not in done.stderr
+    assert len(done.stderr.splitlines()) == (redirected == ">/dev/full")

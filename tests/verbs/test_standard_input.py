@@ -19,7 +19,7 @@ def pipe(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[int, int]]:
     """Let both ends of a pipe stand for standard input and who writes to it."""
     reader, writer = os.pipe()
     real = policy_file._read_stdin
-    monkeypatch.setattr(policy_file, "_read_stdin", lambda _handle: real(reader))
+    monkeypatch.setattr(policy_file, "_read_stdin", lambda _handle, seconds: real(reader, seconds))
     yield reader, writer
     os.close(reader)
 

@@ -15,7 +15,8 @@ from pathlib import Path
 
 import pytest
 from mlhost_limits import cli
-from mlhost_limits.training import try_measure
+from mlhost_limits.host.as_user import Ended
+from mlhost_limits.training import loader_hook_measure, try_measure
 
 from tests.worlds.loaders import lay_torch
 
@@ -33,12 +34,12 @@ print(Path("left").read_text())
 
 @pytest.fixture
 def here(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """Enter a folder with a stand-in for torch, into which every user may write."""
+    """Enter a folder with a stand-in for torch."""
     for name in ("LOCAL_WORLD_SIZE", "OMP_NUM_THREADS", "CUDA_VISIBLE_DEVICES", "SLURM_JOB_ID"):
         monkeypatch.delenv(name, raising=False)
     with tempfile.TemporaryDirectory(dir="/var/tmp") as name:
         lay_torch(Path(name))
-        Path(name).chmod(0o777)
+        Path(name).chmod(0o755)
         (Path(name) / "train.py").write_text(TRAIN)
         monkeypatch.chdir(name)
         yield Path(name)
@@ -110,7 +111,7 @@ def test_what_is_stated_counts_and_both_are_told(
     assert "batch_size 1MiB counts, as stated, not 12B (measured: 5 batches of" in told
 
 
-@pytest.mark.parametrize("number", ["0", "-1", "abc", "1000000000", "", "1.5", "²"])
+@pytest.mark.parametrize("number", ["0", "-1", "abc", "1000000000", "1.5", "²"])
 def test_a_number_of_batches_is_one(capsys: pytest.CaptureFixture[str], number: str) -> None:
     with pytest.raises(SystemExit) as ended:
         cli.main(["preflight", "--try", number, "--", "python", "train.py"])
@@ -233,6 +234,81 @@ def test_root_runs_nothing_of_a_users(here: Path, capsys: pytest.CaptureFixture[
     assert "train.py is nobody's, and root runs nothing of a user's; state --as-user nob" in errors
 
 
+@pytest.mark.root
+@pytest.mark.parametrize("kind", ["option", "variable", "folder", "script's", "writable"])
+def test_root_runs_nothing_that_a_user_may_change(
+    here: Path, capsys: pytest.CaptureFixture[str], kind: str
+) -> None:
+    """Whatever names it, and whoever the file's own owner is."""
+    theirs = here / "theirs"
+    theirs.mkdir()
+    (theirs / "train.py").write_text(TRAIN)
+    os.chown(theirs, NOBODY, -1)
+    words = {
+        "option": ["python3", "train.py", f"--config={theirs}"],
+        "variable": [f"PYTHONPATH={here}:{theirs}", "python3", "train.py"],
+        "script's": ["python3", "theirs/train.py"],
+    }
+    if kind == "folder":
+        os.chown(here, NOBODY, -1)
+    elif kind == "writable":
+        here.chmod(0o1777)
+    status, told, errors = judge(
+        capsys, "--try", "3", "--", *words.get(kind, ["python3", "train.py"])
+    )
+    assert (status, told) == (cli.REFUSED, "")
+    whose = "can be changed by others than root" if kind == "writable" else "is nobody's"
+    assert f"{whose}, and root runs nothing of a user's; state --as-user " in errors
+
+
+@pytest.mark.parametrize(
+    ("status", "said", "late", "told"),
+    [
+        (0, "[" * 100_000, False, "ended with status 0, so nothing is known"),
+        (-9, "", False, "was killed by signal 9, so nothing is known"),
+        (-9, "", True, "was late, and ended with all it started"),
+        (127, "", False, "cannot run"),
+    ],
+)
+def test_a_watcher_that_says_nothing_is_told_as_it_ended(
+    here: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    status: int,
+    said: str,
+    late: bool,
+    told: str,
+) -> None:
+    monkeypatch.setattr(try_measure, "run_as_user", lambda _errand: Ended(status, said, late))
+    found, _printed, errors = attempt(capsys)
+    assert found == cli.REFUSED
+    assert told in errors
+
+
+@confined
+@pytest.mark.parametrize("made", ["os.mkfifo(path)", "open(path, 'w').write('[' * 10**5)"])
+def test_a_script_that_writes_among_the_reports_is_told(
+    here: Path, capsys: pytest.CaptureFixture[str], made: str
+) -> None:
+    folder = f"os.environ[{loader_hook_measure.FOLDER!r}]"
+    lines = ["import os, time", f"path = {folder} + '/1.json'", made, "time.sleep(60)"]
+    (here / "train.py").write_text("\n".join(lines))
+    status, _printed, errors = attempt(capsys)
+    assert status == cli.REFUSED
+    assert errors.endswith("1.json: is no report of its loaders")
+
+
+@confined
+@pytest.mark.root
+def test_no_memory_of_system_v_is_left(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    before = Path("/proc/sysvipc/shm").read_text()
+    lines = ["import ctypes", "assert ctypes.CDLL(None).shmget(0, 4096, 0o1600) >= 0", TRAIN]
+    (here / "train.py").write_text("\n".join(lines))
+    status, _told, errors = attempt(capsys)
+    assert (status, errors) == (cli.COMPLIES, "")
+    assert Path("/proc/sysvipc/shm").read_text() == before
+
+
 @confined
 @pytest.mark.root
 @pytest.mark.skipif(not os.path.exists(SYSTEM_PYTHON), reason="needs a Python that others may run")
@@ -242,6 +318,7 @@ def test_root_runs_it_as_the_user(
     monkeypatch.setattr(sys, "executable", SYSTEM_PYTHON)
     script = f"import os\nassert os.getuid() == {NOBODY} and 'SECRET' not in os.environ\n{TRAIN}"
     (here / "train.py").write_text(script)
+    here.chmod(0o777)
     monkeypatch.setenv("SECRET", "x")
     status, told, errors = attempt(capsys, "--as-user", "nobody")
     assert not errors

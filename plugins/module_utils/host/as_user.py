@@ -22,7 +22,7 @@ from functools import partial
 from typing import NoReturn
 
 from ..core.values import NamedTuple, Rlimit
-from .cgroup_cage import MEMORY, TASKS, Cage
+from .cgroup_cage import MEMORY, TASKS, Cage, find_patience
 from .children import Children, Report, reap, write_all
 from .door import list_kernel_folder, list_pids, read_kernel_file
 from .leave_root import PR_SET_CHILD_SUBREAPER, leave_root, prctl
@@ -103,7 +103,8 @@ class Errands:
             self._refused[name] = Report(None, f"only root can look as {name_person(person)}")
             return
         self._started[name] = errand
-        seconds, most = errand.seconds + _GRACE, 8 * errand.most + 4096
+        seconds = errand.seconds + _GRACE + find_patience(errand.tasks)
+        most = 8 * errand.most + 4096
         self._children.start(name, partial(_keep, errand), seconds, most)
 
     def hear(self) -> dict[int, Report]:

@@ -37,6 +37,7 @@ class Cage:
             may be.
         """
         self.folders: list[str] = []
+        self.patience = find_patience(tasks)
         self._name = f"{LIMITS}{make_mark()}"
         for base in _list_hierarchies(top):
             slices = (f"{base}/user.slice/user-{uid}.slice", f"{base}/user.slice")
@@ -80,7 +81,7 @@ class Cage:
 
         :param reaps: Whether this process has no other children than those in it.
         """
-        deadline = time.monotonic() + _PATIENCE
+        deadline = time.monotonic() + self.patience
         for folder in self.folders:
             _write(f"{folder}/pids.max", "0")  # Nothing can be started any more.
             _write(f"{folder}/cgroup.kill", "1")
@@ -96,6 +97,11 @@ class Cage:
             time.sleep(0.002)
         for folder in self.folders:
             _remove(folder, deadline)
+
+
+def find_patience(tasks: int) -> float:
+    """Return the seconds that the end of so many tasks may take, on a slow host."""
+    return _PATIENCE + tasks / 1000
 
 
 def _remove_abandoned(parent: str) -> None:

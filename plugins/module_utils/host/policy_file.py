@@ -11,17 +11,18 @@ import time
 LARGEST = 2**20
 STDIN = "-"
 PATIENCE = 30.0
-"""Seconds in which standard input must come to its end."""
+"""Seconds in which standard input must come to its end, at most."""
 
 
-def read_policy_file(path: str) -> bytes:
+def read_policy_file(path: str, seconds: float = PATIENCE) -> bytes:
     """Return what a file holds; what is no regular file is named and neither opened nor waited for.
 
     :param path: ``-`` for standard input.
+    :param seconds: In which standard input must come to its end.
     :raises OSError: If it is absent, no regular file, or larger than 1 MiB.
     """
     if path == STDIN:
-        return _read_stdin(0)
+        return _read_stdin(0, min(seconds, PATIENCE))
     handle = os.open(path, os.O_PATH | os.O_CLOEXEC)
     try:
         if not stat.S_ISREG(os.fstat(handle).st_mode):
@@ -35,12 +36,12 @@ def read_policy_file(path: str) -> bytes:
     return content
 
 
-def _read_stdin(handle: int) -> bytes:
+def _read_stdin(handle: int, seconds: float) -> bytes:
     """Return all that standard input holds.
 
     :raises OSError: If it does not end in time, or is larger than 1 MiB.
     """
-    content, until = b"", time.monotonic() + PATIENCE
+    content, until = b"", time.monotonic() + seconds
     poller = select.poll()
     poller.register(handle, select.POLLIN)
     while poller.poll(max(0.0, until - time.monotonic()) * 1000):
@@ -50,4 +51,4 @@ def _read_stdin(handle: int) -> bytes:
             raise OSError("standard input: is larger than 1 MiB")
         if not part:
             return content
-    raise OSError(f"standard input: did not end within {PATIENCE:g} s; a policy is expected there")
+    raise OSError(f"standard input: did not end within {seconds:g} s; a policy is expected there")

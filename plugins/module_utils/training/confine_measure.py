@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
 
-_NEW_MOUNTS, _NEW_USERS = 0x20000, 0x10000000
+_NEW_MOUNTS, _NEW_IPC, _NEW_USERS = 0x20000, 0x8000000, 0x10000000
 _READ_ONLY, _REMOUNT, _BIND, _RECURSIVE, _PRIVATE = 1, 0x20, 0x1000, 0x4000, 0x40000
 _NO_NEW_PRIVS = 38
 _SEE = os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC
@@ -70,6 +70,8 @@ _STEP = 0.05
 _SETTLES, _LEAST_WAIT, _MOST_WAIT = 1.0, 3.0, 15.0
 """Seconds for a loader that comes after others: a moment, or as long as those before it took."""
 _TAIL = 8192
+_LARGEST = 2**20
+"""Bytes of what one process may tell of its loaders."""
 
 
 def confine(named: list[str]) -> str:
@@ -106,10 +108,13 @@ def confine(named: list[str]) -> str:
 
 
 def _leave_mounts() -> None:
-    """Get a mount namespace of our own; who is not root gets it in a user namespace."""
+    """Get namespaces of our own, of mounts and of System V's memory and semaphores.
+
+    Who is not root gets them in a user namespace.
+    """
     library = ctypes.CDLL(None, use_errno=True)
     uid, gid = os.geteuid(), os.getegid()
-    kinds = _NEW_MOUNTS | (_NEW_USERS if uid else 0)
+    kinds = _NEW_MOUNTS | _NEW_IPC | (_NEW_USERS if uid else 0)
     if library.unshare(kinds):
         raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()), "unshare")
     if uid:
@@ -311,7 +316,7 @@ class Trial:
     def read_reports(self) -> list[dict[str, Any]]:
         """Return what each process has written of its loaders."""
         names = [one for one in os.listdir(self.into) if one.endswith(".json")]
-        return [json.loads(_read(f"{self.into}/{name}")) for name in sorted(names)]
+        return [_read_report(f"{self.into}/{name}") for name in sorted(names)]
 
     def _find_end(self, reports: list[dict[str, Any]]) -> str:
         """Return why the script is ended now, if it is."""
@@ -330,6 +335,23 @@ class Trial:
         so_far = min(max(self.began_to_wait - self.begin, _LEAST_WAIT), _MOST_WAIT)
         waits = so_far if may_more else _SETTLES
         return "seen" if now - self.began_to_wait >= waits else ""
+
+
+def _read_report(path: str) -> dict[str, Any]:
+    """Return what a process has written of its loaders; the script may put anything there.
+
+    :raises OSError: If it is no report.
+    """
+    handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
+    with open(handle, "rb") as file:
+        is_file = stat.S_ISREG(os.fstat(handle).st_mode)
+        content = file.read(_LARGEST) if is_file else b""
+    try:
+        report: dict[str, Any] = json.loads(content)
+        report["loaders"], report["unused"]
+    except (ValueError, LookupError, TypeError, RecursionError):
+        raise OSError(0, "is no report of its loaders", path) from None
+    return report
 
 
 def _is_alive(pid: int) -> bool:

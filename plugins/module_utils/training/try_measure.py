@@ -9,8 +9,9 @@ import os
 import pwd
 import re
 import shutil
+import stat
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from ..host.as_user import (
@@ -21,13 +22,15 @@ from ..host.as_user import (
     name_person,
     run_as_user,
 )
+from ..host.door import ForeignError, walk
 from ..kernel.use_read import read_kernel_use
-from .folder_measure import find_keeper
 from .loader_hook_measure import BATCHES, FOLDER
 
 _GRACE = 15.0
 _MOST = 2**22
 _MOST_TASKS = 2**14
+_NOT_STARTED = 127
+_SPLIT = re.compile("[=:,]")
 _ASSIGNMENT = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)=(.*)", re.DOTALL)
 
 
@@ -49,7 +52,7 @@ def try_command(
     variables, words = _split_assignments(command)
     if not words:
         raise ValueError("--try: no command follows its variables")
-    person = _find_runner(user, words)
+    person = _find_runner(user, variables, words)
     given = {
         "hook": _read_source("loader_hook_measure"),
         "into": FOLDER,
@@ -90,14 +93,19 @@ def _make_errand(
 def _read_answer(ended: Ended, person: pwd.struct_passwd) -> Mapping[str, Any]:
     try:
         answer = json.loads(ended.said.strip().rpartition("\n")[2])
-    except ValueError:
+    except (ValueError, RecursionError):
         answer = None
     if isinstance(answer, dict):
         return answer
-    if not ended.said:
+    if ended.late:
+        raise ValueError("--try: what watched the script was late, and ended with all it started")
+    if ended.status == _NOT_STARTED and not ended.said:
         who = name_person(person)
         raise ValueError(f"--try: {who} cannot run {sys.executable}, which would watch the script")
-    raise ValueError(f"--try: what watched the script ended with status {ended.status}")
+    how = f"was killed by signal {-ended.status}"
+    if ended.status >= 0:
+        how = f"ended with status {ended.status}"
+    raise ValueError(f"--try: what watched the script {how}, so nothing is known of it")
 
 
 def _split_assignments(command: Sequence[str]) -> tuple[dict[str, str], list[str]]:
@@ -112,7 +120,9 @@ def _split_assignments(command: Sequence[str]) -> tuple[dict[str, str], list[str
     return variables, words
 
 
-def _find_runner(user: str | None, words: Sequence[str]) -> pwd.struct_passwd:
+def _find_runner(
+    user: str | None, variables: Mapping[str, str], words: Sequence[str]
+) -> pwd.struct_passwd:
     """Return who runs a command: the one who asks, or whom root names.
 
     :raises ValueError: If root would run what another user may change.
@@ -124,17 +134,40 @@ def _find_runner(user: str | None, words: Sequence[str]) -> pwd.struct_passwd:
             raise ValueError(f"this host has no user {user}") from None
     if os.geteuid():
         return find_person(os.geteuid())
-    program = shutil.which(words[0])
-    named = [os.path.abspath(one) for one in words[1:] if os.path.exists(one)]
-    for path in [os.getcwd(), *([os.path.abspath(program)] if program else []), *named]:
-        keeper = find_keeper(path)
-        if keeper:
-            name = name_person(find_person(keeper))
-            raise ValueError(
-                f"--try: {path} is {name}'s, and root runs nothing of a user's; state"
-                f" --as-user {name}"
-            )
+    for path in _list_read(variables, words):
+        _refuse_foreign(path)
     return find_person(0)
+
+
+def _list_read(variables: Mapping[str, str], words: Sequence[str]) -> Iterator[str]:
+    """Yield what a command may read or run: all that its words and variables name, and around it.
+
+    Python imports what lies beside a script, or in the current folder.
+    """
+    yield os.getcwd()
+    program = shutil.which(words[0], path=variables.get("PATH"))
+    parts = [part for text in (*words[1:], *variables.values()) for part in _SPLIT.split(text)]
+    named = [one for one in (*words[1:], *parts) if one and "\0" not in one]
+    for path in map(os.path.abspath, [*([program] if program else []), *named]):
+        if os.path.lexists(path):
+            yield path
+            if not os.path.isdir(path) and path != program:
+                yield os.path.dirname(path)
+
+
+def _refuse_foreign(path: str) -> None:
+    """:raises ValueError: If another than root may change what is at a path, or in a folder."""
+    try:
+        with walk(path) as place:
+            found = place.found
+        others = stat.S_IWOTH | (stat.S_IWGRP if found and found.st_gid else 0)
+        if found and stat.S_ISDIR(found.st_mode) and found.st_mode & others:
+            raise ForeignError(path, 0, "can be changed by others than root")
+    except ForeignError as error:
+        name = name_person(find_person(error.uid)) if error.uid else "USER"
+        whose = f"is {name}'s" if error.uid else "can be changed by others than root"
+        told = f"--try: {error.path} {whose}, and root runs nothing of a user's"
+        raise ValueError(f"{told}; state --as-user {name}") from None
 
 
 def _read_source(name: str) -> str:
