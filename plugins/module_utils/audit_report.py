@@ -7,13 +7,14 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
-from .audit_files import ENDINGS, write_reports
+from .audit_files import ENDINGS, read_before, write_reports
 from .audit_results import is_ours, read_hosts
 from .core.finding import FAIL
 from .core.reader import PolicyError
 from .core.report import wrap
 from .core.values import NamedTuple
 from .fleet import UNCHECKED
+from .fleet_formats import ALONE, Beside
 from .fleet_view import summarize
 
 FALLING_SHORT = (FAIL, UNCHECKED)
@@ -28,13 +29,20 @@ class Made(NamedTuple):
     problems: list[str]
 
 
-def report(names: Sequence[str], output: str, formats: Sequence[str] | None, title: str) -> Made:
+def report(
+    names: Sequence[str],
+    output: str,
+    formats: Sequence[str] | None,
+    title: str,
+    previous: str | None = None,
+) -> Made:
     """Write the reports of some files, all of them or none.
 
     A file that is no result is told, and stands in the reports as a host that was not checked.
 
     :param output: The page; what has another format lies beside it.
     :param formats: Their names, each alone or with commas; by default as the output's name ends.
+    :param previous: The JSON of an earlier report, whose hosts are compared with these.
     :raises PolicyError: If a name is wrong, no file is a result, or what is not ours would be
         replaced; nothing is written then.
     :raises OSError: If nothing can be written there.
@@ -46,12 +54,13 @@ def report(names: Sequence[str], output: str, formats: Sequence[str] | None, tit
     stem = path.stem if path.suffix in ENDINGS.values() else path.name
     _require_ours(path.parent, stem, chosen)
     now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+    beside = Beside((), (), *read_before(Path(previous), now)) if previous else ALONE
     problems: list[str] = []
     hosts = list(read_hosts(names, now, problems))
     if len(problems) == len(hosts):
         raise PolicyError([*problems, "no report was written"])
     told = {"title": title, "written": now}
-    fleet, written = write_reports(hosts, path.parent, stem, chosen, told)
+    fleet, written = write_reports(hosts, path.parent, stem, chosen, told, beside)
     lines = [one for line in summarize(fleet).splitlines() for one in wrap(line)]
     return Made([*lines, f"written to {', '.join(written)}"], fleet.count_hosts(), problems)
 

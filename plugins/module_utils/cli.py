@@ -251,7 +251,9 @@ def _adopt(arguments: argparse.Namespace) -> int:
 def _report(arguments: argparse.Namespace) -> int:
     from .audit_report import FALLING_SHORT, report  # Nobody else needs it.
 
-    made = report(arguments.files, arguments.output, arguments.format, arguments.title)
+    made = report(
+        arguments.files, arguments.output, arguments.format, arguments.title, arguments.previous
+    )
     for problem in made.problems:
         _complain(problem)
     _print(made.lines)

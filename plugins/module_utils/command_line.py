@@ -242,6 +242,9 @@ def _add_report(report: argparse.ArgumentParser) -> None:
         help=f"{', '.join(FORMATS)}, with commas or repeated; default: as the output's name ends",
     )
     report.add_argument(
+        "--previous", metavar="FILE", help="the JSON of an earlier report, to show what is new"
+    )
+    report.add_argument(
         "--title", default="Limits of training hosts", help="of the page; default: %(default)s"
     )
 

@@ -195,3 +195,14 @@ def test_who_may_write_in_the_folder_leads_the_page_nowhere_else(
     assert [path.name for path in other.iterdir()] == ["out.html"]
     assert (other / "out.html").read_text() == "what somebody wrote"
     assert (folder / "away/out.html").is_symlink()
+
+
+def test_two_runs_stand_side_by_side(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    put(folder / "a.json", BAD)
+    assert cli.main(["report", "a.json", "-o", "before.json"]) == 1
+    put(folder / "a.json", GOOD)
+    assert cli.main(["report", "a.json", "--previous", "before.json", "-o", "now.json"]) == 0
+    assert json.loads((folder / "now.json").read_text())["changes"]["mended"] == ["a"]
+    assert cli.main(["report", "a.json", "--previous", "a.json", "-o", "no.json"]) == 2
+    assert "a.json: is no document of an audit" in capsys.readouterr().err
+    assert not (folder / "no.json").exists()
