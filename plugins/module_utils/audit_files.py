@@ -35,7 +35,7 @@ def read_results(path: Path, now: str) -> Iterator[HostResult]:
         yield from _list_hosts(load_document(path), now)
         return
     if not path.is_dir():
-        raise ValueError(f"{path}: is neither a folder of results nor an audit's document")
+        raise ValueError(f"{path}: is neither a directory of results nor an audit's document")
     files = sorted(path.glob("*.json"))
     if not files:
         raise ValueError(f"{path}: holds no result; accepted is a file HOST.json for each host")
@@ -70,9 +70,9 @@ def load_document(path: Path) -> dict[str, Any]:
     try:
         document = json.loads(path.read_text(encoding="utf-8"))
     except (ValueError, RecursionError) as exc:
-        raise ValueError(f"{path}: is no JSON: {exc}") from exc
+        raise ValueError(f"{path}: is not JSON: {exc}") from exc
     if not isinstance(document, dict) or document.get("format") != FORMAT:
-        raise ValueError(f"{path}: is no document of an audit")
+        raise ValueError(f"{path}: is not a document of an audit")
     if document.get("version") != VERSION or not isinstance(document.get("hosts"), dict):
         told = document.get("version")
         raise ValueError(f"{path}: is a document of version {told!r}; {VERSION} is accepted")

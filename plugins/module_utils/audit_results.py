@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Read files that somebody names as results of hosts; each that is none is told in a sentence."""
+"""Read files that somebody names as results of hosts; what is not a result is named."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def _list_files(names: Sequence[str]) -> Iterator[Path]:
 def _read_file(path: Path, now: str) -> Iterator[HostResult]:
     """Yield the hosts of one file.
 
-    :raises ValueError: If it is no result.
+    :raises ValueError: If it is not a result.
     """
     result = _load_json(path)
     if isinstance(result, dict) and result.get("format") == FORMAT:
@@ -82,7 +82,7 @@ def _read_file(path: Path, now: str) -> Iterator[HostResult]:
 
 
 def _read(path: Path, most: int) -> bytes:
-    """Return how a file begins; what is no regular file is neither waited for nor read.
+    """Return how a file begins; what is not a regular file is neither waited for nor read.
 
     :raises ValueError: If it cannot be read.
     """
@@ -93,13 +93,13 @@ def _read(path: Path, most: int) -> bytes:
                 return file.read(most)
     except OSError as exc:
         raise ValueError(f"{path}: {exc.strerror}") from None
-    raise ValueError(f"{path}: is no regular file, and holds no HOST.json")
+    raise ValueError(f"{path}: is not a regular file, and holds no HOST.json")
 
 
 def _load_json(path: Path) -> object:
     """Return what a file holds.
 
-    :raises ValueError: If it cannot be read, or is no JSON.
+    :raises ValueError: If it cannot be read, or is not JSON.
     """
     content = _read(path, _LARGEST + 1)
     if len(content) > _LARGEST:
@@ -107,7 +107,7 @@ def _load_json(path: Path) -> object:
     try:
         loaded: object = json.loads(content.decode("utf-8"))
     except RecursionError:
-        raise ValueError(f"{path}: is no JSON: it is too deep") from None
+        raise ValueError(f"{path}: is not JSON: it is too deep") from None
     except ValueError as exc:
-        raise ValueError(f"{path}: is no JSON: {exc}") from None
+        raise ValueError(f"{path}: is not JSON: {exc}") from None
     return loaded
