@@ -74,13 +74,25 @@ _STARTING = (
     r"fork|clone|thread|spawn|child process|newosproc|subprocess|Popen|multiprocessing"
     r"|set ?(res)?u(ser )?id|ThreadPoolBuild"
 )
+_NO_PATH = r"^(?!.*['\"]/(?!dev/shm|torch_|psm_|nccl))"
+"""A line that names no file but one of shared memory."""
+
+_NO_SOCKET = r"^(?!.*(recv|send|\bread\b|socket|accept|connect|zmq))"
+_GPU = r"cuda|gpu|\bhip|\bmps\b|\bxla|\bnpu|\btpu|\bhbm|cublas|cudnn|device memory"
 _TASKS = (NPROC, PIDS, THREADS)
 _KILL = (CGROUP, HOST, OOMD, BY_HAND)
 
 _FILES = (
-    _say("system limit for number of file watchers|inotify watch limit", (WATCHES,)),
+    _say(
+        "system limit for number of file watchers|inotify watch limit|limit on inotify watches"
+        "|max_user_watches'",
+        (WATCHES,),
+    ),
     _say("inotify instance limit", (INSTANCES, NOFILE)),
-    _say(_ENOSPC + "|inotify resources exhausted", (WATCHES,), near=_WATCHING),
+    _say("inotify resources exhausted", (WATCHES,)),
+    _say(_ENOSPC, (WATCHES,), r"inotify|, watch '"),
+    _say(_ENOSPC, (WATCHES, "disk-full"), near=r"inotify|fsnotify|watchdog[./]observers"),
+    _say(_ENOSPC, (WATCHES, "disk-full"), _NO_PATH, near=_WATCHING),
     _say("too many open files in system|errno 23]|enfile|file-max limit", (FILE_MAX,)),
     _say("failed to allocate directory watch", (INSTANCES,), "too many open files"),
     _say(_EMFILE, (INSTANCES, NOFILE), near=_WATCHING),
@@ -94,22 +106,29 @@ _FILES = (
     _say("max file descriptors [", (NOFILE,), r"too low"),
     _say("shared object file: error 23", (FILE_MAX,)),
     _say(_EMFILE + "|shared object file: error 24", (NOFILE,)),
-    _say("file size limit exceeded|errno 27]|file too large|sigxfsz|efbig", ("fsize",)),
+    _say(
+        "file size limit exceeded|errno 27]|file too large|sigxfsz|efbig",
+        ("fsize",),
+        r"Errno 27\]|file size limit exceeded|: File too large\W*$|SIGXFSZ|EFBIG|os error 27",
+    ),
 )
 _SHARED = (
     _say("unable to mmap|failed to mmap", (MAPPINGS,), r"</?torch_\d+_\d+_[56]\d{4}>.*\(12\)"),
     _say("unable to mmap|failed to mmap", (MAPPINGS, SPACE), r"allocate memory|\(12\)"),
     _say("max virtual memory areas", (MAPPINGS,), r"too low"),
     _say("map failed", (MAPPINGS, SPACE, COMMIT), r"OutOfMemoryError"),
+    _say(
+        "outofresources|out of resource: shared memory", ("gpu-memory",), r"hardware limit|shared"
+    ),
     _say("insufficient shared memory|out of shared memory|shared memory limit", (SHM, SHM_QUOTA)),
     _say("unable to write to file </torch_", (SHM, SHM_QUOTA)),
     _say("unable to open shared memory object", (NOFILE, SHM_GONE), r">[^:]*$"),
     _say("disk quota exceeded|errno 122]|edquot", (SHM_QUOTA,), near=_SHM_PATH),
-    _say(_ENOSPC, ("user-namespaces",), near=r"unshare|CLONE_NEW|namespace"),
+    _say(_ENOSPC, ("user-namespaces",), near=r"unshare|CLONE_NEW|user.?namespace|userns"),
     _say(_ENOSPC, ("sysv-shm",), near=r"shmget|shmat|SHMMNI|SHMALL"),
     _say(_ENOSPC, ("sysv-semaphores",), near=r"semget|SEMMNI"),
     _say(_ENOSPC, (EPOLL,), near=r"epoll_ctl|epoll.*register"),
-    _say(_ENOSPC, (SHM, SHM_QUOTA), near=_SHM_PATH + "|SemLock|sem_open"),
+    _say(_ENOSPC, (SHM, SHM_QUOTA), _NO_PATH, near=_SHM_PATH + "|SemLock|sem_open"),
     _say(
         "bus error|sigbus|signal 7|exitcode: -7|core dumped",
         (SHM, "file-shrank"),
@@ -123,7 +142,7 @@ _SHARED = (
     ),
 )
 _STARTS = (
-    _say("operation not permitted", ("seccomp",), r"pthread_create|thread.*creat|blas_thread"),
+    _say(_EPERM, ("seccomp",), r"pthread_create|thread.*creat|blas_thread"),
     _say(_EPERM, ("seccomp",), near=r"can't start new thread|std::system_error|clone3"),
     _say("failed to create new os thread", ("seccomp",), r"errno=1\)"),
     _say("uv_thread_create|omp: error #34|omp: system error #11", (*_TASKS, "seccomp")),
@@ -135,7 +154,7 @@ _STARTS = (
          "|failed to create new os thread|failed to create thread"
          "|thread creation failed|could not create thread", (*_TASKS, SPACE, "seccomp")),
     _say(_EAGAIN, _TASKS, r"^(make|[\w-]*sh)\b.*: Resource temporarily unavailable"),
-    _say(_EAGAIN + "|cannot fork|can't fork|fork: retry", _TASKS,
+    _say(_EAGAIN + "|cannot fork|can't fork|fork: retry", _TASKS, _NO_SOCKET,
          near=_STARTING + "|std::system_error"),
     _say(_ENOMEM, (COMMIT, SPACE), near=r"\bfork\b|fork_exec|os\.fork|forkpty"),
 )  # fmt: skip
@@ -143,9 +162,10 @@ _PERMITS = (
     _say("memlock may be too low|rlimit_memlock", ("bpf-permission",), near=r"not permitted|EPERM"),
     _say("error setting rlimit|cannot modify limit|not allowed to raise maximum limit"
          "|exceeds hard limit|could not set limit|status=205/limits|setrlimit"
-         "|resource limit higher than hard|resource limit: ", ("hard-limit",)),
+         "|resource limit higher than hard|resource limit: ", ("hard-limit",),
+         r"not permitted|cannot modify|not allowed|error setting|exceeds|could not|205/|hard"),
     _say(_EPERM, ("bpf-permission",), near=r"libbpf|\be?bpf"),
-    _say("rlimit_memlock is 0|increase memlock|max locked memory"
+    _say("rlimit_memlock is |memlock limits are|increase memlock|max locked memory"
          "|increase rlimit_memlock|increasing rlimit_memlock|memory is not locked"
          "|memory locking requested", (MEMLOCK,)),
     _say(_ENOMEM, (MEMLOCK, MAPPINGS), near=r"ibv_|reg_mr|mr_reg"),
@@ -156,7 +176,7 @@ _PERMITS = (
     _say("disk quota exceeded|errno 122]|edquot", ("key-quota",),
          near=r"keyring|keyctl|add_key|session key|request_key"),
     _say("disk quota exceeded|errno 122]|edquot", ("disk-quota",)),
-    _say("too many logins", ("maxlogins",)),
+    _say("too many logins for", ("maxlogins",)),
     _say("argument list too long|errno 7]|e2big", ("arguments",)),
 )  # fmt: skip
 _MEMORY = (
@@ -170,20 +190,22 @@ _MEMORY = (
     _say("static tls block", ("exception",)),
     _say("heap out of memory|java heap space|gc overhead limit", ("heap",)),
     _say("memory cgroup out of memory|constraint_memcg", (CGROUP,)),
-    _say("out of memory: killed process|constraint_none", (HOST,)),
+    _say("out of memory: kill|constraint_none", (HOST,)),
     _say("systemd-oomd|due to memory pressure|due to memory used|result 'oomd'", (OOMD,),
          r"kill|memory pressure|memory used"),
     _say("oom_kill event|oom-kill event|out_of_memory|oomkilled|exceeded job memory limit"
          "|exceeded step memory limit|out-of-memory handler|oom killed|: out of memory", (CGROUP,),
-         r"^(?!.*OOMKilled\"?: ?false)(?!.*: out of memory)|tasks? [\d,-]+: Out Of Memory"),
+         r"^(?!.*OOMKilled\"?: ?false)(?!.*(: out of memory|_OUT_OF_MEM))"
+         r"|tasks? [\d,-]+: Out Of M"),
     _say("oom killer|oom-kill|oom killed", (CGROUP, HOST)),
+    _say("out of memory|outofmemory|alloc_failed|alloc failed", ("gpu-memory",), _GPU),
     _say("could not reserve enough|insufficient memory for the java|memoryerror|bad_alloc"
          "|unable to allocate|defaultcpuallocator|out of memory|memory exhaust|alloc failed",
-         (SPACE, COMMIT)),
+         (SPACE, COMMIT), r"^(?!.*(resources|nodes?\b))"),
     _say(_ENOMEM, (SPACE, COMMIT, MAPPINGS)),
 )  # fmt: skip
 _ENDED = (
-    _say("due to time limit", ("job-time",)),
+    _say("due to time limit", ("job-time",), r"slurm|\*\*\*"),
     _say("cpu time limit|sigxcpu|cputime limit", ("cpu-time",)),
     _say("due to preemption|due to node failure", (BY_HAND,)),
     _say("cancelled at", (BY_HAND, OTHERS), rank=AFTER),
@@ -191,7 +213,7 @@ _ENDED = (
          r"^Killed$|: Killed\b|\d Killed\b|SIGKILL|signal:? 9\b|9/KILL|signal: killed"
          r"|(exit ?code|status|returncode)\W*-9\b|KILLED BY SIGNAL|was killed"),
     _say("137", (*_KILL, OWN_EXIT), r"^make.*: \*\*\* .* Error 137"
-         r"|(exit|status|code)\w*\W{1,4}(with )?(code |status )?137\b"),
+         r"|(exit|status|code)\w*\W{1,12}(with )?(code |status )?137\b"),
     _say("received 15 death signal|failed (exitcode: -15)|signalexception", (BY_HAND, OTHERS),
          rank=AFTER),
     _say("keyboardinterrupt", (BY_HAND,), rank=AFTER),
@@ -203,7 +225,8 @@ _ENDED = (
          r"segmentation|SIGSEGV|signal:? 11\b|11/SEGV|\W-11\b|segfault"),
     _say("stack overflow|infinite recursion", ("stack", "exception")),
     _say("sigabrt|signal 6|aborted|: -6|illegal instruction|sigill|core dumped", ("crash",),
-         r"SIGABRT|signal:? 6\b|Aborted|\W-6\b|illegal|SIGILL", rank=AFTER),
+         r"SIGABRT|signal:? 6\b|^Aborted|: Aborted|\d Aborted|dumped|\W-6\b|illegal|SIGILL",
+         rank=AFTER),
     _say("stale file handle|errno 116]|estale|stale nfs", ("stale",)),
     _say("directory not empty|errno 39]|enotempty", ("not-empty",)),
     _say("no inodes|free inodes", ("inodes",)),
@@ -216,7 +239,8 @@ _PLAIN = (
          "|wait timeout|diststoreerror|timed out after", ("collective-timeout", OTHERS),
          rank=AFTER),
     _say("errno 2]", (OTHERS,), near=r"_SemLock\._rebuild|SharedMemory\(", rank=AFTER),
-    _say("childfailederror|exited unexpectedly|returned non-zero exit status 1.|srun: error"
+    _say("newosproc|childfailederror|exited unexpectedly|returned non-zero exit status 1."
+         "|srun: error"
          "|exited with exit code|a child process terminated", (OTHERS,), rank=WRAPPER),
     _say("brokenpipeerror|broken pipe|eoferror|failed to bind to address"
          "|connection reset by peer|connection closed by peer|errno 104]|errno 32]"
@@ -224,6 +248,7 @@ _PLAIN = (
          "|terminated abruptly", (OTHERS,), rank=AFTER),
     _say("connection refused|connect to server|failed to connect|name resolution"
          "|name or service not known|address already in use|no route to host"
+         "|connection closed by remote"
          "|connection timed out|errno 111]|errno 98]", ("network",), rank=PLAIN),
     _say("permission denied|errno 13]|operation not permitted|errno 1]", ("permission",),
          rank=PLAIN),
