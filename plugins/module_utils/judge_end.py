@@ -4,13 +4,21 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
+from .core.brief import Told, format_brief
+from .core.finding import FAIL, Finding, format_observed, judge_limits
+from .core.policy import CheckOptions
+from .core.profiles import NO_PROFILE
 from .core.quote import quote
-from .core.reader import PolicyError
-from .core.values import NamedTuple
+from .core.reader import Limit, PolicyError
+from .core.values import RLIMITS, NamedTuple
+from .host.look import read_limits, read_process
+from .host.users import find_connecting_user, find_owner, name_user
+from .places import look_at_host
+from .schema import load_policy
 from .why.answer import Answer
-from .why.ask import ask_enough
+from .why.ask import ask_enough, find_enough
 from .why.host_read import name_unseen, read_facts
 from .why.log_read import Log, read_log, read_stream
 from .why.log_text import Words, list_pids
@@ -18,6 +26,7 @@ from .why.reasons import REASONS
 from .why.signs import SURE, Facts, find_signs
 from .why.verdict import FITS, REQUEST, SHOWN, Verdict, judge_words, weigh
 from .why.where_read import (
+    CONTAINER,
     SESSION,
     Where,
     find_docker,
@@ -30,8 +39,6 @@ from .why.where_read import (
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import argparse
-
-    from .check_host import CheckResult
 
 STDIN = "-"
 _SECONDS = 30.0
@@ -60,17 +67,32 @@ def judge_end(arguments: argparse.Namespace) -> Answer:
     if note:
         return Answer(_require(verdict, given, where), note=[note])
     verdict, unseen = _look(verdict, given.age, where)
-    place, item = "", verdict.reason.item
-    fault: Sequence[str] = ()
-    findings: Sequence[dict[str, object]] = ()
-    if verdict.reason.is_limit:
-        home = where or Where(SESSION, _name_caller(), None)
-        place = f"{home.kind}:{home.name}" if where else ""
-        result = _check(item, home, verdict)
-        if result:
-            fault = result.format_brief("")[1:]
-            findings = [one.as_dict() for one in result.findings]
-    return Answer(verdict, place, fault, findings, unseen)
+    if not verdict.reason.is_limit:
+        return Answer(verdict, unseen=unseen)
+    home = where or Where(SESSION, _name_caller(), None)
+    place = f"{home.kind}:{home.name}" if where else ""
+    found = _check(verdict.reason.item, home, verdict)
+    findings = [one.as_dict() for one in found]
+    short = [one for one in found if one.status == FAIL]
+    if short:
+        fault = format_brief(short, Told(provision=""))[1:]
+        return Answer(verdict, place, fault, findings, unseen)
+    return Answer(verdict, place, (), findings, unseen, list(_tell_enough(found)))
+
+
+def _tell_enough(found: Sequence[Finding]) -> Iterator[str]:
+    """Yield that check finds enough where the run lived, or cannot see it."""
+    for one in found:
+        wanted, value = one.requirement, one.observation.value
+        if value is None:
+            yield f"check cannot see {wanted.place}: {one.observation.reason}"
+        else:
+            has = format_observed(value, wanted.unit)
+            yield (
+                f"{wanted.place} has {wanted.item} {has} now, so the run was started with less,"
+                " or elsewhere, or it takes more and more"
+            )
+        return
 
 
 def _find_where(arguments: argparse.Namespace) -> Where | None:
@@ -164,30 +186,41 @@ def _look(
 
 
 def _name_caller() -> str:
-    from .host.users import find_connecting_user, name_user
-
     return (find_connecting_user() or "root") if os.geteuid() == 0 else name_user(os.geteuid())
 
 
-def _check(item: str, home: Where, verdict: Verdict) -> CheckResult | None:
-    """Return what check finds where the run lived; nothing where it judges none."""
-    from .check_within import check_within
-    from .core.policy import CheckOptions
-    from .core.profiles import NO_PROFILE
+def _check(item: str, home: Where, verdict: Verdict) -> Sequence[Finding]:
+    """Return what check finds where the run lived, asked for enough; nothing where it judges none.
+
+    Of a process that still runs, its own limit is judged.
+    """
     from .kernel.read import read_sysctl
-    from .schema import load_policy
 
     needed = verdict.needed[1] if verdict.needed and verdict.needed[0] == item else None
-    has = None
-    if "." in item:
-        now = read_sysctl(item) or ""
-        has = int(now) if now.isdigit() else None
-    raw = ask_enough(item, home.kind, home.name, has, needed)
-    if not raw:
-        return None
+    if home.pid and item in RLIMITS and home.kind != CONTAINER:
+        return _check_process(item, home.pid, needed)
+    now = read_sysctl(item) or "" if "." in item else ""
+    raw = ask_enough(item, home.kind, home.name, int(now) if now.isdigit() else None, needed)
+    return _check_place(raw) if raw else ()
+
+
+def _check_process(item: str, pid: int, needed: int | None) -> Sequence[Finding]:
+    from .processes.diagnose import explain_process
+    from .systemd.read import Seen, World
+
+    process, limits = read_process(pid), read_limits(pid)
+    wanted = {item: Limit(soft=find_enough(item, limits[item].soft, needed))}
+    findings = judge_limits(f"process:{pid}", wanted, limits, f"/proc/{pid}/limits")
+    seen = Seen(process, limits, wanted, findings, owner=find_owner(process))
+    return explain_process(seen, World(look_at_host()))
+
+
+def _check_place(raw: dict[str, object]) -> Sequence[Finding]:
+    from .check_within import check_within
+
     try:
         policy = load_policy(raw, NO_PROFILE)
         options = CheckOptions(canary="never", time_limit=_SECONDS)
-        return check_within(policy, options)
+        return check_within(policy, options).findings
     except (PolicyError, OSError, ValueError):
-        return None  # Nobody asked for a check, and its refusal is no answer.
+        return ()  # Nobody asked for a check, and its refusal is no answer.

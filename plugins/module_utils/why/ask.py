@@ -43,9 +43,10 @@ def ask_enough(
     :param has: What there is now, where that is known: twice as much may be enough.
     :param needed: What the message says that it takes.
     """
-    enough = _find_enough(item, has, needed)
+    enough: int | str = find_enough(item, has, needed)
+    enough = "unlimited" if enough == UNLIMITED else enough
     if "." in item and item != "memory.max":
-        return {"kernel": {item: enough}} if isinstance(enough, int) else {}
+        return {"kernel": {item: enough}} if enough != "unlimited" else {}
     if item == "remove_ipc":
         return {"services": {"logind": {"remove_ipc": False}}}
     if item in ("tasks", "shm_size"):
@@ -55,13 +56,14 @@ def ask_enough(
     return {}
 
 
-def _find_enough(item: str, has: int | None, needed: int | None) -> int | str:
+def find_enough(item: str, has: int | None, needed: int | None) -> int:
+    """Return how much is asked for: what it takes, or else twice what there is and never little."""
     if needed:
         return needed
     if item in _ENDLESS:
-        return "unlimited"
+        return UNLIMITED
     doubled = 2 * has if has is not None and has < UNLIMITED // 2 else 0
-    return max(doubled, _LEAST.get(item, 0)) or "unlimited"
+    return max(doubled, _LEAST.get(item, 0)) or UNLIMITED
 
 
 def _ask_value(item: str, kind: str, name: str, enough: int | str) -> dict[str, object]:

@@ -121,7 +121,10 @@ def weigh(verdict: Verdict, signs: Sequence[Sign]) -> Verdict:
         return verdict._replace(reason=REASONS[one.code], sure=SHOWN, others=(), notes=notes)
     against = {one.code for one in by_worth[AGAINST]}
     hinted = [one.code for one in by_worth[HINT]]
-    left = [one for one in reasons if one.code not in against] or list(reasons)
+    left = [one for one in reasons if one.code not in against]
+    if not left:  # The words stand against the host, which may look at another time or place.
+        notes = tuple(one.text for one in by_worth[AGAINST])
+        return verdict._replace(sure=POSSIBLE, notes=notes)
     left.sort(key=lambda one: one.code not in hinted)
     counted = by_worth[HINT] if hinted else by_worth[AGAINST] if len(left) < len(reasons) else ()
     return verdict._replace(
