@@ -12,12 +12,15 @@ from typing import Any, NamedTuple
 HERE = Path(__file__).parent
 CASES = HERE / "cases"
 RECORDED = HERE / "recorded"
+OF_GUEST = "host"
+"""The group that needs a whole host."""
 
 
 class Case(NamedTuple):
     """A program that fails. ``expected`` is the code of the reason, known because it was made so.
 
-    ``pair`` is the case with the same words, or nearly, and another reason.
+    ``pair`` is the case with the same words, or nearly, and another reason. ``ask`` is where
+    somebody would say that it ran.
     """
 
     group: str
@@ -25,6 +28,7 @@ class Case(NamedTuple):
     expected: str
     program: str
     pair: str = ""
+    ask: str = ""
 
 
 def list_cases() -> list[Case]:
@@ -36,8 +40,9 @@ def _read(path: Path) -> Iterator[Case]:
     for part in re.split(r"^### ", path.read_text(encoding="utf-8"), flags=re.MULTILINE)[1:]:
         head, _newline, program = part.partition("\n")
         name, expected, *more = head.split()
-        pair = next((one[5:] for one in more if one.startswith("pair=")), "")
-        yield Case(path.stem, name, expected, program.strip() + "\n", pair)
+        said = dict(one.split("=", 1) for one in more)
+        text = program.strip() + "\n"
+        yield Case(path.stem, name, expected, text, said.get("pair", ""), said.get("ask", ""))
 
 
 def read_recorded(group: str) -> dict[str, dict[str, Any]]:

@@ -8,15 +8,19 @@ It needs torch, numpy, grpcio, watchdog and joblib for the system's Python, in a
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import shutil
 import signal
 import subprocess
 import tempfile
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 from tests.conftest import load_library
+from tests.host import guest
+from tests.host.library import carry
 
 load_library()
 
@@ -25,7 +29,7 @@ from mlhost_limits.why.log_text import Words, list_pids
 from mlhost_limits.why.signs import Facts
 from mlhost_limits.why.verdict import REQUEST, judge_words
 
-from .corpus import HERE, Case, list_cases, read_recorded, write_recorded
+from .corpus import HERE, OF_GUEST, Case, list_cases, read_recorded, write_recorded
 from .facts import dump_facts
 
 FIRST_USER = 20100
@@ -41,26 +45,28 @@ MOST = 20000
 def main() -> int:
     """Record the cases that are asked for; those that were not recorded yet, by default."""
     parser = argparse.ArgumentParser(prog="python -m tests.why.record", description=__doc__)
-    parser.add_argument("--libraries", required=True, metavar="DIR")
+    parser.add_argument("--libraries", default="", metavar="DIR")
+    parser.add_argument("--guest", help="a test host that is up, for the cases that need one")
     parser.add_argument("--anew", action="store_true", help="those too that were")
     parser.add_argument("--only", action="append", help="the name of a case; repeat it")
     wanted = parser.parse_args()
-    first = sorted(enumerate(list_cases()), key=lambda pair: pair[1].expected not in CALM)
-    for number, case in first:
-        recorded = read_recorded(case.group)
-        known = recorded.get(case.name, {})
-        if wanted.only and case.name not in wanted.only:
-            continue
-        if not (wanted.only or wanted.anew) and known.get("program") == case.program:
-            continue
-        made = run(case, wanted.libraries, FIRST_USER + number)
-        recorded.pop(case.name, None)
-        if made:
-            recorded[case.name] = made
-        write_recorded(case.group, recorded)
-        last = str(made["text"]).strip().splitlines()[-1:] if made else ["skipped"]
-        print(f"{case.name}: {''.join(last)[:150]}", flush=True)
+    numbered = [
+        (number, case)
+        for number, case in enumerate(list_cases())
+        if bool(wanted.guest) == (case.group == OF_GUEST)
+        and (case.name in wanted.only if wanted.only else wanted.anew or _is_new(case))
+    ]
+    numbered.sort(key=lambda pair: pair[1].expected not in CALM)
+    if wanted.guest:
+        record_on_guest(wanted.guest, [case for _number, case in numbered])
+        return 0
+    for number, case in numbered:
+        _keep(case, run(case, wanted.libraries, FIRST_USER + number))
     return 0
+
+
+def _is_new(case: Case) -> bool:
+    return bool(read_recorded(case.group).get(case.name, {}).get("program") != case.program)
 
 
 def run(case: Case, libraries: str, user: int) -> dict[str, object] | None:
@@ -103,6 +109,45 @@ def run(case: Case, libraries: str, user: int) -> dict[str, object] | None:
         text = text.replace(machine, neutral)
     return {"expected": case.expected, "program": case.program, "status": status, "text": text,
             "facts": facts}  # fmt: skip
+
+
+def record_on_guest(name: str, cases: Sequence[Case]) -> None:
+    """Run cases on a guest, one after the other in one login, and keep what it tells of each."""
+    host = guest.find(name)
+    if host is None:
+        raise LookupError(f"no guest {name} is up")
+    files = ("__init__.py", "why/__init__.py", "why/prelude.sh", "why/facts.py", "why/on_guest.py")
+    carry(host, {f"tests/{one}": HERE.parent / one for one in files})
+    image = "tar cf - --files-from /dev/null | docker import - empty:1 > /dev/null"
+    command = f"{image}; PYTHONPATH=/opt exec python3 /opt/tests/why/on_guest.py"
+    asked = "".join(json.dumps(case._asdict()) + "\n" for case in cases)
+    by_name = {case.name: case for case in cases}
+    with subprocess.Popen(
+        [*host.ssh_command(), command], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as child:
+        assert child.stdin
+        assert child.stdout
+        child.stdin.write(asked)
+        child.stdin.close()
+        for line in child.stdout:
+            made = json.loads(line)
+            case = by_name[made.pop("name")]
+            if "problem" in made:
+                print(f"{case.name}: {made['problem']}", flush=True)
+                continue
+            _keep(
+                case, {"expected": case.expected, "program": case.program, "status": None, **made}
+            )
+
+
+def _keep(case: Case, made: dict[str, object] | None) -> None:
+    recorded = read_recorded(case.group)
+    recorded.pop(case.name, None)
+    if made:
+        recorded[case.name] = made
+    write_recorded(case.group, recorded)
+    last = str(made["text"]).strip().splitlines()[-1:] if made else ["skipped"]
+    print(f"{case.name}: {''.join(last)[:150]}", flush=True)
 
 
 def _look(case: Case, path: Path, user: int) -> dict[str, object]:

@@ -107,9 +107,9 @@ _FILES = (
     _say("shared object file: error 23", (FILE_MAX,)),
     _say(_EMFILE + "|shared object file: error 24", (NOFILE,)),
     _say(
-        "file size limit exceeded|errno 27]|file too large|sigxfsz|efbig",
+        "file size limit exceeded|errno 27]|file too large|sigxfsz|efbig|25/xfsz",
         ("fsize",),
-        r"Errno 27\]|file size limit exceeded|: File too large\W*$|SIGXFSZ|EFBIG|os error 27",
+        r"Errno 27\]|file size limit exceeded|: File too large\W*$|SIGXFSZ|EFBIG|25/XFSZ|error 27",
     ),
 )
 _SHARED = (
@@ -130,7 +130,7 @@ _SHARED = (
     _say(_ENOSPC, (EPOLL,), near=r"epoll_ctl|epoll.*register"),
     _say(_ENOSPC, (SHM, SHM_QUOTA), _NO_PATH, near=_SHM_PATH + "|SemLock|sem_open"),
     _say(
-        "bus error|sigbus|signal 7|exitcode: -7|core dumped",
+        "bus error|sigbus|signal 7|exitcode: -7|7/bus",
         (SHM, "file-shrank"),
         r"bus error|SIGBUS|signal 7\b|: -7\b|status=7/BUS",
     ),
@@ -206,7 +206,8 @@ _MEMORY = (
 )  # fmt: skip
 _ENDED = (
     _say("due to time limit", ("job-time",), r"slurm|\*\*\*"),
-    _say("cpu time limit|sigxcpu|cputime limit", ("cpu-time",)),
+    _say("cpu time limit|sigxcpu|cputime limit|24/xcpu", ("cpu-time",)),
+    _say("result 'timeout'", (BY_HAND,), rank=AFTER),
     _say("due to preemption|due to node failure", (BY_HAND,)),
     _say("cancelled at", (BY_HAND, OTHERS), rank=AFTER),
     _say("137|sigkill|killed|signal 9|signal: 9|9/kill|: -9|status -9", _KILL,
