@@ -170,6 +170,7 @@ def _look(
         uid=where.uid if where else os.geteuid() or None,
         groups=where.groups if where else (),
         told=where.told if where else {},
+        home=where.home if where else "",
         age=age,
         pids=list_pids(verdict.near) if verdict else frozenset(),
         request=needed[1] if needed and needed[0] == REQUEST else 0,

@@ -27,6 +27,7 @@ def dump_facts(facts: Facts) -> dict[str, Any]:
         "log_is_whole": facts.log_is_whole,
         "memory": {name: facts.memory[name] for name in memory if name in facts.memory},
         "told": dict(facts.told),
+        "home": facts.home,
         "age": facts.age,
         "pids": sorted(facts.pids),
         "request": facts.request,

@@ -80,6 +80,7 @@ def look(case: dict[str, str], text: str) -> dict[str, Any]:
         uid=where.uid if where else None,
         groups=where.groups if where else (),
         told=where.told if where else {},
+        home=where.home if where else "",
         age=None if where else 0.0,
         pids=list_pids(verdict.near),
         request=needed[1] if needed and needed[0] == REQUEST else 0,

@@ -117,7 +117,7 @@ def record_on_guest(name: str, cases: Sequence[Case]) -> None:
     if host is None:
         raise LookupError(f"no guest {name} is up")
     files = ("__init__.py", "why/__init__.py", "why/prelude.sh", "why/facts.py", "why/on_guest.py")
-    carry(host, {f"tests/{one}": HERE.parent / one for one in files})
+    carry(host, {f"tests/{one}": HERE.parent / one for one in files}, seconds=600)
     image = "tar cf - --files-from /dev/null | docker import - empty:1 > /dev/null"
     command = f"{image}; PYTHONPATH=/opt exec python3 /opt/tests/why/on_guest.py"
     asked = "".join(json.dumps(case._asdict()) + "\n" for case in cases)

@@ -217,8 +217,11 @@ _ENDED = (
          r"|(exit|status|code)\w*\W{1,12}(with )?(code |status )?137\b"),
     _say("received 15 death signal|failed (exitcode: -15)|signalexception", (BY_HAND, OTHERS),
          rank=AFTER),
+    _say("143", (BY_HAND, OTHERS), r"(exit|status|code)\w*\W{1,12}(with )?(code |status )?143\b",
+         rank=AFTER),
     _say("keyboardinterrupt", (BY_HAND,), rank=AFTER),
     _say("closing signal", (OTHERS,), rank=WRAPPER),
+    _say("status=1/failure", ("exception",), rank=WRAPPER),
     _say("signal 15|: -15", (OTHERS, BY_HAND), r"signal:? 15|\W-15\b", rank=WRAPPER),
     _say("sigterm|terminated|15/term|sighup|hangup|1/hup", (BY_HAND, OTHERS),
          r"SIGTERM|15/TERM|^Terminated|: Terminated|\d Terminated|SIGHUP|Hangup|1/HUP", rank=AFTER),
@@ -255,6 +258,6 @@ _PLAIN = (
          rank=PLAIN),
     _say("error|exception|interrupt|exit|not found", ("exception",),
          r"^(?:.*[\s|\]])??((?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Error|Exception|Interrupt|Exit|Iteration))"
-         r"(?:: |$)|^(?:fatal )?error: |command not found|status=1/FAILURE", rank=PLAIN),
+         r"(?:: |$)|^(?:fatal )?error: |command not found", rank=PLAIN),
 )  # fmt: skip
 MESSAGES = (*_FILES, *_SHARED, *_STARTS, *_PERMITS, *_MEMORY, *_ENDED, *_PLAIN)

@@ -82,8 +82,8 @@ class Facts(NamedTuple):
 
     ``uid`` is whose run it was, ``None`` where nobody knows. ``uses`` are by the item of a reason.
     ``log`` is ``None`` where the kernel's log may not be read. ``told`` is what a manager says of
-    the unit, job or container. ``age`` is how many seconds ago the run ended, ``None`` where nobody
-    knows. ``pids`` are the processes that the words name.
+    the unit, job or container, and ``home`` what its cgroup is called. ``age`` is how many seconds
+    ago the run ended, ``None`` where nobody knows. ``pids`` are the processes that the words name.
     """
 
     uid: int | None = None
@@ -94,6 +94,7 @@ class Facts(NamedTuple):
     log_is_whole: bool = False
     memory: Mapping[str, int] = {}
     told: Mapping[str, str] = {}
+    home: str = ""
     age: float | None = None
     pids: frozenset[int] = frozenset()
     request: int = 0
@@ -223,7 +224,7 @@ def _weigh_shm(code: str, facts: Facts) -> Iterator[Sign]:
 
 _KILLED = re.compile(
     r"oom-kill:constraint=(\w+),(?:.*?oom_memcg=([^,]*),)?"
-    r".*?,task=([^,]*),pid=(\d+),uid=(\d+)"
+    r".*?task_memcg=([^,]*),task=([^,]*),pid=(\d+),uid=(\d+)"
 )
 
 
@@ -233,24 +234,31 @@ class _Kill(NamedTuple):
     line: Line
     constraint: str
     group: str
+    lived: str
     comm: str
     pid: int
     uid: int
 
 
 def _list_kills(facts: Facts) -> list[_Kill]:
-    """Return who was killed for memory about when the run ended; ever, where nobody knows when."""
+    """Return who was killed for memory about when the run ended; ever, where nobody knows when.
+
+    Of a run whose cgroup is known, those that lived there.
+    """
     found = ((line, _KILLED.search(line.text)) for line in facts.log or ())
     kills = [
-        _Kill(line, one[1], one[2] or "", one[3], int(one[4]), int(one[5]))
+        _Kill(line, one[1], one[2] or "", one[3], one[4], int(one[5]), int(one[6]))
         for line, one in found
         if one
     ]
+    if facts.home:
+        return [one for one in kills if _is_named(one, facts)]
     return [one for one in kills if _is_near(one.line, facts, _is_named(one, facts))]
 
 
 def _is_named(kill: _Kill, facts: Facts) -> bool:
-    return kill.pid in facts.pids
+    """Tell whether a kill was of this run: by its cgroup, or by a number that the words name."""
+    return facts.home in kill.lived if facts.home else kill.pid in facts.pids
 
 
 def _is_near(line: Line, facts: Facts, is_named: bool = False) -> bool:
@@ -269,7 +277,7 @@ def _weigh_kill(code: str, facts: Facts) -> Iterator[Sign]:
             continue
         where = f" at the limit of {one.group}" if one.group else ""
         text = f"kernel log: killed pid {one.pid} ({one.comm}) of uid {one.uid} for memory{where}"
-        yield Sign(code, SURE if named and facts.age is not None else HINT, text)
+        yield Sign(code, SURE if named and (facts.home or facts.age is not None) else HINT, text)
     if code == CGROUP:
         yield from _weigh_counters(code, facts)
     if not kills and facts.log_is_whole and facts.told.get("Result") != "oom-kill":

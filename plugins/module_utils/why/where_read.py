@@ -41,7 +41,8 @@ class Where(NamedTuple):
     """Where a run lived.
 
     ``kind`` and ``name`` are as check names the place; ``uid`` is whose run it was, ``None`` where
-    nobody knows. ``told`` is what the manager says, ``words`` what the run left there.
+    nobody knows. ``told`` is what the manager says, ``words`` what the run left there, ``home``
+    what its cgroup is called.
     """
 
     kind: str
@@ -51,6 +52,7 @@ class Where(NamedTuple):
     words: Log = Log("", False)
     told: Mapping[str, str] = {}
     groups: Sequence[Group] = ()
+    home: str = ""
 
 
 class NotOursError(PermissionError):
@@ -115,7 +117,7 @@ def find_unit(name: str) -> Where:
     code, text = run_program(words, _PATIENCE, with_errors=False)
     groups = tuple(_list_groups(told.get("ControlGroup", "")))
     log = Log(text if code == 0 else "", True)
-    return Where(UNIT, name, user.uid if user else None, pid or None, log, told, groups)
+    return Where(UNIT, name, user.uid if user else None, pid or None, log, told, groups, name)
 
 
 def _list_groups(path: str) -> Iterator[Group]:
@@ -172,7 +174,9 @@ def find_docker(name: str) -> Where:
     text = _join_frames(exchange("GET", path))
     ended = f'"OOMKilled": {told["OOMKilled"]}, "ExitCode": {told["ExitCode"]}'
     log = Log(f"{text}\n{ended}", True)
-    return Where(CONTAINER, "docker", None, int(state.get("Pid") or 0) or None, log, told)
+    return Where(
+        CONTAINER, "docker", None, int(state.get("Pid") or 0) or None, log, told, home=details["Id"]
+    )
 
 
 def _join_frames(content: bytes) -> str:
