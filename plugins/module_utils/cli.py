@@ -223,6 +223,18 @@ def _explain(arguments: argparse.Namespace) -> int:
     return COMPLIES
 
 
+def _tell_why(arguments: argparse.Namespace) -> int:
+    from .judge_end import judge_end  # Nobody else needs it.
+
+    answer = judge_end(arguments)
+    if arguments.json:
+        _print_json(answer.as_dict())
+    else:
+        _print(answer.lines, paints=True)
+    is_limit = answer.verdict.is_limit
+    return REFUSED if is_limit is None else FALLS_SHORT if is_limit else COMPLIES
+
+
 def _tell_cause(arguments: argparse.Namespace) -> int:
     from .cause_codes import describe_code  # It loads every rule there is.
 
@@ -281,6 +293,7 @@ _COMMANDS: Mapping[str, Callable[[Any], int]] = {
     "provision": _provision,
     "report": _report,
     "resolve": _resolve,
+    "why": _tell_why,
 }
 
 

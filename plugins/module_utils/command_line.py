@@ -206,6 +206,23 @@ def _add_cause(cause: argparse.ArgumentParser) -> None:
     )
 
 
+def _add_why(why: argparse.ArgumentParser) -> None:
+    why.usage = "%(prog)s [OPTION ...] [FILE ... | MESSAGE]"
+    why.add_argument(
+        "words",
+        nargs="*",
+        metavar="FILE",
+        help="logs of the run, of which the end is read, or one message in quotes; - or nothing"
+        " for standard input",
+    )
+    why.add_argument("--pid", type=int, metavar="N", help="a process of the run that still lives")
+    why.add_argument("--unit", metavar="U", help="the systemd unit that it was")
+    why.add_argument("--job", metavar="J", help="the job of Slurm that it was")
+    why.add_argument("--container", metavar="C", help="the container of Docker that it was")
+    why.add_argument("--user", metavar="U", help="whose run it was, in a login session")
+    why.add_argument("--json", action="store_true", help="print as JSON")
+
+
 def _add_resolve(resolve: argparse.ArgumentParser) -> None:
     from .systemd.limits import MANAGER
 
@@ -271,6 +288,7 @@ _COMMANDS: Mapping[str, tuple[str, Callable[[argparse.ArgumentParser], None]]] =
         "judge a training run before it starts, by the words that start it",
         _add_preflight,
     ),
+    "why": ("say what a run died of, by its last words", _add_why),
     "explain": ("show what sets one limit of one place, step by step", _add_explain),
     "cause": ("say what a code means that a check has named", _add_cause),
     "resolve": ("say what the files of a tree will give", _add_resolve),
@@ -288,6 +306,9 @@ _MORE = {
     "provision": "Needs root. What would lock this host is refused before anything is written.",
     "report": "A file is what check --json prints, what the module check returns, or the JSON of"
     " an earlier report. A file that exists and is not a report of ours is never replaced.",
+    "why": "It tells a limit from what is none, how sure that is, the line at fault and the fix."
+    " Exit status: 1 if it was a limit, 0 if it was none, 2 if it may be either or nothing is"
+    " known. Whoever is not root may ask for their own runs alone.",
     "completion": f'For bash, in ~/.bashrc: eval "$({NAME} completion bash)"',
 }
 

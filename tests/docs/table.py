@@ -178,6 +178,12 @@ DOCUMENTS: Mapping[str, Document] = {
             ),
         }
     ),
+    "docs/why.md": Document(
+        ways={
+            "mlhost-limits why 'unable to mmap 68 bytes from file </torch_149_4174_65282>:"
+            " Cannot allocate memory (12)'": FALLS_SHORT,
+        }
+    ),
     "docs/image-builds.md": Document(
         values={"/mnt/image": "/srv/image"},
         ways={

@@ -21,15 +21,16 @@ FOLDER = "/opt"
 """Where ``import mlhost_limits`` finds it: ``PYTHONPATH=/opt python3 …``."""
 
 
-def carry(host: Host, files: Mapping[str, Path] | None = None) -> None:
+def carry(host: Host, files: Mapping[str, Path] | None = None, seconds: float = 120) -> None:
     """Copy the library to ``/opt/mlhost_limits`` of a guest, and other files beside it.
 
     :param files: What else to copy, by its path below ``/opt``.
+    :param seconds: How long that may take.
     """
     with TemporaryDirectory(prefix="mlhost-library-") as folder:
         packed = _pack({"mlhost_limits": _compile(Path(folder) / "mlhost_limits"), **(files or {})})
     text = base64.b64encode(packed).decode()
-    host.ssh(f"base64 -d | tar -xz -C {FOLDER}", input=text)
+    host.ssh(f"base64 -d | tar -xz -C {FOLDER}", input=text, timeout=seconds)
 
 
 def _pack(files: Mapping[str, Path]) -> bytes:

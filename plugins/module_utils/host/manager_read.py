@@ -68,6 +68,11 @@ def show_oomd(unit: str) -> tuple[bool, bool]:
     return pressure, swap
 
 
+def show_properties(unit: str, names: Sequence[str]) -> dict[str, str]:
+    """Return some properties of a unit as systemctl shows them; nothing if it is silent."""
+    return _show([*(f"--property={name}" for name in names), "--", unit])
+
+
 def show_defaults() -> dict[str, Rlimit]:
     """Return what the system's manager gives units that state nothing; nothing if it is silent."""
     names = [f"Default{name}" for name in _LIMITS]

@@ -192,7 +192,7 @@ def blame_memory(run: Training, needed: int, room: Room, plan: Plan) -> Cause:
     )
     fits = any(bound.name == MEMORY for bound in plan.bounds)
     fix = tell_fit(plan) if fits else "use a smaller model, smaller buffers or more nodes"
-    remedy = _raise_memory(f"{fix}, or give it more memory", needed, room)
+    remedy = raise_memory(f"{fix}, or give it more memory", needed, room)
     return _add_verdict_of_memory(run, Cause(_code(room), text, remedy), room)
 
 
@@ -229,7 +229,7 @@ def blame_model_states(run: Training, floor: Floor, room: Room) -> Cause:
         fix += "; where few parameters are trained (LoRA), state trainable_parameters"
     if run.deepspeed and run.deepspeed.parameters:
         fix += spread_otherwise(run.deepspeed, room.free)
-    cause = Cause(_code(room), text, _raise_memory(fix, floor.node, room))
+    cause = Cause(_code(room), text, raise_memory(fix, floor.node, room))
     return _add_verdict_of_memory(run._replace(workers=0), cause, room)
 
 
@@ -329,7 +329,7 @@ def _describe_room(room: Room) -> str:
     )
 
 
-def _raise_memory(text: str, needed: int, room: Room) -> Remedy:
+def raise_memory(text: str, needed: int, room: Room) -> Remedy:
     """Return how a cgroup gets enough: by who made it, for only that keeps it."""
     if room.limit is None:
         return Remedy(text)

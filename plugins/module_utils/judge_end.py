@@ -1,0 +1,227 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""The verb ``why``: what a run died of, by its last words and by what this host shows."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+
+from .core.brief import Told, format_brief
+from .core.finding import FAIL, Finding, format_observed, judge_limits
+from .core.policy import CheckOptions
+from .core.profiles import NO_PROFILE
+from .core.quote import quote
+from .core.reader import Limit, PolicyError
+from .core.values import RLIMITS, NamedTuple
+from .host.look import read_limits, read_process
+from .host.users import find_connecting_user, find_owner, name_user
+from .places import look_at_host
+from .schema import load_policy
+from .why.answer import Answer
+from .why.ask import ask_enough, find_enough
+from .why.host_read import name_unseen, read_facts
+from .why.log_read import Log, read_log, read_stream
+from .why.log_text import Words, list_pids
+from .why.reasons import REASONS
+from .why.signs import SURE, Facts, find_signs
+from .why.verdict import FITS, REQUEST, SHOWN, Verdict, judge_words, weigh
+from .why.where_read import (
+    CONTAINER,
+    SESSION,
+    Where,
+    find_docker,
+    find_job,
+    find_process,
+    find_unit,
+    find_user,
+)
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import argparse
+
+STDIN = "-"
+_SECONDS = 30.0
+_SUFFIXES = (".log", ".out", ".err", ".txt")
+_LIVING = ("nofile", "mappings", "memlock", "nproc", "pids-max", "cgroup-memory", "stack")
+"""What is looked at of a process that still runs and whose words nobody gave."""
+
+
+class Given(NamedTuple):
+    """The words of a run, one log after the other, and how long ago it ended if known."""
+
+    logs: Sequence[Log]
+    age: float | None = None
+
+
+def judge_end(arguments: argparse.Namespace) -> Answer:
+    """Return what a run died of.
+
+    :raises OSError: If a log cannot be read, or the run is another user's.
+    :raises ValueError: If nothing was given, or its words name no failure.
+    """
+    where = _find_where(arguments)
+    given = _read_given(arguments.words, where)
+    words, verdict = _judge_each(given.logs)
+    note = _note_host(words, verdict)
+    if note:
+        return Answer(_require(verdict, given, where), note=[note])
+    verdict, unseen = _look(verdict, given.age, where)
+    if not verdict.reason.is_limit:
+        return Answer(verdict, unseen=unseen)
+    home = where or Where(SESSION, _name_caller(), None)
+    place = f"{home.kind}:{home.name}" if where else ""
+    found = _check(verdict.reason.item, home, verdict)
+    findings = [one.as_dict() for one in found]
+    short = [one for one in found if one.status == FAIL]
+    if short:
+        fault = format_brief(short, Told(provision=""))[1:]
+        return Answer(verdict, place, fault, findings, unseen)
+    return Answer(verdict, place, (), findings, unseen, list(_tell_enough(found)))
+
+
+def _tell_enough(found: Sequence[Finding]) -> Iterator[str]:
+    """Yield that check finds enough where the run lived, or cannot see it."""
+    for one in found:
+        wanted, value = one.requirement, one.observation.value
+        if value is None:
+            yield f"check cannot see {wanted.place}: {one.observation.reason}"
+        else:
+            has = format_observed(value, wanted.unit)
+            yield (
+                f"{wanted.place} has {wanted.item} {has} now, so the run was started with less,"
+                " or elsewhere, or it takes more and more"
+            )
+        return
+
+
+def _find_where(arguments: argparse.Namespace) -> Where | None:
+    """Return where the run lived, if somebody says so."""
+    asked = [
+        find(value)
+        for find, value in (
+            (find_process, arguments.pid),
+            (find_unit, arguments.unit),
+            (find_job, arguments.job),
+            (find_docker, arguments.container),
+            (find_user, arguments.user),
+        )
+        if value is not None
+    ]
+    if len(asked) > 1:
+        raise ValueError(
+            "a run has one place: give one of --pid, --unit, --job, --container, --user"
+        )
+    return asked[0] if asked else None
+
+
+def _read_given(words: Sequence[str], where: Where | None) -> Given:
+    """Return the words of a run: of files, of a message, of standard input, or where it lived."""
+    paths = [word for word in words if word == STDIN or os.path.lexists(word)]
+    if words and len(paths) == len(words):
+        logs = [read_stream() if path == STDIN else read_log(path) for path in paths]
+        return Given(logs, min(log.age for log in logs))
+    if words:
+        for word in words:
+            if word in paths or ("/" in word and " " not in word) or word.endswith(_SUFFIXES):
+                raise ValueError(f"{quote(word)}: no such file; a message is one word in quotes")
+        return Given([Log(" ".join(words), False)])
+    if where is not None:
+        return Given([where.words] if where.words.text else [], where.words.age or None)
+    if os.isatty(0):
+        raise ValueError("give a log, a message, --pid, --unit, --job or --container")
+    return Given([read_stream()], 0.0)
+
+
+def _judge_each(logs: Sequence[Log]) -> tuple[Words, Verdict | None]:
+    """Return the verdict on the log that tells most, and its words."""
+    read = [Words(log.text) for log in logs]
+    judged = [(words, judge_words(words)) for words in read]
+    told = [(words, verdict) for words, verdict in judged if verdict]
+    return max(told, key=lambda pair: pair[1].rank, default=(Words(""), None))
+
+
+def _require(verdict: Verdict | None, given: Given, where: Where | None) -> Verdict:
+    if verdict is not None:
+        return verdict
+    what = "these words name" if given.logs or not where else "nothing here names"
+    raise ValueError(f"{what} no failure that is known; look for the first error above them")
+
+
+def _note_host(words: Words, verdict: Verdict | None) -> str:
+    """Return that a log is another host's, which nothing here can tell of."""
+    own = os.uname().nodename.partition(".")[0]
+    named = words.find_hosts(verdict.number) if verdict else set()
+    hosts = {host.partition(".")[0] for host in named} - {"localhost"}
+    if not hosts or own in hosts:
+        return ""
+    return f"this is a log of {', '.join(sorted(hosts)[:3])}: judged by its words alone"
+
+
+def _look(
+    verdict: Verdict | None, age: float | None, where: Where | None
+) -> tuple[Verdict, Sequence[str]]:
+    """Return the verdict with what this host shows, and what only root would see."""
+    codes: Sequence[str] = _LIVING
+    if verdict:
+        codes = tuple(one.code for one in (verdict.reason, *verdict.others))
+    needed = verdict.needed if verdict else None
+    facts = Facts(
+        uid=where.uid if where else os.geteuid() or None,
+        groups=where.groups if where else (),
+        told=where.told if where else {},
+        home=where.home if where else "",
+        age=age,
+        pids=list_pids(verdict.near) if verdict else frozenset(),
+        request=needed[1] if needed and needed[0] == REQUEST else 0,
+    )
+    facts = read_facts(codes, facts, where.pid if where else None)
+    signs = find_signs(facts, codes)
+    if verdict is None:
+        shown = [one for one in signs if one.worth == SURE] if where else []
+        if not shown:
+            return _require(None, Given([]), where), ()
+        verdict = Verdict(REASONS[shown[0].code], SHOWN, "", 0)
+    unseen = list(name_unseen(facts).values()) if verdict.others or verdict.sure == FITS else []
+    return weigh(verdict, signs), unseen if verdict.reason.is_limit else []
+
+
+def _name_caller() -> str:
+    return (find_connecting_user() or "root") if os.geteuid() == 0 else name_user(os.geteuid())
+
+
+def _check(item: str, home: Where, verdict: Verdict) -> Sequence[Finding]:
+    """Return what check finds where the run lived, asked for enough; nothing where it judges none.
+
+    Of a process that still runs, its own limit is judged.
+    """
+    from .kernel.read import read_sysctl
+
+    needed = verdict.needed[1] if verdict.needed and verdict.needed[0] == item else None
+    if home.pid and item in RLIMITS and home.kind != CONTAINER:
+        return _check_process(item, home.pid, needed)
+    now = read_sysctl(item) or "" if "." in item else ""
+    raw = ask_enough(item, home.kind, home.name, int(now) if now.isdigit() else None, needed)
+    return _check_place(raw) if raw else ()
+
+
+def _check_process(item: str, pid: int, needed: int | None) -> Sequence[Finding]:
+    from .processes.diagnose import explain_process
+    from .systemd.read import Seen, World
+
+    process, limits = read_process(pid), read_limits(pid)
+    wanted = {item: Limit(soft=find_enough(item, limits[item].soft, needed))}
+    findings = judge_limits(f"process:{pid}", wanted, limits, f"/proc/{pid}/limits")
+    seen = Seen(process, limits, wanted, findings, owner=find_owner(process))
+    return explain_process(seen, World(look_at_host()))
+
+
+def _check_place(raw: dict[str, object]) -> Sequence[Finding]:
+    from .check_within import check_within
+
+    try:
+        policy = load_policy(raw, NO_PROFILE)
+        options = CheckOptions(canary="never", time_limit=_SECONDS)
+        return check_within(policy, options).findings
+    except (PolicyError, OSError, ValueError):
+        return ()  # Nobody asked for a check, and its refusal is no answer.

@@ -1,0 +1,209 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Look at what a host shows of a run's end: counters, its log, and the process if it still runs."""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from ..core.values import Rlimit
+from ..host.daemons import read_comm
+from ..host.door import (
+    count_kernel_lines,
+    list_kernel_folder,
+    list_pids,
+    read_kernel_text,
+)
+from ..host.look import may_lock_memory, read_limits, read_process
+from ..host.program import run_program
+from ..kernel.read import read_sysctl
+from ..kernel.use_now_read import find_uses
+from ..kernel.use_read import read_meminfo
+from ..training.cgroup_read import list_folders
+from ..training.shm_read import find_folder, read_free, read_size
+from ..training.tasks_read import count_tasks_of
+from .reasons import REASONS, SHM, THREADS
+from .signs import Facts, Group, Line, Task, Use
+
+_LOG = "/dev/kmsg"
+_RECORD = 8192
+_MOST_RECORDS = 50000
+_RECORD_HEAD = re.compile(rb"\d+,(\d+),(\d+),[^;]*;([^\n]*)")
+_SIZES = {"VmLck": "memlock", "VmSize": "as", "VmData": "data", "VmStk": "stack"}
+_MAPPINGS = "vm.max_map_count"
+_TASKS = ("kernel.threads-max", "kernel.pid_max")
+_BOUNDS = (
+    ("memory.max", ("memory.max", "memory.current"), "memory.events", "oom_kill"),
+    (
+        "memory.max",
+        ("memory.limit_in_bytes", "memory.usage_in_bytes"),
+        "memory.oom_control",
+        "oom_kill",
+    ),
+    ("pids.max", ("pids.max", "pids.current"), "pids.events", "max"),
+)
+"""The bounds of a cgroup, in version 2 and 1: what they are, where they stand, what counts hits."""
+
+_ENDLESS = 2**60
+_PATIENCE = 5.0
+
+
+def read_facts(codes: Iterable[str], facts: Facts, pid: int | None = None) -> Facts:
+    """Return what is known of a run's end with what the host shows for some reasons.
+
+    :param facts: What is known already: whose run it was, when it ended, what it asked for.
+    :param pid: A process of the run, if one still lives.
+    """
+    lines, is_whole = _read_log()
+    task = read_task(pid) if pid else None
+    items = {REASONS[code].item for code in codes}
+    uses: dict[str, Sequence[Use]] = {
+        item: [Use(*use) for use in find_uses(item)] for item in items if "." in item
+    }
+    if THREADS in codes:
+        uses.update((item, [_read_tasks(item)]) for item in _TASKS)
+    if SHM in codes:
+        uses["shm_size"] = list(_read_shm(pid))
+    running = _is_oomd_here()
+    return facts._replace(
+        uid=task.uid if task else facts.uid,
+        task=task,
+        groups=(*facts.groups, *(read_groups(f"/proc/{pid}/cgroup") if pid else ())),
+        uses=uses,
+        log=lines,
+        log_is_whole=is_whole,
+        memory={**read_meminfo(), "overcommit": int(read_sysctl("vm.overcommit_memory") or 0)},
+        has_oomd=running,
+        oomd=_read_oomd(facts.age or 0.0) if running else "",
+    )
+
+
+def read_task(pid: int) -> Task | None:
+    """Return a process with what it has taken of its limits; nothing where it has ended."""
+    try:
+        process = read_process(pid)
+        limits: dict[str, Rlimit] = {**read_limits(pid)}
+        status = read_kernel_text(f"/proc/{pid}/status")
+        most = int(read_sysctl(_MAPPINGS) or 0)
+        limits[_MAPPINGS] = Rlimit(most, most)
+        taken = dict(_count_taken(pid, process.uid, status))
+        if read_process(pid).start != process.start:
+            return None  # Its number is another's by now.
+    except (OSError, ValueError):
+        return None
+    return Task(pid, process.comm, process.uid, process.start, limits, taken, may_lock_memory(pid))
+
+
+def _count_taken(pid: int, uid: int, status: str) -> Iterator[tuple[str, int]]:
+    """Yield how much a process has taken of each limit that shows."""
+    for name, item in _SIZES.items():
+        found = re.search(rf"^{name}:\s+(\d+) kB$", status, re.MULTILINE)
+        if found:
+            yield item, int(found[1]) * 1024
+    yield "nproc", count_tasks_of(uid)
+    try:
+        yield "nofile", len(list_kernel_folder(f"/proc/{pid}/fd"))
+        yield _MAPPINGS, count_kernel_lines(f"/proc/{pid}/maps")
+    except OSError:
+        return  # Another user's, and we are not root.
+
+
+def read_groups(path: str) -> Iterator[Group]:
+    """Yield the bounds of memory and tasks above a process, with how often each was hit.
+
+    :param path: Its /proc/PID/cgroup.
+    """
+    try:
+        cgroup, mounts = read_kernel_text(path), read_kernel_text("/proc/self/mountinfo")
+    except OSError:
+        return
+    folders = [one for name in ("memory", "pids") for one in list_folders(cgroup, mounts, name)]
+    for folder in dict.fromkeys(folders):
+        yield from read_group(folder)
+
+
+def read_group(folder: str) -> Iterator[Group]:
+    """Yield the bounds of one cgroup, of either version, with how often each was hit."""
+    for item, names, events, word in _BOUNDS:
+        numbers = [_read_number(f"{folder}/{name}") for name in names]
+        most, used = numbers[0], numbers[1]
+        if most is not None and most < _ENDLESS:
+            hits = _count_hits(f"{folder}/{events}", word)
+            yield Group(item, folder, most, used or 0, hits)
+
+
+def _read_number(path: str) -> int | None:
+    try:
+        text = read_kernel_text(path).strip()
+    except OSError:
+        return None
+    return int(text) if text.isdigit() else None
+
+
+def _count_hits(path: str, word: str) -> int:
+    try:
+        found = re.search(rf"^{word} (\d+)$", read_kernel_text(path), re.MULTILINE)
+    except OSError:
+        return 0
+    return int(found[1]) if found else 0
+
+
+def _read_tasks(item: str) -> Use:
+    used = read_kernel_text("/proc/loadavg").split()[3].partition("/")[2]
+    return Use(int(used), int(read_sysctl(item) or 0), "all tasks, /proc/loadavg")
+
+
+def _read_shm(pid: int | None) -> Iterator[Use]:
+    folder = find_folder(str(pid) if pid else "self")
+    try:
+        size = read_size(folder)
+        yield Use(size - min(read_free(folder), size), size, folder)
+    except OSError:
+        return
+
+
+def _read_log() -> tuple[tuple[Line, ...] | None, bool]:
+    """Return the kernel's log, and whether it still goes back to the boot; none where forbidden."""
+    try:
+        handle = os.open(_LOG, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError:
+        return None, False
+    now, found, first = time.clock_gettime(time.CLOCK_MONOTONIC), [], -1
+    try:
+        for _number in range(_MOST_RECORDS):
+            match = _RECORD_HEAD.match(os.read(handle, _RECORD))
+            if match:
+                first = int(match[1]) if first < 0 else first
+                text = match[3].decode("utf-8", "replace")
+                found.append(Line(max(now - int(match[2]) / 1e6, 0.0), text))
+    except OSError:
+        pass  # EAGAIN at its end; EPIPE where it was overwritten meanwhile.
+    finally:
+        os.close(handle)
+    return tuple(found), first == 0
+
+
+def _is_oomd_here() -> bool:
+    """Tell whether systemd-oomd runs; it has a user of its own, and its name proves enough."""
+    return any(read_comm(pid) == "systemd-oomd" for pid in list_pids())
+
+
+def _read_oomd(age: float) -> str:
+    """Return the last kill that systemd-oomd tells of, about when the run ended."""
+    since = f"--since=-{int(age) + 600}s"
+    words = ["/usr/bin/journalctl", "--no-pager", "-o", "cat", "-u", "systemd-oomd", since]
+    code, text = run_program(words, _PATIENCE, with_errors=False)
+    kills = [line for line in text.splitlines() if line.startswith("Killed ")] if code == 0 else []
+    return kills[-1] if kills else ""
+
+
+def name_unseen(facts: Facts) -> Mapping[str, str]:
+    """Return what could not be seen, and what root would see in its place."""
+    unseen = {}
+    if facts.log is None:
+        unseen["kernel log"] = "the kernel's log, which names who was killed or refused"
+    if facts.task and "nofile" not in facts.task.taken:
+        unseen["task"] = "how many files and mappings that process has"
+    return unseen if os.geteuid() else {}

@@ -1,0 +1,177 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Take a log apart: its lines without colors, who wrote them, and the lines that name a failure."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections.abc import Iterator
+
+from ..core.values import NamedTuple
+from .messages import MESSAGES, PLAIN, Message
+
+_STEERING = re.compile(
+    r"\x1b\[[0-9;?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]{0,500}(?:\x07|\x1b\\)|\x1b[ -/]*[0-~]"
+)
+_OTHERS = re.compile(r"[\0-\x08\x0b\x0c\x0e-\x1f\x7f]+")
+_PREFIX = re.compile(
+    r"^(?:\[?(?:rank ?)?\d{1,5}(?:\]|:\]?|(?=\]:))[: ]+|\[(?:\d+,)?rank\d+\]:?\s?|\([\w=, .]+\) "
+    r"|[\w.-]{1,64}\s+\| |\[\s*\d+\.\d+\] |\[\d{4}-\d\d-\d\d[T ][\d:.,]+Z?\]:? ?"
+    r"|\d{4}-\d\d-\d\d[T ][\d:.,]+(?:Z|[+-][\d:]{4,6})? (?:std(?:out|err) [FP] )?)+"
+)
+_SYSLOG = re.compile(
+    r"^(?:[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d|\d{4}-\d\d-\d\dT[\d:.]+(?:Z|[+-][\d:]{4,6})) "
+    r"([\w.-]{1,64}) ([\w./@:-]{1,80}(?:\[\d+\])?): "
+)
+_HOSTS = re.compile(
+    r"^ *host +: ([\w.-]{1,64})|\*\*\* (?:STEP|JOB) [\d.+_]+ ON ([\w-]{1,64})"
+    r"|^srun: error: ([\w-]{1,64}):",
+    re.MULTILINE,
+)
+_PIDS = re.compile(
+    r"\bpids?\b\W{0,4}(\d{1,7})|\bprocess (\d{1,7})\b|line \d+: +(\d{1,7}) ", re.IGNORECASE
+)
+_TRACEBACK = "Traceback (most recent call last)"
+_CHAINED = re.compile(r"During handling of the above|the direct cause of the following")
+_IGNORED = re.compile(r"^Exception ignored (?:in|on)")
+_REPEATED = re.compile(r"(?:errno|code|syscall): ")
+"""How Node repeats below an error what its first line says."""
+_INDENTS = (" ", "\t")
+_KEYS = sorted({key.encode() for message in MESSAGES for key in message.keys})
+_LAST, _AROUND = 1500, 120
+_MOST_LINE = 4000
+_MOST_OF_KEY = 40
+_ABOVE, _BELOW, _BLOCK = 4, 4, 60
+
+
+class Found(NamedTuple):
+    """A line that names a failure, its number among those read, and what stands around it."""
+
+    message: Message
+    line: str
+    number: int
+    near: str
+
+
+class Words:
+    """The lines of a log: each is decoded and freed of colors and prefixes when it is asked for.
+
+    A progress bar's line is as many as it was drawn.
+    """
+
+    def __init__(self, text: str) -> None:
+        self.raw = text.encode("utf-8", "replace").splitlines()
+        self._seen: dict[int, str] = {}
+
+    def __len__(self) -> int:
+        return len(self.raw)
+
+    def __getitem__(self, number: int) -> str:
+        if number not in self._seen:
+            line = _decode(self.raw[number])
+            match = _SYSLOG.match(line)
+            self._seen[number] = _PREFIX.sub("", line[match.end() if match else 0 :], count=1)
+        return self._seen[number]
+
+    def pick(self, first: int, end: int) -> list[str]:
+        """Return some lines; numbers beyond the ends are none."""
+        return [self[number] for number in range(max(first, 0), min(end, len(self)))]
+
+    def find_hosts(self, number: int) -> set[str]:
+        """Return the hosts that the lines around one name as those that wrote it."""
+        first, end = max(number - _AROUND, 0), min(number + _AROUND, len(self))
+        lines = [_decode(self.raw[one]) for one in range(first, end)]
+        found = {match[1] for match in map(_SYSLOG.match, lines) if match}
+        named = _HOSTS.findall("\n".join(lines))
+        return found | {name for names in named for name in names if name}
+
+
+def _decode(line: bytes) -> str:
+    text = line[:_MOST_LINE].decode("utf-8", "replace")
+    return _OTHERS.sub(" ", _STEERING.sub("", text))
+
+
+def find_failures(words: Words) -> list[Found]:
+    """Return the lines that name a failure, in their order.
+
+    Where the last lines name one by itself, those far above are not looked at.
+    """
+    first = max(len(words) - _LAST, 0)
+    found = _find_from(words, first)
+    if first and not any(one.message.rank >= PLAIN for one in found):
+        found = _find_from(words, 0)
+    return found
+
+
+def _find_from(words: Words, first: int) -> list[Found]:
+    low = b"\n".join(words.raw[first:]).lower()
+    starts = [0]
+    for line in words.raw[first:]:
+        starts.append(starts[-1] + len(line) + 1)
+    numbers = sorted({bisect_right(starts, at) - 1 + first for at in _find_keys(low)})
+    found = (_match(words, number) for number in numbers)
+    return [one for one in found if one]
+
+
+def _find_keys(low: bytes) -> Iterator[int]:
+    """Yield where the keys of messages stand, of each the last ones."""
+    for key in _KEYS:
+        end = len(low)
+        for _number in range(_MOST_OF_KEY):
+            at = low.rfind(key, 0, end)
+            if at < 0:
+                break
+            yield at
+            end = low.rfind(b"\n", 0, at) + 1
+
+
+def _match(words: Words, number: int) -> Found | None:
+    line, near = words[number].strip(), ""
+    if _REPEATED.match(line):
+        return None
+    low = line.lower()
+    for message in MESSAGES:
+        if not any(key in low for key in message.keys):
+            continue
+        if message.words and not message.words.search(line):
+            continue
+        if message.near:
+            near = near or find_block(words, number)
+            if not message.near.search(near):
+                continue
+        return Found(message, line, number, near or find_block(words, number))
+    return None
+
+
+def find_block(words: Words, number: int) -> str:
+    """Return a line with its traceback, or with the lines beside it."""
+    first = max(number - _ABOVE, 0)
+    if not words[number].startswith(_INDENTS):
+        for above in range(number - 1, max(number - _BLOCK, -1), -1):
+            if words[above].startswith(_TRACEBACK):
+                first = above
+                break
+            if not words[above].startswith(_INDENTS) and above < first:
+                break
+    return "\n".join(words.pick(first, number + _BELOW + 1))
+
+
+def is_ignored(words: Words, found: Found) -> bool:
+    """Tell whether Python wrote of an exception that it ignored."""
+    for above in range(found.number, max(found.number - _BLOCK, -1), -1):
+        if _IGNORED.match(words[above]):
+            return True
+        if above < found.number and not words[above].startswith((*_INDENTS, _TRACEBACK)):
+            return False
+    return False
+
+
+def are_chained(words: Words, first: Found, second: Found) -> bool:
+    """Tell whether one exception was handled, or raised anew, when the other came."""
+    start = max(first.number, second.number - _AROUND)
+    return any(map(_CHAINED.search, words.pick(start, second.number)))
+
+
+def list_pids(text: str) -> frozenset[int]:
+    """Return the processes that a text names."""
+    return frozenset(int(one) for row in _PIDS.findall(text) for one in row if one)

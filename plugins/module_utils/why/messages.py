@@ -1,0 +1,263 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""What libraries, shells and service managers write when a run dies, and what each may mean.
+
+Of several patterns that a line fits, the first counts: those that say more stand before others.
+"""
+
+from __future__ import annotations
+
+import re
+
+from ..core.values import NamedTuple
+from .reasons import (
+    BY_HAND,
+    CGROUP,
+    COMMIT,
+    EPOLL,
+    FILE_MAX,
+    HOST,
+    INSTANCES,
+    MAPPINGS,
+    MEMLOCK,
+    NOFILE,
+    NPROC,
+    OOMD,
+    OTHERS,
+    OWN_EXIT,
+    PIDS,
+    SHM,
+    SHM_GONE,
+    SHM_QUOTA,
+    SPACE,
+    THREADS,
+    WATCHES,
+)
+
+CAUSE, PLAIN, AFTER, WRAPPER = 3, 2, 1, 0
+"""A message that names what happened; an error of any program; what follows when another process
+has died; and what a launcher says of a worker, whatever that died of."""
+
+
+class Message(NamedTuple):
+    """What a line may hold, and what that means.
+
+    ``keys`` are texts in lower case, of which a line holds one: they are found quickly. ``words``
+    must match in the line, ``near`` in what stands around it. ``reasons`` are codes, the most
+    likely first.
+    """
+
+    keys: tuple[str, ...]
+    words: re.Pattern[str] | None
+    reasons: tuple[str, ...]
+    near: re.Pattern[str] | None = None
+    rank: int = CAUSE
+
+
+def _say(
+    keys: str, reasons: tuple[str, ...], words: str = "", near: str = "", rank: int = CAUSE
+) -> Message:
+    """Return a message; keys are parted by ``|``."""
+    first, second = (re.compile(one, re.IGNORECASE) if one else None for one in (words, near))
+    return Message(tuple(keys.split("|")), first, reasons, second, rank)
+
+
+_EMFILE = "too many open files|errno 24]|emfile|os error 24"
+_ENOSPC = "no space left on device|errno 28]|enospc|os error 28"
+_EAGAIN = "resource temporarily unavailable|errno 11]|eagain|os error 11"
+_EPERM = "operation not permitted|errno 1]|permission denied|(eperm)"
+_ENOMEM = "cannot allocate memory|errno 12]|enomem|os error 12"
+_WATCHING = (
+    r"inotify|fsnotify|watchdog[./]observers|chokidar|fs\.watch|watcher|, watch '|tail -[fF]"
+)
+_SHM_PATH = r"/dev/shm|</?torch_|shared.memory|shm_open|shm_unlink|psm_|nccl-\w{6}"  # noqa: S108
+_STARTING = (
+    r"fork|clone|thread|spawn|child process|newosproc|subprocess|Popen|multiprocessing"
+    r"|set ?(res)?u(ser )?id|ThreadPoolBuild"
+)
+_NO_PATH = r"^(?!.*['\"]/(?!dev/shm|torch_|psm_|nccl))"
+"""A line that names no file but one of shared memory."""
+
+_NO_SOCKET = r"^(?!.*(recv|send|\bread\b|socket|accept|connect|zmq))"
+_GPU = r"cuda|gpu|\bhip|\bmps\b|\bxla|\bnpu|\btpu|\bhbm|cublas|cudnn|device memory"
+_TASKS = (NPROC, PIDS, THREADS)
+_KILL = (CGROUP, HOST, OOMD, BY_HAND)
+
+_FILES = (
+    _say(
+        "system limit for number of file watchers|inotify watch limit|limit on inotify watches"
+        "|max_user_watches'",
+        (WATCHES,),
+    ),
+    _say("inotify instance limit", (INSTANCES, NOFILE)),
+    _say("inotify resources exhausted", (WATCHES,)),
+    _say(_ENOSPC, (WATCHES,), r"inotify|, watch '"),
+    _say(_ENOSPC, (WATCHES, "disk-full"), near=r"inotify|fsnotify|watchdog[./]observers"),
+    _say(_ENOSPC, (WATCHES, "disk-full"), _NO_PATH, near=_WATCHING),
+    _say("too many open files in system|errno 23]|enfile|file-max limit", (FILE_MAX,)),
+    _say("failed to allocate directory watch", (INSTANCES,), "too many open files"),
+    _say(_EMFILE, (INSTANCES, NOFILE), near=_WATCHING),
+    _say(_EMFILE, ("msgqueue", NOFILE), near=r"mq_open|posix_ipc|message queue"),
+    _say(
+        "unexpected pos|iostream error|file write failed|wrote only",
+        ("disk-full", "fsize", "disk-quota"),
+        r"inline_container|iostream error|file write failed|Wrote only",
+    ),
+    _say("items of ancdata", (NOFILE,), r"received 0 items"),
+    _say("max file descriptors [", (NOFILE,), r"too low"),
+    _say("shared object file: error 23", (FILE_MAX,)),
+    _say(_EMFILE + "|shared object file: error 24", (NOFILE,)),
+    _say(
+        "file size limit exceeded|errno 27]|file too large|sigxfsz|efbig|25/xfsz",
+        ("fsize",),
+        r"Errno 27\]|file size limit exceeded|: File too large\W*$|SIGXFSZ|EFBIG|25/XFSZ|error 27",
+    ),
+)
+_SHARED = (
+    _say("unable to mmap|failed to mmap", (MAPPINGS,), r"</?torch_\d+_\d+_[56]\d{4}>.*\(12\)"),
+    _say("unable to mmap|failed to mmap", (MAPPINGS, SPACE), r"allocate memory|\(12\)"),
+    _say("max virtual memory areas", (MAPPINGS,), r"too low"),
+    _say("map failed", (MAPPINGS, SPACE, COMMIT), r"OutOfMemoryError"),
+    _say(
+        "outofresources|out of resource: shared memory", ("gpu-memory",), r"hardware limit|shared"
+    ),
+    _say("insufficient shared memory|out of shared memory|shared memory limit", (SHM, SHM_QUOTA)),
+    _say("unable to write to file </torch_", (SHM, SHM_QUOTA)),
+    _say("unable to open shared memory object", (NOFILE, SHM_GONE), r">[^:]*$"),
+    _say("disk quota exceeded|errno 122]|edquot", (SHM_QUOTA,), near=_SHM_PATH),
+    _say(_ENOSPC, ("user-namespaces",), near=r"unshare|CLONE_NEW|user.?namespace|userns"),
+    _say(_ENOSPC, ("sysv-shm",), near=r"shmget|shmat|SHMMNI|SHMALL"),
+    _say(_ENOSPC, ("sysv-semaphores",), near=r"semget|SEMMNI"),
+    _say(_ENOSPC, (EPOLL,), near=r"epoll_ctl|epoll.*register"),
+    _say(_ENOSPC, (SHM, SHM_QUOTA), _NO_PATH, near=_SHM_PATH + "|SemLock|sem_open"),
+    _say(
+        "bus error|sigbus|signal 7|exitcode: -7|7/bus",
+        (SHM, "file-shrank"),
+        r"bus error|SIGBUS|signal 7\b|: -7\b|status=7/BUS",
+    ),
+    _say(
+        "no such file or directory|errno 2]|filenotfounderror",
+        (SHM_GONE, OTHERS),
+        r"</?torch_\d+_|/dev/shm/|psm_[0-9a-f]{8}|/wnsm_",
+        rank=AFTER,
+    ),
+)
+_STARTS = (
+    _say(_EPERM, ("seccomp",), r"pthread_create|thread.*creat|blas_thread"),
+    _say(_EPERM, ("seccomp",), near=r"can't start new thread|std::system_error|clone3"),
+    _say("failed to create new os thread", ("seccomp",), r"errno=1\)"),
+    _say("uv_thread_create|omp: error #34|omp: system error #11", (*_TASKS, "seccomp")),
+    _say(_EAGAIN, ("locked",), near=r"lock file|file lock|flock|lockf|LOCK_NB"),
+    _say("no locks available|errno 37]", ("no-locks",)),
+    _say("fork rejected by pids controller", (PIDS,)),
+    _say(_EAGAIN, (PIDS, THREADS), near=r"RLIMIT_NPROC -1 current"),
+    _say("can't start new thread|unable to create new native thread|unable to create native thread"
+         "|failed to create new os thread|failed to create thread"
+         "|thread creation failed|could not create thread", (*_TASKS, SPACE, "seccomp")),
+    _say(_EAGAIN, _TASKS, r"^(make|[\w-]*sh)\b.*: Resource temporarily unavailable"),
+    _say(_EAGAIN + "|cannot fork|can't fork|fork: retry", _TASKS, _NO_SOCKET,
+         near=_STARTING + "|std::system_error"),
+    _say(_ENOMEM, (COMMIT, SPACE), near=r"\bfork\b|fork_exec|os\.fork|forkpty"),
+)  # fmt: skip
+_PERMITS = (
+    _say("memlock may be too low|rlimit_memlock", ("bpf-permission",), near=r"not permitted|EPERM"),
+    _say("error setting rlimit|cannot modify limit|not allowed to raise maximum limit"
+         "|exceeds hard limit|could not set limit|status=205/limits|setrlimit"
+         "|resource limit higher than hard|resource limit: ", ("hard-limit",),
+         r"not permitted|cannot modify|not allowed|error setting|exceeds|could not|205/|hard"),
+    _say(_EPERM, ("bpf-permission",), near=r"libbpf|\be?bpf"),
+    _say("rlimit_memlock is |memlock limits are|increase memlock|max locked memory"
+         "|increase rlimit_memlock|increasing rlimit_memlock|memory is not locked"
+         "|memory locking requested", (MEMLOCK,)),
+    _say(_ENOMEM, (MEMLOCK, MAPPINGS), near=r"ibv_|reg_mr|mr_reg"),
+    _say(_ENOMEM + "|operation not permitted", (MEMLOCK,),
+         near=r"mlock|memlock|lock(ed|ing)? (\w+ )?(memory|pages|tensor)|io_uring|vfio_map"),
+    _say(_EPERM + "|no usable sandbox", ("namespaces-forbidden",),
+         near=r"unshare|CLONE_NEWUSER|user namespace|uid.?map|bwrap|newuidmap|sandbox"),
+    _say("disk quota exceeded|errno 122]|edquot", ("key-quota",),
+         near=r"keyring|keyctl|add_key|session key|request_key"),
+    _say("disk quota exceeded|errno 122]|edquot", ("disk-quota",)),
+    _say("too many logins for", ("maxlogins",)),
+    _say("argument list too long|errno 7]|e2big", ("arguments",)),
+)  # fmt: skip
+_MEMORY = (
+    _say("cuda out of memory|cuda error: out of memory|hip out of memory|cuda_error_out_of_memory"
+         "|torch.outofmemoryerror|cublas_status_alloc_failed|cudaerrormemoryallocation",
+         ("gpu-memory",)),
+    _say("cuda failure 'out of memory'|cuda failure 2|resource_exhausted: out of memory"
+         "|outofmemoryerror: cuda|out of memory trying to allocate", ("gpu-memory",)),
+    _say("oom when allocating", ("gpu-memory",), near=r"gpu|cuda"),
+    _say("node running low on memory|ray.exceptions.outofmemory", ("ray-monitor",)),
+    _say("static tls block", ("exception",)),
+    _say("heap out of memory|java heap space|gc overhead limit", ("heap",)),
+    _say("memory cgroup out of memory|constraint_memcg", (CGROUP,)),
+    _say("out of memory: kill|constraint_none", (HOST,)),
+    _say("systemd-oomd|due to memory pressure|due to memory used|result 'oomd'", (OOMD,),
+         r"kill|memory pressure|memory used"),
+    _say("oom_kill event|oom-kill event|out_of_memory|oomkilled|exceeded job memory limit"
+         "|exceeded step memory limit|out-of-memory handler|oom killed|: out of memory", (CGROUP,),
+         r"^(?!.*OOMKilled\"?: ?false)(?!.*(: out of memory|_OUT_OF_MEM))"
+         r"|tasks? [\d,-]+: Out Of M"),
+    _say("oom killer|oom-kill|oom killed", (CGROUP, HOST)),
+    _say("out of memory|outofmemory|alloc_failed|alloc failed", ("gpu-memory",), _GPU),
+    _say("could not reserve enough|insufficient memory for the java|memoryerror|bad_alloc"
+         "|unable to allocate|defaultcpuallocator|out of memory|memory exhaust|alloc failed",
+         (SPACE, COMMIT), r"^(?!.*(resources|nodes?\b))"),
+    _say(_ENOMEM, (SPACE, COMMIT, MAPPINGS)),
+)  # fmt: skip
+_ENDED = (
+    _say("due to time limit", ("job-time",), r"slurm|\*\*\*"),
+    _say("cpu time limit|sigxcpu|cputime limit|24/xcpu", ("cpu-time",)),
+    _say("result 'timeout'", (BY_HAND,), rank=AFTER),
+    _say("due to preemption|due to node failure", (BY_HAND,)),
+    _say("cancelled at", (BY_HAND, OTHERS), rank=AFTER),
+    _say("137|sigkill|killed|signal 9|signal: 9|9/kill|: -9|status -9", _KILL,
+         r"^Killed$|: Killed\b|\d Killed\b|SIGKILL|signal:? 9\b|9/KILL|signal: killed"
+         r"|(exit ?code|status|returncode)\W*-9\b|KILLED BY SIGNAL|was killed"),
+    _say("137", (*_KILL, OWN_EXIT), r"^make.*: \*\*\* .* Error 137"
+         r"|(exit|status|code)\w*\W{1,12}(with )?(code |status )?137\b"),
+    _say("received 15 death signal|failed (exitcode: -15)|signalexception", (BY_HAND, OTHERS),
+         rank=AFTER),
+    _say("143", (BY_HAND, OTHERS), r"(exit|status|code)\w*\W{1,12}(with )?(code |status )?143\b",
+         rank=AFTER),
+    _say("keyboardinterrupt", (BY_HAND,), rank=AFTER),
+    _say("closing signal", (OTHERS,), rank=WRAPPER),
+    _say("status=1/failure", ("exception",), rank=WRAPPER),
+    _say("signal 15|: -15", (OTHERS, BY_HAND), r"signal:? 15|\W-15\b", rank=WRAPPER),
+    _say("sigterm|terminated|15/term|sighup|hangup|1/hup", (BY_HAND, OTHERS),
+         r"SIGTERM|15/TERM|^Terminated|: Terminated|\d Terminated|SIGHUP|Hangup|1/HUP", rank=AFTER),
+    _say("segmentation fault|sigsegv|signal 11|11/segv|: -11|segfault at", ("crash", "stack"),
+         r"segmentation|SIGSEGV|signal:? 11\b|11/SEGV|\W-11\b|segfault"),
+    _say("stack overflow|infinite recursion", ("stack", "exception")),
+    _say("sigabrt|signal 6|aborted|: -6|illegal instruction|sigill|core dumped", ("crash",),
+         r"SIGABRT|signal:? 6\b|^Aborted|: Aborted|\d Aborted|dumped|\W-6\b|illegal|SIGILL",
+         rank=AFTER),
+    _say("stale file handle|errno 116]|estale|stale nfs", ("stale",)),
+    _say("directory not empty|errno 39]|enotempty", ("not-empty",)),
+    _say("no inodes|free inodes", ("inodes",)),
+    _say(_ENOSPC, ("disk-full", "inodes")),
+    _say("status=2", ("unit-setup",), r"status=2\d\d/(?!LIMITS)[A-Z_]+"),
+)  # fmt: skip
+_PLAIN = (
+    _say("ncclsystemerror|unhandled system error", ("network", SHM, NOFILE, MEMLOCK), rank=AFTER),
+    _say("watchdog caught collective|nccl communicator was aborted|nccl timeout|timed out waiting"
+         "|wait timeout|diststoreerror|timed out after", ("collective-timeout", OTHERS),
+         rank=AFTER),
+    _say("errno 2]", (OTHERS,), near=r"_SemLock\._rebuild|SharedMemory\(", rank=AFTER),
+    _say("newosproc|childfailederror|exited unexpectedly|returned non-zero exit status 1."
+         "|srun: error"
+         "|exited with exit code|a child process terminated", (OTHERS,), rank=WRAPPER),
+    _say("brokenpipeerror|broken pipe|eoferror|failed to bind to address"
+         "|connection reset by peer|connection closed by peer|errno 104]|errno 32]"
+         "|connectionreseterror|brokenprocesspool|terminatedworkererror|socket closed"
+         "|terminated abruptly", (OTHERS,), rank=AFTER),
+    _say("connection refused|connect to server|failed to connect|name resolution"
+         "|name or service not known|address already in use|no route to host"
+         "|connection closed by remote"
+         "|connection timed out|errno 111]|errno 98]", ("network",), rank=PLAIN),
+    _say("permission denied|errno 13]|operation not permitted|errno 1]", ("permission",),
+         rank=PLAIN),
+    _say("error|exception|interrupt|exit|not found", ("exception",),
+         r"^(?:.*[\s|\]])??((?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Error|Exception|Interrupt|Exit|Iteration))"
+         r"(?:: |$)|^(?:fatal )?error: |command not found", rank=PLAIN),
+)  # fmt: skip
+MESSAGES = (*_FILES, *_SHARED, *_STARTS, *_PERMITS, *_MEMORY, *_ENDED, *_PLAIN)

@@ -1,0 +1,158 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The verb ``why``: what it is asked, whose log it reads and as whom, and how it ends."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from pathlib import Path
+
+import pytest
+from mlhost_limits import cli, judge_end
+from mlhost_limits.why import log_read, where_read
+from mlhost_limits.why.log_read import MOST, read_log
+
+EMFILE = "OSError: [Errno 24] Too many open files"
+NOBODY = 64321
+"""A user whom nobody is."""
+
+
+@pytest.fixture(autouse=True)
+def _no_check(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(judge_end, "_check_place", lambda _raw: ())
+
+
+def run(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str]:
+    status = cli.main(["why", *words])
+    told = capsys.readouterr()
+    return status, told.out + told.err
+
+
+@pytest.mark.parametrize(
+    ("message", "status", "head"),
+    [
+        (EMFILE, 1, "limit: the process had as many files open"),
+        ("KeyError: 'x'", 0, "no limit: the program ended by an error of its own"),
+        ("MemoryError", 1, "limit: the process may map no more memory"),
+        ("trained for an hour", 2, "mlhost-limits: these words name no failure that is known"),
+    ],
+)
+def test_a_message_and_its_exit_status(
+    message: str, status: int, head: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ended, told = run(capsys, message)
+    assert ended == status
+    assert told.startswith(head)
+    assert max(map(len, told.splitlines())) <= 100
+
+
+def test_words_that_may_be_a_limit_or_none_are_undecided(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("mlhost_limits.why.host_read._read_log", lambda: (None, False))
+    monkeypatch.setattr("mlhost_limits.why.host_read._is_oomd_here", lambda: True)
+    ended, told = run(capsys, "Killed")
+    assert ended == 2
+    assert told.startswith("perhaps a limit: ")
+    assert "no limit: somebody ended it by a signal" in " ".join(told.split())
+
+
+def test_json_holds_what_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+    _status, told = run(capsys, "--json", EMFILE)
+    answer = json.loads(told)
+    assert answer["format"] == "mlhost.limits/why"
+    assert (answer["reason"], answer["is_limit"], answer["sure"]) == (
+        "nofile",
+        True,
+        "fits the words",
+    )
+
+
+def test_a_log_of_ten_megabytes_is_read_from_its_end(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "train.log"
+    path.write_text(
+        "\x1b[32mINFO\x1b[0m step 1 loss 0.1\n" * 300000 + f"\0\x1b[31m{EMFILE}\x1b[0m\n"
+    )
+    log = read_log(str(path))
+    assert log.is_cut
+    assert len(log.text) <= MOST
+    ended, told = run(capsys, str(path))
+    assert ended == 1
+    assert "\x1b" not in told
+
+
+def test_a_log_of_another_host_is_judged_by_its_words_alone(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "journal"
+    path.write_text(f"Nov 25 22:00:01 node7 train[123]: {EMFILE}\n")
+    assert "this is a log of node7: judged by its words alone" in run(capsys, str(path))[1]
+
+
+def test_standard_input_is_read_to_its_end(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    reader, writer = os.pipe()
+    os.write(writer, f"{EMFILE}\n".encode())
+    os.close(writer)
+    read = log_read.read_stream
+    monkeypatch.setattr(judge_end, "read_stream", lambda: read(reader))
+    assert run(capsys, "-")[0] == 1
+    os.close(reader)
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["no-such.log"], "'no-such.log': no such file; a message is one word in quotes"),
+        (["/no/such/file"], "'/no/such/file': no such file"),
+        (["/etc"], "/etc: Is a directory"),
+        (["--pid", "4194305"], "process 4194305 does not run"),
+        (["--unit", "a b"], "is no name of a unit"),
+        (["--job", "1;reboot"], "is no number of a job"),
+        (["--container", "../x"], "is no name of a container"),
+        (["--user", "nobody-has-this"], "there is no user"),
+        (["--pid", "1", "--user", "root"], "a run has one place"),
+    ],
+)
+def test_what_is_no_question_is_refused(
+    words: list[str], told: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ended, said = run(capsys, *words)
+    assert ended == 2
+    assert told in said
+
+
+def test_a_user_may_ask_for_their_own_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(where_read.os, "geteuid", lambda: NOBODY)
+    with pytest.raises(PermissionError, match="only root may ask about it"):
+        where_read.find_process(os.getpid())
+    with pytest.raises(PermissionError, match="only root may ask about it"):
+        where_read.find_user("root")
+
+
+@pytest.mark.root
+def test_root_reads_the_log_of_a_user_as_that_user() -> None:
+    """What the user could not read, a link in the user's folder does not lead to."""
+    home = Path(f"/var/tmp/why-{os.getpid()}-{time.monotonic_ns()}")
+    home.mkdir(mode=0o700)
+    secret = Path(f"{home}.secret")
+    try:
+        secret.write_text("root's alone\n")
+        secret.chmod(0o600)
+        (home / "train.log").write_text(f"{EMFILE}\n")
+        (home / "link.log").symlink_to(secret)
+        for path in (home / "train.log", home):
+            os.chown(path, NOBODY, NOBODY)
+        os.chown(home / "link.log", NOBODY, NOBODY, follow_symlinks=False)
+        assert EMFILE in read_log(str(home / "train.log")).text
+        with pytest.raises(OSError, match="as its owner"):
+            read_log(str(home / "link.log"))
+    finally:
+        for name in ("train.log", "link.log"):
+            (home / name).unlink(missing_ok=True)
+        home.rmdir()
+        secret.unlink(missing_ok=True)
