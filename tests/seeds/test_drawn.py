@@ -18,7 +18,7 @@ MOST = 0.5
 
 
 def remember(row: dict[str, Any]) -> Drawn:
-    return Drawn(row["limit"], row["library"], row["options"])
+    return Drawn(row["limit"], row["library"], row["options"], row["returns_memory"])
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: f"{row['limit']}-{row['library']}")
