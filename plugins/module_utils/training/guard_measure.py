@@ -34,7 +34,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-_PATIENCE = 1.0
+_PATIENCE = 0.5
 """Seconds that a thread which reaches a limit waits at most until that is told."""
 _FORK_PATIENCE = 0.05
 _EXIT_PATIENCE = 1.0

@@ -258,12 +258,15 @@ def find_batch_share(run: Training) -> int:
 
 
 def count_shared_memory(run: Training, workers: int) -> int:
-    """Return the bytes in /dev/shm of all ranks together."""
+    """Return the bytes in /dev/shm of all ranks together.
+
+    The semaphores of an epoch may still be there when the next one begins.
+    """
     if not workers:
         return 0
     batches = run.loaders * (workers * run.prefetch + 1) + 1 + find_hold(run)
     batches += _count_inherited(run, workers)
-    locks = run.loaders * (_LOCKS + _LOCKS_OF_WORKER * workers)
+    locks = (run.loaders + (run.epochs > 1)) * (_LOCKS + _LOCKS_OF_WORKER * workers)
     return run.ranks_per_node * (batches * find_batch_share(run) + _PAGE * locks)
 
 
