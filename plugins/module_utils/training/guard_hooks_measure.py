@@ -99,6 +99,8 @@ class Ear:
     which takes nothing costs no step of Python's: a worker's batch comes with six for each tensor.
     """
 
+    __slots__ = ("event", "left", "lump", "names", "running")
+
     def __init__(self, event: str, names: tuple[str, ...], running: Sequence[Listener]) -> None:
         self.event, self.names, self.running = event, names, running
         self.lump = self.left = 1
@@ -111,8 +113,8 @@ class Ear:
 
         An event is never found in the dict, or ``get`` would have to return something.
         """
-        self.left -= 1
-        if self.left <= 0:
+        left = self.left = self.left - 1
+        if left <= 0:
             self._tell()
         return False
 
