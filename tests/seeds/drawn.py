@@ -8,6 +8,7 @@ that died within a limit that passed; a wrong no-go one that lived within a limi
 from __future__ import annotations
 
 import argparse
+import fcntl
 import json
 import os
 import random
@@ -15,7 +16,7 @@ import re
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -29,7 +30,10 @@ from .trial import TOP, execute
 
 FILE = TOP / "build" / "runs.json"
 MEASURED = Path(__file__).parent / "measured_runs.json"
-PATIENCE = 90
+PATIENCE, LEAST, TIMES = 400, 60, 4
+"""Seconds: a slow run on a busy machine is not a dead one. One that hangs is, after so many times
+what it took where it had enough.
+"""
 USER = 23456 + os.getpid()
 NAME = f"drawn-{os.getpid()}"
 """A user and cgroups of this process alone, for others may draw at the same time."""
@@ -48,6 +52,8 @@ LIBRARIES = (
     *("webdataset", "webdataset", "wids", "wids"),
     *("accelerate", "accelerate", "transformers", "transformers", "trl"),
 )
+FIRST_OF_SAFETENSORS = 200
+"""The number from which on workers keep files of safetensors; those before stay as they were."""
 ENVIRONMENTS = {"webdataset": "webdataset", "wids": "wids", "trl": "trl"}
 _STATED_LIBRARIES = ("accelerate", "transformers", "trl")
 FILES = {"plain": 1, "wids": 2, "webdataset": 1}
@@ -60,6 +66,10 @@ _NAMES = {
 }
 _UNSAID = ("samples", "labels", "files", "cached")
 """How a batch is made up, of which a policy says nothing, and what it says as one number."""
+
+KEPT = ("number", "limit", "library", "options", "returns_memory", "needed", "lives", "less")
+KEPT += ("dies", "peaks")
+"""What is kept of a run that was measured."""
 
 WITHIN = {
     "descriptors": (0, 2),
@@ -78,6 +88,7 @@ class Drawn(NamedTuple):
     limit: str
     library: str
     options: dict[str, Any]
+    returns_memory: bool = True
 
     @property
     def run(self) -> dict[str, Any]:
@@ -95,6 +106,7 @@ def draw(seed: int, number: int) -> Drawn:
     """Return a run; the same for the same seed and number."""
     one = random.Random(f"{seed} {number}")
     library, limit = one.choice(LIBRARIES), LIMITS[number % len(LIMITS)]
+    library = "torch" if number >= FIRST_OF_SAFETENSORS else library
     options: dict[str, Any] = {
         "workers": one.randint(1, 8),
         "prefetch": one.randint(1, 5),
@@ -107,6 +119,8 @@ def draw(seed: int, number: int) -> Drawn:
         options["worker_memory"] = one.choice((20, 50, 100)) * MIB
     if library == "torch":
         options.update(_draw_for_torch(one, limit))
+    if number >= FIRST_OF_SAFETENSORS:
+        options.update(files=one.choice((1, 10, 60)), cached="safetensors")
     elif library == "webdataset":
         options["files"] = 1
     elif library == "wids":
@@ -142,7 +156,7 @@ def count(drawn: Drawn) -> dict[str, int]:
     from mlhost_limits.training.policy import Training
     from mlhost_limits.training.tasks import count_tasks
 
-    run = Training(**drawn.run)
+    run = Training(**drawn.run, returns_memory=drawn.returns_memory)
     workers = run.workers or 0
     return {
         "descriptors": loader.count_descriptors(run, workers),
@@ -185,11 +199,20 @@ def bound(limit: str, number: int, own: int = 0) -> Words:
     return ("prlimit", f"--nproc={number}:{number}", "setpriv", *ids)
 
 
-ALONE = ("unshare", "--pid", "--fork", "--kill-child", "--mount-proc", "setsid")
-"""Nothing of a run outlives it, such as ranks that wait for one that died."""
+ALONE = ("unshare", "--pid", "--fork", "--kill-child", "--mount-proc")
+ALONE += ("sh", "-c", '"$@"; exit $?', "sh", "setsid", "--wait")
+"""Nothing of a run outlives it, such as ranks that wait for one that died.
+
+Who becomes another user is not killed with its parent any more; a shell before it is.
+"""
 
 OWN = {"memory": 48}
 """The MiB that a check has in the cgroup that it looks at."""
+
+
+HEAP = {"MALLOC_TRIM_THRESHOLD_": "131072"}
+"""As the preflight says; else the heaps of workers grow for long, and by no rule."""
+HOME = {"HF_HUB_OFFLINE": "1", "HOME": "/tmp", **HEAP}
 
 
 class Tried(NamedTuple):
@@ -199,12 +222,14 @@ class Tried(NamedTuple):
     lives: bool
     peaks: dict[str, int]
     printed: str
+    seconds: float = LEAST
 
 
-def attempt(drawn: Drawn, number: int) -> Tried:
+def attempt(drawn: Drawn, number: int, patience: float = PATIENCE) -> Tried:
     """Judge a run and start it, both within the same limit."""
     name = CHECKS.get(drawn.limit, drawn.limit)
     judging = check("none", *describe(drawn.run), "--only", name)
+    judging = judging._replace(environment={**judging.environment, **HEAP})
     judged = execute(judging.within(*bound(drawn.limit, number, OWN.get(drawn.limit, 0))))
     if judged.status not in (0, 1):
         raise LookupError(f"{drawn}: {judged.output}")
@@ -212,10 +237,12 @@ def attempt(drawn: Drawn, number: int) -> Tried:
     environment = ENVIRONMENTS.get(drawn.library, "transformers-5")
     run = run_with(environment, "load_drawn.py", *words)
     run = run.within(*ALONE, *shared_memory("3g"), *bound(drawn.limit, number))
-    done = execute(run._replace(environment={"HF_HUB_OFFLINE": "1", "HOME": "/tmp"}), PATIENCE)
+    start = time.monotonic()
+    done = execute(run._replace(environment=HOME), int(patience))
+    seconds = time.monotonic() - start
     told = re.search(r"^\{\"peaks.*$", done.output, re.MULTILINE)
     peaks = json.loads(told[0])["peaks"] if told else {}
-    return Tried(judged.status == 0, done.status == 0, peaks, done.output[-2000:])
+    return Tried(judged.status == 0, done.status == 0, peaks, done.output[-2000:], seconds)
 
 
 def compare(seed: int, number: int) -> dict[str, Any]:
@@ -224,7 +251,8 @@ def compare(seed: int, number: int) -> dict[str, Any]:
     forecast = count(drawn)
     needed = forecast[find_resource(drawn.limit)]
     less = lessen(drawn.limit, needed)
-    at, below = attempt(drawn, needed), attempt(drawn, less)
+    at = attempt(drawn, needed)
+    below = attempt(drawn, less, min(max(at.seconds * TIMES, LEAST), PATIENCE))
     tried = (at, below)
     return {
         **drawn._asdict(),
@@ -260,24 +288,26 @@ def find_off(drawn: Drawn, peaks: Mapping[str, int]) -> dict[str, float]:
 def main() -> int:
     """Try as many runs as are asked for; the status is 0 where no go was wrong."""
     parser = argparse.ArgumentParser(prog="python -m tests.seeds.drawn", description=__doc__)
-    parser.add_argument("--runs", type=int, default=200)
+    parser.add_argument("--runs", type=int, default=212)
     parser.add_argument("--seed", type=int, default=7)
     parser.add_argument("--first", type=int, default=0)
     parser.add_argument("--into", type=Path, default=FILE)
+    parser.add_argument("--only", type=int, nargs="+", help="the numbers of runs, and no others")
     parser.add_argument("--keep", action="store_true", help=f"what is measured in {MEASURED.name}")
     given = parser.parse_args()
-    rows = []
+    rows: list[dict[str, Any]] = []
     start = time.monotonic()
+    given.into.parent.mkdir(exist_ok=True)
     try:
-        for number in range(given.first, given.first + given.runs):
+        for number in given.only or range(given.first, given.first + given.runs):
             row = compare(given.seed, number)
             rows.append(row)
             tell(row)
             given.into.write_text(json.dumps({**sum_up(rows), "rows": rows}, indent=2) + "\n")
+            if given.keep:
+                keep(row)
     finally:
         cgroup.remove_all(NAME)
-    if given.keep:
-        keep(rows)
     total = sum_up(rows)
     print(json.dumps(total), f"in {time.monotonic() - start:.0f} s")
     return 1 if total["wrong_go"] else 0
@@ -297,11 +327,16 @@ def is_within(name: str, off: float) -> bool:
     return least <= off <= most
 
 
-def keep(rows: Iterable[Mapping[str, Any]]) -> None:
-    """Write what was measured of each run, one in a line, for the fast tests."""
-    names = ("limit", "library", "options", "needed", "lives", "less", "dies", "peaks")
-    lines = [json.dumps({name: row[name] for name in names}) for row in rows if row["peaks"]]
-    MEASURED.write_text("[\n" + ",\n".join(lines) + "\n]\n")
+def keep(row: Mapping[str, Any]) -> None:
+    """Write what was measured of a run, one in a line, for the fast tests; others stay."""
+    with MEASURED.open("r+", encoding="utf-8") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        rows = {one["number"]: one for one in json.load(file)}
+        rows[row["number"]] = {name: row[name] for name in KEPT}
+        lines = [json.dumps(rows[number]) for number in sorted(rows)]
+        file.seek(0)
+        file.write("[\n" + ",\n".join(lines) + "\n]\n")
+        file.truncate()
 
 
 def sum_up(rows: list[dict[str, Any]]) -> dict[str, Any]:

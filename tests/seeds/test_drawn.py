@@ -12,13 +12,16 @@ from . import drawn
 from .drawn import LIMITS, MEASURED, Drawn, Tried, count, draw, find_off, find_resource, is_within
 
 ROWS = json.loads(MEASURED.read_text())
+WRONG_NO_GO = 0.02
 SHARP = ("descriptors", "tasks", "mappings", "shared_memory")
-MOST = 0.5
-"""By how much at most a forecast of memory may be above what was seen; one is below."""
+MOST, LEAST = 0.36, -0.06
+"""By how much a forecast of memory may be off: few are above 30 %, and where a heap grows as it
+likes one is below.
+"""
 
 
 def remember(row: dict[str, Any]) -> Drawn:
-    return Drawn(row["limit"], row["library"], row["options"])
+    return Drawn(row["limit"], row["library"], row["options"], row["returns_memory"])
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: f"{row['limit']}-{row['library']}")
@@ -26,15 +29,17 @@ def test_a_forecast_is_as_near_to_a_measured_run_as_it_was(row: dict[str, Any]) 
     one = remember(row)
     resource, needed = find_resource(one.limit), row["needed"]
     foretold = count(one)[resource]
-    assert foretold >= needed if resource == "memory" else foretold == needed
+    grew = ("memory", "shared_memory")  # Rules that were mended since.
+    assert foretold >= needed if resource in grew else foretold == needed
     off = find_off(one, row["peaks"])
     assert [name for name in SHARP if name in off and not is_within(name, off[name])] == []
-    assert -0.06 <= off["memory"] <= MOST
-    assert 0 <= off["address_space"] <= MOST
+    assert (0 if row["returns_memory"] else LEAST) <= off["memory"] <= MOST
+    assert is_within("address_space", off["address_space"])
 
 
-def test_every_measured_run_lived_at_what_it_needs_and_died_below() -> None:
-    assert [row for row in ROWS if not (row["lives"] and row["dies"])] == []
+def test_every_measured_run_lived_at_what_it_needs_and_hardly_one_below() -> None:
+    assert [row["number"] for row in ROWS if not row["lives"]] == []
+    assert sum(not row["dies"] for row in ROWS) <= len(ROWS) * WRONG_NO_GO
     assert all(row["less"] < row["needed"] for row in ROWS)
 
 

@@ -41,12 +41,14 @@ from .causes import (
     blame_workers,
 )
 from .loader import (
+    GIVE_BACK,
     count_descriptors,
     count_mappings,
     count_memory,
     count_shared_memory,
     find_floor,
     format_size,
+    keeps_heap,
 )
 from .policy import Training
 from .runner_read import NEW_CONTAINER
@@ -237,8 +239,9 @@ def _blame_shm(survey: Survey, needed: int, free: int) -> list[Cause]:
 def _check_memory(survey: Survey) -> Iterator[Finding]:
     run = survey.run
     needed = count_memory(run, survey.workers)
+    note = f"; without {GIVE_BACK} a worker's heap may grow beyond that" if keeps_heap(run) else ""
     yield _judge_room(
-        survey, "memory", needed, lambda room: blame_memory(run, needed, room, survey.plan)
+        survey, "memory", needed, lambda room: blame_memory(run, needed, room, survey.plan), note
     )
     held = {"as": survey.mapped, "data": run.worker_memory}
     for item, size in held.items():

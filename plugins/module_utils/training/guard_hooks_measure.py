@@ -7,7 +7,7 @@ import atexit
 import os
 import sys
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 
 from ..shared_memory.model import SHM
 from .guard_levels import DESCRIPTORS, MAPPINGS, SPACE, TASKS
@@ -31,12 +31,23 @@ _EVENTS = {
 }
 """What takes something of a limit, by the interpreter's events; threads have one since 3.12."""
 
+_MANY = 2**30
+_LUMPS = 16
+"""Events are told in lumps of that part of what may come before the next look."""
+
 
 class Listener:
     """What hears of the interpreter's events."""
 
-    def note(self, names: Iterable[str]) -> None:
-        """Count one event that takes something of these limits."""
+    def note(self, names: Iterable[str], number: int) -> None:
+        """Count events that take something of these limits, and look where that is due."""
+
+    def count(self, names: Iterable[str], number: int) -> None:
+        """Count events that take something of these limits."""
+
+    def find_quiet(self, names: Iterable[str]) -> int:  # noqa: ARG002 - of all that hear
+        """Return after how many such events one of these limits is looked at."""
+        return _MANY
 
     def look(self) -> None:
         """Look at everything once more: there was an error that nobody handles."""
@@ -70,8 +81,9 @@ def take_up(guard: Listener) -> None:
         )
         atexit.register(_at_exit)
         _hang_into_errors()
-        sys.addaudithook(_make_ear(_EVENTS, _running))
+        sys.addaudithook(dict.fromkeys(_ears).get)  # type: ignore[arg-type]
     _running.append(guard)
+    hear_closely()
 
 
 def let_go(guard: Listener) -> None:
@@ -80,17 +92,54 @@ def let_go(guard: Listener) -> None:
         _running.remove(guard)
 
 
-def _make_ear(
-    events: dict[str, tuple[str, ...]], running: list[Listener]
-) -> Callable[[str, tuple[object, ...]], None]:
-    """Return the hook. Its names are its own: when the interpreter ends, the module's are gone."""
+class Ear:
+    """One kind of event, as the key of a dict whose ``get`` is the interpreter's hook.
 
-    def hear(event: str, _arguments: tuple[object, ...]) -> None:
-        if event in events:
-            for guard in tuple(running):
-                guard.note(events[event])
+    A dict compares an event with the key that has the same hash and with no other, so that an event
+    which takes nothing costs no step of Python's: a worker's batch comes with six for each tensor.
+    """
 
-    return hear
+    __slots__ = ("event", "left", "lump", "names", "running")
+
+    def __init__(self, event: str, names: tuple[str, ...], running: Sequence[Listener]) -> None:
+        self.event, self.names, self.running = event, names, running
+        self.lump = self.left = 1
+
+    def __hash__(self) -> int:
+        return hash(self.event)
+
+    def __eq__(self, event: object) -> bool:
+        """Hear one event. Its names are its own: when the interpreter ends, the module's are gone.
+
+        An event is never found in the dict, or ``get`` would have to return something.
+        """
+        left = self.left = self.left - 1
+        if left <= 0:
+            self._tell()
+        return False
+
+    def _tell(self) -> None:
+        heard, self.lump, self.left = self.lump - self.left, _MANY, _MANY
+        for guard in tuple(self.running):
+            guard.note(self.names, heard)
+        quiet = [guard.find_quiet(self.names) for guard in tuple(self.running)]
+        self.lump = self.left = max(min(quiet, default=_MANY) // _LUMPS, 1)
+
+    def hear_closely(self) -> None:
+        """Tell what was heard, without a look, and the next event at once."""
+        heard, self.lump, self.left = self.lump - self.left, 1, 1
+        if heard:
+            for guard in tuple(self.running):
+                guard.count(self.names, heard)
+
+
+_ears = tuple(Ear(event, names, _running) for event, names in _EVENTS.items())
+
+
+def hear_closely() -> None:
+    """Count all that was heard, and begin lumps anew, as a limit was looked at."""
+    for ear in _ears:
+        ear.hear_closely()
 
 
 def _before_fork() -> None:

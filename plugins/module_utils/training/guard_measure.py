@@ -15,7 +15,7 @@ from contextlib import suppress
 from types import TracebackType
 
 from ..shared_memory.model import SHM
-from .guard_hooks_measure import Listener, let_go, list_running, take_up
+from .guard_hooks_measure import Listener, hear_closely, let_go, list_running, take_up
 from .guard_levels import (
     DESCRIPTORS,
     MAPPINGS,
@@ -34,7 +34,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-_PATIENCE = 0.1
+_PATIENCE = 0.5
 """Seconds that a thread which reaches a limit waits at most until that is told."""
 _FORK_PATIENCE = 0.05
 _EXIT_PATIENCE = 1.0
@@ -72,7 +72,7 @@ class Guard(Listener):
     def _forget(self) -> None:
         """Begin with nothing seen; also in a child after a fork, whose locks may be held."""
         self._sources = Sources(self._threshold)
-        self._rounds = (_Round(self._read_often, 6e-4), _Round(self._read_seldom, 2e-4))
+        self._rounds = (_Round(self._read_often, 3e-4), _Round(self._read_seldom, 1e-4))
         self._trends: dict[tuple[str, str], Trend] = {}
         self._budget = dict.fromkeys((DESCRIPTORS, TASKS, MAPPINGS, SHM, SPACE), 0)
         self._untold: deque[tuple[Level, float, int]] = deque()
@@ -206,6 +206,7 @@ class Guard(Listener):
             self._lookers.discard(own)
         for name in {one.level.name for one in trends if one.level} & self._budget.keys():
             self._budget[name] = self._count_left(name)
+        hear_closely()
         return trends
 
     def _follow(self, level: Level, begin: float) -> Trend:
@@ -230,18 +231,29 @@ class Guard(Listener):
         least = min(one.level.limit for one in kept if one.level) // 200
         return max(int(min(left, _UNCOUNTED)) // 2, least, 1)
 
-    def note(self, names: Iterable[str]) -> None:
+    def note(self, names: Iterable[str], number: int) -> None:
         """Count that something is about to be opened, mapped or started, in whatever thread."""
+        self.count(names, number)
         for name in names:
-            self._budget[name] -= 1
             if self._budget[name] <= 0:
                 self._look_at(name)
+
+    def count(self, names: Iterable[str], number: int) -> None:
+        """Count it, and do not look."""
+        for name in names:
+            self._budget[name] -= number
+
+    def find_quiet(self, names: Iterable[str]) -> int:
+        """Return after how many such events one of these limits is looked at."""
+        return min(self._budget[name] for name in names)
 
     def _look_at(self, name: str) -> None:
         """Look at one kind of limit now; who opens waits a moment until it is told.
 
         The callback runs in the guard's thread, which holds no lock of whoever opens.
         """
+        if threading.get_ident() in self._lookers:
+            return  # The next event after that look comes back to it.
         self._budget[name] = _UNCOUNTED
         self._see(lambda: self._read_one(name))
         thread = self._thread

@@ -54,6 +54,11 @@ KEYS = {
     "backend": Key("word", "what they talk through; else nccl with GPUs", ("gloo", "nccl")),
     "dataset_files": Key("count", "files that each worker has open"),
     "worker_memory": Key("size", "bytes of data of each worker"),
+    "returns_memory": Key(
+        "switch",
+        "whether malloc(3) gives back what a worker frees: MALLOC_TRIM_THRESHOLD_ or"
+        " MALLOC_MMAP_THRESHOLD_ is stated",
+    ),
     "pinned_buffer": Key("size", "bytes that each rank locks"),
     "cache_dir": Key("path", "the directory of the cache"),
     "shards": Key("count", "shards of the data", least=1),

@@ -7,6 +7,7 @@ batch that is under way, and some for each worker; the batches themselves lie in
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping
 
 from ..core.values import UNLIMITED, NamedTuple, format_quantity
@@ -86,6 +87,8 @@ WORKER_MEMORY = {"fork": 16 * _MIB, "spawn": 160 * _MIB, "forkserver": 160 * _MI
 """Bytes that are a worker's own, without its data, by how it is started."""
 _MANAGER_MEMORY = 60 * _MIB
 """Bytes of torch's manager of names, of which each worker has one."""
+_LARGE = _MIB
+"""Bytes of a tensor from which on a heap was seen to grow."""
 _BATCHES_OF_WORKER = 3
 """Batches in a worker's own memory: the samples of one, and what its heap keeps of the last."""
 _ADDRESSES = {
@@ -255,12 +258,15 @@ def find_batch_share(run: Training) -> int:
 
 
 def count_shared_memory(run: Training, workers: int) -> int:
-    """Return the bytes in /dev/shm of all ranks together."""
+    """Return the bytes in /dev/shm of all ranks together.
+
+    The semaphores of an epoch may still be there when the next one begins.
+    """
     if not workers:
         return 0
     batches = run.loaders * (workers * run.prefetch + 1) + 1 + find_hold(run)
     batches += _count_inherited(run, workers)
-    locks = run.loaders * (_LOCKS + _LOCKS_OF_WORKER * workers)
+    locks = (run.loaders + (run.epochs > 1)) * (_LOCKS + _LOCKS_OF_WORKER * workers)
     return run.ranks_per_node * (batches * find_batch_share(run) + _PAGE * locks)
 
 
@@ -310,12 +316,35 @@ def find_worker_memory(run: Training) -> int:
 def _count_heap_halves(run: Training) -> int:
     """Return how many half batches a worker's heap keeps.
 
-    Measured: up to three batches, half of one more where it prefetches three or more, and all that
-    it prefetches where a batch is one large tensor, which malloc(3) gives back last.
+    Measured: one batch where malloc(3) gives back what is freed. Else it learns not to: up to three
+    batches, half of one more where it prefetches three or more, and all that it prefetches where a
+    batch is one large tensor. In a long run the heap then grows on where a batch is few tensors of
+    1 to 16 MiB: to 128 batches of 8 MiB after 400.
     """
+    if run.returns_memory:
+        return 2
     if run.tensors_per_batch == 1:
         return 2 * max(run.prefetch + 1, _BATCHES_OF_WORKER)
     return 2 * _BATCHES_OF_WORKER + (run.prefetch >= _BATCHES_OF_WORKER)
+
+
+_OF_HEAP = ("MALLOC_TRIM_THRESHOLD_", "MALLOC_MMAP_THRESHOLD_")
+_TUNED = r"(?:^|:)glibc\.malloc\.(?:trim|mmap)_threshold=([0-9]+)(?=:|$)"
+GIVE_BACK = f"{_OF_HEAP[0]}=131072"
+"""What makes malloc(3) give back what is freed: to state its default keeps it from rising."""
+
+
+def returns_memory(environment: Mapping[str, str]) -> bool:
+    """Tell whether malloc(3) gives back what a worker frees, as its variables are stated."""
+    stated = [environment.get(name, "") for name in _OF_HEAP]
+    stated += re.findall(_TUNED, environment.get("GLIBC_TUNABLES", ""))
+    return any(re.fullmatch("[0-9]{1,9}", one) and int(one) <= _LARGE for one in stated)
+
+
+def keeps_heap(run: Training) -> bool:
+    """Tell whether a worker's heap may grow all the time: its tensors are large, and freed."""
+    tensor = (run.batch_size or 0) // max(run.tensors_per_batch or 1, 1)
+    return bool(run.workers) and not run.returns_memory and tensor >= _LARGE
 
 
 def find_model_states(run: Training) -> int:

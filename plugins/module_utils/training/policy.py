@@ -88,6 +88,7 @@ class Training(NamedTuple):
     backend: str | None = None
     dataset_files: int = 0
     worker_memory: int = 0
+    returns_memory: bool | None = None
     pinned_buffer: int | None = None
     cache_dir: str | None = None
     shards: int | None = None

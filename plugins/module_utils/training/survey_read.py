@@ -35,6 +35,7 @@ from .loader import (
     count_memory,
     count_shared_memory,
     plan_workers,
+    returns_memory,
 )
 from .policy import SELF, Training, choose_checks
 from .runner_read import NEW_CONTAINER, Cpus, Runner
@@ -51,6 +52,8 @@ class Survey:
     """One look at what a run needs and at what awaits it; each thing is read when it is asked."""
 
     def __init__(self, run: Training, options: CheckOptions, look: Look) -> None:
+        if run.returns_memory is None and run.place == SELF and returns_memory(os.environ):
+            run = run._replace(returns_memory=True)
         self.run, self.options, self.look = run, options, look
         self.checks = choose_checks(run)
         self.runner = Runner(run.place, look)

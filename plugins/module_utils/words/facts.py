@@ -46,7 +46,7 @@ class Fact(NamedTuple):
     problem: str = ""
 
 
-_LIBRARIES = ("", "torch", "accelerate", "transformers")
+_LIBRARIES = ("", "torch", "accelerate", "transformers", "trl")
 """The later ones use those before them."""
 
 INNER = ("config", "samples", "length", "pixels", "nodes", "world", "all_tasks", "zero", "model")

@@ -68,7 +68,7 @@ _DEFAULTS = {
         ),
         library="transformers",
     ),
-    "trl": Words((_ALL_GPUS,), library="transformers"),
+    "trl": Words((_ALL_GPUS,), library="trl"),
     "llamafactory-cli": Words((_ALL_GPUS,), library="transformers"),
     "yolo": Words((Fact("ranks_per_node", 1, "no device is named", DEFAULT),)),
 }
@@ -77,6 +77,7 @@ _DEFAULTS = {
 _JOBS = {"-n": "all_tasks", "--ntasks": "all_tasks", "-np": "all_tasks", "-N": "nodes"}
 _JOB_STARTERS = ("srun", "mpirun", "mpiexec", "torchx")
 _GIVEN = re.compile("-[a-zA-Z]*c")
+_OF_TRL = re.compile("(?:^|/)trl[./]scripts[./]")
 _OWN_FILE = re.compile(r"\.{0,2}/.*")
 _DEEPEST, _SHOWN = 8, 60
 
@@ -245,7 +246,8 @@ def _read_script_of(words: Sequence[str], where: str, depth: int) -> Words:
         return Words()
     if words[0].rpartition("/")[2] == "python" or _SCRIPT.fullmatch(words[0]):
         return read_command(words, where, depth)
-    return read_arguments(words[1:], where, ARGUMENT)
+    said = read_arguments(words[1:], where, ARGUMENT)
+    return said._replace(library="trl") if _OF_TRL.search(words[0]) else said
 
 
 def _read_torchrun(words: Sequence[str], where: str, depth: int) -> Words:
@@ -366,7 +368,7 @@ def _read_script(words: Sequence[str], where: str, _depth: int) -> Words:
 
 
 def _read_program(words: Sequence[str], where: str, _depth: int) -> Words:
-    """Return what a trainer that is a program says; SWIFT, TRL and Axolotl are of transformers."""
+    """Return what a trainer that is a program says; SWIFT and Axolotl are of transformers."""
     said = read_arguments(words[1:], where, ARGUMENT)
     name = words[0].rpartition("/")[2]
     launched = split_all(words[1:]).options

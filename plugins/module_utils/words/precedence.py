@@ -307,7 +307,7 @@ class _Workings:
         if prefetch and prefetch.rank == DEFAULT and not (auto and auto.rank == DEFAULT):
             del self.chosen["prefetch"]  # It is the default of who states neither.
         if "workers" not in self.chosen:
-            if self.library == "transformers":
+            if self.library in ("transformers", "trl"):
                 self._assume("workers", 0, "transformers' default", asks=False)
             else:
                 self._assume("workers", _MANY_WORKERS, "no word says how many")

@@ -104,7 +104,7 @@ def test_a_host_with_enough_of_everything_has_no_cause() -> None:
     assert [one.causes for one in found.values() if one.causes] == []
     assert found["workers value"].observation == Observation(
         204,
-        "nofile 204 (soft limit 4096), /dev/shm 250 (1.0 GiB free), memory 2773 (64.0 GiB left of"
+        "nofile 204 (soft limit 4096), /dev/shm 249 (1.0 GiB free), memory 2771 (64.0 GiB left of"
         " the host), tasks 7499 (30000 left of kernel.pid_max), CPUs 2 (affinity; more of them only wait)",
     )
 

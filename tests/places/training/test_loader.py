@@ -20,8 +20,11 @@ from mlhost_limits.training.loader import (
     count_memory,
     count_shared_memory,
     find_floor,
+    find_worker_memory,
     format_size,
+    keeps_heap,
     plan_workers,
+    returns_memory,
 )
 from mlhost_limits.training.policy import DeepSpeed, Gpus, Training
 
@@ -68,7 +71,7 @@ LOADED = Training(
 def test_two_loaders_and_what_workers_begin_with(
     run: Training, descriptors: int, shared_memory: int
 ) -> None:
-    locks = run.loaders * (8 + 3 * 3) * 4096
+    locks = (run.loaders + (run.epochs > 1)) * (8 + 3 * 3) * 4096
     assert count_descriptors(run, 3) == descriptors
     assert count_shared_memory(run, 3) == shared_memory * (2 * MIB + 2 * 4096) + locks
 
@@ -159,7 +162,7 @@ def test_no_worker_needs_no_shared_memory() -> None:
         (
             Training(batch_size=MIB - 4096, tensors_per_batch=1, prefetch=2),
             1,
-            (160 + 16 + 3 + 5) * MIB - 3 * 4096 + 11 * 4096,
+            (160 + 16 + 3 + 5) * MIB - 3 * 4096 + 2 * 11 * 4096,
         ),
     ],
 )
@@ -260,3 +263,41 @@ def test_the_floors_of_stage_2_over_a_grid() -> None:
     ):
         run = DeepSpeed(2, parameters, None, gpus, nodes, offload)
         assert find_floor(run) == zero_2(parameters, gpus, nodes, offload)
+
+
+@pytest.mark.parametrize(
+    ("environment", "returns"),
+    [
+        ({}, False),
+        ({"MALLOC_TRIM_THRESHOLD_": "131072"}, True),
+        ({"MALLOC_MMAP_THRESHOLD_": "1048576"}, True),
+        ({"MALLOC_MMAP_THRESHOLD_": "1073741824"}, False),
+        ({"MALLOC_TRIM_THRESHOLD_": "128K"}, False),
+        ({"GLIBC_TUNABLES": "glibc.malloc.arena_max=1:glibc.malloc.trim_threshold=65536"}, True),
+        ({"GLIBC_TUNABLES": "glibc.malloc.trim_threshold=99999999"}, False),
+    ],
+)
+def test_malloc_gives_back_what_is_freed_where_that_is_stated(
+    environment: dict[str, str], returns: bool
+) -> None:
+    assert returns_memory(environment) == returns
+
+
+def test_a_heap_that_is_given_back_is_one_batch() -> None:
+    run = Training(batch_size=MIB, tensors_per_batch=1, prefetch=5)
+    assert find_worker_memory(run) == (16 + 6) * MIB
+    assert find_worker_memory(run._replace(returns_memory=True)) == (16 + 1) * MIB
+
+
+@pytest.mark.parametrize(
+    ("run", "keeps"),
+    [
+        (Training(workers=1, batch_size=MIB, tensors_per_batch=1), True),
+        (Training(workers=1, batch_size=MIB, tensors_per_batch=1, returns_memory=True), False),
+        (Training(workers=1, batch_size=MIB, tensors_per_batch=2), False),
+        (Training(workers=0, batch_size=MIB, tensors_per_batch=1), False),
+        (Training(workers=1), False),
+    ],
+)
+def test_a_heap_grows_where_tensors_are_large(run: Training, keeps: bool) -> None:
+    assert keeps_heap(run) == keeps

@@ -194,7 +194,10 @@ def test_of_several_starts_of_a_shell_the_largest_counts() -> None:
 
 
 def test_a_module_that_is_a_trainer_says_whose_loop_it_is() -> None:
-    assert read("python -m trl sft --output_dir x").library == "transformers"
+    assert read("python -m trl sft --output_dir x").library == "trl"
+    assert read("trl dpo --output_dir x").library == "trl"
+    assert read("accelerate launch trl/scripts/sft.py --output_dir x").library == "trl"
+    assert read("python mytrl/scripts/sft.py --output_dir x").library == ""
     assert read("python -m trlx.sft --output_dir x").library == ""
 
 

@@ -38,7 +38,7 @@ TRAINERS = {
             "workers": 4,
             "ranks_per_node": 8,
             "gradient_accumulation": 8,
-            "library": "transformers",
+            "library": "trl",
             "deepspeed": {
                 "stage": 3,
                 "parameters": 5 * 10**8,

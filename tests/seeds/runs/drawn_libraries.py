@@ -13,7 +13,7 @@ import tempfile
 import torch
 import torch.distributed as dist
 
-LONGEST = datetime.timedelta(seconds=40)
+LONGEST = datetime.timedelta(seconds=200)
 
 
 class Model(torch.nn.Module):

@@ -26,7 +26,7 @@ from torch.utils.data import DataLoader, Dataset, IterableDataset, dataloader, g
 sys.path.insert(0, os.path.dirname(__file__))
 import drawn_libraries as libraries
 
-QUIET, LONGEST = 0.12, 8.0
+QUIET, LONGEST = 0.12, 60.0
 """Seconds for which nothing changes where all is done, and the most to wait for it."""
 
 
@@ -249,7 +249,7 @@ def slow_down(given, shared, peaks):
 def make_loaders(given, shared):
     words = {} if given.context is None else {"multiprocessing_context": given.context}
     if given.workers:
-        words.update(prefetch_factor=given.prefetch, timeout=60 if given.context else 15)
+        words.update(prefetch_factor=given.prefetch, timeout=100 if given.context else 40)
     for gate in Shared.FIELDS[: given.loaders]:
         source = Source(given, shared, gate)
         pipeline = libraries.make_pipeline(given)

@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The interpreter's events, as a guard hears them: none is lost, and few wait to be told."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import pytest
+from mlhost_limits.training.guard_hooks_measure import Ear, Listener
+
+
+class Guard(Listener):
+    """What counts all that it is told; ``left`` events of each limit may come before a look."""
+
+    def __init__(self, left: int) -> None:
+        self.left, self.heard = left, 0
+        self.told: list[int] = []
+
+    def note(self, names: Iterable[str], number: int) -> None:
+        self.told.append(number)
+        self.count(names, number)
+
+    def count(self, _names: Iterable[str], number: int) -> None:
+        self.left, self.heard = self.left - number, self.heard + number
+
+    def find_quiet(self, _names: Iterable[str]) -> int:
+        return self.left
+
+
+def listen(*guards: Guard) -> tuple[Ear, dict[Ear, None]]:
+    ear = Ear("socket.__new__", ("descriptors",), guards)
+    return ear, {ear: None}
+
+
+def test_only_its_own_event_is_heard_and_nothing_is_found() -> None:
+    guard = Guard(0)
+    _ear, hook = listen(guard)
+    arguments = ("anything",)
+    assert hook.get("open", arguments) is arguments  # type: ignore[call-overload]
+    assert guard.told == []
+    assert hook.get("socket.__new__", arguments) is arguments  # type: ignore[call-overload]
+    assert guard.told == [1]
+
+
+@pytest.mark.parametrize("left", [0, 1, 40, 1000, 10**6])
+def test_events_come_in_lumps_of_what_may_wait_and_none_is_lost(left: int) -> None:
+    guard = Guard(left)
+    ear, hook = listen(guard)
+    for event in range(1, 3001):
+        hook.get("socket.__new__")  # type: ignore[call-overload]
+        assert 0 <= event - guard.heard <= max(left // 16, 1)
+    ear.hear_closely()
+    assert guard.heard == 3000
+    assert guard.left == left - 3000
+
+
+def test_the_one_who_waits_least_decides() -> None:
+    calm, near = Guard(10**6), Guard(16)
+    _ear, hook = listen(calm, near)
+    for _event in range(16):
+        hook.get("socket.__new__")  # type: ignore[call-overload]
+    assert near.told == calm.told == [1] * 16
+
+
+def test_an_ear_without_a_guard_is_deaf() -> None:
+    ear, hook = listen()
+    for _event in range(100):
+        hook.get("socket.__new__")  # type: ignore[call-overload]
+    assert ear.left > 10**6
