@@ -26,7 +26,7 @@ def load_library(name: str = "mlhost_limits") -> None:
 
 
 load_library()
-settings.register_profile("patient", deadline=None)  # Other work on the machine is no failure.
+settings.register_profile("patient", deadline=None)  # Other work on the machine is not a failure.
 settings.register_profile("quick", deadline=None, max_examples=10)
 settings.load_profile("patient")
 

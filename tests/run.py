@@ -191,7 +191,7 @@ def run_step(step: Step, failed: threading.Event | None = None) -> Result:
     result = Result(step.name, done.returncode == 0, time.monotonic() - start)
     text = log.read_text(errors="replace")
     lines = [f"{step.name:<22}{'ok  ' if result.passed else 'FAIL'} {result.seconds:5.0f} s"]
-    lines[0] = f"{lines[0]}  {summarise(text)}".rstrip()
+    lines[0] = f"{lines[0]}  {summarize(text)}".rstrip()
     if not result.passed:
         failed.set()
         lines += text.splitlines()[-_LOG_LINES:]
@@ -200,7 +200,7 @@ def run_step(step: Step, failed: threading.Event | None = None) -> Result:
     return result
 
 
-def summarise(text: str) -> str:
+def summarize(text: str) -> str:
     """Return the figures that a tool closes with, for the one line it gets here."""
     lines = [line.strip(" =") for line in text.splitlines()]
     counts = [line for line in lines if re.search(r"\d+ (passed|cases|fault_points)", line)]

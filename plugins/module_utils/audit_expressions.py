@@ -198,7 +198,7 @@ class Reader:
             return partial(_apply, value, self._read_list(")"))
         name = self.read_name()
         if name not in _FILTERS:
-            raise ValueError(f"{name!r} is no filter; accepted are {', '.join(_FILTERS)}")
+            raise ValueError(f"{name!r} is not a filter; accepted are {', '.join(_FILTERS)}")
         words = self._read_list(")") if self.take("(") else []
         return partial(_call, _FILTERS[name], [value, *words])
 
@@ -218,7 +218,7 @@ class Reader:
         turns = bool(self.take("not"))
         name = self.read_name()
         if name not in _TESTS:
-            raise ValueError(f"{name!r} is no test; accepted are {', '.join(_TESTS)}")
+            raise ValueError(f"{name!r} is not a test; accepted are {', '.join(_TESTS)}")
         words = self._read_list(")") if self.take("(") else []
         test = partial(_call, _TESTS[name], [value, *words])
         return partial(_call, operator.not_, [test]) if turns else test

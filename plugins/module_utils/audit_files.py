@@ -38,7 +38,7 @@ def read_results(path: Path, now: str) -> Iterator[HostResult]:
         yield from list_hosts(load_json(path), now, path)
         return
     if not path.is_dir():
-        raise ValueError(f"{path}: is neither a folder of results nor an audit's document")
+        raise ValueError(f"{path}: is neither a directory of results nor an audit's document")
     files = sorted(path.glob("*.json"))
     if not files:
         raise ValueError(f"{path}: holds no result; accepted is a file HOST.json for each host")
@@ -72,7 +72,7 @@ def list_hosts(document: object, now: str, path: Path) -> Iterator[HostResult]:
     :raises ValueError: If it is another file, or of another version.
     """
     if not isinstance(document, dict) or document.get("format") != FORMAT:
-        raise ValueError(f"{path}: is no document of an audit")
+        raise ValueError(f"{path}: is not a document of an audit")
     if document.get("version") != VERSION or not isinstance(document.get("hosts"), dict):
         told = document.get("version")
         raise ValueError(f"{path}: is a document of version {told!r}; {VERSION} is accepted")

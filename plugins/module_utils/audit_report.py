@@ -38,7 +38,7 @@ def report(
 ) -> Made:
     """Write the reports of some files, all of them or none.
 
-    A file that is no result is told, and stands in the reports as a host that was not checked.
+    A file that is not a result is told, and stands in the reports as a host that was not checked.
 
     :param output: The page; what has another format lies beside it.
     :param formats: Their names, each alone or with commas; by default as the output's name ends.
@@ -71,22 +71,24 @@ def _choose_formats(path: Path, given: Sequence[str] | None) -> list[str]:
         return [endings.get(path.suffix, _HTML)]
     names = list(dict.fromkeys(name for told in given for name in told.split(",")))
     accepted = f"accepted are {', '.join(ENDINGS)}"
-    unknown = [f"--format: {one!r} is no format; {accepted}" for one in names if one not in ENDINGS]
+    unknown = [
+        f"--format: {one!r} is not a format; {accepted}" for one in names if one not in ENDINGS
+    ]
     if unknown:
         raise PolicyError(unknown)
     return names
 
 
 def _require_ours(folder: Path, stem: str, formats: Iterable[str]) -> None:
-    """Refuse to replace a file that is no report.
+    """Refuse to replace a file that is not a report.
 
     :raises PolicyError: With every such file.
     """
     if not folder.is_dir():
-        raise PolicyError([f"--output: {folder} is no folder"])
+        raise PolicyError([f"--output: {folder} is not a directory"])
     paths = {folder / f"{stem}{ENDINGS[name]}": name for name in formats}
     problems = [
-        f"{path}: is there and is no report of ours; name another file with --output"
+        f"{path}: exists and is not a report of mlhost-limits; name another file with --output"
         for path, name in paths.items()
         if path.exists() and not is_ours(path, name)
     ]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Read files that somebody names as results of hosts; each that is none is told in a sentence."""
+"""Read files that somebody names as results of hosts; what is not a result is named."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def _list_files(names: Sequence[str]) -> Iterator[Path]:
 def _read_file(path: Path, now: str) -> Iterator[HostResult]:
     """Yield the hosts of one file.
 
-    :raises ValueError: If it is no result.
+    :raises ValueError: If it is not a result.
     """
     result = load_json(path)
     if isinstance(result, dict) and result.get("format") == FORMAT:

@@ -20,11 +20,11 @@ def describe_code(code: str) -> list[str]:
     :raises ValueError: If there is none of that name, with those of a name near it.
     """
     if code not in CODES:
-        raise ValueError(f"{code!r} is no code of a cause; {_name_near(code)}")
+        raise ValueError(f"{code!r} is not a code of a cause; {_name_near(code)}")
     place, text = CODES[code]
     lines = [f"{code}: {text}", f"in {place}"]
     if place in EXPLAINED:
-        lines.append(f"who has a say there: mlhost-limits explain {place} ITEM")
+        lines.append(f"what sets it there: mlhost-limits explain {place} ITEM")
     return lines
 
 

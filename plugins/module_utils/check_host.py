@@ -172,7 +172,7 @@ def finish_findings(
 ) -> tuple[list[Finding], Sequence[Cause]]:
     """Return the findings with who else writes the files at fault, and why this connection lacks.
 
-    That is no finding: it is what the process that looks was started with.
+    That is not a finding: it is what the process that looks was started with.
     """
     if any(cause.at for finding in findings for cause in finding.causes):
         from .host.rivals import name_writers  # Where nothing falls short, nobody asks.
@@ -218,7 +218,7 @@ def _waive(
 def _explain_connection(
     policy: Policy, findings: list[Finding], own: Mapping[str, Rlimit], look: Look
 ) -> Sequence[Cause]:
-    """Return why this connection has less than a fresh session; that is no finding."""
+    """Return why this connection has less than a fresh session; that is not a finding."""
     sessions: tuple[SessionRule, ...] = policy.get("sessions") or ()
     rules = [limit for rule in sessions for limit in rule.limits.items()]
     if not any(

@@ -71,7 +71,7 @@ def check_within(
 
     :param progress: Called often, with the section that is looked at, its number and how many.
     :raises OSError: If no process can be started to look.
-    :raises ValueError: If the time limit is none, or the policy states nothing for any section.
+    :raises ValueError: If the time limit is not above 0, or no section is asked for.
     """
     if not 0 < options.time_limit < math.inf:
         raise ValueError(f"time_limit: {options.time_limit!r} is not a number of seconds above 0")
@@ -161,11 +161,11 @@ class _Watch:
         status = _end(pid)
         if section == _AFTER_ALL:
             return _Told(section, (self.findings, ()))
-        reason = f"the look was ended by signal {status & 127}"
+        reason = f"the check was ended by signal {status & 127}"
         if late:
-            reason = f"the look was not done in time (time limit {self.options.time_limit:g} s)"
+            reason = f"the check did not finish in time (time limit {self.options.time_limit:g} s)"
         elif not status & 127:
-            reason = "the look ended without an answer"
+            reason = "the check ended without an answer"
         self.findings.append(judge_unlooked(section, reason))
         return _Told(section)
 

@@ -150,7 +150,7 @@ def _add_looks(parser: argparse.ArgumentParser) -> None:
         type=_read_seconds,
         default=TIME_LIMIT,
         metavar="SECONDS",
-        help="for the whole look; what did not answer by then is unknown; default: %(default)g",
+        help="for the whole check; what has not answered by then is unknown; default: %(default)g",
     )
 
 
@@ -226,7 +226,7 @@ def _add_tree(parser: argparse.ArgumentParser) -> None:
 
 def _add_report(report: argparse.ArgumentParser) -> None:
     report.add_argument(
-        "files", nargs="+", metavar="FILE", help="results, or a folder with a HOST.json each"
+        "files", nargs="+", metavar="FILE", help="results, or a directory with a HOST.json each"
     )
     report.add_argument(
         "-o",
@@ -271,7 +271,7 @@ _COMMANDS: Mapping[str, tuple[str, Callable[[argparse.ArgumentParser], None]]] =
         "judge a training run before it starts, by the words that start it",
         _add_preflight,
     ),
-    "explain": ("show who has a say in one limit of one place", _add_explain),
+    "explain": ("show what sets one limit of one place, step by step", _add_explain),
     "cause": ("say what a code means that a check has named", _add_cause),
     "resolve": ("say what the files of a tree will give", _add_resolve),
     "adopt": ("print the policy that a site's own files amount to", _add_tree),
@@ -287,7 +287,7 @@ _MORE = {
     " the fix. Without root, much is unknown.",
     "provision": "Needs root. What would lock this host is refused before anything is written.",
     "report": "A file is what check --json prints, what the module check returns, or the JSON of"
-    " an earlier report. A file that is there and is no report of ours is never replaced.",
+    " an earlier report. A file that exists and is not a report of ours is never replaced.",
     "completion": f'For bash, in ~/.bashrc: eval "$({NAME} completion bash)"',
 }
 

@@ -8,7 +8,7 @@ from .places import EXPLAINED, PLACES, look_at_host
 
 
 def explain(place: str, item: str) -> list[Link]:
-    """Return every link that has a say in one limit of one place, in the order of their words.
+    """Return every link that can set one limit of one place, in the order of their words.
 
     :param item: A limit, or a sysctl where the place is ``kernel``.
     :raises ValueError: If there is no such place or item here.
@@ -20,4 +20,4 @@ def explain(place: str, item: str) -> list[Link]:
         if links is not None:
             return list(links)
     accepted = ", ".join(EXPLAINED)
-    raise ValueError(f"{place!r} is no place to explain; accepted are {accepted}")
+    raise ValueError(f"{place!r} is not a place to explain; accepted are {accepted}")

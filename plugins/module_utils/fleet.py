@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Read what one host of a fleet returned; whatever is no result says so and is never left out."""
+"""Read what one host of a fleet returned; what is not a result is reported and never left out."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ HOST_STATUSES = (FAIL, UNCHECKED, UNKNOWN, LATER, WAIVED, PASS)
 _STATUSES = (PASS, FAIL, UNKNOWN, WAIVED)
 _TEXTS = ("place", "item", "bound", "required", "how", "reason", "owner")
 _ABSENT = "no result: the check did not run there"
-_NO_RESULT = "is no result of the check"
+_NO_RESULT = "is not a result of the check"
 
 
 class HostResult(NamedTuple):
@@ -116,7 +116,7 @@ def _is_cause(cause: object) -> bool:
 def _judge_clock(measured: str, now: str) -> str:
     """Return what is odd about a time; both sort as texts."""
     if measured and not re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", measured):
-        return f"its time {_cut(measured)!r} is none"
+        return f"its time {_cut(measured)!r} is not a time"
     if measured and now and measured[:15] > now[:15]:  # Ten minutes apart at most.
         return f"its clock is ahead: it says {measured}"
     return ""

@@ -97,7 +97,7 @@ def _with_policy(policy: object, profile: str, wanted: Monitor) -> Monitor:
     if wanted.textfiles and not os.path.isdir(wanted.textfiles):
         raise PolicyError(
             [
-                f"textfile_directory: {wanted.textfiles} is no directory; install"
+                f"textfile_directory: {wanted.textfiles} is not a directory; install"
                 " prometheus-node-exporter, name the one that it reads, or leave it empty"
             ]
         )

@@ -59,7 +59,7 @@ def _is_ours(name: str) -> bool:
 def find_folder() -> str | None:
     """Return where a library can be kept; ``None`` where there is no place.
 
-    An image is no place: what is built holds nothing of how it was built.
+    An image is not a place: what is built holds nothing of how it was built.
     """
     folder = name_folder()
     fit = os.path.isdir(os.path.dirname(os.path.dirname(folder))) and not is_image()

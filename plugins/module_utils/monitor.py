@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     Key = Tuple[str, str, str]
 
 
-class Judgement(NamedTuple):
+class Judgment(NamedTuple):
     """``status`` is pass, fail or unknown; the sentences are one for each place.
 
     ``short`` are place, item and bound of what fails, or what failed and is not seen to be mended.
@@ -44,7 +44,7 @@ class Judgement(NamedTuple):
     short: tuple[Key, ...]
 
 
-def judge_node(findings: Sequence[Finding], before: Collection[Key]) -> Judgement:
+def judge_node(findings: Sequence[Finding], before: Collection[Key]) -> Judgment:
     """Judge a node by its findings.
 
     What users did themselves is a warning. What failed before and is unknown now is not mended:
@@ -57,13 +57,13 @@ def judge_node(findings: Sequence[Finding], before: Collection[Key]) -> Judgemen
     warnings = tuple(format_failures(owned))
     if failing:
         keys = tuple(dict.fromkeys(map(_key, failing)))
-        return Judgement(FAIL, tuple(format_failures(failing)), warnings, keys)
+        return Judgment(FAIL, tuple(format_failures(failing)), warnings, keys)
     unseen = dict.fromkeys(_key(one) for one in findings if one.status == UNKNOWN)
     still = tuple(key for key in unseen if key in before)
     if still:
         told = (f"{place}: {item} fell short, and cannot be seen" for place, item, _bound in still)
-        return Judgement(UNKNOWN, tuple(dict.fromkeys(told)), warnings, still)
-    return Judgement(PASS, (), warnings, ())
+        return Judgment(UNKNOWN, tuple(dict.fromkeys(told)), warnings, still)
+    return Judgment(PASS, (), warnings, ())
 
 
 def _key(finding: Finding) -> Key:
@@ -114,7 +114,7 @@ def look_at_node(
         value, problem = run_guarded(task, seconds)
         if problem:
             text = _describe_failure(time.monotonic() - begun, kept)
-            verdict = Verdict("error", (f"the check could not be made: {problem}",))
+            verdict = Verdict("error", (f"the check failed: {problem}",))
             _keep(format_state(verdict, _stamp(policy_file), kept=kept), metrics, text)
             return NodeLook([], verdict)
         found = _Result(*value)

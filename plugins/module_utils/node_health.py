@@ -29,7 +29,7 @@ def main(environment: Mapping[str, str] | None = None, drain_on_error: bool = Fa
     """Judge this node, and let Slurm know.
 
     Slurm drains a node of itself whose prolog fails. So a prolog fails where root's own doing falls
-    short, and not where the check could not be made, unless that shall drain.
+    short, and not where the check failed, unless that shall drain.
 
     :param drain_on_error: Whether a check that could not be made drains.
     :returns: 0 where it meets its policy, 1 where not; 2 where that could not be found out, but
@@ -43,7 +43,7 @@ def main(environment: Mapping[str, str] | None = None, drain_on_error: bool = Fa
     except BaseException as exc:  # Whatever it is, it says nothing of the node.
         from .host.guarded import describe_trouble
 
-        _warn(f"the check could not be made: {describe_trouble(exc)}")
+        _warn(f"the check failed: {describe_trouble(exc)}")
         return 0 if is_prolog else 2
 
 
@@ -52,7 +52,7 @@ def _judge(node: str, is_prolog: bool, drain_on_error: bool) -> int:
     if verdict is None or verdict.status != "pass":
         verdict = _look()
     for sentence in verdict.warnings:
-        _warn(f"this drains no node: {sentence}")
+        _warn(f"the node is not drained: {sentence}")
     if verdict.status == "fail" or (verdict.status == "error" and drain_on_error):
         reason = _shorten(verdict)
         sys.stdout.write(f"{reason}\n")
@@ -85,7 +85,7 @@ def _look() -> Verdict:
     except BlockingIOError:
         raise
     except (OSError, ValueError) as exc:
-        return Verdict("error", (f"the check could not be made: {exc}",))
+        return Verdict("error", (f"the check failed: {exc}",))
 
 
 def _shorten(verdict: Verdict) -> str:

@@ -52,7 +52,7 @@ if TYPE_CHECKING:
 def read_policy(path: str, accepts_yaml: bool = True) -> Tree:
     """Return the policy in a file, and the problems that its values no longer show.
 
-    :raises ValueError: If it is no policy at all: no regular file, neither JSON nor YAML, empty,
+    :raises ValueError: If it is not a policy at all: no regular file, neither JSON nor YAML, empty,
         too deep or too long. Each in one sentence, with the line where there is one.
     """
     return parse_policy(decode_policy(read_policy_file(path), path), path, accepts_yaml)
@@ -64,7 +64,7 @@ def read_policy_within(path: str, seconds: float) -> Tree:
     A child has no standard input, which has a time of its own.
 
     :raises OSError: If the file cannot be read.
-    :raises ValueError: If it is no policy, or reading it takes longer.
+    :raises ValueError: If it is not a policy, or reading it takes longer.
     """
     if not path:
         raise ValueError("--policy: the name of a file is empty")
@@ -121,7 +121,7 @@ def _parse_json(text: str, path: str) -> Tree:
     except ValueError as exc:
         line = exc.lineno if isinstance(exc, JSONDecodeError) else 1
         told = exc.msg if isinstance(exc, JSONDecodeError) else exc
-        raise ValueError(f"{path}:{line}: is no JSON: {told}") from None
+        raise ValueError(f"{path}:{line}: is not JSON: {told}") from None
 
 
 def _parse(text: str, path: str, accepts_yaml: bool, keep: Keep | None = None) -> Tree:
@@ -131,7 +131,7 @@ def _parse(text: str, path: str, accepts_yaml: bool, keep: Keep | None = None) -
         raise
     except ValueError as exc:
         if not accepts_yaml:
-            raise ValueError(f"{path}: is no JSON ({exc})") from None
+            raise ValueError(f"{path}: is not JSON ({exc})") from None
         return _parse_yaml(text, path, str(exc), keep)
 
 
@@ -140,7 +140,7 @@ def _parse_yaml(text: str, path: str, not_json: str, keep: Keep | None) -> Tree:
         import yaml
     except ImportError:
         raise ValueError(
-            f"{path}: is no JSON ({not_json}), and PyYAML is not installed to read YAML"
+            f"{path}: is not JSON ({not_json}), and PyYAML is not installed to read YAML"
         ) from None
     directive = re.search(_DIRECTIVE, text)
     if directive:

@@ -116,7 +116,7 @@ def guard(
     :param threshold: The part of a limit that is told.
     :param on_limit: What is called with it, in a thread of the guard's; what it raises is logged.
     :returns: The guard, running. Asked for the same again, it is the same one.
-    :raises ValueError: If the threshold is no part.
+    :raises ValueError: If the threshold is not a part.
     """
     from .training.guard_measure import open_guard
 

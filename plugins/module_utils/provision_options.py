@@ -74,7 +74,7 @@ def read_provision(arguments: argparse.Namespace) -> ProvisionOptions:
     """
     names = [name for told in arguments.only or () for name in told.split(",")]
     accepted = f"accepted are {join_names(PROVISIONED)}"
-    unknown = [f"--only: {name!r} is no section; {accepted}" for name in names]
+    unknown = [f"--only: {name!r} is not a section; {accepted}" for name in names]
     unknown = [told for told, name in zip(unknown, names) if name not in PROVISIONED]
     if unknown:
         raise PolicyError(list(dict.fromkeys(unknown)))

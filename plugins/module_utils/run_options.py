@@ -20,11 +20,11 @@ if TYPE_CHECKING:
     from .core.reader import Key
 
 _METAVARS = {"count": "N", "size": "SIZE", "path": "DIR", "place": "PLACE"}
-_SPELT_OTHERWISE = ("deep", "python")
+_SPELLED_OTHERWISE = ("deep", "python")
 _PLAIN = {
     name: key
     for name, key in {**KEYS, **DEEPSPEED}.items()
-    if key.kind in (*_METAVARS, "word", "stage", "switch") and name not in _SPELT_OTHERWISE
+    if key.kind in (*_METAVARS, "word", "stage", "switch") and name not in _SPELLED_OTHERWISE
 }
 """What has an option of its own name. All is judged as a policy, so every fault is told at once."""
 
@@ -47,7 +47,9 @@ def _spell(name: str) -> str:
 
 def add_run_options(parser: argparse.ArgumentParser) -> None:
     """Add the options of a run, which win over all that its words say."""
-    group = parser.add_argument_group("what the run's own words do not say, or say wrong")
+    group = parser.add_argument_group(
+        "what the command and its files do not state, or state wrongly"
+    )
     for name, key in _PLAIN.items():
         choices = ("yes", "no") if key.kind == "switch" else key.accepted or None
         flag, metavar = _spell(name), _METAVARS.get(key.kind)

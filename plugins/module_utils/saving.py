@@ -67,7 +67,7 @@ def atomic_save(obj: object, path: Path, save: Save | None = None) -> None:
     target = os.path.realpath(os.fspath(path))
     with suppress(FileNotFoundError):
         if stat.S_IFMT(os.stat(target).st_mode) not in (stat.S_IFREG, stat.S_IFDIR):
-            raise OSError(errno.EINVAL, "is no regular file, and is not replaced", target)
+            raise OSError(errno.EINVAL, "is not a regular file, and is not replaced", target)
     folder, name = os.path.split(target)
     name = os.fsdecode(os.fsencode(name)[:_LONGEST_NAME])
     temporary = os.path.join(folder, f".{name}.{os.urandom(4).hex()}.temp{os.getpid()}")
@@ -160,7 +160,7 @@ def job_cache_dir(base: Path | None = None) -> str:
     """Return a directory that belongs to this job alone, with mode 0700, and make it.
 
     All processes of a job of Slurm on a node get the same one; without Slurm, each process its own.
-    It is no link, and nobody else's: where somebody has taken its name, it gets another.
+    It is not a link, and nobody else's: where somebody has taken its name, it gets another.
 
     :param base: Where it is made; by default the first of ``$SLURM_TMPDIR``, ``$TMPDIR``, /tmp and
         /var/tmp that can be written and is local, or, where none is local, that can be written.

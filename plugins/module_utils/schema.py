@@ -72,11 +72,11 @@ def _fill_shares(policy: object, root: str) -> object:
 
 def merge_profile(policy: Mapping[str, object], profile: str) -> Mapping[str, object]:
     """Return a policy merged over a profile, as plain data."""
-    spelt = dict(policy)
+    spelled = dict(policy)
     for place in PLACES:
-        if place.path in spelt:
-            spelt[place.path] = place.spell(spelt[place.path])
-    return merge(PROFILES[profile], spelt)
+        if place.path in spelled:
+            spelled[place.path] = place.spell(spelled[place.path])
+    return merge(PROFILES[profile], spelled)
 
 
 def _find_missing(policy: Policy, told: list[str]) -> list[str]:

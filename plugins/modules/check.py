@@ -23,7 +23,7 @@ description:
     and the largest number of workers that fits.
   - Changes no configuration. A session is opened in a child process through the real PAM
     library and ends at once; the new service sleeps and is stopped; the new container has no
-    network, no image of yours and is removed; the job of Slurm takes a moment and is cancelled
+    network, no image of yours and is removed; the job of Slurm takes a moment and is canceled
     where it does not run.
   - Must run as root to see sessions and containers.
 extends_documentation_fragment: mlhost.limits.policy
@@ -147,7 +147,7 @@ EXAMPLES = r"""
   mlhost.limits.check:
     root: /mnt/image
 
-- name: Check what jobs of Slurm get, and that no login has a say in it
+- name: Check what jobs of Slurm get, and that no login decides it
   mlhost.limits.check:
     profile: none
     policy:
@@ -170,7 +170,7 @@ findings:
   description:
     - Every requirement of the policy, judged. Where it falls short, now or after a boot, C(causes)
       name what to change, what comes first first, each with a stable C(code), the declaration at
-      fault (C(at)), those that would do and lose to it (C(shadows)), who else writes that file
+      fault (C(at)), those that state enough and lose to it (C(shadows)), who else writes that file
       (C(writer)) and a C(remedy), whose C(commands) are lists of words to run as root. Of a run
       C(verdict) is C(cannot) where no run survives it, C(tight) where an estimate says so.
     - C(next_session), C(next_restart) and C(after_boot) are C(pass), C(fail), C(unknown), or empty
@@ -274,7 +274,7 @@ idle_waivers:
 connection_causes:
   description:
     - Why that process has less than a fresh session of its user, which has enough; in the form of
-      the C(causes) of a finding. It is no finding.
+      the C(causes) of a finding. It is not a finding.
   returned: when it is registered, or O(display=never)
   type: list
   elements: dict

@@ -66,8 +66,8 @@ options:
     description:
       - Whether to make lines ineffective that beat ours with less than the policy asks for.
         They become comments, and are restored when this is V(false) again.
-      - Only files in folders of root's are changed, and only while they hold what this run read;
-        a user's file never is.
+      - Only files in directories of root's are changed, and only while they hold what this run
+        read; a user's file is never changed.
     type: bool
     default: false
   sessions_file:

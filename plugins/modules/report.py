@@ -37,8 +37,8 @@ options:
     default: [html, json]
   results:
     description:
-      - A folder of results, F(HOST.json) each, as C(mlhost-limits check --json) prints them, or the
-        JSON of an earlier report. Without it, what the hosts of the play registered.
+      - A directory of results, F(HOST.json) each, as C(mlhost-limits check --json) prints them, or
+        the JSON of an earlier report. Without it, what the hosts of the play registered.
     type: path
   previous:
     description:
@@ -82,7 +82,7 @@ EXAMPLES = r"""
     previous: /srv/reports/limits.json
   run_once: true
 
-- name: Put together what nodes have left in a shared folder
+- name: Put together what nodes have left in a shared directory
   mlhost.limits.report:
     results: /srv/limits
     dest: /srv/reports/limits.html

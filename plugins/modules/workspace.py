@@ -14,7 +14,7 @@ description:
   - Makes a directory on a local disk or a tmpfs, has systemd make it at each boot and clean it by
     age, and gives each job a directory of its own below it, named by environment variables.
   - Moves damaged files of a cache aside when asked to. Nothing is ever removed.
-  - Refuses before it writes whatever is not safe, such as a path on which others than root may
+  - Refuses before it writes whatever is not safe, such as a path on which users other than root may
     write, and files that somebody else wrote.
   - Must run as root.
 attributes:
@@ -139,7 +139,7 @@ from ..module_utils.workspace.provision import prepare_workspace
 def read_workspace(given: dict) -> Workspace:
     """Return what the options ask for.
 
-    :raises ValueError: If the size is none.
+    :raises ValueError: If the size is not one.
     """
     size = given["tmpfs_size"]
     return Workspace(

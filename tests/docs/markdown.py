@@ -44,7 +44,7 @@ class Command(NamedTuple):
 
     @property
     def program(self) -> str:
-        """Return the first word that is no assignment."""
+        """Return the first word that is not an assignment."""
         words = self.text.split()
         return next((word for word in words if not re.match(r"\w+=", word)), "")
 

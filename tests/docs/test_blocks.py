@@ -82,7 +82,7 @@ def test_a_policy_is_accepted(path: str, block: Block) -> None:
     if is_play(data) or is_task(data):
         return
     policy = data.get("mlhost_limits_policy", data)
-    assert set(policy) <= set(list_sections()), f"{path}:{block.line} is no policy, play or task"
+    assert set(policy) <= set(list_sections()), f"{path}:{block.line} is not a policy, play or task"
     load_policy(policy, "training")
 
 

@@ -96,7 +96,7 @@ OF_UNITS = {
     + f"; {RELOAD}",
     "a low default for user services": write(
         "/etc/systemd/user.conf.d/50-low.conf", "[Manager]", "DefaultLimitNOFILE=1024:2048"),
-    "a file that is no drop-in": write(
+    "a file that is not a drop-in": write(
         "/etc/systemd/system/trainer.service.d/notes.txt", "LimitNOFILE=1"),
     "an instance of a template": write(
         "/etc/systemd/system/many@.service", "[Service]", "ExecStart=/usr/bin/sleep infinity",

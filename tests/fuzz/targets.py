@@ -140,7 +140,7 @@ def read_run(text: str) -> None:
 def edit_block(text: str) -> None:
     ours = edit.set_block(text, ["* soft nofile 1"], "/etc/security/limits.conf")
     edit.remove_block(ours or "", "")
-    edit.restore(edit.neutralise(text, {1, 2}))
+    edit.restore(edit.neutralize(text, {1, 2}))
 
 
 def with_value(function: Callable[..., object], *before: object) -> Callable[[str], None]:

@@ -37,7 +37,7 @@ def cache_root() -> Path:
     base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     root = Path(os.environ.get("MLHOST_CACHE") or Path(base) / "mlhost-limits")
     if not is_plain(root):
-        raise HostError(f"{root} is no plain path: set MLHOST_CACHE to another")
+        raise HostError(f"{root} is not a plain path: set MLHOST_CACHE to another")
     return root.absolute()
 
 

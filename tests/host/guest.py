@@ -110,7 +110,7 @@ def running_hosts() -> list[Host]:
 
 def _checked(name: str) -> str:
     if not _NAME.fullmatch(name):
-        raise HostError(f"{name!r} is no host name: letters, digits, '-', '_' and '.'")
+        raise HostError(f"{name!r} is not a host name: letters, digits, '-', '_' and '.'")
     return name
 
 

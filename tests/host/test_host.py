@@ -185,5 +185,5 @@ def test_an_unknown_release_is_refused() -> None:
 
 @pytest.mark.parametrize("name", ["", "../x", "a b", "-x"])
 def test_a_name_that_is_no_folder_is_refused(name: str) -> None:
-    with pytest.raises(HostError, match="is no host name"):
+    with pytest.raises(HostError, match="is not a host name"):
         guest.stop(name)

@@ -102,7 +102,7 @@ class Calm:
     def look(self, attack: Attack, guard: str = "") -> Seen:
         """Return what was seen, looking once for all attacks on the same base.
 
-        :param guard: What the command does without: that alone is no attack.
+        :param guard: What the command does without: that alone is not an attack.
         :raises TrialError: If root's command is refused, or crashes, even so.
         """
         name = f"{' '.join(VERBS[attack.verb])}\n{attack.setup}" + (f"\n{guard}" if guard else "")

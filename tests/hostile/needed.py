@@ -39,7 +39,7 @@ NEEDED: Mapping[str, str] = {
     "containers.conf is a link to a secret of root's (explain)": "door leave_root",
     "cron: a process that cannot be looked at passes for root's": "uids",
     "dockerd: --config-file names a secret of root's": "door leave_root",
-    "dockerd: an answer that is no list": "apart door forms",
+    "dockerd: an answer that is not a list": "apart door forms",
     "dockerd: its daemon.json is a link to a secret of root's": "door leave_root",
     "dockerd: names with every byte, and Compose files of root's": "door leave_root compose",
     "dockerd: speaks no HTTP": "apart door forms",

@@ -73,7 +73,7 @@ dockerd(chunks)""",
     _socket(
         "speaks no HTTP", "dockerd(lambda client, asked: client.sendall(b'SSH-2.0-' + b'x' * 9999))"
     ),
-    _socket("an answer that is no list", "dockerd(always(b'{\"a\": 7}'))"),
+    _socket("an answer that is not a list", "dockerd(always(b'{\"a\": 7}'))"),
     _socket(
         "an error with the bytes of a terminal",
         r"""dockerd(lambda client, asked: client.sendall(

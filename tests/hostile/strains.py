@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What is no attack and happens all the same: kills, full disks, clocks that jump, 300 checks.
+"""What is not an attack and happens all the same: kills, full disks, clocks that jump, 300 checks.
 
 Each strain has a fresh guest and returns figures; what is in ``problems`` should not have happened.
 """

@@ -50,7 +50,7 @@ BEATS = blame(
     ["sh", "-c", f"sed -i '3s/^/# /' {VENDOR['file']}"],
 )  # fmt: skip
 OLD_DOCKER = blame(
-    "unit-process-older", "docker.service (pid 812) runs since before memlock was stated",
+    "unit-process-older", "docker.service (pid 812) has run since before memlock was stated",
     "restart docker.service, which ends what its containers do", "", None,
     ["systemctl", "restart", "docker.service"],
 )  # fmt: skip

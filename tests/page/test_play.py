@@ -136,11 +136,11 @@ def test_results_that_nodes_left_are_put_together(folder: Path) -> None:
     [
         (
             "results=/no/such dest=page",
-            "is neither a folder of results nor an audit's document",
+            "is neither a directory of results nor an audit's document",
         ),
         ("results={folder} dest=page", "holds no result; accepted is a file HOST.json"),
-        ("results={folder}/hosts dest=page", "is no JSON"),
-        ("results={folder}/other.txt dest=page", "is no document of an audit"),
+        ("results={folder}/hosts dest=page", "is not JSON"),
+        ("results={folder}/other.txt dest=page", "is not a document of an audit"),
         ("results={folder}/newer.txt dest=page", "is a document of version 9; 1 is accepted"),
         ("previous=/no/such dest=page", "is not the JSON document of an earlier audit"),
         ("previous={folder}/newer.txt dest=page", "is a document of version 9; 1 is accepted"),

@@ -45,7 +45,7 @@ LOOKING = re.compile(
     r"(.+_)?(read|measure|settle|check|diagnose|provision|explain|image|resolve|adopt)"
 )
 """What a file is called that looks at a host or writes to one; all others of a place are pure."""
-TAG = "SPDX-License-" + "Identifier"  # In two parts, or tools take what follows for a licence.
+TAG = "SPDX-License-" + "Identifier"  # In two parts, or tools take what follows for a license.
 LONGEST_FILE, LONGEST_FUNCTION = 400, 40
 
 
@@ -156,8 +156,8 @@ def test_what_is_pure_by_its_name_neither_reads_nor_writes(path: Path) -> None:
 @pytest.mark.parametrize("path", FILES, ids=name_of)
 def test_a_file_says_what_it_is_and_under_which_licence(path: Path) -> None:
     text = path.read_text(encoding="utf-8")
-    licence = "BSD-2-Clause" if LIBRARY in path.parents else "GPL-3.0-or-later"
-    assert re.findall(rf"^# {TAG}: (.*)$", text, re.MULTILINE) == [licence]
+    license = "BSD-2-Clause" if LIBRARY in path.parents else "GPL-3.0-or-later"
+    assert re.findall(rf"^# {TAG}: (.*)$", text, re.MULTILINE) == [license]
     assert ast.get_docstring(parse(path))
 
 

@@ -81,4 +81,4 @@ def test_a_word_that_is_no_code_is_refused_with_those_near_it(
     word: str, answer: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert cli.main(["cause", word]) == cli.REFUSED
-    assert f"{word!r} is no code of a cause; {answer}" in capsys.readouterr().err
+    assert f"{word!r} is not a code of a cause; {answer}" in capsys.readouterr().err

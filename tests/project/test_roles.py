@@ -153,7 +153,7 @@ def test_a_role_describes_itself_in_one_way(role: str) -> None:
 
 @pytest.mark.parametrize("path", sorted(TOP.glob("molecule/*/molecule.yml")), ids=str)
 def test_a_side_effect_of_a_scenario_is_run(path: Path) -> None:
-    """Molecule passes over one in silence that its provisioner does not name."""
+    """Molecule skips one in silence that its provisioner does not name."""
     scenario = read_yaml(path)
     sequence = scenario["scenario"]["test_sequence"]
     if any(step.startswith("side_effect") for step in sequence):

@@ -51,7 +51,7 @@ standard error says what is looked at; it is gone at the end, and pipes never ge
 
 **Reports of many hosts.** `report` reads what `check --json` printed, what the module `check` returned,
 and the JSON of an earlier report. A host is called as the file says, else as the file is called.
-A file that is no result is told in a sentence, is in the report as a host that was not checked,
+A file that is not a result is told in a sentence, is in the report as a host that was not checked,
 and makes the exit status 2. An output that is there is replaced only if it is a report of ours,
 and always as a whole.
 

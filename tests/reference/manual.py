@@ -21,7 +21,7 @@ from mlhost_limits.command_line import (
 from mlhost_limits.version import VERSION
 
 PAGE = Path(__file__).parents[2] / "docs" / f"{NAME}.1"
-TAG = "SPDX-License-" + "Identifier"  # In two parts, or tools take what follows for a licence.
+TAG = "SPDX-License-" + "Identifier"  # In two parts, or tools take what follows for a license.
 _ENVIRONMENT = {
     "NO_COLOR": "If it is not empty, no output has colors.",
     "FORCE_COLOR": "If it is not empty, a report has colors in a pipe as well.",

@@ -155,7 +155,7 @@ def format_limits() -> list[str]:
     return [
         "## Limits",
         "",
-        "Each is one value for soft and hard, or a mapping of bounds; what is no limit of a process",
+        "Each is one value for soft and hard, or a mapping of bounds; what is not a limit of a process",
         "has one value alone.",
         *format_table(("bound", "means"), bounds),
         *format_table(("item", "value", *HOLDERS), rows)[1:],

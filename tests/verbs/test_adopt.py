@@ -60,7 +60,7 @@ def test_each_sysctl_is_asked_for_exactly_as_a_boot_gives_it() -> None:
         ({PEERS: "-net.ipv4.conf.all.rp_filter"}, "assigns nothing"),
         ({PEERS: "fs.nothing = 1"}, "this kernel has no such sysctl"),
         ({PEERS: "vm.x = "}, "'exact' stands alone and takes a number or one line of ASCII"),
-        ({PEERS: "vm = 1"}, "'vm' is no sysctl; accepted are names as fs.file-max"),
+        ({PEERS: "vm = 1"}, "'vm' is not a sysctl; accepted are names as fs.file-max"),
         ({PEERS: "vm.x = 1", VENDOR: "vm.x = 2"}, f"has no effect: {VENDOR}:1 counts"),
     ],
 )
@@ -175,7 +175,7 @@ def test_limits_of_a_unit() -> None:
         ("LimitNOFILE=infinity", "'unlimited' is above fs.nr_open, so the kernel refuses it and"
          " systemd gives what it has itself; a number is accepted"),
         ("TasksMax=", "'' is not a limit: accepted are a whole number or 'unlimited'"),
-        ("LimitNICE=0", "20 is no priority; accepted are -20 to 19"),
+        ("LimitNICE=0", "20 is not a priority; accepted are -20 to 19"),
     ],
 )  # fmt: skip
 def test_a_line_of_a_unit_that_is_not_carried_over_is_named(line: str, reason: str) -> None:
@@ -186,7 +186,9 @@ def test_a_unit_that_systemd_does_not_load_is_named() -> None:
     broken = Source("/etc/systemd/system/x.service", "[Service]\nLimitNOFILE=5\n[Oh\n")
     assert tell(adopt_services({"x.service": Files(broken)})) == (
         {},
-        [f"{broken.path}:3 has no effect: is no section header, so that systemd reads no further"],
+        [
+            f"{broken.path}:3 has no effect: is not a section header, so that systemd reads no further"
+        ],
     )
 
 

@@ -90,10 +90,10 @@ def test_a_folder_holds_a_file_for_each_host(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "told"),
     [
-        ("{", "bad.json: is no JSON: "),
+        ("{", "bad.json: is not JSON: "),
         ("[1]", "bad.json: is neither a result of the check nor a report"),
         ("{}", "bad.json: is neither a result of the check nor a report"),
-        ("[" * 100_000, "bad.json: is no JSON: "),
+        ("[" * 100_000, "bad.json: is not JSON: "),
         ('{"findings": []}', "bad.json: has no finding of bad: nothing was asked of it"),
         ('{"findings": 1}', "bad.json: its findings are 1; a list is accepted"),
         (json.dumps({"host": "a", **GOOD}), "bad.json: is of the host a, and so is a.json"),
@@ -124,9 +124,9 @@ def test_where_no_file_is_a_result_nothing_is_written(
     assert cli.main(["report", "pipe", "no.json", put(folder / "x", "")]) == 2
     told = capsys.readouterr().err.splitlines()
     assert [one.partition(": ")[2] for one in told] == [
-        "pipe: is no regular file, and holds no HOST.json",
+        "pipe: is not a regular file, and holds no HOST.json",
         "no.json: No such file or directory",
-        "x: is no JSON: Expecting value: line 1 column 1 (char 0)",
+        "x: is not JSON: Expecting value: line 1 column 1 (char 0)",
         "no report was written",
     ]
     assert not list(folder.glob("*.html"))
@@ -135,13 +135,17 @@ def test_where_no_file_is_a_result_nothing_is_written(
 @pytest.mark.parametrize(
     ("name", "words", "told"),
     [
-        ("mine.html", ["-o", "mine.html"], "mine.html: is there and is no report of ours"),
-        ("mine.csv", ["-o", "mine.html", "--format", "html,csv"], "mine.csv: is there"),
-        ("x", ["-o", "x/out.html"], "--output: x is no folder"),
+        (
+            "mine.html",
+            ["-o", "mine.html"],
+            "mine.html: exists and is not a report of mlhost-limits",
+        ),
+        ("mine.csv", ["-o", "mine.html", "--format", "html,csv"], "mine.csv: exists"),
+        ("x", ["-o", "x/out.html"], "--output: x is not a directory"),
         (
             "x",
             ["--format", "pdf,html,doc"],
-            "--format: 'pdf' is no format; accepted are html, json",
+            "--format: 'pdf' is not a format; accepted are html, json",
         ),
     ],
 )
@@ -204,5 +208,5 @@ def test_two_runs_stand_side_by_side(folder: Path, capsys: pytest.CaptureFixture
     assert cli.main(["report", "a.json", "--previous", "before.json", "-o", "now.json"]) == 0
     assert json.loads((folder / "now.json").read_text())["changes"]["mended"] == ["a"]
     assert cli.main(["report", "a.json", "--previous", "a.json", "-o", "no.json"]) == 2
-    assert "a.json: is no document of an audit" in capsys.readouterr().err
+    assert "a.json: is not a document of an audit" in capsys.readouterr().err
     assert not (folder / "no.json").exists()

@@ -82,8 +82,11 @@ def test_no_text_becomes_markup(text: str) -> None:
         ("{% if x %}", "page:1: 'endif' is missing at the end"),
         ("{% endif %}", "page:1: 'endif' ends nothing"),
         ("{% for x in y %}{% endif %}", "page:1: 'endif' stands where endfor is missing"),
-        ("{{ x | wrong }}", "page:1: 'wrong' is no filter; accepted are count, default, e, first"),
-        ("{{ x is wrong }}", "page:1: 'wrong' is no test; accepted are match, none, search"),
+        (
+            "{{ x | wrong }}",
+            "page:1: 'wrong' is not a filter; accepted are count, default, e, first",
+        ),
+        ("{{ x is wrong }}", "page:1: 'wrong' is not a test; accepted are match, none, search"),
         ("{{ x y }}", "page:1: 'y' stands behind an expression"),
         ("{{ (x }}", "page:1: ')' is missing before ''"),
         ("{{ x ? y }}", "page:1: '? y' is not known here"),

@@ -80,10 +80,10 @@ def test_all_that_answers_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("end", "seconds", "reason"),
     [
-        (lambda: time.sleep(600), 2.0, "the look was not done in time (time limit 2 s)"),
-        (lambda: signal.pause(), 2.0, "the look was not done in time (time limit 2 s)"),
-        (lambda: os.kill(os.getpid(), 9), 60.0, "the look was ended by signal 9"),
-        (lambda: os._exit(3), 60.0, "the look ended without an answer"),
+        (lambda: time.sleep(600), 2.0, "the check did not finish in time (time limit 2 s)"),
+        (lambda: signal.pause(), 2.0, "the check did not finish in time (time limit 2 s)"),
+        (lambda: os.kill(os.getpid(), 9), 60.0, "the check was ended by signal 9"),
+        (lambda: os._exit(3), 60.0, "the check ended without an answer"),
         (nest, 60.0, "RecursionError: maximum recursion depth exceeded"),
         (lambda: {"yes": 1}["no"], 60.0, "KeyError: 'no'"),
         (lambda: os.listdir("/no"), 60.0, "[Errno 2] No such file or directory: '/no'"),

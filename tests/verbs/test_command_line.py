@@ -115,8 +115,8 @@ def test_every_unknown_section_is_named_once() -> None:
         read_provision(parse_words(["provision", "--only", "a,kernel,b", "--only", "a"]))
     told = refused.value.problems
     assert [one.partition(";")[0] for one in told] == [
-        "--only: 'a' is no section",
-        "--only: 'b' is no section",
+        "--only: 'a' is not a section",
+        "--only: 'b' is not a section",
     ]
     assert "accepted are kernel, sessions" in told[0]
 

@@ -164,7 +164,7 @@ FAULTS = [
         },
     ),
     Fault(
-        "a daemon.json that is no JSON",
+        "a daemon.json that is not JSON",
         "/etc/docker/daemon.json:3:1: Expecting a property name in double quotes",
         make="cp -a /etc/docker/daemon.json /root"
         " && printf '{\\n  \"debug\": true,\\n}\\n' > /etc/docker/daemon.json",

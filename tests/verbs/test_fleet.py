@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Every host of a fleet is there, whatever it returned, and what is no result never complies."""
+"""Every host of a fleet is there, whatever it returned, and what is not a result never complies."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_a_host_is_as_good_as_its_worst_finding(findings: list[object], status: 
     ("result", "state", "reason"),
     [
         (None, audit.MISSING, "no result: the check did not run there"),
-        ("so\nso", audit.GARBLED, "'so\\nso' is no result of the check"),
+        ("so\nso", audit.GARBLED, "'so\\nso' is not a result of the check"),
         ({"unreachable": True, "msg": "no\nroute"}, audit.UNREACHABLE, "no route"),
         ({"unreachable": True}, audit.UNREACHABLE, "cannot be reached"),
         ({"skipped": True}, audit.CRASHED, "no result: the check did not run there"),
@@ -89,7 +89,7 @@ def test_a_garbled_finding_makes_its_host_garbled(wrong: dict[str, object]) -> N
         ("2026-11-30T11:59:00Z", ""),
         ("2026-11-30T12:00:30Z", ""),
         ("2026-11-30T13:00:00Z", "its clock is ahead: it says 2026-11-30T13:00:00Z"),
-        ("yesterday", "its time 'yesterday' is none"),
+        ("yesterday", "its time 'yesterday' is not a time"),
     ],
 )
 def test_a_clock_that_is_ahead_is_noted(measured: str, note: str) -> None:

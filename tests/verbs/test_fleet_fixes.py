@@ -111,7 +111,7 @@ def test_a_host_that_lacks_more_than_what_nobody_states_has_been_provisioned() -
     [
         blame("pam-user-beats", "x", at={"file": "/etc/security/limits.d/90-mlhost.conf"}),
         {**blame("x"), "shadows": [{"file": "/etc/sysctl.d/90-mlhost.conf"}]},
-        {**blame("y"), "text": "it runs since before /etc/sysctl.d/90-mlhost.conf"},
+        {**blame("y"), "text": "it has run since before /etc/sysctl.d/90-mlhost.conf"},
     ],
 )
 def test_a_host_with_a_file_of_ours_has_been_provisioned(ours: dict[str, object]) -> None:

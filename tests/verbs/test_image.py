@@ -74,11 +74,11 @@ A_UNIT, SYSTEM_CONF = "/etc/systemd/system/a.service", "/etc/systemd/system.conf
 CASES: dict[str, tuple[dict[str, Any], dict[str, str], tuple[str, str, str]]] = {
     "a limit for root": (
         users("root", **NOFILE), {OURS: GOOD},
-        ("unknown", "pass", f"foretold nofile soft 65536 by {OURS}:4"),
+        ("unknown", "pass", f"predicted nofile soft 65536 by {OURS}:4"),
     ),
     "a limit for everyone, whom nobody has met": (
         users("*", **NOFILE), {OURS: GOOD},
-        ("unknown", "pass", f"foretold nofile soft 65536 by {OURS}:1"),
+        ("unknown", "pass", f"predicted nofile soft 65536 by {OURS}:1"),
     ),
     "a user of the image": (
         users("alice", **NOFILE), {OURS: GOOD + "alice soft nofile 512\n"},
@@ -128,7 +128,7 @@ CASES: dict[str, tuple[dict[str, Any], dict[str, str], tuple[str, str, str]]] = 
     ),
     "a group": (
         users("@ml", **NOFILE), {OURS: "@ml soft nofile 65536\n@ml hard nofile 65536\n"},
-        ("unknown", "pass", f"foretold nofile soft 65536 by {OURS}:1"),
+        ("unknown", "pass", f"predicted nofile soft 65536 by {OURS}:1"),
     ),
     "users by number, of whom none is known": (
         users("1000:2000", **NOFILE), {OURS: GOOD},
@@ -154,14 +154,14 @@ CASES: dict[str, tuple[dict[str, Any], dict[str, str], tuple[str, str, str]]] = 
     "a sysctl": (
         {"kernel": {"vm.max_map_count": 262144}},
         {"/etc/sysctl.d/a.conf": "vm.max_map_count = 262144\n"},
-        ("unknown", "pass", "foretold vm.max_map_count 262144 by /etc/sysctl.d/a.conf:1"),
+        ("unknown", "pass", "predicted vm.max_map_count 262144 by /etc/sysctl.d/a.conf:1"),
     ),
     "a sysctl that nobody states": (
         {"kernel": {"vm.max_map_count": 262144}}, {}, ("fail", "fail", "sysctl-not-stated"),
     ),
     "a sysctl that the kernel starts with": (
         {"kernel": {"fs.nr_open": 1048576}}, {},
-        ("unknown", "pass", "foretold fs.nr_open 1048576"),
+        ("unknown", "pass", "predicted fs.nr_open 1048576"),
     ),
     "a sysctl of which nothing is known": (
         {"kernel": {"kernel.threads-max": 1}}, {},
@@ -169,7 +169,7 @@ CASES: dict[str, tuple[dict[str, Any], dict[str, str], tuple[str, str, str]]] = 
     ),
     "a unit": (
         units(a=UNIT_NOFILE), {A_UNIT: "[Service]\nLimitNOFILE=65536:131072\n"},
-        ("unknown", "pass", f"foretold nofile soft 65536 by {A_UNIT}:2"),
+        ("unknown", "pass", f"predicted nofile soft 65536 by {A_UNIT}:2"),
     ),
     "a unit with too little": (
         units(a=UNIT_NOFILE), {A_UNIT: "[Service]\nLimitNOFILE=1024\n"},
@@ -184,13 +184,13 @@ CASES: dict[str, tuple[dict[str, Any], dict[str, str], tuple[str, str, str]]] = 
     ),
     "a unit that PAM has a say in": (
         units(a=UNIT_NOFILE), {A_UNIT: "[Service]\nPAMName=login\n"},
-        ("unknown", "unknown", f"PAM has a say in it, {DECIDES}"),
+        ("unknown", "unknown", f"PAM can change it, {DECIDES}"),
     ),
     "a unit that it lacks": (units(a=UNIT_NOFILE), {}, ("unknown", "unknown", DECIDES)),
     "new services": (
         {"services": {"default": UNIT_NOFILE}},
         {SYSTEM_CONF: "[Manager]\nDefaultLimitNOFILE=65536:524288\n"},
-        ("unknown", "pass", f"foretold nofile soft 65536 by {SYSTEM_CONF}:2"),
+        ("unknown", "pass", f"predicted nofile soft 65536 by {SYSTEM_CONF}:2"),
     ),
     "services of users": ({"services": {"user_default": UNIT_NOFILE}}, {}, ("unknown", "unknown", DECIDES)),
     "new services with too little": (
@@ -199,7 +199,7 @@ CASES: dict[str, tuple[dict[str, Any], dict[str, str], tuple[str, str, str]]] = 
     ),
     "tasks of new services": (
         {"services": {"default": {"tasks": 4096}}}, {SYSTEM_CONF: "[Manager]\nDefaultTasksMax=4096\n"},
-        ("unknown", "pass", f"foretold tasks 4096 by {SYSTEM_CONF}:2"),
+        ("unknown", "pass", f"predicted tasks 4096 by {SYSTEM_CONF}:2"),
     ),
     "tasks that are a share of the host's": (
         {"services": {"default": {"tasks": 4096}}}, {},
@@ -207,7 +207,7 @@ CASES: dict[str, tuple[dict[str, Any], dict[str, str], tuple[str, str, str]]] = 
     ),
     "tasks of a unit": (
         units(a={"tasks": 4096}), {A_UNIT: "[Service]\nTasksMax=infinity\n"},
-        ("unknown", "pass", f"foretold tasks unlimited by {A_UNIT}:2"),
+        ("unknown", "pass", f"predicted tasks unlimited by {A_UNIT}:2"),
     ),
     "tasks of a unit in a slice with too little": (
         units(a={"tasks": 4096}),
@@ -220,16 +220,16 @@ CASES: dict[str, tuple[dict[str, Any], dict[str, str], tuple[str, str, str]]] = 
     "tasks of a slice that has no file": (
         {"services": {"units": {"ml.slice": {"tasks": 4096}}}},
         {"/etc/systemd/system/ml.slice.d/a.conf": "[Slice]\nTasksMax=4096\n"},
-        ("unknown", "pass", "foretold tasks 4096 by /etc/systemd/system/ml.slice.d/a.conf:2"),
+        ("unknown", "pass", "predicted tasks 4096 by /etc/systemd/system/ml.slice.d/a.conf:2"),
     ),
     "tasks of a slice that states nothing": (
         {"services": {"units": {"ml.slice": {"tasks": 4096}}}},
         {SYSTEM_CONF: "[Manager]\nDefaultTasksMax=9\n"},
-        ("unknown", "pass", "foretold tasks unlimited"),
+        ("unknown", "pass", "predicted tasks unlimited"),
     ),
     "logind": (
         {"services": {"logind": {"remove_ipc": False}}}, {"/etc/systemd/logind.conf": "[Login]\nRemoveIPC=no\n"},
-        ("unknown", "pass", "foretold RemoveIPC no by /etc/systemd/logind.conf:2"),
+        ("unknown", "pass", "predicted RemoveIPC no by /etc/systemd/logind.conf:2"),
     ),
     "logind by default": (
         {"services": {"logind": {"remove_ipc": False}}}, {},
@@ -238,7 +238,7 @@ CASES: dict[str, tuple[dict[str, Any], dict[str, str], tuple[str, str, str]]] = 
     "Docker": (
         {"containers": {"docker": {"shm_size": "8GiB"}}},
         {"/etc/docker/daemon.json": '{"default-shm-size": "8G"}'},
-        ("unknown", "pass", "foretold shm_size 8GiB"),
+        ("unknown", "pass", "predicted shm_size 8GiB"),
     ),
     "Docker with nothing stated": (
         {"containers": {"docker": {"shm_size": "8GiB"}}}, {},
@@ -255,7 +255,7 @@ CASES: dict[str, tuple[dict[str, Any], dict[str, str], tuple[str, str, str]]] = 
     "Podman": (
         {"containers": {"podman": {"shm_size": "8GiB"}}},
         {"/etc/containers/containers.conf": '[containers]\nshm_size = "8589934592"\n'},
-        ("unknown", "pass", "foretold shm_size"),
+        ("unknown", "pass", "predicted shm_size"),
     ),
     "Podman with too little": (
         {"containers": {"podman": {"shm_size": "8GiB"}}},
@@ -265,7 +265,7 @@ CASES: dict[str, tuple[dict[str, Any], dict[str, str], tuple[str, str, str]]] = 
     "tasks of Podman": (
         {"containers": {"podman": {"tasks": 4096}}},
         {"/etc/containers/containers.conf": "[containers]\npids_limit = 4096\n"},
-        ("unknown", "pass", "foretold tasks"),
+        ("unknown", "pass", "predicted tasks"),
     ),
     "tasks of Podman that nobody states": (
         {"containers": {"podman": {"tasks": 4096}}}, {},
@@ -282,7 +282,7 @@ CASES: dict[str, tuple[dict[str, Any], dict[str, str], tuple[str, str, str]]] = 
     ),
     "/dev/shm": (
         {"shared_memory": {"size": "8GiB"}}, {"/etc/fstab": "tmpfs /dev/shm tmpfs size=8g 0 0\n"},
-        ("unknown", "pass", "foretold size 8GiB by /etc/fstab:1"),
+        ("unknown", "pass", "predicted size 8GiB by /etc/fstab:1"),
     ),
     "/dev/shm with too little": (
         {"shared_memory": {"size": "8GiB"}}, {"/etc/fstab": "tmpfs /dev/shm tmpfs size=1g 0 0\n"},
@@ -343,7 +343,7 @@ def test_nothing_is_measured_of_the_machine_that_looks(tmp_path: Path) -> None:
     result = check(tmp_path, users("root", nofile={"soft": 1}), {OURS: GOOD})
     assert result.connection == {}
     assert result.lines[-1] == (
-        "0 pass, 0 fail, 1 unknown until the first boot (1 foretold to pass)"
+        "0 pass, 0 fail, 1 unknown until the first boot (1 predicted to pass)"
     )
 
 

@@ -60,7 +60,7 @@ def test_a_look_keeps_its_verdict_and_its_metrics(
 @pytest.mark.parametrize(
     ("policy", "sentence"),
     [
-        ('{"kernel": {"fs.fi', "is no JSON (Unterminated string"),
+        ('{"kernel": {"fs.fi', "is not JSON (Unterminated string"),
         ("", "is empty, so nothing would be required"),
         ("[" * 100000, "is nested deeper than 20 levels"),
         ("{}", "would be required"),
@@ -175,7 +175,7 @@ def test_a_check_that_breaks_off_in_any_way_is_no_success(
     monkeypatch.setattr(node_check, "check_within", end)
     assert cli.main(words) == 2
     told = capsys.readouterr().err
-    assert f"mlhost-limits: the check could not be made: {sentence}" in told
+    assert f"mlhost-limits: the check failed: {sentence}" in told
     assert told.count("\n") == 1
     assert read_names(metrics) == ABOUT_THE_RUN
     assert find_value(metrics, "last_run_success") == 0
@@ -198,9 +198,7 @@ PREFIX = "mlhost_limits_"
 def test_a_check_that_does_not_end_is_ended(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(node_check, "check_within", lambda *_: signal.pause())
     look = node_check.look_at_node(write(folder, FINE), seconds=0.1)
-    assert look.verdict == Verdict(
-        "error", ("the check could not be made: it did not end within 0.1 s",)
-    )
+    assert look.verdict == Verdict("error", ("the check failed: it did not end within 0.1 s",))
 
 
 def test_where_the_state_cannot_be_kept_the_metrics_are(

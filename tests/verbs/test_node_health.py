@@ -55,7 +55,7 @@ def test_what_root_decides_drains(slurm: Slurm, prolog: bool) -> None:
 
 
 TROUBLES = [
-    Verdict("error", ("the check could not be made: no policy",)),
+    Verdict("error", ("the check failed: no policy",)),
     OSError("no space left"),
     BlockingIOError("another run holds it"),
     MemoryError(),
@@ -81,11 +81,11 @@ def test_a_check_that_could_not_be_made_says_nothing_of_the_node(
     assert slurm.told == []
     told = capsys.readouterr()
     assert (told.err.count("\n"), told.out) == (1, "")
-    assert told.err.startswith("mlhost-limits: the check could not be made")
+    assert told.err.startswith("mlhost-limits: the check failed")
 
 
 def test_it_drains_where_that_is_asked_for(slurm: Slurm) -> None:
-    slurm.verdict = Verdict("error", ("the check could not be made: no policy",))
+    slurm.verdict = Verdict("error", ("the check failed: no policy",))
     for prolog in (True, False):
         assert slurm.run(prolog=prolog, drain_on_error=True) == 2
     assert slurm.told[0] == "state=drain"
@@ -114,7 +114,7 @@ def test_users_own_doing_is_a_line_and_no_more(
     assert slurm.run() == 0
     assert slurm.told == []
     told = capsys.readouterr()
-    assert told.err == "mlhost-limits: this drains no node: session:bob@su: nofile? 5\n"
+    assert told.err == "mlhost-limits: the node is not drained: session:bob@su: nofile? 5\n"
 
 
 def test_a_prolog_believes_a_fresh_look_that_found_nothing(slurm: Slurm) -> None:

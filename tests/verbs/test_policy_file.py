@@ -75,7 +75,7 @@ def load(path: Path, content: str | bytes) -> Any:
             "kernel: {fs.nr_open: 1,\n  fs.nr_open: 2, x: 1}",
             [
                 "F:2: kernel.fs.nr_open is stated a second time; the first is in line 1",
-                "kernel.x: 'x' is no sysctl; accepted are names as fs.file-max",
+                "kernel.x: 'x' is not a sysctl; accepted are names as fs.file-max",
             ],
         ),
         (
@@ -189,15 +189,15 @@ def test_what_an_alias_names_and_a_merge_adds_is_read(path: Path) -> None:
         ("a: 1\nb: !mine {}", "F:2: the tag '!mine' is not accepted"),
         ("a: 1\n---\nb: 2", "F:2: begins a second document; one is accepted"),
         ("%YAML 1." + "9" * 10**5 + "\n---\na: 1", "F:1: a directive is not accepted"),
-        ("? [a]\n: 5", "F:1: policy: has a key that is no text"),
-        ("kernel:\n  ? {a: 1}\n  : 5", "F:2: kernel: has a key that is no text"),
+        ("? [a]\n: 5", "F:1: policy: has a key that is not a text"),
+        ("kernel:\n  ? {a: 1}\n  : 5", "F:2: kernel: has a key that is not a text"),
         ("a: 1\nb: \0", "F:2: holds the character U+0000"),
         ("a: 1\n\nb: '\x1b[31m'", "F:3: holds the character U+001B"),
         ("a: \x85", "F:1: holds the character U+0085"),
         ("a: \u202e", "F:1: holds the character U+202E"),
         ("\ufeffa: 1", "F:1: begins with a byte order mark; save it without"),
-        (b"a: 1\nb: \xe9", "F:2: 0xe9 is no UTF-8 there"),
-        ("a: 1".encode("utf-16"), "F:1: 0xff is no UTF-8 there"),
+        (b"a: 1\nb: \xe9", "F:2: 0xe9 is not UTF-8 there"),
+        ("a: 1".encode("utf-16"), "F:1: 0xff is not UTF-8 there"),
         ('{"kernel": {"fs.nr_open":\n ' + "9" * 10**5 + "}}",
          "F:2: a number has 100000 digits; at most 40 are accepted"),
         ("kernel: {fs.nr_open: " + "9" * 10**5 + "}",
@@ -232,8 +232,8 @@ def test_a_file_that_is_none_is_refused_at_once(
     for path in (fifo, link, tmp_path, "/dev/zero"):
         for command in ("check", "preflight", "monitor"):
             assert cli.main([command, "--policy", str(path)]) == 2
-            before = "the check could not be made: " if command == "monitor" else ""
-            told = f"mlhost-limits: {before}{path}: is no regular file\n"
+            before = "the check failed: " if command == "monitor" else ""
+            told = f"mlhost-limits: {before}{path}: is not a regular file\n"
             assert capsys.readouterr().err == told
     assert cli.main(["check", "--policy", str(large)]) == 2
     assert capsys.readouterr().err == f"mlhost-limits: {large}: is larger than 1 MiB\n"
@@ -282,5 +282,5 @@ def test_without_pyyaml_json_is_read_and_yaml_is_not(
     (told,) = load(path, "kernel: {a.b: 1}")
     assert told.endswith(", and PyYAML is not installed to read YAML")
     assert load(path, '{"a": NaN}') == [
-        "F: is no JSON (NaN is no JSON number), and PyYAML is not installed to read YAML"
+        "F: is not JSON (NaN is not a JSON number), and PyYAML is not installed to read YAML"
     ]

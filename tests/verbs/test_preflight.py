@@ -104,7 +104,7 @@ def test_only_a_number_of_workers_is_wanted(wanted: Any) -> None:
 
 @pytest.mark.parametrize("run", [{"place": "session:root@sshd"}, {"user": "root"}])
 def test_workers_are_planned_for_the_process_that_asks(run: dict[str, Any]) -> None:
-    with pytest.raises(ValueError, match=r"only the process that asks is looked at here"):
+    with pytest.raises(ValueError, match=r"only the process that asks is checked here"):
         training.plan_workers(tensors_per_batch=1, **run)
 
 

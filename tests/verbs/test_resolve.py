@@ -136,7 +136,7 @@ def test_a_sysctl_that_the_kernel_refuses(tree: Path) -> None:
             "takes an object, not a list: dockerd does not start",
         ),
         ('{"default-ulimits": {"core": {"Name": "core", "Hard": "9"}}}', "Hard is '9'"),
-        ('{"default-shm-size": "64x"}', "is no size"),
+        ('{"default-shm-size": "64x"}', "is not a size"),
         ('{"default_ulimits": {"core": 1}}', "default_ulimits"),
         ("{", "dockerd does not start"),
     ],
@@ -352,7 +352,7 @@ def test_the_limits_of_a_unit_are_told_with_the_lines_that_systemd_ignores(tree:
         ({"/etc/systemd/system/x.service": ""}, "/etc/systemd/system/x.service masks it"),
         (
             {UNIT: "[Service\n"},
-            f'is not loaded: {UNIT}:1 "[Service": is no section header, '
+            f'is not loaded: {UNIT}:1 "[Service": is not a section header, '
             "so that systemd reads no further",
         ),
     ],

@@ -56,12 +56,12 @@ def test_what_is_given_is_said_and_nothing_else(line: str, run: dict[str, object
 
 
 def test_every_key_of_a_run_is_an_option() -> None:
-    """Of its own name, but for those that are spelt as people write them."""
+    """Of its own name, but for those that are spelled as people write them."""
     parser = argparse.ArgumentParser()
     add_run_options(parser)
     options = {flag[2:].replace("-", "_") for flag in parser._option_string_actions}
-    spelt = {"checks": "only", "packages": "package", "user": "as_user"}
-    left = {key for key in (*KEYS, *DEEPSPEED) if spelt.get(key, key) not in options}
+    spelled = {"checks": "only", "packages": "package", "user": "as_user"}
+    left = {key for key in (*KEYS, *DEEPSPEED) if spelled.get(key, key) not in options}
     assert left == {"needs", "deepspeed"}
 
 

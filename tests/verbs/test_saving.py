@@ -470,7 +470,7 @@ def test_the_name_of_a_file_system_tells_whether_it_is_local(
 def test_what_is_no_regular_file_is_not_replaced(tmp_path: Path, make: Any) -> None:
     make(tmp_path / "a.pt")
     before = os.stat(tmp_path / "a.pt").st_rdev
-    with pytest.raises(OSError, match="is no regular file, and is not replaced"):
+    with pytest.raises(OSError, match="is not a regular file, and is not replaced"):
         atomic_save({"a": 1}, tmp_path / "a.pt")
     assert os.stat(tmp_path / "a.pt").st_rdev == before
     assert os.listdir(tmp_path) == ["a.pt"]

@@ -23,9 +23,7 @@ from tests.reference.sections import list_sections
 KNOWN = ", ".join(list_sections())
 UNITS = "accepted are a whole number (with B, KiB, MiB, GiB, TiB) or 'unlimited'"
 COUNT = "accepted are a whole number or 'unlimited'"
-DOMAIN = (
-    "is no domain; accepted are a user, '*', '@group', and uid or gid ranges as in limits.conf(5)"
-)
+DOMAIN = "is not a domain; accepted are a user, '*', '@group', and uid or gid ranges as in limits.conf(5)"
 ITEMS = (
     "cpu, fsize, data, stack, core, rss, nproc, nofile, memlock, as, locks, sigpending, msgqueue,"
     " nice, rtprio, rttime"
@@ -179,9 +177,9 @@ def test_what_a_limit_means(item: str, value: object, limit: Limit) -> None:
         (session(nofile={"hard": 6, "max": 5}), "sessions[0].limits.nofile: hard 6 is above max 5"),
         (session(nofile={"soft": 6, "max": 5}), "sessions[0].limits.nofile: soft 6 is above max 5"),
         (session(memlock={"soft": "unlimited", "hard": "1GiB"}), "sessions[0].limits.memlock: soft unlimited is above hard 1GiB"),
-        (session(nice=-21), "sessions[0].limits.nice: -21 is no priority; accepted are -20 to 19"),
-        (session(nice="5"), "sessions[0].limits.nice: '5' is no priority; accepted are -20 to 19"),
-        (session(priority=True), "sessions[0].limits.priority: True is no priority; accepted are -20 to 19"),
+        (session(nice=-21), "sessions[0].limits.nice: -21 is not a priority; accepted are -20 to 19"),
+        (session(nice="5"), "sessions[0].limits.nice: '5' is not a priority; accepted are -20 to 19"),
+        (session(priority=True), "sessions[0].limits.priority: True is not a priority; accepted are -20 to 19"),
         (session(maxlogins={"soft": 1}), "sessions[0].limits.maxlogins: has no soft and hard; one value is accepted"),
         (session(nonewprivs=2), "sessions[0].limits.nonewprivs: 2 was given; 0 or 1 is accepted"),
         (session(chroot="srv"), f"sessions[0].limits.chroot: 'srv' was given; {CHROOT}"),
@@ -190,9 +188,9 @@ def test_what_a_limit_means(item: str, value: object, limit: Limit) -> None:
         (session(chroot="/a\0"), f"sessions[0].limits.chroot: '/a\\x00' was given; {CHROOT}"),
         (session(chroot={"soft": "/x"}), f"sessions[0].limits.chroot: {{'soft': '/x'}} was given; {CHROOT}"),
         ({"kernel": []}, "kernel: a list was given; a mapping is accepted"),
-        ({"kernel": {"file-max": 5}}, "kernel.file-max: 'file-max' is no sysctl; accepted are names as fs.file-max"),
-        ({"kernel": {5: 5}}, "kernel.5: 5 is no sysctl; accepted are names as fs.file-max"),
-        ({"kernel": {"../etc/x": 5}}, "kernel.../etc/x: '../etc/x' is no sysctl; accepted are names as fs.file-max"),
+        ({"kernel": {"file-max": 5}}, "kernel.file-max: 'file-max' is not a sysctl; accepted are names as fs.file-max"),
+        ({"kernel": {5: 5}}, "kernel.5: 5 is not a sysctl; accepted are names as fs.file-max"),
+        ({"kernel": {"../etc/x": 5}}, "kernel.../etc/x: '../etc/x' is not a sysctl; accepted are names as fs.file-max"),
         ({"kernel": {"fs.file-max": "many"}}, f"kernel.fs.file-max: 'many' is not a limit: {UNITS}"),
         ({"kernel": {"fs.file-max": "unlimited"}}, "kernel.fs.file-max: a sysctl has no 'unlimited'; a whole number is accepted"),
         ({"kernel": {"fs.file-max": {"min": -1}}}, "kernel.fs.file-max: a sysctl has no 'unlimited'; a whole number is accepted"),

@@ -77,7 +77,7 @@ WORLDS_OF_USERS = {
         user="alice",
     ),
     "a user's manager does not run": _ask(_LAB, files={_HOME_UNIT: _SILENT}, user="alice"),
-    "a user's program is no service": _ask(MANAGER, _APP, files={}, user="alice"),
+    "a user's program is not a service": _ask(MANAGER, _APP, files={}, user="alice"),
     "no file states the manager of a user": _ask(
         MANAGER, _LAB, files={"/etc/systemd/system/user@.service": ""}, user="alice"
     ),

@@ -100,9 +100,9 @@ def test_resolve_refuses_a_tree_that_is_not_there(command: Path) -> None:
     [
         (
             ("kitchen", "nofile"),
-            "'kitchen' is no place to explain; accepted are kernel, session:USER@",
+            "'kitchen' is not a place to explain; accepted are kernel, session:USER@",
         ),
-        (("session:root@su", "cake"), "'cake' is no limit; accepted are cpu, fsize"),
+        (("session:root@su", "cake"), "'cake' is not a limit; accepted are cpu, fsize"),
         (("session:no-such@su", "nofile"), "no user 'no-such' on this host"),
         (("session:root@no-such", "nofile"), "no PAM service 'no-such' on this host"),
     ],

@@ -122,7 +122,7 @@ def find_task_causes(
         return (Cause("containerd-own-spec", text, remedy),)
     if not new and (fresh is None or not wanted.is_met_by(fresh)):
         return ()
-    since = f" runs since {task.since} and" if task.since else ""
+    since = f" has run since {task.since} and" if task.since else ""
     text = f"{task.name}{since} keeps {wanted.item} {_show_one(wanted.item, has)}"
     return (*new, Cause("containerd-container-older", text, again))
 

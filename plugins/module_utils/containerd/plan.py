@@ -56,7 +56,7 @@ def plan_containerd(
         )
         for one in _find_beaten(policy, _replace(files, {**theirs, OURS: ours}))
     )
-    dead = [one.foreign for one in shortfalls if one.neutralised]
+    dead = [one.foreign for one in shortfalls if one.neutralized]
     texts = {**neutralise_all(theirs, dead), OURS: ours}
     notes = () if files.main else (f"{OURS}: takes effect once containerd is installed",)
     return SectionPlan(plan_edits(before, texts), (), shortfalls, notes)
@@ -113,7 +113,7 @@ def find_base_spec(text: str, path: str = CONFIG) -> Declaration | None:
     ``internal/cri/opts/spec_opts.go`` of containerd.
 
     :param text: config.toml, read as latin-1. The value is the path.
-    :raises ValueError: If it is no TOML.
+    :raises ValueError: If it is not TOML.
     """
     entries = read_toml(text.encode("latin-1").decode("utf-8"))
     names = [one.node.value for one in entries if one.keys[-1] == "default_runtime_name"]

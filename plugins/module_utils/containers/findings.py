@@ -21,7 +21,7 @@ NEVER = "no container was started (canary: never)"
 class ContainerLimits(NamedTuple):
     """What a container has.
 
-    ``shm_size`` is in bytes; ``None`` where /dev/shm is no mount, ``UNLIMITED`` where its tmpfs
+    ``shm_size`` is in bytes; ``None`` where /dev/shm is not a mount, ``UNLIMITED`` where its tmpfs
     has no size: statfs(2) says 0 blocks then. ``levels`` are the cgroups that bound its tasks, its
     own first.
     """

@@ -29,11 +29,11 @@ KEYS = {
 def require_item(item: str) -> None:
     """See that something is a limit of containers.
 
-    :raises ValueError: If it is none.
+    :raises ValueError: If it is not one.
     """
     accepted = (*RLIMITS, SHM, TASKS)
     if item not in accepted:
-        raise ValueError(f"{item!r} is no limit; accepted are {', '.join(accepted)}")
+        raise ValueError(f"{item!r} is not a limit; accepted are {', '.join(accepted)}")
 
 
 class ContainerPolicy(NamedTuple):

@@ -36,9 +36,9 @@ class Started(NamedTuple):
 
 
 def read_spec(text: str) -> Spec:
-    """Return the limits in a specification, and its bound on tasks, of which 0 or less is none.
+    """Return the limits in a specification, and its bound on tasks, where 0 or less means none.
 
-    :raises ValueError: If it is none.
+    :raises ValueError: If it is not one.
     """
     try:
         spec = json.loads(text)
@@ -50,5 +50,5 @@ def read_spec(text: str) -> Spec:
         pids = ((spec.get("linux") or {}).get("resources") or {}).get("pids") or {}
         tasks = None if pids.get("limit") is None else int(pids["limit"])
     except (KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:
-        raise ValueError(f"is no specification of a container: {error}") from None
+        raise ValueError(f"is not a specification of a container: {error}") from None
     return Spec(limits, tasks if tasks is None or tasks > 0 else UNLIMITED)

@@ -46,7 +46,7 @@ class Told(NamedTuple):
     """What a report says beside its findings."""
 
     connection: Sequence[Cause] = ()
-    """Why the looking process has less than a fresh session, which is no finding."""
+    """Why the looking process has less than a fresh session, which is not a finding."""
     idle: Sequence[Waiver] = ()
     """Waivers that nothing needs."""
     samples: Sequence[str] = ()

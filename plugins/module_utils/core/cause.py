@@ -87,8 +87,8 @@ class Cause(NamedTuple):
     """One thing that keeps a requirement from being met.
 
     ``code`` is stable and has an anchor in docs/causes.md. ``text`` is one sentence that names
-    the place. ``at`` is the declaration at fault, ``None`` where it is no line of a file;
-    ``shadows`` are those that would do and lose to it, the strongest last. ``writer`` is who
+    the place. ``at`` is the declaration at fault, ``None`` where it is not a line of a file;
+    ``shadows`` are those that state enough and lose to it, the strongest last. ``writer`` is who
     else writes that file, empty where nobody is known to. ``verdict`` is of a run
     alone: whether no run survives it, or an estimate says so.
     """

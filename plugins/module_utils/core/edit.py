@@ -108,7 +108,7 @@ def _find_block(rows: list[str]) -> tuple[int, int]:
     return start, plain.index(_END)
 
 
-def neutralise(text: str, numbers: set[int]) -> str:
+def neutralize(text: str, numbers: set[int]) -> str:
     """Return *text* with these lines (counted from 1) made comments that remember themselves."""
     return "\n".join(
         _NEUTRAL + row if number in numbers else row
@@ -117,7 +117,7 @@ def neutralise(text: str, numbers: set[int]) -> str:
 
 
 def restore(text: str) -> str:
-    """Return *text* with every neutralised line effective again."""
+    """Return *text* with every neutralized line effective again."""
     return "\n".join(
         row[len(_NEUTRAL) :] if row.startswith(_NEUTRAL) else row for row in text.split("\n")
     )

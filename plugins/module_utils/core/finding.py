@@ -19,7 +19,7 @@ LATER = "later"
 LOOK = "look"
 """Stands for an item where a whole section could not be looked at."""
 
-FORETOLD = "foretold from the files"
+FORETOLD = "predicted from the files"
 """How an image is looked at, in which nothing runs."""
 
 
@@ -129,7 +129,7 @@ def judge(requirement: Requirement, observation: Observation) -> Finding:
     elif requirement.fields:
         return _judge_fields(requirement, observation)
     elif isinstance(value, str):
-        reason = f"{value!r} is no number"
+        reason = f"{value!r} is not a number"
         return Finding(UNKNOWN, requirement, observation._replace(value=None, reason=reason))
     else:
         met = requirement.is_met_by(value)
@@ -176,7 +176,7 @@ def observe_limit(
     if limits is None:
         return Observation(None, how, reason)
     if requirement.item not in limits:
-        return Observation(None, how, f"{requirement.item} is no limit that a process shows")
+        return Observation(None, how, f"{requirement.item} is not a limit that a process shows")
     return Observation(requirement.pick(limits[requirement.item]), how)
 
 

@@ -61,7 +61,7 @@ def tell(wanted: Requirement, forecast: Forecast, root: str = "/") -> Finding:
 
 def _describe(wanted: Requirement, forecast: Forecast) -> str:
     """Return ``foretold nofile soft 65536 by FILE:LINE``."""
-    words = ["foretold", wanted.item]
+    words = ["predicted", wanted.item]
     words += [wanted.bound] if wanted.bound != "value" else []
     words += [] if forecast.value is None else [format_observed(forecast.value, wanted.unit)]
     words += [f"by {forecast.by.place}"] if forecast.by else []

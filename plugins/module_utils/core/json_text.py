@@ -33,7 +33,7 @@ class Member(NamedTuple):
 
 
 def _refuse_constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is no JSON number")
+    raise ValueError(f"{name} is not a JSON number")
 
 
 def _read_float(text: str) -> float:

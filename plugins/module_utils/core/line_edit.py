@@ -65,7 +65,7 @@ def prepend(path: str, text: str) -> Commands:
     if not top or not is_typed(path):
         return ()
     edit = f'{find_file(path, top)} && sed -i {shlex.quote(f"1i{chr(92)}{text}")} "$f"'
-    return (("sh", "-c", edit + refuse(path, "is no file there: nothing was done.")),)
+    return (("sh", "-c", edit + refuse(path, "is not a file there: nothing was done.")),)
 
 
 def find_top(path: str) -> str:
@@ -114,7 +114,7 @@ def is_typed(text: str) -> bool:
 def show_row(text: str) -> str:
     """Return a line as sed's ``l 0`` shows it; nothing where no command shall hold it.
 
-    One that goes on in the next is no statement alone, and a very long one is not for a terminal.
+    One that goes on in the next is not a whole statement; a very long one fits no terminal.
 
     :param text: The line, read as latin-1.
     """

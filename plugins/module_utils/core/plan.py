@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 
-from .edit import Edit, neutralise, restore
+from .edit import Edit, neutralize, restore
 from .values import Declaration, NamedTuple
 
 
@@ -14,10 +14,10 @@ class Shortfall(NamedTuple):
 
     foreign: Declaration
     ours: str
-    neutralised: bool
+    neutralized: bool
 
     def __str__(self) -> str:
-        verb = "was beating" if self.neutralised else "beats"
+        verb = "was beating" if self.neutralized else "beats"
         return f'{self.foreign.place} "{self.foreign.text.strip()}" {verb} our "{self.ours}"'
 
 
@@ -80,6 +80,6 @@ def neutralise_all(files: Mapping[str, str], lines: Iterable[Declaration]) -> di
     for declaration in lines:
         numbers.setdefault(declaration.path, set()).add(declaration.line)
     return {
-        path: neutralise(text, numbers[path]) if path in numbers else text
+        path: neutralize(text, numbers[path]) if path in numbers else text
         for path, text in files.items()
     }

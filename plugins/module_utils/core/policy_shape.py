@@ -21,7 +21,7 @@ _UNFIT = (
     "\ud800-\udc7f\udd00-\udfff]"
 )
 """Controls, what turns or hides text, and half characters. Tabs and line ends are fit, and so are
-U+DC80 to U+DCFF, with which Python holds the bytes of a path that is no UTF-8."""
+U+DC80 to U+DCFF, with which Python holds the bytes of a path that is not UTF-8."""
 
 
 def find_unfit(text: str) -> str:
@@ -100,4 +100,4 @@ def _judge_size(path: str, value: object) -> Iterator[str]:
     elif isinstance(value, int) and abs(value) >= 10**LONGEST_NUMBER:
         yield f"{path}: a number has more than {LONGEST_NUMBER} digits"
     elif isinstance(value, float) and not abs(value) < float("inf"):
-        yield f"{path}: {value} is no number"
+        yield f"{path}: {value} is not a number"

@@ -102,7 +102,7 @@ def _build_mapping(
     for key in keys:
         here = join_path(path, key.text)
         if key.kind in (MAPPING, LIST):
-            refuse(source.path, key.line, f"{path or 'policy'}: has a key that is no text")
+            refuse(source.path, key.line, f"{path or 'policy'}: has a key that is not a text")
         first = lines.setdefault(key.text, key.line)
         if key.text in mapping or (key.kind == MERGE and merged):
             _tell_second(source, here, key.line, first)
@@ -145,7 +145,7 @@ def decode_policy(content: bytes, path: str) -> str:
         text = content.decode("utf-8")
     except UnicodeDecodeError as exc:
         seen = f"0x{content[exc.start]:02x}"
-        refuse(path, content.count(b"\n", 0, exc.start) + 1, f"{seen} is no UTF-8 there")
+        refuse(path, content.count(b"\n", 0, exc.start) + 1, f"{seen} is not UTF-8 there")
     if text.startswith(_MARK):
         refuse(path, 1, "begins with a byte order mark; save it without")
     unfit = find_unfit(text)
@@ -179,7 +179,7 @@ def parse_json(text: str, path: str, keep: Callable[[Event], Event] | None = Non
     :param path: The file's name, for messages.
     :param keep: What becomes of each step, such as :func:`locate`.
     :raises PolicyError: If it is too deep or too long, or holds a number without an end.
-    :raises ValueError: If it is no JSON.
+    :raises ValueError: If it is not JSON.
     """
     try:
         json.loads(text, parse_int=len, parse_float=len, parse_constant=_refuse_constant)
@@ -190,7 +190,7 @@ def parse_json(text: str, path: str, keep: Callable[[Event], Event] | None = Non
 
 
 def _refuse_constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is no JSON number")
+    raise ValueError(f"{name} is not a JSON number")
 
 
 def _read_words(text: str, path: str) -> Iterator[Event]:

@@ -130,7 +130,7 @@ def _read_value(path: str, name: str, raw: object, problems: list[str]) -> int |
     if name in ("nice", "priority"):
         if isinstance(raw, int) and not isinstance(raw, bool) and -20 <= raw <= 19:
             return 20 - raw if name == "nice" else raw
-        problems.append(f"{path}: {raw!r} is no priority; accepted are -20 to 19")
+        problems.append(f"{path}: {raw!r} is not a priority; accepted are -20 to 19")
         return None
     value = read_quantity(path, raw, ITEMS[name].unit, problems)
     if name == "nonewprivs" and value not in (0, 1, None):

@@ -96,7 +96,7 @@ def redact_json(text: str) -> str:
     """Blank out of daemon.json every string that is not known to be harmless.
 
     Keys, numbers and switches stay readable, unless they may be secrets themselves. Of a text
-    that is no JSON only lines stay that hold a known key with a number or a switch. The lines
+    that is not JSON only lines stay that hold a known key with a number or a switch. The lines
     keep their number.
     """
     mark = byte_order_mark(text)
@@ -166,7 +166,7 @@ def _show_value(word: str, place: Place) -> str:
 
 
 def _redact_line(line: str) -> str:
-    """Return a line of a text that is no JSON, or its indent and a mark."""
+    """Return a line of a text that is not JSON, or its indent and a mark."""
     match = _BROKEN_LINE.fullmatch(line)
     if match and (match["key"] is None or match["key"] in _KNOWN):
         return line

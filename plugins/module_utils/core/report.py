@@ -39,7 +39,7 @@ def format_report(
     Where something falls short, now or after a boot, the causes and remedies stand below it. The
     commands of a remedy may be wider where they cannot be broken.
 
-    :param connection: Why the looking process has less than a fresh session, which is no finding.
+    :param connection: Why this process has less than a fresh session; this is not a finding.
     :param idle: Waivers that nothing needs.
     """
     lines = format_others(findings, (FAIL, UNKNOWN, LATER, WAIVED, PASS))
@@ -74,7 +74,7 @@ def format_passing(findings: list[Finding]) -> list[str]:
 def format_beside(
     findings: list[Finding], connection: Sequence[Cause], idle: Sequence[Waiver]
 ) -> Iterator[str]:
-    """Yield the lines of what is no finding."""
+    """Yield the lines of what is not a finding."""
     for note in note_workers(findings):
         yield from wrap(f"note {note}")
     for waiver in idle:
@@ -142,7 +142,7 @@ def note_first_boot(findings: list[Finding]) -> str:
     if not foretold:
         return ""
     good = [one for one in foretold if one.status == UNKNOWN and one.outlook.after_boot == PASS]
-    return f" until the first boot ({len(good)} foretold to pass)"
+    return f" until the first boot ({len(good)} predicted to pass)"
 
 
 def format_failures(findings: list[Finding]) -> list[str]:

@@ -31,7 +31,7 @@ def find_shares(policy: object, path: str = "", inside: bool = False) -> dict[st
 def fill_shares(policy: object, memory: int | None) -> object:
     """Return a policy with bytes in the place of each share of memory.
 
-    :param memory: MemTotal in bytes; ``None`` where this is no host that has any yet.
+    :param memory: MemTotal in bytes; ``None`` where this is not a host that has any yet.
     :raises PolicyError: If there is a share, and no memory.
     """
     shares = find_shares(policy)

@@ -58,7 +58,7 @@ class Entry(NamedTuple):
 
 
 class TomlError(ValueError):
-    """What is no TOML; ``line`` says where."""
+    """What is not TOML; ``line`` says where."""
 
     def __init__(self, line: int, message: str) -> None:
         super().__init__(message)

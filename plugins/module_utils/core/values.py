@@ -73,11 +73,11 @@ else:
 class Declaration(NamedTuple):
     """One statement of one value.
 
-    ``line`` counts from 1; 0 means that the statement is no line of a file (a command line,
+    ``line`` counts from 1; 0 means that the statement is not a line of a file (a command line,
     the kernel's default), and less, with no ``path``, that a remedy would state it. ``text`` is
     the statement as written, without its line end; where a remedy edits the line, it is the whole
     line, blanks and comments too.
-    ``value`` is in the kernel's unit, or the text where the value is no number.
+    ``value`` is in the kernel's unit, or the text where the value is not a number.
     """
 
     path: str
@@ -135,7 +135,7 @@ class Rlimit(NamedTuple):
 class Item(NamedTuple):
     """One item of limits.conf(5).
 
-    ``resource`` is the number ``setrlimit(2)`` takes, ``None`` where the item is no rlimit.
+    ``resource`` is the number ``setrlimit(2)`` takes, ``None`` where the item is not an rlimit.
     ``scale`` is kernel units per limits.conf unit (``process_limit()`` in pam_limits.c).
     ``unit`` is the kernel's: ``bytes``, ``seconds`` or empty for a count.
     ``label`` is the row of /proc/PID/limits (``proc_pid_limits()`` in fs/proc/base.c).

@@ -25,7 +25,7 @@ _DAY = re.compile(r"[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])")
 
 
 class Waiver(NamedTuple):
-    """A shortfall that is known and borne; all but ``why`` and ``until`` are patterns of fnmatch.
+    """A shortfall that is accepted; all but ``why`` and ``until`` are patterns of fnmatch.
 
     ``what`` is an item, or an item and its bound (``nofile hard``); ``where`` is a place.
     ``hosts`` are names of hosts; with none, every host is meant. ``until`` is the last day that it

@@ -23,7 +23,7 @@ def adopt_docker(
 ) -> Adopted:
     """Return the defaults of containers that daemon.json and the site's flags of dockerd state.
 
-    :raises ValueError: If the text is no JSON object.
+    :raises ValueError: If the text is not a JSON object.
     """
     stated = [
         (default.name, default.limit, default.declaration, "")
@@ -53,7 +53,7 @@ def _weigh_default(name: str, limit: Rlimit, at: Declaration, reason: str) -> Ca
 def adopt_tree_docker(root: str) -> Adopted:
     """Return the defaults of containers that the site states.
 
-    :raises ValueError: If daemon.json is no JSON object.
+    :raises ValueError: If daemon.json is not a JSON object.
     """
     world = read_world(root, UNLIMITED)
     return adopt_docker(world.text or "", world.path, world.flags, find_nr_open(root))

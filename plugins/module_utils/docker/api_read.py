@@ -174,7 +174,7 @@ def read_containers(address: str = SOCKET_PATH, timeout: float = 30.0) -> list[C
     :param timeout: For all of them together, in seconds.
     :raises UntoldError: If the time is over before all have been told.
     :raises OSError: If nobody answers.
-    :raises ValueError: If who answers is no engine.
+    :raises ValueError: If who answers is not an engine.
     """
     told: list[Container] = []
     try:
@@ -208,7 +208,7 @@ def _read_containers(address: str, deadline: float) -> Iterator[Container]:
 def _left(deadline: float, address: str) -> float:
     left = deadline - time.monotonic()
     if left <= 0:
-        raise TimeoutError(f"{address}: did not tell of all containers in time")
+        raise TimeoutError(f"{address}: did not list all containers in time")
     return min(left, _ONE_ANSWER)
 
 

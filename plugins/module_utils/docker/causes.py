@@ -28,16 +28,16 @@ from .remedies import choose_limit, cite_statement, count_met, drop_flags, forma
 from .site import Pending, Site, Tools
 
 CODES = {
-    "docker-config-not-read": "daemon.json changed after dockerd had started, which reads it then",
+    "docker-config-not-read": "daemon.json changed after dockerd started, which reads it only once",
     "docker-unit-not-read": "dockerd runs with other flags than its unit gives it now",
     "docker-config-elsewhere": "a flag lets dockerd read another file than daemon.json",
     "docker-stated-too-low": "the line of daemon.json or the flag that counts states too little",
     "docker-later-wins": "of two statements of one limit, the later one counts",
-    "docker-stated-twice": "two entries limit the same, and which of them counts is chance",
+    "docker-stated-twice": "two entries limit the same, and which of them counts is not defined",
     "docker-name-differs": "an entry's Name, which decides, is not the key it stands under",
     "docker-not-stated": "nothing states the limit, and what containerd has is too little",
     "docker-containerd-too-low": "only containerd's unit states it, and states too little or much",
-    "docker-containerd-not-restarted": "containerd runs with less than its unit states by now",
+    "docker-containerd-not-restarted": "containerd runs with less than its unit states now",
     "docker-unit-limit-ignored": "a limit of docker.service is dockerd's own, and no container's",
     "docker-shm-not-stated": "nothing states default-shm-size, and /dev/shm has 64 MiB",
 }
@@ -90,7 +90,9 @@ def _blame_path(world: World, site: Site) -> tuple[Cause, World] | None:
     if count_met(usual, site.policy) <= count_met(world, site.policy):
         return None
     at = declare_flag(named[-1])
-    text = f"{cite_statement(at)} lets dockerd read that, and not {CONFIG_PATH}, which would do"
+    text = (
+        f"{cite_statement(at)} lets dockerd read that, and not {CONFIG_PATH}, which states enough"
+    )
     return Cause("docker-config-elsewhere", text, remedy, at), usual
 
 
@@ -102,7 +104,7 @@ def _blame_stated(
     rivals = tuple(one for one in _find_earlier(wanted, world) if one != at)
     if len({default.limit for default in stated}) > 1:
         code, text = "docker-stated-twice", "is one of two that limit the same, and which counts"
-        text = f"{cite_statement(at)} {text} is chance"
+        text = f"{cite_statement(at)} {text} is not defined"
         rivals = tuple(default.declaration for default in stated[:-1])
     elif rivals:
         code = "docker-later-wins"
@@ -116,7 +118,7 @@ def _blame_stated(
 
 
 def _find_earlier(wanted: Requirement, world: World) -> list[Declaration]:
-    """Return the statements of one limit that would do and are replaced by a later one."""
+    """Return the statements of one limit that state enough and are replaced by a later one."""
     found = [one for flag in world.flags for one in read_flag_defaults([flag])]
     earlier = [
         one.declaration
@@ -199,7 +201,7 @@ def _blame_containerd(wanted: Requirement, world: World, site: Site) -> tuple[Ca
         return None
     at = parent.stated[wanted.item].at
     text = (
-        f"{cite_statement(at)} counts once {parent.unit} restarts: it runs since {parent.since}"
+        f"{cite_statement(at)} counts once {parent.unit} restarts: it has run since {parent.since}"
         f" with {format_pair(wanted.item, parent.limits[wanted.item])}"
     )
     commands = (("systemctl", "daemon-reload"), ("systemctl", "restart", parent.unit))
@@ -238,7 +240,7 @@ def blame_pending(
     if (now.limit if now else None) != (then.limit if then else None):
         has = f"with {now.declaration.text}" if now else "without that flag"
         given = cite_statement(then.declaration) if then else "its unit gives it no such flag"
-        text = f"{given}, but dockerd runs since {pending.since} {has}"
+        text = f"{given}, but dockerd has run since {pending.since} {has}"
         remedy = tools.restart("", [("systemctl", "daemon-reload")])
         source = then or now
         return Cause("docker-unit-not-read", text, remedy, source.declaration if source else None)
@@ -248,6 +250,6 @@ def blame_pending(
     at = stated[-1].declaration if stated else Declaration(world.path, 0, "", "")
     text = (
         f"{world.path} changed at {pending.changed}, and dockerd, running since {pending.since},"
-        " reads it only when it starts"
+        " reads it only at its start"
     )
     return Cause("docker-config-not-read", text, tools.restart(""), at)

@@ -46,7 +46,7 @@ class Stated(NamedTuple):
 def find_stated(compose: Compose, *keys: str) -> Stated:
     """Return the line that counts for a key of the service; an ``ulimits`` may end with a bound.
 
-    The last of *keys* is passed over where the value before it is one for both bounds.
+    The last of *keys* is skipped where the value before it is one for both bounds.
     """
     path = ("services", compose.service, *keys)
     for name, text in reversed(compose.files):
@@ -116,7 +116,7 @@ def _blame(
     if changed or (stated.sure and at is None):
         says = f"{cite(at)} says otherwise" if at else f"{files} says nothing of it"
         remedy = Remedy(f"create it anew: {compose.command}")
-        return Cause("docker-compose-not-applied", f"{created}, and {says} by now", remedy, at)
+        return Cause("docker-compose-not-applied", f"{created}, and {says} now", remedy, at)
     where = cite(at) if at else f"service {service} of {files}"
     text = f"{created}, which beats every default, by {where}"
     return Cause("docker-compose-states", text, Remedy(instead, then=compose.command), at)
@@ -152,7 +152,7 @@ class Line(NamedTuple):
 def find_line(text: str, path: Sequence[str]) -> Line | None:
     """Return the line that states a key, by the keys that lead to it; ``None`` if none does.
 
-    This is no reader of YAML: it follows mappings in block style by their indentation, and gives
+    This is not a reader of YAML: it follows mappings in block style by their indentation, and gives
     up where a line could mean something else, so that it gives no line rather than a wrong one.
 
     :raises ValueError: Where that is not sure.
@@ -161,7 +161,7 @@ def find_line(text: str, path: Sequence[str]) -> Line | None:
     found = None
     for key in path:
         if found and _strip_comment(_unmark(found.value)):
-            raise _refuse(found, "is no mapping in block style")
+            raise _refuse(found, "is not a mapping in block style")
         found, lines = _descend(lines, found.indent if found else -1, key)
         if found is None:
             _refuse_merge(line for line in top if line.indent <= top[0].indent)
@@ -178,7 +178,7 @@ def _descend(lines: list[Line], level: int, key: str) -> tuple[Line | None, list
     indent = lines[0].indent
     here = [line for line in lines if line.indent <= indent]
     if indent <= level or not lines[0].key:
-        raise _refuse(lines[0], "is no mapping in block style")
+        raise _refuse(lines[0], "is not a mapping in block style")
     for line in here:
         if line.indent < indent or not (line.key or line.item):
             raise _refuse(line, "cannot be understood")

@@ -63,7 +63,7 @@ class Entry(NamedTuple):
     """One member of a default-ulimits object.
 
     ``fields`` are its members as written, each name folded as Go folds it; ``None`` where the
-    value is no object. ``name`` is the limit's name as runc reads it, or nothing, ``item`` what
+    value is not an object. ``name`` is the limit's name as runc reads it, or nothing, ``item`` what
     the entry limits, or is meant to, and ``limit`` what runc sets: a missing bound is 0, a
     negative one wraps around.
     """
@@ -95,7 +95,7 @@ def make_entry(
 
 
 def _find_counting(fields: Iterable[tuple[str, object]] | None) -> dict[str, object]:
-    """Return the value that counts of each field: the last, but Go passes over a ``null``."""
+    """Return the value that counts of each field: the last, but Go skips a ``null``."""
     return {name: one for name, one in fields or () if one is not None}
 
 
@@ -114,20 +114,20 @@ def _fold(name: str) -> str:
 def decode_daemon_json(content: bytes, path: str = CONFIG_PATH) -> str:
     """Return the text of daemon.json.
 
-    :raises ValueError: If it is no UTF-8, or longer than anybody writes it.
+    :raises ValueError: If it is not UTF-8, or longer than anybody writes it.
     """
     if len(content) > _LARGEST:
         raise ValueError(f"{path}: has {len(content)} bytes; at most {_LARGEST} are accepted")
     try:
         return content.decode("utf-8")
     except UnicodeDecodeError as error:
-        raise ValueError(f"{path}: byte {error.start} is no UTF-8: write it as UTF-8") from None
+        raise ValueError(f"{path}: byte {error.start} is not UTF-8: write it as UTF-8") from None
 
 
 def read_members(text: str, path: str, version: str = "") -> list[Member]:
     """Return the members that dockerd reads; a ``null`` is to it an object without any.
 
-    :raises ValueError: If it reads none: the text is no JSON object, or ends in something else.
+    :raises ValueError: If it reads none: the text is not a JSON object, or ends in something else.
     """
     if is_blank(text) or text.strip() == "null":
         return []
@@ -142,7 +142,7 @@ def read_defaults(text: str, path: str = CONFIG_PATH, version: str = "") -> list
     An entry that dockerd or runc refuses states nothing; :mod:`.problems` names it.
     ``Name`` decides what is limited, the key it stands under does not.
 
-    :raises ValueError: If the text is no JSON object.
+    :raises ValueError: If the text is not a JSON object.
     """
     members = read_members(text, path, version)
     stated = []
@@ -293,5 +293,5 @@ def _find_doubts(entry: Entry) -> list[Problem]:
 
 
 def show_value(value: object) -> str:
-    """Return a value for a message; what is no scalar goes by its kind."""
+    """Return a value for a message; what is not a scalar goes by its kind."""
     return repr(value) if isinstance(value, (str, int, float)) else f"a {type(value).__name__}"

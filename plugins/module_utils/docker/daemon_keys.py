@@ -51,7 +51,7 @@ _OTHERS = _split(
     exec-opt help host insecure-registry label log-opt node-generic-resource
     registry-mirror restart storage-opt validate version"""
 )
-"""Objects, keys of old versions, and flags: a name of a flag is no key that is not known."""
+"""Objects, keys of old versions, and flags: a name of a flag is not a key that is not known."""
 
 _KNOWN = _BOOLS | _NUMBERS | _LISTS | _TEXTS | _OTHERS
 _TYPES = (

@@ -219,7 +219,7 @@ def describe(seen: SeenContainer, docker: DockerRead) -> Running:
 def _read_tasks(limit: object) -> int | None:
     """Return the engine's own bound on tasks; nothing where it was told none.
 
-    Source: ``getPidsLimit()`` of dockerd, to which 0 and less are none at all.
+    Source: ``getPidsLimit()`` of dockerd, for which 0 and less mean none.
     """
     if not isinstance(limit, int):
         return None

@@ -39,7 +39,7 @@ _SHORT_FLAGS = {
 
 
 class Flag(NamedTuple):
-    """A flag of dockerd without its dashes, and where it is given; line 0 is no line of a file."""
+    """A flag of dockerd without its dashes, and where it is given; line 0 is outside of files."""
 
     name: str
     value: str

@@ -104,7 +104,7 @@ def _find_container(place: str, engine: str, address: str) -> SeenContainer:
         if place == f"container:{engine}/{one.container.name}":
             return one
     accepted = f"new-container:{engine}, container:{engine}/NAME"
-    raise ValueError(f"{place!r} is no place to explain; accepted are {accepted}")
+    raise ValueError(f"{place!r} is not a place to explain; accepted are {accepted}")
 
 
 def _trace_base(item: str, scene: Scene, look: Look) -> Iterator[Link]:

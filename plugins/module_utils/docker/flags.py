@@ -71,9 +71,9 @@ def find_flag_problems(flags: Iterable[Flag], nr_open: int) -> Iterator[Problem]
         at = declare_flag(flag)
         text = f"{at.place}: {at.text}"
         if flag.name == "default-ulimit" and parse_ulimit(flag.value) is None:
-            yield Problem(f"{text} is no limit, dockerd takes NAME=SOFT:HARD", "dockerd", at)
+            yield Problem(f"{text} is not a limit, dockerd takes NAME=SOFT:HARD", "dockerd", at)
         elif flag.name == "default-shm-size" and parse_shm_size(flag.value) is None:
-            yield Problem(f"{text} is no size, dockerd takes one such as 8G", "dockerd", at)
+            yield Problem(f"{text} is not a size, dockerd takes one such as 8G", "dockerd", at)
     for default in read_flag_defaults(flags):
         fault = _find_fault(default, nr_open)
         if fault:

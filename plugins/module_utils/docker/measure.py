@@ -2,7 +2,7 @@
 """Measure what a new Docker container would get: start one, look at it, take it away again.
 
 Nothing is fetched. The image holds one hand-made program that sleeps and ends by itself, so
-even a run that is killed half way leaves no process behind; what else it leaves is labelled and
+even a run that is killed half way leaves no process behind; what else it leaves is labeled and
 taken away by the next run.
 """
 
@@ -27,7 +27,7 @@ _TIME_LIMIT = 60.0
 _CLEANING_LIMIT = 10.0  # Of its own, so that a run out of time still cleans up.
 _PAUSE = 0.02
 _FAILURES = (OSError, ValueError, KeyError, TypeError, AttributeError)
-"""Of an exchange; the last three where who answers is no engine."""
+"""Of an exchange; the last three where who answers is not an engine."""
 _PROGRAM = "pause"
 
 

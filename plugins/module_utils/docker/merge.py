@@ -31,7 +31,7 @@ def format_ulimit(item: str, limit: Rlimit) -> dict[str, object]:
 def find_unstated(text: str, wanted: DockerDefaults) -> DockerDefaults:
     """Return those of the wanted defaults that daemon.json does not state, in any spelling.
 
-    :raises ValueError: If the text is no JSON object.
+    :raises ValueError: If the text is not a JSON object.
     """
     members = [] if is_blank(text) else find_members(text)
     written = walk_entries(text, "", members)
@@ -63,7 +63,7 @@ def merge_daemon_json(text: str, wanted: DockerDefaults) -> str:
 
     The text comes back unchanged where it states them already.
 
-    :raises ValueError: If the text is no JSON object, or a wanted limit has no place in it.
+    :raises ValueError: If the text is not a JSON object, or a wanted limit has no place in it.
     """
     ulimits, size = find_unstated(text, wanted)
     if ulimits:

@@ -17,7 +17,7 @@ from ..kernel.raises import raise_now
 from .daemon_json import SHM_KEY, ULIMITS_KEY, Problem, read_members, walk_entries
 from .flags import declare_flag
 from .model import World, find_obstacles
-from .problems import is_misspelt
+from .problems import is_misspelled
 from .remedies import (
     Change,
     choose_limit,
@@ -73,7 +73,7 @@ def _is_flag(problem: Problem) -> bool:
 def _try(problem: Problem, world: World, site: Site) -> Change | None:
     try:
         return _put_right(problem, world, site)
-    except ValueError:  # daemon.json states a key twice, or is no JSON: no edit of it is sure.
+    except ValueError:  # daemon.json states a key twice, or is not JSON: no edit of it is sure.
         return None
 
 
@@ -96,7 +96,7 @@ def _put_right(problem: Problem, world: World, site: Site) -> Change | None:
 
 def _put_key_right(problem: Problem, world: World, site: Site) -> Change | None:
     """Take a key out, or spell it right; a value of another type is left to a person."""
-    if not is_misspelt(problem.key):
+    if not is_misspelled(problem.key):
         unknown = "does not know" in problem.text
         return drop_key(problem.key, world, site.tools) if unknown else None
     right = SHM_KEY if "shm" in problem.key.lower() else ULIMITS_KEY

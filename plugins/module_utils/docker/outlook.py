@@ -106,7 +106,7 @@ def find_defaults(item: str, scene: Scene) -> tuple[Rlimit, ...]:
 
 
 def blame_defaults(wanted: Requirement, scene: Scene) -> list[Cause]:
-    """Blame what a new container gets; nothing where that will do or is not known."""
+    """Blame what a new container gets; nothing where that is enough or is not known."""
     if scene.refused:
         late = None if find_obstacles(scene.restart) else _blame_delay(wanted, scene)
         return _blame(wanted, late, scene)

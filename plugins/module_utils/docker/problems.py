@@ -31,8 +31,8 @@ from .dockerd_flags import Flag, is_before_23
 from .flags import declare_flag, find_flag_problems
 from .merge import format_ulimit
 
-_MOST = 20  # Keys that are none of ours: dockerd itself stops at the first.
-_MISSPELT = r"(default)?[-_]?((u?limits?)|shm[-_]?size)"
+_MOST = 20  # Keys that are not ours: dockerd itself stops at the first.
+_MISSPELLED = r"(default)?[-_]?((u?limits?)|shm[-_]?size)"
 
 _REPEATED = (
     "authorization-plugin cdi-spec-dir cluster-store-opt default-address-pool default-network-opt"
@@ -120,26 +120,26 @@ def _find_key_problems(
             if wanted.shm_size is None:
                 size = read_shm_size(text, member)
                 yield from _find_size_problems(at, member.value, size, member is counting)
-        elif is_misspelt(member.key) and member.value != {}:
+        elif is_misspelled(member.key) and member.value != {}:
             right = SHM_KEY if "shm" in member.key.lower() else ULIMITS_KEY
             problem = f"{place}: dockerd does not know this key, {right} is meant"
             yield Problem(problem, "dockerd", at, member.key)
 
 
-def is_misspelt(key: str) -> bool:
-    """Tell whether a key is one of ours, wrongly spelt."""
+def is_misspelled(key: str) -> bool:
+    """Tell whether a key is one of ours, wrongly spelled."""
     return (
         key not in (ULIMITS_KEY, SHM_KEY)
-        and re.fullmatch(_MISSPELT, key, re.IGNORECASE) is not None
+        and re.fullmatch(_MISSPELLED, key, re.IGNORECASE) is not None
     )
 
 
 def _find_other_problems(
     text: str, path: str, members: list[Member], version: str
 ) -> Iterator[Problem]:
-    """Yield what is wrong with keys that are none of ours, nor meant to be."""
+    """Yield what is wrong with keys that are neither ours nor meant to be."""
     for member in members:
-        if member.key in (ULIMITS_KEY, SHM_KEY) or is_misspelt(member.key):
+        if member.key in (ULIMITS_KEY, SHM_KEY) or is_misspelled(member.key):
             continue
         written = text[member.start : member.end]
         at = Declaration(path, line_of(text, member.start), written, "")
@@ -158,7 +158,7 @@ def _find_size_problems(
 ) -> Iterator[Problem]:
     place, seen = f"{at.place}: {SHM_KEY}", show_value(value)
     if size is None:
-        problem = f"{place}: {seen} is no size, dockerd takes a string such as '8G'"
+        problem = f"{place}: {seen} is not a size, dockerd takes a string such as '8G'"
         yield Problem(problem, "dockerd", at, SHM_KEY)
     elif size == TOO_LARGE and counts:
         problem = f"{place}: {seen} is too large: no container starts"
@@ -184,7 +184,7 @@ def _find_entry_problems(
             problem = f"{place}: {fault.text}"
             yield Problem(problem, fault.stops, at, ULIMITS_KEY, entry.key)
         if counts and limits.setdefault(item, limit) != limit:
-            problem = f"{place}: {item} is stated twice, which one wins is chance"
+            problem = f"{place}: {item} is stated twice, which one wins is not defined"
             yield Problem(problem, "", at, ULIMITS_KEY, entry.key)
 
 

@@ -85,7 +85,7 @@ def _ask(docker: Docker, plan: SectionPlan) -> SectionPlan:
         if verdict.refusal:
             return plan._replace(problems=(verdict.refusal,))
         if verdict.trouble:
-            note = f"{edit.path}: dockerd could not be asked whether it takes it"
+            note = f"{edit.path}: dockerd could not be asked whether it accepts it"
             plan = plan._replace(notes=(*plan.notes, f"{note} ({verdict.trouble})"))
     return plan
 

@@ -115,7 +115,7 @@ class DockerRead:
     def config(self) -> str | None:
         """Return the text of daemon.json; ``None`` where it is absent.
 
-        :raises ValueError: If it is no UTF-8, or too long.
+        :raises ValueError: If it is not UTF-8, or too long.
         """
         content = read_bytes(self.config_path)
         return None if content is None else decode_daemon_json(content, self.config_path)

@@ -48,7 +48,7 @@ def parse_record(text: str, path: str) -> Record:
     """Read a record's file.
 
     :param path: For the message.
-    :raises ValueError: If it is none of ours.
+    :raises ValueError: If it is not one of ours.
     """
     try:
         raw = json.loads(text)
@@ -59,7 +59,7 @@ def parse_record(text: str, path: str) -> Record:
         if not isinstance(written, str) or not isinstance(original, (str, type(None))):
             raise TypeError
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
-        problem = "is no record of mlhost.limits; remove it to go on without"
+        problem = "is not a record of mlhost.limits; remove it to go on without"
         raise ValueError(f"{path}: {problem}") from None
     return Record(original, written, ours)
 

@@ -276,7 +276,7 @@ def _list(values: Iterable[object]) -> str:
 def _write_program(path: str, steps: Sequence[str]) -> Iterator[str]:
     """Yield the statements that change a file of JSON whole or not at all.
 
-    They run isolated (``-I``): a module beside whoever pastes them is none of Python's.
+    They run isolated (``-I``): a module beside whoever pastes them is not Python's.
     """
     top, named = find_top(path), json.dumps(path)
     told = json.dumps(f"{path} {_TOLD}")

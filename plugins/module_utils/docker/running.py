@@ -185,7 +185,7 @@ def _blame_change(item: str, started: Rlimit, running: Running) -> Cause:
         " or prlimit, changed it since"
     )
     remedy = Remedy(
-        f"look for ulimit in what {running.name} starts; after a prlimit, its restart will do"
+        f"look for ulimit in what {running.name} starts; after a prlimit, a restart is enough"
     )
     return Cause("docker-changed-inside", text, remedy)
 
@@ -215,7 +215,7 @@ def _write(limit: Rlimit) -> str:
 
 def _blame_age(item: str, running: Running, default: Rlimit) -> Cause:
     text = (
-        f"{running.name} runs since {running.since} with the limits of then; started now it would"
+        f"{running.name} has run since {running.since} with older limits; started now it would"
         f" have {item} {format_pair(item, default)}"
     )
     remedy = Remedy("restart the container", (("docker", "restart", running.name),))

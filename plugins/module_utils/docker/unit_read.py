@@ -28,7 +28,7 @@ def read_world(root: str, nr_open: int) -> World:
     """Return what the next dockerd of a tree will find, but for what containers inherit.
 
     :param nr_open: The ``fs.nr_open`` of then.
-    :raises ValueError: If daemon.json is no UTF-8, or too long, or a line of the unit cannot be
+    :raises ValueError: If daemon.json is not UTF-8, or too long, or a line of the unit cannot be
         split.
     """
     flags = tuple(read_dockerd_flags(root))

@@ -115,7 +115,7 @@ class _Walk:
         if stat.S_ISREG(found.st_mode) and _is_open_to_others(found):
             self.open_to_others = self.open_to_others or path
         if self.judges and self.open_to_others:
-            raise ForeignError(self.open_to_others, 0, "can be changed by others than root")
+            raise ForeignError(self.open_to_others, 0, "can be changed by users other than root")
 
 
 def _is_open_to_others(found: os.stat_result) -> bool:
@@ -192,7 +192,7 @@ def open_file(path: str, root: str = "/") -> int:
 
     :raises FileNotFoundError, NotADirectoryError, IsADirectoryError: As open(2) would say.
     :raises ForeignError: If root asks, and it is not root's all the way down.
-    :raises OSError: If it is no regular file, or a link that leads nowhere.
+    :raises OSError: If it is not a regular file, or a link that leads nowhere.
     """
     with walk(path, root) as place:
         if place.found is None:
@@ -209,7 +209,7 @@ def _open_found(folder: int, name: str, found: os.stat_result, path: str) -> int
     opened = os.fstat(handle)
     if (opened.st_dev, opened.st_ino) != (found.st_dev, found.st_ino):
         os.close(handle)
-        raise OSError(f"{path}: was exchanged while it was opened")
+        raise OSError(f"{path}: was replaced while it was opened")
     return handle
 
 
@@ -217,7 +217,7 @@ def _open_found(folder: int, name: str, found: os.stat_result, path: str) -> int
 def hold_folder(path: str, root: str = "/") -> Iterator[Callable[[str], int | None]]:
     """Walk to a folder once, and yield what opens the regular files in it by name.
 
-    That returns ``None`` for what is no regular file, which takes a walk of its own.
+    That returns ``None`` for what is not a regular file, which takes a walk of its own.
 
     :raises FileNotFoundError, NotADirectoryError, ForeignError, LoopError: As :func:`walk` does.
     """

@@ -153,8 +153,8 @@ class Place(Generic[Asked]):
 def require_limit(item: str) -> str:
     """Return the name of a limit.
 
-    :raises ValueError: If it is none.
+    :raises ValueError: If it is not one.
     """
     if item not in RLIMITS:
-        raise ValueError(f"{item!r} is no limit; accepted are {', '.join(RLIMITS)}")
+        raise ValueError(f"{item!r} is not a limit; accepted are {', '.join(RLIMITS)}")
     return item

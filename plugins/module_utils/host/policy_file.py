@@ -15,18 +15,18 @@ PATIENCE = 30.0
 
 
 def read_policy_file(path: str, seconds: float = PATIENCE) -> bytes:
-    """Return what a file holds; what is no regular file is named and neither opened nor waited for.
+    """Return what a file holds; what is not a regular file is named, not opened, not waited for.
 
     :param path: ``-`` for standard input.
     :param seconds: In which standard input must come to its end.
-    :raises OSError: If it is absent, no regular file, or larger than 1 MiB.
+    :raises OSError: If it is absent, not a regular file, or larger than 1 MiB.
     """
     if path == STDIN:
         return _read_stdin(0, min(seconds, PATIENCE))
     handle = os.open(path, os.O_PATH | os.O_CLOEXEC)
     try:
         if not stat.S_ISREG(os.fstat(handle).st_mode):
-            raise OSError(f"{path}: is no regular file")
+            raise OSError(f"{path}: is not a regular file")
         with open(f"/proc/self/fd/{handle}", "rb") as file:
             content = file.read(LARGEST + 1)
     finally:

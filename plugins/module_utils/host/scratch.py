@@ -94,7 +94,7 @@ def empty_folder(folder: int) -> bool:
     """Remove what is in an open folder of ours; return whether nothing is left in it.
 
     No link is followed and no mount point crossed, no folder of somebody else is entered, and
-    there is an end to how much is removed. What does not fit is left, and is no error.
+    there is an end to how much is removed. What does not fit is left, and is not an error.
     """
     return _empty(folder, find_mount(folder), iter(range(_MOST)), _DEEPEST)
 

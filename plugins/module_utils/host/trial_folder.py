@@ -57,14 +57,15 @@ def _open_outer(parent: int, name: str) -> int:
     try:
         outer = os.open(name, OPEN_FOLDER, dir_fd=parent)
     except OSError as exc:
-        raise SwappedError(f"the folder that was made was swapped ([Errno {exc.errno}])") from None
+        text = f"the directory that was made was swapped ([Errno {exc.errno}])"
+        raise SwappedError(text) from None
     found = os.fstat(outer)
     trouble = ""
     if found.st_uid != os.geteuid():
         where = "it was swapped, or this file system takes root for somebody else"
-        trouble = f"the folder that was made belongs to uid {found.st_uid}: {where}"
+        trouble = f"the directory that was made belongs to uid {found.st_uid}: {where}"
     elif os.geteuid() == 0 and found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
-        trouble = "others may write to the folder that was made: it was swapped, or its file"
+        trouble = "others may write to the directory that was made: it was swapped, or its file"
         trouble += " system keeps no modes"
     if trouble:
         os.close(outer)

@@ -82,7 +82,7 @@ class BootRead:
 
     @cached_property
     def passing(self) -> frozenset[str]:
-        """Return the files in /run that are none that a boot makes."""
+        """Return the files in /run that no boot makes."""
         made = [path for path in self.files if path.startswith("/run/")]
         return find_changed(made, read_early_time(self.root), self.root)
 

@@ -113,7 +113,7 @@ def _read_all_called(path: str, text: str, root: str) -> dict[str, str]:
 
 
 def _read_called(path: str, root: str) -> str:
-    """Return a script that another names; nothing where it is none."""
+    """Return a script that another names; nothing where it is not one."""
     here = under(path, root)
     if not os.path.isfile(here) or os.path.getsize(here) > _LARGEST:
         return ""
@@ -180,7 +180,7 @@ def _is_started(name: str, started: set[str]) -> bool:
 
 
 def _is_own(path: str, folder: str, root: str) -> bool:
-    """Tell whether a unit lies where it is listed, and is no link to that of a package."""
+    """Tell whether a unit lies where it is listed, and is not a link to that of a package."""
     return folder == _UNITS_OF_PACKAGES or not follow_links(path, root).startswith(_OF_PACKAGES)
 
 

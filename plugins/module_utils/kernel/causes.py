@@ -59,14 +59,14 @@ CODES = {
     "sysctl-run-file-wins": "a file in /run, made by a program, states less and is read later",
     "sysctl-vendor-file-wins": "a file of a package states less and is read later",
     "sysctl-name-beats-pattern": "a line that names the key beats a pattern, wherever they stand",
-    "sysctl-file-masked": "a file of the same name in a folder that comes first hides the good one",
+    "sysctl-file-masked": "a file of the same name in an earlier directory hides the good one",
     "sysctl-excluded": "a line '-key' without a value takes the key's assignment back",
     "sysctl-value-refused": "the kernel refuses the value, and the good one before it is lost too",
-    "sysctl-line-skipped": "a line that would do cannot be understood, and is skipped",
-    "sysctl-file-not-read": "a file that would do is not read, because of its name",
-    "sysctl-conf-not-read": "/etc/sysctl.conf would do, and no boot of this host reads it",
-    "sysctl-run-file-lost": "a file in /run would do, and a boot empties that folder",
-    "sysctl-commented-out": "the line that would do is a comment",
+    "sysctl-line-skipped": "a line that states enough cannot be read, and is skipped",
+    "sysctl-file-not-read": "a file that states enough is not read, because of its name",
+    "sysctl-conf-not-read": "/etc/sysctl.conf states enough, but no boot of this host reads it",
+    "sysctl-run-file-lost": "a file in /run states enough, but a boot empties that directory",
+    "sysctl-commented-out": "the line that states enough is a comment",
     "sysctl-command-line": "the kernel command line sets the key, and no file corrects it",
     "sysctl-tuned-wins": "the active profile of tuned sets the key after the files are read",
     "sysctl-script-wins": "a unit, cron or rc.local sets the key after the files are read",
@@ -216,7 +216,7 @@ def _blame_file(
     """Blame the line that counts at boot, or the one that a script reads again after it."""
     reload = predict_reload(state._replace(files=list_boot_files(state)))
     for line in (forecast.by, reload.by):
-        if line and judge_value(wanted, state.normalise(line.value)) == FAIL:
+        if line and judge_value(wanted, state.normalize(line.value)) == FAIL:
             return _blame_line(wanted, line, state)
     return None
 
@@ -242,7 +242,7 @@ def _blame_line(
     if wanted.exact is not None:
         text = f"{name} states another value than {one_line(value)}"
         return _join("sysctl-stated-otherwise", text, fix, line)
-    low = judge_value(wanted._replace(maximum=None), state.normalise(by.value)) == FAIL
+    low = judge_value(wanted._replace(maximum=None), state.normalize(by.value)) == FAIL
     code = "sysctl-stated-too-low" if low else "sysctl-stated-too-high"
     return _join(code, f"{name} states too {'little' if low else 'much'}", fix, line)
 
@@ -265,14 +265,14 @@ def _blame_silence(
         return _join("sysctl-command-line", text, fix, forecast.by)
     emptied = Declaration(DROP_IN, 0, "an empty file", "")
     if not state.files.get(DROP_IN, "x").strip():
-        text = f"{DROP_IN}, the file of provision, is empty or a link to /dev/null"
+        text = f"{DROP_IN}, the file that provision writes, is empty or a link to /dev/null"
         return _join(
             "sysctl-file-masked",
             text,
             fix_by_stating(state, find_value(wanted, state.running)),
             emptied,
         )
-    running = state.normalise(state.running or "")
+    running = state.normalize(state.running or "")
     gives = f": a boot gives {forecast.values[0]}" if len(forecast.values) == 1 else ""
     if judge_value(wanted, running) == PASS:
         text = f"{state.key} is {one_line(running)} now, but no file states it{gives}"

@@ -68,12 +68,12 @@ def blame_running(wanted: Requirement, facts: KernelFacts) -> list[Cause]:
 
     The remedies do not set the value: that is said once, for all causes.
     """
-    running = facts.normalise(facts.running or "")
+    running = facts.normalize(facts.running or "")
     boot, reload = predict_boot(facts), predict_reload(facts)
     if reload.by is not None and reload.kind == FILE and reload.values == (running,):
         return [_blame_reload(wanted, reload.by, facts)]
     tuned = facts.tuned.lines.get(facts.key) if facts.tuned else None
-    if tuned is not None and facts.normalise(tuned.value) == running:
+    if tuned is not None and facts.normalize(tuned.value) == running:
         text = f"{cite(tuned)}, of the active profile of tuned, has set it"
         return [Cause("sysctl-tuned-wins", text, _SET_NOW, tuned)]
     by = boot.by
@@ -110,5 +110,5 @@ def _is_unloaded(running: str, by: Declaration, facts: KernelFacts) -> bool:
         return False
     files = {path: text for path, text in facts.files.items() if path not in facts.fresh}
     before = apply_files(facts._replace(files=files), find_start(facts))
-    others = [facts.normalise(one.value) for one in list_lines(facts) if one != by]
+    others = [facts.normalize(one.value) for one in list_lines(facts) if one != by]
     return not before.values or running in (*before.values, *others)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Say why sysctls fall short, now or after a boot, and show who has a say in one."""
+"""Say why sysctls fall short, now or after a boot, and show who can set one."""
 
 from __future__ import annotations
 
@@ -162,7 +162,7 @@ def _exists(key: str) -> bool:
 
 
 def trace_kernel(key: str, look: Look) -> list[Link]:
-    """Return all that has a say in a key, in the order of their words, and the running value.
+    """Return all that can set a key, in the order of their words, and the running value.
 
     :raises ValueError: If this kernel has no such key.
     """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Predict the value of a sysctl after the next boot, from all that has a say in it, in its order.
+"""Predict the value of a sysctl after the next boot, from all that can set it, in its order.
 
 The kernel's default, or systemd's; the kernel command line; the files of sysctl.d; tuned; what
 units, cron and rc.local run. Each may write over what was there before.
@@ -105,7 +105,7 @@ class KernelFacts(NamedTuple):
             return True
         return is_in_range(self.key, text)
 
-    def normalise(self, value: int | str) -> str:
+    def normalize(self, value: int | str) -> str:
         """Return a value as the kernel shows it."""
         text = " ".join(str(value).split())
         if not _SINGLE.fullmatch(self.running or "") or text.startswith("-"):
@@ -154,7 +154,7 @@ def judge_forecast(wanted: Requirement, forecast: Forecast) -> str:
 
 
 def find_module(key: str) -> str:
-    """Return the module that brings a key, where it is none that every kernel has."""
+    """Return the module that brings a key, unless every kernel has it."""
     return next((module for start, module in _MODULES if key.startswith(start)), "")
 
 
@@ -200,11 +200,11 @@ def find_start(facts: KernelFacts) -> Forecast:
     another than the running kernel's: what a boot loader says besides is possible as well.
     """
     now = _find_given(facts)
-    others = [word for word in facts.loader if facts.normalise(word.value) not in now.values]
+    others = [word for word in facts.loader if facts.normalize(word.value) not in now.values]
     heeded = [word for word in others if _is_heeded(facts, str(word.value))]
     if not heeded:
         return now
-    values = tuple(facts.normalise(word.value) for word in heeded)
+    values = tuple(facts.normalize(word.value) for word in heeded)
     return Forecast((*values, *now.values), heeded[0], LOADER)
 
 
@@ -218,7 +218,7 @@ def _find_given(facts: KernelFacts) -> Forecast:
         )
         if named and _is_heeded(facts, value):
             by = Declaration(COMMAND_LINE, 0, word, value)
-            return Forecast((facts.normalise(value),), by)
+            return Forecast((facts.normalize(value),), by)
     return Forecast(facts.defaults)
 
 
@@ -256,7 +256,7 @@ def _apply(
     bound = resolve_sysctl(files, [facts.key], reader, facts.is_taken).get(facts.key)
     if bound is None or not is_effective(facts, bound.winner):
         return before
-    return Forecast((facts.normalise(bound.winner.value),), bound.winner, FILE)
+    return Forecast((facts.normalize(bound.winner.value),), bound.winner, FILE)
 
 
 def is_effective(facts: KernelFacts, line: Declaration) -> bool:
@@ -292,7 +292,7 @@ def _expand(facts: KernelFacts, value: str, before: Forecast) -> tuple[str, ...]
     """Return what a line of a profile gives: ``>N`` and ``<N`` only raise or only lower."""
     mark, number = value[:1], parse_sysctl_number(value[1:])
     if mark not in ("<", ">") or number is None:
-        return (facts.normalise(value),) if facts.is_taken(facts.key, value) else ()
+        return (facts.normalize(value),) if facts.is_taken(facts.key, value) else ()
     old = [parse_sysctl_number(text) for text in before.values]
     pick = max if mark == ">" else min
     return tuple(str(pick(number, one)) for one in old if one is not None)
@@ -310,5 +310,5 @@ def _apply_scripts(facts: KernelFacts, before: Forecast) -> Forecast:
         elif write.at.value == "":
             forecast = Forecast((), write.at, SCRIPT)
         elif facts.is_taken(facts.key, str(write.at.value)):
-            forecast = Forecast((facts.normalise(write.at.value),), write.at, SCRIPT)
+            forecast = Forecast((facts.normalize(write.at.value),), write.at, SCRIPT)
     return forecast

@@ -77,7 +77,7 @@ def plan_kernel(
     mine = {options.target: text} if text else {}
     beaten = list(_find_shortfalls(wanted, {**foreign, **mine}, options))
     fixed = neutralise_all(
-        foreign, [shortfall.foreign for shortfall in beaten if shortfall.neutralised]
+        foreign, [shortfall.foreign for shortfall in beaten if shortfall.neutralized]
     )
     edits = plan_edits(files, {**fixed, **gone, options.target: text or None})
     section = SectionPlan(edits, shortfalls=tuple(beaten))
@@ -116,7 +116,7 @@ def _find_problems(
         elif value.fields and len(parse_fields(text)) != len(value.fields):
             yield f"kernel.{key}: holds {text!r}, and {len(value.fields)} numbers were given"
         elif value.minimum is not None and not (text.isascii() and text.isdigit()):
-            yield f"kernel.{key}: holds {text!r}, which is no number; 'exact' is accepted"
+            yield f"kernel.{key}: holds {text!r}, which is not a number; 'exact' is accepted"
 
 
 def _plan_writes(

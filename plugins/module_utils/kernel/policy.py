@@ -42,7 +42,7 @@ def read_kernel(raw: object, problems: list[str]) -> dict[str, KernelValue]:
     for key, value in raw.items():
         path = f"kernel.{key}"
         if not isinstance(key, str) or not _SYSCTL_KEY.fullmatch(key):
-            problems.append(f"{path}: {key!r} is no sysctl; accepted are names as fs.file-max")
+            problems.append(f"{path}: {key!r} is not a sysctl; accepted are names as fs.file-max")
         elif isinstance(value, list):
             values[normal_key(key)] = _read_fields(path, value, problems)
         elif isinstance(value, dict):

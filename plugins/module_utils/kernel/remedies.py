@@ -61,13 +61,13 @@ def list_unread_lines(facts: KernelFacts) -> list[Declaration]:
 def find_rivals(
     wanted: Requirement, line: Declaration, facts: KernelFacts
 ) -> tuple[Declaration, ...]:
-    """Return the other lines that would do, the strongest last."""
+    """Return the other lines that state enough, the strongest last."""
     return tuple(
         locate_file(one, facts)
         for one in list_lines(facts)
         if one != line
         and is_effective(facts, one)
-        and judge_value(wanted, facts.normalise(one.value)) == PASS
+        and judge_value(wanted, facts.normalize(one.value)) == PASS
     )
 
 
@@ -154,7 +154,7 @@ def _append(name: str, facts: KernelFacts, value: str) -> Fix:
 def _is_heeded(facts: KernelFacts, value: str) -> bool:
     """Tell whether a value is what the files give."""
     bound = resolve_sysctl(facts.files, [facts.key]).get(facts.key)
-    return bound is not None and facts.normalise(bound.winner.value) == facts.normalise(value)
+    return bound is not None and facts.normalize(bound.winner.value) == facts.normalize(value)
 
 
 def _is_free(name: str, facts: KernelFacts) -> bool:

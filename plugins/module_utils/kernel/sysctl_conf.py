@@ -146,7 +146,7 @@ def parse_procps_conf(text: str, path: str) -> list[SysctlLine]:
 def parse_procps3_conf(text: str, path: str) -> list[SysctlLine]:
     """Return every line that procps 3 heeds: it knows neither patterns nor exclusions.
 
-    Leading ``=`` vanish and an empty value is no assignment, because ``strtok(3)`` cuts the line.
+    Leading ``=`` vanish and an empty value assigns nothing, because ``strtok(3)`` cuts the line.
     """
     found = []
     for number, raw in enumerate(text.split("\n"), start=1):

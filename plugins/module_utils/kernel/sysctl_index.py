@@ -135,7 +135,9 @@ class Patterns:
         """Keep the pattern of a line."""
         for choice in expand_braces(line.name) if self._expands else [line.name]:
             if len(self._known) == _MOST_PATTERNS:
-                raise ValueError(f"{line.path}:{line.line}: is one pattern too many to be compared")
+                raise ValueError(
+                    f"{line.path}:{line.line}: is one pattern more than can be compared"
+                )
             parts = simplify(choice).split("/")
             mask = tuple(place for place, part in enumerate(parts) if not is_pattern(part))
             plain = "/".join([parts[place] for place in mask])

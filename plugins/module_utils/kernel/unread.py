@@ -23,7 +23,7 @@ _MOST_EDITS = 2
 
 
 class Unread(NamedTuple):
-    """A line that would do if it counted; its value is as it was meant.
+    """A line that states enough if it counted; its value is as it was meant.
 
     ``by`` is the file that hides it, where one does.
     ``name`` is how the file must be called, where that is all; ``instead`` how the line must be
@@ -73,7 +73,7 @@ def _find_stated(
     lines = [line for line in parse_sysctl_conf(text, path) if line.key == facts.key]
     for line in lines[-1:]:
         if line.value is not None and facts.is_taken(facts.key, line.value):
-            at = line.declaration._replace(value=facts.normalise(line.value))
+            at = line.declaration._replace(value=facts.normalize(line.value))
             yield Unread(code, at, reason, name)
 
 
@@ -129,7 +129,7 @@ def _describe(named: bool, ignored: bool) -> str:
     if named:
         return "the kernel refuses that value"
     if ignored:
-        return "it has no '=', so that it is passed over"
+        return "it has no '=', so that it is skipped"
     return "this kernel has no key of that name"
 
 
@@ -186,6 +186,6 @@ def _find_commented(facts: KernelFacts, path: str) -> Iterator[Unread]:
         comment = _COMMENT.fullmatch(raw)
         for line in parse_sysctl_conf(comment["rest"], path) if comment else ():
             if line.key == facts.key and facts.is_taken(facts.key, line.value or ""):
-                at = Declaration(path, number, raw.strip(), facts.normalise(line.value or ""))
+                at = Declaration(path, number, raw.strip(), facts.normalize(line.value or ""))
                 instead = f"{facts.key} = {at.value}"
                 yield Unread("sysctl-commented-out", at, "it is commented out", "", instead)

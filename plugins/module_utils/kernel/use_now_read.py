@@ -122,7 +122,7 @@ def _sum_by_user(holders: list[Holder], most: int) -> Iterator[Use]:
     for uid in sorted({one.uid for one in holders}):
         mine = [one for one in holders if one.uid == uid]
         first = max(mine, key=lambda one: one.held)
-        partial = "" if os.geteuid() == 0 else "; of others' processes only root can tell"
+        partial = "" if os.geteuid() == 0 else "; processes of other users are seen by root only"
         who = f"{name_user(uid)}, {first.held} of them by {_name(first)}{partial}"
         yield Use(sum(one.held for one in mine), most, who)
 

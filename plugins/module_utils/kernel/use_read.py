@@ -42,7 +42,7 @@ def _read_word(path: str, number: int) -> str:
     """
     words = read_kernel_text(path).split()
     if len(words) <= number:
-        raise OSError(f"{path} does not say it")
+        raise OSError(f"{path} does not hold that number")
     return words[number]
 
 

@@ -48,7 +48,7 @@ def _format_labels(labels: Mapping[str, str]) -> str:
 
 
 def _escape(text: str) -> str:
-    """Return a label's value as it must be written; what is no UTF-8 becomes a question mark."""
+    """Return a label's value as it must be written; what is not UTF-8 becomes a question mark."""
     plain = text.encode("utf-8", "replace").decode("utf-8")
     return _STEERS.sub(lambda match: _ESCAPED[match[0]], plain)
 
@@ -64,7 +64,7 @@ _PREFIX = "mlhost_limits_"
 
 
 class Run(NamedTuple):
-    """One look at a node. ``success`` is false where the check could not be made to its end.
+    """One look at a node. ``success`` is false where the check failed to its end.
 
     ``succeeded_at`` is when one last could, 0 where none has since the boot.
     """

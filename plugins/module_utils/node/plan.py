@@ -105,7 +105,7 @@ def _write_health(wanted: Monitor) -> str:
         "try:\n    from mlhost_limits.node_health import main\n\n"
         f"    status = main(drain_on_error={wanted.drain_on_error})\n"
         "except BaseException as exc:\n"
-        '    sys.stderr.write(f"mlhost-limits: the check could not be made: {exc!r}\\n")\n'
+        '    sys.stderr.write(f"mlhost-limits: the check failed: {exc!r}\\n")\n'
         '    status = 0 if "SLURM_JOB_ID" in os.environ else 2\n'
         "raise SystemExit(status)\n"
     )
@@ -123,7 +123,7 @@ def _write_timer(wanted: Monitor) -> str:
 
 _CONFINED = """\
 # /proc/sys is not made read-only: to the check that would look like a container.
-# It reads all of the host and writes its own folder of /run and the one of the metrics.
+# It reads all of the host and writes its own directory of /run and the one of the metrics.
 ProtectSystem=strict
 ProtectHome=read-only
 PrivateTmp=yes

@@ -27,7 +27,7 @@ class Verdict(NamedTuple):
     """What is to be made of a look at a node.
 
     ``status`` is ``pass``; ``fail`` where root's own doing falls short; ``unknown`` where that did
-    and can no longer be seen; or ``error`` where the check could not be made. ``failures`` are
+    and can no longer be seen; or ``error`` where the check failed. ``failures`` are
     sentences, one for each place, and ``warnings`` those about what users did themselves.
     """
 

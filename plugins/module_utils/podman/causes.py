@@ -34,7 +34,7 @@ CODES = {
     "podman-conf-unreadable": "a file of containers.conf cannot be read, and Podman stops at it",
     "podman-conf-line": "a line of containers.conf gives containers something else",
     "podman-list-replaced": "a later file's list of limits leaves out what an earlier one states",
-    "podman-key-unknown": "a line means to state it under a key or in a section Podman passes over",
+    "podman-key-unknown": "a line means to state it under a key or in a section Podman skips",
     "podman-not-stated": "no file of containers.conf states it",
     "podman-above-nr-open": "the files ask for more than fs.nr_open, so that no container starts",
     "podman-environment": "sessions are told to read another file than containers.conf",
@@ -48,7 +48,7 @@ _TASKS_FILE = f"{DROP_INS}/95-tasks.conf"
 class _Setting(NamedTuple):
     """A key of one value: what is wanted, what Podman gives without it, where it is stated then.
 
-    ``word`` tells a line that means it and is passed over.
+    ``word`` tells a line that means it and is skipped.
     """
 
     name: str
@@ -59,7 +59,7 @@ class _Setting(NamedTuple):
 
 
 class Unread(NamedTuple):
-    """A line that Podman passes over, with the reason."""
+    """A line that Podman skips, with the reason."""
 
     at: Declaration
     reason: str
@@ -195,7 +195,7 @@ def _explain_limit(
 
 
 def _find_earlier(wanted: Requirement, stated: Sequence[Stated]) -> list[Ulimit]:
-    """Return the entries that would do and lose, the strongest last."""
+    """Return the entries that state enough and lose, the strongest last."""
     return [
         ulimit
         for one in stated[:-1]
@@ -243,9 +243,9 @@ def _blame_setting(key: _Setting, at: Declaration | None, told: str, facts: Podm
 
 
 def _state_line(line: str, path: str) -> Remedy:
-    """State a line in a drop-in of its own, unless that is there by now."""
+    """State a line in a drop-in of its own, unless that exists by now."""
     script = f"[ ! -e {path} ] && printf '%s\\n' '[containers]' {shlex.quote(line)}"
-    script += f" > {path}" + refuse(path, "is there by now: nothing was done.")
+    script += f" > {path}" + refuse(path, "exists by now: nothing was done.")
     return Remedy(f"state it: {line} in {path}", _make(script))
 
 

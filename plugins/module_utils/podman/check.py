@@ -74,7 +74,7 @@ def check_new(
 
 
 def _doubt(finding: Finding, named: Declaration) -> Finding:
-    """Return the finding of a new container, which is none of a session that reads another file."""
+    """Return the finding of a new container, unless the session reads another file."""
     if finding.status != PASS:
         return finding
     cause = blame_environment(named)

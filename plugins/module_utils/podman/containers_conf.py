@@ -98,7 +98,7 @@ def read_conf(path: str, text: str) -> Stated:
     """Return what a file states.
 
     :param text: Read as latin-1, so that every byte survives.
-    :raises ConfError: If it is no TOML, or something in it has a form that we do not know.
+    :raises ConfError: If it is not TOML, or something in it has a form that we do not know.
     """
     rows = text.split("\n")
     try:
@@ -110,7 +110,7 @@ def read_conf(path: str, text: str) -> Stated:
         size = _read_size(path, rows, shm.node) if shm else None
         most = _read_tasks(path, rows, tasks.node) if tasks else None
     except UnicodeError:
-        raise ConfError(Declaration(path, 0, "", ""), "is no UTF-8") from None
+        raise ConfError(Declaration(path, 0, "", ""), "is not UTF-8") from None
     except TomlError as error:
         raise ConfError(_declare(path, rows, error.line), str(error)) from None
     return Stated(path, block, size, most)
@@ -165,7 +165,7 @@ def parse_entry(entry: object) -> tuple[str, Rlimit]:
     """
     match = _ULIMIT.fullmatch(entry) if isinstance(entry, str) else None
     if match is None or match[1] not in CONTAINER_ITEMS:
-        raise ValueError(f"{quote(entry)} is no limit; accepted is item=soft:hard")
+        raise ValueError(f"{quote(entry)} is not a limit; accepted is item=soft:hard")
     soft = int(match[2])
     hard = soft if match[3] is None else int(match[3])
     if not all(-(2**63) <= bound < 2**63 for bound in (soft, hard)):
@@ -253,7 +253,7 @@ def resolve(stated: Iterable[Stated]) -> Defaults:
 
 
 def find_unread_keys(text: str) -> Iterator[tuple[int, str]]:
-    """Yield the lines whose key looks like ours and that Podman passes over, with the reason.
+    """Yield the lines whose key looks like ours and that Podman skips, with the reason.
 
     :param text: Of a file that :func:`read_conf` can read.
     """
@@ -265,7 +265,7 @@ def find_unread_keys(text: str) -> Iterator[tuple[int, str]]:
                 r"(default_?)?u?limits?(_?default)?s?|shm(_?size)?|pids?(_?limits?)?|tasks(_?max)?",
                 name,
             ):
-                yield entry.node.line, f"{entry.keys[-1]} is no key that Podman knows"
+                yield entry.node.line, f"{entry.keys[-1]} is not a key that Podman knows"
         elif table != "containers" and name in _KEYS:
             where = f"[{table}]" if table else "no table"
             yield entry.node.line, f"it stands in {where}, not in [containers]"

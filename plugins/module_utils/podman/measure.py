@@ -97,7 +97,7 @@ def _read(told: Any) -> Canary:
         limits = {str(name): Rlimit(*map(int, pair)) for name, pair in found[0].items()}
         size = None if found[1] is None else int(found[1])
     except (TypeError, ValueError, AttributeError, IndexError):
-        return Canary(None, reason="what was told of a new container cannot be read")
+        return Canary(None, reason="the answer about a new container cannot be read")
     return Canary(ContainerLimits(limits, size))
 
 

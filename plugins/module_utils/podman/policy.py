@@ -33,5 +33,5 @@ def _read_users(path: str, raw: object, problems: list[str]) -> tuple[str, ...]:
         return ()
     for user in raw:
         if not isinstance(user, str) or not _USER.fullmatch(user) or user == "root":
-            problems.append(f"{path}: {user!r} is no user's name; root needs none")
+            problems.append(f"{path}: {user!r} is not a user's name; root needs none")
     return tuple(str(user) for user in raw)

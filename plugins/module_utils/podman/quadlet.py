@@ -22,7 +22,7 @@ from .containers_conf import format_entry, format_tasks, parse_entry, parse_size
 
 CODES = {
     "quadlet-line": "a line of the .container file gives the container something else",
-    "quadlet-not-restarted": "the files give enough, and the service runs since before",
+    "quadlet-not-restarted": "the files give enough, and the service has run since before",
 }
 _MANAGER = re.compile(r"user@([0-9]+)\.service")
 _OPTIONS = {"ShmSize": "--shm-size", "Ulimit": "--ulimit", "PidsLimit": "--pids-limit"}
@@ -145,12 +145,12 @@ def explain_quadlet(
     """
     stated = quadlet.stated.get(wanted.item)
     if stated is None:
-        return (*causes, _blame_age(quadlet, f"{quadlet.unit} runs since before that"))
+        return (*causes, _blame_age(quadlet, f"{quadlet.unit} has run since before that"))
     value = stated.value
     if isinstance(value, Rlimit):
         value = wanted.pick(value)
     if wanted.is_met_by(value):
-        text = f"{cite(stated.at)} gives enough, and {quadlet.unit} runs since before that"
+        text = f"{cite(stated.at)} gives enough, and {quadlet.unit} has run since before that"
         return (_blame_age(quadlet, text, stated.at),)
     text = f"{cite(stated.at)} gives the container {stated.entry}"
     remedy = _rewrite(wanted, stated, quadlet, policy)

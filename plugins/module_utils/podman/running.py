@@ -88,9 +88,7 @@ def _blame_change(created: Started, text: str) -> Cause:
 def _blame_creation(item: str, created: Started, at_start: Rlimit | None) -> Cause:
     since = f" on {created.since}" if created.since else ""
     what = f" {item} {format_pair(item, at_start)}" if at_start else f" the {item} that it has"
-    text = (
-        f"{created.name} was created{since} with{what}, by the defaults of then or its own option"
-    )
-    text += ", and keeps that"
+    text = f"{created.name} was created{since} with{what}, by the defaults of that time or its own"
+    text += " option, and keeps that"
     remedy = Remedy(f"remove {created.name} and create it anew; podman restart changes nothing")
     return Cause("podman-container-created", text, remedy)

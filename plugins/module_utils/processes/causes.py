@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     Commands = tuple[tuple[str, ...], ...]
 
 CODES = {
-    "unit-not-restarted": "the service runs since before its files were changed",
+    "unit-not-restarted": "the service has run since before its files were changed",
     "unit-not-reloaded": "the service manager has not read the files since they were changed",
     "unit-start-sets-limit": "what the unit starts sets a limit of its own, over that of systemd",
     "unit-pam-decides": "the unit runs through PAM (PAMName=), which sets the limits after systemd",
@@ -191,7 +191,7 @@ def _blame_age(item: str, run: Run, facts: UnitFacts) -> Cause:
     else:
         since = "fs.nr_open was raised"
     has = format_pair(item, run.limits[item])
-    text = f"{facts.name} runs since {run.started.text}, and {since}; it still has {has}"
+    text = f"{facts.name} has run since {run.started.text}, and {since}; it still has {has}"
     if run.loaded is not None and run.loaded[item] != run.limits[item]:
         text += f", whatever systemctl show says ({format_pair(item, run.loaded[item])})"
     remedy = Remedy(f"restart {facts.name}", (*run.reload, *run.restart))
@@ -234,7 +234,7 @@ def blame_starter(at: Declaration, facts: UnitFacts, does: str = "sets") -> Caus
 def _blame_hand(item: str, limit: Limit, run: Run, facts: UnitFacts, other: bool) -> Cause:
     has = format_pair(item, run.limits[item])
     text = (
-        f"no file says so: {facts.name} runs since {run.started.text} from files that give"
+        f"no file says so: {facts.name} has run since {run.started.text} from files that give"
         f" {format_pair(item, _predict(item, facts))}, and process {run.pid} has {has} now"
     )
     if other:

@@ -25,7 +25,7 @@ CODES = {
     "session-older-than-files": "the session was opened before the limits were changed",
     "terminal-server-older": "tmux or screen keeps the limits of the login that started it",
     "process-changed-in-session": "the process was changed in its session, and no file says so",
-    "user-manager-older": "the user's service manager runs since before the limits were changed",
+    "user-manager-older": "the user's service manager has run since before the limits were changed",
 }
 
 
@@ -99,7 +99,7 @@ def blame_user_manager(who: str, pair: tuple[str, str], since: str, commands: Co
     :param pair: What its services have, and what they would get.
     """
     text = (
-        f"{who} runs since {since} and gives its services {pair[0]}; started now, it would give"
+        f"{who} has run since {since} and gives its services {pair[0]}; started now, it would give"
         f" them {pair[1]}"
     )
     end = f"restart {who}, which ends the services of that user"

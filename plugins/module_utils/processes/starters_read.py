@@ -237,7 +237,7 @@ def _list_read(text: str, path: str) -> list[str]:
 
 
 def _read_script(path: str, root: str) -> str:
-    """Return a file that a script of root's reads; nothing where it is a user's, or is none."""
+    """Return a file that a script of root's reads; nothing if it is a user's or not a file."""
     try:
         return _read_from(path, "", root)
     except OSError:

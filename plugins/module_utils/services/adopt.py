@@ -60,7 +60,7 @@ def _read_owner(name: str, files: Files, nr_open: int | None) -> Iterator[Candid
 
 
 def _write_tasks(text: str) -> object:
-    """Return a number of tasks; a share of what a host can hold is none, and its reader says so."""
+    """Return a number of tasks; a share is not one, and its reader says so."""
     few, many = (resolve_tasks(text, highest) for highest in (0, MOST))
     return text if few != many or few is None else write_value(TASKS, few)
 

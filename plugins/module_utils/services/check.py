@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 PLACE, NEW = "service:", "new-service:"
 SYSTEM = "system"
-"""Whose new services are meant, where it is no user."""
+"""Whose new services are meant, where it is not a user."""
 
 
 def check_services(
@@ -103,7 +103,7 @@ def _require_tasks(place: str, tasks: int) -> Requirement:
 def _check_tasks(place: str, unit: str, rule: UnitRule, process: Process) -> Iterator[Finding]:
     """Yield whether a unit may hold enough tasks: its own cgroup and those above it.
 
-    :param unit: Nothing stands for one whose process PAM has moved: to whom its own cgroup is none.
+    :param unit: Empty for one whose process PAM has moved out of its cgroup.
     """
     if rule.tasks is not None:
         levels = read_levels(process.cgroup)

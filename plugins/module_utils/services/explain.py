@@ -42,7 +42,7 @@ def trace_new_service(place: str, item: str, look: Look) -> list[Link]:
     if item == TASKS:
         return list(trace_levels(new.levels, uid, look))
     if item not in RLIMITS:
-        raise ValueError(f"{item!r} is no limit; accepted are {', '.join((*RLIMITS, TASKS))}")
+        raise ValueError(f"{item!r} is not a limit; accepted are {', '.join((*RLIMITS, TASKS))}")
     if uid is None:
         pid, facts = 1, gather_default(look)
     else:

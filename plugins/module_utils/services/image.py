@@ -85,7 +85,7 @@ def _manage(nr_open: int, limit: Rlimit, highest_nofile: int) -> Manager:
 
 
 def foretell_tasks(wanted: Requirement, levels: Sequence[TasksLevel]) -> Forecast:
-    """Return how many tasks a unit may hold, if that is no share of what the host can hold."""
+    """Return how many tasks a unit may hold, if that is not a share of what the host can hold."""
     least, most = (predict_all(levels, highest) for highest in (1, MOST))
     if least is None or most is None or least != most:
         return Forecast(UNKNOWN, reason="a share of what the host can hold bounds it")
@@ -138,7 +138,7 @@ def _look_at_unit(place: str, unit: str, rule: UnitRule, tree: Tree) -> Foretold
         elif wanted.item == TASKS:
             yield wanted, foretell_tasks(wanted, _list_levels(unit, files, tree.root))
         elif files.main and "PAMName" in files.main.text:
-            yield wanted, Forecast(UNKNOWN, reason="PAM has a say in it")
+            yield wanted, Forecast(UNKNOWN, reason="PAM can change it")
         else:
             manager = Manager({}, {}, tree.at(TreeBoot).nr_open, at_boot=True)
             default = "" if unit else MANAGER

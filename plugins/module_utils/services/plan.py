@@ -93,7 +93,7 @@ def plan_services(
     beaten = _find_beaten(lines, wanted, state)
     while beaten:
         shortfalls += [(one, override and _is_editable(one.by, wanted)) for one in beaten]
-        lifted = {one.by for one, neutralised in shortfalls if neutralised}
+        lifted = {one.by for one, neutralized in shortfalls if neutralized}
         present = {path: text for path, text in {**clean, **ours}.items() if text is not None}
         wanted = {**clean, **neutralise_all(present, lifted)}
         told = [one for one, dummy in shortfalls]

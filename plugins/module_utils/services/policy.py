@@ -129,7 +129,7 @@ def find_name_fault(name: object) -> str:
     if isinstance(name, str) and _OTHERS.fullmatch(name):
         return "starts no processes of its own; name the service that it starts"
     if not isinstance(name, str) or not _UNIT.fullmatch(name) or name[0] in ".@":
-        return f"{quote(name)} is no unit; accepted are NAME.service, NAME@.service, NAME.slice"
+        return f"{quote(name)} is not a unit; accepted are NAME.service, NAME@.service, NAME.slice"
     return ""
 
 

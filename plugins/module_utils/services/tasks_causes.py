@@ -193,7 +193,7 @@ def resolve_tasks(value: str, highest: int) -> int | None:
         return highest * parts // 10000  # 0% is heeded, and means none at all.
     number = parse_count(value)
     if not 0 < number < UNLIMITED:
-        raise ValueError(f"{value} is no number of tasks")
+        raise ValueError(f"{value} is not a number of tasks")
     return number
 
 

@@ -97,7 +97,7 @@ def _find_reason(line: LimitsLine, host: Host) -> str:
     if line.stops and line.domain != _EVERYONE:
         return "cancels every limit of its users, which a policy cannot say"
     if len(line.fields) < 4 or not (line.types or line.item in _OF_ANY_TYPE):
-        return "has no effect: pam_limits passes over it"
+        return "has no effect: pam_limits skips it"
     if line.item not in ITEMS or line.item in host.dialect.unknown:
         return f"has no effect: this pam_limits knows no {line.item}"
     bounds = _read_bounds(line, host)
@@ -165,7 +165,8 @@ def _find_halves(
             stronger = [first[line.item, rank] for rank in ranks if (line.item, rank) in first]
             if stronger:
                 place = declare(lines[min(stronger)], "").place
-                reason = f"its hard half does not reach whom {place} names; in a policy it does"
+                reason = f"its hard half does not reach the users that {place} names;"
+                reason += " in a policy it does"
                 yield LeftOut(bound.at, reason)
         if "soft" in line.types:
             first.setdefault((line.item, min(_ranks(line.domain))), index)
@@ -195,7 +196,7 @@ def _compete(item: str, domain: str, bound: Bound) -> bool:
         return True
     if item != bound.item:
         return False
-    # Of what is no resource limit the last line counts, whoever it names.
+    # Of what is not a resource limit the last line counts, whoever it names.
     return ITEMS[item].resource is None or bool(_ranks(domain) & _ranks(bound.domain))
 
 
@@ -288,7 +289,7 @@ def _without_block(text: str, path: str) -> str:
 
 
 def _read_others(read: dict[str, str], root: str) -> dict[str, str]:
-    """Return the text of the files of limits.d that pam_limits passes over."""
+    """Return the text of the files of limits.d that pam_limits skips."""
     names = [f"{LIMITS_D}/{name}" for name in list_folder(LIMITS_D, root)]
     names = [path for path in names if path not in order_files(dict.fromkeys(names, ""))]
     return {path: read_text(path, root) or "" for path in names if path not in read}

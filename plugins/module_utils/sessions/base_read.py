@@ -36,7 +36,7 @@ _GETTY_SLICES = ("system-getty.slice", "system-serial\\x2dgetty.slice")
 class Base(NamedTuple):
     """The limits a session starts from. ``how`` says where they come from, or why none are known.
 
-    ``pid`` is the process they were read from, 0 where it is none.
+    ``pid`` is the process they were read from, 0 if there is no such process.
     """
 
     limits: Mapping[str, Rlimit] | None

@@ -48,8 +48,8 @@ CODES = {
     "pam-above-nr-open": "the kernel refuses a nofile above fs.nr_open, and the old one stays",
     "pam-may-not-raise": "what opens the session lacks CAP_SYS_RESOURCE, as in a container",
     "pam-root-not-covered": "on this distribution '*' and groups never mean root",
-    "pam-file-not-read": "a file that would do is not read, because of its name or kind",
-    "pam-line-skipped": "a line that would do cannot be understood, and is skipped",
+    "pam-file-not-read": "a file that states enough is not read, because of its name or kind",
+    "pam-line-skipped": "a line that states enough cannot be read, and is skipped",
     "pam-not-stated": "no line of a limits file is about this user and this limit",
 }
 
@@ -63,7 +63,7 @@ class SessionFacts(NamedTuple):
     """All that decides the limits of one user's session through one service.
 
     ``lines`` are those that pam_limits reads, in its order. ``hindrances`` say why it does not
-    run, or reads something else. ``unread`` are entries of files that it passes over.
+    run, or reads something else. ``unread`` are entries of files that it skips.
     ``domain`` is for whom a remedy states a limit; the user alone where it is empty. ``asked`` is
     what the policy asks of both bounds of it.
     ``nr_open_at_boot`` is fs.nr_open as a boot will have it, 0 where that is not known.
@@ -176,7 +176,7 @@ def _blame_capability(
     pair = ":".join(str(-1 if value >= UNLIMITED else value) for value in asked)
     remedy = Remedy(
         f"start the container with --ulimit {item}={pair}, or with --cap-add SYS_RESOURCE; where"
-        " it is none, let the service that opens the session keep CAP_SYS_RESOURCE"
+        " there is no container, let the service that opens the session keep CAP_SYS_RESOURCE"
     )
     raised = facts.start._replace(may_raise=True)
     at = bound.winner if bound else None

@@ -125,7 +125,7 @@ def check_sessions(
     sample = chosen[-1] if users is None and chosen and covers_everyone(rules) else ""
     wanted = [(service, user) for user in chosen for service in services]
     if not chosen:
-        reason = "no user of this host can stand for those that the policy means"
+        reason = "no login user of this host is one of those that the policy names"
         yield from _unknown_sessions("session:*", rules, reason)
     if probe == "predict":
         for service, user in wanted:

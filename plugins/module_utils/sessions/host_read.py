@@ -50,7 +50,7 @@ class SessionsRead(SessionFiles):
 
     @cached_property
     def unread_lines(self) -> tuple[Unread, ...]:
-        """Return the lines that somebody meant for pam_limits and that it passes over."""
+        """Return the lines that somebody meant for pam_limits and that it skips."""
         paths = (f"{LIMITS_D}/{name}" for name in list_folder(LIMITS_D))
         read = dict.fromkeys(order_files(self.limits_files))
         others = {

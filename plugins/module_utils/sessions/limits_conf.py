@@ -108,7 +108,7 @@ def parse_value(item: str, word: str, nr_open: int = UNLIMITED) -> int | None:
 
 
 def parse_setting(item: str, word: str) -> int | str | None:
-    """Return what pam_limits makes of an item that is no resource limit; ``None`` where it skips
+    """Return what pam_limits makes of an item that is not a resource limit; ``None`` where it skips
     the line.
 
     Source: ``process_limit()`` in pam_limits.c. A priority is what ``setpriority(2)`` makes of

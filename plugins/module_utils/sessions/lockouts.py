@@ -137,8 +137,8 @@ def _find_bare_folders(rules: Sequence[SessionRule], bare: Collection[str]) -> I
         folder = rule.limits["chroot"].text if "chroot" in rule.limits else None
         if folder in bare:
             yield (
-                f"sessions[{index}].limits.chroot: {folder} is no directory with a /bin/sh in it,"
-                " so every login would end"
+                f"sessions[{index}].limits.chroot: {folder} is not a directory with a /bin/sh in"
+                " it, so every login would end"
             )
 
 

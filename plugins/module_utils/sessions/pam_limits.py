@@ -124,7 +124,7 @@ def is_in_group(name: str, user: User) -> bool:
 
 
 def _is_in_range(text: str, number: int) -> bool:
-    """Read ``min:max``, ``min:`` and ``:exact`` as strtoul(3) does; the last is no maximum."""
+    """Read ``min:max``, ``min:`` and ``:exact`` as strtoul(3) does; the last is not a maximum."""
     match = _RANGE.fullmatch(text)
     bounds = [to_integer(word) for word in match.groups() if word] if match else []
     if match is None or not bounds or any(abs(bound) >= 2**64 for bound in bounds):

@@ -55,7 +55,7 @@ def plan_sessions(
     present = {path: text for path, text in wanted.items() if text is not None}
     beaten = list(_find_shortfalls(present, options, dialect, nr_open))
     if options.override:
-        beaten_lines = [shortfall.foreign for shortfall in beaten if shortfall.neutralised]
+        beaten_lines = [shortfall.foreign for shortfall in beaten if shortfall.neutralized]
         wanted.update(neutralise_all(present, beaten_lines))
     told = {_place(one) for one in _own_lines(present, options.target)}
     told |= {(shortfall.foreign.path, shortfall.foreign.line) for shortfall in beaten}

@@ -35,7 +35,7 @@ def read_sessions(raw: object, problems: list[str]) -> tuple[SessionRule, ...]:
         for user in users:
             if not _is_domain(user):
                 problems.append(
-                    f"{path}.users: {user!r} is no domain; accepted are a user, '*', '@group',"
+                    f"{path}.users: {user!r} is not a domain; accepted are a user, '*', '@group',"
                     " and uid or gid ranges as in limits.conf(5)"
                 )
         limits = read_stated(f"{path}.limits", entry.get("limits"), items, problems)

@@ -118,7 +118,7 @@ def _blame_absence(service: str, files: Mapping[str, str]) -> Cause:
         made = f"/etc/pam.d/{service}"
         target = shlex.quote(made)
         line = f"[ ! -e {target} ] && {{ cat /etc/pam.d/other; echo; echo '{_CALL}'; }} > {target}"
-        line += refuse(made, "is there by now: nothing was done.")
+        line += refuse(made, "exists by now: nothing was done.")
         remedy = Remedy("make one: that of 'other', with pam_limits", (("sh", "-c", line),))
         return Cause("pam-service-missing", text, remedy._replace(then=_RELOGIN))
     for number, line in enumerate(files[path].split("\n"), 1):

@@ -31,7 +31,7 @@ def find_shared_lines(shell: str, items: Collection[str]) -> Iterator[ShellLine]
 
 
 def _find_in_shell(shell: str, items: Collection[str]) -> Iterator[ShellLine]:
-    """Yield what a login shell states that is none of those whose files are known.
+    """Yield what a login shell states whose startup files are not known.
 
     It may be a script around another one, or a program that sets limits of its own accord.
     """
@@ -94,7 +94,7 @@ def _find_named(sources: Sources) -> Iterator[tuple[str, Declaration]]:
 
 
 def _read_startup(path: str, odd: list[str]) -> str:
-    """Return what a shell reads of a file; nothing of what is none."""
+    """Return what a shell reads of a file; nothing of what is not a file."""
     try:
         strange = _find_strange(os.stat(path))
     except (FileNotFoundError, NotADirectoryError):

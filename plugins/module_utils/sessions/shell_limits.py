@@ -68,7 +68,7 @@ OF_ROOT = tuple(
 class ShellLine(NamedTuple):
     """One statement of a startup file that sets a limit; ``item`` is empty where it may be any.
 
-    ``bounds`` are none where it has the shell read or become what no look follows.
+    ``bounds`` are empty if it has the shell read or become what a check does not follow.
     """
 
     item: str
@@ -86,7 +86,7 @@ def list_startup_files(shell: str) -> tuple[str, ...]:
 
 
 def find_shell_limits(text: str, path: str, hints: bool = False) -> Iterator[ShellLine]:
-    """Yield every statement that sets a limit; one that only shows it is none.
+    """Yield every statement that sets a limit; one that only shows it sets nothing.
 
     :param hints: Yield lines, too, that may set one in a way that is not read here.
     """
@@ -143,14 +143,14 @@ def _read_prlimit(words: list[str]) -> Iterator[tuple[str, tuple[str, ...], int 
 
 
 def _read_plain(word: str) -> int | str:
-    """Return a value that is in the kernel's unit already, or the text where it is no number."""
+    """Return a value that is in the kernel's unit already, or the text where it is not a number."""
     if word in ("unlimited", "-1"):
         return UNLIMITED
     return int(word) if re.fullmatch(_WHOLE, word) else word
 
 
 def _read_value(item: str, word: str) -> int | str:
-    """Return a value in the kernel's unit, or the text where it is no number."""
+    """Return a value in the kernel's unit, or the text where it is not a number."""
     word = word.strip("\"'")
     if word in ("unlimited", "infinity"):
         return UNLIMITED

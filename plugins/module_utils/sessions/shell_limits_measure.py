@@ -270,7 +270,7 @@ def _read_trial(trial: _Trial, told: Sequence[Report | None]) -> ShellResult:
         read = [parse_proc_limits(_find_table(text)) for text in texts]
     except ValueError:
         problems = [report.problem for report in reports if report.problem]
-        problems += ["it told no limits"] if any(_MARK in text for text in texts) else []
+        problems += ["it printed no limits"] if any(_MARK in text for text in texts) else []
         reason = f"the start files of {entry.pw_name}'s shell give no session: "
         reason += (*problems, "it ended early")[0]
         unclear = [line.at.place for line in lines if not line.bounds]

@@ -84,7 +84,7 @@ def _find_variables(text: str, home: str) -> dict[str, list[str]]:
 def _expand(word: str, known: Mapping[str, list[str]], home: str, deep: int = 0) -> Iterator[str]:
     """Yield a word with each value that its variables may have; as it is where one is unknown."""
     if len(word) > _LONGEST:
-        yield "$"  # It is no path: nobody knows what is read.
+        yield "$"  # It is not a path: nobody knows what is read.
         return
     word = re.sub(r"^~(?=/)", lambda _match: home, word)
     found = _VARIABLE.search(word)

@@ -181,7 +181,7 @@ def _fits(names: Collection[str], patterns: str) -> bool:
 
 
 def _match_files(files: Mapping[str, str], patterns: list[str]) -> Iterator[str]:
-    """Expand as glob(3) does: a star stays within its directory and passes over dot files."""
+    """Expand as glob(3) does: a star stays within its directory and skips dot files."""
     for pattern in patterns:
         hidden = pattern.rpartition("/")[2].startswith(".")
         plain = [pattern] if pattern in files else []

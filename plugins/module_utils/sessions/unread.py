@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Find the lines that were meant for pam_limits and that it passes over, and say why."""
+"""Find the lines that were meant for pam_limits and that it skips, and say why."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Unread(NamedTuple):
 def find_unread(
     files: Mapping[str, str], others: Mapping[str, str], dialect: Dialect
 ) -> Iterator[Unread]:
-    """Yield the lines that pam_limits passes over.
+    """Yield the lines that pam_limits skips.
 
     :param files: Text of the files that it reads, by path.
     :param others: Text of the other files of limits.d.
@@ -111,5 +111,5 @@ def _describe(words: list[str]) -> str:
     if re.fullmatch(_NUMBER, words[0]):
         return "a number is a name there; one with a colon before it is an id"
     if len(words) == 3:
-        return "it has three fields, and four are needed"
+        return "it has three fields; four are needed"
     return "it cannot be understood as 'domain soft|hard|- item value'"

@@ -149,7 +149,7 @@ def _blame_line(minimum: int, lines: list[Declaration], remount: tuple[str, ...]
 
 
 def trace_shm(facts: ShmFacts, quotas: Mapping[str, Quota] | None = None) -> list[Link]:
-    """Return who has a say in the size of /dev/shm, in the order of their words.
+    """Return who can set the size of /dev/shm, in the order of their words.
 
     :param quotas: By the names of users.
     """

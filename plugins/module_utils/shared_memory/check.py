@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Judge the size of /dev/shm, now and after a boot; show who has a say in it."""
+"""Judge the size of /dev/shm, now and after a boot; show who can set it."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def foresee_shm(size: int | None, root: str) -> Iterator[tuple[Requirement, Fore
 def gather_shm() -> ShmFacts:
     """Return what decides the size of /dev/shm.
 
-    :raises OSError: If it is no tmpfs, or cannot be looked at.
+    :raises OSError: If it is not a tmpfs, or cannot be looked at.
     """
     facts = ShmFacts(read_shm_size(), read_fstab() or "", read_memory_size("MemTotal"))
     try:
@@ -94,7 +94,7 @@ def gather_shm() -> ShmFacts:
 
 
 def trace_path(place: str, item: str) -> list[Link]:
-    """Return who has a say in the size of /dev/shm.
+    """Return who can set the size of /dev/shm.
 
     :raises ValueError: If another place or item is asked for.
     """

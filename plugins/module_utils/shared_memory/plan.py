@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from itertools import takewhile
 
-from ..core.edit import find_block_lines, neutralise, remove_block, restore, set_block
+from ..core.edit import find_block_lines, neutralize, remove_block, restore, set_block
 from ..core.plan import SectionPlan, Shortfall, plan_edits
 from .model import FSTAB, find_default, find_lines, format_line
 
@@ -48,6 +48,6 @@ def _state(
     beaten = tuple(Shortfall(line, ours, override) for line in low)
     if low and not override:  # The first line counts, and a second would say nothing.
         return (None if text is None else remove_block(text, FSTAB)), beaten
-    text = None if text is None else neutralise(text, {line.line for line in low})
+    text = None if text is None else neutralize(text, {line.line for line in low})
     needed = [ours] if len(low) == len(lines) else []
     return set_block(text, needed, FSTAB), beaten

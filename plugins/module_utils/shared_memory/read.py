@@ -18,7 +18,7 @@ _MOUNT = re.compile(r"^\S+ \S+ \S+ \S+ /dev/shm \S+.* - (\S+) ", re.MULTILINE)
 def read_shm_size() -> int:
     """Return the size of /dev/shm in bytes; a tmpfs without any limit is unlimited.
 
-    :raises OSError: If it is no tmpfs, or cannot be looked at.
+    :raises OSError: If it is not a tmpfs, or cannot be looked at.
     """
     kinds = _MOUNT.findall(read_text("/proc/self/mountinfo") or "")
     if not kinds:

@@ -30,7 +30,7 @@ def parse_shm_size(text: str) -> int | None:
 
 
 def format_shm_size(size: int) -> str:
-    """Write a size for dockerd: ``8G``, or plain bytes where it is no whole number of KiB."""
+    """Write a size for dockerd: ``8G``, or plain bytes where it is not a whole number of KiB."""
     for power in range(len(_UNITS), 0, -1):
         if size and size % (1 << 10 * power) == 0:
             return f"{size >> 10 * power}{_UNITS[power - 1].upper()}"

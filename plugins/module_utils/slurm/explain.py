@@ -77,7 +77,7 @@ def _trace_conf(item: str, scene: Scene, look: Look) -> Iterator[Link]:
         yield Link("running", words[item in running.items], source)
     pam = read_use_pam(scene.files.conf)
     if pam:
-        yield Link("PAM", "", f"{cite(pam)}: the PAM service slurm has a say after slurmd")
+        yield Link("PAM", "", f"{cite(pam)}: the PAM service slurm sets limits after slurmd")
 
 
 def _trace_prologs(item: str, scene: Scene, look: Look) -> Iterator[Link]:

@@ -84,7 +84,7 @@ def find_node(slurmd: int | None) -> Node | str:
     which = ["-n", name] if name else []
     shown = ask("sinfo", "-h", "-N", *which, "-o", "%P|%T|%E")
     if shown.status != 0:
-        return _describe_error(shown.errors) or "sinfo told nothing"
+        return _describe_error(shown.errors) or "sinfo printed nothing"
     partitions: dict[str, tuple[str, str]] = {}
     default = ""
     for line in shown.text.splitlines():
@@ -194,7 +194,7 @@ def _run(
             first = _watch(process, meanwhile) if meanwhile else b""
             out, errors = _hear(process)
         except (subprocess.TimeoutExpired, TimeoutError):
-            return Job(None, f"the job told nothing within {WAIT + _SLACK:.0f} s")
+            return Job(None, f"the job printed nothing within {WAIT + _SLACK:.0f} s")
         finally:
             _end(process)
             cage.end()

@@ -96,7 +96,7 @@ def _plan_unit(
         for item, pair in pairs.items()
         for shortfall in _find_shortfalls(item, policy.limits[item], pair, whole, options.override)
     ]
-    fixed = neutralise_all(foreign, [one.foreign for one in beaten if one.neutralised])
+    fixed = neutralise_all(foreign, [one.foreign for one in beaten if one.neutralized])
     edits = plan_edits(before, {**fixed, DROP_IN: text or None})
     return SectionPlan(edits, shortfalls=tuple(beaten))
 

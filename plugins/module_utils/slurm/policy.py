@@ -139,7 +139,7 @@ def _read_partitions(path: str, raw: object, problems: list[str]) -> tuple[str, 
     for name in raw:
         fits = isinstance(name, str) and _PARTITION.fullmatch(name) and len(name) <= LONGEST_WORD
         if not fits:
-            problems.append(f"{path}: {name!r} is no name of a partition")
+            problems.append(f"{path}: {name!r} is not a name of a partition")
     return tuple(dict.fromkeys(str(name) for name in raw))
 
 

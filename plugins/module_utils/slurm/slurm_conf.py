@@ -167,7 +167,7 @@ def _parse_names(line: Declaration) -> frozenset[str]:
     names = [re.sub("^(RLIMIT_)+", "", word) for word in words]
     unknown = [name for name in names if name not in _NAMES]
     if unknown:
-        raise ValueError(f"{line.place}: {unknown[0]!r} is no limit that Slurm knows")
+        raise ValueError(f"{line.place}: {unknown[0]!r} is not a limit that Slurm knows")
     return frozenset(_NAMES[name] for name in names)
 
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Say why a service gets less at its next start than a policy asks, and what puts it right.
 
-What somebody meant is restored in thought, by as few changes as do; where nothing was meant that
-would do, the line that counts is written anew. Each change is a cause.
+What somebody meant is restored in thought, by as few changes as possible; if no line states enough,
+the line that counts is rewritten. Each change is a cause.
 """
 
 from __future__ import annotations
@@ -28,20 +28,20 @@ CODES = {
     "unit-stated-too-high": "the unit states more than the policy allows",
     "unit-manager-too-low": "the manager's default is too low, and the unit states nothing",
     "unit-manager-later-wins": "of two manager defaults, that of the file read later counts",
-    "unit-beats-manager": "what a unit states counts, over a manager's default that would do",
+    "unit-beats-manager": "what a unit states counts, over a manager's default that is enough",
     "unit-later-line-wins": "of two lines in one file, the last counts",
     "unit-dropin-beats-unit": "a drop-in beats the unit's own file",
     "unit-dropin-beats-dropin": "of two drop-ins, the one whose name sorts later counts",
     "unit-wide-dropin-wins": "a drop-in for many units beats what is stated for this one",
     "unit-line-ignored": "systemd cannot read the value of a line, and ignores it",
     "unit-line-misplaced": "a line stands in the wrong section, and is ignored",
-    "unit-line-misspelt": "systemd does not know the key of a line, and ignores it",
-    "unit-line-commented-out": "the line that would do is commented out, and no other does",
-    "unit-reading-ends": "a line cannot be borne, and systemd reads no further in that file",
-    "unit-not-loaded": "a line of the unit's file cannot be borne, and the unit is not loaded",
-    "unit-dropin-hidden": "a drop-in is hidden by one of the same name in a stronger folder",
-    "unit-file-hidden": "the unit's file is hidden by another in a stronger folder",
-    "unit-dropin-not-read": "systemd does not read a drop-in, because of its name or folder",
+    "unit-line-misspelled": "systemd does not know the key of a line, and ignores it",
+    "unit-line-commented-out": "the line that states enough is commented out, and no other does",
+    "unit-reading-ends": "a line is not valid, and systemd stops reading that file there",
+    "unit-not-loaded": "a line of the unit's file is not valid, and the unit is not loaded",
+    "unit-dropin-hidden": "a drop-in is hidden by one of the same name in a stronger directory",
+    "unit-file-hidden": "the unit's file is hidden by another in a stronger directory",
+    "unit-dropin-not-read": "systemd does not read a drop-in, because of its name or directory",
 }
 
 _DEEPEST = 3  # Changes tried together before the line that counts is written anew.
@@ -107,7 +107,7 @@ def _list_repairs(wanted: Asked, facts: UnitFacts) -> Iterator[Repair]:
 
 
 def _list_mendable(wanted: Asked, facts: UnitFacts) -> list[Slip]:
-    """Return the lines that somebody meant; what a package has in a comment is none."""
+    """Return the lines that somebody meant; a comment of a package is not one."""
     return [
         slip
         for slip in list_slips(facts)
@@ -196,7 +196,7 @@ def _show(wanted: Asked, facts: UnitFacts, hider: Source, hidden: Source) -> Ite
 
 
 def _read_alone(wanted: Asked, facts: UnitFacts, hidden: Source) -> Declaration | None:
-    """Return the line of a hidden file that would do, if it has one."""
+    """Return the line of a hidden file that states enough, if it has one."""
     if hidden in facts.files.manager_dropins:
         reading = read_manager_limits(None, [hidden])
     else:
@@ -226,7 +226,7 @@ def _silence_winner(wanted: Asked, facts: UnitFacts) -> Iterator[Repair]:
 
 
 def _blame(wanted: Asked, ranked: list[Statement], facts: UnitFacts, remedy: Remedy) -> Cause:
-    """Name the line that counts, with those that would do and lose to it."""
+    """Name the line that counts, with those that state enough and lose to it."""
     winner = ranked[-1]
     at = declare(winner)
     rivals = [one for one in ranked[:-1] if is_enough(wanted.limit, one.limit)]

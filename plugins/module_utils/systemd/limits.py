@@ -51,7 +51,7 @@ class Reading(NamedTuple):
 def read_unit_limits(kind: str, main: Source, dropins: Sequence[Source]) -> Reading:
     """Read a unit file and its drop-ins.
 
-    A line that cannot be borne ends a drop-in; in the unit file itself the unit is not loaded.
+    A line that is not valid ends a drop-in; in the unit file itself the unit is not loaded.
 
     :param kind: What the unit's name ends in, such as ``service``.
     :param dropins: The strongest first.
@@ -67,7 +67,7 @@ def read_unit_limits(kind: str, main: Source, dropins: Sequence[Source]) -> Read
 
 
 def read_manager_limits(main: Source | None, dropins: Sequence[Source]) -> Reading:
-    """Read system.conf and its drop-ins; a line that cannot be borne ends all of it."""
+    """Read system.conf and its drop-ins; a line that is not valid ends all of it."""
     reading = Reading([], [])
     for source in order_sources(main, dropins):
         fault = _read(source, "Manager", _DEFAULT, reading)

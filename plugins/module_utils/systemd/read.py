@@ -165,7 +165,7 @@ def read_user_sources(unit: str, uid: int) -> Files:
 def _read_as_user(unit: str, uid: int) -> object:
     personal = f"{find_home_folder(uid)}/.config/systemd/{USER_CONF}"
     if os.path.exists(personal):
-        raise ValueError(f"{personal} has a say")
+        raise ValueError(f"{personal} can set it too")
     return pack(read_sources(unit, list_unit_directories(uid), USER_CONF))
 
 
@@ -229,7 +229,7 @@ def _find_switch(command: str) -> tuple[str, str] | None:
         return None
     match = _SWITCH.match(command)
     if match is None:
-        raise ValueError(f"{command!r} starts a session of nobody knows whom")
+        raise ValueError(f"{command!r} starts a session of an unknown user")
     login = "-l" if re.search(r"\s(-|-l|--login)\s", f" {match[2]} ") else ""
     return match[1] + login, match[3]
 

@@ -67,7 +67,7 @@ def _read_others(main: str, directories: Sequence[str]) -> Iterator[Source]:
 
 
 def _find_misnamed(folders: Iterable[str]) -> Iterator[Stray]:
-    """Yield the files of drop-in folders whose names systemd passes over."""
+    """Yield the files of drop-in folders whose names systemd skips."""
     for folder in folders:
         for name in list_folder(folder) if folder.startswith(_WRITABLE) else ():
             path = f"{folder}/{name}"
@@ -92,7 +92,7 @@ def _find_misplaced(unit: str, folders: Sequence[str]) -> Iterator[Stray]:
             folder = f"{base}/{name}"
             alike = name in near or name.lower() == f"{unit}.d".lower()
             if alike and folder not in folders and os.path.isdir(folder):
-                reason = f"the folder of {unit} is {right}"
+                reason = f"the directory of {unit} is {right}"
                 for path, text in read_folder(folder).items():
                     moved = f"{right}/{path.rpartition('/')[2]}"
                     yield Stray(Source(path, text), reason, moved)

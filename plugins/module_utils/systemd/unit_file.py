@@ -118,9 +118,9 @@ def scan_unit(text: str, path: str) -> Scan:
 def _find_fault(line: str) -> str:
     """Return why systemd reads no further than this line; or nothing."""
     if not _is_utf8(line):
-        return "is no UTF-8"
+        return "is not UTF-8"
     if line.startswith("[") and (not line.endswith("]") or _UNSAFE.search(line)):
-        return "is no section header"
+        return "is not a section header"
     return ""
 
 
@@ -275,7 +275,7 @@ def split_words(value: str) -> list[str]:
     """
     words = _WORD.findall(value)
     if _WORD.sub("", value).strip(_BLANK):
-        raise ValueError(f"{value!r} is no list of words: a quote or an escape is not closed")
+        raise ValueError(f"{value!r} is not a list of words: a quote or an escape is not closed")
     return [_unquote(word) for word in words]
 
 

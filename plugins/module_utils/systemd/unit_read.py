@@ -112,7 +112,7 @@ def _find_main(unit: str, root: str, directories: Sequence[str]) -> tuple[str, s
 def _find_alias_target(path: str, root: str, directories: Sequence[str]) -> str:
     """Return the unit that a link from one unit to another stands for; or nothing.
 
-    A link to a file elsewhere is no alias: systemd reads that file under the link's name.
+    A link to a file elsewhere is not an alias: systemd reads that file under the link's name.
     """
     folder, name = path.rpartition("/")[::2]
     target = os.path.normpath(os.path.join(folder, _read_link(path, root)))
@@ -157,7 +157,7 @@ def _read_dropins(folders: Iterable[str], root: str) -> list[Source]:
 
 
 def _is_there(path: str, root: str, directories: Sequence[str]) -> bool:
-    """Tell whether a unit has this file; a link that hangs is none, but one to /dev/null is."""
+    """Tell whether a unit has this file; a broken link is not one, a link to /dev/null is."""
     link = _read_link(path, root)
     return (
         link == "/dev/null"

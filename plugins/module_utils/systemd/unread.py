@@ -90,15 +90,15 @@ def _judge(slip: Slip, match: re.Match[str], key: str, header: Header) -> Iterat
             reason = "it is commented out"
             yield slip._replace(code="unit-line-commented-out", reason=reason, belongs="")
     elif header.name != section:
-        misspelt = header.line and header.name.lower().rstrip("s") == section.lower()
+        misspelled = header.line and header.name.lower().rstrip("s") == section.lower()
         where = f"stands in section [{header.name}]" if header.line else "stands before any section"
         reason = f"it {where}, and belongs in [{section}]"
-        line = header.line if misspelt else 0
+        line = header.line if misspelled else 0
         yield slip._replace(code="unit-line-misplaced", reason=reason, header=line)
     elif match[2] != key or not equals:
         known = f"the key is {key}" if equals else f"a line is {key}=VALUE"
         reason = f"systemd does not know it: {known}"
-        yield slip._replace(code="unit-line-misspelt", reason=reason, belongs="")
+        yield slip._replace(code="unit-line-misspelled", reason=reason, belongs="")
     else:
         reason = _find_fault(key, match[4])
         if reason:

@@ -57,7 +57,7 @@ def parse_limit_setting(key: str, value: str) -> Rlimit:
     """
     name = LIMIT_KEYS.get(key[key.startswith("Default") * len("Default") :])
     if name is None:
-        raise ValueError(f"{key!r} is no limit of systemd")
+        raise ValueError(f"{key!r} is not a limit of systemd")
     try:
         if len(value) > _LONGEST:
             raise ValueError  # Before Python 3.11 int() takes the square of a number's length.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Open a file of a user's in a folder that is held open; what is no file is never opened.
+"""Open a file of a user's in a folder that is held open; what is not a file is never opened.
 
 Links to files are followed, once what they lead to is known to be a file. Nothing is opened for
 writing. Root opens what is root's, and says of all else whose it is.
@@ -28,7 +28,7 @@ _KINDS = {
 
 
 class NoFileError(Exception):
-    """What has the name is no file; the text says what it is."""
+    """What has the name is not a file; the text says what it is."""
 
 
 CLOSED_END = ": Permission denied"

@@ -264,7 +264,7 @@ def _enter(walk: list[_Folder], name: str) -> Iterator[Checked]:
         return
     below = walk[-1].below + name
     if find_kind(name):
-        yield Checked(below, UNSEEN, "is a folder, not a file")
+        yield Checked(below, UNSEEN, "is a directory, not a file")
     try:
         if len(walk) >= _DEEPEST:
             raise ObstacleError("", name, "lies too deep")

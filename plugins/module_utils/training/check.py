@@ -70,7 +70,9 @@ def check_training(run: Training, options: CheckOptions, look: Look) -> Iterator
         is_blind = is_blind and (finding.status == UNKNOWN or finding.requirement.place == _KERNEL)
         yield finding
     if is_blind:  # Who starts a run only after a pass must not start it after this.
-        yield judge_unlooked("training", "nothing that the run was asked about could be seen")
+        yield judge_unlooked(
+            "training", "nothing that the policy asks of the run could be measured"
+        )
 
 
 def _look(survey: Survey) -> Iterator[Finding]:
@@ -95,7 +97,7 @@ def _judge_workers(survey: Survey) -> Finding:
     wanted = Requirement(survey.place, "workers", "value", survey.workers)
     finding = judge(wanted, Observation(survey.plan.workers, survey.plan.reasons))
     if finding.status == PASS and survey.unknown_bounds:
-        reason = f"nobody knows how many workers {survey.unknown_bounds} would allow"
+        reason = f"how many workers {survey.unknown_bounds} would allow is not known"
         return judge(wanted, Observation(None, survey.plan.reasons, reason))
     return _blame(finding, lambda: [blame_workers(survey.run, survey.plan)])
 

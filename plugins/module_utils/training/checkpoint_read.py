@@ -203,7 +203,7 @@ def _look_at_deepspeed(folder: CheckpointFolder) -> None:
         return
     step = content[:_LONGEST_NAME].decode("utf-8", "replace").strip()
     if not re.fullmatch(r"[\w.-]+", step):
-        folder.broken.append((_LATEST, "names no folder"))  # It may be a link to anything.
+        folder.broken.append((_LATEST, "names no directory"))  # It may be a link to anything.
         return
     if step not in folder.folders:
         folder.broken.append((_LATEST, f"names {step}, which is not there"))

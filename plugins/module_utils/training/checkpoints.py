@@ -140,7 +140,7 @@ def _find_conflicts(where: Where, checkpoints: Sequence[Checkpoint]) -> Iterator
     for one in checkpoints:
         if not one.is_directory:
             path = f"{where.path}/{one.name}"
-            text = f"{path} is no directory, and saving step {one.number} ends there"
+            text = f"{path} is not a directory, and saving step {one.number} ends there"
             yield where.blame("checkpoint-conflict", text, "move it aside", one)
 
 

@@ -192,7 +192,7 @@ def check_cache_files(training: Training, time_limit: float = TIME_LIMIT) -> Ite
 
 
 def _describe(path: str, survey: Survey, real_path: str, reader: str) -> CacheFiles:
-    """Return what was seen; a file that is being written now is no damaged one."""
+    """Return what was seen; a file that is being written now is not a damaged one."""
     writers = find_writers_below(real_path) if survey.corrupt or survey.lists[WRITTEN] else {}
     corrupt = [(one.path, one.reason) for one in survey.corrupt if one.path not in writers]
     written = [one.path for one in survey.corrupt if one.path in writers]

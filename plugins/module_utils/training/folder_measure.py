@@ -76,7 +76,7 @@ def is_roots(path: str) -> bool:
 
 
 def _is_open(folder: str) -> bool:
-    """Tell whether others than root may make entries in a folder."""
+    """Tell whether users other than root may make entries in a folder."""
     return bool(os.lstat(folder).st_mode & (stat.S_IWGRP | stat.S_IWOTH))
 
 

@@ -65,7 +65,7 @@ def parse_gpus(text: str) -> list[Gpu]:
 
 
 def parse_processes(text: str) -> list[GpuProcess]:
-    """Return the processes; rows that are none are left out, for they are words of the driver."""
+    """Return the processes; rows that are not one are left out: they are messages of the driver."""
     return [
         GpuProcess(row[0], int(row[1]), row[2].rpartition("/")[2], _read_size(row[3]))
         for row in _split(text, len(PROCESS_FIELDS))
@@ -92,7 +92,7 @@ def _read_flag(text: str) -> bool | None:
 
 
 def choose_visible(gpus: Sequence[Gpu], visible: str | None) -> list[Gpu]:
-    """Return the GPUs that CUDA_VISIBLE_DEVICES leaves; the first that is none ends the list."""
+    """Return the GPUs that CUDA_VISIBLE_DEVICES leaves; the first that is not one ends the list."""
     if visible is None:
         return list(gpus)
     chosen: list[Gpu] = []

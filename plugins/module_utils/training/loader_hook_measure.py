@@ -30,7 +30,7 @@ _KIB = 1024
 
 
 def weigh(value: Any) -> Iterator[int]:
-    """Yield the bytes of each tensor in a batch; whatever is none travels in a pipe."""
+    """Yield the bytes of each tensor in a batch; anything else travels in a pipe."""
     for one in find_tensors(value):
         yield int(one.numel()) * int(one.element_size())
 

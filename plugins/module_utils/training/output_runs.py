@@ -112,7 +112,7 @@ def _find_ancestors(pid: int, processes: Mapping[int, Process]) -> list[int]:
 
 
 def _trains(process: Process) -> bool:
-    """Tell whether a program of Python's is none of those that only look on."""
+    """Tell whether a program of Python's does more than look on."""
     names = [word.rpartition("/")[2] for word in process.words]
     if not any(_TRAINS.fullmatch(name) for name in (process.name, *names[:1])):
         return False

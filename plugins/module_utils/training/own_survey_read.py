@@ -24,7 +24,7 @@ def survey_self(run: Mapping[str, object]) -> Survey:
     :raises ValueError: With all that is wrong with them.
     """
     problems = [
-        f"training.{key}: only the process that asks is looked at here"
+        f"training.{key}: only the process that asks is checked here"
         for key in ("place", "user")
         if run.get(key) not in (None, SELF)
     ]

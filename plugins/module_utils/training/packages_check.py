@@ -48,7 +48,7 @@ def judge_packages(
         else:
             version = parse_version(text)
             if version is None:
-                said = f"{name} has the version {text!r}, which is none"
+                said = f"{name} has the version {text!r}, which is not a version"
                 yield Finding(UNKNOWN, requirement, Observation(None, how, said))
                 continue
             cause = _blame(name, specifier, text, version, clauses)

@@ -53,7 +53,7 @@ class Version(NamedTuple):
 
 
 def parse_version(text: str) -> Version | None:
-    """Return a version; ``None`` for a text that is none."""
+    """Return a version; ``None`` for a text that is not one."""
     match = _VERSION.fullmatch(text) if len(text) <= LONGEST else None
     if match is None:
         return None
@@ -90,15 +90,15 @@ class Clause(NamedTuple):
 def parse_specifier(text: str) -> list[Clause]:
     """Return the comparisons of a specifier; none for an empty one, which takes all.
 
-    :raises ValueError: If it is none.
+    :raises ValueError: If it is not one.
     """
     clauses = []
     for part in text.split(",") if text.strip() else ():
         match = _CLAUSE.fullmatch(part)
         if match is None or len(part) > LONGEST or not _is_sound(Clause(match[1], match[2])):
             raise ValueError(
-                f"{part.strip()!r} is no version specifier; accepted are ==, !=, <=, >=, <, >, ~="
-                " and a version, as in '>=4.40,<5'"
+                f"{part.strip()!r} is not a version specifier; accepted are ==, !=, <=, >=, <, >,"
+                " ~= and a version, as in '>=4.40,<5'"
             )
         clauses.append(Clause(match[1], match[2]))
     return clauses

@@ -288,7 +288,7 @@ def _read_packages(path: str, raw: object, problems: list[str]) -> dict[str, str
         return {}
     for name, specifier in raw.items():
         if not isinstance(name, str) or not re.fullmatch(_PACKAGE, name):
-            problems.append(f"{path}: {quote(name)} is no name of a package")
+            problems.append(f"{path}: {quote(name)} is not a name of a package")
         if not isinstance(specifier, str) or len(specifier) > 256:
             problems.append(
                 f"{path}.{name}: {quote(specifier)} was given; a version specifier of PEP 440 is"
@@ -299,7 +299,7 @@ def _read_packages(path: str, raw: object, problems: list[str]) -> dict[str, str
 
 def _read_user(path: str, raw: object, problems: list[str]) -> str | None:
     if not isinstance(raw, str) or not re.fullmatch(_NAME, raw):
-        problems.append(f"{path}: {quote(raw)} is no user's name")
+        problems.append(f"{path}: {quote(raw)} is not a user's name")
         return None
     return raw
 

@@ -255,7 +255,7 @@ class Runner:
             raise OSError(self.absence)
         levels = read_memory_levels(self.cgroup, read_text("/proc/self/mountinfo") or "")
         if levels is None:
-            raise OSError("the limits of its cgroup cannot be seen from here")
+            raise OSError("the limits of its cgroup cannot be read from here")
         host = Room("the host", read_memory_size("MemAvailable"))
         rooms = [
             Room(one.path, one.free, one.used, one.limit, SLOWED if one.is_high else "")

@@ -25,7 +25,7 @@ def find_task_rooms(cgroup: str, mounts: str, lookers: int = 0) -> list[TaskRoom
     """
     levels = read_task_levels(cgroup, mounts)
     if levels is None:
-        raise OSError("the limits of its cgroup cannot be seen from here")
+        raise OSError("the limits of its cgroup cannot be read from here")
     rooms = [
         TaskRoom(max(most - max(used - lookers, 0), 0), most, f"{path}/pids.max")
         for path, most, used in levels
@@ -36,7 +36,7 @@ def find_task_rooms(cgroup: str, mounts: str, lookers: int = 0) -> list[TaskRoom
         if value:
             rooms.append(TaskRoom(max(int(value) - used, 0), int(value), key))
     if not rooms:
-        raise OSError("what bounds the tasks of this host cannot be seen")
+        raise OSError("what bounds the tasks of this host cannot be read")
     return rooms
 
 

@@ -70,7 +70,12 @@ def _read_reports(answer: Mapping[str, Any], name: str, wanted: int, seconds: fl
     if not count:
         is_made = any(_count(report["made"]) for report in reports)
         told = "its DataLoader makes no batch" if is_made else "makes no DataLoader"
-        return Tried(notes=(f"{name}: {told}: nothing was measured, and all is as words say",))
+        return Tried(
+            notes=(
+                f"{name}: {told}: nothing was measured, so what the command and its files state"
+                " counts",
+            )
+        )
     notes = [how] if how else []
     unused = _find_most(report["unused"] for report in reports)
     if unused:

@@ -71,7 +71,7 @@ def add_verdict(cause: Cause, verdict: Verdict) -> Cause:
 
 
 def be_tight(cause: Cause, why: str) -> Cause:
-    """Return a cause that is no bound which kills for sure."""
+    """Return a cause other than a bound which kills for sure."""
     return add_verdict(cause, Verdict(TIGHT, f"it is tight: {why}"))
 
 
@@ -154,14 +154,14 @@ _RISKS = {
     "cache-on-network": "it goes wrong only where the locks or renames of that file system do",
     "cache-not-of-one-job": "it goes wrong only when another job uses it",
     "cache-shared-by-containers": "it goes wrong only when two of them write the same file",
-    "cache-variable-elsewhere": "the other directory may do as well",
-    "cache-variable-unread": "the library has a directory of its own, which may do as well",
+    "cache-variable-elsewhere": "the other directory may work as well",
+    "cache-variable-unread": "the library has a directory of its own, which may work as well",
     "cache-few-shards": "only webdataset 1.0 and later refuse it",
     "checkpoint-hidden-files": "some versions of transformers save in place",
     "checkpoint-stale": "which ones are deleted differs between versions of transformers",
     "output-in-use": "it goes wrong only when both save",
-    "package-version": "another version than was asked for may do as well",
-    "package-development": "a development version may do as well",
+    "package-version": "a version other than the one asked for may work as well",
+    "package-development": "a development version may work as well",
     "gpu-in-use": "they may have ended by then",
 }
 """Causes that are a fact, and yet kill not every run."""

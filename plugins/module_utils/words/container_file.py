@@ -71,7 +71,7 @@ class _Node:
         return _VARIABLE.sub(replace, text)
 
     def number(self, name: str, parse: object, *keys: str) -> float | None:
-        """Return a number under the name of a limit; what is none is a problem."""
+        """Return a number under the name of a limit; anything else is a problem."""
         text, where = self.text(*keys)
         if not text:
             return None
@@ -130,7 +130,7 @@ def _read_ulimit(node: _Node, item: str) -> int | None:
     if not text:
         return None
     if not re.fullmatch("-1|[0-9]{1,18}", text):
-        node.problems.append(f"{where}: {item}: {text!r} is no whole number")
+        node.problems.append(f"{where}: {item}: {text!r} is not a whole number")
         return None
     node.at[item] = where
     return UNLIMITED if text == "-1" else int(text)
@@ -147,7 +147,7 @@ def _read_words(node: _Node, key: str) -> list[tuple[list[str], str]]:
     try:
         words = shlex.split(text)
     except ValueError as exc:
-        node.problems.append(f"{where}: {key}: is no command: {exc}")
+        node.problems.append(f"{where}: {key}: is not a command: {exc}")
         return []
     return [(words, where)] if words else []
 

@@ -135,27 +135,27 @@ class _Limits:
 def read_ulimit(text: str) -> dict[str, int]:
     """Return the soft limit of ``nofile=65536:65536``, or of memlock; nothing of the others.
 
-    :raises ValueError: If it is none.
+    :raises ValueError: If it is not one.
     """
     name, _sign, pair = text.partition("=")
     soft = pair.partition(":")[0]
     if name not in ("nofile", "memlock"):
         return {}
     if not re.fullmatch(r"-1|[0-9]{1,18}|unlimited", soft):
-        raise ValueError(f"{text!r} is no limit, such as nofile=65536:65536")
+        raise ValueError(f"{text!r} is not a limit, such as nofile=65536:65536")
     return {name: int(soft) if soft.isdecimal() else UNLIMITED}
 
 
 def read_pids(text: str) -> int | None:
     """Return the number of tasks, ``None`` where there is no limit."""
     if not re.fullmatch(r"-?[0-9]{1,18}", text):
-        raise ValueError(f"{text!r} is no whole number")
+        raise ValueError(f"{text!r} is not a whole number")
     return int(text) if int(text) > 0 else None
 
 
 def read_cpus(text: str) -> float | None:
     if not re.fullmatch(r"[0-9]{1,6}(\.[0-9]{1,6})?", text):
-        raise ValueError(f"{text!r} is no number of CPUs")
+        raise ValueError(f"{text!r} is not a number of CPUs")
     return float(text) or None
 
 

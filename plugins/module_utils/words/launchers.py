@@ -330,7 +330,7 @@ def _read_commands(text: str, where: str, by: str, depth: int) -> Words:
     try:
         commands = [words for words in split_commands(text) if words]
     except ValueError as exc:
-        return Words(problems=(f"{where or COMMAND_LINE}: {by}: is no command: {exc}",))
+        return Words(problems=(f"{where or COMMAND_LINE}: {by}: is not a command: {exc}",))
     found = [(name_start(words), read_command(words, where or by, depth)) for words in commands]
     names = [name for name, said in found if name and starts_itself(said)]
     return join_words([note_starts(where or by, names), *(said for _name, said in found)])

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """What trainers call the numbers of a run, and how the value of each is read.
 
-The names are those of the trainers' own documents; one that is spelt ``--num-workers``,
+The names are those of the trainers' own documents; one that is spelled ``--num-workers``,
 ``num_workers`` or ``data.init_args.num_workers`` is the same.
 """
 

@@ -25,7 +25,7 @@ class Option(NamedTuple):
 
 
 class Split(NamedTuple):
-    """The options of some words, and those that are none."""
+    """The options of some words, and the words that are not options."""
 
     options: tuple[Option, ...]
     rest: tuple[str, ...] = ()
@@ -46,7 +46,7 @@ def split_all(words: Sequence[str]) -> Split:
 
 
 def split_before(words: Sequence[str], flags: Sequence[str] = ()) -> Split:
-    """Return the options before the first word that is none, and all from there on.
+    """Return the options before the first word that is not one, and all from there on.
 
     :param flags: Those that take no value, where a word behind them could be taken for one.
     """
@@ -122,5 +122,5 @@ def read_arguments(words: Sequence[str], where: str, rank: int) -> Words:
 
 def find_library(names: Iterable[str]) -> str:
     """Return whose loop draws the batches, where the names of options show it."""
-    spelt = {spell(name) for name in names}
-    return "transformers" if spelt & set(OF_TRANSFORMERS) else ""
+    spelled = {spell(name) for name in names}
+    return "transformers" if spelled & set(OF_TRANSFORMERS) else ""

@@ -26,7 +26,7 @@ def parse_size(text: str, unit: int = 1) -> int:
     So Docker, Slurm and torch's users mean them, and the larger meaning is the safe one.
 
     :param unit: The bytes of a number without a unit, such as 2**20 for Slurm's.
-    :raises ValueError: If it is none.
+    :raises ValueError: If it is not one.
 
     >>> parse_size("1.5GiB") == 3 * 2**29
     True
@@ -34,30 +34,30 @@ def parse_size(text: str, unit: int = 1) -> int:
     match = _SIZE.fullmatch(text.strip())
     if match is None:
         raise ValueError(
-            f"{quote(text)} is no size; a number with KiB, MiB, GiB or TiB is accepted"
+            f"{quote(text)} is not a size; a number with KiB, MiB, GiB or TiB is accepted"
         )
     factor = _BINARY[match[3].lower()] if match[3] else 1 if match[4] else unit
     size = int(float(match[1] + match[2]) * factor) if match[2] else int(match[1]) * factor
     if size > _MOST:
-        raise ValueError(f"{quote(text)} is no size; the largest is 2**63 - 1 bytes")
+        raise ValueError(f"{quote(text)} is not a size; the largest is 2**63 - 1 bytes")
     return size
 
 
 def parse_pod_quantity(text: str) -> float:
     """Return a quantity of Kubernetes: ``500m``, ``2``, ``64Gi``, and ``64G``, which is 64e9.
 
-    :raises ValueError: If it is none.
+    :raises ValueError: If it is not one.
     """
     match = _POD.fullmatch(text.strip())
     if match is None:
-        raise ValueError(f"{quote(text)} is no quantity of Kubernetes; such as 2, 500m, 64Gi")
+        raise ValueError(f"{quote(text)} is not a quantity of Kubernetes; such as 2, 500m, 64Gi")
     return float(match[1] + (match[2] or "")) * _POD_UNITS[match[3] or ""]
 
 
 def parse_count(value: object) -> int:
     """Return a whole number from 0 on; ``7e9``, ``8.0`` and ``7B`` are some.
 
-    :raises ValueError: If it is none.
+    :raises ValueError: If it is not one.
     """
     if isinstance(value, float) and value.is_integer():
         value = int(value)
@@ -69,7 +69,7 @@ def parse_count(value: object) -> int:
     if named:
         number = float(named[1]) * _OF_PARAMETERS[named[2]]
     if number is None or number != int(number) or number > _MOST:
-        raise ValueError(f"{quote(value)} is no whole number")
+        raise ValueError(f"{quote(value)} is not a whole number")
     return int(number)
 
 

@@ -66,7 +66,7 @@ def read_script(text: str, path: str, environment: Mapping[str, str]) -> Words:
             parts += _read_line(line, path, variables, starts)
         except ValueError as exc:
             if _looks_like_run(line.text):
-                parts.append(Words(problems=(f"{path}:{line.number}: is no command: {exc}",)))
+                parts.append(Words(problems=(f"{path}:{line.number}: is not a command: {exc}",)))
     return join_words([*parts, note_starts(path, starts)])
 
 
@@ -298,6 +298,6 @@ def _number(asked: Mapping[str, tuple[str, str]], name: str, problems: list[str]
         return 0
     value, where = asked[name]
     if not re.fullmatch("[0-9]{1,6}", value):
-        problems.append(f"{where}: {name}: {value!r} is no whole number")
+        problems.append(f"{where}: {name}: {value!r} is not a whole number")
         return 0
     return int(value)

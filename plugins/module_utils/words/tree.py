@@ -45,7 +45,7 @@ def find(root: object, *path: str) -> Any:
 
 
 def read_scalar(node: object) -> tuple[object, int]:
-    """Return a value and its line; ``None`` and 0 of what is no single value."""
+    """Return a value and its line; ``None`` and 0 of what is not a single value."""
     return (node.value, node.line) if isinstance(node, Located) else (None, 0)
 
 

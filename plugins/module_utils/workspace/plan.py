@@ -16,7 +16,7 @@ TMPFILES = "/etc/tmpfiles.d/90-mlhost.conf"
 PROFILE = "/etc/profile.d/90-mlhost.sh"
 VARIABLES = ("WIDS_CACHE", "WDS_CACHE")
 _MARK = "x-mlhost.workspace"
-"""An option that mount(8) passes over, and by which our line is known again."""
+"""An option that mount(8) skips, and by which our line is known again."""
 
 _PATH = re.compile(r"(/[A-Za-z0-9_][A-Za-z0-9._-]*)+")
 _TOP_NAMES = "bin boot dev etc home lib lib64 proc root run sbin sys usr var tmp mnt opt srv media"
@@ -85,7 +85,7 @@ def _find_problems(wanted: Workspace, files: Mapping[str, str]) -> Iterator[str]
     if not _PATH.fullmatch(path) or "/.." in path or path in _TOPS:
         yield (
             f"path: {path!r} was given; accepted is an absolute path of letters, digits and ._-,"
-            " which is no directory of the system"
+            " which is not a directory of the system"
         )
     checks = (
         ("owner", wanted.owner, _NAME, "a user"),

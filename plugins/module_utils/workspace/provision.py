@@ -45,7 +45,7 @@ def read_directory(path: str) -> tuple[int, int, int] | None:
     except FileNotFoundError:
         return None
     if not stat.S_ISDIR(found.st_mode):
-        raise OSError(f"{path}: is there, and is no directory")
+        raise OSError(f"{path}: exists and is not a directory")
     return found.st_uid, found.st_gid, stat.S_IMODE(found.st_mode)
 
 
@@ -122,7 +122,7 @@ def _prepare(wanted: Workspace, moves: bool, check_mode: bool) -> Outcome:
 def _find_owner(wanted: Workspace, files: Mapping[str, str]) -> Iterator[str]:
     """Yield why a directory is not for us to take: it is another user's, and we did not make it.
 
-    :raises OSError: If others than root may write on the way to it.
+    :raises OSError: If users other than root may write on the way to it.
     """
     if wanted.absent:
         return

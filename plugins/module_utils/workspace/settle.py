@@ -68,7 +68,7 @@ def _quarantine(path: str, written: frozenset[str], check_mode: bool) -> tuple[o
 
 def _describe(path: str, moved: list[str], unseen: int) -> Iterator[str]:
     if unseen:
-        what = "1 file or folder was" if unseen == 1 else f"{unseen} files or folders were"
+        what = "1 file or directory was" if unseen == 1 else f"{unseen} files or directories were"
         yield f"{path}: {what} not looked at; mlhost-limits check says why"
     more = len(moved) - len(_shorten(moved))
     if more:
@@ -114,7 +114,7 @@ def _open_quarantine(top: int) -> int:
     if found.st_uid != os.geteuid():
         trouble = f"was made by uid {found.st_uid}"
     elif found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
-        trouble = "is open to others"
+        trouble = "can be opened by other users"
     if trouble:
         os.close(aside)
         raise OSError(f"{QUARANTINE}: {trouble}, and is not used")
@@ -147,7 +147,7 @@ _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 def make_directory(path: str, uid: int, gid: int, mode: int) -> None:
     """Make a directory, and those above it, and give it its owner and mode.
 
-    :raises OSError: If others than root may write on the way to it, or it is something else.
+    :raises OSError: If users other than root may write on the way to it, or it is something else.
     """
     target = find_target(path)
     os.makedirs(os.path.dirname(target), 0o755, exist_ok=True)

@@ -23,7 +23,7 @@ def read_entry(name: str, folder: str = FOLDER) -> object | None:
         handle = open_file(f"{folder}/{name}.json")
         if os.fstat(handle).st_uid not in (0, os.geteuid()):
             os.close(handle)
-            return None  # Somebody else's word is no measurement of ours.
+            return None  # Somebody else's word is not a measurement of ours.
         kept: object = json.loads(read_handle(handle, LARGEST, name))
     except (OSError, ValueError, RecursionError):
         return None

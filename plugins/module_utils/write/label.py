@@ -20,7 +20,7 @@ def apply_label(file: str | int, path: str, root: str = "/") -> None:
     """Label a file or folder that waits for its name, or has it.
 
     Where SELinux is off nothing is done, nor in a tree that will be another host: that one labels
-    its files when it first boots. One that somebody labelled otherwise on purpose stays so, if the
+    its files when it first boots. One that somebody labeled otherwise on purpose stays so, if the
     policy calls such labels customizable.
 
     :param file: What to label: a path, or what :func:`os.open` returned.
@@ -41,9 +41,9 @@ def apply_label(file: str | int, path: str, root: str = "/") -> None:
     try:
         os.setxattr(file, _ATTRIBUTE, label or b"")
     except OSError as exc:
-        if exc.errno != errno.ENOTSUP:  # Its file system is labelled as a whole.
+        if exc.errno != errno.ENOTSUP:  # Its file system is labeled as a whole.
             shown = (label or b"").rstrip(b"\0").decode("ascii", "replace")
-            raise OSError(f"{path}: cannot be labelled {shown} for SELinux: {exc}") from exc
+            raise OSError(f"{path}: cannot be labeled {shown} for SELinux: {exc}") from exc
 
 
 @lru_cache(maxsize=1)

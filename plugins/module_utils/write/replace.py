@@ -118,7 +118,7 @@ def _require_own_folders(path: str, target: str, root: str) -> None:
     def require(folder: str, entry: str) -> None:
         here = root + folder
         if folder and os.path.lexists(here) and not _is_own(here, f"{here}/{entry}"):
-            raise OSError(f"{target}: others than root may write to {folder}")
+            raise OSError(f"{target}: users other than root may write to {folder}")
 
     follow_links(path, root, require)
 

@@ -13,7 +13,7 @@ from mlhost_limits.core.edit import (
     HEADER,
     Edit,
     find_block_lines,
-    neutralise,
+    neutralize,
     remove_block,
     restore,
     set_block,
@@ -117,11 +117,11 @@ def test_the_lines_of_a_block_are_known(text: str, lines: list[int]) -> None:
 @given(TEXT, st.sets(st.integers(1, 9)))
 def test_a_neutralised_line_remembers_itself(text: str, numbers: set[int]) -> None:
     assume("#mlhost.limits# " not in text)
-    assert restore(neutralise(text, numbers)) == text
+    assert restore(neutralize(text, numbers)) == text
 
 
 def test_a_neutralised_line_is_a_comment() -> None:
-    assert neutralise("a\nb\r\nc", {2}) == "a\n#mlhost.limits# b\r\nc"
+    assert neutralize("a\nb\r\nc", {2}) == "a\n#mlhost.limits# b\r\nc"
 
 
 @pytest.mark.parametrize(

@@ -61,7 +61,7 @@ def test_the_verdict(requirement: Requirement, value: int | str | None, status: 
 
 def test_a_text_that_is_no_number_says_so() -> None:
     finding = judge(required(5), Observation("many", "/proc/sys"))
-    assert finding.observation == Observation(None, "/proc/sys", "'many' is no number")
+    assert finding.observation == Observation(None, "/proc/sys", "'many' is not a number")
 
 
 @given(
@@ -108,7 +108,7 @@ def test_a_sysctl_is_demanded_as_it_stands() -> None:
             "value",
             "maxlogins",
             OBSERVED,
-            Observation(None, "how", "maxlogins is no limit that a process shows"),
+            Observation(None, "how", "maxlogins is not a limit that a process shows"),
         ),
     ],
 )

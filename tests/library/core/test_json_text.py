@@ -20,7 +20,7 @@ from mlhost_limits.core.json_text import (
     set_member,
 )
 
-QUIET = settings(deadline=None)  # A busy machine is no failure.
+QUIET = settings(deadline=None)  # A busy machine is not a failure.
 
 NESTED = {"nofile": {"Name": "nofile", "Hard": 2, "Soft": 1}, "core": {"Name": "core", "Hard": 0}}
 
@@ -105,15 +105,15 @@ REFUSED = {
     "bare key": ("{a: 1}", "f:1:2: Expecting a property name in double quotes"),
     "comment": ('{"a": 1} // x', "f:1:10: Expecting nothing after the object"),
     "second object": ("{} {}", "f:1:4: Expecting nothing after the object"),
-    "NaN": ('{\r\n"a": NaN}', "f:2:6: NaN is no JSON number"),
-    "Infinity": ('{"a": [-Infinity]}', "f:1:7: -Infinity is no JSON number"),
+    "NaN": ('{\r\n"a": NaN}', "f:2:6: NaN is not a JSON number"),
+    "Infinity": ('{"a": [-Infinity]}', "f:1:7: -Infinity is not a JSON number"),
     "too deep": ('{"a":' + "[" * 10**5 + "]" * 10**5 + "}", "f:1:1: Too many nested values"),
 }
 
 
 @pytest.mark.parametrize(("text", "message"), REFUSED.values(), ids=REFUSED.keys())
 def test_refuses_what_is_no_object(text: str, message: str) -> None:
-    """What is no JSON object is refused with file, line and column."""
+    """What is not a JSON object is refused with file, line and column."""
     with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
         find_members(text, "f")
 

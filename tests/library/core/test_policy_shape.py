@@ -31,8 +31,8 @@ def refusal(policy: object) -> list[str]:
         ({"k" * 300: 1}, "policy: a key has 300 characters; 256 are accepted"),
         ({"a": [10**40]}, "a[0]: a number has more than 40 digits"),
         ({"a": -(10**5000)}, "a: a number has more than 40 digits"),
-        ({"a": float("inf")}, "a: inf is no number"),
-        ({"a": float("nan")}, "a: nan is no number"),
+        ({"a": float("inf")}, "a: inf is not a number"),
+        ({"a": float("nan")}, "a: nan is not a number"),
         ({"a": "x" * 70000}, "a: has 70000 characters; at most 65536 are accepted"),
     ],
 )

@@ -236,7 +236,7 @@ def test_a_file_is_read_as_its_owner(tmp_path: Path) -> None:
     own.chmod(0o666)
     os.chown(own, 0, 0)
     os.chown(tmp_path, 0, 0)
-    with pytest.raises(OSError, match="can be changed by others than root"):
+    with pytest.raises(OSError, match="can be changed by users other than root"):
         read_as_owner(str(own))
 
 

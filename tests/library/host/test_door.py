@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Root opens only what is root's all the way down, and nothing that is no regular file."""
+"""Root opens only what is root's all the way down, and nothing that is not a regular file."""
 
 from __future__ import annotations
 

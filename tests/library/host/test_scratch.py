@@ -112,7 +112,7 @@ def test_a_folder_that_is_open_to_others_is_not_ours(run: Path) -> None:
 
 @needs_root
 def test_what_is_mounted_in_it_stays_and_is_said(run: Path, victim: Path) -> None:
-    """A bind mount of the same file system has the same device, and is no part of ours."""
+    """A bind mount of the same file system has the same device, and is not a part of ours."""
     before = names(victim)
     left = leave(run)
     (left / "point").mkdir()

@@ -115,7 +115,7 @@ def test_a_label_that_cannot_be_set_stops_the_run(
     load(monkeypatch, Policy({"/a.conf": NET}))
     monkeypatch.setattr(os, "setxattr", refuse)
     with pytest.raises(
-        OSError, match=r"a\.conf: cannot be labelled system_u:object_r:net_conf_t:s0"
+        OSError, match=r"a\.conf: cannot be labeled system_u:object_r:net_conf_t:s0"
     ):
         write(folder / "a.conf", monkeypatch)
     assert os.listdir(folder) == []

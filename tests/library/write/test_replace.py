@@ -175,7 +175,9 @@ def test_a_file_that_is_a_mount_point_is_named(root: Path, small_disk: Path) -> 
 def test_a_folder_that_others_may_write_to_is_refused(root: Path, mode: int) -> None:
     (root / "etc/open").mkdir()
     (root / "etc/open").chmod(mode)
-    with pytest.raises(OSError, match=r"^/etc/open/x/a: others than root may write to /etc/open$"):
+    with pytest.raises(
+        OSError, match=r"^/etc/open/x/a: users other than root may write to /etc/open$"
+    ):
         apply_edits([Edit("/etc/open/x/a", None, b"new")], str(root))
     assert tree(root) == {}
 
@@ -189,7 +191,7 @@ def test_a_users_file_is_never_edited_as_root(root: Path, name: str) -> None:
     (home / ".bashrc").write_bytes(b"ulimit -n 64\n")
     os.chown(home, 65534, 65534)
     before = tree(root)
-    with pytest.raises(OSError, match=rf"^{name}: others than root may write to /home/alice$"):
+    with pytest.raises(OSError, match=rf"^{name}: users other than root may write to /home/alice$"):
         apply_edits([Edit(name, b"ulimit -n 64\n", b"")], str(root))
     assert tree(root) == before
     assert sorted(path.name for path in home.iterdir()) == [".bashrc"]
@@ -205,7 +207,9 @@ def test_a_link_that_a_user_put_in_place_of_a_folder_is_refused(root: Path) -> N
     (root / "etc/long").symlink_to("shared/a")
     os.chown(shared, 65534, 65534)
     for path in ("/etc/shared/a", "/etc/long"):
-        with pytest.raises(OSError, match=r"^/etc/secret: others than root may write to /etc/sh"):
+        with pytest.raises(
+            OSError, match=r"^/etc/secret: users other than root may write to /etc/sh"
+        ):
             apply_edits([Edit(path, b"root's", b"")], str(root))
     assert (root / "etc/secret").read_bytes() == b"root's"
 

@@ -66,7 +66,7 @@ def test_a_later_drop_in_is_reported_and_silenced_where_asked() -> None:
     ]
     assert written(done) == {OURS: TEXT}
     silenced = plan(site, override=True)
-    assert silenced.shortfalls[0].neutralised
+    assert silenced.shortfalls[0].neutralized
     text = written(silenced)[LATER]
     assert text == "[Service]\n#mlhost.limits# LimitNOFILE=1024\nLimitMEMLOCK=infinity\n"
     assert written(plan(Source(LATER, text), Source(OURS, TEXT), absent=True))[LATER] == site.text
@@ -79,7 +79,7 @@ def test_a_drop_in_of_another_folder_is_left() -> None:
         "/run/systemd/system/containerd.service.d/99-run.conf", "[Service]\nLimitNOFILE=9\n"
     )
     done = plan(Source(path, "[Service]\nLimitCORE=1\n"), later, vendor, override=True)
-    assert [one.neutralised for one in done.shortfalls] == [False]
+    assert [one.neutralized for one in done.shortfalls] == [False]
     assert written(done) == {OURS: TEXT}
 
 

@@ -256,7 +256,7 @@ OF_STATEMENTS = [
         + write(FLAGS, "[Service]", "ExecStart=",
                 f"{EXEC} --default-ulimit nofile=1024:4096 --default-ulimit memlock=-1:-1")
         + f"; systemctl daemon-reload; {RESTART}; sed -i s/1024:4096/65536:1048576/ {FLAGS}",
-        (Culprit(FLAGS, "--default-ulimit", "runs since"),),
+        (Culprit(FLAGS, "--default-ulimit", "has run since"),),
         (f"{NEW}nofile soft", f"{NEW}nofile hard"),
         touches=(JSON, FLAGS, LOADED),
         uses=(RUNNING,),
@@ -291,7 +291,7 @@ OF_STATEMENTS = [
     flags("for other limits alone", "--default-ulimit nofile=65536:1048576 --default-shm-size 8G",
           f"{NEW}memlock", Culprit(words="default-ulimits|state|nobody|nothing|no line")),
     flags("that are given twice", f"{ALL} --default-ulimit nofile=99:100", f"{NEW}nofile soft"),
-    pending("a size that is no text", sed('s/"8G"/8589934592/', JSON), Culprit(JSON, "8589934592")),
+    pending("a size that is not a text", sed('s/"8G"/8589934592/', JSON), Culprit(JSON, "8589934592")),
     pending("containerd's limit from the next boot on",
             f"{NO_NOFILE}; {RESTART}; {LOW_PARENT}; systemctl daemon-reload",
             Culprit(PARENT, "LimitNOFILE=1024:2048"), Culprit(words="daemon.json|default-ulimits"),

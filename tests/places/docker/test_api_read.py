@@ -416,7 +416,7 @@ def test_canary_removes_what_a_dead_run_left(engine: Engine) -> None:
 
 
 def test_what_is_gone_already_is_removed(engine: Engine) -> None:
-    """A container that vanished by itself is no failure; any other refusal is."""
+    """A container that vanished by itself is not a failure; any other refusal is."""
     client = canary._Client(engine.address, canary.time.monotonic() + 5)
     entry = {"Id": "gone", "Names": [], "State": "created"}
     canary._remove(client, entry)

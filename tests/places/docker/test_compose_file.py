@@ -60,7 +60,7 @@ TRAIN = ("services", "train")
         (("services", "web", "ulimits"), 0),
         (("services", "web", "shm_size"), 0),
         (("services", "none"), 0),
-        (("services", "web", "image", "x"), None),  # It is no mapping.
+        (("services", "web", "image", "x"), None),  # It is not a mapping.
         (("services", "web", "ports", "target"), None),  # It is a list.
         ((*TRAIN, "environment"), None),  # It may come with the merge key.
         (("services", "other"), None),  # An alias.
@@ -88,8 +88,8 @@ def test_lines_end_as_they_do(end: str) -> None:
 UNSURE = [
     ("services:\n\tweb:\n", "has a character that may end a line"),
     ("a: \u2028\nservices:\n", "has a character that may end a line"),
-    ("services: {web: {shm_size: 1}}\n", "line 1: is no mapping in block style"),
-    ("services:\n- web\n", "line 2: is no mapping in block style"),
+    ("services: {web: {shm_size: 1}}\n", "line 1: is not a mapping in block style"),
+    ("services:\n- web\n", "line 2: is not a mapping in block style"),
     ("services:\n  web:\n    shm_size: 1\n    shm_size: 2\n", "line 4: states a key again"),
     ("services:\n    web:\n        shm_size: 1\n  a: 1\n", "line 4: cannot be understood"),
     ('a: "x\nservices:\n  web: y"\n', "line 1: may go on below"),

@@ -38,7 +38,7 @@ from mlhost_limits.systemd.unit_file import Setting, parse_environment_file, par
 
 from tests.worlds.docker_defaults import collect_defaults
 
-QUIET = settings(deadline=None)  # A busy machine is no failure.
+QUIET = settings(deadline=None)  # A busy machine is not a failure.
 
 NVIDIA = """\
 {
@@ -363,7 +363,7 @@ PROBLEMS = {
         ulimits(ulimit("nofile", 1024, 64), ulimit("NoFile", 1024, 5, "x")),
         [
             f"{PATH}:1: default-ulimits.x: soft 5 may be too low for a container to start",
-            f"{PATH}:1: default-ulimits.x: nofile is stated twice, which one wins is chance",
+            f"{PATH}:1: default-ulimits.x: nofile is stated twice, which one wins is not defined",
         ],
     ),
     "a number beyond all": (
@@ -411,9 +411,9 @@ PROBLEMS = {
     ),
     "stated twice": (
         ulimits(NOFILE, ulimit("nofile", 65, 65, "x")),
-        [f"{PATH}:1: default-ulimits.x: nofile is stated twice, which one wins is chance"],
+        [f"{PATH}:1: default-ulimits.x: nofile is stated twice, which one wins is not defined"],
     ),
-    "misspelt": (
+    "misspelled": (
         '{"default-ulimit": {"nofile": 1},\n"Default-Shm_Size": "1g", "ulimits": 1,'
         '"default-limits": {}}',
         [
@@ -458,7 +458,9 @@ PROBLEMS = {
     ),
     "size": (
         '{"default-shm-size": 8589934592}',
-        [f"{PATH}:1: default-shm-size: 8589934592 is no size, dockerd takes a string such as '8G'"],
+        [
+            f"{PATH}:1: default-shm-size: 8589934592 is not a size, dockerd takes a string such as '8G'"
+        ],
     ),
 }
 
@@ -527,7 +529,7 @@ def test_a_newer_daemon_may_know_more_keys() -> None:
 
 def test_text_that_is_no_utf_8_is_refused() -> None:
     assert decode_daemon_json(b"\xc3\xa9") == "\u00e9"
-    with pytest.raises(ValueError, match=f"^{PATH}: byte 1 is no UTF-8: write it as UTF-8$"):
+    with pytest.raises(ValueError, match=f"^{PATH}: byte 1 is not UTF-8: write it as UTF-8$"):
         decode_daemon_json(b"a\xff")
 
 

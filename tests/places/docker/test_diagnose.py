@@ -182,8 +182,8 @@ def test_a_chain_is_shown(look: Look, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("place", "item", "says"),
     [
-        (NEW, "speed", "'speed' is no limit; accepted are cpu,"),
-        ("container:docker/none", "nofile", "is no place to explain; accepted are"),
+        (NEW, "speed", "'speed' is not a limit; accepted are cpu,"),
+        ("container:docker/none", "nofile", "is not a place to explain; accepted are"),
     ],
 )
 def test_what_is_not_there_has_no_chain(

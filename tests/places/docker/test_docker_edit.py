@@ -21,7 +21,7 @@ HOME = "/home/alice/.config/docker/daemon.json"
 
 
 def write_words(path: str, folder: Path, text: str = TEXT) -> list[str]:
-    """Return the edit of a nofile that is too low, for a file of the same name in a folder."""
+    """Return the edit of a nofile that is too low, for a file of the same name in a directory."""
     change = state_in_file("nofile", Rlimit(65536, 65536), make_world(text, path=path), Tools())
     words = change.remedy.commands[0]
     here = str(folder.resolve() / "daemon.json")

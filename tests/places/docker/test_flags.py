@@ -56,13 +56,13 @@ def test_a_size_of_0_is_a_tmpfs_without_end() -> None:
 @pytest.mark.parametrize(
     ("name", "value", "fault", "stops"),
     [
-        ("ulimit", "nofile=5:4", "is no limit, dockerd takes NAME=SOFT:HARD", "dockerd"),
+        ("ulimit", "nofile=5:4", "is not a limit, dockerd takes NAME=SOFT:HARD", "dockerd"),
         ("ulimit", "nofile=6", ": is too low: no container starts", "containers"),
         (
             *("ulimit", "nofile=9:1001"),
             *(": is above fs.nr_open, 1000: no container starts", "containers"),
         ),
-        ("ulimit", "core=5:-3", "is no limit, dockerd takes NAME=SOFT:HARD", "dockerd"),
+        ("ulimit", "core=5:-3", "is not a limit, dockerd takes NAME=SOFT:HARD", "dockerd"),
         (
             *("ulimit", "core=-5:-4"),
             *("", ""),
@@ -72,7 +72,7 @@ def test_a_size_of_0_is_a_tmpfs_without_end() -> None:
             *(f": soft {2**64 - 5} is above hard 4: no container starts", "containers"),
         ),
         ("shm-size", "8", "", ""),
-        ("shm-size", "-1", "is no size, dockerd takes one such as 8G", "dockerd"),
+        ("shm-size", "-1", "is not a size, dockerd takes one such as 8G", "dockerd"),
         ("shm-size", "9999999p", ": is too large: no container starts", "containers"),
     ],
 )

@@ -115,7 +115,7 @@ LOCKOUTS = (
     ),
     Lockout(
         *("a number for a size", "refused", "invalid size"),
-        f"{CONFIG}:1: default-shm-size: 8589934592 is no size, dockerd takes a string such as '8G'",
+        f"{CONFIG}:1: default-shm-size: 8589934592 is not a size, dockerd takes a string such as '8G'",
         '{"default-shm-size": 8589934592}',
     ),
     Lockout(
@@ -203,7 +203,7 @@ def run_all(host: Host, program: str, cases: list[str]) -> dict[str, dict[str, A
 
 @pytest.mark.parametrize("lockout", LOCKOUTS, ids=lambda lockout: lockout.name)
 def test_it_breaks_docker(broken: dict[str, dict[str, Any]], lockout: Lockout) -> None:
-    """The file is no straw man: dockerd does not start with it, or no container does."""
+    """The file is not a straw man: dockerd does not start with it, or no container does."""
     seen = broken[lockout.name]
     assert seen["kind"] == lockout.stops, seen
     assert re.search(lockout.docker_says, seen["message"]), seen

@@ -91,7 +91,7 @@ def test_an_item_that_is_only_bounded_above_is_not_set() -> None:
     [
         (b"{", f"{CONFIG_PATH}:1:2: Expecting a property name in double quotes"),
         (b"[]", f"{CONFIG_PATH}:1:1: Expecting an object"),
-        (b'{"a": "\xff"}', f"{CONFIG_PATH}: byte 7 is no UTF-8: write it as UTF-8"),
+        (b'{"a": "\xff"}', f"{CONFIG_PATH}: byte 7 is not UTF-8: write it as UTF-8"),
     ],
 )
 def test_a_file_that_docker_cannot_read_is_refused(content: bytes, problem: str) -> None:

@@ -335,7 +335,7 @@ def test_what_stood_there_before_us_is_not_ours() -> None:
 )
 def test_what_is_no_record_is_refused(text: str) -> None:
     """A spoilt record stops the run: without it, what was there is not known."""
-    problem = f"{RECORD}: is no record of mlhost.limits; remove it to go on without"
+    problem = f"{RECORD}: is not a record of mlhost.limits; remove it to go on without"
     with pytest.raises(ValueError, match=f"^{re.escape(problem)}$"):
         parse_record(text, RECORD)
     assert run({RECORD: text.encode()}, CORE) == ({RECORD: text.encode()}, True)

@@ -32,7 +32,7 @@ def look(monkeypatch: pytest.MonkeyPatch) -> Look:
 
 
 def test_each_is_judged_by_itself(look: Look, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One that ended is passed over; its places have the user's name, its cap is said."""
+    """One that ended is skipped; its places have the user's name, its cap is said."""
     wanted = Requirement("new-container:docker/alice", "nofile", "hard", 2**40)
 
     def check(*words: Any) -> list[Any]:

@@ -66,7 +66,7 @@ STATES = [
           *swap("/usr/sbin/dockerd",
                 "printf '\\177ELF' > /usr/sbin/dockerd; chmod +x /usr/sbin/dockerd"),
           "dockerd can be run (/usr/sbin/dockerd: Exec format error)",
-          (f"{CONFIG}: dockerd could not be asked whether it takes it"
+          (f"{CONFIG}: dockerd could not be asked whether it accepts it"
            " (/usr/sbin/dockerd: Exec format error)",)),
     State("a version that nobody knows",
           *swap("/usr/sbin/dockerd",

@@ -170,7 +170,7 @@ def test_what_the_kernel_takes(
 ) -> None:
     facts = World(tmp_path, {}, "").gather()._replace(running=running)
     assert facts.is_taken(MAPS, text) is taken
-    assert facts.normalise(text) == shown
+    assert facts.normalize(text) == shown
 
 
 def test_a_key_that_may_be_negative(tmp_path: Path) -> None:

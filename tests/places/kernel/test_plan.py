@@ -142,8 +142,8 @@ def test_running_values_only_rise_and_nr_open_first(
     ("options", "wanted", "running", "problems"),
     [
         ({}, {"vm.no": 5, PIDS: 5}, {}, ["kernel.vm.no: this kernel has no such sysctl"]),
-        ({}, {"vm.x": 5}, {"vm.x": "x"}, ["kernel.vm.x: holds 'x', which is no number; 'exact' is accepted"]),
-        ({}, {"vm.x": 5}, {"vm.x": "1\t2"}, ["kernel.vm.x: holds '1\\t2', which is no number; 'exact' is accepted"]),
+        ({}, {"vm.x": 5}, {"vm.x": "x"}, ["kernel.vm.x: holds 'x', which is not a number; 'exact' is accepted"]),
+        ({}, {"vm.x": 5}, {"vm.x": "1\t2"}, ["kernel.vm.x: holds '1\\t2', which is not a number; 'exact' is accepted"]),
         *(
             ({"target": target}, {}, {}, [f"kernel_file: {target!r} is not read at every boot; accepted is /etc/sysctl.d/NAME.conf"])
             for target in ("/etc/sysctl.conf", "/run/sysctl.d/a.conf", "/etc/sysctl.d/a", "/etc/sysctl.d/x/a.conf", "/etc/sysctl.d/.a.conf")
@@ -194,10 +194,10 @@ def test_a_later_line_that_states_less_is_told(
 ) -> None:
     planned = plan({MAPS: 99999}, files, override=override)
     assert [str(shortfall) for shortfall in planned.section.shortfalls] == [text]
-    neutralised = "was" in text
-    assert any(edit.path in files for edit in planned.section.edits) is neutralised
+    neutralized = "was" in text
+    assert any(edit.path in files for edit in planned.section.edits) is neutralized
     bound = resolve_sysctl(apply(files, planned), [MAPS])[MAPS]
-    assert (bound.winner.value == 99999) is neutralised
+    assert (bound.winner.value == 99999) is neutralized
 
 
 def test_an_exact_value_is_beaten_by_any_other() -> None:

@@ -54,7 +54,7 @@ def winner(*texts: str, reader: Reader = SYSTEMD, key: str = TTL) -> object:
         ([f"{TTL} = 10\r\n"], 10, 10),
         ([f"{TTL} = 10\0junk"], 10, 10),
         ([f"{TTL} = 10\0{TTL} = 11"], 11, 10),
-        # A later line is never refused in favour of an earlier one at boot; by procps it is.
+        # A later line is never refused in favor of an earlier one at boot; by procps it is.
         ([f"{TTL} = 10", f"{TTL} = 11x"], "11x", 10),
         ([f"{TTL} = 10", f"{TTL} ="], "", 10),
         ([f"{TTL} = 10\\\n{TTL} = 11"], 11, 11),

@@ -56,7 +56,7 @@ def test_what_a_sandbox_leaves_empty_is_not_known(tmp_path: Path, name: str) -> 
     write(tmp_path, "sys/fs/file-nr", "512\t0\t9223372036854775807\n")
     write(tmp_path, "meminfo", MEMINFO)
     write(tmp_path, name, "\n")
-    with pytest.raises(OSError, match=f"/{name} does not say it"):
+    with pytest.raises(OSError, match=f"/{name} does not hold that number"):
         read_kernel_use((), str(tmp_path))
 
 

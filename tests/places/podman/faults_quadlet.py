@@ -23,7 +23,7 @@ def quadlet(name: str, line: str, shows: tuple[str, ...], after: str = "") -> Fa
         "Exec=/busybox sleep 9999",
         line,
     )
-    culprit = Culprit(words="runs since before") if after else Culprit(FILE, line)
+    culprit = Culprit(words="has run since before") if after else Culprit(FILE, line)
     make = f"{write(FILE, *lines)}; {START}{after}"
     return Fault(f"quadlet: {name}", make, (culprit,), shows, PODMAN, extra="quadlet")
 

@@ -130,7 +130,7 @@ def test_a_later_file_is_reported_and_left() -> None:
 def test_a_later_file_is_made_ineffective_where_asked() -> None:
     done = plan({LATER: SITE}, override=True)
     after = apply({LATER: SITE}, done)
-    assert all(one.neutralised for one in done.shortfalls)
+    assert all(one.neutralized for one in done.shortfalls)
     assert after[LATER].splitlines()[-1] == "pids_limit = 9"
     assert effective(after) == {
         "nofile": (65536, 1048576),

@@ -72,7 +72,7 @@ def test_a_service_that_was_not_restarted() -> None:
     verdict = explain(RUN._replace(changed=T2, changed_path=UNIT))
     (cause,) = verdict.causes
     assert cause.code == "unit-not-restarted"
-    told = f"x.service runs since 10:00, and {UNIT} was changed 11:00; it still has 1024:4096"
+    told = f"x.service has run since 10:00, and {UNIT} was changed 11:00; it still has 1024:4096"
     assert cause.text == f"{told}, whatever systemctl show says (65536:131072)"
     assert cause.at == Declaration(UNIT, 2, LINE, "65536:131072")
     assert cause.remedy.commands == (*RELOAD, *RESTART)
@@ -148,7 +148,7 @@ def test_a_process_changed_by_hand() -> None:
     verdict = explain(RUN)
     (cause,) = verdict.causes
     assert cause.code == "process-changed-by-hand"
-    told = "no file says so: x.service runs since 10:00 from files that give 65536:131072"
+    told = "no file says so: x.service has run since 10:00 from files that give 65536:131072"
     assert cause.text == f"{told}, and process 7 has 1024:4096 now"
     assert cause.remedy.lines == ["prlimit --pid 7 --nofile=65536:131072"]
     assert (verdict.next_start, verdict.at_boot) == (GOOD, GOOD)

@@ -71,7 +71,7 @@ def test_a_user_s_manager_is_older() -> None:
     restart = (("systemctl", "restart", "user@1000.service"),)
     cause = blame_user_manager("user@1000.service", ("1:2", "3:4"), "10:00", restart)
     assert cause.text == (
-        "user@1000.service runs since 10:00 and gives its services 1:2; started now, it would"
+        "user@1000.service has run since 10:00 and gives its services 1:2; started now, it would"
         " give them 3:4"
     )
     assert cause.remedy.commands == restart

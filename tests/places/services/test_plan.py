@@ -199,11 +199,11 @@ def test_lines_are_made_ineffective_until_ours_counts() -> None:
     assert held[f"{X_D}/98-y.conf"] == (
         "[Service]\n#mlhost.limits# LimitNOFILE=1\n#mlhost.limits# LimitNOFILE = 2\n"
     )
-    told = [(one.foreign.value, one.neutralised) for one in planned.shortfalls]
+    told = [(one.foreign.value, one.neutralized) for one in planned.shortfalls]
     assert told == [("2", True), ("1", True), ("4", False)]
     # What goes over two lines is left to a person.
     (only,) = run(theirs, override=True).shortfalls
-    assert (only.foreign.line, only.neutralised) == (2, False)
+    assert (only.foreign.line, only.neutralized) == (2, False)
 
 
 def test_lines_come_back_without_override() -> None:

@@ -58,7 +58,7 @@ def test_names_of_units(name: str) -> None:
     assert list(policy.units) == [name]
 
 
-KIND = "is no unit; accepted are NAME.service, NAME@.service, NAME.slice"
+KIND = "is not a unit; accepted are NAME.service, NAME@.service, NAME.slice"
 OTHER = "starts no processes of its own; name the service that it starts"
 
 

@@ -161,10 +161,10 @@ OF_LIMITS = [
         share=False,
     ),
     limit("a chroot that is not there", "chroot", "/srv/gone",
-          "/srv/gone is no directory with a /bin/sh in it, so every login would end",
+          "/srv/gone is not a directory with a /bin/sh in it, so every login would end",
           users=EVERYONE, lost=ALL_WAYS, shows=PAM_REFUSES),
     limit("a chroot without a shell", "chroot", "/media",
-          "/media is no directory with a /bin/sh in it, so every login would end",
+          "/media is not a directory with a /bin/sh in it, so every login would end",
           shows="/bin/bash: No such file", share=False),
     limit(
         "a nofile above fs.nr_open, with upstream's PAM",

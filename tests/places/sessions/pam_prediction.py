@@ -81,7 +81,7 @@ def predict(lines: list[LimitsLine], user: User, dialect: Dialect, kernel: Kerne
 def _apply_settings(
     session: Session, settings: dict[str, Bound], user: User, dialect: Dialect, kernel: Kernel
 ) -> None:
-    """Add what is no limit, in the order of ``setup_limits()`` in pam_limits.c."""
+    """Add what is not a limit, in the order of ``setup_limits()`` in pam_limits.c."""
     if "priority" in settings:
         nice = int(settings["priority"].winner.value)
         if nice >= 0 or kernel.may_hurry or 20 - nice <= session["nice"][0]:

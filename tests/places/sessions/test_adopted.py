@@ -100,8 +100,8 @@ def test_a_value_of_limits_conf_is_one_of_the_policy(line: str, stated: object) 
     ("line", "reason"),
     [
         ("bob -", "cancels every limit of its users, which a policy cannot say"),
-        ("* -", "has no effect: pam_limits passes over it"),
-        ("bob both chroot /srv", "has no effect: pam_limits passes over it"),
+        ("* -", "has no effect: pam_limits skips it"),
+        ("bob both chroot /srv", "has no effect: pam_limits skips it"),
         ("bob - rttime 5", "has no effect: this pam_limits knows no rttime"),
         ("bob - colour 5", "has no effect: this pam_limits knows no colour"),
         (
@@ -115,7 +115,7 @@ def test_a_value_of_limits_conf_is_one_of_the_policy(line: str, stated: object) 
         ("bob - priority abc", "has no effect: pam_limits cannot read the value"),
         (
             "%ml - maxlogins 3",
-            "'%ml' is no domain; accepted are a user, '*', '@group', and uid or gid ranges as in"
+            "'%ml' is not a domain; accepted are a user, '*', '@group', and uid or gid ranges as in"
             " limits.conf(5)",
         ),
         ("bob hard nofile 2000000", "is above fs.nr_open, 1048576, so no process can have it"),
@@ -191,7 +191,9 @@ def test_a_soft_limit_above_the_hard_one_is_what_pam_makes_of_it() -> None:
 
 
 def test_a_half_that_pam_drops_is_told() -> None:
-    reason = f"its hard half does not reach whom {LIMITS_CONF}:2 names; in a policy it does"
+    reason = (
+        f"its hard half does not reach the users that {LIMITS_CONF}:2 names; in a policy it does"
+    )
     text = "bob hard nofile 4096\nbob soft nofile 1000\n@ml - nofile 5000\n"
     assert limits(text)[1] == [f"limits.conf:3 {reason}"]
     assert limits("@ml - nofile 5000\nbob soft nofile 1000\n")[1] == []

@@ -134,7 +134,7 @@ def test_of_whom_is_asked_a_silent_shell_fails(
 
 
 def test_of_whom_others_left_no_time_to_ask_nothing_is_known(host: Host) -> None:
-    """That is no failure of theirs, and no pass."""
+    """That is not a failure of theirs, and no pass."""
     host.shells["alice"], host.is_in_time = None, False
     assert host.check(ALICE) == [(A, "nofile", "unknown", None, "")]
     host.pam["alice"] = 50

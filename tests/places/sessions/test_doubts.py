@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a quiet look leaves out is no pass: PAM's modules, sshd's commands, sudo's own limits."""
+"""What a quiet look leaves out is not a pass: PAM's modules, sshd's commands, sudo's own limits."""
 
 from __future__ import annotations
 

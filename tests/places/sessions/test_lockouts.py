@@ -173,6 +173,6 @@ def test_privileges_that_are_not_taken_are_no_problem() -> None:
 def test_a_folder_without_a_shell_holds_no_session() -> None:
     rules = [rule("alice", chroot=Limit(text="/srv/a")), rule("bob", chroot=Limit(text="/srv/b"))]
     assert list(find_login_lockouts(rules, Logins(bare=["/srv/b"]))) == [
-        "sessions[1].limits.chroot: /srv/b is no directory with a /bin/sh in it, so every login"
+        "sessions[1].limits.chroot: /srv/b is not a directory with a /bin/sh in it, so every login"
         " would end"
     ]

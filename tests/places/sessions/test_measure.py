@@ -197,7 +197,7 @@ def test_without_root_the_answer_is_unknown(monkeypatch: pytest.MonkeyPatch) -> 
 
 @pytest.mark.usefixtures("services")
 def test_without_libpam_the_answer_is_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A host without PAM is no error."""
+    """A host without PAM is not an error."""
 
     def fail(*_: object) -> None:
         raise OSError("libpam.so.0: cannot open shared object file")

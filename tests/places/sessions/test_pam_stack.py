@@ -225,7 +225,7 @@ def test_a_service_without_lines_of_a_kind_uses_those_of_other() -> None:
 
 
 def test_a_substack_is_announced_and_its_lines_are_one_level_deeper() -> None:
-    """Jumps count a substack as one, so it stays recognisable."""
+    """Jumps count a substack as one, so it stays recognizable."""
     files = {
         "/etc/pam.d/a": "session substack b\nsession required pam_limits.so\n",
         "/etc/pam.d/b": "session include c\n",
@@ -239,7 +239,7 @@ def test_a_substack_is_announced_and_its_lines_are_one_level_deeper() -> None:
 
 
 def test_a_substack_called_pam_limits_is_not_the_module() -> None:
-    """A file's name is no module."""
+    """A file's name is not a module."""
     assert find_pam_limits([PamLine("f", 1, "session", "substack", "pam_limits")]) == []
 
 
@@ -256,7 +256,7 @@ def test_a_substack_called_pam_limits_is_not_the_module() -> None:
 def test_what_libpam_cannot_use_fails_where_it_stands(
     text: str, kind: str, expected: list[tuple[str, str]]
 ) -> None:
-    """A missing include or a misspelt type is a failing line, not an absent one."""
+    """A missing include or a misspelled type is a failing line, not an absent one."""
     files = {
         "/etc/pam.d/a": text,
         "/etc/pam.d/b": "sesion required pam_x.so\nsession required pam_permit.so\n",

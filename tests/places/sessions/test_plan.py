@@ -362,7 +362,7 @@ def test_override_is_taken_back_when_it_is_not_asked_for_again(target: str) -> N
 @pytest.mark.parametrize("text", ["#" + " " * 1022 + "* - nofile 5", "* - nofile 5".ljust(1001)])
 def test_a_line_that_a_comment_sign_would_not_silence_is_left(text: str) -> None:
     planned = plan([NOFILE], {LATER: text}, override=True)
-    assert [shortfall.neutralised for shortfall in planned.shortfalls] == [False]
+    assert [shortfall.neutralized for shortfall in planned.shortfalls] == [False]
     assert [edit.path for edit in planned.edits] == [DROP_IN]
 
 
@@ -465,7 +465,7 @@ def test_every_user_gets_what_is_owed_or_the_line_in_its_way_is_told(
 ) -> None:
     assume(not (dialect.wildcard_root and any("@" in name for one in rules for name in one.users)))
     planned = plan(rules, files, dialect, target=target, override=override)
-    assume(all(shortfall.neutralised for shortfall in planned.shortfalls))
+    assume(all(shortfall.neutralized for shortfall in planned.shortfalls))
     after = apply(files, planned)
     for user in USERS:
         found = resolve_limits(read_lines(after, dialect), user, dialect, NR_OPEN)

@@ -114,7 +114,7 @@ def test_a_service_without_a_file() -> None:
     assert found.cause.remedy.lines == [
         "[ ! -e /etc/pam.d/sshd ] && { cat /etc/pam.d/other; echo;"
         " echo 'session required pam_limits.so'; } > /etc/pam.d/sshd || ! echo /etc/pam.d/sshd"
-        " is there by now: nothing was done. >&2"
+        " exists by now: nothing was done. >&2"
     ]
 
 

@@ -52,7 +52,7 @@ def test_who_is_nearly_late_again_and_again_has_one_time() -> None:
 
 
 def test_many_who_stall_together_make_nobody_else_late() -> None:
-    """Whom they leave no time is not asked, which is no failure and no pass."""
+    """Whom they leave no time is not asked, which is not a failure and no pass."""
     stalling = [run(user, "sleep 9") for user in range(40)]
     reports = ShellClock(1.5).ask([*stalling, run(50, "echo done")])
     assert reports[-1] is None

@@ -115,8 +115,8 @@ def test_a_shell_that_does_not_start_tells_nothing(home: Path) -> None:
     [
         ("ulimit -n 500; exit 3", "it ended early"),
         ("ulimit -n 500; kill -9 $$", "it ended early"),
-        ("ulimit -n 500; echo mlhost-limits:; echo nonsense; exit", "it told no limits"),
-        ("ulimit -n 500; echo mlhost-limits:; seq 40; exit", "it told no limits"),
+        ("ulimit -n 500; echo mlhost-limits:; echo nonsense; exit", "it printed no limits"),
+        ("ulimit -n 500; echo mlhost-limits:; seq 40; exit", "it printed no limits"),
     ],
 )
 def test_a_shell_of_a_user_that_tells_nothing_gives_no_session(
@@ -195,7 +195,7 @@ def test_only_files_of_root_are_what_all_share() -> None:
 def test_what_a_file_has_the_shell_read_is_asked_of_the_shell(
     home: Path, text: str, seen: int | None, place: str
 ) -> None:
-    """A name that no look follows is no pass; what the shell becomes tells nothing."""
+    """A name that no look follows is not a pass; what the shell becomes tells nothing."""
     (home / "a.rc").write_text("ulimit -n 300\n")
     (home / ".bashrc").write_text(f"{text}\n")
     session = open_session("su")

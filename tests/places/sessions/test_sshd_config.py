@@ -54,7 +54,7 @@ def test_no_statement_is_not_a_yes(text: str) -> None:
 
 
 def test_a_host_without_sshd_states_nothing() -> None:
-    """A missing main file is no error here."""
+    """A missing main file is not an error here."""
     assert find_use_pam({}) is None
 
 

@@ -63,7 +63,7 @@ FAULTS = [
     slurm("slurmd was not restarted since it was put right",
           f"{write(f'{DROP_INS}/95-low.conf', '[Service]', 'LimitMEMLOCK=64K')}; {RESTART};"
           f" rm {DROP_INS}/95-low.conf; systemctl daemon-reload",
-          Culprit(words="restart|runs since|older"), BOTH),
+          Culprit(words="restart|has run since|older"), BOTH),
     slurm("slurmd was started by hand",
           "systemctl stop slurmd; (ulimit -l 64; setsid slurmd > /dev/null 2>&1 < /dev/null &); sleep 4",
           Culprit(words="by hand|not started by"), BOTH),
@@ -77,7 +77,7 @@ FAULTS = [
     slurm("slurm.conf was put right and not read",
           append(CONF, "PropagateResourceLimitsExcept=ALL"),
           Culprit(words="not read"), (r"^job:slurm propagate",), STRICT),
-    slurm("a job that runs since before slurmd was put right",
+    slurm("a job that has run since before slurmd was put right",
           f"{write(f'{DROP_INS}/95-low.conf', '[Service]', 'LimitMEMLOCK=64K')}; {RESTART};"
           " cd /tmp; su alice -c 'sbatch -o /dev/null --wrap \"sleep 900\"'; sleep 5;"
           f" rm {DROP_INS}/95-low.conf; {RESTART}",

@@ -30,7 +30,7 @@ GOOD = {**FREE, "nofile": Rlimit(131072, 131072)}
 POLICY = SlurmPolicy({"nofile": Limit(65536, 131072), "memlock": Limit(UNLIMITED, UNLIMITED)})
 LOW_LOGIN = {**FREE, "nofile": Rlimit(1024, 524288), "memlock": Rlimit(65536, 65536)}
 UNIT = "0::/system.slice/slurmd.service"
-STALE = Cause("unit-not-restarted", "slurmd runs since before", Remedy("restart it"))
+STALE = Cause("unit-not-restarted", "slurmd has run since before", Remedy("restart it"))
 
 
 @pytest.fixture

@@ -153,7 +153,7 @@ def policy(node: Host) -> Iterator[str]:
 
 POLICY_FILE = "/etc/mlhost-limits/monitor.json"
 RUN = f"env -i SLURMD_NODENAME=host {HEALTH}"
-FAILED = "mlhost-limits: the check could not be made: "
+FAILED = "mlhost-limits: the check failed: "
 
 
 def test_a_check_that_cannot_be_made_drains_nothing_and_says_why(node: Host, policy: str) -> None:
@@ -161,7 +161,7 @@ def test_a_check_that_cannot_be_made_drains_nothing_and_says_why(node: Host, pol
     node.ssh(f"truncate -s 20 {policy}")
     done = node.ssh(RUN, check=False)
     assert done.returncode == 2
-    assert done.stderr.startswith(f"{FAILED}{policy}: is no JSON")
+    assert done.stderr.startswith(f"{FAILED}{policy}: is not JSON")
     job = "cd /tmp && srun --quiet --immediate=60 --time=1 --mem=64M echo it ran"
     assert "it ran" in node.ssh(job, user="alice", timeout=300).stdout
     assert read_node(node)[0] == "idle"
@@ -174,7 +174,7 @@ def test_it_drains_where_that_was_asked_for(node: Host, policy: str) -> None:
     assert done.returncode == 2
     state, reason = read_node(node)
     assert state == "drained"
-    assert reason.startswith(f"{FAILED}{policy}: is no JSON")
+    assert reason.startswith(f"{FAILED}{policy}: is not JSON")
     node.ssh(f"cp /root/policy.json {policy}")
     assert node.ssh(RUN).returncode == 0
     assert read_node(node)[0] == "idle"
@@ -203,7 +203,7 @@ def test_no_line_of_a_user_drains_a_node_or_gives_one_back(
         "mv /home/alice/.bashrc.old /home/alice/.bashrc; rm /etc/security/limits.d/95-low.conf"
     )
     assert (done.returncode, state) == (0, "idle"), done.stderr
-    assert "this drains no node: session:alice@" in done.stderr
+    assert "the node is not drained: session:alice@" in done.stderr
     assert (low.returncode, drained) == (1, "drained")
     assert "nofile soft 512, required 1024" in reason
     assert node.ssh(RUN, timeout=300).returncode == 0

@@ -108,7 +108,7 @@ def test_a_block_that_a_later_line_beats_moves_to_the_end() -> None:
 @pytest.mark.parametrize(
     ("conf", "problem"),
     [
-        ("PropagateResourceLimits=foo\n", f"{C}:1: 'foo' is no limit that Slurm knows"),
+        ("PropagateResourceLimits=foo\n", f"{C}:1: 'foo' is not a limit that Slurm knows"),
         ("nonsense\n", f"{C}:1 \"nonsense\": 'nonsense' is more than a key and its value; Slurm starts with none"),
         ("include x\n", f"/etc/slurm/x: is included by {C}, and missing"),
         ("# BEGIN mlhost.limits\n", f"{C}: '# BEGIN mlhost.limits' and '# END mlhost.limits' must stand there once each, in order"),

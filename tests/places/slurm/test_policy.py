@@ -102,9 +102,9 @@ def test_logins_may_decide_nothing(propagate: object) -> None:
         ({"slurm": {"limits": {"core": 0}, "partitions": "gpu"}}, [
             "jobs.slurm.partitions: 'gpu' was given; a list of names is accepted"]),
         ({"slurm": {"limits": {"core": 0}, "partitions": ["-x", 1, "a" * 300]}}, [
-            "jobs.slurm.partitions: '-x' is no name of a partition",
-            "jobs.slurm.partitions: 1 is no name of a partition",
-            f"jobs.slurm.partitions: '{'a' * 300}' is no name of a partition"]),
+            "jobs.slurm.partitions: '-x' is not a name of a partition",
+            "jobs.slurm.partitions: 1 is not a name of a partition",
+            f"jobs.slurm.partitions: '{'a' * 300}' is not a name of a partition"]),
         ({"slurm": {"propagate": "all"}}, [
             "jobs.slurm.propagate: 'all' was given; 'none' or a list of limits is accepted"]),
         ({"slurm": {"limits": {"core": 0, "memlock": {"hard": "1GiB"}},

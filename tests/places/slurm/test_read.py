@@ -40,7 +40,7 @@ def calls(folder: Path) -> list[str]:
 def test_a_program_that_is_not_there(programs: Path) -> None:
     assert find_program("sinfo") is None
     assert ask("sinfo").errors == "there is no sinfo on this host"
-    assert find_node(None) == "sinfo told nothing"
+    assert find_node(None) == "sinfo printed nothing"
     assert try_job(ME, {}, "", "").reason == "there is no srun on this host, so no job was tried"
 
 
@@ -154,9 +154,9 @@ def test_a_job_that_does_not_run_is_cancelled_by_its_name(
     job = try_job(ME, {}, "", "")
     assert job.limits is None
     assert job.reason.startswith(f"the job did not run within 10 s: {reason}")
-    submitted, cancelled = calls(programs)
+    submitted, canceled = calls(programs)
     (name,) = [word for word in submitted.split() if word.startswith("--job-name=mlhost-limits-")]
-    assert cancelled == f"scancel --quiet --{name[6:]} --user={ME}"
+    assert canceled == f"scancel --quiet --{name[6:]} --user={ME}"
 
 
 @pytest.mark.slow

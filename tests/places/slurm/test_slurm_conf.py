@@ -96,7 +96,7 @@ def test_lines_on_which_slurm_gives_up(line: str, rest: str) -> None:
 @pytest.mark.parametrize("value", ["memlock", "all", "none", "FOO", "CPU;CORE"])
 def test_names_that_slurm_does_not_know(value: str) -> None:
     conf = parse_slurm_conf({C: f"PropagateResourceLimits={value}\n"}, C)
-    with pytest.raises(ValueError, match="is no limit that Slurm knows"):
+    with pytest.raises(ValueError, match="is not a limit that Slurm knows"):
         read_propagation(conf)
 
 

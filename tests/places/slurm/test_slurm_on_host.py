@@ -78,7 +78,7 @@ def test_a_slurm_conf_that_slurm_cannot_read_is_refused(cluster: Host) -> None:
     done = cluster.ssh("cd /opt && PYTHONPATH=/opt python3 provision.py 2>&1", check=False)
     cluster.ssh("cp /root/slurm.conf /etc/slurm/slurm.conf")
     assert done.returncode == 1
-    assert "'memlock' is no limit that Slurm knows" in done.stdout
+    assert "'memlock' is not a limit that Slurm knows" in done.stdout
     assert (
         f"{DROP_INS}/90-mlhost-slurm.conf"
         not in cluster.ssh("ls -d /etc/systemd/system/*/*").stdout

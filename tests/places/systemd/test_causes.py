@@ -123,7 +123,7 @@ FAULTS = {
         {UNIT: service(), D + "/a.conf": f"[Unit]\n{GOOD}\n"},
         ["unit-line-misplaced"], [f"{D}/a.conf:2"],
     ),
-    "misspelt section": (
+    "misspelled section": (
         {UNIT: service(), D + "/a.conf": f"[service]\n{GOOD}\n"},
         ["unit-line-misplaced"], [f"{D}/a.conf:2"],
     ),
@@ -132,10 +132,10 @@ FAULTS = {
         ["unit-line-misplaced"], [f"{CONF}:2"],
     ),
     "key": (
-        {UNIT: service("LimitNoFile=65536:131072")}, ["unit-line-misspelt"], [f"{UNIT}:2"],
+        {UNIT: service("LimitNoFile=65536:131072")}, ["unit-line-misspelled"], [f"{UNIT}:2"],
     ),
     "manager's key": (
-        {UNIT: service(), CONF: manager(GOOD)}, ["unit-line-misspelt"], [f"{CONF}:2"],
+        {UNIT: service(), CONF: manager(GOOD)}, ["unit-line-misspelled"], [f"{CONF}:2"],
     ),
     "commented out": (
         {UNIT: service(f"#{GOOD}")}, ["unit-line-commented-out"], [f"{UNIT}:2"],

@@ -97,7 +97,7 @@ def test_a_slice_runs_no_process() -> None:
 
 
 FAULT = "[Service]\nLimitNOFILE=1\n[Service\n[Service]\nLimitNOFILE=2\n"
-REASON = "is no section header, so that systemd reads no further"
+REASON = "is not a section header, so that systemd reads no further"
 
 
 def test_a_bad_line_in_the_unit_itself_keeps_it_from_being_loaded() -> None:

@@ -24,7 +24,7 @@ from mlhost_limits.systemd.unit_file import (
     split_words,
 )
 
-QUIET = settings(deadline=None)  # A busy machine is no failure.
+QUIET = settings(deadline=None)  # A busy machine is not a failure.
 
 DOCKER = """\
 [Unit]
@@ -74,8 +74,8 @@ def test_unit_syntax(text: str, expected: list[tuple[str, str, str, int]]) -> No
 @pytest.mark.parametrize(
     ("line", "reason"),
     [
-        *((line, "is no section header") for line in ("[T", "[", "[T]x", "[T'U]", "[\x01]")),
-        *((line, "is no UTF-8") for line in ("y=\xff", "y=\xc3", "[\xe4]", "y=\xef\xbf\xbf")),
+        *((line, "is not a section header") for line in ("[T", "[", "[T]x", "[T'U]", "[\x01]")),
+        *((line, "is not UTF-8") for line in ("y=\xff", "y=\xc3", "[\xe4]", "y=\xef\xbf\xbf")),
     ],
 )
 def test_systemd_reads_no_further_than_a_line_it_cannot_bear(line: str, reason: str) -> None:
@@ -157,7 +157,7 @@ def values(settings: list[Setting], key: str) -> list[str]:
 
 
 def test_an_empty_value_resets_a_list_only() -> None:
-    """An empty ExecStart forgets the earlier ones; an empty limit is no statement that resets."""
+    """An empty ExecStart forgets the earlier ones; an empty limit is not a statement that resets."""
     main = Source("/usr/lib/systemd/system/x.service", DOCKER)
     reset = "[Service]\nExecStart=\nExecStart=/bin/a\nLimitNOFILE=\n[Unit]\nDescription=\n"
     merged = merge_units(main, [dropin(ETC, "a.conf", reset)])
@@ -200,7 +200,7 @@ def test_words(value: str, expected: list[str]) -> None:
 @pytest.mark.parametrize("value", ['a "b', "'", "a\\"])
 def test_an_open_quote_is_refused(value: str) -> None:
     """A quote or an escape that is not closed is refused as systemd refuses it."""
-    message = f"{value!r} is no list of words: a quote or an escape is not closed"
+    message = f"{value!r} is not a list of words: a quote or an escape is not closed"
     with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
         split_words(value)
 

@@ -155,9 +155,9 @@ def test_ignored_limits(key: str, accepted: str, value: str) -> None:
     ("key", "value", "message"),
     [
         ("LimitNOFILE", "2:1", "LimitNOFILE=2:1 is ignored by systemd: soft is above hard"),
-        ("LimitMAXLOGINS", "1", "'LimitMAXLOGINS' is no limit of systemd"),
-        ("limitNOFILE", "1", "'limitNOFILE' is no limit of systemd"),
-        ("TasksMax", "1", "'TasksMax' is no limit of systemd"),
+        ("LimitMAXLOGINS", "1", "'LimitMAXLOGINS' is not a limit of systemd"),
+        ("limitNOFILE", "1", "'limitNOFILE' is not a limit of systemd"),
+        ("TasksMax", "1", "'TasksMax' is not a limit of systemd"),
     ],
 )
 def test_other_limit_errors(key: str, value: str, message: str) -> None:

@@ -103,7 +103,7 @@ def test_a_survey_counts_and_names(tmp_path: Path) -> None:
         "empty.pth",
     ]
     assert sorted((one.path, one.reason) for one in survey.lists["unknown"]) == [
-        ("folder.pt", "is a folder, not a file"),
+        ("folder.pt", "is a directory, not a file"),
         ("of old.pt", "is a pickle that cannot be read without its classes"),
         ("pipe.pt", "is a named pipe, not a file"),
     ]

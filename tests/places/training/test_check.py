@@ -353,7 +353,7 @@ def test_what_is_unknown_stays_unknown(
         "free value": "it cannot be seen",
         "memory value": "it cannot be seen",
         "cpus value": "it cannot be seen",
-        "workers value": "nobody knows how many workers /dev/shm, memory would allow",
+        "workers value": "how many workers /dev/shm, memory would allow is not known",
     }
 
 
@@ -626,7 +626,7 @@ def test_the_threads_of_a_process_are_those_of_openmp(
 
 
 def test_a_host_that_shows_no_bound_of_tasks_is_unknown(host: SimpleNamespace) -> None:
-    host.tasks = OSError("what bounds the tasks of this host cannot be seen")
+    host.tasks = OSError("what bounds the tasks of this host cannot be read")
     found = check()["tasks value"]
     assert (found.status, found.observation.reason) == (UNKNOWN, str(host.tasks))
 
@@ -637,19 +637,19 @@ def test_bounds_that_nobody_knows_are_named(
     """Beside those that are known; a number of the run that is not stated is one."""
 
     def hide(*_asked: object) -> None:
-        raise OSError("the limits of its cgroup cannot be seen from here")
+        raise OSError("the limits of its cgroup cannot be read from here")
 
     monkeypatch.setattr(Runner, "find_rooms", hide)
-    host.tasks = OSError("/proc/loadavg does not say it")
+    host.tasks = OSError("/proc/loadavg does not hold that number")
     seen = check(RUN._replace(batch_size=None))["workers value"]
     assert (seen.status, seen.observation.value) == (UNKNOWN, None)
     assert seen.observation.how == (
         "nofile 204 (soft limit 4096), CPUs 2 (affinity; more of them only wait); not known:"
-        " memory (the limits of its cgroup cannot be seen from here), tasks (/proc/loadavg does"
+        " memory (the limits of its cgroup cannot be read from here), tasks (/proc/loadavg does"
         " not say it), /dev/shm (batch_size is not stated)"
     )
     told = seen.observation.reason
-    assert told == "nobody knows how many workers memory, tasks would allow"
+    assert told == "how many workers memory, tasks would allow is not known"
     alone = check(RUN._replace(batch_size=None, checks=("descriptors",)))["workers value"]
     assert "not known" not in alone.observation.how
 

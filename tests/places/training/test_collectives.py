@@ -42,7 +42,7 @@ def test_how_many_descriptors_groups_take(run: Training, needed: int) -> None:
         (Training(ranks_per_node=4, gpus=Gpus(4)), 4, 1, "nccl"),
         (Training(ranks_per_node=4, gpus=Gpus(4), backend="gloo"), 4, 1, "gloo"),
         (Training(world_size=2), 2, 1, "gloo"),
-        # Less than this host starts alone is no number of all.
+        # Less than this host starts alone is not a number of all.
         (Training(ranks_per_node=8, world_size=2), 8, 1, "gloo"),
         (Training(ranks_per_node=8, deepspeed=DeepSpeed(nodes=4)), 32, 1, "nccl"),
     ],

@@ -165,9 +165,9 @@ WHOLE = "a whole number from {} to 1000000 is accepted"
         ({"gpus": {"count": 0}}, f"training.gpus.count: 0 was given; {WHOLE.format(1)}"),
         ({"gpus": 8}, "training.gpus: 8 was given; a mapping is accepted"),
         ({"packages": ["torch"]}, "training.packages: a list was given; a mapping is accepted"),
-        ({"packages": {"a b": ""}}, "training.packages: 'a b' is no name of a package"),
+        ({"packages": {"a b": ""}}, "training.packages: 'a b' is not a name of a package"),
         ({"packages": {"torch": 2}}, "training.packages.torch: 2 was given; a version specifier of PEP 440 is accepted, or an empty text"),
-        ({"user": "../x"}, "training.user: '../x' is no user's name"),
+        ({"user": "../x"}, "training.user: '../x' is not a user's name"),
         ({"place": "session:x"}, "training.place: 'session:x' was given; accepted are self, session:USER@SERVICE, service:NAME.service, container:docker/NAME, new-container:docker, job:slurm"),
     ],
 )  # fmt: skip

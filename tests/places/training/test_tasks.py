@@ -135,7 +135,7 @@ def test_who_looks_does_not_count(tmp_path: Path) -> None:
 def test_a_host_without_any_bound_is_not_seen(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tasks_read, "read_sysctl", lambda _key: None)
     monkeypatch.setattr(tasks_read, "read_task_levels", lambda *_asked: [])
-    with pytest.raises(OSError, match="what bounds the tasks of this host cannot be seen"):
+    with pytest.raises(OSError, match="what bounds the tasks of this host cannot be read"):
         find_task_rooms("", "")
 
 

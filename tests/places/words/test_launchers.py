@@ -106,8 +106,8 @@ def test_files_that_are_named_are_wanted(command: str, wanted: list[tuple[str, s
         ("accelerate launch", "command line: accelerate is given no script"),
         ("docker run --rm", "command line: docker run is given no image"),
         ("docker compose run train", "command line: docker compose: name its file in place of the command"),
-        ("bash -c \"python 't.py\"", "command line: bash -c: is no command: No closing quotation"),
-        ("docker run -m lots image", "docker run: -m: 'lots' is no size; a number with KiB, MiB, GiB or TiB is accepted"),
+        ("bash -c \"python 't.py\"", "command line: bash -c: is not a command: No closing quotation"),
+        ("docker run -m lots image", "docker run: -m: 'lots' is not a size; a number with KiB, MiB, GiB or TiB is accepted"),
     ],
 )  # fmt: skip
 def test_what_is_no_command_is_a_problem(command: str, told: str) -> None:

@@ -79,9 +79,9 @@ def test_the_memory_of_a_job_is_that_of_a_node(lines: str, memory: int | None) -
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        ("#SBATCH --mem=lots\n", "job.sh:1: --mem: 'lots' is no size; a number with KiB, MiB, GiB or TiB is accepted"),
-        ("\n#SBATCH -c many\n", "job.sh:2: --cpus-per-task: 'many' is no whole number"),
-        ("\npython t.py --num_workers '8\n", "job.sh:2: is no command: No closing quotation"),
+        ("#SBATCH --mem=lots\n", "job.sh:1: --mem: 'lots' is not a size; a number with KiB, MiB, GiB or TiB is accepted"),
+        ("\n#SBATCH -c many\n", "job.sh:2: --cpus-per-task: 'many' is not a whole number"),
+        ("\npython t.py --num_workers '8\n", "job.sh:2: is not a command: No closing quotation"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_read_is_a_problem_with_its_line(text: str, told: str) -> None:

@@ -92,10 +92,10 @@ def test_accelerate_s_file_is_told_from_others() -> None:
     ("text", "name", "told"),
     [
         ("", "a.json", "a.json: is empty"),
-        ('{"a": 1,\n "b"}', "a.json", "a.json:2: is no JSON: Expecting ':' delimiter"),
+        ('{"a": 1,\n "b"}', "a.json", "a.json:2: is not JSON: Expecting ':' delimiter"),
         ("[" * 100_000, "a.json", "a.json: is nested deeper than 20 levels"),
         ("3", "a.json", "a.json: holds a single value; a mapping is accepted"),
-        ('{"num_workers": {{ n }}}', "a.json", "a.json:1: is no JSON: Expecting property name enclosed in double quotes; it holds a template: give the file that it becomes"),
+        ('{"num_workers": {{ n }}}', "a.json", "a.json:1: is not JSON: Expecting property name enclosed in double quotes; it holds a template: give the file that it becomes"),
         ("a = \x07", "a.toml", "a.toml:1: a control character"),
     ],
 )  # fmt: skip
@@ -107,10 +107,10 @@ def test_a_broken_file_is_a_sentence(text: str, name: str, told: str) -> None:
     ("text", "told"),
     [
         ("num_workers: '{{ n }}'", "a.yml:1: num_workers: '{{ n }}' is not known here: it is a template, or a variable that is not set"),
-        ("\nnum_workers: many", "a.yml:2: num_workers: 'many' is no whole number"),
-        ("num_workers: -2", "a.yml:1: num_workers: -2 is no whole number"),
+        ("\nnum_workers: many", "a.yml:2: num_workers: 'many' is not a whole number"),
+        ("num_workers: -2", "a.yml:1: num_workers: -2 is not a whole number"),
         ("output_dir: ''", "a.yml:1: output_dir: is empty"),
-        ("num_workers: 1.5", "a.yml:1: num_workers: '1.5' is no whole number"),
+        ("num_workers: 1.5", "a.yml:1: num_workers: '1.5' is not a whole number"),
     ],
 )  # fmt: skip
 def test_a_value_that_is_none_is_a_sentence_with_its_line(text: str, told: str) -> None:

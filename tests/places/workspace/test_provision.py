@@ -121,7 +121,7 @@ def test_what_is_not_accepted_is_refused(top: Path, change: dict[str, Any], erro
 def test_root_makes_no_directory_where_others_may_write(top: Path) -> None:
     (top / "open").mkdir()
     (top / "open").chmod(0o777)
-    with pytest.raises(OSError, match="others than root may write"):
+    with pytest.raises(OSError, match="users other than root may write"):
         make_directory(f"{top}/open/cache", 0, 0, 0o755)
     (top / "link").symlink_to("/etc")
     with pytest.raises(OSError, match="outside of"):
@@ -168,7 +168,7 @@ def test_a_quarantine_that_somebody_planted_is_not_used(top: Path) -> None:
     outside.mkdir()
     (cache / "cut.pt").write_bytes(b"")
     (cache / ".quarantine").symlink_to(outside)
-    with pytest.raises(OSError):  # noqa: PT011 - a link is no directory, and so is what it says
+    with pytest.raises(OSError):  # noqa: PT011 - a link is not a directory, and so is what it says
         move_aside(str(cache), ["cut.pt"])
     (cache / ".quarantine").unlink()
     (cache / ".quarantine").mkdir()
@@ -205,7 +205,7 @@ def test_nothing_is_done_where_others_may_write_on_the_way(top: Path, moves: boo
     (home / "cache").chmod(0o1777)
     os.chown(home, 65534, 65534)
     for check_mode in (True, False):
-        with pytest.raises(OSError, match="others than root may write to"):
+        with pytest.raises(OSError, match="users other than root may write to"):
             prepare_workspace(Workspace(f"{home}/cache"), moves, check_mode)
     assert os.listdir(home / "cache") == ["cut.pt"]
     (home / "link").symlink_to(top)
@@ -244,7 +244,7 @@ def test_what_is_others_in_a_directory_of_roots_is_counted(top: Path) -> None:
     (cache / "folder").mkdir()
     for name in ("theirs.pt", "folder"):
         os.chown(cache / name, 65534, 65534)
-    note = f"{cache}: 2 files or folders were not looked at; mlhost-limits check says why"
+    note = f"{cache}: 2 files or directories were not looked at; mlhost-limits check says why"
     assert quarantine(str(cache), False) == (("cut.pt",), 1, (note,))
     (cache / "cut.pt").touch()
     os.chown(cache / ".quarantine", 65534, 65534)
@@ -253,7 +253,7 @@ def test_what_is_others_in_a_directory_of_roots_is_counted(top: Path) -> None:
     os.chown(cache / ".quarantine", 0, 0)
     (cache / ".quarantine").chmod(0o770)
     (said,) = quarantine(str(cache), False).notes
-    assert said.endswith(".quarantine: is open to others, and is not used")
+    assert said.endswith(".quarantine: can be opened by other users, and is not used")
     assert (cache / "cut.pt").exists()
 
 

@@ -350,7 +350,7 @@ def main():
     if given.rank:
         os._exit(0)
     print(json.dumps({"peaks": peaks.most}), flush=True)
-    os._exit(0)  # How workers end is no part of it.
+    os._exit(0)  # How workers end is not a part of it.
 
 
 if __name__ == "__main__":

@@ -35,7 +35,7 @@ def foresee_toys(least: int, root: str) -> Iterator[tuple[Requirement, Forecast]
 
 
 def trace_toys() -> list[Link]:
-    """Return who has a say in the marbles."""
+    """Return who can set the marbles."""
     return [
         Link("toys.conf", str(one.value), cite(one)) for one in parse_toys(read_text(PATH) or "")
     ]

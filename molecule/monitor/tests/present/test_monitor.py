@@ -76,7 +76,7 @@ def test_the_confined_service_sees_what_root_sees(root: Host) -> None:
 @pytest.mark.parametrize(
     ("harm", "sentence"),
     [
-        (f"truncate -s 100 {POLICY}", "monitor.json: is no JSON"),
+        (f"truncate -s 100 {POLICY}", "monitor.json: is not JSON"),
         (f"rm {POLICY}", "No such file or directory"),
     ],
     ids=["truncated", "missing"],
