@@ -213,7 +213,6 @@ DOCUMENTS: Mapping[str, Document] = {
             "mlhost-limits check --profile P --policy FILE --json": FALLS_SHORT,
             "mlhost-limits preflight -- torchrun --nproc-per-node 8 train.py"
             " --num-workers 16": FALLS_SHORT,
-            "pip install '.[yaml]'": Way(before=OWN_ENVIRONMENT),
             # Docker has not been restarted, and what it gives new containers falls short.
             "ansible-playbook mlhost.limits.audit -i hosts": RED,
             "ansible all -i hosts -b -m mlhost.limits.check": RED,
@@ -233,6 +232,20 @@ DOCUMENTS: Mapping[str, Document] = {
         changes_machine=True,
         ways={
             "mlhost-limits check": FALLS_SHORT,
+            "mlhost-limits provision": Way(prints=("changed", "requirements are met")),
+        },
+    ),
+    "docs/first-check.md": Document(
+        ways={
+            "mlhost-limits check": FALLS_SHORT,
+            "mlhost-limits check -v": FALLS_SHORT,
+            "ansible all -i hosts -b -m mlhost.limits.check": RED,
+        },
+    ),
+    "docs/provision.md": Document(
+        changes_machine=True,
+        ways={
+            "mlhost-limits provision --check --diff": Way(prints=("would change",)),
             "mlhost-limits provision": Way(prints=("changed", "requirements are met")),
         },
     ),
