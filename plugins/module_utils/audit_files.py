@@ -86,7 +86,7 @@ def list_hosts(document: object, now: str, path: Path) -> Iterator[HostResult]:
 
 
 def read_head(path: Path, most: int) -> bytes:
-    """Return how a file begins; what is no regular file is neither waited for nor read.
+    """Return how a file begins; what is not a regular file is neither waited for nor read.
 
     :raises ValueError: If it cannot be read.
     """
@@ -97,13 +97,13 @@ def read_head(path: Path, most: int) -> bytes:
                 return file.read(most)
     except OSError as exc:
         raise ValueError(f"{path}: {exc.strerror}") from None
-    raise ValueError(f"{path}: is no regular file, and holds no HOST.json")
+    raise ValueError(f"{path}: is not a regular file, and holds no HOST.json")
 
 
 def load_json(path: Path) -> object:
     """Return what a file holds.
 
-    :raises ValueError: If it cannot be read, or is no JSON.
+    :raises ValueError: If it cannot be read, or is not JSON.
     """
     content = read_head(path, _LARGEST + 1)
     if len(content) > _LARGEST:
@@ -111,9 +111,9 @@ def load_json(path: Path) -> object:
     try:
         loaded: object = json.loads(content.decode("utf-8"))
     except RecursionError:
-        raise ValueError(f"{path}: is no JSON: it is too deep") from None
+        raise ValueError(f"{path}: is not JSON: it is too deep") from None
     except ValueError as exc:
-        raise ValueError(f"{path}: is no JSON: {exc}") from None
+        raise ValueError(f"{path}: is not JSON: {exc}") from None
     return loaded
 
 

@@ -49,7 +49,7 @@ def report(
     """
     path = Path(output)
     if path.is_dir():
-        raise PolicyError([f"--output: {path} is a folder; a file's name is accepted"])
+        raise PolicyError([f"--output: {path} is a directory; a file's name is accepted"])
     chosen = _choose_formats(path, formats)
     stem = path.stem if path.suffix in ENDINGS.values() else path.name
     _require_ours(path.parent, stem, chosen)

@@ -257,7 +257,7 @@ def test_root_runs_nothing_that_a_user_may_change(
         capsys, "--try", "3", "--", *words.get(kind, ["python3", "train.py"])
     )
     assert (status, told) == (cli.REFUSED, "")
-    whose = "can be changed by others than root" if kind == "writable" else "is nobody's"
+    whose = "can be changed by users other than root" if kind == "writable" else "is nobody's"
     assert f"{whose}, and root runs nothing of a user's; state --as-user " in errors
 
 
@@ -295,7 +295,7 @@ def test_a_script_that_writes_among_the_reports_is_told(
     (here / "train.py").write_text("\n".join(lines))
     status, _printed, errors = attempt(capsys)
     assert status == cli.REFUSED
-    assert errors.endswith("1.json: is no report of its loaders")
+    assert errors.endswith("1.json: is not a report of its loaders")
 
 
 @confined

@@ -340,7 +340,7 @@ class Trial:
 def _read_report(path: str) -> dict[str, Any]:
     """Return what a process has written of its loaders; the script may put anything there.
 
-    :raises OSError: If it is no report.
+    :raises OSError: If it is not a report.
     """
     handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
     with open(handle, "rb") as file:
@@ -350,7 +350,7 @@ def _read_report(path: str) -> dict[str, Any]:
         report: dict[str, Any] = json.loads(content)
         report["loaders"], report["unused"]
     except (ValueError, LookupError, TypeError, RecursionError):
-        raise OSError(0, "is no report of its loaders", path) from None
+        raise OSError(0, "is not a report of its loaders", path) from None
     return report
 
 

@@ -60,9 +60,9 @@ def _read_reports(answer: Mapping[str, Any], name: str, wanted: int, seconds: fl
     loaders = [loader for report in reports for loader in report["loaders"]]
     count = min(_find_most(loader["batches"] for loader in loaders), wanted)
     if _TOO_LARGE in str(answer["tail"]) and answer["status"]:
-        folder = "a folder of another user's"
+        folder = "a directory of another user's"
         told = f"{name} wrote below {folder}, where a trial cannot keep it out"
-        return Tried(refusal=f"--try: {told}: name the folder (--output-dir), or {LET_WRITE}")
+        return Tried(refusal=f"--try: {told}: name the directory (--output-dir), or {LET_WRITE}")
     is_done = count > 0 and all(_count(one["batches"]) >= wanted or one["ended"] for one in loaders)
     how = _tell_end(answer, name, f"{count} of {wanted} batches", seconds)
     if how and not is_done and (answer["why"] != "late" or not count):

@@ -162,10 +162,10 @@ def _refuse_foreign(path: str) -> None:
             found = place.found
         others = stat.S_IWOTH | (stat.S_IWGRP if found and found.st_gid else 0)
         if found and stat.S_ISDIR(found.st_mode) and found.st_mode & others:
-            raise ForeignError(path, 0, "can be changed by others than root")
+            raise ForeignError(path, 0, "can be changed by users other than root")
     except ForeignError as error:
         name = name_person(find_person(error.uid)) if error.uid else "USER"
-        whose = f"is {name}'s" if error.uid else "can be changed by others than root"
+        whose = f"is {name}'s" if error.uid else "can be changed by users other than root"
         told = f"--try: {error.path} {whose}, and root runs nothing of a user's"
         raise ValueError(f"{told}; state --as-user {name}") from None
 
