@@ -19,7 +19,7 @@ def read_policy_file(path: str, seconds: float = PATIENCE) -> bytes:
 
     :param path: ``-`` for standard input.
     :param seconds: In which standard input must come to its end.
-    :raises OSError: If it is absent, no regular file, or larger than 1 MiB.
+    :raises OSError: If it is absent, not a regular file, or larger than 1 MiB.
     """
     if path == STDIN:
         return _read_stdin(0, min(seconds, PATIENCE))
