@@ -154,12 +154,6 @@ fork(hide)"""
         "link(SUDOERS, HOME + '/slurm.conf')",
     ),
     _slurmd(
-        "-f names a file of 1 TB",
-        "b'slurmd\\0-f\\0/home/mallory/slurm.conf'",
-        "check slurm",
-        "sparse(HOME + '/slurm.conf', 2**40)",
-    ),
-    _slurmd(
         "-f names a terminal of the user's",
         "b'slurmd\\0-f\\0' + name.encode()",
         "check slurm",
