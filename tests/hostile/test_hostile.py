@@ -16,6 +16,7 @@ from tests.host.cache import HostError
 from tests.host.connection import Host
 from tests.host.snapshot import Snapshot
 
+from .__main__ import read_shown
 from .base import TOP, saved_host
 from .every import ATTACKS
 from .judge import TOTALS, judge
@@ -186,3 +187,15 @@ def test_every_attack_can_be_made() -> None:
     assert set(SHARE) <= set(names)
     assert {name for attack in ATTACKS for name in attack.guard.split()} <= {*GUARDS}
     assert len(TOTALS) == 8
+
+
+def test_every_attack_was_shown_to_work() -> None:
+    """An attack that never did any harm proves nothing: it is made stronger, or goes."""
+    shown = read_shown()
+    assert set(shown) == {attack.name for attack in ATTACKS}
+    for attack in ATTACKS:
+        row = shown[attack.name]
+        assert row["verb"] == attack.verb
+        assert row["did"]
+        assert all(lines and name in TOTALS for name, lines in row["did"].items())
+        assert row["against"] or row["guard_out"] == attack.guard != ""

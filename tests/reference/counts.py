@@ -68,8 +68,8 @@ def count_all() -> list[str]:
         ),
         (
             "`make hostile`",
-            f"{len(ATTACKS)} attacks, of which {len(read_shown())} were shown to work where a guard is"
-            f" missing; {len(list_strains())} strains",
+            f"{len(ATTACKS)} attacks, each shown to work where a guard is missing;"
+            f" {len(list_strains())} strains",
         ),
         (
             "[lock-outs](lockouts.md)",

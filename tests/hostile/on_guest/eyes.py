@@ -146,7 +146,7 @@ def compare(before: Files, after: Files) -> list[str]:
     move what others keep in it.
     """
     places = {inode: path for path, (inode, _entry) in after.items()}
-    lines = []
+    lines: list[str] = []
     for path, (inode, old) in before.items():
         is_there = path in after and after[path][0] == inode
         place = path if is_there else places.get(inode, path)
