@@ -41,7 +41,6 @@ def _slurmd(name: str, options: str, verb: str, before: str = "") -> Attack:
 
 ATTACKS = (
     _socket("an answer nested 100,000 deep", "dockerd(always(nested(MANY)))"),
-    _socket("never answers", "dockerd(lambda client, asked: time.sleep(9999))"),
     _socket(
         "one byte a second",
         """
@@ -152,12 +151,6 @@ fork(hide)"""
         "b'slurmd\\0-f\\0/home/mallory/slurm.conf'",
         "provision",
         "link(SUDOERS, HOME + '/slurm.conf')",
-    ),
-    _slurmd(
-        "-f names a file of 1 TB",
-        "b'slurmd\\0-f\\0/home/mallory/slurm.conf'",
-        "check slurm",
-        "sparse(HOME + '/slurm.conf', 2**40)",
     ),
     _slurmd(
         "-f names a terminal of the user's",

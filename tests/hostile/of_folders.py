@@ -95,42 +95,21 @@ fork(swap)"""
         + _STAY,
     ),
     Attack(
-        "a link to a terminal in the place of a canary's pid",
+        "a link to a secret of root's in the place of a canary's pid",
         "races",
         "check podman",
         """
-import glob, pty
-master, slave = pty.openpty()
-name = os.ttyname(slave)
+import glob
 def swap():
     while True:
         for path in glob.glob("/var/tmp/mlhost-canary-*/pid"):
             try:
                 if stat.S_ISREG(os.lstat(path).st_mode):
                     os.rename(path, path + ".old")
-                    os.symlink(name, path)
+                    os.symlink(SECRET, path)
             except OSError:
                 continue
 fork(swap)"""
-        + _STAY,
-    ),
-    Attack(
-        "a mount of the user's that is busy in a canary's folder",
-        "races",
-        "check podman",
-        """
-import glob
-def mount():
-    done = set()
-    while True:
-        for path in glob.glob("/var/tmp/mlhost-canary-*/xdg"):
-            if path not in done and os.stat(path).st_uid == 1001:
-                done.add(path)
-                try:
-                    fuse(path + "/a b", 1)
-                except Exception:
-                    pass
-fork(mount)"""
         + _STAY,
     ),
     _podman(
@@ -211,22 +190,17 @@ for number in range(2):
         "races",
         "workspace",
         """
-put(HOME + "/cache/a/model.safetensors", b"damaged")
-os.utime(HOME + "/cache/a/model.safetensors", (1, 1))
+for number in range(100):
+    path = put(HOME + f"/cache/a/{number}.safetensors", b"damaged")
+    os.utime(path, (1, 1))
 link("/srv/open", HOME + "/cache/.other")
 def swap():
     while True:
         exchange(HOME + "/cache/a", HOME + "/cache/.other")
-        time.sleep(0.002)
-        try:
-            if not os.path.exists(HOME + "/cache/a/model.safetensors"):
-                put(HOME + "/cache/a/model.safetensors", b"damaged")
-                os.utime(HOME + "/cache/a/model.safetensors", (1, 1))
-        except OSError:
-            pass
-fork(swap)"""
+for number in range(2):
+    fork(swap)"""
         + _STAY,
-        "echo kept > /srv/open/model.safetensors",
+        "for n in $(seq 0 99); do echo kept > /srv/open/$n.safetensors; done",
         rounds=6,
     ),
     Attack(

@@ -22,6 +22,11 @@ def type_into():
         time.sleep(0.02)
 fork(type_into)
 """
+_CONMON = (
+    "import sys; sys.path.insert(0, '/opt/hostile'); from tricks import *; import resource;"
+    " resource.setrlimit(resource.RLIMIT_NOFILE, (100, 100));"
+    " own_argv('conmon', %s); fork(lambda: set_name('inside')); time.sleep(9999)"
+)
 
 
 def _conmon(
@@ -32,13 +37,8 @@ def _conmon(
     verb: str = "check podman",
 ) -> Attack:
     """Return an attack by a process that passes for the monitor of a container."""
-    code = (
-        f"import sys; sys.path.insert(0, '/opt/hostile'); from tricks import *; import resource;"
-        f" resource.setrlimit(resource.RLIMIT_NOFILE, (100, 100));"
-        f" own_argv('conmon', {words}); fork(lambda: set_name('inside')); time.sleep(9999)"
-    )
     program = f"""{before}
-code = {code!r}
+code = {_CONMON % words!r}
 subprocess.Popen(["python3", "-c", code, "x" * 3000], start_new_session=True)
 time.sleep(2)"""
     return Attack(name, kind, verb, program + _STAY)
@@ -70,12 +70,6 @@ ATTACKS = (
         "devices",
         "check podman",
         f"{_TERMINAL}link(name, {_CONF}){_STAY}",
-    ),
-    Attack(
-        "containers.conf is a FIFO",
-        "links",
-        "check podman",
-        f"os.makedirs(os.path.dirname({_CONF}))\nos.mkfifo({_CONF}){_STAY}",
     ),
     Attack(
         "containers.conf is a file of 1 TB",
@@ -110,12 +104,16 @@ link("/proc/self/root/etc/shadow", {_CONF})"""
         f"{_TERMINAL}link(name, HOME + '/.bashrc')\nput(HOME + '/.profile', 'ulimit -n 9'){_STAY}",
     ),
     Attack(
-        "a quadlet and a unit of the user's that are links to a secret of root's",
+        "a quadlet of the user's that is a link to a secret of root's",
         "links",
         "check podman",
-        """link(SECRET, HOME + "/.config/containers/systemd/x.container")
-link(SECRET, HOME + "/.config/systemd/user/docker.service")
-link(SECRET, HOME + "/.config/systemd/user/x.service")"""
+        f"""
+put(HOME + "/conmon.py", {_CONMON % (_WORDS % "b'x'")!r})
+unit("x.service", "/usr/bin/python3 /home/mallory/conmon.py " + "x" * 3000)
+source = HOME + "/.config/containers/systemd/x.container"
+link(SECRET, source)
+put(RUN + "/systemd/generator/x.service", "[Unit]" + chr(10) + "SourcePath=" + source + chr(10))
+time.sleep(2)"""
         + _STAY,
     ),
     _conmon(

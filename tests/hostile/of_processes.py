@@ -6,6 +6,7 @@ from __future__ import annotations
 from .attack import Attack
 
 _STAY = "\nready()\nstay()\n"
+_OUTPUT = "install -d -m 0755 -o alice -g alice /srv/output"
 
 
 _ALL: tuple[Attack, ...] = (
@@ -47,18 +48,14 @@ for number in range(4):
         + _STAY,
     ),
     Attack(
-        "60,000 descriptors",
+        "a process that stands in the output of somebody else",
         "deep /proc",
-        "preflight output",
+        "preflight output of alice",
         """
-import resource
-os.makedirs(HOME + "/output", exist_ok=True)
-hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
-resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-handle = os.open("/dev/null", os.O_RDONLY)
-for number in range(60_000):
-    os.dup(handle)"""
+subprocess.Popen([sys.executable, "-c", "import time; time.sleep(9999)", "/srv/output"], cwd="/srv/output")
+time.sleep(1)"""
         + _STAY,
+        _OUTPUT,
     ),
     Attack(
         "a mapping whose file shrinks",
@@ -66,10 +63,13 @@ for number in range(60_000):
         "preflight deep",
         """
 os.makedirs(HOME + "/cache", exist_ok=True)
+path = put(HOME + "/cache/model.safetensors", (10**6).to_bytes(8, "little") + b"{")
+for number in range(99):
+    os.link(path, HOME + f"/cache/{number}.safetensors")
 def shrink():
-    path = HOME + "/cache/model.safetensors"
     while True:
-        put(path, (10**6).to_bytes(8, "little") + b'{"a":' + b" " * 10**6)
+        os.truncate(path, 10**6)
+        time.sleep(0.01)
         os.truncate(path, 9)
 fork(shrink)"""
         + _STAY,
@@ -100,15 +100,15 @@ time.sleep(3)"""
         + _STAY,
     ),
     Attack(
-        "300 mount namespaces with 200 mounts each",
+        "a file of the user's own by the name of somebody else's checkpoint",
         "user namespaces",
-        "preflight by root",
+        "preflight output of alice",
         """
-os.makedirs(HOME + "/cache", exist_ok=True)
-for number in range(60):
-    fake_root("i=0; while [ $i -lt 200 ]; do mount -t tmpfs x /mnt; i=$((i+1)); done; exec sleep 9999")
-time.sleep(20)"""
+os.makedirs(HOME + "/own", exist_ok=True)
+fake_root("mount --bind /home/mallory/own /srv/output; exec 7> /srv/output/model.safetensors; exec sleep 9999")
+time.sleep(2)"""
         + _STAY,
+        _OUTPUT,
     ),
     Attack(
         "the user's bus never answers",
@@ -170,8 +170,9 @@ spaces = zlib.crc32(" ".join(os.readlink(f"/proc/self/ns/{one}") for one in ("pi
 for number, inner in enumerate(("", "/point")):
     bait = f"/var/tmp/mlhost-canary-{9999990 + number}-1-{boot}-{spaces:08x}-0123456789abcdef"
     os.mkdir(bait, 0o700)
-    fuse(bait + inner)"""
+    fuse(bait + inner, options="allow_other")"""
         + _STAY,
+        "echo user_allow_other >> /etc/fuse.conf",
     ),
 )
 ATTACKS: tuple[Attack, ...] = tuple(

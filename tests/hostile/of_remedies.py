@@ -68,9 +68,9 @@ ATTACKS = (
         "containers.conf becomes a link to a file of root's",
         """put(HOME + "/.config/containers/containers.conf",
     '[containers]' + chr(10) + 'default_ulimits = ["nofile=100:100"]' + chr(10))""",
-        "link('/etc/passwd', HOME + '/.config/containers/containers.conf')",
+        "link('/srv/open/limits', HOME + '/.config/containers/containers.conf')",
         "check podman",
-    ),
+    )._replace(setup="printf 'a\\ndefault_ulimits = [\"nofile=100:100\"]\\n' > /srv/open/limits"),
     _trap(
         "a file that a run left becomes a link",
         """
@@ -99,14 +99,5 @@ for text in ("; cd; touch own-$(id -u)", "$(cd; touch own)", "`cd; touch x`", "'
         "drains",
         "node-health",
         "dockerd(always(nested(MANY)))" + _STAY,
-    ),
-    Attack(
-        "a start file longer than a pipe writes at once drains the node",
-        "drains",
-        "node-health",
-        """put(HOME + '/.bashrc', ''.join(f"ulimit -n {n} # {'z' * 150000}" + chr(10) for n in range(12)))"""
-        + _STAY,
-        """for n in 1 2 3 4 5 6 7 8 9 10 11; do
-printf 'ulimit -n 100000 # %0150000d\\n' 7; done > /home/alice/.bashrc; chown alice: /home/alice/.bashrc""",
     ),
 )

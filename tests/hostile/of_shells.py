@@ -45,14 +45,6 @@ ATTACKS = (
         _UNDONE,
         "/usr/bin/zsh",
     ),
-    Attack(
-        "zsh: reads root's keys (check mode)",
-        KIND,
-        "provision check mode",
-        "rc(TELL, '.zshenv')" + _STAY,
-        _UNDONE,
-        "/usr/bin/zsh",
-    ),
     _rc("bash: reads root's keys (monitor)", "rc(TELL)", "monitor"),
     _rc("bash: reads root's keys (full probe)", "rc(TELL)", "check full"),
     Attack(
@@ -95,7 +87,6 @@ ATTACKS = (
     ),
     _rc("bash: leaves 300 processes", 'rc("for i in $(seq 300); do (setsid sleep 7775 &); done")'),
     _rc("bash: sleeps", 'rc("sleep 1000")'),
-    _rc("bash: closes what root hears, and lives on", 'rc("exec <&- >&- 2>&-; sleep 1000")'),
     _rc(
         "bash: sleeps before each of many processes that are too low",
         'rc("sleep 1000")\nimport resource\nresource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))\n'
@@ -115,7 +106,6 @@ ATTACKS = (
     ),
     _rc("bash: leaves what forks and ends again and again", _CHASE),
     _rc("bash: stops every process of its own", 'rc("kill -STOP -1")'),
-    _rc("bash: stops its parent", 'rc("kill -STOP $PPID; kill -STOP 0")'),
     _rc(
         "bash: types into root's terminal",
         """put(HOME + '/type.py', '''
@@ -140,13 +130,12 @@ put(HOME + '/.profile', 'ulimit -n 1000')""",
         "start files of two users, longer than a pipe writes at once",
         KIND,
         "check",
-        """put(HOME + '/.bashrc', ''.join(f"ulimit -n {n} # {'z' * 150000}" + chr(10) for n in range(12)))"""
+        """put(HOME + '/.bashrc', ''.join(f"ulimit -n {n} # {'z' * 600000}" + chr(10) for n in range(12)))"""
         + _STAY,
         """for n in 1 2 3 4 5 6 7 8 9 10 11; do
-printf 'ulimit -n 100000 # %0150000d\\n' 7; done > /home/alice/.bashrc; chown alice: /home/alice/.bashrc""",
+printf 'ulimit -n 100000 # %0600000d\\n' 7; done > /home/alice/.bashrc; chown alice: /home/alice/.bashrc""",
         rounds=4,
     ),
-    _rc("a start file of 1 TB", "sparse(HOME + '/.bashrc', 2**40)"),
     _rc(
         "a start file that is a FIFO", "os.unlink(HOME + '/.bashrc')\nos.mkfifo(HOME + '/.bashrc')"
     ),
@@ -168,12 +157,6 @@ printf 'ulimit -n 100000 # %0150000d\\n' 7; done > /home/alice/.bashrc; chown al
         "a start file with markup, for the audit",
         r"""put(HOME + '/.bashrc', b'ulimit -n 1000 # </script><script>evil()</script>\x1b[2J\x00')""",
         "audit",
-    ),
-    Attack(
-        "a variable file of PAM that is a FIFO",
-        KIND,
-        "check full",
-        "os.mkfifo(HOME + '/.pam_environment')" + _STAY,
     ),
     Attack(
         "stops whatever root runs as the user",

@@ -43,6 +43,7 @@ VERBS: Mapping[str, tuple[str, ...]] = {
     "preflight deep": (*_CLI, *_LOCAL, "simpletuner", *_CACHE, "--deep"),
     "preflight as text": (*_CLI, "preflight", "--profile", "simpletuner", *_CACHE),
     "preflight output": (*_CLI, *_LOCAL, "transformers", *_OUTPUT),
+    "preflight output of alice": (*_CLI, *_LOCAL, "transformers", "--output-dir", "/srv/output"),
     "preflight shm": (
         *_CLI,
         *("preflight", "--json", "--profile", "none", "--workers", "2", "--batch-size", "4GiB"),

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from pathlib import Path
 
@@ -17,7 +16,7 @@ from tests.faults.examples import read_examples
 from tests.faults.quiet import CHANGED, QUIET_HOSTS
 from tests.fuzz.targets import FRAGMENTS, TARGETS
 from tests.host.upstream_pam import INSTALL
-from tests.hostile.__main__ import SHOWN
+from tests.hostile.__main__ import read_shown
 from tests.hostile.every import ATTACKS
 from tests.hostile.strains import list_strains
 from tests.places.sessions.lockouts import LOCKOUTS
@@ -55,8 +54,7 @@ def count_faults() -> list[str]:
 
 def count_all() -> list[str]:
     """Return the table of what each command tries."""
-    shown = json.loads(SHOWN.read_text())
-    attacks, parsers = len(ATTACKS), len(TARGETS)
+    parsers = len(TARGETS)
     sections = read_sections()
     quiet = len(QUIET_HOSTS) - (CHANGED in QUIET_HOSTS) + len(CHANGES)
     without = sum(not one.share for one in LOCKOUTS)
@@ -70,8 +68,8 @@ def count_all() -> list[str]:
         ),
         (
             "`make hostile`",
-            f"{attacks} attacks, of which {sum(one.name in shown for one in ATTACKS)} were shown to"
-            f" work where a guard is missing; {len(list_strains())} strains",
+            f"{len(ATTACKS)} attacks, each shown to work where a guard is missing;"
+            f" {len(list_strains())} strains",
         ),
         (
             "[lock-outs](lockouts.md)",
@@ -83,9 +81,29 @@ def count_all() -> list[str]:
     return format_table(("", "there are"), rows)
 
 
+DID = {
+    "became_root": "had a program or a file of root's become the user's",
+    "read_secrets": "had root read, print or leave where the user can read it what only root may",
+    "wrote_or_deleted": "had a file of others changed, made, moved or removed",
+    "ran_as_root": "ran with root's login id or slice, or left a process there",
+    "hung": "kept the command from ending",
+    "crashed": "ended it with a traceback or a signal",
+    "drained": "drained the node",
+    "wrong_finding_of_others": "changed what was said of others, or had terminal codes printed",
+}
+"""What an attack does where the guard that stops it is missing, by the judge's totals."""
+
+
+def count_harms() -> list[str]:
+    """Return the table of what attacks did where nothing stopped them; one may do several."""
+    did = Counter(name for row in read_shown().values() for name in row["did"])
+    return format_table(("without its guard", "attacks"), [(DID[n], str(did[n])) for n in DID])
+
+
 def format_counts(page: str) -> str:
-    """Return the page with both tables as they are now."""
-    for name, lines in (("counted", count_all()), ("faults", count_faults())):
+    """Return the page with its tables as they are now."""
+    tables = {"counted": count_all(), "faults": count_faults(), "attacks": count_harms()}
+    for name, lines in tables.items():
         before, _old, after = split_page(page, name)
         page = before + "\n".join(lines).strip("\n") + "\n" + after
     return page

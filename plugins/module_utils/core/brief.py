@@ -155,7 +155,7 @@ def _format_why(reason: Reason) -> Iterator[str]:
     if len(texts) > _MOST_TEXTS:
         yield f"{DEEPER}and {len(texts) - _MOST_TEXTS} more like that"
     for writer in dict.fromkeys(one.writer for one in first if one.writer not in ("", OURS)):
-        yield from wrap(f"that file: {writer}", "     note ", DEEPER)
+        yield from wrap(f"that file is written by {writer}", "     note ", DEEPER)
 
 
 def _describe(reason: Reason) -> str:
@@ -240,7 +240,7 @@ def _format_fix(reason: Reason, start: str, above: str = "") -> Iterator[str]:
         if above or not _is_plain(cause.remedy):
             texts.setdefault(cause.remedy.text, cause.remedy.then)
     if not texts and _find_then(reason):
-        texts["run this"] = _find_then(reason)
+        texts["run the command below"] = _find_then(reason)
     for number, (text, then) in enumerate(texts.items()):
         told = f"{text}; then {then}" if then and not above else text.replace(above, "")
         yield from wrap(told, DEEPER if number else start, DEEPER)

@@ -168,14 +168,14 @@ def _blame_silence(wanted: Requirement, world: World, site: Site) -> tuple[Cause
         now = base[0] if base else misnamed.limit
         return _state("docker-name-differs", text, wanted, now, world, site, at)
     if item == SHM:
-        text = f"nothing states default-shm-size, so that /dev/shm has {format_pair(item, base[0])}"
+        text = f"no file states default-shm-size: /dev/shm has {format_pair(item, base[0])}"
         return _state("docker-shm-not-stated", text, wanted, base[0], world, site, None)
     if not base or judge_all(wanted, base) == PASS:
         return None
     late = _blame_containerd(wanted, world, site)
     if late:
         return late
-    has = f"a new container has what containerd has, {format_pair(item, base[0])}"
+    has = f"a container gets containerd's, {format_pair(item, base[0])}"
     code, line, text = _find_line(wanted, site)
     return _state(code, f"{text}: {has}", wanted, base[0], world, site, line)
 

@@ -78,8 +78,8 @@ def blame_running(wanted: Requirement, facts: KernelFacts) -> list[Cause]:
         return [Cause("sysctl-tuned-wins", text, _SET_NOW, tuned)]
     by = boot.by
     if by is None or boot.kind != FILE:
-        gives = f"a boot gives {boot.values[0]}"
-        text = f"something set {facts.key} to {one_line(running)} since the boot, and {gives}"
+        gives = f"a boot sets {boot.values[0]}"
+        text = f"{facts.key} was changed to {one_line(running)} after the boot; {gives}"
         return [Cause("sysctl-changed-by-hand", text, _SET_NOW)]
     line, name = locate_file(by, facts), cite_line(by, facts)
     if _is_unloaded(running, by, facts):
@@ -87,7 +87,7 @@ def blame_running(wanted: Requirement, facts: KernelFacts) -> list[Cause]:
         return [Cause("sysctl-not-loaded", text, _SET_NOW, line)]
     if facts.key.startswith(_GIVEN_AS_THEY_COME):
         return []
-    text = f"something set {facts.key} to {one_line(running)} after {name} was loaded"
+    text = f"{facts.key} was changed to {one_line(running)} after {name} was loaded"
     return [Cause("sysctl-changed-by-hand", text, _SET_NOW, None, (line,))]
 
 

@@ -15,6 +15,7 @@ import sys
 import tempfile
 import threading
 import time
+from contextlib import suppress
 from typing import Any
 
 try:
@@ -93,7 +94,8 @@ def run(words: list[str], limit: float, opens: Opens) -> dict[str, Any]:
         except subprocess.TimeoutExpired:
             hung = True
             os.killpg(child.pid, signal.SIGKILL)
-            child.wait()
+            with suppress(subprocess.TimeoutExpired):  # No signal ends who waits for FUSE.
+                child.wait(5)
         opens.session = 0
         seconds = time.monotonic() - start
         text = [read_back(file) for file in (said, errors)]

@@ -3,11 +3,15 @@
 
 from __future__ import annotations
 
+import ctypes
 import glob
 import hashlib
 import os
+import re
 import stat
+import struct
 from collections.abc import Iterator
+from contextlib import suppress
 
 UID = 1001
 SLICE = f"/user.slice/user-{UID}.slice"
@@ -43,30 +47,66 @@ PASSING = (
 """What goes on by itself on a host, and what root's command keeps on purpose."""
 READABLE = ("/tmp", "/var/tmp", "/dev/shm", "/home", "/run", "/var/crash")
 _LARGEST = 4 * 2**20
+_OPENAT2, _AT_FDCWD, _NO_SYMLINKS = 437, -100, 4
+_libc = ctypes.CDLL(None, use_errno=True)
 
 Entry = tuple[int, int, int, str, int, str]
 """Owner, group, mode, kind, size, digest."""
+_DIGEST = 5  # It is known of files in some places alone.
 Files = dict[str, tuple[int, Entry]]
 """What is on the host: by path its inode, and what is known of it."""
 
 
 def walk(tops: tuple[str, ...]) -> Iterator[tuple[str, os.stat_result]]:
-    """Yield every path below some folders, following nothing, and not into what passes."""
-    waiting = list(tops)
+    """Yield every path below some folders, following nothing, and not into what passes.
+
+    A file system of a user's is asked nothing, for it may never answer.
+    """
+    users = list_users_mounts()
+    waiting = [(path, os.lstat(path)) for path in tops if os.path.lexists(path)]
     while waiting:
-        path = waiting.pop()
+        path, seen = waiting.pop()
         if path.startswith(PASSING):
-            continue
-        try:
-            seen = os.lstat(path)
-        except OSError:
             continue
         yield path, seen
         if stat.S_ISDIR(seen.st_mode) and not _is_foreign(path, seen):
-            try:
-                waiting += [f"{path}/{name}" for name in os.listdir(path)]
-            except OSError:
-                continue
+            waiting += _list_folder(path, users)
+
+
+def list_users_mounts() -> set[str]:
+    """Return where FUSE file systems are mounted."""
+    with open("/proc/self/mounts", encoding="utf-8", errors="surrogateescape") as file:
+        rows = [line.split(" ") for line in file]
+    return {_unescape(row[1]) for row in rows if row[2].startswith("fuse")}
+
+
+def _unescape(path: str) -> str:
+    return re.sub(r"\\([0-7]{3})", lambda match: chr(int(match[1], 8)), path)
+
+
+def _list_folder(path: str, left_out: set[str]) -> list[tuple[str, os.stat_result]]:
+    """Return what is in a folder; nothing where a link is on the way by now."""
+    found = []
+    handle = open_folder(path)
+    if handle < 0:
+        return []
+    try:
+        for name in os.listdir(handle):
+            if f"{path}/{name}" not in left_out:
+                with suppress(OSError):
+                    seen = os.stat(name, dir_fd=handle, follow_symlinks=False)
+                    found.append((f"{path}/{name}", seen))
+    except OSError:
+        pass
+    finally:
+        os.close(handle)
+    return found
+
+
+def open_folder(path: str) -> int:
+    """Open a folder if no link is on the way to it (openat2 with RESOLVE_NO_SYMLINKS)."""
+    how = struct.pack("QQQ", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, 0, _NO_SYMLINKS)
+    return int(_libc.syscall(_OPENAT2, _AT_FDCWD, os.fsencode(path), how, len(how)))
 
 
 def _is_foreign(path: str, seen: os.stat_result) -> bool:
@@ -102,26 +142,46 @@ def describe(path: str, seen: os.stat_result) -> Entry:
 def compare(before: Files, after: Files) -> list[str]:
     """Return what became of files that are not the attacker's, one line each.
 
-    What only moved is no loss: whoever owns a folder may move what others keep in it.
+    What only moved is no loss where the attacker's own folder held it: whoever owns a folder may
+    move what others keep in it.
     """
     places = {inode: path for path, (inode, _entry) in after.items()}
-    lines = []
+    lines: list[str] = []
     for path, (inode, old) in before.items():
-        if old[0] == UID:
-            continue
-        place = path if path in after and after[path][0] == inode else places.get(inode, path)
-        new = after[place][1] if place in after else None
-        if new is None or (new[0] == UID and after[place][0] != inode):
-            lines.append(f"deleted {path}: {old}")
-        elif new[0] == UID:
-            lines.append(f"given to the user {path}: {old}")
-        elif new != old:
-            lines.append(f"changed {path}: {old} -> {new}")
+        is_there = path in after and after[path][0] == inode
+        place = path if is_there else places.get(inode, path)
+        if old[0] != UID:
+            # The number of a file that is gone may be another's by now: a new name is a move.
+            is_moved = place not in before and not _is_below_theirs(path, before)
+            lines += _tell_fate(path, (inode, old), place, after.get(place), is_moved)
     known = {inode for inode, _entry in before.values()}
     for path, (inode, entry) in after.items():
         if path not in before and inode not in known and entry[0] != UID:
             lines.append(f"made {path}: {entry}")
     return sorted(lines)
+
+
+def _tell_fate(
+    path: str, old: tuple[int, Entry], place: str, new: tuple[int, Entry] | None, is_moved: bool
+) -> Iterator[str]:
+    """Yield what became of one file, which is at *place* now if it is anywhere."""
+    if new is None or (new[1][0] == UID and new[0] != old[0]):
+        yield f"deleted {path}: {old[1]}"
+    elif new[1][0] == UID:
+        yield f"given to the user {path}: {old[1]}"
+    elif new[1][:_DIGEST] != old[1][:_DIGEST] or (place == path and new[1] != old[1]):
+        yield f"changed {path}: {old[1]} -> {new[1]}"
+    elif is_moved:
+        yield f"moved {path}: to {place}"
+
+
+def _is_below_theirs(path: str, files: Files) -> bool:
+    """Tell whether a folder on the way to a path is the attacker's, who may move it."""
+    while path != "/":
+        path = os.path.dirname(path)
+        if path in files and files[path][1][0] == UID:
+            return True
+    return False
 
 
 def list_processes() -> dict[int, dict[str, str]]:

@@ -86,12 +86,14 @@ def expect_processes() -> None:
 
 
 def edit_as_root() -> None:
-    """Let remedies of a user's files run as root, on whatever is there by then."""
+    """Let remedies run as root, in users' files too, on whatever is there by then."""
 
-    def edit(_user: str, at: Any, _row: str, script: str) -> tuple[str, ...]:
-        return ("sed", "-i", "--follow-symlinks", f"{at.line}{script}", at.path)
+    def edit(at: Any, script: str, _user: str = "") -> tuple[tuple[str, ...], ...]:
+        return (("sed", "-i", "--follow-symlinks", f"{at.line}{script}", at.path),)
 
-    replace("core.line_edit", "_edit_as", edit)
+    remedy = find_module("core.cause").Remedy
+    replace("core.line_edit", "edit_line", edit)
+    replace("podman.causes", "_edit", lambda at, script, text: remedy(text, edit(at, script)))
 
 
 def write_for_shells() -> None:
@@ -140,6 +142,16 @@ def read_their_compose() -> None:
     rootless.read_compose = read.read_compose
 
 
+def let_all_work_there() -> None:
+    """Take whoever trains for somebody who may write to a directory."""
+    replace("training.folder_rules", "may_work_there", lambda *_arguments: True)
+
+
+def believe_paths() -> None:
+    """Take what a process has open by the path that its own mounts give it."""
+    replace("training.open_files_read", "_is_here", lambda *_arguments: True)
+
+
 GUARDS: dict[str, Callable[[], None]] = {
     "open_directory": files.follow_every_link,
     "clean": print_every_byte,
@@ -176,4 +188,7 @@ GUARDS: dict[str, Callable[[], None]] = {
     "leftovers": empty_leftovers,
     "moves": files.move_by_path,
     "compose": read_their_compose,
+    "own_canary": users.share_a_canary,
+    "may_work": let_all_work_there,
+    "is_here": believe_paths,
 }

@@ -240,12 +240,14 @@ def compiled(name: str) -> str:
 # File systems that never answer.
 
 
-def fuse(point: str, stops_after: int = 1) -> socket.socket:
+def fuse(point: str, stops_after: int = 1, options: str = "nosuid") -> socket.socket:
     """Mount a FUSE file system of ours that answers so many requests, and then no more."""
     os.makedirs(point, exist_ok=True)
     ours, theirs = socket.socketpair(socket.AF_UNIX)
     own = {**os.environ, "_FUSE_COMMFD": str(theirs.fileno())}
-    subprocess.run(["fusermount3", point], env=own, pass_fds=[theirs.fileno()], check=True)
+    subprocess.run(
+        ["fusermount3", "-o", options, point], env=own, pass_fds=[theirs.fileno()], check=True
+    )
     _data, found, _flags, _address = ours.recvmsg(1, socket.CMSG_SPACE(4))
     device = array.array("i")
     device.frombytes(found[0][2][:4])
