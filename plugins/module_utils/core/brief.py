@@ -155,7 +155,7 @@ def _format_why(reason: Reason) -> Iterator[str]:
     if len(texts) > _MOST_TEXTS:
         yield f"{DEEPER}and {len(texts) - _MOST_TEXTS} more like that"
     for writer in dict.fromkeys(one.writer for one in first if one.writer not in ("", OURS)):
-        yield from wrap(f"that file is written by {writer}", "     note ", DEEPER)
+        yield from wrap(f"that file: {writer}", "     note ", DEEPER)
 
 
 def _describe(reason: Reason) -> str:

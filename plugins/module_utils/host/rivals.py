@@ -85,7 +85,7 @@ def find_packages(paths: Iterable[str], root: str = "/", rpm: str = _RPM) -> dic
         found.setdefault(path, _describe(path, package))
     rest = {path: names for path, names in wanted.items() if path not in found}
     for path, package in _find_in(f"{dpkg}/*.postinst", rest, whole_line=False):
-        found.setdefault(path, f"the installation script of package {package}")
+        found.setdefault(path, f"written by the installation script of package {package}")
     if not os.path.isdir(dpkg) and os.access(rpm, os.X_OK):
         found.update(_ask_rpm(rest, [rpm, "--root", root]))
     return found
