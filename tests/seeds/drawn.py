@@ -119,8 +119,8 @@ def draw(seed: int, number: int) -> Drawn:
         options["worker_memory"] = one.choice((20, 50, 100)) * MIB
     if library == "torch":
         options.update(_draw_for_torch(one, limit))
-    if number >= FIRST_OF_SAFETENSORS:
-        options.update(files=one.choice((1, 10, 60)), cached="safetensors")
+        if number >= FIRST_OF_SAFETENSORS:
+            options.update(files=one.choice((1, 10, 60)), cached="safetensors")
     elif library == "webdataset":
         options["files"] = 1
     elif library == "wids":
