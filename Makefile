@@ -53,7 +53,7 @@ hostile: .setup
 seeds: .setup
 	@$(BIN)/python -m tests.seeds
 
-# Two hundred runs drawn for the real libraries, at what preflight allows and at less. An hour.
+# Some two hundred runs drawn for the real libraries, at what preflight allows and at less. An hour.
 runs: .setup
 	@$(BIN)/python -m tests.seeds.drawn
 

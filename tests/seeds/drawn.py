@@ -67,8 +67,10 @@ _NAMES = {
 _UNSAID = ("samples", "labels", "files", "cached")
 """How a batch is made up, of which a policy says nothing, and what it says as one number."""
 
-KEPT = ("number", "limit", "library", "options", "returns_memory", "needed", "lives", "less")
-KEPT += ("dies", "peaks")
+KEPT = (
+    *("number", "limit", "library", "options", "returns_memory"),
+    *("needed", "lives", "less", "dies", "peaks"),
+)
 """What is kept of a run that was measured."""
 
 WITHIN = {
@@ -119,8 +121,8 @@ def draw(seed: int, number: int) -> Drawn:
         options["worker_memory"] = one.choice((20, 50, 100)) * MIB
     if library == "torch":
         options.update(_draw_for_torch(one, limit))
-    if number >= FIRST_OF_SAFETENSORS:
-        options.update(files=one.choice((1, 10, 60)), cached="safetensors")
+        if number >= FIRST_OF_SAFETENSORS:
+            options.update(files=one.choice((1, 10, 60)), cached="safetensors")
     elif library == "webdataset":
         options["files"] = 1
     elif library == "wids":
@@ -199,8 +201,10 @@ def bound(limit: str, number: int, own: int = 0) -> Words:
     return ("prlimit", f"--nproc={number}:{number}", "setpriv", *ids)
 
 
-ALONE = ("unshare", "--pid", "--fork", "--kill-child", "--mount-proc")
-ALONE += ("sh", "-c", '"$@"; exit $?', "sh", "setsid", "--wait")
+ALONE = (
+    *("unshare", "--pid", "--fork", "--kill-child", "--mount-proc"),
+    *("sh", "-c", '"$@"; exit $?', "sh", "setsid", "--wait"),
+)
 """Nothing of a run outlives it, such as ranks that wait for one that died.
 
 Who becomes another user is not killed with its parent any more; a shell before it is.

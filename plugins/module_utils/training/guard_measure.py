@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 _PATIENCE = 0.5
-"""Seconds that a thread which reaches a limit waits at most until that is told."""
+"""Seconds that a thread which reaches a limit waits at most, once, until that is told."""
 _FORK_PATIENCE = 0.05
 _EXIT_PATIENCE = 1.0
 _SEEN_EVERY = 8
@@ -76,7 +76,7 @@ class Guard(Listener):
         self._trends: dict[tuple[str, str], Trend] = {}
         self._budget = dict.fromkeys((DESCRIPTORS, TASKS, MAPPINGS, SHM, SPACE), 0)
         self._untold: deque[tuple[Level, float, int]] = deque()
-        self._asked = self._done = 0
+        self._asked = self._done = self._awaited = 0
         self._lookers: set[int] = set()
         self._following = threading.Lock()
         self._wake = threading.Lock()  # To wait for a lock takes a core for less than an event.
@@ -260,7 +260,8 @@ class Guard(Listener):
         if self._done < self._asked and thread is not threading.current_thread():
             if thread is None or not thread.is_alive():
                 self._tell()
-            else:
+            elif self._awaited < self._asked:
+                self._awaited = self._asked
                 self._wait_until_told(self._asked)
 
     def _wait_until_told(self, number: int) -> None:

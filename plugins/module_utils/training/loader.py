@@ -319,7 +319,7 @@ def _count_heap_halves(run: Training) -> int:
     Measured: one batch where malloc(3) gives back what is freed. Else it learns not to: up to three
     batches, half of one more where it prefetches three or more, and all that it prefetches where a
     batch is one large tensor. In a long run the heap then grows on where a batch is few tensors of
-    1 to 16 MiB: to 128 batches of 8 MiB after 400.
+    1 to 8 MiB: to 128 batches of 8 MiB after 400.
     """
     if run.returns_memory:
         return 2

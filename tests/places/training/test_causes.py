@@ -38,7 +38,7 @@ SLOW = "; it is tight, an estimate: so many only while one worker is slow"
             " files open in one process, and its soft limit is 160, so the run ends with "
             f'"Too many open files"{SLOW}',
             "start at most 7 workers in each rank, or allow 161 files where the run starts: ulimit"
-            " -n 161, or share by name (sharing file_system), which needs 65 files and 71.3 MiB of"
+            " -n 161, or share by name (sharing file_system), which needs 65 files and 71.6 MiB of"
             " /dev/shm",
         ),
         (
@@ -49,7 +49,7 @@ SLOW = "; it is tight, an estimate: so many only while one worker is slow"
             " while one worker is slow",
             "start at most 7 workers in each rank, or raise the hard limit, which is 160, and the"
             " soft limit to 161, or share by name (sharing file_system), which needs 13 files and"
-            " 8.2 MiB of /dev/shm",
+            " 8.3 MiB of /dev/shm",
         ),
         (
             RUN._replace(sharing="file_system", groups=0),
@@ -93,7 +93,7 @@ def test_shared_memory() -> None:
         " 64.0 MiB are free; it is tight, an estimate: so much only while the workers are ahead"
     )
     assert cause.remedy.text == (
-        "start at most 7 workers in each rank, or prefetch 1 batch, which needs 22.6 MiB, or make"
+        "start at most 7 workers in each rank, or prefetch 1 batch, which needs 22.8 MiB, or make"
         " /dev/shm 6.0 MiB larger (of a container: --shm-size)"
     )
 

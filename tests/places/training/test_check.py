@@ -374,7 +374,7 @@ def test_a_new_container_has_the_size_that_docker_gives(
         workers=8, tensors_per_batch=1, batch_size=8 * MIB - 4096, place="new-container:docker"
     )
     finding = check(run)["shm_size value"]
-    assert asked == {"place": "new-container:docker", "shm": 19 * 8 * MIB + (8 + 3 * 8) * 4096}
+    assert asked == {"place": "new-container:docker", "shm": 19 * 8 * MIB + 2 * (8 + 3 * 8) * 4096}
     expected = {None: UNKNOWN, 64 * MIB: FAIL, GIB: PASS}[value]
     assert finding.status == expected
     assert [one.code for one in finding.causes] == ["run-shared-memory"] * (expected == FAIL)

@@ -9,7 +9,7 @@ import pytest
 from mlhost_limits.training.guard_hooks_measure import Ear, Listener
 
 
-class Guard(Listener):
+class Guard(Listener):  # type: ignore[misc]
     """What counts all that it is told; ``left`` events of each limit may come before a look."""
 
     def __init__(self, left: int) -> None:
@@ -36,9 +36,9 @@ def test_only_its_own_event_is_heard_and_nothing_is_found() -> None:
     guard = Guard(0)
     _ear, hook = listen(guard)
     arguments = ("anything",)
-    assert hook.get("open", arguments) is arguments  # type: ignore[call-overload]
+    assert hook.get("open", arguments) is arguments
     assert guard.told == []
-    assert hook.get("socket.__new__", arguments) is arguments  # type: ignore[call-overload]
+    assert hook.get("socket.__new__", arguments) is arguments
     assert guard.told == [1]
 
 
@@ -47,7 +47,7 @@ def test_events_come_in_lumps_of_what_may_wait_and_none_is_lost(left: int) -> No
     guard = Guard(left)
     ear, hook = listen(guard)
     for event in range(1, 3001):
-        hook.get("socket.__new__")  # type: ignore[call-overload]
+        hook.get("socket.__new__")
         assert 0 <= event - guard.heard <= max(left // 16, 1)
     ear.hear_closely()
     assert guard.heard == 3000
@@ -58,12 +58,12 @@ def test_the_one_who_waits_least_decides() -> None:
     calm, near = Guard(10**6), Guard(16)
     _ear, hook = listen(calm, near)
     for _event in range(16):
-        hook.get("socket.__new__")  # type: ignore[call-overload]
+        hook.get("socket.__new__")
     assert near.told == calm.told == [1] * 16
 
 
 def test_an_ear_without_a_guard_is_deaf() -> None:
     ear, hook = listen()
     for _event in range(100):
-        hook.get("socket.__new__")  # type: ignore[call-overload]
+        hook.get("socket.__new__")
     assert ear.left > 10**6

@@ -26,7 +26,7 @@ from torch.utils.data import DataLoader, Dataset, IterableDataset, dataloader, g
 sys.path.insert(0, os.path.dirname(__file__))
 import drawn_libraries as libraries
 
-QUIET, LONGEST = 0.12, 60.0
+QUIET, LONGEST = 1.0, 60.0
 """Seconds for which nothing changes where all is done, and the most to wait for it."""
 
 
