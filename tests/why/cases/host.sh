@@ -51,12 +51,9 @@ mlock(ctypes.create_string_buffer(2**24))
 END
 systemd-run --quiet --wait --unit=why-memlock -p User=nobody -p LimitMEMLOCK=64K $PY $WORK/pin.py
 
-### host-oom host-memory pair=scope-oom
-bash -c 'choom -n 1000 -- $PY -c "held = []
-while True: held.append(bytearray(2 * 10**7))"; exit $?'
-
-### scope-oom cgroup-memory pair=host-oom
-systemd-run --quiet --scope -p MemoryMax=60M -p MemorySwapMax=0 bash -c '$PY -c "held = bytearray(10**9)"; exit $?'
+### unit-host-oom host-memory pair=unit-oom ask=unit:why-host
+systemd-run --quiet --wait --unit=why-host -p OOMScoreAdjust=1000 $PY -c 'held = []
+while True: held.append(bytes([1]) * 2 * 10**7)'
 
 ### file-max file-max pair=python-opens
 sysctl -qw fs.file-max=$(( $(cut -f1 /proc/sys/fs/file-nr) + 300 ))
@@ -107,17 +104,6 @@ END
 sysctl -qw vm.overcommit_memory=2 vm.overcommit_ratio=75
 $PY $WORK/large.py
 sysctl -qw vm.overcommit_memory=0 vm.overcommit_ratio=50
-
-### logout-removes-shm shm-removed pair=shm-peer-unlinks
-cat > /var/tmp/why-share.py <<'END'
-import time
-from multiprocessing import shared_memory
-one = shared_memory.SharedMemory(create=True, size=10000, name="psm_12ab34cd")
-time.sleep(6)
-shared_memory.SharedMemory(name="psm_12ab34cd")
-END
-systemd-run --quiet --wait --pty -p PAMName=login -p User=alice sh -c "setsid nohup $PY /var/tmp/why-share.py > /var/tmp/why-share.log 2>&1 & sleep 2" < /dev/null
-sleep 8; cat /var/tmp/why-share.log; rm -f /var/tmp/why-share.*
 
 ### too-many-logins maxlogins
 echo 'alice hard maxlogins 0' > /etc/security/limits.d/why.conf
