@@ -13,9 +13,6 @@ systemd-run --quiet --wait --unit=why-raises $PY -c 'raise ValueError("the loss 
 ### unit-exit-137 own-exit pair=unit-killed-by-hand ask=unit:why-exit
 systemd-run --quiet --wait --unit=why-exit sh -c 'exit 137'
 
-### unit-tasks pids-max ask=unit:why-tasks
-systemd-run --quiet --wait --unit=why-tasks -p TasksMax=6 timeout 20 bash -c 'for n in 1 2 3 4 5 6 7 8; do sleep 3 & done; wait'
-
 ### unit-nofile nofile ask=unit:why-nofile
 systemd-run --quiet --wait --unit=why-nofile -p LimitNOFILE=40 $PY -c 'held = [open("/dev/null") for _ in range(60)]'
 
@@ -111,11 +108,6 @@ su alice -c true
 rm /etc/security/limits.d/why.conf
 journalctl -q -n 30 -o cat --no-pager | grep -i 'too many logins'
 
-### su-nproc nproc
-echo 'alice hard nproc 2' > /etc/security/limits.d/why.conf
-su alice -c 'for n in 1 2 3 4 5; do sleep 3 & done; wait' 2>&1 & sleep 20; kill %1
-rm /etc/security/limits.d/why.conf
-
 ### docker-oom cgroup-memory pair=docker-killed ask=container:why-oom
 docker run --name why-oom -m 32m $MOUNTS empty:1 $PY -c 'held = bytearray(10**9)'
 
@@ -124,9 +116,6 @@ docker run -d --name why-killed $MOUNTS empty:1 /bin/sleep 60; sleep 1; docker k
 
 ### docker-exit-137 own-exit pair=docker-killed ask=container:why-exit
 docker run --name why-exit $MOUNTS empty:1 /bin/sh -c 'exit 137'
-
-### docker-pids pids-max pair=docker-nofile ask=container:why-pids
-docker run --name why-pids --pids-limit 6 $MOUNTS empty:1 /bin/bash -c 'for n in 1 2 3 4 5 6 7 8; do sleep 9 & done' & sleep 15; docker kill why-pids
 
 ### docker-nofile nofile ask=container:why-nofile
 docker run --name why-nofile --ulimit nofile=20 $MOUNTS empty:1 $PY -c 'held = [open("/dev/null") for _ in range(60)]'
