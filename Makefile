@@ -57,7 +57,7 @@ seeds: .setup
 runs: .setup
 	@$(BIN)/python -m tests.seeds.drawn
 
-# What 147 programs wrote when they died, each for a known reason: is it told, is nobody blamed?
+# What programs wrote when they died, each for a known reason: is it told, is nobody blamed?
 why: .setup
 	@$(BIN)/python -m tests.why
 

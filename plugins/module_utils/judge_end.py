@@ -17,8 +17,8 @@ from .host.look import read_limits, read_process
 from .host.users import find_connecting_user, find_owner, name_user
 from .places import look_at_host
 from .schema import load_policy
-from .why.answer import Answer
-from .why.ask import ask_enough, find_enough
+from .why.answer import Answer, format_remedy
+from .why.ask import MEMORY, ask_enough, find_enough, raise_group
 from .why.host_read import name_unseen, read_facts
 from .why.log_read import Log, read_log, read_stream
 from .why.log_text import Words, list_pids
@@ -71,6 +71,9 @@ def judge_end(arguments: argparse.Namespace) -> Answer:
         return Answer(verdict, unseen=unseen)
     home = where or Where(SESSION, _name_caller(), None)
     place = f"{home.kind}:{home.name}" if where else ""
+    if verdict.reason.item == MEMORY:
+        remedy = raise_group(home.kind, home.home, home.told.get("MemoryMax", ""))
+        return Answer(verdict, place, format_remedy(remedy), unseen=unseen)
     found = _check(verdict.reason.item, home, verdict)
     findings = [one.as_dict() for one in found]
     short = [one for one in found if one.status == FAIL]

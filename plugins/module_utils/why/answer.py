@@ -5,8 +5,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from ..core.cause import Remedy
 from ..core.quote import one_line
-from ..core.report import DEEPER, wrap
+from ..core.report import DEEPER, break_command, wrap
 from ..core.values import ITEMS, NamedTuple, format_quantity
 from .reasons import Reason
 from .verdict import REQUEST, SHOWN, Verdict
@@ -95,6 +96,14 @@ class Answer(NamedTuple):
             "unseen": list(self.unseen),
             "notes": list(self.note),
         }
+
+
+def format_remedy(remedy: Remedy) -> list[str]:
+    """Return what to do, and the commands that do it."""
+    lines = wrap(remedy.text, "     fix  ", DEEPER)
+    for number, command in enumerate(remedy.lines):
+        lines += break_command(command, DEEPER if number else "     run  ")
+    return lines
 
 
 def _describe(reason: Reason) -> dict[str, object]:

@@ -5,8 +5,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from ..core.cause import Remedy
 from ..core.values import RLIMITS, UNLIMITED
+from ..training.causes import Room, raise_memory
+from .reasons import CGROUP, REASONS
 
+MEMORY = REASONS[CGROUP].item
 _GIB = 2**30
 _ENDLESS = ("as", "data", "fsize", "cpu", "memlock", "rss", "locks")
 """Limits for which no number is more right than none."""
@@ -86,3 +90,19 @@ def _ask_limit(item: str, kind: str, name: str, enough: int | str) -> dict[str, 
     if kind == "session":
         return {"sessions": [{"users": [name], "limits": {item: {"soft": enough}}}]}
     return {}
+
+
+def raise_group(kind: str, home: str, limit: str) -> Remedy:
+    """Return how a cgroup gets twice the memory, by who made it.
+
+    :param home: What the cgroup is called: a unit, or the id of a container; empty if unknown.
+    :param limit: Its limit in bytes; no number where it is another's above it.
+    """
+    text = REASONS[CGROUP].way
+    if kind == "job":
+        return Remedy(f"{text}; a job asks Slurm for it with --mem")
+    paths = {"unit": f"/system.slice/{home}", "container": f"/docker/{home}"}
+    size = int(limit) if limit.isdigit() else 0
+    if kind not in paths or not size:
+        return Remedy(text)
+    return raise_memory(text, size, Room(paths[kind], 0, size, size))

@@ -39,7 +39,7 @@ _REPEATED = re.compile(r"(?:errno|code|syscall): ")
 _INDENTS = (" ", "\t")
 _KEYS = sorted({key.encode() for message in MESSAGES for key in message.keys})
 _LAST, _AROUND = 1500, 120
-_MOST_LINE = 4000
+_HEAD, _TAIL = 700, 400  # Bytes of a line that count: what is wrong stands at an end.
 _MOST_OF_KEY = 40
 _ABOVE, _BELOW, _BLOCK = 4, 4, 60
 
@@ -87,7 +87,9 @@ class Words:
 
 
 def _decode(line: bytes) -> str:
-    text = line[:_MOST_LINE].decode("utf-8", "replace")
+    if len(line) > _HEAD + _TAIL:
+        line = line[:_HEAD] + b" ... " + line[-_TAIL:]
+    text = line.decode("utf-8", "replace")
     return _OTHERS.sub(" ", _STEERING.sub("", text))
 
 

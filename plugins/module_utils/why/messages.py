@@ -177,6 +177,8 @@ _PERMITS = (
          near=r"keyring|keyctl|add_key|session key|request_key"),
     _say("disk quota exceeded|errno 122]|edquot", ("disk-quota",)),
     _say("too many logins for", ("maxlogins",)),
+    _say("cannot open session|pam_open_session|session initialization failed|pam session",
+         ("hard-limit", "maxlogins", "permission"), r"denied|failed|error"),
     _say("argument list too long|errno 7]|e2big", ("arguments",)),
 )  # fmt: skip
 _MEMORY = (
@@ -256,6 +258,7 @@ _PLAIN = (
          "|connection timed out|errno 111]|errno 98]", ("network",), rank=PLAIN),
     _say("permission denied|errno 13]|operation not permitted|errno 1]", ("permission",),
          rank=PLAIN),
+    _say("executable file not found|: no such file or directory", ("exception",), rank=PLAIN),
     _say("error|exception|interrupt|exit|not found", ("exception",),
          r"^(?:.*[\s|\]])??((?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Error|Exception|Interrupt|Exit|Iteration))"
          r"(?:: |$)|^(?:fatal )?error: |command not found", rank=PLAIN),

@@ -36,6 +36,9 @@ SURE, HINT, AGAINST = 2, 1, 0
 _NEAR, _NEAR_OF_PID = 60.0, 600.0
 """Seconds between a run's end and what the kernel logged of it, at most."""
 _MOST_TOLD = 2
+_MOST_TASKS = 30000
+"""Tasks that no run starts at once."""
+
 _FULL, _FAR = 0.95, 0.5
 """Shares of a bound: from one on it is reached, below the other it was not lately."""
 
@@ -200,12 +203,15 @@ def _weigh_pids(code: str, facts: Facts) -> Iterator[Sign]:
 
 
 def _weigh_threads(code: str, facts: Facts) -> Iterator[Sign]:
+    """Yield whether the host has room for tasks: what a run had is gone with it."""
+    room = []
     for item in ("kernel.threads-max", "kernel.pid_max"):
         for use in facts.uses.get(item, ()):
+            room.append(use.most - use.used)
             if use.used >= use.most * _FULL:
                 yield Sign(code, SURE, f"{use.used} of {use.most} tasks run ({item})")
-            elif use.used < use.most * _FAR and item == "kernel.threads-max":
-                yield Sign(code, AGAINST, f"{use.used} of {use.most} tasks run ({item})")
+    if room and min(room) >= _MOST_TASKS:
+        yield Sign(code, AGAINST, f"the host has room for {min(room)} tasks more")
 
 
 def _weigh_files(code: str, facts: Facts) -> Iterator[Sign]:

@@ -170,6 +170,7 @@ def find_docker(name: str) -> Where:
     details = ask("GET", f"/containers/{quote_url(name)}/json")
     state = details["State"]
     told = {key: str(state.get(key, "")).lower() for key in ("OOMKilled", "ExitCode", "Status")}
+    told["MemoryMax"] = str(details.get("HostConfig", {}).get("Memory") or "")
     path = f"/containers/{details['Id']}/logs?stdout=1&stderr=1&tail={_LINES}"
     text = _join_frames(exchange("GET", path))
     ended = f'"OOMKilled": {told["OOMKilled"]}, "ExitCode": {told["ExitCode"]}'

@@ -13,9 +13,6 @@ systemd-run --quiet --wait --unit=why-raises $PY -c 'raise ValueError("the loss 
 ### unit-exit-137 own-exit pair=unit-killed-by-hand ask=unit:why-exit
 systemd-run --quiet --wait --unit=why-exit sh -c 'exit 137'
 
-### unit-tasks pids-max ask=unit:why-tasks
-systemd-run --quiet --wait --unit=why-tasks -p TasksMax=6 timeout 20 bash -c 'for n in 1 2 3 4 5 6 7 8; do sleep 3 & done; wait'
-
 ### unit-nofile nofile ask=unit:why-nofile
 systemd-run --quiet --wait --unit=why-nofile -p LimitNOFILE=40 $PY -c 'held = [open("/dev/null") for _ in range(60)]'
 
@@ -51,12 +48,9 @@ mlock(ctypes.create_string_buffer(2**24))
 END
 systemd-run --quiet --wait --unit=why-memlock -p User=nobody -p LimitMEMLOCK=64K $PY $WORK/pin.py
 
-### host-oom host-memory pair=scope-oom
-bash -c 'choom -n 1000 -- $PY -c "held = []
-while True: held.append(bytearray(2 * 10**7))"; exit $?'
-
-### scope-oom cgroup-memory pair=host-oom
-systemd-run --quiet --scope -p MemoryMax=60M -p MemorySwapMax=0 bash -c '$PY -c "held = bytearray(10**9)"; exit $?'
+### unit-host-oom host-memory pair=unit-oom ask=unit:why-host
+systemd-run --quiet --wait --unit=why-host -p OOMScoreAdjust=1000 $PY -c 'held = []
+while True: held.append(bytes([1]) * 2 * 10**7)'
 
 ### file-max file-max pair=python-opens
 sysctl -qw fs.file-max=$(( $(cut -f1 /proc/sys/fs/file-nr) + 300 ))
@@ -108,27 +102,11 @@ sysctl -qw vm.overcommit_memory=2 vm.overcommit_ratio=75
 $PY $WORK/large.py
 sysctl -qw vm.overcommit_memory=0 vm.overcommit_ratio=50
 
-### logout-removes-shm shm-removed pair=shm-peer-unlinks
-cat > /var/tmp/why-share.py <<'END'
-import time
-from multiprocessing import shared_memory
-one = shared_memory.SharedMemory(create=True, size=10000, name="psm_12ab34cd")
-time.sleep(6)
-shared_memory.SharedMemory(name="psm_12ab34cd")
-END
-systemd-run --quiet --wait --pty -p PAMName=login -p User=alice sh -c "setsid nohup $PY /var/tmp/why-share.py > /var/tmp/why-share.log 2>&1 & sleep 2" < /dev/null
-sleep 8; cat /var/tmp/why-share.log; rm -f /var/tmp/why-share.*
-
 ### too-many-logins maxlogins
 echo 'alice hard maxlogins 0' > /etc/security/limits.d/why.conf
 su alice -c true
 rm /etc/security/limits.d/why.conf
 journalctl -q -n 30 -o cat --no-pager | grep -i 'too many logins'
-
-### su-nproc nproc
-echo 'alice hard nproc 2' > /etc/security/limits.d/why.conf
-su alice -c 'for n in 1 2 3 4 5; do sleep 3 & done; wait' 2>&1 & sleep 20; kill %1
-rm /etc/security/limits.d/why.conf
 
 ### docker-oom cgroup-memory pair=docker-killed ask=container:why-oom
 docker run --name why-oom -m 32m $MOUNTS empty:1 $PY -c 'held = bytearray(10**9)'
@@ -138,9 +116,6 @@ docker run -d --name why-killed $MOUNTS empty:1 /bin/sleep 60; sleep 1; docker k
 
 ### docker-exit-137 own-exit pair=docker-killed ask=container:why-exit
 docker run --name why-exit $MOUNTS empty:1 /bin/sh -c 'exit 137'
-
-### docker-pids pids-max pair=docker-nofile ask=container:why-pids
-docker run --name why-pids --pids-limit 6 $MOUNTS empty:1 /bin/bash -c 'for n in 1 2 3 4 5 6 7 8; do sleep 9 & done' & sleep 15; docker kill why-pids
 
 ### docker-nofile nofile ask=container:why-nofile
 docker run --name why-nofile --ulimit nofile=20 $MOUNTS empty:1 $PY -c 'held = [open("/dev/null") for _ in range(60)]'
