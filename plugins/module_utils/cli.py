@@ -148,8 +148,7 @@ def _name_provision(arguments: argparse.Namespace) -> str:
     if arguments.profile != DEFAULT_PROFILE:
         words += ["--profile", arguments.profile]
     if arguments.policy is not None:
-        is_piped = arguments.policy == STDIN
-        words += ["--policy", "FILE" if is_piped else arguments.policy]
+        words += ["--policy", "FILE" if arguments.policy == STDIN else arguments.policy]
     return shlex.join(words)
 
 

@@ -16,6 +16,7 @@ from .containers_conf import (
     DEFAULT_TASKS,
     DROP_INS,
     LIMITS_KEY,
+    NO_KEY,
     SHM_KEY,
     TASKS_KEY,
     USERS_MAIN,
@@ -263,7 +264,7 @@ def _blame_unread(one: Unread, key: str) -> Cause:
     text = f"{cite(one.at)} has no effect: {one.reason}"
     name = one.at.text.partition("=")[0].strip().strip("\"'")
     remedy = Remedy(f"state {key} in the section [containers]")
-    if "no key" in one.reason and "." not in name:
+    if NO_KEY in one.reason and "." not in name:
         remedy = _edit(one.at, f"s/^\\([ \\t]*\\)[^=]*=/\\1{key} =/", f"call it {key}")
     return Cause("podman-key-unknown", text, remedy, one.at)
 

@@ -28,6 +28,7 @@ TASKS_KEY = "pids_limit"
 DEFAULT_TASKS = 2048
 """What Podman bounds a container with where no file states it: containers.conf(5)."""
 
+NO_KEY = "is not a key that Podman knows"
 _KEYS = (LIMITS_KEY, SHM_KEY, TASKS_KEY)
 
 _ULIMIT = re.compile(r"([a-z]+)=([+-]?[0-9]{1,40})(?::([+-]?[0-9]{1,40}))?")
@@ -265,7 +266,7 @@ def find_unread_keys(text: str) -> Iterator[tuple[int, str]]:
                 r"(default_?)?u?limits?(_?default)?s?|shm(_?size)?|pids?(_?limits?)?|tasks(_?max)?",
                 name,
             ):
-                yield entry.node.line, f"{entry.keys[-1]} is not a key that Podman knows"
+                yield entry.node.line, f"{entry.keys[-1]} {NO_KEY}"
         elif table != "containers" and name in _KEYS:
             where = f"[{table}]" if table else "no table"
             yield entry.node.line, f"it stands in {where}, not in [containers]"

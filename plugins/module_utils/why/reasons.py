@@ -344,9 +344,9 @@ _SYSTEM = (
     _other("stale", "a file of a network file system is gone on its server", "mount it again"),
     _other(
         "not-empty",
-        "a folder that was to be replaced still holds files: two runs write to one place, or an"
+        "a directory that was to be replaced still holds files: two runs write to one place, or an"
         " earlier one left a hidden file",
-        "give each run an output folder of its own, or clean it, hidden files too",
+        "give each run an output directory of its own, or clean it, hidden files too",
     ),
     _other(
         "permission",

@@ -106,7 +106,7 @@ def find_unit(name: str) -> Where:
     """
     name = name if "." in name else f"{name}.service"
     if not _UNIT.fullmatch(name):
-        raise ValueError(f"--unit: {name!r} is no name of a unit")
+        raise ValueError(f"--unit: {name!r} is not the name of a unit")
     told = show_properties(name, _PROPERTIES)
     if told.get("LoadState", "not-found") == "not-found":
         raise ValueError(f"--unit: systemd knows no {name} here")
@@ -134,7 +134,7 @@ def find_job(identity: str) -> Where:
     :raises OSError, ValueError: If there is none, or it is another's.
     """
     if not _JOB.fullmatch(identity):
-        raise ValueError(f"--job: {identity!r} is no number of a job")
+        raise ValueError(f"--job: {identity!r} is not the number of a job")
     shown = ask_slurm("scontrol", "show", "job", "-o", identity)
     told = dict(re.findall(r"(\w+)=(\S*)", shown.text))
     owner = re.fullmatch(r"[^()]*\(([0-9]+)\)", told.get("UserId", ""))
@@ -166,7 +166,7 @@ def find_docker(name: str) -> Where:
     :raises OSError, ValueError: If there is none, or Docker does not answer.
     """
     if not _NAME.fullmatch(name):
-        raise ValueError(f"--container: {name!r} is no name of a container")
+        raise ValueError(f"--container: {name!r} is not the name of a container")
     details = ask("GET", f"/containers/{quote_url(name)}/json")
     state = details["State"]
     told = {key: str(state.get(key, "")).lower() for key in ("OOMKilled", "ExitCode", "Status")}

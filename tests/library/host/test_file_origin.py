@@ -26,7 +26,7 @@ def test_dpkg_knows_files_and_what_its_scripts_write(dpkg: Path, tmp_path: Path)
     assert find_packages([LIMITS, UNIT, MADE, "/etc/mine"], str(tmp_path)) == {
         LIMITS: "a configuration file of package libpam-modules",
         UNIT: "package x",
-        MADE: "the installation script of package maker",
+        MADE: "written by the installation script of package maker",
     }
     assert find_packages([], str(tmp_path)) == {}
 

@@ -64,11 +64,11 @@ def test_the_words() -> None:
         ' /srv/0.yml:6 "soft: 700"'
     )
     assert found.remedy.text == f'make it "nofile" {ASKED} there'
-    says = 'and /srv/0.yml:6 "soft: 700" says otherwise by now'
+    says = 'and /srv/0.yml:6 "soft: 700" says otherwise now'
     assert old.text == f"job was created with nofile 700:800, {says}"
     gone = Compose("a\nb", (("/x", "services:\n  q: 1\n"),))
     said = blame_ulimit(gone, "job", "nofile", "soft", "1", 1, "")
-    assert said.text.endswith("and /x says nothing of it by now")
+    assert said.text.endswith("and /x says nothing of it now")
     assert "\n" not in said.remedy.text
     unsure = blame_ulimit(Compose("a", (("/x", None),)), "job", "nofile", "soft", "1", 1, "")
     assert unsure.remedy.text == "take it out there"

@@ -170,5 +170,5 @@ def test_a_unit_that_starts_su_runs_through_pam(
 
 @pytest.mark.parametrize("command", ["su -c x alice", "/usr/bin/sudo -u alice x", "su"])
 def test_a_user_that_cannot_be_told_makes_it_unknown(command: str) -> None:
-    with pytest.raises(ValueError, match="nobody knows whom"):
+    with pytest.raises(ValueError, match="starts a session of an unknown user"):
         _find_switch(command)

@@ -646,7 +646,7 @@ def test_bounds_that_nobody_knows_are_named(
     assert seen.observation.how == (
         "nofile 204 (soft limit 4096), CPUs 2 (affinity; more of them only wait); not known:"
         " memory (the limits of its cgroup cannot be read from here), tasks (/proc/loadavg does"
-        " not say it), /dev/shm (batch_size is not stated)"
+        " not hold that number), /dev/shm (batch_size is not stated)"
     )
     told = seen.observation.reason
     assert told == "how many workers memory, tasks would allow is not known"
