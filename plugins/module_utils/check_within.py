@@ -163,9 +163,7 @@ class _Watch:
             return _Told(section, (self.findings, ()))
         reason = f"the check was ended by signal {status & 127}"
         if late:
-            reason = (
-                f"the check did not finish in time (--time-limit {self.options.time_limit:g} s)"
-            )
+            reason = f"the check did not finish in --time-limit {self.options.time_limit:g} s"
         elif not status & 127:
             reason = "the check ended without an answer"
         self.findings.append(judge_unlooked(section, reason))
