@@ -7,6 +7,7 @@ import json
 import os
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from mlhost_limits import cli, judge_end
@@ -156,3 +157,22 @@ def test_root_reads_the_log_of_a_user_as_that_user() -> None:
             (home / name).unlink(missing_ok=True)
         home.rmdir()
         secret.unlink(missing_ok=True)
+
+
+@pytest.mark.root
+def test_a_job_leads_root_to_no_file_that_its_user_may_not_read(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Whose job it is chose the name of its log, which Slurm repeats."""
+    secret = tmp_path / "secret.log"
+    secret.write_text(EMFILE)
+    secret.chmod(0o600)
+    told = f"JobId=7 UserId=nobody(65534) JobState=FAILED StdOut={secret} StdErr={secret}"
+    monkeypatch.setattr(where_read, "ask_slurm", lambda *_words: SimpleNamespace(text=told))
+    assert where_read.find_job("7").words.text == "JobState=FAILED Reason="
+    monkeypatch.setattr(
+        where_read,
+        "ask_slurm",
+        lambda *_words: SimpleNamespace(text=told.replace("nobody(65534)", "root(0)")),
+    )
+    assert EMFILE in where_read.find_job("7").words.text

@@ -30,7 +30,7 @@ class Log(NamedTuple):
 def read_log(path: str) -> Log:
     """Return the end of a file. Root reads what is a user's as that user.
 
-    :raises OSError: If it is absent, no regular file, or may not be read.
+    :raises OSError: If it is absent, not a regular file, or may not be read.
     """
     path = os.path.abspath(path)
     try:
@@ -38,7 +38,14 @@ def read_log(path: str) -> Log:
     except ForeignError as error:
         if not error.uid:
             raise
-        uid = error.uid
+        return read_log_as(error.uid, path)
+
+
+def read_log_as(uid: int, path: str) -> Log:
+    """Return the end of a file that a user has named, as that user may read it.
+
+    :raises OSError: If they may not, or it is not a regular file.
+    """
     try:
         told = ask_owner(uid, partial(_read_tail, path), most=_ESCAPED * MOST + _AT_ONCE)
         text, is_cut, age = told

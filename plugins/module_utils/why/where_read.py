@@ -21,7 +21,7 @@ from ..host.program import run_program
 from ..host.users import name_user, read_user
 from ..slurm.read import ask as ask_slurm
 from .host_read import read_group
-from .log_read import Log, read_log
+from .log_read import Log, read_log_as
 from .signs import Group
 
 PID, UNIT, JOB, CONTAINER, SESSION = "process", "unit", "job", "container", "session"
@@ -148,7 +148,7 @@ def find_job(identity: str) -> Where:
     for path in paths:
         if path.startswith("/"):
             try:
-                texts.append(read_log(path))
+                texts.append(read_log_as(uid, path))  # Whose job it is chose the name.
             except OSError:
                 continue  # On another node, or removed; what Slurm says is told in any case.
     state = f"JobState={told.get('JobState', '')} Reason={told.get('Reason', '')}"
