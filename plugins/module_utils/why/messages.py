@@ -102,6 +102,7 @@ _FILES = (
         ("disk-full", "fsize", "disk-quota"),
         r"inline_container|iostream error|file write failed|Wrote only",
     ),
+    _say("error while creating shared memory segment", (SHM, SHM_QUOTA)),
     _say("items of ancdata", (NOFILE,), r"received 0 items"),
     _say("max file descriptors [", (NOFILE,), r"too low"),
     _say("shared object file: error 23", (FILE_MAX,)),
