@@ -7,7 +7,7 @@ import atexit
 import os
 import sys
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from ..shared_memory.model import SHM
 from .guard_levels import DESCRIPTORS, MAPPINGS, SPACE, TASKS
@@ -81,7 +81,7 @@ def take_up(guard: Listener) -> None:
         )
         atexit.register(_at_exit)
         _hang_into_errors()
-        sys.addaudithook(dict.fromkeys(_ears).get)  # type: ignore[arg-type]
+        sys.addaudithook(make_table(_ears).get)  # type: ignore[arg-type]
     _running.append(guard)
     hear_closely()
 
@@ -99,11 +99,11 @@ class Ear:
     which takes nothing costs no step of Python's: a worker's batch comes with six for each tensor.
     """
 
-    __slots__ = ("event", "left", "lump", "names", "running")
+    __slots__ = ("each", "event", "left", "lump", "names", "running")
 
     def __init__(self, event: str, names: tuple[str, ...], running: Sequence[Listener]) -> None:
         self.event, self.names, self.running = event, names, running
-        self.lump = self.left = 1
+        self.each = self.lump = self.left = 1
 
     def __hash__(self) -> int:
         return hash(self.event)
@@ -119,18 +119,42 @@ class Ear:
         return False
 
     def _tell(self) -> None:
-        heard, self.lump, self.left = self.lump - self.left, _MANY, _MANY
+        heard = self._begin(_MANY)
         for guard in tuple(self.running):
             guard.note(self.names, heard)
         quiet = [guard.find_quiet(self.names) for guard in tuple(self.running)]
-        self.lump = self.left = max(min(quiet, default=_MANY) // _LUMPS, 1)
+        self._begin(max(min(quiet, default=_MANY) // _LUMPS, 1))
+
+    def _begin(self, lump: int) -> int:
+        """Wait for a number of events from now on, and return how many were heard before."""
+        heard = self.lump + -self.left // self.each
+        self.lump, self.left = lump, lump * self.each
+        return heard
 
     def hear_closely(self) -> None:
         """Tell what was heard, without a look, and the next event at once."""
-        heard, self.lump, self.left = self.lump - self.left, 1, 1
+        heard = self._begin(1)
         if heard:
             for guard in tuple(self.running):
                 guard.count(self.names, heard)
+
+    def tune(self, table: Mapping[Ear, None]) -> None:
+        """Find out how often an event is compared in this dict.
+
+        Its search may come by a place that it has seen, by the hashes of texts in this process.
+        """
+        self.left = _MANY
+        table.get(self.event)  # type: ignore[call-overload]
+        self.each = _MANY - self.left
+        self.lump, self.left = 1, self.each
+
+
+def make_table(ears: Sequence[Ear]) -> dict[Ear, None]:
+    """Return the dict in which each kind of event is heard."""
+    table = dict.fromkeys(ears)
+    for ear in ears:
+        ear.tune(table)
+    return table
 
 
 _ears = tuple(Ear(event, names, _running) for event, names in _EVENTS.items())

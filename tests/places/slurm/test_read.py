@@ -168,7 +168,7 @@ def test_a_job_that_hangs_is_ended_with_all_that_it_started(
     monkeypatch.setattr(slurm_job, "_PATIENCE", 0.2)
     install(programs, "srun", f"trap '' TERM; echo $$ > {programs}/pid; while :; do sleep 1; done")
     install(programs, "scancel", "")
-    assert "told nothing within" in try_job(ME, {}, "", "").reason
+    assert "printed nothing within" in try_job(ME, {}, "", "").reason
     assert calls(programs)[1].startswith("scancel ")
     assert not Path(f"/proc/{(programs / 'pid').read_text().strip()}").exists()
 

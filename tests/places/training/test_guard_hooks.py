@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 import pytest
-from mlhost_limits.training.guard_hooks_measure import Ear, Listener
+from mlhost_limits.training.guard_hooks_measure import Ear, Listener, make_table
 
 
 class Guard(Listener):  # type: ignore[misc]
@@ -29,7 +29,19 @@ class Guard(Listener):  # type: ignore[misc]
 
 def listen(*guards: Guard) -> tuple[Ear, dict[Ear, None]]:
     ear = Ear("socket.__new__", ("descriptors",), guards)
-    return ear, {ear: None}
+    return ear, make_table([ear])
+
+
+@pytest.mark.parametrize("together", [1, 5, 6, 11, 22])
+def test_no_event_is_heard_twice_whatever_its_hash(together: int) -> None:
+    """A dict's search may come by the same place again before it ends."""
+    for start in range(0, 4000, together):
+        names = [f"event.{number}" for number in range(start, start + together)]
+        guard = Guard(0)
+        table = make_table([Ear(name, ("descriptors",), [guard]) for name in names])
+        for name in names:
+            table.get(name)
+        assert guard.told == [1] * together
 
 
 def test_only_its_own_event_is_heard_and_nothing_is_found() -> None:
