@@ -121,8 +121,10 @@ _FILES = (
     _say("max file descriptors [", (NOFILE,), r"too low"),
     _say("shared object file: error 23", (FILE_MAX,)),
     _say(_EMFILE + "|shared object file: error 24", (NOFILE,)),
-    _say("file too large", ("fsize", "file-system"), r"(?<!Errno 27\] )File too large\W*(\(27\))?$"),
-    _say("errno 27]", ("fsize", "file-system"), r"['\": ]/(run/)?(media|mnt)/|usb"),
+    _say(
+        "file too large", ("fsize", "file-system"), r"(?<!Errno 27\] )File too large\W*(\(27\))?$"
+    ),
+    _say("errno 27]", ("fsize", "file-system"), r"/mnt/"),
     _say(
         "file size limit exceeded|errno 27]|file too large|sigxfsz|efbig|25/xfsz",
         ("fsize",),
@@ -130,7 +132,7 @@ _FILES = (
     ),
 )
 _SHARED = (
-    _say("out of shared memory", ("own-setting",), r"\b(ERROR|FATAL|OutOfMemory|psycopg\S*)\W+out of"),
+    _say("out of shared memory", ("own-setting",), r"\b(ERROR|FATAL|OutOfMemory|psycopg\S*)\W+out"),
     _say("could not resize shared memory segment", (SHM, SHM_QUOTA), r"space left"),
     _say(_ENOSPC, ("sysv-shm",), r"shmget"),
     _say(_ENOSPC, ("sysv-semaphores",), r"couldn't create the .*mutex|AH00023|semget"),
@@ -219,7 +221,7 @@ _MEMORY = (
     _say("node running low on memory|ray.exceptions.outofmemory", ("ray-monitor",)),
     _say("static tls block", ("exception",)),
     _say("heap out of memory|java heap space|gc overhead limit|outofmemoryerror: ", ("heap",),
-         r"heap|overhead|Metaspace|Direct buffer|array size|class space|direct memory|reserve \d+ b"),
+         r"heap|overhead|Metaspace|Direct buffer|array size|class space|direct (buffer )?memory"),
     _say("memory cgroup out of memory|constraint_memcg", (CGROUP,)),
     _say("out of memory: kill|constraint_none", (HOST,)),
     _say("systemd-oomd|due to memory pressure|due to memory used|result 'oomd'", (OOMD,),
@@ -244,8 +246,9 @@ _ENDED = (
     _say("result 'timeout'", (BY_HAND,), rank=AFTER),
     _say("due to preemption|due to node failure", (BY_HAND,)),
     _say("cancelled at", (BY_HAND, OTHERS), rank=AFTER),
+    _say("fatal error: killed signal", _KILL),
     _say("137|sigkill|killed|signal 9|signal: 9|9/kill|: -9|status -9|= -9|code -9", _KILL,
-         r"(?-i:^Killed$|: Killed\b|\d Killed\b|\] Killed$|fatal error: [Kk]illed )|\bSIGKILL\b|9/KILL"
+         r"(?-i:^Killed$|: Killed\b|\d Killed\b|\] Killed$)|\bSIGKILL\b|9/KILL"
          rf"|{_SIGNAL}(9\b|kill)(?! of)|{_STATUS}-9\b|was killed"),
     _say("137", (*_KILL, OWN_EXIT), r"^make.*: \*\*\* .* Error 137"
          rf"|{_EXITED}.*{_STATUS}137\b(?! ok)"),

@@ -79,7 +79,7 @@ _FILES = (
     _limit(
         AIO,
         "fs.aio-max-nr",
-        "all processes together had asked for as many asynchronous requests as fs.aio-max-nr allows",
+        "the host had as many asynchronous requests open as fs.aio-max-nr allows",
         "/proc/sys/fs/aio-nr is near it",
     ),
     _limit(
@@ -264,7 +264,8 @@ _REST = (
         "no more cgroups can be made: the kernel numbers 65535 with memory, or"
         " cgroup.max.descendants of one above is reached; no disk is full",
         "/proc/cgroups counts them",
-        "end what makes them without end; cgroups that were removed count until their memory is freed",
+        "end what makes them without end; those that were removed count until their memory is"
+        " freed",
     ),
     _limit(
         "user-namespaces",
