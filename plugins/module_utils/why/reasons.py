@@ -9,8 +9,7 @@ NOFILE, FILE_MAX, MAPPINGS, MEMLOCK = "nofile", "file-max", "mappings", "memlock
 NPROC, PIDS, THREADS = "nproc", "pids-max", "threads-max"
 INSTANCES, WATCHES, EPOLL = "inotify-instances", "inotify-watches", "epoll-watches"
 SHM, SHM_QUOTA, SHM_GONE = "shm-size", "shm-quota", "shm-removed"
-AIO, CGROUPS = "aio-requests", "cgroups"
-SPACE, COMMIT = "address-space", "overcommit"
+SPACE, COMMIT, AIO, CGROUPS = "address-space", "overcommit", "aio-requests", "cgroups"
 CGROUP, HOST, OOMD = "cgroup-memory", "host-memory", "oomd"
 BY_HAND, OWN_EXIT, OTHERS = "killed-by-hand", "own-exit", "another-died"
 
@@ -261,11 +260,9 @@ _REST = (
     _limit(
         CGROUPS,
         "",
-        "no more cgroups can be made: the kernel numbers 65535 with memory, or"
-        " cgroup.max.descendants of one above is reached; no disk is full",
+        "no more cgroups can be made: 65535 with memory, or cgroup.max.descendants; no disk is full",
         "/proc/cgroups counts them",
-        "end what makes them without end; those that were removed count until their memory is"
-        " freed",
+        "end what makes them; those that were removed count until their memory is freed",
     ),
     _limit(
         "user-namespaces",
@@ -345,8 +342,7 @@ _SYSTEM = (
     _other(
         "heap",
         "the program's own heap was full, or another bound that its options set and not the host",
-        "give it more: -Xmx, -XX:MaxMetaspaceSize or -XX:MaxDirectMemorySize of Java,"
-        " --max-old-space-size of Node",
+        "give it more: -Xmx, -XX:MaxMetaspaceSize, -XX:MaxDirectMemorySize, --max-old-space-size",
     ),
     _other(
         "collective-timeout",
@@ -385,8 +381,7 @@ _SYSTEM = (
     _other("stale", "a file of a network file system is gone on its server", "mount it again"),
     _other(
         "not-empty",
-        "a directory that was to be replaced still holds files: two runs write to one place, or an"
-        " earlier one left a hidden file",
+        "a directory that was to be replaced still holds files, of another run or hidden ones",
         "give each run an output directory of its own, or clean it, hidden files too",
     ),
     _other(

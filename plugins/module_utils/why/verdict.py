@@ -15,7 +15,7 @@ from .signs import AGAINST, HINT, SURE, Sign
 SHOWN, FITS, POSSIBLE = "shown by the host", "fits the words", "only possible"
 _RANKS = (CAUSE, PLAIN, AFTER, WRAPPER)
 _SHORTLY = 40  # Lines between an order and what follows it.
-_ORDER = re.compile(r"CANCELLED AT|TERM_\w+LIMIT|job killed:|[Ee]xceeded (?:\w+ )?memory limit")
+_ORDER = re.compile(r"CANCELL?ED AT|TERM_\w+LIMIT|job killed:|[Ee]xceeded (?:\w+ )?memory limit")
 _EXITED = re.compile(r"srun: error: .*Exited with exit code (?!0\b|9\b|137\b)")
 _RANKS_KILLED = re.compile(r"srun: error: .*: Killed")
 _EPISODE = 200
