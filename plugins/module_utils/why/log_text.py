@@ -41,6 +41,7 @@ _PATH = re.compile(
     r"(?<![\w.<>/-])/(?!dev/|proc/|sys/|torch_|psm_|wnsm_|nccl)"
     r"[\w.@+-]{1,99}(?:/[\w.@+-]{0,99}){1,30}"
     r"(?<!\.cc)(?<!\.cpp)(?<!\.cu)(?<!\.c)(?<!\.h)(?<!\.go)(?<!\.rs)(?![\w./@+-])"
+    r"|(?<=['\"])[\w.@+-]{1,99}/[\w./@+-]{0,200}(?=['\"])"
 )
 """A path, but not of the kernel's, of shared memory, or of the source of a compiled program."""
 

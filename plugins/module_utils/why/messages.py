@@ -89,10 +89,13 @@ _SIGNAL = (
 )
 """What stands before a signal that ended a process, and not before a number of something else."""
 
-_STATUS = r"(?<![-\w])(?:exit|status|return|code)\w*\W{1,12}(?:with )?(?:(?:code|status)\W{1,4})?"
+_STATUS = (
+    r"(?<![-\w])(?:exit\w*|return(?:[ _]?code|ed)|status|\w*code)\w*\W{1,12}"
+    r"(?:with )?(?:(?:code|status)\W{1,4})?"
+)
 """What stands before a status, and not in an option or a metric."""
 
-_EXITED = r"^(?=.*(?:exit|return|fail|terminat|died|error|non-?zero|complet))"
+_EXITED = r"^(?=.*(?:exit|return(?:ed|.?code)|fail|terminated|died|error|non-?zero|complet))"
 
 _FILES = (
     _say(
@@ -103,7 +106,7 @@ _FILES = (
     _say("inotify instance limit", (INSTANCES, NOFILE)),
     _say("inotify resources exhausted", (WATCHES,)),
     _say(_ENOSPC, (WATCHES,), r"inotify|, watch '|directory watch|watch for file changes"),
-    _say(_ENOSPC + "|" + _ENOMEM, (CGROUPS,), r"mkdir\W+(/sys/fs/cgroup|\S*cgroup)"),
+    _say(_ENOSPC + "|" + _ENOMEM, (CGROUPS,), r"mkdir\W+\S*cgroup|create (the )?cgroup"),
     _say(_ENOSPC, (CGROUPS, "exception"), r"/sys/fs/cgroup"),
     _say(_ENOSPC, (WATCHES, "disk-full"), near=r"inotify|fsnotify|watchdog[./]observers"),
     _say(_ENOSPC, (WATCHES, "disk-full"), _NO_PATH, near=_WATCHING),
@@ -136,6 +139,7 @@ _SHARED = (
     _say("could not resize shared memory segment", (SHM, SHM_QUOTA), r"space left"),
     _say(_ENOSPC, ("sysv-shm",), r"shmget"),
     _say(_ENOSPC, ("sysv-semaphores",), r"couldn't create the .*mutex|AH00023|semget"),
+    _say("(28)no space left", ("sysv-semaphores",), near=r"mutex|_lock\b|AH00023"),
     _say("unable to mmap|failed to mmap", (MAPPINGS,), r"</?torch_\d+_\d+_[56]\d{4}>.*\(12\)"),
     _say("unable to mmap|failed to mmap", (MAPPINGS, SPACE), r"allocate memory|\(12\)"),
     _say("max virtual memory areas", (MAPPINGS,), r"too low"),
@@ -166,6 +170,7 @@ _SHARED = (
 )
 _STARTS = (
     _say("io_setup|aio-max-nr", (AIO,), r"EAGAIN|temporarily unavailable|: -11\b"),
+    _say("error=11, ", _TASKS, r"temporarily"),
     _say(_EPERM, ("io-uring",), r"io_uring"),
     _say(_EPERM, ("seccomp",), r"pthread_create|thread\b.*creat|blas_thread"),
     _say(_EPERM, ("seccomp",), near=r"can't start new thread|std::system_error|clone3"),
@@ -220,7 +225,8 @@ _MEMORY = (
     _say("oom when allocating", ("gpu-memory",), near=r"gpu|cuda"),
     _say("node running low on memory|ray.exceptions.outofmemory", ("ray-monitor",)),
     _say("static tls block", ("exception",)),
-    _say("heap out of memory|java heap space|gc overhead limit|outofmemoryerror: ", ("heap",),
+    _say("heap out of memory|java heap space|gc overhead limit|outofmemoryerror: "
+         "|outofdirectmemory", ("heap",),
          r"heap|overhead|Metaspace|Direct buffer|array size|class space|direct (buffer )?memory"),
     _say("memory cgroup out of memory|constraint_memcg", (CGROUP,)),
     _say("out of memory: kill|constraint_none", (HOST,)),

@@ -260,7 +260,7 @@ _REST = (
     _limit(
         CGROUPS,
         "",
-        "no more cgroups can be made: 65535 with memory, or cgroup.max.descendants; no disk is full",
+        "the kernel (65535 with memory) or cgroup.max.descendants allows no more cgroups",
         "/proc/cgroups counts them",
         "end what makes them; those that were removed count until their memory is freed",
     ),
