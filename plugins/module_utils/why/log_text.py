@@ -51,7 +51,8 @@ _SUPPOSED = re.compile(
     r"|\b(?:may|might|can|could) (?:\w+ )?(?:see|get|hit|lead|result|run|fail|cause|happen)\b"
     r"|\b(?:errors?|messages?) (?:like|such as)\b|\bsuch as\b|\be\.g\.|\bin case of\b"
     r"|\bcommit [0-9a-f]{3,40}\b|\b(?:echo|grep|printf)\b "
-    r"|\b(?:fix(?:es|ed)?|tip|hint|faq|note|help|docs?|todo|changelog)\b ?:? ",
+    r"|(?:^\W*|: |\b[0-9a-f]{7,40} )fix(?:es|ed)?\b"
+    r"|(?:^\W*(?:tip|hint|faq|note|todo)s?|\b(?:tip|hint|faq|note|help|docs?|todo)s? ?:) ",
     re.IGNORECASE,
 )
 """What stands before words that tell of what might come, or are another's."""
@@ -80,6 +81,8 @@ _WORK = re.compile(
     re.IGNORECASE,
 )
 _MOST_AFTER, _MUCH_AFTER = 400, 3
+_LITTLE_WORK, _MUCH_WORK = 2, 20
+"""Lines of work after a warning, and after an error, from which on neither ended the run."""
 _KEYS = sorted({key.encode() for message in MESSAGES for key in message.keys})
 _LAST, _AROUND = 1500, 120
 _HEAD, _TAIL = 700, 400  # Bytes of a line that count: what is wrong stands at an end.
@@ -237,12 +240,14 @@ def list_pids(text: str) -> frozenset[int]:
     return frozenset(int(one) for row in _PIDS.findall(text) for one in row if one)
 
 
-def worked_on(words: Words, found: Found) -> bool:
-    """Tell whether a message was a warning, after which the run worked on."""
-    if not (found.is_unsure or _LEVEL.search(found.line)):
+def worked_on(words: Words, found: Found, is_last: bool) -> bool:
+    """Tell whether the run worked on after a warning; or long, to die later of something else."""
+    is_warning = found.is_unsure or bool(_LEVEL.search(found.line))
+    if is_last and not is_warning:
         return False
     after = words.pick(found.number + 1, found.number + _MOST_AFTER)
-    return sum(bool(_WORK.search(line)) for line in after) >= 2
+    least = _LITTLE_WORK if is_warning else _MUCH_WORK
+    return sum(bool(_WORK.search(line)) for line in after) >= least
 
 
 def ended_well(words: Words, found: Found) -> bool | None:

@@ -84,7 +84,7 @@ _GPU = r"cuda|gpu|\bhip|\bmps\b|\bxla|\bnpu|\btpu|\bhbm|cublas|cudnn|device memo
 _TASKS = (NPROC, PIDS, THREADS)
 _KILL = (CGROUP, HOST, OOMD, BY_HAND)
 _SIGNAL = (
-    r"(?:(?:\b(?:by|of|on|with|got|from|caught|received|exit|fatal|deadly)(?: \w+)? |[(:,] ?)"
+    r"(?:(?:\b(?:by|to|of|on|with|got|from|caught|received|exit|fatal|deadly)(?: \w+)? |[(:,] ?)"
     r"signal\W{1,3})"
 )
 """What stands before a signal that ended a process, and not before a number of something else."""
@@ -213,6 +213,7 @@ _PERMITS = (
     _say("argument list too long|errno 7]|e2big", ("arguments",)),
 )  # fmt: skip
 _MEMORY = (
+    _say("was sent sigkill", _KILL),
     _say("potential root causes", (*_KILL, "crash"), r"SIGKILL|OOM"),
     _say("exceeded memory limit|exceeded virtual memory limit|term_memlimit", ("job-memory",),
          r"\b(job|step)\b|slurm|TERM_"),
@@ -253,8 +254,8 @@ _ENDED = (
     _say("due to preemption|due to node failure", (BY_HAND,)),
     _say("cancelled at", (BY_HAND, OTHERS), rank=AFTER),
     _say("fatal error: killed signal", _KILL),
-    _say("137|sigkill|killed|signal 9|signal: 9|9/kill|: -9|status -9|= -9|code -9", _KILL,
-         r"(?-i:^Killed$|: Killed\b|\d Killed\b|\] Killed$)|\bSIGKILL\b|9/KILL"
+    _say("137|sigkill|killed|signal 9|signal: 9|9/kill|: -9|status -9|= -9|=-9|code -9|d -9", _KILL,
+         r"(?-i:^Killed$|: Killed\b|\d Killed\b|\] Killed$|^zsh: killed )|\bSIGKILL\b|9/KILL"
          rf"|{_SIGNAL}(9\b|kill)(?! of)|{_STATUS}-9\b|was killed"),
     _say("137", (*_KILL, OWN_EXIT), r"^make.*: \*\*\* .* Error 137"
          rf"|{_EXITED}.*{_STATUS}137\b(?! ok)"),
@@ -266,7 +267,8 @@ _ENDED = (
     _say("status=1/failure", ("exception",), rank=WRAPPER),
     _say("signal 15|: -15|code -15|= -15", (OTHERS, BY_HAND), rf"{_SIGNAL}15\b|{_STATUS}-15\b",
          rank=WRAPPER),
-    _say("segmentation fault|sigsegv|signal 11|signal: 11|11/segv|-11|segfault at",
+    _say("segmentation fault|sigsegv|signal 11|signal: 11|11/segv|segfault at"
+         "|: -11|= -11|=-11|code -11|(-11",
          ("crash", "stack"), r"segmentation fault|\bSIGSEGV\b|11/SEGV|segfault at"
          rf"|{_SIGNAL}11\b|{_STATUS}-11\b"),
     _say("sigterm|terminated|15/term|sighup|hangup|1/hup", (BY_HAND, OTHERS),
@@ -274,8 +276,9 @@ _ENDED = (
          rank=AFTER),
     _say("stack overflow|infinite recursion", ("stack", "exception")),
     _say("by signal: abort", ("crash",)),
-    _say("sigabrt|signal 6|aborted|-6|illegal instruction|sigill|core dumped", ("crash",),
-         r"(?-i:^Aborted|: Aborted|\d Aborted)|SIGABRT|\(core dumped\)|illegal instr|SIGILL"
+    _say("sigabrt|signal 6|aborted|: -6|= -6|=-6|code -6|dumped core|core dumped"
+         "|illegal instruction|sigill", ("crash",),
+         r"(?-i:^Aborted|: Aborted|\d Aborted)|SIGABRT|\(core dumped\)|dumped core|illegal in|SIGILL"
          rf"|{_SIGNAL}6\b|{_STATUS}-6\b", rank=AFTER),
     _say("stale file handle|errno 116]|estale|stale nfs", ("stale",)),
     _say("directory not empty|errno 39]|enotempty", ("not-empty",)),

@@ -52,7 +52,8 @@ class Verdict(NamedTuple):
 def judge_words(words: Words) -> Verdict | None:
     """Return what the words of a run tell by themselves; nothing where they name no failure."""
     found = [one for one in find_failures(words) if not is_ignored(words, one)]
-    found = [one for one in _drop_orders(found) if not worked_on(words, one)]
+    found = _drop_orders(found)
+    found = [one for one in found if not worked_on(words, one, one is found[-1])]
     went_well = ended_well(words, found[-1]) if found else False
     if went_well:
         return None

@@ -83,7 +83,7 @@ def test_warnings_hints_and_metrics_are_no_failures(text: str) -> None:
 def test_no_size_is_too_strange(size: str) -> None:
     for words in (
         "Unable to allocate {} GiB for an array",
-        "bad_alloc: tried to allocate {} bytes",
+        "memoryerror: you tried to allocate {} bytes",
     ):
         verdict = judge_words(Words(words.format(size)))
         assert verdict
