@@ -96,6 +96,8 @@ class Answer(NamedTuple):
             "fix": verdict.reason.way,
             "line": verdict.line,
             "number": verdict.number,
+            "log": self.log,
+            "is_cut": self.is_cut,
             "others": [_describe(one) for one in verdict.others],
             "host": list(verdict.notes),
             "needed": {"item": needed[0], "value": needed[1]} if needed else None,

@@ -278,7 +278,7 @@ _ENDED = (
     _say("by signal: abort", ("crash",)),
     _say("sigabrt|signal 6|aborted|: -6|= -6|=-6|code -6|dumped core|core dumped"
          "|illegal instruction|sigill", ("crash",),
-         r"(?-i:^Aborted|: Aborted|\d Aborted)|SIGABRT|\(core dumped\)|dumped core|illegal in|SIGILL"
+         r"(?-i:^Aborted|: Aborted|\d Aborted)|SIGABRT|\(core dumped\)|dumped core|illegal i|SIGILL"
          rf"|{_SIGNAL}6\b|{_STATUS}-6\b", rank=AFTER),
     _say("stale file handle|errno 116]|estale|stale nfs", ("stale",)),
     _say("directory not empty|errno 39]|enotempty", ("not-empty",)),
