@@ -123,7 +123,7 @@ OF_FILES = [
     ),
 ]  # fmt: skip
 
-HAND = "hand|running|written|since|runtime|sysctl -w|nothing"
+HAND = "hand|running|written|since|runtime|sysctl -w|changed to|nothing"
 
 OF_RUNNING_KERNELS = [
     Fault(
