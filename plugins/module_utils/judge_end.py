@@ -7,18 +7,20 @@ import os
 from collections.abc import Iterator, Sequence
 
 from .core.brief import Told, format_brief
+from .core.cause import Remedy
 from .core.finding import FAIL, Finding, format_observed, judge_limits
 from .core.policy import CheckOptions
 from .core.profiles import NO_PROFILE
 from .core.quote import quote
 from .core.reader import Limit, PolicyError
 from .core.values import RLIMITS, NamedTuple
+from .host.door import ForeignError
 from .host.look import read_limits, read_process
 from .host.users import find_connecting_user, find_owner, name_user
 from .places import look_at_host
 from .schema import load_policy
 from .why.answer import Answer, format_remedy
-from .why.ask import MEMORY, ask_enough, find_enough, raise_group
+from .why.ask import MEMORY, ask_enough, find_enough, name_way, raise_group
 from .why.host_read import name_unseen, read_facts
 from .why.log_read import Log, read_log, read_stream
 from .why.log_text import Words, list_pids
@@ -80,7 +82,10 @@ def judge_end(arguments: argparse.Namespace) -> Answer:
     if short:
         fault = format_brief(short, Told(provision=""))[1:]
         return Answer(verdict, place, fault, findings, unseen)
-    return Answer(verdict, place, (), findings, unseen, list(_tell_enough(found)))
+    is_seen = any(one.observation.value is not None for one in found)
+    way = "" if is_seen or verdict.reason.way else name_way(verdict.reason.item, home.kind)
+    fault = format_remedy(Remedy(way)) if way else []
+    return Answer(verdict, place, fault, findings, unseen, list(_tell_enough(found)))
 
 
 def _tell_enough(found: Sequence[Finding]) -> Iterator[str]:
@@ -122,11 +127,15 @@ def _read_given(words: Sequence[str], where: Where | None) -> Given:
     """Return the words of a run: of files, of a message, of standard input, or where it lived."""
     paths = [word for word in words if word == STDIN or os.path.lexists(word)]
     if words and len(paths) == len(words):
-        logs = [read_stream() if path == STDIN else read_log(path) for path in paths]
+        try:
+            logs = [read_stream() if path == STDIN else read_log(path) for path in paths]
+        except ForeignError as error:
+            raise OSError(f"{error}; show it: cat FILE | mlhost-limits why") from None
         return Given(logs, min(log.age for log in logs))
     if words:
         for word in words:
-            if word in paths or ("/" in word and " " not in word) or word.endswith(_SUFFIXES):
+            is_path = " " not in word and ("/" in word or word.endswith(_SUFFIXES))
+            if word in paths or is_path:
                 raise ValueError(f"{quote(word)}: no such file; a message is one word in quotes")
         return Given([Log(" ".join(words), False)])
     if where is not None:

@@ -59,6 +59,29 @@ def test_words_that_may_be_a_limit_or_none_are_undecided(
     assert "no limit: somebody ended it by a signal" in " ".join(told.split())
 
 
+def test_a_message_may_end_as_a_file_does(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(capsys, f"{EMFILE}: run.log")[0] == 1
+
+
+def test_where_check_sees_nothing_a_way_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+    told = " ".join(run(capsys, EMFILE)[1].split())
+    assert "fix ulimit -Sn in the shell or script that starts it" in told
+
+
+@pytest.mark.root
+def test_a_log_that_others_may_change_can_be_shown(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "shared"
+    folder.mkdir()
+    os.chown(folder, 0, NOBODY)
+    folder.chmod(0o770)
+    (folder / "run.log").write_text(EMFILE)
+    ended, told = run(capsys, str(folder / "run.log"))
+    assert ended == 2
+    assert "cat FILE | mlhost-limits why" in told
+
+
 def test_json_holds_what_is_told(capsys: pytest.CaptureFixture[str]) -> None:
     _status, told = run(capsys, "--json", EMFILE)
     answer = json.loads(told)
