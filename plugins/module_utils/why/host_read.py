@@ -24,8 +24,9 @@ from ..kernel.use_read import read_meminfo
 from ..training.cgroup_read import list_folders
 from ..training.shm_read import find_folder, read_free, read_size
 from ..training.tasks_read import count_tasks_of
+from .kills import Line
 from .reasons import REASONS, SHM, THREADS
-from .signs import Facts, Group, Line, Task, Use
+from .signs import Facts, Group, Task, Use
 
 _LOG = "/dev/kmsg"
 _RECORD = 8192
