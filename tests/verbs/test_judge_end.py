@@ -12,7 +12,9 @@ from types import SimpleNamespace
 import pytest
 from mlhost_limits import cli, judge_end
 from mlhost_limits.why import log_read, where_read
+from mlhost_limits.why.kills import Line
 from mlhost_limits.why.log_read import MOST, read_log
+from mlhost_limits.why.signs import Group
 
 EMFILE = "OSError: [Errno 24] Too many open files"
 NOBODY = 64321
@@ -191,11 +193,130 @@ def test_a_job_leads_root_to_no_file_that_its_user_may_not_read(
     secret.write_text(EMFILE)
     secret.chmod(0o600)
     told = f"JobId=7 UserId=nobody(65534) JobState=FAILED StdOut={secret} StdErr={secret}"
-    monkeypatch.setattr(where_read, "ask_slurm", lambda *_words: SimpleNamespace(text=told))
-    assert where_read.find_job("7").words.text == "JobState=FAILED Reason="
-    monkeypatch.setattr(
-        where_read,
-        "ask_slurm",
-        lambda *_words: SimpleNamespace(text=told.replace("nobody(65534)", "root(0)")),
+    assert ask_job(monkeypatch, told).words.text == "JobState=FAILED Reason="
+    assert EMFILE in ask_job(monkeypatch, told.replace("nobody(65534)", "root(0)")).words.text
+
+
+def ask_job(monkeypatch: pytest.MonkeyPatch, told: str) -> where_read.Where:
+    shown = SimpleNamespace(text=told, errors="")
+    monkeypatch.setattr(where_read, "ask_slurm", lambda *_words: shown)
+    return where_read.find_job("7")
+
+
+OF_JOB = (
+    "JobId=7 JobName=%s UserId=m(1005) GroupId=m(1005) JobState=FAILED Reason=NonZeroExitCode"
+    " BatchHost=%s NumNodes=1 Command=/home/m/a.sh WorkDir=%s Comment=x StdErr=%s StdIn=/dev/null"
+    " StdOut=%s TresPerTask=x"
+)
+
+
+@pytest.mark.parametrize("at", [0, 2])
+def test_no_name_of_a_job_makes_it_another_users(at: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    values = ["a", "n1", "/home/m", "/home/m/o", "/home/m/o"]
+    monkeypatch.setattr(where_read, "read_log_as", lambda uid, _path: log_read.Log(str(uid), False))
+    monkeypatch.setattr(where_read.os, "geteuid", lambda: 0)
+    values[at] += " JobState=OUT_OF_MEMORY"
+    where = ask_job(monkeypatch, OF_JOB % tuple(values))
+    assert (where.uid, where.told["JobState"], where.here) == (1005, "", False)
+    assert where.words.text.startswith("1005")
+    values[at] += " UserId=root(0)"
+    with pytest.raises(ValueError, match="does not name one user"):
+        ask_job(monkeypatch, OF_JOB % tuple(values))
+
+
+def test_jobs_of_an_array_and_paths_with_blanks(monkeypatch: pytest.MonkeyPatch) -> None:
+    paths: list[str] = []
+
+    def read(_uid: int, path: str) -> log_read.Log:
+        paths.append(path)
+        raise OSError
+
+    monkeypatch.setattr(where_read, "read_log_as", read)
+    monkeypatch.setattr(where_read.os, "geteuid", lambda: 0)
+    own = os.uname().nodename.partition(".")[0]
+    lines = [OF_JOB % ("a", own, "/w", "/w/e", f"/my runs/{one}.log") for one in (1, 2)]
+    lines[0] = lines[0].replace("JobState=FAILED", "JobState=COMPLETED")
+    assert ask_job(monkeypatch, "\n".join(lines)).here
+    assert paths == ["/my runs/2.log", "/w/e"]
+
+
+def of_unit(text: str, **told: str) -> where_read.Where:
+    log = log_read.Log(text, True)
+    home = "/system.slice/train.service"
+    return where_read.Where(where_read.UNIT, "train.service", 0, None, log, told, home=home)
+
+
+def test_a_unit_that_did_not_fail_is_not_judged(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(judge_end, "find_unit", lambda _name: of_unit(EMFILE, Result="success"))
+    ended, told = run(capsys, "--unit", "train")
+    assert ended == 2
+    assert "train.service did not fail" in told
+
+
+def test_what_systemd_says_of_memory_counts_without_words(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("mlhost_limits.why.host_read._read_log", lambda: ((), True))
+    where = of_unit("Deactivated", Result="oom-kill", MemoryMax="1073741824")
+    monkeypatch.setattr(judge_end, "find_unit", lambda _name: where)
+    ended, told = run(capsys, "--unit", "train")
+    assert ended == 1
+    assert "systemctl set-property train.service MemoryMax=2147483648" in " ".join(told.split())
+
+
+def test_the_slice_at_its_limit_is_raised_and_not_the_unit(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    kill = (
+        "oom-kill:constraint=CONSTRAINT_MEMCG,nodemask=(null),cpuset=/,mems_allowed=0,"
+        "oom_memcg=/a.slice,task_memcg=/system.slice/train.service,task=x,pid=4,uid=0"
     )
-    assert EMFILE in where_read.find_job("7").words.text
+    lines = (Line(9.0, kill),)
+    monkeypatch.setattr("mlhost_limits.why.host_read._read_log", lambda: (lines, True))
+    bounds = [Group("memory.max", "/sys/fs/cgroup/a.slice", 2**30, 0, 1)]
+    monkeypatch.setattr(judge_end, "list_groups", lambda _path: iter(bounds))
+    where = of_unit("code=killed, status=9/KILL", Result="signal", MemoryMax="infinity")
+    where = where._replace(started=99.0, ended=5.0)
+    monkeypatch.setattr(judge_end, "find_unit", lambda _name: where)
+    ended, told = run(capsys, "--unit", "train")
+    assert ended == 1
+    assert "systemctl set-property a.slice MemoryMax=2147483648" in " ".join(told.split())
+
+
+def test_a_process_that_is_well_is_said_to_be(capsys: pytest.CaptureFixture[str]) -> None:
+    ended, told = run(capsys, "--pid", str(os.getpid()))
+    assert ended == 2
+    assert "still runs, and nothing of it that can be seen is near a limit" in " ".join(
+        told.split()
+    )
+
+
+def test_lists_of_nodes_name_hosts(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "job.out"
+    path.write_text("srun: error: node[01-02]: tasks 0-3: Killed\n")
+    assert "this is a log of node01, node02: judged by its words" in run(capsys, str(path))[1]
+
+
+def test_absence_here_excludes_nothing_of_a_log_from_anywhere(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("mlhost_limits.why.host_read._read_log", lambda: ((), True))
+    monkeypatch.setattr("mlhost_limits.why.host_read._is_oomd_here", lambda: False)
+    ended, told = run(capsys, "Killed")
+    assert ended == 2
+    assert told.startswith("perhaps a limit: ")
+
+
+@pytest.mark.parametrize(
+    ("name", "path"),
+    [
+        ("a-b.slice", "/a.slice/a-b.slice"),
+        ("-.slice", ""),
+        ("system.slice", "/system.slice"),
+        ("", ""),
+    ],
+)
+def test_where_a_slice_lies(name: str, path: str) -> None:
+    assert where_read._find_slice(name) == path

@@ -156,17 +156,18 @@ def name_way(item: str, kind: str) -> str:
     )
 
 
-def raise_group(kind: str, home: str, limit: str) -> Remedy:
+def raise_group(kind: str, path: str, limit: int | None) -> Remedy:
     """Return how a cgroup gets twice the memory, by who made it.
 
-    :param home: What the cgroup is called: a unit, or the id of a container; empty if unknown.
-    :param limit: Its limit in bytes; no number where it is another's above it.
+    :param path: The cgroup whose limit was reached; empty if unknown.
+    :param limit: Its limit in bytes; ``None`` if unknown.
     """
     text = REASONS[CGROUP].way
     if kind == "job":
         return Remedy(f"{text}; a job asks Slurm for it with --mem")
-    paths = {"unit": f"/system.slice/{home}", "container": f"/docker/{home}"}
-    size = int(limit) if limit.isdigit() else 0
-    if kind not in paths or not size:
+    if not path:
         return Remedy(text)
-    return raise_memory(text, size, Room(paths[kind], 0, size, size))
+    text = f"{text}; the cgroup is {path}"
+    if not limit or "/user@" in path.rpartition("/")[0]:
+        return Remedy(text)  # Below a user's manager, whose units the system's does not know.
+    return raise_memory(text, limit, Room(path, 0, limit, limit))

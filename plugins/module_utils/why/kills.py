@@ -44,7 +44,19 @@ class Kill(NamedTuple):
 
     def was_in(self, home: str) -> bool:
         """Tell whether the process lived in a cgroup, or below it."""
-        return self.lived == home or self.lived.startswith(f"{home.rstrip('/')}/")
+        return is_below(self.lived, home)
+
+
+def is_below(path: str, home: str) -> bool:
+    """Tell whether a cgroup is another, or is below it.
+
+    :param home: A path, or the id of a container, which names a cgroup wherever that is; below
+        what a user may make cgroups in, it names none.
+    """
+    if home.startswith("/"):
+        return f"{path}/".startswith(f"{home.rstrip('/')}/")
+    names = path.split("/")[1:]
+    return names[:1] != ["user.slice"] and (home in names or f"docker-{home}.scope" in names)
 
 
 def find_kills(lines: Sequence[Line]) -> list[Kill]:

@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from ..core.values import UNLIMITED, NamedTuple, Rlimit, format_quantity
-from .kills import Kill, Line, find_kills
+from .kills import Kill, Line, find_kills, is_below
 from .reasons import (
     BY_HAND,
     CGROUP,
@@ -360,7 +360,7 @@ def _weigh_oomd(code: str, facts: Facts) -> Iterator[Sign]:
     text = f"systemd-oomd: {facts.oomd}"
     if killed and facts.home:
         group = killed[1]
-        if f"{facts.home}/".startswith(f"{group}/") or group.startswith(f"{facts.home}/"):
+        if is_below(group, facts.home) or is_below(facts.home, group):
             yield Sign(code, SURE, text)
     elif killed:
         yield Sign(code, HINT, text)
