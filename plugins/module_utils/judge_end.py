@@ -127,7 +127,7 @@ def _hear(verdict: Verdict | None, where: Where | None) -> Verdict | None:
 
 def _find_bound(home: Where, group: str) -> tuple[str, int | None]:
     """Return the cgroup whose memory limit was reached, and that limit, where both are known."""
-    own = home.home if home.home.startswith("/") else f"/docker/{home.home}" if home.home else ""
+    own = f"/docker/{home.home}" if home.kind == CONTAINER and home.home else home.home
     path = re.sub(r"^/sys/fs/cgroup(/memory)?(?=/)", "", group) or own
     told = home.told.get("MemoryMax", "")
     if told.isdigit() and is_below(path, home.home):

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from mlhost_limits.why.kills import Line
@@ -40,8 +41,13 @@ def dump_facts(facts: Facts) -> dict[str, Any]:
 
 
 def load_facts(kept: dict[str, Any]) -> Facts:
-    """Return the facts that were kept; of older ones, where and when those of a unit ran."""
+    """Return the facts that were kept; of older ones, where and when it ran."""
     name = kept.get("home", "")
+    if "OOMKilled" in kept["told"] and not name:
+        kept = {**kept, "here": True}
+    if kept["groups"] and not name:
+        home = re.sub(r"^/sys/fs/cgroup(/memory|/pids)?", "", kept["groups"][0][1])
+        kept = {**kept, "home": home, "age": 0.0, "started": RECENT}
     if name.endswith(".service") and "/" not in name:
         home = f"/system.slice/{name}"
         kept = {**kept, "home": home, "age": 0.0, "started": RECENT, "here": True}

@@ -167,7 +167,7 @@ def raise_group(kind: str, path: str, limit: int | None) -> Remedy:
         return Remedy(f"{text}; a job asks Slurm for it with --mem")
     if not path:
         return Remedy(text)
-    text = f"{text}; the cgroup is {path}"
+    text = text if kind == "container" else f"{text}; the cgroup is {path}"
     if not limit or "/user@" in path.rpartition("/")[0]:
         return Remedy(text)  # Below a user's manager, whose units the system's does not know.
     return raise_memory(text, limit, Room(path, 0, limit, limit))

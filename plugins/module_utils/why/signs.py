@@ -136,7 +136,8 @@ def find_signs(facts: Facts, codes: Sequence[str]) -> list[Sign]:
     signs = [sign for code in codes for sign in _FINDERS.get(code, _weigh_uses)(code, facts)]
     if facts.here or facts.task:
         return signs
-    return [_doubt(sign) for sign in signs]
+    doubted = [_doubt(sign) for sign in signs]
+    return [one for one in doubted if one.worth != DOUBT or facts.age is not None]
 
 
 def _doubt(sign: Sign) -> Sign:
@@ -351,7 +352,7 @@ def _weigh_counters(code: str, facts: Facts) -> Iterator[Sign]:
 
 def _rate_hits(group: Group, facts: Facts) -> int:
     """Return what a counter is worth: it is never set back, and counts for all below a cgroup."""
-    is_own = not facts.home or group.path.endswith(facts.home)
+    is_own = bool(facts.home) and group.path.endswith(facts.home)
     return SURE if is_own and facts.task is None else HINT
 
 

@@ -86,7 +86,17 @@ BASH = "bash: line 1:  4711 Killed                  python train.py"
         ),
         (Facts(told={"Result": "oom-kill", "MemoryMax": "1048576"}), "cgroup-memory", SHOWN),
         (Facts(told={"Result": "oom-kill", "MemoryMax": "infinity"}), "cgroup-memory", POSSIBLE),
-        (Facts(groups=[Group("memory.max", "/train", 2**30, 2**29, 1)]), "cgroup-memory", SHOWN),
+        (
+            Facts(home="/train", groups=[Group("memory.max", "/train", 2**30, 2**29, 1)]),
+            "cgroup-memory",
+            SHOWN,
+        ),
+        # A counter of a cgroup above it counts for all that ever were below that.
+        (
+            Facts(home="/a/train", groups=[Group("memory.max", "/a", 2**30, 2**29, 1)]),
+            "cgroup-memory",
+            POSSIBLE,
+        ),
         (Facts(told={"OOMKilled": "true"}), "cgroup-memory", SHOWN),
     ],
 )
@@ -101,7 +111,7 @@ THREADS = "RuntimeError: can't start new thread"
 @pytest.mark.parametrize(
     ("facts", "reason"),
     [
-        (Facts(groups=[Group("pids.max", "/train", 64, 10, 3)]), "pids-max"),
+        (Facts(home="/train", groups=[Group("pids.max", "/train", 64, 10, 3)]), "pids-max"),
         (Facts(age=5.0, uses={"kernel.threads-max": [Use(990, 1000, "all")]}), "threads-max"),
         (
             Facts(
