@@ -108,10 +108,13 @@ def _require_failed(where: Where | None, words: Sequence[str]) -> None:
     """
     if where is None or where.kind != UNIT or words or where.pid:
         return
-    if where.told.get("ExecMainStartTimestampMonotonic") == "0":
-        raise ValueError(f"--unit: {where.name} has not run since the boot; give its log instead")
-    if where.told.get("Result") == "success" and where.told.get("NRestarts", "0") == "0":
-        raise ValueError(f"--unit: {where.name} did not fail: its last run ended with success")
+    told, name = where.told, where.name
+    if told.get("Result") != "success" or not name.endswith(".service"):
+        return
+    if told.get("ExecMainStartTimestampMonotonic") == "0":
+        raise ValueError(f"--unit: {name} has not run since the boot; give its log instead")
+    if told.get("NRestarts", "0") == "0":
+        raise ValueError(f"--unit: {name} did not fail: its last run ended with success")
 
 
 def _hear(verdict: Verdict | None, where: Where | None) -> Verdict | None:

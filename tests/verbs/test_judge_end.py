@@ -240,6 +240,51 @@ def test_jobs_of_an_array_and_paths_with_blanks(monkeypatch: pytest.MonkeyPatch)
     assert paths == ["/my runs/2.log", "/w/e"]
 
 
+SHOWN_UNIT = {
+    "LoadState": "loaded",
+    "Id": "train.service",
+    "Slice": "ml-a.slice",
+    "MainPID": "0",
+    "InvocationID": "0f" * 16,
+    "Result": "signal",
+    "NRestarts": "0",
+    "ExecMainStartTimestampMonotonic": "1000000",
+    "ExecMainExitTimestampMonotonic": "2000000",
+}
+
+
+def find_train(
+    monkeypatch: pytest.MonkeyPatch, **told: str
+) -> tuple[where_read.Where, list[list[str]]]:
+    asked: list[list[str]] = []
+
+    def answer(words: list[str], _seconds: float, **_more: bool) -> tuple[int, str]:
+        asked.append(words)
+        return 0, EMFILE
+
+    monkeypatch.setattr(where_read, "show_properties", lambda _name, _keys: {**SHOWN_UNIT, **told})
+    monkeypatch.setattr(where_read, "run_program", answer)
+    monkeypatch.setattr(where_read.os, "geteuid", lambda: 0)
+    return where_read.find_unit("alias"), asked
+
+
+def test_a_unit_is_asked_about_its_last_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    where, asked = find_train(monkeypatch)
+    assert where.home == "/ml.slice/ml-a.slice/train.service"
+    assert where.started
+    assert where.ended
+    assert round(where.started - where.ended) == 1
+    assert f"_SYSTEMD_INVOCATION_ID={'0f' * 16}" in asked[0]
+
+
+def test_a_unit_that_was_restarted_is_not_judged_by_what_runs_now(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    where, asked = find_train(monkeypatch, MainPID="1", NRestarts="3")
+    assert (where.pid, where.started, where.ended) == (None, None, None)
+    assert asked[0][-2:] == ["-u", "train.service"]
+
+
 def of_unit(text: str, **told: str) -> where_read.Where:
     log = log_read.Log(text, True)
     home = "/system.slice/train.service"

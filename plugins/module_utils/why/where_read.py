@@ -123,6 +123,7 @@ def find_unit(name: str) -> Where:
     told = show_properties(name, _PROPERTIES)
     if told.get("LoadState", "not-found") == "not-found":
         raise ValueError(f"--unit: systemd knows no {name} here")
+    name = told.get("Id") or name  # What was asked may be an alias.
     user = read_user(told.get("User") or "root")
     _require_own(name, user.uid if user else None)
     pid = int(told["MainPID"]) if told.get("MainPID", "0").isdigit() else 0
