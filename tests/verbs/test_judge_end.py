@@ -11,10 +11,10 @@ from types import SimpleNamespace
 
 import pytest
 from mlhost_limits import cli, judge_end
-from mlhost_limits.why import log_read, where_read
+from mlhost_limits.why import host_read, log_read, where_read
 from mlhost_limits.why.kills import Line
 from mlhost_limits.why.log_read import MOST, read_log
-from mlhost_limits.why.signs import Group
+from mlhost_limits.why.signs import Facts, Group
 
 EMFILE = "OSError: [Errno 24] Too many open files"
 NOBODY = 64321
@@ -352,6 +352,30 @@ def test_absence_here_excludes_nothing_of_a_log_from_anywhere(
     ended, told = run(capsys, "Killed")
     assert ended == 2
     assert told.startswith("perhaps a limit: ")
+
+
+def test_a_log_since_the_boot_tells_nothing_of_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(host_read, "_read_log", lambda: ((), True))
+    assert host_read.read_facts([], Facts(age=1.0)).log_is_whole
+    assert not host_read.read_facts([], Facts(age=1e9)).log_is_whole
+
+
+def test_what_files_take_of_a_cgroup_is_not_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    texts = {
+        "memory.max": "1000\n",
+        "memory.current": "990\n",
+        "memory.stat": "anon 90\ninactive_file 500\nactive_file 400\n",
+        "memory.events": "oom_kill 2\n",
+    }
+
+    def read(path: str) -> str:
+        name = path.rpartition("/")[2]
+        if name not in texts:
+            raise FileNotFoundError(path)
+        return texts[name]
+
+    monkeypatch.setattr(host_read, "read_kernel_text", read)
+    assert [(one.used, one.hits) for one in host_read.read_group("/g")] == [(90, 2)]
 
 
 @pytest.mark.parametrize(

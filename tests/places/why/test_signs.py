@@ -207,7 +207,7 @@ LIVING = Task(9, "python", 1000, 1)
 def test_what_a_counter_remembers_is_not_of_now() -> None:
     codes = ["cgroup-memory", "pids-max"]
     long_ago = [Group("memory.max", "/u", 2**30, 2**20, 3), Group("pids.max", "/u", 99, 2, 1)]
-    signs = find_signs(Facts(task=LIVING, groups=long_ago), codes)
+    signs = find_signs(Facts(task=LIVING, groups=long_ago, home="/u"), codes)
     assert [one.worth for one in signs] == [HINT, HINT]
     near = find_signs(Facts(task=LIVING, groups=[Group("memory.max", "/u", 100, 99, 3)]), codes)
     assert [(one.worth, one.reason is not None) for one in near] == [(SURE, True)]
