@@ -166,7 +166,10 @@ def _open_beside(path: Path) -> Iterator[tuple[TextIO, Callable[[], None]]]:
     folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         name = f".{path.name[:64]}.{os.urandom(8).hex()}"
-        handle = os.open(name, _CREATE, 0o666, dir_fd=folder)
+        try:
+            handle = os.open(name, _CREATE, 0o666, dir_fd=folder)
+        except OSError as exc:
+            raise OSError(exc.errno, exc.strerror, str(path)) from None
         try:
             with open(handle, "w", encoding="utf-8", errors="backslashreplace") as file:
                 _keep_mode(handle, path.name, folder)

@@ -48,8 +48,9 @@ def report(
     :raises OSError: If nothing can be written there.
     """
     path = Path(output)
-    if path.is_dir():
-        raise PolicyError([f"--output: {path} is a directory; a file's name is accepted"])
+    if path.is_dir() or output == "-" or (path.exists() and not path.is_file()):
+        kind = "a directory" if path.is_dir() else "not a regular file"
+        raise PolicyError([f"--output: {path} is {kind}; a file's name is accepted"])
     chosen = _choose_formats(path, formats)
     stem = path.stem if path.suffix in ENDINGS.values() else path.name
     _require_ours(path.parent, stem, chosen)

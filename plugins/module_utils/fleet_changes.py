@@ -5,13 +5,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from .core.finding import FAIL
+from .core.finding import FAIL, LATER, PASS, UNKNOWN, WAIVED
 from .core.values import NamedTuple
-from .fleet import CHECKED
+from .fleet import CHECKED, find_status
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from .fleet_view import Fleet, Row
+    from .fleet_view import Column, Fleet, Row
 
     Names = tuple[str, ...]
     Key = tuple[object, ...]
@@ -52,7 +52,7 @@ def find_changes(before: Fleet, now: Fleet, since: str = "") -> Changes:
     both = [name for name in new if name in old]
     told: dict[str, list[str]] = {kind: [] for kind in ("red", "mended", "still", "lost", "")}
     for name in both:
-        told[_judge(old[name], new[name])].append(name)
+        told[_judge(old[name], new[name], _follow(before, old[name], now, new[name]))].append(name)
     return Changes(
         since,
         tuple(told["red"]),
@@ -69,12 +69,44 @@ def _by_name(fleet: Fleet) -> dict[str, Row]:
     return {row.host.name: row for row in fleet.rows}
 
 
-def _judge(old: Row, new: Row) -> str:
+def _judge(old: Row, new: Row, since: set[str]) -> str:
+    """Return what became of a host; ``since`` is what became of that which fell short on it."""
     if new.host.state != CHECKED:
         return "lost" if old.host.state == CHECKED else ""
     if new.status == FAIL:
         return "still" if old.status == FAIL else "red"
-    return "mended" if old.status == FAIL else ""
+    if old.status != FAIL:
+        return ""
+    if UNKNOWN in since:
+        return "lost"
+    return "still" if LATER in since else "" if WAIVED in since else "mended"
+
+
+def _follow(before: Fleet, old: Row, now: Fleet, new: Row) -> set[str]:
+    """Return the statuses that the requirements have now which a host did not meet before.
+
+    What is no longer asked is unknown, unless it was something that may have ended.
+    """
+    had, has = _find_statuses(before, old), _find_statuses(now, new)
+    short = [column for column, statuses in had.items() if FAIL in statuses]
+    ended = {PASS}
+    return {
+        status
+        for column in short
+        for status in has.get(column, ended if _may_end(column) else {UNKNOWN})
+    }
+
+
+def _find_statuses(fleet: Fleet, row: Row) -> dict[Column, set[str]]:
+    return {
+        fleet.columns[number]: {find_status(fleet.findings[one]) for one in found}
+        for number, found in enumerate(row.cells)
+        if found
+    }
+
+
+def _may_end(column: Column) -> bool:
+    return column.place.partition(":")[0] in ("container", "process")
 
 
 def _compare_causes(before: Fleet, now: Fleet, pairs: list[tuple[Row, Row]]) -> list[CauseChange]:
@@ -91,7 +123,8 @@ def _compare_causes(before: Fleet, now: Fleet, pairs: list[tuple[Row, Row]]) -> 
         has = {now.groups[number].key for number in new.needs}
         for key in has - had:
             came[key].append(new.host.name)
-        for key in had - has:
+        is_seen = _follow(before, old, now, new) <= {PASS, FAIL}
+        for key in had - has if is_seen else ():
             went[key].append(new.host.name)
     found = [
         CauseChange(str(one.get("code", "")), str(one["text"]), tuple(came[key]), tuple(went[key]))

@@ -142,6 +142,8 @@ def test_where_no_file_is_a_result_nothing_is_written(
         ),
         ("mine.csv", ["-o", "mine.html", "--format", "html,csv"], "mine.csv: exists"),
         ("x", ["-o", "x/out.html"], "--output: x is not a directory"),
+        ("x", ["-o", "/dev/null"], "--output: /dev/null is not a regular file"),
+        ("x", ["-o", "-"], "--output: - is not a regular file"),
         (
             "x",
             ["--format", "pdf,html,doc"],

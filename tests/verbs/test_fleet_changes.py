@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import pytest
 from mlhost_limits.fleet import read_host
 from mlhost_limits.fleet_changes import CauseChange, Changes, find_changes
 from mlhost_limits.fleet_view import Fleet
@@ -13,6 +14,8 @@ GONE = {"unreachable": True, "msg": "no route"}
 def find(*codes: str) -> dict[str, object]:
     """Return the result of a host with a failure for each code, and a passing finding."""
     findings: list[dict[str, object]] = [{"status": "pass", "place": "kernel", "item": "a"}]
+    for code in {"x", "y", "new"} - set(codes):
+        findings.append({"status": "pass", "place": "kernel", "item": code})
     for code in codes:
         cause = {"code": code, "text": f"{code} (pid 7)"}
         findings.append({"status": "fail", "place": "kernel", "item": code, "causes": [cause]})
@@ -55,3 +58,28 @@ def test_a_cause_is_the_same_but_for_numbers_and_nothing_changed_is_empty() -> N
     now.groups[0].sample = {"code": "x", "text": "x (pid 9)"}
     changes = find_changes(gather(a=find("x")), now)
     assert changes == Changes("", (), (), ("a",), (), (), (), ())
+
+
+@pytest.mark.parametrize(
+    ("now", "told"),
+    [
+        ([{"status": "unknown", "place": "kernel", "item": "x", "reason": "no root"}], "lost"),
+        ([], "lost"),
+        ([{"status": "pass", "place": "kernel", "item": "a"}], "lost"),
+        ([{"status": "waived", "place": "kernel", "item": "x", "waiver": "until 2030"}], ""),
+        ([{"status": "pass", "place": "kernel", "item": "x", "after_boot": "fail"}], "still"),
+        ([{"status": "pass", "place": "kernel", "item": "x"}], "mended"),
+    ],
+)
+def test_only_what_passes_now_is_mended(now: list[dict[str, object]], told: str) -> None:
+    changes = find_changes(gather(a=find("x")), gather(a={"findings": now}))
+    kinds = ("mended", "still", "lost", "red")
+    assert [kind for kind in kinds if getattr(changes, kind)] == [told] * bool(told)
+    assert [one.mended for one in changes.causes if one.mended] == [("a",)] * (told == "mended")
+
+
+def test_a_container_that_is_gone_is_mended() -> None:
+    bad = {"status": "fail", "place": "container:docker/a", "item": "nofile"}
+    good = {"status": "pass", "place": "kernel", "item": "x"}
+    before, now = ({"findings": [good, *more]} for more in ([bad], []))
+    assert find_changes(gather(a=before), gather(a=now)).mended == ("a",)

@@ -235,21 +235,42 @@ def test_root_runs_nothing_of_a_users(here: Path, capsys: pytest.CaptureFixture[
 
 
 @pytest.mark.root
-@pytest.mark.parametrize("kind", ["option", "variable", "folder", "script's", "writable"])
+@pytest.mark.parametrize(
+    "kind",
+    [
+        "option",
+        "variable",
+        "inherited",
+        "glued",
+        "shell",
+        "beside",
+        "folder",
+        "script's",
+        "writable",
+    ],
+)
 def test_root_runs_nothing_that_a_user_may_change(
-    here: Path, capsys: pytest.CaptureFixture[str], kind: str
+    here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, kind: str
 ) -> None:
     """Whatever names it, and whoever the file's own owner is."""
     theirs = here / "theirs"
     theirs.mkdir()
     (theirs / "train.py").write_text(TRAIN)
-    os.chown(theirs, NOBODY, -1)
+    os.chown(theirs, 0 if kind in ("beside", "folder", "writable") else NOBODY, -1)
     words = {
         "option": ["python3", "train.py", f"--config={theirs}"],
         "variable": [f"PYTHONPATH={here}:{theirs}", "python3", "train.py"],
+        "inherited": ["python3", "train.py"],
+        "glued": ["python3", f"-I{theirs}", "train.py"],
+        "shell": ["sh", "-c", f"cd '{theirs}' && python3 train.py"],
         "script's": ["python3", "theirs/train.py"],
     }
-    if kind == "folder":
+    if kind == "beside":
+        (here / "utils.py").write_text("")
+        os.chown(here / "utils.py", NOBODY, -1)
+    elif kind == "inherited":
+        monkeypatch.setenv("PYTHONPATH", f"{here}:{theirs}")
+    elif kind == "folder":
         os.chown(here, NOBODY, -1)
     elif kind == "writable":
         here.chmod(0o1777)

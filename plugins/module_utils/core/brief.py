@@ -36,7 +36,9 @@ _APPEND = re.compile(r"echo ('(?:[^']|'\"'\"')*'|[^\s'\"]+) >> (\S+)")
 _MOST_TEXTS, _MOST_LINES = 2, 5
 _ENDS = re.compile(r"systemctl (?:--\S+ )*(?:re)?(?:start|load-or-restart) (?!ssh)")
 _EDITS = (" >> ", "nothing was done")  # In a command that adds to a file, or edits a line.
-_ACTIVATES = re.compile(r"(?:^|[\s'])(?:systemctl|sysctl(?! -w)|mount|scontrol|podman|docker) ")
+_ACTIVATES = re.compile(
+    r"(?:^|[\s'])(?:systemctl(?! stop)|sysctl(?! -w)|mount|scontrol|podman|docker) "
+)
 _AFTER = {"docker": "restart docker"}
 """What must be done before a section that was provisioned counts, where no cause says so."""
 

@@ -8,10 +8,8 @@ import json
 import os
 import pwd
 import re
-import shutil
-import stat
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ..host.as_user import (
@@ -22,15 +20,14 @@ from ..host.as_user import (
     name_person,
     run_as_user,
 )
-from ..host.door import ForeignError, walk
 from ..kernel.use_read import read_kernel_use
 from .loader_hook_measure import BATCHES, FOLDER
+from .own_code_read import require_own
 
 _GRACE = 15.0
 _MOST = 2**22
 _MOST_TASKS = 2**14
 _NOT_STARTED = 127
-_SPLIT = re.compile("[=:,]")
 _ASSIGNMENT = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)=(.*)", re.DOTALL)
 
 
@@ -134,40 +131,8 @@ def _find_runner(
             raise ValueError(f"this host has no user {user}") from None
     if os.geteuid():
         return find_person(os.geteuid())
-    for path in _list_read(variables, words):
-        _refuse_foreign(path)
+    require_own(words, {**os.environ, **variables})
     return find_person(0)
-
-
-def _list_read(variables: Mapping[str, str], words: Sequence[str]) -> Iterator[str]:
-    """Yield what a command may read or run: all that its words and variables name, and around it.
-
-    Python imports what lies beside a script, or in the current folder.
-    """
-    yield os.getcwd()
-    program = shutil.which(words[0], path=variables.get("PATH"))
-    parts = [part for text in (*words[1:], *variables.values()) for part in _SPLIT.split(text)]
-    named = [one for one in (*words[1:], *parts) if one and "\0" not in one]
-    for path in map(os.path.abspath, [*([program] if program else []), *named]):
-        if os.path.lexists(path):
-            yield path
-            if not os.path.isdir(path) and path != program:
-                yield os.path.dirname(path)
-
-
-def _refuse_foreign(path: str) -> None:
-    """:raises ValueError: If another than root may change what is at a path, or in a folder."""
-    try:
-        with walk(path) as place:
-            found = place.found
-        others = stat.S_IWOTH | (stat.S_IWGRP if found and found.st_gid else 0)
-        if found and stat.S_ISDIR(found.st_mode) and found.st_mode & others:
-            raise ForeignError(path, 0, "can be changed by users other than root")
-    except ForeignError as error:
-        name = name_person(find_person(error.uid)) if error.uid else "USER"
-        whose = f"is {name}'s" if error.uid else "can be changed by users other than root"
-        told = f"--try: {error.path} {whose}, and root runs nothing of a user's"
-        raise ValueError(f"{told}; state --as-user {name}") from None
 
 
 def _read_source(name: str) -> str:

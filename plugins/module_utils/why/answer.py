@@ -10,7 +10,7 @@ from ..core.quote import one_line
 from ..core.report import DEEPER, break_command, wrap
 from ..core.values import ITEMS, NamedTuple, format_quantity
 from .reasons import Reason
-from .verdict import REQUEST, SHOWN, Verdict
+from .verdict import MINIMUM, REQUEST, SHOWN, Verdict
 
 FORMAT, VERSION = "mlhost.limits/why", 1
 """Of what ``why --json`` prints; keys may be added without a new version."""
@@ -26,6 +26,8 @@ class Answer(NamedTuple):
     ``place`` is where it lived, as check names places. ``fault`` are the lines of check there, and
     ``findings`` the same as data. ``unseen`` says what root would see. ``note`` says what else
     somebody should know of how it was judged.
+    ``log`` is the name of the log, where several were given; ``is_cut`` tells that its beginning
+    was not read.
     """
 
     verdict: Verdict
@@ -34,6 +36,8 @@ class Answer(NamedTuple):
     findings: Sequence[dict[str, object]] = ()
     unseen: Sequence[str] = ()
     note: Sequence[str] = ()
+    log: str = ""
+    is_cut: bool = False
 
     @property
     def lines(self) -> list[str]:
@@ -43,8 +47,8 @@ class Answer(NamedTuple):
         lines = wrap(f"{_HEADS[verdict.is_limit]}: {verdict.reason.text}{place}")
         lines += self._tell("sure", verdict.sure)
         if verdict.line:
-            said = one_line(verdict.line)[:_LONGEST]
-            lines += self._tell("said", f"line {verdict.number}: {said}")
+            said = one_line(_cut_around(verdict.line, verdict.at))
+            lines += self._tell("said", f"{self._count()}: {said}")
         for note in verdict.notes[:_MOST_NOTES]:
             lines += self._tell("host" if verdict.sure == SHOWN else "note", one_line(note))
         for other in verdict.others:
@@ -52,6 +56,11 @@ class Answer(NamedTuple):
         if verdict.others:
             lines += self._tell("note", f"told from these: {verdict.reason.tell}")
         return [*lines, *self._list_ways()]
+
+    def _count(self) -> str:
+        number = f"line {self.verdict.number}"
+        of_log = f" of {one_line(self.log)}" if self.log else ""
+        return f"{number}{of_log}{', from where it was read' if self.is_cut else ''}"
 
     def _list_ways(self) -> Iterator[str]:
         verdict = self.verdict
@@ -87,6 +96,8 @@ class Answer(NamedTuple):
             "fix": verdict.reason.way,
             "line": verdict.line,
             "number": verdict.number,
+            "log": self.log,
+            "is_cut": self.is_cut,
             "others": [_describe(one) for one in verdict.others],
             "host": list(verdict.notes),
             "needed": {"item": needed[0], "value": needed[1]} if needed else None,
@@ -106,6 +117,15 @@ def format_remedy(remedy: Remedy) -> list[str]:
     return lines
 
 
+def _cut_around(line: str, at: int) -> str:
+    """Return the part of a long line that tells of the failure."""
+    if len(line) <= _LONGEST:
+        return line
+    start = min(max(at - _LONGEST // 3, 0), len(line) - _LONGEST)
+    end = start + _LONGEST
+    return f"{'... ' if start else ''}{line[start:end]}{' ...' if end < len(line) else ''}"
+
+
 def _describe(reason: Reason) -> dict[str, object]:
     return {
         "reason": reason.code,
@@ -123,5 +143,7 @@ def _tell_other(reason: Reason) -> str:
 def _tell_needed(item: str, value: int) -> str:
     if item == REQUEST:
         return f"it asked for {format_quantity(value, 'bytes')} at once"
+    if item == MINIMUM:
+        return f"at least {format_quantity(value, 'bytes')}, and more while it goes on"
     unit = ITEMS[item].unit if item in ITEMS else ""
     return f"{item} of {format_quantity(value, unit)} would have been enough"

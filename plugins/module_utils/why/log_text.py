@@ -37,6 +37,52 @@ _IGNORED = re.compile(r"^Exception ignored (?:in|on)")
 _REPEATED = re.compile(r"(?:errno|code|syscall): ")
 """How Node repeats below an error what its first line says."""
 _INDENTS = (" ", "\t")
+_PATH = re.compile(
+    r"(?<![\w.<>/-])/(?!dev/|proc/|sys/|torch_|psm_|wnsm_|nccl)"
+    r"[\w.@+-]{1,99}(?:/[\w.@+-]{0,99}){1,30}"
+    r"(?<!\.cc)(?<!\.cpp)(?<!\.cu)(?<!\.c)(?<!\.h)(?<!\.go)(?<!\.rs)(?![\w./@+-])"
+    r"|(?<=['\"])[\w.@+-]{1,99}/[\w./@+-]{0,200}(?=['\"])"
+)
+"""A path, but not of the kernel's, of shared memory, or of the source of a compiled program."""
+
+_MOUNTED = ("/media/", "/mnt/", "/run/media/")
+_SUPPOSED = re.compile(
+    r"\bif (?:you|your|the|there|it|this)\b|\b(?:to|can|could|helps?) (?:avoid|prevent)\b"
+    r"|\b(?:may|might|can|could) (?:\w+ )?(?:see|get|hit|lead|result|run|fail|cause|happen)\b"
+    r"|\b(?:errors?|messages?) (?:like|such as)\b|\bsuch as\b|\be\.g\.|\bin case of\b"
+    r"|\bcommit [0-9a-f]{3,40}\b|\b(?:echo|grep|printf)\b "
+    r"|(?:^\W*|: |\b[0-9a-f]{7,40} )fix(?:es|ed)?\b"
+    r"|(?:^\W*(?:tip|hint|faq|note|todo)s?|\b(?:tip|hint|faq|note|help|docs?|todo)s? ?:) ",
+    re.IGNORECASE,
+)
+"""What stands before words that tell of what might come, or are another's."""
+
+_MAY_COME = re.compile(
+    r"^.{0,20}?\b(?:(?:may|might|can|could) (?:\w+ )?(?:occur|happen|appear|arise|follow|result)"
+    r"|means)\b"
+    r"|^.{0,20}(?:errors? )?(?:was |were |is |are )?(?:fixed|resolved|avoided)\b",
+    re.IGNORECASE,
+)
+_LEVEL = re.compile(r"^\W*(?:[\w:.,/\[\]-]{1,40} ){0,5}?\W?(?:WARN(?:ING)?|INFO|DEBUG|NOTICE)\b")
+_TRIED_AGAIN = re.compile(r"\b(?:retrying|will retry|trying again)\b", re.IGNORECASE)
+_WELL = re.compile(
+    r"^\W*(?:INFO\W+)?(?:(?:training|run|job|build|tests?|epochs?|all|everything|inference|export"
+    r"|evaluation|download|saved|saving|\d+)\b.{0,60}?)?"
+    r"\b(?:done|finished|completed?|succe(?:ss|eded)|successfully|ok|bye|passed)\b"
+    r"[^\w]*(?:in [\d.:smh ]+)?$|\.service: Deactivated successfully",
+    re.IGNORECASE,
+)
+_NOT_WELL = re.compile(
+    r"\b(?:error|fail\w*|abort\w*|not|un\w+|killed|exit(?:ed)?|[1-9]\d* errors?)\b", re.IGNORECASE
+)
+_WORK = re.compile(
+    r"^(?!\s).*\b(?:epoch|step|iter(?:ation)?|batch|loss|acc(?:uracy)?|eta)\b\W{0,3}\d"
+    r"|\d(?:it/s|s/it)\b",
+    re.IGNORECASE,
+)
+_MOST_AFTER, _MUCH_AFTER = 400, 3
+_LITTLE_WORK, _MUCH_WORK = 2, 20
+"""Lines of work after a warning, and after an error, from which on neither ended the run."""
 _KEYS = sorted({key.encode() for message in MESSAGES for key in message.keys})
 _LAST, _AROUND = 1500, 120
 _HEAD, _TAIL = 700, 400  # Bytes of a line that count: what is wrong stands at an end.
@@ -45,12 +91,17 @@ _ABOVE, _BELOW, _BLOCK = 4, 4, 60
 
 
 class Found(NamedTuple):
-    """A line that names a failure, its number among those read, and what stands around it."""
+    """A line that names a failure, its number among those read, and what stands around it.
+
+    ``at`` is where in the line it does. ``is_unsure`` tells of a warning after which it went on.
+    """
 
     message: Message
     line: str
     number: int
     near: str
+    at: int = 0
+    is_unsure: bool = False
 
 
 class Words:
@@ -131,18 +182,28 @@ def _match(words: Words, number: int) -> Found | None:
     line, near = words[number].strip(), ""
     if _REPEATED.match(line):
         return None
-    low = line.lower()
+    said = _PATH.sub(_hide, line)
+    low = said.lower()
     for message in MESSAGES:
-        if not any(key in low for key in message.keys):
-            continue
-        if message.words and not message.words.search(line):
+        key = next((key for key in message.keys if key in low), None)
+        if key is None or (message.words and not message.words.search(said)):
             continue
         if message.near:
-            near = near or find_block(words, number)
+            near = near or find_block(words, number).replace(line, said)
             if not message.near.search(near):
                 continue
-        return Found(message, line, number, near or find_block(words, number))
+        at = low.index(key)
+        if _SUPPOSED.search(said[:at]) or _MAY_COME.search(said[at + len(key) :]):
+            return None
+        near = near or find_block(words, number)
+        is_unsure = bool(_TRIED_AGAIN.search(said))
+        return Found(message, line, number, near, max(line.lower().find(key), 0), is_unsure)
     return None
+
+
+def _hide(path: re.Match[str]) -> str:
+    """Return a path without its names: they are no words of who wrote the line."""
+    return "/mnt/x" if path[0].startswith(_MOUNTED) else "/x"
 
 
 def find_block(words: Words, number: int) -> str:
@@ -177,3 +238,25 @@ def are_chained(words: Words, first: Found, second: Found) -> bool:
 def list_pids(text: str) -> frozenset[int]:
     """Return the processes that a text names."""
     return frozenset(int(one) for row in _PIDS.findall(text) for one in row if one)
+
+
+def worked_on(words: Words, found: Found, is_last: bool) -> bool:
+    """Tell whether the run worked on after a warning; or long, to die later of something else."""
+    is_warning = found.is_unsure or bool(_LEVEL.search(found.line))
+    if is_last and not is_warning:
+        return False
+    after = words.pick(found.number + 1, found.number + _MOST_AFTER)
+    least = _LITTLE_WORK if is_warning else _MUCH_WORK
+    return sum(bool(_WORK.search(line)) for line in after) >= least
+
+
+def ended_well(words: Words, found: Found) -> bool | None:
+    """Tell whether a run went on after its last message and ended well.
+
+    ``None`` where only the script around it may have.
+    """
+    after = [line for line in words.pick(found.number + 1, len(words)) if line.strip()]
+    ends = after[-_MUCH_AFTER:]
+    if any(map(_NOT_WELL.search, ends)) or not any(map(_WELL.search, ends)):
+        return False
+    return True if len(after) >= _MUCH_AFTER or _LEVEL.search(found.line) else None

@@ -10,8 +10,10 @@ import re
 
 from ..core.values import NamedTuple
 from .reasons import (
+    AIO,
     BY_HAND,
     CGROUP,
+    CGROUPS,
     COMMIT,
     EPOLL,
     FILE_MAX,
@@ -72,15 +74,28 @@ _WATCHING = (
 _SHM_PATH = r"/dev/shm|</?torch_|shared.memory|shm_open|shm_unlink|psm_|nccl-\w{6}"  # noqa: S108
 _STARTING = (
     r"fork|clone|thread|spawn|child process|newosproc|subprocess|Popen|multiprocessing"
-    r"|set ?(res)?u(ser )?id|ThreadPoolBuild"
+    r"|set ?(res)?u(ser )?id|ThreadPoolBuild|Cannot run program"
 )
-_NO_PATH = r"^(?!.*['\"]/(?!dev/shm|torch_|psm_|nccl))"
+_NO_PATH = r"^(?!.*(?:^|[\s'\":(<])/(?!dev/shm|torch_|psm_|nccl)\w)"
 """A line that names no file but one of shared memory."""
 
 _NO_SOCKET = r"^(?!.*(recv|send|\bread\b|socket|accept|connect|zmq))"
 _GPU = r"cuda|gpu|\bhip|\bmps\b|\bxla|\bnpu|\btpu|\bhbm|cublas|cudnn|device memory"
 _TASKS = (NPROC, PIDS, THREADS)
 _KILL = (CGROUP, HOST, OOMD, BY_HAND)
+_SIGNAL = (
+    r"(?:(?:\b(?:by|to|of|on|with|got|from|caught|received|exit|fatal|deadly)(?: \w+)? |[(:,] ?)"
+    r"signal\W{1,3})"
+)
+"""What stands before a signal that ended a process, and not before a number of something else."""
+
+_STATUS = (
+    r"(?<![-\w])(?:exit\w*|return(?:[ _]?code|ed)|status|\w*code)\w*\W{1,12}"
+    r"(?:with )?(?:(?:code|status)\W{1,4})?"
+)
+"""What stands before a status, and not in an option or a metric."""
+
+_EXITED = r"^(?=.*(?:exit|return(?:ed|.?code)|fail|terminated|died|error|non-?zero|complet))"
 
 _FILES = (
     _say(
@@ -90,7 +105,9 @@ _FILES = (
     ),
     _say("inotify instance limit", (INSTANCES, NOFILE)),
     _say("inotify resources exhausted", (WATCHES,)),
-    _say(_ENOSPC, (WATCHES,), r"inotify|, watch '"),
+    _say(_ENOSPC, (WATCHES,), r"inotify|, watch '|directory watch|watch for file changes"),
+    _say(_ENOSPC + "|" + _ENOMEM, (CGROUPS,), r"mkdir\W+\S*cgroup|create (the )?cgroup"),
+    _say(_ENOSPC, (CGROUPS, "exception"), r"/sys/fs/cgroup"),
     _say(_ENOSPC, (WATCHES, "disk-full"), near=r"inotify|fsnotify|watchdog[./]observers"),
     _say(_ENOSPC, (WATCHES, "disk-full"), _NO_PATH, near=_WATCHING),
     _say("too many open files in system|errno 23]|enfile|file-max limit", (FILE_MAX,)),
@@ -108,12 +125,21 @@ _FILES = (
     _say("shared object file: error 23", (FILE_MAX,)),
     _say(_EMFILE + "|shared object file: error 24", (NOFILE,)),
     _say(
+        "file too large", ("fsize", "file-system"), r"(?<!Errno 27\] )File too large\W*(\(27\))?$"
+    ),
+    _say("errno 27]", ("fsize", "file-system"), r"/mnt/"),
+    _say(
         "file size limit exceeded|errno 27]|file too large|sigxfsz|efbig|25/xfsz",
         ("fsize",),
         r"Errno 27\]|file size limit exceeded|: File too large\W*$|SIGXFSZ|EFBIG|25/XFSZ|error 27",
     ),
 )
 _SHARED = (
+    _say("out of shared memory", ("own-setting",), r"\b(ERROR|FATAL|OutOfMemory|psycopg\S*)\W+out"),
+    _say("could not resize shared memory segment", (SHM, SHM_QUOTA), r"space left"),
+    _say(_ENOSPC, ("sysv-shm",), r"shmget"),
+    _say(_ENOSPC, ("sysv-semaphores",), r"couldn't create the .*mutex|AH00023|semget"),
+    _say("(28)no space left", ("sysv-semaphores",), near=r"mutex|_lock\b|AH00023"),
     _say("unable to mmap|failed to mmap", (MAPPINGS,), r"</?torch_\d+_\d+_[56]\d{4}>.*\(12\)"),
     _say("unable to mmap|failed to mmap", (MAPPINGS, SPACE), r"allocate memory|\(12\)"),
     _say("max virtual memory areas", (MAPPINGS,), r"too low"),
@@ -124,7 +150,7 @@ _SHARED = (
     _say("insufficient shared memory|out of shared memory|shared memory limit", (SHM, SHM_QUOTA)),
     _say("unable to write to file </torch_", (SHM, SHM_QUOTA)),
     _say("unable to open shared memory object", (NOFILE, SHM_GONE), r">[^:]*$"),
-    _say("disk quota exceeded|errno 122]|edquot", (SHM_QUOTA,), near=_SHM_PATH),
+    _say("disk quota exceeded|errno 122]|edquot", (SHM_QUOTA,), _NO_PATH, near=_SHM_PATH),
     _say(_ENOSPC, ("user-namespaces",), near=r"unshare|CLONE_NEW|user.?namespace|userns"),
     _say(_ENOSPC, ("sysv-shm",), near=r"shmget|shmat|SHMMNI|SHMALL"),
     _say(_ENOSPC, ("sysv-semaphores",), near=r"semget|SEMMNI"),
@@ -133,7 +159,7 @@ _SHARED = (
     _say(
         "bus error|sigbus|signal 7|exitcode: -7|7/bus",
         (SHM, "file-shrank"),
-        r"bus error|SIGBUS|signal 7\b|: -7\b|status=7/BUS",
+        rf"bus error|SIGBUS|{_SIGNAL}7\b|{_STATUS}-7\b|status=7/BUS",
     ),
     _say(
         "no such file or directory|errno 2]|filenotfounderror",
@@ -143,10 +169,14 @@ _SHARED = (
     ),
 )
 _STARTS = (
-    _say(_EPERM, ("seccomp",), r"pthread_create|thread.*creat|blas_thread"),
+    _say("io_setup|aio-max-nr", (AIO,), r"EAGAIN|temporarily unavailable|: -11\b"),
+    _say("error=11, ", _TASKS, r"temporarily"),
+    _say(_EPERM, ("io-uring",), r"io_uring"),
+    _say(_EPERM, ("seccomp",), r"pthread_create|thread\b.*creat|blas_thread"),
     _say(_EPERM, ("seccomp",), near=r"can't start new thread|std::system_error|clone3"),
     _say("failed to create new os thread", ("seccomp",), r"errno=1\)"),
     _say("uv_thread_create|omp: error #34|omp: system error #11", (*_TASKS, "seccomp")),
+    _say(_EAGAIN, ("exception",), near=r", in _(send|recv)\w*\n", rank=PLAIN),
     _say(_EAGAIN, ("locked",), near=r"lock file|file lock|flock|lockf|LOCK_NB"),
     _say("no locks available|errno 37]", ("no-locks",)),
     _say("fork rejected by pids controller", (PIDS,)),
@@ -183,6 +213,11 @@ _PERMITS = (
     _say("argument list too long|errno 7]|e2big", ("arguments",)),
 )  # fmt: skip
 _MEMORY = (
+    _say("was sent sigkill", _KILL),
+    _say("potential root causes", (*_KILL, "crash"), r"SIGKILL|OOM"),
+    _say("exceeded memory limit|exceeded virtual memory limit|term_memlimit", ("job-memory",),
+         r"\b(job|step)\b|slurm|TERM_"),
+    _say("job killed: mem|job killed: vmem", ("job-memory",), r"exceeded"),
     _say("cuda out of memory|cuda error: out of memory|hip out of memory|cuda_error_out_of_memory"
          "|torch.outofmemoryerror|cublas_status_alloc_failed|cudaerrormemoryallocation",
          ("gpu-memory",)),
@@ -191,7 +226,9 @@ _MEMORY = (
     _say("oom when allocating", ("gpu-memory",), near=r"gpu|cuda"),
     _say("node running low on memory|ray.exceptions.outofmemory", ("ray-monitor",)),
     _say("static tls block", ("exception",)),
-    _say("heap out of memory|java heap space|gc overhead limit", ("heap",)),
+    _say("heap out of memory|java heap space|gc overhead limit|outofmemoryerror: "
+         "|outofdirectmemory", ("heap",),
+         r"heap|overhead|Metaspace|Direct buffer|array size|class space|direct (buffer )?memory"),
     _say("memory cgroup out of memory|constraint_memcg", (CGROUP,)),
     _say("out of memory: kill|constraint_none", (HOST,)),
     _say("systemd-oomd|due to memory pressure|due to memory used|result 'oomd'", (OOMD,),
@@ -203,37 +240,46 @@ _MEMORY = (
     _say("oom killer|oom-kill|oom killed", (CGROUP, HOST)),
     _say("out of memory|outofmemory|alloc_failed|alloc failed", ("gpu-memory",), _GPU),
     _say("could not reserve enough|insufficient memory for the java|memoryerror|bad_alloc"
-         "|unable to allocate|defaultcpuallocator|out of memory|memory exhaust|alloc failed",
-         (SPACE, COMMIT), r"^(?!.*(resources|nodes?\b))"),
+         "|unable to allocate|defaultcpuallocator|out of memory|memory exhaust|alloc failed"
+         "|memory allocation of", (SPACE, COMMIT), r"^(?!.*(resources|nodes?\b))"),
     _say(_ENOMEM, (SPACE, COMMIT, MAPPINGS)),
 )  # fmt: skip
 _ENDED = (
     _say("due to time limit", ("job-time",), r"slurm|\*\*\*"),
+    _say("term_runlimit|job killed: walltime", ("job-time",)),
+    _say("state 'stop-sigterm' timed out|state 'final-sigterm' timed out", (BY_HAND,)),
+    _say("forcefully exiting via|unable to shutdown process", (OTHERS,), rank=WRAPPER),
     _say("cpu time limit|sigxcpu|cputime limit|24/xcpu", ("cpu-time",)),
     _say("result 'timeout'", (BY_HAND,), rank=AFTER),
     _say("due to preemption|due to node failure", (BY_HAND,)),
     _say("cancelled at", (BY_HAND, OTHERS), rank=AFTER),
-    _say("137|sigkill|killed|signal 9|signal: 9|9/kill|: -9|status -9", _KILL,
-         r"^Killed$|: Killed\b|\d Killed\b|SIGKILL|signal:? 9\b|9/KILL|signal: killed"
-         r"|(exit ?code|status|returncode)\W*-9\b|KILLED BY SIGNAL|was killed"),
+    _say("fatal error: killed signal", _KILL),
+    _say("137|sigkill|killed|signal 9|signal: 9|9/kill|: -9|status -9|= -9|=-9|code -9|d -9", _KILL,
+         r"(?-i:^Killed$|: Killed\b|\d Killed\b|\] Killed$|^zsh: killed )|\bSIGKILL\b|9/KILL"
+         rf"|{_SIGNAL}(9\b|kill)(?! of)|{_STATUS}-9\b|was killed"),
     _say("137", (*_KILL, OWN_EXIT), r"^make.*: \*\*\* .* Error 137"
-         r"|(exit|status|code)\w*\W{1,12}(with )?(code |status )?137\b"),
+         rf"|{_EXITED}.*{_STATUS}137\b(?! ok)"),
     _say("received 15 death signal|failed (exitcode: -15)|signalexception", (BY_HAND, OTHERS),
          rank=AFTER),
-    _say("143", (BY_HAND, OTHERS), r"(exit|status|code)\w*\W{1,12}(with )?(code |status )?143\b",
-         rank=AFTER),
+    _say("143", (BY_HAND, OTHERS), rf"{_EXITED}.*{_STATUS}143\b", rank=AFTER),
     _say("keyboardinterrupt", (BY_HAND,), rank=AFTER),
     _say("closing signal", (OTHERS,), rank=WRAPPER),
     _say("status=1/failure", ("exception",), rank=WRAPPER),
-    _say("signal 15|: -15", (OTHERS, BY_HAND), r"signal:? 15|\W-15\b", rank=WRAPPER),
+    _say("signal 15|: -15|code -15|= -15", (OTHERS, BY_HAND), rf"{_SIGNAL}15\b|{_STATUS}-15\b",
+         rank=WRAPPER),
+    _say("segmentation fault|sigsegv|signal 11|signal: 11|11/segv|segfault at"
+         "|: -11|= -11|=-11|code -11|(-11",
+         ("crash", "stack"), r"segmentation fault|\bSIGSEGV\b|11/SEGV|segfault at"
+         rf"|{_SIGNAL}11\b|{_STATUS}-11\b"),
     _say("sigterm|terminated|15/term|sighup|hangup|1/hup", (BY_HAND, OTHERS),
-         r"SIGTERM|15/TERM|^Terminated|: Terminated|\d Terminated|SIGHUP|Hangup|1/HUP", rank=AFTER),
-    _say("segmentation fault|sigsegv|signal 11|11/segv|: -11|segfault at", ("crash", "stack"),
-         r"segmentation|SIGSEGV|signal:? 11\b|11/SEGV|\W-11\b|segfault"),
-    _say("stack overflow|infinite recursion", ("stack", "exception")),
-    _say("sigabrt|signal 6|aborted|: -6|illegal instruction|sigill|core dumped", ("crash",),
-         r"SIGABRT|signal:? 6\b|^Aborted|: Aborted|\d Aborted|dumped|\W-6\b|illegal|SIGILL",
+         r"(?-i:SIGTERM|15/TERM|^Terminated|: Terminated|\d Terminated|SIGHUP|Hangup|1/HUP)",
          rank=AFTER),
+    _say("stack overflow|infinite recursion", ("stack", "exception")),
+    _say("by signal: abort", ("crash",)),
+    _say("sigabrt|signal 6|aborted|: -6|= -6|=-6|code -6|dumped core|core dumped"
+         "|illegal instruction|sigill", ("crash",),
+         r"(?-i:^Aborted|: Aborted|\d Aborted)|SIGABRT|\(core dumped\)|dumped core|illegal i|SIGILL"
+         rf"|{_SIGNAL}6\b|{_STATUS}-6\b", rank=AFTER),
     _say("stale file handle|errno 116]|estale|stale nfs", ("stale",)),
     _say("directory not empty|errno 39]|enotempty", ("not-empty",)),
     _say("no inodes|free inodes", ("inodes",)),

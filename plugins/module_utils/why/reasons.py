@@ -9,7 +9,7 @@ NOFILE, FILE_MAX, MAPPINGS, MEMLOCK = "nofile", "file-max", "mappings", "memlock
 NPROC, PIDS, THREADS = "nproc", "pids-max", "threads-max"
 INSTANCES, WATCHES, EPOLL = "inotify-instances", "inotify-watches", "epoll-watches"
 SHM, SHM_QUOTA, SHM_GONE = "shm-size", "shm-quota", "shm-removed"
-SPACE, COMMIT = "address-space", "overcommit"
+SPACE, COMMIT, AIO, CGROUPS = "address-space", "overcommit", "aio-requests", "cgroups"
 CGROUP, HOST, OOMD = "cgroup-memory", "host-memory", "oomd"
 BY_HAND, OWN_EXIT, OTHERS = "killed-by-hand", "own-exit", "another-died"
 
@@ -76,10 +76,22 @@ _FILES = (
         "few files are open; ulimit -q is small",
     ),
     _limit(
+        AIO,
+        "fs.aio-max-nr",
+        "the host had as many asynchronous requests open as fs.aio-max-nr allows",
+        "/proc/sys/fs/aio-nr is near it",
+    ),
+    _limit(
         "fsize",
         "fsize",
         "a file grew to the largest size that the process may write (fsize)",
         "ulimit -f is not unlimited",
+    ),
+    _other(
+        "file-system",
+        "the file would be larger than that file system can hold: 4 GiB on FAT",
+        "write elsewhere, or in parts",
+        "findmnt -T FILE shows vfat, or ulimit -f is unlimited",
     ),
     _limit(
         "disk-quota",
@@ -191,6 +203,13 @@ _MEMORY = (
         "run it under a unit with ManagedOOMMemoryPressure=auto, or use less memory",
     ),
     _limit(
+        "job-memory",
+        "",
+        "the scheduler ended the job: it used more memory than it had asked for",
+        "sacct -o ReqMem,MaxRSS shows it",
+        "ask for more with --mem, or use less: fewer workers, smaller batches",
+    ),
+    _limit(
         "stack",
         "stack",
         "its stack grew beyond the process's limit (stack)",
@@ -215,7 +234,7 @@ _REST = (
     _limit(
         "job-time",
         "",
-        "Slurm ended the job at its time limit; no setting of the host did",
+        "the scheduler ended the job at its time limit; no setting of the host did",
         "sacct says TIMEOUT",
         "ask for more with --time, up to the MaxTime of the partition",
     ),
@@ -237,6 +256,13 @@ _REST = (
         "maxlogins",
         "the user may have no more sessions (maxlogins)",
         "loginctl lists them",
+    ),
+    _limit(
+        CGROUPS,
+        "",
+        "the kernel (65535 with memory) or cgroup.max.descendants allows no more cgroups",
+        "/proc/cgroups counts them",
+        "end what makes them; those that were removed count until their memory is freed",
     ),
     _limit(
         "user-namespaces",
@@ -285,6 +311,17 @@ _SYSTEM = (
         "the errno is EPERM, and limits give EAGAIN",
     ),
     _other(
+        "io-uring",
+        "io_uring is forbidden here: by kernel.io_uring_disabled, or by the container's engine",
+        "let the program do without it, or set kernel.io_uring_disabled=0; memlock is not at fault",
+        "the errno is EPERM, and a limit gives ENOMEM",
+    ),
+    _other(
+        "own-setting",
+        "a setting of the program's own bounds it, and none of the host",
+        "raise the setting that it names",
+    ),
+    _other(
         "bpf-permission",
         "it may not load BPF programs: it lacks CAP_BPF, or the kernel is locked down",
         "run it with CAP_BPF and CAP_PERFMON, or as root; memlock is not at fault",
@@ -304,8 +341,8 @@ _SYSTEM = (
     ),
     _other(
         "heap",
-        "the program's own heap was full, which its options bound and not the host",
-        "give it more: -Xmx of Java, --max-old-space-size of Node",
+        "the program's own heap was full, or another bound that its options set and not the host",
+        "give it more: -Xmx, -XX:MaxMetaspaceSize, -XX:MaxDirectMemorySize, --max-old-space-size",
     ),
     _other(
         "collective-timeout",
@@ -344,8 +381,7 @@ _SYSTEM = (
     _other("stale", "a file of a network file system is gone on its server", "mount it again"),
     _other(
         "not-empty",
-        "a directory that was to be replaced still holds files: two runs write to one place, or an"
-        " earlier one left a hidden file",
+        "a directory that was to be replaced still holds files, of another run or hidden ones",
         "give each run an output directory of its own, or clean it, hidden files too",
     ),
     _other(

@@ -7,13 +7,17 @@ import re
 from collections.abc import Sequence
 
 from ..core.values import NamedTuple
-from .log_text import Found, Words, are_chained, find_failures, is_ignored
+from .log_text import Found, Words, are_chained, ended_well, find_failures, is_ignored, worked_on
 from .messages import AFTER, CAUSE, PLAIN, WRAPPER
-from .reasons import COMMIT, REASONS, Reason
+from .reasons import BY_HAND, CGROUP, COMMIT, REASONS, Reason
 from .signs import AGAINST, DOUBT, HINT, SURE, Sign
 
 SHOWN, FITS, POSSIBLE = "shown by the host", "fits the words", "only possible"
 _RANKS = (CAUSE, PLAIN, AFTER, WRAPPER)
+_SHORTLY = 40  # Lines between an order and what follows it.
+_ORDER = re.compile(r"CANCELL?ED AT|TERM_\w+LIMIT|job killed:|[Ee]xceeded (?:\w+ )?memory limit")
+_EXITED = re.compile(r"srun: error: .*Exited with exit code (?!0\b|9\b|137\b)")
+_RANKS_KILLED = re.compile(r"srun: error: .*: Killed")
 _EPISODE = 200
 """Lines above the last message in which others may tell more of the same end."""
 
@@ -23,7 +27,7 @@ class Verdict(NamedTuple):
 
     ``others`` are reasons that say the same, ``line`` is the message and ``number`` its line among
     those read, from 1. ``notes`` say what the host shows. ``earlier`` is a message that stands
-    before it and was not what ended the run.
+    before it and was not what ended the run. ``at`` is where in the line its words begin.
     """
 
     reason: Reason
@@ -36,6 +40,7 @@ class Verdict(NamedTuple):
     earlier: str = ""
     near: str = ""
     rank: int = 0
+    at: int = 0
 
     @property
     def is_limit(self) -> bool | None:
@@ -47,6 +52,11 @@ class Verdict(NamedTuple):
 def judge_words(words: Words) -> Verdict | None:
     """Return what the words of a run tell by themselves; nothing where they name no failure."""
     found = [one for one in find_failures(words) if not is_ignored(words, one)]
+    found = _drop_orders(found)
+    found = [one for one in found if not worked_on(words, one, one is found[-1])]
+    went_well = ended_well(words, found[-1]) if found else False
+    if went_well:
+        return None
     chosen = _choose(words, found)
     if chosen is None:
         return None
@@ -55,7 +65,7 @@ def judge_words(words: Words) -> Verdict | None:
     if needed and needed[0] == REQUEST and needed[1] >= _HUGE:
         codes = tuple(sorted(codes, key=lambda code: code != COMMIT))
     reasons = tuple(REASONS[code] for code in codes)
-    sure = FITS if len(reasons) == 1 else POSSIBLE
+    sure = FITS if len(reasons) == 1 and not chosen.is_unsure and went_well is False else POSSIBLE
     return Verdict(
         reasons[0],
         sure,
@@ -66,7 +76,21 @@ def judge_words(words: Words) -> Verdict | None:
         earlier=_find_earlier(chosen, found),
         near=chosen.near,
         rank=chosen.message.rank,
+        at=chosen.at,
     )
+
+
+def _drop_orders(found: Sequence[Found]) -> list[Found]:
+    """Return the messages without kills that a launcher ordered, as it had said why above."""
+    orders = [one.number for one in found if _ORDER.search(one.line)]
+    exits = [one.number for one in found if _EXITED.search(one.line)]
+    kept = []
+    for one in found:
+        is_kill = one.message.reasons[0] == CGROUP and BY_HAND in one.message.reasons
+        causes = [*orders, *(exits if _RANKS_KILLED.search(one.line) else ())]
+        if not (is_kill and any(0 < one.number - number <= _SHORTLY for number in causes)):
+            kept.append(one)
+    return kept
 
 
 def _choose(words: Words, found: Sequence[Found]) -> Found | None:
@@ -142,15 +166,26 @@ def weigh(verdict: Verdict, signs: Sequence[Sign]) -> Verdict:
 REQUEST = "request"
 """Stands for an item where a message tells how much was asked for at once."""
 
+MINIMUM = "minimum"
+"""Stands for an item where a message tells how much was not even enough to begin with."""
+
 _HUGE = 2**40  # Bytes that no host has, and no limit of a process is set to.
 _SIZES = {"": 1, "B": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40, "PiB": 2**50}
+_NUMBER = "[0-9]{1,18}"
 _NEEDED = (
-    ("vm.max_map_count", re.compile(r"vm\.max_map_count.*at least \[(\d+)\]")),
-    ("nofile", re.compile(r"max file descriptors .*at least \[(\d+)\]")),
-    ("memlock", re.compile(r"mlock (\d+)-byte buffer \(after previously locking (\d+) bytes")),
-    (REQUEST, re.compile(r"you tried to allocate (\d+) bytes")),
-    (REQUEST, re.compile(r"Unable to allocate ([\d.]+) ([KMGTP]iB|B)\b")),
-    (REQUEST, re.compile(r"shared memory segment \S+ \(size (\d+)\)")),
+    ("vm.max_map_count", re.compile(rf"vm\.max_map_count.*at least \[({_NUMBER})\]")),
+    ("nofile", re.compile(rf"max file descriptors .*at least \[({_NUMBER})\]")),
+    (
+        MINIMUM,
+        re.compile(rf"mlock ({_NUMBER})-byte buffer \(after previously locking ({_NUMBER}) b"),
+    ),
+    (REQUEST, re.compile(rf"you tried to allocate ({_NUMBER}) bytes")),
+    (REQUEST, re.compile(rf"memory allocation of ({_NUMBER}) bytes failed")),
+    (
+        REQUEST,
+        re.compile(r"Unable to allocate ([0-9]{1,9}(?:\.[0-9]{0,6})?) ([KMGTP]iB|B)(?![\w.])"),
+    ),
+    (REQUEST, re.compile(rf"shared memory segment \S+ \(size ({_NUMBER})\)")),
 )
 
 
@@ -160,7 +195,7 @@ def find_needed(found: Found) -> tuple[str, int] | None:
         match = pattern.search(found.line)
         if match is None:
             continue
-        if item == "memlock":
+        if item == MINIMUM:
             return item, int(match[1]) + int(match[2])
         unit = match[2] if match.re.groups > 1 else ""
         return item, int(float(match[1]) * _SIZES[unit])

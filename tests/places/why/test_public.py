@@ -9,9 +9,10 @@ from __future__ import annotations
 import json
 
 import pytest
+from mlhost_limits.why.answer import Answer
 from mlhost_limits.why.log_text import Words
 from mlhost_limits.why.reasons import REASONS
-from mlhost_limits.why.verdict import FITS, judge_words
+from mlhost_limits.why.verdict import FITS, MINIMUM, judge_words
 
 from tests.why.corpus import HERE
 
@@ -39,12 +40,76 @@ def test_a_message_of_a_thread_is_understood(expected: str, text: str) -> None:
         "zmq.error.Again: Resource temporarily unavailable while the thread waited in recv",
         "requests.exceptions.HTTPError: 413 Client Error: file too large for this endpoint",
         "epoch 137 done; 3 jobs killed last night\nKeyError: 'x'",
+        "There are some potential root causes. (1) The process is killed by SIGKILL by OOM killer due"
+        " to high memory usage. (2) ray stop --force is called. (3) The worker is crashed due to SIGSEGV",
+        "write /sys/fs/cgroup/cpuset/docker/abc/cpuset.cpus: no space left on device",
     ],
 )
 def test_what_only_sounds_like_a_limit_is_not_blamed(text: str) -> None:
     verdict = judge_words(Words(text))
     assert verdict is None or not (verdict.sure == FITS and verdict.reason.is_limit)
     assert verdict is None or verdict.is_limit is not True
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "WARNING ulimit.py: Found ulimit of 1024 and failed to automatically increase with error x."
+        " This can cause fd limit errors like `OSError: [Errno 24] Too many open files`. Consider it",
+        "WARNING retrying after OSError: [Errno 24] Too many open files\nepoch 1 done\nepoch 2 done",
+        "OSError: [Errno 24] Too many open files\nepoch 1\nepoch 2\nSaved model.\nTraining complete.",
+        "commit abc: fix 'Too many open files' in loader\nBuild finished",
+        "If you run out of memory, reduce batch size\nTraining done",
+        "To avoid `RuntimeError: can't start new thread`, set OMP_NUM_THREADS",
+        "WARNING: The number of open files is low: Too many open files may occur; ulimit -n 1024",
+        "Note: exit code 137 means OOM. Training completed successfully.",
+        "score: -11",
+        "lr: -6 done",
+        "return: -9.0",
+        "episode return: -137, code 137",
+        "--exit_code 137",
+        "request id=137 status=137 ok",
+        "GET /x status code: 137 items",
+        "signal 9 of 10 processed",
+        "channel signal 11 recorded; temperature -11",
+        "Epoch 137: status loss 1.37 killed\nall done",
+    ],
+)
+def test_warnings_hints_and_metrics_are_no_failures(text: str) -> None:
+    assert judge_words(Words(text)) is None
+
+
+@pytest.mark.parametrize("size", ["9" * 400, "1.2.3", "\u0663.\u0665", "", "."])
+def test_no_size_is_too_strange(size: str) -> None:
+    for words in (
+        "Unable to allocate {} GiB for an array",
+        "memoryerror: you tried to allocate {} bytes",
+    ):
+        verdict = judge_words(Words(words.format(size)))
+        assert verdict
+        assert verdict.needed is None
+
+
+def test_the_first_lock_of_many_is_no_more_than_the_least() -> None:
+    text = (
+        "failed to mlock 67108864-byte buffer (after previously locking 0 bytes): Cannot allocate"
+    )
+    verdict = judge_words(Words(f"{text} memory"))
+    assert verdict
+    assert verdict.needed == (MINIMUM, 2**26)
+    told = "\n".join(Answer(verdict).lines)
+    assert "at least 64MiB" in told
+    assert "enough" not in told
+
+
+def test_of_a_long_line_the_failure_is_shown_and_where_it_stood() -> None:
+    line = f"{'x' * 600} OSError: [Errno 24] Too many open files: {'y' * 600}"
+    verdict = judge_words(Words(f"first\n{line}"))
+    assert verdict
+    said = " ".join("\n".join(Answer(verdict, log="rank1.log", is_cut=True).lines).split())
+    assert "Too many open files" in said
+    assert "line 2 of rank1.log, from where it was read" in said
+    assert len(said) < 1000
 
 
 def test_nothing_is_told_of_a_run_that_says_nothing() -> None:
