@@ -4,36 +4,42 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator, Sequence
 
 from .core.brief import Told, format_brief
+from .core.cause import Remedy
 from .core.finding import FAIL, Finding, format_observed, judge_limits
 from .core.policy import CheckOptions
 from .core.profiles import NO_PROFILE
 from .core.quote import quote
 from .core.reader import Limit, PolicyError
 from .core.values import RLIMITS, NamedTuple
+from .host.door import ForeignError
 from .host.look import read_limits, read_process
 from .host.users import find_connecting_user, find_owner, name_user
 from .places import look_at_host
 from .schema import load_policy
 from .why.answer import Answer, format_remedy
-from .why.ask import MEMORY, ask_enough, find_enough, raise_group
+from .why.ask import MEMORY, ask_enough, find_enough, name_way, raise_group
 from .why.host_read import name_unseen, read_facts
+from .why.kills import is_below
 from .why.log_read import Log, read_log, read_stream
 from .why.log_text import Words, list_pids
-from .why.reasons import REASONS
+from .why.reasons import CGROUP, HOST, OOMD, REASONS
 from .why.signs import SURE, Facts, find_signs
-from .why.verdict import FITS, REQUEST, SHOWN, Verdict, judge_words, weigh
+from .why.verdict import FITS, POSSIBLE, REQUEST, SHOWN, Verdict, judge_words, weigh
 from .why.where_read import (
     CONTAINER,
     SESSION,
+    UNIT,
     Where,
     find_docker,
     find_job,
     find_process,
     find_unit,
     find_user,
+    list_groups,
 )
 
 TYPE_CHECKING = False
@@ -42,6 +48,13 @@ if TYPE_CHECKING:
 
 STDIN = "-"
 _SECONDS = 30.0
+_AROUND, _MOST_HOSTS = 120, 1024
+_NODES = re.compile(
+    r"^srun: error: ([\w.-]{1,64}\[[\d,-]{1,200}\])|\*\*\* (?:STEP|JOB) [\d.+_]+ ON "
+    r"([\w.-]{1,64}\[[\d,-]{1,200}\])",
+    re.MULTILINE,
+)
+"""Lists of hosts, as Slurm writes them."""
 _SUFFIXES = (".log", ".out", ".err", ".txt")
 _LIVING = ("nofile", "mappings", "memlock", "nproc", "pids-max", "cgroup-memory", "stack")
 """What is looked at of a process that still runs and whose words nobody gave."""
@@ -61,18 +74,20 @@ def judge_end(arguments: argparse.Namespace) -> Answer:
     :raises ValueError: If nothing was given, or its words name no failure.
     """
     where = _find_where(arguments)
+    _require_failed(where, arguments.words)
     given = _read_given(arguments.words, where)
     words, verdict = _judge_each(given.logs)
-    note = _note_host(words, verdict)
+    hosts = _find_hosts(words, verdict)
+    note = _note_host(hosts)
     if note:
         return Answer(_require(verdict, given, where), note=[note])
-    verdict, unseen = _look(verdict, given.age, where)
+    verdict, unseen, group = _look(_hear(verdict, where), given.age, where, hosts)
     if not verdict.reason.is_limit:
         return Answer(verdict, unseen=unseen)
     home = where or Where(SESSION, _name_caller(), None)
     place = f"{home.kind}:{home.name}" if where else ""
     if verdict.reason.item == MEMORY:
-        remedy = raise_group(home.kind, home.home, home.told.get("MemoryMax", ""))
+        remedy = raise_group(home.kind, *_find_bound(home, group))
         return Answer(verdict, place, format_remedy(remedy), unseen=unseen)
     found = _check(verdict.reason.item, home, verdict)
     findings = [one.as_dict() for one in found]
@@ -80,7 +95,48 @@ def judge_end(arguments: argparse.Namespace) -> Answer:
     if short:
         fault = format_brief(short, Told(provision=""))[1:]
         return Answer(verdict, place, fault, findings, unseen)
-    return Answer(verdict, place, (), findings, unseen, list(_tell_enough(found)))
+    is_seen = any(one.observation.value is not None for one in found)
+    way = "" if is_seen or verdict.reason.way else name_way(verdict.reason.item, home.kind)
+    fault = format_remedy(Remedy(way)) if way else []
+    return Answer(verdict, place, fault, findings, unseen, list(_tell_enough(found)))
+
+
+def _require_failed(where: Where | None, words: Sequence[str]) -> None:
+    """Refuse a unit that has not failed, whatever an earlier run of it said.
+
+    :raises ValueError: If it has not, and no words of its were given.
+    """
+    if where is None or where.kind != UNIT or words or where.pid:
+        return
+    told, name = where.told, where.name
+    if told.get("Result") != "success" or not name.endswith(".service"):
+        return
+    if told.get("ExecMainStartTimestampMonotonic") == "0":
+        raise ValueError(f"--unit: {name} has not run since the boot; give its log instead")
+    if told.get("NRestarts", "0") == "0":
+        raise ValueError(f"--unit: {name} did not fail: its last run ended with success")
+
+
+def _hear(verdict: Verdict | None, where: Where | None) -> Verdict | None:
+    """Return the verdict on the words; that of systemd where it says that memory was at fault."""
+    if where is None or where.told.get("Result") != "oom-kill":
+        return verdict
+    reasons = tuple(REASONS[code] for code in (CGROUP, HOST, OOMD))
+    if verdict and {verdict.reason, *verdict.others} & set(reasons):
+        return verdict
+    line, number = (verdict.line, verdict.number) if verdict else ("", 0)
+    return Verdict(reasons[0], POSSIBLE, line, number, reasons[1:])
+
+
+def _find_bound(home: Where, group: str) -> tuple[str, int | None]:
+    """Return the cgroup whose memory limit was reached, and that limit, where both are known."""
+    own = f"/docker/{home.home}" if home.kind == CONTAINER and home.home else home.home
+    path = re.sub(r"^/sys/fs/cgroup(/memory)?(?=/)", "", group) or own
+    told = home.told.get("MemoryMax", "")
+    if told.isdigit() and is_below(path, home.home):
+        return path, int(told)
+    found = (one for one in list_groups(path) if one.item == MEMORY and one.path.endswith(path))
+    return path, next((one.most for one in found), None)
 
 
 def _tell_enough(found: Sequence[Finding]) -> Iterator[str]:
@@ -122,15 +178,20 @@ def _read_given(words: Sequence[str], where: Where | None) -> Given:
     """Return the words of a run: of files, of a message, of standard input, or where it lived."""
     paths = [word for word in words if word == STDIN or os.path.lexists(word)]
     if words and len(paths) == len(words):
-        logs = [read_stream() if path == STDIN else read_log(path) for path in paths]
+        try:
+            logs = [read_stream() if path == STDIN else read_log(path) for path in paths]
+        except ForeignError as error:
+            raise OSError(f"{error}; show it: cat FILE | mlhost-limits why") from None
         return Given(logs, min(log.age for log in logs))
     if words:
         for word in words:
-            if word in paths or ("/" in word and " " not in word) or word.endswith(_SUFFIXES):
+            is_path = " " not in word and ("/" in word or word.endswith(_SUFFIXES))
+            if word in paths or is_path:
                 raise ValueError(f"{quote(word)}: no such file; a message is one word in quotes")
         return Given([Log(" ".join(words), False)])
     if where is not None:
-        return Given([where.words] if where.words.text else [], where.words.age or None)
+        age = where.words.age or None if where.ended is None else where.ended
+        return Given([where.words] if where.words.text else [], age)
     if os.isatty(0):
         raise ValueError("give a log, a message, --pid, --unit, --job or --container")
     return Given([read_stream()], 0.0)
@@ -147,46 +208,90 @@ def _judge_each(logs: Sequence[Log]) -> tuple[Words, Verdict | None]:
 def _require(verdict: Verdict | None, given: Given, where: Where | None) -> Verdict:
     if verdict is not None:
         return verdict
-    what = "these words name" if given.logs or not where else "nothing here names"
-    raise ValueError(f"{what} no failure that is known; look for the first error above them")
+    raise ValueError(_tell_nothing(None if given.logs else where))
 
 
-def _note_host(words: Words, verdict: Verdict | None) -> str:
+def _find_hosts(words: Words, verdict: Verdict | None) -> set[str]:
+    """Return the hosts that a log names as those that wrote it, without their domains."""
+    if verdict is None:
+        return set()
+    number = verdict.number
+    text = "\n".join(words.pick(number - _AROUND, number + _AROUND))
+    listed = [match[1] or match[2] for match in _NODES.finditer(text)]
+    prefixes = {one.partition("[")[0] for one in listed}
+    named = {host for host in words.find_hosts(number) if host not in prefixes}
+    named |= {host for one in listed for host in _expand(one)}
+    return {host.partition(".")[0] for host in named} - {"localhost", ""}
+
+
+def _expand(listed: str) -> Iterator[str]:
+    """Yield the hosts of a list as Slurm writes it, such as ``node[01-03,07]``."""
+    head, _bracket, rest = listed.partition("[")
+    for part in rest.rstrip("]").split(","):
+        first, _dash, last = part.partition("-")
+        if first.isdigit() and (last or first).isdigit():
+            for number in range(int(first), min(int(last or first), int(first) + _MOST_HOSTS) + 1):
+                yield f"{head}{number:0{len(first)}}"
+
+
+def _name_host() -> str:
+    return os.uname().nodename.partition(".")[0]
+
+
+def _note_host(hosts: set[str]) -> str:
     """Return that a log is another host's, which nothing here can tell of."""
-    own = os.uname().nodename.partition(".")[0]
-    named = words.find_hosts(verdict.number) if verdict else set()
-    hosts = {host.partition(".")[0] for host in named} - {"localhost"}
-    if not hosts or own in hosts:
+    if not hosts or _name_host() in hosts:
         return ""
     return f"this is a log of {', '.join(sorted(hosts)[:3])}: judged by its words alone"
 
 
 def _look(
-    verdict: Verdict | None, age: float | None, where: Where | None
-) -> tuple[Verdict, Sequence[str]]:
-    """Return the verdict with what this host shows, and what only root would see."""
+    verdict: Verdict | None, age: float | None, where: Where | None, hosts: set[str]
+) -> tuple[Verdict, Sequence[str], str]:
+    """Return the verdict with what this host shows, what only root would see, and the cgroup whose
+    limit was reached."""
     codes: Sequence[str] = _LIVING
     if verdict:
         codes = tuple(one.code for one in (verdict.reason, *verdict.others))
+    own = {_name_host()}
+    facts = _know(verdict, age, where)._replace(
+        here=hosts == own or bool(where and where.here and hosts <= own)
+    )
+    facts = read_facts(codes, facts, where.pid if where else None)
+    signs = find_signs(facts, codes)
+    shown = [one for one in signs if one.worth == SURE]
+    group = shown[0].group if shown else ""
+    if verdict is None:
+        if not (where and shown):
+            raise ValueError(_tell_nothing(where))
+        verdict = Verdict(REASONS[shown[0].code], SHOWN, "", 0)
+    unseen = list(name_unseen(facts).values()) if verdict.others or verdict.sure == FITS else []
+    return weigh(verdict, signs), unseen if verdict.reason.is_limit else [], group
+
+
+def _know(verdict: Verdict | None, age: float | None, where: Where | None) -> Facts:
+    """Return what is known of a run before anybody looks at the host."""
     needed = verdict.needed if verdict else None
     facts = Facts(
-        uid=where.uid if where else os.geteuid() or None,
-        groups=where.groups if where else (),
-        told=where.told if where else {},
-        home=where.home if where else "",
+        uid=os.geteuid() or None,
         age=age,
         pids=list_pids(verdict.near) if verdict else frozenset(),
         request=needed[1] if needed and needed[0] == REQUEST else 0,
     )
-    facts = read_facts(codes, facts, where.pid if where else None)
-    signs = find_signs(facts, codes)
-    if verdict is None:
-        shown = [one for one in signs if one.worth == SURE] if where else []
-        if not shown:
-            return _require(None, Given([]), where), ()
-        verdict = Verdict(REASONS[shown[0].code], SHOWN, "", 0)
-    unseen = list(name_unseen(facts).values()) if verdict.others or verdict.sure == FITS else []
-    return weigh(verdict, signs), unseen if verdict.reason.is_limit else []
+    if where is None:
+        return facts
+    return facts._replace(
+        uid=where.uid, groups=where.groups, told=where.told, home=where.home, started=where.started
+    )
+
+
+def _tell_nothing(where: Where | None) -> str:
+    if where and where.pid:
+        return (
+            f"process {where.pid} still runs, and nothing of it that can be seen is near a limit;"
+            " give its words, if it has failed"
+        )
+    return "these words name no failure that is known; look for the first error above them"
 
 
 def _name_caller() -> str:

@@ -11,8 +11,10 @@ from types import SimpleNamespace
 
 import pytest
 from mlhost_limits import cli, judge_end
-from mlhost_limits.why import log_read, where_read
+from mlhost_limits.why import host_read, log_read, where_read
+from mlhost_limits.why.kills import Line
 from mlhost_limits.why.log_read import MOST, read_log
+from mlhost_limits.why.signs import Facts, Group
 
 EMFILE = "OSError: [Errno 24] Too many open files"
 NOBODY = 64321
@@ -57,6 +59,29 @@ def test_words_that_may_be_a_limit_or_none_are_undecided(
     assert ended == 2
     assert told.startswith("perhaps a limit: ")
     assert "no limit: somebody ended it by a signal" in " ".join(told.split())
+
+
+def test_a_message_may_end_as_a_file_does(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(capsys, f"{EMFILE}: run.log")[0] == 1
+
+
+def test_where_check_sees_nothing_a_way_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+    told = " ".join(run(capsys, EMFILE)[1].split())
+    assert "fix ulimit -Sn in the shell or script that starts it" in told
+
+
+@pytest.mark.root
+def test_a_log_that_others_may_change_can_be_shown(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "shared"
+    folder.mkdir()
+    os.chown(folder, 0, NOBODY)
+    folder.chmod(0o770)
+    (folder / "run.log").write_text(EMFILE)
+    ended, told = run(capsys, str(folder / "run.log"))
+    assert ended == 2
+    assert "cat FILE | mlhost-limits why" in told
 
 
 def test_json_holds_what_is_told(capsys: pytest.CaptureFixture[str]) -> None:
@@ -168,11 +193,199 @@ def test_a_job_leads_root_to_no_file_that_its_user_may_not_read(
     secret.write_text(EMFILE)
     secret.chmod(0o600)
     told = f"JobId=7 UserId=nobody(65534) JobState=FAILED StdOut={secret} StdErr={secret}"
-    monkeypatch.setattr(where_read, "ask_slurm", lambda *_words: SimpleNamespace(text=told))
-    assert where_read.find_job("7").words.text == "JobState=FAILED Reason="
-    monkeypatch.setattr(
-        where_read,
-        "ask_slurm",
-        lambda *_words: SimpleNamespace(text=told.replace("nobody(65534)", "root(0)")),
+    assert ask_job(monkeypatch, told).words.text == "JobState=FAILED Reason="
+    assert EMFILE in ask_job(monkeypatch, told.replace("nobody(65534)", "root(0)")).words.text
+
+
+def ask_job(monkeypatch: pytest.MonkeyPatch, told: str) -> where_read.Where:
+    shown = SimpleNamespace(text=told, errors="")
+    monkeypatch.setattr(where_read, "ask_slurm", lambda *_words: shown)
+    return where_read.find_job("7")
+
+
+OF_JOB = (
+    "JobId=7 JobName=%s UserId=m(1005) GroupId=m(1005) JobState=FAILED Reason=NonZeroExitCode"
+    " BatchHost=%s NumNodes=1 Command=/home/m/a.sh WorkDir=%s Comment=x StdErr=%s StdIn=/dev/null"
+    " StdOut=%s TresPerTask=x"
+)
+
+
+@pytest.mark.parametrize("at", [0, 2])
+def test_no_name_of_a_job_makes_it_another_users(at: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    values = ["a", "n1", "/home/m", "/home/m/o", "/home/m/o"]
+    monkeypatch.setattr(where_read, "read_log_as", lambda uid, _path: log_read.Log(str(uid), False))
+    monkeypatch.setattr(where_read.os, "geteuid", lambda: 0)
+    values[at] += " JobState=OUT_OF_MEMORY"
+    where = ask_job(monkeypatch, OF_JOB % tuple(values))
+    assert (where.uid, where.told["JobState"], where.here) == (1005, "", False)
+    assert where.words.text.startswith("1005")
+    values[at] += " UserId=root(0)"
+    with pytest.raises(ValueError, match="does not name one user"):
+        ask_job(monkeypatch, OF_JOB % tuple(values))
+
+
+def test_jobs_of_an_array_and_paths_with_blanks(monkeypatch: pytest.MonkeyPatch) -> None:
+    paths: list[str] = []
+
+    def read(_uid: int, path: str) -> log_read.Log:
+        paths.append(path)
+        raise OSError
+
+    monkeypatch.setattr(where_read, "read_log_as", read)
+    monkeypatch.setattr(where_read.os, "geteuid", lambda: 0)
+    own = os.uname().nodename.partition(".")[0]
+    lines = [OF_JOB % ("a", own, "/w", "/w/e", f"/my runs/{one}.log") for one in (1, 2)]
+    lines[0] = lines[0].replace("JobState=FAILED", "JobState=COMPLETED")
+    assert ask_job(monkeypatch, "\n".join(lines)).here
+    assert paths == ["/my runs/2.log", "/w/e"]
+
+
+SHOWN_UNIT = {
+    "LoadState": "loaded",
+    "Id": "train.service",
+    "Slice": "ml-a.slice",
+    "MainPID": "0",
+    "InvocationID": "0f" * 16,
+    "Result": "signal",
+    "NRestarts": "0",
+    "ExecMainStartTimestampMonotonic": "1000000",
+    "ExecMainExitTimestampMonotonic": "2000000",
+}
+
+
+def find_train(
+    monkeypatch: pytest.MonkeyPatch, **told: str
+) -> tuple[where_read.Where, list[list[str]]]:
+    asked: list[list[str]] = []
+
+    def answer(words: list[str], _seconds: float, **_more: bool) -> tuple[int, str]:
+        asked.append(words)
+        return 0, EMFILE
+
+    monkeypatch.setattr(where_read, "show_properties", lambda _name, _keys: {**SHOWN_UNIT, **told})
+    monkeypatch.setattr(where_read, "run_program", answer)
+    monkeypatch.setattr(where_read.os, "geteuid", lambda: 0)
+    return where_read.find_unit("alias"), asked
+
+
+def test_a_unit_is_asked_about_its_last_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    where, asked = find_train(monkeypatch)
+    assert where.home == "/ml.slice/ml-a.slice/train.service"
+    assert where.started
+    assert where.ended
+    assert round(where.started - where.ended) == 1
+    assert f"_SYSTEMD_INVOCATION_ID={'0f' * 16}" in asked[0]
+
+
+def test_a_unit_that_was_restarted_is_not_judged_by_what_runs_now(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    where, asked = find_train(monkeypatch, MainPID="1", NRestarts="3")
+    assert (where.pid, where.started, where.ended) == (None, None, None)
+    assert asked[0][-2:] == ["-u", "train.service"]
+
+
+def of_unit(text: str, **told: str) -> where_read.Where:
+    log = log_read.Log(text, True)
+    home = "/system.slice/train.service"
+    return where_read.Where(where_read.UNIT, "train.service", 0, None, log, told, home=home)
+
+
+def test_a_unit_that_did_not_fail_is_not_judged(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(judge_end, "find_unit", lambda _name: of_unit(EMFILE, Result="success"))
+    ended, told = run(capsys, "--unit", "train")
+    assert ended == 2
+    assert "train.service did not fail" in told
+
+
+def test_what_systemd_says_of_memory_counts_without_words(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("mlhost_limits.why.host_read._read_log", lambda: ((), True))
+    where = of_unit("Deactivated", Result="oom-kill", MemoryMax="1073741824")
+    monkeypatch.setattr(judge_end, "find_unit", lambda _name: where)
+    ended, told = run(capsys, "--unit", "train")
+    assert ended == 1
+    assert "systemctl set-property train.service MemoryMax=2147483648" in " ".join(told.split())
+
+
+def test_the_slice_at_its_limit_is_raised_and_not_the_unit(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    kill = (
+        "oom-kill:constraint=CONSTRAINT_MEMCG,nodemask=(null),cpuset=/,mems_allowed=0,"
+        "oom_memcg=/a.slice,task_memcg=/system.slice/train.service,task=x,pid=4,uid=0"
     )
-    assert EMFILE in where_read.find_job("7").words.text
+    lines = (Line(9.0, kill),)
+    monkeypatch.setattr("mlhost_limits.why.host_read._read_log", lambda: (lines, True))
+    bounds = [Group("memory.max", "/sys/fs/cgroup/a.slice", 2**30, 0, 1)]
+    monkeypatch.setattr(judge_end, "list_groups", lambda _path: iter(bounds))
+    where = of_unit("code=killed, status=9/KILL", Result="signal", MemoryMax="infinity")
+    where = where._replace(started=99.0, ended=5.0)
+    monkeypatch.setattr(judge_end, "find_unit", lambda _name: where)
+    ended, told = run(capsys, "--unit", "train")
+    assert ended == 1
+    assert "systemctl set-property a.slice MemoryMax=2147483648" in " ".join(told.split())
+
+
+def test_a_process_that_is_well_is_said_to_be(capsys: pytest.CaptureFixture[str]) -> None:
+    ended, told = run(capsys, "--pid", str(os.getpid()))
+    assert ended == 2
+    assert "still runs, and nothing of it that can be seen is near a limit" in " ".join(
+        told.split()
+    )
+
+
+def test_lists_of_nodes_name_hosts(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "job.out"
+    path.write_text("srun: error: node[01-02]: tasks 0-3: Killed\n")
+    assert "this is a log of node01, node02: judged by its words" in run(capsys, str(path))[1]
+
+
+def test_absence_here_excludes_nothing_of_a_log_from_anywhere(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("mlhost_limits.why.host_read._read_log", lambda: ((), True))
+    monkeypatch.setattr("mlhost_limits.why.host_read._is_oomd_here", lambda: False)
+    ended, told = run(capsys, "Killed")
+    assert ended == 2
+    assert told.startswith("perhaps a limit: ")
+
+
+def test_a_log_since_the_boot_tells_nothing_of_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(host_read, "_read_log", lambda: ((), True))
+    assert host_read.read_facts([], Facts(age=1.0)).log_is_whole
+    assert not host_read.read_facts([], Facts(age=1e9)).log_is_whole
+
+
+def test_what_files_take_of_a_cgroup_is_not_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    texts = {
+        "memory.max": "1000\n",
+        "memory.current": "990\n",
+        "memory.stat": "anon 90\ninactive_file 500\nactive_file 400\n",
+        "memory.events": "oom_kill 2\n",
+    }
+
+    def read(path: str) -> str:
+        name = path.rpartition("/")[2]
+        if name not in texts:
+            raise FileNotFoundError(path)
+        return texts[name]
+
+    monkeypatch.setattr(host_read, "read_kernel_text", read)
+    assert [(one.used, one.hits) for one in host_read.read_group("/g")] == [(90, 2)]
+
+
+@pytest.mark.parametrize(
+    ("name", "path"),
+    [
+        ("a-b.slice", "/a.slice/a-b.slice"),
+        ("-.slice", ""),
+        ("system.slice", "/system.slice"),
+        ("", ""),
+    ],
+)
+def test_where_a_slice_lies(name: str, path: str) -> None:
+    assert where_read._find_slice(name) == path

@@ -3,11 +3,13 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
-from mlhost_limits.why.signs import Facts, Group, Line, Use
+from mlhost_limits.why.kills import Line
+from mlhost_limits.why.signs import Facts, Group, Use
 
-KEPT = ("oom-kill:", "fork rejected", "file-max limit")
+KEPT = ("oom-kill:", "Killed process", "fork rejected", "file-max limit")
 """What is kept of the kernel's log: no other line counts."""
 
 RECENT = 700.0
@@ -33,11 +35,22 @@ def dump_facts(facts: Facts) -> dict[str, Any]:
         "request": facts.request,
         "has_oomd": facts.has_oomd,
         "oomd": facts.oomd,
+        "started": facts.started,
+        "here": facts.here,
     }
 
 
 def load_facts(kept: dict[str, Any]) -> Facts:
-    """Return the facts that were kept."""
+    """Return the facts that were kept; of older ones, where and when it ran."""
+    name = kept.get("home", "")
+    if "OOMKilled" in kept["told"] and not name:
+        kept = {**kept, "here": True}
+    if kept["groups"] and not name:
+        home = re.sub(r"^/sys/fs/cgroup(/memory|/pids)?", "", kept["groups"][0][1])
+        kept = {**kept, "home": home, "age": 0.0, "started": RECENT}
+    if name.endswith(".service") and "/" not in name:
+        home = f"/system.slice/{name}"
+        kept = {**kept, "home": home, "age": 0.0, "started": RECENT, "here": True}
     return Facts(
         **{
             **kept,

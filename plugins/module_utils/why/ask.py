@@ -3,8 +3,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from ..core.cause import Remedy
 from ..core.values import RLIMITS, UNLIMITED
 from ..training.causes import Room, raise_memory
@@ -12,6 +10,7 @@ from .reasons import CGROUP, REASONS
 
 MEMORY = REASONS[CGROUP].item
 _GIB = 2**30
+_MOST_DOUBLED = 2**61
 _ENDLESS = ("as", "data", "fsize", "cpu", "memlock", "rss", "locks")
 """Limits for which no number is more right than none."""
 
@@ -29,7 +28,42 @@ _LEAST = {
     "kernel.keys.maxkeys": 2000,
     "user.max_user_namespaces": 16384,
     "kernel.threads-max": 262144,
+    "kernel.pid_max": 262144,
     "kernel.shmmni": 8192,
+}
+_QUANTITIES = {
+    "fs.file-max": 2**62,
+    "fs.inotify.max_user_instances": 2**31 - 1,
+    "fs.inotify.max_user_watches": 2**31 - 1,
+    "fs.epoll.max_user_watches": 2**62,
+    "vm.max_map_count": 2**31 - 1,
+    "kernel.keys.maxkeys": 2**31 - 1,
+    "kernel.threads-max": 2**29,
+    "kernel.pid_max": 2**22,
+    "kernel.shmmni": 2**15,
+    "user.max_user_namespaces": 2**31 - 1,
+}
+"""Sysctls of which more is more, and the most that the kernel takes: others are modes, or have
+several fields."""
+
+_NOT_OF_SLURM = ("fsize", "cpu")  # They would end slurmd itself.
+_LETTERS = {
+    "nofile": "n",
+    "nproc": "u",
+    "memlock": "l",
+    "stack": "s",
+    "as": "v",
+    "data": "d",
+    "fsize": "f",
+    "cpu": "t",
+    "msgqueue": "q",
+}
+_WAYS = {
+    "kernel.sem": "ipcs -s lists semaphores, and ipcrm removes what ended runs left; kernel.sem has"
+    " four fields, of which the second and the fourth bound how many there are",
+    "shm_size": "where it ran: mount -o remount,size=SIZE /dev/shm, or the engine's --shm-size",
+    "tasks": "systemd-cgls and pids.events name the cgroup; systemctl set-property UNIT TasksMax=N",
+    "maxlogins": "raise maxlogins in /etc/security/limits.conf, or end sessions that are left over",
 }
 _SECTIONS = {
     "docker": ("containers", "docker"),
@@ -49,8 +83,8 @@ def ask_enough(
     """
     enough: int | str = find_enough(item, has, needed)
     enough = "unlimited" if enough == UNLIMITED else enough
-    if "." in item and item != "memory.max":
-        return {"kernel": {item: enough}} if enough != "unlimited" else {}
+    if "." in item:
+        return _ask_sysctl(item, has, enough)
     if item == "remove_ipc":
         return {"services": {"logind": {"remove_ipc": False}}}
     if item in ("tasks", "shm_size"):
@@ -66,15 +100,22 @@ def find_enough(item: str, has: int | None, needed: int | None) -> int:
         return needed
     if item in _ENDLESS:
         return UNLIMITED
-    doubled = 2 * has if has is not None and has < UNLIMITED // 2 else 0
+    doubled = 2 * has if has is not None and has < _MOST_DOUBLED else 0
     return max(doubled, _LEAST.get(item, 0)) or UNLIMITED
+
+
+def _ask_sysctl(item: str, has: int | None, enough: int | str) -> dict[str, object]:
+    most = _QUANTITIES.get(item)
+    if most is None or not isinstance(enough, int) or (has is not None and has >= most):
+        return {}
+    return {"kernel": {item: min(enough, most)}}
 
 
 def _ask_value(item: str, kind: str, name: str, enough: int | str) -> dict[str, object]:
     if kind == "container" and name in ("docker", "podman"):
         return {"containers": {name: {item: enough}}}
     if kind == "unit" and item == "tasks":
-        return {"services": {"units": {name: {"tasks": enough}}}}
+        return _ask_unit(name, item, enough)
     if item == "shm_size":
         return {"shared_memory": {"size": enough}}
     return {}
@@ -82,9 +123,10 @@ def _ask_value(item: str, kind: str, name: str, enough: int | str) -> dict[str, 
 
 def _ask_limit(item: str, kind: str, name: str, enough: int | str) -> dict[str, object]:
     if kind == "unit":
-        limits: Mapping[str, object] = {item: {"soft": enough}}
-        return {"services": {"units": {name: {"limits": limits}}}}
-    if name in _SECTIONS:
+        return _ask_unit(name, item, enough)
+    if (kind == "container" and item == "as") or (kind == "job" and item in _NOT_OF_SLURM):
+        return {}
+    if name in _SECTIONS and kind != "session":
         above, below = _SECTIONS[name]
         return {above: {below: {"limits": {item: enough}}}}
     if kind == "session":
@@ -92,17 +134,40 @@ def _ask_limit(item: str, kind: str, name: str, enough: int | str) -> dict[str, 
     return {}
 
 
-def raise_group(kind: str, home: str, limit: str) -> Remedy:
+def _ask_unit(name: str, item: str, enough: int | str) -> dict[str, object]:
+    if name.endswith((".scope", ".slice")):
+        return {}  # They start no processes of their own.
+    return {"services": {"units": {name: {item: enough}}}}
+
+
+def name_way(item: str, kind: str) -> str:
+    """Return what helps wherever a run lived, where check finds no line at fault.
+
+    :param kind: The place, as ``ask_enough`` has it.
+    """
+    if item not in _LETTERS:
+        return _WAYS.get(item, "")
+    if kind == "container":
+        return f"start the container with --ulimit {item}=SOFT:HARD"
+    letter = _LETTERS[item]
+    return (
+        f"ulimit -S{letter} in the shell or script that starts it, up to what ulimit -H{letter}"
+        " shows; more than that is set where the session, unit, job or container is started"
+    )
+
+
+def raise_group(kind: str, path: str, limit: int | None) -> Remedy:
     """Return how a cgroup gets twice the memory, by who made it.
 
-    :param home: What the cgroup is called: a unit, or the id of a container; empty if unknown.
-    :param limit: Its limit in bytes; no number where it is another's above it.
+    :param path: The cgroup whose limit was reached; empty if unknown.
+    :param limit: Its limit in bytes; ``None`` if unknown.
     """
     text = REASONS[CGROUP].way
     if kind == "job":
         return Remedy(f"{text}; a job asks Slurm for it with --mem")
-    paths = {"unit": f"/system.slice/{home}", "container": f"/docker/{home}"}
-    size = int(limit) if limit.isdigit() else 0
-    if kind not in paths or not size:
+    if not path:
         return Remedy(text)
-    return raise_memory(text, size, Room(paths[kind], 0, size, size))
+    text = text if kind == "container" else f"{text}; the cgroup is {path}"
+    if not limit or "/user@" in path.rpartition("/")[0]:
+        return Remedy(text)  # Below a user's manager, whose units the system's does not know.
+    return raise_memory(text, limit, Room(path, 0, limit, limit))

@@ -24,13 +24,16 @@ from ..kernel.use_read import read_meminfo
 from ..training.cgroup_read import list_folders
 from ..training.shm_read import find_folder, read_free, read_size
 from ..training.tasks_read import count_tasks_of
+from .kills import Line
 from .reasons import REASONS, SHM, THREADS
-from .signs import Facts, Group, Line, Task, Use
+from .signs import Facts, Group, Task, Use
 
 _LOG = "/dev/kmsg"
 _RECORD = 8192
 _MOST_RECORDS = 50000
-_RECORD_HEAD = re.compile(rb"\d+,(\d+),(\d+),[^;]*;([^\n]*)")
+_RECORD_HEAD = re.compile(rb"(\d+),(\d+),(\d+),[^;]*;([^\n]*)")
+_OF_KERNEL = 8
+"""From this priority on, a program has written into the kernel's log."""
 _SIZES = {"VmLck": "memlock", "VmSize": "as", "VmData": "data", "VmStk": "stack"}
 _MAPPINGS = "vm.max_map_count"
 _TASKS = ("kernel.threads-max", "kernel.pid_max")
@@ -48,6 +51,8 @@ _BOUNDS = (
 
 _ENDLESS = 2**60
 _PATIENCE = 5.0
+_AROUND = 60
+"""Seconds between a run's end and what systemd-oomd says of it, at most."""
 
 
 def read_facts(codes: Iterable[str], facts: Facts, pid: int | None = None) -> Facts:
@@ -73,10 +78,10 @@ def read_facts(codes: Iterable[str], facts: Facts, pid: int | None = None) -> Fa
         groups=(*facts.groups, *(read_groups(f"/proc/{pid}/cgroup") if pid else ())),
         uses=uses,
         log=lines,
-        log_is_whole=is_whole,
+        log_is_whole=is_whole and (facts.age or 0.0) < time.clock_gettime(time.CLOCK_BOOTTIME),
         memory={**read_meminfo(), "overcommit": int(read_sysctl("vm.overcommit_memory") or 0)},
         has_oomd=running,
-        oomd=_read_oomd(facts.age or 0.0) if running else "",
+        oomd=_read_oomd(facts) if running else "",
     )
 
 
@@ -131,7 +136,8 @@ def read_group(folder: str) -> Iterator[Group]:
         most, used = numbers[0], numbers[1]
         if most is not None and most < _ENDLESS:
             hits = _count_hits(f"{folder}/{events}", word)
-            yield Group(item, folder, most, used or 0, hits)
+            used = (used or 0) - (_count_files(folder) if item == "memory.max" else 0)
+            yield Group(item, folder, most, max(used, 0), hits)
 
 
 def _read_number(path: str) -> int | None:
@@ -148,6 +154,20 @@ def _count_hits(path: str, word: str) -> int:
     except OSError:
         return 0
     return int(found[1]) if found else 0
+
+
+def _count_files(folder: str) -> int:
+    """Return the bytes that a cgroup has of files, which the kernel takes back when it needs them.
+
+    In version 1 the fields that count what lies below are called total.
+    """
+    try:
+        text = read_kernel_text(f"{folder}/memory.stat")
+    except OSError:
+        return 0
+    found: dict[str, str] = dict(re.findall(r"^(\w+) (\d+)$", text, re.MULTILINE))
+    names = ("inactive_file", "active_file")
+    return sum(int(found.get(f"total_{one}") or found.get(one) or 0) for one in names)
 
 
 def _read_tasks(item: str) -> Use:
@@ -175,9 +195,10 @@ def _read_log() -> tuple[tuple[Line, ...] | None, bool]:
         for _number in range(_MOST_RECORDS):
             match = _RECORD_HEAD.match(os.read(handle, _RECORD))
             if match:
-                first = int(match[1]) if first < 0 else first
-                text = match[3].decode("utf-8", "replace")
-                found.append(Line(max(now - int(match[2]) / 1e6, 0.0), text))
+                first = int(match[2]) if first < 0 else first
+                text = match[4].decode("utf-8", "replace")
+                if int(match[1]) < _OF_KERNEL:
+                    found.append(Line(max(now - int(match[3]) / 1e6, 0.0), text))
     except OSError:
         pass  # EAGAIN at its end; EPIPE where it was overwritten meanwhile.
     finally:
@@ -190,13 +211,18 @@ def _is_oomd_here() -> bool:
     return any(read_comm(pid) == "systemd-oomd" for pid in list_pids())
 
 
-def _read_oomd(age: float) -> str:
-    """Return the last kill that systemd-oomd tells of, about when the run ended."""
-    since = f"--since=-{int(age) + 600}s"
-    words = ["/usr/bin/journalctl", "--no-pager", "-o", "cat", "-u", "systemd-oomd", since]
+def _read_oomd(facts: Facts) -> str:
+    """Return the last kill that systemd-oomd tells of while the run lived, or about its end."""
+    age = facts.age or 0.0
+    first = facts.started if facts.started is not None else age
+    words = ["/usr/bin/journalctl", "--no-pager", "-o", "cat", "-u", "systemd-oomd"]
+    words.append(f"--since=-{int(first) + _AROUND}s")
+    if age > _AROUND:
+        words.append(f"--until=-{int(age) - _AROUND}s")
     code, text = run_program(words, _PATIENCE, with_errors=False)
     kills = [line for line in text.splitlines() if line.startswith("Killed ")] if code == 0 else []
-    return kills[-1] if kills else ""
+    own = [line for line in kills if facts.home and line.startswith(f"Killed {facts.home} ")]
+    return (own or kills or [""])[-1]
 
 
 def name_unseen(facts: Facts) -> Mapping[str, str]:

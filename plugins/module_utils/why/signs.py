@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from ..core.values import UNLIMITED, NamedTuple, Rlimit, format_quantity
+from .kills import Kill, Line, find_kills, is_below
 from .reasons import (
     BY_HAND,
     CGROUP,
@@ -28,16 +29,31 @@ from .reasons import (
     SHM,
     SPACE,
     THREADS,
+    Reason,
 )
 
-SURE, HINT, AGAINST = 2, 1, 0
-"""What a sign is worth: it shows the reason; it may be of another run; it excludes the reason."""
+SURE, HINT, AGAINST, DOUBT = 2, 1, 0, -1
+"""What a sign is worth: it shows the reason; it may be of another run; it excludes the reason; it
+would exclude it if the run was here, which nobody knows."""
 
 _NEAR, _NEAR_OF_PID = 60.0, 600.0
 """Seconds between a run's end and what the kernel logged of it, at most."""
+_LATE = 86400.0
+"""Seconds that a run's log may go on after a process of it was killed."""
+_RECENT = 600.0
+"""Seconds for which a bound that is full now was full when a run ended."""
 _MOST_TOLD = 2
 _MOST_TASKS = 30000
 """Tasks that no run starts at once."""
+
+_OOMD_KILLED = re.compile(r"Killed (/.*?) due to memory ")
+_BY_NODES = REASONS[HOST]._replace(
+    text="the kernel killed it because the memory nodes that it may use had no memory left",
+    way="let it use more nodes (cpuset.mems, AllowedMemoryNodes=, numactl), or use less memory",
+)
+_NEAR_GROUP = REASONS[CGROUP]._replace(
+    text="a cgroup above it is near its memory limit, beyond which the kernel kills"
+)
 
 _FULL, _FAR = 0.95, 0.5
 """Shares of a bound: from one on it is reached, below the other it was not lately."""
@@ -73,20 +89,14 @@ class Task(NamedTuple):
     may_lock: bool = False
 
 
-class Line(NamedTuple):
-    """A line of the kernel's log, and how many seconds ago it was written."""
-
-    age: float
-    text: str
-
-
 class Facts(NamedTuple):
     """What was seen of a host.
 
     ``uid`` is whose run it was, ``None`` where nobody knows. ``uses`` are by the item of a reason.
     ``log`` is ``None`` where the kernel's log may not be read. ``told`` is what a manager says of
-    the unit, job or container, and ``home`` what its cgroup is called. ``age`` is how many seconds
-    ago the run ended, ``None`` where nobody knows. ``pids`` are the processes that the words name.
+    the unit, job or container, and ``home`` its cgroup, a path. ``started`` and ``age`` are how
+    many seconds ago the run began and ended, ``None`` where nobody knows. ``pids`` are the
+    processes that the words name. ``here`` tells that it was this host where it ran.
     """
 
     uid: int | None = None
@@ -103,19 +113,43 @@ class Facts(NamedTuple):
     request: int = 0
     has_oomd: bool = True
     oomd: str = ""
+    started: float | None = None
+    here: bool = False
 
 
 class Sign(NamedTuple):
-    """What speaks for a reason, or against it."""
+    """What speaks for a reason, or against it.
+
+    ``reason`` says more closely what it was, where that is known. ``group`` is the cgroup whose
+    limit was reached.
+    """
 
     code: str
     worth: int
     text: str
+    reason: Reason | None = None
+    group: str = ""
 
 
 def find_signs(facts: Facts, codes: Sequence[str]) -> list[Sign]:
     """Return what the host shows for or against some reasons."""
-    return [sign for code in codes for sign in _FINDERS.get(code, _weigh_uses)(code, facts)]
+    signs = [sign for code in codes for sign in _FINDERS.get(code, _weigh_uses)(code, facts)]
+    if facts.here or facts.task:
+        return signs
+    doubted = [_doubt(sign) for sign in signs]
+    return [one for one in doubted if one.worth != DOUBT or facts.age is not None]
+
+
+def _doubt(sign: Sign) -> Sign:
+    """Return a sign of a run that may have been on another host; nproc binds root nowhere."""
+    is_of_host = sign.worth == AGAINST and sign.code != NPROC
+    return sign._replace(worth=DOUBT) if is_of_host else sign
+
+
+def _rate_now(facts: Facts) -> int:
+    """Return what it is worth that a bound is full now."""
+    is_now = facts.task is not None or (facts.age is not None and facts.age <= _RECENT)
+    return SURE if is_now else HINT
 
 
 def _weigh_uses(code: str, facts: Facts) -> Iterator[Sign]:
@@ -123,7 +157,8 @@ def _weigh_uses(code: str, facts: Facts) -> Iterator[Sign]:
     for use in facts.uses.get(REASONS[code].item, ()):
         if use.most and use.used >= use.most * _FULL:
             item = REASONS[code].item
-            yield Sign(code, SURE, f"{item}: {use.used} of {use.most} are taken: {use.who}")
+            told = f"{item}: {use.used} of {use.most} are taken now: {use.who}"
+            yield Sign(code, _rate_now(facts), told)
 
 
 def _weigh_limit(code: str, facts: Facts) -> Iterator[Sign]:
@@ -166,7 +201,8 @@ def _weigh_space(code: str, facts: Facts) -> Iterator[Sign]:
     for item, pair in bounds.items():
         if pair and facts.task.taken.get(item, 0) + facts.request >= pair.soft * _FULL:
             size = format_quantity(pair.soft, "bytes")
-            yield Sign(code, SURE, f"process {facts.task.pid} may have {size} ({item})")
+            told = f"process {facts.task.pid} may have {size} ({item})"
+            yield Sign(code, SURE, told, REASONS[code]._replace(item=item))
 
 
 def _weigh_commit(code: str, facts: Facts) -> Iterator[Sign]:
@@ -177,13 +213,14 @@ def _weigh_commit(code: str, facts: Facts) -> Iterator[Sign]:
     elif mode == 2:
         left = memory.get("CommitLimit", 0) - memory.get("Committed_AS", 0)
         if facts.request > left or left < most * (1 - _FULL):
-            yield Sign(code, SURE, f"vm.overcommit_memory is 2, and {max(left, 0)} bytes are left")
+            told = f"vm.overcommit_memory is 2, and {max(left, 0)} bytes are left"
+            yield Sign(code, _rate_now(facts), told)
     elif facts.request and most:
         reached = facts.request > most
         size, all_of_it = format_quantity(facts.request, "bytes"), format_quantity(most, "bytes")
         yield Sign(
             code,
-            SURE if reached else AGAINST,
+            _rate_now(facts) if reached else AGAINST,
             f"{size} were asked for, and the host has {all_of_it} with swap",
         )
 
@@ -191,11 +228,12 @@ def _weigh_commit(code: str, facts: Facts) -> Iterator[Sign]:
 def _weigh_pids(code: str, facts: Facts) -> Iterator[Sign]:
     groups = [one for one in facts.groups if one.item == "pids.max"]
     for one in groups:
-        if one.hits or one.used >= one.most * _FULL:
+        is_full = one.used >= one.most * _FULL
+        if one.hits or is_full:
             told = f"{one.path}: {one.used} of {one.most} tasks, refused {one.hits} times"
-            yield Sign(code, SURE, told)
+            yield Sign(code, _rate_now(facts) if is_full else _rate_hits(one, facts), told)
     rejected = [one for one in facts.log or () if "fork rejected by pids controller" in one.text]
-    near = [one for one in rejected if facts.age is not None and _is_near(one, facts)]
+    near = [one for one in rejected if facts.age is not None and _is_near(one.age, facts)]
     for line in near[-1:]:
         yield Sign(code, HINT, f"kernel log: {line.text}")  # Once for each cgroup, and never again.
     if facts.log_is_whole and not rejected and not any(one.hits for one in groups):
@@ -209,7 +247,8 @@ def _weigh_threads(code: str, facts: Facts) -> Iterator[Sign]:
         for use in facts.uses.get(item, ()):
             room.append(use.most - use.used)
             if use.used >= use.most * _FULL:
-                yield Sign(code, SURE, f"{use.used} of {use.most} tasks run ({item})")
+                told = f"{use.used} of {use.most} tasks run now ({item})"
+                yield Sign(code, _rate_now(facts), told, REASONS[code]._replace(item=item))
     if room and min(room) >= _MOST_TASKS:
         yield Sign(code, AGAINST, f"the host has room for {min(room)} tasks more")
 
@@ -217,7 +256,8 @@ def _weigh_threads(code: str, facts: Facts) -> Iterator[Sign]:
 def _weigh_files(code: str, facts: Facts) -> Iterator[Sign]:
     for line in facts.log or ():
         if "file-max limit" in line.text:
-            yield Sign(code, SURE if _is_near(line, facts) else HINT, f"kernel log: {line.text}")
+            is_near = facts.age is not None and _is_near(line.age, facts)
+            yield Sign(code, SURE if is_near else HINT, f"kernel log: {line.text}")
     yield from _weigh_uses(code, facts)
 
 
@@ -225,84 +265,106 @@ def _weigh_shm(code: str, facts: Facts) -> Iterator[Sign]:
     for use in facts.uses.get("shm_size", ()):
         size = format_quantity(use.most, "bytes")
         if use.used + facts.request >= use.most * _FULL:
-            yield Sign(code, SURE, f"{use.who} has {size}, and {use.used} bytes are taken")
+            told = f"{use.who} has {size}, and {use.used} bytes are taken now"
+            yield Sign(code, _rate_now(facts), told)
 
 
-_KILLED = re.compile(
-    r"oom-kill:constraint=(\w+),(?:.*?oom_memcg=([^,]*),)?"
-    r".*?task_memcg=([^,]*),task=([^,]*),pid=(\d+),uid=(\d+)"
-)
+def _is_of_home(kill: Kill, facts: Facts) -> bool:
+    """Tell whether a kill was of the run's cgroup, while it ran."""
+    if not kill.was_in(facts.home) or facts.started is None:
+        return False
+    return (facts.age or 0.0) - _NEAR <= kill.age <= facts.started + _NEAR
 
 
-class _Kill(NamedTuple):
-    """A kill for memory that the kernel logged."""
-
-    line: Line
-    constraint: str
-    group: str
-    lived: str
-    comm: str
-    pid: int
-    uid: int
-
-
-def _list_kills(facts: Facts) -> list[_Kill]:
-    """Return who was killed for memory about when the run ended; ever, where nobody knows when.
-
-    Of a run whose cgroup is known, those that lived there.
-    """
-    found = ((line, _KILLED.search(line.text)) for line in facts.log or ())
-    kills = [
-        _Kill(line, one[1], one[2] or "", one[3], one[4], int(one[5]), int(one[6]))
-        for line, one in found
-        if one
-    ]
-    if facts.home:
-        return [one for one in kills if _is_named(one, facts)]
-    return [one for one in kills if _is_near(one.line, facts, _is_named(one, facts))]
-
-
-def _is_named(kill: _Kill, facts: Facts) -> bool:
-    """Tell whether a kill was of this run: by its cgroup, or by a number that the words name."""
-    return facts.home in kill.lived if facts.home else kill.pid in facts.pids
-
-
-def _is_near(line: Line, facts: Facts, is_named: bool = False) -> bool:
+def _is_near(age: float, facts: Facts, is_named: bool = False) -> bool:
     """Tell whether a line is about as old as the end: later a number may be another's."""
     if facts.age is None:
         return True
-    return abs(line.age - facts.age) <= (_NEAR_OF_PID if is_named else _NEAR)
+    return abs(age - facts.age) <= (_NEAR_OF_PID if is_named else _NEAR)
 
 
 def _weigh_kill(code: str, facts: Facts) -> Iterator[Sign]:
     """Yield what the kernel's log and a manager say of a kill for memory."""
-    kills = _list_kills(facts)
-    named = [one for one in kills if _is_named(one, facts)]
-    for one in (named or kills)[-_MOST_TOLD:]:
-        if (one.constraint == "CONSTRAINT_MEMCG") != (code == CGROUP):
-            continue
-        where = f" at the limit of {one.group}" if one.group else ""
-        text = f"kernel log: killed pid {one.pid} ({one.comm}) of uid {one.uid} for memory{where}"
-        yield Sign(code, SURE if named and (facts.home or facts.age is not None) else HINT, text)
+    ever = find_kills(facts.log or ())
+    if facts.home:
+        named = [one for one in ever if _is_of_home(one, facts)]
+        kills = named
+        if facts.started is None:
+            kills = [one for one in ever if one.was_in(facts.home)]
+        ever = kills
+    else:
+        named = [one for one in ever if one.pid in facts.pids and _is_near(one.age, facts, True)]
+        kills = named or [one for one in ever if _is_near(one.age, facts)]
+    is_sure = bool(named) and (bool(facts.home) or facts.age is not None)
+    for one in kills[-_MOST_TOLD:]:
+        yield from _tell_kill(code, one, is_sure)
     if code == CGROUP:
         yield from _weigh_counters(code, facts)
-    if not kills and facts.log_is_whole and facts.told.get("Result") != "oom-kill":
-        yield Sign(code, AGAINST, "the kernel log names no kill for memory about then")
+    if facts.told.get("Result") == "oom-kill":
+        yield from _weigh_result(code, facts, bool(kills))
+    elif facts.log_is_whole and not kills:
+        late = [one for one in ever if _may_be_of_run(one, facts)]
+        if not any(one.pid in facts.pids for one in late):
+            text = "the kernel log names no kill for memory about then"
+            yield Sign(code, DOUBT if late else AGAINST, text)
+
+
+def _may_be_of_run(kill: Kill, facts: Facts) -> bool:
+    """Tell whether a kill may have been of the run: its log may go on long after one of its
+    processes was killed."""
+    return facts.age is None or -_NEAR_OF_PID <= kill.age - facts.age <= _LATE
+
+
+def _tell_kill(code: str, kill: Kill, is_sure: bool) -> Iterator[Sign]:
+    if (kill.constraint == "CONSTRAINT_MEMCG") != (code == CGROUP):
+        return
+    reason = None if kill.constraint in ("CONSTRAINT_MEMCG", "CONSTRAINT_NONE") else _BY_NODES
+    where = f" at the limit of {kill.group}" if kill.group else ""
+    text = f"kernel log: killed pid {kill.pid or '?'} ({kill.comm}) of uid {kill.uid} for memory"
+    yield Sign(code, SURE if is_sure else HINT, f"{text}{where}", reason, kill.group)
+
+
+def _weigh_result(code: str, facts: Facts, is_told: bool) -> Iterator[Sign]:
+    """Yield what systemd says of a unit: it tells neither whose limit it was, nor who killed."""
+    if is_told or facts.oomd:
+        return  # The log says more.
+    is_bound = facts.told.get("MemoryMax", "").isdigit()
+    if code == CGROUP or not is_bound:
+        worth = SURE if is_bound else HINT
+        yield Sign(code, worth, "systemd says of the unit: Result=oom-kill")
 
 
 def _weigh_counters(code: str, facts: Facts) -> Iterator[Sign]:
     for group in facts.groups:
-        if group.item == "memory.max" and group.hits:
-            size = format_quantity(group.most, "bytes")
-            yield Sign(code, SURE, f"{group.path}: {size}, kills for memory: {group.hits}")
+        if group.item != "memory.max":
+            continue
+        size = format_quantity(group.most, "bytes")
+        if facts.task and group.used >= group.most * _FULL:
+            told = f"{group.path}: {group.used} of {size} are taken, without what files may give"
+            yield Sign(code, SURE, told, _NEAR_GROUP, group.path)
+        elif group.hits:
+            told = f"{group.path}: {size}, kills for memory since it was made: {group.hits}"
+            yield Sign(code, _rate_hits(group, facts), told, None, group.path)
     for key, word in (("OOMKilled", "true"), ("JobState", "OUT_OF_MEMORY")):
         if facts.told.get(key, "").startswith(word):
             yield Sign(code, SURE, f"{key} is {facts.told[key]}")
 
 
+def _rate_hits(group: Group, facts: Facts) -> int:
+    """Return what a counter is worth: it is never set back, and counts for all below a cgroup."""
+    is_own = bool(facts.home) and group.path.endswith(facts.home)
+    return SURE if is_own and facts.task is None else HINT
+
+
 def _weigh_oomd(code: str, facts: Facts) -> Iterator[Sign]:
-    if facts.oomd:
-        yield Sign(code, SURE, f"systemd-oomd: {facts.oomd}")
+    killed = _OOMD_KILLED.match(facts.oomd)
+    text = f"systemd-oomd: {facts.oomd}"
+    if killed and facts.home:
+        group = killed[1]
+        if is_below(group, facts.home) or is_below(facts.home, group):
+            yield Sign(code, SURE, text)
+    elif killed:
+        yield Sign(code, HINT, text)
     elif not facts.has_oomd:
         yield Sign(code, AGAINST, "systemd-oomd does not run here")
 

@@ -10,7 +10,7 @@ from ..core.values import NamedTuple
 from .log_text import Found, Words, are_chained, ended_well, find_failures, is_ignored, worked_on
 from .messages import AFTER, CAUSE, PLAIN, WRAPPER
 from .reasons import BY_HAND, CGROUP, COMMIT, REASONS, Reason
-from .signs import AGAINST, HINT, SURE, Sign
+from .signs import AGAINST, DOUBT, HINT, SURE, Sign
 
 SHOWN, FITS, POSSIBLE = "shown by the host", "fits the words", "only possible"
 _RANKS = (CAUSE, PLAIN, AFTER, WRAPPER)
@@ -135,21 +135,25 @@ def weigh(verdict: Verdict, signs: Sequence[Sign]) -> Verdict:
     """Return a verdict with what the host shows: a reason that it shows counts before all.
 
     What it excludes is left out, unless nothing were left. What may be of another run comes first,
-    and stays no more than possible.
+    and stays no more than possible; what it would exclude if the run was here comes last.
     """
     reasons = (verdict.reason, *verdict.others)
     worths = (SURE, HINT, AGAINST)
     by_worth = {worth: [one for one in signs if one.worth == worth] for worth in worths}
     for one in by_worth[SURE][:1]:
         notes = tuple(sign.text for sign in by_worth[SURE] if sign.code == one.code)
-        return verdict._replace(reason=REASONS[one.code], sure=SHOWN, others=(), notes=notes)
+        reason = one.reason or REASONS[one.code]
+        return verdict._replace(reason=reason, sure=SHOWN, others=(), notes=notes)
     against = {one.code for one in by_worth[AGAINST]}
     hinted = [one.code for one in by_worth[HINT]]
     left = [one for one in reasons if one.code not in against]
     if not left:  # The words stand against the host, which may look at another time or place.
         notes = tuple(one.text for one in by_worth[AGAINST])
         return verdict._replace(sure=POSSIBLE, notes=notes)
-    left.sort(key=lambda one: one.code not in hinted)
+    doubted = {one.code for one in signs if one.worth == DOUBT}
+    closer = {one.code: one.reason for one in by_worth[HINT] if one.reason}
+    left.sort(key=lambda one: (one.code not in hinted, one.code in doubted))
+    left = [closer.get(one.code) or one for one in left]
     counted = by_worth[HINT] if hinted else by_worth[AGAINST] if len(left) < len(reasons) else ()
     return verdict._replace(
         reason=left[0],

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import os
 import re
+import time
+from calendar import timegm
 from collections.abc import Iterator, Mapping, Sequence
 from urllib.parse import quote as quote_url
 
@@ -30,8 +32,15 @@ _JOB = re.compile(r"[0-9]{1,18}(?:_[0-9]{1,9})?")
 _NAME = re.compile(r"[\w.-]{1,128}", re.ASCII)
 _PROPERTIES = (
     *("LoadState", "Result", "ExecMainCode", "ExecMainStatus", "User", "MainPID", "ControlGroup"),
-    *("MemoryMax", "TasksMax", "OOMPolicy"),
+    *("MemoryMax", "TasksMax", "OOMPolicy", "Id", "Slice", "InvocationID", "NRestarts"),
+    *("ExecMainStartTimestampMonotonic", "ExecMainExitTimestampMonotonic"),
 )
+_INVOCATION = re.compile(r"[0-9a-f]{32}")
+_NODE_COUNT = re.compile(r" NumNodes=1(?:-1)? ")
+_FAILED = re.compile(r"(?!COMPLETED|RUNNING|PENDING|COMPLETING|CONFIGURING|SUSPENDED)\w")
+_MOST_JOBS = 8
+"""Tasks of an array whose logs are read."""
+
 _LINES = 400
 _PATIENCE = 10.0
 _TOP = "/sys/fs/cgroup"
@@ -42,7 +51,8 @@ class Where(NamedTuple):
 
     ``kind`` and ``name`` are as check names the place; ``uid`` is whose run it was, ``None`` where
     nobody knows. ``told`` is what the manager says, ``words`` what the run left there, ``home``
-    what its cgroup is called.
+    its cgroup, a path. ``started`` and ``ended`` are how many seconds ago it did, ``None`` where
+    nobody knows. ``here`` tells that it was on this host.
     """
 
     kind: str
@@ -53,6 +63,9 @@ class Where(NamedTuple):
     told: Mapping[str, str] = {}
     groups: Sequence[Group] = ()
     home: str = ""
+    started: float | None = None
+    ended: float | None = None
+    here: bool = True
 
 
 class NotOursError(PermissionError):
@@ -96,7 +109,7 @@ def find_user(name: str) -> Where:
     if user is None:
         raise ValueError(f"--user: there is no user {name!r} here")
     _require_own(f"what {name} runs", user.uid)
-    return Where(SESSION, name, user.uid)
+    return Where(SESSION, name, user.uid, here=False)  # A log may be of any host.
 
 
 def find_unit(name: str) -> Where:
@@ -110,17 +123,53 @@ def find_unit(name: str) -> Where:
     told = show_properties(name, _PROPERTIES)
     if told.get("LoadState", "not-found") == "not-found":
         raise ValueError(f"--unit: systemd knows no {name} here")
+    name = told.get("Id") or name  # What was asked may be an alias.
     user = read_user(told.get("User") or "root")
     _require_own(name, user.uid if user else None)
     pid = int(told["MainPID"]) if told.get("MainPID", "0").isdigit() else 0
-    words = ["/usr/bin/journalctl", "--no-pager", "-o", "short-iso", f"-n{_LINES}", "-u", name]
-    code, text = run_program(words, _PATIENCE, with_errors=False)
-    groups = tuple(_list_groups(told.get("ControlGroup", "")))
-    log = Log(text if code == 0 else "", True)
-    return Where(UNIT, name, user.uid if user else None, pid or None, log, told, groups, name)
+    started, ended = (
+        _count_age(told.get(f"ExecMain{one}TimestampMonotonic", "0")) for one in ("Start", "Exit")
+    )
+    is_again = pid > 0 and told.get("NRestarts", "0") != "0"
+    if is_again:  # What runs now is not what died, and nobody says when that did.
+        pid, started, ended = 0, None, None
+    log = Log(_read_journal(name, "" if is_again else told.get("InvocationID", "")), True)
+    home = told.get("ControlGroup") or f"{_find_slice(told.get('Slice', ''))}/{name}"
+    where = Where(UNIT, name, user.uid if user else None, pid or None, log, told)
+    return where._replace(
+        groups=tuple(list_groups(home)), home=home, started=started, ended=0.0 if pid else ended
+    )
 
 
-def _list_groups(path: str) -> Iterator[Group]:
+def _count_age(told: str) -> float | None:
+    """Return how many seconds ago something was, by the microseconds of a clock since the boot."""
+    at = int(told) / 1e6 if told.isdigit() else 0.0
+    return max(time.clock_gettime(time.CLOCK_MONOTONIC) - at, 0.0) if at else None
+
+
+def _find_slice(name: str) -> str:
+    """Return the cgroup of a slice: each dash of its name is a level (systemd.slice(5))."""
+    stem = name[: -len(".slice")] if name.endswith(".slice") else ""
+    if stem in ("", "-"):
+        return ""
+    parts = stem.split("-")
+    return "".join(f"/{'-'.join(parts[:end])}.slice" for end in range(1, len(parts) + 1))
+
+
+def _read_journal(name: str, invocation: str) -> str:
+    """Return the end of what a unit's last run wrote, and the manager of it; else the unit's."""
+    words = ["/usr/bin/journalctl", "--no-pager", "-o", "short-iso", f"-n{_LINES}"]
+    if _INVOCATION.fullmatch(invocation):
+        own, of_manager = f"_SYSTEMD_INVOCATION_ID={invocation}", f"INVOCATION_ID={invocation}"
+        code, text = run_program(
+            [*words, own, "+", of_manager, "_PID=1"], _PATIENCE, with_errors=False
+        )
+    else:
+        code, text = run_program([*words, "-u", name], _PATIENCE, with_errors=False)
+    return text if code == 0 else ""
+
+
+def list_groups(path: str) -> Iterator[Group]:
     """Yield the bounds of a unit's cgroup and of those above it, which outlive it."""
     parts = [part for part in path.split("/") if part]
     for length in range(len(parts), 0, -1):
@@ -136,28 +185,66 @@ def find_job(identity: str) -> Where:
     if not _JOB.fullmatch(identity):
         raise ValueError(f"--job: {identity!r} is not the number of a job")
     shown = ask_slurm("scontrol", "show", "job", "-o", identity)
-    told = dict(re.findall(r"(\w+)=(\S*)", shown.text))
-    owner = re.fullmatch(r"[^()]*\(([0-9]+)\)", told.get("UserId", ""))
-    if owner is None:
+    lines = [line for line in shown.text.splitlines() if line.startswith("JobId=")]
+    if not lines:
         reason = shown.errors.strip() or "it is too old, or never was"
         raise ValueError(f"--job: Slurm does not know job {identity}: {reason}")
-    uid = int(owner[1])
+    uid = _find_owner(identity, shown.text)
     _require_own(f"job {identity}", uid)
-    texts = []
-    paths = dict.fromkeys(told.get(name, "") for name in ("StdOut", "StdErr"))
-    for path in paths:
-        if path.startswith("/"):
-            try:
-                texts.append(read_log_as(uid, path))  # Whose job it is chose the name.
-            except OSError:
-                continue  # On another node, or removed; what Slurm says is told in any case.
-    state = f"JobState={told.get('JobState', '')} Reason={told.get('Reason', '')}"
+    failed = [line for line in lines if _FAILED.match(_find_first(line, "JobState"))]
+    lines = (failed or lines)[:_MOST_JOBS]
+    texts = list(_read_jobs(uid, lines))
+    told = {name: _find_first(lines[0], name) for name in ("JobState", "Reason")}
+    state = f"JobState={told['JobState']} Reason={told['Reason']}"
     log = Log(
         "\n".join([*(one.text for one in texts), state]),
         True,
         min((one.age for one in texts), default=0.0),
     )
-    return Where(JOB, "slurm", uid, words=log, told=told)
+    here = all(_is_here(line) for line in lines)
+    return Where(JOB, "slurm", uid, words=log, told=told, here=here)
+
+
+def _find_owner(identity: str, text: str) -> int:
+    """Return whose a job is: whoever chose its name, its folder or its comment may have written
+    another user there, and then nobody's word counts.
+
+    :raises ValueError: If Slurm's answer names several users, or none.
+    """
+    owners = set(re.findall(r"\bUserId=(\S*)", text))
+    owner = re.fullmatch(r"[^()]*\(([0-9]+)\)", owners.pop()) if len(owners) == 1 else None
+    if owner is None:
+        raise ValueError(f"--job: what Slurm says of job {identity} does not name one user")
+    return int(owner[1])
+
+
+def _find_first(line: str, name: str) -> str:
+    """Return what Slurm says of a job; nothing where a name that its user chose says other."""
+    found = set(re.findall(rf"(?:^| ){name}=(\S*)", line))
+    return found.pop() if len(found) == 1 else ""
+
+
+def _is_here(line: str) -> bool:
+    """Tell whether a job ran on this host alone."""
+    own = os.uname().nodename.partition(".")[0]
+    return _find_first(line, "BatchHost") == own and bool(_NODE_COUNT.search(line))
+
+
+def _read_jobs(uid: int, lines: Sequence[str]) -> Iterator[Log]:
+    """Yield the ends of what jobs wrote, read as their user, who chose the names."""
+    found = [_find_path(line, name) for line in lines for name in ("StdOut", "StdErr")]
+    for path in dict.fromkeys(found):
+        if path.startswith("/"):
+            try:
+                yield read_log_as(uid, path)
+            except OSError:
+                continue  # On another node, or removed; what Slurm says is told in any case.
+
+
+def _find_path(line: str, name: str) -> str:
+    """Return a path, which may hold blanks, up to the next name; Slurm's own stand last."""
+    found = re.findall(rf" {name}=((?:(?! [A-Z]\w*=).)*)", line)
+    return found[-1].rstrip() if found else ""
 
 
 def find_docker(name: str) -> Where:
@@ -175,9 +262,21 @@ def find_docker(name: str) -> Where:
     text = _join_frames(exchange("GET", path))
     ended = f'"OOMKilled": {told["OOMKilled"]}, "ExitCode": {told["ExitCode"]}'
     log = Log(f"{text}\n{ended}", True)
+    pid = int(state.get("Pid") or 0) or None
     return Where(
-        CONTAINER, "docker", None, int(state.get("Pid") or 0) or None, log, told, home=details["Id"]
+        *(CONTAINER, "docker", None, pid, log, told),
+        home=details["Id"],
+        started=_count_since(state.get("StartedAt")),
+        ended=0.0 if pid else _count_since(state.get("FinishedAt")),
     )
+
+
+def _count_since(told: object) -> float | None:
+    """Return how many seconds ago a date was that Docker tells; it has year 1 for never."""
+    match = re.match(r"([12]\d{3}-\d\d-\d\dT\d\d:\d\d:\d\d)[.\d]*Z", str(told))
+    if match is None:
+        return None
+    return max(time.time() - timegm(time.strptime(match[1], "%Y-%m-%dT%H:%M:%S")), 0.0)
 
 
 def _join_frames(content: bytes) -> str:

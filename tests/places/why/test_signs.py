@@ -5,8 +5,9 @@ from __future__ import annotations
 
 import pytest
 from mlhost_limits.core.values import UNLIMITED, Rlimit
+from mlhost_limits.why.kills import Line
 from mlhost_limits.why.log_text import Words
-from mlhost_limits.why.signs import Facts, Group, Line, Task, Use, find_signs
+from mlhost_limits.why.signs import HINT, SURE, Facts, Group, Task, Use, find_signs
 from mlhost_limits.why.verdict import FITS, POSSIBLE, SHOWN, Verdict, judge_words, weigh
 
 KILL = (
@@ -30,6 +31,8 @@ def log(text: str, age: float = 5.0) -> tuple[Line, ...]:
     return (Line(age, text),)
 
 
+UNIT = "/system.slice/train.service"
+UNDER = f"{UNIT}/workers"
 BASH = "bash: line 1:  4711 Killed                  python train.py"
 
 
@@ -38,28 +41,62 @@ BASH = "bash: line 1:  4711 Killed                  python train.py"
     [
         (Facts(log=log(KILL), age=0.0, pids=frozenset({4711})), "cgroup-memory", SHOWN),
         (Facts(log=log(OF_HOST), age=0.0, pids=frozenset({4711})), "host-memory", SHOWN),
-        # An hour ago the number was another's.
+        # Two days ago the number was another's.
         (
             Facts(
-                log=log(KILL, 3600.0),
+                log=log(KILL, 2 * 86400.0),
                 log_is_whole=True,
                 age=0.0,
                 pids=frozenset({4711}),
                 has_oomd=False,
+                here=True,
             ),
             "killed-by-hand",
             FITS,
         ),
         # Near in time, of another number: it may be seen from inside of a container.
         (Facts(log=log(KILL), age=0.0, pids=frozenset({87})), "cgroup-memory", POSSIBLE),
-        (Facts(log=(), log_is_whole=True, age=0.0, has_oomd=False), "killed-by-hand", FITS),
-        (Facts(log=(), log_is_whole=False, age=0.0, has_oomd=False), "cgroup-memory", POSSIBLE),
         (
-            Facts(log=None, has_oomd=True, oomd="Killed /user.slice due to memory pressure"),
-            "oomd",
+            Facts(log=(), log_is_whole=True, age=0.0, has_oomd=False, here=True),
+            "killed-by-hand",
+            FITS,
+        ),
+        # Nobody knows that the log is of this host.
+        (Facts(log=(), log_is_whole=True, age=0.0, has_oomd=False), "killed-by-hand", POSSIBLE),
+        # The run's log went on after the kill, until a timeout.
+        (
+            Facts(
+                log=log(KILL, 1800.0),
+                log_is_whole=True,
+                age=0.0,
+                has_oomd=False,
+                here=True,
+                pids=frozenset({4711}),
+            ),
+            "cgroup-memory",
+            POSSIBLE,
+        ),
+        (Facts(log=(), log_is_whole=False, age=0.0, has_oomd=False), "cgroup-memory", POSSIBLE),
+        (Facts(log=None, oomd=f"Killed {UNDER} due to memory pressure", home=UNIT), "oomd", SHOWN),
+        (Facts(log=None, oomd=f"Killed {UNDER} due to memory pressure"), "oomd", POSSIBLE),
+        (
+            Facts(log=None, oomd="Killed /user.slice due to memory pressure for /x", home=UNIT),
+            "cgroup-memory",
+            POSSIBLE,
+        ),
+        (Facts(told={"Result": "oom-kill", "MemoryMax": "1048576"}), "cgroup-memory", SHOWN),
+        (Facts(told={"Result": "oom-kill", "MemoryMax": "infinity"}), "cgroup-memory", POSSIBLE),
+        (
+            Facts(home="/train", groups=[Group("memory.max", "/train", 2**30, 2**29, 1)]),
+            "cgroup-memory",
             SHOWN,
         ),
-        (Facts(groups=[Group("memory.max", "/train", 2**30, 2**29, 1)]), "cgroup-memory", SHOWN),
+        # A counter of a cgroup above it counts for all that ever were below that.
+        (
+            Facts(home="/a/train", groups=[Group("memory.max", "/a", 2**30, 2**29, 1)]),
+            "cgroup-memory",
+            POSSIBLE,
+        ),
         (Facts(told={"OOMKilled": "true"}), "cgroup-memory", SHOWN),
     ],
 )
@@ -74,8 +111,8 @@ THREADS = "RuntimeError: can't start new thread"
 @pytest.mark.parametrize(
     ("facts", "reason"),
     [
-        (Facts(groups=[Group("pids.max", "/train", 64, 10, 3)]), "pids-max"),
-        (Facts(uses={"kernel.threads-max": [Use(990, 1000, "all")]}), "threads-max"),
+        (Facts(home="/train", groups=[Group("pids.max", "/train", 64, 10, 3)]), "pids-max"),
+        (Facts(age=5.0, uses={"kernel.threads-max": [Use(990, 1000, "all")]}), "threads-max"),
         (
             Facts(
                 uid=1000,
@@ -102,3 +139,93 @@ def test_a_request_larger_than_the_host_is_no_limit_of_the_process() -> None:
     free = Task(9, "python", 0, 1, {one: Rlimit(UNLIMITED, UNLIMITED) for one in ("as", "data")})
     told = judge(text, Facts(memory={**memory, "MemTotal": 2**40}, request=29 * 2**30, task=free))
     assert told.others or told.reason.code == "overcommit"  # All is excluded: nothing is left out.
+
+
+def of_unit(lived: str, age: float) -> Facts:
+    text = KILL.replace("task_memcg=/train", f"task_memcg={lived}")
+    return Facts(
+        log=log(text, age), log_is_whole=True, age=5.0, started=3600.0, home=UNIT, here=True
+    )
+
+
+@pytest.mark.parametrize(
+    ("lived", "age", "is_shown"),
+    [
+        (UNIT, 50.0, True),
+        (UNDER, 50.0, True),
+        ("/system.slice/other-train.service", 50.0, False),
+        (f"/user.slice/user-1000.slice/user@1000.service{UNIT}", 50.0, False),
+        (f"{UNIT}x", 50.0, False),
+        (UNIT, 30 * 86400.0, False),
+    ],
+)
+def test_a_kill_is_a_units_by_its_whole_path_and_its_time(
+    lived: str, age: float, is_shown: bool
+) -> None:
+    told = judge(BASH, of_unit(lived, age))
+    assert (told.sure == SHOWN) is is_shown
+    assert told.is_limit is not True or is_shown
+
+
+@pytest.mark.parametrize(
+    "lied",
+    [
+        KILL.replace("task=python3,pid=4711", "task=,pid=4711,uid=0,pid=999"),
+        KILL.replace(
+            "/train,task=python3,pid=4711", "/a,task=python3,pid=4711,uid=0,z,task=b,pid=9"
+        ),
+    ],
+)
+def test_a_name_that_looks_like_a_number_is_none(lied: str) -> None:
+    told = judge(BASH, Facts(log=log(lied), age=5.0, pids=frozenset({4711})))
+    assert told.sure == POSSIBLE
+
+
+def test_a_cgroup_that_is_named_as_a_field_is_nobodys() -> None:
+    lied = "/user.slice/a,task_memcg=/system.slice/train.service/b"
+    assert judge(BASH, of_unit(lied, 50.0)).sure != SHOWN
+
+
+def test_the_line_that_tells_of_the_kill_has_the_last_word() -> None:
+    lines = (*log(KILL), Line(5.0, "Memory cgroup out of memory: Killed process 12 (python3)"))
+    facts = Facts(log=lines, age=5.0, pids=frozenset({4711}))
+    assert judge(BASH, facts).sure == POSSIBLE
+    true = (lines[0], lines[1]._replace(text=lines[1].text.replace(" 12 ", " 4711 ")))
+    assert judge(BASH, facts._replace(log=true)).sure == SHOWN
+
+
+def test_nodes_that_are_full_are_not_the_host() -> None:
+    told = judge(BASH, Facts(log=log(OF_HOST.replace("_NONE", "_CPUSET")), age=0.0,
+                             pids=frozenset({4711})))  # fmt: skip
+    assert told.sure == SHOWN
+    assert "the memory nodes that it may use" in told.reason.text
+
+
+LIVING = Task(9, "python", 1000, 1)
+
+
+def test_what_a_counter_remembers_is_not_of_now() -> None:
+    codes = ["cgroup-memory", "pids-max"]
+    long_ago = [Group("memory.max", "/u", 2**30, 2**20, 3), Group("pids.max", "/u", 99, 2, 1)]
+    signs = find_signs(Facts(task=LIVING, groups=long_ago, home="/u"), codes)
+    assert [one.worth for one in signs] == [HINT, HINT]
+    near = find_signs(Facts(task=LIVING, groups=[Group("memory.max", "/u", 100, 99, 3)]), codes)
+    assert [(one.worth, one.reason is not None) for one in near] == [(SURE, True)]
+
+
+def test_what_is_full_is_asked_for() -> None:
+    uses = {
+        "kernel.threads-max": [Use(32700, 500000, "x")],
+        "kernel.pid_max": [Use(32700, 32768, "x")],
+    }
+    assert judge(THREADS, Facts(age=5.0, uses=uses)).reason.item == "kernel.pid_max"
+    free = Rlimit(UNLIMITED, UNLIMITED)
+    task = LIVING._replace(limits={"as": free, "data": Rlimit(9, 9)}, taken={"data": 9})
+    assert judge("MemoryError", Facts(task=task)).reason.item == "data"
+
+
+def test_what_is_full_now_was_not_nine_days_ago() -> None:
+    words = "RuntimeError: DataLoader worker (pid 1) is killed by signal: Bus error"
+    uses = {"shm_size": [Use(96, 100, "/dev/shm")]}
+    assert judge(words, Facts(age=5.0, uses=uses)).sure == SHOWN
+    assert judge(words, Facts(age=9 * 86400.0, uses=uses)).sure == POSSIBLE

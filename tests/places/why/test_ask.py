@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What is asked of check for a run is a policy, and never a number for what is a mode."""
+
+from __future__ import annotations
+
+import pytest
+from mlhost_limits.core.profiles import NO_PROFILE
+from mlhost_limits.schema import load_policy
+from mlhost_limits.why.ask import ask_enough, name_way
+from mlhost_limits.why.reasons import REASONS
+
+ITEMS = sorted({one.item for one in REASONS.values()} | {"data", "kernel.pid_max"} - {""})
+PLACES = (
+    ("session", "root"),
+    ("unit", "a.service"),
+    ("unit", "session-3.scope"),
+    ("unit", "user@1000.service"),
+    ("job", "slurm"),
+    ("container", "docker"),
+    ("container", "podman"),
+)
+
+
+@pytest.mark.parametrize("item", ITEMS)
+def test_every_policy_that_can_be_made_is_one(item: str) -> None:
+    for kind, name in PLACES:
+        for has in (None, 0, 3, 2**62):
+            raw = ask_enough(item, kind, name, has, None)
+            if raw:
+                load_policy(raw, NO_PROFILE)
+
+
+@pytest.mark.parametrize("item", ["vm.overcommit_memory", "kernel.sem", "memory.max"])
+def test_what_is_no_quantity_is_never_doubled(item: str) -> None:
+    assert not ask_enough(item, "session", "root", 2, None)
+
+
+def test_a_unit_is_asked_for_its_limit() -> None:
+    raw = ask_enough("nofile", "unit", "a.service", None, None)
+    assert raw == {"services": {"units": {"a.service": {"nofile": 65536}}}}
+
+
+def test_no_more_is_asked_of_the_kernel_than_it_takes() -> None:
+    assert ask_enough("kernel.pid_max", "session", "root", 2**21 + 1, None) == {
+        "kernel": {"kernel.pid_max": 2**22}
+    }
+    assert not ask_enough("kernel.pid_max", "session", "root", 2**22, None)
+
+
+def test_every_limit_has_a_way() -> None:
+    for one in REASONS.values():
+        if one.item in ("nofile", "stack", "as", "kernel.sem", "tasks", "shm_size", "maxlogins"):
+            assert name_way(one.item, "session")
+    assert name_way("nofile", "container") == "start the container with --ulimit nofile=SOFT:HARD"
