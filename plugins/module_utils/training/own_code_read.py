@@ -2,7 +2,8 @@
 """Find out whether a command that root is to try runs code that another may change.
 
 What is named is seen in whatever word or variable it stands, and so is what Python imports from
-beside it. What a program opens by a name that it makes itself is not seen.
+beside it: modules, and packages with an ``__init__.py``. What a program opens by a name that it
+makes itself is not seen.
 """
 
 from __future__ import annotations
@@ -106,7 +107,7 @@ def _refuse_open(folder: str, left: int) -> int:
     for name in names:
         path = f"{folder}/{name}"
         _refuse_foreign(path)
-        if os.path.isdir(path) and not os.path.islink(path):
+        if os.path.isfile(f"{path}/__init__.py") and not os.path.islink(path):
             left = _refuse_open(path, left)
     return left
 
