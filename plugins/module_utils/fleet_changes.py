@@ -30,7 +30,8 @@ class Changes(NamedTuple):
     """What differs between two runs, by host and by cause.
 
     ``red`` were not red, ``mended`` were and are no longer, ``still`` were and are. A host that is
-    not checked now, or not for all that it did not meet, is ``lost``: nothing of it is mended. ``came`` and ``gone`` are in one run.
+    not checked now, or not for all that it did not meet, is ``lost``: nothing of it is mended.
+    ``came`` and ``gone`` are in one run.
     """
 
     since: str
