@@ -23,6 +23,7 @@ from .schema import load_policy
 from .why.answer import Answer, format_remedy
 from .why.ask import MEMORY, ask_enough, find_enough, name_way, raise_group
 from .why.host_read import name_unseen, read_facts
+from .why.hosts import find_hosts
 from .why.kills import is_below
 from .why.log_read import Log, read_log, read_stream
 from .why.log_text import Words, list_pids
@@ -48,13 +49,6 @@ if TYPE_CHECKING:
 
 STDIN = "-"
 _SECONDS = 30.0
-_AROUND, _MOST_HOSTS = 120, 1024
-_NODES = re.compile(
-    r"^srun: error: ([\w.-]{1,64}\[[\d,-]{1,200}\])|\*\*\* (?:STEP|JOB) [\d.+_]+ ON "
-    r"([\w.-]{1,64}\[[\d,-]{1,200}\])",
-    re.MULTILINE,
-)
-"""Lists of hosts, as Slurm writes them."""
 _SUFFIXES = (".log", ".out", ".err", ".txt")
 _LIVING = ("nofile", "mappings", "memlock", "nproc", "pids-max", "cgroup-memory", "stack")
 """What is looked at of a process that still runs and whose words nobody gave."""
@@ -76,12 +70,18 @@ def judge_end(arguments: argparse.Namespace) -> Answer:
     where = _find_where(arguments)
     _require_failed(where, arguments.words)
     given = _read_given(arguments.words, where)
-    words, verdict = _judge_each(given.logs)
-    hosts = _find_hosts(words, verdict)
+    log, words, verdict = _judge_each(given.logs)
+    answer = _judge(verdict, words, given.age, where)
+    return answer._replace(log=log.name if len(given.logs) > 1 else "", is_cut=log.is_cut)
+
+
+def _judge(verdict: Verdict | None, words: Words, age: float | None, where: Where | None) -> Answer:
+    """Return what is told of the words of a run, by what this host shows."""
+    hosts = find_hosts(words, verdict.number) if verdict else set()
     note = _note_host(hosts)
-    if note:
-        return Answer(_require(verdict, given, where), note=[note])
-    verdict, unseen, group = _look(_hear(verdict, where), given.age, where, hosts)
+    if verdict and note:
+        return Answer(verdict, note=[note])
+    verdict, unseen, group = _look(_hear(verdict, where), age, where, hosts)
     if not verdict.reason.is_limit:
         return Answer(verdict, unseen=unseen)
     home = where or Where(SESSION, _name_caller(), None)
@@ -179,7 +179,10 @@ def _read_given(words: Sequence[str], where: Where | None) -> Given:
     paths = [word for word in words if word == STDIN or os.path.lexists(word)]
     if words and len(paths) == len(words):
         try:
-            logs = [read_stream() if path == STDIN else read_log(path) for path in paths]
+            logs = [
+                read_stream() if path == STDIN else read_log(path)._replace(name=path)
+                for path in paths
+            ]
         except ForeignError as error:
             raise OSError(f"{error}; show it: cat FILE | mlhost-limits why") from None
         return Given(logs, min(log.age for log in logs))
@@ -197,41 +200,17 @@ def _read_given(words: Sequence[str], where: Where | None) -> Given:
     return Given([read_stream()], 0.0)
 
 
-def _judge_each(logs: Sequence[Log]) -> tuple[Words, Verdict | None]:
-    """Return the verdict on the log that tells most, and its words."""
-    read = [Words(log.text) for log in logs]
-    judged = [(words, judge_words(words)) for words in read]
-    told = [(words, verdict) for words, verdict in judged if verdict]
-    return max(told, key=lambda pair: pair[1].rank, default=(Words(""), None))
-
-
-def _require(verdict: Verdict | None, given: Given, where: Where | None) -> Verdict:
-    if verdict is not None:
-        return verdict
-    raise ValueError(_tell_nothing(None if given.logs else where))
-
-
-def _find_hosts(words: Words, verdict: Verdict | None) -> set[str]:
-    """Return the hosts that a log names as those that wrote it, without their domains."""
-    if verdict is None:
-        return set()
-    number = verdict.number
-    text = "\n".join(words.pick(number - _AROUND, number + _AROUND))
-    listed = [match[1] or match[2] for match in _NODES.finditer(text)]
-    prefixes = {one.partition("[")[0] for one in listed}
-    named = {host for host in words.find_hosts(number) if host not in prefixes}
-    named |= {host for one in listed for host in _expand(one)}
-    return {host.partition(".")[0] for host in named} - {"localhost", ""}
-
-
-def _expand(listed: str) -> Iterator[str]:
-    """Yield the hosts of a list as Slurm writes it, such as ``node[01-03,07]``."""
-    head, _bracket, rest = listed.partition("[")
-    for part in rest.rstrip("]").split(","):
-        first, _dash, last = part.partition("-")
-        if first.isdigit() and (last or first).isdigit():
-            for number in range(int(first), min(int(last or first), int(first) + _MOST_HOSTS) + 1):
-                yield f"{head}{number:0{len(first)}}"
+def _judge_each(logs: Sequence[Log]) -> tuple[Log, Words, Verdict | None]:
+    """Return the log that tells most, its words, and the verdict on them."""
+    told = []
+    for log in logs:
+        words = Words(log.text)
+        verdict = judge_words(words)
+        if verdict:
+            told.append((log, words, verdict))
+    if not told:
+        return Log("", False), Words(""), None
+    return max(told, key=lambda one: one[2].rank)
 
 
 def _name_host() -> str:

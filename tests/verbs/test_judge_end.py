@@ -389,3 +389,18 @@ def test_what_files_take_of_a_cgroup_is_not_counted(monkeypatch: pytest.MonkeyPa
 )
 def test_where_a_slice_lies(name: str, path: str) -> None:
     assert where_read._find_slice(name) == path
+
+
+def test_a_line_is_counted_in_the_log_that_is_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of several logs, and of one whose beginning was not read."""
+    monkeypatch.chdir(tmp_path)
+    first, second = Path("rank0.log"), Path("rank1.log")
+    first.write_text("step 1\nstep 2\n")
+    second.write_text(f"step 1\n{EMFILE}\n")
+    told = " ".join(run(capsys, str(first), str(second))[1].split())
+    assert f"line 2 of {second}: OSError" in told
+    second.write_text(f"{'step 1' * 10}\n" * (MOST // 40) + f"{EMFILE}\n")
+    said = " ".join(run(capsys, str(second))[1].split())
+    assert ", from where it was read: OSError" in said

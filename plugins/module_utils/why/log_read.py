@@ -19,12 +19,13 @@ _ESCAPED = 6  # Bytes that JSON may make of one.
 
 
 class Log(NamedTuple):
-    """The end of a log: its text, whether more stands before it, and how many seconds ago it was
-    last written."""
+    """The end of a log: its text, whether more stands before it, how many seconds ago it was last
+    written, and the name of its file."""
 
     text: str
     is_cut: bool
     age: float = 0.0
+    name: str = ""
 
 
 def read_log(path: str) -> Log:
