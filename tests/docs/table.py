@@ -219,6 +219,11 @@ DOCUMENTS: Mapping[str, Document] = {
             "mlhost-limits check --profile P --policy FILE --json": FALLS_SHORT,
             "mlhost-limits preflight -- torchrun --nproc-per-node 8 train.py"
             " --num-workers 16": FALLS_SHORT,
+            "mlhost-limits why train.log": Way(
+                status=1,
+                before="echo 'OSError: [Errno 24] Too many open files' > train.log",
+                prints=("limit: the process had as many files open as its soft limit allows",),
+            ),
             # Docker has not been restarted, and what it gives new containers falls short.
             "ansible-playbook mlhost.limits.audit -i hosts": RED,
             "ansible all -i hosts -b -m mlhost.limits.check": RED,
