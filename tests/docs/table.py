@@ -180,6 +180,13 @@ DOCUMENTS: Mapping[str, Document] = {
     ),
     "docs/why.md": Document(
         ways={
+            "mlhost-limits why train.log rank1.log": Way(
+                status=1,
+                before="echo step 1 > train.log;"
+                " echo 'OSError: [Errno 24] Too many open files' > rank1.log",
+                prints=("line 1 of rank1.log",),
+            ),
+            "mlhost-limits why 'Bus error'": Way(status=2, prints=("perhaps a limit",)),
             "mlhost-limits why 'unable to mmap 68 bytes from file </torch_149_4174_65282>:"
             " Cannot allocate memory (12)'": FALLS_SHORT,
         }
@@ -274,6 +281,7 @@ DOCUMENTS: Mapping[str, Document] = {
             "python3 -m venv /opt/mlhost-limits &&"
             " /opt/mlhost-limits/bin/pip install '.[yaml]'": IN_AN_ENVIRONMENT,
             "mlhost-limits check": FALLS_SHORT,
+            "ansible localhost -m mlhost.limits.check": RED,
         },
     ),
     "docs/removing.md": Document(
