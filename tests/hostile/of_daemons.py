@@ -41,6 +41,7 @@ def _slurmd(name: str, options: str, verb: str, before: str = "") -> Attack:
 
 ATTACKS = (
     _socket("an answer nested 100,000 deep", "dockerd(always(nested(MANY)))"),
+    _socket("never answers", "dockerd(lambda client, asked: time.sleep(9999))"),
     _socket(
         "one byte a second",
         """

@@ -112,6 +112,25 @@ def swap():
 fork(swap)"""
         + _STAY,
     ),
+    Attack(
+        "a mount of the user's that is busy in a canary's folder",
+        "races",
+        "check podman",
+        """
+import glob
+def mount():
+    done = set()
+    while True:
+        for path in glob.glob("/var/tmp/mlhost-canary-*/xdg"):
+            if path not in done and os.stat(path).st_uid == 1001:
+                done.add(path)
+                try:
+                    fuse(path + "/a b", 1)
+                except Exception:
+                    pass
+fork(mount)"""
+        + _STAY,
+    ),
     _podman(
         "Podman's runtime is a program of the user's",
         '[engine]\nruntime = "evil"\n[engine.runtimes]\nevil = ["/home/mallory/evil"]\n',

@@ -72,6 +72,12 @@ ATTACKS = (
         f"{_TERMINAL}link(name, {_CONF}){_STAY}",
     ),
     Attack(
+        "containers.conf is a FIFO",
+        "links",
+        "check podman",
+        f"os.makedirs(os.path.dirname({_CONF}))\nos.mkfifo({_CONF}){_STAY}",
+    ),
+    Attack(
         "containers.conf is a file of 1 TB",
         "sparse files",
         "check podman",

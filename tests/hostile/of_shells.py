@@ -87,6 +87,7 @@ ATTACKS = (
     ),
     _rc("bash: leaves 300 processes", 'rc("for i in $(seq 300); do (setsid sleep 7775 &); done")'),
     _rc("bash: sleeps", 'rc("sleep 1000")'),
+    _rc("bash: closes what root hears, and lives on", 'rc("exec <&- >&- 2>&-; sleep 1000")'),
     _rc(
         "bash: sleeps before each of many processes that are too low",
         'rc("sleep 1000")\nimport resource\nresource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))\n'
@@ -157,6 +158,12 @@ printf 'ulimit -n 100000 # %0600000d\\n' 7; done > /home/alice/.bashrc; chown al
         "a start file with markup, for the audit",
         r"""put(HOME + '/.bashrc', b'ulimit -n 1000 # </script><script>evil()</script>\x1b[2J\x00')""",
         "audit",
+    ),
+    Attack(
+        "a variable file of PAM that is a FIFO",
+        KIND,
+        "check full",
+        "os.mkfifo(HOME + '/.pam_environment')" + _STAY,
     ),
     Attack(
         "stops whatever root runs as the user",

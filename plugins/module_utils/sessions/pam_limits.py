@@ -148,11 +148,12 @@ def resolve_limits(
         if stops_for(line, user):
             return Resolution({}, declare(line, ""))
         priority = rank_domain(line.domain, user, dialect)
-        if priority is None or len(line.fields) < 4 or line.item in dialect.unknown:
+        item = line.item
+        if priority is None or len(line.fields) < 4 or item in dialect.unknown:
             continue
-        value = parse_value(line.item, line.fields[3], unlimited)
+        value = parse_value(item, line.fields[3], unlimited)
         if value is not None:
-            _apply(line, priority, declare(line, value), rivals)
+            _apply(item, line.types, (priority, declare(line, value)), rivals)
     return Resolution({key: rank_lines(one.entrants) for key, one in rivals.items()})
 
 
@@ -169,25 +170,28 @@ def stops_for(line: LimitsLine, user: User) -> bool:
 
 
 def _apply(
-    line: LimitsLine,
-    priority: int,
-    declaration: Declaration,
+    item: str,
+    kinds: tuple[str, ...],
+    entrant: tuple[int, Declaration],
     rivals: dict[tuple[str, str], _Rivals],
 ) -> None:
     """Let one line compete for its bounds; a ``-`` line that loses its soft half loses both."""
-    for kind in line.types:
-        others = rivals.setdefault((line.item, kind), _Rivals())
+    priority = entrant[0]
+    for kind in kinds:
+        others = rivals.get((item, kind))
+        if others is None:
+            others = rivals[(item, kind)] = _Rivals()
         lost = others.best < priority
         others.best = min(others.best, priority)
-        others.entrants.append((priority, declaration))
+        others.entrants.append(entrant)
         if lost:
             return
 
 
 def rank_lines(entrants: list[tuple[int, Declaration]]) -> Bound:
     """Return the strongest as the winner, of equals the last."""
-    ordered = [one for rank, one in sorted(entrants, key=lambda entrant: -entrant[0])]
-    return Bound(ordered[-1], tuple(ordered[:-1]))
+    ordered = tuple(one for rank, one in sorted(entrants, key=lambda entrant: -entrant[0]))
+    return Bound(ordered[-1], ordered[:-1])
 
 
 def declare(line: LimitsLine, value: int | str) -> Declaration:

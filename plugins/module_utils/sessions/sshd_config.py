@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator, Mapping
+from functools import lru_cache
 from itertools import count
 
 from ..core.values import Declaration, User
@@ -17,6 +18,9 @@ MAIN_FILE = "/etc/ssh/sshd_config"
 VENDOR_FILE = "/usr/etc/ssh/sshd_config"
 
 _KEYWORD = re.compile(r'[ \t\f]*("?)([A-Za-z0-9]+)\1[ \t\f]*=?[ \t\f]*(.*)')
+_READ = frozenset(
+    ("authorizedkeysfile", "forcecommand", "include", "pamservicename", "setenv", "usepam")
+)
 _ALONE = ("all", "canonical", "final", "invalid-user")
 _EVERYBODY = ("all",)
 _ABOUT_USERS = {"all", "user", "group"}
@@ -198,28 +202,35 @@ def _read_lines(path: str, text: str) -> Iterator[tuple[str, Declaration, list[s
             yield keyword, line, words
 
 
+@lru_cache(maxsize=64)
 def _read_all(
     path: str, text: str
-) -> Iterator[tuple[str, Declaration, list[str], tuple[str, ...]]]:
-    """Yield keyword, statement and arguments of each line, and the words of the Match around it.
+) -> tuple[tuple[str, Declaration, list[str], tuple[str, ...]], ...]:
+    """Return each line of a keyword in ``_READ``: the keyword, it, its words, the Match around it.
 
-    A Match block reaches to the next one or to the end of its file.
+    A Match block reaches to the next one or to the end of its file. Each question reads the same
+    files again, so that they are kept.
     """
+    found = []
     around: tuple[str, ...] = ()
     for number, line in enumerate(text.split("\n"), 1):
         match = _KEYWORD.fullmatch(line.rstrip(" \t\f\r"))
-        if match is None:
-            continue
-        keyword, words = match[2].lower(), _split_words(match[3])
-        if keyword == "match":
+        keyword = match[2].lower() if match else ""
+        if match and keyword == "match":
+            words = _split_words(match[3])
             is_all = tuple(map(str.lower, words)) == _EVERYBODY
             around = _EVERYBODY if is_all else tuple(words)
-        elif keyword == "include":
-            words = [word if word.startswith("/") else f"/etc/ssh/{word}" for word in words]
-        yield keyword, Declaration(path, number, line, ""), words, around
+        elif match and keyword in _READ:
+            words = _split_words(match[3])
+            if keyword == "include":
+                words = [word if word.startswith("/") else f"/etc/ssh/{word}" for word in words]
+            found.append((keyword, Declaration(path, number, line, ""), words, around))
+    return tuple(found)
 
 
 def _split_words(text: str) -> list[str]:
+    if not any(mark in text for mark in "\"'#"):
+        return [word for word in re.split("[ \t\f]+", text) if word]
     found = (word for word in _WORD.findall(text) if not word.startswith("#"))
     return [re.sub("[\"']", "", word) for word in found]
 
