@@ -234,6 +234,21 @@ def _tell_why(arguments: argparse.Namespace) -> int:
     return REFUSED if is_limit is None else FALLS_SHORT if is_limit else COMPLIES
 
 
+def _heal(arguments: argparse.Namespace) -> int:
+    from .raise_living import heal, undo  # Nobody else needs it.
+
+    if arguments.undo:
+        healed = undo()
+    else:
+        given, told = _read_given(arguments.policy)
+        healed = heal(load_policy(given, arguments.profile, told=told), arguments)
+    if arguments.json:
+        _print_json(healed.as_dict())
+    else:
+        _print([*healed.lines, *(healed.list_all() if arguments.diff else ())], paints=True)
+    return FALLS_SHORT if healed.short or healed.problems else COMPLIES
+
+
 def _tell_cause(arguments: argparse.Namespace) -> int:
     from .cause_codes import describe_code  # It loads every rule there is.
 
@@ -286,6 +301,7 @@ _COMMANDS: Mapping[str, Callable[[Any], int]] = {
     "check": _check,
     "completion": _complete,
     "explain": _explain,
+    "heal": _heal,
     "monitor": _monitor,
     "node-health": _tell_slurm,
     "preflight": _preflight,

@@ -223,6 +223,23 @@ def _add_why(why: argparse.ArgumentParser) -> None:
     why.add_argument("--json", action="store_true", help="print as JSON")
 
 
+def _add_heal(heal: argparse.ArgumentParser) -> None:
+    _add_profile(heal, DEFAULT_PROFILE)
+    heal.add_argument(
+        "--policy", metavar="FILE", help="a policy, merged over the profile; - for standard input"
+    )
+    heal.add_argument("--pid", type=int, metavar="N", help="a process, and what it started")
+    heal.add_argument("--user", metavar="U", help="what a user runs")
+    heal.add_argument("--unit", metavar="U", help="what runs in a systemd unit")
+    heal.add_argument("--container", metavar="C", help="what runs in a container")
+    heal.add_argument("--job", metavar="J", help="what runs here of a job of Slurm")
+    heal.add_argument("--all", action="store_true", help="all that runs in a known place")
+    heal.add_argument("--check", action="store_true", help="say what would change, change nothing")
+    heal.add_argument("--diff", action="store_true", help="show each process on a line of its own")
+    heal.add_argument("--undo", action="store_true", help="put back what was raised since the boot")
+    heal.add_argument("--json", action="store_true", help="print as JSON")
+
+
 def _add_resolve(resolve: argparse.ArgumentParser) -> None:
     from .systemd.limits import MANAGER
 
@@ -289,6 +306,7 @@ _COMMANDS: Mapping[str, tuple[str, Callable[[argparse.ArgumentParser], None]]] =
         _add_preflight,
     ),
     "why": ("say what a run died of, by its last words", _add_why),
+    "heal": ("raise what runs to what a policy asks for it, without a restart", _add_heal),
     "explain": ("show what sets one limit of one place, step by step", _add_explain),
     "cause": ("say what a code means that a check has named", _add_cause),
     "resolve": ("say what the files of a tree will give", _add_resolve),
@@ -306,6 +324,8 @@ _MORE = {
     "provision": "Needs root. What would lock this host is refused before anything is written.",
     "report": "A file is what check --json prints, what the module check returns, or the JSON of"
     " an earlier report. A file that exists and is not a report of ours is never replaced.",
+    "heal": "Nothing is lowered, nothing is raised beyond the policy, and no process ends. What"
+    " starts anew has what the files give: see provision. Exit status: 1 if something stays short.",
     "why": "It tells a limit from what is none, how sure that is, the line at fault and the fix."
     " Exit status: 1 if it was a limit, 0 if it was none, 2 if it may be either or nothing is"
     " known. Whoever is not root may ask for their own runs alone.",

@@ -42,6 +42,10 @@ MACHINE: Mapping[str, str] = {"policy.json": '{"kernel": {"vm.max_map_count": 60
 """Files where commands run on the host."""
 
 
+TRAINS = "systemctl is-active -q train || systemd-run --quiet --unit train sleep 999"
+"""A unit runs by the name that documents have for one."""
+
+
 class Way(NamedTuple):
     """How one command is run, where that is not simply as it stands."""
 
@@ -191,6 +195,17 @@ DOCUMENTS: Mapping[str, Document] = {
             " Cannot allocate memory (12)'": FALLS_SHORT,
         }
     ),
+    "docs/heal.md": Document(
+        ways={
+            "sudo mlhost-limits heal --unit train.service --check": Way(
+                before=TRAINS, prints=("would raise kernel: vm.max_map_count",)
+            ),
+            "sudo mlhost-limits heal --unit train.service": Way(
+                before=TRAINS, prints=("raised   kernel: vm.max_map_count",)
+            ),
+            "sudo mlhost-limits heal --undo": Way(prints=("put back kernel: vm.max_map_count",)),
+        }
+    ),
     "docs/image-builds.md": Document(
         values={"/mnt/image": "/srv/image"},
         ways={
@@ -226,6 +241,9 @@ DOCUMENTS: Mapping[str, Document] = {
             "mlhost-limits check --profile P --policy FILE --json": FALLS_SHORT,
             "mlhost-limits preflight -- torchrun --nproc-per-node 8 train.py"
             " --num-workers 16": FALLS_SHORT,
+            "mlhost-limits heal --user alice": Way(
+                before="su alice -c 'sleep 99 > /dev/null 2>&1 &'", prints=("session:alice",)
+            ),
             "mlhost-limits why train.log": Way(
                 status=1,
                 before="echo 'OSError: [Errno 24] Too many open files' > train.log",

@@ -74,6 +74,7 @@ MAY_OPEN = {
     "processes/read.py": "the program of a process, as that process's user",
     "training/guard_read.py": "what this very process uses",
     "why/host_read.py": "the kernel's own log",
+    "heal/settle.py": "the mounts of a container, from inside, without following a link there",
     "node/zipapp_read.py": "the library's own files",
     "training/confine_measure.py": "a program of its own, as who runs the script that it tries",
     "training/loader_hook_measure.py": "what this very process uses, and its report in a trial",

@@ -350,8 +350,6 @@ def open_kernel_folder(path: str) -> int:
 
 def find_paths(pattern: str) -> list[str]:
     """Return the paths that match a pattern, sorted; nothing is opened but the folders."""
-    if not glob.has_magic(pattern):
-        return [pattern] if os.path.lexists(pattern) else []
     return sorted(glob.glob(pattern))
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from sys import intern
 
 from ..core.reader import Limit
 from ..core.values import ITEMS, UNLIMITED, NamedTuple
@@ -55,11 +54,14 @@ def parse_limits_conf(text: str, path: str, line_length: int = 0) -> list[Limits
         as a line of its own); 0 where lines have no limit.
     """
     found = []
+    once: dict[str, str] = {}  # A hundred thousand lines have a few types and items.
     for number, whole in enumerate(text.split("\n"), start=1):
         for piece in _split_long(whole, line_length):
             content = piece.split("\0")[0].split("#")[0]
             fields = _split_fields(content.lstrip(_SPACES), line_length > 0)
             if len(fields) == 2 or len(fields) == 4:
+                domain, *names = fields[:3]
+                fields = (domain, *(once.setdefault(one, one) for one in names), *fields[3:])
                 found.append(LimitsLine(path, number, piece, fields))
     return found
 
@@ -71,8 +73,7 @@ def _split_fields(content: str, old: bool) -> tuple[str, ...]:
         words = _ANY_SPACES.split(content, maxsplit=4)[:4]
     else:
         words = _BLANKS.split(content.rstrip(" \t"), maxsplit=3)
-    # A hundred thousand lines have a few types and items: each is kept once.
-    return tuple(intern(word) if 0 < at < 3 else word for at, word in enumerate(words) if word)
+    return tuple(word for word in words if word)
 
 
 def _split_long(line: str, length: int) -> Iterator[str]:

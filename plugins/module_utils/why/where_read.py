@@ -189,7 +189,7 @@ def find_job(identity: str) -> Where:
     if not lines:
         reason = shown.errors.strip() or "it is too old, or never was"
         raise ValueError(f"--job: Slurm does not know job {identity}: {reason}")
-    uid = _find_owner(identity, shown.text)
+    uid = find_job_owner(identity, shown.text)
     _require_own(f"job {identity}", uid)
     failed = [line for line in lines if _FAILED.match(_find_first(line, "JobState"))]
     lines = (failed or lines)[:_MOST_JOBS]
@@ -205,7 +205,7 @@ def find_job(identity: str) -> Where:
     return Where(JOB, "slurm", uid, words=log, told=told, here=here)
 
 
-def _find_owner(identity: str, text: str) -> int:
+def find_job_owner(identity: str, text: str) -> int:
     """Return whose a job is: whoever chose its name, its folder or its comment may have written
     another user there, and then nobody's word counts.
 

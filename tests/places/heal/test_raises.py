@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What is raised: never down, never beyond the policy, and never what only root may raise."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+from mlhost_limits.core.reader import Limit
+from mlhost_limits.core.values import UNLIMITED, Rlimit
+from mlhost_limits.heal.raises import Change, find_short, fold, plan_limits
+
+VALUES = st.integers(0, 200) | st.just(UNLIMITED)
+
+
+@st.composite
+def pairs(draw: st.DrawFn) -> Rlimit:
+    hard = draw(VALUES)
+    return Rlimit(min(draw(VALUES), hard), hard)
+
+
+@st.composite
+def limits(draw: st.DrawFn) -> Limit:
+    pair = draw(pairs())
+    most = draw(st.none() | VALUES.map(lambda value: max(value, pair.hard)))
+    bounds = draw(st.sampled_from([(True, True), (True, False), (False, True)]))
+    soft, hard = (value if is_stated else None for value, is_stated in zip(pair, bounds))
+    return Limit(soft, hard, most)
+
+
+@given(limits(), pairs(), st.integers(0, 200), st.booleans())
+def test_nothing_is_lowered_and_nothing_is_given_that_nobody_asked_for(
+    limit: Limit, has: Rlimit, nr_open: int, is_root: bool
+) -> None:
+    planned = dict(plan_limits({"nofile": limit}, {"nofile": has}, nr_open, is_root))
+    after = planned.get("nofile", has)
+    assert after != has or not planned
+    assert after.soft >= has.soft
+    assert after.hard >= has.hard
+    assert after.soft <= after.hard
+    assert after.hard in (has.hard, min(max(limit.hard or 0, limit.soft or 0), nr_open))
+    assert after.soft <= max(has.soft, limit.soft or 0)
+    assert is_root or after.hard == has.hard
+    if is_root and nr_open >= 200 and UNLIMITED not in (limit.soft, limit.hard):
+        assert not list(find_short({"nofile": limit}, {"nofile": after}))
+
+
+def test_what_stays_short_is_said_with_both_numbers() -> None:
+    owed, has = {"nofile": Limit(soft=65536)}, {"nofile": Rlimit(1024, 4096)}
+    assert list(plan_limits(owed, has, 2**20, False)) == [("nofile", Rlimit(4096, 4096))]
+    assert list(find_short(owed, has)) == ["nofile 1024:4096, owed 65536:65536"]
+    assert not list(find_short({"nofile": Limit(max=10)}, has))
+
+
+def test_what_reads_the_same_is_told_once() -> None:
+    first = Change("limit", "nofile", "7:1", (1024, 4096), (65536, 65536), "a 7", "session:alice")
+    second = first._replace(target="8:1", who="b 8")
+    third = first._replace(place="session:bob")
+    told = [(text, len(changes)) for text, changes in fold([first, second, third])]
+    assert told == [
+        ("session:alice nofile 1024:4096 -> 65536:65536", 2),
+        ("session:bob nofile 1024:4096 -> 65536:65536", 1),
+    ]
