@@ -35,11 +35,12 @@ class Outcome(NamedTuple):
     restart_required: tuple[str, ...]
     old_limits: tuple[str, ...]
     in_effect: tuple[str, ...]
+    raised: tuple[str, ...] = ()
 
     def as_result(self) -> dict[str, object]:
         """Return what a task returns; the diff holds every file and every running value."""
         return {
-            "changed": bool(self.edits or self.sysctls or self.restarted),
+            "changed": bool(self.edits or self.sysctls or self.restarted or self.raised),
             "files": [edit.path for edit in self.edits],
             "sysctls": [
                 {"key": key, "before": before, "after": after}
@@ -49,6 +50,7 @@ class Outcome(NamedTuple):
             "notes": list(self.notes),
             "restarted": list(self.restarted),
             "restart_required": list(self.restart_required),
+            "raised": list(self.raised),
             "old_limits": list(self.old_limits),
             "in_effect": list(self.in_effect),
             "diff": [*map(show_edit, self.edits), *self._show_sysctls()],
@@ -100,16 +102,29 @@ def _provision(policy: Policy, options: ProvisionOptions) -> Outcome:
     if not options.check_mode:
         said += _write(policy, named)
     foretold = find_foretold(policy, options) if image and will_boot() else ()
+    raised, short = _heal(policy, options)
     return Outcome(
         edits=_join(one.edits for one in plans),
         sysctls=_join([*(one.sysctls for one in sections), *(one.running for one in sections)]),
         shortfalls=tuple(map(str, _join(one.shortfalls for one in plans))),
-        notes=(*_join(one.notes for one in plans), *rivals, *said),
+        notes=(*_join(one.notes for one in plans), *rivals, *said, *short),
         restarted=_join(one.restarted for one in sections),
         restart_required=_join(one.restart_required for one in sections),
         old_limits=() if options.absent else _join(one.find_old() for one in sections),
         in_effect=(*_join(one.in_effect for one in sections), *foretold),
+        raised=raised,
     )
+
+
+def _heal(policy: Policy, options: ProvisionOptions) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Raise what runs, if that is asked for; return what was raised, and what stays short."""
+    if not options.heal or options.absent or is_image():
+        return (), ()
+    from .raise_living import heal_all
+
+    asked = {name: one for name, one in policy.asked.items() if options.wants(name)}
+    healed = heal_all(policy._replace(asked=asked), options.check_mode)
+    return healed.as_texts(), tuple(dict.fromkeys((*healed.short, *healed.problems)))
 
 
 def _join(parts: Iterable[Iterable[Item]]) -> tuple[Item, ...]:

@@ -47,6 +47,9 @@ def add_provision_options(parser: argparse.ArgumentParser) -> None:
         help="make lines ineffective that beat ours with less; they become comments",
     )
     parser.add_argument(
+        "--heal", action="store_true", help="raise what runs already as well, without a restart"
+    )
+    parser.add_argument(
         "--no-verify", action="store_true", help="do not check afterwards what is in effect"
     )
     _add_switches(parser)
@@ -82,6 +85,7 @@ def read_provision(arguments: argparse.Namespace) -> ProvisionOptions:
         sections=tuple(names) or None,
         absent=arguments.absent,
         override=arguments.override,
+        heal=arguments.heal,
         check_mode=arguments.check,
         switches={name: _read_switch(name, getattr(arguments, name)) for name in _SWITCHES},
     )

@@ -65,9 +65,7 @@ class Healed(NamedTuple):
     def lines(self) -> list[str]:
         """What happened, for people, at most 80 columns wide."""
         mark = "would raise" if self.is_check else "put back" if self.is_undo else "raised"
-        lines: list[str] = []
-        for text, changes in fold(self.changes):
-            lines += _tell(mark, f"{text.strip()}{_name_all(changes)}")
+        lines = [line for told in self.as_texts() for line in _tell(mark, told)]
         for mark_, texts in (("short", self.short), ("failed", self.problems)):
             for told in dict.fromkeys(texts):
                 lines += _tell(mark_, told)
@@ -76,6 +74,10 @@ class Healed(NamedTuple):
         if self.is_undo:
             return ["nothing to put back: nothing that was raised since the boot still runs"]
         return ["nothing to raise: what runs there has what the policy asks for it"]
+
+    def as_texts(self) -> tuple[str, ...]:
+        """Each change once, with whom it concerns."""
+        return tuple(f"{text.strip()}{_name_all(each)}" for text, each in fold(self.changes))
 
     def list_all(self) -> list[str]:
         """Every change on a line of its own."""
@@ -121,6 +123,14 @@ def heal(policy: Policy, arguments: argparse.Namespace) -> Healed:
         return _heal(policy, choose, arguments.check)
     with only_run():
         return _heal(policy, choose, False)
+
+
+def heal_all(policy: Policy, is_check: bool) -> Healed:
+    """Raise all that runs in a place that the policy asks something of; the caller has the lock.
+
+    :raises OSError: If nothing can be kept of it: nothing is raised then.
+    """
+    return _heal(policy, lambda _one: True, is_check)
 
 
 def undo() -> Healed:

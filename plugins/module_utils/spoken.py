@@ -77,6 +77,8 @@ def tell_provision(outcome: Outcome, options: ProvisionOptions) -> dict[str, Any
     restarts = ", ".join(outcome.restarted)
     words = ("would change", "would restart") if options.check_mode else ("changed", "restarted")
     done = [f"{word} {what}" for word, what in zip(words, (changes, restarts)) if what]
+    if outcome.raised:
+        done.append("would raise what runs" if options.check_mode else "raised what runs")
     waiting = ", ".join(outcome.restart_required)
     later = [f"in effect after a restart of {waiting}"] if waiting else []
     short = [f"{len(outcome.shortfalls)} lines of others beat ours"] if outcome.shortfalls else []
@@ -104,6 +106,8 @@ def _list_duties(outcome: Outcome) -> Iterator[str]:
         yield from wrap(text, INDENT)
     if len(outcome.old_limits) > _MOST_OLD:
         yield f"{INDENT}and {len(outcome.old_limits) - _MOST_OLD} more"
+    for text in outcome.raised:
+        yield from wrap(text, "raised ")
     for text in outcome.notes:
         yield from wrap(text, "note ")
 

@@ -51,6 +51,7 @@ PROVISION_ARGUMENTS: dict[str, dict[str, Any]] = {
     "sections": _choose(PROVISIONED),
     "state": {"type": "str", "default": "present", "choices": ["present", "absent"]},
     "override": {"type": "bool", "default": False},
+    "heal": {"type": "bool", "default": False},
     **_SWITCHES,
     "display": _DISPLAY,
 }

@@ -70,6 +70,12 @@ options:
         read; a user's file is never changed.
     type: bool
     default: false
+  heal:
+    description:
+      - Whether to raise what runs already to what the policy asks for, without a restart. Nothing
+        is lowered, and what was raised can be put back by C(mlhost-limits heal --undo).
+    type: bool
+    default: false
   sessions_file:
     description:
       - Where the limits of logins are written. A file in V(/etc/security/limits.d), or
@@ -213,6 +219,12 @@ in_effect:
   type: list
   elements: str
   sample: [kernel, sessions, services, docker]
+raised:
+  description: What O(heal) has raised of what runs, or in check mode would raise.
+  returned: always
+  type: list
+  elements: str
+  sample: ["session:alice nofile 1024:4096 -> 65536:1048576 (python3 4711 and 7 more)"]
 restart_required:
   description: Services that must be restarted before all of the policy is in effect.
   returned: always

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from . import of_daemons, of_folders, of_links, of_processes, of_remedies, of_shells
+from . import of_daemons, of_folders, of_links, of_logs, of_processes, of_remedies, of_shells
 from .attack import Attack
 from .needed import NEEDED
 
@@ -14,5 +14,6 @@ _ALL = (
     *of_processes.ATTACKS,
     *of_folders.ATTACKS,
     *of_links.ATTACKS,
+    *of_logs.ATTACKS,
 )
 ATTACKS: tuple[Attack, ...] = tuple(one._replace(guard=NEEDED.get(one.name, "")) for one in _ALL)

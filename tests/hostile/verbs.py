@@ -14,6 +14,7 @@ _NEXT = "s=$?; for n in 1 2; do timeout --foreground 2 sh >/dev/null 2>&1; done;
 _CACHE = ("--cache-dir", "/home/mallory/cache")
 _WEB = ("webdataset", "--workers", "2", "--only", "cache", "--only", "cpus")
 _OUTPUT = ("--output-dir", "/home/mallory/output")
+_LOG = "/home/mallory/logs/train.log"
 _LOCAL = ("preflight", "--json", "--profile")
 _NODE_POLICY = f"{FOLDER}/node.json"
 
@@ -54,6 +55,8 @@ VERBS: Mapping[str, tuple[str, ...]] = {
     "explain docker": (*_CLI, "explain", "new-container:docker", "nofile"),
     "explain podman": (*_CLI, "explain", "new-container:podman/mallory", "nofile"),
     "explain slurm": (*_CLI, "explain", "job:slurm", "nofile"),
+    "why": (*_CLI, "why", _LOG),
+    "heal": (*_CLI, "heal", "--json", "--policy", f"{FOLDER}/sessions.json", "--user", "mallory"),
     "monitor": (*_CLI, "monitor", "--policy", _NODE_POLICY, "--metrics", f"{FOLDER}/node.prom"),
     "node-health": (
         "env",

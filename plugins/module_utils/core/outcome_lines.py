@@ -31,6 +31,7 @@ def format_outcome(
         for one in told["diff"]:
             lines += format_diff(one)
     lines += _list_under(f"{would}{done}", told["restarted"], margin)
+    lines += _list_under("would raise" if is_check else "raised", told["raised"], margin)
     if not told["changed"]:
         lines.append("nothing to change")
     waiting = [f"{name}, before all of it is in effect" for name in told["restart_required"]]

@@ -51,6 +51,7 @@ class ProvisionOptions(NamedTuple):
     """``None`` for every one."""
     absent: bool = False
     override: bool = False
+    heal: bool = False
     check_mode: bool = False
     switches: Mapping[str, Any] = {}
     """What a run chooses of the places' switches, by name."""
