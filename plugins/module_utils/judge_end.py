@@ -22,13 +22,14 @@ from .places import look_at_host
 from .schema import load_policy
 from .why.answer import Answer, format_remedy
 from .why.ask import MEMORY, ask_enough, find_enough, name_way, raise_group
+from .why.facts import SURE, Facts
 from .why.host_read import name_unseen, read_facts
 from .why.hosts import find_hosts
 from .why.kills import is_below
 from .why.log_read import Log, read_log, read_stream
-from .why.log_text import Words, list_pids
+from .why.log_text import Words, find_path, list_pids
 from .why.reasons import CGROUP, HOST, OOMD, REASONS
-from .why.signs import SURE, Facts, find_signs
+from .why.signs import find_signs
 from .why.verdict import FITS, POSSIBLE, REQUEST, SHOWN, Verdict, judge_words, weigh
 from .why.where_read import (
     CONTAINER,
@@ -255,6 +256,7 @@ def _know(verdict: Verdict | None, age: float | None, where: Where | None) -> Fa
         uid=os.geteuid() or None,
         age=age,
         pids=list_pids(verdict.near) if verdict else frozenset(),
+        path=find_path(verdict.line) if verdict else "",
         request=needed[1] if needed and needed[0] == REQUEST else 0,
     )
     if where is None:

@@ -12,9 +12,9 @@ from types import SimpleNamespace
 import pytest
 from mlhost_limits import cli, judge_end
 from mlhost_limits.why import host_read, log_read, where_read
+from mlhost_limits.why.facts import Facts, Group
 from mlhost_limits.why.kills import Line
 from mlhost_limits.why.log_read import MOST, read_log
-from mlhost_limits.why.signs import Facts, Group
 
 EMFILE = "OSError: [Errno 24] Too many open files"
 NOBODY = 64321

@@ -6,10 +6,10 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from mlhost_limits.why.facts import Facts, Group, Use
 from mlhost_limits.why.kills import Line
-from mlhost_limits.why.signs import Facts, Group, Use
 
-KEPT = ("oom-kill:", "Killed process", "fork rejected", "file-max limit")
+KEPT = ("oom-kill:", "Killed process", "fork rejected", "file-max limit", "segfault at")
 """What is kept of the kernel's log: no other line counts."""
 
 RECENT = 700.0
@@ -37,6 +37,7 @@ def dump_facts(facts: Facts) -> dict[str, Any]:
         "oomd": facts.oomd,
         "started": facts.started,
         "here": facts.here,
+        "path": facts.path,
     }
 
 

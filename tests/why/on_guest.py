@@ -15,9 +15,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from mlhost_limits.why.facts import Facts
 from mlhost_limits.why.host_read import read_facts
-from mlhost_limits.why.log_text import Words, list_pids
-from mlhost_limits.why.signs import Facts
+from mlhost_limits.why.log_text import Words, find_path, list_pids
 from mlhost_limits.why.verdict import REQUEST, judge_words
 from mlhost_limits.why.where_read import find_docker, find_unit
 
@@ -81,8 +81,11 @@ def look(case: dict[str, str], text: str) -> dict[str, Any]:
         groups=where.groups if where else (),
         told=where.told if where else {},
         home=where.home if where else "",
-        age=None if where else 0.0,
+        age=where.ended if where else 0.0,
+        started=where.started if where else None,
+        here=where.here if where else False,
         pids=list_pids(verdict.near),
+        path=find_path(verdict.line),
         request=needed[1] if needed and needed[0] == REQUEST else 0,
     )
     codes = [one.code for one in (verdict.reason, *verdict.others)]

@@ -24,9 +24,9 @@ from tests.host.library import carry
 
 load_library()
 
+from mlhost_limits.why.facts import Facts
 from mlhost_limits.why.host_read import read_facts, read_group
-from mlhost_limits.why.log_text import Words, list_pids
-from mlhost_limits.why.signs import Facts
+from mlhost_limits.why.log_text import Words, find_path, list_pids
 from mlhost_limits.why.verdict import REQUEST, judge_words
 
 from .corpus import HERE, OF_GUEST, Case, list_cases, read_recorded, write_recorded
@@ -163,6 +163,7 @@ def _look(case: Case, path: Path, user: int) -> dict[str, object]:
         groups=[group for folder in folders for group in read_group(str(folder))],
         age=0.0,
         pids=list_pids(verdict.near),
+        path=find_path(verdict.line),
         request=verdict.needed[1] if verdict.needed and verdict.needed[0] == REQUEST else 0,
     )
     codes = [one.code for one in (verdict.reason, *verdict.others)]

@@ -16,6 +16,7 @@ from ..host.door import (
     list_pids,
     read_kernel_text,
 )
+from ..host.guarded import run_guarded
 from ..host.look import may_lock_memory, read_limits, read_process
 from ..host.program import run_program
 from ..kernel.read import read_sysctl
@@ -24,9 +25,9 @@ from ..kernel.use_read import read_meminfo
 from ..training.cgroup_read import list_folders
 from ..training.shm_read import find_folder, read_free, read_size
 from ..training.tasks_read import count_tasks_of
+from .facts import Facts, Group, Task, Use
 from .kills import Line
-from .reasons import REASONS, SHM, THREADS
-from .signs import Facts, Group, Task, Use
+from .reasons import DISK, REASONS, SHM, THREADS
 
 _LOG = "/dev/kmsg"
 _RECORD = 8192
@@ -49,6 +50,7 @@ _BOUNDS = (
 )
 """The bounds of a cgroup, in version 2 and 1: what they are, where they stand, what counts hits."""
 
+_LOCAL = ("ext2", "ext3", "ext4", "xfs", "btrfs", "f2fs", "tmpfs", "overlay", "vfat", "zfs")
 _ENDLESS = 2**60
 _PATIENCE = 5.0
 _AROUND = 60
@@ -71,6 +73,8 @@ def read_facts(codes: Iterable[str], facts: Facts, pid: int | None = None) -> Fa
         uses.update((item, [_read_tasks(item)]) for item in _TASKS)
     if SHM in codes:
         uses["shm_size"] = list(_read_shm(pid))
+    if set(DISK) & set(codes):
+        uses.update(_read_disk(facts.path))
     running = _is_oomd_here()
     return facts._replace(
         uid=task.uid if task else facts.uid,
@@ -182,6 +186,25 @@ def _read_shm(pid: int | None) -> Iterator[Use]:
         yield Use(size - min(read_free(folder), size), size, folder)
     except OSError:
         return
+
+
+def _read_disk(path: str) -> Mapping[str, Sequence[Use]]:
+    """Return how full the file system is that a path is on, by its mount: the path is a user's."""
+    text = read_kernel_text("/proc/self/mountinfo")
+    mounts = [(row[4], row[row.index("-") + 1]) for row in map(str.split, text.splitlines())]
+    above = [one for one in mounts if f"{path}/".startswith(f"{one[0].rstrip('/')}/")]
+    point, kind = max(above, key=lambda one: len(one[0]), default=("", ""))
+    if not path or kind not in _LOCAL:
+        return {}  # Another machine may never answer, and a user's file system neither.
+    told, _problem = run_guarded(lambda: list(os.statvfs(point)), _PATIENCE)
+    if not told:
+        return {}
+    _size, unit, blocks, _free, available, inodes, _all, left = told[:8]
+    taken = (blocks - available) * unit
+    return {
+        DISK[0]: [Use(taken, blocks * unit, f"bytes of {point}")],
+        DISK[1]: [Use(inodes - left, inodes, f"inodes of {point}")],
+    }
 
 
 def _read_log() -> tuple[tuple[Line, ...] | None, bool]:

@@ -240,6 +240,12 @@ def list_pids(text: str) -> frozenset[int]:
     return frozenset(int(one) for row in _PIDS.findall(text) for one in row if one)
 
 
+def find_path(line: str) -> str:
+    """Return the last absolute path that a line names, or nothing."""
+    found = [match[0] for match in _PATH.finditer(line) if match[0].startswith("/")]
+    return found[-1] if found else ""
+
+
 def worked_on(words: Words, found: Found, is_last: bool) -> bool:
     """Tell whether the run worked on after a warning; or long, to die later of something else."""
     is_warning = found.is_unsure or bool(_LEVEL.search(found.line))

@@ -251,6 +251,7 @@ _ENDED = (
     _say("forcefully exiting via|unable to shutdown process", (OTHERS,), rank=WRAPPER),
     _say("cpu time limit|sigxcpu|cputime limit|24/xcpu", ("cpu-time",)),
     _say("result 'timeout'", (BY_HAND,), rank=AFTER),
+    _say("on client request", (BY_HAND,), r"sent signal sig\w+ to"),
     _say("due to preemption|due to node failure", (BY_HAND,)),
     _say("cancelled at", (BY_HAND, OTHERS), rank=AFTER),
     _say("fatal error: killed signal", _KILL),

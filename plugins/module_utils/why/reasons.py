@@ -10,7 +10,7 @@ NPROC, PIDS, THREADS = "nproc", "pids-max", "threads-max"
 INSTANCES, WATCHES, EPOLL = "inotify-instances", "inotify-watches", "epoll-watches"
 SHM, SHM_QUOTA, SHM_GONE = "shm-size", "shm-quota", "shm-removed"
 SPACE, COMMIT, AIO, CGROUPS = "address-space", "overcommit", "aio-requests", "cgroups"
-CGROUP, HOST, OOMD = "cgroup-memory", "host-memory", "oomd"
+CGROUP, HOST, OOMD, DISK = "cgroup-memory", "host-memory", "oomd", ("disk-full", "inodes")
 BY_HAND, OWN_EXIT, OTHERS = "killed-by-hand", "own-exit", "another-died"
 
 
@@ -351,13 +351,13 @@ _SYSTEM = (
     ),
     _other("network", "another program could not be reached", "see that it runs and listens there"),
     _other(
-        "disk-full",
+        DISK[0],
         "the file system that it wrote to was full",
         "df -h shows it: remove what nobody needs, or write elsewhere",
         "df shows no space",
     ),
     _other(
-        "inodes",
+        DISK[1],
         "the file system that it wrote to had no inodes left: too many small files",
         "df -i shows it: remove files, or pack them",
         "df shows space, and df -i none",

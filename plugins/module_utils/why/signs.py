@@ -10,12 +10,15 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from ..core.values import UNLIMITED, NamedTuple, Rlimit, format_quantity
-from .kills import Kill, Line, find_kills, is_below
+from ..core.values import UNLIMITED, format_quantity
+from .facts import AGAINST, DOUBT, HINT, SURE, Facts, Group, Sign
+from .faults import find_faults
+from .kills import Kill, find_kills, is_below
 from .reasons import (
     BY_HAND,
     CGROUP,
     COMMIT,
+    DISK,
     FILE_MAX,
     HOST,
     MAPPINGS,
@@ -29,12 +32,7 @@ from .reasons import (
     SHM,
     SPACE,
     THREADS,
-    Reason,
 )
-
-SURE, HINT, AGAINST, DOUBT = 2, 1, 0, -1
-"""What a sign is worth: it shows the reason; it may be of another run; it excludes the reason; it
-would exclude it if the run was here, which nobody knows."""
 
 _NEAR, _NEAR_OF_PID = 60.0, 600.0
 """Seconds between a run's end and what the kernel logged of it, at most."""
@@ -55,80 +53,8 @@ _NEAR_GROUP = REASONS[CGROUP]._replace(
     text="a cgroup above it is near its memory limit, beyond which the kernel kills"
 )
 
-_FULL, _FAR = 0.95, 0.5
+_FULL, _FAR, _FULL_DISK = 0.95, 0.5, 0.99
 """Shares of a bound: from one on it is reached, below the other it was not lately."""
-
-
-class Use(NamedTuple):
-    """How much of a bound is taken, and by whom."""
-
-    used: int
-    most: int
-    who: str
-
-
-class Group(NamedTuple):
-    """A bound of a cgroup above the run, and how often it was hit. ``item`` is its file."""
-
-    item: str
-    path: str
-    most: int
-    used: int
-    hits: int
-
-
-class Task(NamedTuple):
-    """A process that runs, by what the kernel tells of it. ``taken`` is by item of a limit."""
-
-    pid: int
-    comm: str
-    uid: int
-    start: int
-    limits: Mapping[str, Rlimit] = {}
-    taken: Mapping[str, int] = {}
-    may_lock: bool = False
-
-
-class Facts(NamedTuple):
-    """What was seen of a host.
-
-    ``uid`` is whose run it was, ``None`` where nobody knows. ``uses`` are by the item of a reason.
-    ``log`` is ``None`` where the kernel's log may not be read. ``told`` is what a manager says of
-    the unit, job or container, and ``home`` its cgroup, a path. ``started`` and ``age`` are how
-    many seconds ago the run began and ended, ``None`` where nobody knows. ``pids`` are the
-    processes that the words name. ``here`` tells that it was this host where it ran.
-    """
-
-    uid: int | None = None
-    task: Task | None = None
-    groups: Sequence[Group] = ()
-    uses: Mapping[str, Sequence[Use]] = {}
-    log: Sequence[Line] | None = None
-    log_is_whole: bool = False
-    memory: Mapping[str, int] = {}
-    told: Mapping[str, str] = {}
-    home: str = ""
-    age: float | None = None
-    pids: frozenset[int] = frozenset()
-    request: int = 0
-    has_oomd: bool = True
-    oomd: str = ""
-    started: float | None = None
-    here: bool = False
-
-
-class Sign(NamedTuple):
-    """What speaks for a reason, or against it.
-
-    ``reason`` says more closely what it was, where that is known. ``group`` is the cgroup whose
-    limit was reached.
-    """
-
-    code: str
-    worth: int
-    text: str
-    reason: Reason | None = None
-    group: str = ""
 
 
 def find_signs(facts: Facts, codes: Sequence[str]) -> list[Sign]:
@@ -175,6 +101,37 @@ def _weigh_limit(code: str, facts: Facts) -> Iterator[Sign]:
         yield Sign(code, SURE, f"{who} has taken {taken} of {soft} ({item})")
     elif taken is not None and taken < soft * _FAR:
         yield Sign(code, AGAINST, f"{who} has taken {taken} of {soft} ({item})")
+
+
+def _weigh_stack(code: str, facts: Facts) -> Iterator[Sign]:
+    """Yield whether what a process touched last was beside its stack."""
+    for one in find_faults(facts.log or ()):
+        if one.pid in facts.pids and _is_near(one.age, facts, True):
+            yield Sign(code, SURE if one.is_of_stack else AGAINST, one.text)
+    yield from _weigh_limit(code, facts)
+
+
+def _weigh_exit(code: str, facts: Facts) -> Iterator[Sign]:
+    """Yield what a manager says of who ended a run: a signal to its first process, or itself."""
+    told = facts.told
+    if told.get("ExecMainCode") == "1" and code == OWN_EXIT:
+        status = told.get("ExecMainStatus", "")
+        text = f"systemd says that its main process ended by itself, with {status}"
+        yield Sign(code, HINT, text)
+    elif told.get("ExecMainCode") in ("2", "3") and code == OWN_EXIT:
+        yield Sign(code, AGAINST, "systemd says that a signal ended its main process")
+    elif told.get("signals") and code == BY_HAND:
+        yield Sign(code, SURE, f"Docker was told to send it signal {told['signals']}")
+    elif told.get("signals") == "" and code == OWN_EXIT:
+        yield Sign(code, HINT, "Docker was not told to send it a signal")
+
+
+def _weigh_disk(code: str, facts: Facts) -> Iterator[Sign]:
+    """Yield that the file system has no room left, or no inodes."""
+    for use in facts.uses.get(code, ()):
+        if use.most and use.used >= use.most * _FULL_DISK:
+            worth = _rate_now(facts) if use.used >= use.most else HINT
+            yield Sign(code, worth, f"{use.who}: {use.used} of {use.most} are taken now")
 
 
 def _weigh_nproc(code: str, facts: Facts) -> Iterator[Sign]:
@@ -370,7 +327,9 @@ def _weigh_oomd(code: str, facts: Facts) -> Iterator[Sign]:
 
 
 _FINDERS: Mapping[str, Callable[[str, Facts], Iterator[Sign]]] = {
-    **dict.fromkeys((NOFILE, MAPPINGS, "stack", "cpu-time", "fsize"), _weigh_limit),
+    **dict.fromkeys((NOFILE, MAPPINGS, "cpu-time", "fsize"), _weigh_limit),
+    **dict.fromkeys(DISK, _weigh_disk),
+    "stack": _weigh_stack,
     NPROC: _weigh_nproc,
     PIDS: _weigh_pids,
     THREADS: _weigh_threads,
@@ -382,6 +341,6 @@ _FINDERS: Mapping[str, Callable[[str, Facts], Iterator[Sign]]] = {
     CGROUP: _weigh_kill,
     HOST: _weigh_kill,
     OOMD: _weigh_oomd,
-    BY_HAND: lambda _code, _facts: iter(()),
-    OWN_EXIT: lambda _code, _facts: iter(()),
+    BY_HAND: _weigh_exit,
+    OWN_EXIT: _weigh_exit,
 }

@@ -7,10 +7,10 @@ import re
 from collections.abc import Sequence
 
 from ..core.values import NamedTuple
+from .facts import AGAINST, DOUBT, HINT, SURE, Sign
 from .log_text import Found, Words, are_chained, ended_well, find_failures, is_ignored, worked_on
 from .messages import AFTER, CAUSE, PLAIN, WRAPPER
 from .reasons import BY_HAND, CGROUP, COMMIT, REASONS, Reason
-from .signs import AGAINST, DOUBT, HINT, SURE, Sign
 
 SHOWN, FITS, POSSIBLE = "shown by the host", "fits the words", "only possible"
 _RANKS = (CAUSE, PLAIN, AFTER, WRAPPER)

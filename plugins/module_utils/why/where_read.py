@@ -6,6 +6,7 @@ Whoever is not root may ask for their own alone.
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import time
@@ -22,9 +23,9 @@ from ..host.manager_read import show_properties
 from ..host.program import run_program
 from ..host.users import name_user, read_user
 from ..slurm.read import ask as ask_slurm
+from .facts import Group
 from .host_read import read_group
 from .log_read import Log, read_log_as
-from .signs import Group
 
 PID, UNIT, JOB, CONTAINER, SESSION = "process", "unit", "job", "container", "session"
 _UNIT = re.compile(r"[A-Za-z0-9:_.\\@-]{1,240}")
@@ -257,6 +258,7 @@ def find_docker(name: str) -> Where:
     details = ask("GET", f"/containers/{quote_url(name)}/json")
     state = details["State"]
     told = {key: str(state.get(key, "")).lower() for key in ("OOMKilled", "ExitCode", "Status")}
+    told.update(_read_signals(details["Id"], state.get("StartedAt")))
     told["MemoryMax"] = str(details.get("HostConfig", {}).get("Memory") or "")
     path = f"/containers/{details['Id']}/logs?stdout=1&stderr=1&tail={_LINES}"
     text = _join_frames(exchange("GET", path))
@@ -269,6 +271,25 @@ def find_docker(name: str) -> Where:
         started=_count_since(state.get("StartedAt")),
         ended=0.0 if pid else _count_since(state.get("FinishedAt")),
     )
+
+
+def _read_signals(identity: str, started: object) -> dict[str, str]:
+    """Return the signals that Docker was told to send to a container, if it still knows them all.
+
+    It keeps its last events, and knows all of this run's while it knows its start.
+    """
+    age = _count_since(started)
+    if age is None:
+        return {}
+    now, asked = time.time(), {"container": [identity], "event": ["kill", "start"]}
+    filters = quote_url(json.dumps(asked))
+    path = f"/events?since={int(now - age) - 1}&until={int(now) + 1}&filters={filters}"
+    try:
+        events = [json.loads(row) for row in exchange("GET", path).splitlines() if row.strip()]
+        signals = [str(one["Actor"]["Attributes"].get("signal", "")) for one in events]
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        return {}
+    return {"signals": ", ".join(filter(None, signals))} if "" in signals else {}
 
 
 def _count_since(told: object) -> float | None:

@@ -5,9 +5,10 @@ from __future__ import annotations
 
 import pytest
 from mlhost_limits.core.values import UNLIMITED, Rlimit
+from mlhost_limits.why.facts import HINT, SURE, Facts, Group, Task, Use
 from mlhost_limits.why.kills import Line
 from mlhost_limits.why.log_text import Words
-from mlhost_limits.why.signs import HINT, SURE, Facts, Group, Task, Use, find_signs
+from mlhost_limits.why.signs import find_signs
 from mlhost_limits.why.verdict import FITS, POSSIBLE, SHOWN, Verdict, judge_words, weigh
 
 KILL = (
@@ -229,3 +230,41 @@ def test_what_is_full_now_was_not_nine_days_ago() -> None:
     uses = {"shm_size": [Use(96, 100, "/dev/shm")]}
     assert judge(words, Facts(age=5.0, uses=uses)).sure == SHOWN
     assert judge(words, Facts(age=9 * 86400.0, uses=uses)).sure == POSSIBLE
+
+
+@pytest.mark.parametrize(
+    ("touched", "worth"),
+    [("7ffd4b9647cc", SURE), ("7ffd4b960000", SURE), ("0", 0), ("7f7f51cf1ad8", 0)],
+)
+def test_a_fault_beside_the_stack_pointer_is_a_stack_that_was_full(
+    touched: str, worth: int
+) -> None:
+    text = (
+        f"deep[77]: segfault at {touched} ip 000056263aa62154 sp 00007ffd4b9647c0 error 6 in deep"
+    )
+    facts = Facts(age=2.0, pids=frozenset({77}), log=[Line(2.0, text)], here=True)
+    assert [one.worth for one in find_signs(facts, ["stack"])] == [worth]
+    assert not find_signs(facts._replace(pids=frozenset({78})), ["stack"])
+    assert not find_signs(facts._replace(age=5000.0), ["stack"])
+
+
+@pytest.mark.parametrize(
+    ("told", "code", "worth"),
+    [
+        ({"ExecMainCode": "1", "ExecMainStatus": "137"}, "own-exit", HINT),
+        ({"ExecMainCode": "2", "ExecMainStatus": "9"}, "own-exit", 0),
+        ({"signals": "9"}, "killed-by-hand", SURE),
+        ({"signals": ""}, "own-exit", HINT),
+    ],
+)
+def test_a_manager_says_who_ended_a_run(told: dict[str, str], code: str, worth: int) -> None:
+    signs = find_signs(Facts(told=told, here=True), ["killed-by-hand", "own-exit"])
+    assert [(one.code, one.worth) for one in signs] == [(code, worth)]
+
+
+def test_a_file_system_without_room_or_inodes_is_told_by_the_path() -> None:
+    uses = {"disk-full": [Use(50, 100, "bytes of /data")], "inodes": [Use(9, 9, "inodes of /data")]}
+    facts = Facts(uses=uses, age=5.0, here=True)
+    assert [(one.code, one.worth) for one in find_signs(facts, ["disk-full", "inodes"])] == [
+        ("inodes", SURE)
+    ]
