@@ -54,14 +54,16 @@ class CheckResult(NamedTuple):
         """The findings for people, at most 80 columns wide."""
         return format_report(self.findings, self.connection_causes, self.idle_waivers)
 
-    def format_brief(self, *provision: Any) -> list[str]:
+    def format_brief(self, *provision: Any, explain: str = "") -> list[str]:
         """Return the findings as a list of things to do.
 
         :param provision: What makes the policy true, and one section of it: as in ``Told``.
+        :param explain: What shows the way of a limit: as in ``Told``.
         """
         from .core.brief import Told, format_brief
 
         told = Told(self.connection_causes, self.idle_waivers, self.samples, *provision)
+        told = told._replace(explain=explain)
         return format_brief(self.findings, told)
 
     def falls_short(self, fail_on: str) -> bool:

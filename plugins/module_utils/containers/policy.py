@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ..core.reader import Key, Limit, read_limits, read_mapping, read_quantity
+from ..core.report import STARTS
 from ..core.values import RLIMITS, UNLIMITED, NamedTuple, Rlimit, format_quantity
 
 SHM = "shm_size"
@@ -14,7 +15,7 @@ SHM = "shm_size"
 TASKS = "tasks"
 """The item of a requirement on the processes and threads that its cgroups let it have."""
 
-START = "start"
+START = STARTS
 """The item of a requirement that a container starts at all."""
 
 CONTAINER_ITEMS = tuple(name for name in RLIMITS if name != "as")

@@ -28,6 +28,8 @@ _WORD = r"""(?:'[^']*'|"(?:[^"\\]|\\.)*"|\\.|[^\s'"\\]|['"\\])+"""
 """A word of a shell with all its quotes: where ``it's`` is quoted, it has several pieces."""
 
 INDENT, DEEPER = " " * 5, " " * 10
+STARTS = "start"
+"""The item of a requirement that something starts at all."""
 _MARKS = {PASS: "ok  ", FAIL: "FAIL", UNKNOWN: "??? ", LATER: "late", WAIVED: "wvd "}
 
 
@@ -192,7 +194,10 @@ def describe_failures(group: Iterable[Finding]) -> Iterator[str]:
     told: dict[tuple[str, str], list[str]] = {}
     for finding in group:
         wanted, value = finding.requirement, finding.observation.value
-        observed = "" if value is None else format_observed(value, wanted.unit)
+        observed = "not known" if value is None else format_observed(value, wanted.unit)
+        if wanted.item == STARTS:
+            told.setdefault(("none could be started:", observed), ["value"])
+            continue
         text = f"{observed}, required {wanted.describe()}"
         bounds = told.setdefault((wanted.item, text), [])
         bounds += [wanted.bound] if wanted.bound not in bounds else []
