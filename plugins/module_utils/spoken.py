@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from .core.policy import ProvisionOptions
     from .provision import Outcome
 
-_PLAYBOOK = "playbook mlhost.limits.provision"
+_PLAYBOOK = "ansible-playbook mlhost.limits.provision"
 _ROLES = ("kernel", "sessions", "services", "docker", "podman", "slurm")
 _ROLE_OF = {**dict(zip(_ROLES, _ROLES)), "containerd": "podman", "shared_memory": "host"}
 _ALLOWED = {
@@ -53,7 +53,7 @@ def _name_roles(result: CheckResult) -> dict[str, str]:
     """Return what provisions each section; the head names the playbook where there are several."""
     states = (FAIL, LATER)
     reasons = [one for state in states for one in find_reasons(result.findings, state)]
-    more = "" if sum(bool(one.section) for one in reasons) > 1 else f" or {_PLAYBOOK}"
+    more = "" if sum(bool(one.section) for one in reasons) > 1 else f", or {_PLAYBOOK}"
     return {name: f"role mlhost.limits.{role}{more}" for name, role in _ROLE_OF.items()}
 
 
@@ -66,7 +66,8 @@ def _warn_of_unseen(result: CheckResult) -> Iterator[str]:
     counts = count_statuses(result.findings)
     if counts[UNKNOWN]:
         total = len(result.findings)
-        seen = f"{counts[UNKNOWN]} of {total} requirements are unknown"
+        verb = "is" if counts[UNKNOWN] == 1 else "are"
+        seen = f"{counts[UNKNOWN]} of {total} requirements {verb} unknown"
         yield f"this check did not run as root, and {seen}; use become: true"
 
 
