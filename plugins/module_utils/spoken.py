@@ -53,8 +53,8 @@ def _name_roles(result: CheckResult) -> dict[str, str]:
     """Return what provisions each section; the head names the playbook where there are several."""
     states = (FAIL, LATER)
     reasons = [one for state in states for one in find_reasons(result.findings, state)]
-    more = "" if sum(bool(one.section) for one in reasons) > 1 else f", or {_PLAYBOOK}"
-    return {name: f"role mlhost.limits.{role}{more}" for name, role in _ROLE_OF.items()}
+    first = "" if sum(bool(one.section) for one in reasons) > 1 else f"{_PLAYBOOK}, or "
+    return {name: f"{first}role mlhost.limits.{role}" for name, role in _ROLE_OF.items()}
 
 
 def shorten(text: str) -> str:

@@ -21,7 +21,7 @@ def test_an_adhoc_check_is_a_report_and_a_screen_of_data(tmp_path: Path) -> None
     done = run(tmp_path, *ADHOC, WORDS)
     assert done.returncode == 2
     assert HEAD in done.stdout
-    fix = "     fix  role mlhost.limits.kernel, or ansible-playbook mlhost.limits.provision\n"
+    fix = "     fix  ansible-playbook mlhost.limits.provision, or role mlhost.limits.kernel\n"
     assert fix in done.stdout
     result = json.loads(done.stdout[done.stdout.index(" => {") + 4 :])
     assert set(result) == {"changed", "measured", "msg", "reasons", "summary"}
