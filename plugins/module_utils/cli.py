@@ -120,7 +120,7 @@ def _check(arguments: argparse.Namespace) -> int:
     else:
         ours = _name_provision(arguments)
         explain = f"{NAME} explain" if ours else ""
-        _print(result.format_brief(ours, explain=explain), paints=True)
+        _print(result.format_brief(provision=ours, explain=explain), paints=True)
     return _conclude(result, arguments.strict)
 
 
@@ -181,7 +181,7 @@ def _provision(arguments: argparse.Namespace) -> int:
 
     seen = CheckOptions(sections=outcome.in_effect)
     result = _watch(lambda progress: check_within(policy, seen, progress=progress))
-    _print(result.format_brief(""), paints=True)
+    _print(result.format_brief(provision=""), paints=True)
     return status or _conclude(result)
 
 

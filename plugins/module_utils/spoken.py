@@ -41,7 +41,7 @@ def tell_check(result: CheckResult, can_provision: bool, is_root: bool) -> dict[
     return {
         "msg": shorten("; ".join([format_head(result.findings), *workers, *reasons])),
         "brief": [
-            *result.format_brief(provision, of_section),
+            *result.format_brief(provision=provision, of_section=of_section),
             *(part for line in workers for part in wrap(line)),
         ],
         "reasons": reasons,

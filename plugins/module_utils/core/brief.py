@@ -14,7 +14,7 @@ from .reasons import Reason, find_reasons, name_places
 from .report import (
     DEEPER,
     INDENT,
-    STARTS,
+    START,
     WIDTH,
     break_command,
     describe_failures,
@@ -144,7 +144,7 @@ def _format_reason(reason: Reason, told: Told, done: set[str]) -> Iterator[str]:
         told_of = f"not known; seen in {'; '.join(seen[:_MOST_TEXTS])}"
         yield from wrap(told_of, "     why  ", DEEPER)
         wanted = reason.findings[0].requirement
-        if told.explain and wanted.item != STARTS:
+        if told.explain and wanted.item != START:
             shown = f"{told.explain} {shlex.quote(wanted.place)} {wanted.item}"
             yield from break_command(shown, "     see  ")
         return
