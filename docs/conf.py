@@ -13,6 +13,7 @@ html_theme = "sphinx_rtd_theme"
 html_title = "mlhost.limits"
 html_static_path = ["static"]
 html_css_files = ["site.css"]
+html_search_scorer = str(Path(__file__).parent / "static" / "search.js")
 html_show_copyright = False
 smartquotes = False  # What is in quotes is often typed as it stands.
 root_doc = "index"

@@ -62,10 +62,10 @@ def show(inventory: str) -> dict[str, Any]:
 
 
 def check(inventory: str) -> dict[str, Any]:
-    """Run the ad hoc check and print what it displays, without the JSON behind it."""
+    """Run the ad hoc check and print what it displays, without what Ansible itself says then."""
     text = run(["ansible", "all", "-i", inventory, "-m", "mlhost.limits.check"], accepted=(0, 2))
     start = text.index(" => {")
-    print(text[: text.rindex("\n", 0, start)])
+    print(re.split(r"\n(?=\[ERROR\])", text[: text.rindex("\n", 0, start)])[0])
     result: dict[str, Any] = json.loads(text[start + 4 : text.rindex("}") + 1])
     return result
 

@@ -8,6 +8,7 @@ with the word ``draw`` it draws what was recorded.
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 import time
@@ -38,11 +39,11 @@ _STYLE = """\
     }
   </style>"""
 _KINDS = (
-    (("FAIL", "-"), "bad"),
-    (("+", "ok"), "good"),
-    (("$ ",), "command"),
-    (("1. ", "2. ", "3. ", "4. ", "Red to green"), "title"),
-    (("=", "     next", "@@", "TASK", "PLAY"), "dim"),
+    (re.compile(r"-|\d+ {2,}\S|\S+: \d+ of \d+ requirements? falls? short"), "bad"),
+    (re.compile(r"\+|ok|     fix  |\S+: \d+ of \d+ requirements? (is|are) met"), "good"),
+    (re.compile(r"\$ "), "command"),
+    (re.compile(r"\d\. |     all of them at once|Red to green"), "title"),
+    (re.compile(r"=|     why  |@@|TASK|PLAY"), "dim"),
 )
 
 
@@ -97,7 +98,7 @@ def draw(cast: str) -> str:
 
 
 def _draw_row(number: int, line: str) -> str:
-    kind = next((kind for starts, kind in _KINDS if line.startswith(starts)), "")
+    kind = next((kind for pattern, kind in _KINDS if pattern.match(line)), "")
     mark = f' class="{kind}"' if kind else ""
     y = (number + 1) * LINE_HEIGHT - 5
     return f'<text{mark} y="{y}" xml:space="preserve">{escape(line[:COLUMNS])}</text>'

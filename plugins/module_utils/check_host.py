@@ -54,15 +54,15 @@ class CheckResult(NamedTuple):
         """The findings for people, at most 80 columns wide."""
         return format_report(self.findings, self.connection_causes, self.idle_waivers)
 
-    def format_brief(self, *provision: Any) -> list[str]:
+    def format_brief(self, **told: Any) -> list[str]:
         """Return the findings as a list of things to do.
 
-        :param provision: What makes the policy true, and one section of it: as in ``Told``.
+        :param told: What else the report says, by the names of ``Told``.
         """
         from .core.brief import Told, format_brief
 
-        told = Told(self.connection_causes, self.idle_waivers, self.samples, *provision)
-        return format_brief(self.findings, told)
+        beside = Told(self.connection_causes, self.idle_waivers, self.samples, **told)
+        return format_brief(self.findings, beside)
 
     def falls_short(self, fail_on: str) -> bool:
         """Tell whether the host falls short of what counts.

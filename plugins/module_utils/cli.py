@@ -115,9 +115,12 @@ def _check(arguments: argparse.Namespace) -> int:
         host = "" if arguments.root else os.uname().nodename
         head = {"format": FORMAT, "version": VERSION, "host": host}
         _print_json({**head, **result.as_result()})
+    elif arguments.verbose:
+        _print(result.lines, paints=True)
     else:
         ours = _name_provision(arguments)
-        _print(result.lines if arguments.verbose else result.format_brief(ours), paints=True)
+        explain = f"{NAME} explain" if ours else ""
+        _print(result.format_brief(provision=ours, explain=explain), paints=True)
     return _conclude(result, arguments.strict)
 
 
@@ -178,7 +181,7 @@ def _provision(arguments: argparse.Namespace) -> int:
 
     seen = CheckOptions(sections=outcome.in_effect)
     result = _watch(lambda progress: check_within(policy, seen, progress=progress))
-    _print(result.format_brief(""), paints=True)
+    _print(result.format_brief(provision=""), paints=True)
     return status or _conclude(result)
 
 

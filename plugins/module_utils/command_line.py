@@ -32,6 +32,7 @@ WELCOME = f"""\
   {NAME} check                  what falls short here, why, and the fix
   sudo {NAME} provision         make it so; with --check, say what would change
   {NAME} preflight -- COMMAND   will this training run survive on this host?
+  {NAME} why train.log          what a run died of: a limit or none, and the fix
 
 All commands: {NAME} --help
 """
@@ -42,6 +43,7 @@ INTERNAL = ("monitor", "node-health")
 SHELLS = ("bash", "zsh", "fish")
 FORMATS = ("html", "json", "junit", "csv")
 REPORT = "mlhost-limits-report.html"
+_PROFILES = ", ".join(sorted(PROFILES))
 
 
 class Parser(argparse.ArgumentParser):
@@ -116,7 +118,8 @@ def _add_profile(parser: argparse.ArgumentParser, default: str) -> None:
         "--profile",
         default=default,
         choices=sorted(PROFILES),
-        help="the policy to start from; default: %(default)s",
+        metavar="PROFILE",
+        help=f"the policy to start from: {_PROFILES}; default: %(default)s",
     )
 
 
@@ -177,6 +180,7 @@ def _add_check(check: argparse.ArgumentParser) -> None:
 def _add_provision(provision: argparse.ArgumentParser) -> None:
     from .provision_options import add_provision_options
 
+    _add_profile(provision, DEFAULT_PROFILE)
     add_provision_options(provision)
 
 
@@ -357,5 +361,5 @@ def name_value(action: argparse.Action) -> str:
     """Return what stands for an option's value, or nothing where it has none."""
     if action.nargs == 0:
         return ""
-    name = "|".join(action.choices) if action.choices else action.metavar or action.dest.upper()
+    name = action.metavar or ("|".join(action.choices) if action.choices else action.dest.upper())
     return f"{name} ..." if action.nargs in ("+", "*") else str(name)

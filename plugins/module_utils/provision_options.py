@@ -6,7 +6,6 @@ from __future__ import annotations
 from typing import Any
 
 from .core.policy import ProvisionOptions
-from .core.profiles import DEFAULT_PROFILE, PROFILES
 from .core.reader import PolicyError, join_names
 from .places import PLACES, PROVISIONED
 
@@ -19,12 +18,6 @@ _SWITCHES = {name: one for place in PLACES for name, one in place.switches.items
 
 def add_provision_options(parser: argparse.ArgumentParser) -> None:
     """Add what the module takes, under names of a command line."""
-    parser.add_argument(
-        "--profile",
-        default=DEFAULT_PROFILE,
-        choices=sorted(PROFILES),
-        help="what a host owes its jobs; default: %(default)s",
-    )
     parser.add_argument(
         "--policy", metavar="FILE", help="a policy, merged over the profile; - for standard input"
     )

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from .core.policy import ProvisionOptions
     from .provision import Outcome
 
-_PLAYBOOK = "playbook mlhost.limits.provision"
+_PLAYBOOK = "ansible-playbook mlhost.limits.provision"
 _ROLES = ("kernel", "sessions", "services", "docker", "podman", "slurm")
 _ROLE_OF = {**dict(zip(_ROLES, _ROLES)), "containerd": "podman", "shared_memory": "host"}
 _ALLOWED = {
@@ -41,7 +41,7 @@ def tell_check(result: CheckResult, can_provision: bool, is_root: bool) -> dict[
     return {
         "msg": shorten("; ".join([format_head(result.findings), *workers, *reasons])),
         "brief": [
-            *result.format_brief(provision, of_section),
+            *result.format_brief(provision=provision, of_section=of_section),
             *(part for line in workers for part in wrap(line)),
         ],
         "reasons": reasons,
@@ -53,8 +53,8 @@ def _name_roles(result: CheckResult) -> dict[str, str]:
     """Return what provisions each section; the head names the playbook where there are several."""
     states = (FAIL, LATER)
     reasons = [one for state in states for one in find_reasons(result.findings, state)]
-    more = "" if sum(bool(one.section) for one in reasons) > 1 else f" or {_PLAYBOOK}"
-    return {name: f"role mlhost.limits.{role}{more}" for name, role in _ROLE_OF.items()}
+    first = "" if sum(bool(one.section) for one in reasons) > 1 else f"{_PLAYBOOK}, or "
+    return {name: f"{first}role mlhost.limits.{role}" for name, role in _ROLE_OF.items()}
 
 
 def shorten(text: str) -> str:
@@ -66,7 +66,8 @@ def _warn_of_unseen(result: CheckResult) -> Iterator[str]:
     counts = count_statuses(result.findings)
     if counts[UNKNOWN]:
         total = len(result.findings)
-        seen = f"{counts[UNKNOWN]} of {total} requirements are unknown"
+        verb = "is" if counts[UNKNOWN] == 1 else "are"
+        seen = f"{counts[UNKNOWN]} of {total} requirements {verb} unknown"
         yield f"this check did not run as root, and {seen}; use become: true"
 
 

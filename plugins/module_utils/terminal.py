@@ -19,12 +19,12 @@ _MARKS: Mapping[str, str] = {
     **dict.fromkeys(("FAIL", "short"), f"{_BOLD};{_RED}"),
     **dict.fromkeys(("ok", "fix"), f"{_BOLD};{_GREEN}"),
     **dict.fromkeys(("???", "late", "restart", "old"), f"{_BOLD};{_YELLOW}"),
-    **dict.fromkeys(("run", "or", "changed", "set", "restarted"), f"{_BOLD};{_CYAN}"),
+    **dict.fromkeys(("run", "or", "see", "changed", "set", "restarted"), f"{_BOLD};{_CYAN}"),
     **dict.fromkeys(("why", "who", "note", "wvd", "would"), _DIM),
 }
 _STARTS = re.compile(rf"( {{0,5}})({'|'.join(map(re.escape, _MARKS))})(?= )")
 _REASON = re.compile(r"\d+(?= +\S)")
-_HEAD = re.compile(r"\d+ of \d+ requirements (are met|fall short)")
+_HEAD = re.compile(r"\d+ of \d+ requirements? (is met|are met|falls? short)")
 _DELAY = 1.0
 """Seconds that nobody minds to wait."""
 
@@ -53,7 +53,7 @@ def paint(lines: Iterable[str]) -> Iterator[str]:
         mark, number, head = _STARTS.match(line), _REASON.match(line), _HEAD.match(line)
         if head:
             yield (
-                _dye(head[0], f"{_BOLD};{_GREEN if 'are met' in head[0] else _RED}")
+                _dye(head[0], f"{_BOLD};{_GREEN if head[0].endswith('met') else _RED}")
                 + line[head.end() :]
             )
         elif mark:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from urllib.parse import urlencode
 
 import pytest
 from mlhost_limits.cause_codes import CODES
@@ -17,6 +18,8 @@ PAGES = (
     "index.html",
     "install.html",
     "first-check.html",
+    "why.html",
+    "audit.html",
     "policy.html",
     "command.html",
     "causes.html",
@@ -46,12 +49,28 @@ def test_axe_has_no_complaint_of_the_documents(
     assert found == []
 
 
-def test_search_finds_a_limit(browser: Browser, site: Path) -> None:
+def search(browser: Browser, site: Path, words: str) -> list[str]:
+    """Return the titles of what is found, best first."""
     page, _told = open_page(browser, site / "index.html")
-    page.goto((site / "search.html").as_uri() + "?q=memlock")
-    page.wait_for_selector("#search-results li a", timeout=60_000)
-    assert page.locator("#search-results li").count() > 5
+    page.goto(f"{(site / 'search.html').as_uri()}?{urlencode({'q': words})}")
+    page.wait_for_function("document.querySelector('.search-summary')?.innerText.includes('found')")
+    titles = page.locator("#search-results li a").all_inner_texts()
     page.close()
+    return titles
+
+
+@pytest.mark.parametrize("words", ["memlock", "shm", "ulimit", "/dev/shm"])
+def test_search_finds_a_limit(browser: Browser, site: Path, words: str) -> None:
+    assert len(search(browser, site, words)) > 5
+
+
+@pytest.mark.parametrize(
+    "words", ["too many open files", "No space left on device", "cannot allocate memory"]
+)
+def test_the_words_of_a_failure_lead_to_what_a_run_died_of(
+    browser: Browser, site: Path, words: str
+) -> None:
+    assert "When a run has died" in search(browser, site, words)[:2]
 
 
 def test_the_first_page_is_not_a_list_of_codes(browser: Browser, site: Path) -> None:

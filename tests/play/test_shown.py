@@ -12,7 +12,7 @@ from plugins.plugin_utils.shown import Audience, format_block
 
 from .plays import ASKED, LATE, SHORT, check, include, play, provision, run
 
-HEAD = "here: 1 of 1 requirements fall short, for one reason\n1    kernel: vm.max_map_count "
+HEAD = "here: 1 of 1 requirement falls short, for one reason\n1    kernel: vm.max_map_count "
 ADHOC = ("ansible", "all", "-m", "mlhost.limits.check", "-a")
 WORDS = json.dumps({"profile": "none", "policy": SHORT})
 
@@ -21,9 +21,8 @@ def test_an_adhoc_check_is_a_report_and_a_screen_of_data(tmp_path: Path) -> None
     done = run(tmp_path, *ADHOC, WORDS)
     assert done.returncode == 2
     assert HEAD in done.stdout
-    assert (
-        "     fix  role mlhost.limits.kernel or playbook mlhost.limits.provision\n" in done.stdout
-    )
+    fix = "     fix  ansible-playbook mlhost.limits.provision, or role mlhost.limits.kernel\n"
+    assert fix in done.stdout
     result = json.loads(done.stdout[done.stdout.index(" => {") + 4 :])
     assert set(result) == {"changed", "measured", "msg", "reasons", "summary"}
     assert len(done.stdout.splitlines()) < 40
@@ -54,7 +53,7 @@ def test_a_play_shows_what_nobody_keeps_and_keeps_what_is_registered(tmp_path: P
     )
     told = dict(part.split("]", 1) for part in done.stdout.split("TASK [")[1:])
     assert "failed=1" in told["failed"], done.stdout + done.stderr
-    shown = [name for name, text in told.items() if "requirements" in text.split("fatal:")[0]]
+    shown = [name for name, text in told.items() if "requirement" in text.split("fatal:")[0]]
     assert shown == ["shown", "both", "failed"]
     assert HEAD in told["failed"]
 
@@ -63,7 +62,7 @@ def test_a_failed_task_nobody_registers_is_short_in_yaml_too(tmp_path: Path) -> 
     done = play(tmp_path, [check()], ANSIBLE_CALLBACK_RESULT_FORMAT="yaml")
     assert HEAD in done.stdout
     after = done.stdout[done.stdout.index("fatal:") : done.stdout.index("PLAY RECAP")]
-    assert "msg: '1 of 1 requirements fall short" in after
+    assert "msg: '1 of 1 requirement falls short" in after
     assert len(after.splitlines()) < 20
 
 
@@ -119,9 +118,9 @@ def test_a_role_says_what_check_mode_cannot_know_and_measures_where_it_can(tmp_p
     asks = {**role, "ansible.builtin.include_role": called}
     again = play(tmp_path, [role, asks], before=LATE)
     assert "skipping" not in again.stdout, again.stdout + again.stderr
-    report = "here:\n1 of 1 requirements are met; 1 will fall short after a boot, for one reason"
+    report = "here: 1 of 1 requirement is met; 1 will fall short after a boot, for one reason"
     assert again.stdout.count(report) == 2
-    assert "playbook mlhost.limits.provision" not in again.stdout
+    assert "ansible-playbook mlhost.limits.provision" not in again.stdout
     assert "check mode wrote nothing" not in again.stderr + again.stdout
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What ``check --json`` prints keeps to its published schema, of a host and of a tree."""
+"""What ``check --json`` and ``why --json`` print keeps to the published schemas."""
 
 from __future__ import annotations
 
@@ -18,12 +18,16 @@ DOCS = Path(__file__).parents[2] / "docs"
 AUDIT = "audit.schema.json"
 
 
-@pytest.fixture(scope="module")
-def validator() -> jsonschema.Draft202012Validator:
-    """Return what judges by the schema, which lies beside that of the audit."""
-    schema, audit = (json.loads((DOCS / name).read_text()) for name in ("check.schema.json", AUDIT))
+def read_schema(name: str) -> jsonschema.Draft202012Validator:
+    """Return what judges by a schema, which lies beside that of the audit."""
+    schema, audit = (json.loads((DOCS / one).read_text()) for one in (name, AUDIT))
     registry: Registry[Any] = Registry().with_resource(AUDIT, Resource.from_contents(audit))
     return jsonschema.Draft202012Validator(schema, registry=registry)
+
+
+@pytest.fixture(scope="module")
+def validator() -> jsonschema.Draft202012Validator:
+    return read_schema("check.schema.json")
 
 
 def read_printed() -> list[Any]:
@@ -65,3 +69,33 @@ def test_something_else_does_not(
     good = {**read_printed()[0], "measured": "", **change}
     with pytest.raises(jsonschema.ValidationError):
         validator.validate(good)
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "OSError: [Errno 24] Too many open files",
+        "Cannot allocate memory",
+        "ModuleNotFoundError: No module named x",
+        "unable to mmap 68 bytes from file </torch_1_2_3>: Cannot allocate memory (12)",
+        "max file descriptors [4096] for elasticsearch process is too low, at least [65535]",
+    ],
+)
+def test_what_a_run_died_of_keeps_to_its_schema(
+    message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    cli.main(["why", "--json", message])
+    answer = json.loads(capsys.readouterr().out)
+    schema = read_schema("why.schema.json")
+    schema.validate(answer)
+    properties = json.loads((DOCS / "why.schema.json").read_text())["properties"]
+    assert set(answer) == set(properties)
+    wrong: list[dict[str, Any]] = [
+        {"sure": "quite"},
+        {"is_limit": "no"},
+        {"findings": [{}]},
+        {"needed": {}},
+    ]
+    for change in wrong:
+        with pytest.raises(jsonschema.ValidationError):
+            schema.validate({**answer, **change})

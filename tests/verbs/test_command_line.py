@@ -60,6 +60,8 @@ def test_without_words_it_says_what_it_is_and_what_to_type(
     assert told.out.startswith("Check, set and explain the resource limits")
     for words in ("mlhost-limits check", "sudo mlhost-limits provision", "mlhost-limits --help"):
         assert words in told.out
+    for name in ("preflight", "why"):
+        assert f"\n  mlhost-limits {name} " in told.out
     assert max(map(len, told.out.splitlines())) <= 90
 
 

@@ -34,7 +34,7 @@ def check(host: Host, *words: str) -> str:
         text=True,
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "1 of 1 requirements are met" in done.stdout
+    assert "1 of 1 requirement is met" in done.stdout
     return done.stdout
 
 

@@ -37,7 +37,7 @@ def test_a_policy_is_read_to_its_end(
     words = ["check", "--profile", "none", "--policy", "-"]
     assert cli.main(words) == 0
     writer.join()
-    assert "1 of 1 requirements are met" in capsys.readouterr().out
+    assert "1 of 1 requirement is met" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

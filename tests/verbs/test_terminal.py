@@ -70,7 +70,7 @@ def test_a_report_in_a_pipe_has_none(
     assert "\x1b" not in plain
     monkeypatch.setenv("FORCE_COLOR", "1")
     assert cli.main(words) == 0
-    assert "\x1b[1;32m1 of 1 requirements are met\x1b[0m" in capsys.readouterr().out
+    assert "\x1b[1;32m1 of 1 requirement is met\x1b[0m" in capsys.readouterr().out
 
 
 def test_who_waits_longer_than_a_second_is_told_until_the_end(

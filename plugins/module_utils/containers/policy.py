@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ..core.reader import Key, Limit, read_limits, read_mapping, read_quantity
+from ..core.report import START as START
 from ..core.values import RLIMITS, UNLIMITED, NamedTuple, Rlimit, format_quantity
 
 SHM = "shm_size"
@@ -13,9 +14,6 @@ SHM = "shm_size"
 
 TASKS = "tasks"
 """The item of a requirement on the processes and threads that its cgroups let it have."""
-
-START = "start"
-"""The item of a requirement that a container starts at all."""
 
 CONTAINER_ITEMS = tuple(name for name in RLIMITS if name != "as")
 TASKS_KEY = Key("tasks", "how many processes and threads its cgroups let it have")

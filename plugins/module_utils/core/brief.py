@@ -14,6 +14,7 @@ from .reasons import Reason, find_reasons, name_places
 from .report import (
     DEEPER,
     INDENT,
+    START,
     WIDTH,
     break_command,
     describe_failures,
@@ -58,6 +59,8 @@ class Told(NamedTuple):
     """What makes one section true, where that is not ``provision --only SECTION``."""
     more: str = "-v"
     """What shows every finding."""
+    explain: str = ""
+    """What shows the way of a limit, to which a place and an item are added."""
 
 
 def format_brief(findings: list[Finding], told: Told) -> list[str]:
@@ -94,10 +97,13 @@ def format_head(findings: list[Finding]) -> str:
         beside.append(f"{counts[UNKNOWN]} unknown{note_first_boot(findings)}")
     if counts[WAIVED]:
         beside.append(f"{counts[WAIVED]} waived")
+    number = counts[FAIL] or counts[PASS]
+    start = f"{number} of {total} {'requirement' if total == 1 else 'requirements'}"
+    is_one = 1 in (number, total)
     if counts[FAIL]:
-        start = f"{counts[FAIL]} of {total} requirements fall short, {_count(reasons)}"
+        start += f" {'falls' if is_one else 'fall'} short, {_count(reasons)}"
     else:
-        start = f"{counts[PASS]} of {total} requirements are met"
+        start += f" {'is' if is_one else 'are'} met"
     return "; ".join([start, *beside])
 
 
@@ -137,6 +143,10 @@ def _format_reason(reason: Reason, told: Told, done: set[str]) -> Iterator[str]:
         seen = list(dict.fromkeys(one.observation.how for one in reason.findings))
         told_of = f"not known; seen in {'; '.join(seen[:_MOST_TEXTS])}"
         yield from wrap(told_of, "     why  ", DEEPER)
+        wanted = reason.findings[0].requirement
+        if told.explain and wanted.item != START:
+            shown = f"{told.explain} {shlex.quote(wanted.place)} {wanted.item}"
+            yield from break_command(shown, "     see  ")
         return
     yield from _format_why(reason)
     if reason.is_in_our_file and told.provision:

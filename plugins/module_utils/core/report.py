@@ -28,6 +28,7 @@ _WORD = r"""(?:'[^']*'|"(?:[^"\\]|\\.)*"|\\.|[^\s'"\\]|['"\\])+"""
 """A word of a shell with all its quotes: where ``it's`` is quoted, it has several pieces."""
 
 INDENT, DEEPER = " " * 5, " " * 10
+START, _NO_START = "start", "none could be started:"  # The item that something starts at all.
 _MARKS = {PASS: "ok  ", FAIL: "FAIL", UNKNOWN: "??? ", LATER: "late", WAIVED: "wvd "}
 
 
@@ -75,8 +76,7 @@ def format_beside(
     findings: list[Finding], connection: Sequence[Cause], idle: Sequence[Waiver]
 ) -> Iterator[str]:
     """Yield the lines of what is not a finding."""
-    for note in note_workers(findings):
-        yield from wrap(f"note {note}")
+    yield from format_notes(note_workers(findings))
     for waiver in idle:
         yield from wrap(f"note nothing needs the waiver of {waiver.describe()}")
     for cause in connection:
@@ -101,8 +101,7 @@ def note_workers(findings: list[Finding]) -> Iterator[str]:
 def _explain(status: str, group: list[Finding]) -> list[tuple[str, tuple[str, ...]]]:
     """Return what is told of a place, each with its reasons; what has the same ones, together."""
     plain = not any(one.causes or one.waiver or one.owner for one in group)
-    told = any(one.causes for one in group)
-    if (status == PASS and not told) or (status == UNKNOWN and plain):
+    if (status == PASS and not any(one.causes for one in group)) or (status == UNKNOWN and plain):
         return [(_describe(status, group), ())]
     alike: dict[tuple[str, ...], list[Finding]] = {}
     for finding in group:
@@ -192,9 +191,10 @@ def describe_failures(group: Iterable[Finding]) -> Iterator[str]:
     told: dict[tuple[str, str], list[str]] = {}
     for finding in group:
         wanted, value = finding.requirement, finding.observation.value
-        observed = "" if value is None else format_observed(value, wanted.unit)
+        observed = "not known" if value is None else format_observed(value, wanted.unit)
         text = f"{observed}, required {wanted.describe()}"
-        bounds = told.setdefault((wanted.item, text), [])
+        key = (_NO_START, observed) if wanted.item == START else (wanted.item, text)
+        bounds = told.setdefault(key, [])
         bounds += [wanted.bound] if wanted.bound not in bounds else []
     for (item, text), bounds in told.items():
         bound = f"{bounds[0]} " if len(bounds) == 1 and bounds[0] != "value" else ""

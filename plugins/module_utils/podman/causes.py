@@ -112,13 +112,14 @@ def foresee(wanted: Requirement, facts: PodmanFacts, nr_open: int) -> str:
     starts = not find_stopping(facts._replace(nr_open=nr_open))
     if wanted.item == START:
         return PASS if starts else FAIL
-    value = _find_given(wanted, given)
+    value = find_given(wanted, given)
     if value is None:
         return ""
     return PASS if wanted.is_met_by(value if starts else 0) else FAIL
 
 
-def _find_given(wanted: Requirement, given: Defaults) -> int | None:
+def find_given(wanted: Requirement, given: Defaults) -> int | None:
+    """Return what the files give a new container; ``None`` where they do not say."""
     if wanted.item == SHM:
         return int(given.shm.value) if given.shm else None
     if wanted.item == TASKS:
@@ -170,7 +171,7 @@ def _explain_limit(
     wanted: Requirement, facts: PodmanFacts, policy: ContainerPolicy
 ) -> tuple[Cause, ...]:
     given, item = facts.defaults, wanted.item
-    winner, value = given.ulimits.get(item), _find_given(wanted, given)
+    winner, value = given.ulimits.get(item), find_given(wanted, given)
     earlier = _find_earlier(wanted, facts.stated)
     if winner is not None and value is not None:
         if wanted.is_met_by(value):

@@ -7,7 +7,7 @@ from ..containers.findings import require_container
 from ..core.finding import FAIL, UNKNOWN
 from ..core.forecast import Forecast, skip
 from ..kernel.host_read import TreeBoot
-from .causes import PodmanFacts, find_podman_causes, foresee
+from .causes import PodmanFacts, find_given, find_podman_causes, foresee
 from .containers_conf import ConfError, read_all
 from .read import PROGRAMS, read_tree_conf_files
 
@@ -32,4 +32,5 @@ def foresee_podman(asked: ContainerPolicy, tree: Tree) -> Foretold:
     for one in wanted:
         status = FAIL if facts.broken else foresee(one, facts, tree.at(TreeBoot).nr_open) or UNKNOWN
         causes = tuple(find_podman_causes(one, facts, asked)) if status == FAIL else ()
-        yield one, Forecast(status, None, None, causes, "what starts it decides")
+        value = find_given(one, facts.defaults) if causes and not facts.broken else None
+        yield one, Forecast(status, value, None, causes, "what starts it decides")

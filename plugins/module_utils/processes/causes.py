@@ -310,6 +310,7 @@ def let_pam_decide(
 
 def find_both_causes(item: str, limit: Limit, session: SessionFacts) -> list[Cause]:
     """Return why a session falls short of the soft and the hard bound that are asked of it."""
+    session = session._replace(asked=limit)
     soft = find_session_causes(Requirement("", item, "soft", limit.soft), session)
     hard = find_session_causes(Requirement("", item, "hard", limit.hard, limit.max), session)
     if hard:  # What it takes for the hard bound is said there.

@@ -111,7 +111,8 @@ def _look_at_session(user: User, service: str, limits: Mapping[str, Limit], tree
         if trouble or wanted.bound == "value":
             yield wanted, Forecast(UNKNOWN, reason=trouble)
         else:
-            yield wanted, _doubt(wanted, foretell_session(wanted, facts), doubts)
+            asked = facts._replace(asked=limits[wanted.item])
+            yield wanted, _doubt(wanted, foretell_session(wanted, asked), doubts)
 
 
 def _doubt(wanted: Requirement, forecast: Forecast, doubts: Sequence[TreeDoubt]) -> Forecast:

@@ -35,10 +35,10 @@ def foretell_shm(size: int, fstab: str, scripts: Mapping[str, str]) -> Forecast:
 
 CODES = {
     "shm-stated-too-small": "the first line of fstab for /dev/shm counts, and states too little",
-    "shm-not-stated": "no line of fstab is for /dev/shm, which has half of the memory then",
+    "shm-not-stated": "no line of fstab is for /dev/shm, so it has half of the memory",
     "shm-script-wins": "a unit, cron or rc.local mounts it anew at boot, with too little",
     "shm-script-unclear": "what runs at boot may mount it anew with a size that no file tells",
-    "shm-quota": f"systemd lets an ordinary user take 80 % of {SHM}, and that is less",
+    "shm-quota": f"systemd lets an ordinary user take 80 % of {SHM}, and that is too little",
     "shm-remounted": f"{SHM} was made smaller while it was mounted, and no file says so",
 }
 
@@ -111,7 +111,7 @@ def _describe_boot(facts: ShmFacts) -> str:
 
 def _state(minimum: int, facts: ShmFacts, remount: tuple[str, ...]) -> Cause:
     half = format_quantity(find_default(facts.memory), "bytes")
-    text = f"no line of {FSTAB} is for {SHM}, so that it has half of the memory, {half}"
+    text = f"no line of {FSTAB} is for {SHM}, so it has half of the memory: {half}"
     stated = append_line(FSTAB, format_line(minimum))
     remedy = stated._replace(commands=(*stated.commands, remount))
     return Cause("shm-not-stated", text, remedy)
@@ -126,12 +126,12 @@ def _blame_scripts(minimum: int, facts: ShmFacts, remount: tuple[str, ...]) -> I
         now = (remount,) if facts.size < minimum else ()
         if line.value == "":
             text = f"{cite(line)} runs at boot after {FSTAB} was read, and may change it"
-            remedy = Remedy(f"have that line give size={minimum}, or take it out", now)
+            remedy = Remedy(f"make that line give size={minimum}, or take it out", now)
             yield Cause("shm-script-unclear", text, remedy, line)
         else:
             text = f"{cite(line)} runs at boot after {FSTAB} was read, and gives too little"
             edit = edit_value(line, mount.option, f"size={minimum}") if mount.option else ()
-            remedy = Remedy(f"have that line give size={minimum}", (*edit, *now))
+            remedy = Remedy(f"make that line give size={minimum}", (*edit, *now))
             yield Cause("shm-script-wins", text, remedy, line)
 
 

@@ -48,7 +48,7 @@ def check_quotas(size: int) -> Iterator[Finding]:
         return
     for who, quota in quotas.items():
         wanted = Requirement(PLACE, f"{_QUOTA} of {who}", "value", size, unit="bytes")
-        finding = judge(wanted, Observation(quota.limit, "quotactl, of which statvfs says nothing"))
+        finding = judge(wanted, Observation(quota.limit, "quotactl; statvfs does not tell"))
         short = finding.status == FAIL and facts.size >= size  # Else the size is what must change.
         causes = (blame_quota(size, who, quota, facts),) if short else ()
         yield finding._replace(causes=causes)

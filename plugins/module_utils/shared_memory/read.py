@@ -24,7 +24,7 @@ def read_shm_size() -> int:
     if not kinds:
         raise OSError(f"{SHM} is not mounted")
     if kinds[-1] != "tmpfs":
-        raise OSError(f"{SHM} is a {kinds[-1]}, and no tmpfs")
+        raise OSError(f"{SHM} is a {kinds[-1]}, not a tmpfs")
     found = os.statvfs(SHM)
     return found.f_blocks * found.f_frsize or UNLIMITED
 

@@ -32,8 +32,8 @@ def check_npy(read: Read, size: int) -> Verdict:
         if _NUMPY.startswith(head):
             return Verdict(CORRUPT, "ends within its header")
         if head[:1] == _PICKLE:
-            return Verdict(UNSEEN, "is a pickle under the name of an array")
-        return Verdict(CORRUPT, "does not begin as an array of numpy")
+            return Verdict(UNSEEN, "has the name of an array and is a pickle")
+        return Verdict(CORRUPT, "does not begin like a numpy array")
     start, width = (10, 2) if head[6:7] == b"\1" else (12, 4)
     length = read_number(head, 8, width)
     header = read(start, min(length, _LARGEST_HEADER)).decode("latin-1")
@@ -41,7 +41,7 @@ def check_npy(read: Read, size: int) -> Verdict:
         return Verdict(CORRUPT, "ends within its header")
     kind, shape = _HEADER.search(header), _SHAPE.search(header)
     if not kind or not shape or kind[1] == "O":
-        return Verdict(UNSEEN, "holds what its header states no size of")
+        return Verdict(UNSEEN, "holds values whose size its header does not state")
     return _compare(size, start + length + _count_bytes(kind[1], kind[2], shape[1]))
 
 
@@ -62,7 +62,7 @@ def _compare(size: int, stated: int) -> Verdict:
 
 
 _PARQUET = (b"PAR1", b"PARE")
-_ENDS_EARLY = "has no end as its format asks for: it is cut short"
+_ENDS_EARLY = "does not end as its format requires: it is cut short"
 
 
 def check_parquet(read: Read, size: int) -> Verdict:
@@ -80,7 +80,7 @@ def check_parquet(read: Read, size: int) -> Verdict:
 _ARROW_FILE = b"ARROW1"
 _MORE = b"\xff\xff\xff\xff"  # Before the length of a message, since Arrow 0.15.
 _MOST_MESSAGES = 20_000
-_NO_MARK = "has no mark at its end; what was to follow is not known"
+_NO_MARK = "has no end mark; more may be missing"
 
 
 def check_arrow(read: Read, size: int) -> Verdict:
@@ -120,7 +120,7 @@ def _check_stream(read: Read, size: int) -> Verdict:
 def _tell_start(head: bytes) -> Verdict:
     if not head.strip(b"\0") or _MORE.startswith(head) or _ARROW_FILE.startswith(head):
         return Verdict(CORRUPT, "holds no message")
-    return Verdict(UNSEEN, "is of no format of Arrow that is known")
+    return Verdict(UNSEEN, "is not of a known Arrow format")
 
 
 _BODY = 4 + 2 * 3  # Where the table of a Message has the place of bodyLength (Message.fbs).

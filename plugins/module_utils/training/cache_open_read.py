@@ -96,7 +96,7 @@ def describe_closed(folder: int, name: str) -> str:
     try:
         found = os.stat(name, dir_fd=folder)
     except OSError:
-        return f"leads where this user may not go{CLOSED_END}"
+        return f"leads into a directory that this user may not enter{CLOSED_END}"
     mode = stat.S_IMODE(found.st_mode)
     return f"is {name_user(found.st_uid)}'s, with mode {mode:04o}{CLOSED_END}"
 

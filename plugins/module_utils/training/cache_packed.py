@@ -17,8 +17,8 @@ _ZSTD, _LZ4, _XZ, _BZIP2 = b"\x28\xb5\x2f\xfd", b"\x04\x22\x4d\x18", b"\xfd7zXZ\
 _MAGICS = (GZIP, _ZSTD, _LZ4, _XZ)
 _SKIPPED = b"\x2a\x4d\x18"  # After a byte from 0x50 to 0x5f.
 _MOST_BLOCKS = 100_000
-_CUT = Verdict(CORRUPT, "ends within what is compressed")
-_NO_BLOCK = Verdict(CORRUPT, "holds something else than blocks that are compressed")
+_CUT = Verdict(CORRUPT, "ends in the middle of its compressed data")
+_NO_BLOCK = Verdict(CORRUPT, "holds something other than compressed blocks")
 _TOO_MANY = Verdict(UNSEEN, f"has more than {_MOST_BLOCKS} blocks")
 
 

@@ -63,7 +63,7 @@ def check_compressed(
                 if patience.is_over:
                     return Verdict(UNSEEN, "is compressed, and unpacking it takes too long")
     except EOFError:
-        return Verdict(CORRUPT, "ends within what is compressed")
+        return Verdict(CORRUPT, "ends in the middle of its compressed data")
     except zlib.error as error:
         return Verdict(CORRUPT, f"cannot be unpacked: {error}")
     if made > _KEPT:

@@ -317,7 +317,7 @@ def _check_file(
     except OSError as exc:
         return Checked(name, UNSEEN, f"cannot be read: {exc.strerror}")
     except MemoryError:
-        return Checked(name, UNSEEN, "needs more memory to be looked at than there is")
+        return Checked(name, UNSEEN, "could not be looked at: there is too little memory")
     stamp = (found.st_size, found.st_mtime_ns) if found else (0, 0)
     return Checked(name, *verdict, stamp)
 

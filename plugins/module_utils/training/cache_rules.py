@@ -49,7 +49,7 @@ def judge_filesystem(facts: FolderFacts) -> Finding:
     if reach == LOCAL:
         return Finding(PASS, wanted, Observation(LOCAL, how))
     text = f"{facts.path} is on {facts.filesystem}, mounted from {facts.source} at {facts.mount}"
-    fix = "put the cache on a local disk or a tmpfs, and what it is made from where it is"
+    fix = "put the cache on a local disk or a tmpfs; the data that it is made from may stay"
     seen = Observation(f"{reach} ({facts.filesystem})", how)
     return Finding(FAIL, wanted, seen, (blame("cache-on-network", text, fix),))
 
@@ -112,8 +112,9 @@ def judge_variables(
 
 def _blame_unread(path: str, name: str, versions: Mapping[str, str]) -> Finding:
     installed = [f"{one} {versions[one]}" for one in READERS[name] if one in versions]
-    what = " and ".join(installed) or f"nothing of {', '.join(READERS[name])} is installed: this"
-    text = f"{what} does not read {name}"
+    text = f"{' and '.join(installed)} does not read {name}"
+    if not installed:
+        text = f"nothing here reads {name}: none of {', '.join(READERS[name])} is installed"
     other = WDS if name == WIDS else WIDS
     fix = f"set {other}, or pass the directory to the library"
     cause = blame("cache-variable-unread", text, fix if name != HF else f"unset {name}")

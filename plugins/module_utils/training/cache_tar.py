@@ -55,7 +55,7 @@ def check_tar(read: Read, size: int, deep: bool = False) -> Verdict:
         at = _pass_member(read, at, head, length)
         if at > size:
             return Verdict(CORRUPT, f"ends within {_name(head)}")
-    return Verdict(UNSEEN, "has no mark at its end; members may be missing")
+    return Verdict(UNSEEN, "has no end mark; members may be missing")
 
 
 def _judge_end(at: int, size: int) -> Verdict:
@@ -74,7 +74,7 @@ def _find_trouble(head: bytes, at: int) -> str:
     plain = head[:148] + b" " * 8 + head[156:]
     if _read_number(head[148:156]) in (sum(plain), _sum_signed(plain)):
         return ""
-    return f"holds something else than a member at byte {at}" if at else "is not a tar archive"
+    return f"holds something other than a member at byte {at}" if at else "is not a tar archive"
 
 
 def _sum_signed(block: bytes) -> int:

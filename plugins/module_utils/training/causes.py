@@ -53,7 +53,7 @@ CODES = {
     "run-file-size": "a checkpoint is larger than a file may grow",
     "run-tasks": "the run starts more processes and threads than it may",
     "run-cpus": "the run has more workers than CPUs",
-    "run-workers": "the run has more workers than the host bears",
+    "run-workers": "the run has more workers than the host can carry",
 }
 
 _MAPPED = {"as": "address space", "data": "private memory"}

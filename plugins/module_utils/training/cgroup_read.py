@@ -187,5 +187,5 @@ def _read_number(path: str, root: str) -> int | None:
     if text is None or text.strip() == "max":
         return None
     if not re.fullmatch("[0-9]{1,20}", text.strip()):
-        raise OSError(f"{path} holds {quote(text.strip()[:40])}, and no number")
+        raise OSError(f"{path} holds {quote(text.strip()[:40])}, which is not a number")
     return int(text)

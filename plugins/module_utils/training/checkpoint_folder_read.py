@@ -160,4 +160,4 @@ def _judge_by_size(handle: int) -> Verdict:
     """Return what is to be said of a file of no format that is known."""
     if not os.fstat(handle).st_size:
         return EMPTY
-    return Verdict(UNSEEN, "is of no format that is known")
+    return Verdict(UNSEEN, "has an unknown format")

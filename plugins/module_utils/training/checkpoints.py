@@ -195,8 +195,8 @@ def _find_stale(
         else:
             continue
         text = (
-            f"{where.path}/{one.name} {told}: with save_total_limit {limit} the"
-            " new checkpoints are deleted instead of it, or it is"
+            f"{where.path}/{one.name} {told}: with save_total_limit {limit},"
+            " either this one or the new ones are deleted"
         )
         fix = "move it aside, or name another directory"
         yield where.blame("checkpoint-stale", text, fix, one)

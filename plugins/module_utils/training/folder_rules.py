@@ -265,8 +265,8 @@ def _judge_room(facts: FolderFacts, item: str, needed: int, free: int, unit: str
 
 
 CODES = {
-    "folder-absent": "the directory is not there, and nobody makes it",
-    "folder-not-one": "something else than a directory has that name",
+    "folder-absent": "the directory does not exist, and the user cannot make it",
+    "folder-not-one": "something other than a directory has that name",
     "folder-closed": "the user may not go through a directory above it, or read a file in it",
     "folder-not-writable": "the user may not write to the directory",
     "folder-read-only": "its file system is mounted read-only",
@@ -282,7 +282,7 @@ CODES = {
     "cache-variable-unread": "a variable is set that the installed version does not read",
     "cache-few-shards": "there are more workers than shards",
     "cache-file-corrupt": "a file of the cache is damaged",
-    "checkpoint-conflict": "something else than a directory has a checkpoint's name",
+    "checkpoint-conflict": "something other than a directory has a checkpoint's name",
     "checkpoint-broken": "the newest checkpoint cannot be resumed from, or there is none",
     "checkpoint-hidden-files": "a directory seems empty and holds hidden files",
     "checkpoint-stale": "an old checkpoint has a higher number than the newest",

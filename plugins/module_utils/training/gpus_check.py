@@ -190,7 +190,7 @@ def read_gpus(
     """
     program = next((path for path in programs if os.access(path, os.X_OK)), None)
     if program is None:
-        raise OSError("nvidia-smi is not installed: no GPU of NVIDIA can be asked for")
+        raise OSError("nvidia-smi is not installed: no NVIDIA GPU can be looked at")
     text = _ask(program, f"--query-gpu={','.join(GPU_FIELDS)}", seconds)
     gpus = parse_gpus(text)
     text = _ask(program, f"--query-compute-apps={','.join(PROCESS_FIELDS)}", seconds)

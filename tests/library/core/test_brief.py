@@ -118,9 +118,26 @@ def test_what_nobody_knows_says_where_it_was_seen() -> None:
     ]
 
 
+def test_what_nobody_knows_is_asked_of_explain() -> None:
+    found = [fail("container:docker/a b", "nofile", "soft")]
+    lines = format_brief(found, Told(explain="mlhost-limits explain"))
+    assert lines[-1] == "     see  mlhost-limits explain 'container:docker/a b' nofile"
+
+
+def test_what_does_not_start_is_told_with_what_was_said() -> None:
+    wanted = Requirement("new-container:docker", "start", "value", exact="a container that starts")
+    found = [judge(wanted, Observation("no space left", "canary container"))]
+    lines = format_brief(found, Told(explain="mlhost-limits explain"))
+    assert lines == [
+        "1 of 1 requirement falls short, for one reason",
+        "1    new containers of docker: none could be started: no space left",
+        "     why  not known; seen in canary container",
+    ]
+
+
 def test_what_is_met_is_shown_with_its_values() -> None:
     good = stock()[-1:]
-    assert format_brief(good, Told()) == ["1 of 1 requirements are met", "ok   kernel: y 2"]
+    assert format_brief(good, Told()) == ["1 of 1 requirement is met", "ok   kernel: y 2"]
     assert format_brief([], Told()) == ["nothing was judged"]
 
 
@@ -133,12 +150,12 @@ def test_what_will_not_last_is_unknown_or_waived_is_told() -> None:
     assert late.status == PASS
     lines = format_brief([late, unknown, waived], Told(idle=[Waiver("a", "b", "c", "d")]))
     assert lines[:3] == [
-        "1 of 3 requirements are met; 1 will fall short after a boot, for one reason; 1",
+        "1 of 3 requirements is met; 1 will fall short after a boot, for one reason; 1",
         "     unknown; 1 waived",
         "1    kernel: y 2 now, not enough after the next boot",
     ]
     assert "???  job:slurm: no job ran" in lines
-    assert format_head([unknown]) == "0 of 1 requirements are met; 1 unknown"
+    assert format_head([unknown]) == "0 of 1 requirement is met; 1 unknown"
 
 
 def test_many_places_are_counted() -> None:

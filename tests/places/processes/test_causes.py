@@ -313,10 +313,13 @@ def test_where_pam_states_nothing_the_unit_s_line_counts() -> None:
 def test_both_bounds_are_stated_once_where_pam_states_none() -> None:
     limit = Limit(UNLIMITED, UNLIMITED)
     causes = find_start_causes("memlock", limit, through_pam("LimitMEMLOCK=infinity"))
-    assert [cause.remedy.text.split('"')[1] for cause in causes] == [
-        "alice soft memlock unlimited",
-        "alice hard memlock unlimited",
-    ]
+    assert [cause.remedy.text.split('"')[1] for cause in causes] == ["alice - memlock unlimited"]
+
+
+def test_one_line_that_is_too_low_has_one_edit_for_both_bounds() -> None:
+    limit = Limit(soft=900, hard=1000)
+    causes = find_start_causes("nofile", limit, through_pam(LINE, "alice - nofile 500\n"))
+    assert [cause.remedy.text.split('"')[1] for cause in causes] == ["alice - nofile 1000"]
 
 
 def test_a_hard_line_that_is_too_low_is_named_once() -> None:

@@ -62,11 +62,11 @@ def test_every_truncation_of_an_array_is_seen(name: str) -> None:
     ("content", "verdict"),
     [
         (b"", Verdict("corrupt", "is empty")),
-        (b"\0" * 200, Verdict("corrupt", "does not begin as an array of numpy")),
-        (b"\x80\4N.", Verdict("unknown", "is a pickle under the name of an array")),
+        (b"\0" * 200, Verdict("corrupt", "does not begin like a numpy array")),
+        (b"\x80\4N.", Verdict("unknown", "has the name of an array and is a pickle")),
         (
             save(np.zeros(2, dtype=[("a", "i4")])),
-            Verdict("unknown", "holds what its header states no size of"),
+            Verdict("unknown", "holds values whose size its header does not state"),
         ),
         (
             ARRAYS["one number"][:-1],

@@ -120,7 +120,7 @@ def test_who_does_not_read_a_variable_is_named() -> None:
     assert next(found).causes[0].text == "webdataset 1.0.2 does not read WIDS_CACHE"
     found = judge_variables("/c", {"WIDS_CACHE": "/c"}, {})
     assert next(found).causes[0].text == (
-        "nothing of wids, webdataset is installed: this does not read WIDS_CACHE"
+        "nothing here reads WIDS_CACHE: none of wids, webdataset is installed"
     )
 
 

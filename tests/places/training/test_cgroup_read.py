@@ -57,7 +57,7 @@ def test_what_is_no_number_is_no_limit_that_is_left_out(
     tmp_path: Path, name: str, text: str
 ) -> None:
     files = {f"{SLICE}/memory.max": "5\n", f"{SLICE}/{name}": text}
-    with pytest.raises(OSError, match=f"{name} holds {text.strip()!r}, and no number"):
+    with pytest.raises(OSError, match=f"{name} holds {text.strip()!r}, which is not a number"):
         read_memory_levels(V2, V2_MOUNT, make(tmp_path, files))
 
 

@@ -187,7 +187,7 @@ def test_what_is_wrong_is_said(
     ("content", "broken", "unsure"),
     [
         (b"", [("model-1.foo", "is empty")], []),
-        (b"x", [], [("model-1.foo", "is of no format that is known")]),
+        (b"x", [], [("model-1.foo", "has an unknown format")]),
     ],
 )
 def test_a_shard_of_an_unknown_ending_is_never_whole(

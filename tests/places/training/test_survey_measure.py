@@ -56,7 +56,7 @@ def test_a_user_sees_what_a_user_may(cache: Path) -> None:
         "closed": 1,
     }
     assert [one.path for one in survey.corrupt] == ["cut.pt"]
-    reason = "leads where this user may not go: Permission denied"
+    reason = "leads into a directory that this user may not enter: Permission denied"
     assert [one[:3] for one in survey.lists["closed"]] == [("out.safetensors", "closed", reason)]
     (one,) = [one for one in check_cache_files(Training(cache_dir=str(cache))) if one.causes]
     assert "cut.pt" in one.causes[0].text

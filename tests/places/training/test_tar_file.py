@@ -13,7 +13,7 @@ from mlhost_limits.training import cache_tar
 from mlhost_limits.training.cache_tar import check_tar, is_tar
 from mlhost_limits.training.file_verdict import Verdict
 
-NO_MARK = Verdict("unknown", "has no mark at its end; members may be missing")
+NO_MARK = Verdict("unknown", "has no end mark; members may be missing")
 
 
 def look(content: bytes, deep: bool = False) -> Verdict:
@@ -93,7 +93,7 @@ def test_an_end_between_two_members_is_unknown() -> None:
     assert look(content[:1025]) == Verdict("corrupt", "ends within the head of a member")
     assert (
         look(content[:1024] + b"\7" * 600).reason
-        == "holds something else than a member at byte 1024"
+        == "holds something other than a member at byte 1024"
     )
 
 
@@ -148,7 +148,7 @@ def test_of_many_members_the_first_are_looked_at(monkeypatch: pytest.MonkeyPatch
     assert look(bytes(hurt)) == Verdict("sound")
     assert (
         look(bytes(hurt), deep=True).reason
-        == f"holds something else than a member at byte {1536 * 30}"
+        == f"holds something other than a member at byte {1536 * 30}"
     )
     assert look(content[: 1536 * 30 + 900]).status == "corrupt"
 
