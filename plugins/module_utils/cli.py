@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import gc
 import json
-import os
 import shlex
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -32,12 +31,9 @@ if TYPE_CHECKING:
 
 RUN = "training"
 COMPLIES, FALLS_SHORT = 0, 1
+_MOST_PROBLEMS = 20
 INTERRUPTED = 130
 """As a shell has it, of a program that Ctrl-C ended."""
-
-FORMAT, VERSION = "mlhost.limits/check", 1
-"""Of what ``check --json`` prints, see docs/check.schema.json. The version grows when a reader of
-the version before would be wrong; keys may be added without."""
 
 
 def main(words: Sequence[str] | None = None) -> int:
@@ -112,9 +108,9 @@ def _check(arguments: argparse.Namespace) -> int:
 
     result = _watch(lambda progress: check_within(policy, options, progress=progress))
     if arguments.json:
-        host = "" if arguments.root else os.uname().nodename
-        head = {"format": FORMAT, "version": VERSION, "host": host}
-        _print_json({**head, **result.as_result()})
+        from .result import make_result
+
+        _print_json(make_result(result, arguments.root))
     else:
         ours = _name_provision(arguments)
         _print(result.lines if arguments.verbose else result.format_brief(ours), paints=True)
@@ -263,10 +259,17 @@ def _report(arguments: argparse.Namespace) -> int:
     from .audit_report import FALLING_SHORT, report  # Nobody else needs it.
 
     made = report(
-        arguments.files, arguments.output, arguments.format, arguments.title, arguments.previous
+        arguments.files,
+        arguments.output,
+        arguments.format,
+        arguments.title,
+        arguments.previous,
+        arguments.max_age,
     )
-    for problem in made.problems:
+    for problem in made.problems[:_MOST_PROBLEMS]:
         _complain(problem)
+    if len(made.problems) > _MOST_PROBLEMS:
+        _complain(f"and {len(made.problems) - _MOST_PROBLEMS} more; the report has each")
     _print(made.lines)
     if made.problems:
         return REFUSED

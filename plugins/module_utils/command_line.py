@@ -36,6 +36,10 @@ WELCOME = f"""\
 All commands: {NAME} --help
 """
 _MOST_SECONDS = 86400
+_MOST_HOURS = 87600
+MAX_AGE = 24.0
+"""Hours after which a result says nothing of its host any more."""
+
 INTERNAL = ("monitor", "node-health")
 """What a timer and Slurm run."""
 
@@ -165,6 +169,17 @@ def _read_seconds(text: str) -> float:
     return seconds
 
 
+def _read_hours(text: str) -> float:
+    try:
+        hours = float(text)
+    except ValueError:
+        hours = math.nan
+    if not 0 < hours <= _MOST_HOURS:
+        accepted = f"a number of hours above 0, up to {_MOST_HOURS}, is accepted"
+        raise argparse.ArgumentTypeError(f"{text!r} was given; {accepted}")
+    return hours
+
+
 def _add_check(check: argparse.ArgumentParser) -> None:
     _add_profile(check, DEFAULT_PROFILE)
     check.add_argument("--user", action="append", help="whose sessions to look at; repeat it")
@@ -243,7 +258,10 @@ def _add_tree(parser: argparse.ArgumentParser) -> None:
 
 def _add_report(report: argparse.ArgumentParser) -> None:
     report.add_argument(
-        "files", nargs="+", metavar="FILE", help="results, or a directory with a HOST.json each"
+        "files",
+        nargs="+",
+        metavar="FILE",
+        help="results, a directory with a HOST.json or HOST.json.gz each, or - for standard input",
     )
     report.add_argument(
         "-o",
@@ -260,6 +278,13 @@ def _add_report(report: argparse.ArgumentParser) -> None:
     )
     report.add_argument(
         "--previous", metavar="FILE", help="the JSON of an earlier report, to show what is new"
+    )
+    report.add_argument(
+        "--max-age",
+        type=_read_hours,
+        default=MAX_AGE,
+        metavar="HOURS",
+        help="a host whose result is older counts as not checked; default: %(default)g",
     )
     report.add_argument(
         "--title", default="Limits of training hosts", help="of the page; default: %(default)s"
