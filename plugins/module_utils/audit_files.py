@@ -88,6 +88,20 @@ def _open_regular(path: Path) -> Iterator[BinaryIO]:
         raise ValueError(f"{path}: {exc.strerror or exc}") from None
 
 
+def read_text(path: Path) -> str:
+    """Return what a small file holds.
+
+    :raises ValueError: If it cannot be read, is not text, or is larger than it may be.
+    """
+    content = read_head(path, LARGEST_RESULT + 1)
+    if len(content) > LARGEST_RESULT:
+        raise ValueError(f"{path}: is larger than {LARGEST_RESULT // 2**20} MiB")
+    try:
+        return content.decode("utf-8")
+    except UnicodeDecodeError as exc:
+        raise ValueError(f"{path}: is not text: {exc.reason}") from None
+
+
 def load_json(path: Path) -> object:
     """Return what a file holds, which may be compressed by gzip.
 

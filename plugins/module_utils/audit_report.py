@@ -3,17 +3,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from .audit_files import ENDINGS, read_before, write_reports
-from .audit_results import is_ours, read_clock, read_hosts
+from .audit_results import is_ours, read_clock, read_hosts, refuse_garbage
 from .command_line import MAX_AGE
 from .core.finding import FAIL
 from .core.reader import PolicyError
 from .core.report import wrap
 from .core.values import NamedTuple
-from .fleet import UNCHECKED, HostResult
+from .fleet import UNCHECKED
 from .fleet_formats import ALONE, Beside
 from .fleet_view import summarize
 
@@ -60,23 +60,10 @@ def report(
     beside = Beside((), (), *read_before(Path(previous), clock.now)) if previous else ALONE
     problems: list[str] = []
     told = {"title": title, "written": clock.now}
-    hosts = _refuse_garbage(read_hosts(names, clock, problems), problems)
+    hosts = refuse_garbage(read_hosts(names, clock, problems), problems, "no report was written")
     fleet, written = write_reports(hosts, path.parent, stem, chosen, told, beside)
     lines = [one for line in summarize(fleet).splitlines() for one in wrap(line)]
     return Made([*lines, f"written to {', '.join(written)}"], fleet.count_hosts(), problems)
-
-
-def _refuse_garbage(hosts: Iterable[HostResult], problems: list[str]) -> Iterator[HostResult]:
-    """Yield the hosts, one at a time.
-
-    :raises PolicyError: At the end, if there was a problem with every one.
-    """
-    count = 0
-    for host in hosts:
-        count += 1
-        yield host
-    if len(problems) == count:
-        raise PolicyError([*problems, "no report was written"])
 
 
 def _choose_formats(path: Path, given: Sequence[str] | None) -> list[str]:

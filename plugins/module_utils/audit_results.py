@@ -6,12 +6,13 @@ from __future__ import annotations
 import sys
 import time
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import List, Tuple
 
 from .audit_files import LARGEST_RESULT, list_hosts, load_json, read_head, uncompress
 from .audit_stream import split_documents
+from .core.reader import PolicyError
 from .core.values import NamedTuple
 from .fleet import CHECKED, GARBLED, STALE, HostResult, cut_line, read_host
 from .fleet_formats import FORMAT, NOTHING
@@ -98,6 +99,22 @@ def read_hosts(names: Sequence[str], clock: Clock, problems: list[str]) -> Itera
             elif host.state == CHECKED and not host.findings:
                 problems.append(f"{source}: has no finding of {host.name}: {NOTHING}")
             yield host
+
+
+def refuse_garbage(
+    hosts: Iterable[HostResult], problems: list[str], told: str
+) -> Iterator[HostResult]:
+    """Yield the hosts, one at a time.
+
+    :param told: What was not done, in the end of what is said.
+    :raises PolicyError: At the end, if there was a problem with every one.
+    """
+    count = 0
+    for host in hosts:
+        count += 1
+        yield host
+    if len(problems) == count:
+        raise PolicyError([*problems, told])
 
 
 def _read_all(names: Sequence[str], clock: Clock) -> Found:

@@ -266,14 +266,34 @@ def _report(arguments: argparse.Namespace) -> int:
         arguments.previous,
         arguments.max_age,
     )
-    for problem in made.problems[:_MOST_PROBLEMS]:
-        _complain(problem)
-    if len(made.problems) > _MOST_PROBLEMS:
-        _complain(f"and {len(made.problems) - _MOST_PROBLEMS} more; the report has each")
+    _complain_of_some(made.problems, "the report")
     _print(made.lines)
     if made.problems:
         return REFUSED
     return FALLS_SHORT if any(made.counts[status] for status in FALLING_SHORT) else COMPLIES
+
+
+def _plan(arguments: argparse.Namespace) -> int:
+    from .fleet_plan import make_plan  # Nobody else needs it.
+
+    if arguments.at_once < 1:
+        raise ValueError(f"--at-once: {arguments.at_once} was given; 1 or more is accepted")
+    plan = make_plan(
+        arguments.files, arguments.green, arguments.at_once, arguments.groups, arguments.max_age
+    )
+    _complain_of_some(plan.problems, "the plan as JSON")
+    if arguments.json:
+        _print_json(plan.as_dict())
+    else:
+        _print(plan.lines)
+    return REFUSED if plan.problems else FALLS_SHORT if plan.needy else COMPLIES
+
+
+def _complain_of_some(problems: Sequence[str], whole: str) -> None:
+    for problem in problems[:_MOST_PROBLEMS]:
+        _complain(problem)
+    if len(problems) > _MOST_PROBLEMS:
+        _complain(f"and {len(problems) - _MOST_PROBLEMS} more; {whole} has each")
 
 
 def _complete(arguments: argparse.Namespace) -> int:
@@ -291,6 +311,7 @@ _COMMANDS: Mapping[str, Callable[[Any], int]] = {
     "explain": _explain,
     "monitor": _monitor,
     "node-health": _tell_slurm,
+    "plan": _plan,
     "preflight": _preflight,
     "provision": _provision,
     "report": _report,

@@ -279,15 +279,44 @@ def _add_report(report: argparse.ArgumentParser) -> None:
     report.add_argument(
         "--previous", metavar="FILE", help="the JSON of an earlier report, to show what is new"
     )
+    _add_max_age(report)
     report.add_argument(
+        "--title", default="Limits of training hosts", help="of the page; default: %(default)s"
+    )
+
+
+def _add_plan(plan: argparse.ArgumentParser) -> None:
+    plan.add_argument(
+        "files", nargs="+", metavar="FILE", help="as for report, of which it needs no more"
+    )
+    plan.add_argument(
+        "--green",
+        metavar="N",
+        default="100%",
+        help="how many of the hosts that fall short shall become green, a number or a share;"
+        " default: all that can",
+    )
+    plan.add_argument(
+        "--at-once",
+        type=int,
+        metavar="K",
+        default=5,
+        help="how many hosts of a group may be worked on at once; default: %(default)s",
+    )
+    plan.add_argument(
+        "--groups", metavar="FILE", help="a host and its group, as a partition, in each line"
+    )
+    _add_max_age(plan)
+    plan.add_argument("--json", action="store_true", help="print the plan as JSON")
+
+
+def _add_max_age(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
         "--max-age",
         type=_read_hours,
         default=MAX_AGE,
         metavar="HOURS",
         help="a host whose result is older counts as not checked; default: %(default)g",
-    )
-    report.add_argument(
-        "--title", default="Limits of training hosts", help="of the page; default: %(default)s"
     )
 
 
@@ -319,6 +348,7 @@ _COMMANDS: Mapping[str, tuple[str, Callable[[argparse.ArgumentParser], None]]] =
     "resolve": ("say what the files of a tree will give", _add_resolve),
     "adopt": ("print the policy that a site's own files amount to", _add_tree),
     "report": ("make one page of the results of many hosts", _add_report),
+    "plan": ("say the cheapest fixes for many hosts, in waves", _add_plan),
     "completion": ("print what lets a shell complete these words", _add_completion),
     "monitor": ("check this node for the timer, with metrics", _add_monitor),
     "node-health": ("drain this node in Slurm if it falls short", lambda _parser: None),
@@ -331,6 +361,8 @@ _MORE = {
     "provision": "Needs root. What would lock this host is refused before anything is written.",
     "report": "A file is what check --json prints, what the module check returns, or the JSON of"
     " an earlier report. A file that exists and is not a report of ours is never replaced.",
+    "plan": "It runs nothing. A host gets all the fixes that it lacks, or none. Exit status: 1 if"
+    " there is something to do, 0 if not.",
     "why": "It tells a limit from what is none, how sure that is, the line at fault and the fix."
     " Exit status: 1 if it was a limit, 0 if it was none, 2 if it may be either or nothing is"
     " known. Whoever is not root may ask for their own runs alone.",

@@ -254,6 +254,16 @@ DOCUMENTS: Mapping[str, Document] = {
             ),
         },
     ),
+    "docs/plan.md": Document(
+        values={"/srv/limits": "$PWD/srv/limits"},
+        ways={
+            "mlhost-limits plan /srv/limits": Way(status=1, before=ON_HOST),
+            "mlhost-limits plan /srv/limits --green 90% --at-once 2 --groups partitions.txt"
+            " --json > plan.json": Way(
+                status=1, before=ON_HOST + 'echo "$(hostname) gpu" > partitions.txt\n'
+            ),
+        },
+    ),
     "docs/command.md": Document(
         changes_machine=True,
         ways={
