@@ -3,14 +3,15 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 
 from ansible.errors import AnsibleActionFail
 from ansible.plugins.action import ActionBase
 from ansible.utils.vars import load_extra_vars
 
-from ..module_utils.audit_files import ENDINGS, read_before, read_results, write_reports
+from ..module_utils.audit_files import ENDINGS, read_before, write_reports
+from ..module_utils.audit_results import read_clock, read_folder
+from ..module_utils.command_line import MAX_AGE
 from ..module_utils.core.finding import FAIL, LATER, UNKNOWN
 from ..module_utils.fleet import UNCHECKED, read_host
 from ..module_utils.fleet_formats import Beside
@@ -27,6 +28,7 @@ ARGUMENTS = {
     },
     "results": {"type": "path"},
     "previous": {"type": "path"},
+    "max_age": {"type": "float", "default": MAX_AGE},
     "variable": {"type": "str", "default": "audit_check"},
     "title": {"type": "str", "default": "Limits of training hosts"},
     "fail_on": {
@@ -68,9 +70,10 @@ class ActionModule(ActionBase):
         return result
 
     def _report(self, words, task_vars):
-        now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+        clock = read_clock(words["max_age"])
+        now = clock.now
         if words["results"]:
-            hosts = read_results(Path(words["results"]), now)
+            hosts = read_folder(Path(words["results"]), clock)
         else:
             hosts = gather_play(task_vars, words["variable"], now)
         dest = Path(words["dest"])

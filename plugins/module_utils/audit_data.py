@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 
 from .core.quote import clean_all
 from .fleet import HOST_STATUSES
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from typing import Any
 
+    from .fleet import HostResult
     from .fleet_fixes import Plan
     from .fleet_view import CauseGroup, Fleet
 
@@ -58,15 +60,24 @@ def _list_hosts(
 ) -> Iterator[list[object]]:
     """Yield each host with its status, groups, texts and cells."""
     places = {name: place for place, name in enumerate(groups)}
+    policies = Counter(row.host.policy for row in fleet.rows if row.host.policy)
+    usual = next(iter(dict(policies.most_common(1))), "")
     for row in fleet.rows:
         host = row.host
         yield [
             host.name,
             HOST_STATUSES.index(row.status),
             [places[name] for name in host.groups],
-            *(number(text) for text in (host.reason, host.measured, host.note)),
+            *(number(text) for text in (host.reason, host.measured, _note(host, usual))),
             [_cell(row.cells, column) for column in order],
         ]
+
+
+def _note(host: HostResult, usual: str) -> str:
+    """Return what is odd about a host's result: its clock, or what it was judged by."""
+    is_odd = host.policy not in ("", usual)
+    told = "it was judged by another policy than most hosts" if is_odd else ""
+    return "; ".join(filter(None, (host.note, told)))
 
 
 def _cell(cells: Any, column: int) -> object:

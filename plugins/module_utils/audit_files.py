@@ -6,49 +6,31 @@ from __future__ import annotations
 import json
 import os
 import stat
+import zlib
 from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from pathlib import Path
 
 from .audit_page import PageText
-from .fleet import GARBLED, HostResult, read_host
+from .fleet import HostResult, read_host
 from .fleet_formats import ALONE, FORMAT, VERSION, CsvText, JsonText, JunitText
 from .fleet_view import Fleet
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-    from typing import Any, TextIO
+    from typing import Any, BinaryIO, TextIO
 
     from .fleet_formats import Beside
 
 _LARGEST = 512 * 2**20
+LARGEST_RESULT = 16 * 2**20
+"""Bytes of one host's result; to read garbage of that size takes less than 1 GiB."""
+
+_GZIP = b"\x1f\x8b"
+_HEAD = 64
 _CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 ENDINGS = {"html": ".html", "json": ".json", "junit": ".xml", "csv": ".csv"}
-
-
-def read_results(path: Path, now: str) -> Iterator[HostResult]:
-    """Yield the hosts of a folder with a file ``HOST.json`` each, or of an audit's document.
-
-    A file that cannot be read is a host whose result is garbled; it is never left out.
-
-    :raises ValueError: If there is nothing to read.
-    """
-    if path.is_file():
-        yield from list_hosts(load_json(path), now, path)
-        return
-    if not path.is_dir():
-        raise ValueError(f"{path}: is neither a directory of results nor an audit's document")
-    files = sorted(path.glob("*.json"))
-    if not files:
-        raise ValueError(f"{path}: holds no result; accepted is a file HOST.json for each host")
-    for file in files:
-        try:
-            result = load_json(file)
-        except ValueError as exc:
-            yield HostResult(file.stem, GARBLED, f"{file.name} cannot be read: {exc}")
-            continue
-        yield read_host(file.stem, result, (), now)
 
 
 def read_before(path: Path, now: str) -> tuple[Fleet, str]:
@@ -90,24 +72,43 @@ def read_head(path: Path, most: int) -> bytes:
 
     :raises ValueError: If it cannot be read.
     """
+    with _open_regular(path) as file:
+        return file.read(most)
+
+
+@contextmanager
+def _open_regular(path: Path) -> Iterator[BinaryIO]:
     try:
         handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
         with open(handle, "rb") as file:
-            if stat.S_ISREG(os.fstat(handle).st_mode):
-                return file.read(most)
+            if not stat.S_ISREG(os.fstat(handle).st_mode):
+                raise ValueError(f"{path}: is not a regular file, and holds no HOST.json")
+            yield file
     except OSError as exc:
-        raise ValueError(f"{path}: {exc.strerror}") from None
-    raise ValueError(f"{path}: is not a regular file, and holds no HOST.json")
+        raise ValueError(f"{path}: {exc.strerror or exc}") from None
+
+
+def read_text(path: Path) -> str:
+    """Return what a small file holds.
+
+    :raises ValueError: If it cannot be read, is not text, or is larger than it may be.
+    """
+    content = read_head(path, LARGEST_RESULT + 1)
+    if len(content) > LARGEST_RESULT:
+        raise ValueError(f"{path}: is larger than {LARGEST_RESULT // 2**20} MiB")
+    try:
+        return content.decode("utf-8")
+    except UnicodeDecodeError as exc:
+        raise ValueError(f"{path}: is not text: {exc.reason}") from None
 
 
 def load_json(path: Path) -> object:
-    """Return what a file holds.
+    """Return what a file holds, which may be compressed by gzip.
 
-    :raises ValueError: If it cannot be read, or is not JSON.
+    :raises ValueError: If it cannot be read, is not JSON, or is larger than it may be.
     """
-    content = read_head(path, _LARGEST + 1)
-    if len(content) > _LARGEST:
-        raise ValueError(f"{path}: is larger than {_LARGEST // 2**20} MiB")
+    with _open_regular(path) as raw:
+        content = _read_bounded(path, uncompress(raw))
     try:
         loaded: object = json.loads(content.decode("utf-8"))
     except RecursionError:
@@ -115,6 +116,28 @@ def load_json(path: Path) -> object:
     except ValueError as exc:
         raise ValueError(f"{path}: is not JSON: {exc}") from None
     return loaded
+
+
+def _read_bounded(path: Path, file: BinaryIO) -> bytes:
+    try:
+        head = file.read(_HEAD)
+        most = _LARGEST if FORMAT.encode() in head else LARGEST_RESULT
+        content = head + file.read(most + 1 - len(head))
+    except (EOFError, zlib.error) as exc:
+        raise ValueError(f"{path}: is not whole: {exc}") from None
+    if len(content) > most:
+        raise ValueError(f"{path}: is larger than {most // 2**20} MiB")
+    return content
+
+
+def uncompress(file: BinaryIO) -> BinaryIO:
+    """Return what a file holds, also where gzip compressed it; it need not be one to seek in."""
+    beginning = file.peek(len(_GZIP))  # type: ignore[attr-defined]
+    if not beginning.startswith(_GZIP):
+        return file
+    import gzip  # Few results need it.
+
+    return gzip.GzipFile(fileobj=file)  # type: ignore[return-value]
 
 
 def write_reports(

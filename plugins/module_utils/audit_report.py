@@ -3,12 +3,12 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from .audit_files import ENDINGS, read_before, write_reports
-from .audit_results import is_ours, read_hosts
+from .audit_results import is_ours, read_clock, read_hosts, refuse_garbage
+from .command_line import MAX_AGE
 from .core.finding import FAIL
 from .core.reader import PolicyError
 from .core.report import wrap
@@ -35,6 +35,7 @@ def report(
     formats: Sequence[str] | None,
     title: str,
     previous: str | None = None,
+    max_age: float = MAX_AGE,
 ) -> Made:
     """Write the reports of some files, all of them or none.
 
@@ -43,6 +44,7 @@ def report(
     :param output: The page; what has another format lies beside it.
     :param formats: Their names, each alone or with commas; by default as the output's name ends.
     :param previous: The JSON of an earlier report, whose hosts are compared with these.
+    :param max_age: Hours after which the result of a host counts as none.
     :raises PolicyError: If a name is wrong, no file is a result, or what is not ours would be
         replaced; nothing is written then.
     :raises OSError: If nothing can be written there.
@@ -54,13 +56,11 @@ def report(
     chosen = _choose_formats(path, formats)
     stem = path.stem if path.suffix in ENDINGS.values() else path.name
     _require_ours(path.parent, stem, chosen)
-    now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-    beside = Beside((), (), *read_before(Path(previous), now)) if previous else ALONE
+    clock = read_clock(max_age)
+    beside = Beside((), (), *read_before(Path(previous), clock.now)) if previous else ALONE
     problems: list[str] = []
-    hosts = list(read_hosts(names, now, problems))
-    if len(problems) == len(hosts):
-        raise PolicyError([*problems, "no report was written"])
-    told = {"title": title, "written": now}
+    told = {"title": title, "written": clock.now}
+    hosts = refuse_garbage(read_hosts(names, clock, problems), problems, "no report was written")
     fleet, written = write_reports(hosts, path.parent, stem, chosen, told, beside)
     lines = [one for line in summarize(fleet).splitlines() for one in wrap(line)]
     return Made([*lines, f"written to {', '.join(written)}"], fleet.count_hosts(), problems)

@@ -48,6 +48,8 @@ class CheckResult(NamedTuple):
     """When, as ``2026-11-30T12:00:00Z``."""
     samples: Sequence[str] = ()
     """Users who stand for everybody that the policy does not name."""
+    stated: Mapping[str, object] = {}
+    """The policy as plain data."""
 
     @property
     def lines(self) -> list[str]:
@@ -193,7 +195,7 @@ def conclude(
     from .sessions.rules import find_samples  # No other verb needs it.
 
     samples = find_samples(policy.get("sessions"), [one.requirement.place for one in findings])
-    return CheckResult(findings, connection, causes, idle, measured, samples)
+    return CheckResult(findings, connection, causes, idle, measured, samples, policy.stated)
 
 
 def is_unbooted(options: CheckOptions) -> bool:

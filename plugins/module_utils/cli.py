@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import gc
 import json
-import os
 import shlex
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -32,12 +31,9 @@ if TYPE_CHECKING:
 
 RUN = "training"
 COMPLIES, FALLS_SHORT = 0, 1
+_MOST_PROBLEMS = 20
 INTERRUPTED = 130
 """As a shell has it, of a program that Ctrl-C ended."""
-
-FORMAT, VERSION = "mlhost.limits/check", 1
-"""Of what ``check --json`` prints, see docs/check.schema.json. The version grows when a reader of
-the version before would be wrong; keys may be added without."""
 
 
 def main(words: Sequence[str] | None = None) -> int:
@@ -112,9 +108,9 @@ def _check(arguments: argparse.Namespace) -> int:
 
     result = _watch(lambda progress: check_within(policy, options, progress=progress))
     if arguments.json:
-        host = "" if arguments.root else os.uname().nodename
-        head = {"format": FORMAT, "version": VERSION, "host": host}
-        _print_json({**head, **result.as_result()})
+        from .result import make_result
+
+        _print_json(make_result(result, arguments.root))
     elif arguments.verbose:
         _print(result.lines, paints=True)
     else:
@@ -281,14 +277,41 @@ def _report(arguments: argparse.Namespace) -> int:
     from .audit_report import FALLING_SHORT, report  # Nobody else needs it.
 
     made = report(
-        arguments.files, arguments.output, arguments.format, arguments.title, arguments.previous
+        arguments.files,
+        arguments.output,
+        arguments.format,
+        arguments.title,
+        arguments.previous,
+        arguments.max_age,
     )
-    for problem in made.problems:
-        _complain(problem)
+    _complain_of_some(made.problems, "the report")
     _print(made.lines)
     if made.problems:
         return REFUSED
     return FALLS_SHORT if any(made.counts[status] for status in FALLING_SHORT) else COMPLIES
+
+
+def _plan(arguments: argparse.Namespace) -> int:
+    from .fleet_plan import make_plan  # Nobody else needs it.
+
+    if arguments.at_once < 1:
+        raise ValueError(f"--at-once: {arguments.at_once} was given; 1 or more is accepted")
+    plan = make_plan(
+        arguments.files, arguments.green, arguments.at_once, arguments.groups, arguments.max_age
+    )
+    _complain_of_some(plan.problems, "the plan as JSON")
+    if arguments.json:
+        _print_json(plan.as_dict())
+    else:
+        _print(plan.lines)
+    return REFUSED if plan.problems else FALLS_SHORT if plan.needy else COMPLIES
+
+
+def _complain_of_some(problems: Sequence[str], whole: str) -> None:
+    for problem in problems[:_MOST_PROBLEMS]:
+        _complain(problem)
+    if len(problems) > _MOST_PROBLEMS:
+        _complain(f"and {len(problems) - _MOST_PROBLEMS} more; {whole} has each")
 
 
 def _complete(arguments: argparse.Namespace) -> int:
@@ -307,6 +330,7 @@ _COMMANDS: Mapping[str, Callable[[Any], int]] = {
     "heal": _heal,
     "monitor": _monitor,
     "node-health": _tell_slurm,
+    "plan": _plan,
     "preflight": _preflight,
     "provision": _provision,
     "report": _report,

@@ -37,6 +37,10 @@ WELCOME = f"""\
 All commands: {NAME} --help
 """
 _MOST_SECONDS = 86400
+_MOST_HOURS = 87600
+MAX_AGE = 24.0
+"""Hours after which a result says nothing of its host any more."""
+
 INTERNAL = ("monitor", "node-health")
 """What a timer and Slurm run."""
 
@@ -168,6 +172,17 @@ def _read_seconds(text: str) -> float:
     return seconds
 
 
+def _read_hours(text: str) -> float:
+    try:
+        hours = float(text)
+    except ValueError:
+        hours = math.nan
+    if not 0 < hours <= _MOST_HOURS:
+        accepted = f"a number of hours above 0, up to {_MOST_HOURS}, is accepted"
+        raise argparse.ArgumentTypeError(f"{text!r} was given; {accepted}")
+    return hours
+
+
 def _add_check(check: argparse.ArgumentParser) -> None:
     _add_profile(check, DEFAULT_PROFILE)
     check.add_argument("--user", action="append", help="whose sessions to look at; repeat it")
@@ -264,7 +279,10 @@ def _add_tree(parser: argparse.ArgumentParser) -> None:
 
 def _add_report(report: argparse.ArgumentParser) -> None:
     report.add_argument(
-        "files", nargs="+", metavar="FILE", help="results, or a directory with a HOST.json each"
+        "files",
+        nargs="+",
+        metavar="FILE",
+        help="results, a directory with a HOST.json or HOST.json.gz each, or - for standard input",
     )
     report.add_argument(
         "-o",
@@ -282,8 +300,44 @@ def _add_report(report: argparse.ArgumentParser) -> None:
     report.add_argument(
         "--previous", metavar="FILE", help="the JSON of an earlier report, to show what is new"
     )
+    _add_max_age(report)
     report.add_argument(
         "--title", default="Limits of training hosts", help="of the page; default: %(default)s"
+    )
+
+
+def _add_plan(plan: argparse.ArgumentParser) -> None:
+    plan.add_argument(
+        "files", nargs="+", metavar="FILE", help="as for report, of which it needs no more"
+    )
+    plan.add_argument(
+        "--green",
+        metavar="N",
+        default="100%",
+        help="how many of the hosts that fall short shall become green, a number or a share;"
+        " default: all that can",
+    )
+    plan.add_argument(
+        "--at-once",
+        type=int,
+        metavar="K",
+        default=5,
+        help="how many hosts of a group may be worked on at once; default: %(default)s",
+    )
+    plan.add_argument(
+        "--groups", metavar="FILE", help="a host and its group, as a partition, in each line"
+    )
+    _add_max_age(plan)
+    plan.add_argument("--json", action="store_true", help="print the plan as JSON")
+
+
+def _add_max_age(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--max-age",
+        type=_read_hours,
+        default=MAX_AGE,
+        metavar="HOURS",
+        help="a host whose result is older counts as not checked; default: %(default)g",
     )
 
 
@@ -316,6 +370,7 @@ _COMMANDS: Mapping[str, tuple[str, Callable[[argparse.ArgumentParser], None]]] =
     "resolve": ("say what the files of a tree will give", _add_resolve),
     "adopt": ("print the policy that a site's own files amount to", _add_tree),
     "report": ("make one page of the results of many hosts", _add_report),
+    "plan": ("say the cheapest fixes for many hosts, in waves", _add_plan),
     "completion": ("print what lets a shell complete these words", _add_completion),
     "monitor": ("check this node for the timer, with metrics", _add_monitor),
     "node-health": ("drain this node in Slurm if it falls short", lambda _parser: None),
@@ -330,6 +385,8 @@ _MORE = {
     " an earlier report. A file that exists and is not a report of ours is never replaced.",
     "heal": "Nothing is lowered, nothing is raised beyond the policy, and no process ends. What"
     " starts anew has what the files give: see provision. Exit status: 1 if something stays short.",
+    "plan": "It runs nothing. A host gets all the fixes that it lacks, or none. Exit status: 1 if"
+    " there is something to do, 0 if not.",
     "why": "It tells a limit from what is none, how sure that is, the line at fault and the fix."
     " Exit status: 1 if it was a limit, 0 if it was none, 2 if it may be either or nothing is"
     " known. Whoever is not root may ask for their own runs alone.",

@@ -10,12 +10,13 @@ from .core.finding import FAIL, LATER, PASS, UNKNOWN, WAIVED
 from .core.quote import one_line
 from .core.values import NamedTuple
 
-CHECKED, UNREACHABLE, CRASHED, GARBLED, MISSING = (
+CHECKED, UNREACHABLE, CRASHED, GARBLED, MISSING, STALE = (
     "checked",
     "unreachable",
     "crashed",
     "garbled",
     "missing",
+    "stale",
 )
 UNCHECKED = "unchecked"
 WORST_FIRST = (FAIL, UNKNOWN, LATER, WAIVED, PASS)
@@ -30,7 +31,7 @@ class HostResult(NamedTuple):
     """What is known of one host: ``state``, and where that is not ``checked`` the ``reason``.
 
     ``findings`` are as :meth:`Finding.as_dict` gives them. ``note`` says what is odd about its
-    clock.
+    clock. ``policy`` is the digest of what it was judged by, empty where it does not say.
     """
 
     name: str
@@ -40,6 +41,7 @@ class HostResult(NamedTuple):
     findings: Sequence[Mapping[str, object]] = ()
     measured: str = ""
     note: str = ""
+    policy: str = ""
 
     @property
     def status(self) -> str:
@@ -70,7 +72,7 @@ def read_host(name: str, result: object, groups: tuple[str, ...] = (), now: str 
     if result is None:
         return HostResult(name, MISSING, _ABSENT, groups)
     if not isinstance(result, dict):
-        return HostResult(name, GARBLED, f"{_cut(repr(result))} {_NO_RESULT}", groups)
+        return HostResult(name, GARBLED, f"{cut_line(repr(result))} {_NO_RESULT}", groups)
     if result.get("unreachable"):
         return HostResult(name, UNREACHABLE, _find_reason(result, "cannot be reached"), groups)
     if "findings" not in result:
@@ -79,8 +81,8 @@ def read_host(name: str, result: object, groups: tuple[str, ...] = (), now: str 
     if problem:
         return HostResult(name, GARBLED, problem, groups)
     measured = str(result.get("measured") or "")
-    note = _judge_clock(measured, now)
-    return HostResult(name, CHECKED, "", groups, result["findings"], measured, note)
+    note, policy = _judge_clock(measured, now), cut_line(str(result.get("policy") or ""))
+    return HostResult(name, CHECKED, "", groups, result["findings"], measured, note, policy)
 
 
 def _find_reason(result: Mapping[str, object], otherwise: str) -> str:
@@ -88,21 +90,21 @@ def _find_reason(result: Mapping[str, object], otherwise: str) -> str:
     text = str(result.get("msg") or otherwise)
     lines = str(result.get("module_stderr") or result.get("exception") or "").strip().splitlines()
     told = lines[-1 if "Traceback" in lines[0] else 0] if lines else ""
-    return _cut(text if told in text else f"{text}: {told}")
+    return cut_line(text if told in text else f"{text}: {told}")
 
 
 def _find_garbled(findings: object) -> str:
     """Return what keeps findings from being read, or nothing."""
     if not isinstance(findings, list):
-        return f"its findings are {_cut(repr(findings))}; a list is accepted"
+        return f"its findings are {cut_line(repr(findings))}; a list is accepted"
     for index, finding in enumerate(findings):
         where = f"finding {index + 1} of {len(findings)}"
         if not isinstance(finding, dict) or finding.get("status") not in _STATUSES:
-            return f"{where} has no status: {_cut(repr(finding))}"
+            return f"{where} has no status: {cut_line(repr(finding))}"
         wrong = [key for key in _TEXTS if not isinstance(finding.get(key, ""), str)]
         causes = finding.get("causes", [])
         if wrong or not isinstance(causes, list) or not all(map(_is_cause, causes)):
-            return f"{where} is garbled: {_cut(repr(finding))}"
+            return f"{where} is garbled: {cut_line(repr(finding))}"
     return ""
 
 
@@ -116,12 +118,13 @@ def _is_cause(cause: object) -> bool:
 def _judge_clock(measured: str, now: str) -> str:
     """Return what is odd about a time; both sort as texts."""
     if measured and not re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", measured):
-        return f"its time {_cut(measured)!r} is not a time"
+        return f"its time {cut_line(measured)!r} is not a time"
     if measured and now and measured[:15] > now[:15]:  # Ten minutes apart at most.
         return f"its clock is ahead: it says {measured}"
     return ""
 
 
-def _cut(text: str) -> str:
+def cut_line(text: str) -> str:
+    """Return a text of a host on one line that is not too long to show."""
     text = one_line(text.strip().replace("\n", " "))
     return text if len(text) <= 300 else f"{text[:299]}…"

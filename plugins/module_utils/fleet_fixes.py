@@ -82,12 +82,23 @@ def plan_fixes(fleet: Fleet) -> Plan:
     The order is that of a greedy cover. A fix scores a point for each host that lacks nothing
     else, and where a host lacks n things the square of 1/n, divided by the weight of its cost.
     """
-    needy = tuple(index for index, row in enumerate(fleet.rows) if row.needs)
-    never = tuple(index for index in needy if _is_new(fleet, fleet.rows[index].needs))
-    fixes, lacking = _gather(fleet, needy, set(never))
+    fixes, lacking, never = gather_fixes(fleet)
+    needy = tuple(lacking)
     ordered, stuck = _order(fixes, lacking)
     unseen = tuple(index for index in needy if fleet.rows[index].unseen)
     return Plan(tuple(ordered), needy, never, stuck, unseen, len(fixes) - len(ordered))
+
+
+def gather_fixes(
+    fleet: Fleet,
+) -> tuple[list[Fix], dict[int, frozenset[int]], tuple[int, ...]]:
+    """Return all fixes, by host those that it lacks, and the hosts never provisioned.
+
+    -1 stands for a fix that is not known.
+    """
+    needy = [index for index, row in enumerate(fleet.rows) if row.needs]
+    never = tuple(index for index in needy if _is_new(fleet, fleet.rows[index].needs))
+    return (*_gather(fleet, needy, set(never)), never)
 
 
 def find_cost(remedies: Iterable[Data]) -> str:

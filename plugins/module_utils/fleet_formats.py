@@ -73,6 +73,7 @@ class JsonText:
             "groups": list(host.groups),
             "measured": host.measured,
             "note": host.note,
+            "policy": host.policy,
             "findings": list(host.findings),
         }
         text = f"{self._mark}\n{json.dumps(host.name)}: {json.dumps(entry)}"

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import time
 from collections.abc import Collection, Sequence
@@ -23,6 +24,7 @@ from .node.state_read import FOLDER, STATE, Kept, Verdict, format_state, read_ke
 from .node.usage_read import find_loads, find_usages, read_files
 from .places import PLACES, look_at_host
 from .policy_file import read_policy
+from .result import make_result
 from .schema import load_policy
 from .write.lock import only_run
 from .write.temporary import replace_text
@@ -72,6 +74,9 @@ def _key(finding: Finding) -> Key:
 
 
 LOCK = f"{FOLDER}/node.lock"
+RESULT = f"{FOLDER}/result.json"
+"""What the last look that was made found, for root to carry to where all hosts are judged."""
+
 PATIENCE = 30.0
 DEADLINE = 80.0
 """Seconds that a look may take; with the wait for another one, less than systemd's two minutes."""
@@ -95,12 +100,13 @@ class _Result(NamedTuple):
     warnings: list[str]
     short: list[list[str]]
     metrics: str
+    result: str
 
 
 def look_at_node(
     policy_file: str, metrics: str = "", canary: str = "never", seconds: float = DEADLINE
 ) -> NodeLook:
-    """Check this node, and keep the verdict; and write metrics where a path is given.
+    """Check this node, keep the verdict and the result, and write metrics where a path is given.
 
     Looks one at a time, each in a child. Where that ends in whatever way before it has looked, the
     verdict is ``error``, and the metrics tell that and nothing that was true before.
@@ -123,6 +129,7 @@ def look_at_node(
         short = tuple((one, two, three) for one, two, three in found.short)
         state = format_state(verdict, stamp, kept=Kept(time.time(), short, tuple(stamp)))
         _keep(state, metrics, found.metrics)
+        replace_text(RESULT, found.result, mode=0o600)
     return NodeLook(found.lines, verdict)
 
 
@@ -161,7 +168,8 @@ def _look(policy_file: str, canary: str, kept: Kept, seconds: float) -> _Result:
     look = look_at_host([one.process for one in usages], limits)
     sections = tuple(place.name for place in PLACES if not place.is_of_run)
     options = CheckOptions(sections, canary=canary, time_limit=_SHARE * seconds)
-    findings = check_within(policy, options, look).findings
+    result = check_within(policy, options, look)
+    findings = result.findings
     judged = judge_node(findings, kept.short)
     unlooked = find_unlooked(findings)
     if judged.status == PASS and unlooked:
@@ -178,4 +186,5 @@ def _look(policy_file: str, canary: str, kept: Kept, seconds: float) -> _Result:
         list(judged.warnings),
         [list(key) for key in judged.short],
         metrics,
+        json.dumps(make_result(result)) + "\n",
     )

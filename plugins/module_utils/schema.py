@@ -43,6 +43,7 @@ def load_policy(
     misshapes = find_misshapes(policy)
     if misshapes:
         raise PolicyError([*told, *misshapes])
+    of_host = _state(policy, profile)
     policy = _fill_shares(policy, root)
     given: Mapping[str, Any] = policy if isinstance(policy, dict) else {}
     doubles = (one for place in PLACES for one in place.find_doubles(given.get(place.path)))
@@ -55,7 +56,14 @@ def load_policy(
         problems.append("policy: is empty, so nothing would be required")
     if problems:
         raise PolicyError(problems)
-    return loaded
+    return loaded._replace(stated=of_host)
+
+
+def _state(policy: Any, profile: str) -> Mapping[str, object]:
+    """Return all that a host is asked, without what a run is asked."""
+    of_runs = [place.path for place in PLACES if place.is_of_run]
+    whole = merge_profile(policy or {}, profile)
+    return {key: value for key, value in whole.items() if key not in of_runs}
 
 
 def _fill_shares(policy: object, root: str) -> object:

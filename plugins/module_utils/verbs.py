@@ -70,6 +70,7 @@ MONITOR_ARGUMENTS: dict[str, dict[str, Any]] = {
 def run_check(given: dict[str, Any], check_mode: bool) -> dict[str, Any]:
     """Return what the module ``check`` does; ``failed`` is true where the host falls short."""
     from .host.root import is_root
+    from .result import make_result
     from .spoken import tell_check  # The other verbs need none of it.
 
     del check_mode  # It changes nothing.
@@ -85,7 +86,7 @@ def run_check(given: dict[str, Any], check_mode: bool) -> dict[str, Any]:
         return _refuse(exc)
     failed = result.falls_short(fail_on)
     told = tell_check(result, can_provision, is_root())
-    return {"changed": False, "failed": failed, **told, **result.as_result()}
+    return {"changed": False, "failed": failed, **told, **make_result(result, root)}
 
 
 def run_provision(given: dict[str, Any], check_mode: bool) -> dict[str, Any]:

@@ -221,6 +221,26 @@ findings:
                   '3s/^/# /' "$f" || ! echo /etc/security/limits.d/95-vendor.conf:3 has changed
                   since the check: nothing was done. Run the check again. >&2
             then: log in again
+format:
+  description: What this is, wherever it is taken; C(mlhost-limits report) reads it.
+  returned: always
+  type: str
+  sample: mlhost.limits/check
+version:
+  description: Of the format; keys may be added without.
+  returned: always
+  type: int
+  sample: 1
+host:
+  description: The host's own name; empty for the tree of an image.
+  returned: always
+  type: str
+  sample: gpu001
+policy:
+  description: Digest of profile and policy together; two spellings of a value are two.
+  returned: always
+  type: str
+  sample: sha256:4f53cda18c2baa0c0354bb5f9a3ecbe5ed12ab4d8e11ba873c2f11161202b945
 summary:
   description:
     - Number of findings of each status; C(later) counts those that pass now and will not after a

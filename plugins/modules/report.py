@@ -37,9 +37,14 @@ options:
     default: [html, json]
   results:
     description:
-      - A directory of results, F(HOST.json) each, as C(mlhost-limits check --json) prints them, or
-        the JSON of an earlier report. Without it, what the hosts of the play registered.
+      - A directory of results, F(HOST.json) or F(HOST.json.gz) each, as
+        C(mlhost-limits check --json) prints them, or the JSON of an earlier report. Without it,
+        what the hosts of the play registered. A host is called as its result says, or as its file.
     type: path
+  max_age:
+    description: Hours after which a result in O(results) counts as none.
+    type: float
+    default: 24
   previous:
     description:
       - The JSON of an earlier report. The page then says what is newly red and what is mended, by

@@ -107,6 +107,10 @@ RESULTS = """
 mkdir -p srv/limits
 python3 -m tests.host ssh "$MACHINE" -- mlhost-limits check --json > srv/limits/node1.json || true
 """
+ON_HOST = """
+mkdir -p "$PWD/srv/limits"
+mlhost-limits check --json > "$PWD/srv/limits/node1.json" || true
+"""
 RUNNER = """
 python3 -m pip install --quiet --target="$PWD/runner" 'ansible-runner>=2.4,<3'
 export PATH="$PWD/runner/bin:$PATH" PYTHONPATH="$PWD/runner"
@@ -261,6 +265,20 @@ DOCUMENTS: Mapping[str, Document] = {
             "mlhost-limits check --json": FALLS_SHORT,
             'ansible localhost -m mlhost.limits.report -a "results=/srv/limits dest=limits.html"': Way(
                 status=2, before=RESULTS
+            ),
+            "mlhost-limits report /srv/limits -o limits.html": Way(status=1, before=ON_HOST),
+            "cat /srv/limits/*.json | mlhost-limits report - -o limits.html": Way(
+                status=1, before=ON_HOST
+            ),
+        },
+    ),
+    "docs/plan.md": Document(
+        values={"/srv/limits": "$PWD/srv/limits"},
+        ways={
+            "mlhost-limits plan /srv/limits": Way(status=1, before=ON_HOST),
+            "mlhost-limits plan /srv/limits --green 90% --at-once 2 --groups partitions.txt"
+            " --json > plan.json": Way(
+                status=1, before=ON_HOST + 'echo "$(hostname) gpu" > partitions.txt\n'
             ),
         },
     ),

@@ -41,7 +41,7 @@ there is something to change.
 **Policies.** `--policy` takes a file, JSON or (with PyYAML) YAML. `-` is standard input, which has to
 end within 30 seconds. What is wrong with a policy is told all at once, each with its line or key.
 
-**JSON.** `check --json` prints one object with `format`, `version` and `host`, as
+**JSON.** `check --json` prints one object with `format`, `version`, `host` and `policy`, as
 [check.schema.json](check.schema.json) has it; `why --json` one by [why.schema.json](why.schema.json).
 Keys may be added; the version grows when a reader of the version before would be wrong.
 
@@ -50,7 +50,7 @@ and wins; `FORCE_COLOR` gives them to a pipe as well. While a look takes longer 
 standard error says what is looked at; it is gone at the end, and pipes never get it.
 
 **Reports of many hosts.** `report` reads what `check --json` printed, what the module `check` returned,
-and the JSON of an earlier report. A host is called as the file says, else as the file is called.
+and the JSON of an earlier report; compressed by gzip or not; `-` is standard input. A host is called as the file says, else as the file is called.
 A file that is not a result is told in a sentence, is in the report as a host that was not checked,
 and makes the exit status 2. An output that is there is replaced only if it is a report of ours,
 and always as a whole.

@@ -18,6 +18,7 @@ from mlhost_limits.check_host import CheckResult
 from mlhost_limits.core.finding import FAIL, PASS, UNKNOWN, Finding, Observation, Requirement
 from mlhost_limits.host.users import name_user
 from mlhost_limits.node.state_read import Verdict, read_verdict
+from mlhost_limits.result import digest_policy
 
 SHORT = {"kernel": {"vm.max_map_count": 2147483647}}
 FINE = {"kernel": {"vm.max_map_count": 1}}
@@ -26,7 +27,12 @@ FINE = {"kernel": {"vm.max_map_count": 1}}
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Keep what a look leaves in a folder of the test."""
-    for name, file in (("FOLDER", ""), ("LOCK", "node.lock"), ("STATE", "node.json")):
+    for name, file in {
+        "FOLDER": "",
+        "LOCK": "node.lock",
+        "STATE": "node.json",
+        "RESULT": "result.json",
+    }.items():
         monkeypatch.setattr(node_check, name, str(tmp_path / file))
     monkeypatch.setattr(node_check, "PATIENCE", 0.2)
     return tmp_path
@@ -55,6 +61,21 @@ def test_a_look_keeps_its_verdict_and_its_metrics(
         'mlhost_limits_requirement_state{place="kernel",item="vm.max_map_count",bound="value",'
         f'state="{status}"}} 1'
     ]
+
+
+def test_a_look_leaves_the_result_that_a_report_reads(folder: Path) -> None:
+    """It is root's alone, has the form of ``check --json``, and a failed look leaves the old one."""
+    path, result = write(folder, SHORT), folder / "result.json"
+    assert cli.main(["monitor", "--policy", path]) == 1
+    assert result.stat().st_mode & 0o777 == 0o600
+    told = json.loads(result.read_text())
+    assert (told["format"], told["version"]) == ("mlhost.limits/check", 1)
+    assert (told["host"], told["findings"][0]["status"]) == (os.uname().nodename, "fail")
+    assert told["policy"] == digest_policy(SHORT)
+    assert cli.main(["report", str(result), "-o", str(folder / "out.json")]) == 1
+    assert list(json.loads((folder / "out.json").read_text())["hosts"]) == [os.uname().nodename]
+    assert cli.main(["monitor", "--policy", write(folder, "{")]) == 2
+    assert json.loads(result.read_text()) == told
 
 
 @pytest.mark.parametrize(

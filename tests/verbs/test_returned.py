@@ -22,7 +22,7 @@ OF_ANSIBLE = {"changed", "diff", "failed", "msg", "warnings"}
 """What every module may return."""
 MARKS = {"check": "findings", "provision": "in_effect", "monitor": "files"}
 """A key that only results of this module have, among the files that are looked at."""
-KINDS: Mapping[str, type] = {"list": list, "dict": dict, "str": str, "bool": bool}
+KINDS: Mapping[str, type] = {"list": list, "dict": dict, "str": str, "bool": bool, "int": int}
 
 
 def read_returned(module: str) -> dict[str, dict[str, Any]]:

@@ -67,6 +67,8 @@ class Policy(NamedTuple):
     asked: Mapping[str, Any] = {}
     """By the name of the place; its ``policy.py`` has the type."""
     waivers: tuple[Waiver, ...] = ()
+    stated: Mapping[str, object] = {}
+    """What a host is asked, as plain data with its profile; a share of memory is still a share."""
 
     def get(self, name: str) -> Any:
         """Return what is asked of a place; ``None`` where it is nothing."""

@@ -20,9 +20,10 @@ done = subprocess.run(words, stdout=subprocess.PIPE, check=False)
 
 from ansible_collections.mlhost.limits.plugins.module_utils import (  # type: ignore[import-not-found]
     audit_files,
+    audit_results,
 )
 
-hosts = list(audit_files.read_results(RESULTS, ""))
+hosts = list(audit_results.read_folder(RESULTS, audit_results.read_clock(24)))
 formats = list(audit_files.ENDINGS)
 words_of_page = {"title": "Audit", "written": "2026-11-30T12:00:00Z"}
 audit_files.write_reports(hosts, REPORTS, "audit", formats, words_of_page)
