@@ -234,6 +234,12 @@ def _tell_why(arguments: argparse.Namespace) -> int:
     return REFUSED if is_limit is None else FALLS_SHORT if is_limit else COMPLIES
 
 
+def _watch_run(arguments: argparse.Namespace) -> int:
+    from .watch_run import watch_run  # Nobody else needs it.
+
+    return watch_run(arguments, arguments.words)
+
+
 def _tell_cause(arguments: argparse.Namespace) -> int:
     from .cause_codes import describe_code  # It loads every rule there is.
 
@@ -292,6 +298,7 @@ _COMMANDS: Mapping[str, Callable[[Any], int]] = {
     "provision": _provision,
     "report": _report,
     "resolve": _resolve,
+    "watch": _watch_run,
     "why": _tell_why,
 }
 

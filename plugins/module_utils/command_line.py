@@ -75,6 +75,10 @@ def parse_words(words: Sequence[str]) -> argparse.Namespace:
         given = argparse.Namespace(command="preflight", words=command)
         asked: argparse.Namespace = list_commands(parser)[0][2].parse_intermixed_args(own, given)
         return asked
+    if words[:1] == ["watch"]:
+        own, command = _split_command(words)
+        _refuse_empty(own, parser)
+        return parser.parse_args(own, argparse.Namespace(words=command))
     _refuse_empty(words, parser)
     return parser.parse_args(words)
 
@@ -223,6 +227,15 @@ def _add_why(why: argparse.ArgumentParser) -> None:
     why.add_argument("--json", action="store_true", help="print as JSON")
 
 
+def _add_watch(watch: argparse.ArgumentParser) -> None:
+    watch.usage = "%(prog)s [--report FILE] -- COMMAND ..."
+    watch.add_argument(
+        "--report",
+        metavar="FILE",
+        help="write what was seen as JSON when it has ended; why reads it",
+    )
+
+
 def _add_resolve(resolve: argparse.ArgumentParser) -> None:
     from .systemd.limits import MANAGER
 
@@ -288,6 +301,7 @@ _COMMANDS: Mapping[str, tuple[str, Callable[[argparse.ArgumentParser], None]]] =
         "judge a training run before it starts, by the words that start it",
         _add_preflight,
     ),
+    "watch": ("run a command, and tell of a limit before it is reached", _add_watch),
     "why": ("say what a run died of, by its last words", _add_why),
     "explain": ("show what sets one limit of one place, step by step", _add_explain),
     "cause": ("say what a code means that a check has named", _add_cause),
@@ -306,6 +320,9 @@ _MORE = {
     "provision": "Needs root. What would lock this host is refused before anything is written.",
     "report": "A file is what check --json prints, what the module check returns, or the JSON of"
     " an earlier report. A file that exists and is not a report of ours is never replaced.",
+    "watch": "Standard streams, signals and the terminal are the command's; what is told goes to"
+    " standard error. Exit status: the command's own; 127 if it is not found, 126 if it cannot be"
+    " run, 2 if the question was refused.",
     "why": "It tells a limit from what is none, how sure that is, the line at fault and the fix."
     " Exit status: 1 if it was a limit, 0 if it was none, 2 if it may be either or nothing is"
     " known. Whoever is not root may ask for their own runs alone.",
