@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import json
 import os
-import sys
 import time
 from contextlib import suppress
 from pathlib import Path
@@ -56,9 +55,8 @@ def watch_run(arguments: argparse.Namespace, command: Sequence[str] | None) -> i
 
 
 def _say(line: str) -> None:
-    with suppress(OSError):
-        sys.stderr.write(f"{NAME}: {clean(line)}\n")
-        sys.stderr.flush()
+    with suppress(OSError):  # Who reads it may be gone; the status is the command's all the same.
+        os.write(2, f"{NAME}: {clean(line)}\n".encode("utf-8", "backslashreplace"))
 
 
 def _require_place(path: str) -> None:

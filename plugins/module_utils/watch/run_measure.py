@@ -159,8 +159,11 @@ def _let_go() -> None:
 def end_as(status: int, before: Callable[[], object]) -> int:
     """End as a command did: return its exit status, or die of the signal that it died of.
 
-    :param before: What is still to be done then.
+    :param before: What is still to be done then; it gets KeyboardInterrupt where nobody waits.
     """
+    for one in (signal.SIGINT, signal.SIGTERM):
+        if signal.getsignal(one) != signal.SIG_IGN:
+            signal.signal(one, signal.default_int_handler)
     before()
     if not os.WIFSIGNALED(status):
         return os.WEXITSTATUS(status)

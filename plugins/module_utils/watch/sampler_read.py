@@ -114,7 +114,27 @@ class Sampler:
             now = time.thread_time()
             cost, begin = now - begin, now
             self.looks, self.spent = self.looks + 1, now
-            heard = self._events.wait(self._choose_rest(cost, heard))
+            heard = self._wait(self._choose_rest(cost, heard))
+
+    def _wait(self, rest: float) -> Heard:
+        """Return what was heard until the next look, which comes early where there is room for it.
+
+        However many processes end meanwhile, and however much is counted, it costs no look each.
+        """
+        end, heard = time.monotonic() + rest, Heard()
+        while not heard.is_woken:
+            new = self._events.wait(end - time.monotonic())
+            for pid, status in new.ended:
+                self._note_end(pid, status, time.monotonic())
+            heard = Heard(
+                heard.has_counted or new.has_counted,
+                is_pressed=heard.is_pressed or new.is_pressed,
+                is_woken=new.is_woken,
+            )
+            may_come = self._earned > _RESERVE and (heard.has_counted or heard.is_pressed)
+            if may_come or time.monotonic() >= end:
+                break
+        return heard
 
     def _choose_rest(self, cost: float, heard: Heard) -> float:
         """Return how long nobody looks: a credit is spent where something grows or begins."""
@@ -122,7 +142,7 @@ class Sampler:
         self._earned = min(self._earned + (age - self._age) * SHARE, _CREDIT) - cost
         self._age = age
         soonest = self.history.find_soonest()
-        if heard.is_pressed or heard.has_counted or heard.ended:
+        if heard.is_pressed or heard.has_counted:
             self._rest = _SHORTEST
         wanted = self._rest = min(max(self._rest * _GROWTH, _SHORTEST), _LONGEST)
         if soonest is not None:
@@ -134,8 +154,6 @@ class Sampler:
 
     def _look(self, heard: Heard) -> None:
         now = time.monotonic()
-        for pid, status in heard.ended:
-            self._note_end(pid, status, now)
         self._meet(now)
         if heard.has_counted or self._is_over or self.looks % _SELDOM == 0:
             self._count(now)

@@ -35,7 +35,9 @@ NEAR, TOLD = 0.5, 0.8
 HORIZON = 3600.0
 """Seconds; what would be full later than that is not told."""
 
-_FULL = dict.fromkeys((MEMLOCK, SPACE, CPU, STACK, CGROUP, HOST), 0.95)
+_FULL = {**dict.fromkeys((MEMLOCK, SPACE, CPU, STACK, CGROUP, HOST), 0.95), MAPPINGS: 0.98}
+"""Shares from which on a limit counts as reached; to count many mappings takes a while."""
+
 _FULL_OF_REST = 0.99
 _LEFT = 2
 """Things that fit in no more: a pipe, a pair of sockets and a start of a program take as many."""
@@ -101,9 +103,10 @@ class Level(NamedTuple):
     @property
     def is_full(self) -> bool:
         """Tell whether one thing more may not fit."""
+        full = _FULL.get(self.code, _FULL_OF_REST)
         if self.code in COUNTED:
-            return self.used >= min(self.limit * _FULL_OF_REST, self.limit - _LEFT)
-        return self.used >= self.limit * _FULL.get(self.code, _FULL_OF_REST)
+            return self.used >= min(self.limit * full, self.limit - _LEFT)
+        return self.used >= self.limit * full
 
 
 class Trend:

@@ -37,8 +37,9 @@ EXCEPTION, CRASH = "exception", "crash"
 _PROMPT, _SEEN = 10.0, 3.0
 """Seconds that a process lives on at most after it reached its limit; and since that was seen."""
 
-_COUNTED, _EARLIER = 5.0, 15.0
-"""Seconds between what the kernel counts and the end; and from one end to the run's own."""
+_COUNTED, _EARLIER, _EARLIEST = 5.0, 15.0, 60.0
+"""Seconds between what the kernel counts, or an error that ended another process, and the end; the
+same for a process that was killed; and for what may have ended the run at all."""
 
 _LATE_MS = 400
 """Milliseconds of processor time that are taken after the last look, at most."""
@@ -97,9 +98,9 @@ def judge(seen: Seen) -> tuple[Verdict, Blame]:
     others = [
         one
         for one in seen.ends
-        if has_failed(one.status) and one.at >= seen.end.at - _EARLIER and one.pid != seen.end.pid
+        if has_failed(one.status) and one.at >= seen.end.at - _EARLIEST and one.pid != seen.end.pid
     ]
-    blames = [_explain(one, seen) for one in (*others, seen.end)]
+    blames = [*(_explain_other(one, seen) for one in others), _explain(seen.end, seen)]
     shown = [one for one in blames if one.sure == SHOWN and REASONS[one.code].is_limit]
     if shown:
         return _conclude(shown[0]), shown[0]
@@ -111,6 +112,14 @@ def judge(seen: Seen) -> tuple[Verdict, Blame]:
         notes = tuple(one.note for one in possible)
         return Verdict(reasons[0], POSSIBLE, "", 0, reasons[1:], notes), possible[0]
     return _conclude(last), last
+
+
+def _explain_other(end: End, seen: Seen) -> Blame:
+    """Return what ended another process of the run, which may have gone on without it."""
+    blame, ago = _explain(end, seen), seen.end.at - end.at
+    if ago <= (_EARLIER if find_signal(end.status) == KILL else _COUNTED):
+        return blame
+    return blame._replace(sure=POSSIBLE, note=f"{blame.note}, {ago:.0f} s before the run did")
 
 
 def _conclude(blame: Blame) -> Verdict:

@@ -73,6 +73,13 @@ def test_streams_are_the_commands_alone() -> None:
     assert (done.stdout, done.stderr) == ("in", "err\n")
 
 
+def test_the_status_stays_when_nobody_reads_what_is_told() -> None:
+    with subprocess.Popen(words("sh", "-c", "sleep 0.5; exit 3"), stderr=subprocess.PIPE) as child:
+        assert child.stderr
+        child.stderr.close()
+    assert child.returncode == 3
+
+
 def test_who_reads_sees_the_end_when_the_command_closes_its_output() -> None:
     begin = time.monotonic()
     with subprocess.Popen(

@@ -141,13 +141,20 @@ def test_refused_tasks_count_just_before_an_error(rise: Rise, told: tuple[str, s
 
 @pytest.mark.parametrize(
     ("at", "told"),
-    [(99.0, ("nofile", SHOWN)), (80.0, ("exception", POSSIBLE))],
+    [(99.0, ("nofile", SHOWN)), (90.0, ("nofile", POSSIBLE)), (30.0, ("exception", POSSIBLE))],
 )
 def test_the_first_process_that_ended_at_a_limit_counts_for_a_while(
     at: float, told: tuple[str, str]
 ) -> None:
     full = trend(NOFILE, (at - 9, 500), (at - 1, 1000), pid=8)
     assert ask(EXIT_1, ends=[end(EXIT_1, 8, at)], trends=[full]) == told
+
+
+@pytest.mark.parametrize(("at", "sure"), [(99.0, SHOWN), (87.0, SHOWN), (70.0, POSSIBLE)])
+def test_a_rank_that_the_kernel_killed_counts_for_longer(at: float, sure: str) -> None:
+    log = [Line(0.0, OOM.format("CONSTRAINT_MEMCG", 8))]
+    told = ask(EXIT_1, ends=[end(9, 8, at)], kills=1, log=log)
+    assert told == ("cgroup-memory", sure)
 
 
 def test_a_process_whose_status_nobody_knows_is_not_explained() -> None:
