@@ -50,7 +50,8 @@ class Run:
         self._passed = list_passed()
         self._own, write = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
         old = signal.pthread_sigmask(signal.SIG_BLOCK, self._passed)
-        for number in (*self._passed, signal.SIGCHLD):
+        self._of_children = signal.signal(signal.SIGCHLD, _hear_nothing)
+        for number in self._passed:
             signal.signal(number, _hear_nothing)
         signal.set_wakeup_fd(write, warn_on_full_buffer=False)
         try:
@@ -65,8 +66,9 @@ class Run:
         pid = os.fork()
         if not pid:
             try:
-                for number in (*self._passed, signal.SIGCHLD, *_OF_PYTHON):
+                for number in (*self._passed, *_OF_PYTHON):
                     signal.signal(number, signal.SIG_DFL)
+                signal.signal(signal.SIGCHLD, self._of_children or signal.SIG_DFL)
                 signal.pthread_sigmask(signal.SIG_SETMASK, mask)
                 os.execvp(words[0], list(words))  # noqa: S606 - the caller's own command
             except OSError as error:
@@ -96,9 +98,9 @@ class Run:
             sent.update((one, now) for one in _read_all(self._own) if one in self._passed)
             if self._others >= 0:
                 reached.update((one, now) for one in _read_all(self._others))
-            pid, status = os.waitpid(self.pid, os.WNOHANG)
-            if pid:
-                return status
+            ended = self._find_end()
+            if ended is not None:
+                return ended
             for number, at in list(sent.items()):
                 if at - reached.get(number, -1.0) <= _SAME:
                     del sent[number]  # The whole group has it.
@@ -106,6 +108,13 @@ class Run:
                     del sent[number]
                     with suppress(ProcessLookupError, PermissionError):
                         os.kill(self.pid, number)
+
+    def _find_end(self) -> int | None:
+        """Return how the command ended, if it has; others end here where this is process 1."""
+        while True:
+            pid, status = os.waitpid(-1, os.WNOHANG)
+            if pid in (0, self.pid):
+                return status if pid else None
 
 
 def _hear_nothing(_number: int, _frame: object) -> None:

@@ -35,7 +35,11 @@ NEAR, TOLD = 0.5, 0.8
 HORIZON = 3600.0
 """Seconds; what would be full later than that is not told."""
 
-_FULL = {**dict.fromkeys((MEMLOCK, SPACE, CPU, STACK, CGROUP, HOST), 0.95), MAPPINGS: 0.98}
+_FULL = {
+    **dict.fromkeys((MEMLOCK, SPACE, CPU, STACK, CGROUP, HOST), 0.95),
+    MAPPINGS: 0.98,
+    SHM: 0.97,
+}
 """Shares from which on a limit counts as reached; to count many mappings takes a while."""
 
 _FULL_OF_REST = 0.99

@@ -35,7 +35,7 @@ ILL, ABRT, BUS, FPE, KILL, SEGV, XCPU, XFSZ = 4, 6, 7, 8, 9, 11, 24, 25
 
 EXCEPTION, CRASH = "exception", "crash"
 _PROMPT, _SEEN = 10.0, 3.0
-"""Seconds that a process lives on at most after it reached its limit; and since that was seen."""
+"""Seconds that a process lives on at most after it reached its limit; and after less was seen."""
 
 _COUNTED, _EARLIER, _EARLIEST = 5.0, 15.0, 60.0
 """Seconds between what the kernel counts, or an error that ended another process, and the end; the
@@ -246,7 +246,9 @@ def _find_level(end: End, seen: Seen, codes: Sequence[str]) -> Blame | None:
     near = []
     for trend in _list_levels(end, seen, codes):
         level = trend.peak
-        if trend.full_at is not None and end.at - trend.full_seen <= _SEEN:
+        is_still = trend.full_seen >= trend.seen_at
+        since = end.at - trend.full_seen
+        if trend.full_at is not None and since <= (_PROMPT if is_still else _SEEN):
             is_prompt = end.at - trend.full_at <= _PROMPT
             sure = SHOWN if is_prompt else POSSIBLE
             lived = "" if is_prompt else ", and it lived on for a while"

@@ -150,6 +150,14 @@ def test_a_watcher_that_is_killed_leaves_the_run_alone_and_nothing_behind() -> N
         time.sleep(0.05)
 
 
+@pytest.mark.root
+def test_as_process_1_it_waits_for_whoever_is_left_to_it() -> None:
+    program = "(sleep 0.3 &); sleep 1; grep -c '^State:.Z' /proc/[0-9]*/status | grep -c :1; exit 4"
+    unshared = ["unshare", "--pid", "--fork", "--mount-proc", *words("sh", "-c", program)]
+    done = subprocess.run(unshared, capture_output=True, text=True, check=False, timeout=60)
+    assert (done.stdout, done.returncode) == ("0\n", 4)
+
+
 def test_at_a_terminal_ctrl_c_and_ctrl_z_are_the_groups() -> None:
     pid, handle = pty.fork()
     if not pid:

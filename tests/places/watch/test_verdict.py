@@ -60,6 +60,9 @@ FULL_LONG = trend(NOFILE, (20, 500), (60, 1000), *((at, 1000) for at in range(61
         (EXIT_1, {"trends": [FULL_LONG]}, ("nofile", POSSIBLE)),
         (EXIT_1, {"trends": [trend(NOFILE, (50, 500), (60, 1000), (61, 5), (99, 5))]},
          ("exception", POSSIBLE)),
+        (EXIT_1, {"trends": [trend(NOFILE, (80, 500), (93, 1000))]}, ("nofile", SHOWN)),
+        (EXIT_1, {"trends": [trend(NOFILE, (80, 500), (93, 1000), (98, 5))]},
+         ("nofile", POSSIBLE)),
         (EXIT_1, {"trends": [trend(NOFILE, (50, 500), (99, 950))]}, ("nofile", POSSIBLE)),
         (EXIT_1, {"trends": [trend(NOFILE, (50, 950), (99, 950))]}, ("exception", POSSIBLE)),
         # Another process had it, and that one lives on.
