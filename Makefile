@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # One command per intent. Each sets up what it needs; all but `quick` need root on Debian 12.
-.PHONY: zipapp quick demo film test oracle torture faults hostile seeds runs why mutants fuzz audit bench releases controllers docs lint unit host molecule collection clean
+.PHONY: zipapp quick demo film test oracle torture faults hostile seeds runs why blackbox mutants fuzz audit bench releases controllers docs lint unit host molecule collection clean
 
 VENV := .venv
 BIN := $(CURDIR)/$(VENV)/bin
@@ -60,6 +60,10 @@ runs: .setup
 # What programs wrote when they died, each for a known reason: is it told, is nobody blamed?
 why: .setup
 	@$(BIN)/python -m tests.why
+
+# Runs that are watched die at a limit, or of something else; here, as root. Some minutes.
+blackbox: .setup
+	@$(BIN)/python -m tests.blackbox
 
 # The library broken in 200 places, one at a time: do the fast tests see it? Half an hour.
 mutants: .setup

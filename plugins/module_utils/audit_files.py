@@ -162,7 +162,7 @@ def write_reports(
     fleet = Fleet()
     with ExitStack() as stack:
         paths = [folder / f"{stem}{ENDINGS[name]}" for name in formats]
-        opened = [stack.enter_context(_open_beside(path)) for path in paths]
+        opened = [stack.enter_context(open_beside(path)) for path in paths]
         outputs = [(makers[name](), file) for name, (file, _take) in zip(formats, opened)]
         for text, file in outputs:
             file.write(text.start())
@@ -180,7 +180,7 @@ def write_reports(
 
 
 @contextmanager
-def _open_beside(path: Path) -> Iterator[tuple[TextIO, Callable[[], None]]]:
+def open_beside(path: Path) -> Iterator[tuple[TextIO, Callable[[], None]]]:
     """Open a new file in the folder of another, with what gives it the other's name and mode.
 
     It is removed unless it took that name. All goes by the open folder: who may write there may

@@ -248,6 +248,12 @@ def _heal(arguments: argparse.Namespace) -> int:
     return FALLS_SHORT if healed.short or healed.problems else COMPLIES
 
 
+def _watch_run(arguments: argparse.Namespace) -> int:
+    from .watch_run import watch_run  # Nobody else needs it.
+
+    return watch_run(arguments, arguments.words)
+
+
 def _tell_cause(arguments: argparse.Namespace) -> int:
     from .cause_codes import describe_code  # It loads every rule there is.
 
@@ -335,6 +341,7 @@ _COMMANDS: Mapping[str, Callable[[Any], int]] = {
     "provision": _provision,
     "report": _report,
     "resolve": _resolve,
+    "watch": _watch_run,
     "why": _tell_why,
 }
 

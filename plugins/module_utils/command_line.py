@@ -81,6 +81,10 @@ def parse_words(words: Sequence[str]) -> argparse.Namespace:
         given = argparse.Namespace(command="preflight", words=command)
         asked: argparse.Namespace = list_commands(parser)[0][2].parse_intermixed_args(own, given)
         return asked
+    if words[:1] == ["watch"]:
+        own, command = _split_command(words)
+        _refuse_empty(own, parser)
+        return parser.parse_args(own, argparse.Namespace(words=command))
     _refuse_empty(words, parser)
     return parser.parse_args(words)
 
@@ -259,6 +263,15 @@ def _add_heal(heal: argparse.ArgumentParser) -> None:
     heal.add_argument("--json", action="store_true", help="print as JSON")
 
 
+def _add_watch(watch: argparse.ArgumentParser) -> None:
+    watch.usage = "%(prog)s [--report FILE] -- COMMAND ..."
+    watch.add_argument(
+        "--report",
+        metavar="FILE",
+        help="write what was seen as JSON when it has ended; why reads it",
+    )
+
+
 def _add_resolve(resolve: argparse.ArgumentParser) -> None:
     from .systemd.limits import MANAGER
 
@@ -363,6 +376,7 @@ _COMMANDS: Mapping[str, tuple[str, Callable[[argparse.ArgumentParser], None]]] =
         "judge a training run before it starts, by the words that start it",
         _add_preflight,
     ),
+    "watch": ("run a command, and tell of a limit before it is reached", _add_watch),
     "why": ("say what a run died of, by its last words", _add_why),
     "heal": ("raise what runs to what a policy asks for it, without a restart", _add_heal),
     "explain": ("show what sets one limit of one place, step by step", _add_explain),
@@ -387,6 +401,9 @@ _MORE = {
     " starts anew has what the files give: see provision. Exit status: 1 if something stays short.",
     "plan": "It runs nothing. A host gets all the fixes that it lacks, or none. Exit status: 1 if"
     " there is something to do, 0 if not.",
+    "watch": "Standard streams, signals and the terminal are the command's; what is told goes to"
+    " standard error. Exit status: the command's own; 127 if it is not found, 126 if it cannot be"
+    " run, 2 if the question was refused.",
     "why": "It tells a limit from what is none, how sure that is, the line at fault and the fix."
     " Exit status: 1 if it was a limit, 0 if it was none, 2 if it may be either or nothing is"
     " known. Whoever is not root may ask for their own runs alone.",

@@ -20,6 +20,7 @@ from .host.look import read_limits, read_process
 from .host.users import find_connecting_user, find_owner, name_user
 from .places import look_at_host
 from .schema import load_policy
+from .watch.reports_read import Evidence, join_evidence, split_reports
 from .why.answer import Answer, format_remedy
 from .why.ask import MEMORY, ask_enough, find_enough, name_way, raise_group
 from .why.facts import SURE, Facts
@@ -42,6 +43,7 @@ from .why.where_read import (
     find_unit,
     find_user,
     list_groups,
+    place_process,
 )
 
 TYPE_CHECKING = False
@@ -71,9 +73,21 @@ def judge_end(arguments: argparse.Namespace) -> Answer:
     where = _find_where(arguments)
     _require_failed(where, arguments.words)
     given = _read_given(arguments.words, where)
-    log, words, verdict = _judge_each(given.logs)
+    seen, logs = split_reports(given.logs)
+    log, words, verdict = _judge_each(logs)
+    if seen:
+        return tell_watched(seen, verdict, where)
     answer = _judge(verdict, words, given.age, where)
     return answer._replace(log=log.name if len(given.logs) > 1 else "", is_cut=log.is_cut)
+
+
+def tell_watched(seen: Sequence[Evidence], verdict: Verdict | None, where: Where | None) -> Answer:
+    """Return what is told of a run that was watched, by its report and, if given, its words."""
+    shown = [one for one in seen if one.verdict.sure == SHOWN] or seen
+    first = shown[0]
+    joined = join_evidence(first, verdict)
+    told = blame(joined, where or place_process(first.cgroup, first.uid), group=first.group)
+    return told._replace(note=[*told.note, *first.doubts])
 
 
 def _judge(verdict: Verdict | None, words: Words, age: float | None, where: Where | None) -> Answer:
@@ -83,6 +97,17 @@ def _judge(verdict: Verdict | None, words: Words, age: float | None, where: Wher
     if verdict and note:
         return Answer(verdict, note=[note])
     verdict, unseen, group = _look(_hear(verdict, where), age, where, hosts)
+    return blame(verdict, where, unseen, group)
+
+
+def blame(
+    verdict: Verdict, where: Where | None, unseen: Sequence[str] = (), group: str = ""
+) -> Answer:
+    """Return a verdict with the line at fault where the run lived, and how it is mended.
+
+    :param unseen: What only root would see.
+    :param group: The cgroup whose limit was reached.
+    """
     if not verdict.reason.is_limit:
         return Answer(verdict, unseen=unseen)
     home = where or Where(SESSION, _name_caller(), None)

@@ -186,6 +186,26 @@ DOCUMENTS: Mapping[str, Document] = {
             ),
         }
     ),
+    "docs/watch.md": Document(
+        ways={
+            "mlhost-limits watch -- COMMAND ...": Way(instead="mlhost-limits watch -- true"),
+            "mlhost-limits watch --report run.json -- COMMAND ...": Way(
+                instead="mlhost-limits watch --report run.json -- true && cat run.json",
+                prints=('"format": "mlhost.limits/watch"',),
+            ),
+            "mlhost-limits why run.json": Way(
+                status=0,
+                before="mlhost-limits watch --report run.json -- sh -c 'sleep 1; kill -15 $$'; true",
+                prints=("no limit: somebody ended it by a signal",),
+            ),
+            "mlhost-limits why train.log run.json": Way(
+                status=1,
+                before="echo 'OSError: [Errno 24] Too many open files' > train.log;"
+                " mlhost-limits watch --report run.json -- false || true",
+                prints=("limit: the process had as many files open",),
+            ),
+        }
+    ),
     "docs/why.md": Document(
         ways={
             "mlhost-limits why train.log rank1.log": Way(

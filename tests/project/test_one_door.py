@@ -75,6 +75,8 @@ MAY_OPEN = {
     "training/guard_read.py": "what this very process uses",
     "why/host_read.py": "the kernel's own log",
     "heal/settle.py": "the mounts of a container, from inside, without following a link there",
+    "watch/events_read.py": "the kernel's trigger of memory pressure",
+    "watch/run_measure.py": "/dev/null",
     "node/zipapp_read.py": "the library's own files",
     "training/confine_measure.py": "a program of its own, as who runs the script that it tries",
     "training/loader_hook_measure.py": "what this very process uses, and its report in a trial",
@@ -88,6 +90,7 @@ MAY_START = {
     "host/program.py": "a program by its path",
     "training/proofs_measure.py": "a second process of the same trial",
     "training/confine_measure.py": "the command of a run that is tried, as who runs it",
+    "watch/run_measure.py": "the command that is watched, as who asks",
     "slurm/read.py": "programs of Slurm, as root",
     "slurm/measure.py": "srun, as the user",
 }

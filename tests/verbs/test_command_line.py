@@ -45,8 +45,8 @@ def test_every_option_says_what_it_is(command: str, option: argparse.Action) -> 
 
 def test_people_come_first_and_every_command_runs() -> None:
     names = [name for name, _text, _parser in COMMANDS]
-    people = ["check", "provision", "preflight", "why", "heal", "explain", "cause"]
-    people += ["resolve", "adopt", "report", "plan"]
+    people = ["check", "provision", "preflight", "watch", "why", "heal", "explain"]
+    people += ["cause", "resolve", "adopt", "report", "plan"]
     assert names == [*people, "completion", *INTERNAL]
     assert set(names) == set(cli._COMMANDS)
 

@@ -53,7 +53,7 @@ def test_a_message_and_its_exit_status(
 def test_words_that_may_be_a_limit_or_none_are_undecided(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("mlhost_limits.why.host_read._read_log", lambda: (None, False))
+    monkeypatch.setattr("mlhost_limits.why.host_read.read_log", lambda: (None, False))
     monkeypatch.setattr("mlhost_limits.why.host_read._is_oomd_here", lambda: True)
     ended, told = run(capsys, "Killed")
     assert ended == 2
@@ -303,7 +303,7 @@ def test_a_unit_that_did_not_fail_is_not_judged(
 def test_what_systemd_says_of_memory_counts_without_words(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("mlhost_limits.why.host_read._read_log", lambda: ((), True))
+    monkeypatch.setattr("mlhost_limits.why.host_read.read_log", lambda: ((), True))
     where = of_unit("Deactivated", Result="oom-kill", MemoryMax="1073741824")
     monkeypatch.setattr(judge_end, "find_unit", lambda _name: where)
     ended, told = run(capsys, "--unit", "train")
@@ -319,7 +319,7 @@ def test_the_slice_at_its_limit_is_raised_and_not_the_unit(
         "oom_memcg=/a.slice,task_memcg=/system.slice/train.service,task=x,pid=4,uid=0"
     )
     lines = (Line(9.0, kill),)
-    monkeypatch.setattr("mlhost_limits.why.host_read._read_log", lambda: (lines, True))
+    monkeypatch.setattr("mlhost_limits.why.host_read.read_log", lambda: (lines, True))
     bounds = [Group("memory.max", "/sys/fs/cgroup/a.slice", 2**30, 0, 1)]
     monkeypatch.setattr(judge_end, "list_groups", lambda _path: iter(bounds))
     where = of_unit("code=killed, status=9/KILL", Result="signal", MemoryMax="infinity")
@@ -347,7 +347,7 @@ def test_lists_of_nodes_name_hosts(tmp_path: Path, capsys: pytest.CaptureFixture
 def test_absence_here_excludes_nothing_of_a_log_from_anywhere(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("mlhost_limits.why.host_read._read_log", lambda: ((), True))
+    monkeypatch.setattr("mlhost_limits.why.host_read.read_log", lambda: ((), True))
     monkeypatch.setattr("mlhost_limits.why.host_read._is_oomd_here", lambda: False)
     ended, told = run(capsys, "Killed")
     assert ended == 2
@@ -355,7 +355,7 @@ def test_absence_here_excludes_nothing_of_a_log_from_anywhere(
 
 
 def test_a_log_since_the_boot_tells_nothing_of_before(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(host_read, "_read_log", lambda: ((), True))
+    monkeypatch.setattr(host_read, "read_log", lambda: ((), True))
     assert host_read.read_facts([], Facts(age=1.0)).log_is_whole
     assert not host_read.read_facts([], Facts(age=1e9)).log_is_whole
 

@@ -67,6 +67,7 @@ def test_all_of_the_command_runs_from_it(python: str, archive: Path) -> None:
         ("--version",): "mlhost-limits ",
         ("cause", "pam-user-beats-wildcard"): "beats one for everyone",
         ("explain", "kernel", "vm.max_map_count"): "from the kernel to the process",
+        ("watch", "--", "echo", "watched"): "watched",
         ("why", "Too many open files"): "limit: ",
         ("heal", "--all", "--check"): "raise",
         ("resolve",): "",

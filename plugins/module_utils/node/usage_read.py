@@ -33,7 +33,7 @@ class Usage(NamedTuple):
 
 def find_usages(proc: str = "/proc") -> Iterator[Usage]:
     """Yield every process that still exists when it is read, threads of the kernel included."""
-    tells_size = _tells_size(proc)
+    tells_size = tells_fd_size(proc)
     for pid in list_pids(proc):
         try:
             yield _read_usage(f"{proc}/{pid}", pid, tells_size)
@@ -41,7 +41,7 @@ def find_usages(proc: str = "/proc") -> Iterator[Usage]:
             continue  # It ended between the listing and the look.
 
 
-def _tells_size(proc: str) -> bool:
+def tells_fd_size(proc: str) -> bool:
     """Tell whether the size of /proc/PID/fd is the number of descriptors (Linux 6.2 and later).
 
     Before, it is 0; and this process has at least one open.
@@ -68,7 +68,7 @@ def _read_usage(folder: str, pid: int, tells_size: bool) -> Usage:
         return Usage(process, limits, None, None)
     cells = _find_cells(status, "\nVmLck:")  # VmPin is the next row (task_mem() in task_mmu.c).
     memory = (int(cells[0]) * _KIB, int(cells[3]) * _KIB)
-    return Usage(process, limits, _count_open_files(folder, tells_size), memory)
+    return Usage(process, limits, count_open_files(folder, tells_size), memory)
 
 
 def _find_cells(status: str, label: str) -> list[str]:
@@ -77,7 +77,12 @@ def _find_cells(status: str, label: str) -> list[str]:
     return status[start : start + 64].split(None, 4)
 
 
-def _count_open_files(folder: str, tells_size: bool) -> int | None:
+def count_open_files(folder: str, tells_size: bool) -> int | None:
+    """Return how many descriptors a process has; ``None`` where that may not be seen.
+
+    :param folder: Its folder of /proc.
+    :raises OSError: If it has ended.
+    """
     try:
         if tells_size:
             return os.stat(f"{folder}/fd").st_size

@@ -63,7 +63,7 @@ def read_facts(codes: Iterable[str], facts: Facts, pid: int | None = None) -> Fa
     :param facts: What is known already: whose run it was, when it ended, what it asked for.
     :param pid: A process of the run, if one still lives.
     """
-    lines, is_whole = _read_log()
+    lines, is_whole = read_log()
     task = read_task(pid) if pid else None
     items = {REASONS[code].item for code in codes}
     uses: dict[str, Sequence[Use]] = {
@@ -139,7 +139,7 @@ def read_group(folder: str) -> Iterator[Group]:
         numbers = [_read_number(f"{folder}/{name}") for name in names]
         most, used = numbers[0], numbers[1]
         if most is not None and most < _ENDLESS:
-            hits = _count_hits(f"{folder}/{events}", word)
+            hits = count_hits(f"{folder}/{events}", word)
             used = (used or 0) - (_count_files(folder) if item == "memory.max" else 0)
             yield Group(item, folder, most, max(used, 0), hits)
 
@@ -152,7 +152,8 @@ def _read_number(path: str) -> int | None:
     return int(text) if text.isdigit() else None
 
 
-def _count_hits(path: str, word: str) -> int:
+def count_hits(path: str, word: str) -> int:
+    """Return a counter of events of a cgroup; 0 where there is none."""
     try:
         found = re.search(rf"^{word} (\d+)$", read_kernel_text(path), re.MULTILINE)
     except OSError:
@@ -207,7 +208,7 @@ def _read_disk(path: str) -> Mapping[str, Sequence[Use]]:
     }
 
 
-def _read_log() -> tuple[tuple[Line, ...] | None, bool]:
+def read_log() -> tuple[tuple[Line, ...] | None, bool]:
     """Return the kernel's log, and whether it still goes back to the boot; none where forbidden."""
     try:
         handle = os.open(_LOG, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)

@@ -20,12 +20,13 @@ _ESCAPED = 6  # Bytes that JSON may make of one.
 
 class Log(NamedTuple):
     """The end of a log: its text, whether more stands before it, how many seconds ago it was last
-    written, and the name of its file."""
+    written, the name of its file, and as which user root has read it: 0 is root."""
 
     text: str
     is_cut: bool
     age: float = 0.0
     name: str = ""
+    uid: int = 0
 
 
 def read_log(path: str) -> Log:
@@ -50,7 +51,7 @@ def read_log_as(uid: int, path: str) -> Log:
     try:
         told = ask_owner(uid, partial(_read_tail, path), most=_ESCAPED * MOST + _AT_ONCE)
         text, is_cut, age = told
-        return Log(str(text), bool(is_cut), float(age))
+        return Log(str(text), bool(is_cut), float(age), uid=uid)
     except (OSError, TypeError, ValueError) as problem:
         raise OSError(f"{path}: as its owner, {name_user(uid)}: {problem}") from None
 

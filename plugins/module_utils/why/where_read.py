@@ -93,12 +93,17 @@ def find_process(pid: int) -> Where:
             f"process {pid} does not run; give its last words or its log instead"
         ) from None
     _require_own(f"process {pid} ({process.comm})", process.uid)
-    home, container = find_home(process.cgroup), find_container(process.cgroup)
+    return place_process(process.cgroup, process.uid)._replace(pid=pid)
+
+
+def place_process(cgroup: str, uid: int) -> Where:
+    """Return where a process lives, by its /proc/PID/cgroup."""
+    home, container = find_home(cgroup), find_container(cgroup)
     if container:
-        return Where(CONTAINER, container.engine or "docker", process.uid, pid)
+        return Where(CONTAINER, container.engine or "docker", uid)
     if home.unit and not home.user_unit and not home.unit.startswith("user@"):
-        return Where(UNIT, home.unit, process.uid, pid)
-    return Where(SESSION, name_user(process.uid), process.uid, pid)
+        return Where(UNIT, home.unit, uid)
+    return Where(SESSION, name_user(uid), uid)
 
 
 def find_user(name: str) -> Where:

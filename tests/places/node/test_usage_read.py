@@ -36,10 +36,10 @@ def test_this_process_is_as_the_kernel_knows_it() -> None:
 
 @pytest.mark.parametrize("tells_size", [True, False])
 def test_descriptors_are_counted_as_the_kernel_allows(tells_size: bool) -> None:
-    if tells_size and not usage._tells_size("/proc"):
+    if tells_size and not usage.tells_fd_size("/proc"):
         pytest.skip("this kernel is older than 6.2")
     # Counting opens the folder itself, which is then one of them.
-    counted = usage._count_open_files("/proc/self", tells_size)
+    counted = usage.count_open_files("/proc/self", tells_size)
     assert counted == len(os.listdir("/proc/self/fd")) - (1 if tells_size else 0)
 
 

@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""How a limit is followed over minutes: since when it grows, when it is full, when that is told."""
+
+from __future__ import annotations
+
+import pytest
+from mlhost_limits.watch.trends import History, Level, Trend
+from mlhost_limits.why.reasons import MEMLOCK, NOFILE
+
+
+def follow(*steps: tuple[float, int], limit: int = 1000, code: str = NOFILE) -> Trend:
+    first, *others = (
+        (now, Level(code, used, limit, "process 1 (x)", 1, code)) for now, used in steps
+    )
+    trend = Trend(first[1], first[0])
+    for now, level in others:
+        trend.follow(level, now)
+    return trend
+
+
+@pytest.mark.parametrize(
+    ("code", "limit", "used", "full"),
+    [
+        (NOFILE, 1000, 989, False),
+        (NOFILE, 1000, 990, True),
+        (NOFILE, 64, 61, False),
+        (NOFILE, 64, 62, True),
+        (NOFILE, 2, 0, True),
+        (MEMLOCK, 65536, 62000, False),
+        (MEMLOCK, 65536, 62300, True),
+    ],
+)
+def test_a_limit_is_full_where_one_thing_more_may_not_fit(
+    code: str, limit: int, used: int, full: bool
+) -> None:
+    assert Level(code, used, limit, "x").is_full is full
+
+
+@pytest.mark.parametrize(
+    ("steps", "since", "left"),
+    [
+        ([(0, 500), (10, 500), (20, 500)], None, None),
+        ([(0, 500), (10, 600), (20, 700)], 0, 30),
+        ([(0, 900), (10, 100), (20, 200)], 10, 80),
+        # A little less in between, as when garbage is collected, is no end of a rise.
+        ([(0, 500), (10, 600), (20, 595), (30, 700)], 0, 45),
+        ([(0, 500), (10, 505), (20, 509)], None, None),
+        ([(0, 700), (10, 400), (20, 100)], None, None),
+    ],
+)
+def test_a_rise_begins_after_the_last_fall(
+    steps: list[tuple[float, int]], since: float | None, left: float | None
+) -> None:
+    trend = follow(*steps)
+    assert trend.since == since
+    assert trend.left == (None if left is None else pytest.approx(left))
+
+
+def test_only_the_last_minute_counts_for_what_is_left() -> None:
+    trend = follow(*((float(second), 100 + second) for second in range(0, 300, 10)), (310, 880))
+    assert trend.left is not None
+    assert trend.left < 15
+
+
+def test_when_most_was_taken_it_had_grown_since() -> None:
+    trend = follow((0, 10), (10, 500), (20, 1000), (21, 4))
+    assert trend.since is None
+    assert trend.grew_since == 0
+    assert trend.peak.used == 1000
+
+
+def test_full_counts_from_its_beginning_and_anew_after_a_while() -> None:
+    assert follow((0, 10), (5, 1000), (8, 1000)).full_at == 5
+    assert follow((0, 10), (5, 1000), (6, 4)).full_at == 5
+    assert follow((0, 1000), (6, 4), (20, 1000)).full_at == 20
+
+
+def test_a_limit_that_was_raised_begins_anew() -> None:
+    trend = follow((0, 500), (5, 1000))
+    trend.follow(Level(NOFILE, 1000, 4000, "process 1 (x)", 1, NOFILE), 6)
+    assert trend.full_at is None
+    assert trend.since is None
+
+
+@pytest.mark.parametrize(
+    ("steps", "told"),
+    [
+        ([(0, 100), (60, 700)], False),
+        ([(0, 100), (60, 810)], True),
+        ([(0, 810), (60, 810)], False),  # It stands.
+        ([(0, 800), (60, 790)], False),
+        ([(0, 780), (3000, 801)], False),  # That takes hours.
+        ([(0, 700), (900, 810)], True),
+    ],
+)
+def test_what_grows_and_is_near_is_told(steps: list[tuple[float, int]], told: bool) -> None:
+    assert follow(*steps).must_tell() is told
+
+
+def test_it_is_told_once_until_it_is_far_again() -> None:
+    trend = follow((0, 100), (60, 810))
+    assert [trend.must_tell(), trend.must_tell()] == [True, False]
+    for now, used in ((70, 600), (80, 850)):
+        trend.follow(Level(NOFILE, used, 1000, "process 1 (x)", 1, NOFILE), now)
+        told = trend.must_tell()
+    assert told
+
+
+def test_of_a_long_run_the_ring_stays_small() -> None:
+    trend = follow(*((second / 10, second % 900) for second in range(20000)))
+    assert len(trend.points) <= 60
+    assert trend.points[-1][0] - trend.points[0][0] > 250
+
+
+def test_a_history_forgets_who_ended_long_ago() -> None:
+    history = History()
+    history.follow(Level(NOFILE, 600, 1000, "process 1 (x)", 1), 0.0)
+    history.follow(Level(NOFILE, 700, 1000, "process 2 (y)", 2), 500.0)
+    history.forget(650.0, 600.0)
+    assert [one.level.pid for one in history.list_near()] == [2]
