@@ -13,8 +13,9 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NoReturn
 
+from .command_options import add_heal, add_plan, add_profile, add_report, add_watch, add_why
 from .core.policy import TIME_LIMIT
-from .core.profiles import DEFAULT_PROFILE, NO_PROFILE, PROFILES
+from .core.profiles import DEFAULT_PROFILE, NO_PROFILE
 from .core.quote import clean
 from .node.paths import POLICY as NODE_POLICY
 from .version import VERSION
@@ -37,17 +38,11 @@ WELCOME = f"""\
 All commands: {NAME} --help
 """
 _MOST_SECONDS = 86400
-_MOST_HOURS = 87600
-MAX_AGE = 24.0
-"""Hours after which a result says nothing of its host any more."""
 
 INTERNAL = ("monitor", "node-health")
 """What a timer and Slurm run."""
 
 SHELLS = ("bash", "zsh", "fish")
-FORMATS = ("html", "json", "junit", "csv")
-REPORT = "mlhost-limits-report.html"
-_PROFILES = ", ".join(sorted(PROFILES))
 
 
 class Parser(argparse.ArgumentParser):
@@ -121,16 +116,6 @@ def make_parser(only: str = "") -> Parser:
     return parser
 
 
-def _add_profile(parser: argparse.ArgumentParser, default: str) -> None:
-    parser.add_argument(
-        "--profile",
-        default=default,
-        choices=sorted(PROFILES),
-        metavar="PROFILE",
-        help=f"the policy to start from: {_PROFILES}; default: %(default)s",
-    )
-
-
 def _add_canary(parser: argparse.ArgumentParser, default: str) -> None:
     parser.add_argument(
         "--canary",
@@ -176,19 +161,8 @@ def _read_seconds(text: str) -> float:
     return seconds
 
 
-def _read_hours(text: str) -> float:
-    try:
-        hours = float(text)
-    except ValueError:
-        hours = math.nan
-    if not 0 < hours <= _MOST_HOURS:
-        accepted = f"a number of hours above 0, up to {_MOST_HOURS}, is accepted"
-        raise argparse.ArgumentTypeError(f"{text!r} was given; {accepted}")
-    return hours
-
-
 def _add_check(check: argparse.ArgumentParser) -> None:
-    _add_profile(check, DEFAULT_PROFILE)
+    add_profile(check, DEFAULT_PROFILE)
     check.add_argument("--user", action="append", help="whose sessions to look at; repeat it")
     check.add_argument("--service", action="append", help="a PAM service to look at; repeat it")
     check.add_argument("--root", metavar="DIR", default="", help="judge the tree of an image")
@@ -199,7 +173,7 @@ def _add_check(check: argparse.ArgumentParser) -> None:
 def _add_provision(provision: argparse.ArgumentParser) -> None:
     from .provision_options import add_provision_options
 
-    _add_profile(provision, DEFAULT_PROFILE)
+    add_profile(provision, DEFAULT_PROFILE)
     add_provision_options(provision)
 
 
@@ -211,7 +185,7 @@ def _add_preflight(preflight: argparse.ArgumentParser) -> None:
     preflight.add_argument(
         "files", nargs="*", metavar="FILE", help="what the run reads, or is started by"
     )
-    _add_profile(preflight, NO_PROFILE)
+    add_profile(preflight, NO_PROFILE)
     _add_looks(preflight)
     add_try_options(preflight)
     add_run_options(preflight)
@@ -226,49 +200,6 @@ def _add_explain(chain: argparse.ArgumentParser) -> None:
 def _add_cause(cause: argparse.ArgumentParser) -> None:
     cause.add_argument(
         "code", metavar="CODE", help="as --json has it, such as pam-user-beats-wildcard"
-    )
-
-
-def _add_why(why: argparse.ArgumentParser) -> None:
-    why.usage = "%(prog)s [OPTION ...] [FILE ... | MESSAGE]"
-    why.add_argument(
-        "words",
-        nargs="*",
-        metavar="FILE",
-        help="logs of the run, of which the end is read, or one message in quotes; - or nothing"
-        " for standard input",
-    )
-    why.add_argument("--pid", type=int, metavar="N", help="a process of the run that still lives")
-    why.add_argument("--unit", metavar="U", help="the systemd unit that it was")
-    why.add_argument("--job", metavar="J", help="the job of Slurm that it was")
-    why.add_argument("--container", metavar="C", help="the container of Docker that it was")
-    why.add_argument("--user", metavar="U", help="whose run it was, in a login session")
-    why.add_argument("--json", action="store_true", help="print as JSON")
-
-
-def _add_heal(heal: argparse.ArgumentParser) -> None:
-    _add_profile(heal, DEFAULT_PROFILE)
-    heal.add_argument(
-        "--policy", metavar="FILE", help="a policy, merged over the profile; - for standard input"
-    )
-    heal.add_argument("--pid", type=int, metavar="N", help="a process, and what it started")
-    heal.add_argument("--user", metavar="U", help="what a user runs")
-    heal.add_argument("--unit", metavar="U", help="what runs in a systemd unit")
-    heal.add_argument("--container", metavar="C", help="what runs in a container")
-    heal.add_argument("--job", metavar="J", help="what runs here of a job of Slurm")
-    heal.add_argument("--all", action="store_true", help="all that runs in a known place")
-    heal.add_argument("--check", action="store_true", help="say what would change, change nothing")
-    heal.add_argument("--diff", action="store_true", help="show each process on a line of its own")
-    heal.add_argument("--undo", action="store_true", help="put back what was raised since the boot")
-    heal.add_argument("--json", action="store_true", help="print as JSON")
-
-
-def _add_watch(watch: argparse.ArgumentParser) -> None:
-    watch.usage = "%(prog)s [--report FILE] -- COMMAND ..."
-    watch.add_argument(
-        "--report",
-        metavar="FILE",
-        help="write what was seen as JSON when it has ended; why reads it",
     )
 
 
@@ -288,70 +219,6 @@ def _add_resolve(resolve: argparse.ArgumentParser) -> None:
 
 def _add_tree(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--root", default="/", metavar="DIR", help="the tree; by default /")
-
-
-def _add_report(report: argparse.ArgumentParser) -> None:
-    report.add_argument(
-        "files",
-        nargs="+",
-        metavar="FILE",
-        help="results, a directory with a HOST.json or HOST.json.gz each, or - for standard input",
-    )
-    report.add_argument(
-        "-o",
-        "--output",
-        metavar="FILE",
-        default=REPORT,
-        help="the page; other formats lie beside it; default: %(default)s",
-    )
-    report.add_argument(
-        "--format",
-        action="append",
-        metavar="FORMAT",
-        help=f"{', '.join(FORMATS)}, with commas or repeated; default: as the output's name ends",
-    )
-    report.add_argument(
-        "--previous", metavar="FILE", help="the JSON of an earlier report, to show what is new"
-    )
-    _add_max_age(report)
-    report.add_argument(
-        "--title", default="Limits of training hosts", help="of the page; default: %(default)s"
-    )
-
-
-def _add_plan(plan: argparse.ArgumentParser) -> None:
-    plan.add_argument(
-        "files", nargs="+", metavar="FILE", help="as for report, of which it needs no more"
-    )
-    plan.add_argument(
-        "--green",
-        metavar="N",
-        default="100%",
-        help="how many of the hosts that fall short shall become green, a number or a share;"
-        " default: all that can",
-    )
-    plan.add_argument(
-        "--at-once",
-        type=int,
-        metavar="K",
-        default=5,
-        help="how many hosts of a group may be worked on at once; default: %(default)s",
-    )
-    plan.add_argument(
-        "--groups", metavar="FILE", help="a host and its group, as a partition, in each line"
-    )
-    _add_max_age(plan)
-    plan.add_argument("--json", action="store_true", help="print the plan as JSON")
-
-
-def _add_max_age(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--max-age",
-        type=_read_hours,
-        default=MAX_AGE,
-        metavar="HOURS",
-        help="a host whose result is older counts as not checked; default: %(default)g",
-    )
 
 
 def _add_completion(completion: argparse.ArgumentParser) -> None:
@@ -376,15 +243,15 @@ _COMMANDS: Mapping[str, tuple[str, Callable[[argparse.ArgumentParser], None]]] =
         "judge a training run before it starts, by the words that start it",
         _add_preflight,
     ),
-    "watch": ("run a command, and tell of a limit before it is reached", _add_watch),
-    "why": ("say what a run died of, by its last words", _add_why),
-    "heal": ("raise what runs to what a policy asks for it, without a restart", _add_heal),
+    "watch": ("run a command, and tell of a limit before it is reached", add_watch),
+    "why": ("say what a run died of, by its last words", add_why),
+    "heal": ("raise what runs to what a policy asks for it, without a restart", add_heal),
     "explain": ("show what sets one limit of one place, step by step", _add_explain),
     "cause": ("say what a code means that a check has named", _add_cause),
     "resolve": ("say what the files of a tree will give", _add_resolve),
     "adopt": ("print the policy that a site's own files amount to", _add_tree),
-    "report": ("make one page of the results of many hosts", _add_report),
-    "plan": ("say the cheapest fixes for many hosts, in waves", _add_plan),
+    "report": ("make one page of the results of many hosts", add_report),
+    "plan": ("say the cheapest fixes for many hosts, in waves", add_plan),
     "completion": ("print what lets a shell complete these words", _add_completion),
     "monitor": ("check this node for the timer, with metrics", _add_monitor),
     "node-health": ("drain this node in Slurm if it falls short", lambda _parser: None),
