@@ -36,16 +36,11 @@ WELCOME = f"""\
 All commands: {NAME} --help
 """
 _MOST_SECONDS = 86400
-_MOST_HOURS = 87600
-MAX_AGE = 24.0
-"""Hours after which a result says nothing of its host any more."""
-
 INTERNAL = ("monitor", "node-health")
 """What a timer and Slurm run."""
 
 SHELLS = ("bash", "zsh", "fish")
-FORMATS = ("html", "json", "junit", "csv")
-REPORT = "mlhost-limits-report.html"
+STANDARD_FORMATS = ("sarif", "inspec")
 
 
 class Parser(argparse.ArgumentParser):
@@ -169,23 +164,17 @@ def _read_seconds(text: str) -> float:
     return seconds
 
 
-def _read_hours(text: str) -> float:
-    try:
-        hours = float(text)
-    except ValueError:
-        hours = math.nan
-    if not 0 < hours <= _MOST_HOURS:
-        accepted = f"a number of hours above 0, up to {_MOST_HOURS}, is accepted"
-        raise argparse.ArgumentTypeError(f"{text!r} was given; {accepted}")
-    return hours
-
-
 def _add_check(check: argparse.ArgumentParser) -> None:
     _add_profile(check, DEFAULT_PROFILE)
     check.add_argument("--user", action="append", help="whose sessions to look at; repeat it")
     check.add_argument("--service", action="append", help="a PAM service to look at; repeat it")
     check.add_argument("--root", metavar="DIR", default="", help="judge the tree of an image")
     check.add_argument("-v", "--verbose", action="store_true", help="show every finding")
+    check.add_argument(
+        "--format",
+        choices=STANDARD_FORMATS,
+        help="print what falls short as SARIF 2.1.0, or every finding as InSpec's JSON does",
+    )
     _add_looks(check)
 
 
@@ -256,68 +245,23 @@ def _add_tree(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--root", default="/", metavar="DIR", help="the tree; by default /")
 
 
+def _add_adopt(adopt: argparse.ArgumentParser) -> None:
+    _add_tree(adopt)
+    adopt.add_argument(
+        "--format", choices=STANDARD_FORMATS[:1], help="print what it leaves out as SARIF 2.1.0"
+    )
+
+
 def _add_report(report: argparse.ArgumentParser) -> None:
-    report.add_argument(
-        "files",
-        nargs="+",
-        metavar="FILE",
-        help="results, a directory with a HOST.json or HOST.json.gz each, or - for standard input",
-    )
-    report.add_argument(
-        "-o",
-        "--output",
-        metavar="FILE",
-        default=REPORT,
-        help="the page; other formats lie beside it; default: %(default)s",
-    )
-    report.add_argument(
-        "--format",
-        action="append",
-        metavar="FORMAT",
-        help=f"{', '.join(FORMATS)}, with commas or repeated; default: as the output's name ends",
-    )
-    report.add_argument(
-        "--previous", metavar="FILE", help="the JSON of an earlier report, to show what is new"
-    )
-    _add_max_age(report)
-    report.add_argument(
-        "--title", default="Limits of training hosts", help="of the page; default: %(default)s"
-    )
+    from .fleet_options import add_report_options
+
+    add_report_options(report)
 
 
 def _add_plan(plan: argparse.ArgumentParser) -> None:
-    plan.add_argument(
-        "files", nargs="+", metavar="FILE", help="as for report, of which it needs no more"
-    )
-    plan.add_argument(
-        "--green",
-        metavar="N",
-        default="100%",
-        help="how many of the hosts that fall short shall become green, a number or a share;"
-        " default: all that can",
-    )
-    plan.add_argument(
-        "--at-once",
-        type=int,
-        metavar="K",
-        default=5,
-        help="how many hosts of a group may be worked on at once; default: %(default)s",
-    )
-    plan.add_argument(
-        "--groups", metavar="FILE", help="a host and its group, as a partition, in each line"
-    )
-    _add_max_age(plan)
-    plan.add_argument("--json", action="store_true", help="print the plan as JSON")
+    from .fleet_options import add_plan_options
 
-
-def _add_max_age(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--max-age",
-        type=_read_hours,
-        default=MAX_AGE,
-        metavar="HOURS",
-        help="a host whose result is older counts as not checked; default: %(default)g",
-    )
+    add_plan_options(plan)
 
 
 def _add_completion(completion: argparse.ArgumentParser) -> None:
@@ -335,6 +279,14 @@ def _add_monitor(monitor: argparse.ArgumentParser) -> None:
     )
 
 
+def _add_node_health(health: argparse.ArgumentParser) -> None:
+    health.add_argument(
+        "--npd",
+        action="store_true",
+        help="tell node-problem-detector of Kubernetes instead, by exit status and one line",
+    )
+
+
 _COMMANDS: Mapping[str, tuple[str, Callable[[argparse.ArgumentParser], None]]] = {
     "check": ("measure this host and judge it against a policy", _add_check),
     "provision": ("make a policy true on this host, and check what is in effect", _add_provision),
@@ -346,12 +298,12 @@ _COMMANDS: Mapping[str, tuple[str, Callable[[argparse.ArgumentParser], None]]] =
     "explain": ("show what sets one limit of one place, step by step", _add_explain),
     "cause": ("say what a code means that a check has named", _add_cause),
     "resolve": ("say what the files of a tree will give", _add_resolve),
-    "adopt": ("print the policy that a site's own files amount to", _add_tree),
+    "adopt": ("print the policy that a site's own files amount to", _add_adopt),
     "report": ("make one page of the results of many hosts", _add_report),
     "plan": ("say the cheapest fixes for many hosts, in waves", _add_plan),
     "completion": ("print what lets a shell complete these words", _add_completion),
     "monitor": ("check this node for the timer, with metrics", _add_monitor),
-    "node-health": ("drain this node in Slurm if it falls short", lambda _parser: None),
+    "node-health": ("drain this node in Slurm if it falls short", _add_node_health),
 }
 """In an order for people, with a line about each; what a timer and Slurm run comes last."""
 
