@@ -77,6 +77,22 @@ def test_a_line_that_wins_is_told_at_the_line(
     assert "physicalLocation" not in unstated["locations"][0]
 
 
+def test_a_cause_of_many_findings_is_told_once(
+    tree: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    limits = {"nofile": {"soft": 65536}}
+    both = {"sessions": [{"users": ["root"], "limits": limits}], "kernel": POLICY["kernel"]}
+    Path("rootfs/etc/pam.d/su").write_text("session required pam_limits.so\n")
+    Path("policy.json").write_text(json.dumps(both))
+    words = ["check", "--profile", "none", "--policy", "policy.json", "--root", "rootfs"]
+    words += ["--service", "sshd", "--service", "su"]
+    assert cli.main([*words, "--json"]) == 1
+    findings = json.loads(capsys.readouterr().out)["findings"]
+    assert [one["status"] for one in findings].count("fail") == 3
+    assert cli.main([*words, "--format", "sarif"]) == 1
+    assert len(json.loads(capsys.readouterr().out)["runs"][0]["results"]) == 2
+
+
 def test_of_a_tree_by_its_full_path_files_have_their_scheme(
     tree: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
