@@ -72,7 +72,7 @@ def test_the_cut_is_the_best_for_its_price(seed: int) -> None:
     def value(chosen: int) -> int:
         able = [(count, cost) for mask, count, cost in patterns if not mask & ~chosen]
         worth = sum(max(0, count * (price - cost * per)) for count, cost in able)
-        return worth - CHANGE * per * bin(chosen).count("1")
+        return int(worth - CHANGE * per * bin(chosen).count("1"))
 
     found = find_closure(patterns, 6, CHANGE, price, per)
     assert value(found) == max(map(value, range(64)))
