@@ -11,10 +11,10 @@ from ansible.utils.vars import load_extra_vars
 
 from ..module_utils.audit_files import ENDINGS, read_before, write_reports
 from ..module_utils.audit_results import read_clock, read_folder
-from ..module_utils.command_options import MAX_AGE
 from ..module_utils.core.finding import FAIL, LATER, UNKNOWN
 from ..module_utils.fleet import UNCHECKED, read_host
 from ..module_utils.fleet_formats import Beside
+from ..module_utils.fleet_options import MAX_AGE
 from ..module_utils.fleet_view import Fleet, summarize
 from ..plugin_utils.old_words import find_old_words
 

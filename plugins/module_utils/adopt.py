@@ -96,6 +96,16 @@ def adopt_tree(root: str) -> list[str]:
     return format_policy((one.section for one in sections), _gather(sections))
 
 
+def list_left(root: str) -> list[LeftOut]:
+    """Return what a policy cannot hold of a tree.
+
+    :raises ValueError: As :func:`adopt_tree`.
+    """
+    if not os.path.isdir(root):
+        raise ValueError(f"{root}: is not a directory")
+    return list(_gather(adopt_sections(root)))
+
+
 def _gather(sections: list[Adopted]) -> Iterator[LeftOut]:
     for one in sections:
         yield from one.left

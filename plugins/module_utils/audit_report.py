@@ -8,13 +8,13 @@ from pathlib import Path
 
 from .audit_files import ENDINGS, read_before, write_reports
 from .audit_results import is_ours, read_clock, read_hosts, refuse_garbage
-from .command_options import MAX_AGE
 from .core.finding import FAIL
 from .core.reader import PolicyError
 from .core.report import wrap
 from .core.values import NamedTuple
 from .fleet import UNCHECKED
 from .fleet_formats import ALONE, Beside
+from .fleet_options import MAX_AGE
 from .fleet_view import summarize
 
 FALLING_SHORT = (FAIL, UNCHECKED)

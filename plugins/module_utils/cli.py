@@ -107,10 +107,10 @@ def _check(arguments: argparse.Namespace) -> int:
     from .check_within import check_within
 
     result = _watch(lambda progress: check_within(policy, options, progress=progress))
-    if arguments.json:
+    if arguments.json or arguments.format:
         from .result import make_result
 
-        _print_json(make_result(result, arguments.root))
+        _print_json(_shape(make_result(result, arguments.root), arguments))
     elif arguments.verbose:
         _print(result.lines, paints=True)
     else:
@@ -118,6 +118,16 @@ def _check(arguments: argparse.Namespace) -> int:
         explain = f"{NAME} explain" if ours else ""
         _print(result.format_brief(provision=ours, explain=explain), paints=True)
     return _conclude(result, arguments.strict)
+
+
+def _shape(result: dict[str, object], arguments: argparse.Namespace) -> dict[str, object]:
+    """Return a result in the format that is asked for."""
+    if not arguments.format:
+        return result
+    from .standard_formats import make_inspec, make_sarif  # Few ask for them.
+
+    is_sarif = arguments.format == "sarif"
+    return make_sarif(result, arguments.root) if is_sarif else make_inspec(result)
 
 
 def _read_given(path: str | None, seconds: float = TIME_LIMIT) -> Tree:
@@ -203,7 +213,13 @@ def _monitor(arguments: argparse.Namespace) -> int:
     return FALLS_SHORT if short else COMPLIES
 
 
-def _tell_slurm(_arguments: argparse.Namespace) -> int:
+def _tell_scheduler(arguments: argparse.Namespace) -> int:
+    if arguments.npd:
+        from .node_problem import tell_detector
+
+        status, line = tell_detector()
+        _print([line])
+        return status
     from .node_health import main as tell_slurm
 
     return tell_slurm()
@@ -272,9 +288,14 @@ def _resolve(arguments: argparse.Namespace) -> int:
 
 
 def _adopt(arguments: argparse.Namespace) -> int:
-    from .adopt import adopt_tree  # A check needs none of it.
+    from .adopt import adopt_tree, list_left  # A check needs none of it.
 
     gc.disable()  # As above.
+    if arguments.format:
+        from .standard_formats import make_sarif_of_left
+
+        _print_json(make_sarif_of_left(list_left(arguments.root), arguments.root))
+        return COMPLIES
     _print(adopt_tree(arguments.root))
     return COMPLIES
 
@@ -335,7 +356,7 @@ _COMMANDS: Mapping[str, Callable[[Any], int]] = {
     "explain": _explain,
     "heal": _heal,
     "monitor": _monitor,
-    "node-health": _tell_slurm,
+    "node-health": _tell_scheduler,
     "plan": _plan,
     "preflight": _preflight,
     "provision": _provision,

@@ -13,7 +13,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NoReturn
 
-from .command_options import add_heal, add_plan, add_profile, add_report, add_watch, add_why
+from .command_options import add_heal, add_profile, add_watch, add_why
 from .core.policy import TIME_LIMIT
 from .core.profiles import DEFAULT_PROFILE, NO_PROFILE
 from .core.quote import clean
@@ -38,11 +38,11 @@ WELCOME = f"""\
 All commands: {NAME} --help
 """
 _MOST_SECONDS = 86400
-
 INTERNAL = ("monitor", "node-health")
 """What a timer and Slurm run."""
 
 SHELLS = ("bash", "zsh", "fish")
+STANDARD_FORMATS = ("sarif", "inspec")
 
 
 class Parser(argparse.ArgumentParser):
@@ -167,6 +167,11 @@ def _add_check(check: argparse.ArgumentParser) -> None:
     check.add_argument("--service", action="append", help="a PAM service to look at; repeat it")
     check.add_argument("--root", metavar="DIR", default="", help="judge the tree of an image")
     check.add_argument("-v", "--verbose", action="store_true", help="show every finding")
+    check.add_argument(
+        "--format",
+        choices=STANDARD_FORMATS,
+        help="print what falls short as SARIF 2.1.0, or every finding as InSpec's JSON does",
+    )
     _add_looks(check)
 
 
@@ -221,6 +226,25 @@ def _add_tree(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--root", default="/", metavar="DIR", help="the tree; by default /")
 
 
+def _add_adopt(adopt: argparse.ArgumentParser) -> None:
+    _add_tree(adopt)
+    adopt.add_argument(
+        "--format", choices=STANDARD_FORMATS[:1], help="print what it leaves out as SARIF 2.1.0"
+    )
+
+
+def _add_report(report: argparse.ArgumentParser) -> None:
+    from .fleet_options import add_report_options
+
+    add_report_options(report)
+
+
+def _add_plan(plan: argparse.ArgumentParser) -> None:
+    from .fleet_options import add_plan_options
+
+    add_plan_options(plan)
+
+
 def _add_completion(completion: argparse.ArgumentParser) -> None:
     completion.add_argument("shell", choices=SHELLS, help="which shell it is for")
 
@@ -233,6 +257,14 @@ def _add_monitor(monitor: argparse.ArgumentParser) -> None:
     _add_canary(monitor, "never")
     monitor.add_argument(
         "--exit-zero", action="store_true", help="end with 0 also where the host falls short"
+    )
+
+
+def _add_node_health(health: argparse.ArgumentParser) -> None:
+    health.add_argument(
+        "--npd",
+        action="store_true",
+        help="tell node-problem-detector of Kubernetes instead, by exit status and one line",
     )
 
 
@@ -249,12 +281,12 @@ _COMMANDS: Mapping[str, tuple[str, Callable[[argparse.ArgumentParser], None]]] =
     "explain": ("show what sets one limit of one place, step by step", _add_explain),
     "cause": ("say what a code means that a check has named", _add_cause),
     "resolve": ("say what the files of a tree will give", _add_resolve),
-    "adopt": ("print the policy that a site's own files amount to", _add_tree),
-    "report": ("make one page of the results of many hosts", add_report),
-    "plan": ("say the cheapest fixes for many hosts, in waves", add_plan),
+    "adopt": ("print the policy that a site's own files amount to", _add_adopt),
+    "report": ("make one page of the results of many hosts", _add_report),
+    "plan": ("say the cheapest fixes for many hosts, in waves", _add_plan),
     "completion": ("print what lets a shell complete these words", _add_completion),
     "monitor": ("check this node for the timer, with metrics", _add_monitor),
-    "node-health": ("drain this node in Slurm if it falls short", lambda _parser: None),
+    "node-health": ("drain this node in Slurm if it falls short", _add_node_health),
 }
 """In an order for people, with a line about each; what a timer and Slurm run comes last."""
 

@@ -104,17 +104,22 @@ class _Result(NamedTuple):
 
 
 def look_at_node(
-    policy_file: str, metrics: str = "", canary: str = "never", seconds: float = DEADLINE
+    policy_file: str,
+    metrics: str = "",
+    canary: str = "never",
+    seconds: float = DEADLINE,
+    patience: float = 0.0,
 ) -> NodeLook:
     """Check this node, keep the verdict and the result, and write metrics where a path is given.
 
     Looks one at a time, each in a child. Where that ends in whatever way before it has looked, the
     verdict is ``error``, and the metrics tell that and nothing that was true before.
 
+    :param patience: Seconds to wait for another look; by default PATIENCE.
     :raises OSError: If a file cannot be written, or another look does not end.
     """
     os.makedirs(FOLDER, 0o755, exist_ok=True)
-    with only_run(LOCK, PATIENCE):
+    with only_run(LOCK, patience or PATIENCE):
         kept, begun = read_kept(policy_file, STATE), time.monotonic()
         task = partial(_look, policy_file, canary, kept, seconds)
         value, problem = run_guarded(task, seconds)

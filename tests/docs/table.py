@@ -147,6 +147,7 @@ mkdir -p /srv/image/etc /srv/image/usr/bin
 touch /srv/image/usr/bin/dockerd
 cp -a /etc/passwd /etc/group /etc/os-release /etc/security /etc/pam.d /etc/ssh /srv/image/etc/
 """
+IN_REPOSITORY = Way(status=1, before=TREE + "cp -a /srv/image rootfs")
 
 TUTORIAL = """
 hosts=$(python3 -m tests.host list --json | python3 -c 'import json, sys
@@ -235,7 +236,12 @@ DOCUMENTS: Mapping[str, Document] = {
         ways={
             "mlhost-limits check --root /mnt/image": Way(
                 status=1, before=TREE, prints=("unknown until the first boot",)
-            )
+            ),
+            "mlhost-limits check --root rootfs --format sarif > limits.sarif": IN_REPOSITORY,
+            "mlhost-limits adopt --root rootfs --format sarif > left-out.sarif": Way(
+                before=IN_REPOSITORY.before
+            ),
+            "mlhost-limits check --root rootfs --format inspec > limits.json": IN_REPOSITORY,
         },
     ),
     "tests/releases/README.md": Document(
@@ -291,6 +297,13 @@ DOCUMENTS: Mapping[str, Document] = {
                 status=1, before=ON_HOST
             ),
         },
+    ),
+    "docs/kubernetes.md": Document(
+        ways={
+            "mlhost-limits node-health --npd": Way(
+                status=2, before="rm -rf /run/mlhost-limits", prints=("the check failed: ",)
+            )
+        }
     ),
     "docs/plan.md": Document(
         values={"/srv/limits": "$PWD/srv/limits"},

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Logs of the attacker's that root asks about, and processes that root raises."""
+"""Logs of the attacker's that root asks about."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ echo 'OSError: [Errno 24] Too many open files' > /home/mallory/logs/train.log
 chown mallory: /home/mallory/logs/train.log"""
 
 
-def _log(name: str, kind: str, program: str, verb: str = "why") -> Attack:
-    return Attack(name, kind, verb, program + _STAY, _SETUP)
+def _log(name: str, kind: str, program: str) -> Attack:
+    return Attack(name, kind, "why", program + _STAY, _SETUP)
 
 
 ATTACKS = (
@@ -23,24 +23,4 @@ ATTACKS = (
         f"os.unlink({_LOG})\nlink(SECRET, {_LOG})",
     ),
     _log("a log that is a FIFO", "links", f"os.unlink({_LOG})\nos.mkfifo({_LOG})"),
-    _log(
-        "a log with the bytes of a terminal",
-        "names",
-        rf"put({_LOG}, b'OSError: [Errno 24] Too many open files: \x1b]0;evil\x07\x9b2J')",
-    ),
-    _log("a log on a file system that never answers", "FUSE", "fuse(HOME + '/logs', 1)"),
-    _log(
-        "processes that come and go while they are raised",
-        "deep /proc",
-        """
-def churn():
-    while True:
-        pid = os.fork()
-        if not pid:
-            os._exit(0)
-        os.waitpid(pid, 0)
-for number in range(4):
-    fork(churn)""",
-        "heal",
-    ),
 )

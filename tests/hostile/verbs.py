@@ -56,7 +56,6 @@ VERBS: Mapping[str, tuple[str, ...]] = {
     "explain podman": (*_CLI, "explain", "new-container:podman/mallory", "nofile"),
     "explain slurm": (*_CLI, "explain", "job:slurm", "nofile"),
     "why": (*_CLI, "why", _LOG),
-    "heal": (*_CLI, "heal", "--json", "--policy", f"{FOLDER}/sessions.json", "--user", "mallory"),
     "monitor": (*_CLI, "monitor", "--policy", _NODE_POLICY, "--metrics", f"{FOLDER}/node.prom"),
     "node-health": (
         "env",

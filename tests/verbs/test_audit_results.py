@@ -223,13 +223,15 @@ def test_an_age_that_is_none_is_refused(hours: str, capsys: pytest.CaptureFixtur
     assert "a number of hours above 0, up to 87600, is accepted" in capsys.readouterr().err
 
 
-def test_every_writer_gives_the_same_policy_the_same_digest(tmp_path: Path) -> None:
+def test_every_writer_gives_the_same_policy_the_same_digest() -> None:
     """Also where a share of this host's memory is stated, and where a run is asked for as well."""
     from mlhost_limits.result import digest_policy
     from mlhost_limits.schema import load_policy, merge_profile
 
     policy = {"sessions": [{"users": ["*"], "limits": {"memlock": "50%"}}]}
-    first = digest_policy(load_policy(policy, "dataloader").stated)
+    loaded = load_policy(policy, "dataloader")
+    assert loaded.stated["sessions"] == policy["sessions"], "a share is a share on every host"
+    first = digest_policy(loaded.stated)
     whole = {**merge_profile(policy, "dataloader")}
     assert "training" in whole
     del whole["training"]

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from mlhost_limits import cli, fleet_choice
 from mlhost_limits.fleet_choice import CHANGE, choose_fixes
+from mlhost_limits.fleet_closure import find_closure
 from mlhost_limits.fleet_fixes import COSTS, Fix
 from mlhost_limits.fleet_waves import plan_waves
 
@@ -57,6 +58,24 @@ def test_the_choice_is_the_best_of_all_or_five_percent_above(seed: int) -> None:
     lacked = {one for host in choice.hosts for one in lacking[host]}
     assert set(choice.fixes) == lacked
     assert weigh(fixes, {host: lacking[host] for host in choice.hosts}, lacked, wanted) is not None
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_the_cut_is_the_best_for_its_price(seed: int) -> None:
+    dice = random.Random(seed)
+    patterns = [
+        (dice.randrange(1, 64), dice.randint(1, 9), dice.choice((1, 2, 4, 8, 16)))
+        for _pattern in range(dice.randint(1, 14))
+    ]
+    price, per = dice.randint(1, 200), dice.randint(1, 9)
+
+    def value(chosen: int) -> int:
+        able = [(count, cost) for mask, count, cost in patterns if not mask & ~chosen]
+        worth = sum(max(0, count * (price - cost * per)) for count, cost in able)
+        return int(worth - CHANGE * per * bin(chosen).count("1"))
+
+    found = find_closure(patterns, 6, CHANGE, price, per)
+    assert value(found) == max(map(value, range(64)))
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -114,6 +133,15 @@ def test_no_batch_has_more_of_a_group_than_it_may(
         counts = Counter(group for name in batch for group in groups.get(name, ("",)))
         assert max(counts.values()) <= at_once
     assert len(waves[-1].batches) == -(-sum(map(len, waves[-1].batches)) // at_once)
+
+
+def test_hosts_of_several_groups_count_in_each() -> None:
+    for seed in range(20):
+        dice = random.Random(seed)
+        groups = {name: tuple(dice.sample("abc", dice.randint(1, 3))) for name in HOSTS}
+        for wave in plan_waves(HOSTS, groups, 3):
+            for batch in wave.batches:
+                assert max(Counter(one for name in batch for one in groups[name]).values()) <= 3
 
 
 def test_canaries_show_every_fix_in_every_group() -> None:
