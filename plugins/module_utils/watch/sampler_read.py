@@ -45,7 +45,7 @@ _PARTS = 12
 
 _YOUNG = 3.0
 _SHARE_OF_MAPPINGS = 0.0005
-_LEAST_REST, _STEPS, _BURST, _BEGIN = 0.1, 4, 3, 0.05
+_LEAST_REST, _STEPS, _BURST, _BEGIN = 0.1, 4, 1, 0.05
 """Seconds between two counts of mappings; looks in the time that is left; rests in costs, while it
 is near; from which share on a rise counts."""
 
