@@ -36,6 +36,7 @@ INTERRUPTED = 130
 """As a shell has it, of a program that Ctrl-C ended."""
 
 FORMAT, VERSION = "mlhost.limits/check", 1
+RUN_FORMAT = "mlhost.limits/preflight"
 """Of what ``check --json`` prints, see docs/check.schema.json. The version grows when a reader of
 the version before would be wrong; keys may be added without."""
 
@@ -190,7 +191,8 @@ def _preflight(arguments: argparse.Namespace) -> int:
 
     judged = _watch(lambda progress: judge_run(arguments, arguments.words, progress))
     if arguments.json:
-        _print_json(judged.as_result())
+        head = {"format": RUN_FORMAT, "version": VERSION, "host": os.uname().nodename}
+        _print_json({**head, **judged.as_result()})
     else:
         _print(judged.lines, paints=True)
     return _conclude(judged.result, arguments.strict)
