@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import gc
 import json
+import os
 import shlex
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -34,6 +35,9 @@ COMPLIES, FALLS_SHORT = 0, 1
 _MOST_PROBLEMS = 20
 INTERRUPTED = 130
 """As a shell has it, of a program that Ctrl-C ended."""
+
+RUN_FORMAT, VERSION = "mlhost.limits/preflight", 1
+"""Of what ``preflight --json`` prints, see docs/preflight.schema.json. Keys may be added."""
 
 
 def main(words: Sequence[str] | None = None) -> int:
@@ -196,7 +200,8 @@ def _preflight(arguments: argparse.Namespace) -> int:
 
     judged = _watch(lambda progress: judge_run(arguments, arguments.words, progress))
     if arguments.json:
-        _print_json(judged.as_result())
+        head = {"format": RUN_FORMAT, "version": VERSION, "host": os.uname().nodename}
+        _print_json({**head, **judged.as_result()})
     else:
         _print(judged.lines, paints=True)
     return _conclude(judged.result, arguments.strict)

@@ -42,7 +42,8 @@ there is something to change.
 end within 30 seconds. What is wrong with a policy is told all at once, each with its line or key.
 
 **JSON.** `check --json` prints one object with `format`, `version`, `host` and `policy`, as
-[check.schema.json](check.schema.json) has it; `why --json` one by [why.schema.json](why.schema.json).
+[check.schema.json](check.schema.json) has it; `preflight --json` one by
+[preflight.schema.json](preflight.schema.json), and `why --json` one by [why.schema.json](why.schema.json).
 Keys may be added; the version grows when a reader of the version before would be wrong.
 
 **Terminals.** Reports have colors on a terminal and none in a pipe. `NO_COLOR` takes them away

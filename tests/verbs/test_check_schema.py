@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What ``check --json`` and ``why --json`` print keeps to the published schemas."""
+"""What check, preflight and why print as JSON keeps to the published schemas."""
 
 from __future__ import annotations
 
@@ -15,19 +15,21 @@ from referencing import Registry, Resource
 from . import golden
 
 DOCS = Path(__file__).parents[2] / "docs"
-AUDIT = "audit.schema.json"
+AUDIT, CHECK = "audit.schema.json", "check.schema.json"
 
 
 def read_schema(name: str) -> jsonschema.Draft202012Validator:
     """Return what judges by a schema, which lies beside that of the audit."""
-    schema, audit = (json.loads((DOCS / one).read_text()) for one in (name, AUDIT))
-    registry: Registry[Any] = Registry().with_resource(AUDIT, Resource.from_contents(audit))
-    return jsonschema.Draft202012Validator(schema, registry=registry)
+    beside = {one: json.loads((DOCS / one).read_text()) for one in (CHECK, AUDIT)}
+    known: Registry[Any] = Registry().with_resources(
+        (one, Resource.from_contents(schema)) for one, schema in beside.items()
+    )
+    return jsonschema.Draft202012Validator(json.loads((DOCS / name).read_text()), registry=known)
 
 
 @pytest.fixture(scope="module")
 def validator() -> jsonschema.Draft202012Validator:
-    return read_schema("check.schema.json")
+    return read_schema(CHECK)
 
 
 def read_printed() -> list[Any]:
@@ -99,3 +101,13 @@ def test_what_a_run_died_of_keeps_to_its_schema(
     for change in wrong:
         with pytest.raises(jsonschema.ValidationError):
             schema.validate({**answer, **change})
+
+
+def test_what_is_said_of_a_run_keeps_to_its_schema(capsys: pytest.CaptureFixture[str]) -> None:
+    cli.main(["preflight", "--json", "--workers", "2", "--", "torchrun", "train.py"])
+    answer = json.loads(capsys.readouterr().out)
+    schema = read_schema("preflight.schema.json")
+    schema.validate(answer)
+    for key, value in {"format": "mlhost.limits/check", "taken": [1], "host": None}.items():
+        with pytest.raises(jsonschema.ValidationError):
+            schema.validate({**answer, key: value})

@@ -101,7 +101,7 @@ def test_junit_has_a_suite_for_each_host() -> None:
     assert counts == [["5", "2", "1", "1"], ["1", "0", "1", "0"], ["1", "0", "1", "0"]]
     failure = suites[0].find("testcase/failure")
     assert failure is not None
-    whose = "bob's own file or process; the node is not at fault"
+    whose = "bob: own file or process; the node is not at fault"
     assert failure.get("message") == f"has 1, required 5 ({whose})"
     assert "mend it" in str(failure.text)
     assert [one.get("message") for one in suites[0].iter("error")] == ["no Docker, required 5"]

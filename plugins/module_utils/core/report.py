@@ -157,7 +157,7 @@ def format_failures(findings: list[Finding]) -> list[str]:
 
 def describe_owner(owner: str) -> str:
     """Return whose doing a finding is that root does not decide."""
-    return f"{owner}'s own file or process; the node is not at fault"
+    return f"{owner}: own file or process; the node is not at fault"
 
 
 def _describe(status: str, group: list[Finding]) -> str:

@@ -108,7 +108,7 @@ def test_a_user_s_own_doing_is_a_block_of_its_own() -> None:
     ]
     lines = format_brief(found, Told())
     assert lines[0].endswith("for 2 reasons")
-    assert "     who  alice's own file or process; the node is not at fault" in lines
+    assert "     who  alice: own file or process; the node is not at fault" in lines
 
 
 def test_what_nobody_knows_says_where_it_was_seen() -> None:

@@ -88,9 +88,9 @@ def sysctl(value: int | str | None, reason: str = "", **wanted: object) -> Findi
             [
                 "FAIL kernel: vm.x 5, required 6",
                 "FAIL kernel: vm.x 4, required 6",
-                "     who  bob's own file or process; the node is not at fault",
+                "     who  bob: own file or process; the node is not at fault",
                 "???  kernel: gone",
-                "     who  bob's own file or process; the node is not at fault",
+                "     who  bob: own file or process; the node is not at fault",
                 "1 pass, 2 fail (1 by users' own files or processes), 1 unknown",
             ],
         ),
@@ -281,7 +281,7 @@ def test_what_root_decides_is_told_before_the_doing_of_users() -> None:
     own = sysctl(4, minimum=6)._replace(owner="bob")
     assert format_failures([own, sysctl(5, minimum=6)]) == [
         "kernel: vm.x 5, required 6",
-        "kernel: vm.x 4, required 6 (bob's own file or process; the node is not at fault)",
+        "kernel: vm.x 4, required 6 (bob: own file or process; the node is not at fault)",
     ]
 
 
