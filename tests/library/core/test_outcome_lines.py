@@ -10,7 +10,7 @@ from mlhost_limits.core.outcome_lines import format_outcome
 NOTHING: dict[str, Any] = {
     "changed": False,
     **dict.fromkeys(("files", "sysctls", "shortfalls", "notes", "restarted"), ()),
-    **dict.fromkeys(("restart_required", "old_limits", "in_effect", "diff"), ()),
+    **dict.fromkeys(("restart_required", "old_limits", "in_effect", "diff", "raised"), ()),
 }
 ALL = {
     **NOTHING,
@@ -20,6 +20,7 @@ ALL = {
     "restarted": ["docker.service"],
     "restart_required": ["slurmd.service"],
     "shortfalls": ["/etc/c:3 beats ours"],
+    "raised": ["session:bob nofile 9:9 -> 65536:65536"],
     "old_limits": ["session-3.scope of alice"],
     "notes": ["a note"],
     "diff": [
@@ -34,6 +35,7 @@ def test_a_run_says_what_it_did_and_what_is_left() -> None:
         "           /etc/b",
         "set        vm.x 1\\t2 -> 3 4",
         "restarted  docker.service",
+        "raised     session:bob nofile 9:9 -> 65536:65536",
         "restart    slurmd.service, before all of it is in effect",
         "short      /etc/c:3 beats ours",
         "old        session-3.scope of alice",

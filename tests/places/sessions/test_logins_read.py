@@ -32,12 +32,12 @@ def test_threads_count_for_the_real_user(tmp_path: Path) -> None:
 def test_a_thread_of_ours_is_counted() -> None:
     before = count_tasks()[os.getuid()]
     done = threading.Event()
-    threads = [threading.Thread(target=done.wait) for _ in range(40)]
+    threads = [threading.Thread(target=done.wait) for _ in range(400)]
     for thread in threads:
         thread.start()
     after = count_tasks()[os.getuid()]
     done.set()
-    assert after - before > 20
+    assert after - before > 200  # Others come and go meanwhile.
 
 
 def test_a_folder_for_chroot_needs_a_shell(tmp_path: Path) -> None:
