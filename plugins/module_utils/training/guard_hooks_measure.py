@@ -84,7 +84,7 @@ def take_up(guard: Listener) -> None:
         )
         atexit.register(_at_exit)
         _hang_into_errors()
-        sys.addaudithook(make_table(_ears).get)  # type: ignore[arg-type]
+        sys.addaudithook(make_table(_ears).get)
     _running.append(guard)
     hear_closely()
 
@@ -129,7 +129,7 @@ class Ear:
     def _begin(self, lump: int) -> int:
         """Wait for a number of events from now on, and return how many were heard before."""
         now = _QUIET + _THREADS - self.ticks.__length_hint__()
-        heard = (now - self.begun) // self.each
+        heard: int = (now - self.begun) // self.each
         self.begun = _QUIET + 1 - self.each * min(lump, _QUIET // self.each)
         self.ticks.__setstate__(self.begun)
         return heard
