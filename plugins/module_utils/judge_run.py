@@ -20,7 +20,7 @@ from .policy_file import read_policy_within
 from .run_options import read_run
 from .schema import load_policy, merge
 from .training.policy import SELF, choose_checks
-from .training.runner_read import read_own_ranks
+from .training.runner_read import name_own_ranks, read_own_ranks
 from .training.tried import MEASURED_AT
 from .try_run import refuse_bare_try, try_run
 from .words.facts import Words, join_words
@@ -129,7 +129,7 @@ def _find_library(profile: str) -> dict[str, object]:
 def _take_own(over: Mapping[str, object]) -> Taken:
     """Return what our own environment says of a run that options alone describe."""
     own = {} if over.keys() & {"ranks_per_node", "place", "user"} else read_own_ranks()
-    told = tuple(f"ranks_per_node {number} (LOCAL_WORLD_SIZE)" for number in own.values())
+    told = tuple(f"ranks_per_node {number} ({name_own_ranks()})" for number in own.values())
     return Taken(own, told)
 
 

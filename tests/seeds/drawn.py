@@ -15,14 +15,14 @@ import random
 import re
 import sys
 import time
-from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import tests.conftest  # noqa: F401 - it makes the library importable
 
-from . import cgroup
+from . import cgroup, drawn_deepspeed
+from .drawn_figures import WITHIN, is_within, sum_up
 from .environments import run_with
 from .product import check, describe
 from .settings import Words, shared_memory, soft_limit
@@ -54,7 +54,12 @@ LIBRARIES = (
 )
 FIRST_OF_SAFETENSORS = 200
 """The number from which on workers keep files of safetensors; those before stay as they were."""
-ENVIRONMENTS = {"webdataset": "webdataset", "wids": "wids", "trl": "trl"}
+FIRST_OF_DEEPSPEED = 212
+"""Those from here on are of DeepSpeed."""
+ENVIRONMENTS = {
+    **{name: name for name in ("webdataset", "wids", "trl")},
+    drawn_deepspeed.LIBRARY: "deepspeed",
+}
 _STATED_LIBRARIES = ("accelerate", "transformers", "trl")
 FILES = {"plain": 1, "wids": 2, "webdataset": 1}
 """Descriptors of a worker for each file that it keeps; those mapped whole have none."""
@@ -64,7 +69,7 @@ _NAMES = {
     "ranks": "ranks_per_node",
     "context": "start_method",
 }
-_UNSAID = ("samples", "labels", "files", "cached")
+_UNSAID = ("samples", "labels", "files", "cached", "stage", "width", "layers", "trained")
 """How a batch is made up, of which a policy says nothing, and what it says as one number."""
 
 KEPT = (
@@ -72,16 +77,6 @@ KEPT = (
     *("needed", "lives", "less", "dies", "peaks"),
 )
 """What is kept of a run that was measured."""
-
-WITHIN = {
-    "descriptors": (0, 2),
-    "tasks": (-0.05, 0.05),
-    "mappings": (-0.05, 0.05),
-    "shared_memory": (0, 0.05),
-    "memory": (0, 0.3),
-    "address_space": (0, 0.3),
-}
-"""How far a forecast may be above what was seen: a number of descriptors, a part of all else."""
 
 
 class Drawn(NamedTuple):
@@ -101,14 +96,22 @@ class Drawn(NamedTuple):
         files = self.options.get("files", 0) * FILES.get(cached, 0)
         library = self.library if self.library in _STATED_LIBRARIES else "torch"
         own = {"library": library, "threads": 1, "base": BASE, "dataset_files": files}
+        if self.states:
+            own["backend"] = "gloo"
         return {"epochs": 1, **stated, **own}
+
+    @property
+    def states(self) -> dict[str, Any]:
+        """Return the states of its model in the words of a policy, where DeepSpeed has some."""
+        is_offloaded = self.library == drawn_deepspeed.LIBRARY
+        return drawn_deepspeed.describe_offload(self.options) if is_offloaded else {}
 
 
 def draw(seed: int, number: int) -> Drawn:
     """Return a run; the same for the same seed and number."""
     one = random.Random(f"{seed} {number}")
-    library, limit = one.choice(LIBRARIES), LIMITS[number % len(LIMITS)]
-    library = "torch" if number >= FIRST_OF_SAFETENSORS else library
+    library = _choose_library(one, number)
+    limit = _choose_limit(library, number)
     options: dict[str, Any] = {
         "workers": one.randint(1, 8),
         "prefetch": one.randint(1, 5),
@@ -119,19 +122,40 @@ def draw(seed: int, number: int) -> Drawn:
     }
     if one.random() < 0.3:
         options["worker_memory"] = one.choice((20, 50, 100)) * MIB
-    if library == "torch":
-        options.update(_draw_for_torch(one, limit))
-        if number >= FIRST_OF_SAFETENSORS:
-            options.update(files=one.choice((1, 10, 60)), cached="safetensors")
-    elif library == "webdataset":
-        options["files"] = 1
-    elif library == "wids":
-        options.update(files=one.choice((1, 10, 60)), cached="wids")
-    elif library != "accelerate":
-        options["accumulation"] = one.choice((1, 2, 4, 8))
+    options.update(_draw_for(one, library, limit, number))
     if options.get("context") or options.get("ranks", 1) > 1:
         options["workers"] = min(options["workers"], 3)  # Each begins with an import of torch.
     return Drawn(limit, library, options)
+
+
+def _choose_library(one: random.Random, number: int) -> str:
+    drawn = one.choice(LIBRARIES)
+    if number >= FIRST_OF_DEEPSPEED:
+        return drawn_deepspeed.LIBRARY
+    return "torch" if number >= FIRST_OF_SAFETENSORS else drawn
+
+
+def _choose_limit(library: str, number: int) -> str:
+    limit = LIMITS[number % len(LIMITS)]
+    if library == drawn_deepspeed.LIBRARY and limit == "nproc":
+        return "pids"  # Another user has another interpreter here, and would compile again.
+    return limit
+
+
+def _draw_for(one: random.Random, library: str, limit: str, number: int) -> dict[str, Any]:
+    """Return what only this library has."""
+    if library == "torch":
+        options = _draw_for_torch(one, limit)
+        if number >= FIRST_OF_SAFETENSORS:
+            options.update(files=one.choice((1, 10, 60)), cached="safetensors")
+        return options
+    if library == drawn_deepspeed.LIBRARY:
+        return drawn_deepspeed.draw_offload(one)
+    if library == "webdataset":
+        return {"files": 1}
+    if library == "wids":
+        return {"files": one.choice((1, 10, 60)), "cached": "wids"}
+    return {} if library == "accelerate" else {"accumulation": one.choice((1, 2, 4, 8))}
 
 
 def _draw_for_torch(one: random.Random, limit: str) -> dict[str, Any]:
@@ -154,11 +178,17 @@ def _draw_for_torch(one: random.Random, limit: str) -> dict[str, Any]:
 
 def count(drawn: Drawn) -> dict[str, int]:
     """Return what the product says that a run takes of each, at most."""
+    from mlhost_limits.training.policy import DeepSpeed, Training
+
+    states = DeepSpeed(**drawn.states) if drawn.states else None
+    return count_run(Training(**drawn.run, returns_memory=drawn.returns_memory, deepspeed=states))
+
+
+def count_run(run: Any) -> dict[str, int]:
+    """Return the same of a run in the product's own words."""
     from mlhost_limits.training import loader
-    from mlhost_limits.training.policy import Training
     from mlhost_limits.training.tasks import count_tasks
 
-    run = Training(**drawn.run, returns_memory=drawn.returns_memory)
     workers = run.workers or 0
     return {
         "descriptors": loader.count_descriptors(run, workers),
@@ -232,7 +262,8 @@ class Tried(NamedTuple):
 def attempt(drawn: Drawn, number: int, patience: float = PATIENCE) -> Tried:
     """Judge a run and start it, both within the same limit."""
     name = CHECKS.get(drawn.limit, drawn.limit)
-    judging = check("none", *describe(drawn.run), "--only", name)
+    words = describe({**drawn.run, **drawn_deepspeed.tell_offload(drawn.states)})
+    judging = check("none", *words, "--only", name)
     judging = judging._replace(environment={**judging.environment, **HEAP})
     judged = execute(judging.within(*bound(drawn.limit, number, OWN.get(drawn.limit, 0))))
     if judged.status not in (0, 1):
@@ -241,8 +272,9 @@ def attempt(drawn: Drawn, number: int, patience: float = PATIENCE) -> Tried:
     environment = ENVIRONMENTS.get(drawn.library, "transformers-5")
     run = run_with(environment, "load_drawn.py", *words)
     run = run.within(*ALONE, *shared_memory("3g"), *bound(drawn.limit, number))
+    more = drawn_deepspeed.prepare_operators() if drawn.states else {}
     start = time.monotonic()
-    done = execute(run._replace(environment=HOME), int(patience))
+    done = execute(run._replace(environment={**HOME, **more}), int(patience))
     seconds = time.monotonic() - start
     told = re.search(r"^\{\"peaks.*$", done.output, re.MULTILINE)
     peaks = json.loads(told[0])["peaks"] if told else {}
@@ -275,9 +307,11 @@ def compare(seed: int, number: int) -> dict[str, Any]:
     }
 
 
-def find_off(drawn: Drawn, peaks: Mapping[str, int]) -> dict[str, float]:
+def find_off(
+    drawn: Drawn, peaks: Mapping[str, int], forecast: Mapping[str, int] | None = None
+) -> dict[str, float]:
     """Return by how much each forecast was off: a number of descriptors, a part of all else."""
-    forecast = count(drawn)
+    forecast = forecast or count(drawn)
     return {
         name: forecast[name] - peaks[name]
         if name == "descriptors"
@@ -292,7 +326,7 @@ def find_off(drawn: Drawn, peaks: Mapping[str, int]) -> dict[str, float]:
 def main() -> int:
     """Try as many runs as are asked for; the status is 0 where no go was wrong."""
     parser = argparse.ArgumentParser(prog="python -m tests.seeds.drawn", description=__doc__)
-    parser.add_argument("--runs", type=int, default=212)
+    parser.add_argument("--runs", type=int, default=236)
     parser.add_argument("--seed", type=int, default=7)
     parser.add_argument("--first", type=int, default=0)
     parser.add_argument("--into", type=Path, default=FILE)
@@ -325,12 +359,6 @@ def tell(row: Mapping[str, Any]) -> None:
     print(told, f"needs {row['needed']}", row["off"], *flaws, row["printed"][-300:], flush=True)
 
 
-def is_within(name: str, off: float) -> bool:
-    """Tell whether a forecast is as near as is wanted."""
-    least, most = WITHIN[name]
-    return least <= off <= most
-
-
 def keep(row: Mapping[str, Any]) -> None:
     """Write what was measured of a run, one in a line, for the fast tests; others stay."""
     with MEASURED.open("r+", encoding="utf-8") as file:
@@ -341,28 +369,6 @@ def keep(row: Mapping[str, Any]) -> None:
         file.seek(0)
         file.write("[\n" + ",\n".join(lines) + "\n]\n")
         file.truncate()
-
-
-def sum_up(rows: list[dict[str, Any]]) -> dict[str, Any]:
-    """Return the figures of all runs; of each resource the least and the most that it was off."""
-    off: dict[str, list[float]] = {}
-    for row in rows:
-        for name, number in row["off"].items():
-            off.setdefault(name, []).append(number)
-    return {
-        "runs": len(rows),
-        "tried": 2 * len(rows),
-        "wrong_go": sum(row["wrong_go"] for row in rows),
-        "wrong_no_go": sum(row["wrong_no_go"] for row in rows),
-        "by_limit": dict(Counter(row["limit"] for row in rows)),
-        "by_library": dict(Counter(row["library"] for row in rows)),
-        "off": {name: [min(numbers), max(numbers)] for name, numbers in off.items()},
-        "seen": {name: len(numbers) for name, numbers in off.items()},
-        "within": {
-            name: sum(is_within(name, number) for number in numbers)
-            for name, numbers in off.items()
-        },
-    }
 
 
 if __name__ == "__main__":

@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
-from . import drawn
-from .drawn import LIMITS, MEASURED, Drawn, Tried, count, draw, find_off, find_resource, is_within
+from . import drawn, drawn_deepspeed
+from .drawn import LIMITS, MEASURED, Drawn, Tried, count, draw, find_off, find_resource
+from .drawn_figures import is_within, sum_up
 
 ROWS = json.loads(MEASURED.read_text())
 WRONG_NO_GO = 0.02
@@ -46,7 +47,7 @@ def test_every_measured_run_lived_at_what_it_needs_and_hardly_one_below() -> Non
 def test_every_limit_and_library_was_measured() -> None:
     assert len(ROWS) >= 100
     assert {row["limit"] for row in ROWS} == set(LIMITS)
-    assert {row["library"] for row in ROWS} == set(drawn.LIBRARIES)
+    assert {row["library"] for row in ROWS} == {*drawn.LIBRARIES, drawn_deepspeed.LIBRARY}
 
 
 def test_a_run_is_drawn_again_from_its_seed() -> None:
@@ -75,5 +76,5 @@ def test_what_is_wrong_is_counted(
     monkeypatch.setattr(drawn, "attempt", lambda *_asked: next(tried))
     row = drawn.compare(7, 0)
     assert (row["wrong_go"], row["wrong_no_go"]) == (wrong_go, wrong_no_go)
-    assert drawn.sum_up([row, row])["wrong_go"] == 2 * wrong_go
+    assert sum_up([row, row])["wrong_go"] == 2 * wrong_go
     assert row["printed"] == ("" if at[1] else "what it printed")

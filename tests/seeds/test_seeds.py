@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from .drawn import LIMITS, count, draw, find_resource, lessen, sum_up
+from .drawn import LIMITS, count, draw, find_resource, lessen
+from .drawn_figures import sum_up
 from .settings import can, without
 from .stand_ins import lack_descriptors, read_half_a_file, rename_onto_leftovers
 from .trial import Command, Trial, try_trial

@@ -53,7 +53,7 @@ def try_rule() -> dict[str, Any]:
 
 def find(setting: Setting) -> tuple[int, int]:
     """Return the product's floor of a node and of a GPU."""
-    from mlhost_limits.training.loader import find_floor
+    from mlhost_limits.training.model_states import find_floor
     from mlhost_limits.training.policy import DeepSpeed
 
     floor = find_floor(DeepSpeed(*setting))

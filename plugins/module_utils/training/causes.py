@@ -11,18 +11,16 @@ from ..core.values import NamedTuple, Rlimit, format_quantity
 from ..shared_memory.model import Quota, find_size_for
 from .collectives import find_groups, find_world
 from .loader import (
-    BUFFERS,
     MEMORY,
-    OWN_MEMORY,
-    Floor,
     Plan,
     find_batch_share,
     find_hold,
-    find_model_states,
+    find_own_memory,
     find_worker_memory,
     format_size,
     passes_descriptors,
 )
+from .model_states import BUFFERS, Floor, find_kept_states, find_model_states
 from .policy import Training
 from .verdict import (
     SURE,
@@ -36,7 +34,7 @@ from .verdict import (
     count_least_shm,
     decide,
 )
-from .ways_out import fetch_less, share_by_name, spread_otherwise, tell_raise
+from .ways_out import fetch_less, keep_no_states, share_by_name, spread_otherwise, tell_raise
 
 CODES = {
     "run-descriptors": "the run opens more descriptors than its process may",
@@ -192,6 +190,7 @@ def blame_memory(run: Training, needed: int, room: Room, plan: Plan) -> Cause:
     )
     fits = any(bound.name == MEMORY for bound in plan.bounds)
     fix = tell_fit(plan) if fits else "use a smaller model, smaller buffers or more nodes"
+    fix += keep_no_states(run)
     remedy = raise_memory(f"{fix}, or give it more memory", needed, room)
     return _add_verdict_of_memory(run, Cause(_code(room), text, remedy), room)
 
@@ -308,7 +307,7 @@ def _count(run: Training) -> int:
 
 
 def _describe_memory(run: Training) -> str:
-    each, own = format_size(find_worker_memory(run)), format_size(OWN_MEMORY[run.library])
+    each, own = format_size(find_worker_memory(run)), format_size(find_own_memory(run))
     words = [f"{_number(run.ranks_per_node, 'process', 'processes')} of {own}"]
     words += [f"{_name(_count(run))} of {each}"] if run.workers else []
     if run.workers and run.batch_size:
@@ -317,6 +316,9 @@ def _describe_memory(run: Training) -> str:
         words.append(f"{run.ranks_per_node} x {format_size(run.pinned_buffer)} of locked buffers")
     if run.deepspeed:
         words.append(f"{format_size(find_model_states(run))} of model states")
+    if run.workers and find_kept_states(run):
+        kept = format_size(find_kept_states(run))
+        words.append(f"{kept} of them that forked workers keep as they were before a step")
     return " and ".join(words)
 
 

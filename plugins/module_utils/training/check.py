@@ -46,10 +46,10 @@ from .loader import (
     count_mappings,
     count_memory,
     count_shared_memory,
-    find_floor,
     format_size,
     keeps_heap,
 )
+from .model_states import find_floor
 from .policy import Training
 from .runner_read import NEW_CONTAINER
 from .shm_read import find_leftovers, read_free, sum_sizes

@@ -14,7 +14,7 @@ OF_STORE, OF_CLIENT = 10, 1
 """Descriptors of the first rank for the store, beside one for each rank; and of any other."""
 _OF_GROUP = 3
 _OF_PEER = {"gloo": 1, "nccl": 15}
-_THREADS_OF_GROUP, _MAPPED_BY_GROUP = 3, 12
+_THREADS_OF_GROUP, _MAPPED_BY_GROUP, _GROUPS_OF_DEEPSPEED = 3, 12, 2
 
 
 def find_world(run: Training) -> int:
@@ -24,8 +24,13 @@ def find_world(run: Training) -> int:
 
 
 def find_groups(run: Training) -> int:
-    """Return the process groups; who starts several processes joins them in one."""
-    return run.groups if run.groups is not None else int(find_world(run) > 1)
+    """Return the process groups; who starts several processes joins them in one.
+
+    Measured: DeepSpeed 0.19.8 makes one of a single process too, and one more for its states.
+    """
+    if run.groups is not None:
+        return run.groups
+    return _GROUPS_OF_DEEPSPEED if run.deepspeed else int(find_world(run) > 1)
 
 
 def find_backend(run: Training) -> str:

@@ -8,6 +8,7 @@ import os
 import sys
 import threading
 from collections.abc import Iterable, Mapping, Sequence
+from types import MethodType
 
 from ..shared_memory.model import SHM
 from .guard_levels import DESCRIPTORS, MAPPINGS, SPACE, TASKS
@@ -32,8 +33,10 @@ _EVENTS = {
 """What takes something of a limit, by the interpreter's events; threads have one since 3.12."""
 
 _MANY = 2**30
-_LUMPS = 16
+_LUMPS = 8
 """Events are told in lumps of that part of what may come before the next look."""
+_QUIET, _THREADS = 1024, 256
+"""The most events that wait to be told, and the threads that may find at a time that it is due."""
 
 
 class Listener:
@@ -81,7 +84,7 @@ def take_up(guard: Listener) -> None:
         )
         atexit.register(_at_exit)
         _hang_into_errors()
-        sys.addaudithook(make_table(_ears).get)  # type: ignore[arg-type]
+        sys.addaudithook(make_table(_ears).get)
     _running.append(guard)
     hear_closely()
 
@@ -93,42 +96,42 @@ def let_go(guard: Listener) -> None:
 
 
 class Ear:
-    """One kind of event, as the key of a dict whose ``get`` is the interpreter's hook.
+    """One kind of event, heard by a key of a dict whose ``get`` is the interpreter's hook.
 
-    A dict compares an event with the key that has the same hash and with no other, so that an event
-    which takes nothing costs no step of Python's: a worker's batch comes with six for each tensor.
+    A dict compares an event with the key that has the same hash and with no other, and the key
+    answers with the next of its ticks: most are False, the last ones are this ear, and a dict asks
+    it whether it is true. No step of Python's is made for an event that only counts, nor for one
+    that takes nothing: a worker's batch comes with six for each tensor.
     """
 
-    __slots__ = ("each", "event", "left", "lump", "names", "running")
+    __slots__ = ("begun", "each", "event", "names", "running", "ticks")
 
     def __init__(self, event: str, names: tuple[str, ...], running: Sequence[Listener]) -> None:
         self.event, self.names, self.running = event, names, running
-        self.each = self.lump = self.left = 1
+        self.each, self.begun = 1, 0
+        self.ticks: Any = iter([*[False] * _QUIET, *[self] * _THREADS])
 
-    def __hash__(self) -> int:
-        return hash(self.event)
+    def make_key(self) -> object:
+        """Return the key, of a class of its own: an instance is not asked for its ``__eq__``."""
+        hashed = hash(self.event)
+        answer = MethodType(next, self.ticks)
+        return type("Key", (), {"__hash__": lambda _self: hashed, "__eq__": answer})()
 
-    def __eq__(self, event: object) -> bool:
-        """Hear one event. Its names are its own: when the interpreter ends, the module's are gone.
-
-        An event is never found in the dict, or ``get`` would have to return something.
-        """
-        left = self.left = self.left - 1
-        if left <= 0:
-            self._tell()
-        return False
-
-    def _tell(self) -> None:
-        heard = self._begin(_MANY)
+    def __bool__(self) -> bool:
+        """Hear what was counted. An event is never found: ``get`` returns what it was given."""
+        heard = self._begin(_QUIET)
         for guard in tuple(self.running):
             guard.note(self.names, heard)
         quiet = [guard.find_quiet(self.names) for guard in tuple(self.running)]
         self._begin(max(min(quiet, default=_MANY) // _LUMPS, 1))
+        return False
 
     def _begin(self, lump: int) -> int:
         """Wait for a number of events from now on, and return how many were heard before."""
-        heard = self.lump + -self.left // self.each
-        self.lump, self.left = lump, lump * self.each
+        now = _QUIET + _THREADS - self.ticks.__length_hint__()
+        heard: int = (now - self.begun) // self.each
+        self.begun = _QUIET + 1 - self.each * min(lump, _QUIET // self.each)
+        self.ticks.__setstate__(self.begun)
         return heard
 
     def hear_closely(self) -> None:
@@ -138,20 +141,20 @@ class Ear:
             for guard in tuple(self.running):
                 guard.count(self.names, heard)
 
-    def tune(self, table: Mapping[Ear, None]) -> None:
+    def tune(self, table: Mapping[object, None]) -> None:
         """Find out how often an event is compared in this dict.
 
         Its search may come by a place that it has seen, by the hashes of texts in this process.
         """
-        self.left = _MANY
-        table.get(self.event)  # type: ignore[call-overload]
-        self.each = _MANY - self.left
-        self.lump, self.left = 1, self.each
+        self._begin(_QUIET)
+        table.get(self.event)
+        self.each = self._begin(_QUIET)
+        self._begin(1)
 
 
-def make_table(ears: Sequence[Ear]) -> dict[Ear, None]:
+def make_table(ears: Sequence[Ear]) -> dict[object, None]:
     """Return the dict in which each kind of event is heard."""
-    table = dict.fromkeys(ears)
+    table = dict.fromkeys(ear.make_key() for ear in ears)
     for ear in ears:
         ear.tune(table)
     return table

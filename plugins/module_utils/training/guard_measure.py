@@ -77,6 +77,7 @@ class Guard(Listener):
         self._budget = dict.fromkeys((DESCRIPTORS, TASKS, MAPPINGS, SHM, SPACE), 0)
         self._untold: deque[tuple[Level, float, int]] = deque()
         self._asked = self._done = self._awaited = 0
+        self._is_telling = False
         self._lookers: set[int] = set()
         self._following = threading.Lock()
         self._wake = threading.Lock()  # To wait for a lock takes a core for less than an event.
@@ -237,6 +238,9 @@ class Guard(Listener):
         for name in names:
             if self._budget[name] <= 0:
                 self._look_at(name)
+        if self._is_telling and self._may_wait():
+            hear_closely()  # A third thread has to wait as well.
+            self._wait_until_told(self._asked)
 
     def count(self, names: Iterable[str], number: int) -> None:
         """Count it, and do not look."""
@@ -262,7 +266,15 @@ class Guard(Listener):
                 self._tell()
             elif self._awaited < self._asked:
                 self._awaited = self._asked
+                self._is_telling = True
+                hear_closely()
                 self._wait_until_told(self._asked)
+                self._is_telling = False
+
+    def _may_wait(self) -> bool:
+        """Tell whether this thread is the run's: who tells or looks waits for nobody."""
+        own = threading.current_thread()
+        return own is not self._thread and threading.get_ident() not in self._lookers
 
     def _wait_until_told(self, number: int) -> None:
         end = time.monotonic() + _PATIENCE

@@ -22,6 +22,7 @@ DEEPSPEED = {
     "offload_optimizer": Key("switch", "whether the optimizer is in the host's memory"),
     "offload_parameters": Key("switch", "whether the parameters are"),
     "zero_init": Key("switch", "whether the model is made under `zero.Init`"),
+    "pin_memory": Key("switch", "whether what is offloaded is pinned, so that no worker keeps it"),
 }
 GPUS = {"count": Key("count", "how many", least=1), "memory": Key("size", "free memory of each")}
 KEYS = {

@@ -13,54 +13,8 @@ from collections.abc import Callable, Iterable, Mapping
 from ..core.values import UNLIMITED, NamedTuple, format_quantity
 from ..shared_memory.model import SHM
 from .collectives import count_mapped_by_groups, count_of_groups, count_threads_of_rank
-from .policy import DeepSpeed, Training
-
-BUFFERS = 1.5
-"""By how much DeepSpeed's own estimate is above the states alone."""
-_PARAMETERS, _OPTIMIZER = 2, 16
-"""Bytes for each parameter in 16 bits, and for each that is trained: gradient, copy, moments."""
-
-
-class Floor(NamedTuple):
-    """The least memory, in bytes, of each node and of each GPU."""
-
-    node: int
-    gpu: int
-
-
-def find_floor(run: DeepSpeed) -> Floor:
-    """Return the floor of a run whose parameters, and at stage 3 the largest layer, are known."""
-    return _find_floor_2(run) if run.stage == 2 else _find_floor_3(run)
-
-
-def _find_floor_2(run: DeepSpeed) -> Floor:
-    parameters, gpus = run.parameters or 0, run.gpus_per_node * run.nodes
-    if run.offload_optimizer:
-        node = parameters * max(4 * gpus, _count_bytes(run, False)) * BUFFERS
-        return Floor(int(node), 2 * parameters)
-    node = parameters * 4 * run.gpus_per_node * BUFFERS
-    return Floor(int(node), 2 * parameters + int(_count_bytes(run, True) * parameters / gpus))
-
-
-def _find_floor_3(run: DeepSpeed) -> Floor:
-    parameters, gpus = run.parameters or 0, run.gpus_per_node * run.nodes
-    layer = 4 * (run.largest_layer or 0)
-    if not run.offload_optimizer:
-        held = (run.largest_layer or 0) if run.zero_init else parameters
-        node = held * 4 * run.gpus_per_node * BUFFERS
-        return Floor(int(node), layer + int(_count_bytes(run, True) * parameters / gpus))
-    each, share = _count_bytes(run, run.offload_parameters), 1 / run.nodes
-    if run.zero_init:
-        node = parameters * each * share * BUFFERS
-    else:
-        node = parameters * max(4 * run.gpus_per_node, each * share) * BUFFERS
-    return Floor(int(node), layer + (0 if run.offload_parameters else int(2 * parameters / gpus)))
-
-
-def _count_bytes(run: DeepSpeed, has_parameters: bool) -> float:
-    """Return the bytes of state for each parameter; an optimizer has some of what is trained."""
-    return _PARAMETERS * has_parameters + _OPTIMIZER * run.trained / max(run.parameters or 0, 1)
-
+from .model_states import find_floor, find_kept_states, find_model_states
+from .policy import Training
 
 DESCRIPTORS, MEMORY, CPUS = "nofile", "memory", "CPUs"
 
@@ -71,7 +25,7 @@ _OWN, _TRANSIENT, _OF_WORKER = 2, 2, 3
 _SCATTER = 2
 """By how much the rule was off at most where it was measured."""
 _MAPPED_BEFORE = {"torch": 350, "accelerate": 366, "transformers": 462, "trl": 887}
-_MAPPED_BY_CUDA, _FEEDER = 1000, 4
+_MAPPED_BY_CUDA, _MAPPED_BY_DEEPSPEED, _FEEDER = 1000, 140, 4
 _PAGE = 4096
 _LOCKS, _LOCKS_OF_WORKER = 8, 3
 """Semaphores of the queues of a loader and of each worker: a nameless page of /dev/shm each."""
@@ -83,6 +37,8 @@ OWN_MEMORY = {
     "trl": 330 * _MIB,
 }
 """Bytes of a process that trains, without a model and without CUDA, by what it imports."""
+_OF_DEEPSPEED, _ADDRESSES_OF_ZERO = 130 * _MIB, {2: 1150 * _MIB, 3: 950 * _MIB}
+"""Bytes that DeepSpeed adds, and by stage its addresses, with a bucket of 5e8 gradients."""
 WORKER_MEMORY = {"fork": 16 * _MIB, "spawn": 160 * _MIB, "forkserver": 160 * _MIB}
 """Bytes that are a worker's own, without its data, by how it is started."""
 _MANAGER_MEMORY = 60 * _MIB
@@ -238,7 +194,7 @@ def count_mappings(run: Training, workers: int) -> int:
     2.13 for CPUs.
     """
     before = _MAPPED_BEFORE[run.library] + (_MAPPED_BY_CUDA if run.gpus else 0)
-    before += count_mapped_by_groups(run)
+    before += count_mapped_by_groups(run) + (_MAPPED_BY_DEEPSPEED if run.deepspeed else 0)
     if not workers:
         return before
     batches = run.loaders * _count_taken(run, workers) + 1 + find_hold(run)
@@ -277,6 +233,9 @@ def count_addresses(run: Training, workers: int) -> int:
     """
     threads = count_threads_of_rank(run)
     before = _ADDRESSES[run.library] + _ADDRESSES_OF_THREAD * threads
+    if run.deepspeed:
+        before += find_floor(run.deepspeed).node // run.ranks_per_node
+        before += _ADDRESSES_OF_ZERO[run.deepspeed.stage]
     if not workers:
         return before
     batches = run.loaders * _count_taken(run, workers) + 1 + find_hold(run)
@@ -301,10 +260,16 @@ def count_memory(run: Training, workers: int) -> int:
     A batch in /dev/shm is memory too, and is charged to the cgroup of whoever wrote it.
     """
     many = run.loaders * workers
-    each = OWN_MEMORY[run.library] + many * find_worker_memory(run) + (run.pinned_buffer or 0)
+    each = find_own_memory(run) + many * find_worker_memory(run) + (run.pinned_buffer or 0)
     each += count_managers(run, workers) * _MANAGER_MEMORY
     shared = count_shared_memory(run, workers) if run.batch_size else 0
-    return run.ranks_per_node * each + shared + find_model_states(run)
+    states = find_model_states(run) + (find_kept_states(run) if workers else 0)
+    return run.ranks_per_node * each + shared + states
+
+
+def find_own_memory(run: Training) -> int:
+    """Return the bytes of memory of a process that trains, without a model."""
+    return OWN_MEMORY[run.library] + (_OF_DEEPSPEED if run.deepspeed else 0)
 
 
 def find_worker_memory(run: Training) -> int:
@@ -330,7 +295,8 @@ def _count_heap_halves(run: Training) -> int:
 
 _OF_HEAP = ("MALLOC_TRIM_THRESHOLD_", "MALLOC_MMAP_THRESHOLD_")
 _TUNED = r"(?:^|:)glibc\.malloc\.(?:trim|mmap)_threshold=([0-9]+)(?=:|$)"
-GIVE_BACK = f"{_OF_HEAP[0]}=131072"
+HEAP = (_OF_HEAP[0], "131072")
+GIVE_BACK = "=".join(HEAP)
 """What makes malloc(3) give back what is freed: to state its default keeps it from rising."""
 
 
@@ -345,11 +311,6 @@ def keeps_heap(run: Training) -> bool:
     """Tell whether a worker's heap may grow all the time: its tensors are large, and freed."""
     tensor = (run.batch_size or 0) // max(run.tensors_per_batch or 1, 1)
     return bool(run.workers) and not run.returns_memory and tensor >= _LARGE
-
-
-def find_model_states(run: Training) -> int:
-    """Return the bytes of each node that DeepSpeed needs for the states of the model."""
-    return find_floor(run.deepspeed).node if run.deepspeed else 0
 
 
 def bound_by_memory(run: Training, free: int, where: str) -> Bound:

@@ -12,10 +12,11 @@ from __future__ import annotations
 import os
 import re
 import sys
+import time
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
     from typing import Any
 
 FOLDER, BATCHES = "MLHOST_TRIED_INTO", "MLHOST_TRIED_BATCHES"
@@ -27,6 +28,8 @@ _DEEPEST = 50
 _MOST_KEPT = 64
 """Tensors of one batch that are followed: whoever keeps a batch keeps one of the first."""
 _KIB = 1024
+_STILL, _LOOKS, _LONGEST = 0.05, 3, 3.0
+"""Seconds between two looks at workers, how many of them show no change, and the most to wait."""
 
 
 def weigh(value: Any) -> Iterator[int]:
@@ -85,12 +88,32 @@ def list_children() -> list[int]:
 
 
 def read_private(pid: int) -> int:
-    """Return the bytes of a process that it shares with nobody."""
+    """Return the bytes of a process that it shares with nobody, and that no file holds.
+
+    What lies in /dev/shm is a batch's, even while nobody else has mapped it.
+    """
     try:
         text = _read(f"/proc/{pid}/smaps_rollup")
     except OSError:
         return 0
-    return sum(int(size) * _KIB for size in re.findall(r"^Private_\w+:\s+([0-9]+) kB", text, re.M))
+    sizes = {name: int(size) * _KIB for name, size in re.findall(r"(\w+): +([0-9]+) kB", text)}
+    own = sizes.get("Private_Dirty", 0) + sizes.get("Private_Hugetlb", 0)
+    return max(own - sizes.get("Pss_Shmem", 0), 0)
+
+
+def find_own(pids: Sequence[int]) -> int:
+    """Return the most that a worker has of its own when it rests, as it does while nobody takes.
+
+    A worker that makes a batch has that as well, and it is counted elsewhere.
+    """
+    least = now = [read_private(pid) for pid in pids]
+    end, same = time.monotonic() + _LONGEST, 0
+    while pids and same < _LOOKS and time.monotonic() < end:
+        time.sleep(_STILL)
+        before, now = now, [read_private(pid) for pid in pids]
+        least = [min(pair) for pair in zip(least, now)]
+        same = same + 1 if before == now else 0
+    return max([0, *least])
 
 
 def _read(path: str) -> str:
@@ -183,7 +206,7 @@ class Watch:
             seen["tensors"] = max(seen["tensors"], len(tensors))
             seen["bytes"] = max(seen["bytes"], sum(weigh(tensors)))
             if seen["batches"] & (seen["batches"] - 1) == 0 or seen["batches"] == self.batches:
-                seen["memory"] = max([seen["memory"], *map(read_private, _list_workers(iterator))])
+                seen["memory"] = max(seen["memory"], find_own(_list_workers(iterator)))
             self.write()
 
     def note_end(self, iterator: Any) -> None:

@@ -6,10 +6,14 @@ from __future__ import annotations
 import os
 import signal
 from functools import partial
+from typing import Any
 
 from ..host.children import run_in_children
-from .loader import WORKER_MEMORY
-from .loader_hook_measure import list_children, read_options, read_private, weigh
+from .loader import HEAP, WORKER_MEMORY
+from .loader_hook_measure import find_own, list_children, read_options, weigh
+
+_TUNED = (-1, -3)
+"""M_TRIM_THRESHOLD and M_MMAP_THRESHOLD of mallopt(3)."""
 
 
 def measure_loader(loader: object, batches: int, seconds: float) -> dict[str, object]:
@@ -22,7 +26,10 @@ def measure_loader(loader: object, batches: int, seconds: float) -> dict[str, ob
     trouble = report.problem or found.pop("error", "")
     if trouble:
         raise RuntimeError(f"the loader was not measured: {trouble}")
-    return {**read_options(loader), **found}
+    options = read_options(loader)
+    memory = found.pop("memory")
+    own = WORKER_MEMORY[options.get("start_method") or "fork"]
+    return {**options, **found, "worker_memory": f"{max(memory - own, 0)}B"}
 
 
 def _look(loader: object, batches: int) -> dict[str, object]:
@@ -36,21 +43,27 @@ def _look(loader: object, batches: int) -> dict[str, object]:
             os.kill(pid, signal.SIGKILL)
 
 
+def _give_back() -> None:
+    """Have malloc(3) return what workers free: what it would keep is counted elsewhere."""
+    import ctypes
+
+    os.environ[HEAP[0]] = HEAP[1]  # Of those that do not begin as a copy.
+    tune: Any = getattr(ctypes.CDLL(None), "mallopt", None)
+    for option in _TUNED if tune else ():
+        tune(option, int(HEAP[1]))
+
+
 def _take(loader: object, batches: int) -> dict[str, object]:
     most, largest, count = 0, 0, 0
+    _give_back()
     made = iter(loader)  # type: ignore[call-overload]
     for batch in made:
         sizes = list(weigh(batch))
         most, largest, count = max(most, len(sizes)), max(largest, sum(sizes)), count + 1
         if count >= batches:
             break
-    memory = max([0, *map(read_private, list_children())])  # They live as long as what made it.
+    memory = find_own(list_children())  # They live as long as what made it.
     del made
     if not count:
         return {"error": "it makes no batch"}
-    own = WORKER_MEMORY["fork"]
-    return {
-        "tensors_per_batch": max(most, 1),
-        "batch_size": f"{largest}B",
-        "worker_memory": f"{max(memory - own, 0)}B",
-    }
+    return {"tensors_per_batch": max(most, 1), "batch_size": f"{largest}B", "memory": memory}

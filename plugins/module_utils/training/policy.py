@@ -45,6 +45,7 @@ class DeepSpeed(NamedTuple):
     offload_parameters: bool = False
     zero_init: bool = True
     trainable_parameters: int | None = None
+    pin_memory: bool = False
 
     @property
     def trained(self) -> int:

@@ -19,8 +19,9 @@ from ..host.open_directory import is_there
 _CREATE = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _OPEN = os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-_ROUNDS = 32
 _FILES = 8
+_ROUNDS, _RENAMES = 32, 8
+"""A rename may wait for the disk, and who reads beside it does not rest: a few show enough."""
 _SIZE = 16384
 _SEEN, _BAD = 0, 200  # Above every errno.
 
@@ -78,7 +79,7 @@ def prove_rename(folder: int) -> str:
     """See that a reader finds the old or the new file while it is replaced by rename(2)."""
     _write(folder, "file", b"\0" * _SIZE)
     with _beside(lambda: _read_until_end(folder)) as reader:
-        for number in range(1, _ROUNDS + 1):
+        for number in range(1, _RENAMES + 1):
             _write(folder, "new", bytes([number]) * _SIZE)
             os.rename("new", "file", src_dir_fd=folder, dst_dir_fd=folder)
         status = _wait(reader)
@@ -89,7 +90,7 @@ def prove_rename(folder: int) -> str:
 
 def _read_until_end(folder: int) -> int:
     """Read the file until its last generation is there; each time all of it is of one."""
-    last = bytes([_ROUNDS]) * _SIZE
+    last = bytes([_RENAMES]) * _SIZE
     while True:
         content = _read(folder, "file")
         if content == last:
@@ -101,7 +102,7 @@ def _read_until_end(folder: int) -> int:
 def prove_folder_rename(folder: int) -> str:
     """See that a directory appears under its new name with all that is in it, and none is lost."""
     with _beside(lambda: _list_until_end(folder)) as reader:
-        for number in range(_ROUNDS):
+        for number in range(_RENAMES):
             _make_full_one(folder)
             os.rename("new", f"done-{number}", src_dir_fd=folder, dst_dir_fd=folder)
         status = _wait(reader)
@@ -123,7 +124,7 @@ def _make_full_one(folder: int) -> None:
 
 def _list_until_end(folder: int) -> int:
     """Look into each directory as soon as it has its name: all files must be in it."""
-    for number in range(_ROUNDS):
+    for number in range(_RENAMES):
         while not is_there(folder, f"done-{number}"):
             pass
         inner = os.open(f"done-{number}", _FOLDER, dir_fd=folder)

@@ -111,16 +111,22 @@ _CGROUPS = ("/sys/fs/cgroup", "/sys/fs/cgroup/systemd")
 _SLURM_CPUS = "SLURM_CPUS_PER_TASK"
 
 
-_RANKS = "LOCAL_WORLD_SIZE"
+_RANKS = ("LOCAL_WORLD_SIZE", "SLURM_NTASKS_PER_NODE")
 
 
 def read_own_ranks() -> dict[str, int]:
     """Return how many ranks of the run that this process is of are on this host.
 
-    torchrun, and what is like it, states that to each; nothing where nobody does.
+    torchrun, and what is like it, states that to each, and Slurm to a job where it was asked for;
+    nothing where nobody does.
     """
-    told = os.environ.get(_RANKS, "")
+    told = os.environ.get(name_own_ranks(), "")
     return {"ranks_per_node": int(told)} if re.fullmatch("[1-9][0-9]{0,5}", told) else {}
+
+
+def name_own_ranks() -> str:
+    """Return the variable that states it: who starts ranks knows better than the job."""
+    return next((name for name in _RANKS if os.environ.get(name)), _RANKS[0])
 
 
 class Cpus(NamedTuple):

@@ -15,14 +15,17 @@ from ..core.values import NamedTuple
 from .causes import DOCKER, UNIT, tell_fit
 from .collectives import count_threads_of_groups
 from .loader import Bound, Plan, count_managers, find_most
-from .policy import Training
+from .policy import STAGES, Training
 
 TASKS = "tasks"
 _OF_WORKER = 4
 _BESIDE = {"fork": 0, "spawn": 1, "forkserver": 2}
 """Who keeps track of what is shared, and who starts the workers."""
 _OF_LIBRARY = {"trl": 2}
-"""Threads of pyarrow, which it imports."""
+"""Threads of pyarrow, which it imports.
+
+Beside these a step of ZeRO-3 on CPUs starts numactl for a moment, DeepSpeed 0.19.8.
+"""
 
 _END = (
     'ends with [Errno 11] Resource temporarily unavailable, with "can\'t start new thread", or'
@@ -48,6 +51,7 @@ def count_tasks(run: Training, workers: int, threads: int) -> int:
     more = run.start_method != "fork" and threads > 1
     beside = _BESIDE[run.start_method] * (1 + more) if many else 0
     each = threads + _OF_LIBRARY.get(run.library, 0) + beside + (_OF_WORKER + more) * many
+    each += bool(run.deepspeed and run.deepspeed.stage == STAGES[-1])
     # A manager of names stands for the thread that would pass descriptors.
     each -= (many - workers) if count_managers(run, workers) else 0
     return run.ranks_per_node * each + count_threads_of_groups(run)

@@ -21,6 +21,7 @@ from ..host.as_user import (
     run_as_user,
 )
 from ..kernel.use_read import read_kernel_use
+from .loader import HEAP
 from .loader_hook_measure import BATCHES, FOLDER
 from .own_code_read import require_own
 
@@ -79,7 +80,11 @@ def _make_errand(
     return Errand(
         person,
         words=[*program, json.dumps(given), *words],
-        environment={**(os.environ if is_own else describe_person(person)), **variables},
+        environment={
+            HEAP[0]: HEAP[1],  # What a worker's heap keeps of its batches is counted, not measured.
+            **(os.environ if is_own else describe_person(person)),
+            **variables,
+        },
         seconds=given["seconds"] + _GRACE,
         most=_MOST,
         memory=read_kernel_use().available * 3 // 4,

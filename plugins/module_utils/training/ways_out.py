@@ -7,11 +7,12 @@ from collections.abc import Iterator
 
 from .loader import (
     count_descriptors,
+    count_memory,
     count_shared_memory,
-    find_floor,
     format_size,
     passes_descriptors,
 )
+from .model_states import find_floor, find_kept_states
 from .policy import SELF, DeepSpeed, Training
 
 _MOST_NODES = 64
@@ -37,6 +38,17 @@ def fetch_less(run: Training) -> str:
         return ""
     needed = count_shared_memory(run._replace(prefetch=1), run.workers)
     return f", or prefetch 1 batch, which needs {format_size(needed)}"
+
+
+def keep_no_states(run: Training) -> str:
+    """Return what lets no worker keep model states; nothing where none does."""
+    kept = find_kept_states(run) if run.workers else 0
+    other = run._replace(start_method="spawn")
+    spared = count_memory(run, run.workers or 0) - count_memory(other, run.workers or 0)
+    if not kept or spared <= 0:
+        return ""
+    less = f"{format_size(spared)} less"
+    return f", or start workers by spawn, or pin what is offloaded (pin_memory), which takes {less}"
 
 
 def spread_otherwise(run: DeepSpeed, free: int) -> str:

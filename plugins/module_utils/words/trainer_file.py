@@ -108,6 +108,9 @@ def _read_stages(root: object, path: str) -> Iterable[Fact]:
         device, at = read_scalar(find(below, "device"))
         if device in ("cpu", "nvme"):
             yield Fact(f"deepspeed.offload_{what}", True, f"{path}:{at}", ZERO)
+        is_pinned, at = read_scalar(find(below, "pin_memory"))
+        if name == "offload_optimizer" and isinstance(is_pinned, bool):
+            yield Fact("deepspeed.pin_memory", is_pinned, f"{path}:{at}", ZERO)
         if device == "nvme" and name == "offload_param":
             count = _read_whole(find(below, "buffer_count"), _BUFFERS)
             size = _read_whole(find(below, "buffer_size"), _BUFFER)

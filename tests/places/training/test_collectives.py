@@ -44,7 +44,9 @@ def test_how_many_descriptors_groups_take(run: Training, needed: int) -> None:
         (Training(world_size=2), 2, 1, "gloo"),
         # Less than this host starts alone is not a number of all.
         (Training(ranks_per_node=8, world_size=2), 8, 1, "gloo"),
-        (Training(ranks_per_node=8, deepspeed=DeepSpeed(nodes=4)), 32, 1, "nccl"),
+        (Training(ranks_per_node=8, deepspeed=DeepSpeed(nodes=4)), 32, 2, "nccl"),
+        (Training(deepspeed=DeepSpeed()), 1, 2, "nccl"),
+        (Training(deepspeed=DeepSpeed(), groups=1), 1, 1, "nccl"),
     ],
 )
 def test_who_talks_to_whom(run: Training, world: int, groups: int, backend: str) -> None:

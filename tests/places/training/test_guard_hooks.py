@@ -8,6 +8,9 @@ from collections.abc import Iterable
 import pytest
 from mlhost_limits.training.guard_hooks_measure import Ear, Listener, make_table
 
+TOGETHER, EACH = 1024, 8
+"""At most so many comparisons wait to be told, and that part of what may come before a look."""
+
 
 class Guard(Listener):  # type: ignore[misc]
     """What counts all that it is told; ``left`` events of each limit may come before a look."""
@@ -27,7 +30,7 @@ class Guard(Listener):  # type: ignore[misc]
         return self.left
 
 
-def listen(*guards: Guard) -> tuple[Ear, dict[Ear, None]]:
+def listen(*guards: Guard) -> tuple[Ear, dict[object, None]]:
     ear = Ear("socket.__new__", ("descriptors",), guards)
     return ear, make_table([ear])
 
@@ -60,22 +63,56 @@ def test_events_come_in_lumps_of_what_may_wait_and_none_is_lost(left: int) -> No
     ear, hook = listen(guard)
     for event in range(1, 3001):
         hook.get("socket.__new__")
-        assert 0 <= event - guard.heard <= max(left // 16, 1)
+        assert 0 <= event - guard.heard <= max(min(left // EACH, TOGETHER), 1)
     ear.hear_closely()
     assert guard.heard == 3000
     assert guard.left == left - 3000
 
 
 def test_the_one_who_waits_least_decides() -> None:
-    calm, near = Guard(10**6), Guard(16)
+    calm, near = Guard(10**6), Guard(EACH)
     _ear, hook = listen(calm, near)
-    for _event in range(16):
+    for _event in range(EACH):
         hook.get("socket.__new__")
-    assert near.told == calm.told == [1] * 16
+    assert near.told == calm.told == [1] * EACH
 
 
-def test_an_ear_without_a_guard_is_deaf() -> None:
-    ear, hook = listen()
-    for _event in range(100):
+def test_most_events_make_no_step_of_python() -> None:
+    guard = Guard(10**9)
+    ear, hook = listen(guard)
+    most = TOGETHER // ear.each
+    for _event in range(10 * most):
         hook.get("socket.__new__")
-    assert ear.left > 10**6
+    assert guard.told == [1] + [most] * 9
+
+
+def test_what_a_look_opens_is_no_reason_for_another() -> None:
+    guard = Guard(0)
+    ear, hook = listen(guard)
+
+    def look(names: Iterable[str], number: int) -> None:
+        guard.count(names, number)
+        for _event in range(TOGETHER // ear.each - 1):
+            hook.get("socket.__new__")
+
+    guard.note = look  # type: ignore[method-assign]
+    hook.get("socket.__new__")
+    assert guard.heard == 1
+    del guard.note
+    hook.get("socket.__new__")
+    assert guard.told == [1]
+
+
+def test_an_ear_without_a_guard_waits_for_long() -> None:
+    running: list[Listener] = []
+    ear = Ear("socket.__new__", ("descriptors",), running)
+    hook = make_table([ear])
+    hook.get("socket.__new__")
+    guard = Guard(0)
+    running.append(guard)
+    most = TOGETHER // ear.each - 1
+    for _event in range(most):
+        hook.get("socket.__new__")
+    assert guard.told == []
+    ear.hear_closely()
+    assert guard.heard == most

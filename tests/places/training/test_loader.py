@@ -9,7 +9,6 @@ import pytest
 from mlhost_limits.core.values import UNLIMITED
 from mlhost_limits.training.loader import (
     Bound,
-    Floor,
     bound_by_cpus,
     bound_by_descriptors,
     bound_by_memory,
@@ -19,13 +18,13 @@ from mlhost_limits.training.loader import (
     count_mappings,
     count_memory,
     count_shared_memory,
-    find_floor,
     find_worker_memory,
     format_size,
     keeps_heap,
     plan_workers,
     returns_memory,
 )
+from mlhost_limits.training.model_states import Floor, find_floor, find_kept_states
 from mlhost_limits.training.policy import DeepSpeed, Gpus, Training
 
 MIB, GIB = 2**20, 2**30
@@ -301,3 +300,29 @@ def test_a_heap_that_is_given_back_is_one_batch() -> None:
 )
 def test_a_heap_grows_where_tensors_are_large(run: Training, keeps: bool) -> None:
     assert keeps_heap(run) == keeps
+
+
+OFFLOADED = DeepSpeed(3, 10**6, 10**5, offload_optimizer=True, offload_parameters=True)
+
+
+@pytest.mark.parametrize(
+    ("run", "kept"),
+    [
+        (Training(deepspeed=OFFLOADED), 22_500_000),
+        (Training(deepspeed=OFFLOADED, epochs=1), 10_800_000),
+        (Training(deepspeed=OFFLOADED, loaders=2), 45_000_000),
+        (Training(deepspeed=OFFLOADED, loaders=2, epochs=1), 33_300_000),
+        (Training(deepspeed=OFFLOADED._replace(trainable_parameters=10**5)), 2_250_000),
+        (Training(deepspeed=OFFLOADED, start_method="spawn"), 0),
+        (Training(deepspeed=OFFLOADED._replace(pin_memory=True)), 0),
+        (Training(deepspeed=OFFLOADED._replace(offload_optimizer=False)), 0),
+        (Training(), 0),
+    ],
+)
+def test_forked_workers_keep_the_states_of_a_model(run: Training, kept: int) -> None:
+    """What a step writes stays as it was with who was forked before."""
+    assert find_kept_states(run) == kept
+    alone = count_memory(run._replace(start_method="spawn"), 0)
+    assert count_memory(run, 0) == alone
+    if run.start_method == "fork":
+        assert count_memory(run, 1) == alone + run.loaders * 16 * MIB + kept

@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from mlhost_limits.training.loader_hook_measure import Watch, hang_in
+from mlhost_limits.training import loader_hook_measure as hook
+from mlhost_limits.training.loader_hook_measure import Watch, find_own, hang_in
 
 from tests.worlds.loaders import LOADER
 
@@ -118,3 +119,34 @@ def test_a_script_does_not_fail_of_being_watched(
     assert len(list(seen.make((1,), (2,)))) == 2
     assert "mlhost-limits could not measure: FileNotFoundError" in capsys.readouterr().err
     seen.folder.mkdir()
+
+
+@pytest.mark.parametrize(
+    ("looks", "own"),
+    [([9, 9, 5, 5, 5, 5], 5), ([5, 5, 5, 5, 9], 5), ([9, 8, 7, 6, 5, 4, 4, 4, 4], 4)],
+)
+def test_what_a_worker_has_is_seen_when_it_rests(
+    monkeypatch: pytest.MonkeyPatch, looks: list[int], own: int
+) -> None:
+    """A batch that it makes is counted elsewhere."""
+    seen = {1: iter(looks), 2: iter([3] * len(looks))}
+    monkeypatch.setattr(hook, "read_private", lambda pid: next(seen[pid]))
+    monkeypatch.setattr(hook, "_STILL", 0)
+    assert find_own([1, 2]) == own
+    assert find_own([]) == 0
+
+
+def test_a_worker_that_never_rests_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    numbers = iter(range(100, 10**9))
+    monkeypatch.setattr(hook, "read_private", lambda _pid: next(numbers))
+    monkeypatch.setattr(hook, "_LONGEST", 0.1)
+    assert find_own([1]) == 100
+
+
+def test_of_a_process_no_file_counts_and_nothing_in_shared_memory(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    rows = ("Pss_Anon: 900", "Pss_Shmem: 100", "Private_Clean: 800", "Private_Dirty: 300")
+    text = "".join(f"{row} kB\n" for row in (*rows, "Private_Hugetlb: 2048"))
+    monkeypatch.setattr(hook, "_read", lambda _path: text)
+    assert hook.read_private(1) == (300 - 100 + 2048) * 1024

@@ -100,3 +100,22 @@ def test_a_tensor_counts_once_and_that_of_an_object_as_well() -> None:
     batch = [tensor, tensor, types.SimpleNamespace(x=tensor, y=Tensor(2))]
     found = measure(Loader(lambda: iter([batch])))
     assert (found["tensors_per_batch"], found["batch_size"]) == (2, "12B")
+
+
+def test_a_worker_that_is_spawned_begins_with_more() -> None:
+    """What every such worker has is no data of this one."""
+
+    def start() -> Iterator[object]:
+        if not os.fork():
+            held = b"x" * (200 * 2**20)
+            time.sleep(600 if held else 0)
+        time.sleep(0.5)
+        yield Tensor(1)
+
+    loader = Loader(start)
+    forked = int(str(measure(loader)["worker_memory"])[:-1])
+    loader.multiprocessing_context = types.SimpleNamespace(  # type: ignore[attr-defined]
+        get_start_method=lambda: "spawn"
+    )
+    spawned = int(str(measure(loader)["worker_memory"])[:-1])
+    assert forked - spawned == pytest.approx((160 - 16) * 2**20, abs=2**20)

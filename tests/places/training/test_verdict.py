@@ -28,6 +28,7 @@ from mlhost_limits.training.causes import (
 )
 from mlhost_limits.training.folder_rules import CODES, blame
 from mlhost_limits.training.loader import Plan
+from mlhost_limits.training.model_states import find_floor
 from mlhost_limits.training.policy import DeepSpeed, Gpus, Training
 from mlhost_limits.training.tasks import count_tasks
 from mlhost_limits.training.verdict import judge_tasks, settle
@@ -134,7 +135,7 @@ def test_of_a_model_only_what_is_stated_to_be_trained_is_sure(
 ) -> None:
     spread = TRAINED._replace(**changed)
     room = Room("/x", 9 * GIB, 0, 9 * GIB, most=9 * GIB)
-    cause = blame_model_states(Training(deepspeed=spread), loader.find_floor(spread), room)
+    cause = blame_model_states(Training(deepspeed=spread), find_floor(spread), room)
     assert cause.verdict == word
 
 

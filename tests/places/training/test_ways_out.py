@@ -4,9 +4,16 @@
 from __future__ import annotations
 
 import pytest
-from mlhost_limits.training.loader import find_floor, format_size
+from mlhost_limits.training.loader import format_size
+from mlhost_limits.training.model_states import find_floor
 from mlhost_limits.training.policy import DeepSpeed, Training
-from mlhost_limits.training.ways_out import fetch_less, share_by_name, spread_otherwise, tell_raise
+from mlhost_limits.training.ways_out import (
+    fetch_less,
+    keep_no_states,
+    share_by_name,
+    spread_otherwise,
+    tell_raise,
+)
 
 GIB = 2**30
 SPREAD = DeepSpeed(3, 7 * 10**9, 131 * 10**6, 8, 1, True, True)
@@ -67,3 +74,15 @@ def test_a_model_is_spread_otherwise_where_that_fits() -> None:
 )
 def test_a_limit_is_raised_where_the_run_starts(place: str, told: str) -> None:
     assert tell_raise(place, "memlock", 66000) == told
+
+
+def test_workers_that_are_spawned_keep_no_states() -> None:
+    run = Training(workers=2, deepspeed=SPREAD, ranks_per_node=8)
+    assert (
+        keep_no_states(run)
+        == ", or start workers by spawn, or pin what is offloaded (pin_memory), which takes 144.4 GiB less"
+    )
+    assert keep_no_states(run._replace(start_method="spawn")) == ""
+    assert keep_no_states(run._replace(workers=0)) == ""
+    small = SPREAD._replace(parameters=10**6, largest_layer=10**5)
+    assert keep_no_states(run._replace(deepspeed=small)) == ""

@@ -38,6 +38,12 @@ def test_stage_3_with_nvme_locks_its_buffers() -> None:
     assert "pinned_buffer" not in say(ZERO % (3, "cpu"))
 
 
+@pytest.mark.parametrize(("word", "pinned"), [("true", True), ("false", False), ('"auto"', None)])
+def test_what_is_offloaded_may_be_pinned(word: str, pinned: bool | None) -> None:
+    text = (ZERO % (3, "cpu")).replace('{"device"', f'{{"pin_memory": {word}, "device"', 1)
+    assert say(text).get("deepspeed.pin_memory") is pinned
+
+
 def test_stage_1_has_no_floor() -> None:
     assert set(say(ZERO % (1, "none"))) == {"gradient_accumulation", "zero"}
 

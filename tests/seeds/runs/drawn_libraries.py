@@ -4,6 +4,7 @@
 import ctypes
 import datetime
 import io
+import os
 import socket
 import subprocess
 import sys
@@ -29,7 +30,7 @@ class Model(torch.nn.Module):
 
 def start_ranks(given):
     """Start the other ranks of this host, which end with this one, and join the groups."""
-    if given.ranks == 1:
+    if given.ranks == 1 and not given.stage:
         return
     if given.rank:
         ctypes.CDLL(None).prctl(1, 9, 0, 0, 0)
@@ -177,7 +178,49 @@ def train_with_trainer(trainer, settings, given, loaders, model, **words):
     Loading(model=model, args=arguments, **words).train()
 
 
+def train_with_deepspeed(given, loaders, shared):
+    """Train a model whose states DeepSpeed keeps in this host's memory."""
+    import deepspeed
+
+    here = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": given.port}
+    here.update(RANK=given.rank, LOCAL_RANK=given.rank, WORLD_SIZE=given.ranks)
+    os.environ.update({name: str(value) for name, value in here.items()})
+    zero = {"stage": given.stage, "offload_optimizer": {"device": "cpu"}}
+    if given.stage == 3:
+        zero["offload_param"] = {"device": "cpu"}
+    settings = {
+        "train_micro_batch_size_per_gpu": 1,
+        "bf16": {"enabled": True},
+        "zero_force_ds_cpu_optimizer": False,
+        "zero_allow_untested_optimizer": True,
+        "zero_optimization": zero,
+    }
+    deepspeed.init_distributed("gloo")
+    with deepspeed.zero.Init(config_dict_or_path=settings, enabled=given.stage == 3):
+        width = given.width
+        layers = [torch.nn.Linear(width, width, bias=False) for _layer in range(given.layers)]
+        model = torch.nn.Sequential(*layers)
+    for layer in layers[: given.layers - given.trained]:
+        layer.requires_grad_(False)
+    trained = [one for one in model.parameters() if one.requires_grad]
+    engine, *_rest = deepspeed.initialize(
+        model=model,
+        # As DeepSpeed's own, it takes nothing beside its states in a step.
+        optimizer=torch.optim.AdamW(trained, fused=True),
+        config=settings,
+    )
+    for epoch in range(given.epochs):
+        shared.raise_to("last_epoch", int(epoch == given.epochs - 1))
+        for number, _batch in enumerate(loaders[0]):
+            loss = engine(torch.ones(1, width, dtype=torch.bfloat16)).float().square().mean()
+            engine.backward(loss)
+            engine.step()
+            if number > given.deep[-1] + given.more:
+                break
+
+
 TRAIN = {
+    "deepspeed": train_with_deepspeed,
     "accelerate": train_with_accelerate,
     "transformers": train_with_transformers,
     "trl": train_with_trl,

@@ -151,6 +151,8 @@ class Peaks:
     def __init__(self, given, shared):
         self.given, self.shared = given, shared
         self.most = collections.Counter()
+        # Each step of DeepSpeed's starts numactl, and waits for it.
+        self.passing = given.ranks if given.stage == 3 else 0
 
     def look(self):
         """Count all that a limit bounds; who started them sees the workers."""
@@ -162,7 +164,7 @@ class Peaks:
             mappings = sum(1 for row in rows)
         now = {
             "shared_memory": shm,
-            "tasks": sum(len(os.listdir(f"/proc/{pid}/task")) for pid in run),
+            "tasks": sum(len(os.listdir(f"/proc/{pid}/task")) for pid in run) + self.passing,
             "mappings": mappings,
             "memory": shm + sum(map(count_own_memory, run)),
             "descriptors": max(map(count_open, run[1:]), default=0),
@@ -217,8 +219,9 @@ def count_own_memory(pid):
 
 
 def count_mapped(pid):
-    with open(f"/proc/{pid}/statm") as numbers:
-        return int(numbers.read().split()[0]) * mmap.PAGESIZE
+    """Return the most bytes of addresses that a process had so far."""
+    with open(f"/proc/{pid}/status") as rows:
+        return next(1024 * int(row.split()[1]) for row in rows if row.startswith("VmPeak"))
 
 
 def slow_down(given, shared, peaks):
@@ -297,7 +300,7 @@ def parse():
         parser.add_argument(f"--{name}", type=int, default=0 if name == "hold" else 1)
     for name in ("accumulation", "groups", "ranks", "samples"):
         parser.add_argument(f"--{name}", type=int, default=1)
-    for name in ("worker-memory", "files", "labels", "rank"):
+    for name in ("worker-memory", "files", "labels", "rank", "stage", "width", "layers", "trained"):
         parser.add_argument(f"--{name}", type=int, default=0)
     parser.add_argument("--context")
     parser.add_argument("--port", type=int)
