@@ -196,7 +196,7 @@ DOCUMENTS: Mapping[str, Document] = {
             ),
             "mlhost-limits why run.json": Way(
                 status=0,
-                before="mlhost-limits watch --report run.json -- sh -c 'sleep 1; kill -15 $$'; true",
+                before="mlhost-limits watch --report run.json -- sh -c 'sleep 1; kill -15 $$' || true",
                 prints=("no limit: somebody ended it by a signal",),
             ),
             "mlhost-limits why train.log run.json": Way(
@@ -215,6 +215,10 @@ DOCUMENTS: Mapping[str, Document] = {
                 " echo 'OSError: [Errno 24] Too many open files' > rank1.log",
                 prints=("line 1 of rank1.log",),
             ),
+            "mlhost-limits why run.json": Way(
+                before="mlhost-limits watch --report run.json -- sh -c 'kill -15 $$' || true",
+                prints=("no limit: somebody ended it by a signal",),
+            ),
             "mlhost-limits why 'Bus error'": Way(status=2, prints=("perhaps a limit",)),
             "mlhost-limits why 'unable to mmap 68 bytes from file </torch_149_4174_65282>:"
             " Cannot allocate memory (12)'": FALLS_SHORT,
@@ -223,12 +227,17 @@ DOCUMENTS: Mapping[str, Document] = {
     "docs/heal.md": Document(
         ways={
             "sudo mlhost-limits heal --unit train.service --check": Way(
-                before=TRAINS, prints=("would raise kernel: vm.max_map_count",)
+                place=GUEST, before=TRAINS, prints=("would raise kernel: vm.max_map_count",)
             ),
             "sudo mlhost-limits heal --unit train.service": Way(
-                before=TRAINS, prints=("raised   kernel: vm.max_map_count",)
+                place=GUEST, before=TRAINS, prints=("raised kernel: vm.max_map_count",)
             ),
-            "sudo mlhost-limits heal --undo": Way(prints=("put back kernel: vm.max_map_count",)),
+            "sudo mlhost-limits heal --undo": Way(
+                place=GUEST, prints=("put back kernel: vm.max_map_count",)
+            ),
+            "mlhost-limits heal --pid 4711": Way(
+                instead="mlhost-limits heal --pid $$", reason="a process of the reader's"
+            ),
         }
     ),
     "docs/image-builds.md": Document(
@@ -271,8 +280,12 @@ DOCUMENTS: Mapping[str, Document] = {
             "mlhost-limits check --profile P --policy FILE --json": FALLS_SHORT,
             "mlhost-limits preflight -- torchrun --nproc-per-node 8 train.py"
             " --num-workers 16": FALLS_SHORT,
+            "mlhost-limits watch -- python train.py": Way(
+                before="ln -sf /usr/bin/python3 /usr/local/bin/python; touch train.py"
+            ),
             "mlhost-limits heal --user alice": Way(
-                before="su alice -c 'sleep 99 > /dev/null 2>&1 &'", prints=("session:alice",)
+                before="su alice -c 'ulimit -Sn 500; sleep 99 > /dev/null 2>&1 &'",
+                prints=("session:alice",),
             ),
             "mlhost-limits why train.log": Way(
                 status=1,
@@ -294,7 +307,7 @@ DOCUMENTS: Mapping[str, Document] = {
             ),
             "mlhost-limits report /srv/limits -o limits.html": Way(status=1, before=ON_HOST),
             "cat /srv/limits/*.json | mlhost-limits report - -o limits.html": Way(
-                status=1, before=ON_HOST
+                status=1, before=ON_HOST, place=GUEST
             ),
         },
     ),
