@@ -10,7 +10,6 @@ from .core.policy import Policy
 from .core.report import wrap
 from .core.values import NamedTuple
 from .heal.living_read import (
-    Choose,
     Living,
     choose_container,
     choose_job,
@@ -33,6 +32,8 @@ from .write.lock import only_run
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import argparse
+
+    from .heal.living_read import Choose
 
 FORMAT, VERSION = "mlhost.limits/heal", 1
 """Of what ``heal --json`` prints; keys may be added without a new version."""

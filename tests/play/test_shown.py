@@ -24,7 +24,8 @@ def test_an_adhoc_check_is_a_report_and_a_screen_of_data(tmp_path: Path) -> None
     fix = "     fix  ansible-playbook mlhost.limits.provision, or role mlhost.limits.kernel\n"
     assert fix in done.stdout
     result = json.loads(done.stdout[done.stdout.index(" => {") + 4 :])
-    assert set(result) == {"changed", "measured", "msg", "reasons", "summary"}
+    head = {"format", "version", "host", "policy"}
+    assert set(result) == {*head, "changed", "measured", "msg", "reasons", "summary"}
     assert len(done.stdout.splitlines()) < 40
     report = done.stdout[: done.stdout.index("[ERROR]")].splitlines()
     assert max(map(len, report)) <= 80

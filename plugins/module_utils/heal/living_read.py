@@ -24,6 +24,7 @@ from ..slurm.read import ask as ask_slurm
 from ..why.where_read import find_job_owner
 from .owed import CONTAINER, JOB, OWN_UNIT, SESSION, Home, find_living
 
+TYPE_CHECKING = False
 _UIDS = re.compile(r"^Uid:((?:\s+[0-9]+){4})$", re.MULTILINE)
 _UNIT = re.compile(r"[A-Za-z0-9:_.\\@-]{1,240}")
 _NAME = re.compile(r"[\w.-]{1,128}", re.ASCII)
@@ -40,7 +41,8 @@ class Living(NamedTuple):
     user: User
 
 
-Choose = Callable[[Living], bool]
+if TYPE_CHECKING:
+    Choose = Callable[[Living], bool]
 
 
 def read_living(processes: Iterable[Process] | None = None) -> Iterator[Living]:
