@@ -70,6 +70,7 @@ def test_all_of_the_command_runs_from_it(python: str, archive: Path) -> None:
         ("watch", "--", "echo", "watched"): "watched",
         ("why", "Too many open files"): "limit: ",
         ("heal", "--all", "--check"): "raise",
+        ("watch", "--", "true"): "",
         ("resolve",): "",
         ("adopt",): "#",
         ("completion", "fish"): "complete -c mlhost-limits",
