@@ -7,8 +7,9 @@ import struct
 from collections.abc import Iterator, Sequence
 
 from ..core.finding import Finding, Observation, Requirement, judge, judge_limits, require_limits
+from ..core.report import START
 from ..core.values import NamedTuple
-from .policy import SHM, START, TASKS, ContainerPolicy
+from .policy import SHM, TASKS, ContainerPolicy
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

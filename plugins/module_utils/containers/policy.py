@@ -6,7 +6,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ..core.reader import Key, Limit, read_limits, read_mapping, read_quantity
-from ..core.report import START as START
 from ..core.values import RLIMITS, UNLIMITED, NamedTuple, Rlimit, format_quantity
 
 SHM = "shm_size"

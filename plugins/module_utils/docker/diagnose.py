@@ -7,11 +7,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 
 from ..containers.findings import judge_start
-from ..containers.policy import START, TASKS, ContainerPolicy
+from ..containers.policy import TASKS, ContainerPolicy
 from ..containers.tasks import Bounds, Given, split_levels
 from ..core.cause import Cause, Outlook
 from ..core.finding import FAIL, Finding
 from ..core.process_owner import own_running
+from ..core.report import START
 from ..core.values import RLIMITS, UNLIMITED, NamedTuple, Rlimit
 from ..host.files import read_change
 from ..host.look import Look, format_time, may_lock_memory, read_limits, read_start_time

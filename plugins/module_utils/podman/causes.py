@@ -7,10 +7,11 @@ import re
 import shlex
 from collections.abc import Mapping, Sequence
 
-from ..containers.policy import SHM, START, TASKS, ContainerPolicy
+from ..containers.policy import SHM, TASKS, ContainerPolicy
 from ..core.cause import Cause, Remedy, cite
 from ..core.finding import FAIL, PASS, Requirement
 from ..core.line_edit import edit_line, refuse
+from ..core.report import START
 from ..core.values import ITEMS, UNLIMITED, Declaration, NamedTuple, Rlimit, format_quantity
 from .containers_conf import (
     DEFAULT_TASKS,

@@ -69,7 +69,7 @@ def parse_report(text: str) -> Evidence:
         sure = SHOWN if told["sure"] == SHOWN else POSSIBLE
         notes = tuple(str(one) for one in told["host"])
         verdict = Verdict(first, sure, "", 0, tuple(others), notes)
-        if type(told["uid"]) is not int:
+        if not isinstance(told["uid"], int):
             raise TypeError("uid")
         return Evidence(verdict, told["uid"], str(told["cgroup"]), str(told["group"]))
     except json.JSONDecodeError as error:

@@ -103,8 +103,15 @@ def test_it_has_no_descriptor_more_and_no_signal_less() -> None:
 
 def start(*command: str) -> subprocess.Popen[str]:
     return subprocess.Popen(
-        words(*command), stdout=subprocess.PIPE, text=True, start_new_session=True
-    )
+        words(*command), stdout=subprocess.PIPE, text=True, start_new_session=True,
+        preexec_fn=_ignore_nothing,
+    )  # fmt: skip
+
+
+def _ignore_nothing() -> None:
+    """Heed what whoever started these tests ignores, as nohup does."""
+    for one in (signal.SIGINT, signal.SIGHUP):
+        signal.signal(one, signal.SIG_DFL)
 
 
 def wait_for(child: subprocess.Popen[str]) -> Sequence[int]:
