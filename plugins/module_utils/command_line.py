@@ -7,13 +7,12 @@ Help, completion, the manual page and the page of the documentation are made of 
 from __future__ import annotations
 
 import argparse
-import math
 import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NoReturn
 
-from .command_options import add_heal, add_profile, add_watch, add_why
+from .command_options import add_heal, add_policy, add_profile, add_watch, add_why, read_amount
 from .core.policy import TIME_LIMIT
 from .core.profiles import DEFAULT_PROFILE, NO_PROFILE
 from .core.quote import clean
@@ -127,9 +126,7 @@ def _add_canary(parser: argparse.ArgumentParser, default: str) -> None:
 
 def _add_looks(parser: argparse.ArgumentParser) -> None:
     """Add what a check of a host and one of a run have in common."""
-    parser.add_argument(
-        "--policy", metavar="FILE", help="a policy, merged over the profile; - for standard input"
-    )
+    add_policy(parser)
     parser.add_argument(
         "--probe",
         default="quiet",
@@ -143,22 +140,11 @@ def _add_looks(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="print the findings as JSON")
     parser.add_argument(
         "--time-limit",
-        type=_read_seconds,
+        type=read_amount("seconds", _MOST_SECONDS),
         default=TIME_LIMIT,
         metavar="SECONDS",
         help="for the whole check; what has not answered by then is unknown; default: %(default)g",
     )
-
-
-def _read_seconds(text: str) -> float:
-    try:
-        seconds = float(text)
-    except ValueError:
-        seconds = math.nan
-    if not 0 < seconds <= _MOST_SECONDS:
-        accepted = f"a number of seconds above 0, up to {_MOST_SECONDS}, is accepted"
-        raise argparse.ArgumentTypeError(f"{text!r} was given; {accepted}")
-    return seconds
 
 
 def _add_check(check: argparse.ArgumentParser) -> None:

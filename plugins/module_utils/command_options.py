@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 import argparse
+import math
+from collections.abc import Callable
 
 from .core.profiles import DEFAULT_PROFILE, PROFILES
 
@@ -18,6 +20,28 @@ def add_profile(parser: argparse.ArgumentParser, default: str) -> None:
         metavar="PROFILE",
         help=f"the policy to start from: {_PROFILES}; default: %(default)s",
     )
+
+
+def add_policy(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--policy", metavar="FILE", help="a policy, merged over the profile; - for standard input"
+    )
+
+
+def read_amount(unit: str, most: float) -> Callable[[str], float]:
+    """Return what reads a number of a unit, such as seconds, above 0 and up to *most*."""
+
+    def read(text: str) -> float:
+        try:
+            amount = float(text)
+        except ValueError:
+            amount = math.nan
+        if not 0 < amount <= most:
+            accepted = f"a number of {unit} above 0, up to {most}, is accepted"
+            raise argparse.ArgumentTypeError(f"{text!r} was given; {accepted}")
+        return amount
+
+    return read
 
 
 def add_why(why: argparse.ArgumentParser) -> None:
@@ -39,9 +63,7 @@ def add_why(why: argparse.ArgumentParser) -> None:
 
 def add_heal(heal: argparse.ArgumentParser) -> None:
     add_profile(heal, DEFAULT_PROFILE)
-    heal.add_argument(
-        "--policy", metavar="FILE", help="a policy, merged over the profile; - for standard input"
-    )
+    add_policy(heal)
     heal.add_argument("--pid", type=int, metavar="N", help="a process, and what it started")
     heal.add_argument("--user", metavar="U", help="what a user runs")
     heal.add_argument("--unit", metavar="U", help="what runs in a systemd unit")

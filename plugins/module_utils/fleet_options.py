@@ -4,7 +4,8 @@
 from __future__ import annotations
 
 import argparse
-import math
+
+from .command_options import read_amount
 
 FORMATS = ("html", "json", "junit", "csv")
 REPORT = "mlhost-limits-report.html"
@@ -71,19 +72,8 @@ def add_plan_options(plan: argparse.ArgumentParser) -> None:
 def _add_max_age(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--max-age",
-        type=_read_hours,
+        type=read_amount("hours", _MOST_HOURS),
         default=MAX_AGE,
         metavar="HOURS",
         help="a host whose result is older counts as not checked; default: %(default)g",
     )
-
-
-def _read_hours(text: str) -> float:
-    try:
-        hours = float(text)
-    except ValueError:
-        hours = math.nan
-    if not 0 < hours <= _MOST_HOURS:
-        accepted = f"a number of hours above 0, up to {_MOST_HOURS}, is accepted"
-        raise argparse.ArgumentTypeError(f"{text!r} was given; {accepted}")
-    return hours

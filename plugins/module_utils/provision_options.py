@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from .command_options import add_policy
 from .core.policy import ProvisionOptions
 from .core.reader import PolicyError, join_names
 from .places import PLACES, PROVISIONED
@@ -18,9 +19,7 @@ _SWITCHES = {name: one for place in PLACES for name, one in place.switches.items
 
 def add_provision_options(parser: argparse.ArgumentParser) -> None:
     """Add what the module takes, under names of a command line."""
-    parser.add_argument(
-        "--policy", metavar="FILE", help="a policy, merged over the profile; - for standard input"
-    )
+    add_policy(parser)
     parser.add_argument(
         "--only",
         action="append",

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import ctypes
-import json
 import os
 import re
 import resource
@@ -22,7 +21,7 @@ from ..kernel.settle import apply_sysctls
 from ..shared_memory.model import SHM as SHM_PATH
 from ..shared_memory.provision import remount_shm
 from ..training.shm_read import find_folder, read_size
-from ..write.cache import read_entry
+from ..write.cache import read_entry, write_entry
 from ..write.systemctl import systemctl
 from .raises import LIMIT, SHM, SYSCTL, TASKS, Change
 
@@ -169,14 +168,7 @@ def keep_record(changes: Sequence[Change]) -> None:
 
     :raises OSError: If it cannot be kept: nothing is raised then.
     """
-    from ..core.edit import Edit
-    from ..host.files import read_bytes
-    from ..write.cache import FOLDER
-    from ..write.replace import apply_edits, commit_edits
-
-    path = f"{FOLDER}/{RECORD}.json"
-    content = json.dumps([one._asdict() for one in changes]).encode()
-    commit_edits(apply_edits([Edit(path, read_bytes(path), content, mode=0o600)]))
+    write_entry(RECORD, [one._asdict() for one in changes])
 
 
 def read_record() -> list[Change]:

@@ -23,6 +23,7 @@ from ..kernel.read import read_sysctl
 from ..kernel.use_now_read import find_uses
 from ..kernel.use_read import read_meminfo
 from ..training.cgroup_read import list_folders
+from ..training.open_files_read import read_mounts
 from ..training.shm_read import find_folder, read_free, read_size
 from ..training.tasks_read import count_tasks_of
 from .facts import Facts, Group, Task, Use
@@ -191,8 +192,7 @@ def _read_shm(pid: int | None) -> Iterator[Use]:
 
 def _read_disk(path: str) -> Mapping[str, Sequence[Use]]:
     """Return how full the file system is that a path is on, by its mount: the path is a user's."""
-    text = read_kernel_text("/proc/self/mountinfo")
-    mounts = [(row[4], row[row.index("-") + 1]) for row in map(str.split, text.splitlines())]
+    mounts = [(row[4], row[row.index("-") + 1]) for row in read_mounts("/proc/self")]
     above = [one for one in mounts if f"{path}/".startswith(f"{one[0].rstrip('/')}/")]
     point, kind = max(above, key=lambda one: len(one[0]), default=("", ""))
     if not path or kind not in _LOCAL:

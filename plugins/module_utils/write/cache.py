@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import os
+from contextlib import suppress
 
 from ..host.door import open_file, read_handle
 from ..host.files import LARGEST, read_bytes
@@ -41,14 +42,20 @@ def keep_cached(name: str, key: str, content: object, folder: str = FOLDER) -> N
 
 
 def keep_entry(name: str, entry: object, folder: str = FOLDER) -> None:
-    """Keep an entry with its key."""
+    """Keep an entry with its key, if that can be done."""
+    with suppress(OSError):
+        write_entry(name, entry, folder)
+
+
+def write_entry(name: str, entry: object, folder: str = FOLDER) -> None:
+    """Write an entry.
+
+    :raises OSError: If it cannot be written whole; an older one is as it was.
+    """
     from ..core.edit import Edit  # Where the kept one still holds, nothing is written.
     from .replace import apply_edits, commit_edits
 
     text = json.dumps(entry)
     path = f"{folder}/{name}.json"
-    try:
-        edit = Edit(path, read_bytes(path), text.encode("utf-8"), mode=0o600)
-        commit_edits(apply_edits([edit]))
-    except OSError:
-        return
+    edit = Edit(path, read_bytes(path), text.encode("utf-8"), mode=0o600)
+    commit_edits(apply_edits([edit]))
