@@ -6,6 +6,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 
+from .core.fields import parse_fields
 from .core.policy import Policy
 from .core.report import wrap
 from .core.values import NamedTuple
@@ -22,6 +23,7 @@ from .heal.owed import CONTAINER, Owed, find_owed
 from .heal.raises import LIMIT, SHM, SYSCTL, TASKS, Change, find_short, fold, plan_limits
 from .heal.settle import keep_record, read_now, read_record, set_value
 from .host.look import may_raise_limits, read_limits
+from .kernel.plan import plan_writes
 from .kernel.read import read_sysctl
 from .shared_memory.model import SHM as SHM_PATH
 from .shared_memory.read import read_shm_size
@@ -216,11 +218,15 @@ def _keep(changes: Sequence[Change]) -> None:
 
 def _plan_kernel(policy: Policy) -> Iterator[Change]:
     """Yield the sysctls that are below a minimum; what must be exact is no more and no less."""
-    wanted = policy.get("kernel") or {}
-    for key in sorted(wanted, key=lambda name: name != "fs.nr_open"):
-        now, least = read_sysctl(key) or "", wanted[key].minimum
-        if least is not None and now.isdigit() and int(now) < least:
-            yield Change(SYSCTL, key, "", (int(now),), (least,), "", "kernel:")
+    asked = {key: one for key, one in (policy.get("kernel") or {}).items() if one.exact is None}
+    running = {key: read_sysctl(key) or "" for key in asked}
+    known = {
+        key: one
+        for key, one in asked.items()
+        if len(parse_fields(running[key])) == (len(one.fields) or 1)
+    }
+    for key, text in plan_writes(known, running):
+        yield Change(SYSCTL, key, "", parse_fields(running[key]), parse_fields(text), "", "kernel:")
 
 
 def _find_nr_open(changes: Sequence[Change]) -> list[int]:

@@ -140,3 +140,16 @@ def test_a_policy_that_asks_nothing_there_is_refused(
     status, told = heal(capsys, "--policy", str(path), "--pid", str(run.pid))
     assert status == 2
     assert "the policy asks nothing of session:root" in told
+
+
+@pytest.mark.root
+def test_a_sysctl_of_several_numbers_is_raised_where_it_is_below(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    values = {"kernel.sem": "250\t64\t32\t128", "vm.max_map_count": "no number"}
+    monkeypatch.setattr(raise_living, "read_sysctl", lambda key: values.get(key, "1048576"))
+    path = tmp_path / "policy.json"
+    asked = {"kernel.sem": [100, 32000, 32, 128], "vm.max_map_count": 65530}
+    path.write_text(json.dumps({"kernel": {**asked, "vm.swappiness": {"exact": "1"}}}))
+    status, told = heal(capsys, "--policy", str(path), "--all", "--check")
+    assert (status, told) == (0, "would raise kernel: kernel.sem 250 64 32 128 -> 250 32000 32 128")

@@ -40,7 +40,7 @@ class Change(NamedTuple):
         """Return a value as people read it."""
         if self.kind == LIMIT:
             return format_pair(self.item, Rlimit(*value))
-        return format_quantity(value[0], "bytes" if self.kind == SHM else "")
+        return " ".join(format_quantity(one, "bytes" if self.kind == SHM else "") for one in value)
 
 
 def plan_limits(

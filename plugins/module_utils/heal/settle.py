@@ -10,6 +10,7 @@ import resource
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from ..core.fields import parse_fields
 from ..core.values import ITEMS, UNLIMITED, Rlimit
 from ..docker.api_read import ask
 from ..host.door import read_kernel_text
@@ -43,7 +44,7 @@ def read_now(change: Change) -> tuple[int, ...] | None:
                 return None
             return tuple(read_limits(pid)[change.item])
         if change.kind == SYSCTL:
-            return (int(read_sysctl(change.item) or ""),)
+            return parse_fields(read_sysctl(change.item)) or None
         if change.kind == SHM:
             container = _ENGINE.fullmatch(change.target)
             if container:
@@ -88,7 +89,7 @@ def _set_limit(change: Change, value: Sequence[int]) -> str:
 
 
 def _set_sysctl(change: Change, value: Sequence[int]) -> str:
-    apply_sysctls([(change.item, str(value[0]))])
+    apply_sysctls([(change.item, " ".join(map(str, value)))])
     return ""
 
 

@@ -69,7 +69,7 @@ def plan_kernel(
     problems = tuple(_find_problems(wanted, foreign, running, options.target))
     if problems:
         return KernelPlan(SectionPlan(problems=problems))
-    writes = tuple(_plan_writes(wanted, running))
+    writes = tuple(plan_writes(wanted, running))
     after_writes = {**running, **dict(writes)}
     held = _resolve(ours, wanted)
     winners = _resolve(foreign, wanted)
@@ -119,7 +119,7 @@ def _find_problems(
             yield f"kernel.{key}: holds {text!r}, which is not a number; 'exact' is accepted"
 
 
-def _plan_writes(
+def plan_writes(
     wanted: Mapping[str, KernelValue], running: Mapping[str, str | None]
 ) -> Iterator[tuple[str, str]]:
     """Yield what must change now; fs.nr_open first, because limits on nofile depend on it."""
