@@ -21,7 +21,7 @@ from .heal.living_read import (
 )
 from .heal.owed import CONTAINER, Owed, find_owed
 from .heal.raises import LIMIT, SHM, SYSCTL, TASKS, Change, find_short, fold, plan_limits
-from .heal.settle import keep_record, read_now, read_record, set_value
+from .heal.settle import keep_record, read_now, read_record, set_value, shares_shm
 from .host.look import may_raise_limits, read_limits
 from .kernel.plan import plan_writes
 from .kernel.read import read_sysctl
@@ -198,7 +198,10 @@ def _heal(policy: Policy, choose: Choose, is_check: bool) -> Healed:
     changes = [*sysctls, *_plan_processes(owed, nr_open), *_plan_places(owed)]
     if is_check:
         return Healed(changes, list(_find_left(owed, changes)), (), len(seen), True)
-    earlier = read_record() if os.geteuid() == 0 else []
+    kept = read_record() if os.geteuid() == 0 else []
+    earlier = [
+        one for one in kept if read_now(one) is not None
+    ]  # What has ended needs no way back.
     _keep([*earlier, *changes])  # Whatever ends us from here on, all of it can be put back.
     problems = {one: set_value(one, one.after) for one in changes}
     failed = [f"{one.place} {one.text}: {text}".strip() for one, text in problems.items() if text]
@@ -278,6 +281,8 @@ def _plan_shm(one: Living, asked: Owed) -> Iterator[Change]:
         return
     try:
         is_inside = one.home.kind == CONTAINER
+        if is_inside and shares_shm(one.process.pid):
+            return  # It is the host's, for which another key of the policy asks.
         now = read_size(find_folder(str(one.process.pid))) if is_inside else read_shm_size()
     except OSError:
         return

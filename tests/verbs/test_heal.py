@@ -153,3 +153,32 @@ def test_a_sysctl_of_several_numbers_is_raised_where_it_is_below(
     path.write_text(json.dumps({"kernel": {**asked, "vm.swappiness": {"exact": "1"}}}))
     status, told = heal(capsys, "--policy", str(path), "--all", "--check")
     assert (status, told) == (0, "would raise kernel: kernel.sem 250 64 32 128 -> 250 32000 32 128")
+
+
+@pytest.mark.root
+def test_a_record_forgets_what_has_ended(
+    run: subprocess.Popen[bytes],
+    policy: str,
+    kept: list[list[Change]],
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    kept.append([Change("limit", "nofile", "99999999:1", (1, 9), (5, 9), "gone 99999999")])
+    heal(capsys, "--policy", policy, "--pid", str(run.pid))
+    assert [one.who for one in kept[-1]] == [f"sleep {run.pid}"]
+
+
+@pytest.mark.root
+def test_a_container_with_the_host_s_shared_memory_leaves_it_as_it_is(
+    run: subprocess.Popen[bytes],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    home = Home("container", "0" * 64, "docker")
+    monkeypatch.setattr("mlhost_limits.heal.living_read.find_living", lambda _cgroup, _user: home)
+    path = tmp_path / "policy.json"
+    path.write_text(json.dumps({"containers": {"docker": {"shm_size": "900GiB"}}}))
+    asked = ("--policy", str(path), "--pid", str(run.pid), "--check")
+    assert heal(capsys, *asked)[1].startswith("nothing to raise")
+    monkeypatch.setattr(raise_living, "shares_shm", lambda _pid: False)
+    assert heal(capsys, *asked)[1].startswith("would raise container:docker/000000000000 /dev/shm")

@@ -122,6 +122,14 @@ def _set_shm(change: Change, value: Sequence[int]) -> str:
     return problem
 
 
+def shares_shm(pid: int) -> bool:
+    """Tell whether a process of a container has the host's own /dev/shm, as with --ipc=host.
+
+    :raises OSError: If it has ended, or has none.
+    """
+    return os.stat(find_folder(str(pid))).st_dev == os.stat(SHM_PATH).st_dev
+
+
 def _remount_inside(space: int, size: int) -> None:
     """Remount a container's /dev/shm from inside of its mounts. Runs in a child.
 
