@@ -271,6 +271,44 @@ def test_the_service_decides_whether_limits_files_count(
     assert told(tree, "alice", service)[0] == line
 
 
+@pytest.mark.parametrize(
+    ("path", "text", "service", "told_of_soft"),
+    [
+        ("/etc/profile.d/low.sh", "ulimit -n 100", None, True),
+        ("/etc/profile.d/low.sh", "prlimit --nofile=100:100 --pid $$", "sshd", True),
+        ("/etc/profile.d/low.sh", "ulimit -Hn 100", None, False),
+        ("/etc/profile.d/low.sh", "ulimit -n 100", "cron", None),
+        ("/etc/pam.d/sshd", "session optional pam_exec.so prlimit", None, True),
+        ("/etc/ssh/sshd_config", "ForceCommand ulimit -n 100", None, True),
+        ("/etc/ssh/sshd_config", "ForceCommand /bin/true", None, None),
+        ("/etc/sudoers", "Defaults rlimit_nofile=100", "sudo", True),
+        ("/etc/sudoers", "Defaults rlimit_nofile=100", "sshd", None),
+    ],
+)
+def test_what_may_change_a_limit_after_pam_is_told(
+    tree: Path, path: str, text: str, service: str | None, told_of_soft: bool | None
+) -> None:
+    """``None``: it is not told of at all; ``False``: it leaves what is stated as it is."""
+    for name in ("sudo", "cron"):
+        write(tree, f"/etc/pam.d/{name}", FILES["/etc/pam.d/sshd"])
+    write(tree, path, f"{FILES.get(path, '')}{text}\n")
+    entries = list(resolve_tree(str(tree), "alice", service))
+    at = f'{path}:{FILES.get(path, "").count(chr(10)) + 1} "{text}" may change it after PAM'
+    (soft,) = (one for one in entries if one.get("item") == "nofile")
+    assert soft["effective"] == (None if told_of_soft else "2048")
+    assert soft["why"] == (at if told_of_soft else "")
+    assert [one["reason"] for one in entries if "reason" in one] == (
+        [] if told_of_soft is None else [at]
+    )
+
+
+def test_a_way_in_whose_files_cannot_be_read_is_told(tree: Path) -> None:
+    write(tree, "/etc/ssh/sshd_config", "Match Nonsense x\nForceCommand y\n")
+    lines = told(tree, "alice")
+    assert lines[0] == "session:alice@any nofile soft = 2048"
+    assert [one for one in lines if "Nonsense" in one] == lines[3:]
+
+
 def test_sysctls_and_docker_are_told(tree: Path) -> None:
     write(tree, "/etc/security/limits.conf", "")
     write(tree, "/etc/sysctl.d/a.conf", "vm.max_map_count = 5\n-kernel.x\nkernel.y = a b\n")

@@ -4,8 +4,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
+from ..core.cause import cite
 from ..core.forecast import list_extremes
 from ..core.resolved import Effect, Query, describe
 from ..core.values import ITEMS, UNLIMITED, User
@@ -23,12 +24,19 @@ from .pam_limits import (
     resolve_limits,
     resolve_settings,
 )
-from .pam_stack import find_pam_limits, flatten, read_limits_options
-from .tree_read import read_tree_pam_files, read_tree_user
+from .pam_stack import find_pam_limits, find_service_file, flatten, read_limits_options
+from .shell_limits import BOTH
+from .tree_doubts_read import TreeDoubt, find_tree_doubts
+from .tree_read import SessionsTree, read_tree_pam_files, read_tree_user
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from ..core.distribution import Dialect
     from ..host.image import Tree
+
+_WAYS = ("sshd", "login", "su", "sudo")
+"""The services that people come in by, whose lines are told where no service is asked."""
+_MAY_CHANGE = "may change it after PAM"
 
 
 def resolve_sessions(tree: Tree, query: Query) -> Iterator[dict[str, object]]:
@@ -61,6 +69,19 @@ def _resolve_user(tree: Tree, name: str, service: str | None) -> Iterator[dict[s
     if resolution.stopped_by:
         line = resolution.stopped_by
         yield {"place": place, "reason": f'{line.place} "{line.text.strip()}" cancels every limit'}
+    doubts, unread = _find_doubts(tree, user, service)
+    for entry in _list_limits(tree, resolution, dialect, doubts):
+        yield {**entry, "place": place}
+    for item, bound in resolve_settings(read, user, dialect).items():
+        yield describe(place, item, "value", bound, "")
+    for reason in dict.fromkeys([*unread, *(f"{cite(one.at)} {_MAY_CHANGE}" for one in doubts)]):
+        yield {"place": place, "reason": reason}
+
+
+def _list_limits(
+    tree: Tree, resolution: Resolution, dialect: Dialect, doubts: Sequence[TreeDoubt]
+) -> Iterator[dict[str, object]]:
+    """Yield each limit that the files state for a user, of no place yet."""
     nr_open = tree.at(find_highest_nr_open)
     asked = _fill_nr_open(resolution, nr_open) if dialect.reads_nr_open else resolution
     starts = [start_with(limit, nr_open, dialect.resets) for limit in list_extremes()]
@@ -68,13 +89,40 @@ def _resolve_user(tree: Tree, name: str, service: str | None) -> Iterator[dict[s
     for (item, kind), bound in resolution.bounds.items():
         values = {getattr(limits[item], kind) for limits in given if item in limits}
         wanted = asked.bounds[item, kind].winner.value
-        effect = _find_effect(item, wanted, values, nr_open)
-        entry = describe(place, item, kind, bound, ITEMS[item].unit, effect)
+        spoiled = _find_spoiler(item, kind, wanted, doubts)
+        effect = spoiled or _find_effect(item, wanted, values, nr_open)
+        entry = describe("", item, kind, bound, ITEMS[item].unit, effect)
         if bound.winner.value == UNLIMITED and not dialect.reads_nr_open:
             entry["value"] = "unlimited"  # And not the value of fs.nr_open.
         yield entry
-    for item, bound in resolve_settings(read, user, dialect).items():
-        yield describe(place, item, "value", bound, "")
+
+
+def _find_doubts(tree: Tree, user: User, service: str | None) -> tuple[list[TreeDoubt], list[str]]:
+    """Return what may change a user's limits after PAM, and why some of it is not known.
+
+    :param service: ``None`` for all that people come in by.
+    """
+    read = tree.at(SessionsTree)
+    ways = [one for one in _WAYS if find_service_file(one, read.pam_files)]
+    doubts: dict[TreeDoubt, None] = {}
+    unread: dict[str, None] = {}
+    for way in [service] if service else ways:
+        try:
+            doubts.update(dict.fromkeys(find_tree_doubts(way, user, read)))
+        except ValueError as exc:
+            unread[str(exc)] = None
+    return list(doubts), list(unread)
+
+
+def _find_spoiler(
+    item: str, kind: str, stated: int | str, doubts: Sequence[TreeDoubt]
+) -> Effect | None:
+    """Return that nobody knows what counts, where a line may set it anew after PAM did."""
+    for one in doubts:
+        values = dict(one.values) or dict.fromkeys(BOTH)
+        if one.item in ("", item) and values.get(kind, stated) != stated:
+            return Effect(None, f"{cite(one.at)} {_MAY_CHANGE}")
+    return None
 
 
 def _fill_nr_open(resolution: Resolution, nr_open: int) -> Resolution:
