@@ -157,8 +157,20 @@ def is_about_sysctls(text: str) -> bool:
 
 def find_called(path: str, text: str) -> list[str]:
     """Return the files of the administrator that a file has run at boot."""
-    running = list_running(path, text) if _CALLED.search(text) else ()
-    return [name for _number, line in running for name in _CALLED.findall(line)]
+    if _is_unit(path):
+        running = list_running(path, text) if _CALLED.search(text) else ()
+        return [name for _number, line in running for name in _CALLED.findall(line)]
+    # Most files are long and name none: those that do are not taken apart line by line.
+    return [one[0] for one in _CALLED.finditer(text) if not _is_comment(text, one.start())]
+
+
+def _is_unit(path: str) -> bool:
+    return path.endswith(".service") or ".service.d/" in path
+
+
+def _is_comment(text: str, at: int) -> bool:
+    """Tell whether a place of a text is on a line that begins with a '#'."""
+    return text[text.rfind("\n", 0, at) + 1 : at].lstrip()[:1] == "#"
 
 
 def find_loaded(path: str, text: str) -> list[str]:
@@ -177,7 +189,7 @@ def _list_loaded(call: str) -> list[str]:
 
 def list_running(path: str, text: str) -> Iterator[tuple[int, str]]:
     """Yield the lines that are carried out, with their numbers; of a unit, its commands."""
-    is_unit = path.endswith(".service") or ".service.d/" in path
+    is_unit = _is_unit(path)
     goes_on = False
     for number, line in enumerate(text.split("\n"), 1):
         if line.lstrip().startswith("#"):

@@ -5,9 +5,11 @@ from __future__ import annotations
 
 import os
 import re
+import stat
 from collections import deque
 from collections.abc import Callable, Iterator
 
+from ..core.values import NamedTuple
 from ..host.files import follow_links, list_folder, read_each, read_text, under
 from .boot_scripts import find_called, find_loaded, is_about_sysctls
 from .sysctl_conf import SYSCTL_CONF, SYSCTL_DIRECTORIES
@@ -64,8 +66,9 @@ def read_boot_scripts(
     :param of_packages: Whether the units that packages bring are read as well.
     """
     found: dict[str, str] = {}
+    known: dict[str, _Called] = {}
     for path, text in read_each(_list_scripts(root, of_packages), root, read_script):
-        texts = {**_read_all_called(path, text, root), path: text}
+        texts = {**_read_all_called(path, text, root, known), path: text}
         for name, one in texts.items():
             if is_wanted(one):
                 found.update({**_read_loaded(name, one, root), name: one})
@@ -99,23 +102,39 @@ def list_wanted(root: str) -> frozenset[str]:
     )
 
 
-def _read_all_called(path: str, text: str, root: str) -> dict[str, str]:
-    """Return the scripts that one calls, and those that they call, by path."""
+class _Called(NamedTuple):
+    """A script that another calls, and the names that are in it."""
+
+    text: str
+    names: list[str]
+
+
+def _read_all_called(path: str, text: str, root: str, known: dict[str, _Called]) -> dict[str, str]:
+    """Return the scripts that one calls, and those that they call, by path.
+
+    :param known: What was read for others, to be read once.
+    """
     found: dict[str, str] = {}
     waiting = deque((name, 1) for name in find_called(path, text))
     while waiting:
         name, depth = waiting.popleft()
         if name not in found:
-            found[name] = _read_called(name, root)
-            deeper = find_called(name, found[name]) if depth < _DEEPEST else ()
+            if name not in known:
+                content = _read_called(name, root)
+                known[name] = _Called(content, find_called(name, content))
+            found[name] = known[name].text
+            deeper = known[name].names if depth < _DEEPEST else ()
             waiting.extend((one, depth + 1) for one in deeper)
     return found
 
 
 def _read_called(path: str, root: str) -> str:
     """Return a script that another names; nothing where it is not one."""
-    here = under(path, root)
-    if not os.path.isfile(here) or os.path.getsize(here) > _LARGEST:
+    try:
+        found = os.stat(under(path, root))
+    except OSError:
+        return ""
+    if not stat.S_ISREG(found.st_mode) or found.st_size > _LARGEST:
         return ""
     text = read_script(path, root)
     return text if text.startswith("#!") else ""
