@@ -360,3 +360,44 @@ def test_the_command_judges_a_tree(tmp_path: Path, capsys: pytest.CaptureFixture
     assert "state it" in capsys.readouterr().out
     assert main(["check", "--root", str(tmp_path / "none")]) == REFUSED
     assert "is not a directory" in capsys.readouterr().err
+
+
+LESS = "hard nofile 4096"
+OTHERS = {
+    "/etc/passwd": (
+        f"{FILES['/etc/passwd']}daemon:x:1:1::/:/usr/sbin/nologin\nbob:x:1002:5555::/:/opt/low\n"
+    ),
+    "/etc/group": f"{FILES['/etc/group']}ml:x:2001:alice\nempty:x:2002:\n",
+    "/opt/low": "#!/bin/sh\nulimit -n 100\n",
+}
+
+
+@pytest.mark.parametrize(
+    ("line", "who"),
+    [
+        (f"alice {LESS}", {"alice": "fail"}),
+        (f"@ml {LESS}", {"alice": "fail"}),
+        (f"@empty {LESS}", {"@empty": "fail"}),
+        (f"@unknown {LESS}", {"@unknown": "fail"}),
+        (f"1001:1001 {LESS}", {"alice": "fail"}),
+        (f"alice {LESS}\n@ml {LESS}", {"alice": "fail"}),
+        (f"carol {LESS}", {"carol": "fail"}),
+        (f"daemon {LESS}", {}),
+        ("alice hard nofile 1048575", {}),
+        (f"root {LESS}", {}),
+        ("alice -", {"alice": "unknown"}),
+        ("alice hard nproc 5", {}),
+    ],
+)
+def test_everyone_is_more_than_who_stands_for_them(
+    tmp_path: Path, line: str, who: dict[str, str]
+) -> None:
+    """Users, groups and shells of a tree are judged where its files give them less."""
+    tree = {OURS: GOOD, "/etc/security/limits.d/99-less.conf": f"{line}\n", **OTHERS}
+    found = check(tmp_path, users("*", nofile={"soft": 65536}), tree).findings
+    told = {one.requirement.place: one for one in found}
+    assert told.pop("session:*@sshd").outlook.after_boot == "pass"
+    bob = told.pop("session:bob@sshd")
+    assert (bob.status, bob.outlook.after_boot) == ("unknown", "unknown")
+    assert "/etc/passwd:4" in bob.observation.reason
+    assert {place[8:-5]: one.status for place, one in told.items()} == who

@@ -4,12 +4,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import lru_cache
 
 from ..core.values import Declaration, User
 from ..host.door import find_paths
-from ..host.files import list_folder, read_bytes, read_text
+from ..host.files import list_folder, read_bytes, read_each, read_text
 from ..kernel.glob_pattern import is_pattern
 from .doubts import (
     Doubt,
@@ -25,6 +25,7 @@ from .first_scripts import (
     find_cron_settings,
     find_given_variables,
     find_lines_about_others,
+    find_login_programs,
     find_variables,
     list_environments,
 )
@@ -38,6 +39,8 @@ if TYPE_CHECKING:
     from .host_read import SessionsRead
 
 _CRONTAB, _CRON_D = "/etc/crontab", "/etc/cron.d"
+_UNITS = ("/etc/systemd/system", "/run/systemd/system", "/usr/local/lib/systemd/system")
+_GETTY = re.compile(r"(?:serial-|console-|container-)?getty(?:@[^/]*)?\.service(?:\.d)?")
 _OF_SYSTEM = ("/bin/", "/sbin/", "/usr/bin/", "/usr/sbin/")
 _RECORDS = ("/etc/userdb", "/run/userdb", "/run/host/userdb", "/usr/lib/userdb")
 _HOME_RECORD = "/var/lib/systemd/home/{}.identity"
@@ -60,8 +63,9 @@ def find_doubts(service: str, user: User, files: SessionsRead, mode: str) -> lis
     if mode == "quiet":
         found += [*_find_modules(service, files), *_find_records(service, user, files)]
     if service == "sshd":
-        found += [*_find_commands(user, files), *_find_scripts_of_sshd(user, files)]
         path, texts = files.sshd_config
+        found += [*_find_commands(user, files)]
+        found += map(doubt_script, find_sshd_scripts(path, texts, user))
         found += map(doubt_service, find_pam_services(texts, path, user))
     if service.startswith("sudo"):
         settings = [one for one in files.sudo_settings if one.may_mean(user.name)]
@@ -77,24 +81,43 @@ def _find_scripts(service: str, files: SessionsRead) -> list[Doubt]:
     paths = list_environments([line for line in lines if line.name == "pam_env"])
     found = [one for path in paths for one in find_variables(read_text(path) or "", path)]
     if service in ("cron", "crond"):
-        crontabs = [_CRONTAB, *(f"{_CRON_D}/{name}" for name in list_folder(_CRON_D))]
-        found += [
-            one for path in crontabs for one in find_cron_settings(read_text(path) or "", path)
-        ]
+        found += find_cron_scripts()
+    if service == "login":
+        found += find_getty_programs()
     started = [declare_call(line) for line in lines if line.kind == "auth" and _runs(line)]
     return [doubt_script(one) for one in (*started, *filter(names_what_may, found))]
+
+
+def find_cron_scripts(root: str = "/") -> Iterator[Declaration]:
+    """Yield the lines of crontabs that choose the shell of jobs, or what it reads first."""
+    crontabs = [_CRONTAB, *(f"{_CRON_D}/{name}" for name in list_folder(_CRON_D, root))]
+    for path, text in read_each(crontabs, root):
+        yield from find_cron_settings(text, path)
+
+
+def find_getty_programs(root: str = "/") -> Iterator[Declaration]:
+    """Yield the lines of the administrator that have a getty start another program than login."""
+    for folder in _UNITS:
+        for name in filter(_GETTY.fullmatch, list_folder(folder, root)):
+            path = f"{folder}/{name}"
+            names = list_folder(path, root) if name.endswith(".d") else []
+            files = [f"{path}/{one}" for one in names if one.endswith(".conf")] or [path]
+            for file, text in read_each(files, root):
+                yield from find_login_programs(text, file)
+
+
+def find_sshd_scripts(
+    path: str, texts: Mapping[str, str], user: User, root: str = "/"
+) -> Iterator[Declaration]:
+    """Yield what sshd has a session run, or its shells read, before anything else."""
+    for line in find_given_environments(texts, path, user):
+        yield from (one for one in find_given_variables(line) if names_what_may(one, root))
+    yield from find_lines_about_others(read_text(SSHRC, root) or "", SSHRC)
 
 
 def _runs(line: PamLine) -> bool:
     """Tell whether a line runs a program that may set limits: no look runs a stack of auth."""
     return line.name == "pam_exec" and _may_set(line)
-
-
-def _find_scripts_of_sshd(user: User, files: SessionsRead) -> Iterator[Doubt]:
-    path, texts = files.sshd_config
-    for line in find_given_environments(texts, path, user):
-        yield from map(doubt_script, filter(names_what_may, find_given_variables(line)))
-    yield from map(doubt_script, find_lines_about_others(read_text(SSHRC) or "", SSHRC))
 
 
 def names_what_may(at: Declaration, root: str = "/") -> bool:

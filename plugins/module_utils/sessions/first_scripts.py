@@ -2,7 +2,8 @@
 """Find what a session runs or reads before anything else, and a look at its shell does not show.
 
 Sources: BASH_ENV in bash(1), ENV in dash(1), environment(5), pam_env.conf(5), SetEnv in
-sshd_config(5), SHELL in crontab(5), /etc/ssh/sshrc and ``command=`` of authorized_keys in sshd(8).
+sshd_config(5), SHELL in crontab(5), /etc/ssh/sshrc and ``command=`` of authorized_keys in sshd(8),
+``--login-program`` in agetty(8).
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ _VARIABLE = r"\s*(?:export\s+)?(?:BASH_ENV|ENV)\s*=(.*)"
 _OF_PAM = r"\s*(?:BASH_ENV|ENV)\s.*?\b(?:DEFAULT|OVERRIDE)=(\"[^\"]*\"|\S+).*"
 _OF_CRON = re.compile(r"\s*(?:SHELL|BASH_ENV)\s*=(.*)")
 _FORCED = r"""\s*(?:[\w-]+(?:="(?:[^"\\]|\\.)*")?,)*command="((?:[^"\\]|\\.)*)\""""
+_OF_GETTY = re.compile(r"\s*ExecStart\s*=.*getty\s(?:.*\s)?(?:-l|--login-program)[\s=]*(\S+).*")
 _SETS_OTHERS = re.compile(r"^[^#]*\b(?:prlimit|setrlimit)\b")
 """sshrc is a process of its own: what it sets for itself ends with it."""
 
@@ -52,6 +54,14 @@ def find_cron_settings(text: str, path: str) -> Iterator[Declaration]:
     for number, line in enumerate(text.split("\n"), 1):
         found = _OF_CRON.fullmatch(line)
         if found and _unquote(found[1]):
+            yield Declaration(path, number, line, _unquote(found[1]))
+
+
+def find_login_programs(text: str, path: str) -> Iterator[Declaration]:
+    """Yield the lines of a getty's unit that have it start another program than login(1)."""
+    for number, line in enumerate(text.split("\n"), 1):
+        found = _OF_GETTY.fullmatch(line)
+        if found:
             yield Declaration(path, number, line, _unquote(found[1]))
 
 

@@ -3,12 +3,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from ..core.cause import cite
 from ..core.finding import FAIL, PASS, UNKNOWN, Requirement, judge, observe_limit, require_limits
 from ..core.forecast import Forecast, conclude, list_extremes
-from ..core.values import User
 from ..kernel.host_read import TreeBoot
 from .causes import SessionFacts, find_session_causes, predict_session
 from .model import Start, start_with
@@ -20,17 +19,14 @@ from .pam_stack import find_service_file
 from .reach import Hindrance, find_bypass, find_hindrances
 from .rules import covers_everyone, find_limits, named_groups, named_users
 from .tree_doubts_read import TreeDoubt, find_tree_doubts
-from .tree_read import (
-    SessionsTree,
-    find_tree_sshd_unit,
-    read_tree_use_pam,
-    read_tree_user,
-)
+from .tree_read import SessionsTree, find_tree_sshd_unit, read_tree_use_pam
+from .tree_samples_read import choose_others, find_tree_user
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ..core.policy import CheckOptions
     from ..core.reader import Limit
+    from ..core.values import User
     from ..host.image import Tree
     from ..host.place import Foretold
     from .policy import SessionRule
@@ -61,15 +57,14 @@ def _describe_doubt(wanted: Requirement, facts: SessionFacts) -> str:
     return f"no limits file states {wanted.item} {wanted.bound}"
 
 
-_NOBODY = 2**31  # The number of whoever stands for users that an image does not have yet.
-
-
 def foresee_sessions(rules: Sequence[SessionRule], options: CheckOptions, tree: Tree) -> Foretold:
     """Yield what logins will have of those whom the rules mean."""
-    for name in _choose_users(rules) if options.users is None else options.users:
+    names = _choose_users(rules) if options.users is None else options.users
+    read = tree.at(SessionsTree)
+    for name in names:
         place, reason, limits = f"session:{name}", "no rule of the policy is about them", {}
         try:
-            user = _STAND_INS.get(name[:1], _read_user)(name, tree)
+            user = find_tree_user(name, read)
             limits = find_limits(rules, user)
         except ValueError as exc:
             reason = str(exc)
@@ -77,6 +72,9 @@ def foresee_sessions(rules: Sequence[SessionRule], options: CheckOptions, tree: 
             yield Requirement(place, "all", "value"), Forecast(UNKNOWN, reason=reason)
         for service in options.services if limits else ():
             yield from _look_at_session(user, service, limits, tree)
+    for user in choose_others(rules, names, read) if options.users is None else ():
+        for service in options.services:
+            yield from _look_at_session(user, service, find_limits(rules, user), tree)
 
 
 def _choose_users(rules: Sequence[SessionRule]) -> list[str]:
@@ -84,16 +82,6 @@ def _choose_users(rules: Sequence[SessionRule]) -> list[str]:
     groups = [f"@{name}" for name in named_groups(rules)]
     everyone = ["*"] if covers_everyone(rules) else []
     return list(dict.fromkeys([*named_users(rules), *groups, *everyone]))
-
-
-def _read_user(name: str, tree: Tree) -> User:
-    return read_tree_user(tree.root, name)
-
-
-_STAND_INS: Mapping[str, Callable[[str, Tree], User]] = {
-    "*": lambda name, _tree: User(name, _NOBODY, _NOBODY),
-    "@": lambda name, _tree: User(name, _NOBODY, _NOBODY, frozenset({name[1:]})),
-}
 
 
 def _look_at_session(user: User, service: str, limits: Mapping[str, Limit], tree: Tree) -> Foretold:

@@ -162,7 +162,8 @@ def _falls_short(resolution: Resolution, wanted: Wanted) -> bool:
     """Tell whether some limit is stated too low, or not at all, or taken away."""
     for item, limit in wanted.items():
         for kind, least in (("soft", limit.soft), ("hard", limit.hard)):
-            bound = resolution.bounds.get((item, kind))
-            if least is not None and (bound is None or int(bound.winner.value) < least):
+            own, top = (resolution.bounds.get((item, one)) for one in (kind, "hard"))
+            values = [int(one.winner.value) for one in (own, top) if one]  # A hard one takes both.
+            if least is not None and (own is None or min(values) < least):
                 return True
     return False

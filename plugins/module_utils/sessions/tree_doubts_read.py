@@ -3,12 +3,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from ..core.finding import Requirement
 from ..core.values import Declaration, NamedTuple
 from ..host.files import read_text
-from .doubts_read import may_set_limits, names_what_may
+from .doubts_read import (
+    find_cron_scripts,
+    find_getty_programs,
+    find_sshd_scripts,
+    may_set_limits,
+    names_what_may,
+)
 from .first_scripts import find_variables, list_environments
 from .host_read import read_sudoers
 from .pam_stack import declare_call, flatten
@@ -16,6 +22,7 @@ from .shell_limits import BOTH, ShellLine
 from .sshd_config import find_forced_commands, find_pam_services
 from .sudoers import find_sudo_settings
 from .tree_read import SessionsTree, read_tree_sshd_config
+from .tree_samples_read import find_shell_line
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -51,11 +58,7 @@ def find_tree_doubts(service: str, user: User, read: SessionsTree) -> Iterator[T
     """
     yield from _find_in_stack(service, read)
     if service == "sshd":
-        path, texts = read_tree_sshd_config(read.root)
-        for line in find_forced_commands(texts, path, user):
-            if may_set_limits(str(line.value), read.root):
-                yield TreeDoubt(line)
-        yield from map(TreeDoubt, find_pam_services(texts, path, user))
+        yield from _find_in_sshd(user, read)
     if service.startswith("sudo"):
         for one in find_sudo_settings(read_sudoers(read.root)):
             if one.may_mean(user.name):
@@ -63,6 +66,26 @@ def find_tree_doubts(service: str, user: User, read: SessionsTree) -> Iterator[T
                 yield TreeDoubt(one.at, one.item, pairs)
     if service in _SHELLS:
         yield from map(_doubt_line, read.shell_lines)
+        yield from map(TreeDoubt, filter(None, [find_shell_line(user, read)]))
+    found = _FINDERS[service](read.root) if service in _FINDERS else ()
+    yield from (TreeDoubt(one) for one in found if names_what_may(one, read.root))
+
+
+_FINDERS: Mapping[str, Callable[[str], Iterable[Declaration]]] = {
+    "login": find_getty_programs,
+    "cron": find_cron_scripts,
+    "crond": find_cron_scripts,
+}
+"""What a service starts sessions with that is none of the files above."""
+
+
+def _find_in_sshd(user: User, read: SessionsTree) -> Iterator[TreeDoubt]:
+    path, texts = read_tree_sshd_config(read.root)
+    for line in find_forced_commands(texts, path, user):
+        if may_set_limits(str(line.value), read.root):
+            yield TreeDoubt(line)
+    yield from map(TreeDoubt, find_pam_services(texts, path, user))
+    yield from map(TreeDoubt, find_sshd_scripts(path, texts, user, read.root))
 
 
 def _doubt_line(line: ShellLine) -> TreeDoubt:

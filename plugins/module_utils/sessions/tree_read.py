@@ -41,6 +41,18 @@ class SessionsTree(SessionFiles):
     def pam_files(self) -> Mapping[str, str]:
         return read_tree_pam_files(self.root)
 
+    @cached_property
+    def passwd_rows(self) -> list[list[str]]:
+        return _read_rows("/etc/passwd", self.root)
+
+    @cached_property
+    def group_rows(self) -> list[list[str]]:
+        return _read_rows("/etc/group", self.root)
+
+    def find_user(self, name: str) -> User:
+        """Return a user. Raises as :func:`read_tree_user` does."""
+        return pick_user(name, self.passwd_rows, self.group_rows, self.root)
+
 
 def read_tree_pam_files(root: str) -> dict[str, str]:
     """Return the text of every service file that libpam may read, by path."""
@@ -111,7 +123,11 @@ def read_tree_user(root: str, name: str) -> User:
 
     :raises ValueError: If there is no such user.
     """
-    rows = _read_rows("/etc/passwd", root)
+    return pick_user(name, _read_rows("/etc/passwd", root), _read_rows("/etc/group", root), root)
+
+
+def pick_user(name: str, rows: list[list[str]], groups: list[list[str]], root: str) -> User:
+    """Return a user of the fields of passwd(5) and group(5). Raises as :func:`read_tree_user`."""
     if name == "root" and rows == [[""]]:
         return User(name, 0, 0, frozenset({name}), frozenset({0}))
     entry = next((row for row in rows if len(row) >= 4 and row[0] == name), None)
@@ -120,7 +136,7 @@ def read_tree_user(root: str, name: str) -> User:
     uid, gid = int(entry[2]), int(entry[3])
     mine = [
         (row[0], int(row[2]))
-        for row in _read_rows("/etc/group", root)
+        for row in groups
         if len(row) >= 4 and row[2].isdigit() and (int(row[2]) == gid or name in row[3].split(","))
     ]
     names, gids = (frozenset(column) for column in zip(*mine)) if mine else (frozenset(),) * 2

@@ -305,11 +305,16 @@ def test_what_a_session_runs_or_reads_first(
     service: str, files: dict[str, str], found: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     texts = {LOW: "ulimit -n 5", CALM: "umask 22", **files}
-    monkeypatch.setattr(doubts_read, "read_text", texts.get)
+    monkeypatch.setattr(doubts_read, "read_text", lambda path, _root="/": texts.get(path))
     monkeypatch.setattr(
         doubts_read, "read_bytes", lambda path, _root="/": texts.get(path, "").encode()
     )
-    monkeypatch.setattr(doubts_read, "list_folder", lambda _path: [])
+    monkeypatch.setattr(doubts_read, "list_folder", lambda _path, _root: [])
+    monkeypatch.setattr(
+        doubts_read,
+        "read_each",
+        lambda paths, _root: [(one, texts[one]) for one in paths if one in texts],
+    )
     told = find(service, pam=f"{LIMITS}{READS}", sshd=files.get(SSHD, ""))
     assert [path for path, _line, _item in told] == found
     if ENVIRONMENT in files:

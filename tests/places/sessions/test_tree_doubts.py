@@ -14,10 +14,12 @@ from mlhost_limits.sessions.tree_read import SessionsTree
 ALICE = User("alice", 1000, 1000, frozenset({"alice"}))
 SSHD, SUDO, LOW = "/etc/ssh/sshd_config", "/etc/sudoers", "/etc/profile.d/low.sh"
 PAM = "session required pam_limits.so\n"
+GETTY, AGETTY = "/etc/systemd/system/getty@.service", "ExecStart=-/sbin/agetty --noclear "
 
 
 def find(tmp_path: Path, service: str, path: str, text: str, wanted: Requirement) -> list[str]:
-    for name, content in {f"/etc/pam.d/{service}": PAM, path: text}.items():
+    script = {"/opt/low": "#!/bin/sh\nulimit -n 5\n"}
+    for name, content in {f"/etc/pam.d/{service}": PAM, **script, path: text}.items():
         (tmp_path / name[1:]).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name[1:]).write_text(content)
     doubts = find_tree_doubts(service, ALICE, SessionsTree(str(tmp_path)))
@@ -52,6 +54,24 @@ SOFT, HARD = (Requirement("", "nofile", bound, 65536) for bound in ("soft", "har
             ["/etc/pam.d/su:2"],
         ),
         ("su", "/etc/pam.d/su", f"{PAM}session optional pam_exec.so /bin/true\n", []),
+        ("sshd", SSHD, "SetEnv BASH_ENV=/opt/low\n", [f"{SSHD}:1"]),
+        ("sshd", SSHD, "SetEnv BASH_ENV=/opt/none\n", []),
+        ("sshd", "/etc/ssh/sshrc", "prlimit --nofile=5 --pid $PPID\n", ["/etc/ssh/sshrc:1"]),
+        ("cron", "/etc/crontab", "SHELL=/opt/low\n", ["/etc/crontab:1"]),
+        ("crond", "/etc/cron.d/x", "BASH_ENV=/opt/low\n", ["/etc/cron.d/x:1"]),
+        ("sshd", "/etc/crontab", "SHELL=/opt/low\n", []),
+        (
+            "login",
+            f"{GETTY}.d/a.conf",
+            f"{AGETTY}--login-program /opt/low %I\n",
+            [f"{GETTY}.d/a.conf:1"],
+        ),
+        ("login", GETTY, f"{AGETTY}-l/opt/low -\n", [f"{GETTY}:1"]),
+        ("login", f"{GETTY}.d/a.conf", f"{AGETTY}--login-program /bin/login\n", []),
+        ("login", f"{GETTY}.d/a.old", f"{AGETTY}-l /opt/low\n", []),
+        ("login", "/etc/passwd", "alice:x:1000:1000::/:/opt/low\n", ["/etc/passwd:1"]),
+        ("sudo", "/etc/passwd", "alice:x:1000:1000::/:/opt/low\n", []),
+        ("login", "/etc/passwd", "bob:x:1001:1000::/:/opt/low\n", []),
     ],
 )
 def test_lines_that_come_after_pam(
