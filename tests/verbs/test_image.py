@@ -71,6 +71,9 @@ DECIDES = "so the first boot decides"
 NOFILE = {"nofile": {"soft": 65536}}
 UNIT_NOFILE = {"nofile": {"soft": 65536, "hard": 131072}}
 A_UNIT, SYSTEM_CONF = "/etc/systemd/system/a.service", "/etc/systemd/system.conf"
+DAEMON, DOCKER = "/etc/docker/daemon.json", "/etc/systemd/system/docker.service"
+SHM = {"containers": {"docker": {"shm_size": "8GiB"}}}
+ENOUGH = '{"default-shm-size": "8G"}'
 CASES: dict[str, tuple[dict[str, Any], dict[str, str], tuple[str, str, str]]] = {
     "a limit for root": (
         users("root", **NOFILE), {OURS: GOOD},
@@ -117,6 +120,29 @@ CASES: dict[str, tuple[dict[str, Any], dict[str, str], tuple[str, str, str]]] = 
         users("root", **NOFILE), {OURS: GOOD, "/etc/os-release": "ID=azurelinux\nVERSION_ID=3.0\n"},
         ("unknown", "unknown", "pam_limits.so is not here to ask, and how this distribution builds "
          f"it is not known, {DECIDES}"),
+    ),
+    "a unit whose drop-in opens a session": (
+        units(a=UNIT_NOFILE),
+        {A_UNIT: "[Service]\nLimitNOFILE=131072\n", f"{A_UNIT}.d/a.conf": "[Service]\nPAMName=su\n"},
+        ("unknown", "unknown", f"PAM can change it, {DECIDES}"),
+    ),
+    "a unit that opens none": (
+        units(a=UNIT_NOFILE),
+        {A_UNIT: "[Service]\n#PAMName=su\nLimitNOFILE=131072\n"},
+        ("unknown", "pass", f"predicted nofile soft 131072 by {A_UNIT}:3"),
+    ),
+    "a dockerd that a script starts": (
+        SHM, {DAEMON: ENOUGH, DOCKER: "[Service]\nExecStart=-/opt/start\n"},
+        ("unknown", "unknown", f'{DOCKER}:2 "ExecStart=-/opt/start" may give dockerd flags of its own, '
+         f"{DECIDES}"),
+    ),
+    "a dockerd that is masked": (
+        SHM, {DAEMON: ENOUGH, DOCKER: ""},
+        ("unknown", "unknown", f"docker.service is masked, or starts nothing, {DECIDES}"),
+    ),
+    "a dockerd with its own unit": (
+        SHM, {DAEMON: ENOUGH, DOCKER: "[Service]\nExecStart=/usr/bin/dockerd -H fd://\n"},
+        ("unknown", "pass", "predicted shm_size 8GiB"),
     ),
     "a service that it lacks": (
         users("root", **NOFILE), {"-": "/etc/pam.d/sshd"},

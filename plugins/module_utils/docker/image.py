@@ -5,13 +5,18 @@ from __future__ import annotations
 
 from ..containers.findings import require_container
 from ..containers.policy import TASKS, ContainerPolicy
-from ..core.finding import FAIL, UNKNOWN
+from ..core.cause import cite
+from ..core.finding import FAIL, PASS, UNKNOWN
 from ..core.forecast import Forecast, skip
+from ..core.values import Declaration
 from ..kernel.host_read import TreeBoot
+from ..systemd.unit_file import merge_units
+from ..systemd.unit_read import read_unit_files
 from .causes import find_docker_causes
+from .dockerd_flags import starts_dockerd
 from .model import find_obstacles, foretell, predict
 from .site import Site
-from .unit_read import PROGRAMS, read_world
+from .unit_read import PROGRAMS, UNIT, read_world
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,12 +31,31 @@ def foresee_docker(asked: ContainerPolicy, tree: Tree) -> Foretold:
         yield from skip(wanted, "no dockerd in this image")
         return
     world = read_world(tree.root, tree.at(TreeBoot).nr_open)
+    doubt = _find_doubt(tree.root)
     for one in wanted:
         if one.item == TASKS:
             yield one, Forecast(UNKNOWN, reason="what starts it decides, and the slice above it")
             continue
         status = foretell(one, world)
+        if status == PASS and doubt:
+            yield one, Forecast(UNKNOWN, reason=doubt)
+            continue
         causes = tuple(find_docker_causes(one, world, Site(asked))) if status == FAIL else ()
         given = () if find_obstacles(world) else predict(world, one.item)
         value = one.pick(given[0]) if given else None
         yield one, Forecast(status, value, None, causes, "what containerd has decides")
+
+
+def _find_doubt(root: str) -> str:
+    """Return why a tree does not tell how its dockerd will be started; or nothing."""
+    main, dropins = read_unit_files(UNIT, root)
+    if main is None:
+        return ""
+    settings = merge_units(main, dropins)
+    starts = [one for one in settings if (one.section, one.key) == ("Service", "ExecStart")]
+    if not starts:
+        return f"{UNIT} is masked, or starts nothing"
+    if starts_dockerd(settings):
+        return ""
+    at = Declaration(starts[-1].path, starts[-1].line, f"ExecStart={starts[-1].value}", "")
+    return f"{cite(at)} may give dockerd flags of its own"

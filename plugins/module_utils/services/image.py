@@ -137,7 +137,7 @@ def _look_at_unit(place: str, unit: str, rule: UnitRule, tree: Tree) -> Foretold
             yield wanted, Forecast(UNKNOWN, reason=reason)
         elif wanted.item == TASKS:
             yield wanted, foretell_tasks(wanted, _list_levels(unit, files, tree.root))
-        elif files.main and "PAMName" in files.main.text:
+        elif _opens_session(files):
             yield wanted, Forecast(UNKNOWN, reason="PAM can change it")
         else:
             manager = Manager({}, {}, tree.at(TreeBoot).nr_open, at_boot=True)
@@ -145,6 +145,13 @@ def _look_at_unit(place: str, unit: str, rule: UnitRule, tree: Tree) -> Foretold
             facts = UnitFacts(unit or NEW_SERVICE, files, manager, defaults_of=default)
             forecast = foretell_unit(wanted, rule.limits[wanted.item], facts)
             yield wanted, _doubt_start(wanted.item, rule, forecast, facts, tree)
+
+
+def _opens_session(files: Files) -> bool:
+    """Tell whether a unit may have PAM set its limits anew."""
+    settings = merge_units(files.main, files.dropins)
+    names = [one.value for one in settings if one.key == "PAMName"]
+    return bool(names) and bool(names[-1])
 
 
 def _doubt_start(
