@@ -217,11 +217,26 @@ def _end_child(pid: int, done: bool, time_limit: float) -> str:
 def _wait_a_little(pid: int) -> tuple[int, int]:
     """Reap a child; one that not even SIGKILL ends now is left to process 1."""
     deadline = time.monotonic() + _GRACE
+    _await_end(pid)
     while True:
         found = os.waitpid(pid, os.WNOHANG)
         if found != (0, 0) or time.monotonic() >= deadline:
             return found
         time.sleep(0.001)
+
+
+def _await_end(pid: int) -> None:
+    """Wait for the end of a child without a look each millisecond, where the kernel tells of it."""
+    try:
+        handle = os.pidfd_open(pid)  # Python 3.9, Linux 5.3
+    except (AttributeError, OSError):
+        return
+    try:
+        poller = select.poll()
+        poller.register(handle, select.POLLIN)
+        poller.poll(_GRACE * 1000)
+    finally:
+        os.close(handle)
 
 
 def _kill(pid: int) -> None:
