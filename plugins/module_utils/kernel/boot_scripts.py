@@ -19,6 +19,9 @@ _EXEC = re.compile(r"[ \t]*Exec(?:Start|StartPre|StartPost|Condition)[ \t]*=")
 _LOADED = r"\s(?:-[a-oq-z]*p\s*|--load[= ])((?:[\"']?/[\w./-]+[\"']?\s*)+)"
 # The slash stands first, for which Python looks faster than for what may not stand before it.
 _CALLED = re.compile(r"/(?<![\w/.-]/)(?:etc|opt|root|srv|usr|s?bin)/[\w./-]+")
+_INTERPRETER = (
+    r"(?:\b(?:(?:ba|da|k|mk|z|a)?sh|python[\d.]*|perl|ruby|source)|(?<!\S)\.)[ \t]+(?:-\S+[ \t]+)*"
+)
 _LONGEST = 4096  # Characters; to read a line word by word takes the square of its length.
 _ONCE = "/etc/cloud/"  # What cloud-init may carry out at the first boot alone.
 _PATH = r"/proc/sys/[\w./-]+"
@@ -162,6 +165,11 @@ def find_called(path: str, text: str) -> list[str]:
         return [name for _number, line in running for name in _CALLED.findall(line)]
     # Most files are long and name none: those that do are not taken apart line by line.
     return [one[0] for one in _CALLED.finditer(text) if not _is_comment(text, one.start())]
+
+
+def is_interpreted(path: str, caller: str) -> bool:
+    """Tell whether a text gives a file to an interpreter, or sources it: it is a script anyhow."""
+    return re.search(rf"{_INTERPRETER}[\"']?{re.escape(path)}(?![\w./-])", caller) is not None
 
 
 def _is_unit(path: str) -> bool:

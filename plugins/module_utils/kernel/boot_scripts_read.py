@@ -7,11 +7,10 @@ import os
 import re
 import stat
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
-from ..core.values import NamedTuple
 from ..host.files import follow_links, list_folder, read_each, read_text, under
-from .boot_scripts import find_called, find_loaded, is_about_sysctls
+from .boot_scripts import find_called, find_loaded, is_about_sysctls, is_interpreted
 from .sysctl_conf import SYSCTL_CONF, SYSCTL_DIRECTORIES
 
 UNITS = "/etc/systemd/system"
@@ -21,16 +20,17 @@ _UNITS_OF_PACKAGES = "/usr/lib/systemd/system"
 _OF_PACKAGES = ("/usr/lib/", "/lib/")
 _FILES = (
     *("/etc/crontab", "/etc/anacrontab", "/var/spool/cron/crontabs/root", "/var/spool/cron/root"),
-    *("/etc/network/interfaces", "/etc/cloud/cloud.cfg"),
+    *("/etc/network/interfaces", "/etc/cloud/cloud.cfg", "/etc/profile", "/etc/bash.bashrc"),
+    *(f"/root/{name}" for name in (".profile", ".bash_profile", ".bash_login", ".bashrc")),
 )
 _FOLDERS = (
     *(("/etc/cron.d", ""), ("/etc/udev/rules.d", ".rules"), ("/etc/tmpfiles.d", ".conf")),
     *(("/etc/modprobe.d", ".conf"), ("/etc/network/interfaces.d", "")),
     *(("/etc/cloud/cloud.cfg.d", ".cfg"), ("/etc/dhcp/dhclient-enter-hooks.d", "")),
-    ("/etc/dhcp/dhclient-exit-hooks.d", ""),
+    *(("/etc/dhcp/dhclient-exit-hooks.d", ""), ("/etc/pam.d", ""), ("/etc/profile.d", ".sh")),
 )
 """Where each file with that ending is read: crontab(5), udev(7), tmpfiles.d(5), modprobe.d(5),
-interfaces(5), cloud-init, dhclient-script(8)."""
+interfaces(5), cloud-init, dhclient-script(8); of logins of root, pam_exec(8) and bash(1)."""
 _FOLDERS_OF_PACKAGES = (
     *(("/usr/lib/udev/rules.d", ".rules"), ("/usr/lib/tmpfiles.d", ".conf")),
     ("/usr/lib/modprobe.d", ".conf"),
@@ -45,13 +45,15 @@ _PROGRAM_FOLDERS = (
     ),
     *(f"/etc/NetworkManager/dispatcher.d{sort}" for sort in ("", "/pre-up.d", "/no-wait.d")),
     *("/etc/ppp/ip-up.d", "/var/lib/cloud/scripts/per-boot"),
+    *("/etc/systemd/system-generators", "/usr/local/lib/systemd/system-generators"),
 )
-"""Where each program is run: by cron, and when a network comes up."""
+"""Where each program is run: by cron, when a network comes up, and with each daemon-reload."""
 _INIT, _RUNLEVELS = "/etc/init.d", ("/etc/rcS.d", *(f"/etc/rc{level}.d" for level in range(2, 6)))
 _INITRAMFS = "/etc/initramfs-tools/scripts"
 _STARTS = re.compile(
     r"^[ \t]*(?:Wants|Requires|Requisite|BindsTo|Upholds|OnSuccess|Unit)[ \t]*=(.*)", re.MULTILINE
 )
+_STARTERS = (".timer", ".path", ".socket")
 _LARGEST = 2**16
 _DEEPEST = 2  # Scripts that scripts call.
 
@@ -66,9 +68,9 @@ def read_boot_scripts(
     :param of_packages: Whether the units that packages bring are read as well.
     """
     found: dict[str, str] = {}
-    known: dict[str, _Called] = {}
+    called = _Called(root)
     for path, text in read_each(_list_scripts(root, of_packages), root, read_script):
-        texts = {**_read_all_called(path, text, root, known), path: text}
+        texts = {**called.read_all(path, text), path: text}
         for name, one in texts.items():
             if is_wanted(one):
                 found.update({**_read_loaded(name, one, root), name: one})
@@ -102,34 +104,43 @@ def list_wanted(root: str) -> frozenset[str]:
     )
 
 
-class _Called(NamedTuple):
-    """A script that another calls, and the names that are in it."""
+class _Called:
+    """What scripts call, each read once."""
 
-    text: str
-    names: list[str]
+    def __init__(self, root: str) -> None:
+        self._root = root
+        self._texts: dict[str, str] = {}
+        self._names: dict[str, list[str]] = {}
+
+    def read_all(self, path: str, text: str) -> dict[str, str]:
+        """Return the scripts that one calls, and those that they call, by path."""
+        found: dict[str, str] = {}
+        waiting = deque((name, text, 1) for name in find_called(path, text))
+        while waiting:
+            name, caller, depth = waiting.popleft()
+            if name in found:
+                continue
+            found[name] = self._read(name, caller)
+            deeper = self._find_names(name) if found[name] and depth < _DEEPEST else ()
+            waiting.extend((one, found[name], depth + 1) for one in deeper)
+        return found
+
+    def _read(self, path: str, caller: str) -> str:
+        """Return a script; nothing where it is not one by its first line, or to its caller."""
+        if path not in self._texts:
+            self._texts[path] = _read_short(path, self._root)
+        text = self._texts[path]
+        is_script = text.startswith("#!") or (text and is_interpreted(path, caller))
+        return text if is_script else ""
+
+    def _find_names(self, path: str) -> list[str]:
+        if path not in self._names:
+            self._names[path] = find_called(path, self._texts[path])
+        return self._names[path]
 
 
-def _read_all_called(path: str, text: str, root: str, known: dict[str, _Called]) -> dict[str, str]:
-    """Return the scripts that one calls, and those that they call, by path.
-
-    :param known: What was read for others, to be read once.
-    """
-    found: dict[str, str] = {}
-    waiting = deque((name, 1) for name in find_called(path, text))
-    while waiting:
-        name, depth = waiting.popleft()
-        if name not in found:
-            if name not in known:
-                content = _read_called(name, root)
-                known[name] = _Called(content, find_called(name, content))
-            found[name] = known[name].text
-            deeper = known[name].names if depth < _DEEPEST else ()
-            waiting.extend((one, depth + 1) for one in deeper)
-    return found
-
-
-def _read_called(path: str, root: str) -> str:
-    """Return a script that another names; nothing where it is not one."""
+def _read_short(path: str, root: str) -> str:
+    """Return a text that another names; nothing where it is none, or too long for a script."""
     try:
         found = os.stat(under(path, root))
     except OSError:
@@ -137,7 +148,7 @@ def _read_called(path: str, root: str) -> str:
     if not stat.S_ISREG(found.st_mode) or found.st_size > _LARGEST:
         return ""
     text = read_script(path, root)
-    return text if text.startswith("#!") else ""
+    return "" if "\0" in text else text
 
 
 def _read_loaded(path: str, text: str, root: str) -> dict[str, str]:
@@ -178,7 +189,7 @@ def _list_units(root: str, of_packages: bool) -> Iterator[str]:
 def _find_started(root: str) -> set[str]:
     """Return the units that a boot starts: links say so, or the administrator's units that do."""
     own = frozenset(list_folder(UNITS, root))
-    started = set(list_wanted(root))
+    started = set(list_wanted(root)) | _list_wanted_by_targets(own, root)
     waiting = [name for name in started if name in own]
     while waiting:
         text = read_script(f"{UNITS}/{waiting.pop()}", root)
@@ -188,14 +199,24 @@ def _find_started(root: str) -> set[str]:
     return started
 
 
+def _list_wanted_by_targets(own: Iterable[str], root: str) -> set[str]:
+    """Return the units that drop-ins of targets start."""
+    folders = (f"{UNITS}/{name}" for name in own if name.endswith(".target.d"))
+    paths = [f"{folder}/{name}" for folder in folders for name in list_folder(folder, root)]
+    texts = [text for path, text in read_each(paths, root, read_script) if path.endswith(".conf")]
+    return {name for text in texts for words in _STARTS.findall(text) for name in words.split()}
+
+
 def _is_started(name: str, started: set[str]) -> bool:
-    """Tell whether a service is started at boot, or by a timer that is; or an instance of it."""
+    """Tell whether a service is started at boot, or by a unit that is; or an instance of it."""
     stem, _dot, kind = name.rpartition(".")
     if kind != "service":
         return False
     if stem.endswith("@"):
-        return any(one.startswith(stem) and one.endswith((".service", ".timer")) for one in started)
-    return name in started or f"{stem}.timer" in started
+        return any(
+            one.startswith(stem) and one.endswith((".service", *_STARTERS)) for one in started
+        )
+    return name in started or any(stem + kind in started for kind in _STARTERS)
 
 
 def _is_own(path: str, folder: str, root: str) -> bool:

@@ -305,3 +305,50 @@ def test_scripts_that_are_reached_in_other_ways(tree: Tree) -> None:
     assert set(tree.look().early) == {"/etc/initramfs-tools/scripts/init-bottom/a"}
     (early,) = gather_key(KEY, tree.look(), "65530").loader
     assert (early.path, early.value) == ("/etc/initramfs-tools/scripts/init-bottom/a", "1")
+
+
+LOW = f"sysctl -w {KEY}=65530\n"
+RUNS_LOW = f"[Service]\nExecStart=/sbin/{LOW}"
+
+
+@pytest.mark.parametrize(
+    ("files", "found"),
+    [
+        # A path, a socket or a target's drop-in starts a service as a timer does.
+        ({f"{UNITS}/x.service": RUNS_LOW, f"{UNITS}/p.wants/x.path": ""}, [f"{UNITS}/x.service"]),
+        ({f"{UNITS}/x.service": RUNS_LOW, f"{UNITS}/p.wants/x.socket": ""}, [f"{UNITS}/x.service"]),
+        ({f"{UNITS}/x@.service": RUNS_LOW, f"{UNITS}/p.wants/x@1.path": ""}, [f"{UNITS}/x@.service"]),
+        (
+            {f"{UNITS}/x.service": RUNS_LOW, f"{UNITS}/a.target.d/x.conf": "[Unit]\nWants=x.service\n"},
+            [f"{UNITS}/x.service"],
+        ),
+        ({f"{UNITS}/x.service": RUNS_LOW, f"{UNITS}/a.target.d/x.old": "Wants=x.service\n"}, []),
+        ({f"{UNITS}/x.service": RUNS_LOW}, []),
+        # What an interpreter is given needs no first line.
+        ({"etc/rc.local": "#!/bin/sh\nbash -e /opt/x\n", "opt/x": LOW}, ["opt/x"]),
+        ({"etc/rc.local": "#!/bin/sh\n. '/opt/x'\n", "opt/x": LOW}, ["opt/x"]),
+        ({"etc/rc.local": "#!/bin/sh\npython3.11 -u /opt/x.py\n", "opt/x.py": LOW}, ["opt/x.py"]),
+        ({"etc/rc.local": "#!/bin/sh\ncat /opt/x\nsh /opt/xy\n", "opt/x": LOW}, []),
+        ({"etc/rc.local": "#!/bin/sh\nsh /opt/x\n", "opt/x": f"\0{LOW}"}, []),
+        (
+            {"etc/rc.local": "#!/bin/sh\ncat /opt/x\n/opt/y\n", "opt/y": "#!/bin/sh\nsh /opt/x\n",
+             "opt/x": LOW, "etc/cron.d/z": "@reboot root sh /opt/x\n"},
+            ["opt/x"],
+        ),
+        # With each daemon-reload, and at each login of root.
+        ({f"{UNITS[:-6]}system-generators/x": f"#!/bin/sh\n{LOW}"}, [f"{UNITS[:-6]}system-generators/x"]),
+        ({"etc/profile.d/x.sh": LOW}, ["etc/profile.d/x.sh"]),
+        ({"etc/profile.d/x.off": LOW}, []),
+        ({"root/.bashrc": LOW}, ["root/.bashrc"]),
+        (
+            {"etc/pam.d/su": "session optional pam_exec.so /opt/x\n", "opt/x": f"#!/bin/sh\n{LOW}"},
+            ["opt/x"],
+        ),
+    ],
+)  # fmt: skip
+def test_what_runs_after_the_files_are_read(
+    tree: Tree, files: dict[str, str], found: list[str]
+) -> None:
+    for path, text in files.items():
+        tree.write(path, text, 0o755)
+    assert list(tree.look().scripts) == [f"/{path}" for path in found]
