@@ -427,3 +427,27 @@ def test_everyone_is_more_than_who_stands_for_them(
     assert (bob.status, bob.outlook.after_boot) == ("unknown", "unknown")
     assert "/etc/passwd:4" in bob.observation.reason
     assert {place[8:-5]: one.status for place, one in told.items()} == who
+
+
+def test_a_key_that_stands_there_twice_is_named_without_its_neighbors(tmp_path: Path) -> None:
+    text = f'{ENOUGH[:-1]}, "labels": ["hush"], "default-shm-size": "64M"}}'
+    findings = check(tmp_path, SHM, {DAEMON: text}).findings
+    (cause,) = {cause for one in findings if one.status == "fail" for cause in one.causes}
+    assert cause.code == "docker-stated-twice"
+    assert cause.at
+    assert (cause.at.place, cause.at.text) == (f"{DAEMON}:1", '"default-shm-size": "64M"')
+    assert not cause.remedy.commands
+
+
+def test_a_line_behind_a_link_out_of_roots_folders_is_overruled(tmp_path: Path) -> None:
+    """No command follows such a link: what it leads to is somebody else's."""
+    low, key = "/etc/sysctl.d/99-low.conf", "vm.max_map_count"
+    lay_out(tmp_path, {"/opt/low.conf": f"{key} = 65530\n", "/etc/sysctl.d/90-a.conf": ""})
+    (tmp_path / low[1:]).symlink_to("/opt/low.conf")
+    (found,) = check(tmp_path, {"kernel": {key: 262144}}, {}).findings
+    (cause,) = found.causes
+    assert cause.at
+    assert cause.at.place == "/opt/low.conf:1"
+    said = " ".join(word for command in cause.remedy.commands for word in command)
+    assert "99-zz-site.conf" in said
+    assert "low.conf" not in said

@@ -10,6 +10,7 @@ from __future__ import annotations
 from ..containers.policy import SHM
 from ..core.cause import Cause, Remedy, search
 from ..core.finding import FAIL, PASS, Requirement
+from ..core.json_text import find_members
 from ..core.values import Declaration, Rlimit
 from .daemon_json import Entry, StatedDefault, read_entries, read_members, walk_entries
 from .dockerd_flags import CONFIG_PATH
@@ -24,7 +25,15 @@ from .model import (
     predict,
 )
 from .obstacles import blame_obstacle
-from .remedies import choose_limit, cite_statement, count_met, drop_flags, format_pair, state
+from .remedies import (
+    choose_limit,
+    cite_statement,
+    count_met,
+    drop_flags,
+    format_pair,
+    key_of,
+    state,
+)
 from .site import Pending, Site, Tools
 
 CODES = {
@@ -33,7 +42,7 @@ CODES = {
     "docker-config-elsewhere": "a flag lets dockerd read another file than daemon.json",
     "docker-stated-too-low": "the line of daemon.json or the flag that counts states too little",
     "docker-later-wins": "of two statements of one limit, the later one counts",
-    "docker-stated-twice": "two entries limit the same, and which of them counts is not defined",
+    "docker-stated-twice": "two entries limit the same, or a key stands there twice",
     "docker-name-differs": "an entry's Name, which decides, is not the key it stands under",
     "docker-not-stated": "nothing states the limit, and what containerd has is too little",
     "docker-containerd-too-low": "only containerd's unit states it, and states too little or much",
@@ -55,8 +64,27 @@ def _find_next(wanted: Requirement, world: World, site: Site) -> tuple[Cause, Wo
     """Return what is at fault first, and the world with that put right where it is known."""
     try:
         return _blame_first(wanted, world, site)
-    except ValueError:  # daemon.json states a key twice: no edit of it is sure.
+    except ValueError:  # No edit of a key that is stated twice is sure.
+        at = _find_second(key_of(wanted.item), world)
+        return (_blame_second(at), None) if at else None
+
+
+def _find_second(key: str, world: World) -> Declaration | None:
+    """Return where daemon.json states a key for the last time, if it does so more than once."""
+    text = world.text or ""
+    try:
+        members = [one for one in find_members(text, world.path) if one.key == key]
+    except ValueError:
+        return None  # It is no object at all.
+    if len(members) < 2:
         return None
+    number = text.count("\n", 0, members[-1].start) + 1
+    return Declaration(world.path, number, text[members[-1].start : members[-1].end], "")
+
+
+def _blame_second(at: Declaration) -> Cause:
+    text = f"{at.place} states a key that stands there before as well, and the last one counts"
+    return Cause("docker-stated-twice", text, Remedy("leave one of the two, with enough"), at)
 
 
 def _blame_first(

@@ -21,14 +21,17 @@ if TYPE_CHECKING:
 
 def foresee_kernel(asked: Mapping[str, KernelValue], tree: Tree) -> Foretold:
     """Yield what a boot will make of each sysctl."""
+    boot = tree.at(TreeBoot)
     for key, value in asked.items():
         wanted = require_kernel(key, value)
-        start = None if value.fields else tree.at(TreeBoot).find_start(key)
-        facts = gather_key(key, tree.at(TreeBoot), start)
-        status, given = foretell_key(wanted, facts, tree.at(TreeBoot)), predict_boot(facts)
-        causes = (
-            find_kernel_causes(wanted, facts) if status == FAIL else find_unclear(wanted, facts)
-        )
+        start = None if value.fields else boot.find_start(key)
+        facts = gather_key(key, boot, start)
+        status, given = foretell_key(wanted, facts, boot), predict_boot(facts)
+        if status == FAIL:
+            facts = facts._replace(others=boot.others, real=boot.real)
+            causes = find_kernel_causes(wanted, facts)
+        else:
+            causes = find_unclear(wanted, facts)
         value_text = given.values[0] if given.values else None
         reason = causes[0].text if causes else "no file states it"
         yield wanted, Forecast(status, value_text, given.by, tuple(causes), reason)

@@ -8,7 +8,7 @@ from fnmatch import fnmatchcase
 from ..core.cause import Remedy, append_line, cite, comment_out, replace_line
 from ..core.fields import raise_fields
 from ..core.finding import PASS, Requirement
-from ..core.line_edit import edit_value, find_row
+from ..core.line_edit import edit_value, find_row, find_top
 from ..core.quote import one_line
 from ..core.values import Declaration, NamedTuple
 from .model import KernelFacts, is_effective, judge_value, list_boot_files
@@ -126,7 +126,12 @@ def fix_by_line(at: Declaration, facts: KernelFacts, value: str) -> Fix:
 
 
 def _find_whole(at: Declaration, facts: KernelFacts) -> Declaration:
-    """Return a statement with the whole line for its text, where it still stands there."""
+    """Return a statement with the whole line for its text, where it still stands there.
+
+    A link that leads out of root's folders is not followed: what it leads to is somebody else's.
+    """
+    if not find_top(locate_file(at, facts).path):
+        return at._replace(line=0)
     whole = find_row(at, facts.files.get(at.path, ""))
     return whole if whole.text.strip() == at.text.strip() else at._replace(line=0)
 

@@ -184,7 +184,8 @@ def test_every_line_keeps_its_number() -> None:
 @pytest.mark.parametrize(
     ("text", "line"),
     [
-        ('{"default-ulimits": {}, "default-ulimits": {}}', 0),
+        ('{"default-ulimits": {}, "default-ulimits": {}}', 1),
+        ('{"default-ulimits": {},\n"a": {"default-ulimits": 1}, "default-ulimits": {}}', 2),
         ('{"a": 1 "b": 2}', 1),
         ('{\n\n"a": }', 3),
         ('{"default-shm-size": 8, "default-shm-size": "8G"}', 1),
