@@ -140,7 +140,7 @@ class _Called:
 
 
 def _read_short(path: str, root: str) -> str:
-    """Return a file that another names; nothing where it holds no text, or too much for a script."""
+    """Return a file that another names; nothing where it holds no text, or too much."""
     try:
         found = os.stat(under(path, root))
     except OSError:

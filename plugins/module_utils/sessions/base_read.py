@@ -250,7 +250,7 @@ def _write_option(text: str) -> str:
 
 def choose_sshd_file(command: str, root: str = "/") -> str:
     """Return the file that sshd reads, by its command line; SUSE's comes with the package."""
-    chosen = re.search(r" -f ?(/\S+)", command)
+    chosen = re.search(r"[\s\"'=]-f ?(/[^\s\"']+)", command)
     if chosen:
         return chosen[1]
     files = (MAIN_FILE, VENDOR_FILE)

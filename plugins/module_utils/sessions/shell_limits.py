@@ -48,9 +48,16 @@ _BOURNE = {
     INTERACTIVE: ("/etc/bash.bashrc", "/etc/bashrc", "~/.bashrc"),
 }
 _Z = {
-    LOGIN: ("/etc/zsh/zprofile", "/etc/zsh/zlogin", "~/.zprofile", "~/.zlogin"),
-    INTERACTIVE: ("/etc/zsh/zshenv", "/etc/zsh/zshrc", "~/.zshenv", "~/.zshrc"),
+    LOGIN: (
+        *("/etc/zsh/zprofile", "/etc/zsh/zlogin", "/etc/zprofile", "/etc/zlogin"),
+        *("~/.zprofile", "~/.zlogin"),
+    ),
+    INTERACTIVE: (
+        *("/etc/zsh/zshenv", "/etc/zsh/zshrc", "/etc/zshenv", "/etc/zshrc"),
+        *("~/.zshenv", "~/.zshrc"),
+    ),
 }
+"""Debian has zsh's files in a folder of their own, Red Hat has not."""
 _C = {
     LOGIN: ("/etc/csh.login", "/etc/profile.d/*.csh", "/etc/profile.d/csh.local", "~/.login"),
     INTERACTIVE: ("/etc/csh.cshrc", "~/.tcshrc", "~/.cshrc"),

@@ -10,6 +10,7 @@ from functools import cached_property
 
 from ..core.values import Declaration, User
 from ..host.files import list_folder, read_text, under
+from ..systemd.unit_read import read_unit
 from .base_read import choose_sshd_file, find_pam_option, put_options_first, read_sshd_files
 from .limits_read import SessionFiles, find_hanging_limits_files
 from .pam_stack import DIRECTORIES
@@ -79,8 +80,9 @@ def read_tree_use_pam(root: str) -> Declaration:
 
 def choose_tree_sshd_file(root: str) -> str:
     """Return the file that sshd of a tree reads."""
-    named = [at.text for at in _list_sshd_options(root) if " -f" in at.text]
-    return choose_sshd_file(named[-1] if named else "", root)
+    own = choose_sshd_file("", root)
+    found = [choose_sshd_file(f" {at.text}", root) for at in _list_sshd_options(root)]
+    return next((path for path in reversed(found) if path != own), own)
 
 
 def read_tree_sshd_config(root: str) -> tuple[str, dict[str, str]]:
@@ -98,6 +100,11 @@ def _list_sshd_options(root: str) -> Iterator[Declaration]:
         for number, line in enumerate((read_text(file, root) or "").split("\n"), 1):
             if not line.lstrip().startswith("#"):
                 yield Declaration(file, number, line, "")
+    settings = read_unit(find_tree_sshd_unit(root), root)
+    starts = [one for one in settings if (one.section, one.key) == ("Service", "ExecStart")]
+    variables = [one for one in settings if (one.section, one.key) == ("Service", "Environment")]
+    for one in (*variables, *starts[-1:]):
+        yield Declaration(one.path, one.line, f"{one.key}={one.value}", "")
 
 
 def find_tree_sshd_unit(root: str) -> str:

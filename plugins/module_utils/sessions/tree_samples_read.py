@@ -8,11 +8,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice
 
 from ..core.values import Declaration, NamedTuple, User
+from ..host.files import read_text
 from .doubts_read import may_set_limits
 from .measure import NO_SHELLS
 from .pam_limits import rank_domain
 from .rules import find_limits
 from .samples_read import People, find_different
+from .shell_limits import ShellLine, find_shell_limits, list_startup_files
 from .tree_read import SessionsTree
 
 TYPE_CHECKING = False
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
     from .policy import SessionRule
 
 _NOBODY = 2**31  # The number of whoever stands for users that an image does not have yet.
+_SH = "/bin/sh"
 _MOST_NAMES = 1000
 _MOST_IN_RANGE = 200
 _FEW = 5
@@ -66,14 +69,29 @@ def choose_others(
 
 def find_shell_line(user: User, read: SessionsTree) -> Declaration | None:
     """Return the line that gives a user of the tree a shell which may set limits."""
-    shells = (at for name, _uid, at in _list_shells(read) if name == user.name)
-    at = next(shells, None)
-    return at if at and may_set_limits(str(at.value), read.root) else None
+    one = _find_person(user, read)
+    return one.at if one and may_set_limits(str(one.at.value), read.root) else None
+
+
+def find_home_lines(user: User, read: SessionsTree) -> Iterator[ShellLine]:
+    """Yield what root's own startup files set; those of others are theirs to read."""
+    one = _find_person(user, read) if user.uid == 0 else None
+    for pattern in list_startup_files(str(one.at.value) or _SH) if one else ():
+        path = pattern.replace("~", one.home.rstrip("/"), 1) if one else ""
+        if pattern.startswith("~/"):
+            yield from find_shell_limits(read_text(path, read.root) or "", path, hints=True)
+
+
+def _find_person(user: User, read: SessionsTree) -> _Person | None:
+    return next((one for one in _list_people(read) if one.name == user.name), None)
 
 
 class _Person(NamedTuple):
+    """A line of passwd(5). ``at`` has the shell as its value."""
+
     name: str
     uid: int
+    home: str
     at: Declaration
 
 
@@ -82,7 +100,7 @@ class _People:
 
     def __init__(self, read: SessionsTree) -> None:
         self._read = read
-        people = list(_list_shells(read))
+        people = list(_list_people(read))
         self._own = {one.name: one for one in people if _can_log_in(one)}
         self._closed = {one.name for one in people} - set(self._own)
 
@@ -125,9 +143,10 @@ def _can_log_in(person: _Person) -> bool:
     return is_person and os.path.basename(str(person.at.value)) not in NO_SHELLS
 
 
-def _list_shells(read: SessionsTree) -> Iterator[_Person]:
+def _list_people(read: SessionsTree) -> Iterator[_Person]:
     """Yield the users of passwd(5); the value of a line is the shell. No password is shown."""
     for number, row in enumerate(read.passwd_rows, 1):
         if len(row) >= 7 and row[2].isdigit():
             text = ":".join([row[0], "x", *row[2:]])
-            yield _Person(row[0], int(row[2]), Declaration("/etc/passwd", number, text, row[6]))
+            at = Declaration("/etc/passwd", number, text, row[6])
+            yield _Person(row[0], int(row[2]), row[5], at)

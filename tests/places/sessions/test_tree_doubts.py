@@ -14,11 +14,17 @@ from mlhost_limits.sessions.tree_read import SessionsTree
 ALICE = User("alice", 1000, 1000, frozenset({"alice"}))
 SSHD, SUDO, LOW = "/etc/ssh/sshd_config", "/etc/sudoers", "/etc/profile.d/low.sh"
 PAM = "session required pam_limits.so\n"
+UNIT = "/etc/systemd/system/ssh.service"
+RUN_SSHD = "[Service]\nExecStart=\nExecStart=/usr/sbin/sshd "
 GETTY, AGETTY = "/etc/systemd/system/getty@.service", "ExecStart=-/sbin/agetty --noclear "
 
 
 def find(tmp_path: Path, service: str, path: str, text: str, wanted: Requirement) -> list[str]:
-    script = {"/opt/low": "#!/bin/sh\nulimit -n 5\n"}
+    script = {
+        "/opt/low": "#!/bin/sh\nulimit -n 5\n",
+        "/opt/sshd": "ForceCommand ulimit -n 5\n",
+        UNIT: "[Service]\nExecStart=/usr/sbin/sshd -D\n",
+    }
     for name, content in {f"/etc/pam.d/{service}": PAM, **script, path: text}.items():
         (tmp_path / name[1:]).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name[1:]).write_text(content)
@@ -54,6 +60,16 @@ SOFT, HARD = (Requirement("", "nofile", bound, 65536) for bound in ("soft", "har
             ["/etc/pam.d/su:2"],
         ),
         ("su", "/etc/pam.d/su", f"{PAM}session optional pam_exec.so /bin/true\n", []),
+        ("sshd", "/etc/default/ssh", 'O="-f /opt/sshd"\n', ["/opt/sshd:1"]),
+        ("sshd", f"{UNIT}.d/a.conf", f"{RUN_SSHD}-D -f /opt/sshd\n", ["/opt/sshd:1"]),
+        (
+            "sshd",
+            f"{UNIT}.d/a.conf",
+            f"{RUN_SSHD}-oForceCommand='ulimit -n 5'\n",
+            [f"{UNIT}.d/a.conf:3"],
+        ),
+        ("sshd", f"{UNIT}.d/a.conf", f"{RUN_SSHD}-D\n", []),
+        ("login", "/etc/zshenv", "ulimit -n 1024\n", ["/etc/zshenv:1"]),
         ("sshd", SSHD, "SetEnv BASH_ENV=/opt/low\n", [f"{SSHD}:1"]),
         ("sshd", SSHD, "SetEnv BASH_ENV=/opt/none\n", []),
         ("sshd", "/etc/ssh/sshrc", "prlimit --nofile=5 --pid $PPID\n", ["/etc/ssh/sshrc:1"]),
@@ -97,3 +113,25 @@ def test_the_environment_may_have_scripts_read_a_file(tmp_path: Path) -> None:
     (tmp_path / "etc/environment").write_text("BASH_ENV=/etc/low\n")
     (tmp_path / "etc/low").write_text("ulimit -n 5\n")
     assert find(tmp_path, "cron", "/etc/pam.d/cron", pam, SOFT) == ["/etc/environment:1"]
+
+
+@pytest.mark.parametrize(
+    ("shell", "name", "places"),
+    [
+        ("/bin/bash", ".bashrc", ["/top/.bashrc:1"]),
+        ("", ".profile", ["/top/.profile:1"]),
+        ("/bin/zsh", ".zshrc", ["/top/.zshrc:1"]),
+        ("/bin/zsh", ".bashrc", []),
+        ("/bin/bash", ".other", []),
+    ],
+)
+def test_roots_own_startup_files(tmp_path: Path, shell: str, name: str, places: list[str]) -> None:
+    """Those of others are theirs to read."""
+    text = f"root:x:0:0::/top:{shell}\nalice:x:1000:1000::/top:{shell}\n"
+    find(tmp_path, "login", "/etc/passwd", text, SOFT)
+    (tmp_path / "top").mkdir()
+    (tmp_path / "top" / name).write_text("ulimit -n 1024\n")
+    read = SessionsTree(str(tmp_path))
+    told = [one.at.place for one in find_tree_doubts("login", User("root", 0, 0), read)]
+    assert told == places
+    assert list(find_tree_doubts("login", ALICE, read)) == []
