@@ -33,14 +33,14 @@ from .libpam_measure import find_module
 from .pam_stack import PamLine, declare_call, find_unknown_modules, flatten
 from .shell_sources import find_sources
 from .sshd_config import find_forced_commands, find_given_environments, find_pam_services
+from .unit_lines_read import OF_ROOT, read_unit_lines
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from .host_read import SessionsRead
 
 _CRONTAB, _CRON_D = "/etc/crontab", "/etc/cron.d"
-_UNITS = ("/etc/systemd/system", "/run/systemd/system", "/usr/local/lib/systemd/system")
-_GETTY = re.compile(r"(?:serial-|console-|container-)?getty(?:@[^/]*)?\.service(?:\.d)?")
+_GETTY = r"(?:serial-|console-|container-)?getty(?:@[^/]*)?\.service"
 _OF_SYSTEM = ("/bin/", "/sbin/", "/usr/bin/", "/usr/sbin/")
 _RECORDS = ("/etc/userdb", "/run/userdb", "/run/host/userdb", "/usr/lib/userdb")
 _HOME_RECORD = "/var/lib/systemd/home/{}.identity"
@@ -97,13 +97,8 @@ def find_cron_scripts(root: str = "/") -> Iterator[Declaration]:
 
 def find_getty_programs(root: str = "/") -> Iterator[Declaration]:
     """Yield the lines of the administrator that have a getty start another program than login."""
-    for folder in _UNITS:
-        for name in filter(_GETTY.fullmatch, list_folder(folder, root)):
-            path = f"{folder}/{name}"
-            names = list_folder(path, root) if name.endswith(".d") else []
-            files = [f"{path}/{one}" for one in names if one.endswith(".conf")] or [path]
-            for file, text in read_each(files, root):
-                yield from find_login_programs(text, file)
+    for line in read_unit_lines(_GETTY, root, OF_ROOT):
+        yield from find_login_programs(line)
 
 
 def find_sshd_scripts(

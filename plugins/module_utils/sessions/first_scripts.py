@@ -57,12 +57,11 @@ def find_cron_settings(text: str, path: str) -> Iterator[Declaration]:
             yield Declaration(path, number, line, _unquote(found[1]))
 
 
-def find_login_programs(text: str, path: str) -> Iterator[Declaration]:
-    """Yield the lines of a getty's unit that have it start another program than login(1)."""
-    for number, line in enumerate(text.split("\n"), 1):
-        found = _OF_GETTY.fullmatch(line)
-        if found:
-            yield Declaration(path, number, line, _unquote(found[1]))
+def find_login_programs(line: Declaration) -> Iterator[Declaration]:
+    """Yield a line of a getty's unit that has it start another program than login(1)."""
+    found = _OF_GETTY.fullmatch(line.text)
+    if found:
+        yield line._replace(value=_unquote(found[1]))
 
 
 def find_given_variables(line: Declaration) -> Iterator[Declaration]:

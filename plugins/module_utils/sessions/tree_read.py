@@ -4,19 +4,20 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator, Mapping
 from fnmatch import fnmatchcase
 from functools import cached_property
 
 from ..core.values import Declaration, User
 from ..host.files import list_folder, read_text, under
-from ..systemd.unit_read import read_unit
 from .base_read import choose_sshd_file, find_pam_option, put_options_first, read_sshd_files
 from .limits_read import SessionFiles, find_hanging_limits_files
 from .pam_stack import DIRECTORIES
 from .reach import Hindrance
 from .shell_limits import OF_ROOT, ShellLine, find_shell_limits
 from .sshd_config import find_use_pam
+from .unit_lines_read import list_starts, read_unit_lines
 
 _SSHD_OPTIONS = ("/etc/default/ssh", "/etc/sysconfig/sshd", "/etc/sysconfig/ssh")
 """What the units of Debian, Red Hat and SUSE add to sshd's command line (EnvironmentFile=)."""
@@ -100,11 +101,8 @@ def _list_sshd_options(root: str) -> Iterator[Declaration]:
         for number, line in enumerate((read_text(file, root) or "").split("\n"), 1):
             if not line.lstrip().startswith("#"):
                 yield Declaration(file, number, line, "")
-    settings = read_unit(find_tree_sshd_unit(root), root)
-    starts = [one for one in settings if (one.section, one.key) == ("Service", "ExecStart")]
-    variables = [one for one in settings if (one.section, one.key) == ("Service", "Environment")]
-    for one in (*variables, *starts[-1:]):
-        yield Declaration(one.path, one.line, f"{one.key}={one.value}", "")
+    unit = re.escape(find_tree_sshd_unit(root))
+    yield from list_starts(read_unit_lines(unit, root))
 
 
 def find_tree_sshd_unit(root: str) -> str:
