@@ -151,7 +151,10 @@ def _find_effect(item: str, stated: int | str, values: set[int], nr_open: int) -
 
 def _find_hindrance(root: str, service: str) -> str:
     """Return why a service's sessions do not read the limits files; or nothing."""
-    found = find_pam_limits(flatten(service, "session", read_tree_pam_files(root)))
+    files = read_tree_pam_files(root)
+    if find_service_file(service, files) is None:
+        return f"no PAM service {service!r} in this tree"
+    found = find_pam_limits(flatten(service, "session", files))
     if not found:
         return f"the PAM stack of {service} has no pam_limits, so no limits file counts"
     conf = read_limits_options(found[-1]).conf

@@ -22,7 +22,7 @@ from .shell_limits import BOTH, ShellLine
 from .sshd_config import find_forced_commands, find_pam_services
 from .sudoers import find_sudo_settings
 from .tree_read import SessionsTree, read_tree_sshd_config
-from .tree_samples_read import find_home_lines, find_shell_line
+from .tree_samples_read import find_shell_line, find_startup_lines
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ def find_tree_doubts(service: str, user: User, read: SessionsTree) -> Iterator[T
                 pairs = tuple(zip(BOTH, one.limit)) if one.limit else ()
                 yield TreeDoubt(one.at, one.item, pairs)
     if service in _SHELLS:
-        yield from map(_doubt_line, (*read.shell_lines, *find_home_lines(user, read)))
+        yield from map(_doubt_line, find_startup_lines(user, read))
         yield from map(TreeDoubt, filter(None, [find_shell_line(user, read)]))
     found = _FINDERS[service](read.root) if service in _FINDERS else ()
     yield from (TreeDoubt(one) for one in found if names_what_may(one, read.root))

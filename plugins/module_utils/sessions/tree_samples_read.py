@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from fnmatch import fnmatchcase
 from itertools import islice
 
 from ..core.values import Declaration, NamedTuple, User
@@ -73,10 +74,17 @@ def find_shell_line(user: User, read: SessionsTree) -> Declaration | None:
     return one.at if one and may_set_limits(str(one.at.value), read.root) else None
 
 
-def find_home_lines(user: User, read: SessionsTree) -> Iterator[ShellLine]:
-    """Yield what root's own startup files set; those of others are theirs to read."""
-    one = _find_person(user, read) if user.uid == 0 else None
-    for pattern in list_startup_files(str(one.at.value) or _SH) if one else ():
+def find_startup_lines(user: User, read: SessionsTree) -> Iterator[ShellLine]:
+    """Yield what the startup files of a user's shell set: of all shells where it is not known.
+
+    Of files in homes only root's are read; those of others are theirs to read.
+    """
+    one = _find_person(user, read)
+    patterns = list_startup_files(str(one.at.value) or _SH) if one else ()
+    for line in read.shell_lines:
+        if one is None or any(fnmatchcase(line.at.path, pattern) for pattern in patterns):
+            yield line
+    for pattern in patterns if one and one.uid == 0 else ():
         path = pattern.replace("~", one.home.rstrip("/"), 1) if one else ""
         if pattern.startswith("~/"):
             yield from find_shell_limits(read_text(path, read.root) or "", path, hints=True)

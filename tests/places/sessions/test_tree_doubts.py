@@ -129,6 +129,7 @@ def test_roots_own_startup_files(tmp_path: Path, shell: str, name: str, places: 
     """Those of others are theirs to read."""
     text = f"root:x:0:0::/top:{shell}\nalice:x:1000:1000::/top:{shell}\n"
     find(tmp_path, "login", "/etc/passwd", text, SOFT)
+    (tmp_path / "etc/zshenv").write_text("ulimit -n 1024\n" if shell == "/bin/bash" else "")
     (tmp_path / "top").mkdir()
     (tmp_path / "top" / name).write_text("ulimit -n 1024\n")
     read = SessionsTree(str(tmp_path))
