@@ -392,6 +392,7 @@ LESS = "hard nofile 4096"
 OTHERS = {
     "/etc/passwd": (
         f"{FILES['/etc/passwd']}daemon:x:1:1::/:/usr/sbin/nologin\nbob:x:1002:5555::/:/opt/low\n"
+        "postgres:x:110:110::/:/bin/bash\n"
     ),
     "/etc/group": f"{FILES['/etc/group']}ml:x:2001:alice\nempty:x:2002:\n",
     "/opt/low": "#!/bin/sh\nulimit -n 100\n",
@@ -409,6 +410,7 @@ OTHERS = {
         (f"alice {LESS}\n@ml {LESS}", {"alice": "fail"}),
         (f"carol {LESS}", {"carol": "fail"}),
         (f"daemon {LESS}", {}),
+        (f"postgres {LESS}", {"postgres": "fail"}),
         ("alice hard nofile 1048575", {}),
         (f"root {LESS}", {}),
         ("alice -", {"alice": "unknown"}),
