@@ -97,10 +97,16 @@ def find_flags(settings: Iterable[Setting], environment: Mapping[str, Setting]) 
     return parse_flags(words)
 
 
+def find_start(settings: Iterable[Setting]) -> Setting | None:
+    """Return the line by which a unit starts its program."""
+    starts = [one for one in settings if (one.section, one.key) == ("Service", "ExecStart")]
+    return starts[-1] if starts else None
+
+
 def starts_dockerd(settings: Iterable[Setting]) -> bool:
     """Tell whether a unit starts dockerd itself, so that it has no flags but those of the unit."""
-    starts = [one.value for one in settings if (one.section, one.key) == ("Service", "ExecStart")]
-    words = starts[-1].lstrip("-@:+!|").split() if starts else []
+    start = find_start(settings)
+    words = start.value.lstrip("-@:+!|").split() if start else []
     return bool(words) and words[0].rpartition("/")[2] == "dockerd"
 
 

@@ -13,7 +13,7 @@ from ..kernel.host_read import TreeBoot
 from ..systemd.unit_file import merge_units
 from ..systemd.unit_read import read_unit_files
 from .causes import find_docker_causes
-from .dockerd_flags import starts_dockerd
+from .dockerd_flags import find_start, starts_dockerd
 from .model import find_obstacles, foretell, predict
 from .site import Site
 from .unit_read import PROGRAMS, UNIT, read_world
@@ -52,10 +52,10 @@ def _find_doubt(root: str) -> str:
     if main is None:
         return ""
     settings = merge_units(main, dropins)
-    starts = [one for one in settings if (one.section, one.key) == ("Service", "ExecStart")]
-    if not starts:
+    start = find_start(settings)
+    if start is None:
         return f"{UNIT} is masked, or starts nothing"
     if starts_dockerd(settings):
         return ""
-    at = Declaration(starts[-1].path, starts[-1].line, f"ExecStart={starts[-1].value}", "")
+    at = Declaration(start.path, start.line, f"ExecStart={start.value}", "")
     return f"{cite(at)} may give dockerd flags of its own"

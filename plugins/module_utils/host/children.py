@@ -216,20 +216,18 @@ def _end_child(pid: int, done: bool, time_limit: float) -> str:
 
 def _wait_a_little(pid: int) -> tuple[int, int]:
     """Reap a child; one that not even SIGKILL ends now is left to process 1."""
-    deadline = time.monotonic() + _GRACE
     _await_end(pid)
-    while True:
-        found = os.waitpid(pid, os.WNOHANG)
-        if found != (0, 0) or time.monotonic() >= deadline:
-            return found
-        time.sleep(0.001)
+    return os.waitpid(pid, os.WNOHANG)
 
 
 def _await_end(pid: int) -> None:
-    """Wait for the end of a child without a look each millisecond, where the kernel tells of it."""
+    """Wait a little for the end of a child, and leave it to be reaped."""
     try:
-        handle = os.pidfd_open(pid)  # Python 3.9, Linux 5.3
-    except (AttributeError, OSError):
+        handle = os.pidfd_open(pid)
+    except (AttributeError, OSError):  # Before Python 3.9 and Linux 5.3.
+        deadline = time.monotonic() + _GRACE
+        while not _has_ended(pid) and time.monotonic() < deadline:
+            time.sleep(0.001)
         return
     try:
         poller = select.poll()
@@ -239,17 +237,17 @@ def _await_end(pid: int) -> None:
         os.close(handle)
 
 
+def _has_ended(pid: int) -> bool:
+    return os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
+
+
 def _kill(pid: int) -> None:
     """End a child and its group; who keeps a user's processes has a moment to end them first.
 
     It is not reaped before, so that its number is no other's.
     """
     _signal(pid, signal.SIGTERM)
-    deadline = time.monotonic() + _GRACE
-    while time.monotonic() < deadline:
-        if os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None:
-            break
-        time.sleep(0.001)
+    _await_end(pid)
     _signal(pid, signal.SIGKILL)
 
 

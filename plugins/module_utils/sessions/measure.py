@@ -39,7 +39,7 @@ _SET_AFTER_PAM = {"sudo": ("core",), "sudo-i": ("core",)}
 """Limits that the service itself changes last: sudo's ``rlimit_core`` is 0 (sudoers(5))."""
 
 _STARTS_SHELL = ("sshd", "login", "su", "su-l")
-NO_SHELLS = ("nologin", "false", "true", "sync")
+_NO_SHELLS = ("nologin", "false", "true", "sync")
 
 
 class SessionRequest(NamedTuple):
@@ -87,7 +87,12 @@ def pick_users(count: int = 1) -> list[str]:
 
 
 def has_shell(entry: pwd.struct_passwd) -> bool:
-    return os.path.basename(entry.pw_shell) not in NO_SHELLS
+    return opens_session(entry.pw_shell)
+
+
+def opens_session(shell: str) -> bool:
+    """Tell whether a shell of passwd(5) lets its user in."""
+    return os.path.basename(shell) not in _NO_SHELLS
 
 
 def measure_sessions(

@@ -20,13 +20,14 @@ from .rules import find_limits
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ..core.reader import Limit
+    from .limits_read import SessionFiles
     from .policy import SessionRule
 
     Wanted = Mapping[str, Limit]
 
 _MOST_NAMES = 1000  # A server of names may take a millisecond for each.
-_FEW = 5
-_MOST_IN_RANGE = 200
+FEW = 5
+MOST_IN_RANGE = 200
 
 
 def choose_different(
@@ -36,10 +37,17 @@ def choose_different(
 
     :param users: Whose sessions are opened anyhow.
     """
-    items = {item for rule in rules for item in rule.limits}
-    lines = [line for line in files.limits_lines if line.item in items or line.stops]
     known = [user for user in map(read_user, users) if user]
     people = People(_find, _list_members, lambda domain: _list_in_range(domain, files))
+    return compare_users(rules, known, people, files)
+
+
+def compare_users(
+    rules: Sequence[SessionRule], known: Collection[User], people: People, files: SessionFiles
+) -> Different:
+    """Return those whom the rules mean and for whom other lines count than for known users."""
+    items = {item for rule in rules for item in rule.limits}
+    lines = [line for line in files.limits_lines if line.item in items or line.stops]
     return find_different(
         lines, known, lambda user: find_limits(rules, user), people, files.dialect, _MOST_NAMES
     )
@@ -58,14 +66,14 @@ def _list_members(group: str) -> list[str]:
     except KeyError:
         return []
     primary = [user.pw_name for user in pwd.getpwall() if user.pw_gid == entry.gr_gid]
-    return list(islice(filter(_find, [*entry.gr_mem, *primary]), _FEW))
+    return list(islice(filter(_find, [*entry.gr_mem, *primary]), FEW))
 
 
 def _list_in_range(domain: str, files: SessionsRead) -> list[str]:
     """Return some users whom a range of numbers means."""
-    people = filter(None, map(_find, pick_users(_MOST_IN_RANGE)))
+    people = filter(None, map(_find, pick_users(MOST_IN_RANGE)))
     meant = [user for user in people if rank_domain(domain, user, files.dialect) is not None]
-    return [user.name for user in meant[:_FEW]]
+    return [user.name for user in meant[:FEW]]
 
 
 class Different(NamedTuple):

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from fnmatch import fnmatchcase
 from functools import cached_property
 
-from ..core.values import Declaration, User
+from ..core.values import Declaration, NamedTuple, User
 from ..host.files import list_folder, read_text, under
 from .base_read import choose_sshd_file, find_pam_option, put_options_first, read_sshd_files
 from .limits_read import SessionFiles, find_hanging_limits_files
@@ -21,6 +21,14 @@ from .unit_lines_read import list_starts, read_unit_lines
 
 _SSHD_OPTIONS = ("/etc/default/ssh", "/etc/sysconfig/sshd", "/etc/sysconfig/ssh")
 """What the units of Debian, Red Hat and SUSE add to sshd's command line (EnvironmentFile=)."""
+
+
+class Person(NamedTuple):
+    """A line of passwd(5). ``at`` has the shell as its value, and no password."""
+
+    uid: int
+    home: str
+    at: Declaration
 
 
 class SessionsTree(SessionFiles):
@@ -42,6 +50,11 @@ class SessionsTree(SessionFiles):
     @cached_property
     def pam_files(self) -> Mapping[str, str]:
         return read_tree_pam_files(self.root)
+
+    @cached_property
+    def people(self) -> dict[str, Person]:
+        """Return the users of passwd(5) by their names."""
+        return dict(_list_people(self.passwd_rows))
 
     @cached_property
     def passwd_rows(self) -> list[list[str]]:
@@ -146,6 +159,16 @@ def pick_user(name: str, rows: list[list[str]], groups: list[list[str]], root: s
     ]
     names, gids = (frozenset(column) for column in zip(*mine)) if mine else (frozenset(),) * 2
     return User(name, uid, gid, names, gids)
+
+
+def _list_people(rows: list[list[str]]) -> Iterator[tuple[str, Person]]:
+    for number, row in enumerate(rows, 1):
+        if len(row) >= 7 and row[2].isdigit():
+            text = ":".join([row[0], "x", *row[2:]])
+            yield (
+                row[0],
+                Person(int(row[2]), row[5], Declaration("/etc/passwd", number, text, row[6])),
+            )
 
 
 def _read_rows(path: str, root: str) -> list[list[str]]:

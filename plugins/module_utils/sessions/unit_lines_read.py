@@ -21,7 +21,7 @@ def read_unit_lines(pattern: str, root: str, folders: Sequence[str] = _ALL) -> l
     :param folders: Where they are looked for, the strongest first.
     """
     mains: dict[str, str] = {}
-    drop_ins: dict[str, str] = {}
+    drop_ins: dict[tuple[str, str], str] = {}
     for folder in folders:
         for name in list_folder(folder, root):
             stem = name[:-2] if name.endswith(".d") else name
@@ -31,14 +31,24 @@ def read_unit_lines(pattern: str, root: str, folders: Sequence[str] = _ALL) -> l
                 mains.setdefault(name, f"{folder}/{name}")
             else:
                 files = list_folder(f"{folder}/{name}", root)
-                found = {one: f"{folder}/{name}/{one}" for one in files if one.endswith(".conf")}
-                drop_ins = {**found, **drop_ins}
-    paths = [*mains.values(), *(drop_ins[name] for name in sorted(drop_ins))]
-    return [
-        Declaration(path, number, line, "")
-        for path, text in read_each(paths, root)
-        for number, line in enumerate(text.split("\n"), 1)
-    ]
+                for one in (one for one in files if one.endswith(".conf")):
+                    drop_ins.setdefault((one, stem), f"{folder}/{name}/{one}")
+    paths = [*mains.values(), *(drop_ins[key] for key in sorted(drop_ins))]
+    return [line for path, text in read_each(paths, root) for line in _join_lines(text, path)]
+
+
+def _join_lines(text: str, path: str) -> Iterator[Declaration]:
+    """Yield the lines of a file, those that go on in the next as one, by their first number."""
+    start, whole = 1, ""
+    for number, line in enumerate(text.split("\n"), 1):
+        start, whole = (start, f"{whole} {line}") if whole else (number, line)
+        if whole.endswith("\\"):
+            whole = whole[:-1]
+            continue
+        yield Declaration(path, start, whole, "")
+        whole = ""
+    if whole:
+        yield Declaration(path, start, whole, "")
 
 
 def list_starts(lines: Sequence[Declaration]) -> Iterator[Declaration]:

@@ -16,6 +16,7 @@ SSHD, SUDO, LOW = "/etc/ssh/sshd_config", "/etc/sudoers", "/etc/profile.d/low.sh
 PAM = "session required pam_limits.so\n"
 UNIT = "/etc/systemd/system/ssh.service"
 RUN_SSHD = "[Service]\nExecStart=\nExecStart=/usr/sbin/sshd "
+OTHER_GETTY = "/etc/systemd/system/console-getty.service"
 GETTY, AGETTY = "/etc/systemd/system/getty@.service", "ExecStart=-/sbin/agetty --noclear "
 
 
@@ -23,6 +24,7 @@ def find(tmp_path: Path, service: str, path: str, text: str, wanted: Requirement
     script = {
         "/opt/low": "#!/bin/sh\nulimit -n 5\n",
         "/opt/sshd": "ForceCommand ulimit -n 5\n",
+        f"{OTHER_GETTY}.d/b.conf": "[Service]\n",
         UNIT: "[Service]\nExecStart=/usr/sbin/sshd -D\n",
     }
     for name, content in {f"/etc/pam.d/{service}": PAM, **script, path: text}.items():
@@ -83,6 +85,13 @@ SOFT, HARD = (Requirement("", "nofile", bound, 65536) for bound in ("soft", "har
             [f"{GETTY}.d/a.conf:1"],
         ),
         ("login", GETTY, f"{AGETTY}-l/opt/low -\n", [f"{GETTY}:1"]),
+        ("login", f"{GETTY}.d/a.conf", f"{AGETTY}\\\n -l /opt/low \\", [f"{GETTY}.d/a.conf:1"]),
+        (
+            "login",
+            f"{GETTY}.d/b.conf",
+            f"{AGETTY}-l /opt/low %I\n",
+            [f"{GETTY}.d/b.conf:1"],
+        ),
         ("login", f"{GETTY}.d/a.conf", f"{AGETTY}--login-program /bin/login\n", []),
         ("login", f"{GETTY}.d/a.old", f"{AGETTY}-l /opt/low\n", []),
         ("login", "/etc/passwd", "alice:x:1000:1000::/:/opt/low\n", ["/etc/passwd:1"]),

@@ -293,11 +293,13 @@ bound(2000)
 watch = guard(on_limit=told.append)
 held = [[] for _thread in range(8)]
 def work(files):
-    for _step in range(225): files += fill(1)
+    for _step in range(225):
+        files += fill(1)
+        time.sleep(0.01)
 threads = [threading.Thread(target=work, args=(files,)) for files in held]
 [one.start() for one in threads]; [one.join() for one in threads]
 wait(lambda: told)
-print(json.dumps([len(told), 1600 <= told[0].level.used <= 2000]))
+print(json.dumps([len(told), told[0].level.used < 1700]))
 """
     assert run(code) == [1, True]
 
