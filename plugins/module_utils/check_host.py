@@ -143,8 +143,12 @@ def look_at_section(
     except Exception as error:  # One section must not take the others with it.
         if place.is_of_run and isinstance(error, (OSError, ValueError)):
             raise  # What is asked of a run is wrong: that is told, not judged.
-        kind = "" if isinstance(error, (OSError, ValueError)) else f"{type(error).__name__}: "
-        yield judge_unlooked(name, one_line(f"{kind}{error}")[:_LONGEST_REASON])
+        yield _judge_failed(name, error)
+
+
+def _judge_failed(name: str, error: Exception) -> Finding:
+    kind = "" if isinstance(error, (OSError, ValueError)) else f"{type(error).__name__}: "
+    return judge_unlooked(name, one_line(f"{kind}{error}")[:_LONGEST_REASON])
 
 
 def look_at_image(policy: Policy, options: CheckOptions) -> Iterator[Finding]:
@@ -163,8 +167,11 @@ def look_at_image(policy: Policy, options: CheckOptions) -> Iterator[Finding]:
         foretold = place.foresee(policy.get(place.name), options, tree)
         if foretold is None:
             untold.append((Requirement(place.name, "all", "value"), Forecast(UNKNOWN)))
-        for wanted, forecast in foretold or ():
-            yield tell(wanted, forecast, tree.root)
+        try:
+            for wanted, forecast in foretold or ():
+                yield tell(wanted, forecast, tree.root)
+        except Exception as error:  # As of a host.
+            yield _judge_failed(place.name, error)
     for wanted, forecast in untold:
         yield tell(wanted, forecast, tree.root)
 

@@ -86,10 +86,10 @@ PROC = {
 """What the kernel says, and takes: each is a file of the host's own."""
 
 _UNIT = "[Service]\nExecStart=/usr/sbin/{0}\n"
-_DOCKERD = _UNIT.format("dockerd")
+_PROGRAMS = {"docker": "dockerd", "ssh": "sshd"}
 USR = {
     **{
-        f"lib/systemd/system/{name}.service": _DOCKERD if name == "docker" else _UNIT.format(name)
+        f"lib/systemd/system/{name}.service": _UNIT.format(_PROGRAMS.get(name, name))
         for name in ("docker", "slurmd", "ssh", "cron", "containerd")
     },
     "lib/systemd/system/containerd.service": _UNIT.format("containerd") + "LimitNOFILE=infinity\n",

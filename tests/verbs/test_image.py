@@ -431,6 +431,15 @@ def test_everyone_is_more_than_who_stands_for_them(
     assert {place[8:-5]: one.status for place, one in told.items()} == who
 
 
+def test_a_file_that_nobody_can_read_leaves_the_other_places_standing(tmp_path: Path) -> None:
+    lay_out(tmp_path, {OURS: GOOD})
+    (tmp_path / "etc/docker").mkdir()
+    (tmp_path / DAEMON[1:]).write_bytes(ENOUGH.encode("utf-16"))
+    findings = check(tmp_path, {**SHM, **users("root", **NOFILE)}, {OURS: GOOD}).findings
+    told = [(one.requirement.place, *tell(one)[:2]) for one in findings]
+    assert told == [("session:root@sshd", "unknown", "pass"), ("docker", "unknown", "")]
+
+
 def test_a_key_that_stands_there_twice_is_named_without_its_neighbors(tmp_path: Path) -> None:
     text = f'{ENOUGH[:-1]}, "labels": ["hush"], "default-shm-size": "64M"}}'
     findings = check(tmp_path, SHM, {DAEMON: text}).findings

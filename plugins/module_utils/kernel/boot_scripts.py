@@ -19,6 +19,8 @@ _EXEC = re.compile(r"[ \t]*Exec(?:Start|StartPre|StartPost|Condition)[ \t]*=")
 _LOADED = r"\s(?:-[a-oq-z]*p\s*|--load[= ])((?:[\"']?/[\w./-]+[\"']?\s*)+)"
 # The slash stands first, for which Python looks faster than for what may not stand before it.
 _CALLED = re.compile(r"/(?<![\w/.-]/)(?:etc|opt|root|srv|usr|s?bin)/[\w./-]+")
+# A job's time, and then a user; what is set at the top of a crontab has no such field.
+_OF_OTHERS = re.compile(r"\s*(?:@\w+|[\d*]\S*(?:\s+\S+){4})\s+(?!root\s)[\w.-]+\s")
 _INTERPRETER = (
     r"(?:\b(?:(?:ba|da|k|mk|z|a)?sh|python[\d.]*|perl|ruby|source)|(?<!\S)\.)"
     r"[ \t]+(?:-\S+[ \t]+){0,9}"
@@ -161,7 +163,7 @@ def is_about_sysctls(text: str) -> bool:
 
 def find_called(path: str, text: str) -> list[str]:
     """Return the files of the administrator that a file has run at boot."""
-    if _is_unit(path):
+    if _is_unit(path) or _is_crontab(path):
         running = list_running(path, text) if _CALLED.search(text) else ()
         return [name for _number, line in running for name in _CALLED.findall(line)]
     # Most files are long and name none: those that do are not taken apart line by line.
@@ -175,6 +177,11 @@ def is_interpreted(path: str, caller: str) -> bool:
 
 def _is_unit(path: str) -> bool:
     return path.endswith(".service") or ".service.d/" in path
+
+
+def _is_crontab(path: str) -> bool:
+    """Tell whether each line of a file names the user whose job it is."""
+    return path == "/etc/crontab" or path.startswith("/etc/cron.d/")
 
 
 def _is_comment(text: str, at: int) -> bool:
@@ -197,11 +204,11 @@ def _list_loaded(call: str) -> list[str]:
 
 
 def list_running(path: str, text: str) -> Iterator[tuple[int, str]]:
-    """Yield the lines that are carried out, with their numbers; of a unit, its commands."""
-    is_unit = _is_unit(path)
+    """Yield the lines that root has carried out, with their numbers; of a unit, its commands."""
+    is_unit, is_crontab = _is_unit(path), _is_crontab(path)
     goes_on = False
     for number, line in enumerate(text.split("\n"), 1):
-        if line.lstrip().startswith("#"):
+        if line.lstrip().startswith("#") or (is_crontab and _OF_OTHERS.match(line)):
             continue
         runs = goes_on or not is_unit or _EXEC.match(line) is not None
         goes_on = is_unit and runs and line.endswith("\\")

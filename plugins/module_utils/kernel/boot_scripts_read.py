@@ -15,6 +15,7 @@ from .sysctl_conf import SYSCTL_CONF, SYSCTL_DIRECTORIES
 
 UNITS = "/etc/systemd/system"
 
+_MASK = "/dev/null"
 _LOCAL_UNITS = "/usr/local/lib/systemd/system"
 _UNITS_OF_PACKAGES = "/usr/lib/systemd/system"
 _OF_PACKAGES = ("/usr/lib/", "/lib/")
@@ -53,6 +54,13 @@ _INITRAMFS = "/etc/initramfs-tools/scripts"
 _STARTS = re.compile(
     r"^[ \t]*(?:Wants|Requires|Requisite|BindsTo|Upholds|OnSuccess|Unit)[ \t]*=(.*)", re.MULTILINE
 )
+_NOT_AT_BOOT = re.compile(
+    r"(?:rescue|emergency|shutdown|reboot|soft-reboot|poweroff|halt|kexec|exit|umount|final|sleep"
+    r"|suspend|hibernate|hybrid-sleep|suspend-then-hibernate|system-update|factory-reset)\.target\."
+)
+"""Targets of systemd.special(7) that no boot reaches."""
+_IGNORED = re.compile(r".*(?:\.(?:dpkg-\w+|ucf-\w+|rpm(?:save|orig|new)|bak|old|orig|disabled)|~)")
+"""Names that cron(8) and run-parts(8) of every distribution leave out."""
 _STARTERS = (".timer", ".path", ".socket")
 _LARGEST = 2**16
 _DEEPEST = 2  # Scripts that scripts call.
@@ -99,7 +107,7 @@ def list_wanted(root: str) -> frozenset[str]:
         unit
         for folder in (UNITS, _UNITS_OF_PACKAGES)
         for name in list_folder(folder, root)
-        if name.endswith((".wants", ".requires"))
+        if name.endswith((".wants", ".requires")) and not _NOT_AT_BOOT.match(name)
         for unit in list_folder(f"{folder}/{name}", root)
     )
 
@@ -109,7 +117,7 @@ class _Called:
 
     def __init__(self, root: str) -> None:
         self._root = root
-        self._texts: dict[str, str] = {}
+        self._texts: dict[str, tuple[str, bool]] = {}
         self._names: dict[str, list[str]] = {}
 
     def read_all(self, path: str, text: str) -> dict[str, str]:
@@ -126,29 +134,35 @@ class _Called:
         return found
 
     def _read(self, path: str, caller: str) -> str:
-        """Return a script; nothing where it is not one by its first line, or to its caller."""
+        """Return a script; nothing where it is not one by itself, or to its caller.
+
+        A shell runs a text that may be executed and names no interpreter, execve(2) does not.
+        """
         if path not in self._texts:
             self._texts[path] = _read_short(path, self._root)
-        text = self._texts[path]
-        is_script = text.startswith("#!") or (text and is_interpreted(path, caller))
+        text, runs = self._texts[path]
+        is_script = text.startswith("#!") or (text and (runs or is_interpreted(path, caller)))
         return text if is_script else ""
 
     def _find_names(self, path: str) -> list[str]:
         if path not in self._names:
-            self._names[path] = find_called(path, self._texts[path])
+            self._names[path] = find_called(path, self._texts[path][0])
         return self._names[path]
 
 
-def _read_short(path: str, root: str) -> str:
-    """Return a file that another names; nothing where it holds no text, or too much."""
+def _read_short(path: str, root: str) -> tuple[str, bool]:
+    """Return a file that another names, and whether it may be executed.
+
+    It is empty where it holds no text, or too much.
+    """
     try:
         found = os.stat(under(path, root))
     except OSError:
-        return ""
+        return "", False
     if not stat.S_ISREG(found.st_mode) or found.st_size > _LARGEST:
-        return ""
+        return "", False
     text = read_script(path, root)
-    return "" if "\0" in text else text
+    return "" if "\0" in text else text, bool(found.st_mode & 0o111)
 
 
 def _read_loaded(path: str, text: str, root: str) -> dict[str, str]:
@@ -165,10 +179,14 @@ def _list_scripts(root: str, of_packages: bool) -> Iterator[str]:
     yield from _list_units(root, of_packages)
     for folder, end in (*_FOLDERS, *(_FOLDERS_OF_PACKAGES if of_packages else ())):
         names = list_folder(folder, root)
+        names = [name for name in names if not _IGNORED.fullmatch(name)]
         yield from (f"{folder}/{name}" for name in names if name.endswith(end))
     yield from _FILES
     scripts = [
-        f"{folder}/{one}" for folder in _PROGRAM_FOLDERS for one in list_folder(folder, root)
+        f"{folder}/{one}"
+        for folder in _PROGRAM_FOLDERS
+        for one in list_folder(folder, root)
+        if not _IGNORED.fullmatch(one)
     ]
     programs = (*_PROGRAMS, *scripts, *_list_init_scripts(root))
     yield from (one for one in programs if os.access(under(one, root), os.X_OK))
@@ -182,29 +200,42 @@ def _list_units(root: str, of_packages: bool) -> Iterator[str]:
             if name.endswith(".service.d"):
                 drop_ins = list_folder(path, root)
                 yield from (f"{path}/{one}" for one in drop_ins if one.endswith(".conf"))
-            elif _is_started(name, started) and _is_own(path, folder, root):
+            elif (
+                _is_started(name, started)
+                and _is_own(path, folder, root)
+                and not _is_replaced(name, folder, root)
+            ):
                 yield path
 
 
 def _find_started(root: str) -> set[str]:
     """Return the units that a boot starts: links say so, or the administrator's units that do."""
     own = frozenset(list_folder(UNITS, root))
-    started = set(list_wanted(root)) | _list_wanted_by_targets(own, root)
+    started = set(list_wanted(root)) | _list_wanted_by_drop_ins(own, root)
+    started -= {one for one in started & own if follow_links(f"{UNITS}/{one}", root) == _MASK}
     waiting = [name for name in started if name in own]
     while waiting:
         text = read_script(f"{UNITS}/{waiting.pop()}", root)
-        named = {name for words in _STARTS.findall(text) for name in words.split()} - started
+        named = _find_named(text) - started
         started |= named
         waiting += [name for name in named if name in own]
     return started
 
 
-def _list_wanted_by_targets(own: Iterable[str], root: str) -> set[str]:
-    """Return the units that drop-ins of targets start."""
-    folders = (f"{UNITS}/{name}" for name in own if name.endswith(".target.d"))
-    paths = [f"{folder}/{name}" for folder in folders for name in list_folder(folder, root)]
+def _list_wanted_by_drop_ins(own: Iterable[str], root: str) -> set[str]:
+    """Return the units that drop-ins of targets and services start."""
+    ends = (".target.d", ".service.d")
+    folders = [one for one in own if one.endswith(ends) and not _NOT_AT_BOOT.match(one)]
+    paths = [
+        f"{UNITS}/{one}/{name}" for one in folders for name in list_folder(f"{UNITS}/{one}", root)
+    ]
     texts = [text for path, text in read_each(paths, root, read_script) if path.endswith(".conf")]
-    return {name for text in texts for words in _STARTS.findall(text) for name in words.split()}
+    return set().union(*map(_find_named, texts))
+
+
+def _find_named(text: str) -> set[str]:
+    lines = text.replace("\\\n", " ")
+    return {name for words in _STARTS.findall(lines) for name in words.split()}
 
 
 def _is_started(name: str, started: set[str]) -> bool:
@@ -217,6 +248,13 @@ def _is_started(name: str, started: set[str]) -> bool:
             one.startswith(stem) and one.endswith((".service", *_STARTERS)) for one in started
         )
     return name in started or any(stem + kind in started for kind in _STARTERS)
+
+
+def _is_replaced(name: str, folder: str, root: str) -> bool:
+    """Tell whether a unit of the administrator, or a mask, stands in the place of a weaker one."""
+    path = f"{UNITS}/{name}"
+    there = folder != UNITS and os.path.lexists(f"{root.rstrip('/')}{path}")
+    return there and _is_own(path, UNITS, root)
 
 
 def _is_own(path: str, folder: str, root: str) -> bool:

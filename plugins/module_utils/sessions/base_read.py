@@ -31,6 +31,8 @@ _CGROUPS = ("/sys/fs/cgroup", "/sys/fs/cgroup/systemd", "/sys/fs/cgroup/unified"
 _FOLDERS = ("/usr/bin", "/usr/sbin", "/bin", "/sbin")
 _LARGEST = 64 * 2**20
 _GETTY_SLICES = ("system-getty.slice", "system-serial\\x2dgetty.slice")
+_CLUSTER = "[46DGQRTdeiqrtV]*"
+"""Options of sshd(8) without an argument, which may stand before another behind one dash."""
 
 
 class Base(NamedTuple):
@@ -211,8 +213,8 @@ def find_pam_option(command: str, path: str, line: int = 0) -> Declaration | Non
 
     :param path: Where it stands, and in which line.
     """
-    option = re.search(r"-o ?['\"]?usepam[ =]+([a-z]+)", command, re.IGNORECASE)
-    return Declaration(path, line, option[0], option[1].lower()) if option else None
+    option = re.search(rf"-{_CLUSTER}o ?['\"]?(usepam[ =]+([a-z]+))", command, re.IGNORECASE)
+    return Declaration(path, line, f"-o {option[1]}", option[2].lower()) if option else None
 
 
 def read_sshd_config(pid: int, proc: str = "/proc") -> tuple[str, dict[str, str]]:
@@ -234,7 +236,7 @@ def put_options_first(
     :param at: The command line and its place, which stands for a file that includes the other.
     """
     words = at.text.partition(" [listener]")[0]
-    parts = re.split(r"[\s\"'=]-o ?", words)[1:] if "-o" in words else ()
+    parts = re.split(rf"[\s\"'=]-{_CLUSTER}o ?", words)[1:]
     if not parts:
         return path, files
     text = "\n" * max(at.line - 1, 0) + "\n".join([*map(_write_option, parts), f"Include {path}"])
@@ -250,7 +252,7 @@ def _write_option(text: str) -> str:
 
 def choose_sshd_file(command: str, root: str = "/") -> str:
     """Return the file that sshd reads, by its command line; SUSE's comes with the package."""
-    chosen = re.search(r"[\s\"'=]-f ?(/[^\s\"']+)", command)
+    chosen = re.search(rf"[\s\"'=]-{_CLUSTER}f ?(/[^\s\"']+)", command)
     if chosen:
         return chosen[1]
     files = (MAIN_FILE, VENDOR_FILE)

@@ -38,6 +38,7 @@ from .unit_lines_read import OF_ROOT, read_unit_lines
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from .host_read import SessionsRead
+    from .limits_read import SessionFiles
 
 _CRONTAB, _CRON_D = "/etc/crontab", "/etc/cron.d"
 _GETTY = r"(?:serial-|console-|container-)?getty(?:@[^/]*)?\.service"
@@ -61,7 +62,10 @@ def find_doubts(service: str, user: User, files: SessionsRead, mode: str) -> lis
     """
     found: list[Doubt] = []
     if mode == "quiet":
-        found += [*_find_modules(service, files), *_find_records(service, user, files)]
+        found += [
+            *_find_modules(service, files),
+            *map(doubt_record, find_records(service, user, files)),
+        ]
     if service == "sshd":
         path, texts = files.sshd_config
         found += [*_find_commands(user, files)]
@@ -82,9 +86,8 @@ def _find_scripts(service: str, files: SessionsRead) -> list[Doubt]:
     found = [one for path in paths for one in find_variables(read_text(path) or "", path)]
     if service in ("cron", "crond"):
         found += find_cron_scripts()
-    if service == "login":
-        found += find_getty_programs()
     started = [declare_call(line) for line in lines if line.kind == "auth" and _runs(line)]
+    started += find_getty_programs() if service == "login" else ()
     return [doubt_script(one) for one in (*started, *filter(names_what_may, found))]
 
 
@@ -96,7 +99,10 @@ def find_cron_scripts(root: str = "/") -> Iterator[Declaration]:
 
 
 def find_getty_programs(root: str = "/") -> Iterator[Declaration]:
-    """Yield the lines of the administrator that have a getty start another program than login."""
+    """Yield the lines of the administrator that have a getty start another program than login.
+
+    Nobody knows whether it opens a session of PAM.
+    """
     for line in read_unit_lines(_GETTY, root, OF_ROOT):
         yield from find_login_programs(line)
 
@@ -130,17 +136,18 @@ def _find_modules(service: str, files: SessionsRead) -> list[Doubt]:
     ]
 
 
-def _find_records(service: str, user: User, files: SessionsRead) -> Iterator[Doubt]:
+def find_records(service: str, user: User, files: SessionFiles) -> Iterator[Declaration]:
     """Yield the records of a user that hold limits, where a session would run pam_systemd.
 
     Source: nss-systemd(8), "Configuration in /etc/userdb/"; ``apply_user_record_settings()`` of
     pam_systemd.
     """
     paths = [*(f"{folder}/{user.name}.user" for folder in _RECORDS), _HOME_RECORD.format(user.name)]
-    found = [path for path in paths if b"resourceLimits" in (read_bytes(path) or b"")]
+    texts = {path: read_bytes(path, files.root) or b"" for path in paths}
+    found = [path for path, text in texts.items() if b"resourceLimits" in text]
     lines = flatten(service, "session", files.pam_files) if found else ()
     if any(line.name in ("pam_systemd", "pam_systemd_home") for line in lines):
-        yield from (doubt_record(Declaration(path, 0, "resourceLimits", "")) for path in found)
+        yield from (Declaration(path, 0, "resourceLimits", "") for path in found)
 
 
 def _may_set(line: PamLine) -> bool:

@@ -12,7 +12,13 @@ from ..core.values import Declaration
 from ..host.door import find_paths
 from ..host.files import read_text
 from ..kernel.glob_pattern import is_pattern
-from .shell_limits import BOTH, KNOWN_SHELLS, ShellLine, find_shell_limits, list_startup_files
+from .shell_limits import (
+    BOTH,
+    ShellLine,
+    find_shell_limits,
+    is_known_shell,
+    list_startup_files,
+)
 from .shell_measure import NO_HOME
 from .shell_sources import Sources, find_sources
 
@@ -35,8 +41,7 @@ def _find_in_shell(shell: str, items: Collection[str]) -> Iterator[ShellLine]:
 
     It may be a script around another one, or a program that sets limits of its own accord.
     """
-    folder, _slash, name = shell.rpartition("/")
-    if name in KNOWN_SHELLS and folder in ("/bin", "/usr/bin"):
+    if is_known_shell(shell):
         return
     try:
         text = read_text(shell) or ""

@@ -37,6 +37,7 @@ _TELLS = r"\s*(?:echo|printf)\s[^|;&`$]*$"
 BOTH = ("soft", "hard")
 KNOWN_SHELLS = ("sh", "bash", "dash", "ash", "rbash", "zsh", "ksh", "ksh93", "mksh", "csh", "tcsh")
 """Shells that the system brings, whose startup files are known."""
+_OF_SYSTEM = ("/bin", "/usr/bin")
 _WHOLE = "[0-9]{1,40}"
 _OPTION = r"(?:--([a-z]+)=|-([a-zA-Z])=?)([^-=].*)"
 _COMMENT = re.compile(r"(?:^|\s)#.*")
@@ -81,6 +82,12 @@ class ShellLine(NamedTuple):
     item: str
     bounds: tuple[str, ...]
     at: Declaration
+
+
+def is_known_shell(shell: str) -> bool:
+    """Tell whether a shell's startup files are known; it may be a script around another one."""
+    folder, _slash, name = shell.rpartition("/")
+    return not shell or (name in KNOWN_SHELLS and folder in _OF_SYSTEM)
 
 
 def list_startup_files(shell: str) -> tuple[str, ...]:

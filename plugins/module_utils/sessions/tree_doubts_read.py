@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterator
 
 from ..core.finding import Requirement
 from ..core.values import Declaration, NamedTuple
@@ -11,6 +11,7 @@ from ..host.files import read_text
 from .doubts_read import (
     find_cron_scripts,
     find_getty_programs,
+    find_records,
     find_sshd_scripts,
     may_set_limits,
     names_what_may,
@@ -21,7 +22,7 @@ from .pam_stack import declare_call, flatten
 from .shell_limits import BOTH, ShellLine
 from .sshd_config import find_forced_commands, find_pam_services
 from .sudoers import find_sudo_settings
-from .tree_read import SessionsTree, read_tree_sshd_config
+from .tree_read import SessionsTree, find_sshd_program, read_tree_sshd_config
 from .tree_samples_read import find_shell_line, find_startup_lines
 
 TYPE_CHECKING = False
@@ -67,19 +68,16 @@ def find_tree_doubts(service: str, user: User, read: SessionsTree) -> Iterator[T
     if service in _SHELLS:
         yield from map(_doubt_line, find_startup_lines(user, read))
         yield from map(TreeDoubt, filter(None, [find_shell_line(user, read)]))
-    found = _FINDERS[service](read.root) if service in _FINDERS else ()
-    yield from (TreeDoubt(one) for one in found if names_what_may(one, read.root))
-
-
-_FINDERS: Mapping[str, Callable[[str], Iterable[Declaration]]] = {
-    "login": find_getty_programs,
-    "cron": find_cron_scripts,
-    "crond": find_cron_scripts,
-}
-"""What a service starts sessions with that is none of the files above."""
+    if service == "login":
+        yield from map(TreeDoubt, find_getty_programs(read.root))
+    if service in ("cron", "crond"):
+        found = find_cron_scripts(read.root)
+        yield from (TreeDoubt(one) for one in found if names_what_may(one, read.root))
+    yield from map(TreeDoubt, find_records(service, user, read))
 
 
 def _find_in_sshd(user: User, read: SessionsTree) -> Iterator[TreeDoubt]:
+    yield from map(TreeDoubt, filter(None, [find_sshd_program(read.root)]))
     path, texts = read_tree_sshd_config(read.root)
     for line in find_forced_commands(texts, path, user):
         if may_set_limits(str(line.value), read.root):

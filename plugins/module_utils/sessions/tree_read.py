@@ -4,23 +4,32 @@
 from __future__ import annotations
 
 import os
-import re
+from collections import deque
 from collections.abc import Iterator, Mapping
 from fnmatch import fnmatchcase
 from functools import cached_property
 
 from ..core.values import Declaration, NamedTuple, User
+from ..host.door import find_paths
 from ..host.files import list_folder, read_text, under
+from ..kernel.glob_pattern import is_pattern
 from .base_read import choose_sshd_file, find_pam_option, put_options_first, read_sshd_files
 from .limits_read import SessionFiles, find_hanging_limits_files
 from .pam_stack import DIRECTORIES
 from .reach import Hindrance
 from .shell_limits import OF_ROOT, ShellLine, find_shell_limits
+from .shell_measure import NO_HOME
+from .shell_sources import find_sources
 from .sshd_config import find_use_pam
-from .unit_lines_read import list_starts, read_unit_lines
+from .unit_lines_read import join_lines, list_starts, read_unit_lines
 
 _SSHD_OPTIONS = ("/etc/default/ssh", "/etc/sysconfig/sshd", "/etc/sysconfig/ssh")
 """What the units of Debian, Red Hat and SUSE add to sshd's command line (EnvironmentFile=)."""
+
+_DEEPEST = 3  # Files that read files that read files.
+_MOST_FILES = 500
+_SSHD_UNITS = r"(?:sshd?\.)?service"
+"""Debian's and Red Hat's name, of which each may be the other's alias, and drop-ins of all."""
 
 
 class Person(NamedTuple):
@@ -44,8 +53,10 @@ class SessionsTree(SessionFiles):
         return {}
 
     @cached_property
-    def shell_lines(self) -> tuple[ShellLine, ...]:
-        return tuple(read_tree_shell_lines(self.root))
+    def shell_lines(self) -> dict[str, tuple[ShellLine, ...]]:
+        """Return what each startup file of all users sets, with all that it reads."""
+        paths = _list_startup_files(self.root)
+        return {path: tuple(read_startup_lines(path, NO_HOME, self.root)) for path in paths}
 
     @cached_property
     def pam_files(self) -> Mapping[str, str]:
@@ -110,12 +121,21 @@ def read_tree_sshd_config(root: str) -> tuple[str, dict[str, str]]:
 
 def _list_sshd_options(root: str) -> Iterator[Declaration]:
     """Yield the lines that may add to sshd's command line."""
-    for file in _SSHD_OPTIONS:
-        for number, line in enumerate((read_text(file, root) or "").split("\n"), 1):
-            if not line.lstrip().startswith("#"):
-                yield Declaration(file, number, line, "")
-    unit = re.escape(find_tree_sshd_unit(root))
-    yield from list_starts(read_unit_lines(unit, root))
+    starts = list(list_starts(read_unit_lines(_SSHD_UNITS, root)))
+    named = [str(one.value).lstrip("-") for one in starts if "EnvironmentFile" in one.text]
+    for file in dict.fromkeys((*_SSHD_OPTIONS, *named)):
+        for line in join_lines(read_text(file, root) or "", file):
+            if not line.text.lstrip().startswith(("#", ";")):
+                yield line
+    yield from (one for one in starts if "EnvironmentFile" not in one.text)
+
+
+def find_sshd_program(root: str) -> Declaration | None:
+    """Return the line by which the unit of a tree's sshd starts another program than sshd."""
+    starts = list(list_starts(read_unit_lines(_SSHD_UNITS, root)))
+    last = starts[-1] if starts and "ExecStart" in starts[-1].text else None
+    words = str(last.value).lstrip("-@:+!|").split() if last else []
+    return last if words and words[0].rpartition("/")[2] != "sshd" else None
 
 
 def find_tree_sshd_unit(root: str) -> str:
@@ -125,13 +145,37 @@ def find_tree_sshd_unit(root: str) -> str:
     return "ssh.service" if any(map(os.path.exists, debians)) else "sshd.service"
 
 
-def read_tree_shell_lines(root: str) -> Iterator[ShellLine]:
-    """Yield the lines of a tree's startup files of all users that set limits, or may."""
+def _list_startup_files(root: str) -> Iterator[str]:
     for pattern in OF_ROOT:
         folder, name = pattern.rpartition("/")[::2]
         names = list_folder(folder, root) if "*" in name else [name]
-        for path in (f"{folder}/{one}" for one in names if fnmatchcase(one, name)):
-            yield from find_shell_limits(read_text(path, root) or "", path, hints=True)
+        yield from (f"{folder}/{one}" for one in names if fnmatchcase(one, name))
+
+
+def read_tree_shell_lines(root: str) -> Iterator[ShellLine]:
+    """Yield the lines of a tree's startup files of all users that set limits, or may."""
+    for path in _list_startup_files(root):
+        yield from read_startup_lines(path, NO_HOME, root)
+
+
+def read_startup_lines(path: str, home: str, root: str) -> Iterator[ShellLine]:
+    """Yield the lines of a startup file, and of those that it reads, that set limits, or may."""
+    top = root.rstrip("/")
+    waiting = deque([(path, 0)])
+    seen: set[str] = set()
+    while waiting:
+        name, depth = waiting.popleft()
+        if name in seen or len(seen) > _MOST_FILES:
+            continue
+        seen.add(name)
+        text = read_text(name, root) or ""
+        yield from find_shell_limits(text, name, hints=True)
+        sources = find_sources(text, name, home)
+        of_package = name.startswith("/usr/") and not name.startswith("/usr/local/")
+        yield from (ShellLine("", (), one) for one in (() if of_package else sources.unclear))
+        for pattern, _at in sources.named if depth < _DEEPEST else ():
+            found = find_paths(top + pattern) if is_pattern(pattern) else [top + pattern]
+            waiting.extend((one[len(top) :], depth + 1) for one in found)
 
 
 def read_tree_user(root: str, name: str) -> User:

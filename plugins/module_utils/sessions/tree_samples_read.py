@@ -8,14 +8,12 @@ from fnmatch import fnmatchcase
 from itertools import islice
 
 from ..core.values import Declaration, User
-from ..host.files import read_text
-from .doubts_read import may_set_limits
 from .measure import opens_session
 from .pam_limits import rank_domain
 from .rules import find_limits
 from .samples_read import FEW, MOST_IN_RANGE, People, compare_users
-from .shell_limits import ShellLine, find_shell_limits, list_startup_files
-from .tree_read import SessionsTree
+from .shell_limits import ShellLine, is_known_shell, list_startup_files
+from .tree_read import SessionsTree, read_startup_lines
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -57,9 +55,9 @@ def choose_others(
 
 
 def find_shell_line(user: User, read: SessionsTree) -> Declaration | None:
-    """Return the line that gives a user of the tree a shell which may set limits."""
+    """Return the line that gives a user of the tree a shell whose startup files nobody knows."""
     one = read.people.get(user.name)
-    return one.at if one and may_set_limits(str(one.at.value), read.root) else None
+    return None if one is None or is_known_shell(str(one.at.value)) else one.at
 
 
 def find_startup_lines(user: User, read: SessionsTree) -> Iterator[ShellLine]:
@@ -69,15 +67,15 @@ def find_startup_lines(user: User, read: SessionsTree) -> Iterator[ShellLine]:
     """
     one = read.people.get(user.name)
     if one is None:
-        yield from read.shell_lines
+        yield from (line for lines in read.shell_lines.values() for line in lines)
         return
     patterns = list_startup_files(str(one.at.value) or _SH)
-    for line in read.shell_lines:
-        if any(fnmatchcase(line.at.path, pattern) for pattern in patterns):
-            yield line
+    for path, lines in read.shell_lines.items():
+        if any(fnmatchcase(path, pattern) for pattern in patterns):
+            yield from lines
     own = [pattern[1:] for pattern in patterns if pattern.startswith("~/") and one.uid == 0]
     for path in (one.home.rstrip("/") + name for name in own):
-        yield from find_shell_limits(read_text(path, read.root) or "", path, hints=True)
+        yield from read_startup_lines(path, one.home, read.root)
 
 
 class _People:
@@ -117,6 +115,6 @@ class _People:
         return list(islice(meant, FEW))
 
     def list_odd_shells(self) -> list[str]:
-        """Return one user for each shell that may set limits."""
+        """Return one user for each shell whose startup files nobody knows."""
         users = {str(one.at.value): name for name, one in reversed(list(self._own.items()))}
-        return [name for shell, name in users.items() if may_set_limits(shell, self._read.root)]
+        return [name for shell, name in users.items() if not is_known_shell(shell)]

@@ -27,18 +27,18 @@ def read_unit_lines(pattern: str, root: str, folders: Sequence[str] = _ALL) -> l
             stem = name[:-2] if name.endswith(".d") else name
             if not re.fullmatch(pattern, stem):
                 continue
-            if stem == name:
+            if stem == name and stem != "service":
                 mains.setdefault(name, f"{folder}/{name}")
             else:
                 files = list_folder(f"{folder}/{name}", root)
                 for one in (one for one in files if one.endswith(".conf")):
                     drop_ins.setdefault((one, stem), f"{folder}/{name}/{one}")
     paths = [*mains.values(), *(drop_ins[key] for key in sorted(drop_ins))]
-    return [line for path, text in read_each(paths, root) for line in _join_lines(text, path)]
+    return [line for path, text in read_each(paths, root) for line in join_lines(text, path)]
 
 
-def _join_lines(text: str, path: str) -> Iterator[Declaration]:
-    """Yield the lines of a file, those that go on in the next as one, by their first number."""
+def join_lines(text: str, path: str) -> Iterator[Declaration]:
+    """Yield the lines of a file; those that go on in the next are one, with the first number."""
     start, whole = 1, ""
     for number, line in enumerate(text.split("\n"), 1):
         start, whole = (start, f"{whole} {line}") if whole else (number, line)
@@ -52,13 +52,16 @@ def _join_lines(text: str, path: str) -> Iterator[Declaration]:
 
 
 def list_starts(lines: Sequence[Declaration]) -> Iterator[Declaration]:
-    """Yield the lines that set variables, then the one that starts the program."""
+    """Yield the lines that set variables, then the one that starts the program.
+
+    The value of each is what stands behind its key.
+    """
     start = None
     for one in lines:
-        key, _sign, value = one.text.strip().partition("=")
-        if key.strip() == "Environment":
-            yield one
-        elif key.strip() == "ExecStart":
-            start = one if value.strip() else None
+        key, _sign, value = (part.strip() for part in one.text.partition("="))
+        if key in ("Environment", "EnvironmentFile"):
+            yield one._replace(value=value)
+        elif key == "ExecStart":
+            start = one._replace(value=value) if value else None
     if start:
         yield start

@@ -10,7 +10,7 @@ import pytest
 from mlhost_limits.host.files import read_text
 from mlhost_limits.kernel import boot_read
 from mlhost_limits.kernel.boot_read import BootRead
-from mlhost_limits.kernel.boot_scripts import find_loader_words
+from mlhost_limits.kernel.boot_scripts import find_loader_words, find_script_writes
 from mlhost_limits.kernel.diagnose import gather_key
 from mlhost_limits.kernel.host_read import read_sysctl_files
 
@@ -335,6 +335,24 @@ RUNS_LOW = f"[Service]\nExecStart=/sbin/{LOW}"
              "opt/x": LOW, "etc/cron.d/z": "@reboot root sh /opt/x\n"},
             ["opt/x"],
         ),
+        ({"etc/cron.d/z": "@reboot root /opt/y\n", "opt/y": LOW}, ["opt/y"]),
+        # Only root may set one, and cron leaves some names out.
+        ({"etc/cron.d/z": f"@reboot alice {LOW}"}, []),
+        ({"etc/cron.d/z": "1-5/2 * * * 0 alice /opt/y\n", "opt/y": LOW}, []),
+        ({"etc/crontab": f"SHELL=/bin/sh\n*/5 * * * * root {LOW}"}, ["etc/crontab"]),
+        ({"etc/cron.d/z.dpkg-old": f"@reboot root {LOW}", "etc/cron.daily/y~": f"#!/bin/sh\n{LOW}"}, []),
+        # A target that no boot reaches starts nothing, a mask keeps a unit away, and a service
+        # wants others.
+        ({f"{UNITS}/x.service": RUNS_LOW, f"{UNITS}/rescue.target.wants/x.service": ""}, []),
+        (
+            {f"{UNITS}/x.service": RUNS_LOW, f"{UNITS}/p.wants/x.timer": "",
+             f"{UNITS}/x.timer": "-> /dev/null"},
+            [],
+        ),
+        (
+            {f"{UNITS}/x.service": RUNS_LOW, f"{UNITS}/cron.service.d/a.conf": "[Unit]\nWants=\\\n x.service\n"},
+            [f"{UNITS}/x.service"],
+        ),
         # With each daemon-reload, and at each login of root.
         ({f"{UNITS[:-6]}system-generators/x": f"#!/bin/sh\n{LOW}"}, [f"{UNITS[:-6]}system-generators/x"]),
         ({"etc/profile.d/x.sh": LOW}, ["etc/profile.d/x.sh"]),
@@ -350,5 +368,26 @@ def test_what_runs_after_the_files_are_read(
     tree: Tree, files: dict[str, str], found: list[str]
 ) -> None:
     for path, text in files.items():
-        tree.write(path, text, 0o755)
-    assert list(tree.look().scripts) == [f"/{path}" for path in found]
+        if text.startswith("-> "):
+            tree.link(path, text[3:])
+        else:
+            tree.write(path, text, 0o644 if path == "opt/x" and text == LOW else 0o755)
+    writes = find_script_writes(KEY, tree.look().scripts)
+    assert [one.at.path for one in writes] == [f"/{path}" for path in found]
+
+
+@pytest.mark.parametrize("mine", ["-> /dev/null", "[Service]\nExecStart=/bin/true\n"])
+def test_a_vendors_unit_that_is_replaced_says_nothing(tree: Tree, mine: str) -> None:
+    vendors = "usr/lib/systemd/system/x.service"
+    tree.write(vendors, RUNS_LOW)
+    link = tree.link(f"{UNITS}/multi-user.target.wants/x.service", f"/{vendors}")
+    assert list(tree.look().all_scripts) == [f"/{vendors}"]
+    if mine.startswith("-> "):
+        tree.link(f"{UNITS}/x.service", mine[3:])
+    else:
+        tree.write(f"{UNITS}/x.service", mine)
+    assert tree.look().all_scripts == {}
+    (tree.top / UNITS / "x.service").unlink()
+    tree.link(f"{UNITS}/x.service", f"/{vendors}")
+    assert link.is_symlink()
+    assert list(tree.look().all_scripts) == [f"/{vendors}"]

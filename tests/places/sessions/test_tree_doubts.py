@@ -17,17 +17,20 @@ PAM = "session required pam_limits.so\n"
 UNIT = "/etc/systemd/system/ssh.service"
 RUN_SSHD = "[Service]\nExecStart=\nExecStart=/usr/sbin/sshd "
 OTHER_GETTY = "/etc/systemd/system/console-getty.service"
+FROM_FILE = "[Service]\nEnvironmentFile=-/opt/env\n"
 GETTY, AGETTY = "/etc/systemd/system/getty@.service", "ExecStart=-/sbin/agetty --noclear "
 
 
 def find(tmp_path: Path, service: str, path: str, text: str, wanted: Requirement) -> list[str]:
     script = {
         "/opt/low": "#!/bin/sh\nulimit -n 5\n",
+        "/opt/env": "O=-f /opt/sshd\n",
         "/opt/sshd": "ForceCommand ulimit -n 5\n",
         f"{OTHER_GETTY}.d/b.conf": "[Service]\n",
         UNIT: "[Service]\nExecStart=/usr/sbin/sshd -D\n",
     }
-    for name, content in {f"/etc/pam.d/{service}": PAM, **script, path: text}.items():
+    stack = f"{PAM}session optional pam_systemd.so\n" if service == "sshd" else PAM
+    for name, content in {f"/etc/pam.d/{service}": stack, **script, path: text}.items():
         (tmp_path / name[1:]).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name[1:]).write_text(content)
     doubts = find_tree_doubts(service, ALICE, SessionsTree(str(tmp_path)))
@@ -71,6 +74,30 @@ SOFT, HARD = (Requirement("", "nofile", bound, 65536) for bound in ("soft", "har
             [f"{UNIT}.d/a.conf:3"],
         ),
         ("sshd", f"{UNIT}.d/a.conf", f"{RUN_SSHD}-D\n", []),
+        (
+            "sshd",
+            "/etc/systemd/system/sshd.service.d/a.conf",
+            f"{RUN_SSHD}-D -4f /opt/sshd\n",
+            ["/opt/sshd:1"],
+        ),
+        ("sshd", f"{UNIT}.d/a.conf", f"{RUN_SSHD}-D \\\n -f /opt/sshd\n", ["/opt/sshd:1"]),
+        ("sshd", "/etc/systemd/system/service.d/a.conf", FROM_FILE, ["/opt/sshd:1"]),
+        (
+            "sshd",
+            f"{UNIT}.d/a.conf",
+            "[Service]\nExecStart=\nExecStart=-/opt/start -D\n",
+            [f"{UNIT}.d/a.conf:3"],
+        ),
+        ("sshd", "/etc/default/ssh", ";O=-f /opt/sshd\n", []),
+        ("login", LOW, "[ -r /opt/low ] && . /opt/low\n", ["/opt/low:2"]),
+        ("login", LOW, "for i in /opt/*w; do . $i; done\n", ["/opt/low:2"]),
+        ("login", LOW, "cat /opt/low\n", []),
+        ("login", "/etc/profile.d/x.csh", "source /opt/low\n", ["/opt/low:2"]),
+        ("login", "/etc/userdb/alice.user", '{"resourceLimits": {}}', []),
+        ("sshd", "/etc/userdb/alice.user", '{"resourceLimits": {}}', ["/etc/userdb/alice.user"]),
+        ("login", "/etc/passwd", "alice:x:1000:1000::/:/usr/bin/fish\n", ["/etc/passwd:1"]),
+        ("login", f"{GETTY}.d/a.conf", f"{AGETTY}-nl /bin/bash\n", [f"{GETTY}.d/a.conf:1"]),
+        ("login", f"{GETTY}.d/a.conf", f"{AGETTY}--login-prog /opt/low\n", [f"{GETTY}.d/a.conf:1"]),
         ("login", "/etc/zshenv", "ulimit -n 1024\n", ["/etc/zshenv:1"]),
         ("sshd", SSHD, "SetEnv BASH_ENV=/opt/low\n", [f"{SSHD}:1"]),
         ("sshd", SSHD, "SetEnv BASH_ENV=/opt/none\n", []),
