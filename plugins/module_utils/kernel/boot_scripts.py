@@ -21,6 +21,8 @@ _LOADED = r"\s(?:-[a-oq-z]*p\s*|--load[= ])((?:[\"']?/[\w./-]+[\"']?\s*)+)"
 _CALLED = re.compile(r"/(?<![\w/.-]/)(?:etc|opt|root|srv|usr|s?bin)/[\w./-]+")
 # A job's time, and then a user; what is set at the top of a crontab has no such field.
 _OF_OTHERS = re.compile(r"\s*(?:@\w+|[\d*]\S*(?:\s+\S+){4})\s+(?!root\s)[\w.-]+\s")
+_USER = r"(?m)^[ \t]*User[ \t]*=[ \t]*(?!(?:root|0)?[ \t]*$)"
+"""Who may set no sysctl, unless a command has the '+' of systemd.service(5)."""
 _INTERPRETER = (
     r"(?:\b(?:(?:ba|da|k|mk|z|a)?sh|python[\d.]*|perl|ruby|source)|(?<!\S)\.)"
     r"[ \t]+(?:-\S+[ \t]+){0,9}"
@@ -206,11 +208,13 @@ def _list_loaded(call: str) -> list[str]:
 def list_running(path: str, text: str) -> Iterator[tuple[int, str]]:
     """Yield the lines that root has carried out, with their numbers; of a unit, its commands."""
     is_unit, is_crontab = _is_unit(path), _is_crontab(path)
+    is_others = is_unit and re.search(_USER, text) is not None and "Capabilities" not in text
     goes_on = False
     for number, line in enumerate(text.split("\n"), 1):
         if line.lstrip().startswith("#") or (is_crontab and _OF_OTHERS.match(line)):
             continue
         runs = goes_on or not is_unit or _EXEC.match(line) is not None
+        runs = runs and not (is_others and "=+" not in line.replace(" ", ""))
         goes_on = is_unit and runs and line.endswith("\\")
         if runs:
             yield number, line

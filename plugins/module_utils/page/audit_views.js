@@ -135,10 +135,10 @@ async function copy(words, button) {
     field.remove();
     button.focus();
   }
-  const before = button.textContent;
+  button.dataset.label ??= button.textContent;
   button.textContent = "Copied";
   byId("told").textContent = "Copied";
-  setTimeout(() => { button.textContent = before; byId("told").textContent = ""; }, 1500);
+  setTimeout(() => { button.textContent = button.dataset.label; byId("told").textContent = ""; }, 1500);
 }
 
 function onClick(event) {

@@ -213,7 +213,7 @@ def find_pam_option(command: str, path: str, line: int = 0) -> Declaration | Non
 
     :param path: Where it stands, and in which line.
     """
-    option = re.search(rf"-{_CLUSTER}o ?['\"]?(usepam[ =]+([a-z]+))", command, re.IGNORECASE)
+    option = re.search(rf"-{_CLUSTER}o *['\"]?(usepam[ =]+([a-z]+))", command, re.IGNORECASE)
     return Declaration(path, line, f"-o {option[1]}", option[2].lower()) if option else None
 
 
@@ -236,7 +236,7 @@ def put_options_first(
     :param at: The command line and its place, which stands for a file that includes the other.
     """
     words = at.text.partition(" [listener]")[0]
-    parts = re.split(rf"[\s\"'=]-{_CLUSTER}o ?", words)[1:]
+    parts = re.split(rf"[\s\"'=]-{_CLUSTER}o *", words)[1:]
     if not parts:
         return path, files
     text = "\n" * max(at.line - 1, 0) + "\n".join([*map(_write_option, parts), f"Include {path}"])
@@ -252,7 +252,7 @@ def _write_option(text: str) -> str:
 
 def choose_sshd_file(command: str, root: str = "/") -> str:
     """Return the file that sshd reads, by its command line; SUSE's comes with the package."""
-    chosen = re.search(rf"[\s\"'=]-{_CLUSTER}f ?(/[^\s\"']+)", command)
+    chosen = re.search(rf"[\s\"'=]-{_CLUSTER}f *(/[^\s\"']+)", command)
     if chosen:
         return chosen[1]
     files = (MAIN_FILE, VENDOR_FILE)

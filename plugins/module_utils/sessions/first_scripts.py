@@ -21,6 +21,7 @@ _OF_PAM = r"\s*(?:BASH_ENV|ENV)\s.*?\b(?:DEFAULT|OVERRIDE)=(\"[^\"]*\"|\S+).*"
 _OF_CRON = re.compile(r"\s*(?:SHELL|BASH_ENV)\s*=(.*)")
 _FORCED = r"""\s*(?:[\w-]+(?:="(?:[^"\\]|\\.)*")?,)*command="((?:[^"\\]|\\.)*)\""""
 _OF_GETTY = re.compile(r"\s*ExecStart\s*=.*getty\s(?:.*\s)?(?:-\w*l|--login-p\w*)[\s=]*(\S+).*")
+_STARTS = re.compile(r"\s*ExecStart\s*=\s*(\S+)")
 _SETS_OTHERS = re.compile(r"^[^#]*\b(?:prlimit|setrlimit)\b")
 """sshrc is a process of its own: what it sets for itself ends with it."""
 
@@ -59,6 +60,9 @@ def find_cron_settings(text: str, path: str) -> Iterator[Declaration]:
 
 def find_login_programs(line: Declaration) -> Iterator[Declaration]:
     """Yield a line of a getty's unit that has it start another program than login(1)."""
+    start = _STARTS.match(line.text)
+    if start and "getty" not in start[1]:
+        yield line._replace(value=start[1])
     found = _OF_GETTY.fullmatch(line.text)
     if found and _unquote(found[1]).rpartition("/")[2] != "login":
         yield line._replace(value=_unquote(found[1]))

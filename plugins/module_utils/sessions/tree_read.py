@@ -121,7 +121,7 @@ def read_tree_sshd_config(root: str) -> tuple[str, dict[str, str]]:
 
 def _list_sshd_options(root: str) -> Iterator[Declaration]:
     """Yield the lines that may add to sshd's command line."""
-    starts = list(list_starts(read_unit_lines(_SSHD_UNITS, root)))
+    starts = _list_sshd_starts(root)
     named = [str(one.value).lstrip("-") for one in starts if "EnvironmentFile" in one.text]
     for file in dict.fromkeys((*_SSHD_OPTIONS, *named)):
         for line in join_lines(read_text(file, root) or "", file):
@@ -130,9 +130,14 @@ def _list_sshd_options(root: str) -> Iterator[Declaration]:
     yield from (one for one in starts if "EnvironmentFile" not in one.text)
 
 
+def _list_sshd_starts(root: str) -> list[Declaration]:
+    unit = find_tree_sshd_unit(root)
+    return list(list_starts(read_unit_lines(_SSHD_UNITS, root, main=unit)))
+
+
 def find_sshd_program(root: str) -> Declaration | None:
     """Return the line by which the unit of a tree's sshd starts another program than sshd."""
-    starts = list(list_starts(read_unit_lines(_SSHD_UNITS, root)))
+    starts = _list_sshd_starts(root)
     last = starts[-1] if starts and "ExecStart" in starts[-1].text else None
     words = str(last.value).lstrip("-@:+!|").split() if last else []
     return last if words and words[0].rpartition("/")[2] != "sshd" else None

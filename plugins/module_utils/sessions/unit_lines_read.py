@@ -14,11 +14,14 @@ OF_ROOT = ("/etc/systemd/system", "/run/systemd/system", "/usr/local/lib/systemd
 _ALL = (*OF_ROOT, "/usr/lib/systemd/system", "/lib/systemd/system")
 
 
-def read_unit_lines(pattern: str, root: str, folders: Sequence[str] = _ALL) -> list[Declaration]:
+def read_unit_lines(
+    pattern: str, root: str, folders: Sequence[str] = _ALL, main: str = ""
+) -> list[Declaration]:
     """Return the lines of units, drop-ins last, in the order in which systemd applies them.
 
     :param pattern: What the names of the units match, whole.
     :param folders: Where they are looked for, the strongest first.
+    :param main: The only one that counts of itself, the others being its aliases; else all do.
     """
     mains: dict[str, str] = {}
     drop_ins: dict[tuple[str, str], str] = {}
@@ -27,8 +30,9 @@ def read_unit_lines(pattern: str, root: str, folders: Sequence[str] = _ALL) -> l
             stem = name[:-2] if name.endswith(".d") else name
             if not re.fullmatch(pattern, stem):
                 continue
-            if stem == name and stem != "service":
-                mains.setdefault(name, f"{folder}/{name}")
+            if stem == name:
+                if main in ("", name):
+                    mains.setdefault(name, f"{folder}/{name}")
             else:
                 files = list_folder(f"{folder}/{name}", root)
                 for one in (one for one in files if one.endswith(".conf")):

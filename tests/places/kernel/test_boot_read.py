@@ -341,6 +341,12 @@ RUNS_LOW = f"[Service]\nExecStart=/sbin/{LOW}"
         ({"etc/cron.d/z": "1-5/2 * * * 0 alice /opt/y\n", "opt/y": LOW}, []),
         ({"etc/crontab": f"SHELL=/bin/sh\n*/5 * * * * root {LOW}"}, ["etc/crontab"]),
         ({"etc/cron.d/z.dpkg-old": f"@reboot root {LOW}", "etc/cron.daily/y~": f"#!/bin/sh\n{LOW}"}, []),
+        ({f"{UNITS}/x.service": f"{RUNS_LOW}User=alice\n", f"{UNITS}/p.wants/x.service": ""}, []),
+        (
+            {f"{UNITS}/x.service": f"[Service]\nUser=alice\nExecStart=+/sbin/{LOW}", f"{UNITS}/p.wants/x.service": ""},
+            [f"{UNITS}/x.service"],
+        ),
+        ({f"{UNITS}/x.service": f"{RUNS_LOW}User=root\n", f"{UNITS}/p.wants/x.service": ""}, [f"{UNITS}/x.service"]),
         # A target that no boot reaches starts nothing, a mask keeps a unit away, and a service
         # wants others.
         ({f"{UNITS}/x.service": RUNS_LOW, f"{UNITS}/rescue.target.wants/x.service": ""}, []),

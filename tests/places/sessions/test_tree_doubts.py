@@ -88,6 +88,18 @@ SOFT, HARD = (Requirement("", "nofile", bound, 65536) for bound in ("soft", "har
             "[Service]\nExecStart=\nExecStart=-/opt/start -D\n",
             [f"{UNIT}.d/a.conf:3"],
         ),
+        (
+            "sshd",
+            "/etc/default/ssh",
+            "O=-o \\\n ForceCommand='ulimit -n 5'\n",
+            ["/etc/default/ssh:1"],
+        ),
+        (
+            "login",
+            f"{GETTY}.d/a.conf",
+            "ExecStart=\nExecStart=-/opt/low %I\n",
+            [f"{GETTY}.d/a.conf:2"],
+        ),
         ("sshd", "/etc/default/ssh", ";O=-f /opt/sshd\n", []),
         ("login", LOW, "[ -r /opt/low ] && . /opt/low\n", ["/opt/low:2"]),
         ("login", LOW, "for i in /opt/*w; do . $i; done\n", ["/opt/low:2"]),
