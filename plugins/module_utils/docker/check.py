@@ -25,7 +25,7 @@ def check_docker(policy: ContainerPolicy, canary: str, look: Look) -> Iterator[F
 
         yield from check_engine(policy, canary, look)
         return
-    from .settle import find_dockerd
+    from .unit_read import find_dockerd
 
     if find_dockerd() is not None:
         from .diagnose import find_dead  # Long as well.

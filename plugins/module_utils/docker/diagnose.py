@@ -104,7 +104,7 @@ def find_dead(place: str, policy: ContainerPolicy, look: Look) -> Finding | None
     if not stoppers:
         return None
     from .causes import find_docker_causes
-    from .settle import find_dockerd  # Long, and seldom needed.
+    from .unit_read import find_dockerd  # Long, and seldom needed.
 
     if find_dockerd() is None:
         return None

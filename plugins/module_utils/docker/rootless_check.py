@@ -40,7 +40,7 @@ from .measure import run_canary
 from .read import DockerRead
 from .rootless import Rootless, explain_rootless
 from .running import explain_running, find_tasks_causes
-from .settle import find_dockerd
+from .unit_read import find_dockerd
 
 _KINDS = {
     kind.__name__: kind

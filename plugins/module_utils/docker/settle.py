@@ -3,28 +3,19 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Iterable
 
 from ..core.cgroup import find_home
-from ..core.redaction import redact_message
 from ..core.values import NamedTuple
 from ..host.program import last_line, run_program
 from ..host.scratch import make_scratch, remove_scratch
 from ..systemd.unit_read import read_unit_files
 from .api_read import Daemon, ask
 from .dockerd_flags import Flag
-from .unit_read import PROGRAMS, UNIT, Service
+from .unit_read import UNIT, Service, find_dockerd
 
 _TIME_LIMIT = 120.0
-
-
-def find_dockerd() -> str | None:
-    """Return the daemon's program, or ``None`` where Docker is not installed."""
-    return next(
-        (path for path in PROGRAMS if os.path.isfile(path) and os.access(path, os.X_OK)), None
-    )
 
 
 class Verdict(NamedTuple):
@@ -58,6 +49,8 @@ def ask_dockerd(content: bytes, flags: Iterable[Flag]) -> Verdict:
         return Verdict()
     if code < 0:
         return Verdict(trouble=last_line(text))
+    from ..core.redaction import redact_message  # Long, and seldom needed.
+
     told = redact_message(last_line(text), content.decode("utf-8", "replace"))
     return Verdict(f"dockerd refuses the new daemon.json: {told}")
 

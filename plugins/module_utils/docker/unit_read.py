@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 
 from ..core.values import NamedTuple
@@ -14,6 +15,13 @@ from .dockerd_flags import Flag, find_config_path, find_flags
 from .model import World
 
 PROGRAMS = ("/usr/bin/dockerd", "/usr/sbin/dockerd", "/usr/local/bin/dockerd")
+
+
+def find_dockerd() -> str | None:
+    """Return the daemon's program, or ``None`` where Docker is not installed."""
+    return next(
+        (path for path in PROGRAMS if os.path.isfile(path) and os.access(path, os.X_OK)), None
+    )
 
 
 def read_dockerd_flags(root: str = "/", unit: str = "docker.service") -> list[Flag]:

@@ -12,13 +12,8 @@ from ..core.distribution import find_distribution
 from ..core.values import Declaration
 from ..host.files import follow_links, list_folder, read_os_release, read_text, under
 from .boot_scripts import is_about_sysctls
-from .boot_scripts_read import (
-    UNITS,
-    list_wanted,
-    read_boot_scripts,
-    read_early_scripts,
-    read_script,
-)
+from .boot_scripts_read import read_boot_scripts, read_early_scripts
+from .boot_units_read import UNITS, find_started, read_script
 from .model import foresee_start
 from .read import sysctl_path
 from .sysctl_conf import SYSCTL_CONF, SYSCTL_DIRECTORIES
@@ -254,7 +249,7 @@ def read_module_loads(root: str = "/") -> frozenset[str]:
 def read_tuned(root: str = "/") -> Tuned | None:
     """Return what tuned sets, where it starts at boot or runs now."""
     profiles = _read_profiles(root)
-    enabled = bool(profiles) and "tuned.service" in list_wanted(root)
+    enabled = bool(profiles) and "tuned.service" in find_started(root)
     if not profiles or not (enabled or os.path.exists(under("/run/tuned/tuned.pid", root))):
         return None
     main = read_text(MAIN_CONF, root) or ""
@@ -265,7 +260,7 @@ def read_tuned(root: str = "/") -> Tuned | None:
 def _read_tuned_scripts(root: str) -> dict[str, str]:
     """Return what lies beside the active profile that it may run, as its plugin ``script`` does."""
     profiles = _read_profiles(root)
-    if not profiles or "tuned.service" not in list_wanted(root):
+    if not profiles or "tuned.service" not in find_started(root):
         return {}
     folders = [path.rpartition("/")[0] for path, text in profiles.items() if "script=" in text]
     paths = [f"{one}/{name}" for one in folders for name in list_folder(one, root)]

@@ -11,24 +11,16 @@ from collections.abc import Generator, Iterator, Mapping, Sequence
 from functools import lru_cache
 
 from ..core.values import Declaration, NamedTuple
+from .boot_calls import CALL, LOADS, find_loaded, list_loaded, list_running
 from .sysctl_conf import parse_sysctl_conf, parse_sysctl_number
 
-_CALL = r"\bsysctl\b[^#;&|]*"
-_LOADS = r"\s(?:-[a-oq-z]*p|--load|--system)\b"
-_EXEC = re.compile(r"[ \t]*Exec(?:Start|StartPre|StartPost|Condition)[ \t]*=")
-_LOADED = r"\s(?:-[a-oq-z]*p\s*|--load[= ])((?:[\"']?/[\w./-]+[\"']?\s*)+)"
-# The slash stands first, for which Python looks faster than for what may not stand before it.
-_CALLED = re.compile(r"/(?<![\w/.-]/)(?:etc|opt|root|srv|usr|s?bin)/[\w./-]+")
-# A job's time, and then a user; what is set at the top of a crontab has no such field.
-_OF_OTHERS = re.compile(r"\s*(?:@\w+|[\d*]\S*(?:\s+\S+){4})\s+(?!root\s)[\w.-]+\s")
-_USER = r"(?m)^[ \t]*User[ \t]*=[ \t]*(?!(?:root|0)?[ \t]*$)"
-"""Who may set no sysctl, unless a command has the '+' of systemd.service(5)."""
-_INTERPRETER = (
-    r"(?:\b(?:(?:ba|da|k|mk|z|a)?sh|python[\d.]*|perl|ruby|source)|(?<!\S)\.)"
-    r"[ \t]+(?:-\S+[ \t]+){0,9}"
-)
 _LONGEST = 4096  # Characters; to read a line word by word takes the square of its length.
 _ONCE = "/etc/cloud/"  # What cloud-init may carry out at the first boot alone.
+_INTO_VARIABLE = r"(?:>|\btee\b[^;&|]*?)\s*[\"']?/proc/sys/([\w./-]*)\$"
+_SETS_VARIABLE = (
+    r"\s(?:-\S*w|--write|-[a-eg-oq-z]*[pf]|--load[= ])\s*[\"']?\$"
+    r"|\s[\"']?\$(?:\w+|\{\w+\})=|\bsystemd-sysctl\s(?:[^;&|]*\s)?[\"']?\$"
+)
 _PATH = r"/proc/sys/[\w./-]+"
 _READERS = r"cat|head|tail|ls|stat|test|read|grep|awk|cut|wc|sed\s+-n"
 _READS = (
@@ -66,31 +58,55 @@ def find_script_writes(key: str, texts: Mapping[str, str]) -> Iterator[ScriptWri
 
     :param texts: Text of what runs at boot, by path; of units, the whole file.
     """
-    last = key.rpartition(".")[2]
     loaded = {name for path, text in texts.items() for name in find_loaded(path, text)}
     for path, text in texts.items():
         if path in loaded:
             yield from _find_settings(key, path, text)
-            continue
-        if last not in text and not re.search(_LOADS, text):
-            continue
-        patterns, mention = _compile(key)
-        folder = f"/proc/sys/{key.replace('.', '/')}".rpartition("/")[0]
-        enters = re.search(rf"\bcd\s+[\"']?{re.escape(folder)}\b", text) is not None
-        for number, line in list_running(path, text):
-            for found in _find_writes(line, patterns, mention, enters):
-                plain = parse_sysctl_number(found.value) is not None and not path.startswith(_ONCE)
-                value = found.value if plain else ""
-                at = Declaration(path, number, line, value)
-                yield ScriptWrite(at, found.before, found.after)
-            if any(_loads_others(call[0], texts) for call in re.finditer(_CALL, line)):
-                yield ScriptWrite(Declaration(path, number, line, ""), loads=True)
+        else:
+            yield from _find_in_script(key, path, text, texts)
+
+
+def _find_in_script(
+    key: str, path: str, text: str, texts: Mapping[str, str]
+) -> Iterator[ScriptWrite]:
+    names_it = key.rpartition(".")[2] in text
+    if not names_it and "$" not in text and not re.search(LOADS, text):
+        return
+    enters = names_it and _enters(key, text)
+    for number, line in list_running(path, text):
+        writes = list(_find_writes(line, key, enters)) if names_it else []
+        for found in writes:
+            plain = parse_sysctl_number(found.value) is not None and not path.startswith(_ONCE)
+            value = found.value if plain else ""
+            at = Declaration(path, number, line, value)
+            yield ScriptWrite(at, found.before, found.after)
+        if not writes and _may_set(line, key):
+            yield ScriptWrite(Declaration(path, number, line, ""))
+        elif any(_loads_others(call, texts) for call in re.findall(CALL, line)):
+            yield ScriptWrite(Declaration(path, number, line, ""), loads=True)
+
+
+def _enters(key: str, text: str) -> bool:
+    """Tell whether a script goes to the key's folder, so that its last name is enough."""
+    folder = f"/proc/sys/{key.replace('.', '/')}".rpartition("/")[0]
+    return re.search(rf"\bcd\s+[\"']?{re.escape(folder)}\b", text) is not None
+
+
+def _may_set(line: str, key: str) -> bool:
+    """Tell whether a line sets what only the variables of its script tell, which may be a key."""
+    if "$" not in line:
+        return False
+    into = re.findall(_INTO_VARIABLE, line)
+    path = key.replace(".", "/")
+    return any(path.startswith(start) for start in into) or any(
+        re.search(_SETS_VARIABLE, call) for call in re.findall(CALL, line)
+    )
 
 
 def _loads_others(call: str, texts: Mapping[str, str]) -> bool:
     """Tell whether a call has files read that are not among these texts."""
-    named = _list_loaded(call)
-    return re.search(_LOADS, call) is not None and not (named and set(named) <= texts.keys())
+    named = list_loaded(call)
+    return re.search(LOADS, call) is not None and not (named and set(named) <= texts.keys())
 
 
 def _find_settings(key: str, path: str, text: str) -> Iterator[ScriptWrite]:
@@ -108,13 +124,9 @@ def _compile(key: str) -> tuple[tuple[re.Pattern[str], ...], re.Pattern[str]]:
     return tuple(map(re.compile, _describe_writes(key))), re.compile(_describe_mention(key))
 
 
-def _find_writes(
-    line: str, patterns: Sequence[re.Pattern[str]], mention: re.Pattern[str], enters: bool
-) -> Iterator[_Written]:
-    """Yield what a line sets: plain values, or one that is not known, as in a very long line.
-
-    :param enters: Whether the script goes to the key's folder, so that its last name is enough.
-    """
+def _find_writes(line: str, key: str, enters: bool) -> Iterator[_Written]:
+    """Yield what a line sets: plain values, or one that is not known, as in a very long line."""
+    patterns, mention = _compile(key)
     left = mention.search(line)
     if left and len(line) <= _LONGEST:
         rest = yield from _find_plain(line, patterns)
@@ -127,7 +139,7 @@ def _find_plain(line: str, patterns: Sequence[re.Pattern[str]]) -> Generator[_Wr
     """Yield the plain values that a line sets, and return the rest of it."""
     rest = line
     by_call, *others = patterns
-    for call in re.finditer(_CALL, line):
+    for call in re.finditer(CALL, line):
         found = by_call.search(line, call.start(), call.end())
         whole = by_call.match(line, found.start()) if found else None  # A value may hold a '#'.
         if whole:
@@ -161,63 +173,6 @@ def find_loader_words(key: str, texts: Mapping[str, str]) -> Iterator[Declaratio
 def is_about_sysctls(text: str) -> bool:
     """Tell whether a script may set any key at all."""
     return "sysctl" in text or "/proc/sys" in text or "SYSCTL{" in text
-
-
-def find_called(path: str, text: str) -> list[str]:
-    """Return the files of the administrator that a file has run at boot."""
-    if _is_unit(path) or _is_crontab(path):
-        running = list_running(path, text) if _CALLED.search(text) else ()
-        return [name for _number, line in running for name in _CALLED.findall(line)]
-    # Most files are long and name none: those that do are not taken apart line by line.
-    return [one[0] for one in _CALLED.finditer(text) if not _is_comment(text, one.start())]
-
-
-def is_interpreted(path: str, caller: str) -> bool:
-    """Tell whether a text gives a file to an interpreter, or sources it: it is a script anyhow."""
-    return re.search(rf"{_INTERPRETER}[\"']?{re.escape(path)}(?![\w./-])", caller) is not None
-
-
-def _is_unit(path: str) -> bool:
-    return path.endswith(".service") or ".service.d/" in path
-
-
-def _is_crontab(path: str) -> bool:
-    """Tell whether each line of a file names the user whose job it is."""
-    return path == "/etc/crontab" or path.startswith("/etc/cron.d/")
-
-
-def _is_comment(text: str, at: int) -> bool:
-    """Tell whether a place of a text is on a line that begins with a '#'."""
-    return text[text.rfind("\n", 0, at) + 1 : at].lstrip()[:1] == "#"
-
-
-def find_loaded(path: str, text: str) -> list[str]:
-    """Return the files that a script has sysctl(8) read, as far as their names are plain."""
-    calls = (
-        call[0]
-        for _number, line in (list_running(path, text) if re.search(_LOADS, text) else ())
-        for call in re.finditer(_CALL, line)
-    )
-    return [name for call in calls for name in _list_loaded(call)]
-
-
-def _list_loaded(call: str) -> list[str]:
-    return [name.strip("\"'") for names in re.findall(_LOADED, call) for name in names.split()]
-
-
-def list_running(path: str, text: str) -> Iterator[tuple[int, str]]:
-    """Yield the lines that root has carried out, with their numbers; of a unit, its commands."""
-    is_unit, is_crontab = _is_unit(path), _is_crontab(path)
-    is_others = is_unit and re.search(_USER, text) is not None and "Capabilities" not in text
-    goes_on = False
-    for number, line in enumerate(text.split("\n"), 1):
-        if line.lstrip().startswith("#") or (is_crontab and _OF_OTHERS.match(line)):
-            continue
-        runs = goes_on or not is_unit or _EXEC.match(line) is not None
-        runs = runs and not (is_others and "=+" not in line.replace(" ", ""))
-        goes_on = is_unit and runs and line.endswith("\\")
-        if runs:
-            yield number, line
 
 
 def _describe_writes(key: str) -> Iterator[str]:

@@ -7,18 +7,22 @@ import os
 import re
 import stat
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 
-from ..host.files import follow_links, list_folder, read_each, read_text, under
-from .boot_scripts import find_called, find_loaded, is_about_sysctls, is_interpreted
+from ..host.files import list_folder, read_distribution, read_each, under
+from .boot_calls import (
+    find_called,
+    find_loaded,
+    find_words,
+    is_interpreted,
+    leave_out_reset,
+    put_instances,
+    runs_parts,
+)
+from .boot_scripts import is_about_sysctls
+from .boot_units_read import find_started, has_unit, is_masked, list_units, read_script
 from .sysctl_conf import SYSCTL_CONF, SYSCTL_DIRECTORIES
 
-UNITS = "/etc/systemd/system"
-
-_MASK = "/dev/null"
-_LOCAL_UNITS = "/usr/local/lib/systemd/system"
-_UNITS_OF_PACKAGES = "/usr/lib/systemd/system"
-_OF_PACKAGES = ("/usr/lib/", "/lib/")
 _FILES = (
     *("/etc/crontab", "/etc/anacrontab", "/var/spool/cron/crontabs/root", "/var/spool/cron/root"),
     *("/etc/network/interfaces", "/etc/cloud/cloud.cfg", "/etc/profile", "/etc/bash.bashrc"),
@@ -51,17 +55,17 @@ _PROGRAM_FOLDERS = (
 """Where each program is run: by cron, when a network comes up, and with each daemon-reload."""
 _INIT, _RUNLEVELS = "/etc/init.d", ("/etc/rcS.d", *(f"/etc/rc{level}.d" for level in range(2, 6)))
 _INITRAMFS = "/etc/initramfs-tools/scripts"
-_STARTS = re.compile(
-    r"^[ \t]*(?:Wants|Requires|Requisite|BindsTo|Upholds|OnSuccess|Unit)[ \t]*=(.*)", re.MULTILINE
-)
-_NOT_AT_BOOT = re.compile(
-    r"(?:rescue|emergency|shutdown|reboot|soft-reboot|poweroff|halt|kexec|exit|umount|final|sleep"
-    r"|suspend|hibernate|hybrid-sleep|suspend-then-hibernate|system-update|factory-reset)\.target\."
-)
-"""Targets of systemd.special(7) that no boot reaches."""
+_LOCAL_COMMANDS = ("/usr/local/sbin", "/usr/local/bin")
+"""Where systemd, and the shells that it starts, look for a command first."""
+_FOLDERS_WITHOUT_COMMANDS = ("/usr/lib/", "/etc/pam.d/", "/etc/tmpfiles.d/")
+_CRON, _LOCAL_UNIT = ("cron.service", "crond.service"), "rc-local.service"
+_OF_CRON = ("/etc/cron", "/etc/anacrontab", "/var/spool/cron/")
+_UFW, _UFW_IS_ON = "/etc/default/ufw", r"(?mi)^\s*ENABLED=[\"']?yes"
+_BY_RUN_PARTS = ("/etc/cron.", "/etc/network/if-", "/etc/ppp/")
+_OF_RUN_PARTS = re.compile(r"[\w-]+", re.ASCII)
+"""Names that cron(8) and run-parts(8) of Debian heed."""
 _IGNORED = re.compile(r".*(?:\.(?:dpkg-\w+|ucf-\w+|rpm(?:save|orig|new)|bak|old|orig|disabled)|~)")
 """Names that cron(8) and run-parts(8) of every distribution leave out."""
-_STARTERS = (".timer", ".path", ".socket")
 _LARGEST = 2**16
 _DEEPEST = 2  # Scripts that scripts call.
 
@@ -76,9 +80,10 @@ def read_boot_scripts(
     :param of_packages: Whether the units that packages bring are read as well.
     """
     found: dict[str, str] = {}
-    called = _Called(root)
-    for path, text in read_each(_list_scripts(root, of_packages), root, read_script):
-        texts = {**called.read_all(path, text), path: text}
+    started, called = find_started(root), _Called(root)
+    listed = read_each(_list_scripts(root, started, of_packages), root, read_script)
+    for path, text in leave_out_reset(dict(listed)).items():
+        texts = {**called.read_all(path, put_instances(path, text, started)), path: text}
         for name, one in texts.items():
             if is_wanted(one):
                 found.update({**_read_loaded(name, one, root), name: one})
@@ -93,25 +98,6 @@ def read_early_scripts(root: str = "/") -> dict[str, str]:
     return {path: text for path, text in texts.items() if is_about_sysctls(text)}
 
 
-def read_script(path: str, root: str) -> str:
-    """Return a script; one that only root may read says nothing to others."""
-    try:
-        return read_text(path, root) or ""
-    except PermissionError:
-        return ""
-
-
-def list_wanted(root: str) -> frozenset[str]:
-    """Return the units that something wants at boot, as links say."""
-    return frozenset(
-        unit
-        for folder in (UNITS, _UNITS_OF_PACKAGES)
-        for name in list_folder(folder, root)
-        if name.endswith((".wants", ".requires")) and not _NOT_AT_BOOT.match(name)
-        for unit in list_folder(f"{folder}/{name}", root)
-    )
-
-
 class _Called:
     """What scripts call, each read once."""
 
@@ -119,11 +105,16 @@ class _Called:
         self._root = root
         self._texts: dict[str, tuple[str, bool]] = {}
         self._names: dict[str, list[str]] = {}
+        self._local = {
+            name: f"{folder}/{name}"
+            for folder in reversed(_LOCAL_COMMANDS)
+            for name in list_folder(folder, root)
+        }
 
     def read_all(self, path: str, text: str) -> dict[str, str]:
         """Return the scripts that one calls, and those that they call, by path."""
         found: dict[str, str] = {}
-        waiting = deque((name, text, 1) for name in find_called(path, text))
+        waiting = deque((name, text, 1) for name in self._find_called(path, text))
         while waiting:
             name, caller, depth = waiting.popleft()
             if name in found:
@@ -146,8 +137,18 @@ class _Called:
 
     def _find_names(self, path: str) -> list[str]:
         if path not in self._names:
-            self._names[path] = find_called(path, self._texts[path][0])
+            self._names[path] = self._find_called(path, self._texts[path][0])
         return self._names[path]
+
+    def _find_called(self, path: str, text: str) -> list[str]:
+        """Return the files that a script calls by path or by name, or all of a folder."""
+        names = find_called(path, text)
+        if "run-parts" in text:
+            parts = [one for one in names if runs_parts(one, text)]
+            names += [f"{one}/{name}" for one in parts for name in list_folder(one, self._root)]
+        if self._local and not path.startswith(_FOLDERS_WITHOUT_COMMANDS):
+            names += [self._local[one] for one in find_words(path, text) & self._local.keys()]
+        return names
 
 
 def _read_short(path: str, root: str) -> tuple[str, bool]:
@@ -175,91 +176,41 @@ def _read_loaded(path: str, text: str, root: str) -> dict[str, str]:
     return {name: read_script(name, root) for name in names if os.path.isfile(under(name, root))}
 
 
-def _list_scripts(root: str, of_packages: bool) -> Iterator[str]:
-    yield from _list_units(root, of_packages)
+def _list_scripts(root: str, started: set[str], of_packages: bool) -> Iterator[str]:
+    yield from list_units(root, started, of_packages)
+    no_cron = any(is_masked(one, root) for one in _CRON)
+    left_out = _OF_CRON if no_cron else ()
+    heeds = _find_heeded(root)
     for folder, end in (*_FOLDERS, *(_FOLDERS_OF_PACKAGES if of_packages else ())):
-        names = list_folder(folder, root)
-        names = [name for name in names if not _IGNORED.fullmatch(name)]
-        yield from (f"{folder}/{name}" for name in names if name.endswith(end))
-    yield from _FILES
+        names = list_folder(folder, root) if not folder.startswith(left_out) else []
+        yield from (f"{folder}/{one}" for one in names if one.endswith(end) and heeds(folder, one))
+    yield from (one for one in _FILES if not one.startswith(left_out))
+    if re.search(_UFW_IS_ON, read_script("/etc/ufw/ufw.conf", root)):
+        yield _UFW
     scripts = [
         f"{folder}/{one}"
         for folder in _PROGRAM_FOLDERS
-        for one in list_folder(folder, root)
-        if not _IGNORED.fullmatch(one)
+        for one in (list_folder(folder, root) if not folder.startswith(left_out) else ())
+        if heeds(folder, one)
     ]
-    programs = (*_PROGRAMS, *scripts, *_list_init_scripts(root))
+    programs = () if is_masked(_LOCAL_UNIT, root) else _PROGRAMS
+    programs = (*programs, *scripts, *_list_init_scripts(root))
     yield from (one for one in programs if os.access(under(one, root), os.X_OK))
 
 
-def _list_units(root: str, of_packages: bool) -> Iterator[str]:
-    started = _find_started(root)
-    for folder in (*((_UNITS_OF_PACKAGES,) if of_packages else ()), _LOCAL_UNITS, UNITS):
-        for name in list_folder(folder, root):
-            path = f"{folder}/{name}"
-            if name.endswith(".service.d"):
-                drop_ins = list_folder(path, root)
-                yield from (f"{path}/{one}" for one in drop_ins if one.endswith(".conf"))
-            elif (
-                _is_started(name, started)
-                and _is_own(path, folder, root)
-                and not _is_replaced(name, folder, root)
-            ):
-                yield path
+def _find_heeded(root: str) -> Callable[[str, str], object]:
+    """Return what tells whether a name in a folder is heeded, as cron's of this distribution are.
 
+    Debian's cron and run-parts leave out names with a dot; of others a few endings are left out.
+    """
+    is_debian = read_distribution(root).family in ("debian", "ubuntu")
 
-def _find_started(root: str) -> set[str]:
-    """Return the units that a boot starts: links say so, or the administrator's units that do."""
-    own = frozenset(list_folder(UNITS, root))
-    started = set(list_wanted(root)) | _list_wanted_by_drop_ins(own, root)
-    started -= {one for one in started & own if follow_links(f"{UNITS}/{one}", root) == _MASK}
-    waiting = [name for name in started if name in own]
-    while waiting:
-        text = read_script(f"{UNITS}/{waiting.pop()}", root)
-        named = _find_named(text) - started
-        started |= named
-        waiting += [name for name in named if name in own]
-    return started
+    def heeds(folder: str, name: str) -> object:
+        if is_debian and folder.startswith(_BY_RUN_PARTS):
+            return _OF_RUN_PARTS.fullmatch(name)
+        return not _IGNORED.fullmatch(name)
 
-
-def _list_wanted_by_drop_ins(own: Iterable[str], root: str) -> set[str]:
-    """Return the units that drop-ins of targets and services start."""
-    ends = (".target.d", ".service.d")
-    folders = [one for one in own if one.endswith(ends) and not _NOT_AT_BOOT.match(one)]
-    paths = [
-        f"{UNITS}/{one}/{name}" for one in folders for name in list_folder(f"{UNITS}/{one}", root)
-    ]
-    texts = [text for path, text in read_each(paths, root, read_script) if path.endswith(".conf")]
-    return set().union(*map(_find_named, texts))
-
-
-def _find_named(text: str) -> set[str]:
-    lines = text.replace("\\\n", " ")
-    return {name for words in _STARTS.findall(lines) for name in words.split()}
-
-
-def _is_started(name: str, started: set[str]) -> bool:
-    """Tell whether a service is started at boot, or by a unit that is; or an instance of it."""
-    stem, _dot, kind = name.rpartition(".")
-    if kind != "service":
-        return False
-    if stem.endswith("@"):
-        return any(
-            one.startswith(stem) and one.endswith((".service", *_STARTERS)) for one in started
-        )
-    return name in started or any(stem + kind in started for kind in _STARTERS)
-
-
-def _is_replaced(name: str, folder: str, root: str) -> bool:
-    """Tell whether a unit of the administrator, or a mask, stands in the place of a weaker one."""
-    path = f"{UNITS}/{name}"
-    there = folder != UNITS and os.path.lexists(f"{root.rstrip('/')}{path}")
-    return there and _is_own(path, UNITS, root)
-
-
-def _is_own(path: str, folder: str, root: str) -> bool:
-    """Tell whether a unit lies where it is listed, and is not a link to that of a package."""
-    return folder == _UNITS_OF_PACKAGES or not follow_links(path, root).startswith(_OF_PACKAGES)
+    return heeds
 
 
 def _list_init_scripts(root: str) -> Iterator[str]:
@@ -268,6 +219,5 @@ def _list_init_scripts(root: str) -> Iterator[str]:
         name[3:] for folder in _RUNLEVELS for name in list_folder(folder, root) if name[:1] == "S"
     }
     for name in sorted(starts):
-        units = (f"{folder}/{name}.service" for folder in (UNITS, _UNITS_OF_PACKAGES))
-        if not any(os.path.lexists(under(path, root)) for path in units):
+        if not has_unit(f"{name}.service", root):
             yield f"{_INIT}/{name}"

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from ..core.values import Declaration, NamedTuple
-from ..kernel.boot_scripts import list_running
+from ..kernel.boot_calls import list_running
 from .model import SHM, find_default, parse_tmpfs_size
 
 _NAMES = (SHM, "/run/shm", "shm")

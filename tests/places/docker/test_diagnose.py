@@ -13,7 +13,7 @@ from mlhost_limits.core.finding import FAIL, Observation, Requirement, judge
 from mlhost_limits.core.values import UNLIMITED, Rlimit
 from mlhost_limits.docker import diagnose as explain_docker
 from mlhost_limits.docker import explain as trace_docker
-from mlhost_limits.docker import settle as docker
+from mlhost_limits.docker import unit_read
 from mlhost_limits.docker.api_read import Container, Daemon
 from mlhost_limits.docker.compose import Compose
 from mlhost_limits.docker.diagnose import SeenContainer, SeenDocker, describe, find_dead, gather
@@ -101,13 +101,13 @@ def test_a_dockerd_that_is_down_may_be_blamed(
     look: Look, monkeypatch: pytest.MonkeyPatch, config: str, codes: list[str]
 ) -> None:
     """Where its files say why: that is a failure. Else, or without Docker, nothing is known."""
-    monkeypatch.setattr(docker, "find_dockerd", lambda: "/usr/sbin/dockerd")
+    monkeypatch.setattr(unit_read, "find_dockerd", lambda: "/usr/sbin/dockerd")
     look.at(DockerRead).daemon = None
     look.at(DockerRead).config = config
     found = find_dead(NEW, POLICY, look)
     assert [cause.code for cause in found.causes] == codes if found else codes == []
     assert found is None or found.status == FAIL
-    monkeypatch.setattr(docker, "find_dockerd", lambda: None)
+    monkeypatch.setattr(unit_read, "find_dockerd", lambda: None)
     assert find_dead(NEW, POLICY, look) is None
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from mlhost_limits.docker import settle as docker
+from mlhost_limits.docker import unit_read
 from mlhost_limits.docker.dockerd_flags import Flag
 from mlhost_limits.docker.settle import Verdict, ask_dockerd, find_dockerd, find_trouble
 
@@ -20,7 +21,7 @@ FLAGS = [
 @pytest.fixture
 def program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     path = tmp_path / "dockerd"
-    monkeypatch.setattr(docker, "PROGRAMS", (str(path),))
+    monkeypatch.setattr(unit_read, "PROGRAMS", (str(path),))
     monkeypatch.setattr(docker, "_TIME_LIMIT", 5.0)
     return path
 

@@ -218,7 +218,7 @@ def test_a_crontab_that_only_root_may_read_is_left_out(
 
     tree.write("etc/crontab", f"@reboot root sysctl -w {KEY}=1\n")
     boot = tree.look()
-    monkeypatch.setattr("mlhost_limits.kernel.boot_scripts_read.read_text", refuse)
+    monkeypatch.setattr("mlhost_limits.kernel.boot_units_read.read_text", refuse)
     monkeypatch.setattr("mlhost_limits.host.files._read_together", lambda *_words: {})
     assert boot.scripts == {}
 
@@ -359,6 +359,85 @@ RUNS_LOW = f"[Service]\nExecStart=/sbin/{LOW}"
             {f"{UNITS}/x.service": RUNS_LOW, f"{UNITS}/cron.service.d/a.conf": "[Unit]\nWants=\\\n x.service\n"},
             [f"{UNITS}/x.service"],
         ),
+        # An instance's name, and a folder that is stated elsewhere, are part of what is called.
+        (
+            {f"{UNITS}/x@.service": "[Service]\nExecStart=/opt/%i.sh\n", f"{UNITS}/p.wants/x@low.service": "",
+             "opt/low.sh": f"#!/bin/sh\n{LOW}"},
+            ["opt/low.sh"],
+        ),
+        (
+            {f"{UNITS}/x.service": "[Service]\nEnvironment=S=/opt/y\nExecStart=/bin/sh $S\n",
+             f"{UNITS}/p.wants/x.service": "", "opt/y": LOW},
+            ["opt/y"],
+        ),
+        (
+            {f"{UNITS}/x.service": "[Service]\nWorkingDirectory=/opt\nExecStart=/bin/sh y\n",
+             f"{UNITS}/p.wants/x.service": "", "opt/y": LOW},
+            ["opt/y"],
+        ),
+        ({"etc/cron.d/z": "@reboot root cd /opt && ./y\n", "opt/y": LOW}, ["opt/y"]),
+        ({"etc/cron.d/z": "@reboot root cd /srv && ./y\n", "opt/y": LOW}, []),
+        ({"etc/cron.d/z": "@reboot root tune\n", "usr/local/sbin/tune": f"#!/bin/sh\n{LOW}"}, ["usr/local/sbin/tune"]),
+        ({"etc/cron.d/z": "@reboot root stune\n", "usr/local/sbin/tune": f"#!/bin/sh\n{LOW}"}, []),
+        ({"etc/crontab": "* * * * * root run-parts --report /etc/own\n", "etc/own/y": f"#!/bin/sh\n{LOW}"}, ["etc/own/y"]),
+        ({"etc/crontab": "* * * * * root ls /etc/own\n", "etc/own/y": f"#!/bin/sh\n{LOW}"}, []),
+        # Files that others than sysctl.d's reader apply.
+        ({"etc/rc.local": "#!/bin/sh\n/usr/lib/systemd/systemd-sysctl /opt/a.conf\n", "opt/a.conf": f"{KEY}=5"}, ["opt/a.conf"]),
+        ({"etc/rc.local": "#!/bin/sh\nsysctl -q -f /opt/a.conf\n", "opt/a.conf": f"{KEY}=5"}, ["opt/a.conf"]),
+        (
+            {"etc/default/ufw": "IPT_SYSCTL=/etc/ufw/sysctl.conf\n", "etc/ufw/ufw.conf": "ENABLED=yes\n",
+             "etc/ufw/sysctl.conf": "vm/max_map_count=5\n"},
+            ["etc/ufw/sysctl.conf"],
+        ),
+        (
+            {"etc/default/ufw": "IPT_SYSCTL=/etc/ufw/sysctl.conf\n", "etc/ufw/ufw.conf": "ENABLED=no\n",
+             "etc/ufw/sysctl.conf": "vm/max_map_count=5\n"},
+            [],
+        ),
+        # Sockets have commands, and a drop-in may be for all services.
+        ({f"{UNITS}/x.socket": f"[Socket]\nExecStartPost=/sbin/{LOW}", f"{UNITS}/p.wants/x.socket": ""}, [f"{UNITS}/x.socket"]),
+        ({f"{UNITS}/service.d/x.conf": f"[Service]\nExecStartPost=/sbin/{LOW}"}, [f"{UNITS}/service.d/x.conf"]),
+        # What is taken back, masked, not reached, or after the end of a script does not run.
+        (
+            {f"{UNITS}/x.service": RUNS_LOW, f"{UNITS}/p.wants/x.service": "",
+             f"{UNITS}/x.service.d/a.conf": "[Service]\nExecStart=\nExecStart=/bin/true\n"},
+            [],
+        ),
+        (
+            {f"{UNITS}/x.service": "[Service]\nExecStart=/bin/true\n", f"{UNITS}/p.wants/x.service": "",
+             f"{UNITS}/x.service.d/a.conf": f"[Service]\nExecStart=\nExecStart=/sbin/{LOW}"},
+            [f"{UNITS}/x.service.d/a.conf"],
+        ),
+        ({f"{UNITS}/x.service.d/a.conf": RUNS_LOW, f"{UNITS}/x.service": "-> /dev/null"}, []),
+        ({"etc/cron.d/z": f"@reboot root {LOW}", f"{UNITS}/cron.service": "-> /dev/null"}, []),
+        ({"etc/rc.local": f"#!/bin/sh\n{LOW}", f"{UNITS}/rc-local.service": "-> /dev/null"}, []),
+        ({"etc/rc.local": f"#!/bin/sh\nif true; then\n  exit 1\nfi\nexit 0\n{LOW}"}, []),
+        ({"etc/rc.local": f"#!/bin/sh\nif false; then\nexit 0\nfi\n{LOW}exit 0\n"}, ["etc/rc.local"]),
+        ({"etc/rc.local": f"#!/bin/sh\ncat <<E\nexit 0\nE\n{LOW}"}, ["etc/rc.local"]),
+        (
+            {f"{UNITS}/x.service": RUNS_LOW, f"{UNITS}/own.target": "", f"{UNITS}/own.target.wants/x.service": ""},
+            [],
+        ),
+        (
+            {f"{UNITS}/x.service": RUNS_LOW, f"{UNITS}/own.target": "", f"{UNITS}/own.target.wants/x.service": "",
+             f"{UNITS}/multi-user.target.wants/own.target": ""},
+            [f"{UNITS}/x.service"],
+        ),
+        (
+            {f"{UNITS}/x.service": RUNS_LOW, f"{UNITS}/graphical.target.wants/x.service": "",
+             f"{UNITS}/default.target": "-> /usr/lib/systemd/system/multi-user.target"},
+            [],
+        ),
+        (
+            {f"{UNITS}/x.service": RUNS_LOW, f"{UNITS}/own.target": "", f"{UNITS}/own.target.wants/x.service": "",
+             f"{UNITS}/default.target": "-> own.target"},
+            [f"{UNITS}/x.service"],
+        ),
+        # Names of cron's files, as Debian's reads them and as others do.
+        ({"etc/cron.d/z.cron": f"@reboot root {LOW}"}, ["etc/cron.d/z.cron"]),
+        ({"etc/cron.d/z.cron": f"@reboot root {LOW}", "etc/os-release": "ID=debian\n"}, []),
+        ({"etc/cron.daily/z.sh": f"#!/bin/sh\n{LOW}", "etc/os-release": "ID=ubuntu\n"}, []),
+        ({"etc/cron.daily/z": f"#!/bin/sh\n{LOW}", "etc/os-release": "ID=ubuntu\n"}, ["etc/cron.daily/z"]),
         # With each daemon-reload, and at each login of root.
         ({f"{UNITS[:-6]}system-generators/x": f"#!/bin/sh\n{LOW}"}, [f"{UNITS[:-6]}system-generators/x"]),
         ({"etc/profile.d/x.sh": LOW}, ["etc/profile.d/x.sh"]),

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 from mlhost_limits.kernel import boot_scripts
-from mlhost_limits.kernel.boot_scripts import find_called, find_loaded, find_script_writes
+from mlhost_limits.kernel.boot_calls import find_called, find_loaded
+from mlhost_limits.kernel.boot_scripts import find_script_writes
 
 KEY = "vm.max_map_count"
 FILE = "/proc/sys/vm/max_map_count"
@@ -57,6 +58,18 @@ CRONTAB = "/var/spool/cron/crontabs/root"
         (RC, f"echo 'set {KEY}=5' >> /etc/motd", []),
         (RC, f"echo '{KEY} is low' >&2; exit 1", []),
         (RC, f"echo '{KEY}=5' > /etc/sysctl.d/99-x.conf && sysctl --system", ["", ""]),
+        (RC, 'while read k v; do sysctl -w "$k=$v"; done < /opt/list', [""]),
+        (RC, "sysctl -w $ARGS", [""]),
+        (RC, "sysctl -p ${FILE}", [""]),
+        (RC, "/lib/systemd/systemd-sysctl $FILE", [""]),
+        (UDEV, 'RUN+="/lib/systemd/systemd-sysctl --prefix=/net/$name"', []),
+        (RC, "sysctl $k=5", [""]),
+        (RC, "sysctl -n $k", []),
+        (RC, "sysctl -w net.ipv4.conf.$IF.rp_filter=1", []),
+        (RC, "echo 5 > /proc/sys/$k", [""]),
+        (RC, "echo 5 | tee /proc/sys/vm/$k", [""]),
+        (RC, "echo 5 > /proc/sys/net/$k", []),
+        (RC, "cat /proc/sys/vm/$k > /dev/null", []),
         (UDEV, f'ACTION=="add", RUN+="/sbin/sysctl -w {KEY}=7"', ["7"]),
         (UDEV, 'SYSCTL{vm/max_map_count}="7"', ["7"]),
         (UDEV, f'SYSCTL{{{KEY}}}=="7", RUN+="/bin/true"', [""]),

@@ -1,0 +1,181 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Find which lines of units, crontabs and scripts are carried out by root, and what they call."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+
+CALL = r"(?:\bsystemd-)?\bsysctl\b[^#;&|]*"
+LOADS = r"\s(?:-[a-eg-oq-z]*[pf]|--load|--system)\b"
+
+_EXEC = re.compile(r"[ \t]*Exec(?:Start|StartPre|StartPost|Condition)[ \t]*=")
+_STATES = re.compile(r"[ \t]*Environment[ \t]*=")
+_RESET = re.compile(r"[ \t]*(Exec\w+)[ \t]*=[ \t]*")
+_FILE_NAMES = r"((?:[\"']?/[\w./-]+[\"']?\s*)+)"
+_LOADED = (
+    rf"\s(?:-[a-eg-oq-z]*[pf]\s*|--load[= ]){_FILE_NAMES}",
+    rf"systemd-sysctl\s+(?:-\S+\s+){{0,9}}{_FILE_NAMES}",
+)
+_FIREWALL = "/etc/default/ufw"  # ufw(8) loads the file that it names there.
+_LOADED_BY_FIREWALL = r"(?m)^\s*IPT_SYSCTL=[\"']?(/[\w./-]+)"
+# The slash stands first, for which Python looks faster than for what may not stand before it.
+_CALLED = re.compile(r"/(?<![\w/.-]/)(?:etc|opt|root|srv|usr|s?bin)/[\w./-]+")
+_INTERPRETER = (
+    r"(?:\b(?:(?:ba|da|k|mk|z|a)?sh|python[\d.]*|perl|ruby|source)|(?<!\S)\.)"
+    r"[ \t]+(?:-\S+[ \t]+){0,9}"
+)
+_GIVEN = re.compile(rf"{_INTERPRETER}[\"']?(?:\./)?([\w./-]+)")
+_ENTERED = re.compile(r"(?:\bcd\s+|\bWorkingDirectory\s*=\s*)[\"']?(/[\w./-]+)")
+_RELATIVE = re.compile(rf"(?:(?<![\w/.-])\./|{_INTERPRETER}[\"']?)(\w[\w./-]*)")
+_WORD = re.compile(r"(?<![\w./-])\w[\w.-]*")
+# A job's time, and then a user; what is set at the top of a crontab has no such field.
+_OF_OTHERS = re.compile(r"\s*(?:@\w+|[\d*]\S*(?:\s+\S+){4})\s+(?!root\s)[\w.-]+\s")
+_USER = r"(?m)^[ \t]*User[ \t]*=[ \t]*(?!(?:root|0)?[ \t]*$)"
+"""Who may set no sysctl, unless a command has the '+' of systemd.service(5)."""
+_END = r"exit(?:\s+\d+)?\s*"
+_OPENS, _CLOSES = r"\b(?:if|case|do)\b|\{", r"(?:^|;)\s*(?:fi|esac|done)\b|\}"
+
+
+def list_running(path: str, text: str) -> Iterator[tuple[int, str]]:
+    """Yield the lines that root has carried out, with their numbers; of a unit, its commands."""
+    if is_unit(path):
+        yield from _list_commands(text, _EXEC)
+        return
+    is_of_others = _OF_OTHERS.match if _is_crontab(path) else None
+    last = 0 if is_of_others else _find_end(text)
+    for number, line in enumerate(text.split("\n"), 1):
+        if number == last:
+            return
+        if not line.lstrip().startswith("#") and not (is_of_others and is_of_others(line)):
+            yield number, line
+
+
+def _list_commands(text: str, wanted: re.Pattern[str]) -> Iterator[tuple[int, str]]:
+    """Yield the lines of settings, and those that go on with them; of root's commands alone."""
+    is_others = re.search(_USER, text) is not None and "Capabilities" not in text
+    goes_on = False
+    for number, line in enumerate(text.split("\n"), 1):
+        if line.lstrip().startswith(("#", ";")):
+            continue
+        runs = goes_on or wanted.match(line) is not None
+        runs = runs and not (is_others and "=+" not in line.replace(" ", ""))
+        goes_on = runs and line.endswith("\\")
+        if runs:
+            yield number, line
+
+
+def _find_end(text: str) -> int:
+    """Return the line after which a script carries nothing out, or 0.
+
+    It is an ``exit`` at the start of a line that no condition, loop or function surrounds.
+    """
+    if not re.search(r"(?m)^exit\b", text):
+        return 0
+    depth = 0
+    for number, line in enumerate(text.split("\n"), 1):
+        if line.startswith("#"):
+            continue
+        if depth == 0 and re.fullmatch(_END, line):
+            return number
+        depth += len(re.findall(_OPENS, line)) - len(re.findall(_CLOSES, line))
+        if depth < 0 or "<<" in line:
+            break  # It is not understood: a here-document holds words of its own.
+    return 0
+
+
+def is_unit(path: str) -> bool:
+    """Tell whether a file is a unit with commands, or a drop-in of some."""
+    return re.search(r"\.(?:service|socket)$|[./](?:service|socket)\.d/", path) is not None
+
+
+def _is_crontab(path: str) -> bool:
+    """Tell whether each line of a file names the user whose job it is."""
+    return path == "/etc/crontab" or path.startswith("/etc/cron.d/")
+
+
+def find_called(path: str, text: str) -> list[str]:
+    """Return the files of the administrator that a file has run at boot."""
+    relative = list(_find_relative(text)) if _ENTERED.search(text) else []
+    if is_unit(path) or _is_crontab(path):
+        running = list(list_running(path, text)) if _CALLED.search(text) else []
+        running += _list_commands(text, _STATES) if is_unit(path) and "Environment" in text else []
+        return [*(name for _at, line in running for name in _CALLED.findall(line)), *relative]
+    # Most files are long and name none: those that do are not taken apart line by line.
+    called = (one for one in _CALLED.finditer(text) if not _is_comment(text, one.start()))
+    return [*(one[0] for one in called), *relative]
+
+
+def _find_relative(text: str) -> Iterator[str]:
+    """Yield the files that a text runs from where it goes before."""
+    names = dict.fromkeys(_RELATIVE.findall(text))
+    for folder in dict.fromkeys(_ENTERED.findall(text)):
+        yield from (f"{folder.rstrip('/')}/{name}" for name in names)
+
+
+def find_words(path: str, text: str) -> set[str]:
+    """Return the words of a script that may be the name of a command without its folder."""
+    lines = (line for _number, line in list_running(path, text))
+    return {word for line in lines for word in _WORD.findall(line.replace("=", " "))}
+
+
+def is_interpreted(path: str, caller: str) -> bool:
+    """Tell whether a text gives a file to an interpreter, or sources it: it is a script anyhow."""
+    given = _GIVEN.findall(caller) if path.rpartition("/")[2] in caller else []
+    return path in given or path.rpartition("/")[2] in given
+
+
+def runs_parts(folder: str, caller: str) -> bool:
+    """Tell whether a text has run-parts(8) run what lies in a folder."""
+    return (
+        re.search(rf"\brun-parts\b[^\n;&|]*\s{re.escape(folder)}/?(?![\w./-])", caller) is not None
+    )
+
+
+def _is_comment(text: str, at: int) -> bool:
+    """Tell whether a place of a text is on a line that begins with a '#'."""
+    return text[text.rfind("\n", 0, at) + 1 : at].lstrip()[:1] == "#"
+
+
+def find_loaded(path: str, text: str) -> list[str]:
+    """Return the files that a script has sysctl(8) read, as far as their names are plain."""
+    if path == _FIREWALL:
+        return re.findall(_LOADED_BY_FIREWALL, text)
+    may_load = re.search(LOADS, text) or "systemd-sysctl" in text
+    lines = (line for _number, line in (list_running(path, text) if may_load else ()))
+    return [name for line in lines for call in re.findall(CALL, line) for name in list_loaded(call)]
+
+
+def list_loaded(call: str) -> list[str]:
+    """Return the files that a call of sysctl(8), or of systemd-sysctl(8), reads."""
+    found = (names for pattern in _LOADED for names in re.findall(pattern, call))
+    return [name.strip("\"'") for names in found for name in names.split()]
+
+
+def put_instances(path: str, text: str, started: Iterable[str]) -> str:
+    """Return a template's text, or a drop-in's of one, once for each instance that is started."""
+    if "%" not in text or "@." not in path:
+        return text
+    stem = path[: path.index("@.") + 1].rpartition("/")[2]
+    instances = [one[len(stem) :].rpartition(".")[0] for one in started if one.startswith(stem)]
+    return "\n".join(text.replace("%i", one).replace("%I", one) for one in instances)
+
+
+def leave_out_reset(texts: dict[str, str]) -> dict[str, str]:
+    """Return units and drop-ins, those commands made comments that a later drop-in takes back."""
+    found = dict(texts)
+    for path, text in texts.items():
+        owner, name = path.split("/")[-2:]
+        if not owner.endswith((".service.d", ".socket.d")):
+            continue
+        resets = [reset[1] for reset in map(_RESET.fullmatch, text.split("\n")) if reset]
+        for other in found if resets else ():
+            *_, folder, file = other.split("/")
+            if file == owner[: -len(".d")] or (folder == owner and file < name):
+                found[other] = _comment_out(resets, found[other])
+    return found
+
+
+def _comment_out(settings: Iterable[str], text: str) -> str:
+    lines = re.compile(rf"(?m)^[ \t]*(?:{'|'.join(settings)})[ \t]*=(?:.*\\\n)*.*$")
+    return lines.sub(lambda found: "#" + found[0].replace("\n", "\n#"), text)
