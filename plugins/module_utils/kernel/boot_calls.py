@@ -10,8 +10,9 @@ CALL = r"(?:\bsystemd-)?\bsysctl\b[^#;&|]*"
 LOADS = r"\s(?:-[a-eg-oq-z]*[pf]|--load|--system)\b"
 
 _EXEC = re.compile(r"[ \t]*Exec(?:Start|StartPre|StartPost|Condition)[ \t]*=")
-_STATES = re.compile(r"[ \t]*Environment[ \t]*=")
-_RESET = re.compile(r"[ \t]*(Exec\w+)[ \t]*=[ \t]*")
+# What is seldom asked for is compiled when it is.
+_STATES = r"[ \t]*Environment[ \t]*="
+_RESET = r"(?m)^[ \t]*(Exec\w+)[ \t]*=[ \t]*$"
 _FILE_NAMES = r"((?:[\"']?/[\w./-]+[\"']?\s*)+)"
 _LOADED = (
     rf"\s(?:-[a-eg-oq-z]*[pf]\s*|--load[= ]){_FILE_NAMES}",
@@ -25,10 +26,10 @@ _INTERPRETER = (
     r"(?:\b(?:(?:ba|da|k|mk|z|a)?sh|python[\d.]*|perl|ruby|source)|(?<!\S)\.)"
     r"[ \t]+(?:-\S+[ \t]+){0,9}"
 )
-_GIVEN = re.compile(rf"{_INTERPRETER}[\"']?(?:\./)?([\w./-]+)")
+_GIVEN = rf"{_INTERPRETER}[\"']?(?:\./)?([\w./-]+)"
 _ENTERED = re.compile(r"(?:\bcd\s+|\bWorkingDirectory\s*=\s*)[\"']?(/[\w./-]+)")
-_RELATIVE = re.compile(rf"(?:(?<![\w/.-])\./|{_INTERPRETER}[\"']?)(\w[\w./-]*)")
-_WORD = re.compile(r"(?<![\w./-])\w[\w.-]*")
+_RELATIVE = rf"(?:(?<![\w/.-])\./|{_INTERPRETER}[\"']?)(\w[\w./-]*)"
+_WORD = r"(?<![\w./-])\w[\w.-]*"
 # A job's time, and then a user; what is set at the top of a crontab has no such field.
 _OF_OTHERS = re.compile(r"\s*(?:@\w+|[\d*]\S*(?:\s+\S+){4})\s+(?!root\s)[\w.-]+\s")
 _USER = r"(?m)^[ \t]*User[ \t]*=[ \t]*(?!(?:root|0)?[ \t]*$)"
@@ -70,7 +71,7 @@ def _find_end(text: str) -> int:
 
     It is an ``exit`` at the start of a line that no condition, loop or function surrounds.
     """
-    if not re.search(r"(?m)^exit\b", text):
+    if "\nexit" not in text:
         return 0
     depth = 0
     for number, line in enumerate(text.split("\n"), 1):
@@ -99,7 +100,11 @@ def find_called(path: str, text: str) -> list[str]:
     relative = list(_find_relative(text)) if _ENTERED.search(text) else []
     if is_unit(path) or _is_crontab(path):
         running = list(list_running(path, text)) if _CALLED.search(text) else []
-        running += _list_commands(text, _STATES) if is_unit(path) and "Environment" in text else []
+        running += (
+            _list_commands(text, re.compile(_STATES))
+            if is_unit(path) and "Environment" in text
+            else []
+        )
         return [*(name for _at, line in running for name in _CALLED.findall(line)), *relative]
     # Most files are long and name none: those that do are not taken apart line by line.
     called = (one for one in _CALLED.finditer(text) if not _is_comment(text, one.start()))
@@ -108,7 +113,7 @@ def find_called(path: str, text: str) -> list[str]:
 
 def _find_relative(text: str) -> Iterator[str]:
     """Yield the files that a text runs from where it goes before."""
-    names = dict.fromkeys(_RELATIVE.findall(text))
+    names = dict.fromkeys(re.findall(_RELATIVE, text))
     for folder in dict.fromkeys(_ENTERED.findall(text)):
         yield from (f"{folder.rstrip('/')}/{name}" for name in names)
 
@@ -116,12 +121,12 @@ def _find_relative(text: str) -> Iterator[str]:
 def find_words(path: str, text: str) -> set[str]:
     """Return the words of a script that may be the name of a command without its folder."""
     lines = (line for _number, line in list_running(path, text))
-    return {word for line in lines for word in _WORD.findall(line.replace("=", " "))}
+    return {word for line in lines for word in re.findall(_WORD, line.replace("=", " "))}
 
 
 def is_interpreted(path: str, caller: str) -> bool:
     """Tell whether a text gives a file to an interpreter, or sources it: it is a script anyhow."""
-    given = _GIVEN.findall(caller) if path.rpartition("/")[2] in caller else []
+    given = re.findall(_GIVEN, caller) if path.rpartition("/")[2] in caller else []
     return path in given or path.rpartition("/")[2] in given
 
 
@@ -168,7 +173,7 @@ def leave_out_reset(texts: dict[str, str]) -> dict[str, str]:
         owner, name = path.split("/")[-2:]
         if not owner.endswith((".service.d", ".socket.d")):
             continue
-        resets = [reset[1] for reset in map(_RESET.fullmatch, text.split("\n")) if reset]
+        resets = re.findall(_RESET, text)
         for other in found if resets else ():
             *_, folder, file = other.split("/")
             if file == owner[: -len(".d")] or (folder == owner and file < name):

@@ -96,10 +96,11 @@ def _may_set(line: str, key: str) -> bool:
     """Tell whether a line sets what only the variables of its script tell, which may be a key."""
     if "$" not in line:
         return False
-    into = re.findall(_INTO_VARIABLE, line)
+    into = re.findall(_INTO_VARIABLE, line) if "/proc/sys/" in line else []
+    calls = re.findall(CALL, line) if "sysctl" in line else []
     path = key.replace(".", "/")
     return any(path.startswith(start) for start in into) or any(
-        re.search(_SETS_VARIABLE, call) for call in re.findall(CALL, line)
+        re.search(_SETS_VARIABLE, call) for call in calls
     )
 
 
