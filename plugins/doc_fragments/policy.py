@@ -12,20 +12,16 @@ class ModuleDocFragment:
 options:
   profile:
     description:
-      - Name of a policy that comes with the collection.
-      - V(none) is empty, for a O(policy) that stands alone. V(training) is for a host that trains.
+      - Name of a policy that comes with the collection; V(training@1) is the first version of
+        V(training), whose values stay what they are, and the bare name is the newest. A O(policy)
+        may name it itself, as C(profile).
+      - V(none) is empty, for a O(policy) that stands alone. V(training) is for a host that trains,
+        V(multi-node) for one of many that train one model, V(slurm-node) and V(kubernetes-node) for
+        one whose jobs or pods Slurm or a kubelet starts, V(inference) for one that serves a model,
+        V(workstation) for one person's.
         V(dataloader), V(deepspeed-zero3-offload), V(webdataset), V(simpletuner), V(transformers)
         and V(trl) are each for one kind of training run.
     type: str
-    choices:
-      - dataloader
-      - deepspeed-zero3-offload
-      - none
-      - simpletuner
-      - training
-      - transformers
-      - trl
-      - webdataset
     default: training
   policy:
     description:

@@ -7,18 +7,17 @@ import argparse
 import math
 from collections.abc import Callable
 
-from .core.profiles import DEFAULT_PROFILE, PROFILES
-
-_PROFILES = ", ".join(sorted(PROFILES))
+from .core.profiles import DEFAULT_PROFILE, PROFILE_NAMES
 
 
 def add_profile(parser: argparse.ArgumentParser, default: str) -> None:
     parser.add_argument(
         "--profile",
         default=default,
-        choices=sorted(PROFILES),
+        choices=PROFILE_NAMES,
         metavar="PROFILE",
-        help=f"the policy to start from: {_PROFILES}; default: %(default)s",
+        help=f"the policy to start from: {', '.join(PROFILE_NAMES)}, each with @1 for its first"
+        " version; a policy that names its own has that; default: %(default)s",
     )
 
 

@@ -30,7 +30,7 @@ from .node.plan import (
 )
 from .node.zipapp_read import build_zipapp, is_of, read_library
 from .places import PLACES
-from .schema import load_policy, merge_profile
+from .schema import choose_profile, load_policy, merge_profile
 from .sessions.settle import apply_plans
 from .write.lock import only_run
 from .write.systemctl import reload_units, systemctl
@@ -101,6 +101,7 @@ def _with_policy(policy: object, profile: str, wanted: Monitor) -> Monitor:
                 " prometheus-node-exporter, name the one that it reads, or leave it empty"
             ]
         )
+    policy, profile = choose_profile(policy, profile)
     whole = merge_profile(policy if isinstance(policy, dict) else {}, profile)
     of_runs = [place.path for place in PLACES if place.is_of_run]
     whole = {key: value for key, value in whole.items() if key not in of_runs}

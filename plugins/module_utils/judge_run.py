@@ -11,14 +11,14 @@ from .check_host import CheckResult, conclude
 from .check_within import check_within
 from .core.policy import CheckOptions, Policy
 from .core.policy_tree import Tree
-from .core.profiles import PROFILES
+from .core.profiles import find_profile
 from .core.reader import PolicyError
 from .core.report import format_notes
 from .core.values import NamedTuple
 from .gather_apart import gather_apart
 from .policy_file import read_policy_within
 from .run_options import read_run
-from .schema import load_policy, merge
+from .schema import choose_profile, load_policy, merge
 from .training.policy import SELF, choose_checks
 from .training.runner_read import name_own_ranks, read_own_ranks
 from .training.tried import MEASURED_AT
@@ -104,7 +104,7 @@ def judge_run(
     if arguments.batches and command and not words.problems:
         tried = try_run(arguments, command, words, over)
         words = join_words([words, tried])
-    known = {**_find_library(arguments.profile), **_flatten(over)}
+    known = {**_find_library(stated, arguments.profile), **_flatten(over)}
     taken = take(words, known, os.getcwd()) if names else _take_own(over)
     problems = [*words.problems, *taken.problems]
     if names and not (words.facts or words.stated or options or problems):
@@ -120,9 +120,10 @@ def judge_run(
     return _judge_taken(policy, taken, words, arguments, progress)
 
 
-def _find_library(profile: str) -> dict[str, object]:
+def _find_library(stated: object, profile: str) -> dict[str, object]:
     """Return whose loop a profile is for: words that show a library below it say no less."""
-    run: Any = PROFILES[profile].get(RUN, {})
+    _policy, profile = choose_profile(stated, profile)
+    run: Any = (find_profile(profile) or {}).get(RUN, {})
     return {"library": run["library"]} if "library" in run else {}
 
 

@@ -8,12 +8,14 @@ YAML 1.1 does not turn ``1:30:00`` into 5400, ``010`` into 8 or ``no`` into fals
 
 from __future__ import annotations
 
+import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import partial
 from json import JSONDecodeError
 from typing import Any
 
+from .core.policy_shape import find_misshapes
 from .core.policy_tree import (
     CLOSE,
     LIST,
@@ -30,7 +32,7 @@ from .core.policy_tree import (
     refuse,
 )
 from .core.quote import quote
-from .core.reader import PolicyError
+from .core.reader import PolicyError, name_kind
 from .host.children import run_in_children
 from .host.policy_file import LARGEST, STDIN, read_policy_file
 
@@ -39,6 +41,8 @@ _WORDS = {"null": None, "~": None, "": None, "true": True, "false": False}
 _KINDS = {"MappingStartEvent": MAPPING, "SequenceStartEvent": LIST}
 _ENDS = ("MappingEndEvent", "SequenceEndEvent")
 _DIRECTIVE = "(?m)^%"
+PROFILE = "profile"
+
 _LONGEST = 30.0
 _DOCUMENT = r"(?m)^---(?=\s|$)"
 
@@ -63,11 +67,44 @@ def read_policy_within(path: str, seconds: float) -> Tree:
 
     A child has no standard input, which has a time of its own.
 
+    A policy whose profile is the name of a file, from its own folder, is merged over that policy.
+
     :raises OSError: If the file cannot be read.
     :raises ValueError: If it is not a policy, or reading it takes longer.
     """
     if not path:
         raise ValueError("--policy: the name of a file is empty")
+    trees, names = [_read_one(path, seconds)], [os.path.realpath(path)]
+    while isinstance(trees[-1].root, dict) and "/" in str(trees[-1].root.get(PROFILE)):
+        base = os.path.join(os.path.dirname(names[-1]), str(trees[-1].root[PROFILE]))
+        if os.path.realpath(base) in names:
+            raise ValueError(f"{names[-1]}: profile: {base} stands on this file itself")
+        trees.append(_read_one(base, seconds))
+        names.append(os.path.realpath(base))
+    return _merge_trees(trees, names) if len(trees) > 1 else trees[0]
+
+
+def _merge_trees(trees: Sequence[Tree], names: Sequence[str]) -> Tree:
+    """Return policies as one, each merged over the one behind it."""
+    from .schema import merge_policies  # Few have a profile of their own.
+
+    roots = []
+    for tree, name in zip(trees, names):
+        if not isinstance(tree.root, dict):
+            raise ValueError(f"{name}: {name_kind(tree.root)} was given; a mapping is accepted")
+        misshapes = find_misshapes(tree.root)
+        if misshapes:
+            raise PolicyError([f"{name}: {one}" for one in misshapes])
+        roots.append(tree.root)
+    try:
+        merged = merge_policies(roots)
+    except PolicyError as error:
+        raise PolicyError([f"{names[-1]}: {one}" for one in error.problems]) from None
+    problems = [f"{name}: {one}" for tree, name in zip(trees, names) for one in tree.problems]
+    return Tree(merged, tuple(problems))
+
+
+def _read_one(path: str, seconds: float) -> Tree:
     if path == STDIN:
         return parse_policy(decode_policy(read_policy_file(path, seconds), path), path)
     [report] = run_in_children([partial(_read, path)], min(seconds, _LONGEST), 8 * LARGEST)

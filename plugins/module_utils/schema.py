@@ -3,12 +3,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from .core.policy import Policy
 from .core.policy_shape import find_misshapes, find_unfit_texts
-from .core.profiles import PROFILES
+from .core.profiles import NO_PROFILE, PROFILE_NAMES, find_profile
 from .core.reader import PolicyError, join_names, name_kind, read_mapping, refuse_unknown
 from .places import PLACES
 
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 _NOTHING: tuple[object, ...] = (None, (), {})
 WAIVERS = "waivers"
+PROFILE = "profile"
 
 
 def load_policy(
@@ -28,14 +29,13 @@ def load_policy(
 
     Mappings merge key by key, lists and values replace, ``null`` removes what the profile says.
 
-    :param policy: A mapping, or ``None`` for the profile as it is.
+    :param policy: A mapping, or ``None`` for the profile as it is. It may name its profile itself.
     :param run: Whether a run is meant to be judged, so that all it needs must be stated.
     :param told: What is wrong with it and no longer seen in its values, such as a second key.
     :param root: The tree that it is for, of whose memory a share may be stated.
     :raises PolicyError: With every violation, each with its key path.
     """
-    if profile not in PROFILES:
-        raise PolicyError([f"profile: {profile!r} is unknown; accepted are {join_names(PROFILES)}"])
+    policy, profile = choose_profile(policy, profile)
     if policy is not None and not isinstance(policy, dict):
         raise PolicyError([f"policy: {name_kind(policy)} was given; a mapping is accepted"])
     if policy == {}:
@@ -59,6 +59,22 @@ def load_policy(
     return loaded._replace(stated=of_host)
 
 
+def choose_profile(policy: object, profile: str) -> tuple[Any, str]:
+    """Return a policy without the name of its profile, and that name; the policy's own counts.
+
+    :raises PolicyError: If there is no such profile.
+    """
+    if isinstance(policy, dict) and PROFILE in policy:
+        profile = policy[PROFILE]
+        policy = {key: value for key, value in policy.items() if key != PROFILE} or None
+    if profile in PROFILE_NAMES:
+        return policy, profile
+    accepted = f"accepted are {join_names(PROFILE_NAMES)}, each with @1 for that version of it"
+    if isinstance(profile, str) and "/" in profile:
+        accepted += "; a file is accepted in a policy file of the command alone"
+    raise PolicyError([f"profile: {profile!r} is unknown; {accepted}"])
+
+
 def _state(policy: Any, profile: str) -> Mapping[str, object]:
     """Return all that a host is asked, without what a run is asked."""
     of_runs = [place.path for place in PLACES if place.is_of_run]
@@ -80,11 +96,31 @@ def _fill_shares(policy: object, root: str) -> object:
 
 def merge_profile(policy: Mapping[str, object], profile: str) -> Mapping[str, object]:
     """Return a policy merged over a profile, as plain data."""
+    return merge(find_profile(profile) or {}, _spell(policy))
+
+
+def merge_policies(policies: Sequence[Mapping[str, object]]) -> dict[str, object]:
+    """Return policies as one that stands alone, each merged over the one behind it.
+
+    :raises PolicyError: If the last one names no profile of ours.
+    """
+    last = policies[-1]
+    if PROFILE not in last:
+        names = join_names(PROFILE_NAMES)
+        raise PolicyError([f"profile: is not stated; in the last file one is accepted of {names}"])
+    merged, name = choose_profile(last, NO_PROFILE)
+    merged = merge_profile(merged or {}, name)
+    for policy in reversed(policies[:-1]):
+        merged = merge(merged, _spell({**policy, PROFILE: None}))
+    return {PROFILE: NO_PROFILE, **merged}
+
+
+def _spell(policy: Mapping[str, object]) -> dict[str, object]:
     spelled = dict(policy)
     for place in PLACES:
         if place.path in spelled:
             spelled[place.path] = place.spell(spelled[place.path])
-    return merge(PROFILES[profile], spelled)
+    return spelled
 
 
 def _find_missing(policy: Policy, told: list[str]) -> list[str]:

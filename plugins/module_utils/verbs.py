@@ -7,7 +7,7 @@ from typing import Any
 
 from .check_within import check_within
 from .core.policy import SERVICES, TIME_LIMIT, CheckOptions, ProvisionOptions
-from .core.profiles import DEFAULT_PROFILE, PROFILES
+from .core.profiles import DEFAULT_PROFILE
 from .core.reader import PolicyError
 from .node.paths import INTERVAL
 from .places import PLACES, PROVISIONED, SECTIONS
@@ -15,7 +15,7 @@ from .schema import load_policy
 
 _DISPLAY = {"type": "str", "default": "auto", "choices": ["auto", "always", "never"]}
 _POLICY: dict[str, dict[str, Any]] = {
-    "profile": {"type": "str", "default": DEFAULT_PROFILE, "choices": sorted(PROFILES)},
+    "profile": {"type": "str", "default": DEFAULT_PROFILE},
     "policy": {"type": "dict"},
 }
 

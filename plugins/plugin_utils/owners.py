@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from ..module_utils.core.profiles import DEFAULT_PROFILE, PROFILES
+from ..module_utils.core.profiles import DEFAULT_PROFILE, find_profile
 
 _PATHS = {
     "kernel": ("kernel",),
@@ -76,7 +76,7 @@ def _list_claims(arguments: Mapping[str, Any]) -> Iterator[tuple[str, list[Any]]
         except ValueError:
             return  # Ansible knows other ways to write a mapping; the host tells what is wrong.
     policy = policy if isinstance(policy, dict) else {}
-    profile = str(arguments.get("profile") or DEFAULT_PROFILE)
+    profile = str(policy.get("profile") or arguments.get("profile") or DEFAULT_PROFILE)
     switches = [str(arguments.get(name, False)).lower() for name in _SWITCHES]
     for section in _list_sections(arguments.get("sections")):
         file = str(arguments.get(f"{section}_file") or _FILES[section])
@@ -98,7 +98,7 @@ def _is_alike(first: list[Any], second: list[Any]) -> bool:
     from ..module_utils.schema import merge  # Seldom needed, and long.
 
     def settle(profile: str, stated: dict[str, Any], path: list[str], switches: list[str]) -> Any:
-        found: Any = merge(PROFILES.get(profile, {}), stated)
+        found: Any = merge(find_profile(profile) or {}, stated)
         for key in path:
             found = found.get(key) if isinstance(found, dict) else None
         return json.dumps([found, switches], sort_keys=True)

@@ -17,6 +17,22 @@ from tests.reference.sections import list_sections
 SECTIONS = list_sections()
 
 PAGE = Path(__file__).parents[2] / "docs" / "policy-reference.md"
+SOURCES = {
+    "limits.nofile": "vLLM and SGLang raise their soft limit to 65535; dataloaders hold a descriptor"
+    " for each tensor; hard is the kernel's own fs.nr_open, max what a program can close in seconds",
+    "limits.memlock": "NCCL's manual: RDMA and pinned memory lock pages",
+    "shm_size": "NCCL's manual asks for 1 GiB at least, vLLM's for more than the 64 MiB of Docker",
+    "fs.file-max": "twice fs.nr_open: two such processes do not use up the host",
+    "fs.nr_open": "the kernel's own",
+    "vm.max_map_count": "measured: a mapping for each tensor that is passed by `file_system`",
+    "net.core.somaxconn": "NCCL's first rank listens with 16384, servers on uvicorn with 2048; the"
+    " kernel's own is 4096",
+    "fs.inotify.max_user_watches": "the manuals of Visual Studio Code and of kind",
+    "fs.inotify.max_user_instances": "sixteen times what kind's manual asks for: root's are those of all pods",
+    "kernel.keys.root_maxkeys": "the kubelet's own (pkg/util/sysctl)",
+    "kernel.keys.root_maxbytes": "25 times root_maxkeys, the kubelet's own",
+}
+"""By the ends of key paths."""
 COMMAND = "python -m tests.reference"
 HEAD = f"""\
 <!-- SPDX-License-Identifier: GPL-3.0-or-later -->
@@ -181,16 +197,24 @@ def format_profiles() -> list[str]:
         for stated in list_stated(profile):
             holders.setdefault(stated, []).append(f"`{name}`")
     rows = [
-        (f"`{path}`", f"`{value}`", " ".join(names))
+        (f"`{path}`", f"`{value}`", " ".join(names), find_source(path))
         for (path, value), names in sorted(holders.items(), key=lambda row: row[0])
     ]
     return [
         "## Profiles",
         "",
         f"A policy is merged over one of them, `{DEFAULT_PROFILE}` where none is named; `none`"
-        " states nothing.",
-        *format_table(("key", "value", "profiles"), rows),
+        " states nothing. [What each is for](policy.md#profiles).",
+        *format_table(("key", "value", "profiles", "where the value is from"), rows),
     ]
+
+
+def find_source(path: str) -> str:
+    """Return where a profile's value is from; what a run ``needs`` is of our own making."""
+    if path.startswith(("training.", "sessions[].users")):
+        return ""
+    known = [text for name, text in SOURCES.items() if path.endswith(f".{name}")]
+    return known[0]
 
 
 def format_page() -> str:

@@ -244,8 +244,9 @@ def test_what_is_refused(policy: object, problem: str) -> None:
 
 def test_an_unknown_profile_is_refused() -> None:
     assert refusal(None, "trainig") == [
-        "profile: 'trainig' is unknown; accepted are none, training, dataloader,"
-        " deepspeed-zero3-offload, webdataset, simpletuner, transformers, trl"
+        "profile: 'trainig' is unknown; accepted are dataloader, deepspeed-zero3-offload, inference,"
+        " kubernetes-node, multi-node, none, simpletuner, slurm-node, training, transformers, trl,"
+        " webdataset, workstation, each with @1 for that version of it"
     ]
 
 
