@@ -25,13 +25,13 @@ exec "$@"
 
 
 def run(
-    folder: Path, *words: str, before: str = "", **environment: str
+    folder: Path, *words: str, before: str = "", hosts: str = HOSTS, **environment: str
 ) -> subprocess.CompletedProcess[str]:
     """Run a command of Ansible; nothing that it writes below /etc/sysctl.d and the like stays.
 
     :param before: Shell that makes the machine what the test needs.
     """
-    (folder / "hosts").write_text(HOSTS)
+    (folder / "hosts").write_text(hosts)
     script = _PRIVATE.format(before=before)
     return subprocess.run(
         ["unshare", "--mount", "sh", "-ec", script, "sh", words[0], "-i", "hosts", *words[1:]],

@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Follow a plan in waves: which hosts come next, what each must go through, and when to stop."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
+
+from .core.values import NamedTuple
+from .fleet_fixes import EDIT, REBOOT
+from .fleet_waves import SHARES
+
+FORMAT, VERSION = "mlhost.limits/plan", 1
+WAVES = 1 + len(SHARES)
+NOBODY = ("!all",)
+"""A pattern that matches no host, and of which Ansible does not complain."""
+_OF_PATTERNS = set("*?[]~!&,")
+_SHOWN = 5
+
+
+class NextWave(NamedTuple):
+    """The hosts of a wave that are left, in order; ``serial`` has the sizes of its batches."""
+
+    name: str
+    hosts: tuple[str, ...]
+    serial: tuple[int, ...]
+    most_failed: int
+
+
+class Rollout(NamedTuple):
+    """What is left of a plan. ``by_hand`` holds what provision does not do, in words."""
+
+    waves: tuple[NextWave, ...]
+    drains: tuple[str, ...]
+    reboots: tuple[str, ...]
+    by_hand: tuple[str, ...]
+    done: tuple[str, ...]
+
+
+def read_rollout(plan: object, done: Collection[str], known: Collection[str]) -> Rollout:
+    """Return what is left of a plan.
+
+    :param plan: The document that the command ``plan --json`` prints.
+    :param done: The hosts that are through.
+    :param known: The hosts of the inventory: a plan is made of results, whose hosts name
+        themselves, and none but these are gone to.
+    :raises ValueError: If it is no such document, or has hosts that are not known.
+    """
+    stated = plan if isinstance(plan, dict) else {}
+    if stated.get("format") != FORMAT or stated.get("version") != VERSION:
+        raise ValueError(f"is not what `mlhost-limits plan --json` prints, version {VERSION}")
+    try:
+        waves = [_read_wave(wave, done) for wave in stated["waves"]]
+        named = [str(name) for wave in stated["waves"] for one in wave["batches"] for name in one]
+        fixes = [_read_fix(fix) for fix in stated["fixes"]]
+    except (AttributeError, KeyError, TypeError, ValueError):
+        raise ValueError("is damaged: its waves or fixes are not as a plan has them") from None
+    _refuse_strangers(named, known)
+    if len(waves) > WAVES:
+        raise ValueError(f"has {len(waves)} waves; at most {WAVES} are accepted")
+    none = [NextWave("", NOBODY, (1,), 0)] * (WAVES - len(waves))
+    return Rollout(
+        (*waves, *none),
+        _gather(name for _kind, drains, _cost, _text, names in fixes if drains for name in names),
+        _gather(name for _k, _d, cost, _text, names in fixes if cost == REBOOT for name in names),
+        tuple(text for kind, _drains, _cost, text, _names in fixes if kind == EDIT),
+        tuple(name for name in dict.fromkeys(named) if name in done),
+    )
+
+
+def _read_wave(wave: Mapping[str, Any], done: Collection[str]) -> NextWave:
+    batches = [[str(one) for one in batch if one not in done] for batch in wave["batches"]]
+    batches = [batch for batch in batches if batch]
+    hosts = tuple(name for batch in batches for name in batch)
+    return NextWave(
+        str(wave["name"]),
+        hosts or NOBODY,
+        tuple(map(len, batches)) or (1,),
+        int(wave["most_failed"]),
+    )
+
+
+def _read_fix(fix: Mapping[str, Any]) -> tuple[str, bool, str, str, list[str]]:
+    names = [str(name) for name in fix["hosts"]]
+    return str(fix["kind"]), bool(fix["drains"]), str(fix["cost"]), str(fix["text"]), names
+
+
+def _gather(names: Any) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(names))
+
+
+def _refuse_strangers(named: Sequence[str], known: Collection[str]) -> None:
+    strangers = [name for name in named if name not in known or _OF_PATTERNS & set(name)]
+    if strangers:
+        shown = ", ".join(strangers[:_SHOWN]) + (", ..." if len(strangers) > _SHOWN else "")
+        raise ValueError(
+            f"has {len(strangers)} hosts that the inventory has not, or that Ansible would take for"
+            f" patterns: {shown}"
+        )
+
+
+def find_stop(wave: NextWave, red: Collection[str]) -> str:
+    """Return why a wave ends here, or nothing.
+
+    :param red: Those of its hosts that failed, or that nobody reached, so far.
+    """
+    if len(red) <= wave.most_failed:
+        return ""
+    shown = ", ".join(sorted(red)[:_SHOWN]) + (", ..." if len(red) > _SHOWN else "")
+    return (
+        f"{len(red)} of wave {wave.name} did not become green ({shown}), and {wave.most_failed}"
+        " may: the rollout stops. The same command goes on with what is left"
+    )
