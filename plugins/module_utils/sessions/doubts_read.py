@@ -31,6 +31,7 @@ from .first_scripts import (
 )
 from .libpam_measure import find_module
 from .pam_stack import PamLine, declare_call, find_unknown_modules, flatten
+from .shell_commands import strip_comments
 from .shell_sources import find_sources
 from .sshd_config import find_forced_commands, find_given_environments, find_pam_services
 from .unit_lines_read import OF_ROOT, read_unit_lines
@@ -49,7 +50,6 @@ _HARMLESS = ("internal-sftp", "true", "false", "exit", "echo", "cat", "date", "i
 _HEAD = 1024
 _DEEPEST = 3  # Programs that start programs that start programs.
 _PATH = re.compile(r"(?<![\w./-])/[\w./+-]+")
-_COMMENT = r"(?m)(?:^|(?<=\s))#.*"
 _SETS = re.compile("ulimit|rlimit|softlimit|chpst|systemd-run", re.IGNORECASE)
 _CALLS = b"setrlimit|prlimit|execv|execl|posix_spawn|popen|dlopen|system\0"
 """What a PAM module asks the linker for that sets limits, or that runs what may."""
@@ -197,10 +197,10 @@ def _program_may(path: str, root: str, deep: int) -> bool:
     first, _end, rest = content.decode("latin-1").partition("\n")
     if first.startswith("#!"):
         return _reads_what_may(rest, path, root, deep) or may_set_limits(
-            f"{first[2:]}\n{re.sub(_COMMENT, '', rest)}", root, deep + 1
+            f"{first[2:]}\n{strip_comments(rest)}", root, deep + 1
         )
     # A shell or Python may be given it; what it names in turn is data to most.
-    return bool(_SETS.search(re.sub(_COMMENT, "", f"{first}\n{rest}")))
+    return bool(_SETS.search(strip_comments(f"{first}\n{rest}")))
 
 
 def _reads_what_may(text: str, path: str, root: str, deep: int) -> bool:

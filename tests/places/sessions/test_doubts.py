@@ -66,6 +66,8 @@ def test_a_program_of_the_stack_of_auth_is_run_by_no_look() -> None:
     [
         ("#!/bin/sh\nulimit -n 5\n", True),
         ("#!/bin/sh\n# ulimit -n 5\nlogger x\n", False),
+        ("#!/bin/sh\n# \\\nuli\\\nmit -n 5\n", True),
+        ("#!/bin/sh\nx='a # b'; ulimit -n 5\n", True),
         ("#!/usr/bin/python3\nimport resource\nresource.setrlimit(7, (1, 1))\n", True),
         ("#!/bin/sh\nexec {0}/deeper\n", True),
         ("#!/bin/sh\nexec {0}/itself\n", False),
@@ -292,6 +294,8 @@ LOW, CALM = "/etc/low.sh", "/etc/calm.sh"
         ("sshd", {ENVIRONMENT: f"BASH_ENV={CALM}\nPATH={LOW}\n#BASH_ENV={LOW}"}, []),
         ("sshd", {ENVIRONMENT: "BASH_ENV=$HOME/x"}, [ENVIRONMENT]),
         ("sshd", {"/etc/security/pam_env.conf": f"BASH_ENV DEFAULT={LOW}"}, ["/etc/security/pam_env.conf"]),
+        ("sshd", {"/etc/security/pam_env.conf": f"BASH_ENV \\\nDEFAULT={LOW}"}, ["/etc/security/pam_env.conf"]),
+        ("sshd", {ENVIRONMENT: f"A=b\\\nBASH_ENV={LOW}"}, [ENVIRONMENT]),
         ("cron", {CRONTAB: f"SHELL={LOW}\n* * * * * root ulimit -n 5"}, [CRONTAB]),
         ("cron", {CRONTAB: f"SHELL={CALM}\nMAILTO={LOW}"}, []),
         ("sshd", {CRONTAB: f"SHELL={LOW}"}, []),
