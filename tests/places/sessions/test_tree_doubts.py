@@ -166,6 +166,38 @@ def test_the_environment_may_have_scripts_read_a_file(tmp_path: Path) -> None:
     assert find(tmp_path, "cron", "/etc/pam.d/cron", pam, SOFT) == ["/etc/environment:1"]
 
 
+KEY = 'restrict,command="{}",no-pty ssh-ed25519 A b\n'
+LOW_KEY = KEY.format("ulimit -n 5; $SHELL")
+
+
+@pytest.mark.parametrize(
+    ("config", "path", "text", "places"),
+    [
+        ("", "/top/.ssh/authorized_keys", f"# x\n{LOW_KEY}", ["/top/.ssh/authorized_keys:2"]),
+        ("", "/top/.ssh/authorized_keys2", LOW_KEY, ["/top/.ssh/authorized_keys2:1"]),
+        ("", "/top/.ssh/authorized_keys", KEY.format("/opt/low"), ["/top/.ssh/authorized_keys:1"]),
+        ("", "/top/.ssh/authorized_keys", KEY.format("/opt/env"), []),
+        ("AuthorizedKeysFile /etc/keys/%u\n", "/etc/keys/root", LOW_KEY, ["/etc/keys/root:1"]),
+        ("AuthorizedKeysFile /etc/keys/%u\n", "/top/.ssh/authorized_keys", LOW_KEY, []),
+        ("AuthorizedKeysFile none\n", "/top/.ssh/authorized_keys", LOW_KEY, []),
+        ("Match User root\nAuthorizedKeysFile %h/x\n", "/top/x", LOW_KEY, ["/top/x:1"]),
+        ("", "/home/.ssh/authorized_keys", LOW_KEY, []),
+    ],
+)
+def test_roots_own_keys(
+    tmp_path: Path, config: str, path: str, text: str, places: list[str]
+) -> None:
+    """Those of others are theirs to read."""
+    people = "root:x:0:0::/top:/bin/bash\nalice:x:1000:1000::/home:/bin/bash\n"
+    find(tmp_path, "sshd", "/etc/passwd", people, SOFT)
+    find(tmp_path, "sshd", SSHD, config, SOFT)
+    find(tmp_path, "sshd", path, text, SOFT)
+    read, root = SessionsTree(str(tmp_path)), User("root", 0, 0)
+    assert [one.at.place for one in find_tree_doubts("sshd", root, read)] == places
+    assert list(find_tree_doubts("sshd", ALICE, read)) == []
+    assert list(find_tree_doubts("login", root, read)) == []
+
+
 @pytest.mark.parametrize(
     ("shell", "name", "places"),
     [
