@@ -74,6 +74,12 @@ A_UNIT, SYSTEM_CONF = "/etc/systemd/system/a.service", "/etc/systemd/system.conf
 DAEMON, DOCKER = "/etc/docker/daemon.json", "/etc/systemd/system/docker.service"
 SHM = {"containers": {"docker": {"shm_size": "8GiB"}}}
 ENOUGH = '{"default-shm-size": "8G"}'
+RECORD = "/etc/userdb/carol.user"
+LIMITED = '{"uid": 1500, "resourceLimits": {"RLIMIT_NOFILE": {"cur": 512, "max": 512}}}'
+OPENS_SYSTEMD = {
+    "/etc/pam.d/sshd": "session required pam_limits.so\nsession optional pam_systemd.so\n"
+}
+LESS = "hard nofile 4096"
 CASES: dict[str, tuple[dict[str, Any], dict[str, str], tuple[str, str, str]]] = {
     "a limit for root": (
         users("root", **NOFILE), {OURS: GOOD},
@@ -89,6 +95,23 @@ CASES: dict[str, tuple[dict[str, Any], dict[str, str], tuple[str, str, str]]] = 
     ),
     "a user whom it lacks": (
         users("bob", **NOFILE), {}, ("unknown", "unknown", f"has no user 'bob', {DECIDES}"),
+    ),
+    "a user whom only a record states": (
+        users("carol", **NOFILE), {OURS: GOOD, RECORD: '{"userName": "carol", "uid": 1500}'},
+        ("unknown", "pass", f"predicted nofile soft 65536 by {OURS}:1"),
+    ),
+    "a user whose group only a record states": (
+        users("carol", **NOFILE),
+        {OURS: GOOD + f"@ml {LESS}\n", RECORD: '{"uid": 1500, "memberOf": ["ml"]}'},
+        ("fail", "fail", "pam-hard-clamps-soft"),
+    ),
+    "a user whose record holds limits": (
+        users("carol", **NOFILE), {OURS: GOOD, RECORD: LIMITED, **OPENS_SYSTEMD},
+        ("unknown", "unknown", f'{RECORD} "resourceLimits" may change it after PAM, {DECIDES}'),
+    ),
+    "a user whose record says nothing": (
+        users("carol", **NOFILE), {OURS: GOOD, RECORD: "[]"},
+        ("unknown", "unknown", f"{RECORD}: is not a record of 'carol' with a uid, {DECIDES}"),
     ),
     "what depends on the start": (
         users("root", memlock="64MiB"), {},
@@ -388,7 +411,6 @@ def test_the_command_judges_a_tree(tmp_path: Path, capsys: pytest.CaptureFixture
     assert "is not a directory" in capsys.readouterr().err
 
 
-LESS = "hard nofile 4096"
 OTHERS = {
     "/etc/passwd": (
         f"{FILES['/etc/passwd']}daemon:x:1:1::/:/usr/sbin/nologin\nbob:x:1002:5555::/:/opt/low\n"
@@ -429,6 +451,14 @@ def test_everyone_is_more_than_who_stands_for_them(
     assert (bob.status, bob.outlook.after_boot) == ("unknown", "unknown")
     assert "/etc/passwd:4" in bob.observation.reason
     assert {place[8:-5]: one.status for place, one in told.items()} == who
+
+
+def test_who_has_a_record_with_limits_is_judged_beside_everyone(tmp_path: Path) -> None:
+    records = {RECORD: LIMITED, "/etc/userdb/1500.user": LIMITED, "/etc/userdb/bob.user": "{}"}
+    tree = {OURS: GOOD, **records, **OPENS_SYSTEMD}
+    found = check(tmp_path, users("*", nofile={"soft": 65536}), tree).findings
+    told = {one.requirement.place: one.outlook.after_boot for one in found}
+    assert told == {"session:*@sshd": "pass", "session:carol@sshd": "unknown"}
 
 
 def test_a_file_that_nobody_can_read_leaves_the_other_places_standing(tmp_path: Path) -> None:

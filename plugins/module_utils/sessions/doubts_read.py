@@ -35,6 +35,7 @@ from .shell_commands import strip_comments
 from .shell_sources import find_sources
 from .sshd_config import find_forced_commands, find_given_environments, find_pam_services
 from .unit_lines_read import OF_ROOT, read_unit_lines
+from .user_records_read import holds_limits, read_records
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -44,8 +45,6 @@ if TYPE_CHECKING:
 _CRONTAB, _CRON_D = "/etc/crontab", "/etc/cron.d"
 _GETTY = r"(?:serial-|console-|container-)?getty(?:@[^/]*)?\.service"
 _OF_SYSTEM = ("/bin/", "/sbin/", "/usr/bin/", "/usr/sbin/")
-_RECORDS = ("/etc/userdb", "/run/userdb", "/run/host/userdb", "/usr/lib/userdb")
-_HOME_RECORD = "/var/lib/systemd/home/{}.identity"
 _HARMLESS = ("internal-sftp", "true", "false", "exit", "echo", "cat", "date", "id", "logger", "scp")
 _HEAD = 1024
 _DEEPEST = 3  # Programs that start programs that start programs.
@@ -139,12 +138,10 @@ def _find_modules(service: str, files: SessionsRead) -> list[Doubt]:
 def find_records(service: str, user: User, files: SessionFiles) -> Iterator[Declaration]:
     """Yield the records of a user that hold limits, where a session would run pam_systemd.
 
-    Source: nss-systemd(8), "Configuration in /etc/userdb/"; ``apply_user_record_settings()`` of
-    pam_systemd.
+    Source: ``apply_user_record_settings()`` of pam_systemd.
     """
-    paths = [*(f"{folder}/{user.name}.user" for folder in _RECORDS), _HOME_RECORD.format(user.name)]
-    texts = {path: read_bytes(path, files.root) or b"" for path in paths}
-    found = [path for path, text in texts.items() if b"resourceLimits" in text]
+    records = read_records(user.name, files.root)
+    found = [path for path, text in records.items() if holds_limits(text)]
     lines = flatten(service, "session", files.pam_files) if found else ()
     if any(line.name in ("pam_systemd", "pam_systemd_home") for line in lines):
         yield from (Declaration(path, 0, "resourceLimits", "") for path in found)

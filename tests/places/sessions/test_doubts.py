@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from mlhost_limits.core.finding import FAIL, PASS, UNKNOWN, Observation, Requirement, judge
 from mlhost_limits.core.values import Declaration, User
-from mlhost_limits.sessions import doubts_read
+from mlhost_limits.sessions import doubts_read, user_records_read
 from mlhost_limits.sessions.base_read import put_options_first
 from mlhost_limits.sessions.doubts import doubt_findings, doubt_sudo
 from mlhost_limits.sessions.first_scripts import find_cron_settings, find_variables
@@ -141,7 +141,7 @@ def test_the_record_of_a_user_may_hold_limits(
     path: str, text: str, found: Found, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     texts = {path: text.encode()}
-    monkeypatch.setattr(doubts_read, "read_bytes", lambda one, _root: texts.get(one))
+    monkeypatch.setattr(user_records_read, "read_bytes", lambda one, _root: texts.get(one))
     pam = f"{LIMITS}session optional pam_systemd.so\n"
     assert find("login", pam=pam) == found
     assert find("login", "full", pam=pam) == find("login") == []
