@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -468,6 +469,36 @@ def test_a_file_that_nobody_can_read_leaves_the_other_places_standing(tmp_path: 
     findings = check(tmp_path, {**SHM, **users("root", **NOFILE)}, {OURS: GOOD}).findings
     told = [(one.requirement.place, *tell(one)[:2]) for one in findings]
     assert told == [("session:root@sshd", "unknown", "pass"), ("docker", "unknown", "")]
+
+
+@pytest.mark.parametrize("kind", ["directory", "named pipe"])
+def test_a_daemon_json_that_is_no_file_is_told_as_what_it_is(tmp_path: Path, kind: str) -> None:
+    lay_out(tmp_path, {})
+    path = tmp_path / DAEMON[1:]
+    path.parent.mkdir()
+    path.mkdir() if kind == "directory" else os.mkfifo(path)
+    (found,) = check(tmp_path, SHM, {}).findings
+    assert (found.status, found.outlook.after_boot) == ("unknown", "")
+    said = f"{DAEMON}: is a {kind}, with which dockerd does not start: a file is accepted"
+    assert said in found.observation.reason
+
+
+@pytest.mark.parametrize(
+    ("target", "commands"), [("/usr/local/lib/low", 1), ("/opt/low", 0), ("/etc/low", 1)]
+)
+def test_the_fix_of_a_limits_file_that_is_a_link_edits_what_it_leads_to(
+    tmp_path: Path, target: str, commands: int
+) -> None:
+    """Where that is not in root's folders, a person must."""
+    link = "/etc/security/limits.d/95-low.conf"
+    lay_out(tmp_path, {OURS: GOOD, target: "root soft nofile 512\n"})
+    (tmp_path / link[1:]).symlink_to(target)
+    (found,) = check(tmp_path, users("root", **NOFILE), {OURS: GOOD}).findings
+    (cause,) = found.causes
+    named = link if target.startswith("/etc/") else target
+    assert cause.at
+    assert (cause.at.place, len(cause.remedy.commands)) == (f"{named}:1", commands)
+    assert all(f"grep ^/{named.split('/')[1]}/" in one[-1] for one in cause.remedy.commands)
 
 
 def test_a_key_that_stands_there_twice_is_named_without_its_neighbors(tmp_path: Path) -> None:

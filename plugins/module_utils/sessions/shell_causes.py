@@ -59,7 +59,7 @@ def _is_plain(line: ShellLine) -> bool:
     path, text = line.at.path, line.at.text
     stated = [one.item for one in find_shell_limits(text, path)]
     detour = any(part in ("", ".", "..") for part in path.split("/")[1:])
-    return line.item in stated and not detour and not text.endswith("\\")
+    return line.item in stated and not detour
 
 
 def _is_of_root(path: str) -> bool:
