@@ -75,6 +75,13 @@ A_UNIT, SYSTEM_CONF = "/etc/systemd/system/a.service", "/etc/systemd/system.conf
 DAEMON, DOCKER = "/etc/docker/daemon.json", "/etc/systemd/system/docker.service"
 SHM = {"containers": {"docker": {"shm_size": "8GiB"}}}
 ENOUGH = '{"default-shm-size": "8G"}'
+SSHD_STACK, ACCESS = "/etc/pam.d/sshd", "/etc/security/access.conf"
+GUARDED = {
+    SSHD_STACK: (
+        "session required pam_limits.so\naccount required pam_nologin.so\n"
+        "account requisite pam_access.so\n"
+    )
+}
 RECORD = "/etc/userdb/carol.user"
 LIMITED = '{"uid": 1500, "resourceLimits": {"RLIMIT_NOFILE": {"cur": 512, "max": 512}}}'
 OPENS_SYSTEMD = {
@@ -139,6 +146,32 @@ CASES: dict[str, tuple[dict[str, Any], dict[str, str], tuple[str, str, str]]] = 
         users("root", **NOFILE),
         {OURS: GOOD, "/etc/sysconfig/sshd": '# -oUsePAM=yes\nOPTIONS="-oUsePAM=no"\n'},
         ("unknown", "unknown", f"no limits file states nofile soft, {DECIDES}"),
+    ),
+    "a file that keeps everybody but root out": (
+        users("alice", **NOFILE), {OURS: GOOD, "/etc/nologin": "", **GUARDED},
+        ("unknown", "unknown", f'/etc/nologin keeps alice out, by {SSHD_STACK}:2 "account required '
+         f'pam_nologin.so", {DECIDES}'),
+    ),
+    "a user with too little who is kept out": (
+        users("alice", **NOFILE), {OURS: "* hard nofile 9\n", "/etc/nologin": "", **GUARDED},
+        ("fail", "fail", "pam-hard-clamps-soft"),
+    ),
+    "a file that keeps root in": (
+        users("root", **NOFILE), {OURS: GOOD, "/etc/nologin": "", **GUARDED},
+        ("unknown", "pass", f"predicted nofile soft 65536 by {OURS}:4"),
+    ),
+    "a file that no stack asks for": (
+        users("alice", **NOFILE), {OURS: GOOD, "/etc/nologin": ""},
+        ("unknown", "pass", f"predicted nofile soft 65536 by {OURS}:1"),
+    ),
+    "a line of access.conf against a user": (
+        users("alice", **NOFILE), {OURS: GOOD, ACCESS: "# x\n-:ALL EXCEPT root:ALL\n", **GUARDED},
+        ("unknown", "unknown", f'{ACCESS}:2 "-:ALL EXCEPT root:ALL" keeps alice out, by '
+         f'{SSHD_STACK}:3 "account requisite pam_access.so", {DECIDES}'),
+    ),
+    "access.conf and who stands for others": (
+        users("*", **NOFILE), {OURS: GOOD, ACCESS: "-:ALL EXCEPT (ml):ALL\n", **GUARDED},
+        ("unknown", "pass", f"predicted nofile soft 65536 by {OURS}:1"),
     ),
     "a distribution whose pam_limits nobody knows": (
         users("root", **NOFILE), {OURS: GOOD, "/etc/os-release": "ID=azurelinux\nVERSION_ID=3.0\n"},

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from mlhost_limits.core.finding import Requirement
 from mlhost_limits.core.values import User
+from mlhost_limits.sessions.refusals_read import find_refusal
 from mlhost_limits.sessions.tree_doubts_read import find_tree_doubts
 from mlhost_limits.sessions.tree_read import SessionsTree
 
@@ -164,6 +165,44 @@ def test_the_environment_may_have_scripts_read_a_file(tmp_path: Path) -> None:
     (tmp_path / "etc/environment").write_text("BASH_ENV=/etc/low\n")
     (tmp_path / "etc/low").write_text("ulimit -n 5\n")
     assert find(tmp_path, "cron", "/etc/pam.d/cron", pam, SOFT) == ["/etc/environment:1"]
+
+
+CONF = "/etc/security/access.conf"
+
+
+@pytest.mark.parametrize(
+    ("stack", "files", "place"),
+    [
+        ("account required pam_access.so", {CONF: "-:alice:ALL\n"}, f"{CONF}:1"),
+        ("auth required pam_access.so", {CONF: "+:bob:ALL\n - : (alice) bob : ALL\n"}, f"{CONF}:2"),
+        ("account required pam_access.so", {CONF: "-:ALL:ALL EXCEPT LOCAL\n"}, ""),
+        ("account required pam_access.so", {CONF: "+:alice:10.0.0.0/8\n-:ALL:ALL\n"}, ""),
+        ("account required pam_access.so", {CONF: "+:@trusted:ALL\n-:ALL:ALL\n"}, ""),
+        ("account required pam_access.so", {CONF: "-:ALL EXCEPT (alice):ALL\n"}, ""),
+        ("account required pam_access.so", {CONF: "-:ALL EXCEPT @trusted:ALL\n"}, ""),
+        ("account required pam_access.so", {CONF: "-:bob:ALL\n#-:alice:ALL\n"}, ""),
+        ("account sufficient pam_access.so", {CONF: "-:alice:ALL\n"}, ""),
+        ("account required pam_access.so listsep=,", {CONF: "-:alice:ALL\n"}, ""),
+        ("account required pam_access.so accessfile=/etc/own", {"/etc/own": "-:ALL:ALL"}, "/etc/own:1"),
+        ("account required pam_access.so accessfile=/etc/own", {CONF: "-:ALL:ALL"}, ""),
+        (
+            "account required pam_access.so",
+            {"/etc/security/access.d/a.conf": "-:ALL:ALL"},
+            "/etc/security/access.d/a.conf:1",
+        ),
+        ("auth requisite pam_nologin.so file=/etc/shut", {"/etc/shut": ""}, "/etc/shut keeps"),
+        ("auth requisite pam_nologin.so file=/etc/shut", {"/etc/nologin": ""}, ""),
+    ],
+)  # fmt: skip
+def test_who_is_turned_away_at_each_login(
+    tmp_path: Path, stack: str, files: dict[str, str], place: str
+) -> None:
+    for path, text in files.items():
+        find(tmp_path, "sshd", path, text, SOFT)
+    find(tmp_path, "sshd", "/etc/pam.d/sshd", f"{PAM}{stack}\n", SOFT)
+    said = find_refusal("sshd", ALICE, SessionsTree(str(tmp_path)))
+    assert said.startswith(place)
+    assert bool(said) == bool(place)
 
 
 KEY = 'restrict,command="{}",no-pty ssh-ed25519 A b\n'
