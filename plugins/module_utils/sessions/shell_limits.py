@@ -12,6 +12,7 @@ from collections.abc import Iterator
 
 from ..core.values import ITEMS, UNLIMITED, Declaration, NamedTuple
 from .shell_commands import list_commands
+from .shell_prints import find_printed
 
 LOGIN, INTERACTIVE = "login", "interactive"
 
@@ -34,7 +35,7 @@ _REDIRECTED = re.compile(r"(?:&|\d{1,4})?(?:>+[&|]?|<+&?)\s*\S*")
 _HINT = re.compile(r"\b(?:u|pr)limit\b|setrlimit|softlimit|RLIMIT_")
 """What sets a limit in a way that is not read here: by an alias, by eval, in another language."""
 
-_TELLS = r"\s*(?:echo|printf)\s[^|;&`$]*$"
+_TELLS = r"\s*(?:echo|printf(?!\s+-))\s[^|;&`$]*$"
 
 BOTH = ("soft", "hard")
 KNOWN_SHELLS = ("sh", "bash", "dash", "ash", "rbash", "zsh", "ksh", "ksh93", "mksh", "csh", "tcsh")
@@ -105,7 +106,9 @@ def find_shell_limits(text: str, path: str, hints: bool = False) -> Iterator[She
 
     :param hints: Yield lines, too, that may set one in a way that is not read here.
     """
-    for command in list_commands(text):
+    commands = list(list_commands(text))
+    printed = find_printed(commands) if "limit" in text else ()
+    for command in (one for place, one in enumerate(commands) if place not in printed):
         for call in _CALL.finditer(command.text):
             row = command.find_row(call.start(1))
             words = _REDIRECTED.sub(" ", call[2]).split()

@@ -68,6 +68,40 @@ def test_what_sets_a_limit(line: str, found: list[tuple[str, tuple[str, ...], ob
 
 
 @pytest.mark.parametrize(
+    ("text", "lines"),
+    [
+        ("echo ulimit -n 512", []),
+        ("  echo 'see (ulimit -n 512); x' >&2", []),
+        ('printf "ulimit -n 512 # %s\\n" "$X" >/dev/null', []),
+        ("logger -t x 'run ulimit -n 512'", []),
+        ("cat <<EOF\nulimit -n 512\nEOF", []),
+        ("cat <<-'EOF' >&2\n\tulimit -n 512\n\tEOF\nulimit -n 5", [4]),
+        ("cat <<EOF\nulimit -n 512\n EOF", [2]),
+        ("cat <<EOF\nx\nEOF\nulimit -n 512\nEOF", [4]),
+        ("sh <<EOF\nulimit -n 512\nEOF", [2]),
+        ("cat <<EOF | sh\nulimit -n 512\nEOF", [2]),
+        ("cat >/etc/x <<EOF\nulimit -n 512\nEOF", [2]),
+        ("echo x; ulimit -n 512", [1]),
+        ("echo x & ulimit -n 512", [1]),
+        ("echo 'x' \"a'b\"; ulimit -n 512", [1]),
+        ("echo 'x\nulimit -n 512'", [2]),
+        ("echo ulimit -n 512 > /etc/x; . /etc/x", [1]),
+        ("{\necho ulimit -n 512\n} > /etc/x\n. /etc/x", [2]),
+        ("{\necho ulimit -n 512\n} | sh", [2]),
+        ("eval $(\necho ulimit -n 512\n)", [2]),
+        ("$(\necho ulimit -n 512\n)", [2]),
+        (". <(\necho ulimit -n 512\n)", [2]),
+        ("exec > /etc/x\necho ulimit -n 512", [2]),
+        ("printf -v x 'ulimit -n 512'\n$x", [1]),
+        ("alias echo=\necho ulimit -n 512", [2]),
+        ("echo() { $*; }\necho ulimit -n 512", [2]),
+    ],
+)
+def test_what_is_printed_sets_nothing_where_nothing_runs_it(text: str, lines: list[int]) -> None:
+    assert [one.at.line for one in find_shell_limits(text, FILE, hints=True)] == lines
+
+
+@pytest.mark.parametrize(
     ("text", "found"),
     [
         ("ulimit \\\n-n 512", [(1, "nofile", 512)]),
