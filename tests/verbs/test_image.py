@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -74,6 +75,19 @@ A_UNIT, SYSTEM_CONF = "/etc/systemd/system/a.service", "/etc/systemd/system.conf
 DAEMON, DOCKER = "/etc/docker/daemon.json", "/etc/systemd/system/docker.service"
 SHM = {"containers": {"docker": {"shm_size": "8GiB"}}}
 ENOUGH = '{"default-shm-size": "8G"}'
+SSHD_STACK, ACCESS = "/etc/pam.d/sshd", "/etc/security/access.conf"
+GUARDED = {
+    SSHD_STACK: (
+        "session required pam_limits.so\naccount required pam_nologin.so\n"
+        "account requisite pam_access.so\n"
+    )
+}
+RECORD = "/etc/userdb/carol.user"
+LIMITED = '{"uid": 1500, "resourceLimits": {"RLIMIT_NOFILE": {"cur": 512, "max": 512}}}'
+OPENS_SYSTEMD = {
+    "/etc/pam.d/sshd": "session required pam_limits.so\nsession optional pam_systemd.so\n"
+}
+LESS = "hard nofile 4096"
 CASES: dict[str, tuple[dict[str, Any], dict[str, str], tuple[str, str, str]]] = {
     "a limit for root": (
         users("root", **NOFILE), {OURS: GOOD},
@@ -89,6 +103,23 @@ CASES: dict[str, tuple[dict[str, Any], dict[str, str], tuple[str, str, str]]] = 
     ),
     "a user whom it lacks": (
         users("bob", **NOFILE), {}, ("unknown", "unknown", f"has no user 'bob', {DECIDES}"),
+    ),
+    "a user whom only a record states": (
+        users("carol", **NOFILE), {OURS: GOOD, RECORD: '{"userName": "carol", "uid": 1500}'},
+        ("unknown", "pass", f"predicted nofile soft 65536 by {OURS}:1"),
+    ),
+    "a user whose group only a record states": (
+        users("carol", **NOFILE),
+        {OURS: GOOD + f"@ml {LESS}\n", RECORD: '{"uid": 1500, "memberOf": ["ml"]}'},
+        ("fail", "fail", "pam-hard-clamps-soft"),
+    ),
+    "a user whose record holds limits": (
+        users("carol", **NOFILE), {OURS: GOOD, RECORD: LIMITED, **OPENS_SYSTEMD},
+        ("unknown", "unknown", f'{RECORD} "resourceLimits" may change it after PAM, {DECIDES}'),
+    ),
+    "a user whose record says nothing": (
+        users("carol", **NOFILE), {OURS: GOOD, RECORD: "[]"},
+        ("unknown", "unknown", f"{RECORD}: is not a record of 'carol' with a uid, {DECIDES}"),
     ),
     "what depends on the start": (
         users("root", memlock="64MiB"), {},
@@ -115,6 +146,32 @@ CASES: dict[str, tuple[dict[str, Any], dict[str, str], tuple[str, str, str]]] = 
         users("root", **NOFILE),
         {OURS: GOOD, "/etc/sysconfig/sshd": '# -oUsePAM=yes\nOPTIONS="-oUsePAM=no"\n'},
         ("unknown", "unknown", f"no limits file states nofile soft, {DECIDES}"),
+    ),
+    "a file that keeps everybody but root out": (
+        users("alice", **NOFILE), {OURS: GOOD, "/etc/nologin": "", **GUARDED},
+        ("unknown", "unknown", f'/etc/nologin keeps alice out, by {SSHD_STACK}:2 "account required '
+         f'pam_nologin.so", {DECIDES}'),
+    ),
+    "a user with too little who is kept out": (
+        users("alice", **NOFILE), {OURS: "* hard nofile 9\n", "/etc/nologin": "", **GUARDED},
+        ("fail", "fail", "pam-hard-clamps-soft"),
+    ),
+    "a file that keeps root in": (
+        users("root", **NOFILE), {OURS: GOOD, "/etc/nologin": "", **GUARDED},
+        ("unknown", "pass", f"predicted nofile soft 65536 by {OURS}:4"),
+    ),
+    "a file that no stack asks for": (
+        users("alice", **NOFILE), {OURS: GOOD, "/etc/nologin": ""},
+        ("unknown", "pass", f"predicted nofile soft 65536 by {OURS}:1"),
+    ),
+    "a line of access.conf against a user": (
+        users("alice", **NOFILE), {OURS: GOOD, ACCESS: "# x\n-:ALL EXCEPT root:ALL\n", **GUARDED},
+        ("unknown", "unknown", f'{ACCESS}:2 "-:ALL EXCEPT root:ALL" keeps alice out, by '
+         f'{SSHD_STACK}:3 "account requisite pam_access.so", {DECIDES}'),
+    ),
+    "access.conf and who stands for others": (
+        users("*", **NOFILE), {OURS: GOOD, ACCESS: "-:ALL EXCEPT (ml):ALL\n", **GUARDED},
+        ("unknown", "pass", f"predicted nofile soft 65536 by {OURS}:1"),
     ),
     "a distribution whose pam_limits nobody knows": (
         users("root", **NOFILE), {OURS: GOOD, "/etc/os-release": "ID=azurelinux\nVERSION_ID=3.0\n"},
@@ -388,7 +445,6 @@ def test_the_command_judges_a_tree(tmp_path: Path, capsys: pytest.CaptureFixture
     assert "is not a directory" in capsys.readouterr().err
 
 
-LESS = "hard nofile 4096"
 OTHERS = {
     "/etc/passwd": (
         f"{FILES['/etc/passwd']}daemon:x:1:1::/:/usr/sbin/nologin\nbob:x:1002:5555::/:/opt/low\n"
@@ -431,6 +487,14 @@ def test_everyone_is_more_than_who_stands_for_them(
     assert {place[8:-5]: one.status for place, one in told.items()} == who
 
 
+def test_who_has_a_record_with_limits_is_judged_beside_everyone(tmp_path: Path) -> None:
+    records = {RECORD: LIMITED, "/etc/userdb/1500.user": LIMITED, "/etc/userdb/bob.user": "{}"}
+    tree = {OURS: GOOD, **records, **OPENS_SYSTEMD}
+    found = check(tmp_path, users("*", nofile={"soft": 65536}), tree).findings
+    told = {one.requirement.place: one.outlook.after_boot for one in found}
+    assert told == {"session:*@sshd": "pass", "session:carol@sshd": "unknown"}
+
+
 def test_a_file_that_nobody_can_read_leaves_the_other_places_standing(tmp_path: Path) -> None:
     lay_out(tmp_path, {OURS: GOOD})
     (tmp_path / "etc/docker").mkdir()
@@ -438,6 +502,36 @@ def test_a_file_that_nobody_can_read_leaves_the_other_places_standing(tmp_path: 
     findings = check(tmp_path, {**SHM, **users("root", **NOFILE)}, {OURS: GOOD}).findings
     told = [(one.requirement.place, *tell(one)[:2]) for one in findings]
     assert told == [("session:root@sshd", "unknown", "pass"), ("docker", "unknown", "")]
+
+
+@pytest.mark.parametrize("kind", ["directory", "named pipe"])
+def test_a_daemon_json_that_is_no_file_is_told_as_what_it_is(tmp_path: Path, kind: str) -> None:
+    lay_out(tmp_path, {})
+    path = tmp_path / DAEMON[1:]
+    path.parent.mkdir()
+    path.mkdir() if kind == "directory" else os.mkfifo(path)
+    (found,) = check(tmp_path, SHM, {}).findings
+    assert (found.status, found.outlook.after_boot) == ("unknown", "")
+    said = f"{DAEMON}: is a {kind}, with which dockerd does not start: a file is accepted"
+    assert said in found.observation.reason
+
+
+@pytest.mark.parametrize(
+    ("target", "commands"), [("/usr/local/lib/low", 1), ("/opt/low", 0), ("/etc/low", 1)]
+)
+def test_the_fix_of_a_limits_file_that_is_a_link_edits_what_it_leads_to(
+    tmp_path: Path, target: str, commands: int
+) -> None:
+    """Where that is not in root's folders, a person must."""
+    link = "/etc/security/limits.d/95-low.conf"
+    lay_out(tmp_path, {OURS: GOOD, target: "root soft nofile 512\n"})
+    (tmp_path / link[1:]).symlink_to(target)
+    (found,) = check(tmp_path, users("root", **NOFILE), {OURS: GOOD}).findings
+    (cause,) = found.causes
+    named = link if target.startswith("/etc/") else target
+    assert cause.at
+    assert (cause.at.place, len(cause.remedy.commands)) == (f"{named}:1", commands)
+    assert all(f"grep ^/{named.split('/')[1]}/" in one[-1] for one in cause.remedy.commands)
 
 
 def test_a_key_that_stands_there_twice_is_named_without_its_neighbors(tmp_path: Path) -> None:

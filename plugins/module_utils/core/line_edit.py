@@ -36,10 +36,10 @@ def edit_line(at: Declaration, script: str, user: str = "") -> Commands:
     :param user: Whose file it is; empty for one in a folder of root's.
     """
     row = show_row(at.text)
-    if not at.line or not row or not is_typed(at.path) or not is_typed(script):
+    if not at.line or not row or not at.path.isprintable() or not is_typed(script):
         return ()
     if user:
-        return (_edit_as(user, at, row, f"{at.line}{script}"),)
+        return (_edit_as(user, at, row, f"{at.line}{script}"),) if at.path.isascii() else ()
     top = find_top(at.path)
     if not top:
         return ()
@@ -62,7 +62,7 @@ def edit_value(at: Declaration, old: str, new: str) -> Commands:
 def prepend(path: str, text: str) -> Commands:
     """Return the command that adds a line before all others of a file in a folder of root's."""
     top = find_top(path)
-    if not top or not is_typed(path):
+    if not top or not path.isprintable():
         return ()
     edit = f'{find_file(path, top)} && sed -i {shlex.quote(f"1i{chr(92)}{text}")} "$f"'
     return (("sh", "-c", edit + refuse(path, "is not a file there: nothing was done.")),)
@@ -75,7 +75,14 @@ def find_top(path: str) -> str:
 
 def find_file(path: str, top: str) -> str:
     """Return the shell's words that set ``f`` to a plain file below a folder, links followed."""
-    return f'f=$(readlink -f {shlex.quote(path)} | grep ^{top}) && [ -f "$f" ]'
+    return f'f=$(readlink -f {_quote(path)} | grep ^{top}) && [ -f "$f" ]'
+
+
+def _quote(name: str) -> str:
+    """Return a name for a shell in ASCII, whatever letters it has: so it is typed anywhere."""
+    plain = name.replace("\\", r"\\").replace("%", "%%").encode("utf-8", "surrogateescape")
+    shown = "".join(chr(byte) if byte < 128 else f"\\{byte:03o}" for byte in plain)
+    return shlex.quote(name) if name.isascii() else f'"$(printf {shlex.quote(shown)})"'
 
 
 def refuse(place: str, told: str) -> str:
@@ -83,7 +90,7 @@ def refuse(place: str, told: str) -> str:
 
     :param told: Plain words, without quotes, so that a report may break them.
     """
-    return f" || ! echo {shlex.quote(place)} {told} >&2"
+    return f" || ! echo {_quote(place)} {told} >&2"
 
 
 def _edit_as(user: str, at: Declaration, row: str, script: str) -> tuple[str, ...]:

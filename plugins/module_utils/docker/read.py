@@ -20,10 +20,9 @@ from ..systemd.limits import read_manager_limits, read_unit_limits
 from ..systemd.unit_file import merge_units
 from ..systemd.unit_read import UnitFiles, read_manager_files, read_unit_files
 from .api_read import Daemon, ask, find_containerd, find_daemon
-from .daemon_json import decode_daemon_json
 from .dockerd_flags import CONFIG_PATH, Flag, find_config_path, find_socket, starts_dockerd
 from .model import UnitLimit
-from .unit_read import find_unit_flags
+from .unit_read import find_unit_flags, read_daemon_json
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -115,10 +114,9 @@ class DockerRead:
     def config(self) -> str | None:
         """Return the text of daemon.json; ``None`` where it is absent.
 
-        :raises ValueError: If it is not UTF-8, or too long.
+        :raises ValueError: As :func:`read_daemon_json` does.
         """
-        content = read_bytes(self.config_path)
-        return None if content is None else decode_daemon_json(content, self.config_path)
+        return read_daemon_json(self.config_path)
 
     @cached_property
     def usual_config(self) -> str | None:

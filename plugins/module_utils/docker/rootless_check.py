@@ -24,7 +24,7 @@ from ..core.values import Declaration, Rlimit
 from ..host.as_user import Errand, ask_users, find_person
 from ..host.children import Report
 from ..host.door import read_kernel_file
-from ..host.files import LARGEST, read_bytes
+from ..host.files import LARGEST
 from ..host.look import Look, Process, read_limits, read_process
 from ..host.users import name_user
 from ..services.diagnose import explain_container_tasks
@@ -32,7 +32,7 @@ from ..write.cache import keep_entry, pick, read_entry
 from .api_read import Daemon, find_listener, read_canary_key
 from .causes import find_docker_causes
 from .compose import Compose
-from .daemon_json import StatedDefault, decode_daemon_json, read_defaults
+from .daemon_json import StatedDefault, read_defaults
 from .dockerd_flags import find_config_path, find_socket, parse_flags
 from .engine_check import CACHE, Cache, check_engine
 from .flags import read_flag_defaults
@@ -40,7 +40,7 @@ from .measure import run_canary
 from .read import DockerRead
 from .rootless import Rootless, explain_rootless
 from .running import explain_running, find_tasks_causes
-from .unit_read import find_dockerd
+from .unit_read import find_dockerd, read_daemon_json
 
 _KINDS = {
     kind.__name__: kind
@@ -217,8 +217,7 @@ class RootlessRead(DockerRead):
 
     @cached_property
     def config(self) -> str | None:
-        content = read_bytes(self.config_path)
-        return None if content is None else decode_daemon_json(content, self.config_path)
+        return read_daemon_json(self.config_path)
 
     def read_running_config(self) -> bytes:
         return b""  # It is read when the daemon starts, and a daemon is told by its start.

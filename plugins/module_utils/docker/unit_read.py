@@ -4,10 +4,11 @@
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Sequence
 
 from ..core.values import NamedTuple
-from ..host.files import read_bytes, read_text
+from ..host.files import read_bytes, read_text, under
 from ..systemd.unit_file import Setting, parse_environment, parse_environment_file
 from ..systemd.unit_read import _find_files, read_unit
 from .daemon_json import decode_daemon_json
@@ -41,9 +42,22 @@ def read_world(root: str, nr_open: int) -> World:
     """
     flags = tuple(read_dockerd_flags(root))
     path = find_config_path(flags)
+    return World(read_daemon_json(path, root), path, flags, {}, nr_open)
+
+
+def read_daemon_json(path: str, root: str = "/") -> str | None:
+    """Return the text of daemon.json; ``None`` where it is absent.
+
+    :raises ValueError: If it is a folder or a pipe, not UTF-8, or too long.
+    """
     content = read_bytes(path, root)
-    text = None if content is None else decode_daemon_json(content, path)
-    return World(text, path, flags, {}, nr_open)
+    mode = os.stat(under(path, root)).st_mode if content == b"" else 0
+    if stat.S_ISDIR(mode) or stat.S_ISFIFO(mode):
+        kind = "directory" if stat.S_ISDIR(mode) else "named pipe"
+        raise ValueError(
+            f"{path}: is a {kind}, with which dockerd does not start: a file is accepted"
+        )
+    return None if content is None else decode_daemon_json(content, path)
 
 
 def find_unit_flags(stated: Sequence[Setting], root: str = "/") -> list[Flag]:

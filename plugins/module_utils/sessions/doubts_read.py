@@ -31,9 +31,11 @@ from .first_scripts import (
 )
 from .libpam_measure import find_module
 from .pam_stack import PamLine, declare_call, find_unknown_modules, flatten
+from .shell_commands import strip_comments
 from .shell_sources import find_sources
 from .sshd_config import find_forced_commands, find_given_environments, find_pam_services
 from .unit_lines_read import OF_ROOT, read_unit_lines
+from .user_records_read import holds_limits, read_records
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -43,13 +45,10 @@ if TYPE_CHECKING:
 _CRONTAB, _CRON_D = "/etc/crontab", "/etc/cron.d"
 _GETTY = r"(?:serial-|console-|container-)?getty(?:@[^/]*)?\.service"
 _OF_SYSTEM = ("/bin/", "/sbin/", "/usr/bin/", "/usr/sbin/")
-_RECORDS = ("/etc/userdb", "/run/userdb", "/run/host/userdb", "/usr/lib/userdb")
-_HOME_RECORD = "/var/lib/systemd/home/{}.identity"
 _HARMLESS = ("internal-sftp", "true", "false", "exit", "echo", "cat", "date", "id", "logger", "scp")
 _HEAD = 1024
 _DEEPEST = 3  # Programs that start programs that start programs.
 _PATH = re.compile(r"(?<![\w./-])/[\w./+-]+")
-_COMMENT = r"(?m)(?:^|(?<=\s))#.*"
 _SETS = re.compile("ulimit|rlimit|softlimit|chpst|systemd-run", re.IGNORECASE)
 _CALLS = b"setrlimit|prlimit|execv|execl|posix_spawn|popen|dlopen|system\0"
 """What a PAM module asks the linker for that sets limits, or that runs what may."""
@@ -139,12 +138,10 @@ def _find_modules(service: str, files: SessionsRead) -> list[Doubt]:
 def find_records(service: str, user: User, files: SessionFiles) -> Iterator[Declaration]:
     """Yield the records of a user that hold limits, where a session would run pam_systemd.
 
-    Source: nss-systemd(8), "Configuration in /etc/userdb/"; ``apply_user_record_settings()`` of
-    pam_systemd.
+    Source: ``apply_user_record_settings()`` of pam_systemd.
     """
-    paths = [*(f"{folder}/{user.name}.user" for folder in _RECORDS), _HOME_RECORD.format(user.name)]
-    texts = {path: read_bytes(path, files.root) or b"" for path in paths}
-    found = [path for path, text in texts.items() if b"resourceLimits" in text]
+    records = read_records(user.name, files.root)
+    found = [path for path, text in records.items() if holds_limits(text)]
     lines = flatten(service, "session", files.pam_files) if found else ()
     if any(line.name in ("pam_systemd", "pam_systemd_home") for line in lines):
         yield from (Declaration(path, 0, "resourceLimits", "") for path in found)
@@ -197,10 +194,10 @@ def _program_may(path: str, root: str, deep: int) -> bool:
     first, _end, rest = content.decode("latin-1").partition("\n")
     if first.startswith("#!"):
         return _reads_what_may(rest, path, root, deep) or may_set_limits(
-            f"{first[2:]}\n{re.sub(_COMMENT, '', rest)}", root, deep + 1
+            f"{first[2:]}\n{strip_comments(rest)}", root, deep + 1
         )
     # A shell or Python may be given it; what it names in turn is data to most.
-    return bool(_SETS.search(re.sub(_COMMENT, "", f"{first}\n{rest}")))
+    return bool(_SETS.search(strip_comments(f"{first}\n{rest}")))
 
 
 def _reads_what_may(text: str, path: str, root: str, deep: int) -> bool:

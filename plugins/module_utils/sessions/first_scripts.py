@@ -13,6 +13,7 @@ from collections.abc import Iterator, Sequence
 
 from ..core.values import Declaration
 from .pam_stack import PamLine
+from .shell_commands import list_commands
 
 SSHRC = "/etc/ssh/sshrc"
 _ENVIRONMENT, _PAM_ENV = "/etc/environment", "/etc/security/pam_env.conf"
@@ -22,7 +23,7 @@ _OF_CRON = re.compile(r"\s*(?:SHELL|BASH_ENV)\s*=(.*)")
 _FORCED = r"""\s*(?:[\w-]+(?:="(?:[^"\\]|\\.)*")?,)*command="((?:[^"\\]|\\.)*)\""""
 _OF_GETTY = re.compile(r"\s*ExecStart\s*=.*getty\s(?:.*\s)?(?:-\w*l|--login-p\w*)[\s=]*(\S+).*")
 _STARTS = re.compile(r"\s*ExecStart\s*=\s*(\S+)")
-_SETS_OTHERS = re.compile(r"^[^#]*\b(?:prlimit|setrlimit)\b")
+_SETS_OTHERS = re.compile(r"\b(?:prlimit|setrlimit)\b")
 """sshrc is a process of its own: what it sets for itself ends with it."""
 
 
@@ -39,11 +40,16 @@ def list_environments(calls: Sequence[PamLine]) -> list[str]:
 
 def find_variables(text: str, path: str) -> Iterator[Declaration]:
     """Yield the lines that name a file which shells of scripts read first, with it for value."""
-    for number, line in enumerate(text.split("\n") if "ENV" in text else (), 1):
-        plain, of_pam = re.fullmatch(_VARIABLE, line), re.fullmatch(_OF_PAM, line)
-        named = _unquote(plain[1] if plain else of_pam[1] if of_pam else "")
-        if named:
-            yield Declaration(path, number, line, named)
+    if "ENV" not in text:
+        return
+    lines = [(line, number, line) for number, line in enumerate(text.split("\n"), 1)]
+    # In pam_env.conf a backslash joins a line to the next, as in a shell.
+    joined = [(one.text, *one.rows[0][1:]) for one in list_commands(text)]
+    for pattern, found in ((_VARIABLE, lines), (_OF_PAM, joined)):
+        for whole, number, line in found:
+            match = re.fullmatch(pattern, whole)
+            if match and _unquote(match[1]):
+                yield Declaration(path, number, line, _unquote(match[1]))
 
 
 def _unquote(text: str) -> str:
@@ -85,6 +91,8 @@ def find_forced_keys(text: str, path: str) -> Iterator[Declaration]:
 
 def find_lines_about_others(text: str, path: str) -> Iterator[Declaration]:
     """Yield the lines that set limits of other processes than the one that runs them."""
-    for number, line in enumerate(text.split("\n"), 1):
-        if _SETS_OTHERS.match(line):
-            yield Declaration(path, number, line, "")
+    for command in list_commands(text):
+        found = _SETS_OTHERS.search(command.text)
+        if found:
+            row = command.find_row(found.start())
+            yield Declaration(path, row.number, row.text, "")

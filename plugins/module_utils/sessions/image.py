@@ -17,6 +17,7 @@ from .pam_limits import (
 )
 from .pam_stack import find_service_file
 from .reach import Hindrance, find_bypass, find_hindrances
+from .refusals_read import find_refusal
 from .rules import covers_everyone, find_limits, named_groups, named_users
 from .tree_doubts_read import TreeDoubt, find_tree_doubts
 from .tree_read import SessionsTree, find_tree_sshd_unit, read_tree_use_pam
@@ -92,6 +93,7 @@ def _look_at_session(user: User, service: str, limits: Mapping[str, Limit], tree
         read.hindrances[service] = _ask_hindrances(service, tree)
     hindrances, refusal = read.hindrances[service]
     doubts = () if refusal else tuple(find_tree_doubts(service, user, read))
+    refused = "" if refusal else find_refusal(service, user, read)
     trouble = refusal or trouble or describe_unknown(read.dialect)
     start = Start({}, {}, tree.at(TreeBoot).nr_open, read.dialect.resets)
     facts = SessionFacts(user, read.dialect, read.lines_of(user), start, hindrances)
@@ -100,15 +102,21 @@ def _look_at_session(user: User, service: str, limits: Mapping[str, Limit], tree
             yield wanted, Forecast(UNKNOWN, reason=trouble)
         else:
             asked = facts._replace(asked=limits[wanted.item])
-            yield wanted, _doubt(wanted, foretell_session(wanted, asked), doubts)
+            yield wanted, _doubt(wanted, foretell_session(wanted, asked), doubts, refused)
 
 
-def _doubt(wanted: Requirement, forecast: Forecast, doubts: Sequence[TreeDoubt]) -> Forecast:
-    """Return a forecast that foretells no pass which a line may spoil after pam_limits."""
-    spoilers = [one.at for one in doubts if one.may_spoil(wanted)]
-    if forecast.status != PASS or not spoilers:
-        return forecast
-    return Forecast(UNKNOWN, reason=f"{cite(spoilers[0])} may change it after PAM")
+def _doubt(
+    wanted: Requirement, forecast: Forecast, doubts: Sequence[TreeDoubt], refused: str
+) -> Forecast:
+    """Return a forecast that foretells no pass which a line may spoil after pam_limits.
+
+    :param refused: What turns the user away before, if something does.
+    """
+    spoilers = (
+        f"{cite(one.at)} may change it after PAM" for one in doubts if one.may_spoil(wanted)
+    )
+    reason = refused or next(spoilers, "")
+    return Forecast(UNKNOWN, reason=reason) if reason and forecast.status == PASS else forecast
 
 
 def _ask_hindrances(service: str, tree: Tree) -> tuple[tuple[Hindrance, ...], str]:

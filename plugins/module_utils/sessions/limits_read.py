@@ -10,7 +10,14 @@ from functools import cached_property
 
 from ..core.distribution import Dialect
 from ..core.values import User
-from ..host.files import leads_to_null, list_folder, read_folder, read_text, under
+from ..host.files import (
+    follow_links,
+    leads_to_null,
+    list_folder,
+    read_folder,
+    read_text,
+    under,
+)
 from .dialect_read import read_dialect, reads_vendor_files
 from .limits_conf import LimitsLine
 from .pam_limits import LIMITS_CONF, LIMITS_D, VENDOR_LIMITS_CONF, VENDOR_LIMITS_D, read_lines
@@ -35,7 +42,13 @@ class SessionFiles:
 
     @cached_property
     def limits_lines(self) -> tuple[LimitsLine, ...]:
-        return tuple(read_lines(self.limits_files, self.dialect))
+        """Return the lines in the order of pam_limits; a link out of /etc gives that file's name.
+
+        So a fix edits the file that holds the line, or leaves it to a person.
+        """
+        real = {path: _find_file(path, self.root) for path in self.limits_files}
+        lines = read_lines(self.limits_files, self.dialect)
+        return tuple(line._replace(path=real[line.path]) for line in lines)
 
     @cached_property
     def pam_files(self) -> Mapping[str, str]:
@@ -61,6 +74,12 @@ def read_limits_files(root: str = "/") -> dict[str, str]:
     main = read_text(LIMITS_CONF, root)
     own = {**({} if main is None else {LIMITS_CONF: main}), **read_folder(LIMITS_D, root)}
     return {**own, **_read_vendor_files(root)}
+
+
+def _find_file(path: str, root: str) -> str:
+    """Return a file by its own name where a link in /etc leads out of it."""
+    real = follow_links(path, root) if path.startswith("/etc/") else path
+    return path if real.startswith("/etc/") else real
 
 
 def _read_vendor_files(root: str) -> dict[str, str]:

@@ -11,6 +11,8 @@ import re
 from collections.abc import Iterator
 
 from ..core.values import ITEMS, UNLIMITED, Declaration, NamedTuple
+from .shell_commands import list_commands
+from .shell_prints import find_printed
 
 LOGIN, INTERACTIVE = "login", "interactive"
 
@@ -28,11 +30,12 @@ _FLAGS, _WORDS = (
 )
 """By the flag of Bourne's shells, and by C's word, the limit that each sets."""
 
-_CALL = re.compile(r"(?:^|[\s;&|({])(ulimit|limit|prlimit)\s+([^;&|)}#]+)")
+_CALL = re.compile(r"(?:^|[\s;&|({])(ulimit|limit|prlimit)\s+((?:(?<=[<>])&|&(?=>)|[^;&|)}#])+)")
+_REDIRECTED = re.compile(r"(?:&|\d{1,4})?(?:>+[&|]?|<+&?)\s*\S*")
 _HINT = re.compile(r"\b(?:u|pr)limit\b|setrlimit|softlimit|RLIMIT_")
 """What sets a limit in a way that is not read here: by an alias, by eval, in another language."""
 
-_TELLS = r"\s*(?:echo|printf)\s[^|;&`$]*$"
+_TELLS = r"\s*(?:echo|printf(?!\s+-))\s[^|;&`$]*$"
 
 BOTH = ("soft", "hard")
 KNOWN_SHELLS = ("sh", "bash", "dash", "ash", "rbash", "zsh", "ksh", "ksh93", "mksh", "csh", "tcsh")
@@ -40,7 +43,6 @@ KNOWN_SHELLS = ("sh", "bash", "dash", "ash", "rbash", "zsh", "ksh", "ksh93", "mk
 _OF_SYSTEM = ("/bin", "/usr/bin")
 _WHOLE = "[0-9]{1,40}"
 _OPTION = r"(?:--([a-z]+)=|-([a-zA-Z])=?)([^-=].*)"
-_COMMENT = re.compile(r"(?:^|\s)#.*")
 _BOURNE = {
     LOGIN: (
         *("/etc/profile", "/etc/profile.d/*.sh", "/etc/profile.d/sh.local"),
@@ -104,14 +106,25 @@ def find_shell_limits(text: str, path: str, hints: bool = False) -> Iterator[She
 
     :param hints: Yield lines, too, that may set one in a way that is not read here.
     """
-    for number, line in enumerate(text.split("\n"), 1):
-        content = _COMMENT.sub("", line)
-        calls = _CALL.findall(content)
-        for command, arguments in calls:
-            for item, bounds, value in _READERS[command](arguments.split()):
-                yield ShellLine(item, bounds, Declaration(path, number, line, value))
-        if hints and not calls and _HINT.search(content) and not re.match(_TELLS, content):
-            yield ShellLine("", BOTH, Declaration(path, number, line, ""))
+    commands = list(list_commands(text))
+    printed = find_printed(commands) if "limit" in text else ()
+    for command in (one for place, one in enumerate(commands) if place not in printed):
+        for call in _CALL.finditer(command.text):
+            row = command.find_row(call.start(1))
+            words = _REDIRECTED.sub(" ", call[2]).split()
+            for item, bounds, value in _READERS[call[1]](words):
+                yield ShellLine(item, bounds, Declaration(path, row.number, row.text, value))
+        hint = _find_hint(command.text) if hints else None
+        if hint:
+            row = command.find_row(hint.start())
+            yield ShellLine("", BOTH, Declaration(path, row.number, row.text, ""))
+
+
+def _find_hint(content: str) -> re.Match[str] | None:
+    """Return what may set a limit besides the calls that are read."""
+    if re.match(_TELLS, content):
+        return None
+    return _HINT.search(_CALL.sub(lambda call: " " * len(call[0]), content))
 
 
 def _read_ulimit(words: list[str]) -> Iterator[tuple[str, tuple[str, ...], int | str]]:
@@ -119,15 +132,19 @@ def _read_ulimit(words: list[str]) -> Iterator[tuple[str, tuple[str, ...], int |
     bounds: tuple[str, ...] = BOTH
     item = "fsize"
     for word in words:
-        if ">" in word:
-            return
-        if not word.startswith("-"):
-            yield item, bounds, _read_value(item, word)
-            continue
-        for flag in word[1:]:
+        flags, value = _split_flags(word)
+        for flag in flags:
             if flag in "SH":
                 bounds = ("soft",) if flag == "S" else ("hard",)
             item = _FLAGS.get(flag, item)
+        if value:
+            yield item, bounds, _read_value(item, value)
+
+
+def _split_flags(word: str) -> tuple[str, str]:
+    """Return the flags of a word and the value in it, which bash takes behind a flag as well."""
+    found = re.fullmatch("-([a-zA-Z-]*)(.*)", word)
+    return (found[1], found[2]) if found else ("", word)
 
 
 def _read_limit(words: list[str]) -> Iterator[tuple[str, tuple[str, ...], int | str]]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import os
 import pwd
-import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import islice
@@ -21,6 +20,7 @@ from .shell_clock_measure import NOT_ASKED, TIME_LIMIT, ShellClock
 from .shell_files_read import find_lines, find_shared_lines
 from .shell_limits import INTERACTIVE, LOGIN, ShellLine, list_startup_files
 from .shell_measure import find_nobody, find_shell, start_shell
+from .sshd_config import find_key_file
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -234,10 +234,8 @@ def _look(
 
 def _find_forced(entry: pwd.struct_passwd, keys: Sequence[str]) -> Iterator[Declaration]:
     """Yield the keys that run something in the place of the shell which may set limits."""
-    marks = {"%h": entry.pw_dir, "%u": entry.pw_name, "%U": str(entry.pw_uid), "%%": "%"}
     for name in keys:
-        path = re.sub("%[huU%]", lambda mark: marks[mark[0]], name)
-        path = path if path.startswith("/") else f"{entry.pw_dir}/{path}"
+        path = find_key_file(name, entry.pw_name, entry.pw_uid, entry.pw_dir)
         try:
             text = read_text(path) or ""
         except OSError:

@@ -7,12 +7,12 @@ Source: ``source``, ``exec`` and BASH_ENV in bash(1), zsh(1) and tcsh(1).
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 
 from ..core.values import Declaration, NamedTuple
+from .shell_commands import Command, list_commands
 
-_COMMENT = re.compile(r"(?:^|\s)#.*")
 _WORD = r"((?:\$\{[^{}\s]*\}|[^\s;&|\"')}])+)"
 _SOURCE = re.compile(rf"(?:^|[\s;&|({{])\\?(?:\.|source)\s+[\"']?{_WORD}")
 _OF_SCRIPTS = re.compile(rf"(?:^|[\s;&|({{])BASH_ENV=[\"']?{_WORD}")
@@ -42,39 +42,44 @@ class Sources(NamedTuple):
 
 def find_sources(text: str, path: str, home: str) -> Sources:
     """Return what a startup file has the shell read, variables of its own put in."""
-    known = _find_variables(text, home)
+    commands = list(list_commands(text))
+    known = _find_variables(commands, home)
     named: list[tuple[str, Declaration]] = []
     unclear: list[Declaration] = []
     becomes: list[Declaration] = []
     left = _MOST_OF_ALL
-    for number, line in enumerate(text.split("\n"), 1):
-        content = _COMMENT.sub("", line)
-        at = Declaration(path, number, line, "")
-        for word in (*_SOURCE.findall(content), *_find_first(content)):
-            names = list(islice(_expand(word, known, home), min(_MOST, left)))
+    for command in commands:
+        for found in (*_SOURCE.finditer(command.text), *_find_first(command.text)):
+            at = _declare(command, found, path)
+            names = list(islice(_expand(found[1], known, home), min(_MOST, left)))
             left -= len(names)
             plain = [
                 name for name in names if name.startswith("/") and not re.search("[$`<]", name)
             ]
             named += [(name, at) for name in plain]
             unclear += [at] if len(plain) < len(names) or not names else []
-        becomes += [at] if "exec" in content and _EXEC.search(content) else []
+        program = _EXEC.search(command.text) if "exec" in command.text else None
+        becomes += [_declare(command, program, path)] if program else []
     return Sources(tuple(named), tuple(dict.fromkeys(unclear)), tuple(becomes))
 
 
-def _find_first(content: str) -> list[str]:
-    """Return what a line has each script read first."""
-    return _OF_SCRIPTS.findall(content) if "BASH_ENV" in content else []
+def _declare(command: Command, found: re.Match[str], path: str) -> Declaration:
+    row = command.find_row(found.end() - 1)
+    return Declaration(path, row.number, row.text, "")
 
 
-def _find_variables(text: str, home: str) -> dict[str, list[str]]:
+def _find_first(content: str) -> Iterator[re.Match[str]]:
+    """Yield what a line has each script read first."""
+    return _OF_SCRIPTS.finditer(content) if "BASH_ENV" in content else iter(())
+
+
+def _find_variables(commands: Iterable[Command], home: str) -> dict[str, list[str]]:
     """Return what variables may hold, as far as a file assigns them plain names of files."""
     known: dict[str, list[str]] = {"HOME": [home]}
-    for line in text.split("\n"):
-        content = _COMMENT.sub("", line)
-        for name, word in _ASSIGNED.findall(content):
+    for command in commands:
+        for name, word in _ASSIGNED.findall(command.text):
             known.setdefault(name, []).append(word)
-        for name, words in _LOOP.findall(content) if "for" in content else ():
+        for name, words in _LOOP.findall(command.text) if "for" in command.text else ():
             end = "/*" if _LISTS.search(words) else ""
             found = [word + end for word in _NAMED.findall(words)]
             known.setdefault(name, []).extend(found or [words])

@@ -131,6 +131,13 @@ def list_key_files(files: Mapping[str, str], path: str, user: User) -> list[str]
     return [word for text in lines or [_KEY_FILES] for word in _split_words(text)]
 
 
+def find_key_file(name: str, user: str, uid: int, home: str) -> str:
+    """Return where a user's keys lie, by a name that :func:`list_key_files` returns."""
+    marks = {"%h": home, "%u": user, "%U": str(uid), "%%": "%"}
+    path = re.sub("%[huU%]", lambda mark: marks[mark[0]], name)
+    return path if path.startswith("/") else f"{home.rstrip('/')}/{path}"
+
+
 def _find_set(
     wanted: str,
     files: Mapping[str, str],

@@ -16,11 +16,16 @@ from .doubts_read import (
     may_set_limits,
     names_what_may,
 )
-from .first_scripts import find_variables, list_environments
+from .first_scripts import find_forced_keys, find_variables, list_environments
 from .host_read import read_sudoers
 from .pam_stack import declare_call, flatten
 from .shell_limits import BOTH, ShellLine
-from .sshd_config import find_forced_commands, find_pam_services
+from .sshd_config import (
+    find_forced_commands,
+    find_key_file,
+    find_pam_services,
+    list_key_files,
+)
 from .sudoers import find_sudo_settings
 from .tree_read import SessionsTree, find_sshd_program, read_tree_sshd_config
 from .tree_samples_read import find_shell_line, find_startup_lines
@@ -84,6 +89,18 @@ def _find_in_sshd(user: User, read: SessionsTree) -> Iterator[TreeDoubt]:
             yield TreeDoubt(line)
     yield from map(TreeDoubt, find_pam_services(texts, path, user))
     yield from map(TreeDoubt, find_sshd_scripts(path, texts, user, read.root))
+    if user.uid == 0:
+        for name in list_key_files(texts, path, user):
+            yield from map(TreeDoubt, _find_in_keys(name, user, read))
+
+
+def _find_in_keys(name: str, user: User, read: SessionsTree) -> Iterator[Declaration]:
+    """Yield the keys of root that run in the place of the shell what may set limits."""
+    entry = read.people.get(user.name)
+    path = find_key_file(name, user.name, user.uid, entry.home if entry else "/root")
+    for line in find_forced_keys(read_text(path, read.root) or "", path):
+        if may_set_limits(str(line.value), read.root):
+            yield line
 
 
 def _doubt_line(line: ShellLine) -> TreeDoubt:

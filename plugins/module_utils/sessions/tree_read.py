@@ -22,6 +22,7 @@ from .shell_measure import NO_HOME
 from .shell_sources import find_sources
 from .sshd_config import find_use_pam
 from .unit_lines_read import join_lines, list_starts, read_unit_lines
+from .user_records_read import find_recorded_user
 
 _SSHD_OPTIONS = ("/etc/default/ssh", "/etc/sysconfig/sshd", "/etc/sysconfig/ssh")
 """What the units of Debian, Red Hat and SUSE add to sshd's command line (EnvironmentFile=)."""
@@ -77,7 +78,9 @@ class SessionsTree(SessionFiles):
 
     def find_user(self, name: str) -> User:
         """Return a user. Raises as :func:`read_tree_user` does."""
-        return pick_user(name, self.passwd_rows, self.group_rows, self.root)
+        is_listed = any(row[0] == name for row in self.passwd_rows)
+        recorded = None if is_listed else find_recorded_user(name, self.root)
+        return recorded or pick_user(name, self.passwd_rows, self.group_rows, self.root)
 
 
 def read_tree_pam_files(root: str) -> dict[str, str]:

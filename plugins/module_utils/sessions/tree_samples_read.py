@@ -14,6 +14,7 @@ from .rules import find_limits
 from .samples_read import FEW, MOST_IN_RANGE, People, compare_users
 from .shell_limits import ShellLine, is_known_shell, list_startup_files
 from .tree_read import SessionsTree, read_startup_lines
+from .user_records_read import list_limited_users
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -49,7 +50,8 @@ def choose_others(
     people = _People(read)
     told = People(people.find, people.of_group, people.of_range)
     different = compare_users(rules, known, told, read)
-    names = dict.fromkeys([*different.short, *people.list_odd_shells()])
+    recorded = islice(list_limited_users(read.root), FEW)
+    names = dict.fromkeys([*different.short, *people.list_odd_shells(), *recorded])
     users = filter(None, map(people.find, names))
     return [one for one in users if one.name not in chosen and find_limits(rules, one)]
 

@@ -228,6 +228,27 @@ def test_what_cannot_be_typed_safely_is_left_to_a_person(path: str, row: str, sc
     assert edit_line(Declaration(path, 1, row, ""), script) == ()
 
 
+@pytest.mark.parametrize("shell", SHELLS)
+@pytest.mark.parametrize("name", ["caf\xe9.conf", "\u65e5 a'\"$x`%s\\n.conf", "-\xe9"])
+def test_a_name_with_letters_of_utf_8_is_written_in_ascii(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, shell: str, name: str
+) -> None:
+    monkeypatch.setattr(line_edit, "ROOTS", (f"{tmp_path}/",))
+    path = tmp_path / name
+    path.write_bytes(ROW + b"\n")
+    (command,) = edit_line(declare(path, 1, ROW), "s/^/# /")
+    assert command[2].isascii()
+    done = run(command, shell, tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert path.read_bytes() == b"# " + ROW + b"\n"
+    assert edit_line(declare(path, 1, ROW), "s/^/# /", "alice") == ()
+
+
+@pytest.mark.parametrize("name", ["\udce9", "\u202e", "\xa0"])
+def test_a_name_that_is_not_printed_is_left_to_a_person(name: str) -> None:
+    assert edit_line(Declaration(f"/etc/{name}", 1, "x", ""), "s/^/# /") == ()
+
+
 def test_no_line_is_no_edit() -> None:
     assert edit_line(Declaration("/etc/x", 0, "x", ""), "s/^/# /") == ()
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from mlhost_limits.core.finding import FAIL, PASS, UNKNOWN, Observation, Requirement, judge
 from mlhost_limits.core.values import Declaration, User
-from mlhost_limits.sessions import doubts_read
+from mlhost_limits.sessions import doubts_read, user_records_read
 from mlhost_limits.sessions.base_read import put_options_first
 from mlhost_limits.sessions.doubts import doubt_findings, doubt_sudo
 from mlhost_limits.sessions.first_scripts import find_cron_settings, find_variables
@@ -66,6 +66,8 @@ def test_a_program_of_the_stack_of_auth_is_run_by_no_look() -> None:
     [
         ("#!/bin/sh\nulimit -n 5\n", True),
         ("#!/bin/sh\n# ulimit -n 5\nlogger x\n", False),
+        ("#!/bin/sh\n# \\\nuli\\\nmit -n 5\n", True),
+        ("#!/bin/sh\nx='a # b'; ulimit -n 5\n", True),
         ("#!/usr/bin/python3\nimport resource\nresource.setrlimit(7, (1, 1))\n", True),
         ("#!/bin/sh\nexec {0}/deeper\n", True),
         ("#!/bin/sh\nexec {0}/itself\n", False),
@@ -139,7 +141,7 @@ def test_the_record_of_a_user_may_hold_limits(
     path: str, text: str, found: Found, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     texts = {path: text.encode()}
-    monkeypatch.setattr(doubts_read, "read_bytes", lambda one, _root: texts.get(one))
+    monkeypatch.setattr(user_records_read, "read_bytes", lambda one, _root: texts.get(one))
     pam = f"{LIMITS}session optional pam_systemd.so\n"
     assert find("login", pam=pam) == found
     assert find("login", "full", pam=pam) == find("login") == []
@@ -292,6 +294,8 @@ LOW, CALM = "/etc/low.sh", "/etc/calm.sh"
         ("sshd", {ENVIRONMENT: f"BASH_ENV={CALM}\nPATH={LOW}\n#BASH_ENV={LOW}"}, []),
         ("sshd", {ENVIRONMENT: "BASH_ENV=$HOME/x"}, [ENVIRONMENT]),
         ("sshd", {"/etc/security/pam_env.conf": f"BASH_ENV DEFAULT={LOW}"}, ["/etc/security/pam_env.conf"]),
+        ("sshd", {"/etc/security/pam_env.conf": f"BASH_ENV \\\nDEFAULT={LOW}"}, ["/etc/security/pam_env.conf"]),
+        ("sshd", {ENVIRONMENT: f"A=b\\\nBASH_ENV={LOW}"}, [ENVIRONMENT]),
         ("cron", {CRONTAB: f"SHELL={LOW}\n* * * * * root ulimit -n 5"}, [CRONTAB]),
         ("cron", {CRONTAB: f"SHELL={CALM}\nMAILTO={LOW}"}, []),
         ("sshd", {CRONTAB: f"SHELL={LOW}"}, []),

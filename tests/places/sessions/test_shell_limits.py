@@ -52,12 +52,75 @@ BOTH = ("soft", "hard")
         ("alias u=ulimit", [("", BOTH, "")]),
         ("python3 -c 'import resource; resource.setrlimit(7, (5, 5))'", [("", BOTH, "")]),
         ("echo `ulimit -Hn`", [("", BOTH, "")]),
+        ("ulimit -n512", [("nofile", BOTH, 512)]),
+        ("ulimit 2>/dev/null -Sn 512", [("nofile", ("soft",), 512)]),
+        ("ulimit -n >&2 512", [("nofile", BOTH, 512)]),
+        ("PS1='a # b'; ulimit -n 512", [("nofile", BOTH, 512)]),
+        ('PS1="a \\" # b"; ulimit -n 512', [("nofile", BOTH, 512)]),
+        ("it\\'s # ulimit -n 512", []),
+        ("ulimit -u 512; eval 'ulimit -n 5'", [("nproc", BOTH, 512), ("", BOTH, "")]),
     ],
 )  # fmt: skip
 def test_what_sets_a_limit(line: str, found: list[tuple[str, tuple[str, ...], object]]) -> None:
     read = list(find_shell_limits(f"\n{line}\n", FILE, hints=True))
     assert [(one.item, one.bounds, one.at.value) for one in read] == found
     assert all((one.at.place, one.at.text) == (f"{FILE}:2", line) for one in read)
+
+
+@pytest.mark.parametrize(
+    ("text", "lines"),
+    [
+        ("echo ulimit -n 512", []),
+        ("  echo 'see (ulimit -n 512); x' >&2", []),
+        ('printf "ulimit -n 512 # %s\\n" "$X" >/dev/null', []),
+        ("logger -t x 'run ulimit -n 512'", []),
+        ("cat <<EOF\nulimit -n 512\nEOF", []),
+        ("cat <<-'EOF' >&2\n\tulimit -n 512\n\tEOF\nulimit -n 5", [4]),
+        ("cat <<EOF\nulimit -n 512\n EOF", [2]),
+        ("cat <<EOF\nx\nEOF\nulimit -n 512\nEOF", [4]),
+        ("sh <<EOF\nulimit -n 512\nEOF", [2]),
+        ("cat <<EOF | sh\nulimit -n 512\nEOF", [2]),
+        ("cat >/etc/x <<EOF\nulimit -n 512\nEOF", [2]),
+        ("echo x; ulimit -n 512", [1]),
+        ("echo x & ulimit -n 512", [1]),
+        ("echo 'x' \"a'b\"; ulimit -n 512", [1]),
+        ("echo 'x\nulimit -n 512'", [2]),
+        ("echo ulimit -n 512 > /etc/x; . /etc/x", [1]),
+        ("{\necho ulimit -n 512\n} > /etc/x\n. /etc/x", [2]),
+        ("{\necho ulimit -n 512\n} | sh", [2]),
+        ("eval $(\necho ulimit -n 512\n)", [2]),
+        ("$(\necho ulimit -n 512\n)", [2]),
+        (". <(\necho ulimit -n 512\n)", [2]),
+        ("exec > /etc/x\necho ulimit -n 512", [2]),
+        ("printf -v x 'ulimit -n 512'\n$x", [1]),
+        ("alias echo=\necho ulimit -n 512", [2]),
+        ("echo() { $*; }\necho ulimit -n 512", [2]),
+    ],
+)
+def test_what_is_printed_sets_nothing_where_nothing_runs_it(text: str, lines: list[int]) -> None:
+    assert [one.at.line for one in find_shell_limits(text, FILE, hints=True)] == lines
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("ulimit \\\n-n 512", [(1, "nofile", 512)]),
+        ("[ $# ] && \\\nulimit \\\n -n \\\n 512", [(2, "nofile", 512)]),
+        ("uli\\\nmit -u 5 \\\n -n 512", [(1, "nproc", 5), (1, "nofile", 512)]),
+        ("x \\\n# y \\\nulimit -n 512", [(3, "nofile", 512)]),
+        ("# x \\\nulimit -n 512", [(2, "nofile", 512)]),
+        ("x='a # b' \\\nulimit \\\n-n 512", [(2, "nofile", 512)]),
+        ("x \\\\\nulimit -n 512", [(2, "nofile", 512)]),
+        ("x \\\ny 'ulimit' \\", [(2, "", "")]),
+    ],
+)
+def test_a_backslash_joins_a_line_to_the_next(
+    text: str, found: list[tuple[int, str, object]]
+) -> None:
+    read = list(find_shell_limits(text, FILE, hints=True))
+    assert [(one.at.line, one.item, one.at.value) for one in read] == found
+    rows = text.split("\n")
+    assert all(one.at.text == rows[one.at.line - 1] for one in read)
 
 
 @pytest.mark.parametrize(
@@ -80,6 +143,9 @@ def test_what_sets_a_limit(line: str, found: list[tuple[str, tuple[str, ...], ob
         ("source <(kubectl completion bash)", [], 1),
         ("A=$B/x\nB=$A/x\n. $A/y", [], 1),
         ("[ -t 1 ] || exec /etc/wrap", [], 1),
+        ("[ -t 1 ] || exec \\\n /etc/wrap", [], 1),
+        ("D=\\\n/etc\n. \\\n$D/a", ["/etc/a"], 0),
+        ("PS1='a # b'; . /etc/a", ["/etc/a"], 0),
         ("exec 2>/dev/null; exec >&2; exec {fd}<x; exec <x", [], 0),
         ("execute x; nexec y", [], 0),
         (
@@ -159,6 +225,7 @@ def test_in_a_users_home_the_remedy_runs_as_that_user(home: str) -> None:
         ("/etc/profile", "umask 022", "/home/a"),
         ("/opt/site/env.sh", "ulimit -n 512", "/home/a"),
         ("/home/a/.bashrc", "ulimit -n 512", ""),
+        ("/home/a/.bashrc", "ulimit -n 512 \\", "/home/a"),
     ],
 )
 def test_root_edits_no_file_that_a_user_named(path: str, text: str, home: str) -> None:

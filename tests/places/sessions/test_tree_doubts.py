@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from mlhost_limits.core.finding import Requirement
 from mlhost_limits.core.values import User
+from mlhost_limits.sessions.refusals_read import find_refusal
 from mlhost_limits.sessions.tree_doubts_read import find_tree_doubts
 from mlhost_limits.sessions.tree_read import SessionsTree
 
@@ -46,6 +47,8 @@ SOFT, HARD = (Requirement("", "nofile", bound, 65536) for bound in ("soft", "har
         ("login", LOW, "ulimit -n 1024\n", [f"{LOW}:1"]),
         ("login", LOW, "ulimit -Hn 1024\n", [f"{LOW}:1"]),
         ("login", LOW, "ulimit -n $MOST\n", [f"{LOW}:1"]),
+        ("login", LOW, "\nulimit \\\n-n 512\n", [f"{LOW}:2"]),
+        ("login", LOW, ". \\\n/opt/low\n", ["/opt/low:2"]),
         ("login", LOW, 'eval "ulimit $MOST"\n', [f"{LOW}:1"]),
         ("login", LOW, "ulimit -n 65536\n", []),
         ("login", LOW, "ulimit -u 5\n", []),
@@ -114,6 +117,7 @@ SOFT, HARD = (Requirement("", "nofile", bound, 65536) for bound in ("soft", "har
         ("sshd", SSHD, "SetEnv BASH_ENV=/opt/low\n", [f"{SSHD}:1"]),
         ("sshd", SSHD, "SetEnv BASH_ENV=/opt/none\n", []),
         ("sshd", "/etc/ssh/sshrc", "prlimit --nofile=5 --pid $PPID\n", ["/etc/ssh/sshrc:1"]),
+        ("sshd", "/etc/ssh/sshrc", "\n[ $# -gt 9 ] || \\\nprlimit -n 5", ["/etc/ssh/sshrc:3"]),
         ("cron", "/etc/crontab", "SHELL=/opt/low\n", ["/etc/crontab:1"]),
         ("crond", "/etc/cron.d/x", "BASH_ENV=/opt/low\n", ["/etc/cron.d/x:1"]),
         ("sshd", "/etc/crontab", "SHELL=/opt/low\n", []),
@@ -161,6 +165,76 @@ def test_the_environment_may_have_scripts_read_a_file(tmp_path: Path) -> None:
     (tmp_path / "etc/environment").write_text("BASH_ENV=/etc/low\n")
     (tmp_path / "etc/low").write_text("ulimit -n 5\n")
     assert find(tmp_path, "cron", "/etc/pam.d/cron", pam, SOFT) == ["/etc/environment:1"]
+
+
+CONF = "/etc/security/access.conf"
+
+
+@pytest.mark.parametrize(
+    ("stack", "files", "place"),
+    [
+        ("account required pam_access.so", {CONF: "-:alice:ALL\n"}, f"{CONF}:1"),
+        ("auth required pam_access.so", {CONF: "+:bob:ALL\n - : (alice) bob : ALL\n"}, f"{CONF}:2"),
+        ("account required pam_access.so", {CONF: "-:ALL:ALL EXCEPT LOCAL\n"}, ""),
+        ("account required pam_access.so", {CONF: "+:alice:10.0.0.0/8\n-:ALL:ALL\n"}, ""),
+        ("account required pam_access.so", {CONF: "+:@trusted:ALL\n-:ALL:ALL\n"}, ""),
+        ("account required pam_access.so", {CONF: "-:ALL EXCEPT (alice):ALL\n"}, ""),
+        ("account required pam_access.so", {CONF: "-:ALL EXCEPT @trusted:ALL\n"}, ""),
+        ("account required pam_access.so", {CONF: "-:bob:ALL\n#-:alice:ALL\n"}, ""),
+        ("account sufficient pam_access.so", {CONF: "-:alice:ALL\n"}, ""),
+        ("account required pam_access.so listsep=,", {CONF: "-:alice:ALL\n"}, ""),
+        ("account required pam_access.so accessfile=/etc/own", {"/etc/own": "-:ALL:ALL"}, "/etc/own:1"),
+        ("account required pam_access.so accessfile=/etc/own", {CONF: "-:ALL:ALL"}, ""),
+        (
+            "account required pam_access.so",
+            {"/etc/security/access.d/a.conf": "-:ALL:ALL"},
+            "/etc/security/access.d/a.conf:1",
+        ),
+        ("auth requisite pam_nologin.so file=/etc/shut", {"/etc/shut": ""}, "/etc/shut keeps"),
+        ("auth requisite pam_nologin.so file=/etc/shut", {"/etc/nologin": ""}, ""),
+    ],
+)  # fmt: skip
+def test_who_is_turned_away_at_each_login(
+    tmp_path: Path, stack: str, files: dict[str, str], place: str
+) -> None:
+    for path, text in files.items():
+        find(tmp_path, "sshd", path, text, SOFT)
+    find(tmp_path, "sshd", "/etc/pam.d/sshd", f"{PAM}{stack}\n", SOFT)
+    said = find_refusal("sshd", ALICE, SessionsTree(str(tmp_path)))
+    assert said.startswith(place)
+    assert bool(said) == bool(place)
+
+
+KEY = 'restrict,command="{}",no-pty ssh-ed25519 A b\n'
+LOW_KEY = KEY.format("ulimit -n 5; $SHELL")
+
+
+@pytest.mark.parametrize(
+    ("config", "path", "text", "places"),
+    [
+        ("", "/top/.ssh/authorized_keys", f"# x\n{LOW_KEY}", ["/top/.ssh/authorized_keys:2"]),
+        ("", "/top/.ssh/authorized_keys2", LOW_KEY, ["/top/.ssh/authorized_keys2:1"]),
+        ("", "/top/.ssh/authorized_keys", KEY.format("/opt/low"), ["/top/.ssh/authorized_keys:1"]),
+        ("", "/top/.ssh/authorized_keys", KEY.format("/opt/env"), []),
+        ("AuthorizedKeysFile /etc/keys/%u\n", "/etc/keys/root", LOW_KEY, ["/etc/keys/root:1"]),
+        ("AuthorizedKeysFile /etc/keys/%u\n", "/top/.ssh/authorized_keys", LOW_KEY, []),
+        ("AuthorizedKeysFile none\n", "/top/.ssh/authorized_keys", LOW_KEY, []),
+        ("Match User root\nAuthorizedKeysFile %h/x\n", "/top/x", LOW_KEY, ["/top/x:1"]),
+        ("", "/home/.ssh/authorized_keys", LOW_KEY, []),
+    ],
+)
+def test_roots_own_keys(
+    tmp_path: Path, config: str, path: str, text: str, places: list[str]
+) -> None:
+    """Those of others are theirs to read."""
+    people = "root:x:0:0::/top:/bin/bash\nalice:x:1000:1000::/home:/bin/bash\n"
+    find(tmp_path, "sshd", "/etc/passwd", people, SOFT)
+    find(tmp_path, "sshd", SSHD, config, SOFT)
+    find(tmp_path, "sshd", path, text, SOFT)
+    read, root = SessionsTree(str(tmp_path)), User("root", 0, 0)
+    assert [one.at.place for one in find_tree_doubts("sshd", root, read)] == places
+    assert list(find_tree_doubts("sshd", ALICE, read)) == []
+    assert list(find_tree_doubts("login", root, read)) == []
 
 
 @pytest.mark.parametrize(
