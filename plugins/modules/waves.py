@@ -15,7 +15,7 @@ description:
     are left. The playbook C(mlhost.limits.rollout) goes by them.
   - A plan is made of results, in which hosts name themselves. One with a host that the
     inventory of this run has not is refused.
-  - Notes the hosts that are through in a file beside the plan, so that the same run goes on where it
+  - Notes the hosts that are through in a file beside the plan. The same run then goes on where it
     was stopped. A new plan begins anew.
   - Runs on the controller.
 attributes:
