@@ -8,9 +8,9 @@ from typing import Any
 
 from .core.values import NamedTuple
 from .fleet_fixes import EDIT, REBOOT
+from .fleet_plan import FORMAT, VERSION
 from .fleet_waves import SHARES
 
-FORMAT, VERSION = "mlhost.limits/plan", 1
 WAVES = 1 + len(SHARES)
 NOBODY = ("!all",)
 """A pattern that matches no host, and of which Ansible does not complain."""

@@ -111,6 +111,24 @@ ON_HOST = """
 mkdir -p "$PWD/srv/limits"
 mlhost-limits check --json > "$PWD/srv/limits/node1.json" || true
 """
+PLAN = """
+name=$(ansible all -i hosts --list-hosts | tail -n 1 | tr -d ' ')
+printf '{"format": "mlhost.limits/plan", "version": 1, "written": "today",
+"fixes": [{"kind": "never", "text": "provision", "cost": "ends work", "drains": true, "hosts": ["%s"]}],
+"waves": [{"name": "canary", "batches": [["%s"]], "most_failed": 0}]}' "$name" "$name" > plan.json
+"""
+"""Of the host that the inventory has."""
+ROLLOUT = (
+    "ansible-playbook mlhost.limits.rollout -i hosts -e mlhost_limits_plan=plan.json"
+    " -e mlhost_limits_drain=slurm"
+)
+ROLLS_OUT = Way(
+    before=PLAN,
+    instead=f"{ROLLOUT} --check",
+    reason="the host has no Slurm that could drain it",
+    prints=("PLAY [Wave 1]",),
+)
+PLANNED = Way(status=1, before=ON_HOST, place=GUEST)
 RUNNER = """
 python3 -m pip install --quiet --target="$PWD/runner" 'ansible-runner>=2.4,<3'
 export PATH="$PWD/runner/bin:$PATH" PYTHONPATH="$PWD/runner"
@@ -326,6 +344,15 @@ DOCUMENTS: Mapping[str, Document] = {
             " --json > plan.json": Way(
                 status=1, before=ON_HOST + 'echo "$(hostname) gpu" > partitions.txt\n'
             ),
+            "mlhost-limits plan /srv/limits --json > plan.json": PLANNED,
+            ROLLOUT: ROLLS_OUT,
+        },
+    ),
+    "roles/rollout/README.md": Document(
+        values={"/srv/limits": "$PWD/srv/limits"},
+        ways={
+            "mlhost-limits plan /srv/limits --json > plan.json": PLANNED,
+            ROLLOUT: ROLLS_OUT,
         },
     ),
     "docs/command.md": Document(
