@@ -17,9 +17,8 @@ ARGUMENTS = {
     "plan": {"type": "path", "required": True},
     "record": {"type": "path"},
     "by_hand": {"type": "bool", "default": False},
-    "done": {"type": "list", "elements": "str", "default": []},
+    "override": {"type": "bool", "default": False},
     "wave": {"type": "int"},
-    "red": {"type": "list", "elements": "str", "default": []},
 }
 
 
@@ -39,7 +38,8 @@ class ActionModule(ActionBase):
         try:
             plan = load_plan(Path(words["plan"]))
             before = read_done(record, plan)
-            done = {*before, *words["done"]}
+            batch = task_vars.get("ansible_play_batch", ()) if words["wave"] is not None else ()
+            done = {*before, *batch}
             rollout = read_plan(words["plan"], plan, before, known)
             if done != before and not self._task.check_mode:
                 write_done(record, plan, sorted(done))
@@ -47,7 +47,8 @@ class ActionModule(ActionBase):
             raise AnsibleActionFail(f"{exc.filename or record}: {exc.strerror}") from exc
         except ValueError as exc:
             raise AnsibleActionFail(str(exc)) from exc
-        result.update(describe(rollout, words))
+        asked, alive = (task_vars.get(f"ansible_play_hosts{end}", ()) for end in ("_all", ""))
+        result.update(describe(rollout, words, set(asked) - set(alive)))
         result["changed"] = done != before
         return result
 
@@ -88,14 +89,17 @@ def write_done(path, plan, names):
     os.replace(new, path)
 
 
-def describe(rollout, words):
-    """Return the result of the action."""
+def describe(rollout, words, red):
+    """Return the result of the action.
+
+    :param red: The hosts of this play that failed or were not reached.
+    """
     stop = ""
     if words["wave"] is not None:
         if not 1 <= words["wave"] <= WAVES:
             raise AnsibleActionFail(f"wave: {words['wave']} is not one of 1 to {WAVES}")
-        stop = find_stop(rollout.waves[words["wave"] - 1], words["red"])
-    elif rollout.by_hand and not words["by_hand"]:
+        stop = find_stop(rollout.waves[words["wave"] - 1], red)
+    elif rollout.by_hand and not (words["by_hand"] or words["override"]):
         stop = (
             "the plan has edits that a person makes, or provision where it may override the lines"
             " of others; with mlhost_limits_by_hand or mlhost_limits_override it goes on:"

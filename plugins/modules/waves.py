@@ -35,20 +35,16 @@ options:
     description: Whether to go on though the plan has edits of lines that are not ours.
     type: bool
     default: false
-  done:
-    description: Hosts that have become green, to be noted.
-    type: list
-    elements: str
-    default: []
+  override:
+    description: Whether provision may make them, so that nobody else has to.
+    type: bool
+    default: false
   wave:
     description:
-      - The number of a wave, from 1. The task fails where more hosts of it are red than may be.
+      - The number of the wave that this play is, from 1. Hosts of the batch that have not failed
+        are noted as through, and the task fails where more hosts of the play failed, or were not
+        reached, than may.
     type: int
-  red:
-    description: The hosts of O(wave) that failed or were not reached.
-    type: list
-    elements: str
-    default: []
 """
 
 EXAMPLES = r"""
@@ -60,9 +56,7 @@ EXAMPLES = r"""
 - name: Note those that are green, and stop where too many are not
   mlhost.limits.waves:
     plan: /srv/limits/plan.json
-    done: "{{ ansible_play_batch }}"
     wave: 1
-    red: "{{ ansible_play_hosts_all | difference(ansible_play_hosts) }}"
   run_once: true
   any_errors_fatal: true
 """
