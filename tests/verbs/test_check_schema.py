@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What check, preflight and why print as JSON keeps to the published schemas."""
+"""What the verbs print or write as JSON keeps to the published schemas."""
 
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -111,3 +113,49 @@ def test_what_is_said_of_a_run_keeps_to_its_schema(capsys: pytest.CaptureFixture
     for key, value in {"format": "mlhost.limits/check", "taken": [1], "host": None}.items():
         with pytest.raises(jsonschema.ValidationError):
             schema.validate({**answer, key: value})
+
+
+def refuse(name: str, answer: Any, wrong: dict[str, object]) -> None:
+    """Show that a document keeps to its schema, states all of it, and no longer with a change."""
+    schema = read_schema(name)
+    schema.validate(answer)
+    assert set(answer) == set(json.loads((DOCS / name).read_text())["properties"])
+    for key, value in {**wrong, "version": 0}.items():
+        with pytest.raises(jsonschema.ValidationError):
+            schema.validate({**answer, key: value})
+
+
+def test_what_would_be_raised_keeps_to_its_schema(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked = {"processes": [{"user": "root", "limits": {"nofile": {"soft": 900, "hard": 900}}}]}
+    (tmp_path / "policy.json").write_text(json.dumps(asked))
+    limited = ["prlimit", "--nofile=200:900", "sleep", "60"]
+    with subprocess.Popen(limited) as process:
+        words = ["heal", "--check", "--json", "--profile", "none", "--pid", str(process.pid)]
+        cli.main([*words, "--policy", str(tmp_path / "policy.json")])
+        process.kill()
+    answer = json.loads(capsys.readouterr().out)
+    assert answer["changes"][0]["item"] == "nofile"
+    refuse("heal.schema.json", answer, {"changes": [{"kind": "limit"}], "check": "yes"})
+
+
+def test_a_plan_keeps_to_its_schema(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    remedy = {"text": "make it so", "then": "reboot", "commands": [["sh", "-c", "x"]]}
+    cause = {"code": "a", "text": "a", "remedy": remedy}
+    finding = {"status": "fail", "place": "kernel", "item": "fs.nr_open", "causes": [cause]}
+    (tmp_path / "a.json").write_text(json.dumps({"findings": [finding]}))
+    assert cli.main(["plan", str(tmp_path), "--json"]) == 1
+    answer = json.loads(capsys.readouterr().out)
+    assert answer["fixes"][0]["commands"]
+    refuse("plan.schema.json", answer, {"waves": [{"name": "x"}], "costs": {"money": 1}})
+
+
+def test_a_report_of_watch_keeps_to_its_schema(tmp_path: Path) -> None:
+    report = tmp_path / "run.json"
+    script = "import time; files = [open('/dev/null') for _one in range(180)]; time.sleep(1); 1 / 0"
+    words = ["prlimit", "--nofile=200:200", sys.executable, "-c", script]
+    cli.main(["watch", "--report", str(report), "--", *words])
+    answer = json.loads(report.read_text())
+    assert answer["limits"]
+    refuse("watch.schema.json", answer, {"sure": "quite", "end": {}, "limits": [{}]})
