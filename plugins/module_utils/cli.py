@@ -118,9 +118,9 @@ def _check(arguments: argparse.Namespace) -> int:
     elif arguments.verbose:
         _print(result.lines, paints=True)
     else:
-        ours = _name_provision(arguments)
+        ours, heal = (_name_other(verb, arguments) for verb in ("provision", "heal"))
         explain = f"{NAME} explain" if ours else ""
-        _print(result.format_brief(provision=ours, explain=explain), paints=True)
+        _print(result.format_brief(provision=ours, explain=explain, heal=heal), paints=True)
     return _conclude(result, arguments.strict)
 
 
@@ -153,11 +153,11 @@ def _watch(look: Callable[[Progress], Any]) -> Any:
         progress.clear()
 
 
-def _name_provision(arguments: argparse.Namespace) -> str:
-    """Return the command that makes the policy true that was checked; none of an image."""
+def _name_other(verb: str, arguments: argparse.Namespace) -> str:
+    """Return the command of another verb for the policy that was checked; none of an image."""
     if arguments.root:
         return ""
-    words = [NAME, "provision"]
+    words = [NAME, verb]
     if arguments.profile != DEFAULT_PROFILE:
         words += ["--profile", arguments.profile]
     if arguments.policy is not None:

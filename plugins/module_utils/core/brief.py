@@ -26,7 +26,7 @@ from .report import (
     note_first_boot,
     wrap,
 )
-from .values import NamedTuple
+from .values import RLIMITS, NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -40,6 +40,12 @@ _EDITS = (" >> ", "nothing was done")  # In a command that adds to a file, or ed
 _ACTIVATES = re.compile(
     r"(?:^|[\s'])(?:systemctl(?! stop)|sysctl(?! -w)|mount|scontrol|podman|docker) "
 )
+_LIVING = (
+    ("--pid", re.compile(r"process:(\d+) .*")),
+    ("--unit", re.compile(r"service:([\w:.\\@-]+)")),
+    ("--container", re.compile(r"container:(?:docker|podman)/([\w.-]+)")),
+)
+"""How ``heal`` is told of what runs; a container of a user's own is not root's to raise."""
 _AFTER = {"docker": "restart docker"}
 """What must be done before a section that was provisioned counts, where no cause says so."""
 
@@ -61,6 +67,8 @@ class Told(NamedTuple):
     """What shows every finding."""
     explain: str = ""
     """What shows the way of a limit, to which a place and an item are added."""
+    heal: str = ""
+    """What says whether what runs can be raised as it is, to which it is added what that is."""
 
 
 def format_brief(findings: list[Finding], told: Told) -> list[str]:
@@ -147,6 +155,7 @@ def _format_reason(reason: Reason, told: Told, done: set[str]) -> Iterator[str]:
         if told.explain and wanted.item != START:
             shown = f"{told.explain} {shlex.quote(wanted.place)} {wanted.item}"
             yield from break_command(shown, "     see  ")
+        yield from _format_heal(reason, told)
         return
     yield from _format_why(reason)
     if reason.is_in_our_file and told.provision:
@@ -156,6 +165,21 @@ def _format_reason(reason: Reason, told: Told, done: set[str]) -> Iterator[str]:
     else:
         yield from _format_fix(reason, "     fix  ")
         yield from _format_run(reason, told, done)
+    yield from _format_heal(reason, told)
+
+
+def _format_heal(reason: Reason, told: Told) -> Iterator[str]:
+    """Yield what says whether that which runs can be raised without a restart."""
+    wanted = [one.requirement for one in reason.findings]
+    if not told.heal or not all(one.item in RLIMITS and one.minimum for one in wanted):
+        return
+    places = list(dict.fromkeys(one.place for one in wanted))
+    found = [(word, kind.fullmatch(place)) for place in places for word, kind in _LIVING]
+    words = [f"{word} {shlex.quote(match[1])}" for word, match in found if match]
+    if len(words) == len(places) <= _MOST_TEXTS:
+        for number, one in enumerate(words):
+            start = DEEPER if number else "     live "
+            yield from break_command(f"{told.heal} {one} --check", start)
 
 
 def _format_why(reason: Reason) -> Iterator[str]:

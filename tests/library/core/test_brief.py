@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import pytest
 from mlhost_limits.core.brief import Told, format_brief, format_head
 from mlhost_limits.core.cause import Cause, Outlook, Remedy, append_line
 from mlhost_limits.core.edit import OURS
@@ -116,6 +117,34 @@ def test_what_nobody_knows_says_where_it_was_seen() -> None:
         "1    process 7: nofile soft 1024, required 65536",
         "     why  not known; seen in seen",
     ]
+
+
+@pytest.mark.parametrize(
+    ("places", "words"),
+    [
+        (["process:7 (a b)"], ["--pid 7"]),
+        (["service:a@b.service"], ["--unit a@b.service"]),
+        (["container:docker/job-1"], ["--container job-1"]),
+        (["process:7 (a)", "process:8 (a)"], ["--pid 7", "--pid 8"]),
+        (["process:7 (a)", "process:8 (a)", "process:9 (a)"], []),
+        (["container:podman/alice/job"], []),
+        (["new-container:docker"], []),
+        (["process:name=a"], []),
+        (["session:alice@sshd"], []),
+    ],
+)
+def test_what_runs_may_be_raised_as_it_is(places: list[str], words: list[str]) -> None:
+    cause = Cause("old", "it is older than the policy", Remedy("restart it", commands=()))
+    told = Told(provision="", heal="heal --policy p")
+    for causes in ((cause,), ()):
+        found = [fail(place, "nofile", "soft", *causes) for place in places]
+        lines = [line.split("live ", 1)[-1].strip() for line in format_brief(found, told)]
+        assert [line for line in lines if "--check" in line] == [
+            f"heal --policy p {one} --check" for one in words
+        ]
+    assert not any("heal" in line for line in format_brief(found, Told(provision="")))
+    other = [fail(places[0], "shm_size", "value")]
+    assert not any("heal" in line for line in format_brief(other, told))
 
 
 def test_what_nobody_knows_is_asked_of_explain() -> None:
