@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 from mlhost_limits import cli
 from mlhost_limits.core.reader import PolicyError
+from mlhost_limits.host.policy_file import read_policy_file
 from mlhost_limits.policy_file import read_policy
 from mlhost_limits.schema import load_policy
 
@@ -284,3 +285,26 @@ def test_without_pyyaml_json_is_read_and_yaml_is_not(
     assert load(path, '{"a": NaN}') == [
         "F: is not JSON (NaN is not a JSON number), and PyYAML is not installed to read YAML"
     ]
+
+
+def test_a_tree_without_proc_has_its_policy_read_by_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As in a chroot; what takes its name meanwhile is not read."""
+    path, other = tmp_path / "policy.json", tmp_path / "other.json"
+    path.write_text('{"kernel": {"fs.nr_open": 5}}')
+    other.write_text("{}")
+    really, swaps = os.open, False
+
+    def open_without_proc(name: str, *flags: int) -> int:
+        if str(name).startswith("/proc/"):
+            if swaps:
+                os.replace(other, path)
+            raise FileNotFoundError(2, "No such file or directory", name)
+        return really(name, *flags)
+
+    monkeypatch.setattr(os, "open", open_without_proc)
+    assert read_policy_file(str(path)) == b'{"kernel": {"fs.nr_open": 5}}'
+    swaps = True
+    with pytest.raises(OSError, match=r"policy.json: became another file while it was opened"):
+        read_policy_file(str(path))

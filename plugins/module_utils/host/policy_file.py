@@ -27,13 +27,25 @@ def read_policy_file(path: str, seconds: float = PATIENCE) -> bytes:
     try:
         if not stat.S_ISREG(os.fstat(handle).st_mode):
             raise OSError(f"{path}: is not a regular file")
-        with open(f"/proc/self/fd/{handle}", "rb") as file:
+        with os.fdopen(_open_again(handle, path), "rb") as file:
             content = file.read(LARGEST + 1)
     finally:
         os.close(handle)
     if len(content) > LARGEST:
         raise OSError(f"{path}: is larger than 1 MiB")
     return content
+
+
+def _open_again(handle: int, path: str) -> int:
+    """Open for reading what a handle stands for; a tree without /proc has its name alone."""
+    try:
+        return os.open(f"/proc/self/fd/{handle}", os.O_RDONLY | os.O_CLOEXEC)
+    except FileNotFoundError:
+        again = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY)
+    if not os.path.samestat(os.fstat(again), os.fstat(handle)):
+        os.close(again)
+        raise OSError(f"{path}: became another file while it was opened")
+    return again
 
 
 def _read_stdin(handle: int, seconds: float) -> bytes:

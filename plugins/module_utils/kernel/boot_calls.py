@@ -4,7 +4,9 @@
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from collections.abc import Iterable, Iterator
+from functools import lru_cache
 
 CALL = r"(?:\bsystemd-)?\bsysctl\b[^#;&|]*"
 LOADS = r"\s(?:-[a-eg-oq-z]*[pf]|--load|--system)\b"
@@ -18,6 +20,8 @@ _LOADED = (
     rf"\s(?:-[a-eg-oq-z]*[pf]\s*|--load[= ]){_FILE_NAMES}",
     rf"systemd-sysctl\s+(?:-\S+\s+){{0,9}}{_FILE_NAMES}",
 )
+_DROP_INS = (".service.d", ".socket.d")
+_FEW, _MOST_NAMES = 20, 200  # Of folders and instances; of files that a text runs from there.
 _FIREWALL = "/etc/default/ufw"  # ufw(8) loads the file that it names there.
 _LOADED_BY_FIREWALL = r"(?m)^\s*IPT_SYSCTL=[\"']?(/[\w./-]+)"
 # The slash stands first, for which Python looks faster than for what may not stand before it.
@@ -29,6 +33,7 @@ _INTERPRETER = (
 _GIVEN = rf"{_INTERPRETER}[\"']?(?:\./)?([\w./-]+)"
 _ENTERED = re.compile(r"(?:\bcd\s+|\bWorkingDirectory\s*=\s*)[\"']?(/[\w./-]+)")
 _RELATIVE = rf"(?:(?<![\w/.-])\./|{_INTERPRETER}[\"']?)(\w[\w./-]*)"
+_PARTS = r"\brun-parts\b[^\n;&|]{0,99}[ \t](/[\w./-]+)"
 _WORD = r"(?<![\w./-])\w[\w.-]*"
 # A job's time, and then a user; what is set at the top of a crontab has no such field.
 _OF_OTHERS = re.compile(r"\s*(?:@\w+|[\d*]\S*(?:\s+\S+){4})\s+(?!root\s)[\w.-]+\s")
@@ -113,8 +118,8 @@ def find_called(path: str, text: str) -> list[str]:
 
 def _find_relative(text: str) -> Iterator[str]:
     """Yield the files that a text runs from where it goes before."""
-    names = dict.fromkeys(re.findall(_RELATIVE, text))
-    for folder in dict.fromkeys(_ENTERED.findall(text)):
+    names = list(dict.fromkeys(re.findall(_RELATIVE, text)))[:_MOST_NAMES]
+    for folder in list(dict.fromkeys(_ENTERED.findall(text)))[:_FEW]:
         yield from (f"{folder.rstrip('/')}/{name}" for name in names)
 
 
@@ -126,15 +131,18 @@ def find_words(path: str, text: str) -> set[str]:
 
 def is_interpreted(path: str, caller: str) -> bool:
     """Tell whether a text gives a file to an interpreter, or sources it: it is a script anyhow."""
-    given = re.findall(_GIVEN, caller) if path.rpartition("/")[2] in caller else []
-    return path in given or path.rpartition("/")[2] in given
+    name = path.rpartition("/")[2]
+    return name in caller and not _find_given(caller).isdisjoint((path, name))
 
 
-def runs_parts(folder: str, caller: str) -> bool:
-    """Tell whether a text has run-parts(8) run what lies in a folder."""
-    return (
-        re.search(rf"\brun-parts\b[^\n;&|]*\s{re.escape(folder)}/?(?![\w./-])", caller) is not None
-    )
+@lru_cache(maxsize=16)
+def _find_given(text: str) -> frozenset[str]:
+    return frozenset(re.findall(_GIVEN, text))
+
+
+def find_parts(text: str) -> set[str]:
+    """Return the folders of which run-parts(8) runs what lies there."""
+    return {one.rstrip("/") for one in re.findall(_PARTS, text)}
 
 
 def _is_comment(text: str, at: int) -> bool:
@@ -162,23 +170,28 @@ def put_instances(path: str, text: str, started: Iterable[str]) -> str:
     if "%" not in text or "@." not in path:
         return text
     stem = path[: path.index("@.") + 1].rpartition("/")[2]
-    instances = [one[len(stem) :].rpartition(".")[0] for one in started if one.startswith(stem)]
+    named = sorted(one for one in started if one.startswith(stem))[:_FEW]
+    instances = [one[len(stem) :].rpartition(".")[0] for one in named]
     return "\n".join(text.replace("%i", one).replace("%I", one) for one in instances)
 
 
 def leave_out_reset(texts: dict[str, str]) -> dict[str, str]:
     """Return units and drop-ins, those commands made comments that a later drop-in takes back."""
-    found = dict(texts)
+    found, by_unit = dict(texts), defaultdict(list)
+    for path in texts:
+        folder, file = path.split("/")[-2:]
+        by_unit[folder[: -len(".d")] if folder.endswith(_DROP_INS) else file].append(path)
     for path, text in texts.items():
-        owner, name = path.split("/")[-2:]
-        if not owner.endswith((".service.d", ".socket.d")):
-            continue
-        resets = re.findall(_RESET, text)
-        for other in found if resets else ():
-            *_, folder, file = other.split("/")
-            if file == owner[: -len(".d")] or (folder == owner and file < name):
+        folder, name = path.split("/")[-2:]
+        resets = re.findall(_RESET, text) if folder.endswith(_DROP_INS) else []
+        for other in by_unit[folder[: -len(".d")]] if resets else ():
+            if not _is_drop_in(other) or other.rpartition("/")[2] < name:
                 found[other] = _comment_out(resets, found[other])
     return found
+
+
+def _is_drop_in(path: str) -> bool:
+    return path.split("/")[-2].endswith(_DROP_INS)
 
 
 def _comment_out(settings: Iterable[str], text: str) -> str:

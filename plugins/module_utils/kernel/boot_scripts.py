@@ -96,6 +96,8 @@ def _may_set(line: str, key: str) -> bool:
     """Tell whether a line sets what only the variables of its script tell, which may be a key."""
     if "$" not in line:
         return False
+    if len(line) > _LONGEST:
+        return "sysctl" in line or "/proc/sys/" in line
     into = re.findall(_INTO_VARIABLE, line) if "/proc/sys/" in line else []
     calls = re.findall(CALL, line) if "sysctl" in line else []
     path = key.replace(".", "/")

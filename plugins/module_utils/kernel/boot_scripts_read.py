@@ -13,11 +13,11 @@ from ..host.files import list_folder, read_distribution, read_each, under
 from .boot_calls import (
     find_called,
     find_loaded,
+    find_parts,
     find_words,
     is_interpreted,
     leave_out_reset,
     put_instances,
-    runs_parts,
 )
 from .boot_scripts import is_about_sysctls
 from .boot_units_read import find_started, has_unit, is_masked, list_units, read_script
@@ -144,7 +144,7 @@ class _Called:
         """Return the files that a script calls by path or by name, or all of a folder."""
         names = find_called(path, text)
         if "run-parts" in text:
-            parts = [one for one in names if runs_parts(one, text)]
+            parts = find_parts(text).intersection(names)
             names += [f"{one}/{name}" for one in parts for name in list_folder(one, self._root)]
         if self._local and not path.startswith(_FOLDERS_WITHOUT_COMMANDS):
             names += [self._local[one] for one in find_words(path, text) & self._local.keys()]
