@@ -31,6 +31,7 @@ from .core.policy_tree import (
     read_number,
     refuse,
 )
+from .core.profiles import PROFILE
 from .core.quote import quote
 from .core.reader import PolicyError, name_kind
 from .host.children import run_in_children
@@ -41,8 +42,6 @@ _WORDS = {"null": None, "~": None, "": None, "true": True, "false": False}
 _KINDS = {"MappingStartEvent": MAPPING, "SequenceStartEvent": LIST}
 _ENDS = ("MappingEndEvent", "SequenceEndEvent")
 _DIRECTIVE = "(?m)^%"
-PROFILE = "profile"
-
 _LONGEST = 30.0
 _DOCUMENT = r"(?m)^---(?=\s|$)"
 

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from .core.values import NamedTuple
@@ -52,20 +52,19 @@ def read_rollout(plan: object, done: Collection[str], known: Collection[str]) ->
     try:
         waves = [_read_wave(wave, done) for wave in stated["waves"]]
         named = [str(name) for wave in stated["waves"] for one in wave["batches"] for name in one]
-        fixes = [_read_fix(fix) for fix in stated["fixes"]]
+        fixes = stated["fixes"]
+        _list_hosts(fixes)  # None of them may be damaged.
+        drains = _list_hosts(fix for fix in fixes if fix["drains"])
+        reboots = _list_hosts(fix for fix in fixes if fix["cost"] == REBOOT)
+        by_hand = tuple(str(fix["text"]) for fix in fixes if fix["kind"] == EDIT)
     except (AttributeError, KeyError, TypeError, ValueError):
         raise ValueError("is damaged: its waves or fixes are not as a plan has them") from None
     _refuse_strangers(named, known)
     if len(waves) > WAVES:
         raise ValueError(f"has {len(waves)} waves; at most {WAVES} are accepted")
     none = [NextWave("", NOBODY, (1,), 0)] * (WAVES - len(waves))
-    return Rollout(
-        (*waves, *none),
-        _gather(name for _kind, drains, _cost, _text, names in fixes if drains for name in names),
-        _gather(name for _k, _d, cost, _text, names in fixes if cost == REBOOT for name in names),
-        tuple(text for kind, _drains, _cost, text, _names in fixes if kind == EDIT),
-        tuple(name for name in dict.fromkeys(named) if name in done),
-    )
+    through = tuple(name for name in dict.fromkeys(named) if name in done)
+    return Rollout((*waves, *none), drains, reboots, by_hand, through)
 
 
 def _read_wave(wave: Mapping[str, Any], done: Collection[str]) -> NextWave:
@@ -80,13 +79,8 @@ def _read_wave(wave: Mapping[str, Any], done: Collection[str]) -> NextWave:
     )
 
 
-def _read_fix(fix: Mapping[str, Any]) -> tuple[str, bool, str, str, list[str]]:
-    names = [str(name) for name in fix["hosts"]]
-    return str(fix["kind"]), bool(fix["drains"]), str(fix["cost"]), str(fix["text"]), names
-
-
-def _gather(names: Any) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(names))
+def _list_hosts(fixes: Iterable[Mapping[str, Any]]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(str(name) for fix in fixes for name in fix["hosts"]))
 
 
 def _refuse_strangers(named: Sequence[str], known: Collection[str]) -> None:

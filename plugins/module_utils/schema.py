@@ -8,7 +8,7 @@ from typing import Any
 
 from .core.policy import Policy
 from .core.policy_shape import find_misshapes, find_unfit_texts
-from .core.profiles import NO_PROFILE, PROFILE_NAMES, find_profile
+from .core.profiles import NO_PROFILE, PROFILE, PROFILE_NAMES, find_profile
 from .core.reader import PolicyError, join_names, name_kind, read_mapping, refuse_unknown
 from .places import PLACES
 
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
 _NOTHING: tuple[object, ...] = (None, (), {})
 WAIVERS = "waivers"
-PROFILE = "profile"
 
 
 def load_policy(

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from ..module_utils.core.profiles import DEFAULT_PROFILE, find_profile
+from ..module_utils.core.profiles import DEFAULT_PROFILE, PROFILE, find_profile
 
 _PATHS = {
     "kernel": ("kernel",),
@@ -76,7 +76,7 @@ def _list_claims(arguments: Mapping[str, Any]) -> Iterator[tuple[str, list[Any]]
         except ValueError:
             return  # Ansible knows other ways to write a mapping; the host tells what is wrong.
     policy = policy if isinstance(policy, dict) else {}
-    profile = str(policy.get("profile") or arguments.get("profile") or DEFAULT_PROFILE)
+    profile = str(policy.get(PROFILE) or arguments.get(PROFILE) or DEFAULT_PROFILE)
     switches = [str(arguments.get(name, False)).lower() for name in _SWITCHES]
     for section in _list_sections(arguments.get("sections")):
         file = str(arguments.get(f"{section}_file") or _FILES[section])

@@ -95,6 +95,7 @@ PROFILES: dict[str, dict[str, object]] = {
     },
 }
 
+PROFILE = "profile"  # The key by which a policy names its own.
 DEFAULT_PROFILE = "training"
 NO_PROFILE = "none"
 
