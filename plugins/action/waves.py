@@ -33,6 +33,9 @@ class ActionModule(ActionBase):
         result = super().run(tmp, task_vars)
         del tmp  # Ansible no longer uses it.
         words = self.validate_argument_spec(argument_spec=ARGUMENTS)[1]
+        if not words["plan"]:
+            told = "names no file; what `mlhost-limits plan --json` printed is accepted"
+            raise AnsibleActionFail(f"plan (-e mlhost_limits_plan=FILE): {told}")
         known = frozenset(task_vars["groups"]["all"])
         record = Path(words["record"] or words["plan"] + ".done")
         try:

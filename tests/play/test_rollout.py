@@ -176,3 +176,9 @@ def test_a_plan_that_cannot_be_followed_is_refused(
     assert found.returncode != 0
     assert told in " ".join(found.stdout.split())
     assert "PLAY [Wave 1]" not in found.stdout
+
+
+def test_a_plan_has_to_be_named(tmp_path: Path) -> None:
+    found = roll(tmp_path, "-e", "mlhost_limits_plan=")
+    assert found.returncode != 0
+    assert "plan (-e mlhost_limits_plan=FILE): names no file" in found.stdout
