@@ -36,10 +36,14 @@ class ActionModule(ActionBase):
         if not words["plan"]:
             told = "names no file; what `mlhost-limits plan --json` printed is accepted"
             raise AnsibleActionFail(f"plan (-e mlhost_limits_plan=FILE): {told}")
+        if task_vars.get("ansible_limit"):
+            raise AnsibleActionFail("a plan does not go with --limit: its waves would be others")
         known = frozenset(task_vars["groups"]["all"])
         record = Path(words["record"] or words["plan"] + ".done")
         try:
             plan = load_plan(Path(words["plan"]))
+            if not self._task.check_mode and not os.access(record.absolute().parent, os.W_OK):
+                raise ValueError(f"{record.absolute().parent}: cannot be written, for the notes")
             before = read_done(record, plan)
             batch = task_vars.get("ansible_play_batch", ()) if words["wave"] is not None else ()
             done = {*before, *batch}
@@ -78,8 +82,10 @@ def read_done(path, plan):
     if not path.exists():
         return set()
     noted = load_plan(path)
-    names = noted.get("done") if noted.get("written") == plan.get("written") else []
-    return set(map(str, names)) if isinstance(names, list) else set()
+    names = noted.get("done") if noted.get("written") == plan.get("written") else noted and []
+    if not isinstance(names, list):
+        raise ValueError(f"{path}: is not what an earlier run has noted")
+    return set(map(str, names))
 
 
 def write_done(path, plan, names):

@@ -52,6 +52,8 @@ def read_rollout(plan: object, done: Collection[str], known: Collection[str]) ->
     try:
         waves = [_read_wave(wave, done) for wave in stated["waves"]]
         named = [str(name) for wave in stated["waves"] for one in wave["batches"] for name in one]
+        if len(set(named)) < len(named) or not isinstance(stated["written"], str):
+            raise ValueError
         fixes = stated["fixes"]
         _list_hosts(fixes)  # None of them may be damaged.
         drains = _list_hosts(fix for fix in fixes if fix["drains"])
@@ -68,6 +70,8 @@ def read_rollout(plan: object, done: Collection[str], known: Collection[str]) ->
 
 
 def _read_wave(wave: Mapping[str, Any], done: Collection[str]) -> NextWave:
+    if wave["most_failed"] < 0 or not all(isinstance(one, list) for one in wave["batches"]):
+        raise ValueError
     batches = [[str(one) for one in batch if one not in done] for batch in wave["batches"]]
     batches = [batch for batch in batches if batch]
     hosts = tuple(name for batch in batches for name in batch)

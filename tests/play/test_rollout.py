@@ -182,3 +182,11 @@ def test_a_plan_has_to_be_named(tmp_path: Path) -> None:
     found = roll(tmp_path, "-e", "mlhost_limits_plan=")
     assert found.returncode != 0
     assert "plan (-e mlhost_limits_plan=FILE): names no file" in found.stdout
+
+
+@pytest.mark.parametrize("limit", ["a1", "localhost,a1"])
+def test_a_limit_is_refused_before_anything_is_done(tmp_path: Path, limit: str) -> None:
+    found = roll(tmp_path, "--limit", limit, "-e", "mlhost_limits_drain=slurm")
+    assert found.returncode != 0
+    assert "a plan does not go with --limit" in found.stdout
+    assert not (tmp_path / "calls").exists()

@@ -17,6 +17,7 @@ FIX = {"kind": "never", "drains": False, "cost": "at once", "text": "provision",
 PLAN: dict[str, Any] = {
     "format": FORMAT,
     "version": VERSION,
+    "written": "today",
     "fixes": [
         FIX,
         {**FIX, "kind": "edit", "text": "take out x:1", "hosts": ["b"]},
@@ -55,7 +56,11 @@ def test_hosts_that_are_through_are_left_out() -> None:
         {**PLAN, "waves": [{"name": "x", "batches": [["a"]], "most_failed": "many"}]},
         {**PLAN, "fixes": [{**FIX, "hosts": 7}]},
         {**PLAN, "fixes": {"a": 1}},
-        {**PLAN, "waves": PLAN["waves"][:1] * 5},
+        {**PLAN, "waves": PLAN["waves"][:1] * 2},
+        {**PLAN, "waves": [{"name": "x", "batches": ["ab"], "most_failed": 0}]},
+        {**PLAN, "waves": [{"name": "x", "batches": [["a"]], "most_failed": -1}]},
+        {**PLAN, "written": None},
+        {**PLAN, "waves": [{"name": "x", "batches": [], "most_failed": 0}] * 5},
     ],
 )
 def test_what_is_no_plan_is_refused(plan: object) -> None:

@@ -37,10 +37,11 @@ _PARTS = r"\brun-parts\b[^\n;&|]{0,99}[ \t](/[\w./-]+)"
 _WORD = r"(?<![\w./-])\w[\w.-]*"
 # A job's time, and then a user; what is set at the top of a crontab has no such field.
 _OF_OTHERS = re.compile(r"\s*(?:@\w+|[\d*]\S*(?:\s+\S+){4})\s+(?!root\s)[\w.-]+\s")
-_USER = r"(?m)^[ \t]*User[ \t]*=[ \t]*(?!(?:root|0)?[ \t]*$)"
-"""Who may set no sysctl, unless a command has the '+' of systemd.service(5)."""
+_USER = r"(?m)^[ \t]*User[ \t]*=(.*)$"
+_AS_ROOT = re.compile(r"=\s*[-@:|]*[+!]|\bsudo\b")  # The signs of systemd.service(5).
 _END = r"exit(?:\s+\d+)?\s*"
-_OPENS, _CLOSES = r"\b(?:if|case|do)\b|\{", r"(?:^|;)\s*(?:fi|esac|done)\b|\}"
+_OPENS = r"\b(?:if|case|do)\b|[{(]"
+_CLOSES = r"(?:^|;)\s*(?:(?:fi|esac|done)\b|\})|\)"
 
 
 def list_running(path: str, text: str) -> Iterator[tuple[int, str]]:
@@ -59,16 +60,23 @@ def list_running(path: str, text: str) -> Iterator[tuple[int, str]]:
 
 def _list_commands(text: str, wanted: re.Pattern[str]) -> Iterator[tuple[int, str]]:
     """Yield the lines of settings, and those that go on with them; of root's commands alone."""
-    is_others = re.search(_USER, text) is not None and "Capabilities" not in text
+    is_others = _is_of_others(text)
     goes_on = False
     for number, line in enumerate(text.split("\n"), 1):
         if line.lstrip().startswith(("#", ";")):
             continue
         runs = goes_on or wanted.match(line) is not None
-        runs = runs and not (is_others and "=+" not in line.replace(" ", ""))
+        runs = runs and not (is_others and not _AS_ROOT.search(line))
         goes_on = runs and line.endswith("\\")
         if runs:
             yield number, line
+
+
+def _is_of_others(text: str) -> bool:
+    """Tell whether a unit's commands run as another user, who may set no sysctl."""
+    users = re.findall(_USER, text)
+    is_sure = "Capabilities" not in text and "PermissionsStartOnly" not in text
+    return is_sure and bool(users) and users[-1].strip() not in ("", "root", "0")
 
 
 def _find_end(text: str) -> int:
@@ -78,15 +86,16 @@ def _find_end(text: str) -> int:
     """
     if "\nexit" not in text:
         return 0
-    depth = 0
+    depth, goes_on = 0, False
     for number, line in enumerate(text.split("\n"), 1):
         if line.startswith("#"):
             continue
-        if depth == 0 and re.fullmatch(_END, line):
+        if depth == 0 and not goes_on and re.fullmatch(_END, line):
             return number
+        goes_on = goes_on if not line.strip() else re.search(r"(?:&&|\||\\)\s*$", line) is not None
         depth += len(re.findall(_OPENS, line)) - len(re.findall(_CLOSES, line))
-        if depth < 0 or "<<" in line:
-            break  # It is not understood: a here-document holds words of its own.
+        if depth < 0 or "<<" in line or line.count("'") % 2 or line.count('"') % 2:
+            break  # It is not understood: what is quoted over lines holds words of its own.
     return 0
 
 
@@ -184,6 +193,7 @@ def leave_out_reset(texts: dict[str, str]) -> dict[str, str]:
     for path, text in texts.items():
         folder, name = path.split("/")[-2:]
         resets = re.findall(_RESET, text) if folder.endswith(_DROP_INS) else []
+        resets += ["User"] if folder.endswith(_DROP_INS) and re.search(_USER, text) else []
         for other in by_unit[folder[: -len(".d")]] if resets else ():
             if not _is_drop_in(other) or other.rpartition("/")[2] < name:
                 found[other] = _comment_out(resets, found[other])

@@ -16,11 +16,16 @@ from .sysctl_conf import parse_sysctl_conf, parse_sysctl_number
 
 _LONGEST = 4096  # Characters; to read a line word by word takes the square of its length.
 _ONCE = "/etc/cloud/"  # What cloud-init may carry out at the first boot alone.
-_INTO_VARIABLE = r"(?:>|\btee\b[^;&|]*?)\s*[\"']?/proc/sys/([\w./-]*)\$"
+_INTO = r"(?:>|\btee\b[^;&|]*?)\s*[\"']?"
+_INTO_VARIABLE = rf"{_INTO}/proc/sys/([\w./-]*)[$*?\[{{`]"
+_INTO_FOLDER = rf"{_INTO}\$\{{?\w+\}}?((?:/[\w.-]+)+)"
 _SETS_VARIABLE = (
-    r"\s(?:-\S*w|--write|-[a-eg-oq-z]*[pf]|--load[= ])\s*[\"']?\$"
+    r"\s(?:-\S*w|--write|-[a-eg-oq-z]*[pf]|--load[= ])\s*[\"']?[$`]"
     r"|\s[\"']?\$(?:\w+|\{\w+\})=|\bsystemd-sysctl\s(?:[^;&|]*\s)?[\"']?\$"
+    r"|\bsysctl\s+(?:-[eqi]+\s+){0,9}[\"']?\$"
+    r"|\s(?:-[a-eg-oq-z]*[pf]|--load[= ])\s*[\"']?(?:[A-Za-z_.]|/\S*[*?\[])"
 )
+_OPEN = re.compile(r"[$*?`]|\bxargs\b|\bsysctl\b.*\s-\w*[pf]\b")
 _PATH = r"/proc/sys/[\w./-]+"
 _READERS = r"cat|head|tail|ls|stat|test|read|grep|awk|cut|wc|sed\s+-n"
 _READS = (
@@ -70,7 +75,7 @@ def _find_in_script(
     key: str, path: str, text: str, texts: Mapping[str, str]
 ) -> Iterator[ScriptWrite]:
     names_it = key.rpartition(".")[2] in text
-    if not names_it and "$" not in text and not re.search(LOADS, text):
+    if not names_it and not re.search(r"[$*?`]|\bxargs\b", text) and not re.search(LOADS, text):
         return
     enters = names_it and _enters(key, text)
     for number, line in list_running(path, text):
@@ -94,15 +99,19 @@ def _enters(key: str, text: str) -> bool:
 
 def _may_set(line: str, key: str) -> bool:
     """Tell whether a line sets what only the variables of its script tell, which may be a key."""
-    if "$" not in line:
+    if not _OPEN.search(line):
         return False
     if len(line) > _LONGEST:
         return "sysctl" in line or "/proc/sys/" in line
     into = re.findall(_INTO_VARIABLE, line) if "/proc/sys/" in line else []
     calls = re.findall(CALL, line) if "sysctl" in line else []
-    path = key.replace(".", "/")
-    return any(path.startswith(start) for start in into) or any(
-        re.search(_SETS_VARIABLE, call) for call in calls
+    path = f"/proc/sys/{key.replace('.', '/')}"
+    below = re.findall(_INTO_FOLDER, line) if "$" in line else []
+    return (
+        any(path.startswith(f"/proc/sys/{start}") for start in into)
+        or any(path.endswith(end) for end in below)
+        or (bool(calls) and "xargs" in line)
+        or any(re.search(_SETS_VARIABLE, call) for call in calls)
     )
 
 

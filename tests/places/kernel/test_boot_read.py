@@ -347,6 +347,12 @@ RUNS_LOW = f"[Service]\nExecStart=/sbin/{LOW}"
             [f"{UNITS}/x.service"],
         ),
         ({f"{UNITS}/x.service": f"{RUNS_LOW}User=root\n", f"{UNITS}/p.wants/x.service": ""}, [f"{UNITS}/x.service"]),
+        ({f"{UNITS}/x.service": f"[Service]\nUser=nobody\nExecStart=!/sbin/{LOW}", f"{UNITS}/p.wants/x.service": ""}, [f"{UNITS}/x.service"]),
+        ({f"{UNITS}/x.service": f"[Service]\nUser=nobody\nExecStart=-+/sbin/{LOW}", f"{UNITS}/p.wants/x.service": ""}, [f"{UNITS}/x.service"]),
+        ({f"{UNITS}/x.service": f"[Service]\nUser=nobody\nExecStart=/sbin/{LOW}User=\n", f"{UNITS}/p.wants/x.service": ""}, [f"{UNITS}/x.service"]),
+        ({f"{UNITS}/x.service": f"[Service]\nUser=nobody\nPermissionsStartOnly=yes\nExecStartPre=/sbin/{LOW}", f"{UNITS}/p.wants/x.service": ""}, [f"{UNITS}/x.service"]),
+        ({f"{UNITS}/x.service": f"[Service]\nUser=nobody\nExecStart=/sbin/{LOW}", f"{UNITS}/p.wants/x.service": "", f"{UNITS}/x.service.d/a.conf": "[Service]\nUser=root\n"}, [f"{UNITS}/x.service"]),
+        ({f"{UNITS}/x.service": f"[Service]\nUser=deploy\nExecStart=/bin/sudo {LOW}", f"{UNITS}/p.wants/x.service": ""}, [f"{UNITS}/x.service"]),
         # A target that no boot reaches starts nothing, a mask keeps a unit away, and a service
         # wants others.
         ({f"{UNITS}/x.service": RUNS_LOW, f"{UNITS}/rescue.target.wants/x.service": ""}, []),
@@ -414,6 +420,12 @@ RUNS_LOW = f"[Service]\nExecStart=/sbin/{LOW}"
         ({"etc/rc.local": f"#!/bin/sh\nif true; then\n  exit 1\nfi\nexit 0\n{LOW}"}, []),
         ({"etc/rc.local": f"#!/bin/sh\nif false; then\nexit 0\nfi\n{LOW}exit 0\n"}, ["etc/rc.local"]),
         ({"etc/rc.local": f"#!/bin/sh\ncat <<E\nexit 0\nE\n{LOW}"}, ["etc/rc.local"]),
+        ({"etc/rc.local": f"#!/bin/sh\n[ -e /nope ] &&\nexit 0\n{LOW}"}, ["etc/rc.local"]),
+        ({"etc/rc.local": f"#!/bin/sh\nfalse ||\nexit 0\n{LOW}"}, ["etc/rc.local"]),
+        ({"etc/rc.local": f"#!/bin/sh\nx='a\nexit 0\n'\n{LOW}"}, ["etc/rc.local"]),
+        ({"etc/rc.local": f"#!/bin/sh\n(\nexit 0\n)\n{LOW}"}, ["etc/rc.local"]),
+        ({"etc/rc.local": f"#!/bin/sh\nf() (\nexit 1\n)\n{LOW}"}, ["etc/rc.local"]),
+        ({"etc/rc.local": f"#!/bin/sh\nif false; then\n echo }}\nexit 0\nfi\n{LOW}"}, ["etc/rc.local"]),
         (
             {f"{UNITS}/x.service": RUNS_LOW, f"{UNITS}/own.target": "", f"{UNITS}/own.target.wants/x.service": ""},
             [],
