@@ -15,6 +15,7 @@ from mlhost_limits import cli
 from referencing import Registry, Resource
 
 from . import golden
+from .test_watch_run import watch
 
 DOCS = Path(__file__).parents[2] / "docs"
 AUDIT, CHECK = "audit.schema.json", "check.schema.json"
@@ -152,10 +153,9 @@ def test_a_plan_keeps_to_its_schema(tmp_path: Path, capsys: pytest.CaptureFixtur
 
 
 def test_a_report_of_watch_keeps_to_its_schema(tmp_path: Path) -> None:
-    report = tmp_path / "run.json"
     script = "import time; files = [open('/dev/null') for _one in range(180)]; time.sleep(1); 1 / 0"
     words = ["prlimit", "--nofile=200:200", sys.executable, "-c", script]
-    cli.main(["watch", "--report", str(report), "--", *words])
-    answer = json.loads(report.read_text())
+    watch(tmp_path, "--report", "run.json", "--", *words)  # It forks: no look of this process.
+    answer = json.loads((tmp_path / "run.json").read_text())
     assert answer["limits"]
     refuse("watch.schema.json", answer, {"sure": "quite", "end": {}, "limits": [{}]})
