@@ -3,8 +3,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from ansible import constants as C  # noqa: N812 - Ansible's own name for it
 from ansible import context
 from ansible.module_utils.parsing.convert_bool import boolean
@@ -13,7 +11,7 @@ from ansible.utils.display import Display
 from ansible.utils.vars import load_extra_vars
 
 from ..module_utils.core.quote import clean
-from ..module_utils.kept_folder import digest_files
+from .library import read_digest, read_packed
 from .old_words import find_old_words
 from .owners import claim
 from .shown import Audience, drop_data, format_block
@@ -23,8 +21,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from typing import Any
 
-_LIBRARY = Path(__file__).parents[1] / "module_utils"
-_REPORTS = "audit"  # Files of this name serve the controller only.
 _KEPT = "mlhost.limits.kept"
 _SWITCH = "mlhost_limits_keep_library"
 
@@ -98,19 +94,17 @@ class KeptAction(ActionBase):
         return done
 
     def _run_kept(self, task_vars: dict[str, Any] | None) -> dict[str, Any]:
-        library = read_library()
+        folder = C.DEFAULT_LOCAL_TMP
         words = {
             "verb": self.VERB,
-            "digest": digest_files(library),
+            "digest": read_digest(folder),
             "arguments": dict(self._task.args),
         }
         done: dict[str, Any] = self._execute_module(
             module_name=_KEPT, module_args=words, task_vars=task_vars
         )
         if done.get("absent"):
-            from ..module_utils.kept import pack  # Long, and needed once for each target.
-
-            words["archive"] = pack(library)
+            words["digest"], words["archive"] = read_packed(folder)
             done = self._execute_module(module_name=_KEPT, module_args=words, task_vars=task_vars)
         return done
 
@@ -131,12 +125,3 @@ def find_second_keys(policy: object) -> list[str]:
         return exc.problems
     except ValueError:
         return []  # Ansible knows other ways to write a mapping.
-
-
-def read_library() -> dict[str, bytes]:
-    """Return the files that training hosts run, by their paths in the library."""
-    return {
-        path.relative_to(_LIBRARY).as_posix(): path.read_bytes()
-        for path in _LIBRARY.rglob("*.py")
-        if not path.name.startswith(_REPORTS)
-    }
