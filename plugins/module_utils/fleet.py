@@ -88,7 +88,9 @@ def read_host(name: str, result: object, groups: tuple[str, ...] = (), now: str 
 def _find_reason(result: Mapping[str, object], otherwise: str) -> str:
     """Return what went wrong in a line; a crash of Python says it in the last, others first."""
     text = str(result.get("msg") or otherwise)
-    lines = str(result.get("module_stderr") or result.get("exception") or "").strip().splitlines()
+    crash = result.get("module_stderr") or result.get("exception")
+    # A newer Ansible keeps an object there, whose words are for nobody.
+    lines = crash.strip().splitlines() if isinstance(crash, str) else []
     told = lines[-1 if "Traceback" in lines[0] else 0] if lines else ""
     return cut_line(text if told in text else f"{text}: {told}")
 

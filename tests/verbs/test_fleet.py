@@ -52,6 +52,7 @@ def test_a_host_is_as_good_as_its_worst_finding(findings: list[object], status: 
             "it is full",
         ),
         ({"msg": "x", "module_stderr": "Killed\nby it"}, audit.CRASHED, "x: Killed"),
+        ({"msg": "x", "exception": ValueError("an object")}, audit.CRASHED, "x"),
         ({"findings": 3}, audit.GARBLED, "its findings are 3; a list is accepted"),
         ({"findings": [MET, 7]}, audit.GARBLED, "finding 2 of 2 has no status: 7"),
         ({"findings": [{}]}, audit.GARBLED, "finding 1 of 1 has no status: {}"),
