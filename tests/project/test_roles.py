@@ -59,7 +59,7 @@ def test_a_variable_means_the_same_in_every_role() -> None:
 
 
 def test_a_task_of_a_role_or_a_playbook_reads_no_other_variable() -> None:
-    own = r"mlhost_limits_|__mlhost_limits_|audit_folder|audit_before|preflight_run|ansible_check_mode|hostvars"
+    own = r"mlhost_limits_|__mlhost_limits_|audit_folder|audit_before|preflight_run|ansible_check_mode|ansible_failed_result|hostvars"
     words = r"default|omit|bool|combine|path_join|lookup|true|false|none|if|else|is|defined|not|and"
     names = re.compile(rf"\b(?!(?:{own}))(?!(?:{words}|training|html|json)\b)[a-z]\w*")
     for path in [*TOP.glob("roles/*/tasks/*.yml"), *TOP.glob("playbooks/*.yml")]:

@@ -9,8 +9,17 @@ from typing import Any
 
 import pytest
 from mlhost_limits import cli
+from mlhost_limits.core.reader import PolicyError
 from mlhost_limits.fleet_plan import FORMAT, VERSION
-from mlhost_limits.rollout import NOBODY, WAVES, NextWave, find_stop, read_rollout
+from mlhost_limits.rollout import (
+    NOBODY,
+    WAVES,
+    NextWave,
+    find_edits,
+    find_stop,
+    read_rollout,
+    tell_progress,
+)
 
 NAMES = ["a", "b", "c", "d", "e"]
 FIX = {"kind": "never", "drains": False, "cost": "at once", "text": "provision", "hosts": ["a"]}
@@ -43,37 +52,103 @@ def test_hosts_that_are_through_are_left_out() -> None:
     assert found.done == ("a", "d")
 
 
+WAVE: dict[str, Any] = {"name": "x", "batches": [["a"]], "most_failed": 0}
+
+
+def wave(**given: Any) -> dict[str, Any]:
+    return {**PLAN, "waves": [{**WAVE, **given}]}
+
+
 @pytest.mark.parametrize(
-    "plan",
+    ("plan", "told"),
     [
-        None,
-        [],
-        {"format": FORMAT},
-        {**PLAN, "version": 2},
-        {**PLAN, "waves": 5},
-        {**PLAN, "waves": [{"name": "x", "batches": [5], "most_failed": 0}]},
-        {**PLAN, "waves": [{"name": "x", "batches": [["a"]]}]},
-        {**PLAN, "waves": [{"name": "x", "batches": [["a"]], "most_failed": "many"}]},
-        {**PLAN, "fixes": [{**FIX, "hosts": 7}]},
-        {**PLAN, "fixes": {"a": 1}},
-        {**PLAN, "waves": PLAN["waves"][:1] * 2},
-        {**PLAN, "waves": [{"name": "x", "batches": ["ab"], "most_failed": 0}]},
-        {**PLAN, "waves": [{"name": "x", "batches": [["a"]], "most_failed": -1}]},
-        {**PLAN, "written": None},
-        {**PLAN, "waves": [{"name": "x", "batches": [], "most_failed": 0}] * 5},
+        (None, "format: None was given; 'mlhost.limits/plan', as"),
+        ([], "format: None was given"),
+        ({"format": "mlhost.limits/audit"}, "format: 'mlhost.limits/audit' was given"),
+        ({"format": FORMAT}, "version: None was given; 1 is accepted; make the plan with"),
+        ({**PLAN, "version": 2}, "version: 2 was given; 1 is accepted"),
+        ({**PLAN, "waves": 5}, "waves: 5 was given; a list of mappings is accepted"),
+        ({**PLAN, "waves": [7]}, "waves[0]: 7 was given; a mapping is accepted"),
+        (wave(name=5), "waves[0].name: 5 was given; a text is accepted"),
+        (wave(batches=[5]), "waves[0].batches[0]: 5 was given; a list of names of hosts is"),
+        (wave(batches=["ab"]), "waves[0].batches[0]: a text was given; a list of names"),
+        (wave(batches=[["a", 5]]), "waves[0].batches[0]: a list with what is not a text was given"),
+        (wave(batches=[]), "waves[0].batches: an empty list was given; a list of batches"),
+        (wave(batches=[["a"], []]), "waves[0].batches[1]: an empty list was given"),
+        (wave(batches=None), "waves[0].batches: nothing was given"),
+        (wave(most_failed=None), "waves[0].most_failed: None was given; a number of hosts is"),
+        (wave(most_failed="many"), "waves[0].most_failed: 'many' was given"),
+        (wave(most_failed=True), "waves[0].most_failed: True was given"),
+        (wave(most_failed=-1), "waves[0].most_failed: -1 was given"),
+        (wave(most_failed=float("inf")), "waves[0].most_failed: inf was given"),
+        ({**PLAN, "fixes": [{**FIX, "hosts": 7}]}, "fixes[0].hosts: 7 was given; a list of names"),
+        ({**PLAN, "fixes": {"a": 1}}, "fixes: a mapping was given; a list of mappings is accepted"),
+        ({**PLAN, "fixes": [{**FIX, "drains": "no"}]}, "fixes[0].drains: 'no' was given; true or"),
+        ({**PLAN, "fixes": [{**FIX, "text": 7}]}, "fixes[0].text: 7 was given; a text is accepted"),
+        ({**PLAN, "waves": [WAVE] * 2}, "waves: a: 1 host more than once; each host once is"),
+        (wave(batches=[["a", "b", "a", "b"]]), "waves: a, b: 2 hosts more than once; each host"),
+        (wave(batches=[["../x", "a\nb\x1b"]]), "waves: ../x, a?b?: 2 hosts that the inventory has"),
+        (wave(batches=[[f"h{n}" for n in range(9)]]), "h3, h4, ...: 9 hosts that the inventory"),
+        ({**PLAN, "written": None}, "written: None was given; a time is accepted"),
+        ({**PLAN, "waves": [WAVE] * 5}, "waves: 5 were given; at most 4 are accepted"),
+        (wave(batches=[[]] * 30), "and 10 more"),
     ],
 )
-def test_what_is_no_plan_is_refused(plan: object) -> None:
-    with pytest.raises(ValueError, match=r"is not what|is damaged|waves; at most"):
+def test_what_is_no_plan_is_refused(plan: object, told: str) -> None:
+    with pytest.raises(PolicyError) as caught:
         read_rollout(plan, (), NAMES)
+    assert any(told in one for one in caught.value.problems), caught.value.problems
+    assert len(caught.value.problems) in (1, 21)
 
 
-@pytest.mark.parametrize("name", ["localhost", "all", "~.*", "a*", "!a", "a,b"])
+def test_all_that_is_wrong_is_told_at_once() -> None:
+    plan = {**PLAN, "fixes": [5], "waves": [{**WAVE, "name": 5, "most_failed": -1}, 7]}
+    with pytest.raises(PolicyError) as caught:
+        read_rollout(plan, (), NAMES)
+    keys = [one.partition(":")[0] for one in caught.value.problems]
+    assert keys == ["fixes[0]", "waves[0].name", "waves[0].most_failed", "waves[1]"]
+    with pytest.raises(PolicyError) as caught:
+        read_rollout(wave(batches=[["a", "zz", "a", "b*"]]), (), [*NAMES, "b*"])
+    told = [one.partition(": ")[2] for one in caught.value.problems]
+    assert [one.partition(":")[0] for one in told] == ["zz", "b*", "a"]
+
+
+@pytest.mark.parametrize(
+    "name", ["localhost", "all", "~.*", "a*", "!a", "a,b", "a:b", "a:b:c", "a[0:9]"]
+)
 def test_no_host_is_gone_to_that_the_inventory_has_not(name: str) -> None:
-    waves = [{"name": "canary", "batches": [["a", name]], "most_failed": 0}]
     known = [*NAMES, *({name} - {"localhost", "all"})]
-    with pytest.raises(ValueError, match="has 1 hosts that the inventory has not"):
-        read_rollout({**PLAN, "waves": waves}, (), known)
+    with pytest.raises(ValueError, match=r"1 host that (the inventory has not|Ansible takes)"):
+        read_rollout(wave(batches=[["a", name]]), (), known)
+
+
+@pytest.mark.parametrize("name", ["fe80::1", "192.168.1.5", "a/b", "a.site.org"])
+def test_a_name_that_the_inventory_has_is_gone_to(name: str) -> None:
+    assert read_rollout(wave(batches=[[name]]), (), [name]).waves[0].hosts == (name,)
+
+
+@pytest.mark.parametrize(
+    ("waves", "done", "told"),
+    [
+        (PLAN["waves"], (), "0 of 5 hosts are through; next: wave canary, 1 host"),
+        (PLAN["waves"], ("a", "b"), "2 of 5 hosts are through; next: wave 10 %, 3 hosts"),
+        (PLAN["waves"], NAMES, "all 5 hosts of the plan are through: nothing is left"),
+        ([WAVE], ("a",), "the host of the plan is through: nothing is left"),
+        ([], (), "the plan has no hosts"),
+    ],
+)
+def test_how_far_a_plan_has_come_is_told(
+    waves: list[Any], done: tuple[str, ...], told: str
+) -> None:
+    assert tell_progress(read_rollout({**PLAN, "waves": waves}, done, NAMES)) == told
+
+
+def test_edits_that_nobody_makes_are_told() -> None:
+    edits = [{**FIX, "kind": "edit", "text": f"take out x:{n}\x1b[2J"} for n in range(7)]
+    told = find_edits(read_rollout({**PLAN, "fixes": edits}, (), NAMES))
+    assert told.startswith("the plan has 7 edits of lines that are not ours (take out x:0?[2J; ")
+    assert "x:4?[2J; ...)" in told
+    assert find_edits(read_rollout({**PLAN, "fixes": [FIX]}, (), NAMES)) == ""
 
 
 @pytest.mark.parametrize(("red", "stops"), [([], False), (["b"], False), (["b", "c"], True)])
@@ -98,5 +173,5 @@ def test_what_the_command_prints_is_what_the_playbook_reads(
     hosts = [name for wave in found.waves for name in wave.hosts if wave.hosts != NOBODY]
     assert sorted(hosts) == NAMES
     assert found.drains == found.reboots == tuple(NAMES)
-    with pytest.raises(ValueError, match="has 5 hosts that the inventory has not"):
+    with pytest.raises(ValueError, match="5 hosts that the inventory has not"):
         read_rollout(plan, (), ())
