@@ -237,7 +237,11 @@ def _add_completion(completion: argparse.ArgumentParser) -> None:
 
 def _add_monitor(monitor: argparse.ArgumentParser) -> None:
     monitor.add_argument(
-        "--policy", metavar="FILE", default=NODE_POLICY, help="the policy; default: %(default)s"
+        "--policy",
+        metavar="FILE",
+        default=NODE_POLICY,
+        help="the policy, JSON or YAML; without a profile of its own it stands alone;"
+        " default: %(default)s",
     )
     monitor.add_argument("--metrics", metavar="FILE", default="", help="a file for node_exporter")
     _add_canary(monitor, "never")

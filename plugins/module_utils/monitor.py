@@ -23,7 +23,7 @@ from .node.metrics import Run, describe_node, describe_run, format_metrics
 from .node.state_read import FOLDER, STATE, Kept, Verdict, format_state, read_kept, stamp_policy
 from .node.usage_read import find_loads, find_usages, read_files
 from .places import PLACES, look_at_host
-from .policy_file import read_policy
+from .policy_file import read_policy_within
 from .result import make_result
 from .schema import load_policy
 from .write.lock import only_run
@@ -165,7 +165,7 @@ def _look(policy_file: str, canary: str, kept: Kept, seconds: float) -> _Result:
     :raises OSError, ValueError: If the policy cannot be read, or the check cannot be made.
     """
     begun = time.monotonic()
-    read = read_policy(policy_file, accepts_yaml=False)
+    read = read_policy_within(policy_file, _SHARE * seconds)
     policy = load_policy(read.root, "none", told=read.problems)
     sweep(find_parent())
     usages = tuple(find_usages())

@@ -8,7 +8,7 @@ from typing import Any
 
 from .core.policy import Policy
 from .core.policy_shape import find_misshapes, find_unfit_texts
-from .core.profiles import NO_PROFILE, PROFILE, PROFILE_NAMES, find_profile
+from .core.profiles import DEFAULT_PROFILE, NO_PROFILE, PROFILE, PROFILE_NAMES, find_profile
 from .core.reader import PolicyError, join_names, name_kind, read_mapping, refuse_unknown
 from .places import PLACES
 
@@ -61,17 +61,22 @@ def load_policy(
 def choose_profile(policy: object, profile: str) -> tuple[Any, str]:
     """Return a policy without the name of its profile, and that name; the policy's own counts.
 
-    :raises PolicyError: If there is no such profile.
+    :raises PolicyError: If there is no such profile, or both name one and mean different ones.
     """
     if isinstance(policy, dict) and PROFILE in policy:
-        profile = policy[PROFILE]
+        own = policy[PROFILE]
+        if profile not in (own, DEFAULT_PROFILE, NO_PROFILE):
+            both = f"the policy names {own!r}, and --profile or mlhost_limits_profile {profile!r}"
+            raise PolicyError([f"profile: {both}; one of them is accepted"])
+        profile = own
         policy = {key: value for key, value in policy.items() if key != PROFILE} or None
     if profile in PROFILE_NAMES:
         return policy, profile
     accepted = f"accepted are {join_names(PROFILE_NAMES)}, each with @1 for that version of it"
     if isinstance(profile, str) and "/" in profile:
         accepted += "; a file is accepted in a policy file of the command alone"
-    raise PolicyError([f"profile: {profile!r} is unknown; {accepted}"])
+    seen = "is empty" if profile in (None, "") else f"{profile!r} is unknown"
+    raise PolicyError([f"profile: {seen}; {accepted}"])
 
 
 def _state(policy: Any, profile: str) -> Mapping[str, object]:

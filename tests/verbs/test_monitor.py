@@ -78,10 +78,18 @@ def test_a_look_leaves_the_result_that_a_report_reads(folder: Path) -> None:
     assert json.loads(result.read_text()) == told
 
 
+def test_a_policy_is_read_as_check_reads_it(folder: Path) -> None:
+    (folder / "site.yml").write_text("profile: none\nkernel: {vm.max_map_count: 2147483647}\n")
+    assert cli.main(["monitor", "--policy", write(folder, "profile: ./site.yml\n")]) == 1
+    told = json.loads((folder / "result.json").read_text())
+    assert [one["item"] for one in told["findings"]] == ["vm.max_map_count"]
+
+
 @pytest.mark.parametrize(
     ("policy", "sentence"),
     [
-        ('{"kernel": {"fs.fi', "is not JSON (Unterminated string"),
+        ('{"kernel": {"fs.fi', "is neither JSON nor YAML: "),
+        ("profile:\nkernel: {fs.nr_open: 5}\n", "profile: is empty; accepted are"),
         ("", "is empty, so nothing would be required"),
         ("[" * 100000, "is nested deeper than 20 levels"),
         ("{}", "would be required"),

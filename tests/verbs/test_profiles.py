@@ -52,9 +52,10 @@ def test_other_versions_are_refused(name: str) -> None:
         load_policy(None, name)
 
 
-@pytest.mark.parametrize("name", [5, ["training"], None, {"a": 1}])
+@pytest.mark.parametrize("name", [5, ["training"], None, "", {"a": 1}])
 def test_a_profile_is_a_name(name: object) -> None:
-    with pytest.raises(PolicyError, match=r"profile: .* is unknown"):
+    told = r"profile: is empty; accepted are dataloader" if not name else r"profile: .* is unknown"
+    with pytest.raises(PolicyError, match=told):
         load_policy({"profile": name, "kernel": {"fs.nr_open": 5}}, "none")
 
 
@@ -64,6 +65,18 @@ def test_a_policy_may_name_its_profile() -> None:
     assert found.stated == load_policy({"kernel": {"fs.nr_open": None}}, "inference").stated
     assert "profile" in given  # It is the caller's.
     assert load_policy({"profile": "workstation"}, "none").stated == PROFILES["workstation"]
+
+
+@pytest.mark.parametrize("name", ["trl", "inference"])
+def test_two_profiles_are_refused(name: str) -> None:
+    """What an option names is not silently left out; the same name twice is one."""
+    given = {"profile": "inference", "kernel": {"fs.nr_open": None}}
+    if name == "inference":
+        assert load_policy(given, name).stated == load_policy(given, "training").stated
+        return
+    told = "the policy names 'inference', and --profile or mlhost_limits_profile 'trl'; one of"
+    with pytest.raises(PolicyError, match=told):
+        load_policy(given, name)
 
 
 def write(folder: Path, **texts: str) -> None:
