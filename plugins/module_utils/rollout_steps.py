@@ -20,8 +20,9 @@ if TYPE_CHECKING:
 
 _WORKING = "CF,CG,R,RS,S,SI,SO,ST"
 """States of a job that has a node, by squeue(1)."""
-_PATIENCE, _PAUSE = 60, 5
-"""Seconds in which a node must answer after a boot, and between two looks."""
+_PATIENCE, _PAUSE = 300, 5
+"""Seconds in which a node must answer after a boot, and between two looks. slurmctld asks a node
+as often as SlurmdTimeout says, and holds one that it resumes for silent until it has."""
 _JOBS_PAUSE = 10
 _SHOWN = 5
 
@@ -159,7 +160,7 @@ def give_back(case: Case) -> Taken:
     node = _wait_for_answer(case)
     if node.is_ours:
         _release(case, node)
-    after = _look(case) if node.is_ours else node
+    after = _wait_for_answer(case) if node.is_ours else node
     if after.is_down or (node.is_ours and after.is_held):
         raise ValueError(f"{case.who}: its state is {after.state}; one that is up is accepted")
     if after.is_held:
