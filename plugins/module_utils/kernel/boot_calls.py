@@ -4,23 +4,20 @@
 from __future__ import annotations
 
 import re
-from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
+
+from .boot_units import list_commands
 
 CALL = r"(?:\bsystemd-)?\bsysctl\b[^#;&|]*"
 LOADS = r"\s(?:-[a-eg-oq-z]*[pf]|--load|--system)\b"
 
-_EXEC = re.compile(r"[ \t]*Exec(?:Start|StartPre|StartPost|Condition)[ \t]*=")
 # What is seldom asked for is compiled when it is.
-_STATES = r"[ \t]*Environment[ \t]*="
-_RESET = r"(?m)^[ \t]*(Exec\w+)[ \t]*=[ \t]*$"
 _FILE_NAMES = r"((?:[\"']?/[\w./-]+[\"']?\s*)+)"
 _LOADED = (
     rf"\s(?:-[a-eg-oq-z]*[pf]\s*|--load[= ]){_FILE_NAMES}",
     rf"systemd-sysctl\s+(?:-\S+\s+){{0,9}}{_FILE_NAMES}",
 )
-_DROP_INS = (".service.d", ".socket.d")
 _FEW, _MOST_NAMES = 20, 200  # Of folders and instances; of files that a text runs from there.
 _FIREWALL = "/etc/default/ufw"  # ufw(8) loads the file that it names there.
 _LOADED_BY_FIREWALL = r"(?m)^\s*IPT_SYSCTL=[\"']?(/[\w./-]+)"
@@ -37,8 +34,6 @@ _PARTS = r"\brun-parts\b[^\n;&|]{0,99}[ \t](/[\w./-]+)"
 _WORD = r"(?<![\w./-])\w[\w.-]*"
 # A job's time, and then a user; what is set at the top of a crontab has no such field.
 _OF_OTHERS = re.compile(r"\s*(?:@\w+|[\d*]\S*(?:\s+\S+){4})\s+(?!root\s)[\w.-]+\s")
-_USER = r"(?m)^[ \t]*User[ \t]*=(.*)$"
-_AS_ROOT = re.compile(r"=\s*[-@:|]*[+!]|\bsudo\b")  # The signs of systemd.service(5).
 _END = r"exit(?:\s+\d+)?\s*"
 _OPENS = r"\b(?:if|case|do)\b|[{(]"
 _CLOSES = r"(?:^|;)\s*(?:(?:fi|esac|done)\b|\})|\)"
@@ -47,7 +42,7 @@ _CLOSES = r"(?:^|;)\s*(?:(?:fi|esac|done)\b|\})|\)"
 def list_running(path: str, text: str) -> Iterator[tuple[int, str]]:
     """Yield the lines that root has carried out, with their numbers; of a unit, its commands."""
     if is_unit(path):
-        yield from _list_commands(text, _EXEC)
+        yield from list_commands(path, text)
         return
     is_of_others = _OF_OTHERS.match if _is_crontab(path) else None
     last = 0 if is_of_others else _find_end(text)
@@ -56,27 +51,6 @@ def list_running(path: str, text: str) -> Iterator[tuple[int, str]]:
             return
         if not line.lstrip().startswith("#") and not (is_of_others and is_of_others(line)):
             yield number, line
-
-
-def _list_commands(text: str, wanted: re.Pattern[str]) -> Iterator[tuple[int, str]]:
-    """Yield the lines of settings, and those that go on with them; of root's commands alone."""
-    is_others = _is_of_others(text)
-    goes_on = False
-    for number, line in enumerate(text.split("\n"), 1):
-        if line.lstrip().startswith(("#", ";")):
-            continue
-        runs = goes_on or wanted.match(line) is not None
-        runs = runs and not (is_others and not _AS_ROOT.search(line))
-        goes_on = runs and line.endswith("\\")
-        if runs:
-            yield number, line
-
-
-def _is_of_others(text: str) -> bool:
-    """Tell whether a unit's commands run as another user, who may set no sysctl."""
-    users = re.findall(_USER, text)
-    is_sure = "Capabilities" not in text and "PermissionsStartOnly" not in text
-    return is_sure and bool(users) and users[-1].strip() not in ("", "root", "0")
 
 
 def _find_end(text: str) -> int:
@@ -115,7 +89,7 @@ def find_called(path: str, text: str) -> list[str]:
     if is_unit(path) or _is_crontab(path):
         running = list(list_running(path, text)) if _CALLED.search(text) else []
         running += (
-            _list_commands(text, re.compile(_STATES))
+            list_commands(path, text, "Environment")
             if is_unit(path) and "Environment" in text
             else []
         )
@@ -182,28 +156,3 @@ def put_instances(path: str, text: str, started: Iterable[str]) -> str:
     named = sorted(one for one in started if one.startswith(stem))[:_FEW]
     instances = [one[len(stem) :].rpartition(".")[0] for one in named]
     return "\n".join(text.replace("%i", one).replace("%I", one) for one in instances)
-
-
-def leave_out_reset(texts: dict[str, str]) -> dict[str, str]:
-    """Return units and drop-ins, those commands made comments that a later drop-in takes back."""
-    found, by_unit = dict(texts), defaultdict(list)
-    for path in texts:
-        folder, file = path.split("/")[-2:]
-        by_unit[folder[: -len(".d")] if folder.endswith(_DROP_INS) else file].append(path)
-    for path, text in texts.items():
-        folder, name = path.split("/")[-2:]
-        resets = re.findall(_RESET, text) if folder.endswith(_DROP_INS) else []
-        resets += ["User"] if folder.endswith(_DROP_INS) and re.search(_USER, text) else []
-        for other in by_unit[folder[: -len(".d")]] if resets else ():
-            if not _is_drop_in(other) or other.rpartition("/")[2] < name:
-                found[other] = _comment_out(resets, found[other])
-    return found
-
-
-def _is_drop_in(path: str) -> bool:
-    return path.split("/")[-2].endswith(_DROP_INS)
-
-
-def _comment_out(settings: Iterable[str], text: str) -> str:
-    lines = re.compile(rf"(?m)^[ \t]*(?:{'|'.join(settings)})[ \t]*=(?:.*\\\n)*.*$")
-    return lines.sub(lambda found: "#" + found[0].replace("\n", "\n#"), text)

@@ -12,6 +12,7 @@ from functools import lru_cache
 
 from ..core.values import Declaration, NamedTuple
 from .boot_calls import CALL, LOADS, find_loaded, list_loaded, list_running
+from .boot_units import is_doubtful
 from .sysctl_conf import parse_sysctl_conf, parse_sysctl_number
 
 _LONGEST = 4096  # Characters; to read a line word by word takes the square of its length.
@@ -80,8 +81,9 @@ def _find_in_script(
     enters = names_it and _enters(key, text)
     for number, line in list_running(path, text):
         writes = list(_find_writes(line, key, enters)) if names_it else []
+        is_sure = not path.startswith(_ONCE) and not is_doubtful(text, number)
         for found in writes:
-            plain = parse_sysctl_number(found.value) is not None and not path.startswith(_ONCE)
+            plain = parse_sysctl_number(found.value) is not None and is_sure
             value = found.value if plain else ""
             at = Declaration(path, number, line, value)
             yield ScriptWrite(at, found.before, found.after)

@@ -7,7 +7,7 @@ import os
 import re
 import stat
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 
 from ..host.files import list_folder, read_distribution, read_each, under
 from .boot_calls import (
@@ -16,11 +16,17 @@ from .boot_calls import (
     find_parts,
     find_words,
     is_interpreted,
-    leave_out_reset,
     put_instances,
 )
 from .boot_scripts import is_about_sysctls
-from .boot_units_read import find_started, has_unit, is_masked, list_units, read_script
+from .boot_units_read import (
+    find_started,
+    has_unit,
+    is_masked,
+    list_units,
+    read_script,
+    settle_units,
+)
 from .sysctl_conf import SYSCTL_CONF, SYSCTL_DIRECTORIES
 
 _FILES = (
@@ -82,7 +88,7 @@ def read_boot_scripts(
     found: dict[str, str] = {}
     started, called = find_started(root), _Called(root)
     listed = read_each(_list_scripts(root, started, of_packages), root, read_script)
-    for path, text in leave_out_reset(dict(listed)).items():
+    for path, text in settle_units(dict(listed), started, root).items():
         texts = {**called.read_all(path, put_instances(path, text, started)), path: text}
         for name, one in texts.items():
             if is_wanted(one):
@@ -176,7 +182,7 @@ def _read_loaded(path: str, text: str, root: str) -> dict[str, str]:
     return {name: read_script(name, root) for name in names if os.path.isfile(under(name, root))}
 
 
-def _list_scripts(root: str, started: set[str], of_packages: bool) -> Iterator[str]:
+def _list_scripts(root: str, started: Mapping[str, bool], of_packages: bool) -> Iterator[str]:
     yield from list_units(root, started, of_packages)
     no_cron = any(is_masked(one, root) for one in _CRON)
     left_out = _OF_CRON if no_cron else ()

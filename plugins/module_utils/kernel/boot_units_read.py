@@ -5,9 +5,12 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Iterator
+from collections import defaultdict, deque
+from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from ..host.files import follow_links, list_folder, read_each, read_text
+from .boot_conditions_read import judge_conditions
+from .boot_units import Script, has_ended, parse_unit, settle_unit
 
 UNITS = "/etc/systemd/system"
 
@@ -15,9 +18,12 @@ _MASK = "/dev/null"
 _LOCAL_UNITS = "/usr/local/lib/systemd/system"
 _UNITS_OF_PACKAGES = "/usr/lib/systemd/system"
 _OF_PACKAGES = ("/usr/lib/", "/lib/")
-_STARTS = re.compile(
-    r"^[ \t]*(?:Wants|Requires|Requisite|BindsTo|Upholds|OnSuccess|Unit)[ \t]*=(.*)", re.MULTILINE
-)
+_STARTS = {
+    **dict.fromkeys(("Wants", "Requires", "BindsTo", "Upholds", "OnSuccess"), ("Unit",)),
+    "Unit": ("Timer", "Path"),
+    "Service": ("Socket",),
+}
+_MAY_START = {"OnFailure": ("Unit",)}
 _NOT_AT_BOOT = re.compile(
     r"(?:rescue|emergency|shutdown|reboot|soft-reboot|poweroff|halt|kexec|exit|umount|final|sleep"
     r"|suspend|hibernate|hybrid-sleep|suspend-then-hibernate|system-update|factory-reset)\.target"
@@ -25,6 +31,7 @@ _NOT_AT_BOOT = re.compile(
 """Targets of systemd.special(7) that no boot reaches."""
 _LINKS = ("wants", "requires", "upholds")
 _STARTERS = (".timer", ".path", ".socket")
+_DROP_INS = (".service.d", ".socket.d")
 _RUNS = (".service", ".socket")
 """What has commands: the others of systemd.exec(5) have none that a line could set."""
 
@@ -37,7 +44,7 @@ def read_script(path: str, root: str) -> str:
         return ""
 
 
-def list_units(root: str, started: set[str], of_packages: bool) -> Iterator[str]:
+def list_units(root: str, started: Mapping[str, bool], of_packages: bool) -> Iterator[str]:
     """Yield the units that a boot starts, and the drop-ins of those that it may start.
 
     :param of_packages: Whether the units that packages bring are listed as well.
@@ -50,7 +57,7 @@ def list_units(root: str, started: set[str], of_packages: bool) -> Iterator[str]
                     drop_ins = list_folder(path, root)
                     yield from (f"{path}/{one}" for one in drop_ins if one.endswith(".conf"))
             elif (
-                _is_started(name, started)
+                _is_started(name, started) is not False
                 and _is_own(path, folder, root)
                 and not _is_replaced(name, folder, root)
             ):
@@ -68,11 +75,11 @@ def is_masked(unit: str, root: str) -> bool:
     return os.path.islink(f"{root.rstrip('/')}{path}") and follow_links(path, root) == _MASK
 
 
-def find_started(root: str) -> set[str]:
-    """Return the units that a boot starts: links say so, or the administrator's units that do.
+def find_started(root: str) -> dict[str, bool]:
+    """Return the units that a boot starts, and whether it surely does.
 
-    A target of the administrator's own, or the graphical one where another is the default,
-    starts nothing unless something starts it.
+    Links say so, or the administrator's units that do. A target of the administrator's own, or the
+    graphical one where another is the default, starts nothing unless something starts it.
     """
     own = frozenset(list_folder(UNITS, root))
     by_owner = _list_starts(own, root)
@@ -83,26 +90,31 @@ def find_started(root: str) -> set[str]:
     }
     default = follow_links(f"{UNITS}/default.target", root).rpartition("/")[2]
     asked |= {"graphical.target"} if default == "multi-user.target" else set()
-    waiting = [one for owner in by_owner.keys() - asked for one in by_owner[owner]] + [default]
-    started: set[str] = set()
+    waiting = deque(one for owner in by_owner.keys() - asked for one in by_owner[owner])
+    waiting.append((default, True))
+    started: dict[str, bool] = {}
     while waiting:
-        name = waiting.pop()
-        if name in started or (name in own and is_masked(name, root)):
+        name, is_sure = waiting.popleft()
+        if started.get(name, False) or (name in started and not is_sure):
             continue
-        started.add(name)
-        waiting += by_owner.get(name, ())
-        waiting += _find_named(read_script(f"{UNITS}/{name}", root)) if name in own else ()
+        if name in own and is_masked(name, root):
+            continue
+        started[name] = is_sure
+        more = [*by_owner.get(name, ())]
+        more += _find_named(read_script(f"{UNITS}/{name}", root)) if name in own else ()
+        waiting.extend((one, is_sure and starts) for one, starts in more)
     return started
 
 
-def _list_starts(own: Iterable[str], root: str) -> dict[str, set[str]]:
+def _list_starts(own: Collection[str], root: str) -> dict[str, set[tuple[str, bool]]]:
     """Return which units others start, by links and by drop-ins of targets and services."""
-    found: dict[str, set[str]] = {}
+    found: dict[str, set[tuple[str, bool]]] = {}
     for folder in (UNITS, _UNITS_OF_PACKAGES):
         for name in own if folder == UNITS else list_folder(folder, root):
             owner, _dot, end = name.rpartition(".")
             if end in _LINKS and not _NOT_AT_BOOT.fullmatch(owner):
-                found.setdefault(owner, set()).update(list_folder(f"{folder}/{name}", root))
+                names = list_folder(f"{folder}/{name}", root)
+                found.setdefault(owner, set()).update((one, True) for one in names)
     owners = [
         one for one in own
         if one.endswith((".target.d", ".service.d")) and not _NOT_AT_BOOT.fullmatch(one[:-2])
@@ -117,22 +129,30 @@ def _list_starts(own: Iterable[str], root: str) -> dict[str, set[str]]:
     return found
 
 
-def _find_named(text: str) -> set[str]:
-    lines = text.replace("\\\n", " ")
-    return {name for words in _STARTS.findall(lines) for name in words.split()}
+def _find_named(text: str) -> set[tuple[str, bool]]:
+    """Return the units that a unit starts, and whether it surely does."""
+    sections = {**_STARTS, **_MAY_START}
+    lines = [one for one in parse_unit("", text) if one.section in sections.get(one.name, ())]
+    ends = has_ended(parse_unit("", text))
+    sure = {one.name for one in lines if one.name in _STARTS and (ends or one.name != "OnSuccess")}
+    return {(name, one.name in sure) for one in lines for name in one.value.split()}
 
 
-def _is_started(name: str, started: set[str]) -> bool:
-    """Tell whether a unit with commands is started at boot, or by one that is; or an instance."""
+def _is_started(name: str, started: Mapping[str, bool]) -> bool | None:
+    """Tell whether a unit with commands is started at boot, or by one that is; or an instance.
+
+    ``None`` where it may be.
+    """
     stem, dot, kind = name.rpartition(".")
     end = dot + kind
     if end not in _RUNS:
         return False
     if stem.endswith("@"):
-        return any(one.startswith(stem) and one.endswith((end, *_STARTERS)) for one in started)
-    return name in started or (
-        end == ".service" and any(stem + kind in started for kind in _STARTERS)
-    )
+        by = [one for one in started if one.startswith(stem) and one.endswith((end, *_STARTERS))]
+    else:
+        by = [name, *(stem + one for one in _STARTERS if end == ".service")]
+    found = [started[one] for one in by if one in started]
+    return True if any(found) else None if found else False
 
 
 def _is_replaced(name: str, folder: str, root: str) -> bool:
@@ -144,3 +164,48 @@ def _is_replaced(name: str, folder: str, root: str) -> bool:
 def _is_own(path: str, folder: str, root: str) -> bool:
     """Tell whether a unit lies where it is listed, and is not a link to that of a package."""
     return folder == _UNITS_OF_PACKAGES or not follow_links(path, root).startswith(_OF_PACKAGES)
+
+
+def settle_units(
+    texts: Mapping[str, str], started: Mapping[str, bool], root: str
+) -> dict[str, str]:
+    """Return the texts, those of units without the commands that no boot runs as root."""
+    found, by_unit = dict(texts), defaultdict(list)
+    for path in texts:
+        folder, name = path.split("/")[-2:]
+        if folder.endswith(_DROP_INS):
+            by_unit[folder[: -len(".d")]].append(path)
+        elif name.endswith(_RUNS):
+            by_unit[name].append(path)
+        elif folder in ("service.d", "socket.d"):
+            found.update(settle_unit({path: texts[path]}))
+    for unit, paths in by_unit.items():
+        settled = _settle(unit, {path: texts[path] for path in paths}, started, root)
+        found.update({path: settled.get(path, "") for path in paths})
+    return found
+
+
+def _settle(
+    unit: str, texts: Mapping[str, str], started: Mapping[str, bool], root: str
+) -> dict[str, Script]:
+    """Return a unit and its drop-ins as they are read; those that others hide are left out."""
+    by_name = {
+        path.rpartition("/")[2]: path for path in texts if path.split("/")[-2].endswith(_DROP_INS)
+    }
+    drop_ins = [by_name[name] for name in sorted(by_name)]
+    whole = [path for path in texts if not path.split("/")[-2].endswith(_DROP_INS)]
+    base = texts[whole[-1]] if whole else _read_base(unit, root)
+    first = whole[-1] if whole else unit
+    parts = {first: base, **{path: texts[path] for path in drop_ins}}
+    runs: bool | None = _is_started(unit, started) or None
+    is_met = judge_conditions(parts, root)
+    return settle_unit(parts, runs if is_met else is_met)
+
+
+def _read_base(unit: str, root: str) -> str:
+    """Return the text of a unit of which only drop-ins are listed."""
+    stem, at, instance = unit.partition("@")
+    names = [unit, f"{stem}@.{instance.rpartition('.')[2]}"] if at else [unit]
+    folders = (UNITS, _LOCAL_UNITS, _UNITS_OF_PACKAGES)
+    texts = (read_script(f"{folder}/{name}", root) for name in names for folder in folders)
+    return next(filter(None, texts), "")

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from ..core.values import Declaration, NamedTuple
 from ..kernel.boot_calls import list_running
+from ..kernel.boot_units import is_doubtful, mark
 from .model import SHM, find_default, parse_tmpfs_size
 
 _NAMES = (SHM, "/run/shm", "shm")
@@ -59,14 +60,19 @@ def find_mounts(texts: Mapping[str, str], memory: int) -> list[Mount]:
 
 def _find(path: str, text: str, memory: int) -> Iterator[Mount]:
     rows = text.split("\n")
-    running = [(number, _COMMENT.sub("", line)) for number, line in list_running(path, _join(text))]
+    running = [
+        (number, _COMMENT.sub("", line))
+        for number, line in list_running(path, mark(_join(text), text))
+    ]
     is_named = any(_MENTION.search(line) for _number, line in running)
     for number, line in running:
         row = rows[number - 1]
         for call in _find_calls(line):
             if call.target.rstrip("/") in _NAMES:
                 size = _read_size(call, memory)
-                if size is not None:
+                if size is not None and is_doubtful(text, number):
+                    yield Mount(Declaration(path, number, row, ""))
+                elif size is not None:
                     option = next(filter(_gives_size, reversed(call.options)), "")
                     is_plain = size != "" and len(row) <= _LONGEST and row.count(option) == 1
                     at = Declaration(path, number, row, size)

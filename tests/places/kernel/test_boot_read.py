@@ -16,6 +16,7 @@ from mlhost_limits.kernel.host_read import read_sysctl_files
 
 UNITS = "etc/systemd/system"
 KEY = "vm.max_map_count"
+UNITS_PATH = f"/{UNITS}"
 
 
 class Tree:
@@ -471,6 +472,68 @@ def test_what_runs_after_the_files_are_read(
             tree.write(path, text, 0o644 if path == "opt/x" and text == LOW else 0o755)
     writes = find_script_writes(KEY, tree.look().scripts)
     assert [one.at.path for one in writes] == [f"/{path}" for path in found]
+
+
+ONESHOT = "[Service]\nType=oneshot\n"
+STOPS_LOW = f"ExecStart=/bin/true\nExecStop=/sbin/{LOW}"
+NOBODY = f"[Service]\nExecStart=/sbin/{LOW}DynamicUser=yes\n"
+
+
+@pytest.mark.parametrize(
+    ("unit", "more", "value"),
+    [
+        # A service that has ended has run what it runs when it stops.
+        (f"{ONESHOT}{STOPS_LOW}", {}, "65530"),
+        (f"{ONESHOT}ExecStart=/bin/true\nExecStopPost=/sbin/{LOW}", {}, "65530"),
+        (f"{ONESHOT}{STOPS_LOW}RemainAfterExit=yes\n", {}, None),
+        (f"{ONESHOT}{STOPS_LOW}", {"x.service.d/a.conf": "[Service]\nRemainAfterExit=1\n"}, None),
+        (f"[Service]\n{STOPS_LOW}", {}, ""),
+        (f"[Service]\nExecStart=/opt/daemon\nExecStop=/sbin/{LOW}", {}, None),
+        (f"{ONESHOT}ExecStart=/bin/true\nExecReload=/sbin/{LOW}", {}, None),
+        # A line counts in its section alone.
+        (RUNS_LOW, {"x.service.d/a.conf": "[Unit]\nExecStart=\nExecStart=/bin/true\n"}, "65530"),
+        (RUNS_LOW, {"x.service.d/a.conf": "[Unit]\nUser=nobody\n"}, "65530"),
+        (f"[Unit]\nExecStart=/sbin/{LOW}[Service]\nExecStart=/bin/true\n", {}, None),
+        ("[Unit]\n[Service]\nWants=y.service\n", {"y.service": RUNS_LOW}, None),
+        # Who may not write to /proc/sys sets nothing.
+        (NOBODY, {}, None),
+        (f"{NOBODY}User=root\n", {}, "65530"),
+        (f"{RUNS_LOW}User=nobody\nCapabilityBoundingSet=\n", {}, None),
+        (f"{RUNS_LOW}User=nobody\nAmbientCapabilities=CAP_DAC_OVERRIDE\n", {}, ""),
+        (f"{RUNS_LOW}ProtectKernelTunables=yes\n", {}, None),
+        (f"[Service]\nExecStart=+/sbin/{LOW}ProtectKernelTunables=yes\n", {}, "65530"),
+        (RUNS_LOW, {"x.service.d/a.conf": "[Service]\nProtectKernelTunables=true\n"}, None),
+        # A condition that the tree decides, and one that it does not.
+        (f"[Unit]\nConditionPathExists=/opt/no\n{RUNS_LOW}", {}, None),
+        (f"[Unit]\nConditionPathExists=!/opt/no\n{RUNS_LOW}", {}, "65530"),
+        (f"[Unit]\nConditionPathExists=!{UNITS_PATH}\n{RUNS_LOW}", {}, None),
+        (f"[Unit]\nAssertPathIsDirectory={UNITS_PATH}\n{RUNS_LOW}", {}, "65530"),
+        (f"[Unit]\nConditionFileIsExecutable={UNITS_PATH}/y\n{RUNS_LOW}", {"y": ""}, None),
+        (f"[Unit]\nConditionFileNotEmpty={UNITS_PATH}/y\n{RUNS_LOW}", {"y": "a"}, "65530"),
+        (f"[Unit]\nConditionPathExists=|/opt/no\nConditionPathExists=|/\n{RUNS_LOW}", {}, "65530"),
+        (f"[Unit]\nConditionPathExists=|/opt/no\n{RUNS_LOW}", {}, None),
+        (f"[Unit]\nConditionPathExists=|/opt/no\nConditionHost=|a\n{RUNS_LOW}", {}, ""),
+        (f"[Unit]\nConditionPathExists=/opt/no\n{RUNS_LOW}",
+         {"x.service.d/a.conf": "[Unit]\nConditionHost=\n"}, "65530"),
+        (f"[Unit]\nConditionVirtualization=vm\n{RUNS_LOW}", {}, ""),
+        (f"[Unit]\nConditionPathExists=/run/x\n{RUNS_LOW}", {}, ""),
+        (f"[Unit]\nConditionPathIsReadWrite=/proc/sys/\n{RUNS_LOW}", {}, "65530"),
+        (f"[Unit]\nConditionUser=root\n{RUNS_LOW}", {}, "65530"),
+        (f"[Service]\nExecCondition=/opt/y\nExecStart=/sbin/{LOW}", {}, ""),
+        # What starts it may itself not be known.
+        (f"[Unit]\nOnSuccess=y.service\n{ONESHOT}ExecStart=/bin/true\n", {"y.service": RUNS_LOW}, "65530"),
+        ("[Unit]\nOnSuccess=y.service\n[Service]\nExecStart=/opt/z\n", {"y.service": RUNS_LOW}, ""),
+        ("[Unit]\nOnFailure=y.service\n[Service]\nExecStart=/opt/z\n", {"y.service": RUNS_LOW}, ""),
+        ("[Unit]\nRequisite=y.service\n", {"y.service": RUNS_LOW}, None),
+        ("[Service]\n", {"y.service.d/a.conf": RUNS_LOW}, ""),
+    ],
+)  # fmt: skip
+def test_what_a_unit_runs(tree: Tree, unit: str, more: dict[str, str], value: str | None) -> None:
+    tree.link(f"{UNITS}/multi-user.target.wants/x.service", "../x.service")
+    for path, text in {"x.service": unit, **more}.items():
+        tree.write(f"{UNITS}/{path}", text)
+    writes = find_script_writes(KEY, tree.look().scripts)
+    assert [one.at.value for one in writes] == ([] if value is None else [value])
 
 
 @pytest.mark.parametrize("mine", ["-> /dev/null", "[Service]\nExecStart=/bin/true\n"])

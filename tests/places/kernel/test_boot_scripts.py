@@ -101,7 +101,8 @@ CRONTAB = "/var/spool/cron/crontabs/root"
     ],
 )
 def test_lines_that_set_a_key(path: str, line: str, expected: list[str]) -> None:
-    writes = list(find_script_writes(KEY, {path: f"#!/bin/sh\n{line}\n"}))
+    first = "[Service]" if path.startswith(UNIT) else "#!/bin/sh"
+    writes = list(find_script_writes(KEY, {path: f"{first}\n{line}\n"}))
     assert [write.at.value for write in writes] == expected
     for write in writes:
         assert write.at.line == (3 if "\n" in line else 2)

@@ -6,6 +6,7 @@ from __future__ import annotations
 import pytest
 from mlhost_limits.core.cause import Link
 from mlhost_limits.core.values import UNLIMITED
+from mlhost_limits.kernel.boot_units import mark
 from mlhost_limits.shared_memory.boot_mounts import find_mounts
 from mlhost_limits.shared_memory.causes import (
     ShmFacts,
@@ -122,7 +123,7 @@ UNIT = "/etc/systemd/system/shm.service"
 
 
 def runs(command: str, path: str = UNIT) -> dict[str, str]:
-    start = "ExecStart=" if path == UNIT else "#!/bin/sh\n"
+    start = "[Service]\nExecStart=" if path == UNIT else "#!/bin/sh\n"
     return {path: f"{start}{command}\n"}
 
 
@@ -239,9 +240,15 @@ def test_a_script_that_mounts_it_anew_decides_what_a_boot_gives(
     assert trace_shm(facts)[-2].source.startswith(commands[-1][1])
 
 
+def test_what_a_unit_mounts_that_may_not_run_is_unknown() -> None:
+    (text,) = runs("mount -o remount,size=2g /dev/shm").values()
+    scripts = {UNIT: mark(text, text, doubts={2})}
+    assert foresee_boot(GIB, ShmFacts(GIB, HIGH, MEMORY, scripts)) == "unknown"
+
+
 def test_an_image_whose_scripts_mount_it_is_unknown() -> None:
     found = foretell_shm(GIB, HIGH, runs("mount -o remount,size=2g /dev/shm"))
-    assert (found.status, found.reason) == ("unknown", f"{UNIT}:1 mounts it anew")
+    assert (found.status, found.reason) == ("unknown", f"{UNIT}:2 mounts it anew")
     assert foretell_shm(GIB, HIGH, {}).status == "pass"
 
 
