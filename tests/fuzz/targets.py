@@ -21,7 +21,14 @@ from mlhost_limits.docker import merge as docker_merge
 from mlhost_limits.docker import record as docker_record
 from mlhost_limits.docker.dockerd_flags import parse_flags
 from mlhost_limits.docker.problems import find_daemon_json_problems
-from mlhost_limits.kernel import boot_calls, boot_scripts, sysctl_conf, tuned_profile
+from mlhost_limits.kernel import (
+    boot_calls,
+    boot_scripts,
+    boot_shell,
+    boot_units,
+    sysctl_conf,
+    tuned_profile,
+)
 from mlhost_limits.kernel.sysctl_writes import SYSTEMD, find_procps, resolve_sysctl
 from mlhost_limits.policy_file import parse_documents, parse_policy
 from mlhost_limits.sessions import (
@@ -78,7 +85,7 @@ def read_scripts(text: str) -> None:
     scripts = {"/etc/rc.local": text, "/etc/cron.d/a": text, "/etc/systemd/system/a.service": text}
     list(boot_scripts.find_script_writes("vm.max_map_count", scripts))
     boot_scripts.is_about_sysctls(text)
-    boot_calls.leave_out_reset({**scripts, "/etc/systemd/system/a.service.d/a.conf": text})
+    boot_units.settle_unit({**scripts, "/etc/systemd/system/a.service.d/a.conf": text})
     for path in scripts:
         boot_calls.find_called(path, text)
         boot_calls.find_words(path, text)
@@ -86,6 +93,7 @@ def read_scripts(text: str) -> None:
     boot_calls.put_instances("/etc/systemd/system/a@.service", text, ["a@b.service"])
     boot_calls.is_interpreted("/opt/a", text)
     boot_calls.find_parts(text)
+    boot_shell.put_folders("/opt/a", text)
 
 
 def read_sysctl(text: str) -> None:

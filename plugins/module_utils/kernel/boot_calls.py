@@ -4,9 +4,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from functools import lru_cache
 
+from .boot_shell import find_comment, is_command
 from .boot_units import list_commands
 
 CALL = r"(?:\bsystemd-)?\bsysctl\b[^#;&|]*"
@@ -22,12 +23,16 @@ _FEW, _MOST_NAMES = 20, 200  # Of folders and instances; of files that a text ru
 _FIREWALL = "/etc/default/ufw"  # ufw(8) loads the file that it names there.
 _LOADED_BY_FIREWALL = r"(?m)^\s*IPT_SYSCTL=[\"']?(/[\w./-]+)"
 # The slash stands first, for which Python looks faster than for what may not stand before it.
-_CALLED = re.compile(r"/(?<![\w/.-]/)(?:etc|opt|root|srv|usr|s?bin)/[\w./-]+")
+_CALLED = re.compile(r"/(?<![\w/.+@-]/)(?!(?:dev|proc|run|sys)/)[\w.+@-]+/[\w./+@-]+")
+_SPACED = re.compile(
+    r"\"(/[^\"\n$`*]* [^\"\n$`*]*)\"|'(/[^'\n$`*]* [^'\n$`*]*)'"
+    r"|(?<![\w/.-])(/[\w./+@-]+(?:\\(?:[ ]|x20)[\w./+@-]+)+)"
+)
 _INTERPRETER = (
     r"(?:\b(?:(?:ba|da|k|mk|z|a)?sh|python[\d.]*|perl|ruby|source)|(?<!\S)\.)"
     r"[ \t]+(?:-\S+[ \t]+){0,9}"
 )
-_GIVEN = rf"{_INTERPRETER}[\"']?(?:\./)?([\w./-]+)"
+_GIVEN = rf"{_INTERPRETER}[\"']?(?:\./)?([\w./+@-]+)"
 _ENTERED = re.compile(r"(?:\bcd\s+|\bWorkingDirectory\s*=\s*)[\"']?(/[\w./-]+)")
 _RELATIVE = rf"(?:(?<![\w/.-])\./|{_INTERPRETER}[\"']?)(\w[\w./-]*)"
 _PARTS = r"\brun-parts\b[^\n;&|]{0,99}[ \t](/[\w./-]+)"
@@ -84,7 +89,7 @@ def _is_crontab(path: str) -> bool:
 
 
 def find_called(path: str, text: str) -> list[str]:
-    """Return the files of the administrator that a file has run at boot."""
+    """Return the files that a file has run at boot."""
     relative = list(_find_relative(text)) if _ENTERED.search(text) else []
     if is_unit(path) or _is_crontab(path):
         running = list(list_running(path, text)) if _CALLED.search(text) else []
@@ -93,10 +98,35 @@ def find_called(path: str, text: str) -> list[str]:
             if is_unit(path) and "Environment" in text
             else []
         )
-        return [*(name for _at, line in running for name in _CALLED.findall(line)), *relative]
+        return [*(name for _at, line in running for _i, name in _list_paths(line)), *relative]
     # Most files are long and name none: those that do are not taken apart line by line.
-    called = (one for one in _CALLED.finditer(text) if not _is_comment(text, one.start()))
-    return [*(one[0] for one in called), *relative]
+    called = (name for at, name in _list_paths(text) if not _is_comment(text, at))
+    return [*called, *relative]
+
+
+def _list_paths(text: str) -> Iterator[tuple[int, str]]:
+    """Yield what may be the path of a file, and where it starts: blanks are quoted, or escaped."""
+    yield from ((found.start(), found[0]) for found in _CALLED.finditer(text))
+    for found in _SPACED.finditer(text) if " " in text or "\\" in text else ():
+        name = found[1] or found[2] or found[3].replace("\\x20", " ").replace("\\ ", " ")
+        yield found.start(), name
+
+
+def find_calls(path: str, text: str, names: Collection[str]) -> list[int]:
+    """Return the lines that run one of these files as root, or may."""
+    return [
+        number
+        for number, line in (list_running(path, text) if names else ())
+        if any(_runs(line[: find_comment(line)], name) for name in names)
+    ]
+
+
+def _runs(line: str, name: str) -> bool:
+    """Tell whether a line runs a file: one that lies where it goes to is named without a folder."""
+    escaped = line.replace("\\x20", " ").replace("\\ ", " ")
+    last = re.escape(name.rpartition("/")[2])
+    ends = rf"(?<![\w./+@-])(?:{re.escape(name)}|(?:[\w.+@-]*/)*{last})(?![\w.-])"
+    return any(is_command(escaped[: found.start()]) for found in re.finditer(ends, escaped))
 
 
 def _find_relative(text: str) -> Iterator[str]:
@@ -129,8 +159,10 @@ def find_parts(text: str) -> set[str]:
 
 
 def _is_comment(text: str, at: int) -> bool:
-    """Tell whether a place of a text is on a line that begins with a '#'."""
-    return text[text.rfind("\n", 0, at) + 1 : at].lstrip()[:1] == "#"
+    """Tell whether a place of a text is in a comment."""
+    start, end = text.rfind("\n", 0, at) + 1, text.find("\n", at)
+    line = text[start : len(text) if end < 0 else end]
+    return line.lstrip()[:1] == "#" or find_comment(line) <= at - start
 
 
 def find_loaded(path: str, text: str) -> list[str]:

@@ -12,7 +12,7 @@ from functools import lru_cache
 
 from ..core.values import Declaration, NamedTuple
 from .boot_calls import CALL, LOADS, find_loaded, list_loaded, list_running
-from .boot_units import is_doubtful
+from .boot_units import Script, is_doubtful
 from .sysctl_conf import parse_sysctl_conf, parse_sysctl_number
 
 _LONGEST = 4096  # Characters; to read a line word by word takes the square of its length.
@@ -76,7 +76,13 @@ def _find_in_script(
     key: str, path: str, text: str, texts: Mapping[str, str]
 ) -> Iterator[ScriptWrite]:
     names_it = key.rpartition(".")[2] in text
-    if not names_it and not re.search(r"[$*?`]|\bxargs\b", text) and not re.search(LOADS, text):
+    unread = text.unread if isinstance(text, Script) else frozenset()
+    if (
+        not names_it
+        and not unread
+        and not re.search(r"[$*?`]|\bxargs\b", text)
+        and not re.search(LOADS, text)
+    ):
         return
     enters = names_it and _enters(key, text)
     for number, line in list_running(path, text):
@@ -87,7 +93,7 @@ def _find_in_script(
             value = found.value if plain else ""
             at = Declaration(path, number, line, value)
             yield ScriptWrite(at, found.before, found.after)
-        if not writes and _may_set(line, key):
+        if not writes and (number in unread or _may_set(line, key)):
             yield ScriptWrite(Declaration(path, number, line, ""))
         elif any(_loads_others(call, texts) for call in re.findall(CALL, line)):
             yield ScriptWrite(Declaration(path, number, line, ""), loads=True)

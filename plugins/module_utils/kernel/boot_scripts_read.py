@@ -5,20 +5,14 @@ from __future__ import annotations
 
 import os
 import re
-import stat
-from collections import deque
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 
-from ..host.files import list_folder, read_distribution, read_each, under
-from .boot_calls import (
-    find_called,
-    find_loaded,
-    find_parts,
-    find_words,
-    is_interpreted,
-    put_instances,
-)
+from ..host.files import list_folder, read_distribution, read_each, read_text, under
+from .boot_called_read import Called
+from .boot_calls import find_loaded, put_instances
 from .boot_scripts import is_about_sysctls
+from .boot_units import is_doubtful
 from .boot_units_read import (
     find_started,
     has_unit,
@@ -61,9 +55,6 @@ _PROGRAM_FOLDERS = (
 """Where each program is run: by cron, when a network comes up, and with each daemon-reload."""
 _INIT, _RUNLEVELS = "/etc/init.d", ("/etc/rcS.d", *(f"/etc/rc{level}.d" for level in range(2, 6)))
 _INITRAMFS = "/etc/initramfs-tools/scripts"
-_LOCAL_COMMANDS = ("/usr/local/sbin", "/usr/local/bin")
-"""Where systemd, and the shells that it starts, look for a command first."""
-_FOLDERS_WITHOUT_COMMANDS = ("/usr/lib/", "/etc/pam.d/", "/etc/tmpfiles.d/")
 _CRON, _LOCAL_UNIT = ("cron.service", "crond.service"), "rc-local.service"
 _OF_CRON = ("/etc/cron", "/etc/anacrontab", "/var/spool/cron/")
 _UFW, _UFW_IS_ON = "/etc/default/ufw", r"(?mi)^\s*ENABLED=[\"']?yes"
@@ -72,8 +63,6 @@ _OF_RUN_PARTS = re.compile(r"[\w-]+", re.ASCII)
 """Names that cron(8) and run-parts(8) of Debian heed."""
 _IGNORED = re.compile(r".*(?:\.(?:dpkg-\w+|ucf-\w+|rpm(?:save|orig|new)|bak|old|orig|disabled)|~)")
 """Names that cron(8) and run-parts(8) of every distribution leave out."""
-_LARGEST = 2**16
-_DEEPEST = 2  # Scripts that scripts call.
 
 
 def read_boot_scripts(
@@ -86,12 +75,12 @@ def read_boot_scripts(
     :param of_packages: Whether the units that packages bring are read as well.
     """
     found: dict[str, str] = {}
-    started, called = find_started(root), _Called(root)
+    started, called = find_started(root), Called(root)
     listed = read_each(_list_scripts(root, started, of_packages), root, read_script)
     for path, text in settle_units(dict(listed), started, root).items():
-        texts = {**called.read_all(path, put_instances(path, text, started)), path: text}
-        for name, one in texts.items():
-            if is_wanted(one):
+        for name, one in called.read_all(path, text, put_instances(path, text, started)).items():
+            is_new = name not in found or is_doubtful(found[name])
+            if is_new and (is_wanted(one) or one.unread):
                 found.update({**_read_loaded(name, one, root), name: one})
     return found
 
@@ -104,74 +93,6 @@ def read_early_scripts(root: str = "/") -> dict[str, str]:
     return {path: text for path, text in texts.items() if is_about_sysctls(text)}
 
 
-class _Called:
-    """What scripts call, each read once."""
-
-    def __init__(self, root: str) -> None:
-        self._root = root
-        self._texts: dict[str, tuple[str, bool]] = {}
-        self._names: dict[str, list[str]] = {}
-        self._local = {
-            name: f"{folder}/{name}"
-            for folder in reversed(_LOCAL_COMMANDS)
-            for name in list_folder(folder, root)
-        }
-
-    def read_all(self, path: str, text: str) -> dict[str, str]:
-        """Return the scripts that one calls, and those that they call, by path."""
-        found: dict[str, str] = {}
-        waiting = deque((name, text, 1) for name in self._find_called(path, text))
-        while waiting:
-            name, caller, depth = waiting.popleft()
-            if name in found:
-                continue
-            found[name] = self._read(name, caller)
-            deeper = self._find_names(name) if found[name] and depth < _DEEPEST else ()
-            waiting.extend((one, found[name], depth + 1) for one in deeper)
-        return found
-
-    def _read(self, path: str, caller: str) -> str:
-        """Return a script; nothing where it is not one by itself, or to its caller.
-
-        A shell runs a text that may be executed and names no interpreter, execve(2) does not.
-        """
-        if path not in self._texts:
-            self._texts[path] = _read_short(path, self._root)
-        text, runs = self._texts[path]
-        is_script = text.startswith("#!") or (text and (runs or is_interpreted(path, caller)))
-        return text if is_script else ""
-
-    def _find_names(self, path: str) -> list[str]:
-        if path not in self._names:
-            self._names[path] = self._find_called(path, self._texts[path][0])
-        return self._names[path]
-
-    def _find_called(self, path: str, text: str) -> list[str]:
-        """Return the files that a script calls by path or by name, or all of a folder."""
-        names = find_called(path, text)
-        if "run-parts" in text:
-            parts = find_parts(text).intersection(names)
-            names += [f"{one}/{name}" for one in parts for name in list_folder(one, self._root)]
-        if self._local and not path.startswith(_FOLDERS_WITHOUT_COMMANDS):
-            names += [self._local[one] for one in find_words(path, text) & self._local.keys()]
-        return names
-
-
-def _read_short(path: str, root: str) -> tuple[str, bool]:
-    """Return a file that another names, and whether it may be executed.
-
-    It is empty where it holds no text, or too much.
-    """
-    try:
-        found = os.stat(under(path, root))
-    except OSError:
-        return "", False
-    if not stat.S_ISREG(found.st_mode) or found.st_size > _LARGEST:
-        return "", False
-    text = read_script(path, root)
-    return "" if "\0" in text else text, bool(found.st_mode & 0o111)
-
-
 def _read_loaded(path: str, text: str, root: str) -> dict[str, str]:
     """Return the files of sysctl.conf(5) that a script has sysctl(8) read, and no boot reads."""
     names = [
@@ -179,7 +100,12 @@ def _read_loaded(path: str, text: str, root: str) -> dict[str, str]:
         for name in find_loaded(path, text)
         if name != SYSCTL_CONF and name.rpartition("/")[0] not in SYSCTL_DIRECTORIES
     ]
-    return {name: read_script(name, root) for name in names if os.path.isfile(under(name, root))}
+    found = {}
+    for name in names:
+        with suppress(OSError):  # What only others than root decide is not known.
+            if os.path.isfile(under(name, root)):
+                found[name] = read_text(name, root) or ""
+    return found
 
 
 def _list_scripts(root: str, started: Mapping[str, bool], of_packages: bool) -> Iterator[str]:

@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 
 import pytest
-from mlhost_limits.host.files import read_text
+from mlhost_limits.host.files import list_folder, read_text
 from mlhost_limits.kernel import boot_read
 from mlhost_limits.kernel.boot_read import BootRead
 from mlhost_limits.kernel.boot_scripts import find_loader_words, find_script_writes
@@ -233,7 +233,7 @@ def test_scripts_that_run_at_boot(tree: Tree) -> None:
     tree.write("etc/cron.d/x", f"@reboot root {line}")
     tree.write("usr/local/bin/tune", f"#!/bin/sh\n{line}", 0o755)
     tree.write("usr/local/bin/other", line)
-    tree.write("usr/local/bin/large", f"#!/bin/sh\n{line}{'#' * 70000}")
+    tree.write("usr/local/bin/large", f"\0{line}{'#' * 2000000}")
     called = "ExecStart=/usr/local/bin/other\nExecStart=/usr/local/bin/large\n"
     tree.write(f"{UNITS}/a.service", f"[Service]\n{called}ExecStart=/usr/local/bin/gone\n")
     tree.write(f"{UNITS}/b.service", exec_line)
@@ -309,6 +309,7 @@ def test_scripts_that_are_reached_in_other_ways(tree: Tree) -> None:
 
 
 LOW = f"sysctl -w {KEY}=65530\n"
+SETS_LOW = f"#!/bin/sh\n{LOW}"
 RUNS_LOW = f"[Service]\nExecStart=/sbin/{LOW}"
 
 
@@ -460,6 +461,28 @@ RUNS_LOW = f"[Service]\nExecStart=/sbin/{LOW}"
             {"etc/pam.d/su": "session optional pam_exec.so /opt/x\n", "opt/x": f"#!/bin/sh\n{LOW}"},
             ["opt/x"],
         ),
+        # Where a script lies, what its name holds, how large it is, and who else is called first.
+        *(({"etc/rc.local": f"#!/bin/sh\n/{path}\n", path: SETS_LOW}, [path])
+          for path in ("data/x", "home/u/x.sh", "var/lib/a/x", "opt/a+b@c-1/x")),
+        ({"etc/rc.local": "#!/bin/sh\n'/opt/my own/x' a\n", "opt/my own/x": SETS_LOW}, ["opt/my own/x"]),
+        ({"etc/rc.local": "#!/bin/sh\n/opt/my\\ own/x\n", "opt/my own/x": SETS_LOW}, ["opt/my own/x"]),
+        ({f"{UNITS}/x.service": "[Service]\nExecStart=/opt/my\\x20own/x\n", f"{UNITS}/p.wants/x.service": "",
+          "opt/my own/x": SETS_LOW}, ["opt/my own/x"]),
+        ({"etc/rc.local": "#!/bin/sh\n/opt/x\n", "opt/x": f"{SETS_LOW}{'#' * 2**17}"}, ["opt/x"]),
+        ({"etc/rc.local": "#!/bin/sh\n/opt/x\n", "opt/x": f"{SETS_LOW}{'#' * 2**21}"}, ["etc/rc.local"]),
+        ({"etc/rc.local": "#!/bin/sh\ntrue # /opt/x\n", "opt/x": SETS_LOW}, []),
+        (
+            {"etc/rc.local": "#!/bin/sh\n/opt/a\n", "opt/d": SETS_LOW,
+             **{f"opt/{name}": f"#!/bin/sh\n/opt/{other}\n" for name, other in ("ab", "bc", "cd")}},
+            ["opt/d"],
+        ),
+        # A script may call what lies beside it, or in a folder that a variable holds.
+        *(({"etc/rc.local": "#!/bin/sh\n/opt/s/a\n", "opt/s/a": f"#!/bin/sh\n{call}\n", "opt/s/b": SETS_LOW}, ["opt/s/b"])
+          for call in (
+              "$(dirname $0)/b", '"$(dirname "$0")"/b', '"$(dirname "$0")/b"', '"${0%/*}"/b', ". `dirname $0`/b",
+              'cd "$(dirname "$0")"; ./b', '. "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/b"',
+              'D=$(cd "$(dirname "$0")" && pwd)\n"$D/b"', "A=/opt\nB=$A/s\nsh ${B}/b -x",
+          )),
     ],
 )  # fmt: skip
 def test_what_runs_after_the_files_are_read(
@@ -472,6 +495,46 @@ def test_what_runs_after_the_files_are_read(
             tree.write(path, text, 0o644 if path == "opt/x" and text == LOW else 0o755)
     writes = find_script_writes(KEY, tree.look().scripts)
     assert [one.at.path for one in writes] == [f"/{path}" for path in found]
+
+
+@pytest.mark.parametrize(
+    ("path", "text", "line"),
+    [
+        ("etc/rc.local", "#!/bin/sh\n/home/u/x\n", 2),
+        ("etc/rc.local", "#!/bin/sh\nA=/home\n[ -e $A/u/x ] && exec sh -e $A/u/x\n", 3),
+        ("etc/rc.local", "#!/bin/sh\ncd /home/u && ./x\n", 2),
+        ("etc/cron.d/z", "\n@reboot root nice -n 5 /home/u/x\n", 2),
+        (f"{UNITS}/x.service", "[Service]\nExecStart=-/bin/bash /home/u/x\n", 2),
+        (f"{UNITS}/x@.service", "\n[Service]\nExecStart=/home/%i/x\n", 3),
+        ("etc/udev/rules.d/x.rules", 'ACTION=="add", RUN+="/home/u/x"', 1),
+        ("etc/rc.local", "#!/bin/sh\nrun-parts /home/u\n", 2),
+        ("etc/rc.local", "#!/bin/sh\nrsync /home/u/x /srv; su u -c /home/u/x; sudo -u u /home/u/x\n", 0),
+        (f"{UNITS}/x.service", "[Service]\nUser=u\nExecStart=/home/u/x\n", 0),
+    ],
+)  # fmt: skip
+def test_a_script_that_root_may_not_open_may_set_anything(
+    tree: Tree, monkeypatch: pytest.MonkeyPatch, path: str, text: str, line: int
+) -> None:
+    def refuse(path: str, *_words: object) -> str:
+        raise OSError(f"{path}: belongs to uid 1000")
+
+    monkeypatch.setattr("mlhost_limits.kernel.boot_called_read.read_text", refuse)
+    monkeypatch.setattr("mlhost_limits.kernel.boot_called_read.list_folder", refuse_home)
+    tree.write(path, text, 0o755)
+    tree.write("home/u/x", SETS_LOW, 0o755)
+    tree.link(f"{UNITS}/p.wants/x.service", "x")
+    tree.link(f"{UNITS}/p.wants/x@u.service", "x")
+    writes = find_script_writes(KEY, tree.look().scripts)
+    assert [(one.at.place, one.at.value) for one in writes] == [(f"/{path}:{line}", "")] * (
+        line > 0
+    )
+
+
+def refuse_home(folder: str, root: str) -> list[str]:
+    if folder.startswith("/home"):
+        raise OSError(f"{folder}: belongs to uid 1000")
+    names: list[str] = list_folder(folder, root)
+    return names
 
 
 ONESHOT = "[Service]\nType=oneshot\n"

@@ -1,0 +1,140 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Read the scripts that scripts call, as far as root may open them."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections import deque
+from collections.abc import Iterable
+
+from ..host.door import open_file
+from ..host.files import list_folder, read_text, under
+from .boot_calls import (
+    find_called,
+    find_calls,
+    find_parts,
+    find_words,
+    is_interpreted,
+    list_running,
+)
+from .boot_shell import put_folders
+from .boot_units import Script, is_doubtful, mark
+
+_LOCAL_COMMANDS = ("/usr/local/sbin", "/usr/local/bin")
+"""Where systemd, and the shells that it starts, look for a command first."""
+_FOLDERS_WITHOUT_COMMANDS = ("/usr/lib/", "/etc/pam.d/", "/etc/tmpfiles.d/")
+_LARGEST = 2**20
+_DEEPEST = 8  # Scripts that scripts call.
+_HEAD = 512
+
+
+class Called:
+    """What scripts call, each read once."""
+
+    def __init__(self, root: str) -> None:
+        self._root = root
+        self._texts: dict[str, tuple[str, bool] | None] = {}
+        self._names: dict[str, list[str]] = {}
+        self._local = {
+            name: f"{folder}/{name}"
+            for folder in reversed(_LOCAL_COMMANDS)
+            for name in list_folder(folder, root)
+        }
+
+    def read_all(self, path: str, text: str, whole: str) -> dict[str, Script]:
+        """Return the scripts that one calls, and those that they call, by path; itself last.
+
+        :param whole: Its text once for each instance of a template.
+        """
+        found = {path: mark(text, text)}
+        waiting = deque([(path, mark(whole, text), 0)])
+        while waiting:
+            caller, script, depth = waiting.popleft()
+            words = mark(put_folders(caller, script), script)
+            unread = []
+            for name in self._find_names(caller, words) if depth <= _DEEPEST else ():
+                called = self._read(name, words)
+                if called is None:
+                    unread.append(name)
+                elif called and name not in found:
+                    doubts = {0} if _is_unsure(caller, words, name) else ()
+                    found[name] = mark(called, "", doubts)
+                    waiting.append((name, found[name], depth + 1))
+            lines = found[caller].count("\n") + 1
+            numbers = find_calls(caller, words, unread)
+            found[caller] = mark(
+                found[caller], found[caller], unread={(one - 1) % lines + 1 for one in numbers}
+            )
+        found[path] = found.pop(path)
+        return found
+
+    def _read(self, path: str, caller: str) -> str | None:
+        """Return a script; nothing where it is not one by itself, or to its caller.
+
+        A shell runs a text that may be executed and names no interpreter, execve(2) does not.
+
+        :returns: ``None`` where it is there, and nobody may say what it holds.
+        """
+        if path not in self._texts:
+            self._texts[path] = _read_short(path, self._root)
+        found = self._texts[path]
+        if found is None:
+            return None
+        text, runs = found
+        is_script = text.startswith("#!") or (text and (runs or is_interpreted(path, caller)))
+        return text if is_script else ""
+
+    def _find_names(self, path: str, text: str) -> list[str]:
+        if path not in self._names:
+            self._names[path] = list(dict.fromkeys(self._find_called(path, text)))
+        return self._names[path]
+
+    def _find_called(self, path: str, text: str) -> Iterable[str]:
+        """Return the files that a script calls by path or by name, or all of a folder."""
+        names = find_called(path, text)
+        if "run-parts" in text:
+            for one in find_parts(text).intersection(names):
+                try:
+                    names += [f"{one}/{name}" for name in list_folder(one, self._root)]
+                except OSError:
+                    self._texts[one] = None
+        if self._local and not path.startswith(_FOLDERS_WITHOUT_COMMANDS):
+            names += [self._local[one] for one in find_words(path, text) & self._local.keys()]
+        return names
+
+
+def _is_unsure(path: str, text: Script, name: str) -> bool:
+    """Tell whether only lines that may not run call a file."""
+    last = name.rpartition("/")[2]
+    lines = list_running(path, text) if text.doubts else ()
+    numbers = [number for number, line in lines if last in line]
+    return bool(text.doubts) and all(is_doubtful(text, number) for number in numbers or [0])
+
+
+def _read_short(path: str, root: str) -> tuple[str, bool] | None:
+    """Return a file that another names, and whether it may be executed.
+
+    :returns: An empty text where it holds none; ``None`` where it is not root's, or too large.
+    """
+    try:
+        found = os.stat(under(path, root))
+    except OSError:
+        return "", False
+    if not stat.S_ISREG(found.st_mode):
+        return "", False
+    try:
+        if found.st_size > _LARGEST:
+            return None if _starts_as_script(path, root) else ("", False)
+        text = read_text(path, root) or ""
+    except OSError:
+        return None
+    return "" if "\0" in text else text, bool(found.st_mode & 0o111)
+
+
+def _starts_as_script(path: str, root: str) -> bool:
+    handle = open_file(path, root)
+    try:
+        return os.read(handle, _HEAD).startswith(b"#!")
+    finally:
+        os.close(handle)
